@@ -1,0 +1,104 @@
+// Package crawldb is the memory of a crawler: one record ([Datum]) for every
+// URL it has ever heard of, and the contract of the place that keeps them
+// ([Store]).
+//
+// The package owns the record, its encoding, the order of its keys and the
+// contract of its storage. It decides nothing: when a page is due is the
+// business of package schedule, what a visit does to a record that of package
+// update.
+//
+// To keep the records somewhere else, implement Store and run
+// crawldbtest.Run against it. Stock engines are stores/memstore and
+// stores/pebblestore.
+package crawldb
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// ErrNotFound says that the store has no record of a URL.
+var ErrNotFound = errors.New("crawldb: not found")
+
+// ErrOrder says that the URLs of a [Batch] are not strictly ascending.
+var ErrOrder = errors.New("crawldb: batch is not in key order")
+
+// ErrClosed says that the store was closed.
+var ErrClosed = errors.New("crawldb: store is closed")
+
+// A Store keeps the records and the progress of the jobs that write them.
+//
+// Concurrency: every method may be called from many goroutines at once. Updates
+// that share a URL are applied one after the other, each seeing the result of
+// the one before; so inject may run beside a crawl. Close waits for no one: a
+// call that runs beside or after it may fail, with an error that is ErrClosed,
+// but does no harm.
+//
+// Order: records are kept and scanned in the order of [Key].
+//
+// Atomicity: an Update is applied whole, mark included, or not at all, and a
+// reader of one record never sees half of it.
+//
+// Durability: what Update returned from before Sync was called survives any end
+// of the process or machine once Sync has returned. After a crash without Sync
+// the store holds a prefix of the updates in the order in which they returned:
+// a later one never without an earlier one. Close syncs.
+//
+// Ownership: the caller owns what it is given and may change it. The store
+// keeps nothing that it is given, and the values passed to Next are Next's to
+// read but not to change.
+//
+// Cancellation: a method whose context is done before it starts returns an
+// error that is ctx.Err(), and an Update that was cancelled has changed nothing.
+//
+// Errors: a missing record is an error that is ErrNotFound. Damage is an error
+// that names the place. A store never panics because of what it holds.
+type Store interface {
+	// Get returns the record of a URL, or an error that is ErrNotFound.
+	Get(ctx context.Context, url string) (Datum, error)
+
+	// Scan yields the records of the range in ascending order of their keys. It
+	// is weak: a record that is written while the scan runs may be seen before
+	// or after, but a record that is not written is seen exactly once. The loop
+	// may write to the store and may break. An error ends the sequence and comes
+	// with a zero Datum.
+	Scan(ctx context.Context, r Range) iter.Seq2[Datum, error]
+
+	// Update applies a batch. See [Batch].
+	Update(ctx context.Context, b Batch) error
+
+	// Sync makes durable what Update returned from before.
+	Sync(ctx context.Context) error
+
+	// Progress returns the cursor that the last applied batch of a job carried;
+	// empty if there is none.
+	Progress(ctx context.Context, job string) (cursor string, err error)
+
+	// Close syncs and ends the use of the store. A second Close does nothing.
+	Close() error
+}
+
+// Batch is one read-modify-write step over some records.
+type Batch struct {
+	// URLs are the records to visit, strictly ascending in key order
+	// ([Compare]); otherwise Update returns an error that is ErrOrder and changes
+	// nothing. A batch of 5,000 to 20,000 URLs is a good size; none is fine if
+	// there is a mark to write.
+	URLs []string
+
+	// Next is given the index of a URL and its record, nil if there is none, and
+	// returns the record to keep: old itself to leave it as it is, nil to delete
+	// it. It is called in ascending order of i and must be pure: an engine may
+	// call it again for the same i, or for all of them from the start, when a
+	// transaction has to be repeated. To hand something out, fill slot i of a
+	// slice; never append or count. It must not change *old nor use the store.
+	// The URL of the record it returns is taken to be URLs[i]. An error ends
+	// the Update, which returns it wrapped and changes nothing.
+	Next func(i int, old *Datum) (*Datum, error)
+
+	// Job and Cursor are a progress mark that is written in the same atomic
+	// step: where the job named Job stands once this batch is applied. An empty
+	// Job writes no mark; a Job with an empty Cursor removes its mark.
+	Job, Cursor string
+}

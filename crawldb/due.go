@@ -1,0 +1,183 @@
+package crawldb
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"iter"
+	"math"
+	"slices"
+	"time"
+)
+
+// Candidate is a hint that a URL may be due, with the priority it had when its
+// record was last written. Only the record decides.
+type Candidate struct {
+	URL      string
+	Priority float32
+}
+
+// DueQuery says which candidates [Due] is asked for.
+type DueQuery struct {
+	// Now is the time at which a record must be due: FetchTime not after it, and
+	// no lease beyond it.
+	Now time.Time
+	// Beyond, if not zero, makes records due whose FetchTime is after it: no
+	// schedule sets such a time, so a clock was wrong.
+	Beyond time.Time
+	// Limit ends the sequence after so many candidates; zero means no end.
+	Limit int
+	// MinPriority leaves out records of a lower priority. Zero or less leaves
+	// out none.
+	MinPriority float32
+	// Want, if not nil, is asked about the [Host] of a candidate, any number of
+	// times, while the sequence runs; once it has said false of a host, no
+	// candidate of that host need follow.
+	Want func(host string) bool
+	// Seen, if not nil, is called with each record that a full scan passes and
+	// that is not due: its time is what a report of the next due time needs. An
+	// indexed store does not call it.
+	Seen func(*Datum)
+}
+
+// due reports whether the record answers the query, Want apart.
+func (q *DueQuery) due(d *Datum) bool {
+	late := !d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)
+	if !late || d.Leased(q.Now) {
+		if q.Seen != nil {
+			q.Seen(d)
+		}
+		return false
+	}
+	return q.MinPriority <= 0 || d.Priority >= q.MinPriority
+}
+
+// DueStore is the capability of a Store that finds due records without reading
+// all of them. Use it through [Due].
+type DueStore interface {
+	Store
+
+	// Due yields candidates with the highest priority first. It may group
+	// priorities into levels of at most an eighth of an octave and yield a level
+	// in any order. It may yield a URL that is not due and never omits one that
+	// is; a record that is written while the sequence runs may be seen or not. It
+	// is pulled: nothing is computed ahead of need that costs more than the
+	// candidates already yielded. The loop may write to the store and may break.
+	// An error ends the sequence.
+	Due(ctx context.Context, q DueQuery) iter.Seq2[Candidate, error]
+}
+
+// Due yields the candidates for a query, highest priority first. It asks the
+// store if that is a [DueStore], or wraps one and says so by a method Unwrap()
+// Store; any other Store is scanned in full. The scan orders equal priorities
+// by key and holds at most a million candidates at a time: if more are wanted,
+// it scans again.
+func Due(ctx context.Context, s Store, q DueQuery) iter.Seq2[Candidate, error] {
+	for inner := s; inner != nil; {
+		if d, ok := inner.(DueStore); ok {
+			return d.Due(ctx, q)
+		}
+		u, ok := inner.(interface{ Unwrap() Store })
+		if !ok {
+			break
+		}
+		inner = u.Unwrap()
+	}
+	return DueByScan(ctx, s, q, nil)
+}
+
+// passSize is how many candidates one pass of DueByScan holds; a variable only
+// for tests in this package.
+const passSize = 1 << 20
+
+// DueByScan is the fallback of [Due]: it reads every record. If due is not nil
+// it decides, instead of the times of the query, which record is due: for
+// schedules that know more than the record says.
+func DueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool) iter.Seq2[Candidate, error] {
+	return dueByScan(ctx, s, q, due, passSize)
+}
+
+func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, pass int) iter.Seq2[Candidate, error] {
+	if due == nil {
+		due = q.due
+	}
+	return func(yield func(Candidate, error) bool) {
+		var last *ranked // the worst of the pass before
+		for left := q.Limit; ; {
+			keep := pass
+			if q.Limit > 0 {
+				keep = min(pass, left)
+			}
+			best, more := worstFirst(make([]ranked, 0, min(keep, 1024))), false
+			for d, err := range s.Scan(ctx, Range{}) {
+				if err != nil {
+					yield(Candidate{}, err)
+					return
+				}
+				if !due(&d) || q.Want != nil && !q.Want(Host(d.URL)) {
+					continue
+				}
+				c := rank(&d)
+				if last != nil && c.compare(last) <= 0 {
+					continue
+				}
+				if len(best) < keep {
+					heap.Push(&best, c)
+					continue
+				}
+				more = true
+				if c.compare(&best[0]) < 0 {
+					best[0] = c
+					heap.Fix(&best, 0)
+				}
+			}
+			q.Seen = nil // once is enough
+			slices.SortFunc(best, func(a, b ranked) int { return a.compare(&b) })
+			for _, c := range best {
+				if q.Want != nil && !q.Want(Host(c.URL)) {
+					continue
+				}
+				if !yield(c.Candidate, nil) {
+					return
+				}
+			}
+			if left -= len(best); !more || q.Limit > 0 && left <= 0 {
+				return
+			}
+			last = &best[len(best)-1]
+		}
+	}
+}
+
+// ranked is a candidate with what it is ordered by.
+type ranked struct {
+	Candidate
+	key string
+}
+
+func rank(d *Datum) ranked {
+	p := d.Priority
+	if p != p { // NaN orders nothing; last
+		p = float32(math.Inf(-1))
+	}
+	return ranked{Candidate{URL: d.URL, Priority: p}, Key(d.URL)}
+}
+
+// compare is negative if a comes before b.
+func (a *ranked) compare(b *ranked) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.key, b.key))
+}
+
+// worstFirst is a heap whose root comes last.
+type worstFirst []ranked
+
+func (h worstFirst) Len() int           { return len(h) }
+func (h worstFirst) Less(i, j int) bool { return h[i].compare(&h[j]) > 0 }
+func (h worstFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *worstFirst) Push(x any)        { *h = append(*h, x.(ranked)) }
+func (h *worstFirst) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}

@@ -1,0 +1,206 @@
+package crawldb
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Key returns the key a URL is kept and ordered under: the labels of its host
+// in reverse order, then scheme, port and the rest as they stand (the order of
+// SURT, which has the scheme first).
+//
+//	http://www.example.com/a?b      com,example,www)http:/a?b
+//	https://www.example.com:8443/   com,example,www)https:8443/
+//
+// So the URLs of a host lie together, a host or a domain is a [Range], and
+// neighbours share long prefixes. An IPv4 address is not reversed. Every string
+// has a key, and no two share one: what is not a plain URL in lower case with a
+// host and without user information has "!" and itself.
+func Key(url string) string { return string(AppendKey(nil, url)) }
+
+// AppendKey appends the [Key] of url to dst.
+func AppendKey(dst []byte, url string) []byte {
+	scheme, host, port, rest, ok := split(url)
+	if !ok {
+		return append(append(dst, '!'), url...)
+	}
+	dst = appendReversed(dst, host)
+	dst = append(dst, ')')
+	dst = append(dst, scheme...)
+	dst = append(dst, ':')
+	dst = append(dst, port...)
+	return append(dst, rest...)
+}
+
+// URLOf returns the URL whose [Key] is key. For a string that is no key it
+// returns some URL; it never fails.
+func URLOf(key string) string {
+	if strings.HasPrefix(key, "!") {
+		return key[1:]
+	}
+	host, tail, _ := strings.Cut(key, ")")
+	scheme, rest, _ := strings.Cut(tail, ":")
+	b := make([]byte, 0, len(key)+3)
+	b = append(append(b, scheme...), "://"...)
+	b = appendReversedKey(b, host)
+	if rest != "" && '0' <= rest[0] && rest[0] <= '9' {
+		b = append(b, ':')
+	}
+	return string(append(b, rest...))
+}
+
+// Compare orders two URLs as their keys are ordered.
+func Compare(a, b string) int {
+	var ka, kb [256]byte
+	return bytes.Compare(AppendKey(ka[:0], a), AppendKey(kb[:0], b))
+}
+
+// Host returns the host of a URL without its port, in lower case; empty if it
+// has none. It is the name under which DueQuery.Want asks, and by default the
+// name of the queue a URL waits in.
+func Host(url string) string {
+	if _, host, _, _, ok := split(url); ok {
+		return host
+	}
+	i := strings.Index(url, "://")
+	if i < 0 {
+		return ""
+	}
+	auth := url[i+3:]
+	if j := strings.IndexAny(auth, "/?#\\"); j >= 0 {
+		auth = auth[:j]
+	}
+	auth = auth[strings.LastIndexByte(auth, '@')+1:]
+	if strings.HasPrefix(auth, "[") {
+		if j := strings.IndexByte(auth, ']'); j >= 0 {
+			return strings.ToLower(auth[:j+1])
+		}
+		return ""
+	}
+	host, _, _ := strings.Cut(auth, ":")
+	return strings.ToLower(host)
+}
+
+// Range is a half-open interval of keys. The zero Range holds everything.
+type Range struct {
+	// From is the first key, and included; empty means from the beginning.
+	From string
+	// To is the key after the last, and not included; empty means to the end.
+	To string
+}
+
+// HostRange holds the URLs of one host, whatever their scheme and port.
+func HostRange(host string) Range {
+	b := string(appendReversed(nil, strings.ToLower(host)))
+	return Range{From: b + ")", To: b + "*"} // '*' follows ')'
+}
+
+// DomainRange holds the URLs of a domain and of all hosts below it.
+func DomainRange(domain string) Range {
+	b := string(appendReversed(nil, strings.ToLower(domain)))
+	return Range{From: b + ")", To: b + "-"} // ')' and ',' lie between
+}
+
+// Contains reports whether the range holds the key.
+func (r Range) Contains(key string) bool {
+	return key >= r.From && (r.To == "" || key < r.To)
+}
+
+// split takes a plain URL apart; rest begins with '/', '?' or '#', or is empty.
+func split(url string) (scheme, host, port, rest string, ok bool) {
+	i := strings.Index(url, "://")
+	if i <= 0 {
+		return
+	}
+	for j := range i {
+		if c := url[j]; !('a' <= c && c <= 'z' || j > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.')) {
+			return
+		}
+	}
+	scheme = url[:i]
+	auth := url[i+3:]
+	if j := strings.IndexAny(auth, "/?#"); j >= 0 {
+		auth, rest = auth[:j], auth[j:]
+	}
+	host = auth
+	if j := strings.LastIndexByte(auth, ':'); j >= 0 && !strings.HasSuffix(auth, "]") {
+		host, port = auth[:j], auth[j+1:]
+		if port == "" {
+			return
+		}
+		for k := range len(port) {
+			if port[k] < '0' || port[k] > '9' {
+				return
+			}
+		}
+	}
+	if !plainHost(host) {
+		return
+	}
+	return scheme, host, port, rest, true
+}
+
+func plainHost(host string) bool {
+	if host == "" {
+		return false
+	}
+	if host[0] == '[' { // an IPv6 address
+		if len(host) < 4 || host[len(host)-1] != ']' {
+			return false
+		}
+		for i := 1; i < len(host)-1; i++ {
+			if c := host[i]; !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || c == ':' || c == '.') {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range len(host) {
+		if c := host[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c >= 0x80) {
+			return false
+		}
+	}
+	return true
+}
+
+// literal reports whether a host is an address, which is not reversed: it is
+// in brackets, or its last label is a number.
+func literal(host string) bool {
+	if strings.HasPrefix(host, "[") {
+		return true
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	for i := range len(last) {
+		if last[i] < '0' || last[i] > '9' {
+			return false
+		}
+	}
+	return last != ""
+}
+
+func appendReversed(dst []byte, host string) []byte {
+	if literal(host) {
+		return append(dst, host...)
+	}
+	for {
+		i := strings.LastIndexByte(host, '.')
+		dst = append(dst, host[i+1:]...)
+		if i < 0 {
+			return dst
+		}
+		dst = append(dst, ',')
+		host = host[:i]
+	}
+}
+
+func appendReversedKey(dst []byte, rev string) []byte {
+	for {
+		i := strings.LastIndexByte(rev, ',')
+		dst = append(dst, rev[i+1:]...)
+		if i < 0 {
+			return dst
+		}
+		dst = append(dst, '.')
+		rev = rev[:i]
+	}
+}

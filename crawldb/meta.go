@@ -1,0 +1,128 @@
+package crawldb
+
+import (
+	"cmp"
+	"encoding/binary"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Meta is a small set of names and values in the order of the names. The zero
+// value is empty. It stays encoded, so that a scan over a million records does
+// not allocate a million maps, and it is immutable underneath: copies of a Meta
+// never share changes.
+//
+// A policy keeps its state under names that begin with its own and a dot
+// ("opic.cash"); what a page says of itself is kept under "page." and can set
+// nothing else; seeds may set any name.
+type Meta struct{ enc string }
+
+// Get returns the value of a name, and whether there is one.
+func (m Meta) Get(name string) (string, bool) {
+	for n, v := range m.All() {
+		if n == name {
+			return v, true
+		}
+		if n > name {
+			break
+		}
+	}
+	return "", false
+}
+
+// Set gives name a value, replacing the one it had.
+func (m *Meta) Set(name, value string) { m.edit(name, &value) }
+
+// Delete removes name.
+func (m *Meta) Delete(name string) { m.edit(name, nil) }
+
+// All yields the pairs in ascending order of the names.
+func (m Meta) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for rest := m.enc; rest != ""; {
+			var n, v string
+			n, rest, _ = cutString(rest)
+			v, rest, _ = cutString(rest)
+			if !yield(n, v) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns the number of pairs.
+func (m Meta) Len() int {
+	n := 0
+	for range m.All() {
+		n++
+	}
+	return n
+}
+
+func (m *Meta) edit(name string, value *string) {
+	b := make([]byte, 0, len(m.enc)+len(name)+16)
+	put := func(n, v string) { b = appendString(appendString(b, n), v) }
+	done := false
+	for n, v := range m.All() {
+		if c := cmp.Compare(n, name); c >= 0 && !done {
+			done = true
+			if value != nil {
+				put(name, *value)
+			}
+			if c == 0 {
+				continue
+			}
+		}
+		put(n, v)
+	}
+	if !done && value != nil {
+		put(name, *value)
+	}
+	m.enc = string(b)
+}
+
+// valid reports whether enc is what edit makes: whole pairs, names ascending.
+func validMeta(enc string) bool {
+	last, first := "", true
+	for rest := enc; rest != ""; first = false {
+		n, r, ok := cutString(rest)
+		if !ok || !first && n <= last {
+			return false
+		}
+		if _, rest, ok = cutString(r); !ok {
+			return false
+		}
+		last = n
+	}
+	return true
+}
+
+// MetaOf builds a Meta from pairs of name and value. It is for literals in
+// programs and tests; an odd name at the end has the empty value.
+func MetaOf(pairs ...string) Meta {
+	var m Meta
+	for p := range slices.Chunk(pairs, 2) {
+		m.Set(p[0], strings.Join(p[1:], ""))
+	}
+	return m
+}
+
+func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func cutString(s string) (head, rest string, ok bool) {
+	n, size := uint64(0), 0
+	for i := range min(len(s), binary.MaxVarintLen64) {
+		n |= uint64(s[i]&0x7f) << (7 * i)
+		if s[i] < 0x80 {
+			size = i + 1
+			break
+		}
+	}
+	if size == 0 || n > uint64(len(s)-size) {
+		return "", "", false
+	}
+	return s[size : size+int(n)], s[size+int(n):], true
+}

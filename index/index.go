@@ -1,0 +1,50 @@
+// Package index turns what a crawl found into documents for a search index. A
+// [Document] joins the record of a page, its inlinks and what was fetched and
+// parsed; a [Writer] takes documents and deletions. The stock writer makes JSON
+// lines.
+package index
+
+import (
+	"context"
+	"time"
+)
+
+// A Writer puts documents into an index.
+//
+// It is used by one goroutine at a time. Write and Delete may be repeated for a
+// URL; the last one counts. What was written is safe once Commit has returned.
+// A done context makes a method return an error that is ctx.Err().
+type Writer interface {
+	// Write adds or replaces the document of a URL.
+	Write(ctx context.Context, d *Document) error
+	// Delete removes the document of a URL, if there is one.
+	Delete(ctx context.Context, url string) error
+	// Commit makes everything before it visible and durable.
+	Commit(ctx context.Context) error
+}
+
+// Document is one page as an index wants it.
+type Document struct {
+	// URL identifies the document.
+	URL string `json:"url"`
+	// Title and Text are what the parser read.
+	Title string `json:"title,omitempty"`
+	Text  string `json:"text,omitempty"`
+	// Anchors are the texts of the links to the page, each once, in the order of
+	// linkdb.
+	Anchors []string `json:"anchors,omitempty"`
+	// Host is the host of the URL.
+	Host string `json:"host,omitempty"`
+	// ContentType is the media type.
+	ContentType string `json:"content_type,omitempty"`
+	// Fetched is when the content was fetched; Modified when it was last seen to
+	// change.
+	Fetched  time.Time `json:"fetched,omitzero"`
+	Modified time.Time `json:"modified,omitzero"`
+	// Signature is the fingerprint of the content in hexadecimal.
+	Signature string `json:"signature,omitempty"`
+	// Score is the score of the page.
+	Score float32 `json:"score"`
+	// Segment is where the content lies.
+	Segment string `json:"segment,omitempty"`
+}

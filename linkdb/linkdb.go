@@ -1,0 +1,97 @@
+// Package linkdb keeps the links of the web the other way round: for a page,
+// which pages link to it and with what words ([Inlink]). [Invert] makes them
+// from the outlinks of a segment.
+//
+// Stock engines are stores/memstore and stores/pebblestore; a new one must pass
+// linkdbtest.Run.
+package linkdb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// ErrClosed says that the store was closed.
+var ErrClosed = errors.New("linkdb: store is closed")
+
+// ErrOrder says that the entries of a Merge are not strictly ascending.
+var ErrOrder = errors.New("linkdb: entries are not in key order")
+
+// Inlink is one link to a page.
+type Inlink struct {
+	// From is the page that links.
+	From string
+	// Anchor is the text of the link; empty if it has none.
+	Anchor string
+}
+
+// Entry holds links to one page.
+type Entry struct {
+	// URL is the page that is linked to.
+	URL string
+	// Inlinks are distinct and in the order of [CompareInlinks].
+	Inlinks []Inlink
+}
+
+// A Store keeps the inlinks of each page.
+//
+// Concurrency: every method may be called from many goroutines at once; merges
+// that share a URL are applied one after the other.
+//
+// Order: pages are in the order of crawldb.Key, the inlinks of a page in that
+// of [CompareInlinks].
+//
+// Atomicity: what Merge does to one page is done whole or not at all; a Merge
+// that failed may have been applied to some pages, and is repeated without
+// harm, since merging is idempotent and the order of merges does not matter.
+//
+// Durability: what Merge returned from survives any end of the process or
+// machine.
+//
+// Ownership: the caller owns what it is given; the store keeps nothing that it
+// is given.
+//
+// Cancellation: a method whose context is done before it starts returns an
+// error that is ctx.Err().
+type Store interface {
+	// Get returns the inlinks of a page; none is no error.
+	Get(ctx context.Context, url string) ([]Inlink, error)
+
+	// Scan yields the pages of the range that have inlinks. It is weak, as
+	// crawldb.Store's. The loop may write and may break. An error ends the
+	// sequence.
+	Scan(ctx context.Context, r crawldb.Range) iter.Seq2[Entry, error]
+
+	// Merge adds links: each page has the [Union] of what it had and what it is
+	// given, with limit as its bound. The entries are strictly ascending by
+	// crawldb.Compare, otherwise the error is ErrOrder and nothing is changed; the
+	// inlinks of an entry may be in any order and repeated.
+	Merge(ctx context.Context, entries []Entry, limit int) error
+
+	// Close ends the use of the store. A second Close does nothing.
+	Close() error
+}
+
+// CompareInlinks orders inlinks by the key of the page they are on, then by
+// their anchor.
+func CompareInlinks(a, b Inlink) int {
+	return cmp.Or(crawldb.Compare(a.From, b.From), cmp.Compare(a.Anchor, b.Anchor))
+}
+
+// Union returns the distinct links of both in order, and the first limit of
+// them if limit is positive. Which are kept does not depend on the order or
+// number of unions that led there.
+func Union(a, b []Inlink, limit int) []Inlink {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, CompareInlinks)
+	all = slices.Compact(all)
+	if limit > 0 && len(all) > limit {
+		all = all[:limit]
+	}
+	return all
+}

@@ -1,0 +1,77 @@
+// Package page holds the words that every other package speaks: the bytes that
+// came back for a URL ([Content]), what a parser read in them ([Parsed]), and
+// the links it found ([Outlink]).
+//
+// The package imports nothing of this module and decides nothing.
+package page
+
+import "time"
+
+// Content is what a server sent for one URL, decoded from its transfer and
+// content encodings but not yet from its charset.
+type Content struct {
+	// URL is the URL that was asked for, which is also the base of relative
+	// links until the page says otherwise.
+	URL string
+	// Type is the Content-Type as it was sent, parameters included; empty if
+	// none was.
+	Type string
+	// Body is the decoded body, cut at the limit of the visit.
+	Body []byte
+	// Truncated says that Body is not all there was: a limit was reached, or the
+	// transfer ended early.
+	Truncated bool
+	// Time is when the visit was made.
+	Time time.Time
+	// Robots holds the directives of X-Robots-Tag headers that apply to this
+	// crawler, lower-case and separated by commas; empty if none was sent.
+	Robots string
+}
+
+// Outlink is a link as a parser found it: absolute, but neither normalized nor
+// filtered.
+type Outlink struct {
+	// URL is the absolute target.
+	URL string
+	// Anchor is the visible text of the link with its white space folded; empty
+	// if it has none.
+	Anchor string
+	// NoFollow says that the link, or its page, asks not to be followed.
+	NoFollow bool
+}
+
+// Parsed is what a parser read in a [Content].
+type Parsed struct {
+	// Title is the title of the page with its white space folded.
+	Title string
+	// Text is the visible text of the page.
+	Text string
+	// Outlinks are the links in the order of the page, each target once.
+	Outlinks []Outlink
+	// OutlinksCut counts the links that a limit of the parser left out.
+	OutlinksCut int
+	// Refresh is the absolute target of a meta refresh or Refresh header; empty
+	// if there is none.
+	Refresh string
+	// RefreshDelay is how long that refresh asks to wait.
+	RefreshDelay time.Duration
+	// Canonical is the absolute URL the page calls its own (link rel=canonical);
+	// empty if it names none. It is a hint by a stranger: nothing acts on it
+	// unasked.
+	Canonical string
+	// NoIndex and NoFollow are the directives of meta robots and X-Robots-Tag
+	// together.
+	NoIndex, NoFollow bool
+	// Charset is the WHATWG name of the encoding the text was decoded from;
+	// empty for formats that have none.
+	Charset string
+	// Meta are the named properties of the document in the order of the page. A
+	// name may occur more than once.
+	Meta []Property
+	// Truncated says that the parser stopped before the end of the body; what it
+	// had found by then is here.
+	Truncated bool
+}
+
+// Property is one named property of a document.
+type Property struct{ Name, Value string }

@@ -1,0 +1,133 @@
+// Package protocol asks servers for pages. Its contract, [Protocol], is one
+// method and one hop: redirects are followed by the crawl, never by a protocol.
+//
+// What a server answers, or fails to answer, is data ([Outcome]): 404, a
+// redirect, a refused connection. An error means only that the visit could not
+// be made to happen: the context ended, or the machine failed.
+//
+// Stock implementations are protocol/httpproto and protocol/fileproto; a new
+// one must pass protocoltest.Run.
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/recrawl/recrawl/page"
+)
+
+// A Protocol makes one visit.
+//
+// Concurrency: Fetch is called from many goroutines at once, for one host never
+// more than politeness allows.
+//
+// Cancellation: Fetch returns soon after its context is done, with an error that
+// is ctx.Err(). Limits of its own, of time or size, are not errors but outcomes.
+//
+// Ownership: the caller owns the response. When Fetch has returned, nothing of
+// the visit is left running or open, but for idle connections that a later visit
+// may use.
+type Protocol interface {
+	// Fetch asks for one URL. It never follows a redirect, and sends no
+	// credential that was not given for the exact origin of the URL.
+	Fetch(ctx context.Context, req Request) (Response, error)
+}
+
+// Request is one visit to make.
+type Request struct {
+	// URL is absolute and normalized.
+	URL string
+	// ETag and LastModified are the validators of the content that is known, as
+	// the server sent them; empty for an unconditional visit.
+	ETag, LastModified string
+	// MaxBytes bounds the decoded body; zero means the limit of the protocol,
+	// negative none.
+	MaxBytes int64
+	// Accept replaces the Accept header of the protocol, unless empty.
+	Accept string
+}
+
+// Response is what came of a visit.
+type Response struct {
+	Outcome Outcome
+	// Content is what was sent; without a Body unless the outcome has one.
+	Content page.Content
+	// ETag and LastModified are the validators of Content, as sent; empty if
+	// none, or if one is unsafe to send back.
+	ETag, LastModified string
+	// Modified is LastModified as a time, never after the visit; zero if the
+	// server sent none or an unreadable one.
+	Modified time.Time
+	// Bytes is how many bytes of body came over the wire, before decoding.
+	Bytes int64
+	// Elapsed is how long the visit took.
+	Elapsed time.Duration
+	// Addr is the address that was asked, with its port; empty if none was.
+	Addr string
+}
+
+// Outcome is how a visit ended.
+type Outcome struct {
+	Code Code
+	// Status is the protocol's own number, for HTTP the status code; zero if
+	// there was no answer.
+	Status int
+	// Location is the absolute target of a redirect.
+	Location string
+	// RetryAfter is how long the server asks to be left alone; zero if it does
+	// not ask.
+	RetryAfter time.Duration
+	// Reason says in one line what went wrong or why; empty on success.
+	Reason string
+}
+
+// Code says what an outcome means to the crawl. The numbers are stored: never
+// renumber.
+type Code uint8
+
+const (
+	// Success: the content is here. It may be truncated.
+	Success Code = 1
+	// NotModified: the content is what the validators of the request stand for.
+	NotModified Code = 2
+	// MovedPerm and MovedTemp: Location is where to look, for good or for now.
+	MovedPerm Code = 3
+	MovedTemp Code = 4
+	// NotFound and GonePage: the server knows no such page, or no longer.
+	NotFound Code = 5
+	GonePage Code = 6
+	// Denied: the server refuses to show the page (401, 403, 451 and the like).
+	Denied Code = 7
+	// RobotsDenied: robots.txt forbids the visit, which was not made.
+	RobotsDenied Code = 8
+	// Refused: a rule of ours forbids the visit, which was not made: a private
+	// address, an unknown scheme, a host outside the map.
+	Refused Code = 9
+	// Busy: the server asks for patience (429, 503).
+	Busy Code = 10
+	// Failed: something that may pass went wrong: 5xx, no connection, no name,
+	// a time limit, a broken answer.
+	Failed Code = 11
+	// RobotsFailed: robots.txt could not be had, so that the visit was not made
+	// and has to wait.
+	RobotsFailed Code = 12
+)
+
+// String returns the name of the code in lower case: "success", "moved_perm".
+func (c Code) String() string {
+	names := [...]string{1: "success", "not_modified", "moved_perm", "moved_temp", "not_found", "gone", "denied", "robots_denied", "refused", "busy", "failed", "robots_failed"}
+	if int(c) < len(names) && names[c] != "" {
+		return names[c]
+	}
+	return fmt.Sprintf("unknown(%d)", uint8(c))
+}
+
+// Redirect reports whether the code stands for a redirect.
+func (c Code) Redirect() bool { return c == MovedPerm || c == MovedTemp }
+
+// Transient reports whether the same visit may end better later.
+func (c Code) Transient() bool { return c == Busy || c == Failed || c == RobotsFailed }
+
+// Asked reports whether the host was asked for the page.
+func (c Code) Asked() bool { return c != RobotsDenied && c != Refused && c != RobotsFailed }

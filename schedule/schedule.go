@@ -1,0 +1,102 @@
+// Package schedule decides when a page is fetched again. Its contract is
+// [FetchSchedule]; stock are [Default], which keeps every interval as it is,
+// [Adaptive], which shortens the interval of a page that has changed and
+// lengthens that of one that has not, and [MimeAdaptive], which does so at
+// rates that depend on the content type.
+//
+// Schedules are values in, values out: they read no clock and keep no state but
+// what is in the record.
+package schedule
+
+import (
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// A FetchSchedule decides when a page is due.
+//
+// Its methods are functions of their arguments: given the same record and visit
+// they return the same record, from any number of goroutines. They change
+// FetchTime, Interval, Modified, Retries and Meta entries under their own name,
+// and Status, Signature and the validators where the method says so; all other
+// fields they return as given. They do not change what Signature points to.
+//
+// Laws: after Fetched, Retry and Gone the next fetch lies after the visit; an
+// interval is never zero or negative; what Force returns is due.
+type FetchSchedule interface {
+	// Init sets the first fetch time and interval of a record that is new: due
+	// at now. An interval that is already set, by a seed, is kept. (Nutch:
+	// initializeSchedule.)
+	Init(d crawldb.Datum, now time.Time) crawldb.Datum
+
+	// Fetched sets the next fetch after a visit that brought content, a
+	// redirect or "not modified". (Nutch: setFetchSchedule.)
+	Fetched(d crawldb.Datum, v Visit) crawldb.Datum
+
+	// Retry sets the next fetch after a failure that may pass, and counts it in
+	// Retries. (Nutch: setPageRetrySchedule.)
+	Retry(d crawldb.Datum, v Visit) crawldb.Datum
+
+	// Gone sets the next fetch after the page was found missing or forbidden, or
+	// could not be parsed. (Nutch: setPageGoneSchedule.)
+	Gone(d crawldb.Datum, v Visit) crawldb.Datum
+
+	// Force returns the record such that it is fetched as soon as possible and
+	// without validators, as if its content were unknown. (Nutch: forceRefetch.)
+	Force(d crawldb.Datum, now time.Time) crawldb.Datum
+
+	// Due reports whether the page is to be fetched at now. (Nutch: shouldFetch.)
+	// See [Horizon] for schedules that answer by FetchTime alone.
+	Due(d *crawldb.Datum, now time.Time) bool
+}
+
+// Horizon reports whether s answers Due by the fetch time alone, so that an
+// index of fetch times can stand in for it, and how far ahead of now a fetch
+// time may lie before the record counts as due all the same, since no schedule
+// sets such a time and a clock must have been wrong; zero means any distance.
+//
+// A schedule says so by a method Horizon() time.Duration. One that has no such
+// method is asked about every record: slower, never wrong. So a schedule that
+// embeds a stock one and replaces Due must replace Horizon too, or hide it by
+// not embedding.
+func Horizon(s FetchSchedule) (ahead time.Duration, indexable bool) {
+	h, ok := s.(interface{ Horizon() time.Duration })
+	if !ok {
+		return 0, false
+	}
+	return h.Horizon(), true
+}
+
+// Visit is what a schedule is told of a visit.
+type Visit struct {
+	// Time is when the visit was made.
+	Time time.Time
+	// Change is what became of the content.
+	Change Change
+	// PrevFetch is when the visit before was made; zero if there was none.
+	PrevFetch time.Time
+	// PrevModified is when the content had last been seen to change before this
+	// visit; zero if that is not known.
+	PrevModified time.Time
+	// Modified is the Last-Modified of the content, never after Time; zero if
+	// the server sent none.
+	Modified time.Time
+	// ContentType is the media type of the content, in lower case and without
+	// parameters; empty if unknown.
+	ContentType string
+}
+
+// Change is what a visit says about the content of a page.
+type Change uint8
+
+const (
+	Unknown   Change = iota // nothing to compare with, or nothing to compare
+	Changed                 // another signature than before
+	Unchanged               // the same signature, or the server said so
+)
+
+// String returns "unknown", "changed" or "unchanged".
+func (c Change) String() string {
+	return [...]string{"unknown", "changed", "unchanged"}[min(c, Unchanged)]
+}

@@ -1,0 +1,350 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+// A block is a version byte, a byte that says how the rest is packed, and the
+// records, each behind its length.
+const (
+	blockVersion = 1
+	packedPlain  = 0
+	packedZstd   = 1
+	// maxBlock bounds what a block may unpack to: no length in a damaged or
+	// hostile block makes a decoder ask for more.
+	maxBlock = 256 << 20
+)
+
+var errBlock = errors.New("not an encoded block")
+
+// encoder packs blocks of records.
+type encoder struct {
+	zw  *zstd.Encoder
+	buf []byte
+}
+
+func newEncoder() (*encoder, error) {
+	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	return &encoder{zw: zw}, err
+}
+
+func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
+	e.buf = e.buf[:0]
+	var one []byte
+	for i := range records {
+		w := writer{b: one[:0]}
+		w.record(&records[i])
+		if w.err != nil {
+			return nil, w.err
+		}
+		one = w.b
+		e.buf = append(binary.AppendUvarint(e.buf, uint64(len(one))), one...)
+	}
+	if len(e.buf) > maxBlock {
+		return nil, fmt.Errorf("segment: a block of %d bytes is too large", len(e.buf))
+	}
+	if len(e.buf) < 64 {
+		return append([]byte{blockVersion, packedPlain}, e.buf...), nil
+	}
+	return e.zw.EncodeAll(e.buf, []byte{blockVersion, packedZstd}), nil
+}
+
+// decoder unpacks blocks.
+type decoder struct {
+	zr  *zstd.Decoder
+	buf []byte
+}
+
+func newDecoder() (*decoder, error) {
+	zr, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlock))
+	return &decoder{zr: zr}, err
+}
+
+func (d *decoder) close() { d.zr.Close() }
+
+func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
+	if len(block) < 2 || block[0] != blockVersion {
+		return nil, errBlock
+	}
+	body := block[2:]
+	switch block[1] {
+	case packedPlain:
+	case packedZstd:
+		var err error
+		if d.buf, err = d.zr.DecodeAll(body, d.buf[:0]); err != nil {
+			return nil, err
+		}
+		body = d.buf
+	default:
+		return nil, errBlock
+	}
+	// The strings of all records of a block share one copy of it.
+	r := reader{s: string(body)}
+	var out []T
+	for r.s != "" {
+		one := reader{s: r.str()}
+		var rec T
+		one.record(&rec)
+		if r.bad || one.bad || one.s != "" {
+			return nil, errBlock
+		}
+		out = append(out, rec)
+	}
+	return out, nil
+}
+
+type writer struct {
+	b   []byte
+	err error
+}
+
+func (w *writer) uint(v uint64)   { w.b = binary.AppendUvarint(w.b, v) }
+func (w *writer) int(v int64)     { w.b = binary.AppendVarint(w.b, v) }
+func (w *writer) str(s string)    { w.uint(uint64(len(s))); w.b = append(w.b, s...) }
+func (w *writer) float(f float64) { w.b = binary.BigEndian.AppendUint64(w.b, math.Float64bits(f)) }
+func (w *writer) bytes(b []byte)  { w.uint(uint64(len(b))); w.b = append(w.b, b...) }
+func (w *writer) bits(on ...bool) {
+	var v uint64
+	for i, b := range on {
+		if b {
+			v |= 1 << i
+		}
+	}
+	w.uint(v)
+}
+
+// time keeps the millisecond; zero is its own number.
+func (w *writer) time(t time.Time) {
+	if t.IsZero() {
+		w.int(math.MinInt64)
+		return
+	}
+	w.int(t.UnixMilli())
+}
+
+func (w *writer) record(rec any) {
+	switch v := rec.(type) {
+	case *crawldb.Datum:
+		w.str(v.URL)
+		w.b, w.err = v.AppendBinary(w.b)
+	case *Visit:
+		w.str(v.URL)
+		w.time(v.Time)
+		w.uint(uint64(v.Outcome.Code))
+		w.int(int64(v.Outcome.Status))
+		w.str(v.Outcome.Location)
+		w.int(int64(v.Outcome.RetryAfter))
+		w.str(v.Outcome.Reason)
+		w.str(v.ContentType)
+		w.str(v.ETag)
+		w.str(v.LastModified)
+		w.time(v.Modified)
+		w.bits(v.Truncated)
+		w.int(v.Bytes)
+		w.int(int64(v.Elapsed))
+	case *page.Content:
+		w.str(v.URL)
+		w.str(v.Type)
+		w.bytes(v.Body)
+		w.bits(v.Truncated)
+		w.time(v.Time)
+		w.str(v.Robots)
+	case *Text:
+		w.str(v.URL)
+		w.str(v.Text)
+	case *Data:
+		p := &v.Parsed
+		w.str(v.URL)
+		w.str(p.Title)
+		w.uint(uint64(len(p.Outlinks)))
+		for _, l := range p.Outlinks {
+			w.str(l.URL)
+			w.str(l.Anchor)
+			w.bits(l.NoFollow)
+		}
+		w.int(int64(p.OutlinksCut))
+		w.str(p.Refresh)
+		w.int(int64(p.RefreshDelay))
+		w.str(p.Canonical)
+		w.bits(p.NoIndex, p.NoFollow, p.Truncated)
+		w.str(p.Charset)
+		w.uint(uint64(len(p.Meta)))
+		for _, m := range p.Meta {
+			w.str(m.Name)
+			w.str(m.Value)
+		}
+	case *Parse:
+		w.str(v.URL)
+		w.bits(v.Signature != nil)
+		w.bytes(v.Signature)
+		w.str(v.Error)
+		w.float(v.Gave)
+		w.uint(uint64(len(v.Links)))
+		for _, l := range v.Links {
+			w.str(l.URL)
+			w.float(l.Score)
+		}
+	}
+}
+
+// reader reads what writer wrote; after the first mistake it reads zeros.
+type reader struct {
+	s   string
+	bad bool
+}
+
+func (r *reader) fail() { r.s, r.bad = "", true }
+
+func (r *reader) uint() uint64 {
+	var v uint64
+	for i := range min(len(r.s), binary.MaxVarintLen64) {
+		c := r.s[i]
+		if i == binary.MaxVarintLen64-1 && c > 1 {
+			break
+		}
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			r.s = r.s[i+1:]
+			return v
+		}
+	}
+	r.fail()
+	return 0
+}
+
+func (r *reader) int() int64 {
+	v := r.uint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+func (r *reader) str() string {
+	n := r.uint()
+	if n > uint64(len(r.s)) {
+		r.fail()
+		return ""
+	}
+	s := r.s[:n]
+	r.s = r.s[n:]
+	return s
+}
+
+// count reads the length of a list whose elements take at least size bytes.
+func (r *reader) count(size int) int {
+	n := r.uint()
+	if n > uint64(len(r.s)/size) {
+		r.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) float() float64 {
+	if len(r.s) < 8 {
+		r.fail()
+		return 0
+	}
+	v := binary.BigEndian.Uint64([]byte(r.s[:8]))
+	r.s = r.s[8:]
+	return math.Float64frombits(v)
+}
+
+func (r *reader) bits(on ...*bool) {
+	v := r.uint()
+	for i, b := range on {
+		*b = v&(1<<i) != 0
+	}
+}
+
+func (r *reader) time() time.Time {
+	v := r.int()
+	if v == math.MinInt64 {
+		return time.Time{}
+	}
+	return time.UnixMilli(v).UTC()
+}
+
+func (r *reader) record(rec any) {
+	switch v := rec.(type) {
+	case *crawldb.Datum:
+		v.URL = r.str()
+		if !r.bad && v.UnmarshalBinary([]byte(r.s)) != nil {
+			r.fail()
+		}
+		r.s = ""
+	case *Visit:
+		v.URL = r.str()
+		v.Time = r.time()
+		v.Outcome.Code = protocol.Code(r.uint())
+		v.Outcome.Status = int(r.int())
+		v.Outcome.Location = r.str()
+		v.Outcome.RetryAfter = time.Duration(r.int())
+		v.Outcome.Reason = r.str()
+		v.ContentType = r.str()
+		v.ETag = r.str()
+		v.LastModified = r.str()
+		v.Modified = r.time()
+		r.bits(&v.Truncated)
+		v.Bytes = r.int()
+		v.Elapsed = time.Duration(r.int())
+	case *page.Content:
+		v.URL = r.str()
+		v.Type = r.str()
+		v.Body = []byte(r.str())
+		r.bits(&v.Truncated)
+		v.Time = r.time()
+		v.Robots = r.str()
+	case *Text:
+		v.URL = r.str()
+		v.Text = r.str()
+	case *Data:
+		p := &v.Parsed
+		v.URL = r.str()
+		p.Title = r.str()
+		if n := r.count(3); n > 0 {
+			p.Outlinks = make([]page.Outlink, n)
+			for i := range p.Outlinks {
+				l := &p.Outlinks[i]
+				l.URL = r.str()
+				l.Anchor = r.str()
+				r.bits(&l.NoFollow)
+			}
+		}
+		p.OutlinksCut = int(r.int())
+		p.Refresh = r.str()
+		p.RefreshDelay = time.Duration(r.int())
+		p.Canonical = r.str()
+		r.bits(&p.NoIndex, &p.NoFollow, &p.Truncated)
+		p.Charset = r.str()
+		if n := r.count(2); n > 0 {
+			p.Meta = make([]page.Property, n)
+			for i := range p.Meta {
+				p.Meta[i] = page.Property{Name: r.str(), Value: r.str()}
+			}
+		}
+	case *Parse:
+		v.URL = r.str()
+		var signed bool
+		r.bits(&signed)
+		if s := r.str(); signed {
+			v.Signature = []byte(s)
+		}
+		v.Error = r.str()
+		v.Gave = r.float()
+		if n := r.count(9); n > 0 {
+			v.Links = make([]Link, n)
+			for i := range v.Links {
+				v.Links[i] = Link{URL: r.str(), Score: r.float()}
+			}
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Package segment keeps what one round of the crawl did: which URLs were
+// selected and what came of each. A segment has Nutch's six parts:
+//
+//	crawl_generate   the fetch list: records as they were when selected   crawldb.Datum
+//	crawl_fetch      how each visit ended                                 Visit
+//	content          what was sent                                        page.Content
+//	parse_text       the text of each page                                Text
+//	parse_data       title, outlinks and properties of each page          Data
+//	crawl_parse      signature of each page, and what its links give      Parse
+//
+// Records are written in blocks. Block number k of content, parse_text,
+// parse_data and crawl_parse holds records of the pages that are in block k of
+// crawl_fetch, in the same order, though not every page has one in every part.
+// So the parts are joined by walking them side by side, and a fetch that was
+// interrupted goes on behind the last block that all of them have.
+//
+// A [Store] moves blocks of bytes and knows nothing of what is in them; [Writer]
+// and [Blocks] encode and decode. Stock engines are stores/memstore and
+// stores/dirstore; a new one must pass segmenttest.Run.
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+var (
+	// ErrNotFound says that there is no such segment or part, or that the part
+	// was not committed yet.
+	ErrNotFound = errors.New("segment: not found")
+	// ErrCommitted says that a part is complete and cannot be written any more.
+	ErrCommitted = errors.New("segment: part is committed")
+	// ErrBusy says that another writer has the part open.
+	ErrBusy = errors.New("segment: part is being written")
+	// ErrName says that a name is not one a segment or part can have: 1 to 64
+	// of a-z, 0-9, '_' and '-', not beginning with '-'.
+	ErrName = errors.New("segment: invalid name")
+	// ErrClosed says that the store or writer was closed.
+	ErrClosed = errors.New("segment: closed")
+)
+
+// CorruptError says that what was read is not what was written.
+type CorruptError struct {
+	// File names the file or other place, or segment and part.
+	File string
+	// Offset is where in the file the damage begins; with a place that has no
+	// offsets, the number of the block.
+	Offset int64
+	Err    error
+}
+
+// Error names the place.
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("segment: %s is damaged at %d: %v", e.File, e.Offset, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// A Store keeps the blocks of the parts of segments.
+//
+// Concurrency: every method may be called from many goroutines at once. A part
+// has at most one writer at a time; a second is refused with an error that is
+// ErrBusy.
+//
+// Order: segments are listed by name, blocks read in the order they were
+// appended.
+//
+// Atomicity: a block is there whole or not at all. A part that was not
+// committed keeps its blocks, but tells ([Info]) that it is not complete.
+//
+// Durability: what was appended survives any end of the process or machine once
+// Sync has returned, the commit once Commit has. Without Sync, after a crash, a
+// part holds a prefix of its blocks.
+//
+// Ownership: the caller owns the blocks it is given and keeps the blocks it
+// gives; the store keeps no memory of its caller's.
+//
+// Cancellation: a method whose context is done before it starts returns an
+// error that is ctx.Err() and changes nothing.
+//
+// Errors: a missing segment or part is an error that is ErrNotFound, a bad name
+// one that is ErrName. Damage in a committed part is a *CorruptError; in a part
+// that is not committed, the blocks from the first bad one on are taken as never
+// written.
+type Store interface {
+	// List yields the names of the segments that have a part, ascending as
+	// strings of bytes.
+	List(ctx context.Context) iter.Seq2[string, error]
+
+	// Stat describes a part, committed or not.
+	Stat(ctx context.Context, segment, part string) (Info, error)
+
+	// Read yields the blocks of a part, committed or not, beginning with block
+	// number from; none if there are not that many. The loop may break. An
+	// error ends the sequence.
+	Read(ctx context.Context, segment, part string, from int) iter.Seq2[[]byte, error]
+
+	// Append opens a part for writing behind its first keep blocks and drops the
+	// rest; a negative keep keeps all. It makes segment and part as needed. A
+	// part that is committed is an error that is ErrCommitted, one with fewer
+	// than keep blocks one that is ErrNotFound.
+	Append(ctx context.Context, segment, part string, keep int) (BlockWriter, error)
+
+	// Remove deletes a segment with all its parts; one that is not there is no
+	// error. A part being written makes it fail with an error that is ErrBusy.
+	Remove(ctx context.Context, segment string) error
+}
+
+// A BlockWriter writes one part. It is used by one goroutine at a time.
+type BlockWriter interface {
+	// Append adds a block, which may be empty.
+	Append(ctx context.Context, block []byte) error
+	// Sync makes durable what was appended.
+	Sync(ctx context.Context) error
+	// Commit makes the part durable and complete, and ends the writer.
+	Commit(ctx context.Context) error
+	// Close ends the writer. A part that was not committed stays as it is, to be
+	// appended to later. After Commit or Close, Close does nothing and the other
+	// methods return an error that is ErrClosed.
+	Close() error
+}
+
+// Info describes a part.
+type Info struct {
+	// Blocks is the number of whole blocks, Bytes their size in the store.
+	Blocks int
+	Bytes  int64
+	// Committed says that the part is complete.
+	Committed bool
+}
+
+// The names of the parts.
+const (
+	GeneratePart  = "crawl_generate"
+	FetchPart     = "crawl_fetch"
+	ContentPart   = "content"
+	ParseTextPart = "parse_text"
+	ParseDataPart = "parse_data"
+	ParsePart     = "crawl_parse"
+)
+
+// Parts returns the names of the six parts in the order in which a round
+// writes them.
+func Parts() []string {
+	return []string{GeneratePart, FetchPart, ContentPart, ParseTextPart, ParseDataPart, ParsePart}
+}
+
+// ValidName returns an error that is ErrName unless a segment or part can have
+// the name.
+func ValidName(name string) error {
+	ok := 0 < len(name) && len(name) <= 64 && name[0] != '-'
+	for i := range len(name) {
+		c := name[i]
+		ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-')
+	}
+	if !ok {
+		return fmt.Errorf("%w %q", ErrName, name)
+	}
+	return nil
+}
+
+// NewName returns a name for a segment generated at now: Nutch's fourteen
+// digits in UTC, a dash and three digits that make it larger than the largest
+// name in use that begins with the same digits.
+func NewName(ctx context.Context, s Store, now time.Time) (string, error) {
+	prefix := now.UTC().Format("20060102150405") + "-"
+	next := 0
+	for name, err := range s.List(ctx) {
+		if err != nil {
+			return "", err
+		}
+		var n int
+		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
+			if _, err := fmt.Sscanf(name[len(prefix):], "%d", &n); err == nil && n >= next {
+				next = n + 1
+			}
+		}
+	}
+	return fmt.Sprintf("%s%03d", prefix, next), nil
+}

@@ -1,0 +1,121 @@
+// Package urlfilter decides which URLs belong to a crawl ([Filter]) and how
+// they are spelled ([Normalizer]). The two are always used together, as [Rules]:
+// Rules.Apply is the only call a stage of the crawl makes.
+//
+// Stock filters are Regex, Prefix, Suffix and Domain, each with Nutch's file
+// format; the stock normalizer is Basic.
+package urlfilter
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Filter accepts or rejects a URL.
+//
+// It is called from many goroutines at once, must answer for any string, and
+// must give the same answer to the same URL.
+type Filter interface {
+	// Accept reports whether the URL may be part of the crawl.
+	Accept(url string) bool
+}
+
+// FilterFunc is a function that is a [Filter].
+type FilterFunc func(url string) bool
+
+// Accept calls f.
+func (f FilterFunc) Accept(url string) bool { return f(url) }
+
+// A Normalizer brings the spellings of a URL to one.
+//
+// It is called from many goroutines at once, must answer for any string, and
+// its result is its own normal form: normalizing it again changes nothing.
+type Normalizer interface {
+	// Normalize returns the normal form of an absolute URL, or an error if the
+	// string is no URL to crawl.
+	Normalize(scope Scope, url string) (string, error)
+}
+
+// Scope says at which point of the crawl a URL turned up. A normalizer may treat
+// them differently. The words are Nutch's.
+type Scope string
+
+const (
+	Inject   Scope = "inject"   // a seed
+	Outlink  Scope = "outlink"  // a link of a page
+	Fetcher  Scope = "fetcher"  // the target of a redirect
+	Generate Scope = "generate" // a record about to be selected
+	CrawlDB  Scope = "crawldb"  // a record about to be written
+	LinkDB   Scope = "linkdb"   // one end of a link
+)
+
+// ErrRejected says that a filter rejected a URL; ErrInvalid says that a
+// normalizer refused it or that it is too long.
+var (
+	ErrRejected = errors.New("urlfilter: rejected")
+	ErrInvalid  = errors.New("urlfilter: not a URL to crawl")
+)
+
+// DefaultMaxLength is the longest URL that Rules accept by default, in bytes.
+// (Nutch: db.max.outlink.length.)
+const DefaultMaxLength = 4096
+
+// Rules are the normalizers and filters of a crawl. The zero value accepts any
+// string of at most DefaultMaxLength bytes and leaves it as it is. Rules must
+// not be changed once in use.
+type Rules struct {
+	// Normalizers are applied in order. Nil means none.
+	Normalizers []Normalizer
+	// Filters must all accept what the normalizers made. Nil means none.
+	Filters []Filter
+	// MaxLength bounds the URL before and after the normalizers, in bytes; zero
+	// means DefaultMaxLength, negative no bound.
+	MaxLength int
+}
+
+// Apply returns the normal form of a URL if it belongs to the crawl. Otherwise
+// the error is ErrRejected or ErrInvalid and says which rule it was; it does not
+// repeat the URL.
+func (r *Rules) Apply(scope Scope, url string) (string, error) {
+	limit := r.MaxLength
+	if limit == 0 {
+		limit = DefaultMaxLength
+	}
+	if limit > 0 && len(url) > limit {
+		return "", errTooLong
+	}
+	for _, n := range r.Normalizers {
+		u, err := n.Normalize(scope, url)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		url = u
+	}
+	if limit > 0 && len(url) > limit {
+		return "", errTooLong
+	}
+	for i, f := range r.Filters {
+		if !f.Accept(url) {
+			return "", &rejection{f, i}
+		}
+	}
+	return url, nil
+}
+
+var errTooLong = fmt.Errorf("%w: too long", ErrInvalid)
+
+// rejection names the filter lazily: most rejections are only counted.
+type rejection struct {
+	filter Filter
+	index  int
+}
+
+func (r *rejection) Error() string {
+	name := fmt.Sprintf("filter %d (%T)", r.index+1, r.filter)
+	if s, ok := r.filter.(fmt.Stringer); ok {
+		name = s.String()
+	}
+	return "urlfilter: rejected by " + name
+}
+
+func (r *rejection) Is(target error) bool { return target == ErrRejected }
