@@ -1,0 +1,124 @@
+package memstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+var _ hostdb.Store = (*Hosts)(nil)
+
+// Hosts is a [hostdb.Store].
+type Hosts struct {
+	hosts guarded[*hostdb.Host]
+}
+
+// Get implements [hostdb.Store].
+func (s *Hosts) Get(ctx context.Context, name string) (hostdb.Host, error) {
+	h, ok, err := s.hosts.get(ctx, name, hostdb.ErrClosed)
+	if err == nil && !ok {
+		err = hostdb.ErrNotFound
+	}
+	if err != nil {
+		return hostdb.Host{}, failed("get host", name, err)
+	}
+	return *cloneHost(h), nil
+}
+
+// Update implements [hostdb.Store].
+func (s *Hosts) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	if err := s.update(ctx, name, next); err != nil {
+		return failed("update host", name, err)
+	}
+	return nil
+}
+
+func (s *Hosts) update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	s.hosts.writing.Lock()
+	defer s.hosts.writing.Unlock()
+	kept, ok, err := s.hosts.get(ctx, name, hostdb.ErrClosed)
+	if err != nil {
+		return err
+	}
+	var old *hostdb.Host
+	if ok {
+		old = cloneHost(kept)
+	}
+	h, err := next(old)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.hosts.apply(hostdb.ErrClosed, func(t *table[*hostdb.Host]) {
+		switch {
+		case h == old:
+		case h == nil:
+			t.delete(name)
+		default:
+			h = cloneHost(h)
+			h.Name = name
+			t.set(name, h)
+		}
+	})
+}
+
+// Scan implements [hostdb.Store].
+func (s *Hosts) Scan(ctx context.Context) iter.Seq2[hostdb.Host, error] {
+	return func(yield func(hostdb.Host, error) bool) {
+		for e, err := range s.hosts.scan(ctx, "", "", hostdb.ErrClosed) {
+			if err != nil {
+				yield(hostdb.Host{}, fmt.Errorf("memstore: scan hosts: %w", err))
+				return
+			}
+			if !yield(*cloneHost(e.val), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Sync implements [hostdb.Store]; there is nothing to make durable.
+func (s *Hosts) Sync(ctx context.Context) error {
+	if err := s.hosts.ready(ctx, hostdb.ErrClosed); err != nil {
+		return fmt.Errorf("memstore: sync: %w", err)
+	}
+	return nil
+}
+
+// Close implements [hostdb.Store].
+func (s *Hosts) Close() error {
+	s.hosts.close()
+	return nil
+}
+
+// cloneHost copies a host with all it refers to, times as they are kept.
+func cloneHost(h *hostdb.Host) *hostdb.Host {
+	c := *h
+	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.BusyUntil} {
+		*t = kept(*t)
+	}
+	c.Robots = slices.Clone(h.Robots)
+	for i := range c.Robots {
+		r := &c.Robots[i]
+		r.Body = bytes.Clone(r.Body)
+		for _, t := range []*time.Time{&r.Fetched, &r.Expires, &r.FailingSince} {
+			*t = kept(*t)
+		}
+	}
+	return &c
+}
+
+// kept returns a time as it is kept: to the millisecond and in UTC.
+func kept(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return time.UnixMilli(t.UnixMilli()).UTC()
+}
