@@ -1,0 +1,323 @@
+// Package extsort sorts more records than fit into memory: what does not fit is
+// written as sorted runs to temporary files, which are merged when the records
+// are read back.
+package extsort
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+var (
+	// ErrUsed says that the records were already asked for: they are yielded
+	// once, and none can be added after.
+	ErrUsed = errors.New("extsort: records were already read")
+	// ErrClosed says that the sorter was closed.
+	ErrClosed = errors.New("extsort: closed")
+	// ErrCorrupt says that a temporary file does not hold what was written.
+	ErrCorrupt = errors.New("extsort: temporary file is damaged")
+)
+
+const (
+	defaultMemory = 64 << 20
+	// fanIn runs of one level become one of the next, so that the number of open
+	// files, and of blocks in memory, grows with the logarithm of the input.
+	fanIn = 32
+	// maxRecord keeps every length in a file within 32 bits.
+	maxRecord = 1 << 30
+)
+
+// Options say how much memory a [Sorter] uses and where the rest goes.
+type Options struct {
+	// MemoryBytes bounds the records held in memory, bookkeeping included; zero
+	// means 64 MiB. Merging takes up to a quarter more. A record is not
+	// refused for being larger, but for being larger than 1 GiB.
+	MemoryBytes int
+	// Dir is where temporary files are made, in a directory of their own whose
+	// name begins with "extsort-"; empty means os.TempDir. It is made when it is
+	// first needed. What a process that was killed has left there may be
+	// deleted.
+	Dir string
+}
+
+// Pair is one record. It is valid until the next step of the sequence it comes
+// from, and not to be changed.
+type Pair struct{ Key, Value []byte }
+
+// Sorter takes records in any order and gives them back sorted. It is used by
+// one goroutine at a time, and must be closed.
+type Sorter struct {
+	memory  int
+	block   int
+	parent  string
+	dir     string // empty until the first spill
+	arena   []byte
+	entries []entry
+	pack    *packer
+	runs    []run // levels descend
+	made    int   // files made so far: the name of the next
+	used    bool
+	closed  bool
+	err     error // the first failure to write; all later calls return it
+}
+
+// entry is a record in the arena.
+type entry struct {
+	at         int
+	klen, vlen uint32
+}
+
+const entrySize = 16
+
+// New returns an empty sorter. It makes no file and starts nothing.
+func New(o Options) *Sorter {
+	memory := o.MemoryBytes
+	if memory <= 0 {
+		memory = defaultMemory
+	}
+	return &Sorter{
+		memory: memory,
+		// Two blocks of each run that is merged, packed and unpacked, are in
+		// memory at a time: an eighth of it.
+		block:  min(max(memory/(16*fanIn), 256), 128<<10),
+		parent: o.Dir,
+	}
+}
+
+// Add adds a record, of which it keeps a copy. Equal records are all kept. An
+// error is final: the sorter is good for nothing but Close.
+func (s *Sorter) Add(key, value []byte) error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.err != nil:
+		return s.err
+	case s.used:
+		return ErrUsed
+	case len(key) > maxRecord-len(value):
+		return fmt.Errorf("extsort: a record of %d and %d bytes is too large", len(key), len(value))
+	}
+	size := len(key) + len(value)
+	if len(s.entries) > 0 && len(s.arena)+size+(len(s.entries)+1)*entrySize > s.memory {
+		if s.err = s.spill(); s.err != nil {
+			return s.err
+		}
+	}
+	s.entries = append(s.entries, entry{at: len(s.arena), klen: uint32(len(key)), vlen: uint32(len(value))})
+	s.arena = append(append(s.arena, key...), value...)
+	return nil
+}
+
+// Sorted yields every record, ascending by key and then by value, as bytes
+// compare. It can be ranged over once. The loop may break; an error ends the
+// sequence and comes with a zero Pair. A context that is done ends it with
+// ctx.Err().
+func (s *Sorter) Sorted(ctx context.Context) iter.Seq2[Pair, error] {
+	return func(yield func(Pair, error) bool) {
+		err := s.sorted(ctx, func(p Pair) bool { return yield(p, nil) })
+		if err != nil {
+			yield(Pair{}, err)
+		}
+	}
+}
+
+func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.err != nil:
+		return s.err
+	case s.used:
+		return ErrUsed
+	}
+	s.used = true
+	n := 0
+	// done is asked for every record, and asks the context for a few of them.
+	done := func() error {
+		if s.closed {
+			return ErrClosed
+		}
+		if n++; n%256 != 1 {
+			return nil
+		}
+		return ctx.Err()
+	}
+	if len(s.runs) == 0 {
+		s.sort()
+		for _, e := range s.entries {
+			if err := done(); err != nil {
+				return err
+			}
+			if !yield(s.pair(e)) {
+				return nil
+			}
+		}
+		return ctx.Err()
+	}
+	if s.err = s.spill(); s.err != nil {
+		return s.err
+	}
+	s.arena, s.entries = nil, nil
+	m, err := s.open(s.runs)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	for {
+		if err := done(); err != nil {
+			return err
+		}
+		p, ok, err := m.next()
+		if err != nil {
+			return err
+		}
+		if !ok || !yield(p) {
+			return nil
+		}
+	}
+}
+
+// Close removes the temporary files and ends the use of the sorter. A second
+// Close does nothing.
+func (s *Sorter) Close() error {
+	s.closed = true
+	s.arena, s.entries, s.runs = nil, nil, nil
+	s.pack.close()
+	s.pack = nil
+	dir := s.dir
+	s.dir = ""
+	if dir == "" {
+		return nil
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("extsort: remove temporary files: %w", err)
+	}
+	return nil
+}
+
+func (s *Sorter) pair(e entry) Pair {
+	k := e.at + int(e.klen)
+	v := k + int(e.vlen)
+	return Pair{Key: s.arena[e.at:k:k], Value: s.arena[k:v:v]}
+}
+
+func (s *Sorter) sort() {
+	slices.SortFunc(s.entries, func(a, b entry) int { return compare(s.pair(a), s.pair(b)) })
+}
+
+func compare(a, b Pair) int {
+	if c := bytes.Compare(a.Key, b.Key); c != 0 {
+		return c
+	}
+	return bytes.Compare(a.Value, b.Value)
+}
+
+// spill writes the records in memory as a run, and merges runs if there are
+// enough of one level.
+func (s *Sorter) spill() error {
+	if len(s.entries) == 0 {
+		return nil
+	}
+	s.sort()
+	i := 0
+	r, err := s.write(0, func() (Pair, bool, error) {
+		if i == len(s.entries) {
+			return Pair{}, false, nil
+		}
+		i++
+		return s.pair(s.entries[i-1]), true, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.runs = append(s.runs, r)
+	s.arena, s.entries = s.arena[:0], s.entries[:0]
+	if cap(s.arena) > 2*s.memory { // one record was larger than all of it
+		s.arena = nil
+	}
+	for {
+		from := len(s.runs) - fanIn
+		if from < 0 || s.runs[from].level != s.runs[len(s.runs)-1].level {
+			return nil
+		}
+		if err := s.merge(from); err != nil {
+			return err
+		}
+	}
+}
+
+// merge replaces the runs beginning with number from by one.
+func (s *Sorter) merge(from int) error {
+	old := s.runs[from:]
+	m, err := s.open(old)
+	if err != nil {
+		return err
+	}
+	r, err := s.write(old[0].level+1, m.next)
+	m.close()
+	if err != nil {
+		return err
+	}
+	for _, o := range old {
+		if err := os.Remove(o.name); err != nil {
+			return fmt.Errorf("extsort: %w", err)
+		}
+	}
+	s.runs = append(s.runs[:from], r)
+	return nil
+}
+
+// write makes a run of the records that next yields in order.
+func (s *Sorter) write(level int, next func() (Pair, bool, error)) (r run, err error) {
+	if s.dir == "" {
+		if s.parent != "" {
+			if err := os.MkdirAll(s.parent, 0o700); err != nil {
+				return run{}, fmt.Errorf("extsort: %w", err)
+			}
+		}
+		if s.dir, err = os.MkdirTemp(s.parent, "extsort-"); err != nil {
+			return run{}, fmt.Errorf("extsort: %w", err)
+		}
+	}
+	if s.pack == nil {
+		if s.pack, err = newPacker(); err != nil {
+			return run{}, fmt.Errorf("extsort: %w", err)
+		}
+	}
+	name := filepath.Join(s.dir, strconv.Itoa(s.made))
+	s.made++
+	r, err = writeRun(name, s.block, s.pack, next)
+	r.level = level
+	return r, err
+}
+
+func (s *Sorter) open(runs []run) (*merger, error) {
+	m := &merger{}
+	for _, r := range runs {
+		src, err := openRun(r, s.pack)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.all = append(m.all, src)
+		ok, err := src.advance()
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		if ok {
+			m.heap = append(m.heap, src)
+		}
+	}
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
+	}
+	return m, nil
+}

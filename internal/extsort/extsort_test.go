@@ -1,0 +1,315 @@
+package extsort
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func clone(p Pair) Pair { return Pair{bytes.Clone(p.Key), bytes.Clone(p.Value)} }
+
+// records are random, with many equal keys, some equal pairs, and empty parts.
+func records(seed uint64, n int) []Pair {
+	r := rand.New(rand.NewPCG(seed, 1))
+	out := make([]Pair, n)
+	for i := range out {
+		out[i].Key = fmt.Appendf(nil, "com,example,%d)http:/", r.IntN(1+n/4))
+		out[i].Value = make([]byte, r.IntN(40))
+		for j := range out[i].Value {
+			out[i].Value[j] = byte(r.IntN(3) * 127)
+		}
+		switch r.IntN(50) {
+		case 0:
+			out[i].Key = nil
+		case 1:
+			out[i] = out[r.IntN(i+1)]
+		case 2:
+			out[i].Value = bytes.Repeat([]byte("long "), r.IntN(400))
+		}
+	}
+	return out
+}
+
+func collect(t *testing.T, s *Sorter) []Pair {
+	t.Helper()
+	var got []Pair
+	for p, err := range s.Sorted(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, clone(p))
+	}
+	return got
+}
+
+func fill(t *testing.T, s *Sorter, in []Pair) {
+	t.Helper()
+	for _, p := range in {
+		if err := s.Add(p.Key, p.Value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func equal(a, b Pair) bool { return compare(a, b) == 0 }
+
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestSortsAsInMemory(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 31, 1000, 20000} {
+		for _, memory := range []int{1, 300, 4 << 10, 100 << 10, 0} {
+			t.Run(fmt.Sprintf("%d records in %d bytes", n, memory), func(t *testing.T) {
+				if n == 20000 && memory == 1 {
+					n = 3000 // one file a record
+				}
+				dir := t.TempDir()
+				in := records(uint64(n), n)
+				s := New(Options{MemoryBytes: memory, Dir: dir})
+				fill(t, s, in)
+				got := collect(t, s)
+				slices.SortStableFunc(in, compare)
+				if !slices.EqualFunc(got, in, equal) {
+					t.Errorf("%d records came back, not as sorted in memory", len(got))
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				empty(t, dir)
+			})
+		}
+	}
+}
+
+func TestKeepsNothingItIsGiven(t *testing.T) {
+	s := New(Options{})
+	defer s.Close()
+	k, v := []byte("key"), []byte("value")
+	fill(t, s, []Pair{{k, v}})
+	k[0], v[0] = 'x', 'x'
+	if got := collect(t, s); string(got[0].Key) != "key" || string(got[0].Value) != "value" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMakesNoFileWhileItFits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	s := New(Options{MemoryBytes: 1000, Dir: dir})
+	defer s.Close()
+	fill(t, s, records(1, 10)[:3])
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the directory is there before it is needed")
+	}
+	fill(t, s, records(2, 200))
+	if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	t.Run("when the loop breaks", func(t *testing.T) {
+		s := New(Options{MemoryBytes: 1000, Dir: dir})
+		fill(t, s, records(3, 2000))
+		for range s.Sorted(t.Context()) {
+			break
+		}
+		s.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		empty(t, dir)
+	})
+	t.Run("when nothing is read", func(t *testing.T) {
+		s := New(Options{MemoryBytes: 1000, Dir: dir})
+		fill(t, s, records(3, 2000))
+		s.Close()
+		empty(t, dir)
+	})
+	t.Run("when the context ends", func(t *testing.T) {
+		s := New(Options{MemoryBytes: 1000, Dir: dir})
+		fill(t, s, records(3, 2000))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := 0
+		var last error
+		for _, err := range s.Sorted(ctx) {
+			if n++; n == 10 {
+				cancel()
+			}
+			last = err
+		}
+		if !errors.Is(last, context.Canceled) || n > 500 {
+			t.Errorf("after %d records: %v", n, last)
+		}
+		s.Close()
+		empty(t, dir)
+	})
+	t.Run("when it is closed in the loop", func(t *testing.T) {
+		for _, memory := range []int{1000, 1 << 20} {
+			s := New(Options{MemoryBytes: memory, Dir: dir})
+			fill(t, s, records(3, 2000))
+			var last error
+			for _, err := range s.Sorted(t.Context()) {
+				last = err
+				s.Close()
+			}
+			if !errors.Is(last, ErrClosed) {
+				t.Errorf("memory %d: %v", memory, last)
+			}
+			empty(t, dir)
+		}
+	})
+}
+
+func TestIsReadOnce(t *testing.T) {
+	s := New(Options{})
+	fill(t, s, records(1, 3))
+	collect(t, s)
+	for _, err := range s.Sorted(t.Context()) {
+		if !errors.Is(err, ErrUsed) {
+			t.Errorf("second loop: %v", err)
+		}
+	}
+	if err := s.Add(nil, nil); !errors.Is(err, ErrUsed) {
+		t.Errorf("add behind the loop: %v", err)
+	}
+	s.Close()
+	if err := s.Add(nil, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("add behind close: %v", err)
+	}
+	for _, err := range s.Sorted(t.Context()) {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("loop behind close: %v", err)
+		}
+	}
+}
+
+// Whatever befalls a temporary file, what comes back is what went in, or an
+// error.
+func TestDamageIsAnError(t *testing.T) {
+	in := records(5, 300)
+	want := slices.Clone(in)
+	slices.SortFunc(want, compare)
+	damage := func(t *testing.T, change func([]byte) []byte) {
+		t.Helper()
+		s := New(Options{MemoryBytes: 6000, Dir: t.TempDir()})
+		defer s.Close()
+		fill(t, s, in)
+		name := s.runs[0].name
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, change(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var got []Pair
+		for p, err := range s.Sorted(t.Context()) {
+			if err != nil {
+				if !errors.Is(err, ErrCorrupt) {
+					t.Errorf("the error is not ErrCorrupt: %v", err)
+				}
+				return
+			}
+			got = append(got, clone(p))
+		}
+		if !slices.EqualFunc(got, want, equal) {
+			t.Error("damage was read as data")
+		}
+		t.Error("damage was not seen")
+	}
+	size := 0
+	func() {
+		s := New(Options{MemoryBytes: 6000, Dir: t.TempDir()})
+		defer s.Close()
+		fill(t, s, in)
+		info, err := os.Stat(s.runs[0].name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = int(info.Size())
+	}()
+	for i := 0; i < size; i += 7 {
+		damage(t, func(b []byte) []byte { return b[:i] })
+		damage(t, func(b []byte) []byte { b[i] ^= 1 << (i % 8); return b })
+	}
+}
+
+func TestFailureToWriteIsFinal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{MemoryBytes: 100, Dir: filepath.Join(file, "dir")})
+	defer s.Close()
+	var first error
+	for _, p := range records(1, 100) {
+		if first = s.Add(p.Key, p.Value); first != nil {
+			break
+		}
+	}
+	if first == nil || s.Add(nil, nil) != first {
+		t.Errorf("first %v, then %v", first, s.Add(nil, nil))
+	}
+	for _, err := range s.Sorted(t.Context()) {
+		if err != first {
+			t.Errorf("sorted: %v", err)
+		}
+	}
+}
+
+func TestOpenFilesGrowWithTheLogarithm(t *testing.T) {
+	s := New(Options{MemoryBytes: 1, Dir: t.TempDir()})
+	defer s.Close()
+	fill(t, s, records(9, 3000))
+	if n := len(s.runs); n > 3*fanIn {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// How long does a million links take to sort in a tenth of their size?
+func BenchmarkSortMillionLinksInTenthOfMemory(b *testing.B) {
+	const n = 1 << 20
+	r := rand.New(rand.NewPCG(1, 1))
+	keys := make([][]byte, n)
+	size := 0
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "com,example%d,www)https:/articles/%d/index.html", r.IntN(5000), r.IntN(n))
+		size += len(keys[i]) + 20
+	}
+	value := []byte("twenty bytes of text")
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		s := New(Options{MemoryBytes: size / 10, Dir: b.TempDir()})
+		for _, k := range keys {
+			if err := s.Add(k, value); err != nil {
+				b.Fatal(err)
+			}
+		}
+		got := 0
+		for _, err := range s.Sorted(b.Context()) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			got++
+		}
+		if got != n {
+			b.Fatal(got)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
