@@ -1,0 +1,270 @@
+package linkdb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// One Merge holds at most this many pages, and their links about this many
+// bytes: what a page of many links has above that goes into the next.
+const (
+	chunkTargets = 10_000
+	chunkBytes   = 8 << 20
+)
+
+// InvertOptions say which links [Invert] keeps. The zero value keeps every link
+// that may be followed, within bounds.
+type InvertOptions struct {
+	// Accept returns the normalized spelling of a target, and whether it may be
+	// kept at all. It is called by one goroutine at a time, once for each link that
+	// is not NoFollow; nil keeps targets as they are.
+	// (linkdb.url.normalize, linkdb.url.filter)
+	Accept func(url string) (string, bool)
+	// MaxInlinks bounds the links kept for one page, those found earlier
+	// included; zero means 10,000, negative no bound. Which are kept depends on
+	// the links alone, see [Union]. (linkdb.max.inlinks)
+	MaxInlinks int
+	// IgnoreInternal drops links between pages of one host. Nutch's default is
+	// true, ours is false, so that the pages of a single site have inlinks.
+	// (linkdb.ignore.internal.links)
+	IgnoreInternal bool
+	// IgnoreExternal drops links from one host to another.
+	// (linkdb.ignore.external.links)
+	IgnoreExternal bool
+	// MaxAnchor is where anchors are cut, in characters; zero means 100, negative
+	// never. (linkdb.max.anchor.length)
+	MaxAnchor int
+	// SortMemory bounds the bytes of links held in memory; zero means 64 MiB.
+	SortMemory int
+	// TempDir is where links go that do not fit; empty means os.TempDir. Nothing
+	// is left there, unless the process is killed.
+	TempDir string
+}
+
+// InvertReport counts what [Invert] did. Links is the sum of Inlinks and of
+// what was dropped.
+type InvertReport struct {
+	// Pages counts the pages read, and Links the links on them.
+	Pages, Links int
+	// Targets counts the pages that were given links, and Inlinks the links they
+	// were given, known ones included.
+	Targets, Inlinks int
+	// Links were dropped because they ask not to be followed, because they stay
+	// on or leave the host, because Accept rejected them, because the page had
+	// the same link to the same target before, and because the target has
+	// MaxInlinks others.
+	NoFollow, Internal, External, Rejected, Repeated, OverLimit int
+	// AnchorsCut counts the links whose anchor was cut.
+	AnchorsCut int
+}
+
+// Invert reads the outlinks of segments and adds each to the inlinks of its
+// target. A link that is NoFollow, by itself or by its page, is a vote withheld
+// and not added. A page that is known from several segments adds what it has in
+// any of them: links are never taken away.
+//
+// It may be repeated, after a failure too, and in any order of segments, and
+// changes nothing the second time. A segment whose parse_data was not committed
+// is an error that is [segment.ErrNotFound], and nothing is added.
+func Invert(ctx context.Context, links Store, segs segment.Store, segments []string, o InvertOptions) (InvertReport, error) {
+	o.MaxInlinks = cmp.Or(o.MaxInlinks, 10_000)
+	o.MaxAnchor = cmp.Or(o.MaxAnchor, 100)
+	v := inverter{o: o, sorter: extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})}
+	err := v.run(ctx, links, segs, segments)
+	if cerr := v.sorter.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("linkdb: invert: %w", cerr)
+	}
+	return v.report, err
+}
+
+type inverter struct {
+	o      InvertOptions
+	sorter *extsort.Sorter
+	report InvertReport
+}
+
+func (v *inverter) run(ctx context.Context, links Store, segs segment.Store, segments []string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("linkdb: invert: %w", err)
+	}
+	for _, name := range segments {
+		ok, err := segment.Has[segment.Data](ctx, segs, name)
+		if err == nil && !ok {
+			err = fmt.Errorf("no committed %s: %w", segment.ParseDataPart, segment.ErrNotFound)
+		}
+		if err != nil {
+			return fmt.Errorf("linkdb: invert %s: %w", name, err)
+		}
+	}
+	for _, name := range segments {
+		for d, err := range segment.Records[segment.Data](ctx, segs, name) {
+			if err == nil {
+				err = v.page(&d)
+			}
+			if err != nil {
+				return fmt.Errorf("linkdb: invert %s: %w", name, err)
+			}
+		}
+	}
+	if err := v.merge(ctx, links); err != nil {
+		return fmt.Errorf("linkdb: invert: %w", err)
+	}
+	return nil
+}
+
+func (v *inverter) page(d *segment.Data) error {
+	v.report.Pages++
+	host := crawldb.Host(d.URL)
+	from := appendPart(nil, crawldb.AppendKey(nil, d.URL))
+	var key, value []byte
+	for _, l := range d.Parsed.Outlinks {
+		v.report.Links++
+		to, ok := v.accept(host, l, d.Parsed.NoFollow)
+		if !ok {
+			continue
+		}
+		anchor := cut(l.Anchor, v.o.MaxAnchor)
+		if len(anchor) < len(l.Anchor) {
+			v.report.AnchorsCut++
+		}
+		key = crawldb.AppendKey(key[:0], to)
+		value = append(append(value[:0], from...), anchor...)
+		if err := v.sorter.Add(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *inverter) accept(host string, l page.Outlink, noFollow bool) (to string, ok bool) {
+	if l.NoFollow || noFollow {
+		v.report.NoFollow++
+		return "", false
+	}
+	to = l.URL
+	if v.o.Accept != nil {
+		if to, ok = v.o.Accept(to); !ok {
+			v.report.Rejected++
+			return "", false
+		}
+	}
+	switch internal := crawldb.Host(to) == host; {
+	case v.o.IgnoreInternal && internal:
+		v.report.Internal++
+		return "", false
+	case v.o.IgnoreExternal && !internal:
+		v.report.External++
+		return "", false
+	}
+	return to, true
+}
+
+// merge gives the store what was sorted, in chunks that ascend.
+func (v *inverter) merge(ctx context.Context, links Store) error {
+	var (
+		chunk      []Entry
+		size, kept int
+		key, last  []byte
+		first      = true
+	)
+	flush := func() error {
+		if len(chunk) == 0 {
+			return nil
+		}
+		err := links.Merge(ctx, chunk, v.o.MaxInlinks)
+		clear(chunk)
+		chunk, size = chunk[:0], 0
+		return err
+	}
+	for p, err := range v.sorter.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		fresh := first || !bytes.Equal(p.Key, key)
+		first = false
+		if fresh {
+			key, kept = append(key[:0], p.Key...), 0
+			v.report.Targets++
+		} else if bytes.Equal(p.Value, last) {
+			v.report.Repeated++
+			continue
+		} else if v.o.MaxInlinks > 0 && kept == v.o.MaxInlinks {
+			v.report.OverLimit++
+			continue
+		}
+		last = append(last[:0], p.Value...)
+		kept++
+		v.report.Inlinks++
+
+		if fresh && len(chunk) == chunkTargets || size > chunkBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if fresh || len(chunk) == 0 {
+			chunk = append(chunk, Entry{URL: crawldb.URLOf(string(p.Key))})
+			size += len(p.Key)
+		}
+		from, anchor := cutPart(p.Value)
+		e := &chunk[len(chunk)-1]
+		e.Inlinks = append(e.Inlinks, Inlink{From: crawldb.URLOf(string(from)), Anchor: string(anchor)})
+		size += len(p.Value)
+	}
+	return flush()
+}
+
+// cut returns the first n characters of s; all of them if n is negative.
+func cut(s string, n int) string {
+	if n < 0 || len(s) <= n {
+		return s
+	}
+	at := 0
+	for ; n > 0 && at < len(s); n-- {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+	}
+	return s[:at]
+}
+
+// Parts are joined so that the bytes of the whole compare as the parts do: a
+// part ends in 0 0, and a 0 in it is followed by 1.
+const (
+	partZero = 0<<8 | 1
+	partEnd  = 0<<8 | 0
+)
+
+func appendPart(dst, part []byte) []byte {
+	for _, c := range part {
+		if c == 0 {
+			dst = binary.BigEndian.AppendUint16(dst, partZero)
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return binary.BigEndian.AppendUint16(dst, partEnd)
+}
+
+// cutPart takes apart what appendPart and what was appended behind it made.
+func cutPart(b []byte) (part, rest []byte) {
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != 0 {
+			part = append(part, b[i])
+			continue
+		}
+		i++
+		if b[i] == 0 {
+			return part, b[i+1:]
+		}
+		part = append(part, 0)
+	}
+	return part, nil
+}
