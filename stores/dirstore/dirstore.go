@@ -1,0 +1,398 @@
+// Package dirstore keeps segments as plain files, one for each part:
+//
+//	dir/20260102030405-000/crawl_generate
+//	dir/20260102030405-000/content.open
+//
+// A part that is not committed has ".open" behind its name, so that ls shows
+// what is complete, and a segment can be copied or packed by the usual tools.
+// Other files in the directory are left alone.
+//
+// Damage is found by checksums on every block and on every file. What is
+// appended reaches the file at once and the disk with Sync or Commit.
+package dirstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/recrawl/recrawl/segment"
+)
+
+const (
+	openSuffix = ".open"
+	// removedPrefix begins the names of segments that are being deleted. No
+	// segment can have such a name.
+	removedPrefix = ".recrawl-removed-"
+)
+
+var _ segment.Store = (*Store)(nil)
+
+// Store is a [segment.Store] in a directory. One process may use a directory at
+// a time, which is for the caller to see to: the store does not lock it.
+type Store struct {
+	dir string
+
+	// mu is held while names are looked up and changed, never while blocks are
+	// read, written or synced. A writer that needs its own lock takes that first.
+	mu      sync.Mutex
+	root    *os.Root
+	writers map[[2]string]*writer // by segment and part
+	closed  bool
+}
+
+// Open opens the store in a directory, which it makes if it is not there, and
+// ends what a Remove that was interrupted had begun.
+func Open(dir string) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = makeDir(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
+	}
+	s := &Store{dir: dir, root: root, writers: map[[2]string]*writer{}}
+	entries, err := readDir(root, ".")
+	for _, e := range entries {
+		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), removedPrefix) {
+			err = s.delete(root, e.Name())
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("dirstore: open %s: %w", dir, err), root.Close())
+	}
+	return s, nil
+}
+
+// Close ends the use of the store: after it every method, those of open writers
+// included, returns an error that is segment.ErrClosed. Parts that were not
+// committed stay, as after [segment.BlockWriter.Close]. A second Close does
+// nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	var open []*writer
+	for _, w := range s.writers {
+		open = append(open, w)
+	}
+	err := s.root.Close()
+	s.mu.Unlock()
+	for _, w := range open {
+		err = errors.Join(err, w.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("dirstore: close %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// use calls f with the lock held if the store is open, the context is not done
+// and the names are good.
+func (s *Store) use(ctx context.Context, names []string, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := segment.ValidName(name); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return segment.ErrClosed
+	}
+	return f()
+}
+
+func failed(op string, err error, names ...string) error {
+	return fmt.Errorf("dirstore: %s %s: %w", op, strings.Join(names, "/"), err)
+}
+
+// List implements [segment.Store].
+func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var names []string
+		err := s.use(ctx, nil, func() error {
+			entries, err := readDir(s.root, ".")
+			for _, e := range entries {
+				if e.IsDir() && segment.ValidName(e.Name()) == nil {
+					names = append(names, e.Name())
+				}
+			}
+			return err
+		})
+		for _, name := range names {
+			if err != nil {
+				break
+			}
+			has := false
+			err = s.use(ctx, nil, func() error {
+				entries, err := readDir(s.root, name)
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil // removed in the meantime
+				}
+				has = slices.ContainsFunc(entries, isPart)
+				return err
+			})
+			if err == nil && has && !yield(name, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield("", failed("list", err, s.dir))
+		}
+	}
+}
+
+// isPart reports whether a file of a segment is a part, committed or not.
+func isPart(e fs.DirEntry) bool {
+	return e.Type().IsRegular() && segment.ValidName(strings.TrimSuffix(e.Name(), openSuffix)) == nil
+}
+
+// Stat implements [segment.Store]. Info.Bytes is the size of the file, without
+// what was torn. A part that is not committed, and not being written, is read
+// in full.
+func (s *Store) Stat(ctx context.Context, seg, part string) (segment.Info, error) {
+	info, err := s.stat(ctx, seg, part)
+	if err != nil {
+		return segment.Info{}, failed("stat", err, seg, part)
+	}
+	return info, nil
+}
+
+func (s *Store) stat(ctx context.Context, seg, part string) (segment.Info, error) {
+	var info segment.Info
+	f, b, err := s.open(ctx, seg, part, &info)
+	if err != nil || f == nil {
+		return info, err
+	}
+	defer f.Close()
+	if b.committed {
+		return segment.Info{Blocks: b.blocks, Bytes: b.end + footSize, Committed: true}, nil
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return segment.Info{}, err
+		}
+		_, err := b.next(true)
+		if err == io.EOF {
+			return segment.Info{Blocks: b.number, Bytes: b.at}, nil
+		}
+		if err != nil {
+			return segment.Info{}, err
+		}
+	}
+}
+
+// open opens the file of a part for reading. If a writer has the part and info
+// is not nil, it opens nothing and sets *info.
+func (s *Store) open(ctx context.Context, seg, part string, info *segment.Info) (*os.File, *blockFile, error) {
+	var f *os.File
+	var size int64
+	committed := false
+	err := s.use(ctx, []string{seg, part}, func() (err error) {
+		end := int64(-1)
+		if w := s.writers[[2]string{seg, part}]; w != nil && w.ready {
+			if info != nil {
+				*info = segment.Info{Blocks: w.blocks, Bytes: w.end}
+				return nil
+			}
+			end = w.end
+		}
+		name := filepath.Join(seg, part)
+		f, size, err = openFile(s.root, name, os.O_RDONLY)
+		if committed = err == nil; errors.Is(err, fs.ErrNotExist) {
+			f, size, err = openFile(s.root, name+openSuffix, os.O_RDONLY)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return segment.ErrNotFound
+		}
+		if !committed && end >= 0 {
+			size = min(size, end)
+		}
+		return err
+	})
+	if err != nil || f == nil {
+		return nil, nil, err
+	}
+	b, err := openBlocks(f, size, f.Name(), committed)
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, b, nil
+}
+
+// openFile opens a regular file. Anything else, such as a link or a pipe, is
+// refused and not opened.
+func openFile(root *os.Root, name string, flag int) (*os.File, int64, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a regular file", name)
+	}
+	f, err := root.OpenFile(name, flag, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// Read implements [segment.Store]. Of a part that is being written it yields
+// the blocks that are there when the loop begins.
+func (s *Store) Read(ctx context.Context, seg, part string, from int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		f, b, err := s.open(ctx, seg, part, nil)
+		if err != nil {
+			yield(nil, failed("read", err, seg, part))
+			return
+		}
+		defer f.Close()
+		for {
+			err := ctx.Err()
+			var block []byte
+			skip := b.number < from
+			if err == nil {
+				block, err = b.next(skip)
+			}
+			switch {
+			case err == io.EOF:
+				return
+			case err != nil:
+				yield(nil, failed("read", err, seg, part))
+				return
+			case !skip && !yield(block, nil):
+				return
+			}
+		}
+	}
+}
+
+// Append implements [segment.Store].
+func (s *Store) Append(ctx context.Context, seg, part string, keep int) (segment.BlockWriter, error) {
+	w := &writer{store: s, names: [2]string{seg, part}}
+	err := s.use(ctx, w.names[:], func() error {
+		if s.writers[w.names] != nil {
+			return segment.ErrBusy
+		}
+		// The files are looked at without the lock, so the place is taken first.
+		s.writers[w.names] = w
+		return nil
+	})
+	if err != nil {
+		return nil, failed("append to", err, seg, part)
+	}
+	if err := w.start(ctx, keep); err != nil {
+		return nil, failed("append to", err, seg, part)
+	}
+	return w, nil
+}
+
+// Remove implements [segment.Store]. A file that is no part makes it fail, and
+// nothing is deleted.
+func (s *Store) Remove(ctx context.Context, seg string) error {
+	if err := s.remove(ctx, seg); err != nil {
+		return failed("remove", err, seg)
+	}
+	return nil
+}
+
+func (s *Store) remove(ctx context.Context, seg string) error {
+	var root *os.Root
+	err := s.use(ctx, []string{seg}, func() error {
+		for names := range s.writers {
+			if names[0] == seg {
+				return segment.ErrBusy
+			}
+		}
+		entries, err := readDir(s.root, seg)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		for _, e := range entries {
+			if !isPart(e) {
+				return fmt.Errorf("%s is no part of a segment", filepath.Join(s.dir, seg, e.Name()))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		// What is renamed is gone; if deleting it is cut short, the next Open goes
+		// on. So nobody ever sees half a segment.
+		name := removedPrefix + seg
+		for i := 1; ; i++ {
+			if _, err := s.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			name = fmt.Sprintf("%s%s.%d", removedPrefix, seg, i)
+		}
+		if err := s.root.Rename(seg, name); err != nil {
+			return err
+		}
+		seg = name
+		// A root of its own: the store may be closed while the files are deleted.
+		root, err = s.root.OpenRoot(".")
+		return err
+	})
+	if err != nil || root == nil {
+		return err
+	}
+	defer root.Close()
+	if err := syncDir(root, "."); err != nil {
+		return err
+	}
+	return s.delete(root, seg)
+}
+
+// delete deletes a renamed segment, but no file that is not ours.
+func (s *Store) delete(root *os.Root, name string) error {
+	entries, err := readDir(root, name)
+	if err != nil {
+		return err
+	}
+	foreign := false
+	for _, e := range entries {
+		if !isPart(e) {
+			foreign = true
+			continue
+		}
+		if err := root.Remove(filepath.Join(name, e.Name())); err != nil {
+			return err
+		}
+	}
+	if foreign {
+		return nil
+	}
+	return root.Remove(name)
+}
+
+// readDir returns the entries of a directory in the order of their names.
+func readDir(root *os.Root, name string) ([]fs.DirEntry, error) {
+	d, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}

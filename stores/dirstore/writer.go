@@ -1,0 +1,250 @@
+package dirstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/recrawl/recrawl/segment"
+)
+
+// writer is a [segment.BlockWriter].
+type writer struct {
+	store *Store
+	names [2]string // segment and part
+
+	mu     sync.Mutex // for the Close of the store, which may come at any time
+	f      *os.File   // nil once the writer has ended
+	broken error      // why the file can no longer be trusted
+	frame  []byte
+	sum    int64 // of the sizes of the blocks
+	linked bool  // the names of the file and its directory are durable
+
+	// Guarded by the lock of the store, and written with both held.
+	ready  bool
+	blocks int
+	end    int64 // where the next block goes
+}
+
+func (w *writer) path() string { return filepath.Join(w.names[0], w.names[1]) + openSuffix }
+
+// start makes the writer ready, or gives the part back.
+func (w *writer) start(ctx context.Context, keep int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.open(ctx, keep)
+	if err != nil {
+		if w.f != nil {
+			w.f.Close()
+			w.f = nil
+		}
+		w.release()
+	}
+	return err
+}
+
+// open opens the file behind its first keep blocks, and makes it if it is not
+// there.
+func (w *writer) open(ctx context.Context, keep int) error {
+	s := w.store
+	var size int64
+	found := false
+	err := s.use(ctx, nil, func() error {
+		if _, err := s.root.Lstat(filepath.Join(w.names[0], w.names[1])); err == nil {
+			return segment.ErrCommitted
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		var err error
+		w.f, size, err = openFile(s.root, w.path(), os.O_RDWR)
+		found = err == nil
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if keep > 0 {
+			return fmt.Errorf("%d blocks of none: %w", keep, segment.ErrNotFound)
+		}
+		if err := s.root.Mkdir(w.names[0], 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		w.f, err = s.root.OpenFile(w.path(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	blocks, end := 0, int64(0)
+	if found {
+		b, err := openBlocks(w.f, size, w.f.Name(), false)
+		if err != nil {
+			return err
+		}
+		for keep < 0 || b.number < keep {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if _, err := b.next(true); err == io.EOF {
+				break
+			} else if err != nil {
+				return err
+			}
+		}
+		if b.number < keep {
+			return fmt.Errorf("%d blocks of %d: %w", keep, b.number, segment.ErrNotFound)
+		}
+		blocks, end = b.number, b.at
+	}
+	if size > end {
+		// What is dropped must not come back behind what is written now, whatever
+		// the machine does.
+		if err := w.f.Truncate(end); err != nil {
+			return err
+		}
+		if err := w.f.Sync(); err != nil {
+			return err
+		}
+	}
+	if end == 0 {
+		if _, err := w.f.WriteAt(appendHead(nil), 0); err != nil {
+			return err
+		}
+		end = headSize
+	}
+	w.sum = end - headSize - frameSize*int64(blocks)
+	return s.use(ctx, nil, func() error {
+		w.ready, w.blocks, w.end = true, blocks, end
+		return nil
+	})
+}
+
+// release gives the part back.
+func (w *writer) release() {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	if w.store.writers[w.names] == w {
+		delete(w.store.writers, w.names)
+	}
+}
+
+// use calls f if the writer has not ended. What f breaks stays broken: after a
+// failed write or sync nobody knows what is on the disk.
+func (w *writer) use(ctx context.Context, op string, f func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := ctx.Err()
+	switch {
+	case w.f == nil:
+		err = segment.ErrClosed
+	case err != nil:
+	case w.broken != nil:
+		err = w.broken
+	default:
+		err = f()
+	}
+	if err != nil {
+		return failed(op, err, w.names[:]...)
+	}
+	return nil
+}
+
+// Append adds a block of up to 1 GiB.
+func (w *writer) Append(ctx context.Context, block []byte) error {
+	return w.use(ctx, "append to", func() error {
+		if len(block) > maxBlock {
+			return fmt.Errorf("a block of %d bytes is too large", len(block))
+		}
+		w.frame = appendFrame(w.frame[:0], w.blocks, block)
+		_, err := w.f.WriteAt(w.frame, w.end)
+		if err == nil {
+			_, err = w.f.WriteAt(block, w.end+frameSize)
+		}
+		if err != nil {
+			// The disk may be full for a moment only.
+			w.broken = w.f.Truncate(w.end)
+			return err
+		}
+		w.sum += int64(len(block))
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		w.blocks++
+		w.end += frameSize + int64(len(block))
+		return nil
+	})
+}
+
+// Sync makes durable what was appended.
+func (w *writer) Sync(ctx context.Context) error {
+	return w.use(ctx, "sync", w.sync)
+}
+
+func (w *writer) sync() error {
+	if w.broken = w.f.Sync(); w.broken != nil || w.linked {
+		return w.broken
+	}
+	if w.broken = w.syncNames(); w.broken == nil {
+		w.linked = true
+	}
+	return w.broken
+}
+
+// syncNames makes durable the names of the file and of its directory.
+func (w *writer) syncNames() error {
+	var root *os.Root
+	err := w.store.use(context.Background(), nil, func() (err error) {
+		root, err = w.store.root.OpenRoot(".")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return errors.Join(syncDir(root, w.names[0]), syncDir(root, "."))
+}
+
+// Commit makes the part durable and complete.
+func (w *writer) Commit(ctx context.Context) error {
+	return w.use(ctx, "commit", func() error {
+		_, err := w.f.WriteAt(appendFoot(nil, w.blocks, w.sum), w.end)
+		if err == nil {
+			err = w.f.Sync()
+		}
+		if err != nil {
+			w.broken = err
+			return err
+		}
+		// Some systems do not rename a file that is open.
+		if err = w.f.Close(); err == nil {
+			err = w.store.use(context.Background(), nil, func() error {
+				path := w.path()
+				return w.store.root.Rename(path, path[:len(path)-len(openSuffix)])
+			})
+		}
+		if err == nil {
+			err = w.syncNames()
+		}
+		w.f = nil
+		w.release()
+		return err
+	})
+}
+
+// Close ends the writer.
+func (w *writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.f == nil {
+		return nil
+	}
+	err := w.f.Close()
+	w.f = nil
+	w.release()
+	if err != nil {
+		return failed("close", err, w.names[:]...)
+	}
+	return nil
+}
