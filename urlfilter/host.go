@@ -1,0 +1,147 @@
+package urlfilter
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// maxRawHost bounds what is worth decoding: 253 bytes of ASCII can come from
+// four times as much Unicode, and that escaped from three times as much again.
+const maxRawHost = 253 * 4 * 3
+
+// idnaProfile is "domain to ASCII" of the WHATWG URL standard, not strict:
+// names that the DNS could not have are judged by checkName.
+var idnaProfile = idna.New(
+	idna.MapForLookup(),
+	idna.BidiRule(),
+	idna.Transitional(false),
+	idna.StrictDomainName(false),
+	idna.CheckHyphens(false),
+	idna.VerifyDNSLength(false),
+)
+
+// normalHost returns a host as it stands in a normal URL. As in browsers, a name
+// that is ASCII already is only put in lower case: its encoded labels are the
+// business of the DNS.
+func normalHost(host string) (string, error) {
+	if len(host) > maxRawHost {
+		return "", errHost
+	}
+	if strings.HasPrefix(host, "[") {
+		return normalIPv6(host)
+	}
+	host = unescapeHost(host)
+	if isASCII(host) {
+		host = strings.ToLower(host)
+	} else {
+		if !utf8.ValidString(host) || strings.ContainsRune(host, utf8.RuneError) {
+			return "", errHost // idna would take it for a letter
+		}
+		var err error
+		if host, err = idnaProfile.ToASCII(host); err != nil {
+			return "", errHost
+		}
+	}
+	host = strings.TrimSuffix(host, ".")
+	if !checkName(host) {
+		return "", errHost
+	}
+	if last := host[strings.LastIndexByte(host, '.')+1:]; isNumber(last) {
+		return normalIPv4(host)
+	}
+	return host, nil
+}
+
+// unescapeHost decodes percent escapes. What is left of bad ones does not get
+// past checkName.
+func unescapeHost(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) && unhex(s[i+1]) >= 0 && unhex(s[i+2]) >= 0 {
+			b = append(b, byte(unhex(s[i+1])<<4|unhex(s[i+2])))
+			i += 2
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+func checkName(host string) bool {
+	if len(host) > 253 {
+		return false
+	}
+	label := 0
+	for i := 0; i <= len(host); i++ {
+		if i < len(host) && host[i] != '.' {
+			if class[host[i]]&inHost == 0 {
+				return false
+			}
+			continue
+		}
+		if n := i - label; n == 0 || n > 63 {
+			return false
+		}
+		label = i + 1
+	}
+	return true
+}
+
+// isNumber reports whether a label makes the host an IPv4 address, good or bad
+// ("ends in a number", WHATWG).
+func isNumber(label string) bool {
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}
+
+// normalIPv4 reads one to four numbers, decimal, octal or hexadecimal, of which
+// the last fills what the others leave.
+func normalIPv4(host string) (string, error) {
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return "", errIPv4
+	}
+	var addr uint32
+	for i, p := range parts {
+		base := 10
+		if hex, ok := strings.CutPrefix(p, "0x"); ok {
+			p, base = "0"+hex, 16
+		} else if len(p) > 1 && p[0] == '0' {
+			base = 8
+		}
+		n, err := strconv.ParseUint(p, base, 32)
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts))
+		}
+		if err != nil || n>>bits != 0 {
+			return "", errIPv4
+		}
+		if i < len(parts)-1 {
+			n <<= 24 - 8*i
+		}
+		addr |= uint32(n)
+	}
+	return netip.AddrFrom4([4]byte{byte(addr >> 24), byte(addr >> 16), byte(addr >> 8), byte(addr)}).String(), nil
+}
+
+func normalIPv6(host string) (string, error) {
+	inner, ok := strings.CutSuffix(host[1:], "]")
+	if !ok {
+		return "", errIPv6
+	}
+	a, err := netip.ParseAddr(inner)
+	if err != nil || !a.Is6() || a.Zone() != "" {
+		return "", errIPv6
+	}
+	return "[" + a.String() + "]", nil
+}

@@ -1,0 +1,69 @@
+package urlfilter
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxLine bounds a line of a rule file, in bytes.
+const maxLine = 1 << 20
+
+// readLines calls f with each line of r and its number, from 1, without the
+// line end.
+func readLines(r io.Reader, f func(n int, line string) error) error {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, maxLine)
+	n := 1
+	for ; s.Scan(); n++ {
+		line := s.Text()
+		if n == 1 {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		if err := f(n, line); err != nil {
+			return fmt.Errorf("urlfilter: line %d: %w", n, err)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("urlfilter: line %d: %w", n, err)
+	}
+	return nil
+}
+
+// hostOf returns the host of a URL in normal form, without the port; empty if
+// it has none.
+func hostOf(url string) string {
+	_, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return ""
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.HasSuffix(rest, "]") {
+		rest = rest[:i]
+	}
+	return strings.ToLower(strings.TrimSuffix(rest, "."))
+}
+
+// pathOf returns the path of a URL; false if it has no scheme.
+func pathOf(url string) (string, bool) {
+	i := strings.IndexByte(url, ':')
+	if i <= 0 {
+		return "", false
+	}
+	rest := url[i+1:]
+	if j := strings.IndexAny(rest, "?#"); j >= 0 {
+		rest = rest[:j]
+	}
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		j := strings.IndexByte(after, '/')
+		if j < 0 {
+			return "", true
+		}
+		rest = after[j:]
+	}
+	return rest, true
+}
