@@ -1,0 +1,145 @@
+package robots
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+// An answer is what became of asking for a robots.txt, all redirects followed.
+type answer struct {
+	kind   kind
+	status int
+	body   []byte
+	// partial says that the body ends before the file does, and not at our limit.
+	partial    bool
+	retryAfter time.Duration
+	reason     string
+}
+
+type kind uint8
+
+const (
+	failing kind = iota // nobody knows what the file says
+	absent              // there is no file
+	good                // here is the file
+	moved               // somewhere else
+)
+
+// kindOf sorts outcomes as RFC 9309 section 2.3.1 does: by status where there is
+// one.
+func kindOf(o protocol.Outcome) kind {
+	switch {
+	case o.Code == protocol.Success:
+		return good
+	case o.Code.Redirect():
+		return moved
+	case o.Code == protocol.Busy, o.Code == protocol.NotModified, o.Status == 429, o.Status >= 500:
+		return failing
+	case o.Status >= 300:
+		return absent
+	case o.Code == protocol.NotFound, o.Code == protocol.GonePage, o.Code == protocol.Denied:
+		return absent
+	}
+	return failing
+}
+
+// ask fetches a robots.txt and follows its redirects.
+func (c *Cache) ask(ctx context.Context, from string) (answer, error) {
+	for hop := 0; ; hop++ {
+		resp, err := c.Protocol.Fetch(ctx, protocol.Request{
+			URL:      from,
+			MaxBytes: MaxBytes + 1, // by which a file that is cut is known
+			Accept:   "text/plain,*/*;q=0.5",
+		})
+		if err != nil {
+			return answer{}, err
+		}
+		o := resp.Outcome
+		a := answer{kind: kindOf(o), status: o.Status, retryAfter: o.RetryAfter, reason: o.Reason}
+		switch a.kind {
+		case good:
+			a.body, a.partial = body(resp.Content.Body, resp.Content.Truncated)
+			return a, nil
+		case moved:
+			to, ok := resolve(from, o.Location)
+			switch {
+			case hop == maxHops || !ok:
+				a.kind = absent
+				return a, nil
+			case to == "":
+				a.kind, a.reason = failing, "redirect to a scheme other than http and https"
+				return a, nil
+			}
+			from = to
+		default:
+			return a, nil
+		}
+	}
+}
+
+// body returns what is kept of a file: whole lines, and at least one, since no
+// body would mean no file.
+func body(b []byte, truncated bool) (kept []byte, partial bool) {
+	b, cut := whole(b)
+	if truncated && !cut {
+		b, partial = b[:bytes.LastIndexAny(b, "\r\n")+1], true
+	}
+	if len(b) == 0 {
+		return []byte("\n"), partial
+	}
+	return b, partial
+}
+
+// resolve returns the target of a redirect, empty if it must not be followed;
+// false if there is none.
+func resolve(from, location string) (string, bool) {
+	if strings.TrimSpace(location) == "" {
+		return "", false
+	}
+	base, err := url.Parse(from)
+	if err != nil {
+		return "", false
+	}
+	to, err := base.Parse(location)
+	if err != nil {
+		return "", false
+	}
+	if to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
+		return "", true
+	}
+	to.Fragment, to.RawFragment = "", ""
+	return to.String(), true
+}
+
+// apply returns the record after an answer. While a server fails the last good
+// copy is kept, for 30 days; the pause doubles because it is as long as the
+// failing has lasted.
+func (a answer) apply(rec hostdb.Robots, now time.Time, maxAge time.Duration) hostdb.Robots {
+	rec.Status, rec.Fetched, rec.Expires = a.status, now, now.Add(maxAge)
+	if a.kind != failing {
+		rec.FailingSince, rec.Body = time.Time{}, nil
+		if a.kind == good {
+			rec.Body = a.body
+		}
+		if a.partial {
+			rec.Expires = now.Add(min(maxAge, maxPause))
+		}
+		return rec
+	}
+	if rec.FailingSince.IsZero() || rec.FailingSince.After(now) {
+		rec.FailingSince = now
+	}
+	failed := now.Sub(rec.FailingSince)
+	if failed >= maxFailing {
+		rec.Body = nil
+	}
+	pause := min(max(failed, minPause), maxPause)
+	rec.Expires = now.Add(min(max(pause, a.retryAfter), max(maxAge, maxPause)))
+	return rec
+}

@@ -1,0 +1,271 @@
+package robots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+const (
+	// maxHops is how many redirects of a robots.txt are followed: the least that
+	// RFC 9309 section 2.3.1.2 asks for. (Nutch: http.robots.redirect.max.)
+	maxHops = 5
+	// maxOrigins is how many origins of a host are remembered.
+	maxOrigins = 16
+	// maxFailing is how long a server may fail before its robots.txt counts as
+	// missing (RFC 9309 section 2.3.1.4).
+	maxFailing = 30 * 24 * time.Hour
+	// minPause and maxPause bound the time between two attempts to get a file from
+	// a server that fails.
+	minPause = time.Minute
+	maxPause = time.Hour
+	// maxMemory bounds the bytes of parsed rules in memory, about.
+	maxMemory = 64 << 20
+)
+
+// A Cache answers which rules hold for a URL. It asks for each robots.txt once a
+// day at most while all is well, and remembers the answers in a hostdb.Store,
+// from where later runs and other crawlers have them.
+//
+// What an answer means is in RFC 9309 section 2.3.1:
+//
+//	2xx                    the file holds for MaxAge
+//	4xx but not 429        there is no file: all is allowed, for MaxAge
+//	3xx, five of them      followed, to other hosts too, but by http and https only
+//	3xx, a sixth           as 4xx
+//	429, 5xx, no answer    the last good copy holds; without one nothing may be
+//	                       visited for now ([Rules].Unavailable)
+//	the same for 30 days   as 4xx
+//
+// A server that fails is asked again after a minute, then after twice the time
+// and so on up to an hour, or after as long as it asks for (Retry-After) up to
+// MaxAge. A visit that the Protocol refuses (protocol.Refused) is no answer.
+// Only schemes http and https have a robots.txt: elsewhere all is allowed.
+//
+// A Cache may be used from many goroutines at once once its fields are set, and
+// must not be copied. It starts nothing and need not be closed.
+type Cache struct {
+	// Protocol fetches the files. Required.
+	Protocol protocol.Protocol
+	// Hosts remembers them: the bodies, and the Crawl-delay of a host, the longest
+	// of its origins. Required.
+	Hosts hostdb.Store
+	// Product is the product token of the crawler, whose rules hold. With an empty
+	// one only the rules for everybody do. (Nutch: http.agent.name.)
+	Product string
+	// Now is the clock that the crawl records; nil means time.Now. What was fetched
+	// after Now is asked for again.
+	Now func() time.Time
+	// MaxAge is how long an answer holds; zero means 24 hours, the most that RFC
+	// 9309 section 2.4 allows.
+	MaxAge time.Duration
+	// MaxOrigins is for how many origins parsed rules are kept in memory, 64 MiB at
+	// most; zero means 4,096. Others are parsed again out of Hosts.
+	MaxOrigins int
+	// Parse reads a file; nil means [Parse]. It must not fail, whatever the bytes.
+	Parse func(body []byte, product string) *Rules
+	// Logger is told of servers that fail; nil means silence.
+	Logger *slog.Logger
+
+	mu     sync.Mutex
+	memory lru
+}
+
+// Cached returns the rules that hold for a URL, from memory or from Hosts, and
+// false if Fetch must be asked. It makes no request. An error is one of the store
+// or of ctx.
+func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
+	origin, rules := originOf(url)
+	if rules != nil {
+		return rules, true, nil
+	}
+	now := c.now()
+	c.mu.Lock()
+	e, ok := c.memory.get(origin)
+	c.mu.Unlock()
+	if ok && fresh(e.fetched, e.expires, now) {
+		return e.rules, true, nil
+	}
+	if c.Hosts == nil {
+		return nil, false, errNoHosts
+	}
+	host, err := c.Hosts.Get(ctx, hostdb.ByHost.Key(origin))
+	if errors.Is(err, hostdb.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("robots: look up %s: %w", origin, err)
+	}
+	i, ok := find(host.Robots, origin)
+	if !ok || !fresh(host.Robots[i].Fetched, host.Robots[i].Expires, now) {
+		return nil, false, nil
+	}
+	return c.keep(host.Robots[i]), true, nil
+}
+
+// Fetch asks for the robots.txt of a URL, remembers the answer and returns the
+// rules that hold. Two calls for one origin at the same time both ask. An error
+// is one of the store, of ctx, or of the Protocol when it could not try; whatever
+// a server does is no error.
+func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
+	origin, rules := originOf(url)
+	if rules != nil {
+		return rules, nil
+	}
+	if c.Protocol == nil || c.Hosts == nil {
+		return nil, errNoHosts
+	}
+	a, err := c.ask(ctx, origin+"/robots.txt")
+	if err != nil {
+		return nil, fmt.Errorf("robots: fetch %s/robots.txt: %w", origin, err)
+	}
+	now := c.now().UTC().Truncate(time.Millisecond)
+	var rec hostdb.Robots
+	err = c.Hosts.Update(ctx, hostdb.ByHost.Key(origin), func(old *hostdb.Host) (*hostdb.Host, error) {
+		var h hostdb.Host
+		if old != nil {
+			h = *old
+		}
+		rec = hostdb.Robots{Origin: origin}
+		if i, ok := find(h.Robots, origin); ok {
+			rec = h.Robots[i]
+		}
+		rec = a.apply(rec, now, c.maxAge())
+		h.Robots = upsert(h.Robots, rec)
+		h.CrawlDelay = c.crawlDelay(h.Robots, now)
+		return &h, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("robots: remember %s: %w", origin, err)
+	}
+	r := c.keep(rec)
+	if c.Logger != nil && !rec.FailingSince.IsZero() {
+		c.Logger.LogAttrs(ctx, slog.LevelWarn, "robots.txt cannot be had", slog.String("origin", origin), slog.Int("status", rec.Status),
+			slog.String("reason", a.reason), slog.Time("since", rec.FailingSince), slog.Time("again", rec.Expires), slog.Bool("wait", r.Unavailable))
+	}
+	return r, nil
+}
+
+var errNoHosts = errors.New("robots: Cache needs a Protocol and Hosts")
+
+func (c *Cache) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
+}
+
+func (c *Cache) maxAge() time.Duration {
+	if c.MaxAge > 0 {
+		return c.MaxAge
+	}
+	return 24 * time.Hour
+}
+
+// keep returns the rules of a record and remembers them.
+func (c *Cache) keep(rec hostdb.Robots) *Rules {
+	r := c.rules(rec)
+	n := c.MaxOrigins
+	if n <= 0 {
+		n = 4096
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size := 256 + r.size
+	if r.allow != nil {
+		size += 4 * len(rec.Body) // a guess at what another parser keeps
+	}
+	c.memory.put(entry{origin: rec.Origin, rules: r, fetched: rec.Fetched, expires: rec.Expires, size: size}, n, maxMemory)
+	return r
+}
+
+// rules reads a record: see [Cache] for what it means.
+func (c *Cache) rules(rec hostdb.Robots) *Rules {
+	switch {
+	case len(rec.Body) > 0:
+		if c.Parse != nil {
+			return c.Parse(rec.Body, c.Product)
+		}
+		return Parse(rec.Body, c.Product)
+	case !rec.FailingSince.IsZero() && rec.Fetched.Sub(rec.FailingSince) < maxFailing:
+		return Unavailable()
+	}
+	return AllowAll()
+}
+
+// crawlDelay returns the longest Crawl-delay of the origins of a host: they share
+// a server and a queue.
+func (c *Cache) crawlDelay(recs []hostdb.Robots, now time.Time) time.Duration {
+	var d time.Duration
+	for _, rec := range recs {
+		if fresh(rec.Fetched, rec.Expires, now) {
+			d = max(d, c.rules(rec).CrawlDelay)
+		}
+	}
+	return d
+}
+
+// fresh reports whether an answer need not be renewed. A clock that went back
+// makes it old.
+func fresh(fetched, expires, now time.Time) bool {
+	return !fetched.After(now) && now.Before(expires)
+}
+
+func find(recs []hostdb.Robots, origin string) (int, bool) {
+	return slices.BinarySearchFunc(recs, origin, func(r hostdb.Robots, o string) int { return strings.Compare(r.Origin, o) })
+}
+
+// upsert returns a copy of the records with rec among them, in order, without
+// the one fetched longest ago if there are too many.
+func upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots {
+	i, ok := find(recs, rec.Origin)
+	recs = slices.Clone(recs)
+	if ok {
+		recs[i] = rec
+		return recs
+	}
+	recs = slices.Insert(recs, i, rec)
+	for len(recs) > maxOrigins {
+		oldest := -1
+		for j := range recs {
+			if recs[j].Origin != rec.Origin && (oldest < 0 || recs[j].Fetched.Before(recs[oldest].Fetched)) {
+				oldest = j
+			}
+		}
+		recs = slices.Delete(recs, oldest, oldest+1)
+	}
+	return recs
+}
+
+// originOf returns scheme, host and port of a URL in lower case, without the
+// port that goes without saying, or the rules if there is nothing to ask: none
+// for schemes without robots.txt, and for what is no URL none that it may be.
+func originOf(url string) (string, *Rules) {
+	scheme, rest, ok := strings.Cut(url, ":")
+	scheme = strings.ToLower(scheme)
+	if scheme != "http" && scheme != "https" {
+		return "", AllowAll()
+	}
+	host, ok := strings.CutPrefix(rest, "//")
+	if i := strings.IndexAny(host, `/?#\`); i >= 0 {
+		host = host[:i]
+	}
+	host = strings.ToLower(host[strings.LastIndexByte(host, '@')+1:])
+	port := ":80"
+	if scheme == "https" {
+		port = ":443"
+	}
+	host = strings.TrimSuffix(strings.TrimSuffix(host, port), ":")
+	if !ok || hostdb.ByHost.Key(scheme+"://"+host) == "" {
+		return "", DenyAll()
+	}
+	return scheme + "://" + host, nil
+}

@@ -1,0 +1,369 @@
+package robots
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+)
+
+const (
+	// MaxBytes is how much of a robots.txt file is read, cut at the end of a line:
+	// the least that RFC 9309 section 2.5 asks for.
+	MaxBytes = 500 << 10
+
+	// maxLine is how much of a line is read. Google's parser has the same limit:
+	// eight times the longest URL of a browser that once was common.
+	maxLine = 8*2083 - 1
+
+	maxCrawlDelay = 24 * time.Hour
+)
+
+// Parse reads a robots.txt file for the crawler with the given product token
+// ("recrawl"; of "recrawl/1.0 (+https://...)" the first word counts). The groups
+// that name the token hold, taken together; if there are none, those for "*" do.
+// Any bytes are a robots.txt file, if only one without rules.
+func Parse(body []byte, product string) *Rules {
+	p := parser{product: word(product)}
+	body = text(body)
+	p.html = isHTML(body)
+	for len(body) > 0 {
+		i := bytes.IndexAny(body, "\r\n")
+		if i < 0 {
+			p.line(body)
+			break
+		}
+		p.line(body[:i])
+		body = body[i+1:]
+	}
+	return p.finish()
+}
+
+// Two groups are of interest: that of the product and that of everybody.
+const (
+	mine = iota
+	everybody
+)
+
+type parser struct {
+	product string
+	html    bool
+
+	// named says whether the group being read is of mine or of everybody, and
+	// delays the same for Crawl-delay. The two differ because Crawl-delay is no
+	// rule: a User-agent line after it goes on with the group (RFC 9309 section
+	// 2.2.4), yet the delay is not meant for who is named after it.
+	named, delays          [2]bool
+	inGroup, inRules, slow bool
+
+	found bool // a group named the product
+	rules [2][]rule
+	delay [2]time.Duration
+	given [2]bool
+
+	sitemaps []string
+	seen     map[string]bool
+}
+
+func (p *parser) line(b []byte) {
+	s := string(b[:min(len(b), maxLine)])
+	s, _, _ = strings.Cut(s, "#")
+	if p.html {
+		s = stripTags(s)
+	}
+	key, value, ok := split(s)
+	if !ok {
+		return
+	}
+	switch field(key) {
+	case fieldUserAgent:
+		p.userAgent(value)
+	case fieldAllow:
+		p.rule(value, true)
+	case fieldDisallow:
+		p.rule(value, false)
+	case fieldCrawlDelay:
+		p.slow = true
+		if d, ok := parseDelay(value); ok {
+			for i, on := range p.delays {
+				if on {
+					p.delay[i], p.given[i] = max(p.delay[i], d), true
+				}
+			}
+		}
+	case fieldSitemap:
+		if value == "" || p.seen[value] {
+			return
+		}
+		if p.seen == nil {
+			p.seen = make(map[string]bool)
+		}
+		p.seen[value] = true
+		p.sitemaps = append(p.sitemaps, value)
+	}
+}
+
+func (p *parser) userAgent(value string) {
+	if p.inRules {
+		p.named, p.inRules = [2]bool{}, false
+		p.slow = true
+	}
+	if p.slow {
+		p.delays, p.slow = [2]bool{}, false
+	}
+	p.inGroup = true
+	for v := range strings.SplitSeq(value, ",") {
+		v = strings.TrimSpace(v)
+		switch {
+		case v == "*" || strings.HasPrefix(v, "* ") || strings.HasPrefix(v, "*\t"):
+			p.named[everybody], p.delays[everybody] = true, true
+		case p.product != "" && (word(v) == p.product || token(v) == p.product):
+			p.named[mine], p.delays[mine] = true, true
+			p.found = true
+		}
+	}
+}
+
+func (p *parser) rule(value string, allow bool) {
+	if !p.inGroup {
+		return
+	}
+	p.inRules = true
+	if value == "" || p.named == [2]bool{} {
+		return
+	}
+	r := newRule(value, allow)
+	for i, on := range p.named {
+		if on {
+			p.rules[i] = append(p.rules[i], r)
+		}
+	}
+	if !allow {
+		return
+	}
+	// The file "index.html" of a directory is what a server shows for the
+	// directory, so whoever allows the one means the other. (As Google.)
+	dir := strings.LastIndexByte(r.pattern, '/') + 1
+	if name := r.pattern[dir:]; dir > 0 && (name == "index.html" || name == "index.htm") {
+		p.rule(value[:strings.LastIndexByte(value, '/')+1]+"$", true)
+	}
+}
+
+func (p *parser) finish() *Rules {
+	g := everybody
+	if p.found {
+		g = mine
+	}
+	rules := p.rules[g]
+	slices.SortFunc(rules, func(a, b rule) int {
+		if c := cmp.Compare(b.octets(), a.octets()); c != 0 {
+			return c
+		}
+		if a.allow != b.allow {
+			if a.allow {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.pattern, b.pattern)
+	})
+	r := &Rules{
+		CrawlDelay:    p.delay[g],
+		HasCrawlDelay: p.given[g],
+		Sitemaps:      p.sitemaps,
+		rules:         slices.Clip(slices.Compact(rules)),
+	}
+	for i := range r.rules {
+		r.size += 32 + len(r.rules[i].pattern)
+	}
+	for _, s := range r.Sitemaps {
+		r.size += 16 + len(s)
+	}
+	return r
+}
+
+// whole cuts a file that is too long at the end of a line.
+func whole(b []byte) (kept []byte, cut bool) {
+	if len(b) <= MaxBytes {
+		return b, false
+	}
+	if c := b[MaxBytes]; c == '\n' || c == '\r' {
+		return b[:MaxBytes], true
+	}
+	return b[:bytes.LastIndexAny(b[:MaxBytes], "\r\n")+1], true
+}
+
+// text returns the part of a file that is read, as UTF-8 if it was UTF-16,
+// without a byte order mark, or what is left of one, and without NUL bytes.
+func text(b []byte) []byte {
+	b, _ = whole(b)
+	switch {
+	case len(b) >= 2 && b[0] == 0xFE && b[1] == 0xFF:
+		return fromUTF16(b[2:], 0)
+	case len(b) >= 2 && b[0] == 0xFF && b[1] == 0xFE:
+		return fromUTF16(b[2:], 1)
+	}
+	for _, c := range [...]byte{0xEF, 0xBB, 0xBF} {
+		if len(b) == 0 || b[0] != c {
+			break
+		}
+		b = b[1:]
+	}
+	if bytes.IndexByte(b, 0) >= 0 {
+		b = bytes.ReplaceAll(b, []byte{0}, nil)
+	}
+	return b
+}
+
+// fromUTF16 decodes pairs of bytes of which the one at index low is the low one.
+func fromUTF16(b []byte, little int) []byte {
+	u := make([]uint16, 0, len(b)/2)
+	for ; len(b) >= 2; b = b[2:] {
+		if c := uint16(b[little])<<8 | uint16(b[1-little]); c != 0 {
+			u = append(u, c)
+		}
+	}
+	return []byte(string(utf16.Decode(u)))
+}
+
+// isHTML reports whether a file is a web page, with or without rules in it.
+func isHTML(b []byte) bool {
+	for {
+		i := bytes.IndexByte(b, '<')
+		if i < 0 {
+			return false
+		}
+		b = b[i+1:]
+		for _, tag := range [...]string{"html", "head", "body", "!doctype"} {
+			if n := len(tag); len(b) > n && strings.EqualFold(string(b[:n]), tag) && (b[n] == '>' || b[n] <= ' ') {
+				return true
+			}
+		}
+	}
+}
+
+func stripTags(s string) string {
+	var b strings.Builder
+	for {
+		text, rest, ok := strings.Cut(s, "<")
+		b.WriteString(text)
+		if !ok {
+			return b.String()
+		}
+		_, s, _ = strings.Cut(rest, ">")
+	}
+}
+
+// split takes a line apart. Some forget the colon: white space does instead,
+// if there are just two words.
+func split(s string) (key, value string, ok bool) {
+	key, value, ok = strings.Cut(s, ":")
+	if !ok {
+		f := strings.Fields(s)
+		if len(f) != 2 {
+			return "", "", false
+		}
+		return f[0], f[1], true
+	}
+	return strings.TrimSpace(key), strings.TrimSpace(value), true
+}
+
+type fieldName uint8
+
+const (
+	fieldUnknown fieldName = iota
+	fieldUserAgent
+	fieldAllow
+	fieldDisallow
+	fieldCrawlDelay
+	fieldSitemap
+)
+
+// fields are the names of fields and how they are misspelled, in lower case and
+// without white space, hyphens and underscores.
+var fields = []struct {
+	name  string
+	field fieldName
+}{
+	{"useragent", fieldUserAgent},
+	{"allow", fieldAllow},
+	{"disallow", fieldDisallow},
+	{"dissallow", fieldDisallow},
+	{"dissalow", fieldDisallow},
+	{"disalow", fieldDisallow},
+	{"diasllow", fieldDisallow},
+	{"disallaw", fieldDisallow},
+	{"crawldelay", fieldCrawlDelay},
+	{"sitemap", fieldSitemap},
+}
+
+// field tells what a line is about. As for Google the name need only begin with
+// a known one: "Disallowed" means it too.
+func field(key string) fieldName {
+	if len(key) > 64 {
+		return fieldUnknown
+	}
+	b := make([]byte, 0, 64)
+	for i := range len(key) {
+		switch c := key[i]; {
+		case c == '-' || c == '_' || c == ' ' || c == '\t':
+		case 'A' <= c && c <= 'Z':
+			b = append(b, c|0x20)
+		default:
+			b = append(b, c)
+		}
+	}
+	for _, f := range fields {
+		if strings.HasPrefix(string(b), f.name) {
+			return f.field
+		}
+	}
+	return fieldUnknown
+}
+
+// word returns the first word of the name of a crawler in lower case, without a
+// version.
+func word(s string) string {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexAny(s, " \t/;,("); i >= 0 {
+		s = s[:i]
+	}
+	return strings.ToLower(s)
+}
+
+// token returns the product token that a User-agent line begins with, in lower
+// case: letters, hyphens and underscores (RFC 9309 section 2.2.1).
+func token(s string) string {
+	i := 0
+	for i < len(s) && ('a' <= s[i]|0x20 && s[i]|0x20 <= 'z' || s[i] == '-' || s[i] == '_') {
+		i++
+	}
+	return strings.ToLower(s[:i])
+}
+
+// parseDelay reads seconds: "10", "0.5", "1,5", "10s", "10 seconds". What it
+// cannot read asks for nothing; what is longer than a day asks for a day.
+func parseDelay(s string) (time.Duration, bool) {
+	s = strings.ToLower(s)
+	i := strings.LastIndexAny(s, "0123456789.") + 1
+	switch strings.TrimSpace(s[i:]) {
+	case "", "s", "sec", "secs", "second", "seconds":
+	default:
+		return 0, false
+	}
+	if strings.IndexAny(s[:i], "0123456789.") != 0 {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.Replace(s[:i], ",", ".", 1), 64)
+	// Out of range is an error with a value, which is infinite.
+	if err != nil && f == 0 || !(f >= 0) {
+		return 0, false
+	}
+	if f >= maxCrawlDelay.Seconds() {
+		return maxCrawlDelay, true
+	}
+	return time.Duration(f * float64(time.Second)), true
+}

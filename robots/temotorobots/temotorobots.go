@@ -1,0 +1,51 @@
+// Package temotorobots reads robots.txt with github.com/temoto/robotstxt, for
+// callers who want the rules to be what that parser says: set it as
+// robots.Cache.Parse. Package robots itself does not use it.
+//
+// Version 1.1.2 is known to differ from RFC 9309 and from Google's parser:
+//
+//   - A rule or Crawl-delay before the first User-agent line, and a Crawl-delay
+//     that is no number, reject the whole file. Parse forbids all then.
+//   - Of an Allow and a Disallow of equal length the first wins, not Allow.
+//   - The length of a rule with a wildcard is that of a regular expression made
+//     of it, so that a shorter rule may win.
+//   - Product tokens match by prefix: the group "foo" is for "foobot" too; and
+//     "User-agent: bot/1.2" is not for "bot".
+//   - Percent-encoding is not made alike: "%e3" is not "%E3", nor a raw octet.
+//   - "$" in the middle of a pattern matches nothing; "#" without white space
+//     before it does not begin a comment; white space before the colon makes a
+//     line unknown; the misspelling "disalow" is too.
+//   - A rule with a wildcard is a regular expression, so that a long file takes
+//     its time: 10,000 rules 40 ms and 25 MB.
+//
+// That /robots.txt itself can be forbidden, and that files have no limit, are
+// faults of the parser that are made good here.
+package temotorobots
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/temoto/robotstxt"
+
+	"github.com/recrawl/recrawl/robots"
+)
+
+// Parse reads a robots.txt file, of which robots.MaxBytes count, for the crawler
+// with the given product token. A file that temoto/robotstxt rejects forbids all:
+// nobody knows what it meant to forbid.
+func Parse(body []byte, product string) *robots.Rules {
+	if len(body) > robots.MaxBytes {
+		body = body[:bytes.LastIndexAny(body[:robots.MaxBytes], "\r\n")+1]
+	}
+	data, err := robotstxt.FromBytes(body)
+	if err != nil {
+		return robots.DenyAll()
+	}
+	group := data.FindGroup(product)
+	delay := group.CrawlDelay
+	if delay <= 0 { // it cannot be told from one that is not given
+		delay = -time.Second
+	}
+	return robots.NewRules(robots.RuleSet{Allow: group.Test, CrawlDelay: delay, Sitemaps: data.Sitemaps})
+}
