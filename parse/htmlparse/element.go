@@ -1,0 +1,145 @@
+package htmlparse
+
+// An element is what the scan does with a tag.
+type element uint8
+
+const (
+	inline   element = iota // text goes on
+	block                   // separates lines
+	cell                    // separates words
+	breakout                // inline, and ends foreign content
+
+	anchorElem
+	areaElem
+	baseElem
+	bodyElem
+	embedElem
+	frameElem
+	htmlElem
+	iframeElem
+	imgElem
+	linkElem
+	mediaElem // audio, video, source, track
+	metaElem
+	objectElem
+
+	// The tokenizer reads the content of these as one text, which is not
+	// visible.
+	scriptElem
+	rawElem // style, textarea, noembed
+
+	titleElem
+
+	// Their text is left out; of noscript and noframes the links are kept.
+	noscriptElem
+	noframesElem
+	templateElem
+
+	svgElem
+	mathElem
+	foreignObjectElem // an island of HTML in SVG
+	annotationElem    // an island of HTML in MathML, if its encoding says so
+	descElem          // desc and metadata of SVG: not visible
+)
+
+// elementOf returns what to do with a tag of that name. The bytes are as they
+// stand in the page: letter case does not matter.
+func elementOf(name []byte) element {
+	var lower [16]byte
+	if len(name) > len(lower) {
+		return inline
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	switch string(lower[:len(name)]) {
+	case "a":
+		return anchorElem
+	case "area":
+		return areaElem
+	case "base":
+		return baseElem
+	case "body":
+		return bodyElem
+	case "embed":
+		return embedElem
+	case "frame":
+		return frameElem
+	case "html":
+		return htmlElem
+	case "iframe":
+		return iframeElem
+	case "img", "image":
+		return imgElem
+	case "link":
+		return linkElem
+	case "audio", "video", "source", "track":
+		return mediaElem
+	case "meta":
+		return metaElem
+	case "object":
+		return objectElem
+	case "script":
+		return scriptElem
+	case "style", "textarea", "noembed":
+		return rawElem
+	case "title":
+		return titleElem
+	case "noscript":
+		return noscriptElem
+	case "noframes":
+		return noframesElem
+	case "template":
+		return templateElem
+	case "svg":
+		return svgElem
+	case "math":
+		return mathElem
+	case "foreignobject":
+		return foreignObjectElem
+	case "annotation-xml":
+		return annotationElem
+	case "desc", "metadata":
+		return descElem
+	case "td", "th", "option":
+		return cell
+	case "address", "article", "aside", "blockquote", "br", "button",
+		"caption", "center", "dd", "details", "dialog", "dir", "div", "dl",
+		"dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset",
+		"h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "hr",
+		"legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "p",
+		"plaintext", "pre", "search", "section", "select", "summary", "table",
+		"tbody", "tfoot", "thead", "tr", "ul", "xmp":
+		return block
+	case "b", "big", "code", "em", "i", "nobr", "ruby", "s", "small", "span",
+		"strike", "strong", "sub", "sup", "tt", "u", "var":
+		return breakout
+	}
+	return inline
+}
+
+// pageRel says whether a link element with that relation leads to a page. The
+// relation is in lower case.
+func pageRel(rel string) bool {
+	switch rel {
+	case "alternate", "amphtml", "appendix", "archives", "author", "bookmark",
+		"canonical", "chapter", "contents", "copyright", "first", "glossary",
+		"help", "home", "index", "last", "license", "next", "prev", "previous",
+		"related", "section", "start", "subsection", "toc", "top", "up":
+		return true
+	}
+	return false
+}
+
+// pageType says whether an alternate of that media type is a page or a feed.
+func pageType(mime string) bool {
+	switch mime {
+	case "", "text/html", "application/xhtml+xml",
+		"application/rss+xml", "application/atom+xml", "application/feed+json":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package htmlparse
+
+import (
+	"bytes"
+	"time"
+)
+
+// robots reads the directives of meta robots or X-Robots-Tag. What is unknown
+// is ignored.
+func robots(s []byte) (noIndex, noFollow bool) {
+	for w := range words(s) {
+		switch {
+		case equalFold(w, "none"):
+			noIndex, noFollow = true, true
+		case equalFold(w, "noindex"):
+			noIndex = true
+		case equalFold(w, "nofollow"):
+			noFollow = true
+		}
+	}
+	return noIndex, noFollow
+}
+
+// words yields the words of a list whose separators are white space and, as
+// many write them, commas and semicolons.
+func words(s []byte) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(s) > 0 {
+			end := 0
+			for end < len(s) && s[end] > ' ' && s[end] != ',' && s[end] != ';' {
+				end++
+			}
+			if end > 0 && !yield(s[:end]) {
+				return
+			}
+			s = s[min(end+1, len(s)):]
+		}
+	}
+}
+
+// maxRefresh bounds the delay of a refresh, so that it can be computed with.
+const maxRefresh = 365 * 24 * 3600
+
+// refresh reads the content of a meta refresh or a Refresh header (HTML,
+// section 4.2.5.3, "shared declarative refresh steps"). An empty target means
+// the page itself.
+func refresh(s []byte) (delay time.Duration, target []byte, ok bool) {
+	s = bytes.TrimLeft(s, spaces)
+	seconds, i := 0, 0
+	for ; i < len(s) && '0' <= s[i] && s[i] <= '9'; i++ {
+		seconds = min(seconds*10+int(s[i]-'0'), maxRefresh)
+	}
+	if i == 0 && (len(s) == 0 || s[0] != '.') {
+		return 0, nil, false
+	}
+	for i < len(s) && ('0' <= s[i] && s[i] <= '9' || s[i] == '.') {
+		i++
+	}
+	delay = time.Duration(seconds) * time.Second
+	s = s[i:]
+	if len(s) == 0 {
+		return delay, nil, true
+	}
+	if s[0] != ';' && s[0] != ',' && !bytes.ContainsRune([]byte(spaces), rune(s[0])) {
+		return 0, nil, false
+	}
+	s = bytes.TrimLeft(s, spaces)
+	if len(s) > 0 && (s[0] == ';' || s[0] == ',') {
+		s = bytes.TrimLeft(s[1:], spaces)
+	}
+	if len(s) >= 3 && equalFold(s[:3], "url") {
+		if rest := bytes.TrimLeft(s[3:], spaces); len(rest) > 0 && rest[0] == '=' {
+			s = bytes.TrimLeft(rest[1:], spaces)
+		}
+	}
+	if len(s) > 0 && (s[0] == '"' || s[0] == '\'') {
+		q := s[0]
+		s = s[1:]
+		if end := bytes.IndexByte(s, q); end >= 0 {
+			s = s[:end]
+		}
+	}
+	return delay, s, true
+}
+
+// equalFold says whether b is the lower-case ASCII word, whatever its case.
+func equalFold(b []byte, word string) bool {
+	if len(b) != len(word) {
+		return false
+	}
+	for i := range b {
+		c := b[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,210 @@
+// Package htmlparse reads HTML: title, visible text, links, and what the page
+// says to robots. [Parser] is the stock implementation of
+// [github.com/recrawl/recrawl/parse.Parser] for HTML and XHTML, [Text] the one
+// for plain text, and [Mux] both in one.
+//
+// The parser walks the tokens of the page and builds no tree. So its time and
+// memory grow with the length of the page and with nothing else: there is no
+// nesting it refuses and none that makes it slow.
+//
+// # What counts as a link
+//
+//   - a and area href, frame and iframe src.
+//   - link href, if its rel says that the target is a page: alternate (but not
+//     a style sheet, and only HTML or a feed), amphtml, appendix, archives,
+//     author, bookmark, canonical, chapter, contents, copyright, first,
+//     glossary, help, home, index, last, license, next, prev, previous,
+//     related, section, start, subsection, toc, top, up.
+//   - With [Parser.FollowResources] every other link href but dns-prefetch and
+//     preconnect, and the src of script, embed, source, track, audio, video and
+//     the data of object.
+//   - With [Parser.Images] img src.
+//
+// Forms are no links, and nothing in a template is one. A link inside noscript
+// or noframes is, although their text is left out.
+//
+// A link to the page itself, such as "#top", is left out. Schemes are those of
+// [Parser.Schemes].
+package htmlparse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
+)
+
+// Defaults of the limits of a [Parser].
+const (
+	DefaultMaxOutlinks = 5000
+	DefaultMaxURL      = 4096
+	DefaultMaxText     = 4 << 20
+	DefaultMaxTitle    = 1000
+	DefaultMaxAnchor   = 100
+	DefaultMaxMeta     = 250
+	DefaultTimeout     = 30 * time.Second
+)
+
+// maxLinkBytes bounds the targets of one page together. A short link below a
+// long base is long: without a bound a page of 100 kB could ask for 20 MB.
+const maxLinkBytes = 8 << 20
+
+// Parser reads HTML and XHTML. The zero value is ready to use. Its fields may
+// not change while it is in use; its method may be called from many goroutines
+// at once.
+//
+// In each limit zero means the default and a negative number means none.
+type Parser struct {
+	// Agent is the name of the crawler: a meta element of that name binds it
+	// just as the one named robots does. Letter case does not matter. Empty:
+	// only "robots" counts.
+	Agent string
+
+	// MaxOutlinks is how many distinct links of a page are kept: the first ones.
+	// The default is DefaultMaxOutlinks. Nutch's db.max.outlinks.per.page is 100.
+	MaxOutlinks int
+
+	// MaxURL is the length in bytes above which a link is left out, and counted
+	// in OutlinksCut. The default is 4096, which is Nutch's
+	// db.max.outlink.length. The links of a page together are bounded at 8 MiB
+	// besides.
+	MaxURL int
+
+	// MaxText is how many bytes of text are kept. The default is 4 MiB. A page
+	// that has more is read to its end, for its links, and marked as truncated.
+	MaxText int
+
+	// MaxTitle is how many bytes of the title are kept. The default is 1000.
+	MaxTitle int
+
+	// MaxAnchor is how many bytes of the text of a link are kept. The default is
+	// 100; Nutch's linkdb.max.anchor.length is 100 characters.
+	MaxAnchor int
+
+	// MaxMeta is how many properties of a page are kept, each value cut at 4096
+	// bytes. The default is 250.
+	MaxMeta int
+
+	// Timeout is how long a page may take. What was found by then is returned,
+	// marked as truncated. The default is 30 s, which is Nutch's parser.timeout.
+	Timeout time.Duration
+
+	// Images makes the pictures of a page links of it.
+	Images bool
+
+	// FollowResources makes what a page needs to be drawn links of it: style
+	// sheets, scripts, icons, media.
+	FollowResources bool
+
+	// Schemes are the schemes of links, in lower case. Nil means http, https
+	// and ftp, and file on a page that is itself a file: a page of the web has
+	// no business on our disk.
+	Schemes []string
+}
+
+// Parse reads the page. It fails only if the context was done before it began,
+// and then with an error that is ctx.Err().
+//
+// Charset: a byte order mark decides, or else the Content-Type, or else a meta
+// element or XML declaration in the first 1024 bytes. Failing these it is UTF-8
+// if the body is valid UTF-8; or what a later meta element says; or
+// windows-1252. What is invalid in that charset becomes U+FFFD.
+//
+// Text holds one line for a block (a paragraph, a row of a table), with its
+// white space folded. The title is no part of it, nor is the content of script,
+// style, textarea, noscript, noframes, iframe and template.
+//
+// A target that occurs more than once is one link, at the place where it first
+// occurred. Its anchor is the first that is not empty. It is NoFollow if each
+// of its occurrences is, by rel=nofollow, ugc or sponsored, or if the page is.
+//
+// Meta holds the meta elements that have a name or a property, by lower-case
+// name; "content-language", if it is sent as http-equiv; and as "lang" the
+// language that the html element names.
+//
+// A refresh that leads to the page itself, and one inside noscript, is left
+// out.
+func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) {
+	if err := ctx.Err(); err != nil {
+		return page.Parsed{}, fmt.Errorf("htmlparse: %s: %w", c.URL, err)
+	}
+	lim := p.limits()
+	body, enc, name := decode(c.Body, c.Type, true)
+	stop := &stopper{ctx: ctx}
+	if lim.timeout > 0 {
+		stop.deadline = time.Now().Add(lim.timeout)
+	}
+	s := newScan(&lim, c)
+	s.run(newReader(body, enc, stop))
+	if s.again {
+		// The first base element came after something that was resolved without
+		// it. It happens once, because there is one first base element.
+		base := s.res.base
+		s = newScan(&lim, c)
+		s.res.base, s.baseSet = base, true
+		s.run(newReader(body, enc, stop))
+	}
+	out := s.finish()
+	out.Charset = name
+	if stop.stopped {
+		out.Truncated = true
+	}
+	return out, nil
+}
+
+// Mux returns a Mux that reads HTML and XHTML with p and plain text with the
+// same limits. A nil p is a zero Parser.
+func Mux(p *Parser) parse.Mux {
+	if p == nil {
+		p = &Parser{}
+	}
+	return parse.Mux{
+		"text/html":             p,
+		"application/xhtml+xml": p,
+		"text/plain":            &Text{MaxText: p.MaxText},
+	}
+}
+
+// limits are the fields of a Parser with the defaults filled in; a limit that
+// is none is a very large number.
+type limits struct {
+	outlinks, url, text, title, anchor, meta int
+	timeout                                  time.Duration
+	agent                                    string
+	images, resources                        bool
+	schemes                                  []string
+}
+
+func (p *Parser) limits() limits {
+	return limits{
+		outlinks:  limit(p.MaxOutlinks, DefaultMaxOutlinks),
+		url:       limit(p.MaxURL, DefaultMaxURL),
+		text:      limit(p.MaxText, DefaultMaxText),
+		title:     limit(p.MaxTitle, DefaultMaxTitle),
+		anchor:    limit(p.MaxAnchor, DefaultMaxAnchor),
+		meta:      limit(p.MaxMeta, DefaultMaxMeta),
+		timeout:   limit(p.Timeout, DefaultTimeout),
+		agent:     p.Agent,
+		images:    p.Images,
+		resources: p.FollowResources,
+		schemes:   p.Schemes,
+	}
+}
+
+// none is larger than any body and leaves room to add to it.
+const none = 1 << 31
+
+func limit[T int | time.Duration](n, def T) T {
+	switch {
+	case n == 0:
+		return def
+	case n < 0:
+		if _, ok := any(n).(time.Duration); ok {
+			return 0
+		}
+		return none
+	}
+	return n
+}

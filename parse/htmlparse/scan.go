@@ -1,0 +1,601 @@
+package htmlparse
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/recrawl/recrawl/page"
+	"golang.org/x/net/html"
+)
+
+// scan reads the tokens of one page.
+type scan struct {
+	lim *limits
+	z   *html.Tokenizer
+	res resolver
+	out page.Parsed
+
+	page    *location // nil if the URL of the page is none
+	baseSet bool      // the first base element was seen
+	based   bool      // something was resolved
+	again   bool      // it was resolved against the wrong base
+	inBody  bool
+
+	text  folder
+	title folder
+	want  wanted // what the next text is
+
+	// The link whose text is being read.
+	anchor  folder
+	alt     folder
+	target  int // its place in out.Outlinks, or -1
+	collect bool
+
+	seen      map[string]int
+	linkBytes int
+	refreshed bool
+
+	// While an element is skipped no text is kept. depth counts templates that
+	// are nested in it.
+	skip  element
+	depth int
+
+	// islands are the open elements that change how content is read: 's' and
+	// 'm' for SVG and MathML, 'h' for HTML inside them. Beyond maxIslands they
+	// are not told apart any more.
+	islands []byte
+}
+
+const maxIslands = 64
+
+// wanted is what becomes of a text token.
+type wanted uint8
+
+const (
+	visible wanted = iota
+	hidden
+	asTitle
+)
+
+func newScan(lim *limits, c *page.Content) *scan {
+	s := &scan{lim: lim, target: -1, seen: make(map[string]int)}
+	s.page = locate(c.URL)
+	s.res = resolver{
+		base:    s.page,
+		fromWeb: s.page == nil || s.page.scheme != "file",
+		schemes: lim.schemes,
+		max:     lim.url,
+	}
+	if s.page != nil && lim.schemes == nil && !special(s.page.scheme) {
+		// A page of a foreign scheme links to its like.
+		s.res.schemes = []string{"http", "https", "ftp", s.page.scheme}
+	}
+	s.text = folder{max: lim.text, buf: make([]byte, 0, min(len(c.Body)/3, lim.text)+64)}
+	s.title = folder{max: lim.title}
+	s.anchor = folder{max: lim.anchor}
+	s.alt = folder{max: lim.anchor}
+	s.out.NoIndex, s.out.NoFollow = robots([]byte(c.Robots))
+	return s
+}
+
+// run reads r to its end, or to the first base element if that changes what was
+// read before.
+func (s *scan) run(r io.Reader) {
+	s.z = html.NewTokenizer(r)
+	for !s.again {
+		switch s.z.Next() {
+		case html.ErrorToken:
+			return
+		case html.TextToken:
+			s.textToken()
+			s.want = visible
+		case html.StartTagToken:
+			s.want = visible
+			s.startTag(elementOf(tagName(s.z.Raw()[1:])), false)
+		case html.SelfClosingTagToken:
+			s.want = visible
+			s.startTag(elementOf(tagName(s.z.Raw()[1:])), true)
+		case html.EndTagToken:
+			s.want = visible
+			s.endTag(elementOf(tagName(s.z.Raw()[2:])))
+		}
+	}
+}
+
+// tagName returns the name that a tag begins with.
+func tagName(raw []byte) []byte {
+	for i, c := range raw {
+		switch c {
+		case ' ', '\n', '\r', '\t', '\f', '/', '>':
+			return raw[:i]
+		}
+	}
+	return raw
+}
+
+func (s *scan) textToken() {
+	switch s.want {
+	case asTitle:
+		s.title.add(s.z.Text())
+	case visible:
+		if s.skip != inline {
+			if s.collect && s.skip == titleElem {
+				// The title of a drawing names it, as alt names a picture.
+				s.alt.add(s.z.Text())
+			}
+			return
+		}
+		b := s.z.Text()
+		s.text.add(b)
+		if s.collect {
+			s.anchor.add(b)
+		}
+	}
+}
+
+// brk separates words or lines.
+func (s *scan) brk(g gap) {
+	s.text.brk(g)
+	if s.collect {
+		s.anchor.brk(space)
+	}
+}
+
+func (s *scan) startTag(e element, closed bool) {
+	if len(s.islands) > 0 && s.foreign() {
+		if !s.foreignTag(e, closed) {
+			return
+		}
+	}
+	if s.skip == templateElem {
+		if e == templateElem {
+			s.depth++
+		}
+		return
+	}
+	switch e {
+	case inline, breakout:
+	case block:
+		s.brk(newline)
+	case cell:
+		s.brk(space)
+	case anchorElem:
+		s.anchorTag()
+	case areaElem:
+		a := s.attrs()
+		s.link(a.href, a.alt, a.nofollow())
+	case baseElem:
+		s.baseTag()
+	case bodyElem:
+		s.inBody = true
+		s.brk(newline)
+	case htmlElem:
+		if a := s.attrs(); len(a.lang) > 0 && len(s.out.Meta) == 0 {
+			s.meta("lang", a.lang)
+		}
+	case frameElem:
+		a := s.attrs()
+		s.link(a.src, a.title, false)
+	case iframeElem:
+		s.want = hidden
+		a := s.attrs()
+		s.link(a.src, a.title, false)
+	case imgElem:
+		a := s.attrs()
+		if s.collect {
+			s.alt.brk(space)
+			s.alt.add(a.alt)
+		}
+		if s.lim.images {
+			s.link(a.src, a.alt, false)
+		}
+	case linkElem:
+		s.linkTag()
+	case metaElem:
+		s.metaTag()
+	case embedElem, mediaElem:
+		if s.lim.resources {
+			s.link(s.attrs().src, nil, false)
+		}
+	case objectElem:
+		if s.lim.resources {
+			s.link(s.attrs().data, nil, false)
+		}
+	case scriptElem:
+		s.want = hidden
+		if s.lim.resources {
+			s.link(s.attrs().src, nil, false)
+		}
+	case rawElem:
+		s.want = hidden
+	case titleElem:
+		s.want = hidden
+		if len(s.title.buf) == 0 && s.skip == inline {
+			s.want = asTitle
+		}
+	case noscriptElem, noframesElem:
+		s.z.NextIsNotRawText()
+		if s.skip == inline {
+			s.skip = e
+		}
+	case templateElem:
+		if !s.attrs().shadow {
+			s.skip, s.depth = e, 1
+		}
+	case svgElem:
+		s.island('s', closed)
+	case mathElem:
+		s.island('m', closed)
+	}
+}
+
+func (s *scan) endTag(e element) {
+	if len(s.islands) > 0 && s.foreignEnd(e) {
+		return
+	}
+	if s.skip != inline && e == s.skip {
+		if s.depth--; s.depth <= 0 {
+			s.skip, s.depth = inline, 0
+		}
+		return
+	}
+	switch e {
+	case block, bodyElem, iframeElem:
+		s.brk(newline)
+	case cell:
+		s.brk(space)
+	case anchorElem:
+		s.endAnchor()
+	}
+}
+
+// island opens SVG, MathML, or HTML in one of them.
+func (s *scan) island(kind byte, closed bool) {
+	if !closed && len(s.islands) < maxIslands {
+		s.islands = append(s.islands, kind)
+	}
+	s.cdata()
+}
+
+func (s *scan) foreign() bool {
+	return len(s.islands) > 0 && s.islands[len(s.islands)-1] != 'h'
+}
+
+// leave closes the islands from the last one of that kind on.
+func (s *scan) leave(kind byte) {
+	if i := bytes.LastIndexByte(s.islands, kind); i >= 0 {
+		s.islands = s.islands[:i]
+	}
+	s.cdata()
+}
+
+func (s *scan) cdata() { s.z.AllowCDATA(s.foreign()) }
+
+// foreignTag reads a start tag in SVG or MathML. It returns whether the tag is
+// to be read as HTML after all.
+func (s *scan) foreignTag(e element, closed bool) bool {
+	switch e {
+	case svgElem, mathElem, anchorElem:
+		return true
+	case foreignObjectElem:
+		s.island('h', closed)
+	case annotationElem:
+		if a := s.attrs(); equalFold(a.encoding, "text/html") || equalFold(a.encoding, "application/xhtml+xml") {
+			s.island('h', closed)
+		}
+	case titleElem, descElem, scriptElem, rawElem:
+		// Tags inside these are tags here, and none of it is visible.
+		s.z.NextIsNotRawText()
+		if !closed && s.skip == inline {
+			s.skip, s.depth = e, 1
+		}
+	case block, breakout, bodyElem, imgElem, metaElem, embedElem:
+		// HTML ends the island, as it does in a browser.
+		for s.foreign() {
+			s.islands = s.islands[:len(s.islands)-1]
+		}
+		s.skip, s.depth = inline, 0
+		s.cdata()
+		return true
+	case iframeElem, noscriptElem, noframesElem:
+		s.z.NextIsNotRawText()
+	}
+	return false
+}
+
+// foreignEnd reads an end tag where an island is open. It returns whether that
+// was all.
+func (s *scan) foreignEnd(e element) bool {
+	switch e {
+	case svgElem:
+		s.leave('s')
+	case mathElem:
+		s.leave('m')
+	case foreignObjectElem, annotationElem:
+		s.leave('h')
+	default:
+		return false
+	}
+	if s.skip == titleElem || s.skip == descElem || s.skip == scriptElem || s.skip == rawElem {
+		s.skip, s.depth = inline, 0
+	}
+	return true
+}
+
+// attrs are the attributes of a tag that have a meaning here.
+type attrs struct {
+	href, src, data          []byte
+	rel, typ, alt, title     []byte
+	name, content, pragma    []byte
+	lang, encoding           []byte
+	hasHref, hasName, shadow bool
+}
+
+func (s *scan) attrs() (a attrs) {
+	for more := true; more; {
+		var key, val []byte
+		key, val, more = s.z.TagAttr()
+		switch string(key) {
+		case "href":
+			a.href, a.hasHref = val, true
+		case "xlink:href":
+			if !a.hasHref {
+				a.href, a.hasHref = val, true
+			}
+		case "src":
+			a.src = val
+		case "data":
+			a.data = val
+		case "rel":
+			a.rel = val
+		case "type":
+			a.typ = val
+		case "alt":
+			a.alt = val
+		case "title":
+			a.title = val
+		case "name":
+			a.name, a.hasName = val, true
+		case "property":
+			if !a.hasName {
+				a.name = val
+			}
+		case "content":
+			a.content = val
+		case "http-equiv":
+			a.pragma = val
+		case "lang":
+			a.lang = val
+		case "encoding":
+			a.encoding = val
+		case "shadowrootmode":
+			a.shadow = true
+		}
+	}
+	return a
+}
+
+// nofollow says whether the relation of a link asks not to follow it.
+func (a *attrs) nofollow() bool {
+	for w := range words(a.rel) {
+		if equalFold(w, "nofollow") || equalFold(w, "ugc") || equalFold(w, "sponsored") {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve returns an absolute URL, valid until the next call. It remembers that
+// the base mattered.
+func (s *scan) resolve(ref []byte) ([]byte, bool) {
+	s.based = true
+	return s.res.resolve(ref)
+}
+
+// link adds a link, or finds it among those added. It returns its place, or -1
+// if it is not kept.
+func (s *scan) link(ref, anchor []byte, nofollow bool) int {
+	if ref == nil {
+		return -1
+	}
+	u, ok := s.resolve(ref)
+	if !ok {
+		if s.res.long {
+			s.out.OutlinksCut++
+		}
+		return -1
+	}
+	if s.page != nil && string(u) == s.page.href {
+		return -1
+	}
+	i, ok := s.seen[string(u)]
+	if !ok {
+		if len(s.out.Outlinks) >= s.lim.outlinks || s.linkBytes+len(u) > maxLinkBytes {
+			s.out.OutlinksCut++
+			return -1
+		}
+		i = len(s.out.Outlinks)
+		target := string(u)
+		s.seen[target] = i
+		s.linkBytes += len(target)
+		s.out.Outlinks = append(s.out.Outlinks, page.Outlink{URL: target, NoFollow: nofollow})
+	}
+	l := &s.out.Outlinks[i]
+	l.NoFollow = l.NoFollow && nofollow
+	if len(anchor) > 0 && l.Anchor == "" {
+		f := folder{max: s.lim.anchor}
+		f.add(anchor)
+		l.Anchor = string(f.buf)
+	}
+	return i
+}
+
+func (s *scan) anchorTag() {
+	s.endAnchor()
+	a := s.attrs()
+	if !a.hasHref {
+		return
+	}
+	if i := s.link(notNil(a.href), nil, a.nofollow()); i >= 0 && s.out.Outlinks[i].Anchor == "" {
+		s.target, s.collect = i, true
+	}
+}
+
+// notNil tells an attribute without value from one that is missing.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func (s *scan) endAnchor() {
+	if !s.collect {
+		return
+	}
+	text := s.anchor.buf
+	if len(text) == 0 {
+		text = s.alt.buf
+	}
+	s.out.Outlinks[s.target].Anchor = string(text)
+	s.anchor.reset()
+	s.alt.reset()
+	s.target, s.collect = -1, false
+}
+
+// baseTag sets the base of links, if it is the first base element with a href.
+// What leads nowhere, or out of the web, leaves the URL of the page.
+func (s *scan) baseTag() {
+	a := s.attrs()
+	if s.baseSet || !a.hasHref {
+		return
+	}
+	s.baseSet = true
+	res := resolver{base: s.page, fromWeb: s.res.fromWeb, schemes: s.res.schemes, max: s.lim.url}
+	u, ok := res.resolve(a.href)
+	if !ok {
+		return
+	}
+	base := split(string(u))
+	if base == nil || s.page != nil && base.href == s.page.href {
+		return
+	}
+	s.res.base = base
+	s.again = s.based
+}
+
+func (s *scan) linkTag() {
+	a := s.attrs()
+	if len(a.href) == 0 {
+		return
+	}
+	toPage, hint := false, false
+	var lower [16]byte
+	canonical, alternate, stylesheet := false, false, false
+	for w := range words(a.rel) {
+		if len(w) > len(lower) {
+			continue
+		}
+		rel := lower[:copy(lower[:], w)]
+		for i, c := range rel {
+			if 'A' <= c && c <= 'Z' {
+				rel[i] = c + 'a' - 'A'
+			}
+		}
+		switch string(rel) {
+		case "canonical":
+			canonical = true
+		case "alternate":
+			alternate = true
+		case "stylesheet":
+			stylesheet = true
+		case "dns-prefetch", "preconnect":
+			hint = true
+		}
+		toPage = toPage || pageRel(string(rel))
+	}
+	if stylesheet || alternate && !pageType(mediaType(a.typ)) {
+		toPage = false
+	}
+	if canonical && !s.inBody && s.out.Canonical == "" && s.skip == inline {
+		if u, ok := s.resolve(a.href); ok {
+			s.out.Canonical = string(u)
+		}
+	}
+	if toPage || s.lim.resources && !hint {
+		s.link(a.href, a.title, a.nofollow())
+	}
+}
+
+func mediaType(b []byte) string {
+	t, _, _ := strings.Cut(string(b[:min(len(b), 64)]), ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+func (s *scan) metaTag() {
+	a := s.attrs()
+	switch {
+	case equalFold(a.pragma, "refresh"):
+		if !s.refreshed && s.skip == inline {
+			s.refresh(a.content)
+		}
+	case equalFold(a.pragma, "content-language"):
+		s.meta("content-language", a.content)
+	}
+	name := bytes.TrimSpace(a.name)
+	if len(name) == 0 || len(name) > 256 {
+		return
+	}
+	if equalFold(name, "robots") || s.lim.agent != "" && strings.EqualFold(string(name), s.lim.agent) {
+		noIndex, noFollow := robots(a.content)
+		s.out.NoIndex = s.out.NoIndex || noIndex
+		s.out.NoFollow = s.out.NoFollow || noFollow
+	}
+	if s.skip == inline {
+		f := folder{max: 256}
+		f.add(name)
+		s.meta(strings.ToLower(string(f.buf)), a.content)
+	}
+}
+
+const maxMetaValue = 4096
+
+func (s *scan) meta(name string, value []byte) {
+	if len(s.out.Meta) >= s.lim.meta {
+		return
+	}
+	f := folder{max: maxMetaValue}
+	f.add(value)
+	s.out.Meta = append(s.out.Meta, page.Property{Name: name, Value: string(f.buf)})
+}
+
+// refresh reads a refresh; only the first counts.
+func (s *scan) refresh(content []byte) {
+	delay, target, ok := refresh(content)
+	if !ok {
+		return
+	}
+	u, ok := s.resolve(target)
+	if !ok {
+		return
+	}
+	s.refreshed = true
+	if s.page != nil && string(u) == s.page.href {
+		return
+	}
+	s.out.Refresh, s.out.RefreshDelay = string(u), delay
+}
+
+func (s *scan) finish() page.Parsed {
+	s.endAnchor()
+	s.out.Title = string(s.title.buf)
+	s.out.Text = string(s.text.buf)
+	s.out.Truncated = s.text.cut
+	if s.out.NoFollow {
+		for i := range s.out.Outlinks {
+			s.out.Outlinks[i].NoFollow = true
+		}
+	}
+	return s.out
+}

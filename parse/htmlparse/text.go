@@ -1,0 +1,157 @@
+package htmlparse
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/page"
+)
+
+// A gap is what separates the next word from the last one.
+type gap uint8
+
+const (
+	noGap gap = iota
+	space
+	newline
+)
+
+// folder collects text with its white space folded: one space between words,
+// one newline between blocks, none at either end.
+type folder struct {
+	buf []byte
+	gap gap
+	max int
+	cut bool // more came than max allows
+}
+
+func (f *folder) reset() { f.buf, f.gap, f.cut = f.buf[:0], noGap, false }
+
+// brk separates what comes next from what was.
+func (f *folder) brk(g gap) { f.gap = max(f.gap, g) }
+
+func (f *folder) add(s []byte) {
+	if f.cut {
+		return
+	}
+	for i := 0; i < len(s); {
+		if w := spaceLen(s[i:]); w > 0 {
+			f.gap = max(f.gap, space)
+			i += w
+			continue
+		}
+		start := i
+		for i++; i < len(s); i++ {
+			if c := s[i]; plain[c] {
+				continue
+			} else if c < 0x80 || spaceLen(s[i:]) > 0 {
+				break
+			}
+		}
+		if len(f.buf) > 0 && f.gap != noGap {
+			if f.gap == newline {
+				f.buf = append(f.buf, '\n')
+			} else {
+				f.buf = append(f.buf, ' ')
+			}
+		}
+		f.gap = noGap
+		f.buf = append(f.buf, s[start:i]...)
+		if len(f.buf) > f.max {
+			f.buf, f.cut = clip(f.buf, f.max), true
+			return
+		}
+	}
+}
+
+// clip returns the longest part of b of at most n bytes that ends with a whole
+// character, without white space at its end.
+func clip(b []byte, n int) []byte {
+	if len(b) > n {
+		for n > 0 && !utf8.RuneStart(b[n]) {
+			n--
+		}
+		b = b[:n]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\n') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// plain marks the bytes that are part of a word whatever follows them: ASCII
+// that is printed, and non-ASCII that begins no white space.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c > 0x20 && c != 0x7f && c != 0xc2 && c != 0xe1 && c != 0xe2 && c != 0xe3
+	}
+	return t
+}()
+
+// spaceLen returns the length of the white space that s begins with, or 0.
+// Control characters are white space: none has a place in a text, and some do
+// harm in what is made of it.
+func spaceLen(s []byte) int {
+	c := s[0]
+	if plain[c] {
+		return 0
+	}
+	if c < 0x80 {
+		return 1
+	}
+	r, n := utf8.DecodeRune(s)
+	if unicode.IsSpace(r) || unicode.IsControl(r) {
+		return n
+	}
+	return 0
+}
+
+// Text reads plain text: the text is the body in UTF-8, there is no title and
+// no link. The zero value is ready to use.
+type Text struct {
+	// MaxText is as in [Parser].
+	MaxText int
+}
+
+// Parse decodes the body. Line ends become "\n", other control characters but
+// tabs become spaces. The charset is found as for HTML, without the search for
+// declarations.
+func (t *Text) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) {
+	if err := ctx.Err(); err != nil {
+		return page.Parsed{}, fmt.Errorf("htmlparse: %s: %w", c.URL, err)
+	}
+	var out page.Parsed
+	body, enc, name := decode(c.Body, c.Type, false)
+	out.Charset = name
+	maxText := limit(t.MaxText, DefaultMaxText)
+	stop := &stopper{ctx: ctx}
+	// Reading one byte more than is kept shows whether there was more. No reader
+	// here fails, and what one had read before it did is text.
+	b, _ := io.ReadAll(io.LimitReader(newReader(body, enc, stop), int64(maxText)+1))
+	out.Truncated = len(b) > maxText || stop.stopped
+	out.Text = string(clip(clean(b), maxText))
+	out.NoIndex, out.NoFollow = robots([]byte(c.Robots))
+	return out, nil
+}
+
+// clean makes line ends equal and removes control characters, in place.
+func clean(b []byte) []byte {
+	w := 0
+	for i, c := range b {
+		switch {
+		case c == '\r':
+			if i+1 < len(b) && b[i+1] == '\n' {
+				continue
+			}
+			c = '\n'
+		case c < 0x20 && c != '\n' && c != '\t' || c == 0x7f:
+			c = ' '
+		}
+		b[w] = c
+		w++
+	}
+	return b[:w]
+}
