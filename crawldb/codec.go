@@ -33,13 +33,14 @@ var errDatum = errors.New("crawldb: not an encoded record")
 
 // AppendBinary appends the record without its URL, which is the key it is kept
 // under. It implements [encoding.BinaryAppender] and fails only if a field
-// cannot be kept: an interval that is negative or over 2^31 seconds, or negative retries.
+// cannot be kept: an interval that is negative or 2^31 seconds and over, or
+// retries that are negative or 2^31 and over.
 func (d *Datum) AppendBinary(b []byte) ([]byte, error) {
 	if d.Interval < 0 || d.Interval/time.Second > math.MaxInt32 {
 		return b, fmt.Errorf("crawldb: %q: interval %v is out of range", d.URL, d.Interval)
 	}
-	if d.Retries < 0 {
-		return b, fmt.Errorf("crawldb: %q: negative retries", d.URL)
+	if d.Retries < 0 || d.Retries > math.MaxInt32 {
+		return b, fmt.Errorf("crawldb: %q: %d retries are out of range", d.URL, d.Retries)
 	}
 	flags := uint64(0)
 	set := func(flag uint64, on bool) {

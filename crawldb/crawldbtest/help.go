@@ -1,0 +1,128 @@
+package crawldbtest
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// put writes the records as they are, in one update.
+func (c *check) put(s crawldb.Store, data ...crawldb.Datum) {
+	c.must(c.update(s, "", "", data...), "Update")
+}
+
+func (c *check) update(s crawldb.Store, job, cursor string, data ...crawldb.Datum) error {
+	data = slices.Clone(data)
+	slices.SortFunc(data, func(a, b crawldb.Datum) int { return crawldb.Compare(a.URL, b.URL) })
+	b := crawldb.Batch{Job: job, Cursor: cursor}
+	for _, d := range data {
+		b.URLs = append(b.URLs, d.URL)
+	}
+	b.Next = func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		d := data[i]
+		return &d, nil
+	}
+	return s.Update(c.ctx, b)
+}
+
+// remove deletes records, which are in key order.
+func (c *check) remove(s crawldb.Store, urls ...string) {
+	c.must(s.Update(c.ctx, crawldb.Batch{
+		URLs: urls,
+		Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, nil },
+	}), "Update that deletes")
+}
+
+func (c *check) get(s crawldb.Store, url string) crawldb.Datum {
+	d, err := s.Get(c.ctx, url)
+	c.must(err, "Get %s", short(url))
+	return d
+}
+
+// missing demands that there is no record of the URL.
+func (c *check) missing(s crawldb.Store, url string) {
+	d, err := s.Get(c.ctx, url)
+	c.is(err, crawldb.ErrNotFound, "Get %s", short(url))
+	if err := same(d, crawldb.Datum{}); err != nil {
+		c.failf("Get %s returned a record beside the error: %w", short(url), err)
+	}
+}
+
+// scan reads a range.
+func (c *check) scan(s crawldb.Store, r crawldb.Range) []crawldb.Datum {
+	var all []crawldb.Datum
+	for d, err := range s.Scan(c.ctx, r) {
+		c.must(err, "Scan %+q", r)
+		all = append(all, d)
+	}
+	return all
+}
+
+// holds demands that a scan of the range and Get agree with the records, which
+// are in key order.
+func (c *check) holds(s crawldb.Store, r crawldb.Range, want []crawldb.Datum) {
+	got := c.scan(s, r)
+	for i := range min(len(got), len(want)) {
+		if got[i].URL != want[i].URL {
+			c.failf("Scan %+q: record %d is %s, want %s", r, i, short(got[i].URL), short(want[i].URL))
+		}
+		if err := same(got[i], want[i]); err != nil {
+			c.failf("Scan %+q: %w", r, err)
+		}
+	}
+	if len(got) != len(want) {
+		c.failf("Scan %+q yielded %d records, want %d", r, len(got), len(want))
+	}
+	for _, d := range want {
+		if err := same(c.get(s, d.URL), d); err != nil {
+			c.failf("Get: %w", err)
+		}
+	}
+}
+
+func (c *check) progress(s crawldb.Store, job, want string) {
+	got, err := s.Progress(c.ctx, job)
+	c.must(err, "Progress of %s", short(job))
+	if got != want {
+		c.failf("Progress of %s is %s, want %s", short(job), short(got), short(want))
+	}
+}
+
+// ends demands that a sequence yields nothing but an error that is the target.
+func (c *check) ends(seq iter.Seq[error], target error, what string) {
+	errs := slices.Collect(seq)
+	if len(errs) != 1 {
+		c.failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+	}
+	c.is(errs[0], target, "%s", what)
+}
+
+// plain returns a small record whose fields all follow from n, so that half a
+// record shows.
+func plain(url string, n int) crawldb.Datum {
+	return crawldb.Datum{
+		URL: url, Status: crawldb.Unfetched, Retries: n, Score: float32(n), Priority: float32(n),
+		Signature: fmt.Append(nil, n), ETag: fmt.Sprint(n), Meta: crawldb.MetaOf("n", fmt.Sprint(n)),
+	}
+}
+
+// numbered returns n URLs of a few hosts in key order.
+func numbered(n int) []string {
+	urls := make([]string, n)
+	for i := range urls {
+		urls[i] = fmt.Sprintf("http://h%d.example.com/%d", i%7, i)
+	}
+	slices.SortFunc(urls, crawldb.Compare)
+	return urls
+}
+
+// inOrder returns the records of a map in key order.
+func inOrder(m map[string]crawldb.Datum) []crawldb.Datum {
+	return slices.SortedFunc(maps.Values(m), func(a, b crawldb.Datum) int { return crawldb.Compare(a.URL, b.URL) })
+}
+
+var errStop = errors.New("crawldbtest: stop")

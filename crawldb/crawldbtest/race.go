@@ -1,0 +1,122 @@
+package crawldbtest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+func concurrencyRules() []rule {
+	return []rule{
+		{"overlapping updates lose nothing", 0, func(c *check) {
+			s := c.store()
+			const workers, rounds = 8, 30
+			urls := numbered(12)
+			var group sync.WaitGroup
+			errs := make([]error, workers)
+			for w := range workers {
+				group.Go(func() {
+					for range rounds {
+						// Each worker visits its own selection, in key order.
+						var mine []string
+						for i, url := range urls {
+							if i%4 == 0 || (i+w)%3 == 0 {
+								mine = append(mine, url)
+							}
+						}
+						err := s.Update(c.ctx, crawldb.Batch{URLs: mine, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+							n := 1
+							if old != nil {
+								n = old.Retries + 1
+							}
+							d := plain(mine[i], n)
+							return &d, nil
+						}})
+						if err != nil {
+							errs[w] = err
+							return
+						}
+					}
+				})
+			}
+			group.Wait()
+			c.must(errors.Join(errs...), "Update")
+			var want []crawldb.Datum
+			for i, url := range urls {
+				n := 0
+				for w := range workers {
+					if i%4 == 0 || (i+w)%3 == 0 {
+						n += rounds
+					}
+				}
+				want = append(want, plain(url, n))
+			}
+			c.holds(s, crawldb.Range{}, want)
+		}},
+		{"a reader sees whole records", 0, func(c *check) {
+			s := c.store()
+			urls := numbered(60)
+			write := func(n int) error {
+				return s.Update(c.ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: fmt.Sprint(n), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+					if i%10 == n%10 {
+						return nil, nil
+					}
+					d := plain(urls[i], n)
+					return &d, nil
+				}})
+			}
+			c.must(write(0), "Update")
+			whole := func(d crawldb.Datum) error { return same(d, plain(d.URL, d.Retries)) }
+			var (
+				group   sync.WaitGroup
+				stop    atomic.Bool
+				readers [3]error
+			)
+			group.Go(func() {
+				for i := 0; !stop.Load() && readers[0] == nil; i++ {
+					d, err := s.Get(c.ctx, urls[i%len(urls)])
+					if err == nil {
+						err = whole(d)
+					}
+					if !errors.Is(err, crawldb.ErrNotFound) {
+						readers[0] = err
+					}
+				}
+			})
+			group.Go(func() {
+				for !stop.Load() && readers[1] == nil {
+					last := ""
+					for d, err := range s.Scan(c.ctx, crawldb.Range{}) {
+						if err == nil {
+							err = whole(d)
+						}
+						if err == nil && last != "" && crawldb.Compare(last, d.URL) >= 0 {
+							err = fmt.Errorf("%s came after %s", short(d.URL), short(last))
+						}
+						if last = d.URL; err != nil {
+							readers[1] = err
+							break
+						}
+					}
+				}
+			})
+			group.Go(func() {
+				for !stop.Load() && readers[2] == nil {
+					_, readers[2] = s.Progress(c.ctx, "job")
+					readers[2] = errors.Join(readers[2], s.Sync(c.ctx))
+				}
+			})
+			var err error
+			for n := 1; n <= 150 && err == nil; n++ {
+				err = write(n)
+			}
+			stop.Store(true)
+			group.Wait()
+			c.must(err, "Update")
+			c.must(errors.Join(readers[:]...), "a reader beside the updates")
+		}},
+	}
+}

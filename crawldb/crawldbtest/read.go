@@ -1,0 +1,252 @@
+package crawldbtest
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+func recordRules() []rule {
+	return []rule{
+		{"a missing record is ErrNotFound", 0, func(c *check) {
+			s := c.store()
+			c.missing(s, "http://example.com/")
+			c.put(s, plain("http://example.com/", 1))
+			for _, url := range []string{"", "http://example.com", "http://example.com/a", "https://example.com/", "http://example.com/\x00", "com,example)http:/"} {
+				c.missing(s, url)
+			}
+		}},
+		{"every field is kept", 0, func(c *check) {
+			s, want := c.store(), samples()
+			c.put(s, want...)
+			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
+		}},
+		{"any string is a URL", 0, func(c *check) {
+			s := c.store()
+			var want []crawldb.Datum
+			for i, url := range hostileURLs() {
+				want = append(want, plain(url, i))
+			}
+			c.put(s, want...)
+			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
+		}},
+		{"a record replaces the one before whole", 0, func(c *check) {
+			s := c.store()
+			url := "http://example.com/"
+			for _, d := range samples() {
+				d.URL = url
+				c.put(s, d)
+				if err := same(c.get(s, url), d); err != nil {
+					c.failf("%w", err)
+				}
+			}
+			bare := crawldb.Datum{URL: url, Status: crawldb.Gone}
+			c.put(s, bare)
+			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{bare}) })
+		}},
+		{"the caller owns what it is given", 0, func(c *check) {
+			s := c.store()
+			want := plain("http://example.com/", 42)
+			c.put(s, want)
+			spoil := func(d crawldb.Datum) {
+				clear(d.Signature)
+				d.Meta.Set("n", "spoiled")
+			}
+			spoil(c.get(s, want.URL))
+			c.holds(s, crawldb.Range{}, []crawldb.Datum{want})
+			for _, d := range c.scan(s, crawldb.Range{}) {
+				spoil(d)
+			}
+			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{want}) })
+		}},
+		{"the store keeps nothing that it is given", 0, func(c *check) {
+			s := c.store()
+			want := []crawldb.Datum{plain("http://example.com/a", 1), plain("http://example.com/b", 2)}
+			urls := []string{want[0].URL, want[1].URL}
+			given := []*crawldb.Datum{new(crawldb.Datum), new(crawldb.Datum)}
+			for i, d := range want {
+				*given[i] = d
+				given[i].Signature = slices.Clone(d.Signature)
+			}
+			c.must(s.Update(c.ctx, crawldb.Batch{
+				URLs: urls,
+				Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return given[i], nil },
+			}), "Update")
+			for i, d := range given {
+				clear(d.Signature)
+				*d = crawldb.Datum{Status: crawldb.Gone}
+				urls[i] = "http://example.com/spoiled"
+			}
+			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
+		}},
+	}
+}
+
+func scanRules() []rule {
+	return []rule{
+		{"an empty store yields nothing", 0, func(c *check) {
+			c.twice(c.store(), func(s crawldb.Store) { c.holds(s, crawldb.Range{}, nil) })
+		}},
+		{"a scan is in key order", 0, func(c *check) {
+			s := c.store()
+			urls := append(numbered(3000), hostileURLs()...)
+			all := map[string]crawldb.Datum{}
+			// Batches that lie across each other, so that order is not the
+			// order of writing.
+			for from := range 5 {
+				var batch []crawldb.Datum
+				for i := from; i < len(urls); i += 5 {
+					batch = append(batch, plain(urls[i], i))
+					all[urls[i]] = batch[len(batch)-1]
+				}
+				c.put(s, batch...)
+			}
+			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, inOrder(all)) })
+		}},
+		{"a range holds its first key and not its last", 0, func(c *check) {
+			s := c.store()
+			var all []crawldb.Datum
+			urls := append(numbered(30), hostileURLs()...)
+			slices.SortFunc(urls, crawldb.Compare)
+			for i, url := range urls {
+				all = append(all, plain(url, i))
+			}
+			c.put(s, all...)
+			bounds := []string{"", "!", "\xff\xff\xff\xff"}
+			for i := 0; i < len(urls); i += 7 {
+				key := crawldb.Key(urls[i])
+				bounds = append(bounds, key, key+"\x00", key[:len(key)-1])
+			}
+			for _, from := range bounds {
+				for _, to := range bounds {
+					r := crawldb.Range{From: from, To: to}
+					want := slices.DeleteFunc(slices.Clone(all), func(d crawldb.Datum) bool { return !r.Contains(crawldb.Key(d.URL)) })
+					got := c.scan(s, r)
+					if !slices.EqualFunc(got, want, func(a, b crawldb.Datum) bool { return a.URL == b.URL }) {
+						c.failf("Scan from %s to %s yielded %d records, want %d; the first that differs is %s",
+							short(from), short(to), len(got), len(want), firstDifference(got, want))
+					}
+				}
+			}
+		}},
+		{"a host and a domain are ranges", 0, func(c *check) {
+			s := c.store()
+			hosts := []string{"example.com", "www.example.com", "a.www.example.com", "example.com.au", "xample.com", "examplee.com", "192.0.2.1", "[2001:db8::1]"}
+			var all []crawldb.Datum
+			for i, host := range hosts {
+				all = append(all, plain("http://"+host+"/", i), plain("https://"+host+":8443/a?b", i))
+			}
+			slices.SortFunc(all, func(a, b crawldb.Datum) int { return crawldb.Compare(a.URL, b.URL) })
+			c.put(s, all...)
+			only := func(hosts ...string) []crawldb.Datum {
+				return slices.DeleteFunc(slices.Clone(all), func(d crawldb.Datum) bool { return !slices.Contains(hosts, crawldb.Host(d.URL)) })
+			}
+			for _, host := range hosts {
+				c.holds(s, crawldb.HostRange(host), only(host))
+			}
+			c.holds(s, crawldb.DomainRange("example.com"), only("example.com", "www.example.com", "a.www.example.com"))
+		}},
+		{"a scan stops when the loop breaks", 0, func(c *check) {
+			s := c.store()
+			for i, url := range numbered(1000) {
+				if i%100 == 0 {
+					c.put(s, plain(url, i))
+				}
+			}
+			c.within("a scan that breaks", func() {
+				for n := 1; n <= 9; n++ {
+					c.breaks(errorsOf(s.Scan(c.ctx, crawldb.Range{})), n)
+					c.put(s, plain("http://example.com/after", n))
+				}
+			})
+		}},
+		{"a scan can be run again", 0, func(c *check) {
+			s := c.store()
+			c.put(s, plain("http://example.com/a", 1), plain("http://example.com/b", 2))
+			seq := s.Scan(c.ctx, crawldb.Range{})
+			for range 2 {
+				n := 0
+				for _, err := range seq {
+					c.must(err, "Scan")
+					n++
+				}
+				if n != 2 {
+					c.failf("the loop saw %d records, want 2", n)
+				}
+			}
+		}},
+		{"the loop may write", 0, func(c *check) {
+			s := c.store()
+			urls := numbered(2000)
+			var all []crawldb.Datum
+			for i, url := range urls {
+				all = append(all, plain(url, i))
+			}
+			c.put(s, all...)
+			c.within("a scan whose loop writes", func() {
+				seen := map[string]int{}
+				last := ""
+				for d, err := range s.Scan(c.ctx, crawldb.Range{}) {
+					c.must(err, "Scan")
+					if last != "" && crawldb.Compare(last, d.URL) >= 0 {
+						c.failf("%s came after %s", short(d.URL), short(last))
+					}
+					last = d.URL
+					if d.Status == crawldb.Unfetched {
+						seen[d.URL]++
+					}
+					if n := len(seen); n%50 == 0 {
+						// This record, a new one behind it, and one far ahead.
+						d.Status = crawldb.Fetched
+						c.put(s, d)
+						c.put(s, crawldb.Datum{URL: d.URL + "/new", Status: crawldb.Gone})
+						c.remove(s, "http://zzz.example.net/none")
+						c.get(s, d.URL)
+					}
+				}
+				for _, url := range urls {
+					if seen[url] != 1 {
+						c.failf("%s was seen %d times, want once", short(url), seen[url])
+					}
+				}
+			})
+		}},
+	}
+}
+
+// errorsOf forgets what the sequence yields beside the error.
+func errorsOf[T any](seq iter.Seq2[T, error]) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		seq(func(_ T, err error) bool { return yield(err) })
+	}
+}
+
+// breaks demands that the sequence yields n times if the loop then breaks. It
+// calls the sequence itself: in a range loop, a sequence that goes on would
+// panic.
+func (c *check) breaks(seq iter.Seq[error], n int) {
+	calls := 0
+	seq(func(err error) bool {
+		c.must(err, "a sequence to be broken off")
+		calls++
+		return calls < n
+	})
+	if calls != n {
+		c.failf("a loop that breaks at record %d was called %d times", n, calls)
+	}
+}
+
+func firstDifference(got, want []crawldb.Datum) string {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			return short(want[i].URL) + ", which is missing"
+		case i >= len(want):
+			return short(got[i].URL) + ", which is one too many"
+		case got[i].URL != want[i].URL:
+			return short(got[i].URL) + ", where " + short(want[i].URL) + " belongs"
+		}
+	}
+	return "none"
+}

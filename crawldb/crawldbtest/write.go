@@ -1,0 +1,355 @@
+package crawldbtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+func updateRules() []rule {
+	return []rule{
+		{"Next is given what is kept", 0, func(c *check) {
+			s := c.store()
+			a, b := plain("http://example.com/a", 1), plain("http://example.com/c", 3)
+			c.put(s, a, b)
+			urls := []string{"http://example.com/", a.URL, "http://example.com/b", b.URL, "http://example.com/d"}
+			want := []*crawldb.Datum{nil, &a, nil, &b, nil}
+			c.twice(s, func(s crawldb.Store) {
+				got := make([]*crawldb.Datum, len(urls))
+				called := make([]bool, len(urls))
+				c.must(s.Update(c.ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+					if i > 0 && !called[i-1] {
+						return nil, fmt.Errorf("Next is called for %d before %d", i, i-1)
+					}
+					called[i] = true
+					if got[i] = nil; old != nil {
+						d := *old
+						d.Signature = slices.Clone(d.Signature)
+						got[i] = &d
+					}
+					return old, nil
+				}}), "Update")
+				for i := range urls {
+					switch {
+					case !called[i]:
+						c.failf("Next was not called for %d", i)
+					case (got[i] == nil) != (want[i] == nil):
+						c.failf("Next for %s was given a record: %v, want %v", short(urls[i]), got[i] != nil, want[i] != nil)
+					case got[i] != nil:
+						if err := same(*got[i], *want[i]); err != nil {
+							c.failf("Next was given: %w", err)
+						}
+					}
+				}
+				c.holds(s, crawldb.Range{}, []crawldb.Datum{a, b})
+			})
+		}},
+		{"nil deletes and old leaves", 0, func(c *check) {
+			s := c.store()
+			var want []crawldb.Datum
+			urls := hostileURLs()
+			for i, url := range urls {
+				if i%4 != 3 {
+					want = append(want, plain(url, i))
+				}
+			}
+			c.put(s, want...)
+			// Of four: one stays, one is deleted, one changes, and one that is
+			// not there is left alone, deleted or made.
+			next := func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				d := plain(urls[i], i+1000)
+				switch {
+				case i%4 == 0, i%12 == 3:
+					return old, nil
+				case i%4 == 1, i%12 == 7:
+					return nil, nil
+				}
+				return &d, nil
+			}
+			c.must(s.Update(c.ctx, crawldb.Batch{URLs: urls, Next: next}), "Update")
+			want = nil
+			for i, url := range urls {
+				switch {
+				case i%4 == 0:
+					want = append(want, plain(url, i))
+				case i%4 == 2, i%12 == 11:
+					want = append(want, plain(url, i+1000))
+				}
+			}
+			c.twice(s, func(s crawldb.Store) {
+				c.holds(s, crawldb.Range{}, want)
+				for i, url := range urls {
+					if i%4 == 1 {
+						c.missing(s, url)
+					}
+				}
+			})
+		}},
+		{"a record is kept under the URL of the batch", 0, func(c *check) {
+			s := c.store()
+			urls := []string{"http://example.com/a", "http://example.com/b"}
+			other := plain("http://example.com/other", 7)
+			c.must(s.Update(c.ctx, crawldb.Batch{URLs: urls, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+				return &other, nil
+			}}), "Update")
+			c.twice(s, func(s crawldb.Store) {
+				c.holds(s, crawldb.Range{}, []crawldb.Datum{plain(urls[0], 7), plain(urls[1], 7)})
+			})
+		}},
+		{"a batch out of order is ErrOrder and changes nothing", 0, func(c *check) {
+			s := c.store()
+			a := plain("http://example.com/b", 1)
+			c.must(c.update(s, "job", "before", a), "Update")
+			for _, urls := range [][]string{
+				{"http://example.com/a", "http://example.com/a"},
+				{"http://example.com/b", "http://example.com/a"},
+				{"http://example.com/a", "http://example.com/b", "http://example.com/c", "http://example.com/a"},
+				{"", ""},
+				{"http://example.com/\xff", "http://example.com/\xfe"},
+				// In the order of strings, but not of keys.
+				{"http://a.example.org/", "http://b.example.com/"},
+				{"http://a.example.com/", "http://example.com/"},
+			} {
+				err := s.Update(c.ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+					d := plain(urls[i], 100)
+					return &d, nil
+				}})
+				c.is(err, crawldb.ErrOrder, "Update of %q", urls)
+				c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
+				c.progress(s, "job", "before")
+			}
+			// In the order of keys, but not of strings.
+			c.put(s, plain("http://b.example.com/", 2), plain("http://a.example.org/", 3))
+		}},
+		{"an error of Next changes nothing", 0, func(c *check) {
+			s := c.store()
+			urls := numbered(200)
+			want := []crawldb.Datum{plain(urls[0], 1), plain(urls[1], 2), plain(urls[150], 3)}
+			c.must(c.update(s, "job", "before", want...), "Update")
+			for _, at := range []int{0, 1, 100, 199} {
+				err := s.Update(c.ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+					if i == at {
+						return nil, errStop
+					}
+					d := plain(urls[i], 100)
+					if i == 1 {
+						return nil, nil
+					}
+					return &d, nil
+				}})
+				c.is(err, errStop, "Update whose Next fails at %d", at)
+				c.holds(s, crawldb.Range{}, want)
+				c.progress(s, "job", "before")
+			}
+			c.twice(s, func(s crawldb.Store) {
+				c.holds(s, crawldb.Range{}, want)
+				c.progress(s, "job", "before")
+			})
+		}},
+		{"a batch may be empty or large", 0, func(c *check) {
+			s := c.store()
+			c.must(s.Update(c.ctx, crawldb.Batch{}), "Update of an empty batch")
+			c.must(s.Sync(c.ctx), "Sync")
+			urls := numbered(20_000)
+			all := make([]crawldb.Datum, len(urls))
+			for i, url := range urls {
+				all[i] = crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: float32(i), Priority: float32(i)}
+			}
+			c.put(s, all...)
+			c.must(s.Sync(c.ctx), "Sync")
+			s = c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, all) })
+			c.remove(s, urls...)
+			c.holds(s, crawldb.Range{}, nil)
+		}},
+	}
+}
+
+func markRules() []rule {
+	return []rule{
+		{"a mark is written with its batch", 0, func(c *check) {
+			s := c.store()
+			c.progress(s, "job", "")
+			url := "http://example.com/"
+			c.must(c.update(s, "job", "one", plain(url, 1)), "Update with a mark")
+			c.progress(s, "job", "one")
+			c.put(s, plain(url, 2)) // without a job: no mark
+			c.progress(s, "job", "one")
+			c.progress(s, "", "")
+			c.must(c.update(s, "", "stray", plain(url, 2)), "Update with a cursor and no job")
+			c.progress(s, "", "")
+			c.must(c.update(s, "job", "two"), "Update with a mark and no URLs")
+			c.twice(s, func(s crawldb.Store) {
+				c.progress(s, "job", "two")
+				c.holds(s, crawldb.Range{}, []crawldb.Datum{plain(url, 2)})
+			})
+		}},
+		{"an empty cursor removes the mark", 0, func(c *check) {
+			s := c.store()
+			c.must(c.update(s, "job", "one"), "Update with a mark")
+			c.must(c.update(s, "other", "two"), "Update with a mark")
+			c.must(c.update(s, "job", ""), "Update that removes a mark")
+			c.must(c.update(s, "none", ""), "Update that removes a mark that is not there")
+			c.twice(s, func(s crawldb.Store) {
+				c.progress(s, "job", "")
+				c.progress(s, "none", "")
+				c.progress(s, "other", "two")
+			})
+		}},
+		{"each job has its own mark", 0, func(c *check) {
+			s := c.store()
+			names := []string{"a", "A", "a\x00", "a\x00b", "a/b", "ab", "\x00", "\xff", "\xff\xff", "é", "e\u0301", "'\"\\", "update 20240229235959-000", strings.Repeat("j", 1000), "http://example.com/", "com,example)http:/"}
+			for i, job := range names {
+				c.must(c.update(s, job, job+"\x00\xff", plain("http://example.com/", i)), "Update with the mark of %s", short(job))
+			}
+			c.must(c.update(s, "large", strings.Repeat("c\x00", 50_000)), "Update with a large cursor")
+			want := []crawldb.Datum{plain("http://example.com/", len(names)-1)}
+			c.twice(s, func(s crawldb.Store) {
+				for _, job := range names {
+					c.progress(s, job, job+"\x00\xff")
+				}
+				c.progress(s, "large", strings.Repeat("c\x00", 50_000))
+				c.holds(s, crawldb.Range{}, want) // a mark is not a record
+			})
+		}},
+	}
+}
+
+func lifeRules() []rule {
+	return []rule{
+		{"a done context changes nothing", 0, func(c *check) {
+			s := c.store()
+			a := plain("http://example.com/", 1)
+			c.must(c.update(s, "job", "before", a), "Update")
+			ctx, cancel := context.WithCancel(c.ctx)
+			cancel()
+			_, err := s.Get(ctx, a.URL)
+			c.is(err, context.Canceled, "Get")
+			_, err = s.Progress(ctx, "job")
+			c.is(err, context.Canceled, "Progress")
+			c.is(s.Sync(ctx), context.Canceled, "Sync")
+			c.ends(errorsOf(s.Scan(ctx, crawldb.Range{})), context.Canceled, "Scan")
+			err = s.Update(ctx, crawldb.Batch{URLs: []string{a.URL}, Job: "job", Cursor: "after", Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+				return nil, nil
+			}})
+			c.is(err, context.Canceled, "Update")
+			c.twice(s, func(s crawldb.Store) {
+				c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
+				c.progress(s, "job", "before")
+			})
+		}},
+		{"an update cancelled on its way changes all or nothing", 0, func(c *check) {
+			s := c.store()
+			urls := numbered(3000)
+			for round, at := range []int{0, 1500, 2999} {
+				ctx, cancel := context.WithCancel(c.ctx)
+				err := s.Update(ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+					if i == at {
+						cancel()
+					}
+					d := plain(urls[i], round)
+					return &d, nil
+				}})
+				cancel()
+				if n := len(c.scan(s, crawldb.Range{})); err == nil && n != len(urls) || err != nil && n != 0 {
+					c.failf("Update returned %v and %d of %d records are written", err, n, len(urls))
+				}
+				if err != nil {
+					c.is(err, context.Canceled, "Update")
+					c.progress(s, "job", "")
+					continue
+				}
+				c.must(c.update(s, "job", ""), "Update")
+				c.remove(s, urls...)
+			}
+		}},
+		{"a scan heeds its context", 0, func(c *check) {
+			s := c.store()
+			var all []crawldb.Datum
+			for i, url := range numbered(20_000) {
+				all = append(all, crawldb.Datum{URL: url, Status: crawldb.Unfetched, Retries: i})
+			}
+			c.put(s, all...)
+			ctx, cancel := context.WithCancel(c.ctx)
+			defer cancel()
+			n, failed := 0, error(nil)
+			for _, err := range s.Scan(ctx, crawldb.Range{}) {
+				if failed != nil {
+					c.failf("the sequence went on after its error")
+				}
+				if failed = err; err == nil {
+					n++
+				}
+				cancel()
+			}
+			if failed != nil {
+				c.is(failed, context.Canceled, "Scan")
+			} else if n != len(all) {
+				c.failf("a scan that was cancelled yielded %d of %d records and no error", n, len(all))
+			}
+		}},
+		{"a closed store is ErrClosed", 0, func(c *check) {
+			s := c.store()
+			a := plain("http://example.com/", 1)
+			c.put(s, a)
+			c.close(s)
+			c.must(s.Close(), "second Close")
+			_, err := s.Get(c.ctx, a.URL)
+			c.is(err, crawldb.ErrClosed, "Get")
+			_, err = s.Progress(c.ctx, "job")
+			c.is(err, crawldb.ErrClosed, "Progress")
+			c.is(s.Sync(c.ctx), crawldb.ErrClosed, "Sync")
+			c.ends(errorsOf(s.Scan(c.ctx, crawldb.Range{})), crawldb.ErrClosed, "Scan")
+			c.is(c.update(s, "job", "cursor", a), crawldb.ErrClosed, "Update")
+			c.ends(errorsOf(crawldb.Due(c.ctx, s, crawldb.DueQuery{})), crawldb.ErrClosed, "Due")
+			c.must(s.Close(), "third Close")
+		}},
+		{"Close waits for no one", 0, func(c *check) {
+			s := c.store()
+			for i, url := range numbered(2000) {
+				if i%200 == 0 {
+					c.put(s, plain(url, i))
+				}
+			}
+			c.within("Close inside a scan", func() {
+				var failed error
+				for _, err := range s.Scan(c.ctx, crawldb.Range{}) {
+					if failed != nil {
+						c.failf("the sequence went on after its error")
+					}
+					if failed = err; err == nil {
+						c.close(s)
+					}
+				}
+				if failed != nil {
+					c.is(failed, crawldb.ErrClosed, "Scan of a store closed meanwhile")
+				}
+			})
+		}},
+		{"stores are independent", 0, func(c *check) {
+			s, other := c.store(), c.store()
+			c.must(c.update(s, "job", "cursor", plain("http://example.com/", 1)), "Update")
+			c.holds(other, crawldb.Range{}, nil)
+			c.progress(other, "job", "")
+		}},
+		{"everything is there after Reopen", needsReopen, func(c *check) {
+			s := c.store()
+			model := map[string]crawldb.Datum{}
+			for round := range 5 {
+				var batch []crawldb.Datum
+				for i, url := range numbered(500) {
+					if i%5 <= round {
+						d := plain(url, round)
+						batch, model[url] = append(batch, d), d
+					}
+				}
+				c.must(c.update(s, "job", string(rune('a'+round)), batch...), "Update")
+				s = c.reopen(s)
+				c.holds(s, crawldb.Range{}, inOrder(model))
+				c.progress(s, "job", string(rune('a'+round)))
+			}
+		}},
+	}
+}
