@@ -101,6 +101,7 @@ func (p *parser) line(b []byte) {
 		if p.seen == nil {
 			p.seen = make(map[string]bool)
 		}
+		value = strings.Clone(value)
 		p.seen[value] = true
 		p.sitemaps = append(p.sitemaps, value)
 	}
@@ -174,15 +175,27 @@ func (p *parser) finish() *Rules {
 		CrawlDelay:    p.delay[g],
 		HasCrawlDelay: p.given[g],
 		Sitemaps:      p.sitemaps,
-		rules:         slices.Clip(slices.Compact(rules)),
 	}
-	for i := range r.rules {
-		r.size += 32 + len(r.rules[i].pattern)
-	}
+	r.rules, r.size = pack(slices.Compact(rules))
 	for _, s := range r.Sitemaps {
 		r.size += 16 + len(s)
 	}
 	return r
+}
+
+// pack copies rules to memory of their own, in one piece: their patterns are
+// parts of lines, which may be much longer. It returns the size of the copy.
+func pack(rules []rule) ([]rule, int) {
+	var b strings.Builder
+	for _, r := range rules {
+		b.WriteString(r.pattern)
+	}
+	packed, all := make([]rule, len(rules)), b.String()
+	for i, r := range rules {
+		packed[i], packed[i].pattern = r, all[:len(r.pattern)]
+		all = all[len(r.pattern):]
+	}
+	return packed, 24*len(packed) + b.Len()
 }
 
 // whole cuts a file that is too long at the end of a line.

@@ -57,7 +57,7 @@ type RuleSet struct {
 	// query if there is one, may be visited; nil allows all. It is called from many
 	// goroutines at once.
 	Allow func(path string) bool
-	// CrawlDelay is negative if the file asks for none.
+	// CrawlDelay is zero or negative if the file asks for none.
 	CrawlDelay time.Duration
 	Sitemaps   []string
 }
@@ -65,7 +65,7 @@ type RuleSet struct {
 // NewRules returns the rules that another parser of robots.txt has read.
 func NewRules(s RuleSet) *Rules {
 	r := &Rules{allow: s.Allow, Sitemaps: slices.Clone(s.Sitemaps)}
-	if s.CrawlDelay >= 0 {
+	if s.CrawlDelay > 0 {
 		r.CrawlDelay, r.HasCrawlDelay = min(s.CrawlDelay, maxCrawlDelay), true
 	}
 	return r

@@ -24,7 +24,6 @@ package temotorobots
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/temoto/robotstxt"
 
@@ -43,9 +42,5 @@ func Parse(body []byte, product string) *robots.Rules {
 		return robots.DenyAll()
 	}
 	group := data.FindGroup(product)
-	delay := group.CrawlDelay
-	if delay <= 0 { // it cannot be told from one that is not given
-		delay = -time.Second
-	}
-	return robots.NewRules(robots.RuleSet{Allow: group.Test, CrawlDelay: delay, Sitemaps: data.Sitemaps})
+	return robots.NewRules(robots.RuleSet{Allow: group.Test, CrawlDelay: group.CrawlDelay, Sitemaps: data.Sitemaps})
 }

@@ -1,0 +1,43 @@
+package robots_test
+
+import (
+	"testing"
+
+	"github.com/recrawl/recrawl/robots"
+)
+
+func FuzzParse(f *testing.F) {
+	seen := make(map[string]bool)
+	for _, c := range corpus(f) {
+		if seen[c.Base64] || len(c.Robots) > 1000 {
+			continue
+		}
+		seen[c.Base64] = true
+		f.Add(c.Robots, c.Agents[0], c.URL)
+	}
+	f.Add([]byte("\xFF\xFEU\x00"), "bot", "/")
+	f.Add([]byte("<html>User-agent:*<br>Disallow:/<p"), "b", "//")
+	f.Fuzz(func(t *testing.T, body []byte, product, url string) {
+		r := robots.Parse(body, product)
+		r.Allowed(url)
+		for _, own := range []string{"/robots.txt", "http://example.com/robots.txt", "https://h:1/robots.txt#f"} {
+			if !r.Allowed(own) {
+				t.Errorf("%s is forbidden", own)
+			}
+		}
+		if r.CrawlDelay < 0 || r.CrawlDelay > 86400e9 || !r.HasCrawlDelay && r.CrawlDelay != 0 {
+			t.Errorf("Crawl-delay %v, %v", r.CrawlDelay, r.HasCrawlDelay)
+		}
+		// Percent-encoding a letter of the path changes nothing.
+		if len(url) > 1 && url[0] == '/' && url[1] == 'a' && r.Allowed(url) != r.Allowed("/%61"+url[2:]) {
+			t.Errorf("%q is not its escaped form", url)
+		}
+		// Lines for nobody change nothing.
+		if len(body)+40 < robots.MaxBytes && len(body) > 0 && body[0] < 0x80 && body[0] != 0 {
+			again := robots.Parse(append([]byte("# comment\nDisallow: /\nUnknown: x\n"), body...), product)
+			if r.Allowed(url) != again.Allowed(url) {
+				t.Errorf("lines before the first group count for %q", url)
+			}
+		}
+	})
+}
