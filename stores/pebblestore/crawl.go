@@ -1,0 +1,209 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+var _ crawldb.Store = (*crawlStore)(nil)
+
+// crawlStore is the crawl db.
+//
+// Updates take turns, whatever their URLs: one mutex is all the isolation there
+// is. An update is bound by what it reads and writes, which two at a time would
+// do hardly faster, and reads go on beside it.
+type crawlStore struct {
+	db   *DB
+	view view
+	turn chan struct{}
+}
+
+// checkEvery is after how many records a long call looks whether it should end.
+const checkEvery = 256
+
+func (s *crawlStore) Get(ctx context.Context, url string) (crawldb.Datum, error) {
+	d, err := s.get(ctx, url)
+	if err != nil {
+		return crawldb.Datum{}, fmt.Errorf("pebblestore: get %q: %w", url, err)
+	}
+	return d, nil
+}
+
+func (s *crawlStore) get(ctx context.Context, url string) (crawldb.Datum, error) {
+	if err := s.db.enter(ctx, &s.view); err != nil {
+		return crawldb.Datum{}, err
+	}
+	defer s.db.leave()
+	value, err := get(s.db.db, crawlTable.key(crawldb.Key(url)))
+	if err := s.db.outcome("crawl db", err); err != nil {
+		return crawldb.Datum{}, err
+	}
+	if value == nil {
+		return crawldb.Datum{}, crawldb.ErrNotFound
+	}
+	return s.decode(url, value)
+}
+
+func (s *crawlStore) decode(url string, value []byte) (crawldb.Datum, error) {
+	d := crawldb.Datum{URL: url}
+	if err := d.UnmarshalBinary(value); err != nil {
+		return crawldb.Datum{}, s.db.damaged("the crawl record of", url, err)
+	}
+	return d, nil
+}
+
+func (s *crawlStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
+	return func(yield func(crawldb.Datum, error) bool) {
+		for r, err := range s.db.scan(ctx, &s.view, crawlTable, 0, r.From, r.To) {
+			var d crawldb.Datum
+			if err == nil {
+				d, err = s.decode(crawldb.URLOf(r.key), r.value)
+			}
+			if err != nil {
+				yield(crawldb.Datum{}, fmt.Errorf("pebblestore: scan: %w", err))
+				return
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *crawlStore) Update(ctx context.Context, b crawldb.Batch) error {
+	if err := s.update(ctx, b); err != nil {
+		return fmt.Errorf("pebblestore: update: %w", err)
+	}
+	return nil
+}
+
+func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
+	if err := inOrder(b.URLs); err != nil {
+		return err
+	}
+	if err := s.db.take(ctx, &s.view, s.turn); err != nil {
+		return err
+	}
+	defer s.db.give(s.turn)
+
+	batch := s.db.db.NewBatch()
+	defer batch.Close()
+	if err := s.walk(ctx, b, batch); err != nil {
+		return err
+	}
+	if b.Job != "" {
+		key := markTable.key(b.Job)
+		var err error
+		if b.Cursor == "" {
+			err = batch.Delete(key, nil)
+		} else {
+			err = batch.Set(key, []byte(b.Cursor), nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.db.goingOn(ctx, &s.view); err != nil {
+		return err
+	}
+	if batch.Empty() {
+		return nil
+	}
+	return s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+}
+
+// inOrder checks that URLs are strictly ascending in key order.
+func inOrder(urls []string) error {
+	var keys [2][]byte
+	for i, url := range urls {
+		last, key := keys[1], crawldb.AppendKey(keys[0][:0], url)
+		if i > 0 && bytes.Compare(last, key) >= 0 {
+			return fmt.Errorf("%q after %q: %w", url, urls[i-1], crawldb.ErrOrder)
+		}
+		keys = [2][]byte{last, key}
+	}
+	return nil
+}
+
+// walk passes the records of b by one iterator and puts what becomes of them
+// into batch.
+func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Batch) error {
+	if len(b.URLs) == 0 {
+		return nil
+	}
+	if b.Next == nil {
+		return fmt.Errorf("the batch has URLs and no Next")
+	}
+	lower := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[0])
+	upper := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[len(b.URLs)-1])
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: append(upper, 0)})
+	if err != nil {
+		return s.db.outcome("crawl db", err)
+	}
+	defer it.Close()
+	at := cursor{it: it}
+	var key, enc []byte
+	for i, url := range b.URLs {
+		if i%checkEvery == 0 {
+			if err := s.db.goingOn(ctx, &s.view); err != nil {
+				return err
+			}
+		}
+		key = crawldb.AppendKey(append(key[:0], byte(crawlTable)), url)
+		stored, err := at.find(key)
+		if err := s.db.outcome("crawl db", err); err != nil {
+			return err
+		}
+		var old *crawldb.Datum
+		if stored != nil {
+			d, err := s.decode(url, stored)
+			if err != nil {
+				return err
+			}
+			old = &d
+		}
+		d, err := b.Next(i, old)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%q: %w", url, err)
+		case d == old:
+			continue
+		case d == nil:
+			err = batch.Delete(key, nil)
+		default:
+			if enc, err = d.AppendBinary(enc[:0]); err != nil {
+				return fmt.Errorf("%q: %w", url, err)
+			}
+			if bytes.Equal(enc, stored) {
+				continue
+			}
+			err = batch.Set(key, enc, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("%q: %w", url, err)
+		}
+		if batch.Len() > maxBatch {
+			return fmt.Errorf("a batch that changes more than %d bytes is too large", maxBatch)
+		}
+	}
+	return nil
+}
+
+func (s *crawlStore) Sync(ctx context.Context) error { return s.db.sync(ctx, &s.view) }
+
+func (s *crawlStore) Progress(ctx context.Context, job string) (string, error) {
+	if err := s.db.enter(ctx, &s.view); err != nil {
+		return "", fmt.Errorf("pebblestore: progress of %q: %w", job, err)
+	}
+	defer s.db.leave()
+	cursor, err := get(s.db.db, markTable.key(job))
+	return string(cursor), s.db.outcome("progress", err)
+}
+
+func (s *crawlStore) Close() error { return s.db.closeView(&s.view) }

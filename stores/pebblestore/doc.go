@@ -1,0 +1,40 @@
+// Package pebblestore is the durable default of recrawl's stores: a crawl db, a
+// host db and a link db in one database of cockroachdb/pebble, and segments as
+// files beside it (see stores/dirstore), all in one directory.
+//
+//	db, err := pebblestore.Open("/var/lib/crawl", pebblestore.Options{})
+//	defer db.Close()
+//	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
+//
+// The directory holds
+//
+//	FORMAT     what this is, and the version of its format
+//	LOCK       locked while the store is open, with the process number in it
+//	db/        the database
+//	segments/  the segments
+//
+// # Concurrency
+//
+// One handle at a time has the directory: see [ErrLocked]. The handle may be
+// used from many goroutines. Updates of the crawl db are applied one at a time,
+// as are those of the host db, and merges of the link db; the three do not wait
+// for each other, and reading waits for none. A scan reads some thousands of
+// records at one go and holds nothing while the loop runs.
+//
+// # Durability
+//
+// Every change goes through a log first. An Update is in memory when it
+// returns, and durable after Sync; changes are never durable out of order.
+// Updates of hosts are synced a second later at the latest.
+//
+// # Failure
+//
+// Damage that is found is an error that is [ErrDamaged] and names the place.
+//
+// A write that fails (a full disk, a broken one) stops the store: the disk is
+// left as it is at that moment, and every call that has not returned by then,
+// and every later one, returns an error that is [ErrFailed] and also the error
+// of the file system, such as syscall.ENOSPC. Close the store, cure the cause and
+// open it again: whatever was synced is there. The process is never ended, not
+// even where the engine asks for that.
+package pebblestore

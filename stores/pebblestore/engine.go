@@ -1,0 +1,258 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// engineFormat pins what the engine writes; it is raised together with
+// formatVersion if older packages could not read it. This one has checksums in
+// the footer of tables and tells a damaged log from one that ends early.
+const engineFormat = pebble.FormatTableFormatV6
+
+const (
+	blockSize = 16 << 10
+	// The engine stops writers, without asking anyone, when so many memtables
+	// wait to be written out or level 0 is so deep. It is never let come to
+	// that, since such a wait answers neither to a context nor to a failure:
+	// makeRoom stops them before.
+	engineMemTables = 64
+	engineSublevels = 1 << 20
+	maxMemTables    = 4
+	maxSublevels    = 12
+	// lookEvery is how many bytes are committed between two looks at these.
+	lookEvery = 1 << 20
+	// maxBatch is the most that one atomic step may write; the engine's own
+	// limit, of 4 GiB, is a panic.
+	maxBatch = 1 << 30
+	// slowDisk is when an operation of the file system is worth telling of.
+	slowDisk = 5 * time.Second
+)
+
+func (d *DB) openEngine(o Options, fresh bool) (err error) {
+	cacheSize, memSize := o.CacheSize, o.MemTableSize
+	if memSize == 0 {
+		memSize = defaultMemTableSize
+	}
+	if cacheSize == 0 {
+		cacheSize = defaultCacheSize
+	}
+	memSize = min(max(memSize, minMemTableSize), 1<<30)
+	cacheSize = max(cacheSize, minCacheSize)
+	d.memSize = uint64(memSize)
+
+	path := filepath.Join(d.dir, databaseName)
+	under := o.fs
+	switch {
+	case under != nil:
+		path = databaseName
+	case o.Logger != nil:
+		under, d.fsCloser = vfs.WithDiskHealthChecks(vfs.Default, slowDisk, nil, func(i vfs.DiskSlowInfo) {
+			d.log.Warn("pebblestore: the disk is slow", "dir", d.dir, "op", i.OpType.String(), "file", i.Path, "took", i.Duration)
+		})
+	default:
+		under = vfs.Default
+	}
+	d.fence = newFence(under, func(err error) {
+		d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
+	})
+
+	cache := pebble.NewCache(cacheSize)
+	defer cache.Unref()
+	po := &pebble.Options{
+		FS:                          d.fence,
+		Cache:                       cache,
+		MemTableSize:                d.memSize,
+		MemTableStopWritesThreshold: engineMemTables,
+		L0StopWritesThreshold:       engineSublevels,
+		FormatMajorVersion:          engineFormat,
+		ErrorIfNotExists:            !fresh,
+		Logger:                      engineLog{d},
+		EventListener:               d.listener(),
+		CompactionConcurrencyRange: func() (int, int) {
+			return 1, min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
+		},
+	}
+	for i := range po.Levels {
+		po.Levels[i].BlockSize = blockSize
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		profile := sstable.SnappyCompression
+		if i == len(po.Levels)-1 && o.Compression == Balanced {
+			profile = sstable.ZstdCompression
+		}
+		po.Levels[i].Compression = func() *sstable.CompressionProfile { return profile }
+	}
+	d.db, err = openEngine(path, po)
+	d.fence.opened.Store(true)
+	if cause := d.fence.failure(); cause != nil {
+		return cause
+	}
+	if err != nil && pebble.IsCorruptionError(err) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}
+
+// openEngine is pebble.Open for files of which nobody knows who wrote them: it
+// answers some kinds of damage with a panic.
+func openEngine(path string, po *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, fmt.Errorf("%w: %v", ErrDamaged, r)
+		}
+	}()
+	return pebble.Open(path, po)
+}
+
+// closeEngine is db.Close, whose audits of its own books after a failure may
+// panic.
+func closeEngine(db *pebble.DB) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return db.Close()
+}
+
+// engineLog is what the engine logs to.
+type engineLog struct{ d *DB }
+
+func (l engineLog) Infof(format string, args ...any) {
+	if l.d.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.d.log.Debug("pebble: "+fmt.Sprintf(format, args...), "dir", l.d.dir)
+	}
+}
+
+func (l engineLog) Errorf(format string, args ...any) {
+	l.d.log.Error("pebble: "+fmt.Sprintf(format, args...), "dir", l.d.dir)
+}
+
+// Fatalf is called where the engine sees no way on. It ends the use of the disk
+// (see fence) and returns: what the engine does then, with books that may be
+// wrong, stays in memory and is never acknowledged. Ending the goroutine
+// instead would leave its mutexes locked, and some of these goroutines are our
+// callers'.
+func (l engineLog) Fatalf(format string, args ...any) {
+	err := fmt.Errorf("pebble: "+format, args...)
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			err = fmt.Errorf("pebble: %s: %w", fmt.Sprintf(format, args...), cause)
+			break
+		}
+	}
+	l.d.fence.fail(err)
+}
+
+func (d *DB) listener() *pebble.EventListener {
+	l := &pebble.EventListener{
+		BackgroundError: func(err error) {
+			if d.fence.failure() == nil && !errors.Is(err, pebble.ErrClosed) {
+				d.log.Error("pebblestore: background work failed", "dir", d.dir, "error", err)
+			}
+		},
+		// Whoever reads the place is told by an error; the default is Fatalf.
+		DataCorruption: func(i pebble.DataCorruptionInfo) {
+			d.log.Error("pebblestore: damage found", "dir", d.dir, "file", i.Path, "error", i.Details)
+		},
+		LowDiskSpace: func(i pebble.LowDiskSpaceInfo) {
+			d.log.Warn("pebblestore: the disk is nearly full", "dir", d.dir, "free", i.AvailBytes)
+		},
+	}
+	l.EnsureDefaults(engineLog{d})
+	return l
+}
+
+// makeRoom waits while the engine is behind with its work in the background.
+func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
+	if d.written.Add(int64(size)) < lookEvery {
+		return nil
+	}
+	d.written.Store(0)
+	for {
+		m := d.db.Metrics()
+		if m.MemTable.Size < maxMemTables*d.memSize && m.Levels[0].Sublevels < maxSublevels {
+			return nil
+		}
+		if d.fence.failure() != nil {
+			return d.failed()
+		}
+		again := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		case <-d.closing:
+		}
+		again.Stop()
+		if err := d.goingOn(ctx, v); err != nil {
+			return err
+		}
+	}
+}
+
+// goingOn says why a long call should end early; nil if it should not.
+func (d *DB) goingOn(ctx context.Context, v *view) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-d.closing:
+		return v.errClosed
+	default:
+		return nil
+	}
+}
+
+// commit applies a batch. After an error the batch may or may not be found
+// applied when the store is opened again, if the store has failed; otherwise it
+// is not.
+func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.WriteOptions) error {
+	if b.Len() > maxBatch {
+		return fmt.Errorf("pebblestore: one step of %d bytes is too large", b.Len())
+	}
+	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
+		return err
+	}
+	return d.outcome("write", b.Commit(o))
+}
+
+// sync makes durable what was committed before.
+func (d *DB) sync(ctx context.Context, v *view) error {
+	if err := d.enter(ctx, v); err != nil {
+		return err
+	}
+	defer d.leave()
+	return d.syncInside()
+}
+
+// syncInside is sync for who has entered. An empty record at the end of the log
+// is synced, and with it all that is before it.
+func (d *DB) syncInside() error {
+	return d.outcome("sync", d.db.LogData(nil, pebble.Sync))
+}
+
+// closeView ends the use of a view; the first call syncs.
+func (d *DB) closeView(v *view) error {
+	if v.closed.Swap(true) {
+		return nil
+	}
+	d.use.RLock()
+	defer d.use.RUnlock()
+	if d.closed {
+		return nil
+	}
+	if d.fence.failure() != nil {
+		return d.failed()
+	}
+	return d.syncInside()
+}

@@ -1,0 +1,215 @@
+package pebblestore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fence stands between the engine and the file system and makes the first
+// failure of a write the last thing that happens to the disk.
+//
+// The engine does not survive such failures by itself. It reports some by
+// Logger.Fatalf, which by default ends the process. It answers others by a
+// panic: an error of the write-ahead log while it is rotated is one with a mutex
+// released that a deferred call releases again, which no recover can catch; a
+// directory that cannot be synced is one on a goroutine of its own. And it
+// repeats a table that cannot be written at once and for ever.
+//
+// So it is never told. After the first failed write, sync, creation or renaming
+// nothing is written, renamed or removed any more: the disk stays as it was at
+// that moment, as after a crash, from which the engine knows how to recover.
+// What the engine still writes to logs, manifests and markers is taken and
+// dropped; the making of tables, which once it is open it does only on goroutines
+// of its own, is held up until release, and then fails, which it does know how to take. Above,
+// every call checks failure after it has used the engine and before it says
+// that all is well, so nothing that was dropped is ever acknowledged.
+type fence struct {
+	vfs.FS
+	cause    atomic.Pointer[error]
+	onFail   func(error)
+	down     chan struct{} // closed at the failure
+	opened   atomic.Bool   // from here on only background work makes tables
+	released chan struct{}
+	once     sync.Once
+	ghosts   vfs.FS
+}
+
+func newFence(under vfs.FS, onFail func(error)) *fence {
+	return &fence{FS: under, onFail: onFail, down: make(chan struct{}), released: make(chan struct{}), ghosts: vfs.NewMem()}
+}
+
+// failure returns the error that ended the use of the disk; nil if none has.
+func (f *fence) failure() error {
+	if f == nil {
+		return nil
+	}
+	if p := f.cause.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// fail ends the use of the disk, unless it has ended before.
+func (f *fence) fail(err error) {
+	if f.cause.CompareAndSwap(nil, &err) {
+		close(f.down)
+		f.onFail(err)
+	}
+}
+
+// release lets the makers of tables go. It comes with the end of the engine.
+func (f *fence) release() { f.once.Do(func() { close(f.released) }) }
+
+func (f *fence) Unwrap() vfs.FS { return f.FS }
+
+func isTable(name string) bool {
+	ext := filepath.Ext(name)
+	return ext == ".sst" || ext == ".blob"
+}
+
+// open guards what make returns, or stands in for it.
+func (f *fence) open(name string, make func() (vfs.File, error)) (vfs.File, error) {
+	if f.failure() == nil {
+		file, err := make()
+		if err == nil {
+			return &fencedFile{File: file, fence: f, table: isTable(name)}, nil
+		}
+		f.fail(err)
+	}
+	if isTable(name) {
+		if f.opened.Load() {
+			<-f.released
+		}
+		return nil, f.failure()
+	}
+	return f.ghosts.Create("ghost", vfs.WriteCategoryUnspecified)
+}
+
+func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.open(name, func() (vfs.File, error) { return f.FS.Create(name, c) })
+}
+
+func (f *fence) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.open(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, c, opts...) })
+}
+
+func (f *fence) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.open(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
+}
+
+func (f *fence) OpenDir(name string) (vfs.File, error) {
+	file, err := f.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &fencedFile{File: file, fence: f}, nil
+}
+
+// do runs a change of the directory and swallows its failure.
+func (f *fence) do(change func() error) error {
+	if f.failure() == nil {
+		if err := change(); err != nil {
+			f.fail(err)
+		}
+	}
+	return nil
+}
+
+func (f *fence) Rename(oldname, newname string) error {
+	return f.do(func() error { return f.FS.Rename(oldname, newname) })
+}
+
+func (f *fence) Link(oldname, newname string) error {
+	return f.do(func() error { return f.FS.Link(oldname, newname) })
+}
+
+func (f *fence) MkdirAll(dir string, perm os.FileMode) error {
+	return f.do(func() error { return f.FS.MkdirAll(dir, perm) })
+}
+
+// Remove tells its errors: what cannot be removed only takes room.
+func (f *fence) Remove(name string) error {
+	if f.failure() != nil {
+		return nil
+	}
+	return f.FS.Remove(name)
+}
+
+func (f *fence) RemoveAll(name string) error {
+	if f.failure() != nil {
+		return nil
+	}
+	return f.FS.RemoveAll(name)
+}
+
+// fencedFile is a file, or directory, behind a fence.
+type fencedFile struct {
+	vfs.File
+	fence *fence
+	table bool
+}
+
+// after is the answer to a write that ended with err.
+func (f *fencedFile) after(err error) error {
+	if err != nil {
+		f.fence.fail(err)
+	}
+	if f.table {
+		return f.fence.failure()
+	}
+	return nil
+}
+
+func (f *fencedFile) change(do func() error) error {
+	if f.fence.failure() != nil {
+		return f.after(nil)
+	}
+	return f.after(do())
+}
+
+func (f *fencedFile) Write(p []byte) (int, error) {
+	err := f.change(func() error { _, err := f.File.Write(p); return err })
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (f *fencedFile) WriteAt(p []byte, off int64) (int, error) {
+	err := f.change(func() error { _, err := f.File.WriteAt(p, off); return err })
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (f *fencedFile) Sync() error     { return f.change(f.File.Sync) }
+func (f *fencedFile) SyncData() error { return f.change(f.File.SyncData) }
+
+func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
+	err = f.change(func() (err error) { full, err = f.File.SyncTo(length); return err })
+	return full, err
+}
+
+// Preallocate is a wish: the write that follows tells whether there is room.
+func (f *fencedFile) Preallocate(off, length int64) error {
+	if f.fence.failure() != nil {
+		return nil
+	}
+	return f.File.Preallocate(off, length)
+}
+
+// Close always closes. A file that was closed twice is the engine's business.
+func (f *fencedFile) Close() error {
+	err := f.File.Close()
+	if errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	return f.after(err)
+}

@@ -1,0 +1,139 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// What lies in the directory of a store.
+const (
+	lockName     = "LOCK"       // locked while the store is open; holds the process number
+	formatName   = "FORMAT"     // what this is, and in which version
+	newName      = "FORMAT.new" // stands for FORMAT until a new store is complete
+	databaseName = "db"
+	segmentsName = "segments"
+)
+
+// FORMAT holds this, a decimal version and a newline. The version changes when
+// an older package could not read or would spoil what a newer one has written.
+const (
+	formatMagic   = "recrawl pebblestore "
+	formatVersion = 1
+)
+
+// home is a directory that is claimed by this handle.
+type home struct {
+	dir   string // absolute and without symbolic links
+	lock  io.Closer
+	fresh bool // there is no store in it yet
+}
+
+// claim locks dir, which is a store, empty, or not there yet.
+func claim(dir string) (*home, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		// The engine knows which directories this process has open by their
+		// names, so a directory must have one name.
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &home{dir: abs}
+	// Look before locking: the lock is a file, and a stranger's directory is
+	// left as it is.
+	if _, err := h.inspect(); err != nil {
+		return nil, err
+	}
+	if h.lock, err = lockFile(filepath.Join(abs, lockName)); err != nil {
+		return nil, err
+	}
+	h.fresh, err = h.inspect()
+	if err == nil && h.fresh {
+		err = h.begin()
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.lock.Close())
+	}
+	return h, nil
+}
+
+// inspect says whether the directory still needs a store.
+func (h *home) inspect() (fresh bool, err error) {
+	text, err := os.ReadFile(filepath.Join(h.dir, formatName))
+	if err == nil {
+		return false, checkFormat(string(text))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	entries, err := os.ReadDir(h.dir)
+	if err != nil {
+		return false, err
+	}
+	begun := false
+	for _, e := range entries {
+		begun = begun || e.Name() == newName
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case lockName, newName:
+		case databaseName, segmentsName:
+			if !begun {
+				return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, e.Name(), formatName)
+			}
+		default:
+			return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, e.Name(), formatName)
+		}
+	}
+	return true, nil
+}
+
+func checkFormat(text string) error {
+	rest, ok := strings.CutPrefix(text, formatMagic)
+	if !ok {
+		return fmt.Errorf("%w: %s says something else", ErrNotStore, formatName)
+	}
+	v, err := strconv.Atoi(strings.TrimSuffix(rest, "\n"))
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, formatName, err)
+	}
+	if v != formatVersion {
+		return fmt.Errorf("%w: %d; this is version %d", ErrVersion, v, formatVersion)
+	}
+	return nil
+}
+
+// begin marks the directory as a store in the making, and clears away what an
+// earlier attempt that never got as far as confirm has left.
+func (h *home) begin() error {
+	f, err := os.Create(filepath.Join(h.dir, newName))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s%d\n", formatMagic, formatVersion)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close(), syncDir(h.dir), syncDir(filepath.Dir(h.dir))); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(h.dir, databaseName))
+}
+
+// confirm makes the directory a store.
+func (h *home) confirm() error {
+	if err := os.Rename(filepath.Join(h.dir, newName), filepath.Join(h.dir, formatName)); err != nil {
+		return err
+	}
+	return syncDir(h.dir)
+}

@@ -1,0 +1,305 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+var _ hostdb.Store = (*hostStore)(nil)
+
+// What the host db remembers of itself. The clean mark is there while nothing
+// has changed since the last orderly end; the first update takes it away in the
+// same step. The sign of life is the time of an update, renewed at most once in
+// signEvery.
+var (
+	cleanKey = stateTable.key("hosts.clean")
+	aliveKey = stateTable.key("hosts.alive")
+)
+
+const (
+	signEvery = time.Second
+	// lag is how long after an update it is durable without a Sync.
+	lag = time.Second
+)
+
+// hostStore is the host db. Updates take turns, which are short.
+type hostStore struct {
+	db   *DB
+	view view
+	turn chan struct{}
+
+	// Of these the one who has the turn disposes.
+	clean bool
+	alive time.Time
+
+	// timer is set while a sync is due; late counts the timer until it has
+	// run or was stopped.
+	mu    sync.Mutex
+	timer *time.Timer
+	late  sync.WaitGroup
+}
+
+// recover makes good an end that was not orderly: see hostdb.Host.AskedAgain. It
+// runs before anyone else has the store.
+func (s *hostStore) recover() error {
+	ctx := context.Background()
+	mark, err := get(s.db.db, cleanKey)
+	if err != nil {
+		return s.db.outcome("host db", err)
+	}
+	if mark != nil {
+		s.clean = true
+		return nil
+	}
+	sign, err := get(s.db.db, aliveKey)
+	if err != nil || sign == nil {
+		return s.db.outcome("host db", err)
+	}
+	ms, n := binary.Varint(sign)
+	if n != len(sign) {
+		return s.db.damaged("the state", string(aliveKey), errHost)
+	}
+	alive, now := time.UnixMilli(ms), time.Now()
+	batch := s.db.db.NewBatch()
+	defer batch.Close()
+	var enc []byte
+	for r, err := range s.db.scan(ctx, &s.view, hostTable, 0, "", "") {
+		if err != nil {
+			return err
+		}
+		h, robots, err := decodeHost(r.key, r.value)
+		if err != nil {
+			return s.db.damaged("the record of host", r.key, err)
+		}
+		if robots { // appendHost only asks whether there are any
+			h.Robots = make([]hostdb.Robots, 1)
+		}
+		h = h.AskedAgain(alive, now)
+		if enc = appendHost(enc[:0], &h); bytes.Equal(enc, r.value) {
+			continue
+		}
+		if err := batch.Set(hostTable.key(r.key), enc, nil); err != nil {
+			return err
+		}
+	}
+	// With the mark in the same step this happens once a crash: twice would take
+	// the time in between for a part of the pause.
+	if err := batch.Set(cleanKey, nil, nil); err != nil {
+		return err
+	}
+	if err := s.db.outcome("host db", batch.Commit(pebble.Sync)); err != nil {
+		return err
+	}
+	s.clean = true
+	return nil
+}
+
+func (s *hostStore) Get(ctx context.Context, name string) (hostdb.Host, error) {
+	h, err := s.get(ctx, name)
+	if err != nil {
+		return hostdb.Host{}, fmt.Errorf("pebblestore: get host %q: %w", name, err)
+	}
+	return h, nil
+}
+
+func (s *hostStore) get(ctx context.Context, name string) (hostdb.Host, error) {
+	if err := s.db.enter(ctx, &s.view); err != nil {
+		return hostdb.Host{}, err
+	}
+	defer s.db.leave()
+	// The two values of a host must be of one moment.
+	snap := s.db.db.NewSnapshot()
+	defer snap.Close()
+	h, err := s.load(snap, name)
+	if err == nil && h == nil {
+		err = hostdb.ErrNotFound
+	}
+	if err != nil {
+		return hostdb.Host{}, err
+	}
+	return *h, nil
+}
+
+// load returns the record of a host, nil if there is none.
+func (s *hostStore) load(r pebble.Reader, name string) (*hostdb.Host, error) {
+	value, err := get(r, hostTable.key(name))
+	if err := s.db.outcome("host db", err); err != nil || value == nil {
+		return nil, err
+	}
+	var robots []byte
+	if h, has, err := decodeHost(name, value); err == nil && !has {
+		return &h, nil
+	}
+	robots, err = get(r, robotsTable.key(name))
+	if err := s.db.outcome("host db", err); err != nil {
+		return nil, err
+	}
+	h, err := s.decode(name, value, robots)
+	return &h, err
+}
+
+func (s *hostStore) decode(name string, value, robots []byte) (hostdb.Host, error) {
+	h, has, err := decodeHost(name, value)
+	if err == nil && has {
+		h.Robots, err = decodeRobots(robots)
+	}
+	if err != nil {
+		return hostdb.Host{}, s.db.damaged("the record of host", name, err)
+	}
+	return h, nil
+}
+
+func (s *hostStore) Scan(ctx context.Context) iter.Seq2[hostdb.Host, error] {
+	return func(yield func(hostdb.Host, error) bool) {
+		for r, err := range s.db.scan(ctx, &s.view, hostTable, robotsTable, "", "") {
+			var h hostdb.Host
+			if err == nil {
+				h, err = s.decode(r.key, r.value, r.joined)
+			}
+			if err != nil {
+				yield(hostdb.Host{}, fmt.Errorf("pebblestore: scan of hosts: %w", err))
+				return
+			}
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *hostStore) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	if err := s.update(ctx, name, next); err != nil {
+		return fmt.Errorf("pebblestore: update host %q: %w", name, err)
+	}
+	return nil
+}
+
+func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	if err := s.db.take(ctx, &s.view, s.turn); err != nil {
+		return err
+	}
+	defer s.db.give(s.turn)
+	old, err := s.load(s.db.db, name)
+	if err != nil {
+		return err
+	}
+	h, err := next(old)
+	if err != nil || h == old {
+		return err
+	}
+	batch := s.db.db.NewBatch()
+	defer batch.Close()
+	err = s.put(batch, name, old, h)
+	now := time.Now()
+	if err == nil && s.clean {
+		err = batch.Delete(cleanKey, nil)
+	}
+	sign := s.clean || now.Sub(s.alive).Abs() >= signEvery
+	if err == nil && sign {
+		err = batch.Set(aliveKey, binary.AppendVarint(nil, now.UnixMilli()), nil)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.db.commit(ctx, &s.view, batch, pebble.NoSync); err != nil {
+		return err
+	}
+	if s.clean = false; sign {
+		s.alive = now
+	}
+	s.syncSoon()
+	return nil
+}
+
+// put writes what became of a host. A turn at a host changes a few times and
+// counters; its robots.txt files, which may be half a megabyte, are written
+// when they have changed.
+func (s *hostStore) put(batch *pebble.Batch, name string, old, h *hostdb.Host) error {
+	key, robotsKey := hostTable.key(name), robotsTable.key(name)
+	if h == nil {
+		return errors.Join(batch.Delete(key, nil), batch.Delete(robotsKey, nil))
+	}
+	err := batch.Set(key, appendHost(nil, h), nil)
+	var had []hostdb.Robots
+	if old != nil {
+		had = old.Robots
+	}
+	switch {
+	case err != nil || slices.EqualFunc(had, h.Robots, sameRobots):
+		return err
+	case len(h.Robots) == 0:
+		return batch.Delete(robotsKey, nil)
+	}
+	return batch.Set(robotsKey, appendRobots(nil, h.Robots), nil)
+}
+
+// sameRobots reports whether two files would be stored alike, or nearly.
+func sameRobots(a, b hostdb.Robots) bool {
+	return a.Origin == b.Origin && a.Status == b.Status &&
+		(a.Body == nil) == (b.Body == nil) && bytes.Equal(a.Body, b.Body) &&
+		a.Fetched.Equal(b.Fetched) && a.Expires.Equal(b.Expires) && a.FailingSince.Equal(b.FailingSince)
+}
+
+// syncSoon sees to it that what was just committed is durable in a while.
+func (s *hostStore) syncSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		return
+	}
+	s.late.Add(1)
+	s.timer = time.AfterFunc(lag, func() {
+		defer s.late.Done()
+		s.mu.Lock()
+		s.timer = nil
+		s.mu.Unlock()
+		// A failure stops the store and is told to whoever uses it next.
+		_ = s.db.sync(context.Background(), &s.view)
+	})
+}
+
+func (s *hostStore) Sync(ctx context.Context) error { return s.db.sync(ctx, &s.view) }
+
+// Close ends with the clean mark, so no update may come after it: it takes the
+// last turn.
+func (s *hostStore) Close() error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	if s.view.closed.Swap(true) {
+		return nil
+	}
+	s.mu.Lock()
+	if s.timer != nil && s.timer.Stop() {
+		s.late.Done()
+	}
+	s.mu.Unlock()
+	s.late.Wait()
+
+	s.db.use.RLock()
+	defer s.db.use.RUnlock()
+	if s.db.closed {
+		return nil
+	}
+	if s.db.fence.failure() != nil {
+		return s.db.failed()
+	}
+	if s.clean {
+		return s.db.syncInside()
+	}
+	if err := s.db.outcome("host db", s.db.db.Set(cleanKey, nil, pebble.Sync)); err != nil {
+		return err
+	}
+	s.clean = true
+	return nil
+}

@@ -1,0 +1,196 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A table is the first byte of the keys of one kind. The bytes are stored:
+// never reuse or change them.
+type table byte
+
+const (
+	crawlTable  table = 'c' // crawldb.Key: Datum
+	hostTable   table = 'h' // name: Host without its robots.txt files
+	linkTable   table = 'l' // crawldb.Key: inlinks
+	markTable   table = 'm' // job: cursor
+	robotsTable table = 'r' // name: robots.txt files of a host
+	stateTable  table = 's' // what the store keeps for itself
+)
+
+func (t table) key(name string) []byte {
+	return append(append(make([]byte, 0, 1+len(name)), byte(t)), name...)
+}
+
+// bounds returns the keys of the table that lie in the range.
+func (t table) bounds(from, to string) (lower, upper []byte) {
+	if to == "" {
+		return t.key(from), []byte{byte(t) + 1}
+	}
+	return t.key(from), t.key(to)
+}
+
+// A page is a run of records that were read at one go. It is read while the
+// engine is in use and handed out when it is not: so a loop over a table may take
+// as long as it likes, write, and stop, and never keeps an iterator open that
+// would hold back the deletion of files or make closing the engine a panic.
+type page struct {
+	buf  []byte
+	ends []int // of key, value and joined value of each record in turn
+}
+
+func (p *page) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
+
+func (p *page) add(b []byte) {
+	p.buf = append(p.buf, b...)
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *page) len() int { return len(p.ends) / 3 }
+
+func (p *page) part(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = p.ends[i-1]
+	}
+	return p.buf[from:p.ends[i]:p.ends[i]]
+}
+
+// A row is one record of a table; it is valid until the next is asked for.
+type row struct {
+	key    string // without the byte of the table
+	value  []byte
+	joined []byte // what the joined table has under the same key
+}
+
+// Pages begin small, for those who want only a few records, and grow.
+const (
+	firstPage    = 32
+	largestPage  = 4096
+	maxPageBytes = 1 << 20
+)
+
+// scan yields the rows of a table, with those of joined if that is not zero. The
+// rows of one page are of one moment.
+func (d *DB) scan(ctx context.Context, v *view, t, joined table, from, to string) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		lower, upper := t.bounds(from, to)
+		var p page
+		for size := firstPage; ; size = min(size*4, largestPage) {
+			more, err := d.readPage(ctx, v, &p, size, joined, lower, upper)
+			if err != nil {
+				yield(row{}, err)
+				return
+			}
+			for i := range p.len() {
+				if err := ctx.Err(); err != nil {
+					yield(row{}, err)
+					return
+				}
+				r := row{key: string(p.part(3 * i)[1:]), value: p.part(3*i + 1), joined: p.part(3*i + 2)}
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+			// The least key that is greater than the last.
+			lower = append(append(lower[:0], p.part(3*(p.len()-1))...), 0)
+		}
+	}
+}
+
+func (d *DB) readPage(ctx context.Context, v *view, p *page, size int, joined table, lower, upper []byte) (more bool, err error) {
+	if err := d.enter(ctx, v); err != nil {
+		return false, err
+	}
+	defer d.leave()
+	p.reset()
+	if string(lower) >= string(upper) {
+		return false, nil
+	}
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return false, d.outcome("scan", err)
+	}
+	defer it.Close()
+	var other cursor
+	if joined != 0 {
+		o := pebble.IterOptions{LowerBound: []byte{byte(joined)}, UpperBound: []byte{byte(joined) + 1}}
+		if other.it, err = it.Clone(pebble.CloneOptions{IterOptions: &o}); err != nil {
+			return false, d.outcome("scan", err)
+		}
+		defer other.it.Close()
+	}
+	var key []byte
+	for ok := it.First(); ok; ok = it.Next() {
+		if p.len() >= size || len(p.buf) >= maxPageBytes {
+			more = true
+			break
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return false, d.outcome("scan", err)
+		}
+		p.add(it.Key())
+		p.add(value)
+		value = nil
+		if joined != 0 {
+			key = append(append(key[:0], byte(joined)), it.Key()[1:]...)
+			if value, err = other.find(key); err != nil {
+				return false, d.outcome("scan", err)
+			}
+		}
+		p.add(value)
+	}
+	return more, d.outcome("scan", it.Error())
+}
+
+// A cursor finds keys that are asked for in ascending order. It moves forward
+// only, by one step if the key is near, which is several times cheaper than
+// finding each from the top.
+type cursor struct {
+	it      *pebble.Iterator
+	started bool
+}
+
+// find returns the value under key, nil if there is none. It is good until the
+// next find.
+func (c *cursor) find(key []byte) ([]byte, error) {
+	ok := c.it.Valid()
+	if ok && bytes.Compare(c.it.Key(), key) < 0 {
+		ok = c.it.Next()
+	}
+	if !c.started || ok && bytes.Compare(c.it.Key(), key) < 0 {
+		c.started = true
+		ok = c.it.SeekGE(key)
+	}
+	if !ok {
+		return nil, c.it.Error()
+	}
+	if !bytes.Equal(c.it.Key(), key) {
+		return nil, nil
+	}
+	value, err := c.it.ValueAndErr()
+	if value == nil {
+		value = []byte{}
+	}
+	return value, err
+}
+
+// get returns a copy of the value under key, nil if there is none.
+func get(r pebble.Reader, key []byte) ([]byte, error) {
+	value, closer, err := r.Get(key)
+	if err == pebble.ErrNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := append(make([]byte, 0, len(value)), value...)
+	return out, closer.Close()
+}

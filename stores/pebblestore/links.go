@@ -1,0 +1,156 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/linkdb"
+)
+
+var _ linkdb.Store = (*linkStore)(nil)
+
+// linkStore is the link db. Merges take turns.
+type linkStore struct {
+	db   *DB
+	view view
+	turn chan struct{}
+}
+
+// mergeStep is about how many bytes a Merge commits at a time. It need not be
+// atomic, so that its memory does not depend on its size.
+const mergeStep = 4 << 20
+
+func (s *linkStore) Get(ctx context.Context, url string) ([]linkdb.Inlink, error) {
+	links, err := s.get(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("pebblestore: inlinks of %q: %w", url, err)
+	}
+	return links, nil
+}
+
+func (s *linkStore) get(ctx context.Context, url string) ([]linkdb.Inlink, error) {
+	if err := s.db.enter(ctx, &s.view); err != nil {
+		return nil, err
+	}
+	defer s.db.leave()
+	value, err := get(s.db.db, linkTable.key(crawldb.Key(url)))
+	if err := s.db.outcome("link db", err); err != nil || value == nil {
+		return nil, err
+	}
+	return s.decode(url, value)
+}
+
+func (s *linkStore) decode(url string, value []byte) ([]linkdb.Inlink, error) {
+	links, err := decodeInlinks(value)
+	if err != nil {
+		return nil, s.db.damaged("the inlinks of", url, err)
+	}
+	return links, nil
+}
+
+func (s *linkStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[linkdb.Entry, error] {
+	return func(yield func(linkdb.Entry, error) bool) {
+		for r, err := range s.db.scan(ctx, &s.view, linkTable, 0, r.From, r.To) {
+			var e linkdb.Entry
+			if err == nil {
+				e.URL = crawldb.URLOf(r.key)
+				e.Inlinks, err = s.decode(e.URL, r.value)
+			}
+			if err != nil {
+				yield(linkdb.Entry{}, fmt.Errorf("pebblestore: scan of links: %w", err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *linkStore) Merge(ctx context.Context, entries []linkdb.Entry, limit int) error {
+	if err := s.merge(ctx, entries, limit); err != nil {
+		return fmt.Errorf("pebblestore: merge: %w", err)
+	}
+	return nil
+}
+
+func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int) error {
+	for i := 1; i < len(entries); i++ {
+		if crawldb.Compare(entries[i-1].URL, entries[i].URL) >= 0 {
+			return fmt.Errorf("%q after %q: %w", entries[i].URL, entries[i-1].URL, linkdb.ErrOrder)
+		}
+	}
+	if err := s.db.take(ctx, &s.view, s.turn); err != nil {
+		return err
+	}
+	defer s.db.give(s.turn)
+	if len(entries) == 0 {
+		return nil
+	}
+	for len(entries) > 0 {
+		n, err := s.mergeSome(ctx, entries, limit)
+		if err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return s.db.syncInside()
+}
+
+// mergeSome merges the first entries and returns how many.
+func (s *linkStore) mergeSome(ctx context.Context, entries []linkdb.Entry, limit int) (n int, err error) {
+	lower := crawldb.AppendKey([]byte{byte(linkTable)}, entries[0].URL)
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{byte(linkTable) + 1}})
+	if err != nil {
+		return 0, s.db.outcome("link db", err)
+	}
+	defer it.Close()
+	at := cursor{it: it}
+	batch := s.db.db.NewBatch()
+	defer batch.Close()
+	var key, enc []byte
+	for n < len(entries) && batch.Len() < mergeStep {
+		e := entries[n]
+		if n%checkEvery == 0 {
+			if err := s.db.goingOn(ctx, &s.view); err != nil {
+				return 0, err
+			}
+		}
+		n++
+		key = crawldb.AppendKey(append(key[:0], byte(linkTable)), e.URL)
+		stored, err := at.find(key)
+		if err := s.db.outcome("link db", err); err != nil {
+			return 0, err
+		}
+		var old []linkdb.Inlink
+		if stored != nil {
+			if old, err = s.decode(e.URL, stored); err != nil {
+				return 0, err
+			}
+		}
+		all := linkdb.Union(old, e.Inlinks, limit)
+		if len(all) == 0 {
+			continue
+		}
+		if enc, err = appendInlinks(enc[:0], all); err != nil {
+			return 0, fmt.Errorf("%q: %w", e.URL, err)
+		}
+		if bytes.Equal(enc, stored) {
+			continue
+		}
+		if err := batch.Set(key, enc, nil); err != nil {
+			return 0, fmt.Errorf("%q: %w", e.URL, err)
+		}
+	}
+	if batch.Empty() {
+		return n, nil
+	}
+	return n, s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+}
+
+func (s *linkStore) Close() error { return s.db.closeView(&s.view) }

@@ -1,0 +1,27 @@
+//go:build !unix || solaris || aix
+
+package pebblestore
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// lockFile takes the lock that a file stands for, which ends with the process.
+func lockFile(name string) (io.Closer, error) {
+	l, err := vfs.Default.Lock(name)
+	if err == nil {
+		return l, nil
+	}
+	if _, statErr := os.Stat(name); statErr != nil || errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	return nil, errors.Join(ErrLocked, err)
+}
+
+// syncDir does nothing: these systems keep no names back.
+func syncDir(string) error { return nil }

@@ -1,0 +1,328 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/dirstore"
+)
+
+var (
+	// ErrLocked says that the directory is open, in this process or another.
+	ErrLocked = errors.New("pebblestore: directory is in use")
+	// ErrNotStore says that a directory holds something, and no store.
+	ErrNotStore = errors.New("pebblestore: not a store")
+	// ErrVersion says that a store was written in a format this version of the
+	// package does not know.
+	ErrVersion = errors.New("pebblestore: unknown format version")
+	// ErrDamaged says that what was read is not what was written.
+	ErrDamaged = errors.New("pebblestore: damaged")
+	// ErrFailed says that a write failed, so that the store has stopped: it
+	// must be closed and opened again. The error is also the one that the file
+	// system gave.
+	ErrFailed = errors.New("pebblestore: store has failed")
+)
+
+// The smallest and the default sizes.
+//
+// Pebble takes the memory of its memtables, of which up to four wait to be
+// written out, from the block cache. With the defaults a half of the cache is
+// left for blocks at the worst; a cache as small as its memtables would
+// decompress the same blocks over and over during an update.
+const (
+	defaultCacheSize    = 128 << 20
+	defaultMemTableSize = 16 << 20
+	minMemTableSize     = 64 << 10
+	minCacheSize        = 1 << 20
+)
+
+// Options are the settings of a store. The zero value is good for a crawl db
+// of up to some ten million URLs.
+type Options struct {
+	// CacheSize is the memory for blocks and memtables together, in bytes; zero
+	// means 128 MiB. More makes updates of a large crawl db cheaper.
+	CacheSize int64
+	// MemTableSize is how much is collected in memory before it is written out
+	// as a sorted table, in bytes; zero means 16 MiB. Keep it under an eighth of
+	// CacheSize.
+	MemTableSize int64
+	// Compression is how tables are packed. It may change from one opening to
+	// the next; tables are repacked as they are rewritten.
+	Compression Compression
+	// Logger is told of damage, failures, slow disks, and at debug level of
+	// what the engine does. Nil is silent.
+	Logger *slog.Logger
+
+	// fs stands in for the file system under the database in tests.
+	fs vfs.FS
+}
+
+// Compression says how tables are packed.
+type Compression uint8
+
+const (
+	// Balanced packs the last level, where nine tenths of the data come to
+	// rest, with zstd and the others with snappy.
+	Balanced Compression = iota
+	// Fast packs every level with snappy: about a fifth more disk than Balanced
+	// and less time to read.
+	Fast
+)
+
+// DB is a crawl db, a host db, a link db and a store of segments in one
+// directory.
+//
+// It may be used from many goroutines at once.
+type DB struct {
+	dir      string
+	log      *slog.Logger
+	lock     io.Closer
+	fence    *fence
+	fsCloser io.Closer
+	db       *pebble.DB
+	memSize  uint64
+
+	// use is held for reading by every call that is inside the engine, and for
+	// writing by Close: so the engine is never closed under a call.
+	use     sync.RWMutex
+	closed  bool
+	closing chan struct{} // closed when Close begins
+	once    sync.Once
+	written atomic.Int64 // bytes committed since makeRoom last looked
+
+	crawl    crawlStore
+	hosts    hostStore
+	links    linkStore
+	segments *dirstore.Store
+}
+
+// Open opens the store in dir, which it makes if there is none; the directory
+// above must exist. A directory that is open already, here or in another
+// process, is an error that is ErrLocked at once; the lock ends with the
+// process that has it. A directory that holds something else is one that is
+// ErrNotStore and is left as it is.
+//
+// After a crash, Open brings back everything that was synced; nobody need
+// repair anything.
+func Open(dir string, o Options) (*DB, error) {
+	d, err := open(dir, o)
+	if err != nil {
+		return nil, fmt.Errorf("pebblestore: open %s: %w", dir, err)
+	}
+	return d, nil
+}
+
+func open(dir string, o Options) (_ *DB, err error) {
+	if o.CacheSize < 0 || o.MemTableSize < 0 || o.Compression > Fast {
+		return nil, errors.New("invalid options")
+	}
+	home, err := claim(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{dir: home.dir, log: o.Logger, lock: home.lock, closing: make(chan struct{})}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.release())
+		}
+	}()
+	if d.segments, err = dirstore.Open(filepath.Join(home.dir, segmentsName)); err != nil {
+		return nil, err
+	}
+	if err := d.openEngine(o, home.fresh); err != nil {
+		return nil, err
+	}
+	if home.fresh {
+		if err := home.confirm(); err != nil {
+			return nil, err
+		}
+	}
+	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1)}
+	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1)}
+	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1)}
+	if err := d.hosts.recover(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Crawl returns the crawl db. Closing it ends the use of the crawl db, not of
+// the rest.
+func (d *DB) Crawl() crawldb.Store { return &d.crawl }
+
+// Hosts returns the host db. Closing it ends the use of the host db, not of the
+// rest.
+func (d *DB) Hosts() hostdb.Store { return &d.hosts }
+
+// Links returns the link db. Closing it ends the use of the link db, not of
+// the rest.
+func (d *DB) Links() linkdb.Store { return &d.links }
+
+// Segments returns the store of segments, which are files beside the database.
+func (d *DB) Segments() segment.Store { return d.segments }
+
+// Compact rewrites the tables of the database so that what was deleted or
+// replaced takes no more room. It takes as long as writing the database anew,
+// and is never needed: the engine does the same bit by bit.
+func (d *DB) Compact(ctx context.Context) error {
+	v := view{errClosed: crawldb.ErrClosed}
+	if err := d.enter(ctx, &v); err != nil {
+		return err
+	}
+	defer d.leave()
+	// The work is done elsewhere, and after a failure it does not end.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	done := make(chan struct{})
+	defer close(done)
+	watch.Go(func() {
+		select {
+		case <-d.fence.down:
+		case <-d.closing:
+			cancel(v.errClosed)
+		case <-done:
+		}
+		cancel(nil)
+	})
+	err := d.db.Compact(ctx, []byte{0}, []byte{0xff}, false)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return d.outcome("compact", err)
+}
+
+// Close syncs and closes everything that is still open, and waits for the
+// calls that are running. A second Close does nothing. If the store has failed,
+// Close returns why; it is closed all the same.
+func (d *DB) Close() error {
+	var err error
+	d.once.Do(func() { err = d.close() })
+	return err
+}
+
+func (d *DB) close() error {
+	close(d.closing)
+	err := errors.Join(d.crawl.Close(), d.links.Close(), d.hosts.Close())
+	if err != nil && d.fence.failure() != nil {
+		err = d.failed() // once, not once a part
+	}
+	d.use.Lock()
+	d.closed = true
+	d.use.Unlock()
+	return errors.Join(err, d.release())
+}
+
+// release gives back whatever open has got so far.
+func (d *DB) release() error {
+	var errs []error
+	if d.db != nil {
+		failed := d.fence.failure() != nil
+		d.fence.release()
+		// What a failed engine says of its own end is of no use to anyone.
+		if err := closeEngine(d.db); err != nil && !failed {
+			errs = append(errs, fmt.Errorf("pebblestore: close %s: %w", d.dir, err))
+		}
+		d.db = nil
+	}
+	if d.segments != nil {
+		errs = append(errs, d.segments.Close())
+	}
+	if d.fsCloser != nil {
+		errs = append(errs, d.fsCloser.Close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// A view is one of the stores that a DB shows.
+type view struct {
+	closed    atomic.Bool
+	errClosed error
+}
+
+// enter lets a call into the engine; if it returns nil, leave must follow. A
+// call that is inside must not enter again.
+func (d *DB) enter(ctx context.Context, v *view) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.use.RLock()
+	if d.closed || v.closed.Load() {
+		d.use.RUnlock()
+		return v.errClosed
+	}
+	if d.fence.failure() != nil {
+		d.use.RUnlock()
+		return d.failed()
+	}
+	return nil
+}
+
+func (d *DB) leave() { d.use.RUnlock() }
+
+// take waits for a turn: the right to be the only writer of a kind.
+func (d *DB) take(ctx context.Context, v *view, turn chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.closing:
+		return v.errClosed
+	}
+	if err := d.enter(ctx, v); err != nil {
+		<-turn
+		return err
+	}
+	return nil
+}
+
+func (d *DB) give(turn chan struct{}) {
+	d.leave()
+	<-turn
+}
+
+// failed returns the error of a store that has failed.
+func (d *DB) failed() error {
+	return fmt.Errorf("%w: %s: %w", ErrFailed, d.dir, d.fence.failure())
+}
+
+// outcome is what a call says after the engine has said err.
+func (d *DB) outcome(what string, err error) error {
+	switch {
+	case d.fence.failure() != nil:
+		return d.failed()
+	case err == nil:
+		return nil
+	case pebble.IsCorruptionError(err):
+		return fmt.Errorf("%w: %s: %s: %w", ErrDamaged, d.dir, what, err)
+	}
+	return fmt.Errorf("pebblestore: %s: %s: %w", d.dir, what, err)
+}
+
+// damaged says that a stored value is not one.
+func (d *DB) damaged(what, name string, err error) error {
+	return fmt.Errorf("%w: %s: %s %q: %w", ErrDamaged, d.dir, what, name, err)
+}
