@@ -112,6 +112,9 @@ const (
 	// RobotsFailed: robots.txt could not be had, so that the visit was not made
 	// and has to wait.
 	RobotsFailed Code = 12
+	// Skipped: the host failed so often in this round that the visit was not
+	// made and has to wait.
+	Skipped Code = 13
 )
 
 // String returns the name of the code in lower case: "success", "moved_perm".
@@ -127,7 +130,11 @@ func (c Code) String() string {
 func (c Code) Redirect() bool { return c == MovedPerm || c == MovedTemp }
 
 // Transient reports whether the same visit may end better later.
-func (c Code) Transient() bool { return c == Busy || c == Failed || c == RobotsFailed }
+func (c Code) Transient() bool { return c == Busy || c == Failed || c.Deferred() }
+
+// Deferred reports whether the page was left unasked through no fault of its
+// own.
+func (c Code) Deferred() bool { return c == RobotsFailed || c == Skipped }
 
 // Asked reports whether the host was asked for the page.
-func (c Code) Asked() bool { return c != RobotsDenied && c != Refused && c != RobotsFailed }
+func (c Code) Asked() bool { return c != RobotsDenied && c != Refused && !c.Deferred() }

@@ -348,3 +348,23 @@ func (r *reader) record(rec any) {
 		}
 	}
 }
+
+// AppendRecord appends the encoded form of a record, in which [DecodeRecord]
+// reads it back. It is what blocks are made of, for those who sort records
+// outside of a segment.
+func AppendRecord[T Record](b []byte, rec *T) ([]byte, error) {
+	w := writer{b: b}
+	w.record(rec)
+	return w.b, w.err
+}
+
+// DecodeRecord reads what AppendRecord wrote and keeps no part of b.
+func DecodeRecord[T Record](b []byte) (T, error) {
+	r := reader{s: string(b)}
+	var rec T
+	if r.record(&rec); r.bad || r.s != "" {
+		var zero T
+		return zero, errors.New("segment: not an encoded record")
+	}
+	return rec, nil
+}
