@@ -1,0 +1,164 @@
+package schedule
+
+import (
+	"math"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Adaptive shortens the interval of a page that has changed and lengthens that
+// of one that has not. The zero value is ready to use; a value must not be
+// changed while it is in use. (Nutch: AdaptiveFetchSchedule.)
+//
+// An interval settles where the page has changed on a share of
+// ln(1+IncRate) / (ln(1+IncRate) - ln(1-DecRate)) of the visits: 60 % with the
+// defaults.
+//
+// Beyond the laws of [FetchSchedule]: the next fetch lies no sooner than
+// MinInterval and no later than the interval after the visit; a visit that found
+// no change never makes it sooner than the interval before; one that found a
+// change never makes it later. Nutch's has none of these properties, for which
+// see NutchCompat.
+type Adaptive struct {
+	// Default gives the interval of a record that has none, its bound, and what
+	// happens to new, failing and missing pages.
+	Default
+	// IncRate is the share by which the interval of an unchanged page grows;
+	// zero means 0.4, negative none. (db.fetch.schedule.adaptive.inc_rate)
+	IncRate float64
+	// DecRate is the share by which the interval of a changed page shrinks; zero
+	// means 0.2, negative none. (db.fetch.schedule.adaptive.dec_rate)
+	DecRate float64
+	// MinInterval is the least interval; zero means one minute.
+	// (db.fetch.schedule.adaptive.min_interval)
+	MinInterval time.Duration
+	// AdaptiveMax is the greatest interval that adapting leads to; zero means
+	// 365 days, of which MaxInterval leaves what is not more than that.
+	// (db.fetch.schedule.adaptive.max_interval)
+	AdaptiveMax time.Duration
+	// SyncRate is how far the next fetch moves towards the moment of the day or
+	// week at which the page changes: as a share of the time that a change lay
+	// back when it was found, as told by Last-Modified. Zero means 0.3, negative
+	// that it does not. (db.fetch.schedule.adaptive.sync_delta and
+	// sync_delta_rate)
+	//
+	// The fetch moves only after a change, since only then is anything known of
+	// the moment, and never by more than this share of the interval. Nutch also
+	// moves it for a page that has not changed, by a share of its age: the older
+	// the page, the sooner the next fetch, down to a hot loop (NUTCH-1564).
+	SyncRate float64
+	// HostIntervals are bounds for the pages of some hosts, by host name in
+	// lower case. They narrow MinInterval and AdaptiveMax, never widen them. See
+	// [ParseHostIntervals].
+	HostIntervals map[string]Bounds
+}
+
+// Bounds are the least and the greatest interval of a host. Zero means what
+// holds for all hosts.
+type Bounds struct{ Min, Max time.Duration }
+
+// Rates are shares by which an interval grows when the page has not changed,
+// and shrinks when it has. Unlike in [Adaptive], zero is zero.
+type Rates struct{ Inc, Dec float64 }
+
+var _ FetchSchedule = Adaptive{}
+
+// Fetched implements [FetchSchedule].
+func (s Adaptive) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
+	return s.fetched(d, v, s.rates())
+}
+
+func (s Adaptive) rates() Rates { return Rates{rate(s.IncRate, 0.4), rate(s.DecRate, 0.2)} }
+
+// rate reads an option: zero means def, negative or no number none.
+func rate(option, def float64) float64 {
+	switch {
+	case option == 0:
+		return def
+	case option > 0:
+		return option
+	}
+	return 0
+}
+
+// fetched does the work at rates that are an argument, so that [MimeAdaptive]
+// has no state to change.
+func (s Adaptive) fetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
+	if s.NutchCompat {
+		return s.nutchFetched(d, v, r)
+	}
+	if _, ok := fixedInterval(d); ok {
+		return s.Default.Fetched(d, v)
+	}
+	d.Retries = 0
+	d.Modified = modified(v)
+
+	least, most := s.bounds(d.URL)
+	old := max(least, min(s.interval(d), most))
+	d.Interval = old
+	gap := old
+	switch v.Change {
+	case Unchanged:
+		d.Interval = seconds(old.Seconds()*(1+r.Inc), old, most)
+		gap = d.Interval
+	case Changed:
+		d.Interval = seconds(old.Seconds()*(1-r.Dec), least, old)
+		age := min(v.Time.Sub(d.Modified), d.Interval)
+		offset := min(rate(s.SyncRate, 0.3), 1) * age.Seconds()
+		gap = seconds(d.Interval.Seconds()-offset, least, d.Interval)
+	}
+	d.FetchTime = v.Time.Add(gap)
+	return d
+}
+
+// bounds returns the bounds that hold for a URL, in whole seconds, the first
+// not above the second.
+func (s Adaptive) bounds(url string) (least, most time.Duration) {
+	least, most = s.globalBounds()
+	most = min(most, s.max())
+	if len(s.HostIntervals) > 0 {
+		b := s.HostIntervals[crawldb.Host(url)]
+		least = max(least, b.Min)
+		if b.Max > 0 {
+			most = min(most, b.Max)
+		}
+	}
+	most = max(most.Truncate(time.Second), time.Second)
+	if part := least % time.Second; part > 0 && least < math.MaxInt64-time.Second {
+		least += time.Second - part
+	}
+	return min(least, most), most
+}
+
+func (s Adaptive) globalBounds() (least, most time.Duration) {
+	least, most = s.MinInterval, s.AdaptiveMax
+	if least <= 0 {
+		least = time.Minute
+	}
+	if most <= 0 {
+		most = 365 * day
+	}
+	return least, most
+}
+
+// MimeAdaptive is [Adaptive] at rates that depend on the content type. The zero
+// value does what the zero Adaptive does. (Nutch: MimeAdaptiveFetchSchedule.)
+type MimeAdaptive struct {
+	// Adaptive has the rates of types that are not listed, and all else.
+	Adaptive
+	// Types are the rates by media type, in lower case and without parameters.
+	// See [ParseMimeRates].
+	Types map[string]Rates
+}
+
+var _ FetchSchedule = MimeAdaptive{}
+
+// Fetched implements [FetchSchedule].
+func (s MimeAdaptive) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
+	r, ok := s.Types[v.ContentType]
+	if !ok {
+		r = s.rates()
+	}
+	return s.fetched(d, v, Rates{max(r.Inc, 0), max(r.Dec, 0)})
+}

@@ -1,0 +1,145 @@
+package schedule
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// This file is Nutch's arithmetic: intervals are 32-bit floats of seconds that
+// are rounded half up to 32-bit integers, times are milliseconds. Where it looks
+// odd, Nutch's is odd.
+
+// nutchModified is the modified time that Nutch's schedules are given: what the
+// record had, since Nutch never learns of a Last-Modified.
+func nutchModified(v Visit) time.Time {
+	if v.PrevModified.UnixMilli() <= 0 {
+		return time.Time{}
+	}
+	return v.PrevModified
+}
+
+func (s Default) nutchFetched(d crawldb.Datum, v Visit) crawldb.Datum {
+	d.Retries = 0
+	if d.Interval == 0 {
+		d.Interval = s.defaultInterval()
+	}
+	d.FetchTime = v.Time.Add(d.Interval)
+	d.Modified = nutchModified(v)
+	if d.Modified.IsZero() || v.Change == Changed {
+		d.Modified = v.Time
+	}
+	return d
+}
+
+func (s Default) nutchGone(d crawldb.Datum, v Visit) crawldb.Datum {
+	longer := float32(d.Interval/time.Second) * 1.5
+	if most := s.max() / time.Second; longer < float32(most) {
+		d.Interval = round32(longer)
+	} else {
+		d.Interval = round32(float32(most) * 0.9)
+	}
+	d.FetchTime = v.Time.Add(d.Interval)
+	return d
+}
+
+func (s Default) nutchClamp(i time.Duration) time.Duration {
+	if most := s.max(); i > most {
+		return round32(float32(most/time.Second) * 0.9)
+	}
+	return i
+}
+
+func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
+	d.Retries = 0
+	interval := float32(d.Interval / time.Second)
+	if interval == 0 {
+		interval = float32(s.defaultInterval() / time.Second)
+	}
+	fetched := v.Time.UnixMilli()
+	ref := fetched
+	mod := nutchModified(v)
+
+	if fixed, ok := nutchFixed(d); ok {
+		interval = fixed
+	} else {
+		if mod.IsZero() {
+			mod = v.Time
+		}
+		switch v.Change {
+		case Changed:
+			interval *= 1 - float32(r.Dec)
+			mod = v.Time
+		case Unchanged:
+			interval *= 1 + float32(r.Inc)
+		}
+		least, most := s.nutchBounds(d.URL)
+		if sync := rate(s.SyncRate, 0.3); sync > 0 {
+			delta := fetched - mod.UnixMilli()
+			if float32(delta) > interval*1000 {
+				interval = float32(delta / 1000)
+			}
+			offset := round64(float64(delta) * float64(float32(sync)))
+			limit := int64(most) * 1000
+			if delta > 0 && offset > limit {
+				offset = offset / delta * limit
+			}
+			ref -= offset
+		}
+		if interval < least {
+			interval = least
+		} else if interval > most {
+			interval = most
+		}
+	}
+	d.Interval = round32(interval)
+	d.FetchTime = time.UnixMilli(ref + round64(float64(interval)*1000)).UTC()
+	d.Modified = mod
+	return d
+}
+
+func (s Adaptive) nutchBounds(url string) (least, most float32) {
+	lo, hi := s.globalBounds()
+	if b, ok := s.HostIntervals[crawldb.Host(url)]; ok {
+		if b.Min > 0 {
+			lo = b.Min
+		}
+		if b.Max > 0 {
+			hi = b.Max
+		}
+	}
+	return float32(lo.Seconds()), float32(hi.Seconds())
+}
+
+func nutchFixed(d crawldb.Datum) (float32, bool) {
+	text, ok := d.Meta.Get(FixedKey)
+	if !ok {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 32)
+	return float32(f), err == nil
+}
+
+// round32 is Java's Math.round(float), as a number of seconds.
+func round32(f float32) time.Duration {
+	return time.Duration(max(math.MinInt32, min(round64(float64(f)), math.MaxInt32))) * time.Second
+}
+
+// round64 is Java's Math.round(double): half up, saturating.
+func round64(f float64) int64 {
+	floor := math.Floor(f)
+	if f-floor >= 0.5 {
+		floor++
+	}
+	switch {
+	case f != f:
+		return 0
+	case floor >= math.MaxInt64:
+		return math.MaxInt64
+	case floor <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(floor)
+}
