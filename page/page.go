@@ -26,6 +26,9 @@ type Content struct {
 	// Robots holds the directives of X-Robots-Tag headers that apply to this
 	// crawler, lower-case and separated by commas; empty if none was sent.
 	Robots string
+	// Refresh is the Refresh header as it was sent; empty if none was. A parser
+	// reads it like a meta refresh that stands before all others.
+	Refresh string
 }
 
 // Outlink is a link as a parser found it: absolute, but neither normalized nor

@@ -1,0 +1,133 @@
+package httpproto
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// acceptEncoding is what decoder can read.
+const acceptEncoding = "gzip, deflate, zstd"
+
+// maxEncodings is how many encodings may be stacked; honest servers use one.
+const maxEncodings = 2
+
+// An encodingError says that a body is encoded in a way we do not read.
+type encodingError string
+
+func (e encodingError) Error() string { return string(e) }
+
+// codings returns the encodings of a body in the order they were applied,
+// without those that change nothing. Some servers name a charset here.
+func codings(header []string) ([]string, error) {
+	var out []string
+	for _, name := range strings.Split(strings.Join(header, ","), ",") {
+		switch name = strings.ToLower(strings.TrimSpace(name)); name {
+		case "", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1":
+		case "gzip", "x-gzip":
+			out = append(out, "gzip")
+		case "deflate", "zstd":
+			out = append(out, name)
+		case "br", "compress", "x-compress":
+			return nil, encodingError("encoding: " + name + " was not asked for")
+		default:
+			return nil, encodingError("encoding: unknown")
+		}
+		if len(out) > maxEncodings {
+			return nil, encodingError("encoding: too many encodings")
+		}
+	}
+	return out, nil
+}
+
+// A decoder undoes one encoding. The parts are made when they are first needed
+// and used again by later visits.
+type decoder struct {
+	in   *bufio.Reader
+	gzip *gzip.Reader
+}
+
+// reader returns a reader of what src stands for in the given coding. A body
+// that does not look encoded is taken to be plain: servers lie. The reader must
+// be closed.
+func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
+	if d.in == nil {
+		d.in = bufio.NewReaderSize(src, 4<<10)
+	} else {
+		d.in.Reset(src)
+	}
+	plain := io.NopCloser(d.in)
+	// A short body may be all there is: what Peek fails with, Read will.
+	magic, err := d.in.Peek(4)
+	if len(magic) == 0 {
+		if err == io.EOF {
+			return plain, nil
+		}
+		return nil, err
+	}
+	switch coding {
+	case "gzip":
+		if !bytes.HasPrefix(magic, []byte{0x1f, 0x8b}) {
+			return plain, nil
+		}
+		if d.gzip == nil {
+			d.gzip = new(gzip.Reader)
+		}
+		if err := d.gzip.Reset(d.in); err != nil {
+			return nil, err
+		}
+		return gzipReader{d.gzip}, nil
+	case "zstd":
+		if !isZstd(magic) {
+			return plain, nil
+		}
+		// RFC 9659: a window of 8 MiB is all a content encoding may ask for.
+		// Concurrency 1 decodes in Read, without goroutines.
+		z, err := zstd.NewReader(d.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	default: // deflate, which RFC 9110 says is zlib's and some say is raw
+		if len(magic) >= 2 && magic[0]&0x0f == 8 && (int(magic[0])<<8|int(magic[1]))%31 == 0 {
+			return zlib.NewReader(d.in)
+		}
+		if sample, _ := d.in.Peek(512); !isFlate(sample) {
+			return plain, nil
+		}
+		return flate.NewReader(d.in), nil
+	}
+}
+
+// release lets go of what the decoder has read from.
+func (d *decoder) release() { d.in.Reset(nil) }
+
+// isZstd reports whether b starts a zstd frame or a skippable one (RFC 8878).
+func isZstd(b []byte) bool {
+	return bytes.HasPrefix(b, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
+		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte{0x2a, 0x4d, 0x18})
+}
+
+// isFlate reports whether b can be the beginning of a raw deflate stream.
+func isFlate(b []byte) bool {
+	_, err := io.Copy(io.Discard, flate.NewReader(bytes.NewReader(b)))
+	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// gzipReader ends where the last good member ends: some servers pad.
+type gzipReader struct{ *gzip.Reader }
+
+func (r gzipReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if errors.Is(err, gzip.ErrHeader) {
+		err = io.EOF
+	}
+	return n, err
+}

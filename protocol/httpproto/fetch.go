@@ -1,0 +1,304 @@
+package httpproto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+// Fetch makes one visit. Beside what [protocol.Protocol] says:
+//
+// A body that reaches a limit, or whose transfer ends early or breaks off, is a
+// Success and Truncated, with what was read of it; if the transfer brought
+// nothing at all, the visit Failed. Validators of a body that broke off are
+// dropped, or the rest of it would never be asked for.
+//
+// A 206, which nobody asked for, is Truncated too.
+func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+	start := time.Now()
+	if err := ctx.Err(); err != nil {
+		return protocol.Response{}, fmt.Errorf("httpproto: fetch %q: %w", req.URL, err)
+	}
+	c.active.Add(1)
+	defer func() {
+		if c.active.Add(-1) == 0 && c.closed.Load() {
+			c.transport.CloseIdleConnections()
+		}
+	}()
+	if c.closed.Load() {
+		return protocol.Response{}, fmt.Errorf("%w: fetch %q", ErrClosed, req.URL)
+	}
+	resp := protocol.Response{Content: page.Content{URL: req.URL, Time: c.o.Now()}}
+	err := c.visit(ctx, req, &resp)
+	if err != nil {
+		return protocol.Response{}, fmt.Errorf("httpproto: fetch %q: %w", req.URL, err)
+	}
+	resp.Elapsed = time.Since(start)
+	return resp, nil
+}
+
+// visit fills in resp. Its error is one of the visit that could not be made.
+func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol.Response) error {
+	u, err := parseURL(req.URL)
+	if err != nil {
+		resp.Outcome = refused(err.Error())
+		return nil
+	}
+	limit, encoded := c.limits(req.MaxBytes)
+
+	vctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if c.o.TimeLimit > 0 {
+		defer time.AfterFunc(c.o.TimeLimit, func() { stop(errTime) }).Stop()
+	}
+	v := &visit{ctx: vctx, allowance: allowance(encoded, c.o.MaxHeaderBytes)}
+	hreq := (&http.Request{
+		Method: http.MethodGet, URL: u, Host: u.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: c.header(req),
+	}).WithContext(v.context(vctx))
+
+	hresp, err := c.rt.RoundTrip(hreq)
+	if err != nil {
+		defer v.end(true)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return c.failed(resp, err, context.Cause(vctx), phase(v.phase.Load()))
+	}
+	keep := false
+	defer func() {
+		// The connection first: closing a body may wait for the server.
+		v.end(!keep)
+		stop(nil)
+		hresp.Body.Close()
+	}()
+	v.at(phaseBody)
+	v.mu.Lock()
+	resp.Addr = v.addr
+	v.mu.Unlock()
+	c.answer(u, req, hresp, resp)
+	if resp.Outcome.Code != protocol.Success || hresp.Body == http.NoBody {
+		// A body that is not wanted is not read: closing it is cheaper.
+		keep = true
+		return nil
+	}
+
+	body, n, err := c.readBody(hresp, limit, encoded, stop)
+	resp.Content.Body, resp.Bytes = body, n
+	switch {
+	case err == nil:
+		keep = true
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errSize):
+		resp.Content.Truncated = true
+	case len(body) > 0:
+		resp.Content.Truncated = true
+		resp.ETag, resp.LastModified, resp.Modified = "", "", time.Time{}
+	default:
+		status := resp.Outcome.Status
+		resp.ETag, resp.LastModified, resp.Modified = "", "", time.Time{}
+		if errors.As(err, new(encodingError)) {
+			resp.Outcome = protocol.Outcome{Code: protocol.Failed, Reason: err.Error()}
+		} else if err := c.failed(resp, err, context.Cause(vctx), phaseBody); err != nil {
+			return err
+		}
+		resp.Outcome.Status = status
+	}
+	return nil
+}
+
+// parseURL returns the URL, or an error that says by which rule of ours it is
+// not visited.
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		// The error of url.Parse quotes the URL, which may hold a password.
+		return nil, errors.New("url: cannot be parsed")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("url: scheme is neither http nor https")
+	case u.Hostname() == "":
+		return nil, errors.New("url: no host")
+	case u.User != nil:
+		return nil, errors.New("url: has user information")
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.Zone() != "" {
+		return nil, errors.New("url: address has a zone")
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return nil, errors.New("url: port is not within 1 to 65535")
+		}
+	}
+	return u, nil
+}
+
+// limits returns the bounds of a visit in bytes of decoded and encoded body.
+func (c *Client) limits(asked int64) (decoded, encoded int64) {
+	const none = math.MaxInt64 - 1 // leaves room for the byte beyond
+	decoded, encoded = c.o.MaxBytes, c.o.MaxEncodedBytes
+	if asked != 0 {
+		decoded = asked
+	}
+	if decoded < 0 {
+		decoded = none
+	}
+	switch {
+	case encoded < 0 || encoded == 0 && decoded > none-slack:
+		encoded = none
+	case encoded == 0:
+		encoded = decoded + 64<<10
+	}
+	return decoded, encoded
+}
+
+// allowance returns how many bytes a connection may bring for one visit. The
+// framing of an honest server is far below a quarter of a body.
+func allowance(encoded, header int64) int64 {
+	if encoded > math.MaxInt64/4 {
+		return math.MaxInt64 / 2
+	}
+	return encoded + encoded/4 + header + slack
+}
+
+func (c *Client) header(req protocol.Request) http.Header {
+	h := http.Header{
+		"User-Agent":      {c.userAgent},
+		"Accept":          {c.o.Accept},
+		"Accept-Language": {c.o.AcceptLanguage},
+		"Accept-Encoding": {acceptEncoding},
+	}
+	if req.Accept != "" {
+		h["Accept"] = []string{req.Accept}
+	}
+	if conditional(req.ETag) {
+		h["If-None-Match"] = []string{req.ETag}
+	}
+	if conditional(req.LastModified) {
+		h["If-Modified-Since"] = []string{req.LastModified}
+	}
+	return h
+}
+
+// conditional reports whether a validator can be sent: one that was stored by
+// somebody else may be anything.
+func conditional(validator string) bool {
+	return validator != "" && validator != "*" && safe(validator)
+}
+
+func refused(why string) protocol.Outcome {
+	return protocol.Outcome{Code: protocol.Refused, Reason: why}
+}
+
+// failed turns the error of a round trip into an outcome; only want of a
+// resource of this machine is returned.
+func (c *Client) failed(resp *protocol.Response, err, cause error, at phase) error {
+	var blocked *BlockedError
+	switch {
+	case errors.As(err, &blocked):
+		resp.Outcome = refused("address: " + blocked.Class)
+	case errors.Is(err, errUnmapped):
+		resp.Outcome = refused("address: " + errUnmapped.Error())
+	case exhausted(err):
+		return err
+	default:
+		resp.Outcome = protocol.Outcome{Code: protocol.Failed, Reason: reason(err, cause, at)}
+	}
+	return nil
+}
+
+// answer fills in what status and headers say.
+func (c *Client) answer(u *url.URL, req protocol.Request, h *http.Response, resp *protocol.Response) {
+	now := resp.Content.Time
+	o := &resp.Outcome
+	o.Status = h.StatusCode
+	o.Code, o.Reason = code(h.StatusCode)
+	switch {
+	case o.Code.Redirect():
+		o.Location, o.Reason = location(u, h.Header)
+		if o.Location == "" {
+			o.Code = protocol.Failed
+		}
+	case o.Code == protocol.NotModified && !conditional(req.ETag) && !conditional(req.LastModified):
+		o.Code, o.Reason = protocol.Failed, "http: 304 to a request without validators"
+	}
+	if o.Code != protocol.Success && o.Code != protocol.NotModified {
+		o.RetryAfter = retryAfter(h.Header, now)
+	}
+	content := &resp.Content
+	content.Type = field(h.Header, "Content-Type")
+	content.Robots = robotsTag(h.Header["X-Robots-Tag"], c.o.Agent)
+	content.Refresh = field(h.Header, "Refresh")
+	content.Truncated = h.StatusCode == http.StatusPartialContent
+	if o.Code == protocol.Success || o.Code == protocol.NotModified {
+		resp.ETag = etag(h.Header)
+		resp.LastModified = field(h.Header, "Last-Modified")
+		if resp.Modified = date(resp.LastModified); resp.Modified.After(now) {
+			resp.Modified = now
+		}
+	}
+}
+
+// code says what a status means to the crawl, and why if it is no success.
+func code(status int) (protocol.Code, string) {
+	why := "http: status " + strconv.Itoa(status)
+	switch status {
+	case 301, 308:
+		return protocol.MovedPerm, ""
+	case 300, 302, 303, 307:
+		return protocol.MovedTemp, ""
+	case 304:
+		return protocol.NotModified, ""
+	case 401, 402, 403, 407, 451:
+		return protocol.Denied, why
+	case 404:
+		return protocol.NotFound, why
+	case 410,
+		// The server understood and will not take this request, which never
+		// changes: the same as gone until the schedule asks again. Nutch does so
+		// for 400 and keeps retrying the others.
+		400, 405, 406, 411, 413, 414, 415, 416, 417, 422, 431:
+		return protocol.GonePage, why
+	case 408, 425, 429, 503:
+		return protocol.Busy, why
+	}
+	if status >= 200 && status <= 299 {
+		return protocol.Success, ""
+	}
+	// Other 3xx (305 and 306 are withdrawn), 4xx, 5xx, and numbers that are
+	// none of HTTP's.
+	return protocol.Failed, why
+}
+
+// location returns the absolute target of a redirect, or why there is none. The
+// target may have any scheme: whether it is visited is for the crawl to decide.
+func location(u *url.URL, h http.Header) (target, why string) {
+	loc := strings.TrimSpace(h.Get("Location"))
+	if loc == "" {
+		return "", "redirect: no Location"
+	}
+	if len(loc) > maxLocation {
+		return "", "redirect: Location is too long"
+	}
+	t, err := u.Parse(loc)
+	if err != nil {
+		return "", "redirect: Location cannot be parsed"
+	}
+	if target = t.String(); t.Scheme == "" || len(target) > 3*maxLocation {
+		return "", "redirect: Location cannot be parsed"
+	}
+	return target, ""
+}

@@ -1,0 +1,118 @@
+package httpproto
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// field returns the first value of a header, or nothing if it is too long or
+// has control bytes: what is kept is sent back, logged and stored.
+func field(h http.Header, name string) string {
+	v := strings.TrimSpace(h.Get(name))
+	if !safe(v) {
+		return ""
+	}
+	return v
+}
+
+func safe(v string) bool {
+	return len(v) <= maxField && strings.IndexFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+}
+
+// etag returns the entity tag. The tag "*" would match any content.
+func etag(h http.Header) string {
+	if v := field(h, "Etag"); v != "*" {
+		return v
+	}
+	return ""
+}
+
+// dateLayouts are what servers write instead of the three formats of HTTP.
+var dateLayouts = [...]string{
+	time.RFC1123Z,
+	"Mon, 2 Jan 2006 15:04:05 MST",
+	"Mon, 2 Jan 2006 15:04:05 -0700",
+	"Mon, 2 Jan 2006 15:04:05",
+	"Monday, 2 Jan 2006 15:04:05 MST",
+	"Monday, 2-Jan-2006 15:04:05 MST",
+	"Mon, 2-Jan-2006 15:04:05 MST",
+	"2 Jan 2006 15:04:05 MST",
+	"Mon Jan 2 15:04:05 MST 2006",
+	time.RFC3339,
+	"2006-01-02 15:04:05",
+	"2006-01-02",
+}
+
+// date reads a date as servers write it; zero if it is none, or lies before
+// 1970. A zone that is only a name counts as UTC.
+func date(s string) time.Time {
+	s = strings.TrimSpace(s)
+	if s == "" || len(s) > 64 {
+		return time.Time{}
+	}
+	t, err := http.ParseTime(s)
+	for i := 0; err != nil && i < len(dateLayouts); i++ {
+		t, err = time.Parse(dateLayouts[i], s)
+	}
+	if err != nil || t.Unix() <= 0 {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// retryAfter reads a Retry-After header: seconds, or a date by the server's own
+// clock if it tells it. It is at most a day.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	if digits, _, _ := strings.Cut(v, "."); strings.Trim(digits, "0123456789") == "" && digits != "" {
+		s, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || s > int64(maxRetryAfter/time.Second) {
+			return maxRetryAfter
+		}
+		return time.Duration(s) * time.Second
+	}
+	t := date(v)
+	if t.IsZero() {
+		return 0
+	}
+	if d := date(h.Get("Date")); !d.IsZero() {
+		now = d
+	}
+	return min(max(t.Sub(now), 0), maxRetryAfter)
+}
+
+// valued are the directives of X-Robots-Tag that carry a value behind a colon;
+// before any other colon stands the name of a crawler.
+var valued = []string{"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
+
+// robotsTag returns the directives of X-Robots-Tag headers that are for every
+// crawler or for agent, lower-case, each once, separated by commas. A crawler's
+// name holds to the end of its header, or until the next name.
+func robotsTag(values []string, agent string) string {
+	const most = 64 // directives; there are about a dozen
+	var out []string
+	for _, v := range values {
+		mine := true
+		for part := range strings.SplitSeq(v, ",") {
+			d := strings.ToLower(strings.TrimSpace(part))
+			if name, rest, ok := strings.Cut(d, ":"); ok && !slices.Contains(valued, strings.TrimSpace(name)) {
+				name = strings.TrimSpace(name)
+				mine = name == "*" || strings.EqualFold(name, agent)
+				d = strings.TrimSpace(rest)
+			}
+			if !mine || d == "" || len(d) > 128 || !printable(d) || slices.Contains(out, d) {
+				continue
+			}
+			if out = append(out, d); len(out) == most {
+				return strings.Join(out, ",")
+			}
+		}
+	}
+	return strings.Join(out, ",")
+}

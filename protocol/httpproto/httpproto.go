@@ -1,0 +1,284 @@
+// Package httpproto visits http and https URLs. [Client] is a
+// [protocol.Protocol] over net/http's Transport, for servers that cannot be
+// trusted: one hop, no cookies, no proxy, no retries beyond a second
+// connection, and a bound on every byte and second a server can cost.
+//
+// It decodes gzip, deflate and zstd by itself, so that the bounds hold for what
+// comes out as well as for what goes in. Brotli is not asked for: no decoder of
+// it is worth one more dependency, and every server that speaks it speaks gzip.
+//
+// By default it dials public unicast addresses only, whatever a name resolves
+// to: see [Guard].
+package httpproto
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/recrawl/recrawl/protocol"
+)
+
+// ErrClosed says that the client was closed before the visit.
+var ErrClosed = errors.New("httpproto: client is closed")
+
+// Options say who asks, and what a visit may cost. Only Agent is required. In
+// limits and times, zero means the default and negative means none.
+type Options struct {
+	// Agent is the name of the crawler, which servers and their robots.txt know
+	// it by. It is required, printable ASCII, and best a single word.
+	// http.agent.name
+	Agent string
+	// Version follows the name in User-Agent, as in "name/version".
+	// http.agent.version
+	Version string
+	// AgentURL is a page about the crawler, and AgentEmail who answers for it:
+	// "name/version (+url; email)". http.agent.url, http.agent.email
+	AgentURL, AgentEmail string
+	// Accept and AcceptLanguage are the headers of that name; empty means those
+	// of a browser that prefers HTML, and English. http.accept,
+	// http.accept.language
+	Accept, AcceptLanguage string
+
+	// MaxBytes bounds the decoded body; what is beyond it is cut off and the
+	// page flagged. Zero means 8 MiB: Nutch's 1 MiB cuts many a PDF file and
+	// feed, and workers × 2 × 8 MiB is still a gigabyte at most for 64 workers.
+	// http.content.limit
+	MaxBytes int64
+	// MaxEncodedBytes bounds the body as it came over the wire. Zero means the
+	// bound of the decoded body and 64 KiB: an encoding that needs more than it
+	// encodes is no compression.
+	MaxEncodedBytes int64
+	// MaxHeaderBytes bounds status line and headers together; zero means
+	// 256 KiB. There is no none.
+	MaxHeaderBytes int64
+	// TimeLimit bounds a visit from first to last; a body that is cut by it is
+	// kept. Zero means 60 s. http.time.limit, for which Nutch has none
+	TimeLimit time.Duration
+	// ConnectTimeout bounds looking up and connecting; zero means 10 s.
+	// http.timeout
+	ConnectTimeout time.Duration
+	// TLSTimeout bounds the TLS handshake; zero means 10 s.
+	TLSTimeout time.Duration
+	// HeaderTimeout bounds the wait from the request to the end of the headers;
+	// zero means 30 s.
+	HeaderTimeout time.Duration
+	// MinRate is the least bytes a second, on average over RateWindow, that a
+	// body may come in with; zero means 100 B/s over 20 s.
+	MinRate    int64
+	RateWindow time.Duration
+	// MaxIdle and IdleTimeout bound the connections that are kept for later
+	// visits; zero means 100, one a host, for 30 s.
+	MaxIdle     int
+	IdleTimeout time.Duration
+
+	// Allow and AllowPrivate widen the addresses that may be dialled: see Guard.
+	Allow        []netip.Prefix
+	AllowPrivate bool
+	// ConnectTo sends connections elsewhere. Once it has an entry, a host and
+	// port that none maps is refused. The first that matches holds.
+	ConnectTo []ConnectTo
+	// Resolver looks up the addresses of a host ("ip" is the network); nil means
+	// the resolver of the system. It must return soon after its context is done.
+	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+	// RootCAs are the authorities that are trusted; nil means those of the system.
+	RootCAs *x509.CertPool
+	// InsecureSkipVerify accepts every certificate, which is Nutch's default and
+	// not ours. http.tls.certificates.check
+	InsecureSkipVerify bool
+	// RoundTripper wraps the transport, to sign requests for instance. Requests
+	// that it sends in addition must carry the context of the one it was given,
+	// and count against the visit.
+	RoundTripper func(http.RoundTripper) http.RoundTripper
+	// Now is the clock of recorded times; nil means time.Now. Limits are real
+	// time whatever it says.
+	Now func() time.Time
+}
+
+// Bounds that need no option: a crawl has no use for more.
+const (
+	// maxDials is how many connections a visit may open: one, and another if the
+	// first turns out to be stale or is sent away (HTTP/2 GOAWAY).
+	maxDials = 2
+	// maxAddrs is how many addresses of a host a dial tries.
+	maxAddrs = 4
+	// ratioFloor and maxRatio bound decoded by encoded bytes, once that much is
+	// decoded. Markup rarely passes 20:1.
+	ratioFloor = 1 << 20
+	maxRatio   = 200
+	// maxField bounds each header value that is kept.
+	maxField = 1 << 10
+	// maxLocation bounds targets of redirects: more than any URL a crawl keeps.
+	maxLocation = 8 << 10
+	// maxRetryAfter bounds how long a server can put us off.
+	maxRetryAfter = 24 * time.Hour
+	// slack is what may come over a connection beside headers and bodies: TLS
+	// handshake and records, HTTP/2 frames.
+	slack = 256 << 10
+)
+
+// A Client is a [protocol.Protocol] for http and https. It may be used from many
+// goroutines at once.
+//
+// A URL of another scheme, without a host, with user information, with an IPv6
+// zone, or that cannot be parsed is Refused: credentials in a URL are the
+// business of nobody who finds it.
+//
+// A visit that fails, or whose body is cut, closes its connection. Running out
+// of file descriptors or memory for a connection is an error, not an outcome:
+// it says nothing about the server.
+type Client struct {
+	o         Options
+	userAgent string
+	transport *http.Transport
+	rt        http.RoundTripper
+	// dial is bound by the guard; dialOwn is for addresses the owner wrote into
+	// ConnectTo, which are no stranger's.
+	dial, dialOwn func(ctx context.Context, network, address string) (net.Conn, error)
+
+	active atomic.Int64
+	closed atomic.Bool
+	// decoders and scratch are reused by visits.
+	decoders, scratch sync.Pool
+}
+
+var _ protocol.Protocol = (*Client)(nil)
+
+// New returns a client, or an error that names the option that is wrong. It
+// starts nothing.
+func New(o Options) (*Client, error) {
+	ua, err := userAgent(o)
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range map[string]string{"Accept": o.Accept, "AcceptLanguage": o.AcceptLanguage} {
+		if !printable(v) {
+			return nil, fmt.Errorf("httpproto: option %s is not printable ASCII: %q", name, v)
+		}
+	}
+	for i, e := range o.ConnectTo {
+		if err := e.check(); err != nil {
+			return nil, fmt.Errorf("httpproto: option ConnectTo[%d]: %w", i, err)
+		}
+	}
+	orDefault(&o.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+	orDefault(&o.AcceptLanguage, "en-us,en-gb,en;q=0.7,*;q=0.3")
+	orDefault(&o.MaxBytes, 8<<20)
+	orDefault(&o.MaxHeaderBytes, 256<<10)
+	orDefault(&o.TimeLimit, 60*time.Second)
+	orDefault(&o.ConnectTimeout, 10*time.Second)
+	orDefault(&o.TLSTimeout, 10*time.Second)
+	orDefault(&o.HeaderTimeout, 30*time.Second)
+	orDefault(&o.MinRate, 100)
+	orDefault(&o.RateWindow, 20*time.Second)
+	orDefault(&o.MaxIdle, 100)
+	orDefault(&o.IdleTimeout, 30*time.Second)
+	if o.MaxHeaderBytes < 0 {
+		return nil, fmt.Errorf("httpproto: option MaxHeaderBytes is negative: %d", o.MaxHeaderBytes)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Resolver == nil {
+		o.Resolver = new(net.Resolver).LookupNetIP
+	}
+	guard := Guard{Allow: o.Allow, AllowPrivate: o.AllowPrivate}
+	c := &Client{
+		o:         o,
+		userAgent: ua,
+		dial:      (&net.Dialer{Control: guard.Control}).DialContext,
+		dialOwn:   new(net.Dialer).DialContext,
+	}
+	c.transport = &http.Transport{
+		DialContext:            c.dialContext,
+		DisableCompression:     true,
+		TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, InsecureSkipVerify: o.InsecureSkipVerify},
+		TLSHandshakeTimeout:    max(o.TLSTimeout, 0),
+		ResponseHeaderTimeout:  max(o.HeaderTimeout, 0),
+		MaxResponseHeaderBytes: o.MaxHeaderBytes,
+		MaxIdleConns:           o.MaxIdle,
+		MaxIdleConnsPerHost:    1,
+		IdleConnTimeout:        max(o.IdleTimeout, 0),
+		DisableKeepAlives:      o.MaxIdle < 0,
+		Protocols:              new(http.Protocols),
+		// A server may send a window more than we read: keep it small.
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerConnection: 1 << 20,
+			MaxReceiveBufferPerStream:     256 << 10,
+			WriteByteTimeout:              10 * time.Second,
+		},
+	}
+	c.transport.Protocols.SetHTTP1(true)
+	c.transport.Protocols.SetHTTP2(true)
+	c.rt = c.transport
+	if o.RoundTripper != nil {
+		if c.rt = o.RoundTripper(c.transport); c.rt == nil {
+			return nil, errors.New("httpproto: option RoundTripper returned nil")
+		}
+	}
+	return c, nil
+}
+
+// CloseIdleConnections closes the connections that no visit uses.
+func (c *Client) CloseIdleConnections() { c.transport.CloseIdleConnections() }
+
+// Close refuses visits from now on and closes idle connections. Visits under way
+// go on, and leave no connection behind. Close returns nil.
+func (c *Client) Close() error {
+	c.closed.Store(true)
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// userAgent returns "name/version (+url; email)" with the parts there are.
+func userAgent(o Options) (string, error) {
+	for _, f := range []struct{ name, v string }{
+		{"Agent", o.Agent}, {"Version", o.Version}, {"AgentURL", o.AgentURL}, {"AgentEmail", o.AgentEmail},
+	} {
+		if !printable(f.v) {
+			return "", fmt.Errorf("httpproto: option %s is not printable ASCII: %q", f.name, f.v)
+		}
+	}
+	if o.Agent == "" {
+		return "", errors.New("httpproto: option Agent is required: servers must be able to tell who asks")
+	}
+	ua := o.Agent
+	if o.Version != "" {
+		ua += "/" + o.Version
+	}
+	switch {
+	case o.AgentURL != "" && o.AgentEmail != "":
+		ua += " (+" + o.AgentURL + "; " + o.AgentEmail + ")"
+	case o.AgentURL != "":
+		ua += " (+" + o.AgentURL + ")"
+	case o.AgentEmail != "":
+		ua += " (" + o.AgentEmail + ")"
+	}
+	return ua, nil
+}
+
+// printable reports whether s is printable ASCII without white space around it.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return s == "" || s[0] != ' ' && s[len(s)-1] != ' '
+}
