@@ -3,6 +3,7 @@ package robots
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -52,11 +53,7 @@ func kindOf(o protocol.Outcome) kind {
 // ask fetches a robots.txt and follows its redirects.
 func (c *Cache) ask(ctx context.Context, from string) (answer, error) {
 	for hop := 0; ; hop++ {
-		resp, err := c.Protocol.Fetch(ctx, protocol.Request{
-			URL:      from,
-			MaxBytes: MaxBytes + 1, // by which a file that is cut is known
-			Accept:   "text/plain,*/*;q=0.5",
-		})
+		resp, err := c.visit(ctx, from)
 		if err != nil {
 			return answer{}, err
 		}
@@ -65,6 +62,9 @@ func (c *Cache) ask(ctx context.Context, from string) (answer, error) {
 		switch a.kind {
 		case good:
 			a.body, a.partial = body(resp.Content.Body, resp.Content.Truncated)
+			if a.partial && len(a.body) == 0 {
+				a.kind, a.reason = failing, "not one whole line came"
+			}
 			return a, nil
 		case moved:
 			to, ok := resolve(from, o.Location)
@@ -83,17 +83,31 @@ func (c *Cache) ask(ctx context.Context, from string) (answer, error) {
 	}
 }
 
-// body returns what is kept of a file: whole lines, and at least one, since no
-// body would mean no file.
+// visit asks for one URL. A Protocol that panics has failed, and ends no crawl.
+func (c *Cache) visit(ctx context.Context, url string) (resp protocol.Response, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: fmt.Sprint("the protocol panicked: ", p)}}, nil
+		}
+	}()
+	return c.Protocol.Fetch(ctx, protocol.Request{
+		URL:      url,
+		MaxBytes: MaxBytes + 1, // by which a file that is cut is known
+		Accept:   "text/plain,*/*;q=0.5",
+	})
+}
+
+// body returns what is kept of a file: whole lines, and at least one of a file
+// that is all here, since no body would mean no file.
 func body(b []byte, truncated bool) (kept []byte, partial bool) {
 	b, cut := whole(b)
 	if truncated && !cut {
-		b, partial = b[:bytes.LastIndexAny(b, "\r\n")+1], true
+		return b[:bytes.LastIndexAny(b, "\r\n")+1], true
 	}
 	if len(b) == 0 {
-		return []byte("\n"), partial
+		return []byte("\n"), false
 	}
-	return b, partial
+	return b, false
 }
 
 // resolve returns the target of a redirect, empty if it must not be followed;

@@ -39,16 +39,18 @@ const (
 //
 //	2xx                    the file holds for MaxAge
 //	4xx but not 429        there is no file: all is allowed, for MaxAge
-//	3xx, five of them      followed, to other hosts too, but by http and https only
-//	3xx, a sixth           as 4xx
+//	3xx, five of them      followed, to other hosts too
+//	3xx, a sixth           as 4xx, and so is one without a target
 //	429, 5xx, no answer    the last good copy holds; without one nothing may be
 //	                       visited for now ([Rules].Unavailable)
 //	the same for 30 days   as 4xx
 //
 // A server that fails is asked again after a minute, then after twice the time
 // and so on up to an hour, or after as long as it asks for (Retry-After) up to
-// MaxAge. A visit that the Protocol refuses (protocol.Refused) is no answer.
-// Only schemes http and https have a robots.txt: elsewhere all is allowed.
+// MaxAge. A visit that the Protocol refuses (protocol.Refused) is no answer, nor
+// is a redirect to another scheme than http and https. Of a file that ends too early
+// the whole lines hold, for an hour; without one it is no answer. Only http and https have a robots.txt: elsewhere all is
+// allowed.
 //
 // A Cache may be used from many goroutines at once once its fields are set, and
 // must not be copied. It starts nothing and need not be closed.
@@ -64,8 +66,8 @@ type Cache struct {
 	// Now is the clock that the crawl records; nil means time.Now. What was fetched
 	// after Now is asked for again.
 	Now func() time.Time
-	// MaxAge is how long an answer holds; zero means 24 hours, the most that RFC
-	// 9309 section 2.4 allows.
+	// MaxAge is how long an answer holds, a minute at least; zero means 24 hours,
+	// the most that RFC 9309 section 2.4 allows.
 	MaxAge time.Duration
 	// MaxOrigins is for how many origins parsed rules are kept in memory, 64 MiB at
 	// most; zero means 4,096. Others are parsed again out of Hosts.
@@ -165,7 +167,7 @@ func (c *Cache) now() time.Time {
 
 func (c *Cache) maxAge() time.Duration {
 	if c.MaxAge > 0 {
-		return c.MaxAge
+		return max(c.MaxAge, minPause)
 	}
 	return 24 * time.Hour
 }

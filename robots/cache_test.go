@@ -1,0 +1,672 @@
+package robots_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
+)
+
+// A site is a Protocol that answers from a map by URL, and a server that cannot
+// be reached elsewhere. It notes what it was asked.
+type site struct {
+	mu      sync.Mutex
+	answers map[string]protocol.Response
+	asked   []string
+	err     error
+}
+
+func (s *site) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return protocol.Response{}, err
+	}
+	if s.err != nil {
+		return protocol.Response{}, s.err
+	}
+	s.asked = append(s.asked, req.URL)
+	r, ok := s.answers[req.URL]
+	if !ok {
+		return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: "no connection"}}, nil
+	}
+	if n := int(req.MaxBytes); n > 0 && len(r.Content.Body) > n {
+		r.Content.Body, r.Content.Truncated = r.Content.Body[:n], true
+	}
+	return r, nil
+}
+
+func (s *site) set(url string, r protocol.Response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		s.answers = make(map[string]protocol.Response)
+	}
+	s.answers[url] = r
+}
+
+func (s *site) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+// status is what a protocol makes of a status of HTTP.
+func status(n int, bodies ...string) protocol.Response {
+	code := protocol.Failed
+	switch {
+	case n < 300:
+		code = protocol.Success
+	case n == 304:
+		code = protocol.NotModified
+	case n == 401 || n == 403:
+		code = protocol.Denied
+	case n == 404:
+		code = protocol.NotFound
+	case n == 410:
+		code = protocol.GonePage
+	case n == 429 || n == 503:
+		code = protocol.Busy
+	}
+	return protocol.Response{
+		Outcome: protocol.Outcome{Code: code, Status: n},
+		Content: page.Content{Body: []byte(strings.Join(bodies, ""))},
+	}
+}
+
+func redirect(to string) protocol.Response {
+	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.MovedTemp, Status: 302, Location: to}}
+}
+
+func failure(code protocol.Code) protocol.Response {
+	return protocol.Response{Outcome: protocol.Outcome{Code: code, Reason: "as told"}}
+}
+
+// hosts is a hostdb.Store in a map. It calls each next twice, as it may.
+type hosts struct {
+	mu  sync.Mutex
+	m   map[string]hostdb.Host
+	err error
+}
+
+func (h *hosts) Get(ctx context.Context, name string) (hostdb.Host, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := errors.Join(ctx.Err(), h.err); err != nil {
+		return hostdb.Host{}, err
+	}
+	r, ok := h.m[name]
+	if !ok {
+		return r, fmt.Errorf("hosts: %s: %w", name, hostdb.ErrNotFound)
+	}
+	return r, nil
+}
+
+func (h *hosts) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := errors.Join(ctx.Err(), h.err); err != nil {
+		return err
+	}
+	var old *hostdb.Host
+	if r, ok := h.m[name]; ok {
+		old = &r
+	}
+	before := fmt.Sprint(old)
+	_, _ = next(old)
+	r, err := next(old)
+	if err != nil {
+		return err
+	}
+	if fmt.Sprint(old) != before {
+		panic("next changed what it was given")
+	}
+	if h.m == nil {
+		h.m = make(map[string]hostdb.Host)
+	}
+	if delete(h.m, name); r != nil {
+		r.Name = name
+		h.m[name] = *r
+	}
+	return nil
+}
+
+func (h *hosts) Scan(context.Context) iter.Seq2[hostdb.Host, error] {
+	return func(func(hostdb.Host, error) bool) {}
+}
+func (h *hosts) Sync(context.Context) error { return nil }
+func (h *hosts) Close() error               { return nil }
+
+const (
+	noX    = "User-agent: *\nDisallow: /x\n"
+	origin = "http://example.com"
+	file   = origin + "/robots.txt"
+)
+
+// says names what rules say of /x and of /y.
+func says(r *robots.Rules) string {
+	switch x, y := r.Allowed(origin+"/x"), r.Allowed(origin+"/y"); {
+	case r.Unavailable && !x && !y:
+		return "wait"
+	case r.Unavailable:
+		return "unavailable, but allowed"
+	case x && y:
+		return "all"
+	case !x && y:
+		return "file"
+	case !x && !y:
+		return "none"
+	}
+	return "nonsense"
+}
+
+// TestStatus is the table of RFC 9309 section 2.3.1: what the rules say after an
+// answer when nothing was known, when there was a good copy, and after 30 days;
+// and how long the first answer holds.
+func TestStatus(t *testing.T) {
+	const day = 24 * time.Hour
+	chain := func(n int, hosts bool) map[string]protocol.Response {
+		m := make(map[string]protocol.Response)
+		from := file
+		for i := range n {
+			to := fmt.Sprintf("%s/%d", origin, i)
+			if hosts {
+				to = fmt.Sprintf("https://h%d.example.org/robots.txt", i)
+			}
+			m[from] = redirect(to)
+			from = to
+		}
+		m[from] = status(200, noX)
+		return m
+	}
+	one := func(r protocol.Response) map[string]protocol.Response {
+		return map[string]protocol.Response{file: r}
+	}
+	after := func(r protocol.Response, d time.Duration) protocol.Response {
+		r.Outcome.RetryAfter = d
+		return r
+	}
+	cut := func(r protocol.Response) protocol.Response {
+		r.Content.Truncated = true
+		return r
+	}
+	for _, tt := range []struct {
+		name               string
+		answers            map[string]protocol.Response
+		first, copy, later string
+		holds              time.Duration
+	}{
+		{"200", one(status(200, noX)), "file", "file", "file", day},
+		{"200, empty", one(status(200)), "all", "all", "all", day},
+		{"200, a web page", one(status(200, "<!DOCTYPE html><html><body>Hello</body></html>")), "all", "all", "all", day},
+		{"200, cut within a line", one(cut(status(200, noX, "Disallow: /"))), "file", "file", "file", time.Hour},
+		{"200, cut at once", one(cut(status(200, "User-agent: *"))), "wait", "file", "all", time.Minute},
+		{"success of another protocol", one(protocol.Response{Outcome: protocol.Outcome{Code: protocol.Success}, Content: page.Content{Body: []byte(noX)}}), "file", "file", "file", day},
+		{"204", one(status(204)), "all", "all", "all", day},
+		{"302 once", chain(1, false), "file", "file", "file", day},
+		{"302 five times", chain(5, false), "file", "file", "file", day},
+		{"302 five times over hosts", chain(5, true), "file", "file", "file", day},
+		{"302 six times", chain(6, false), "all", "all", "all", day},
+		{"302 in a circle", one(redirect(file)), "all", "all", "all", day},
+		{"302 to nowhere", one(redirect("")), "all", "all", "all", day},
+		{"302 to nonsense", one(redirect("http://[")), "all", "all", "all", day},
+		{"302 to a file", one(redirect("file:///etc/passwd")), "wait", "file", "all", time.Minute},
+		{"302 to a host that is down", one(redirect("http://down.example.com/")), "wait", "file", "all", time.Minute},
+		{"302 to 404", map[string]protocol.Response{file: redirect("/gone"), origin + "/gone": status(404)}, "all", "all", "all", day},
+		{"302, relative", map[string]protocol.Response{file: redirect("r.txt#top"), origin + "/r.txt": status(200, noX)}, "file", "file", "file", day},
+		{"304", one(status(304)), "wait", "file", "all", time.Minute},
+		{"400", one(status(400)), "all", "all", "all", day},
+		{"401", one(status(401)), "all", "all", "all", day},
+		{"403", one(status(403)), "all", "all", "all", day},
+		{"404", one(status(404)), "all", "all", "all", day},
+		{"410", one(status(410)), "all", "all", "all", day},
+		{"418", one(status(418)), "all", "all", "all", day},
+		{"not found in another protocol", one(failure(protocol.NotFound)), "all", "all", "all", day},
+		{"429", one(status(429)), "wait", "file", "all", time.Minute},
+		{"429 with Retry-After", one(after(status(429), 2*time.Hour)), "wait", "file", "all", 2 * time.Hour},
+		{"500", one(status(500)), "wait", "file", "all", time.Minute},
+		{"503", one(status(503)), "wait", "file", "all", time.Minute},
+		{"503 with a short Retry-After", one(after(status(503), time.Second)), "wait", "file", "all", time.Minute},
+		{"503 until the year 9999", one(after(status(503), 1<<63-1)), "wait", "file", "all", day},
+		{"599", one(status(599)), "wait", "file", "all", time.Minute},
+		{"no answer", nil, "wait", "file", "all", time.Minute},
+		{"refused by a guard", one(failure(protocol.Refused)), "wait", "file", "all", time.Minute},
+		{"an unknown code", one(failure(99)), "wait", "file", "all", time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				fetch := func(c *robots.Cache) *robots.Rules {
+					t.Helper()
+					r, err := c.Fetch(ctx, origin+"/x")
+					if err != nil {
+						t.Fatal(err)
+					}
+					return r
+				}
+				cached := func(c *robots.Cache) bool {
+					t.Helper()
+					_, ok, err := c.Cached(ctx, origin+"/x")
+					if err != nil {
+						t.Fatal(err)
+					}
+					return ok
+				}
+				s := &site{answers: tt.answers}
+				c := &robots.Cache{Protocol: s, Hosts: new(hosts)}
+				if got := says(fetch(c)); got != tt.first {
+					t.Errorf("first it is %q, want %q", got, tt.first)
+				}
+				time.Sleep(tt.holds - time.Millisecond)
+				if !cached(c) {
+					t.Errorf("the answer does not hold for %v", tt.holds)
+				}
+				time.Sleep(time.Millisecond)
+				if cached(c) {
+					t.Errorf("the answer holds for more than %v", tt.holds)
+				}
+
+				good := &site{answers: map[string]protocol.Response{file: status(200, noX)}}
+				c = &robots.Cache{Protocol: good, Hosts: new(hosts)}
+				fetch(c)
+				time.Sleep(day)
+				c.Protocol = s
+				start := time.Now()
+				if got := says(fetch(c)); got != tt.copy {
+					t.Errorf("with a good copy it is %q, want %q", got, tt.copy)
+				}
+				for time.Since(start) < 31*day {
+					if !cached(c) {
+						got, want := says(fetch(c)), tt.copy
+						if time.Since(start) >= 30*day {
+							want = tt.later
+						}
+						if got != want {
+							t.Fatalf("after %v it is %q, want %q", time.Since(start), got, want)
+						}
+					}
+					time.Sleep(30 * time.Minute)
+				}
+				c.Protocol = good
+				time.Sleep(day)
+				if got := says(fetch(c)); got != "file" {
+					t.Errorf("in the end it is %q", got)
+				}
+			})
+		})
+	}
+}
+
+// A server that fails is asked after one minute, one more, then twice as long,
+// up to an hour; after 30 days all is allowed, and it is still asked.
+func TestFailingServerIsAskedLessAndLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(site)
+		c := &robots.Cache{Protocol: s, Hosts: new(hosts)}
+		start := time.Now()
+		var at []time.Duration
+		for time.Since(start) < 31*24*time.Hour {
+			r, ok, err := c.Cached(t.Context(), origin)
+			if !ok && err == nil {
+				at = append(at, time.Since(start))
+				r, err = c.Fetch(t.Context(), origin)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "wait"
+			if time.Since(start) >= 30*24*time.Hour {
+				want = "all"
+			}
+			// The last answer before the end of the 30 days holds a little longer.
+			if got := says(r); got != want && !(got == "wait" && time.Since(start) < 30*24*time.Hour+time.Hour) {
+				t.Fatalf("after %v: %q, want %q", time.Since(start), got, want)
+			}
+			time.Sleep(time.Minute)
+		}
+		const m = time.Minute
+		want := []time.Duration{0, 1 * m, 2 * m, 4 * m, 8 * m, 16 * m, 32 * m, 64 * m, 124 * m, 184 * m}
+		if len(at) < len(want) || !slices.Equal(at[:len(want)], want) {
+			t.Errorf("asked after %v, want %v", at[:min(len(at), len(want))], want)
+		}
+		if n := len(at); n < 31*24 || n > 31*24+8 {
+			t.Errorf("asked %d times in 31 days", n)
+		}
+	})
+}
+
+func TestGoodCopyOfAnEmptyFile(t *testing.T) {
+	s, now := new(site), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &robots.Cache{Protocol: s, Hosts: new(hosts), Now: func() time.Time { return now }}
+	for i, step := range []struct {
+		answer protocol.Response
+		want   string
+	}{
+		{status(500), "wait"},
+		{status(200), "all"},
+		{status(500), "all"}, // the copy says so, though it is empty
+		{status(404), "all"},
+		{status(500), "wait"}, // there is no copy
+		{status(200, noX), "file"},
+	} {
+		s.set(file, step.answer)
+		r, err := c.Fetch(t.Context(), origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := says(r); got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+		now = now.Add(24 * time.Hour)
+	}
+}
+
+func TestAnswersOutliveTheCache(t *testing.T) {
+	ctx, now := t.Context(), time.Date(2030, 1, 1, 0, 0, 0, 123456789, time.FixedZone("", 3600))
+	clock := func() time.Time { return now }
+	for _, tt := range []struct {
+		answer protocol.Response
+		want   string
+	}{
+		{status(200, noX), "file"}, {status(404), "all"}, {status(503), "wait"},
+	} {
+		s, db := new(site), new(hosts)
+		s.set(file, tt.answer)
+		open := func() *robots.Cache { return &robots.Cache{Protocol: s, Hosts: db, Now: clock} }
+		if _, ok, err := open().Cached(ctx, origin); ok || err != nil {
+			t.Fatalf("nothing is known, but: %v, %v", ok, err)
+		}
+		if _, err := open().Fetch(ctx, origin+"/a"); err != nil {
+			t.Fatal(err)
+		}
+		r, ok, err := open().Cached(ctx, "HTTP://Example.COM:80/b?c")
+		if err != nil || !ok {
+			t.Fatalf("%s: lost: %v", tt.want, err)
+		}
+		if got := says(r); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+		rec := db.m["example.com"].Robots[0]
+		if rec.Origin != origin || rec.Status != tt.answer.Outcome.Status || !rec.Fetched.Equal(now.Truncate(time.Millisecond)) || rec.Fetched.Location() != time.UTC {
+			t.Errorf("kept %+v", rec)
+		}
+		if s.count() != 1 {
+			t.Errorf("asked %d times", s.count())
+		}
+	}
+}
+
+// Another origin has another file: other scheme, other port, other host.
+func TestOrigins(t *testing.T) {
+	ctx, s, db := t.Context(), new(site), new(hosts)
+	c := &robots.Cache{Protocol: s, Hosts: db}
+	for _, o := range []string{"http://example.com", "https://example.com", "http://example.com:8080", "https://example.com:80", "http://a.example.com", "http://[::1]:81"} {
+		s.set(o+"/robots.txt", status(200, "User-agent: *\nAllow: /\nSitemap: "+o+"\n"))
+	}
+	for url, want := range map[string]string{
+		"http://example.com/a":           "http://example.com",
+		"http://example.com:80/a":        "http://example.com",
+		"http://user:pw@example.com/a@b": "http://example.com",
+		"http://EXAMPLE.com?a":           "http://example.com",
+		"https://example.com:443#a":      "https://example.com",
+		"http://example.com:8080/":       "http://example.com:8080",
+		"https://example.com:80/":        "https://example.com:80",
+		"http://a.example.com/%zz":       "http://a.example.com",
+		"http://[::1]:81/":               "http://[::1]:81",
+	} {
+		r, err := c.Fetch(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Sitemaps) != 1 || r.Sitemaps[0] != want {
+			t.Errorf("%s has the rules of %q, want %s", url, r.Sitemaps, want)
+		}
+		if r, ok, err := c.Cached(ctx, url); !ok || err != nil || r.Sitemaps[0] != want {
+			t.Errorf("%s: %v, %v", url, ok, err)
+		}
+	}
+	if got := len(db.m["example.com"].Robots); got != 4 {
+		t.Errorf("%d origins of example.com", got)
+	}
+	asked := s.count()
+	for url, want := range map[string]bool{
+		"file:///a": true, "ftp://h/a": true, "mailto:a@b": true, "": true, "/a": true,
+		"http://": false, "http:///a": false, "http:a": false, "https:/a": false, "http://:80/a": false,
+	} {
+		r, ok, err := c.Cached(ctx, url)
+		if err != nil || !ok || r.Allowed(url) != want {
+			t.Errorf("Cached(%q): %v, %v, %v", url, r, ok, err)
+		}
+		if r, err := c.Fetch(ctx, url); err != nil || r.Allowed(url) != want {
+			t.Errorf("Fetch(%q): %v, %v", url, r, err)
+		}
+	}
+	if s.count() != asked {
+		t.Errorf("asked for %q", s.asked[asked:])
+	}
+}
+
+func TestAtMost16OriginsOfAHost(t *testing.T) {
+	ctx, s, db := t.Context(), new(site), new(hosts)
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &robots.Cache{Protocol: s, Hosts: db, Now: func() time.Time { return now }}
+	for i := range 40 {
+		port := 8000 + i*7%40 // not in order
+		if _, err := c.Fetch(ctx, fmt.Sprintf("http://h:%d/", port)); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+	}
+	recs := db.m["h"].Robots
+	if len(recs) != 16 || !slices.IsSortedFunc(recs, func(a, b hostdb.Robots) int { return strings.Compare(a.Origin, b.Origin) }) {
+		t.Fatalf("%d origins: %v", len(recs), recs)
+	}
+	for _, r := range recs {
+		if now.Sub(r.Fetched) > 16*time.Second {
+			t.Errorf("%s is kept though others are newer", r.Origin)
+		}
+	}
+}
+
+func TestCrawlDelayOfAHost(t *testing.T) {
+	ctx, s, db := t.Context(), new(site), &hosts{m: map[string]hostdb.Host{
+		"example.com": {Name: "example.com", CrawlDelay: time.Hour, Backoff: 3, Stats: hostdb.Stats{Fetched: 7}},
+	}}
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &robots.Cache{Protocol: s, Hosts: db, Product: "bot", Now: func() time.Time { return now }}
+	const tls = "https://example.com/robots.txt"
+	for _, step := range []struct {
+		url, body string
+		later     time.Duration
+		want      time.Duration
+	}{
+		{file, "User-agent: *\nCrawl-delay: 7\n", 0, 7 * time.Second},
+		{tls, "User-agent: bot\nCrawl-delay: 3\n", 0, 7 * time.Second}, // the longest
+		{tls, "User-agent: bot\nCrawl-delay: 9\n", 0, 9 * time.Second},
+		{tls, "User-agent: bot\nDisallow:\n", 0, 7 * time.Second},
+		{tls, "", 24 * time.Hour, 0}, // that of http no longer holds
+	} {
+		now = now.Add(step.later)
+		s.set(step.url, status(200, step.body))
+		if _, err := c.Fetch(ctx, step.url); err != nil {
+			t.Fatal(err)
+		}
+		h := db.m["example.com"]
+		if h.CrawlDelay != step.want {
+			t.Errorf("after %q: %v, want %v", step.body, h.CrawlDelay, step.want)
+		}
+		if h.Backoff != 3 || h.Stats.Fetched != 7 {
+			t.Errorf("what is not about robots.txt was changed: %+v", h)
+		}
+	}
+}
+
+// The clock of a crawl may go back: what was fetched later does not hold.
+func TestClockGoesBack(t *testing.T) {
+	ctx, s, db := t.Context(), new(site), new(hosts)
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &robots.Cache{Protocol: s, Hosts: db, Now: func() time.Time { return now }}
+	s.set(file, status(200, noX))
+	fetch := func() string {
+		t.Helper()
+		r, err := c.Fetch(ctx, origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return says(r)
+	}
+	fetch()
+	now = now.AddDate(-1, 0, 0)
+	for _, c := range []*robots.Cache{c, {Protocol: s, Hosts: db, Now: c.Now}} {
+		if _, ok, err := c.Cached(ctx, origin); ok || err != nil {
+			t.Errorf("what was fetched next year holds: %v, %v", ok, err)
+		}
+	}
+	s.set(file, status(500))
+	if got := fetch(); got != "file" {
+		t.Errorf("the copy is %q", got)
+	}
+	now = now.AddDate(-1, 0, 0)
+	fetch()
+	if since := db.m["example.com"].Robots[0].FailingSince; !since.Equal(now) {
+		t.Errorf("failing since %v, which is yet to come", since)
+	}
+}
+
+func TestLimitOfTheFile(t *testing.T) {
+	s, db := new(site), new(hosts)
+	c := &robots.Cache{Protocol: s, Hosts: db}
+	s.set(file, status(200, noX, strings.Repeat("# filling\n", 1<<17), "Disallow: /y\n"))
+	r, err := c.Fetch(t.Context(), origin)
+	if err != nil || says(r) != "file" {
+		t.Errorf("%v, %v", r, err)
+	}
+	rec := db.m["example.com"].Robots[0]
+	if n := len(rec.Body); n > robots.MaxBytes || n < robots.MaxBytes-10 || rec.Body[n-1] != '\n' {
+		t.Errorf("%d bytes are kept", n)
+	}
+	if got := rec.Expires.Sub(rec.Fetched); got != 24*time.Hour {
+		t.Errorf("a file beyond the limit holds for %v", got)
+	}
+}
+
+func TestAnotherParser(t *testing.T) {
+	s, db := new(site), new(hosts)
+	s.set(file, status(200, noX))
+	c := &robots.Cache{Protocol: s, Hosts: db, Product: "bot", MaxOrigins: 1, Parse: func(body []byte, product string) *robots.Rules {
+		if string(body) != noX || product != "bot" {
+			t.Errorf("given %q for %q", body, product)
+		}
+		return robots.NewRules(robots.RuleSet{Allow: func(path string) bool { return path == "/y" }})
+	}}
+	if r, err := c.Fetch(t.Context(), origin); err != nil || says(r) != "file" {
+		t.Errorf("%v, %v", r, err)
+	}
+	// With one origin in memory the other is read again.
+	for range 3 {
+		for _, o := range []string{origin, "http://other"} {
+			r, ok, err := c.Cached(t.Context(), o)
+			if !ok && err == nil {
+				r, err = c.Fetch(t.Context(), o)
+			}
+			if want := map[string]string{origin: "file", "http://other": "wait"}[o]; err != nil || says(r) != want {
+				t.Errorf("%s: %q, %v", o, says(r), err)
+			}
+		}
+	}
+	if s.count() != 2 {
+		t.Errorf("asked %d times", s.count())
+	}
+}
+
+func TestErrors(t *testing.T) {
+	broken := errors.New("disk on fire")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		name  string
+		ctx   context.Context
+		cache *robots.Cache
+		want  error
+	}{
+		{"store", t.Context(), &robots.Cache{Protocol: new(site), Hosts: &hosts{err: broken}}, broken},
+		{"context", ended, &robots.Cache{Protocol: new(site), Hosts: new(hosts)}, context.Canceled},
+		{"protocol", t.Context(), &robots.Cache{Protocol: &site{err: broken}, Hosts: new(hosts)}, broken},
+	} {
+		r, err := tt.cache.Fetch(tt.ctx, origin+"/a")
+		if !errors.Is(err, tt.want) || r != nil || !strings.Contains(err.Error(), origin) {
+			t.Errorf("%s: Fetch: %v, %v", tt.name, r, err)
+		}
+		if tt.name == "protocol" {
+			continue
+		}
+		if _, ok, err := tt.cache.Cached(tt.ctx, origin+"/a"); !errors.Is(err, tt.want) || ok {
+			t.Errorf("%s: Cached: %v, %v", tt.name, ok, err)
+		}
+	}
+	var zero robots.Cache
+	if _, err := zero.Fetch(t.Context(), origin); err == nil {
+		t.Error("a Cache without a Protocol fetches")
+	}
+	if _, _, err := zero.Cached(t.Context(), origin); err == nil {
+		t.Error("a Cache without Hosts knows something")
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Fetch(context.Context, protocol.Request) (protocol.Response, error) { panic("oh") }
+
+func TestFailuresAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	c := &robots.Cache{Protocol: panicking{}, Hosts: new(hosts), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	r, err := c.Fetch(t.Context(), origin)
+	if err != nil || says(r) != "wait" {
+		t.Errorf("%v, %v", r, err)
+	}
+	for _, want := range []string{origin, "panicked: oh", "wait=true"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q does not say %q", log.String(), want)
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s := new(site)
+	c := &robots.Cache{Protocol: s, Hosts: new(hosts), MaxOrigins: 4}
+	for i := range 8 {
+		s.set(fmt.Sprintf("http://h%d/robots.txt", i), status(200, noX))
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 50 {
+				url := fmt.Sprintf("http://h%d/x", (g+i)%8)
+				r, ok, err := c.Cached(t.Context(), url)
+				if !ok && err == nil {
+					r, err = c.Fetch(t.Context(), url)
+				}
+				if err != nil || r.Allowed(url) {
+					t.Errorf("%s: %v, %v", url, r, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.count(); n < 8 || n > 64 {
+		t.Errorf("asked %d times", n)
+	}
+}

@@ -1,0 +1,74 @@
+package robots_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
+)
+
+func ExampleParse() {
+	rules := robots.Parse([]byte(`
+User-agent: *
+Disallow: /
+
+User-agent: recrawl
+Crawl-delay: 2
+Disallow: /*?print=
+Allow: /about?print=
+
+Sitemap: https://example.com/sitemap.xml
+`), "recrawl/1.0")
+
+	for _, url := range []string{"https://example.com/", "https://example.com/news?print=1", "/about?print=1"} {
+		fmt.Println(rules.Allowed(url), url)
+	}
+	fmt.Println(rules.CrawlDelay, rules.Sitemaps)
+	// Output:
+	// true https://example.com/
+	// false https://example.com/news?print=1
+	// true /about?print=1
+	// 2s [https://example.com/sitemap.xml]
+}
+
+// A tiny web of one server, which has only a robots.txt.
+type tinyWeb struct{}
+
+func (tinyWeb) Fetch(_ context.Context, req protocol.Request) (protocol.Response, error) {
+	fmt.Println("GET", req.URL)
+	return protocol.Response{
+		Outcome: protocol.Outcome{Code: protocol.Success, Status: 200},
+		Content: page.Content{URL: req.URL, Body: []byte("User-agent: *\nDisallow: /private/\n")},
+	}, nil
+}
+
+func ExampleCache() {
+	ctx := context.Background()
+	cache := &robots.Cache{Protocol: tinyWeb{}, Hosts: new(hosts), Product: "recrawl"}
+	for _, url := range []string{"http://example.com/", "http://example.com/private/diary"} {
+		rules, known, err := cache.Cached(ctx, url)
+		if err == nil && !known {
+			rules, err = cache.Fetch(ctx, url)
+		}
+		switch {
+		case err != nil:
+			fmt.Println(err)
+		case rules.Unavailable:
+			fmt.Println("later:", url)
+		default:
+			fmt.Println(rules.Allowed(url), url)
+		}
+	}
+	// Output:
+	// GET http://example.com/robots.txt
+	// true http://example.com/
+	// false http://example.com/private/diary
+}
+
+func ExampleDirectives() {
+	noindex, nofollow := robots.Directives("NoIndex, noarchive")
+	fmt.Println(noindex, nofollow)
+	// Output: true false
+}
