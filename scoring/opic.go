@@ -1,0 +1,287 @@
+package scoring
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// OPIC computes the importance of pages while they are crawled, from the cash
+// that flows along their links (Abiteboul, Preda, Cobena: Adaptive On-Line Page
+// Importance Computation, WWW 2003). The zero value is ready to use; a value
+// must not be changed while it is in use.
+//
+// A seed begins with as much cash as it has score. A page that is fetched gives
+// all of its cash to the pages it links to, and what it gives it no longer has:
+// the cash of all pages together stays what the seeds brought, however often
+// they are crawled. A page without links keeps its cash. Cash is lost only with
+// a link that is not recorded, or a record that is deleted.
+//
+// The score is what the page receives in a Window, estimated from what it has
+// received so far: the interpolation that the paper has for its adaptive
+// variant, applied when cash comes in. So a score outlives the cash being given
+// away, follows the web as it changes, and does not grow with the number of
+// visits.
+//
+// The state of a page is in its Meta, under "opic.cash" and "opic.history". A
+// record that has none, from before OPIC was used, holds its score as cash.
+type OPIC struct {
+	// Base leaves the order of due pages to the score.
+	Base
+	// InternalFactor and ExternalFactor are how much a link within the host and
+	// one to another host count when cash is divided; zero means 1, negative that
+	// such links get nothing. With NutchCompat each share is multiplied by its
+	// factor instead, which creates or destroys cash. (db.score.link.internal,
+	// db.score.link.external)
+	InternalFactor, ExternalFactor float64
+	// Window is the time over which what a page receives is added up; zero or
+	// less means 30 days. A good window is the time in which most pages are
+	// fetched once.
+	Window time.Duration
+	// NutchCompat computes Nutch's scores bit for bit: in 32-bit floats, and
+	// without taking from a page what it gives, so that the sum of the scores
+	// doubles with every crawl of all pages. It stops at the greatest float,
+	// where Nutch goes on to infinity. db.score.count.filtered is not there: in
+	// Nutch it has no effect when the fetcher parses.
+	NutchCompat bool
+}
+
+var _ Filter = OPIC{}
+
+const (
+	cashKey    = "opic.cash"
+	historyKey = "opic.history"
+)
+
+// Cash returns the cash that [OPIC] keeps in a record. The sum over a crawl db
+// is constant but for seeds, deletions and links that were dropped.
+func Cash(d *crawldb.Datum) float64 {
+	if v, ok := d.Meta.Get(cashKey); ok && len(v) == 8 {
+		return amount(math.Float64frombits(binary.BigEndian.Uint64([]byte(v))))
+	}
+	return amount(float64(d.Score))
+}
+
+// amount returns f if it can be an amount of cash, and zero otherwise.
+func amount(f float64) float64 {
+	if !(f > 0) {
+		return 0
+	}
+	return min(f, math.MaxFloat64)
+}
+
+func setCash(d *crawldb.Datum, cash float64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], math.Float64bits(cash))
+	d.Meta.Set(cashKey, string(b[:]))
+}
+
+// history is what a page received in a window.
+type history struct {
+	sum float64
+	at  time.Time // when it last received something; zero if that is not known
+}
+
+func historyOf(d *crawldb.Datum) history {
+	v, ok := d.Meta.Get(historyKey)
+	if !ok || len(v) != 16 {
+		return history{sum: amount(float64(d.Score))}
+	}
+	h := history{sum: amount(math.Float64frombits(binary.BigEndian.Uint64([]byte(v))))}
+	if ms := int64(binary.BigEndian.Uint64([]byte(v[8:]))); ms != 0 {
+		h.at = time.UnixMilli(ms)
+	}
+	return h
+}
+
+func (h history) store(d *crawldb.Datum) {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], math.Float64bits(h.sum))
+	if !h.at.IsZero() {
+		binary.BigEndian.PutUint64(b[8:], uint64(h.at.UnixMilli()))
+	}
+	d.Meta.Set(historyKey, string(b[:]))
+}
+
+// receive adds what came in at now. What lies back longer than the window has
+// gone out of it: the older sum counts for the part of the window that it still
+// covers, and an amount that came in over more than a window counts for a
+// window's share. With no time between, it is plain addition.
+func (h history) receive(in float64, now time.Time, window time.Duration) history {
+	if h.at.IsZero() {
+		return history{amount(h.sum + in), now}
+	}
+	gap := now.Sub(h.at)
+	switch {
+	case gap <= 0:
+		return history{amount(h.sum + in), h.at}
+	case gap < window:
+		return history{amount(float64(h.sum*(float64(window-gap)/float64(window))) + in), now}
+	}
+	return history{amount(in * (float64(window) / float64(gap))), now}
+}
+
+// estimate is the score at now. If nothing came in for longer than a window, it
+// falls as the time grows.
+func (h history) estimate(now time.Time, window time.Duration) float32 {
+	sum := h.sum
+	if gap := now.Sub(h.at); !h.at.IsZero() && gap > window {
+		sum *= float64(window) / float64(gap)
+	}
+	return float32(min(sum, math.MaxFloat32))
+}
+
+func (o OPIC) window() time.Duration {
+	if o.Window <= 0 {
+		return 30 * 24 * time.Hour
+	}
+	return o.Window
+}
+
+// Injected turns the score of a seed into cash. A record that has cash already
+// is left alone: injecting a seed again makes no money.
+func (o OPIC) Injected(d *crawldb.Datum) {
+	if o.NutchCompat {
+		return
+	}
+	if _, ok := d.Meta.Get(cashKey); ok {
+		return
+	}
+	h := history{sum: amount(float64(d.Score))}
+	setCash(d, h.sum)
+	h.store(d)
+	d.Score = h.estimate(time.Time{}, o.window())
+}
+
+// Discovered sets the score to zero: a new page has what its links bring.
+func (o OPIC) Discovered(d *crawldb.Datum) { d.Score = 0 }
+
+// Distribute divides the cash that the page had when it was selected among its
+// links.
+func (o OPIC) Distribute(from *crawldb.Datum, links []Link) (gave float64) {
+	if o.NutchCompat {
+		o.nutchDistribute(from, links)
+		return 0
+	}
+	host := crawldb.Host(from.URL)
+	weigh := func(l *Link) float64 {
+		if host != "" && crawldb.Host(l.URL) == host {
+			return factor(o.InternalFactor)
+		}
+		return factor(o.ExternalFactor)
+	}
+	whole := 0.0
+	for i := range links {
+		links[i].Score = weigh(&links[i])
+		whole += links[i].Score
+	}
+	cash := Cash(from)
+	var total sum
+	for i := range links {
+		share := 0.0
+		if w := links[i].Score; w > 0 {
+			share = cash * (w / whole)
+		}
+		links[i].Score = share
+		total.add(share)
+	}
+	return total.value()
+}
+
+// factor reads an option. The bound keeps the sum of many finite.
+func factor(f float64) float64 {
+	switch {
+	case f == 0:
+		return 1
+	case f > 0:
+		return min(f, 1e100)
+	}
+	return 0
+}
+
+// Updated takes from the page what it gave and adds what it received. It goes by
+// the record as it is now: cash that came in since the page was selected is
+// still there afterwards.
+func (o OPIC) Updated(old, d *crawldb.Datum, f Flow) {
+	if old == nil {
+		old = d
+	}
+	if o.NutchCompat {
+		nutchUpdated(old, d, f)
+		return
+	}
+	if !f.Visited && len(f.In) == 0 {
+		return
+	}
+	var in, cash sum
+	for _, l := range f.In {
+		in.add(amount(l.Score))
+	}
+	cash.add(Cash(old))
+	cash.add(-amount(f.Gave))
+	cash.add(in.value())
+
+	h := historyOf(old)
+	if got := in.value(); got > 0 || h.at.IsZero() {
+		h = h.receive(amount(got), f.Time, o.window())
+	}
+	setCash(d, amount(cash.value()))
+	h.store(d)
+	d.Score = h.estimate(f.Time, o.window())
+}
+
+// sum adds up numbers with the error of each addition carried along (Neumaier
+// 1974), so that cash does not wear away. It is zero for a start.
+type sum struct{ s, c float64 }
+
+func (s *sum) add(x float64) {
+	t := s.s + x
+	if math.Abs(s.s) >= math.Abs(x) {
+		s.c += (s.s - t) + x
+	} else {
+		s.c += (x - t) + s.s
+	}
+	s.s = t
+}
+
+func (s *sum) value() float64 {
+	v := s.s + s.c
+	if math.IsNaN(v) { // the sum overflowed, and with it the error
+		return math.MaxFloat64
+	}
+	return max(-math.MaxFloat64, min(v, math.MaxFloat64))
+}
+
+func (o OPIC) nutchDistribute(from *crawldb.Datum, links []Link) {
+	if len(links) == 0 {
+		return
+	}
+	share := finite(from.Score) / float32(len(links))
+	internal := finite(share * float32(factor(o.InternalFactor)))
+	external := finite(share * float32(factor(o.ExternalFactor)))
+	host := crawldb.Host(from.URL)
+	for i := range links {
+		if host != "" && crawldb.Host(links[i].URL) == host {
+			links[i].Score = float64(internal)
+		} else {
+			links[i].Score = float64(external)
+		}
+	}
+}
+
+func nutchUpdated(old, d *crawldb.Datum, f Flow) {
+	var sum float32
+	for _, l := range f.In {
+		sum = finite(sum + finite(float32(l.Score)))
+	}
+	d.Score = finite(finite(old.Score) + sum)
+}
+
+func finite(f float32) float32 {
+	if f != f {
+		return 0
+	}
+	return max(-math.MaxFloat32, min(f, math.MaxFloat32))
+}
