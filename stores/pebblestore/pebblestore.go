@@ -234,10 +234,14 @@ func (d *DB) close() error {
 func (d *DB) release() error {
 	var errs []error
 	if d.db != nil {
-		failed := d.fence.failure() != nil
+		told := d.fence.failure() != nil
 		d.fence.release()
-		// What a failed engine says of its own end is of no use to anyone.
-		if err := closeEngine(d.db); err != nil && !failed {
+		err := closeEngine(d.db)
+		switch failed := d.fence.failure() != nil; {
+		case told: // and what a failed engine says of its own end helps nobody
+		case failed:
+			errs = append(errs, d.failed())
+		case err != nil:
 			errs = append(errs, fmt.Errorf("pebblestore: close %s: %w", d.dir, err))
 		}
 		d.db = nil

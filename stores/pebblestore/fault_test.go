@@ -1,0 +1,215 @@
+package pebblestore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/linkdb"
+)
+
+// breaker fails the operations that writes picks, from the one numbered at on;
+// once only if once is set.
+type breaker struct {
+	at    int64
+	once  bool
+	cause error
+	picks func(errorfs.Op) bool
+	n     atomic.Int64
+	hits  atomic.Int64
+}
+
+func (b *breaker) String() string { return "breaker" }
+
+func (b *breaker) MaybeError(op errorfs.Op) error {
+	if !b.picks(op) {
+		return nil
+	}
+	if n := b.n.Add(1) - 1; n < b.at || b.once && n > b.at {
+		return nil
+	}
+	b.hits.Add(1)
+	return fmt.Errorf("%v of %s: %w", op.Kind, op.Path, b.cause)
+}
+
+// writes are all changes but the removal of what is no longer needed.
+func writes(op errorfs.Op) bool {
+	switch op.Kind {
+	case errorfs.OpLock, errorfs.OpRemove, errorfs.OpRemoveAll, errorfs.OpFilePreallocate:
+		return false
+	}
+	return op.Kind.ReadOrWrite() == errorfs.OpIsWrite
+}
+
+func reads(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsRead }
+
+// A trial uses a store until something fails or all is done, and keeps account
+// of what was acknowledged.
+type trial struct {
+	round  int // updates that returned nil
+	synced int // updates before the last Sync that returned nil
+}
+
+const (
+	trialURLs   = 400
+	trialRounds = 12
+)
+
+func trialBatch(round int) crawldb.Batch {
+	var b crawldb.Batch
+	for i := range trialURLs {
+		b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%04d", i/50, i))
+	}
+	b.Job, b.Cursor = "trial", fmt.Sprint(round)
+	b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		d := crawldb.Datum{}
+		if old != nil {
+			d = *old
+		}
+		d.Retries = round
+		d.ETag = strings.Repeat(string(rune('a'+(i*7+round)%26)), 40+(i*round)%60)
+		return &d, nil
+	}
+	return b
+}
+
+func (tr *trial) run(t *testing.T, db *DB) error {
+	ctx := t.Context()
+	for tr.round < trialRounds {
+		if err := db.Crawl().Update(ctx, trialBatch(tr.round+1)); err != nil {
+			return err
+		}
+		tr.round++
+		name := fmt.Sprintf("h%02d.example", tr.round)
+		err := db.Hosts().Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) {
+			return &hostdb.Host{NextFetch: time.UnixMilli(5)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		if tr.round%3 == 0 {
+			if err := db.Crawl().Sync(ctx); err != nil {
+				return err
+			}
+			tr.synced = tr.round
+		}
+		if tr.round == 8 {
+			// A merge is durable, and so is what was before it.
+			if err := db.Links().Merge(ctx, []linkdb.Entry{{URL: "http://a.example/"}}, 0); err != nil {
+				return err
+			}
+			tr.synced = tr.round
+			if err := db.Compact(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// check opens the store on a sound disk and compares it with the account.
+func (tr *trial) check(t *testing.T, path string, o Options) {
+	t.Helper()
+	db, err := Open(path, o)
+	if err != nil {
+		t.Fatalf("after %d updates: %v", tr.round, err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	cursor, err := db.Crawl().Progress(t.Context(), "trial")
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := 0
+	fmt.Sscan(cursor, &round)
+	// The update that failed may be there.
+	if round < tr.synced || round > tr.round+1 {
+		t.Errorf("the mark is %d; %d were synced and %d returned", round, tr.synced, tr.round)
+	}
+	want := trialBatch(round)
+	n := 0
+	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, _ := want.Next(n, nil)
+		if d.URL != want.URLs[n] || d.Retries != round || d.ETag != w.ETag {
+			t.Fatalf("at mark %d record %d is %+v", round, n, d)
+		}
+		n++
+	}
+	if round > 0 && n != trialURLs {
+		t.Errorf("at mark %d there are %d records", round, n)
+	}
+}
+
+// TestEveryWriteFails lets each write fail in turn, once or from then on. The
+// process lives, the error is told, and nothing that was acknowledged is lost.
+func TestEveryWriteFails(t *testing.T) {
+	for _, once := range []bool{true, false} {
+		t.Run(fmt.Sprintf("once=%t", once), func(t *testing.T) {
+			failed := 0
+			for at := int64(0); ; at++ {
+				if at > 60 {
+					at += at / 12 // the many appends to the log are alike
+				}
+				b := &breaker{at: at, once: once, cause: syscall.ENOSPC, picks: writes}
+				mem := vfs.NewCrashableMem()
+				path := t.TempDir() + "/s"
+				o := small()
+				o.fs = errorfs.Wrap(mem, b)
+				var tr trial
+				db, err := Open(path, o)
+				if err == nil {
+					err = tr.run(t, db)
+					if err != nil && !errors.Is(err, ErrFailed) {
+						t.Errorf("write %d: %v", at, err)
+					}
+					if err != nil {
+						if _, err := db.Crawl().Get(t.Context(), "http://h00.example/0000"); !errors.Is(err, ErrFailed) {
+							t.Errorf("write %d: Get after the failure: %v", at, err)
+						}
+						if err := db.Crawl().Sync(t.Context()); !errors.Is(err, ErrFailed) {
+							t.Errorf("write %d: Sync after the failure: %v", at, err)
+						}
+					}
+					err = errors.Join(err, db.Close())
+				}
+				if b.hits.Load() == 0 {
+					t.Logf("%d writes; %d trials failed", at, failed)
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if err == nil {
+					t.Errorf("write %d failed and nobody was told", at)
+				} else if !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("write %d: %v", at, err)
+				}
+				failed++
+				for i, fs := range []vfs.FS{mem.CrashClone(vfs.CrashCloneCfg{}), mem} {
+					copied := fmt.Sprint(path, i)
+					if err := os.CopyFS(copied, os.DirFS(path)); err != nil {
+						t.Fatal(err)
+					}
+					o.fs = fs
+					tr.check(t, copied, o)
+				}
+			}
+		})
+	}
+}
