@@ -104,16 +104,8 @@ const (
 )
 
 func rules() []rule {
-	var all []rule
-	all = append(all, recordRules()...)
-	all = append(all, scanRules()...)
-	all = append(all, updateRules()...)
-	all = append(all, markRules()...)
-	all = append(all, lifeRules()...)
-	all = append(all, concurrencyRules()...)
-	all = append(all, crashRules()...)
-	all = append(all, modelRules()...)
-	return append(all, dueRules()...)
+	return slices.Concat(recordRules(), scanRules(), updateRules(), markRules(), lifeRules(),
+		concurrencyRules(), crashRules(), modelRules(), dueRules())
 }
 
 func (r rule) skip(h Harness) string {

@@ -480,7 +480,7 @@ func writeMutants() []mutant {
 			}
 			return err
 		})},
-		{fault: "takes a thousand records at most", rule: "a batch may be empty or large", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "takes ten thousand records at most", rule: "a batch may be empty or large", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			b.URLs = b.URLs[:min(len(b.URLs), 10_000)]
 			return e.Update(c, b)
 		})},

@@ -1,0 +1,235 @@
+package hostdbtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+// put writes the records as they are.
+func (c *check) put(s hostdb.Store, hosts ...hostdb.Host) {
+	for _, h := range hosts {
+		c.must(s.Update(c.ctx, h.Name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil }), "Update of %s", short(h.Name))
+	}
+}
+
+func (c *check) remove(s hostdb.Store, name string) {
+	c.must(s.Update(c.ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return nil, nil }), "Update that deletes %s", short(name))
+}
+
+func (c *check) get(s hostdb.Store, name string) hostdb.Host {
+	h, err := s.Get(c.ctx, name)
+	c.must(err, "Get %s", short(name))
+	return h
+}
+
+func (c *check) missing(s hostdb.Store, name string) {
+	h, err := s.Get(c.ctx, name)
+	c.is(err, hostdb.ErrNotFound, "Get %s", short(name))
+	if err := same(h, hostdb.Host{}); err != nil {
+		c.failf("Get %s returned a record beside the error: %w", short(name), err)
+	}
+}
+
+func (c *check) scan(s hostdb.Store) []hostdb.Host {
+	var all []hostdb.Host
+	for h, err := range s.Scan(c.ctx) {
+		c.must(err, "Scan")
+		all = append(all, h)
+	}
+	return all
+}
+
+// holds demands that a scan and Get agree with the records, which are in the
+// order of their names.
+func (c *check) holds(s hostdb.Store, want ...hostdb.Host) {
+	got := c.scan(s)
+	for i := range min(len(got), len(want)) {
+		if got[i].Name != want[i].Name {
+			c.failf("Scan: record %d is %s, want %s", i, short(got[i].Name), short(want[i].Name))
+		}
+		if err := same(got[i], want[i]); err != nil {
+			c.failf("Scan: %w", err)
+		}
+	}
+	if len(got) != len(want) {
+		c.failf("Scan yielded %d records, want %d", len(got), len(want))
+	}
+	for _, h := range want {
+		if err := same(c.get(s, h.Name), h); err != nil {
+			c.failf("Get: %w", err)
+		}
+	}
+}
+
+// ends demands that a sequence yields nothing but an error that is the target.
+func (c *check) ends(seq iter.Seq2[hostdb.Host, error], target error, what string) {
+	var errs []error
+	for _, err := range seq {
+		errs = append(errs, err)
+	}
+	if len(errs) != 1 {
+		c.failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+	}
+	c.is(errs[0], target, "%s", what)
+}
+
+// plain returns a small record whose fields all follow from n, so that half a
+// record shows.
+func plain(name string, n int) hostdb.Host {
+	return hostdb.Host{
+		Name: name, Backoff: n, Stats: hostdb.Stats{Fetched: int64(n), Failures: int64(n)},
+		Robots: []hostdb.Robots{{Origin: fmt.Sprint(n), Status: n, Body: fmt.Append(nil, n)}},
+	}
+}
+
+// hostileNames returns distinct strings, in order, that are hard to keep apart
+// or to keep at all.
+func hostileNames() []string {
+	names := []string{
+		"", " ", "\x00", "\x00\x00", "\x01", "\xff", "\xff\xff", "example.com", "example.com.", "example.com\x00", "example.com\x00a", "example.co",
+		"EXAMPLE.COM", "www.example.com", "xample.com", "192.0.2.1", "[2001:db8::1]", "bücher.example", "xn--bcher-kva.example", "e\u0301", "é", "\ufffd", "\xed\xa0\x80",
+		"'; DROP TABLE hostdb; --", `"\`, "%s%d", "a b\t\r\n", "a/b", "../..", "!", "*", "com,example", strings.Repeat("a.", 500), strings.Repeat("a.", 500) + "b",
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// samples returns records, in the order of their names, with each field at its
+// limits.
+func samples() []hostdb.Host {
+	hostile := "\x00 \xff\xfe\xc0\x80 \xed\xa0\x80 é e\u0301 \ufffd \u2028 '\"\\\r\n\t%s <&>"
+	at := time.Date(2024, 2, 29, 23, 59, 59, 987_000_000, time.UTC)
+	full := hostdb.Host{
+		NextFetch: at.Add(5 * time.Second), LastFetch: at, BusyUntil: at.Add(time.Minute), CrawlDelay: 1500 * time.Millisecond, Backoff: 3,
+		Robots: []hostdb.Robots{
+			{Origin: "http://example.com", Status: 200, Body: []byte("User-agent: *\nDisallow: /a\n"), Fetched: at, Expires: at.Add(24 * time.Hour)},
+			{Origin: "https://example.com:8443", Status: 503, Fetched: at, Expires: at.Add(time.Hour), FailingSince: at.Add(-time.Hour)},
+		},
+		Stats: hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 7, Failures: 8},
+	}
+	var all []hostdb.Host
+	add := func(change func(h *hostdb.Host)) {
+		h := full
+		h.Robots = slices.Clone(full.Robots)
+		change(&h)
+		all = append(all, h)
+		h = hostdb.Host{Robots: make([]hostdb.Robots, 1)}
+		change(&h)
+		all = append(all, h)
+	}
+	add(func(*hostdb.Host) {})
+	add(func(h *hostdb.Host) { h.Robots = nil })
+	for _, v := range []time.Time{
+		{}, time.UnixMilli(0), time.UnixMilli(-1), at, at.Add(123_456), at.In(time.FixedZone("east", 5*3600+1800)),
+		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC),
+	} {
+		add(func(h *hostdb.Host) { h.NextFetch = v })
+		add(func(h *hostdb.Host) { h.LastFetch = v })
+		add(func(h *hostdb.Host) { h.BusyUntil = v })
+		add(func(h *hostdb.Host) { h.Robots[0].Fetched = v })
+		add(func(h *hostdb.Host) { h.Robots[0].Expires = v })
+		add(func(h *hostdb.Host) { h.Robots[0].FailingSince = v })
+	}
+	for _, v := range []time.Duration{0, time.Millisecond, time.Second, 24 * time.Hour, 3650 * 24 * time.Hour} {
+		add(func(h *hostdb.Host) { h.CrawlDelay = v })
+	}
+	for _, v := range []int{0, 1, 255, 256, math.MaxInt32} {
+		add(func(h *hostdb.Host) { h.Backoff = v })
+		add(func(h *hostdb.Host) { h.Robots[0].Status = v })
+	}
+	for _, v := range []int64{0, 1, 1 << 31, 1 << 53, 1<<53 + 1, math.MaxInt64} {
+		add(func(h *hostdb.Host) {
+			h.Stats = hostdb.Stats{Fetched: v, NotModified: v, Redirected: v, Gone: v, Failed: v, RobotsDenied: v, Bytes: v, Failures: v}
+		})
+	}
+	for _, v := range []string{"", "\x00", "\xff", "a\x00", hostile, strings.Repeat(hostile, 3000), strings.Repeat("Disallow: /\n", 500<<10/12), "null"} {
+		add(func(h *hostdb.Host) { h.Robots[0].Body = []byte(v) })
+		if len(v) < 1000 {
+			add(func(h *hostdb.Host) { h.Robots[0].Origin = v })
+		}
+	}
+	add(func(h *hostdb.Host) {
+		h.Robots = nil
+		for i := range 50 {
+			h.Robots = append(h.Robots, hostdb.Robots{Origin: fmt.Sprintf("http://example.com:%05d", i), Status: i})
+		}
+	})
+	for i := range all {
+		all[i].Name = fmt.Sprintf("h%04d.example.com", i)
+	}
+	return all
+}
+
+// same returns how a record that was read differs from the one written.
+func same(got, want hostdb.Host) error {
+	at := short(want.Name)
+	switch {
+	case got.Name != want.Name:
+		return fmt.Errorf("Name is %s, want %s", short(got.Name), at)
+	case got.CrawlDelay != want.CrawlDelay:
+		return fmt.Errorf("%s: CrawlDelay is %v, want %v", at, got.CrawlDelay, want.CrawlDelay)
+	case got.Backoff != want.Backoff:
+		return fmt.Errorf("%s: Backoff is %d, want %d", at, got.Backoff, want.Backoff)
+	case got.Stats != want.Stats:
+		return fmt.Errorf("%s: Stats are %+v, want %+v", at, got.Stats, want.Stats)
+	case len(got.Robots) != len(want.Robots):
+		return fmt.Errorf("%s: Robots has %d origins, want %d", at, len(got.Robots), len(want.Robots))
+	}
+	errs := []error{
+		sameTime(at, "NextFetch", got.NextFetch, want.NextFetch),
+		sameTime(at, "LastFetch", got.LastFetch, want.LastFetch),
+		sameTime(at, "BusyUntil", got.BusyUntil, want.BusyUntil),
+	}
+	for i, w := range want.Robots {
+		g, in := got.Robots[i], fmt.Sprintf("%s: Robots[%d]", at, i)
+		switch {
+		case g.Origin != w.Origin:
+			return fmt.Errorf("%s: Origin is %s, want %s", in, short(g.Origin), short(w.Origin))
+		case g.Status != w.Status:
+			return fmt.Errorf("%s: Status is %d, want %d", in, g.Status, w.Status)
+		case !bytes.Equal(g.Body, w.Body):
+			return fmt.Errorf("%s: Body is %s, want %s", in, short(string(g.Body)), short(string(w.Body)))
+		}
+		errs = append(errs,
+			sameTime(in, "Fetched", g.Fetched, w.Fetched),
+			sameTime(in, "Expires", g.Expires, w.Expires),
+			sameTime(in, "FailingSince", g.FailingSince, w.FailingSince))
+	}
+	return errors.Join(errs...)
+}
+
+// sameTime demands the millisecond, rounded in whatever way, and UTC.
+func sameTime(at, field string, got, want time.Time) error {
+	diff := got.Sub(want).Abs()
+	if got.IsZero() != want.IsZero() || diff >= time.Millisecond || diff != 0 && want.Nanosecond()%1e6 == 0 || got.Nanosecond()%1e6 != 0 {
+		return fmt.Errorf("%s: %s is %v, want %v to the millisecond", at, field, got, want)
+	}
+	if got.Location() != time.UTC {
+		return fmt.Errorf("%s: %s is in %v, want UTC", at, field, got.Location())
+	}
+	return nil
+}
+
+// inOrder returns the records of a map in the order of their names.
+func inOrder(m map[string]hostdb.Host) []hostdb.Host {
+	return slices.SortedFunc(maps.Values(m), func(a, b hostdb.Host) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// short quotes a string that may be long.
+func short(s string) string {
+	if len(s) <= 120 {
+		return fmt.Sprintf("%q", s)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", s[:100], len(s))
+}
+
+var errStop = errors.New("hostdbtest: stop")

@@ -1,0 +1,62 @@
+package hostdbtest_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/hostdb/hostdbtest"
+)
+
+func TestSoundEngine(t *testing.T) {
+	hostdbtest.Run(t, harness(nil, nil, nil))
+}
+
+// TestTeeth runs over stores with one fault each the rule that must find it.
+func TestTeeth(t *testing.T) {
+	caught := map[string]bool{}
+	for _, m := range mutants() {
+		caught[m.rule] = true
+		t.Run(m.fault, func(t *testing.T) {
+			h := harness(m.wrap, m.reopen, m.crash)
+			if m.hangs {
+				h.Patience = 50 * time.Millisecond
+			}
+			if !slices.Contains(hostdbtest.RuleNames(), m.rule) {
+				t.Fatalf("there is no rule %q", m.rule)
+			}
+			err := hostdbtest.CheckRule(t.Context(), h, m.rule)
+			if err == nil {
+				t.Errorf("rule %q was not broken", m.rule)
+			}
+			t.Log(err)
+		})
+	}
+	for _, name := range hostdbtest.RuleNames() {
+		if !caught[name] {
+			t.Errorf("no mutant breaks rule %q: has it teeth?", name)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	if err := hostdbtest.Check(t.Context(), harness(nil, nil, nil)); err != nil {
+		t.Errorf("a sound engine: %v", err)
+	}
+	if err := hostdbtest.Check(t.Context(), hostdbtest.Harness{}); err == nil {
+		t.Error("a harness that cannot open a store was passed")
+	}
+	err := hostdbtest.Check(t.Context(), harness(func(e *engine) hostdb.Store {
+		return changed{e, func(h *hostdb.Host) { h.Backoff = 0 }}
+	}, nil, nil))
+	var broken *hostdbtest.Error
+	if !errors.As(err, &broken) || broken.Rule != "every field is kept" {
+		t.Errorf("error is %v, want one of the rule about fields", err)
+	}
+	if !strings.Contains(err.Error(), `rule "every field is kept" is broken: Scan: "h0000.example.com": Backoff is 0, want 3`) {
+		t.Errorf("error is %q, which does not name rule, record and field", err)
+	}
+}

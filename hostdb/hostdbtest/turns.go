@@ -1,0 +1,247 @@
+package hostdbtest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+func concurrencyRules() []rule {
+	return []rule{
+		{"a turn is taken by exactly one of many", 0, func(c *check) {
+			s := c.store()
+			const rivals, rounds = 6, 40
+			errs := make([]error, rivals)
+			busy := time.Date(2024, 1, 1, 0, 1, 0, 0, time.UTC)
+			for round := range rounds {
+				name := fmt.Sprintf("h%d.example.com", round%3)
+				took := make([]bool, rivals)
+				var group sync.WaitGroup
+				for r := range rivals {
+					group.Go(func() {
+						errs[r] = s.Update(c.ctx, name, func(old *host) (*host, error) {
+							took[r] = false
+							var h host
+							if old != nil {
+								if h = *old; !h.BusyUntil.IsZero() {
+									return old, nil
+								}
+							}
+							took[r] = true
+							h.BusyUntil = busy
+							h.Stats.Fetched++
+							return &h, nil
+						})
+					})
+				}
+				group.Wait()
+				c.must(errors.Join(errs...), "Update")
+				n := 0
+				for _, t := range took {
+					if t {
+						n++
+					}
+				}
+				if n != 1 {
+					c.failf("round %d: %d rivals took the turn, want 1", round, n)
+				}
+				h := c.get(s, name)
+				if want := int64(round/3 + 1); h.Stats.Fetched != want || !h.BusyUntil.Equal(busy) {
+					c.failf("round %d: the record counts %d turns and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.BusyUntil, want, busy)
+				}
+				h.BusyUntil = time.Time{}
+				c.put(s, h)
+			}
+		}},
+		{"updates side by side lose nothing", 0, func(c *check) {
+			s := c.store()
+			const workers, rounds = 6, 40
+			errs := make([]error, workers)
+			var group sync.WaitGroup
+			for w := range workers {
+				group.Go(func() {
+					for i := range rounds {
+						name := fmt.Sprint((i + w) % 4)
+						err := s.Update(c.ctx, name, func(old *host) (*host, error) {
+							n := 1
+							if old != nil {
+								n = old.Backoff + 1
+							}
+							h := plain(name, n)
+							return &h, nil
+						})
+						if err != nil {
+							errs[w] = err
+							return
+						}
+					}
+				})
+			}
+			group.Wait()
+			c.must(errors.Join(errs...), "Update")
+			const each = workers * rounds / 4
+			c.holds(s, plain("0", each), plain("1", each), plain("2", each), plain("3", each))
+		}},
+		{"a reader sees whole records", 0, func(c *check) {
+			s := c.store()
+			names := []string{"a", "b", "c", "d"}
+			var (
+				group   sync.WaitGroup
+				stop    atomic.Bool
+				readers [3]error
+			)
+			whole := func(h host) error { return same(h, plain(h.Name, h.Backoff)) }
+			group.Go(func() {
+				for i := 0; !stop.Load() && readers[0] == nil; i++ {
+					h, err := s.Get(c.ctx, names[i%len(names)])
+					if err == nil {
+						err = whole(h)
+					}
+					if !errors.Is(err, hostdb.ErrNotFound) {
+						readers[0] = err
+					}
+				}
+			})
+			group.Go(func() {
+				for !stop.Load() && readers[1] == nil {
+					for h, err := range s.Scan(c.ctx) {
+						if err == nil {
+							err = whole(h)
+						}
+						if err != nil {
+							readers[1] = err
+							break
+						}
+					}
+				}
+			})
+			group.Go(func() {
+				for !stop.Load() && readers[2] == nil {
+					readers[2] = s.Sync(c.ctx)
+				}
+			})
+			var err error
+			for n := 0; n < 600 && err == nil; n++ {
+				name := names[n%len(names)]
+				err = s.Update(c.ctx, name, func(*host) (*host, error) {
+					if n%9 == 0 {
+						return nil, nil
+					}
+					h := plain(name, n)
+					return &h, nil
+				})
+			}
+			stop.Store(true)
+			group.Wait()
+			c.must(err, "Update")
+			c.must(errors.Join(readers[:]...), "a reader beside the updates")
+		}},
+	}
+}
+
+func crashRules() []rule {
+	return []rule{
+		{"a crash keeps what was synced", needsCrash, func(c *check) {
+			s, model := c.store(), map[string]host{}
+			for round := range 4 {
+				for i := range 40 {
+					if i%4 <= round {
+						h := plain(fmt.Sprint(i), round)
+						model[h.Name] = h
+						c.put(s, h)
+					}
+				}
+				c.remove(s, fmt.Sprint(round))
+				delete(model, fmt.Sprint(round))
+				c.must(s.Sync(c.ctx), "Sync")
+				s = c.crash(s)
+				c.holds(s, inOrder(model)...)
+			}
+		}},
+		{"a host asked before a crash counts as asked at opening", needsCrash, func(c *check) {
+			s := c.store()
+			now := time.Now().UTC().Truncate(time.Millisecond)
+			hosts := map[string]host{
+				"asked now":              {LastFetch: now, NextFetch: now.Add(5 * time.Second)},
+				"asked with Crawl-delay": {LastFetch: now, NextFetch: now.Add(time.Second), CrawlDelay: 20 * time.Second},
+				"asked half a minute ago": {LastFetch: now.Add(-30 * time.Second), NextFetch: now.Add(-25 * time.Second), Backoff: 2,
+					Robots: plain("", 3).Robots, Stats: plain("", 4).Stats},
+				"busy":                    {BusyUntil: now.Add(time.Minute), LastFetch: now.Add(-time.Hour), NextFetch: now.Add(-time.Hour + 7*time.Second)},
+				"busy since long ago":     {BusyUntil: now.Add(-time.Hour), LastFetch: now.Add(-2 * time.Hour), NextFetch: now.Add(-2*time.Hour + 7*time.Second)},
+				"busy for the first time": {BusyUntil: now.Add(time.Minute), CrawlDelay: 3 * time.Second},
+				"asked, and backing off":  {LastFetch: now, NextFetch: now.Add(30 * time.Minute)},
+			}
+			for name, h := range hosts {
+				h.Name = name
+				hosts[name] = h
+				c.put(s, h)
+			}
+			c.must(s.Sync(c.ctx), "Sync")
+			before := time.Now()
+			s = c.crash(s)
+			after := time.Now()
+			for name, h := range hosts {
+				got := c.get(s, name)
+				lo, hi := h.AskedAgain(now, before), h.AskedAgain(now, after)
+				if d := got.NextFetch; d.Before(lo.NextFetch.Add(-time.Millisecond)) || d.After(hi.NextFetch.Add(time.Millisecond)) {
+					c.failf("%s: NextFetch is %v, want %v to %v", name, d, lo.NextFetch, hi.NextFetch)
+				}
+				lo.NextFetch = got.NextFetch
+				if err := same(got, lo); err != nil {
+					c.failf("%w", err)
+				}
+			}
+		}},
+		{"a host not asked before a crash stays as it was", needsCrash, func(c *check) {
+			s := c.store()
+			now := time.Now().UTC().Truncate(time.Millisecond)
+			var want []host
+			for i, h := range []host{
+				{},
+				{LastFetch: now.Add(-time.Hour), NextFetch: now.Add(-time.Hour + 5*time.Second), CrawlDelay: 10 * time.Second},
+				{NextFetch: now.Add(time.Hour)},
+			} {
+				h.Name = fmt.Sprint(i)
+				want = append(want, h)
+			}
+			c.put(s, want...)
+			c.must(s.Sync(c.ctx), "Sync")
+			s = c.crash(s)
+			c.holds(s, want...)
+		}},
+		{"a crash lets no host be asked sooner", needsCrash, func(c *check) {
+			s := c.store()
+			now := time.Now().UTC().Truncate(time.Millisecond)
+			asked := func(at time.Time) host {
+				return host{Name: "example.com", LastFetch: at, NextFetch: at.Add(10 * time.Second)}
+			}
+			c.put(s, asked(now.Add(-20*time.Second)))
+			c.must(s.Sync(c.ctx), "Sync")
+			c.put(s, asked(now)) // which may be lost
+			before := time.Now()
+			s = c.crash(s)
+			if got := c.get(s, "example.com").NextFetch; got.Before(before.Add(10*time.Second - time.Millisecond)) {
+				c.failf("a host asked at %v with a pause of 10 s, crashed at %v, may be asked again at %v", now, before, got)
+			}
+		}},
+		{"a clean end asks nobody again", needsReopen, func(c *check) {
+			s := c.store()
+			now := time.Now().UTC().Truncate(time.Millisecond)
+			want := []host{
+				{Name: "asked", LastFetch: now, NextFetch: now.Add(-time.Second)},
+				{Name: "busy", LastFetch: now, BusyUntil: now.Add(time.Minute)},
+			}
+			c.put(s, want...)
+			c.holds(c.reopen(s), want...)
+		}},
+		{"Close syncs", needsCrash | needsReopen, func(c *check) {
+			s := c.store()
+			c.put(s, plain("a", 1))
+			c.holds(c.crash(c.reopen(s)), plain("a", 1))
+		}},
+	}
+}
