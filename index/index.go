@@ -11,7 +11,8 @@ import (
 
 // A Writer puts documents into an index.
 //
-// It is used by one goroutine at a time. Write and Delete may be repeated for a
+// It is used by one goroutine at a time. A document is the caller's again once
+// Write has returned, and is left as it was. Write and Delete may be repeated for a
 // URL; the last one counts. What was written is safe once Commit has returned.
 // A done context makes a method return an error that is ctx.Err().
 type Writer interface {

@@ -1,0 +1,155 @@
+package index
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"syscall"
+)
+
+// JSONL is a [Writer] of JSON lines: what a search engine's bulk loader, jq or a
+// line of any language reads. Each line is one JSON object that ends with a line
+// feed and is of one of two kinds:
+//
+//	{"url":"http://example.com/","title":"Example","host":"example.com","fetched":"2026-01-02T03:04:05Z","score":1}
+//	{"url":"http://example.com/old","deleted":true}
+//
+// The first is a [Document]: its fields by their JSON names, in the order of the
+// type, the empty ones left out but for url and score, times in UTC as RFC 3339
+// has them. The second says that there is no document of the URL any more. Of the
+// lines of a URL the last one counts. Fields may be added to the format; none
+// will change its meaning.
+//
+// Nothing is escaped for the sake of HTML. What is not UTF-8 becomes U+FFFD. A
+// score that is no number becomes 0, an infinite one the largest there is.
+//
+// After an error of the io.Writer every method returns that error; the last line
+// may then lack its end, as after a crash. See [ReadJSONL].
+type JSONL struct {
+	w    io.Writer
+	buf  *bufio.Writer
+	line bytes.Buffer
+	enc  *json.Encoder
+}
+
+// NewJSONL returns a JSONL that writes to w. Commit flushes its buffer and, if w
+// has a method Sync as an os.File has, calls that. The caller closes w, after the
+// last Commit.
+func NewJSONL(w io.Writer) *JSONL {
+	j := &JSONL{w: w, buf: bufio.NewWriterSize(w, 64<<10)}
+	j.enc = json.NewEncoder(&j.line)
+	j.enc.SetEscapeHTML(false)
+	return j
+}
+
+// deletion is the second kind of line.
+type deletion struct {
+	URL     string `json:"url"`
+	Deleted bool   `json:"deleted"`
+}
+
+// Write adds the line of a document.
+func (j *JSONL) Write(ctx context.Context, d *Document) error {
+	out := *d
+	out.Fetched, out.Modified = d.Fetched.UTC(), d.Modified.UTC()
+	switch s := float64(d.Score); {
+	case math.IsNaN(s):
+		out.Score = 0
+	case math.IsInf(s, 0):
+		out.Score = float32(math.Copysign(math.MaxFloat32, s))
+	}
+	return j.add(ctx, "write", d.URL, &out)
+}
+
+// Delete adds a line that says that the document is gone.
+func (j *JSONL) Delete(ctx context.Context, url string) error {
+	return j.add(ctx, "delete", url, deletion{url, true})
+}
+
+// add encodes before it writes, so that a document that cannot be said in JSON
+// leaves no half of a line.
+func (j *JSONL) add(ctx context.Context, op, url string, v any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.line.Reset()
+	err := j.enc.Encode(v)
+	if err == nil {
+		_, err = j.buf.Write(j.line.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("index: %s %s: %w", op, url, err)
+	}
+	return nil
+}
+
+// Commit passes on every line that was added. If the io.Writer can Sync, they
+// are then on disk.
+func (j *JSONL) Commit(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := j.buf.Flush()
+	if s, ok := j.w.(interface{ Sync() error }); ok && err == nil {
+		err = s.Sync()
+		// A pipe or a terminal has no disk to reach, and says so in these words.
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("index: commit: %w", err)
+	}
+	return nil
+}
+
+// Entry is one line of a JSONL. If Deleted is set, only the URL is, too.
+type Entry struct {
+	Document
+	Deleted bool `json:"deleted,omitempty"`
+}
+
+// ReadJSONL reads what a JSONL wrote, line by line. It ends with the first error,
+// which names the line; one that is io.ErrUnexpectedEOF says that the last line
+// lacks its end, so that it was never committed. Empty lines and unknown fields
+// are passed over. Lines are as long as the reader makes them.
+func ReadJSONL(r io.Reader) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		lines := bufio.NewReaderSize(r, 64<<10)
+		for n := 1; ; n++ {
+			line, err := lines.ReadBytes('\n')
+			if err == io.EOF && len(line) == 0 {
+				return
+			}
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			var e Entry
+			if err == nil {
+				if line = bytes.TrimSpace(line); len(line) == 0 {
+					continue
+				}
+				err = json.Unmarshal(line, &e)
+				if err == nil && e.URL == "" {
+					err = errors.New("no url")
+				}
+			}
+			if err != nil {
+				yield(Entry{}, fmt.Errorf("index: line %d: %w", n, err))
+				return
+			}
+			if e.Deleted {
+				e.Document = Document{URL: e.URL}
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
