@@ -1,0 +1,62 @@
+package linkdbtest_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/linkdb/linkdbtest"
+)
+
+func TestSoundEngine(t *testing.T) {
+	linkdbtest.Run(t, harness(nil, nil, nil))
+}
+
+// TestTeeth runs over stores with one fault each the rule that must find it.
+func TestTeeth(t *testing.T) {
+	caught := map[string]bool{}
+	for _, m := range mutants() {
+		caught[m.rule] = true
+		t.Run(m.fault, func(t *testing.T) {
+			h := harness(m.wrap, m.reopen, m.crash)
+			if m.hangs {
+				h.Patience = 50 * time.Millisecond
+			}
+			if !slices.Contains(linkdbtest.RuleNames(), m.rule) {
+				t.Fatalf("there is no rule %q", m.rule)
+			}
+			err := linkdbtest.CheckRule(t.Context(), h, m.rule)
+			if err == nil {
+				t.Errorf("rule %q was not broken", m.rule)
+			}
+			t.Log(err)
+		})
+	}
+	for _, name := range linkdbtest.RuleNames() {
+		if !caught[name] {
+			t.Errorf("no mutant breaks rule %q: has it teeth?", name)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	if err := linkdbtest.Check(t.Context(), harness(nil, nil, nil)); err != nil {
+		t.Errorf("a sound engine: %v", err)
+	}
+	if err := linkdbtest.Check(t.Context(), linkdbtest.Harness{}); err == nil {
+		t.Error("a harness that cannot open a store was passed")
+	}
+	err := linkdbtest.Check(t.Context(), harness(func(e *engine) linkdb.Store {
+		return given{e, func(l *linkdb.Inlink) { l.Anchor = "" }}
+	}, nil, nil))
+	var broken *linkdbtest.Error
+	if !errors.As(err, &broken) || broken.Rule != "any string is a URL and an anchor" {
+		t.Errorf("error is %v, want one of the rule about strings", err)
+	}
+	if !strings.Contains(err.Error(), `rule "inlinks are distinct and in order" is broken: Scan {"" ""}: "http://example.com/": inlink 0 is`) {
+		t.Errorf("error is %q, which does not name rule, page and inlink", err)
+	}
+}

@@ -1,0 +1,429 @@
+package linkdbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/linkdb"
+)
+
+func recordRules() []rule {
+	return []rule{
+		{"a page without inlinks is no error", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 0, page("http://example.com/a", "http://example.org/", "a"))
+			c.twice(s, func(s linkdb.Store) {
+				for _, url := range []string{"", "http://example.com/", "http://example.com/a\x00", "http://example.com/A", "http://example.org/", "https://example.com/a"} {
+					if in := c.get(s, url); len(in) != 0 {
+						c.failf("%s has %d inlinks, want none", short(url), len(in))
+					}
+				}
+			})
+		}},
+		{"any string is a URL and an anchor", 0, func(c *check) {
+			s, m := c.store(), model{}
+			hostile := hostileStrings()
+			var all []linkdb.Entry
+			for i, url := range hostile {
+				e := linkdb.Entry{URL: url}
+				for j, text := range hostile {
+					if (i+j)%3 == 0 {
+						e.Inlinks = append(e.Inlinks, linkdb.Inlink{From: text, Anchor: hostile[(i*j)%len(hostile)]}, linkdb.Inlink{From: url, Anchor: text})
+					}
+				}
+				all = append(all, e)
+			}
+			c.merge(s, m, 0, all...)
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"a page may have many inlinks and a merge many pages", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.must(s.Merge(c.ctx, nil, 0), "Merge of nothing")
+			e := linkdb.Entry{URL: "http://example.com/"}
+			for i := range 10_000 {
+				e.Inlinks = append(e.Inlinks, linkdb.Inlink{From: fmt.Sprintf("http://h%d.example.org/", i*7919%10_000), Anchor: "a link"})
+			}
+			c.merge(s, m, 0, append(pages(5000), e)...)
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"the caller owns what it is given", 0, func(c *check) {
+			s, m := c.store(), model{}
+			url := "http://example.com/"
+			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("example.org/a", "a"), link("example.org/b", "b")}})
+			clear(c.get(s, url))
+			c.holds(s, m)
+			for _, e := range c.scan(s, crawldb.Range{}) {
+				clear(e.Inlinks)
+			}
+			c.holds(s, m)
+			in := c.get(s, url)
+			_ = append(in[:1], linkdb.Inlink{From: "spoiled"})
+			_ = append(in, linkdb.Inlink{From: "spoiled"})
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"the store keeps nothing that it is given and leaves it as it is", 0, func(c *check) {
+			s, m := c.store(), model{}
+			given := []linkdb.Entry{
+				{URL: "http://example.com/a", Inlinks: []linkdb.Inlink{link("example.org/b", "b"), link("example.org/a", "a"), link("example.org/b", "b")}},
+				page("http://example.com/b", "http://example.org/", "c"),
+			}
+			before := clone(given)
+			m.merge(given, 0)
+			c.must(s.Merge(c.ctx, given, 0), "Merge")
+			for i, e := range given {
+				if e.URL != before[i].URL || !slices.Equal(e.Inlinks, before[i].Inlinks) {
+					c.failf("Merge changed what it was given to %+q, it was %+q", e, before[i])
+				}
+				clear(e.Inlinks)
+			}
+			clear(given)
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+	}
+}
+
+func scanRules() []rule {
+	return []rule{
+		{"an empty store yields nothing", 0, func(c *check) {
+			c.twice(c.store(), func(s linkdb.Store) { c.holds(s, model{}) })
+		}},
+		{"pages are in key order", 0, func(c *check) {
+			s, m := c.store(), model{}
+			all := pages(1000)
+			for i, url := range hostileStrings() {
+				all = append(all, page(url, "http://example.org/", fmt.Sprint(i)))
+			}
+			for from := range 5 {
+				var batch []linkdb.Entry
+				for i := from; i < len(all); i += 5 {
+					batch = append(batch, all[i])
+				}
+				c.merge(s, m, 0, batch...)
+			}
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"a range holds its first key and not its last", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 0, pages(40)...)
+			bounds := []string{"", "!", "\xff\xff"}
+			for i, e := range m.entries() {
+				if i%7 == 0 {
+					key := crawldb.Key(e.URL)
+					bounds = append(bounds, key, key+"\x00", key[:len(key)-1])
+				}
+			}
+			for _, from := range bounds {
+				for _, to := range bounds {
+					c.scans(s, crawldb.Range{From: from, To: to}, m)
+				}
+			}
+			c.scans(s, crawldb.HostRange("h3.example.com"), m)
+			c.scans(s, crawldb.DomainRange("example.com"), m)
+		}},
+		{"a scan stops when the loop breaks", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 0, pages(30)...)
+			c.within("a scan that breaks", func() {
+				for n := 1; n <= 9; n++ {
+					// Called by hand: in a range loop, a sequence that goes on
+					// would panic.
+					calls := 0
+					s.Scan(c.ctx, crawldb.Range{})(func(_ linkdb.Entry, err error) bool {
+						c.must(err, "Scan")
+						calls++
+						return calls < n
+					})
+					if calls != n {
+						c.failf("a loop that breaks at page %d was called %d times", n, calls)
+					}
+					c.merge(s, m, 0, page("http://example.com/after", "http://example.org/", fmt.Sprint(n)))
+				}
+			})
+		}},
+		{"a scan can be run again", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 0, pages(2)...)
+			seq := s.Scan(c.ctx, crawldb.Range{})
+			for range 2 {
+				n := 0
+				for _, err := range seq {
+					c.must(err, "Scan")
+					n++
+				}
+				if n != 2 {
+					c.failf("the loop saw %d pages, want 2", n)
+				}
+			}
+		}},
+		{"the loop may write", 0, func(c *check) {
+			s, m := c.store(), model{}
+			all := pages(600)
+			c.merge(s, m, 0, all...)
+			c.within("a scan whose loop writes", func() {
+				seen := map[string]int{}
+				for e, err := range s.Scan(c.ctx, crawldb.Range{}) {
+					c.must(err, "Scan")
+					seen[e.URL]++
+					if len(seen)%50 == 0 && len(e.URL) < 40 {
+						c.merge(s, m, 0, page(e.URL, "http://example.org/new", "new"), page(e.URL+"/new/and/longer/than/the/others", "http://example.org/", ""))
+						c.get(s, e.URL)
+					}
+				}
+				for _, e := range all {
+					if seen[e.URL] != 1 {
+						c.failf("%s was seen %d times, want once", short(e.URL), seen[e.URL])
+					}
+				}
+			})
+			c.holds(s, m)
+		}},
+	}
+}
+
+func mergeRules() []rule {
+	const url = "http://example.com/"
+	return []rule{
+		{"inlinks are distinct and in order", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{
+				// The order is that of keys: b.example.com is before a.example.org.
+				link("a.example.org", "z"), link("b.example.com", "y"), link("a.example.org", "a"), link("b.example.com", "y"), link("a.example.org", ""), link("example.com", "y"),
+			}})
+			c.holds(s, m)
+			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("a.example.com", ""), link("b.example.com", "y"), link("a.example.org", "b")}})
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"merging again changes nothing", 0, func(c *check) {
+			s, m := c.store(), model{}
+			for _, limit := range []int{0, 5} {
+				all := randomEntries(rand.New(rand.NewPCG(c.h.Seed, 2)), 60)
+				c.merge(s, m, limit, all...)
+				c.merge(s, m, limit, all...)
+				s = c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			}
+		}},
+		{"the order of merges does not matter", 0, func(c *check) {
+			for _, limit := range []int{0, 1, 4} {
+				rnd := rand.New(rand.NewPCG(c.h.Seed, 3))
+				var parts [][]linkdb.Entry
+				for range 6 {
+					parts = append(parts, randomEntries(rnd, 40))
+				}
+				var first []linkdb.Entry
+				for try := range 3 {
+					s, m := c.store(), model{}
+					for _, part := range parts {
+						c.merge(s, m, limit, part...)
+					}
+					got := c.scan(s, crawldb.Range{})
+					if first == nil {
+						first = got
+					}
+					if !slices.EqualFunc(got, first, func(a, b linkdb.Entry) bool { return a.URL == b.URL && slices.Equal(a.Inlinks, b.Inlinks) }) {
+						c.failf("limit %d: another order of merges, try %d, left other links", limit, try)
+					}
+					rnd.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+				}
+			}
+		}},
+		{"a limit keeps the first", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 3, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("e", ""), link("d", ""), link("c", ""), link("b", "")}})
+			c.holds(s, m)
+			c.merge(s, m, 3, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("a", ""), link("f", "")}})
+			c.holds(s, m)
+			c.merge(s, m, 2, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("g", "")}})
+			c.holds(s, m)
+			c.merge(s, m, -1, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("x", ""), link("y", ""), link("z", "")}})
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"an entry without inlinks makes no page", 0, func(c *check) {
+			s, m := c.store(), model{}
+			a := page(url, "http://example.org/", "a")
+			c.merge(s, m, 0, a, linkdb.Entry{URL: "http://example.com/none"}, linkdb.Entry{URL: ""})
+			c.merge(s, m, 0, linkdb.Entry{URL: url})
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"entries out of order are ErrOrder and change nothing", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 0, page("http://example.com/b", "http://example.org/", "kept"))
+			for _, urls := range [][]string{
+				{"http://example.com/a", "http://example.com/a"},
+				{"http://example.com/b", "http://example.com/a"},
+				{"http://example.com/a", "http://example.com/b", "http://example.com/c", "http://example.com/a"},
+				{"", ""},
+				// In the order of strings, but not of keys.
+				{"http://a.example.org/", "http://b.example.com/"},
+			} {
+				var all []linkdb.Entry
+				for _, url := range urls {
+					all = append(all, page(url, "http://example.org/", "new"))
+				}
+				c.is(s.Merge(c.ctx, all, 0), linkdb.ErrOrder, "Merge of %q", urls)
+				c.holds(s, m)
+			}
+			// In the order of keys, but not of strings.
+			c.merge(s, m, 0, page("http://b.example.com/", "http://example.org/", ""), page("http://a.example.org/", "http://example.org/", ""))
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"merges side by side lose nothing", 0, func(c *check) {
+			s, m := c.store(), model{}
+			const workers = 6
+			var parts [workers][][]linkdb.Entry
+			for w := range workers {
+				rnd := rand.New(rand.NewPCG(c.h.Seed, uint64(w)))
+				for range 15 {
+					part := randomEntries(rnd, 20)
+					sortEntries(part)
+					parts[w] = append(parts[w], part)
+					m.merge(part, 0)
+				}
+			}
+			errs := make([]error, workers+1)
+			var writers, reader sync.WaitGroup
+			var stop atomic.Bool
+			for w := range workers {
+				writers.Go(func() {
+					for _, part := range parts[w] {
+						if errs[w] = s.Merge(c.ctx, part, 0); errs[w] != nil {
+							return
+						}
+					}
+				})
+			}
+			reader.Go(func() {
+				for !stop.Load() && errs[workers] == nil {
+					for e, err := range s.Scan(c.ctx, crawldb.Range{}) {
+						if err == nil && !slices.IsSortedFunc(e.Inlinks, linkdb.CompareInlinks) {
+							err = fmt.Errorf("the inlinks of %s are out of order", short(e.URL))
+						}
+						if err != nil {
+							errs[workers] = err
+							break
+						}
+					}
+				}
+			})
+			writers.Wait()
+			stop.Store(true)
+			reader.Wait()
+			c.must(errors.Join(errs...), "Merge, or a scan beside it")
+			c.holds(s, m)
+		}},
+	}
+}
+
+// randomEntries returns links between few pages, so that they meet.
+func randomEntries(rnd *rand.Rand, n int) []linkdb.Entry {
+	m := map[string][]linkdb.Inlink{}
+	for range n {
+		url := fmt.Sprintf("http://h%d.example.com/", rnd.IntN(15))
+		m[url] = append(m[url], linkdb.Inlink{From: fmt.Sprintf("http://f%d.example.org/", rnd.IntN(12)), Anchor: string(rune('a' + rnd.IntN(3)))})
+	}
+	var all []linkdb.Entry
+	for url, in := range m {
+		all = append(all, linkdb.Entry{URL: url, Inlinks: in})
+	}
+	sortEntries(all)
+	return all
+}
+
+func lifeRules() []rule {
+	a := page("http://example.com/", "http://example.org/", "a")
+	return []rule{
+		{"a done context changes nothing", 0, func(c *check) {
+			s, m := c.store(), model{}
+			c.merge(s, m, 0, a)
+			ctx, cancel := context.WithCancel(c.ctx)
+			cancel()
+			_, err := s.Get(ctx, a.URL)
+			c.is(err, context.Canceled, "Get")
+			c.is(s.Merge(ctx, []linkdb.Entry{page("http://example.com/b", "http://example.org/", "b")}, 0), context.Canceled, "Merge")
+			c.ends(s.Scan(ctx, crawldb.Range{}), context.Canceled, "Scan")
+			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+		}},
+		{"a closed store is ErrClosed", 0, func(c *check) {
+			s := c.store()
+			c.merge(s, model{}, 0, a)
+			c.close(s)
+			c.must(s.Close(), "second Close")
+			_, err := s.Get(c.ctx, a.URL)
+			c.is(err, linkdb.ErrClosed, "Get")
+			c.is(s.Merge(c.ctx, []linkdb.Entry{a}, 0), linkdb.ErrClosed, "Merge")
+			c.ends(s.Scan(c.ctx, crawldb.Range{}), linkdb.ErrClosed, "Scan")
+		}},
+		{"stores are independent", 0, func(c *check) {
+			s, other := c.store(), c.store()
+			c.merge(s, model{}, 0, a)
+			c.holds(other, model{})
+		}},
+		{"everything is there after Reopen", needsReopen, func(c *check) {
+			s, m := c.store(), model{}
+			rnd := rand.New(rand.NewPCG(c.h.Seed, 4))
+			for range 4 {
+				c.merge(s, m, 6, randomEntries(rnd, 50)...)
+				s = c.reopen(s)
+				c.holds(s, m)
+			}
+		}},
+		{"a crash keeps what Merge returned from", needsCrash, func(c *check) {
+			s, m := c.store(), model{}
+			rnd := rand.New(rand.NewPCG(c.h.Seed, 5))
+			for range 4 {
+				c.merge(s, m, 0, randomEntries(rnd, 50)...)
+				c.merge(s, m, 0, a)
+				s = c.crash(s)
+				c.holds(s, m)
+			}
+		}},
+	}
+}
+
+func modelRules() []rule {
+	return []rule{{"random steps agree with a map", 0, func(c *check) {
+		for seed := c.h.Seed; seed < c.h.Seed+3; seed++ {
+			c.random(seed)
+		}
+	}}}
+}
+
+// random does random steps on a store and on a model and compares the two.
+func (c *check) random(seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	hostile := hostileStrings()
+	s, m := c.store(), model{}
+	defer func() { c.prefix = "" }()
+	for step := range 150 {
+		c.prefix = fmt.Sprintf("seed %d, step %d: ", seed, step)
+		switch op := rnd.IntN(20); {
+		case op < 9:
+			c.merge(s, m, []int{0, 0, 1, 3, 10}[rnd.IntN(5)], randomEntries(rnd, 1+rnd.IntN(60))...)
+		case op < 12:
+			var all []linkdb.Entry
+			for _, url := range hostile {
+				if rnd.IntN(8) == 0 {
+					all = append(all, page(url, hostile[rnd.IntN(len(hostile))], hostile[rnd.IntN(len(hostile))]))
+				}
+			}
+			c.merge(s, m, 0, all...)
+		case op < 15:
+			url := hostile[rnd.IntN(len(hostile))]
+			if err := same(url, c.get(s, url), m[url]); err != nil {
+				c.failf("Get: %w", err)
+			}
+		case op < 18:
+			c.scans(s, crawldb.Range{From: crawldb.Key(hostile[rnd.IntN(len(hostile))]), To: crawldb.Key(hostile[rnd.IntN(len(hostile))])}, m)
+		case op < 19 && c.h.Reopen != nil:
+			s = c.reopen(s)
+		case op == 19 && c.h.Crash != nil:
+			s = c.crash(s)
+		}
+	}
+	c.holds(s, m)
+}
