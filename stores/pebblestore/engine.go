@@ -97,7 +97,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if cause := d.fence.failure(); cause != nil {
 		return cause
 	}
-	if err != nil && pebble.IsCorruptionError(err) {
+	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBDoesNotExist) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err

@@ -1,0 +1,251 @@
+package pebblestore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+// childEnv makes this program a child that runs the named job on a directory.
+const childEnv = "PEBBLESTORE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if job, dir, ok := strings.Cut(os.Getenv(childEnv), ":"); ok {
+		if err := jobs[job](dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// jobs are what children do until they are killed. They print a line for each
+// thing they have done.
+var jobs = map[string]func(dir string) error{
+	"hold": func(dir string) error {
+		db, err := Open(dir, Options{})
+		if err != nil {
+			return err
+		}
+		fmt.Println("open")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return db.Close()
+	},
+	"update": func(dir string) error {
+		ctx := context.Background()
+		db, err := Open(dir, small())
+		if err != nil {
+			return err
+		}
+		round := 0
+		cursor, err := db.Crawl().Progress(ctx, "trial")
+		if err != nil {
+			return err
+		}
+		fmt.Sscan(cursor, &round)
+		for {
+			round++
+			if err := db.Crawl().Update(ctx, trialBatch(round)); err != nil {
+				return err
+			}
+			fmt.Println("updated", round)
+			if round%3 == 0 {
+				if err := db.Crawl().Sync(ctx); err != nil {
+					return err
+				}
+				fmt.Println("synced", round)
+			}
+		}
+	},
+	"ask": func(dir string) error {
+		ctx := context.Background()
+		db, err := Open(dir, small())
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		for name, at := range map[string]time.Time{"now.example": now, "past.example": now.Add(-time.Hour)} {
+			err := db.Hosts().Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) {
+				return &hostdb.Host{LastFetch: at, NextFetch: at.Add(5 * time.Second)}, nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		// No Sync: it is durable all the same, in a while.
+		db.hosts.late.Wait()
+		fmt.Println("written")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return nil
+	},
+}
+
+type child struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+}
+
+func start(t *testing.T, job, dir string) child {
+	t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), childEnv+"="+job+":"+dir)
+	c.Stderr = os.Stderr
+	if _, err := c.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return child{c, bufio.NewScanner(out)}
+}
+
+// line waits for the child to say something.
+func (c child) line(t *testing.T) string {
+	t.Helper()
+	if !c.lines.Scan() {
+		t.Fatalf("the child ended: %v", c.Wait())
+	}
+	return c.lines.Text()
+}
+
+// kill ends the child as kill -9 does, and returns what it still said.
+func (c child) kill(t *testing.T) (said []string) {
+	t.Helper()
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for c.lines.Scan() {
+		said = append(said, c.lines.Text())
+	}
+	_ = c.Wait()
+	return said
+}
+
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	refused := func(dir string) {
+		t.Helper()
+		start := time.Now()
+		_, err := Open(dir, Options{})
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("it took %v to see the lock", took)
+		}
+		if !errors.Is(err, ErrLocked) || !strings.Contains(fmt.Sprint(err), dir) {
+			t.Errorf("Open of a directory in use: %v", err)
+		}
+	}
+	c := start(t, "hold", dir)
+	c.line(t)
+	refused(dir)
+	if _, err := Open(dir, Options{}); !strings.Contains(fmt.Sprint(err), fmt.Sprint(c.Process.Pid)) {
+		t.Errorf("%v does not name process %d", err, c.Process.Pid)
+	}
+	c.kill(t)
+
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatalf("after the owner was killed: %v", err)
+	}
+	// The same process is refused as well, by whatever name.
+	refused(dir)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	refused(link)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = Open(link, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKill kills a process in the midst of updates, again and again. Mark and
+// records agree, and what was synced is there.
+func TestKill(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	synced := 0
+	for i := range 8 {
+		c := start(t, "update", dir)
+		var said []string
+		for range 1 + i*5 {
+			said = append(said, c.line(t))
+		}
+		for _, line := range append(said, c.kill(t)...) {
+			if n, ok := strings.CutPrefix(line, "synced "); ok {
+				synced, _ = strconv.Atoi(n)
+			}
+		}
+		tr := trial{synced: synced, round: 1 << 30}
+		tr.check(t, dir, small())
+	}
+	if synced < 10 {
+		t.Errorf("only %d rounds were synced", synced)
+	}
+}
+
+// TestKillKeepsPoliteness kills a process that has just asked a host.
+func TestKillKeepsPoliteness(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	c := start(t, "ask", dir)
+	c.line(t)
+	c.kill(t)
+	before := time.Now().Truncate(time.Millisecond)
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	h, err := db.Hosts().Get(t.Context(), "now.example")
+	if err != nil || h.NextFetch.Before(before.Add(5*time.Second)) {
+		t.Errorf("a host that was asked just before the end: %+v, %v", h, err)
+	}
+	h, err = db.Hosts().Get(t.Context(), "past.example")
+	if err != nil || h.NextFetch.After(before) {
+		t.Errorf("a host that was asked an hour before the end: %+v, %v", h, err)
+	}
+}
+
+// TestKilledWhileMaking opens a store whose making was cut short.
+func TestKilledWhileMaking(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{lockName, newName, databaseName + "/000002.log"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "j", Cursor: "c"}); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
