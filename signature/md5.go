@@ -1,0 +1,58 @@
+package signature
+
+import (
+	"crypto/md5"
+	"unicode/utf16"
+
+	"github.com/recrawl/recrawl/page"
+)
+
+// MD5 is the MD5 of the bytes of the content, or of its URL if it has none.
+// (Nutch: MD5Signature.)
+type MD5 struct{}
+
+// Name returns "MD5".
+func (MD5) Name() string { return "MD5" }
+
+// Sum returns 16 bytes.
+func (MD5) Sum(c *page.Content, _ *page.Parsed) []byte {
+	b := c.Body
+	if len(b) == 0 {
+		b = []byte(c.URL)
+	}
+	sum := md5.Sum(b)
+	return sum[:]
+}
+
+// TextMD5 is the MD5 of the text of the page, in the encoding that Nutch uses for
+// it, or [MD5] of a page without text. (Nutch: TextMD5Signature.)
+type TextMD5 struct{}
+
+// Name returns "TextMD5".
+func (TextMD5) Name() string { return "TextMD5" }
+
+// Sum returns 16 bytes.
+func (TextMD5) Sum(c *page.Content, p *page.Parsed) []byte {
+	if p == nil || p.Text == "" {
+		return MD5{}.Sum(c, p)
+	}
+	sum := md5.Sum(cesu8(p.Text))
+	return sum[:]
+}
+
+// cesu8 encodes each UTF-16 unit of a text by itself, so that what lies beyond
+// the basic plane takes six bytes instead of four.
+func cesu8(s string) []byte {
+	b := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r < 0x10000 {
+			b = append(b, string(r)...)
+			continue
+		}
+		hi, lo := utf16.EncodeRune(r)
+		for _, u := range [...]rune{hi, lo} {
+			b = append(b, 0xe0|byte(u>>12), 0x80|byte(u>>6)&0x3f, 0x80|byte(u)&0x3f)
+		}
+	}
+	return b
+}
