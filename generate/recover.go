@@ -1,0 +1,96 @@
+package generate
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Recover releases the leases of every generate that died before its segment
+// was complete, and removes what there is of those segments. It returns their
+// names. Call it when a store is opened, before anything is selected; a generate
+// that is at work in this process is left alone.
+func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) ([]string, error) {
+	var dead, names []string
+	for name, err := range segments.List(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("generate: recover: %w", err)
+		}
+		names = append(names, name)
+	}
+	for _, name := range names {
+		done, err := segment.Has[crawldb.Datum](ctx, segments, name)
+		if err == nil && !done {
+			err = release(ctx, crawl, segments, name)
+			if errors.Is(err, segment.ErrBusy) {
+				continue
+			}
+			dead = append(dead, name)
+		}
+		if err != nil {
+			return dead, fmt.Errorf("generate: recover %s: %w", name, err)
+		}
+	}
+	return dead, nil
+}
+
+// release gives back what a segment without a fetch list has leased, and
+// removes it.
+func release(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string) error {
+	if done, err := segment.Has[crawldb.Datum](ctx, segments, name); err != nil || done {
+		return err
+	}
+	// Whoever is writing the note is alive.
+	w, err := segments.Append(ctx, name, leasePart, -1)
+	switch {
+	case errors.Is(err, segment.ErrCommitted):
+	case err != nil:
+		return err
+	default:
+		if err := w.Close(); err != nil {
+			return err
+		}
+	}
+	for block, err := range segments.Read(ctx, name, leasePart, 0) {
+		if err != nil {
+			return err
+		}
+		var urls []string
+		for len(block) > 0 {
+			n, size := binary.Uvarint(block)
+			if size <= 0 || n > uint64(len(block)-size) {
+				return &segment.CorruptError{File: name + "/" + leasePart, Err: errors.New("not a list of URLs")}
+			}
+			urls = append(urls, string(block[size:size+int(n)]))
+			block = block[size+int(n):]
+		}
+		slices.SortFunc(urls, crawldb.Compare)
+		err := crawl.Update(ctx, crawldb.Batch{URLs: slices.Compact(urls), Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			return released(old, name), nil
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	if err := crawl.Sync(ctx); err != nil {
+		return err
+	}
+	return segments.Remove(ctx, name)
+}
+
+// released returns the record without the lease that a segment has on it, or
+// the record itself if it has none.
+func released(old *crawldb.Datum, segment string) *crawldb.Datum {
+	if old == nil || old.LeasedBy != segment {
+		return old
+	}
+	d := *old
+	d.LeasedUntil, d.LeasedBy = time.Time{}, ""
+	return &d
+}
