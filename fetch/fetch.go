@@ -1,0 +1,207 @@
+// Package fetch visits the pages on the fetch list of a segment, many hosts at
+// once and each as politely as it asks for, and writes what came back into the
+// same segment.
+//
+// One loop owns the queues of the hosts and decides who is visited when; a fixed
+// number of workers visit and parse; one writer puts the results into the
+// segment in groups, so that a fetch that was interrupted goes on behind the last
+// group instead of starting over. Goroutines are O(workers), whatever the number
+// of hosts and URLs.
+//
+// Politeness lives in the hostdb.Store and counts from the end of the last
+// request to a host, whoever made it: a round, another crawler on the same store,
+// or this process before it was killed.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/signature"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// Options say how to visit. Protocol and Hosts are required; the zero value of
+// the rest is polite.
+type Options struct {
+	// Protocol makes the visits. Required.
+	Protocol protocol.Protocol
+	// Hosts keeps when each host may be asked again. Required.
+	Hosts hostdb.Store
+	// Robots knows what robots.txt allows. Nil asks no robots.txt: for schemes
+	// that have none.
+	Robots *robots.Cache
+	// Parser reads the pages while they are fetched. Nil leaves that to Parse.
+	// (Nutch: fetcher.parse.)
+	Parser parse.Parser
+	// Signature fingerprints the content that was parsed. Nil means MD5 of the
+	// bytes. (Nutch: db.signature.class.)
+	Signature signature.Signature
+	// Rules normalize and filter outlinks and the targets of redirects, in the
+	// scopes urlfilter.Outlink and Fetcher. Nil takes them as they are.
+	Rules *urlfilter.Rules
+	// IgnoreExternal drops outlinks and redirects to other hosts, or to other
+	// domains if By is ByDomain. (Nutch: db.ignore.external.links.)
+	IgnoreExternal bool
+	// Scoring gives the links of a page their share. Nil means none.
+	Scoring scoring.Filter
+
+	// Threads is how many visits may be under way at once; zero means 50.
+	// (Nutch: fetcher.threads.fetch, 10.)
+	Threads int
+	// By says which URLs share a queue, and so a turn and a pause. (Nutch:
+	// fetcher.queue.mode.)
+	By hostdb.By
+	// Delay is the pause between the end of one request to a host and the
+	// beginning of the next; zero means 5 seconds, negative none. The larger of
+	// it and the Crawl-delay of robots.txt holds. (Nutch: fetcher.server.delay.)
+	Delay time.Duration
+	// MaxCrawlDelay is the longest Crawl-delay that is honoured; the pages of a
+	// host that asks for more are not visited. Zero means 30 seconds, negative no
+	// bound. (Nutch: fetcher.max.crawl.delay.)
+	MaxCrawlDelay time.Duration
+	// MaxWait is how long a fetch waits for a host that asked for patience or
+	// fails; the pages of one that needs longer are skipped for this round. Zero
+	// means 5 minutes.
+	MaxWait time.Duration
+	// MaxFailures is after how many failures in a row the rest of a host's pages
+	// is skipped for this round; zero means 5, negative never. (Nutch:
+	// fetcher.max.exceptions.per.queue, never.)
+	MaxFailures int
+	// MaxBytes bounds the decoded body of a page; zero means the limit of the
+	// protocol. (Nutch: http.content.limit.)
+	MaxBytes int64
+	// NoContent keeps the bodies out of the segment. (Nutch:
+	// fetcher.store.content.)
+	NoContent bool
+
+	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
+	Now func() time.Time
+	// OnVisit, if not nil, is told of every visit that is over, from one
+	// goroutine. It must return soon.
+	OnVisit func(segment.Visit, Progress)
+	// Logger hears of what is unusual; nil means silence.
+	Logger *slog.Logger
+}
+
+// Progress is where a fetch stands.
+type Progress struct {
+	// Listed is the number of URLs on the fetch list that were read so far, Done
+	// how many of them are over.
+	Listed, Done int
+	// InFlight counts the visits under way, Hosts the hosts with pages waiting
+	// or under way.
+	InFlight, Hosts int
+}
+
+// Report says what became of a fetch list.
+type Report struct {
+	// Listed counts the URLs of the list, Resumed those of them that were
+	// visited before this run began.
+	Listed, Resumed int
+	// Outcomes counts the visits of this run by their outcome.
+	Outcomes map[protocol.Code]int
+	// Parsed and ParseFailed count the pages that a parser read or could not.
+	Parsed, ParseFailed int
+	// Links counts accepted outlinks; LinksRejected those that the rules
+	// rejected, LinksCut those beyond the limit of the parser.
+	Links, LinksRejected, LinksCut int
+	// Robots counts the requests for robots.txt.
+	Robots int
+	// Bytes counts the bytes of bodies as sent.
+	Bytes int64
+	// Already says that the segment was complete before.
+	Already bool
+}
+
+// Visits adds up the outcomes.
+func (r *Report) Visits() int {
+	n := 0
+	for _, c := range r.Outcomes {
+		n += c
+	}
+	return n
+}
+
+var (
+	errNoProtocol = errors.New("fetch: Options.Protocol is required")
+	errNoHosts    = errors.New("fetch: Options.Hosts is required")
+)
+
+// withDefaults resolves zero values.
+func (o Options) withDefaults() Options {
+	if o.Threads <= 0 {
+		o.Threads = 50
+	}
+	if o.Delay == 0 {
+		o.Delay = 5 * time.Second
+	}
+	o.Delay = max(o.Delay, 0)
+	if o.MaxCrawlDelay == 0 {
+		o.MaxCrawlDelay = 30 * time.Second
+	}
+	if o.MaxWait <= 0 {
+		o.MaxWait = 5 * time.Minute
+	}
+	o.MaxWait = max(o.MaxWait, 2*o.Delay, 2*o.MaxCrawlDelay)
+	if o.MaxFailures == 0 {
+		o.MaxFailures = 5
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Signature == nil {
+		o.Signature = signature.MD5{}
+	}
+	if o.Scoring == nil {
+		o.Scoring = scoring.Base{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Run visits the pages of a segment that were not visited yet. When its context
+// ends it stops soon, keeps what is complete, and returns an error that is
+// ctx.Err(); called again, it goes on from there. A segment that is complete is
+// left alone.
+func Run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
+	if o.Protocol == nil {
+		return Report{}, errNoProtocol
+	}
+	if o.Hosts == nil {
+		return Report{}, errNoHosts
+	}
+	r, err := run(ctx, segments, name, o.withDefaults())
+	if err != nil {
+		err = fmt.Errorf("fetch %s: %w", name, err)
+	}
+	return r, err
+}
+
+// visited is all that is kept of one visit; the parts a page does not have are
+// nil.
+type visited struct {
+	visit   segment.Visit
+	content *page.Content
+	text    *segment.Text
+	data    *segment.Data
+	parse   *segment.Parse
+	// What the report counts.
+	rejected, cut int
+}
+
+// item is a URL on its way: its record as it was when selected.
+type item = crawldb.Datum

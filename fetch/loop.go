@@ -1,0 +1,296 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// A group of results is written when it has this many visits or bytes, or is
+// this old: what a kill can cost.
+const (
+	groupVisits = 500
+	groupBytes  = 8 << 20
+	groupAge    = 5 * time.Second
+)
+
+// job is one visit for a worker.
+type job struct {
+	h  *host
+	it item
+}
+
+// result is what a worker made of a job.
+type result struct {
+	job
+	// out is the visit; nil if the item has to wait for another turn.
+	out *visited
+	// at is when the host may be visited again.
+	at time.Time
+	// asked says that a request was made to the host, failed that it failed.
+	asked, failed bool
+	// robots says that robots.txt was asked for.
+	robots bool
+	// err ends the run.
+	err error
+}
+
+type loop struct {
+	o        Options
+	segments segment.Store
+	name     string
+	report   Report
+
+	q        queues
+	seen     map[string]struct{} // visited before this run
+	nextList func() ([]crawldb.Datum, error, bool)
+	listDone bool
+
+	group      []*visited
+	groupBytes int
+	groupSince time.Time
+	groups     chan []*visited
+}
+
+func run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
+	l := &loop{o: o, segments: segments, name: name,
+		q:      queues{hosts: map[string]*host{}},
+		report: Report{Outcomes: map[protocol.Code]int{}},
+		groups: make(chan []*visited, 1),
+	}
+	w, seen, err := openParts(ctx, segments, name, o.Parser != nil)
+	if errors.Is(err, errComplete) {
+		l.report.Already = true
+		return l.report, nil
+	}
+	if err != nil {
+		return l.report, err
+	}
+	defer w.close()
+	l.seen = seen
+
+	next, stop := iter.Pull2(segment.Blocks[crawldb.Datum](ctx, segments, name, 0))
+	defer stop()
+	l.nextList = next
+
+	// Everything that is started here has ended when run returns.
+	var wg sync.WaitGroup
+	jobs := make(chan job)
+	results := make(chan result, o.Threads)
+	for range o.Threads {
+		wg.Go(func() {
+			for j := range jobs {
+				results <- l.work(ctx, j)
+			}
+		})
+	}
+	// The writer outlives a cancelled context, so that what is complete is kept.
+	keep := context.WithoutCancel(ctx)
+	writeErr := make(chan error, 1)
+	wg.Go(func() {
+		var err error
+		for g := range l.groups {
+			if err == nil {
+				if err = w.write(keep, g); err != nil {
+					writeErr <- err
+				}
+			}
+		}
+	})
+
+	err = l.loop(ctx, jobs, results, writeErr)
+	close(jobs)
+	l.flush()
+	close(l.groups)
+	wg.Wait()
+	if err == nil {
+		select {
+		case err = <-writeErr:
+		default:
+		}
+	}
+	// Turns that were taken are given back, and what the hosts did is kept.
+	if e := o.Hosts.Sync(keep); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = w.commit(ctx)
+	}
+	return l.report, err
+}
+
+// loop decides, until the list is done or something ends it; then it waits for
+// the visits under way.
+func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result, writeErr <-chan error) error {
+	inFlight := 0
+	var failed error
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if failed == nil && ctx.Err() != nil {
+			failed = ctx.Err()
+		}
+		var wake time.Time
+		if failed == nil {
+			if failed = l.feed(); failed != nil {
+				continue
+			}
+			for inFlight < l.o.Threads {
+				h, it, at := l.q.next(time.Now())
+				if h == nil {
+					wake = at
+					break
+				}
+				jobs <- job{h, it} // a worker is free: there are as many as visits
+				inFlight++
+			}
+		}
+		if inFlight == 0 && (failed != nil || l.q.items == 0 && l.listDone) {
+			return failed
+		}
+		if len(l.group) > 0 {
+			if due := l.groupSince.Add(groupAge); wake.IsZero() || due.Before(wake) {
+				wake = due
+			}
+		}
+		if wake.IsZero() {
+			wake = time.Now().Add(time.Hour)
+		}
+		timer.Reset(time.Until(wake))
+		done := ctx.Done()
+		if failed != nil {
+			done = nil
+		}
+		select {
+		case r := <-results:
+			inFlight--
+			if err := l.take(r, inFlight); err != nil && failed == nil {
+				failed = err
+			}
+		case err := <-writeErr:
+			failed = err
+		case <-timer.C:
+		case <-done:
+		}
+		if len(l.group) > 0 && time.Since(l.groupSince) >= groupAge {
+			l.flush()
+		}
+	}
+}
+
+// feed reads the list until enough is queued to keep the workers busy.
+func (l *loop) feed() error {
+	depth := max(l.o.Threads*50, 10_000) // Nutch: fetcher.queue.depth.multiplier
+	for !l.listDone && l.q.items < depth {
+		block, err, ok := l.nextList()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			l.listDone = true
+			break
+		}
+		for _, d := range block {
+			l.report.Listed++
+			if _, ok := l.seen[d.URL]; ok {
+				l.report.Resumed++
+				continue
+			}
+			l.q.add(l.o.By.Key(d.URL), d)
+		}
+	}
+	return nil
+}
+
+// take puts a result where it belongs.
+func (l *loop) take(r result, inFlight int) error {
+	h := r.h
+	if r.robots {
+		l.report.Robots++
+	}
+	if r.err != nil {
+		l.q.back(h, r.it)
+		l.q.done(h, r.at)
+		return r.err
+	}
+	if r.out == nil {
+		l.q.back(h, r.it)
+	} else {
+		l.add(r.out)
+	}
+	if r.failed {
+		h.failures++
+	} else if r.asked {
+		h.failures = 0
+	}
+	// A host that fails, or asks for too much patience, holds nobody up.
+	tooMany := l.o.MaxFailures > 0 && h.failures >= l.o.MaxFailures
+	if tooMany || time.Until(r.at) > l.o.MaxWait {
+		reason := "the host failed too often in this round"
+		if !tooMany {
+			reason = "the host has to be left alone for longer than this round waits"
+		}
+		for _, it := range l.q.drop(h) {
+			l.add(&visited{visit: segment.Visit{URL: it.URL, Time: l.o.Now(),
+				Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}})
+		}
+		if tooMany {
+			l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "failures", h.failures)
+			h.failures = 0
+		}
+	}
+	l.q.done(h, r.at)
+	if r.out != nil && l.o.OnVisit != nil {
+		l.o.OnVisit(r.out.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: inFlight, Hosts: len(l.q.hosts)})
+	}
+	return nil
+}
+
+// count adds a visit to the report.
+func (l *loop) count(v *visited) {
+	rep := &l.report
+	rep.Outcomes[v.visit.Outcome.Code]++
+	rep.Bytes += v.visit.Bytes
+	rep.LinksRejected += v.rejected
+	rep.LinksCut += v.cut
+	if v.parse != nil {
+		rep.Links += len(v.parse.Links)
+		if v.parse.Error != "" {
+			rep.ParseFailed++
+		} else if v.data != nil {
+			rep.Parsed++
+		}
+	}
+}
+
+// add counts a visit and puts it into the group.
+func (l *loop) add(v *visited) {
+	l.count(v)
+	if len(l.group) == 0 {
+		l.groupSince = time.Now()
+	}
+	l.group = append(l.group, v)
+	if v.content != nil {
+		l.groupBytes += len(v.content.Body)
+	}
+	if v.text != nil {
+		l.groupBytes += len(v.text.Text)
+	}
+	if len(l.group) >= groupVisits || l.groupBytes >= groupBytes {
+		l.flush()
+	}
+}
+
+// flush hands the group to the writer.
+func (l *loop) flush() {
+	if len(l.group) > 0 {
+		l.groups <- l.group
+		l.group, l.groupBytes = nil, 0
+	}
+}

@@ -1,0 +1,94 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Parse is the parse stage for a segment that was fetched without a parser: it
+// reads the contents and writes what a fetch that parses would have written.
+// Only Parser, Signature, Rules, IgnoreExternal, By, Scoring and Logger of the
+// options count; Parser is required. It may be interrupted and called again, as
+// Run may. A segment that is parsed is left alone.
+func Parse(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
+	if o.Parser == nil {
+		return Report{}, errors.New("fetch: Options.Parser is required to parse")
+	}
+	o = o.withDefaults()
+	r, err := parseSegment(ctx, segments, name, &o)
+	if err != nil {
+		err = fmt.Errorf("parse %s: %w", name, err)
+	}
+	return r, err
+}
+
+func parseSegment(ctx context.Context, segments segment.Store, name string, o *Options) (Report, error) {
+	l := loop{o: *o, report: Report{Outcomes: map[protocol.Code]int{}}}
+	if done, err := segment.Has[segment.Parse](ctx, segments, name); err != nil || done {
+		l.report.Already = done
+		return l.report, err
+	}
+	// The records as they were when selected: what a page may give away.
+	from := map[string]crawldb.Datum{}
+	for d, err := range segment.Records[crawldb.Datum](ctx, segments, name) {
+		if err != nil {
+			return l.report, err
+		}
+		from[d.URL] = d
+	}
+	names := []string{segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
+	keep, err := commonBlocks(ctx, segments, name, names)
+	if err != nil {
+		return l.report, err
+	}
+	w, err := openParsed(ctx, segments, name, keep)
+	if err != nil {
+		return l.report, err
+	}
+	defer w.close()
+	nextContent, stop := iter.Pull2(segment.Blocks[page.Content](ctx, segments, name, keep))
+	defer stop()
+	reader := o.reader()
+	for visits, err := range segment.Blocks[segment.Visit](ctx, segments, name, keep) {
+		if err != nil {
+			return l.report, err
+		}
+		contents, err, ok := nextContent()
+		if err != nil {
+			return l.report, err
+		}
+		if !ok {
+			return l.report, &segment.CorruptError{File: name + "/" + segment.ContentPart, Err: errors.New("fewer blocks than " + segment.FetchPart)}
+		}
+		group := make([]*visited, len(visits))
+		for i, v := range visits {
+			group[i] = &visited{visit: v}
+			d, ok := from[v.URL]
+			if !ok {
+				d = crawldb.Datum{URL: v.URL}
+			}
+			c := &page.Content{URL: v.URL}
+			if len(contents) > 0 && contents[0].URL == v.URL {
+				c, contents = &contents[0], contents[1:]
+			} else if v.Outcome.Code == protocol.Success {
+				continue // fetched with NoContent: there is nothing to parse
+			}
+			reader.read(ctx, group[i], &d, c)
+			if err := ctx.Err(); err != nil {
+				return l.report, err
+			}
+			l.count(group[i])
+		}
+		if err := w.write(ctx, group); err != nil {
+			return l.report, err
+		}
+	}
+	return l.report, w.commit(ctx)
+}

@@ -1,0 +1,214 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// errComplete says that there is nothing left to do in a segment.
+var errComplete = errors.New("fetch: segment is complete")
+
+// part writes one part. A part that a run before this one completed takes
+// nothing any more.
+type part[T segment.Record] struct {
+	w *segment.Writer[T] // nil if complete
+}
+
+func openPart[T segment.Record](ctx context.Context, s segment.Store, name string, keep int) (part[T], error) {
+	w, err := segment.NewWriter[T](ctx, s, name, keep)
+	if errors.Is(err, segment.ErrCommitted) {
+		return part[T]{}, nil
+	}
+	return part[T]{w}, err
+}
+
+// write appends a block with what get finds in a group, and makes it durable.
+func (p part[T]) write(ctx context.Context, group []*visited, get func(*visited) *T) error {
+	if p.w == nil {
+		return fmt.Errorf("%w: %s", segment.ErrCommitted, segment.PartOf[T]())
+	}
+	records := make([]T, 0, len(group))
+	for _, v := range group {
+		if r := get(v); r != nil {
+			records = append(records, *r)
+		}
+	}
+	if err := p.w.Append(ctx, records); err != nil {
+		return err
+	}
+	return p.w.Sync(ctx)
+}
+
+func (p part[T]) commit(ctx context.Context) error {
+	if p.w == nil {
+		return nil
+	}
+	return p.w.Commit(ctx)
+}
+
+func (p part[T]) close() {
+	if p.w != nil {
+		p.w.Close()
+	}
+}
+
+// parsedParts are the parts that a parser fills.
+type parsedParts struct {
+	texts  part[segment.Text]
+	data   part[segment.Data]
+	parses part[segment.Parse]
+}
+
+func openParsed(ctx context.Context, s segment.Store, name string, keep int) (p parsedParts, err error) {
+	if p.texts, err = openPart[segment.Text](ctx, s, name, keep); err != nil {
+		return p, err
+	}
+	if p.data, err = openPart[segment.Data](ctx, s, name, keep); err != nil {
+		p.close()
+		return p, err
+	}
+	if p.parses, err = openPart[segment.Parse](ctx, s, name, keep); err != nil {
+		p.close()
+	}
+	return p, err
+}
+
+func (p *parsedParts) write(ctx context.Context, group []*visited) error {
+	if err := p.texts.write(ctx, group, func(v *visited) *segment.Text { return v.text }); err != nil {
+		return err
+	}
+	if err := p.data.write(ctx, group, func(v *visited) *segment.Data { return v.data }); err != nil {
+		return err
+	}
+	return p.parses.write(ctx, group, func(v *visited) *segment.Parse { return v.parse })
+}
+
+func (p *parsedParts) commit(ctx context.Context) error {
+	if err := p.texts.commit(ctx); err != nil {
+		return err
+	}
+	if err := p.data.commit(ctx); err != nil {
+		return err
+	}
+	return p.parses.commit(ctx)
+}
+
+func (p *parsedParts) close() {
+	p.texts.close()
+	p.data.close()
+	p.parses.close()
+}
+
+// parts writes the parts of a fetch side by side: block k of each holds what
+// came of the same visits.
+type parts struct {
+	visits   part[segment.Visit]
+	contents part[page.Content]
+	parsed   parsedParts
+	parsing  bool
+}
+
+// commonBlocks returns how many blocks all of the named parts have.
+func commonBlocks(ctx context.Context, s segment.Store, name string, names []string) (int, error) {
+	common := -1
+	for _, p := range names {
+		info, err := s.Stat(ctx, name, p)
+		if err != nil && !errors.Is(err, segment.ErrNotFound) {
+			return 0, err
+		}
+		if err != nil {
+			info.Blocks = 0
+		}
+		if common < 0 || info.Blocks < common {
+			common = info.Blocks
+		}
+	}
+	return common, nil
+}
+
+// openParts opens the parts behind the last block that all of them have, and
+// returns the URLs of the visits before.
+func openParts(ctx context.Context, s segment.Store, name string, parsing bool) (*parts, map[string]struct{}, error) {
+	if ok, err := segment.Has[segment.Visit](ctx, s, name); err != nil {
+		return nil, nil, err
+	} else if ok {
+		return nil, nil, errComplete
+	}
+	if ok, err := segment.Has[crawldb.Datum](ctx, s, name); err != nil {
+		return nil, nil, err
+	} else if !ok {
+		return nil, nil, fmt.Errorf("no fetch list: %w", segment.ErrNotFound)
+	}
+	names := []string{segment.ContentPart, segment.FetchPart}
+	if parsing {
+		names = append(names, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart)
+	}
+	keep, err := commonBlocks(ctx, s, name, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]struct{}{}
+	if n := 0; keep > 0 {
+		for block, err := range segment.Partial[segment.Visit](ctx, s, name, 0) {
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, v := range block {
+				seen[v.URL] = struct{}{}
+			}
+			if n++; n == keep {
+				break
+			}
+		}
+	}
+	w := &parts{parsing: parsing}
+	if w.contents, err = openPart[page.Content](ctx, s, name, keep); err == nil && parsing {
+		w.parsed, err = openParsed(ctx, s, name, keep)
+	}
+	if err == nil {
+		w.visits, err = openPart[segment.Visit](ctx, s, name, keep)
+	}
+	if err != nil {
+		w.close()
+		return nil, nil, err
+	}
+	return w, seen, nil
+}
+
+// write appends a group to all parts and makes it durable, the visits last: a
+// visit that is kept has all of its parts.
+func (w *parts) write(ctx context.Context, group []*visited) error {
+	if err := w.contents.write(ctx, group, func(v *visited) *page.Content { return v.content }); err != nil {
+		return err
+	}
+	if w.parsing {
+		if err := w.parsed.write(ctx, group); err != nil {
+			return err
+		}
+	}
+	return w.visits.write(ctx, group, func(v *visited) *segment.Visit { return &v.visit })
+}
+
+// commit completes the parts, the visits last.
+func (w *parts) commit(ctx context.Context) error {
+	if err := w.contents.commit(ctx); err != nil {
+		return err
+	}
+	if w.parsing {
+		if err := w.parsed.commit(ctx); err != nil {
+			return err
+		}
+	}
+	return w.visits.commit(ctx)
+}
+
+func (w *parts) close() {
+	w.contents.close()
+	w.parsed.close()
+	w.visits.close()
+}
