@@ -1,0 +1,177 @@
+package update
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Input is what one segment knows of one URL.
+type Input struct {
+	URL string
+	// Segment names the segment, whose lease on the record ends.
+	Segment string
+	// Visit is how the visit ended; nil if none was made.
+	Visit *segment.Visit
+	// Parse is what was read; nil if nothing was, or not yet. Its Links do not
+	// matter here.
+	Parse *segment.Parse
+	// Links are what other pages give to this one, best first.
+	Links []scoring.Link
+}
+
+// Next is the heart of the crawl: what one segment makes of one record. It is a
+// pure function. old is nil if there is no record, and is not changed; the
+// result is nil if there is to be none, and old itself if it is to stay as it
+// is.
+//
+// The visit decides:
+//
+//	outcome                     status          schedule    signature, validators
+//	success, other signature    db_fetched      changed     new
+//	success, same signature     db_notmodified  unchanged   same
+//	success, nothing to compare db_fetched      unknown     new; none if not parsed
+//	success, not parsable       db_parse_failed gone        none
+//	not_modified                db_notmodified  unchanged   kept
+//	moved_perm, moved_temp      db_redir_*      unknown     none
+//	not_found, gone, denied,
+//	robots_denied, refused      db_gone         gone        none
+//	busy, failed                db_unfetched    retry       kept
+//	the same, MaxRetries times  db_gone         gone        none
+//	robots_failed, skipped      unchanged       later       kept
+//
+// A visit older than the record's last one changes nothing but the lease; links
+// alone make a record that is new (db_unfetched), or add to its score.
+func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
+	o = o.withDefaults()
+	visit := in.Visit
+	if old != nil && visit != nil && visit.Time.Before(old.LastFetch) {
+		visit = nil
+	}
+	flow := scoring.Flow{In: in.Links, Time: o.now, Visited: visit != nil}
+	if in.Parse != nil {
+		flow.Gave = in.Parse.Gave
+	}
+	if visit != nil {
+		flow.Time = visit.Time
+	}
+
+	var d crawldb.Datum
+	switch {
+	case old != nil:
+		d = *old
+		if d.LeasedBy == in.Segment {
+			d.LeasedUntil, d.LeasedBy = time.Time{}, ""
+		}
+		if visit == nil && len(in.Links) == 0 && flow.Gave == 0 {
+			if old.LeasedBy != in.Segment {
+				return old
+			}
+			return &d
+		}
+	case visit == nil && len(in.Links) == 0, o.NoAdditions:
+		return nil
+	default:
+		d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched}
+		d = o.Schedule.Init(d, o.now)
+		o.Scoring.Discovered(&d)
+	}
+	if visit != nil {
+		d = visited(d, visit, in.Parse, o)
+	}
+	o.Scoring.Updated(old, &d, flow)
+	d.Priority = o.Scoring.Priority(&d, d.Score)
+	return &d
+}
+
+// visited applies a visit to a record.
+func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) crawldb.Datum {
+	code := v.Outcome.Code
+	if code.Deferred() { // nobody asked the host for the page
+		retries := d.Retries
+		d = o.Schedule.Retry(d, schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: d.Modified})
+		d.Retries = retries
+		return d
+	}
+	sv := schedule.Visit{
+		Time: v.Time, PrevFetch: d.LastFetch, PrevModified: d.Modified,
+		Modified: v.Modified, ContentType: v.ContentType,
+	}
+	d.LastFetch = v.Time
+	switch {
+	case code == protocol.Success && p != nil && p.Error != "":
+		forget(&d)
+		d.Status = crawldb.ParseFailed
+		return o.Schedule.Gone(d, sv)
+
+	case code == protocol.Success:
+		var sum []byte
+		if p != nil {
+			sum = p.Signature
+		}
+		d.Status = crawldb.Fetched
+		switch {
+		case sum == nil || d.Signature == nil:
+			sv.Change = schedule.Unknown
+		case bytes.Equal(sum, d.Signature):
+			sv.Change = schedule.Unchanged
+			d.Status = crawldb.NotModified
+		default:
+			sv.Change = schedule.Changed
+		}
+		d.Signature, d.ETag, d.LastModified = sum, v.ETag, v.LastModified
+		return fetched(d, sv, o)
+
+	case code == protocol.NotModified:
+		d.Status = crawldb.NotModified
+		sv.Change = schedule.Unchanged
+		if v.ETag != "" {
+			d.ETag = v.ETag
+		}
+		if v.LastModified != "" {
+			d.LastModified = v.LastModified
+		}
+		return fetched(d, sv, o)
+
+	case code.Redirect():
+		forget(&d)
+		d.Status = crawldb.RedirTemp
+		if code == protocol.MovedPerm {
+			d.Status = crawldb.RedirPerm
+		}
+		return o.Schedule.Fetched(d, sv)
+
+	case code.Transient():
+		d.Status = crawldb.Unfetched
+		d = o.Schedule.Retry(d, sv)
+		if d.Retries < o.MaxRetries {
+			return d
+		}
+		fallthrough
+
+	default:
+		forget(&d)
+		d.Status = crawldb.Gone
+		return o.Schedule.Gone(d, sv)
+	}
+}
+
+// fetched asks the schedule about a visit that brought content or news of it.
+// Content that is the same was not modified, whatever the schedule made of it.
+func fetched(d crawldb.Datum, sv schedule.Visit, o Options) crawldb.Datum {
+	d = o.Schedule.Fetched(d, sv)
+	if sv.Change == schedule.Unchanged {
+		d.Modified = sv.PrevModified
+	}
+	return d
+}
+
+// forget drops what is known of the content: should it come back, that is news.
+func forget(d *crawldb.Datum) {
+	d.Signature, d.ETag, d.LastModified = nil, "", ""
+}

@@ -1,0 +1,348 @@
+// Package update folds a segment into the crawl db: what became of each visit,
+// and what its links give to whom. [Next] decides for one record; [Run] does so
+// for all of them, exactly once, whatever dies in between.
+package update
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Options say how records change.
+type Options struct {
+	// Schedule says when pages are fetched again. Nil means schedule.Default
+	// with its defaults.
+	Schedule schedule.FetchSchedule
+	// Scoring moves importance along the links. Nil means none.
+	Scoring scoring.Filter
+	// MaxRetries is how many failures in a row make a page gone; zero means 3.
+	// (Nutch: db.fetch.retry.max.)
+	MaxRetries int
+	// NoAdditions adds no record for a URL that is known only by a link. (Nutch:
+	// db.update.additions.allowed.)
+	NoAdditions bool
+	// MaxInlinks is how many links to a page count, the best ones; zero means
+	// 10,000. (Nutch: db.update.max.inlinks.)
+	MaxInlinks int
+	// SortMemory bounds the memory in which the links are sorted, in bytes; zero
+	// means 64 MiB. What exceeds it goes to files in TempDir, by default that of
+	// the system.
+	SortMemory int
+	TempDir    string
+	// Now is the time to record; nil means time.Now.
+	Now func() time.Time
+
+	now time.Time // of one run
+}
+
+func (o Options) withDefaults() Options {
+	if o.Schedule == nil {
+		o.Schedule = &schedule.Default{}
+	}
+	if o.Scoring == nil {
+		o.Scoring = scoring.Base{}
+	}
+	if o.MaxRetries <= 0 {
+		o.MaxRetries = 3
+	}
+	if o.MaxInlinks <= 0 {
+		o.MaxInlinks = 10_000
+	}
+	if o.now.IsZero() {
+		if o.Now == nil {
+			o.Now = time.Now
+		}
+		o.now = o.Now()
+	}
+	return o
+}
+
+// Report says what a segment did to the crawl db.
+type Report struct {
+	// Visits counts the visits, Unvisited the URLs of the fetch list that were
+	// not visited, Unparsed the pages with content that no one has parsed.
+	Visits, Unvisited, Unparsed int
+	// Links counts the links, Targets the pages they lead to.
+	Links, Targets int
+	// Resumed says that a run that had died was continued, Already that the
+	// segment had been applied before.
+	Resumed, Already bool
+}
+
+const chunk = 10_000
+
+// Job is the name of the progress mark of a segment.
+func Job(segment string) string { return "update/" + segment }
+
+// Done reports whether a segment was applied.
+func Done(ctx context.Context, crawl crawldb.Store, segment string) (bool, error) {
+	cursor, err := crawl.Progress(ctx, Job(segment))
+	return cursor == done, err
+}
+
+// The cursor of a job is "done", or "at" and the key it has reached.
+const (
+	done = "done"
+	at   = "at "
+)
+
+// Run applies a segment that was fetched. The progress mark is written in the
+// same step as the records, so a run that died is continued by the next, and
+// one that is repeated changes nothing. When it returns without an error, all is
+// durable.
+//
+// A segment that was fetched but not parsed can be applied; its links are not
+// there yet, and parsing it later will not add them.
+func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
+	r, err := run(ctx, crawl, segments, name, o.withDefaults())
+	if err != nil {
+		err = fmt.Errorf("update %s: %w", name, err)
+	}
+	return r, err
+}
+
+func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
+	var report Report
+	cursor, err := crawl.Progress(ctx, Job(name))
+	if err != nil {
+		return report, err
+	}
+	if cursor == done {
+		report.Already = true
+		return report, nil
+	}
+	reached, resumed := "", len(cursor) > len(at)
+	if resumed {
+		reached, report.Resumed = cursor[len(at):], true
+	}
+	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
+	defer sorter.Close()
+	if err := sortSegment(ctx, segments, name, sorter, &report); err != nil {
+		return report, err
+	}
+
+	inputs := make([]Input, 0, chunk)
+	flush := func() error {
+		urls := make([]string, len(inputs))
+		for i := range inputs {
+			urls[i] = inputs[i].URL
+		}
+		err := crawl.Update(ctx, crawldb.Batch{
+			URLs: urls,
+			Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) { return Next(old, inputs[i], o), nil },
+			Job:  Job(name), Cursor: at + crawldb.Key(urls[len(urls)-1]),
+		})
+		inputs = inputs[:0]
+		return err
+	}
+	g := grouper{segment: name, maxLinks: o.MaxInlinks}
+	for pair, err := range sorter.Sorted(ctx) {
+		if err != nil {
+			return report, err
+		}
+		if resumed && string(pair.Key) <= reached {
+			continue
+		}
+		in, full, err := g.add(pair)
+		if err != nil {
+			return report, err
+		}
+		if !full {
+			continue
+		}
+		report.count(in)
+		if inputs = append(inputs, in); len(inputs) == chunk {
+			if err := flush(); err != nil {
+				return report, err
+			}
+		}
+	}
+	if in, ok := g.last(); ok {
+		report.count(in)
+		inputs = append(inputs, in)
+	}
+	if len(inputs) > 0 {
+		if err := flush(); err != nil {
+			return report, err
+		}
+	}
+	if err := crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done}); err != nil {
+		return report, err
+	}
+	return report, crawl.Sync(ctx)
+}
+
+func (r *Report) count(in Input) {
+	if len(in.Links) > 0 {
+		r.Targets++
+	}
+}
+
+// What the sorter holds under the key of a URL. The kinds sort in this order.
+const (
+	kindListed = 'g'
+	kindLink   = 'l'
+	kindParse  = 'p'
+	kindVisit  = 'v'
+)
+
+// sortSegment puts all that a segment says of any URL under the key of that
+// URL. What comes out is a pure function of the segment.
+func sortSegment(ctx context.Context, s segment.Store, name string, sorter *extsort.Sorter, report *Report) error {
+	var key, value []byte
+	add := func(url string) error {
+		key = crawldb.AppendKey(key[:0], url)
+		return sorter.Add(key, value)
+	}
+	listed := 0
+	for d, err := range segment.Records[crawldb.Datum](ctx, s, name) {
+		if err != nil {
+			return err
+		}
+		listed++
+		value = append(value[:0], kindListed)
+		if err := add(d.URL); err != nil {
+			return err
+		}
+	}
+	success := 0
+	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
+		if err != nil {
+			return err
+		}
+		report.Visits++
+		if v.ContentType != "" {
+			success++
+		}
+		if value, err = segment.AppendRecord(append(value[:0], kindVisit), &v); err != nil {
+			return err
+		}
+		if err := add(v.URL); err != nil {
+			return err
+		}
+	}
+	report.Unvisited = listed - report.Visits
+	parsed, err := segment.Has[segment.Parse](ctx, s, name)
+	if err != nil {
+		return err
+	}
+	if !parsed {
+		report.Unparsed = success
+		return nil
+	}
+	for p, err := range segment.Records[segment.Parse](ctx, s, name) {
+		if err != nil {
+			return err
+		}
+		if p.Signature != nil || p.Error != "" {
+			success--
+		}
+		links := p.Links
+		p.Links = nil
+		if value, err = segment.AppendRecord(append(value[:0], kindParse), &p); err != nil {
+			return err
+		}
+		if err := add(p.URL); err != nil {
+			return err
+		}
+		report.Links += len(links)
+		for _, l := range links {
+			value = binary.BigEndian.AppendUint64(append(value[:0], kindLink), math.Float64bits(l.Score))
+			value = append(value, p.URL...)
+			if err := add(l.URL); err != nil {
+				return err
+			}
+		}
+	}
+	report.Unparsed = success
+	return nil
+}
+
+// grouper gathers the sorted pairs of one URL.
+type grouper struct {
+	segment  string
+	maxLinks int
+	key      []byte
+	in       Input
+	some     bool
+}
+
+var errSorted = errors.New("update: sorted data is damaged")
+
+// add takes the next pair and returns the input before it once that is full.
+func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
+	if !g.some || !bytes.Equal(pair.Key, g.key) {
+		in, full = g.last()
+		g.key = append(g.key[:0], pair.Key...)
+		g.in, g.some = Input{URL: crawldb.URLOf(string(pair.Key)), Segment: g.segment}, true
+	}
+	if len(pair.Value) == 0 {
+		return in, full, errSorted
+	}
+	kind, value := pair.Value[0], pair.Value[1:]
+	switch kind {
+	case kindListed:
+	case kindVisit:
+		v, err := segment.DecodeRecord[segment.Visit](value)
+		if err != nil {
+			return in, full, err
+		}
+		// Of several visits in one segment the latest counts.
+		if g.in.Visit == nil || !v.Time.Before(g.in.Visit.Time) {
+			g.in.Visit = &v
+		}
+	case kindParse:
+		p, err := segment.DecodeRecord[segment.Parse](value)
+		if err != nil {
+			return in, full, err
+		}
+		g.in.Parse = &p
+	case kindLink:
+		if len(value) < 8 {
+			return in, full, errSorted
+		}
+		g.in.Links = append(g.in.Links, scoring.Link{
+			From: string(value[8:]), URL: g.in.URL,
+			Score: math.Float64frombits(binary.BigEndian.Uint64(value)),
+		})
+		if len(g.in.Links) >= 2*g.maxLinks+1000 {
+			g.best()
+		}
+	default:
+		return in, full, errSorted
+	}
+	return in, full, nil
+}
+
+// best orders the links, best first, and drops what is too much.
+func (g *grouper) best() {
+	slices.SortFunc(g.in.Links, func(a, b scoring.Link) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), crawldb.Compare(a.From, b.From))
+	})
+	if len(g.in.Links) > g.maxLinks {
+		g.in.Links = g.in.Links[:g.maxLinks]
+	}
+}
+
+// last returns what was gathered.
+func (g *grouper) last() (Input, bool) {
+	if !g.some {
+		return Input{}, false
+	}
+	g.best()
+	g.some = false
+	return g.in, true
+}
