@@ -1,0 +1,194 @@
+package recrawl
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// PageKind says what a visit made known.
+type PageKind uint8
+
+const (
+	// PageNew: content where none was known before.
+	PageNew PageKind = iota + 1
+	// PageChanged: other content than before.
+	PageChanged
+	// PageUnchanged: the same content as before.
+	PageUnchanged
+	// PageMoved: a redirect; Visit.Outcome.Location says where to.
+	PageMoved
+	// PageGone: nothing is there, or nothing that this crawl may have.
+	PageGone
+)
+
+// String returns "new", "changed", "unchanged", "moved" or "gone".
+func (k PageKind) String() string {
+	names := [...]string{"unknown", "new", "changed", "unchanged", "moved", "gone"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return names[0]
+}
+
+// PageEvent tells of one page that was visited. A visit that failed and will be
+// tried again is no event.
+type PageEvent struct {
+	URL  string
+	Kind PageKind
+	// Visit is how the visit ended.
+	Visit segment.Visit
+	// OldSignature and Signature are the fingerprints of the content before and
+	// now; nil if there was or is none.
+	OldSignature, Signature []byte
+	// ParseError says why the content could not be parsed; empty if it was.
+	ParseError string
+	// Segment is where the parts of the page lie.
+	Segment string
+
+	segments segment.Store
+	block    int
+}
+
+// Content returns what the server sent. For a page whose visit brought none, or
+// if contents are not stored, the error is one that is segment.ErrNotFound.
+func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
+	return find(ctx, e, func(c *page.Content) string { return c.URL })
+}
+
+// Text returns the text of the page; if it has none, an error that is
+// segment.ErrNotFound.
+func (e *PageEvent) Text(ctx context.Context) (string, error) {
+	t, err := find(ctx, e, func(t *segment.Text) string { return t.URL })
+	return t.Text, err
+}
+
+// Parsed returns title, outlinks and properties of the page, without its text;
+// if it was not parsed, an error that is segment.ErrNotFound.
+func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
+	d, err := find(ctx, e, func(d *segment.Data) string { return d.URL })
+	return d.Parsed, err
+}
+
+// find reads the record of the page in the block that its visit is in.
+func find[T segment.Record](ctx context.Context, e *PageEvent, url func(*T) string) (rec T, err error) {
+	for block, err := range segment.Blocks[T](ctx, e.segments, e.Segment, e.block) {
+		if err != nil {
+			return rec, err
+		}
+		for i := range block {
+			if url(&block[i]) == e.URL {
+				return block[i], nil
+			}
+		}
+		break
+	}
+	return rec, fmt.Errorf("recrawl: %s of %s: %w", segment.PartOf[T](), e.URL, segment.ErrNotFound)
+}
+
+// deliver hands the pages of a segment to OnPage, from the block its mark has
+// reached.
+func (c *Crawler) deliver(ctx context.Context, name string) (events int, err error) {
+	if c.o.OnPage == nil {
+		return 0, nil
+	}
+	mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
+	if err != nil {
+		return 0, fmt.Errorf("recrawl: %w", err)
+	}
+	block := 0
+	if n, ok := strings.CutPrefix(mark, "pages "); ok {
+		if block, err = strconv.Atoi(n); err != nil {
+			return 0, fmt.Errorf("recrawl: mark of %s: %w", name, err)
+		}
+	}
+	// The records as they were before the update.
+	before := map[string]crawldb.Datum{}
+	for d, err := range segment.Records[crawldb.Datum](ctx, c.s.Segments, name) {
+		if err != nil {
+			return 0, fmt.Errorf("recrawl: %w", err)
+		}
+		before[d.URL] = d
+	}
+	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.s.Segments, name, block))
+	defer stop()
+	for visits, err := range segment.Blocks[segment.Visit](ctx, c.s.Segments, name, block) {
+		if err != nil {
+			return events, fmt.Errorf("recrawl: %w", err)
+		}
+		parsed, err, _ := parses()
+		if err != nil {
+			return events, fmt.Errorf("recrawl: %w", err)
+		}
+		for i := range visits {
+			v := &visits[i]
+			e := PageEvent{URL: v.URL, Visit: *v, Segment: name, segments: c.s.Segments, block: block}
+			if len(parsed) > 0 && parsed[0].URL == v.URL {
+				e.Signature, e.ParseError = parsed[0].Signature, parsed[0].Error
+				parsed = parsed[1:]
+			}
+			old := before[v.URL]
+			if e.OldSignature = old.Signature; v.Outcome.Code == protocol.NotModified {
+				e.Signature = old.Signature
+			}
+			if e.Kind, err = c.kind(ctx, &e); err != nil {
+				return events, err
+			}
+			if e.Kind == 0 {
+				continue
+			}
+			if err := c.o.OnPage(ctx, e); err != nil {
+				return events, fmt.Errorf("recrawl: OnPage %s: %w", v.URL, err)
+			}
+			events++
+			if err := ctx.Err(); err != nil {
+				return events, err
+			}
+		}
+		block++
+		if err := c.mark(ctx, roundJob(name), "pages "+strconv.Itoa(block)); err != nil {
+			return events, err
+		}
+	}
+	return events, nil
+}
+
+// kind says what a visit made known; 0 if nothing.
+func (c *Crawler) kind(ctx context.Context, e *PageEvent) (PageKind, error) {
+	code := e.Visit.Outcome.Code
+	switch {
+	case code == protocol.NotModified:
+		return PageUnchanged, nil
+	case code == protocol.Success && e.OldSignature == nil:
+		return PageNew, nil
+	case code == protocol.Success && string(e.OldSignature) == string(e.Signature):
+		return PageUnchanged, nil
+	case code == protocol.Success:
+		return PageChanged, nil
+	case code.Redirect():
+		return PageMoved, nil
+	case code.Deferred():
+		return 0, nil
+	case code.Transient():
+		// Too many failures in a row make a page gone.
+		d, err := c.s.Crawl.Get(ctx, e.URL)
+		if err != nil {
+			return 0, fmt.Errorf("recrawl: %w", err)
+		}
+		if d.Status != crawldb.Gone {
+			return 0, nil
+		}
+		return PageGone, nil
+	case !code.Asked() && e.OldSignature == nil:
+		return 0, nil // it was never there for this crawl
+	default:
+		return PageGone, nil
+	}
+}

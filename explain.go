@@ -1,0 +1,95 @@
+package recrawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// Explanation says why a URL is or is not fetched next.
+type Explanation struct {
+	// URL is what was asked about, Normal its normal form; Rejected is the error
+	// of the rule that keeps it out of the crawl, nil if none does.
+	URL, Normal string
+	Rejected    error
+	// Record is the record of Normal; nil if there is none.
+	Record *crawldb.Datum
+	// Now is the time of the answer, Due whether the schedule has the record due
+	// then, Leased whether a segment has it.
+	Now         time.Time
+	Due, Leased bool
+	// Host is what is known of the host; nil if it was never asked.
+	Host *hostdb.Host
+	// RobotsKnown says that robots.txt was fetched and holds; RobotsAllowed and
+	// RobotsUnavailable then say what it says.
+	RobotsKnown, RobotsAllowed, RobotsUnavailable bool
+	// CrawlDelay is the pause that robots.txt asks for.
+	CrawlDelay time.Duration
+	// Verdict is the answer in one sentence.
+	Verdict string
+}
+
+// Explain says why a URL is or is not fetched next. It makes no request.
+func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) {
+	e := Explanation{URL: url, Normal: url, Now: c.o.Now()}
+	if n, err := c.o.Rules.Apply(urlfilter.Inject, url); err != nil {
+		e.Rejected = err
+	} else {
+		e.Normal = n
+	}
+	d, err := c.s.Crawl.Get(ctx, e.Normal)
+	switch {
+	case err == nil:
+		e.Record = &d
+		e.Leased = d.Leased(e.Now)
+		e.Due = c.o.Schedule.Due(&d, e.Now)
+	case !errors.Is(err, crawldb.ErrNotFound):
+		return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
+	}
+	if name := c.o.Fetch.By.Key(e.Normal); name != "" {
+		h, err := c.s.Hosts.Get(ctx, name)
+		if err == nil {
+			e.Host = &h
+		} else if !errors.Is(err, hostdb.ErrNotFound) {
+			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
+		}
+	}
+	rules, known, err := c.robots.Cached(ctx, e.Normal)
+	if err != nil {
+		return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
+	}
+	if e.RobotsKnown = known; known {
+		e.RobotsAllowed, e.RobotsUnavailable, e.CrawlDelay = rules.Allowed(e.Normal), rules.Unavailable, rules.CrawlDelay
+	}
+	e.Verdict = e.verdict()
+	return e, nil
+}
+
+func (e *Explanation) verdict() string {
+	d := e.Record
+	switch {
+	case errors.Is(e.Rejected, urlfilter.ErrRejected):
+		return "Never fetched: the rules of the crawl reject it (" + e.Rejected.Error() + ")."
+	case e.Rejected != nil:
+		return "Never fetched: it is not a URL to crawl (" + e.Rejected.Error() + ")."
+	case d == nil:
+		return "Not fetched: the crawl has not heard of it; inject it, or wait for a page that links to it."
+	case e.Leased:
+		return fmt.Sprintf("On its way: segment %s has it until %s.", d.LeasedBy, d.LeasedUntil.Format(time.RFC3339))
+	case !e.Due:
+		return fmt.Sprintf("Not yet: it is due at %s.", d.FetchTime.Format(time.RFC3339))
+	case e.RobotsKnown && e.RobotsUnavailable:
+		return "Due, but robots.txt of its host cannot be had; until it can, nothing there is visited."
+	case e.RobotsKnown && !e.RobotsAllowed:
+		return "Due, but robots.txt forbids it; the next round records that and looks again later."
+	case e.Host != nil && e.Host.NextFetch.After(time.Now()):
+		return fmt.Sprintf("Due: the next round fetches it, but its host is left alone until %s.", e.Host.NextFetch.Format(time.RFC3339))
+	default:
+		return fmt.Sprintf("Due: the next round fetches it, if its priority of %g is among the best.", d.Priority)
+	}
+}

@@ -1,0 +1,326 @@
+package recrawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/parse"
+	"github.com/recrawl/recrawl/parse/htmlparse"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/signature"
+	"github.com/recrawl/recrawl/stores/dirstore"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// Stores say where a crawl keeps what it knows. The caller opens and closes
+// them; they may be shared by several crawlers.
+type Stores struct {
+	// Crawl keeps the crawl db. Required.
+	Crawl crawldb.Store
+	// Hosts keeps what is known of each host. Nil keeps it in memory:
+	// politeness does not survive the process then.
+	Hosts hostdb.Store
+	// Links keeps the inlinks. Nil means that links are not inverted.
+	Links linkdb.Store
+	// Segments keeps what each round brought. Nil means a temporary directory
+	// that Close removes: a round that is interrupted starts over then, once the
+	// leases of its pages have run out.
+	Segments segment.Store
+}
+
+// Options say how to crawl. Only Agent is required, and not even that if there is
+// a Protocol; the zero value of the rest is polite and re-crawls on an adaptive
+// schedule.
+type Options struct {
+	// Agent is the name of the crawler, a product token of letters, '-' and '_'.
+	// It is sent with every request, and robots.txt is obeyed under it. (Nutch:
+	// http.agent.name.)
+	Agent string
+	// Protocol makes the requests. Nil means HTTP as httpproto does it by
+	// default, which refuses to connect to private addresses.
+	Protocol protocol.Protocol
+	// Parser reads pages. Nil means HTML and plain text by parse/htmlparse.
+	Parser parse.Parser
+	// Schedule says when a page is fetched again. Nil means schedule.Adaptive
+	// with its defaults. (Nutch: db.fetch.schedule.class.)
+	Schedule schedule.FetchSchedule
+	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults.
+	Scoring scoring.Filter
+	// Rules say which URLs belong to the crawl and how they are spelled. Nil
+	// means urlfilter.Default.
+	Rules *urlfilter.Rules
+	// Signature says whether content has changed. Nil means
+	// signature.TextMD5: a page has changed when its text has. (Nutch:
+	// db.signature.class, MD5 of the bytes.)
+	Signature signature.Signature
+
+	// Generate, Fetch, Update and Invert hold what only one stage needs: limits,
+	// delays, threads. Policies and clocks that they leave nil are those above
+	// and below.
+	Generate generate.Options
+	Fetch    fetch.Options
+	Update   update.Options
+	Invert   linkdb.InvertOptions
+
+	// OnPage, if not nil, is handed every page that was visited, after the
+	// update that it belongs to has been committed: see [PageEvent]. It is called
+	// by one goroutine at a time, at least once for each page, and again for the
+	// pages of a block of 500 if the process dies among them. An error ends the
+	// round, which the next one takes up at that block.
+	OnPage func(ctx context.Context, e PageEvent) error
+
+	// Rounds ends Run after so many rounds; zero means none but for the other
+	// reasons to end.
+	Rounds int
+	// Wait makes Run wait when nothing is due, until something is or is
+	// injected, instead of returning.
+	Wait bool
+	// KeepSegments is how many segments that are done are kept; the oldest are
+	// removed. Zero keeps all.
+	KeepSegments int
+
+	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
+	Now func() time.Time
+	// Logger hears of what is unusual; nil means silence.
+	Logger *slog.Logger
+}
+
+// A Crawler runs rounds of the crawl cycle over some stores. Its methods may be
+// called from many goroutines at once; rounds run one after the other.
+type Crawler struct {
+	s      Stores
+	o      Options
+	robots *robots.Cache
+	owned  []func() error // what Close closes, in reverse order
+
+	round    sync.Mutex // one round at a time
+	injected chan struct{}
+	status   status
+}
+
+// New returns a crawler over the given stores and brings to an end what a
+// process that died left half done: pages that were leased for a segment that
+// was never completed are released. Close it after use.
+func New(s Stores, o Options) (*Crawler, error) {
+	if s.Crawl == nil {
+		return nil, errors.New("recrawl: Stores.Crawl is required")
+	}
+	c := &Crawler{s: s, o: o, injected: make(chan struct{}, 1)}
+	if err := c.open(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Crawler) open() error {
+	o := &c.o
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Protocol == nil {
+		if o.Agent == "" {
+			return errors.New("recrawl: Options.Agent is required: the name under which the crawler introduces itself")
+		}
+		client, err := httpproto.New(httpproto.Options{Agent: o.Agent})
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		o.Protocol = client
+		c.owned = append(c.owned, client.Close)
+	}
+	if o.Parser == nil {
+		o.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent})
+	}
+	if o.Schedule == nil {
+		o.Schedule = &schedule.Adaptive{}
+	}
+	if o.Scoring == nil {
+		o.Scoring = &scoring.OPIC{}
+	}
+	if o.Rules == nil {
+		o.Rules = urlfilter.Default()
+	}
+	if o.Signature == nil {
+		o.Signature = signature.TextMD5{}
+	}
+	if c.s.Hosts == nil {
+		c.s.Hosts = new(memstore.Hosts)
+		c.owned = append(c.owned, c.s.Hosts.Close)
+	}
+	if c.s.Segments == nil {
+		dir, err := os.MkdirTemp("", "recrawl-segments-")
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		c.owned = append(c.owned, func() error { return os.RemoveAll(dir) })
+		store, err := dirstore.Open(dir)
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		c.owned = append(c.owned, store.Close)
+		c.s.Segments = store
+	}
+	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Now: o.Now, Logger: o.Logger}
+	dead, err := generate.Recover(context.Background(), c.s.Crawl, c.s.Segments)
+	if err != nil {
+		return fmt.Errorf("recrawl: %w", err)
+	}
+	if len(dead) > 0 {
+		o.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
+	}
+	return nil
+}
+
+// Close ends what New began. The stores stay open; they are the caller's.
+func (c *Crawler) Close() error {
+	var errs []error
+	for i := len(c.owned) - 1; i >= 0; i-- {
+		errs = append(errs, c.owned[i]())
+	}
+	c.owned = nil
+	return errors.Join(errs...)
+}
+
+// Inject adds URLs to start from. Those that cannot be used are named in the
+// report, and the others are injected all the same.
+func (c *Crawler) Inject(ctx context.Context, urls ...string) (inject.Report, error) {
+	return c.InjectSeeds(ctx, inject.URLs(urls...), inject.Options{})
+}
+
+// InjectSeeds adds seeds, for example those of inject.Read. Policies and clock
+// that the options leave nil are those of the crawler.
+func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, error], o inject.Options) (inject.Report, error) {
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Schedule, c.o.Schedule)
+	setDefault(&o.Scoring, c.o.Scoring)
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	r, err := inject.Run(ctx, c.s.Crawl, seeds, o)
+	select {
+	case c.injected <- struct{}{}:
+	default:
+	}
+	return r, err
+}
+
+// Generate selects what is due and makes segments of it: the first stage of a
+// round.
+func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
+	return generate.Run(ctx, c.s.Crawl, c.s.Segments, c.generateOptions())
+}
+
+func (c *Crawler) generateOptions() generate.Options {
+	o := c.o.Generate
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Schedule, c.o.Schedule)
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	if o.TopN == 0 {
+		o.TopN = defaultTopN
+	}
+	return o
+}
+
+// defaultTopN bounds a segment, whose fetch list is held in memory while it is
+// made. It is the number that Nutch's crawl script uses.
+const defaultTopN = 50_000
+
+// Fetch visits and parses the pages of a segment: the second stage.
+func (c *Crawler) Fetch(ctx context.Context, segment string) (fetch.Report, error) {
+	return fetch.Run(ctx, c.s.Segments, segment, c.fetchOptions(true))
+}
+
+// FetchOnly visits the pages of a segment and leaves their parsing to Parse.
+func (c *Crawler) FetchOnly(ctx context.Context, segment string) (fetch.Report, error) {
+	return fetch.Run(ctx, c.s.Segments, segment, c.fetchOptions(false))
+}
+
+// Parse parses a segment that was fetched by FetchOnly.
+func (c *Crawler) Parse(ctx context.Context, segment string) (fetch.Report, error) {
+	return fetch.Parse(ctx, c.s.Segments, segment, c.fetchOptions(true))
+}
+
+func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
+	o := c.o.Fetch
+	setDefault(&o.Protocol, c.o.Protocol)
+	setDefault(&o.Hosts, c.s.Hosts)
+	setNil(&o.Robots, c.robots)
+	setDefault(&o.Signature, c.o.Signature)
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Scoring, c.o.Scoring)
+	setNil(&o.Logger, c.o.Logger)
+	if parsing {
+		setDefault(&o.Parser, c.o.Parser)
+	} else {
+		o.Parser = nil
+	}
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	told := o.OnVisit
+	o.OnVisit = func(v segment.Visit, p fetch.Progress) {
+		c.status.visit(&v, p)
+		if told != nil {
+			told(v, p)
+		}
+	}
+	return o
+}
+
+// Update folds a segment that was fetched into the crawl db: the third stage.
+func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
+	o := c.o.Update
+	setDefault(&o.Schedule, c.o.Schedule)
+	setDefault(&o.Scoring, c.o.Scoring)
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	return update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+}
+
+// InvertLinks adds the links of segments that were parsed to the link db: the
+// fourth stage. Without Stores.Links it does nothing.
+func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.InvertReport, error) {
+	if c.s.Links == nil {
+		return linkdb.InvertReport{}, nil
+	}
+	return linkdb.Invert(ctx, c.s.Links, c.s.Segments, segments, c.o.Invert)
+}
+
+// setNil gives a pointer that is nil a value; setDefault does so for an
+// interface. It looks at the interface alone: what is in it may not be comparable.
+func setNil[T any](p **T, value *T) {
+	if *p == nil {
+		*p = value
+	}
+}
+
+func setDefault[T any](p *T, value T) {
+	if any(*p) == nil {
+		*p = value
+	}
+}

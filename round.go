@@ -1,0 +1,346 @@
+package recrawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/update"
+)
+
+// Report says what one round did, or several.
+type Report struct {
+	// Rounds counts the rounds that worked on a segment; Segments names these.
+	Rounds   int
+	Segments []string
+	// Selected counts the URLs that were selected, Visits what became of those
+	// that were visited.
+	Selected int
+	Visits   map[protocol.Code]int
+	// Bytes counts the bytes of bodies as sent.
+	Bytes int64
+	// Links counts the outlinks that the crawl follows, LinksRejected those that
+	// the rules keep out.
+	Links, LinksRejected int
+	// Events counts the calls of OnPage.
+	Events int
+	// NextDue is when the next page is due, if the last round found none; zero
+	// if that is not known.
+	NextDue time.Time
+	// Elapsed is how long it took.
+	Elapsed time.Duration
+}
+
+// Visited adds up the visits.
+func (r *Report) Visited() int {
+	n := 0
+	for _, c := range r.Visits {
+		n += c
+	}
+	return n
+}
+
+func (r *Report) add(o Report) {
+	r.Rounds += o.Rounds
+	r.Segments = append(r.Segments, o.Segments...)
+	r.Selected += o.Selected
+	for code, n := range o.Visits {
+		if r.Visits == nil {
+			r.Visits = map[protocol.Code]int{}
+		}
+		r.Visits[code] += n
+	}
+	r.Bytes += o.Bytes
+	r.Links += o.Links
+	r.LinksRejected += o.LinksRejected
+	r.Events += o.Events
+	r.NextDue = o.NextDue
+	r.Elapsed += o.Elapsed
+}
+
+// roundJob names the mark that says how far a segment is behind its update: ""
+// not inverted, "pages N" events of the first N blocks delivered, "done".
+func roundJob(segment string) string { return "round/" + segment }
+
+const roundDone = "done"
+
+// aheadJob is the mark that says that what is due within Generate.Ahead was
+// selected by a run that has not ended yet.
+const aheadJob = "run/ahead"
+
+// Round works on one segment, from fetch list to events: on the oldest that is
+// not done, and if there is none on a new one of what is due. A report without a
+// round means that nothing is due. A round that is cancelled or fails leaves
+// everything as the next one needs it, and returns an error that is ctx.Err() or
+// says what failed.
+func (c *Crawler) Round(ctx context.Context) (Report, error) {
+	c.round.Lock()
+	defer c.round.Unlock()
+	return c.oneRound(ctx, c.generateOptions(), false)
+}
+
+func (c *Crawler) oneRound(ctx context.Context, o generate.Options, running bool) (Report, error) {
+	began := time.Now()
+	var r Report
+	err := c.work(ctx, o, running, &r)
+	r.Elapsed = time.Since(began)
+	c.status.round(&r)
+	return r, err
+}
+
+func (c *Crawler) work(ctx context.Context, o generate.Options, running bool, r *Report) error {
+	name, err := c.unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		c.status.stage("generate", "")
+		g, err := generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
+		if err != nil {
+			return err
+		}
+		r.NextDue = g.NextDue
+		if running && o.Ahead > 0 {
+			// If this mark is lost, the leases say the same.
+			if err := c.mark(ctx, aheadJob, "selected"); err != nil {
+				return err
+			}
+		}
+		if len(g.Segments) == 0 {
+			return nil
+		}
+		r.Selected = g.Selected
+		name = g.Segments[0]
+	}
+	r.Rounds, r.Segments = 1, []string{name}
+	return c.segment(ctx, name, r)
+}
+
+// unfinished returns the oldest segment that is not done; "" if all are.
+func (c *Crawler) unfinished(ctx context.Context) (string, error) {
+	for name, err := range c.s.Segments.List(ctx) {
+		if err != nil {
+			return "", fmt.Errorf("recrawl: %w", err)
+		}
+		mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
+		if err != nil {
+			return "", fmt.Errorf("recrawl: %w", err)
+		}
+		if mark == roundDone {
+			continue
+		}
+		// A segment in the making by another crawler is not ours.
+		if ok, err := segment.Has[crawldb.Datum](ctx, c.s.Segments, name); err != nil {
+			return "", fmt.Errorf("recrawl: %w", err)
+		} else if ok {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// segment takes a segment through the stages that it has not been through.
+func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
+	c.status.stage("fetch", name)
+	f, err := c.fetchAndParse(ctx, name)
+	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Outcomes, f.Bytes, f.Links, f.LinksRejected
+	if err != nil {
+		return err
+	}
+	c.status.stage("update", name)
+	if _, err := c.Update(ctx, name); err != nil {
+		return err
+	}
+	c.status.stage("invert", name)
+	if _, err := c.InvertLinks(ctx, name); err != nil {
+		return fmt.Errorf("recrawl: invert %s: %w", name, err)
+	}
+	c.status.stage("pages", name)
+	if r.Events, err = c.deliver(ctx, name); err != nil {
+		return err
+	}
+	if err := c.mark(ctx, roundJob(name), roundDone); err != nil {
+		return err
+	}
+	return c.retire(ctx)
+}
+
+// fetchAndParse fetches a segment and parses it, unless that is done already.
+func (c *Crawler) fetchAndParse(ctx context.Context, name string) (fetch.Report, error) {
+	r, err := c.Fetch(ctx, name)
+	if err != nil || !r.Already {
+		return r, err
+	}
+	// It may have been fetched without being parsed.
+	if parsed, err := segment.Has[segment.Parse](ctx, c.s.Segments, name); err != nil || parsed {
+		return r, err
+	}
+	if p, err := c.Parse(ctx, name); err != nil {
+		return r, err
+	} else {
+		r.Links, r.LinksRejected = p.Links, p.LinksRejected
+	}
+	return r, nil
+}
+
+// mark writes the progress mark of a job; an empty cursor removes it.
+func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
+	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor}); err != nil {
+		return fmt.Errorf("recrawl: %w", err)
+	}
+	return nil
+}
+
+// Updated reports whether a segment was folded into the crawl db.
+func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
+	done, err := update.Done(ctx, c.s.Crawl, segment)
+	if err != nil {
+		err = fmt.Errorf("recrawl: %w", err)
+	}
+	return done, err
+}
+
+// Finish marks a segment as done: no round takes it up any more. It is for
+// those who call the stages one by one; a round does so itself.
+func (c *Crawler) Finish(ctx context.Context, segment string) error {
+	return c.mark(ctx, roundJob(segment), roundDone)
+}
+
+// retire removes the oldest segments that are done, but for KeepSegments of
+// them, and then their marks.
+func (c *Crawler) retire(ctx context.Context) error {
+	if c.o.KeepSegments <= 0 {
+		return nil
+	}
+	var done []string
+	for name, err := range c.s.Segments.List(ctx) {
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		if mark == roundDone {
+			done = append(done, name)
+		}
+	}
+	for _, name := range done[:max(0, len(done)-c.o.KeepSegments)] {
+		if err := c.s.Segments.Remove(ctx, name); errors.Is(err, segment.ErrBusy) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		for _, job := range []string{update.Job(name), roundJob(name)} {
+			if err := c.mark(ctx, job, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Run runs rounds until its context ends, Options.Rounds are done, or nothing is
+// due and Options.Wait is not set. If the context ended, the error is ctx.Err();
+// everything is left as a later Run needs it. The report covers all rounds.
+//
+// Generate.Ahead applies to what is due when a run begins: a page that the run
+// has fetched is not selected again because it is due within that time. A Run
+// that takes up one that was interrupted goes on in the same way.
+func (c *Crawler) Run(ctx context.Context) (Report, error) {
+	c.round.Lock()
+	defer c.round.Unlock()
+	var total Report
+	err := c.run(ctx, &total)
+	if err == nil {
+		err = c.mark(ctx, aheadJob, "")
+	}
+	if e := c.s.Crawl.Sync(context.WithoutCancel(ctx)); err == nil && e != nil {
+		err = fmt.Errorf("recrawl: %w", e)
+	}
+	c.status.stage("", "")
+	return total, err
+}
+
+func (c *Crawler) run(ctx context.Context, total *Report) error {
+	for c.o.Rounds <= 0 || total.Rounds < c.o.Rounds {
+		o, err := c.ahead(ctx)
+		if err != nil {
+			return err
+		}
+		r, err := c.oneRound(ctx, o, true)
+		total.add(r)
+		if err != nil {
+			return err
+		}
+		if r.Rounds > 0 {
+			continue
+		}
+		if o.Ahead > 0 {
+			// Nothing was due ahead; now for what is due at all.
+			continue
+		}
+		if !c.o.Wait {
+			return nil
+		}
+		if err := c.wait(ctx, r.NextDue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ahead returns the options for the next selection of a run: the first selects
+// all that is due within Generate.Ahead, in as many segments as it takes, and
+// says so by a mark; later ones only what is due.
+func (c *Crawler) ahead(ctx context.Context) (generate.Options, error) {
+	o := c.generateOptions()
+	if o.Ahead <= 0 {
+		return o, nil
+	}
+	if name, err := c.unfinished(ctx); err != nil || name != "" {
+		return o, err // no selection in this round
+	}
+	mark, err := c.s.Crawl.Progress(ctx, aheadJob)
+	if err != nil {
+		return o, fmt.Errorf("recrawl: %w", err)
+	}
+	if mark != "" {
+		o.Ahead = 0
+		return o, nil
+	}
+	o.Segments = max(o.Segments, 1)
+	if c.o.Rounds <= 0 {
+		o.Segments = maxSegments
+	} else {
+		o.Segments = max(o.Segments, c.o.Rounds)
+	}
+	return o, nil
+}
+
+const maxSegments = 1_000
+
+// wait sleeps until something is due or is injected. It looks at least once a
+// minute: others may write to the store.
+func (c *Crawler) wait(ctx context.Context, due time.Time) error {
+	pause := time.Minute
+	if !due.IsZero() {
+		pause = min(pause, max(due.Sub(c.o.Now()), time.Second))
+	}
+	c.status.stage("wait", "")
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+	case <-c.injected:
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package recrawl
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Status is what a crawler is doing, for people who watch it.
+type Status struct {
+	// Stage is the stage under way: generate, fetch, update, invert, pages or
+	// wait; empty between rounds. Segment is what it works on.
+	Stage, Segment string
+	// Since is when the stage began.
+	Since time.Time
+	// Fetch is where the fetch under way stands, or the last one stood.
+	Fetch fetch.Progress
+	// Rounds, Visits and Bytes count from New on.
+	Rounds int
+	Visits map[protocol.Code]int
+	Bytes  int64
+	// NextDue is when the next page is due, as far as the last selection saw.
+	NextDue time.Time
+}
+
+// Visited adds up the visits.
+func (s *Status) Visited() int {
+	n := 0
+	for _, c := range s.Visits {
+		n += c
+	}
+	return n
+}
+
+// Status returns a copy of what the crawler is doing now.
+func (c *Crawler) Status() Status {
+	c.status.mu.Lock()
+	defer c.status.mu.Unlock()
+	s := c.status.s
+	s.Visits = maps.Clone(s.Visits)
+	return s
+}
+
+type status struct {
+	mu sync.Mutex
+	s  Status
+}
+
+func (s *status) stage(name, segment string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.s.Stage, s.s.Segment, s.s.Since = name, segment, time.Now()
+}
+
+func (s *status) visit(v *segment.Visit, p fetch.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.s.Visits == nil {
+		s.s.Visits = map[protocol.Code]int{}
+	}
+	s.s.Visits[v.Outcome.Code]++
+	s.s.Bytes += v.Bytes
+	s.s.Fetch = p
+}
+
+func (s *status) round(r *Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.s.Rounds += r.Rounds
+	s.s.NextDue = r.NextDue
+}
