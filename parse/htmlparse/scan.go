@@ -71,11 +71,16 @@ func newScan(lim *limits, c *page.Content) *scan {
 		// A page of a foreign scheme links to its like.
 		s.res.schemes = []string{"http", "https", "ftp", s.page.scheme}
 	}
-	s.text = folder{max: lim.text, buf: make([]byte, 0, min(len(c.Body)/3, lim.text)+64)}
+	s.text = folder{max: lim.text, buf: make([]byte, 0, min(len(c.Body)/2, lim.text)+64)}
 	s.title = folder{max: lim.title}
 	s.anchor = folder{max: lim.anchor}
 	s.alt = folder{max: lim.anchor}
 	s.out.NoIndex, s.out.NoFollow = robots([]byte(c.Robots))
+	if c.Refresh != "" {
+		// A header comes before any base element, and before any meta element.
+		s.refresh([]byte(c.Refresh))
+		s.based = false
+	}
 	return s
 }
 
@@ -136,7 +141,9 @@ func (s *scan) textToken() {
 
 // brk separates words or lines.
 func (s *scan) brk(g gap) {
-	s.text.brk(g)
+	if s.skip == inline {
+		s.text.brk(g)
+	}
 	if s.collect {
 		s.anchor.brk(space)
 	}
