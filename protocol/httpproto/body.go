@@ -22,6 +22,7 @@ var (
 // wire counts the bytes of a body as they come, and stops at left.
 type wire struct {
 	r    io.Reader
+	conn *conn // may be nil
 	n    int64
 	left int64
 	// window counts the bytes since the rate was last looked at.
@@ -36,6 +37,9 @@ func (w *wire) Read(p []byte) (int, error) {
 	w.n += int64(n)
 	w.left -= int64(n)
 	w.window.Add(int64(n))
+	if w.conn != nil {
+		w.conn.allow(2 * int64(n))
+	}
 	return n, err
 }
 
@@ -43,12 +47,12 @@ func (w *wire) Read(p []byte) (int, error) {
 // encoded come over the wire. What it could read it returns, also with an error:
 // one that is errSize if a bound was reached, another if the body ended early.
 // It calls stop when the body comes too slowly.
-func (c *Client) readBody(resp *http.Response, limit, encoded int64, stop context.CancelCauseFunc) (body []byte, wireBytes int64, err error) {
+func (c *Client) readBody(resp *http.Response, from *conn, limit, encoded int64, stop context.CancelCauseFunc) (body []byte, wireBytes int64, err error) {
 	names, err := codings(resp.Header["Content-Encoding"])
 	if err != nil {
 		return nil, 0, err
 	}
-	w := &wire{r: resp.Body, left: encoded}
+	w := &wire{r: resp.Body, conn: from, left: encoded}
 	defer func() { wireBytes = w.n }()
 	if c.o.MinRate > 0 && c.o.RateWindow > 0 {
 		defer c.watchRate(w, stop)()

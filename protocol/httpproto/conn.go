@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"math"
+	"io"
 	"net"
 	"net/http/httptrace"
 	"net/netip"
@@ -38,16 +38,15 @@ const (
 type visit struct {
 	// ctx ends with the visit.
 	ctx context.Context
-	// allowance is how many bytes the visit may read from a connection.
-	allowance int64
-	phase     atomic.Int32
+	// header is how many bytes of headers may come.
+	header int64
+	phase  atomic.Int32
 
 	mu     sync.Mutex
 	dials  int
 	ended  bool
 	dialed []*conn // and not known to be of use to anyone
 	using  *conn
-	addr   string
 }
 
 type visitKey struct{}
@@ -65,7 +64,9 @@ func (v *visit) context(ctx context.Context) context.Context {
 // got notes which connection the transport has chosen. It may change its mind,
 // when an idle connection turns out to be dead.
 func (v *visit) got(nc net.Conn) {
+	http2 := false
 	if t, ok := nc.(*tls.Conn); ok {
+		http2 = t.ConnectionState().NegotiatedProtocol == "h2"
 		nc = t.NetConn()
 	}
 	c, ok := nc.(*conn)
@@ -81,8 +82,15 @@ func (v *visit) got(nc net.Conn) {
 	if v.using != nil {
 		v.using.release(true)
 	}
-	c.acquire(v.allowance)
-	v.using, v.addr = c, c.RemoteAddr().String()
+	c.acquire(http2, v.header+slack)
+	v.using = c
+}
+
+// conn returns the connection that is used; nil if it is none of ours.
+func (v *visit) conn() *conn {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.using
 }
 
 // end closes what the visit has opened, and with fail the connection it has
@@ -125,65 +133,134 @@ func (v *visit) opened(nc net.Conn) (net.Conn, error) {
 		nc.Close()
 		return nil, errVisitEnded
 	}
-	c := &conn{Conn: nc, left: slack}
+	c := &conn{Conn: nc, left: slack, asked: true}
 	v.dialed = append(v.dialed, c)
 	return c, nil
 }
 
-// A conn bounds what comes over one connection: what its visits may read and a
+// A conn bounds what comes over one connection: the bodies its visits read and a
 // little beside, so that no server can keep it alive by talking.
+//
+// Over HTTP/1 it also sees to it that an answer belongs to the request before
+// it. The transport offers a connection for reuse before it looks whether more
+// came than the answer, and would hand that to the next visit.
 type conn struct {
 	net.Conn
 
 	mu     sync.Mutex
 	users  int
 	doomed bool
-	left   int64
+	left   int64 // bytes that may still come
+	http2  bool
+	// asked says that something was written since the last visit ended: before
+	// that, nothing may come.
+	asked bool
+	// reading says that the transport waits for bytes, having none left.
+	reading, closed bool
+	// changed is closed when one of the two becomes true; nil if nobody waits.
+	changed chan struct{}
 }
 
 func (c *conn) Read(p []byte) (int, error) {
+	c.set(&c.reading, true)
 	n, err := c.Conn.Read(p)
 	c.mu.Lock()
+	c.reading = false
 	c.left -= int64(n)
-	over := c.left < 0
+	over, stray := c.left < 0, n > 0 && !c.asked && !c.http2
 	c.mu.Unlock()
-	if over {
-		c.Conn.Close()
+	switch {
+	case stray:
+		// To the transport it is an idle connection that the server closed.
+		c.Close()
+		return 0, io.EOF
+	case over:
+		c.Close()
 		return 0, errConnBytes
 	}
 	return n, err
 }
 
-func (c *conn) acquire(bytes int64) {
+func (c *conn) Write(p []byte) (int, error) {
+	c.set(&c.asked, true)
+	return c.Conn.Write(p)
+}
+
+func (c *conn) Close() error {
+	c.set(&c.closed, true)
+	return c.Conn.Close()
+}
+
+// set sets one of the fields and wakes who waits for them.
+func (c *conn) set(field *bool, v bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*field = v
+	if c.changed != nil && (c.reading || c.closed) {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// settle waits until the transport has found, after a whole answer, either that
+// nothing came behind it, or that the connection is of no further use. It does
+// so at once; should it not, settle gives up with ctx and returns false.
+func (c *conn) settle(ctx context.Context) bool {
+	c.mu.Lock()
+	if c.http2 || c.reading || c.closed {
+		c.mu.Unlock()
+		return true
+	}
+	changed := make(chan struct{})
+	c.changed = changed
+	c.mu.Unlock()
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// acquire begins a use by a visit, for which headers and framing may come.
+func (c *conn) acquire(http2 bool, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users++
-	if c.left += bytes; c.left < bytes {
-		c.left = math.MaxInt64
-	}
+	c.http2 = http2
+	c.left += bytes
+}
+
+// allow adds to what may come.
+func (c *conn) allow(bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left += bytes
 }
 
 // release ends one use. After a failure the connection is closed, but not under
 // the hands of another visit (HTTP/2): then the last one out closes it.
 func (c *conn) release(fail bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.users--
 	c.doomed = c.doomed || fail
-	if c.users > 0 {
-		return
+	last := c.users == 0
+	if last {
+		c.left, c.asked = slack, false
 	}
-	c.left = slack
-	if c.doomed {
-		c.Conn.Close()
+	doomed := last && c.doomed
+	c.mu.Unlock()
+	if doomed {
+		c.Close()
 	}
 }
 
 func (c *conn) closeUnused() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.users == 0 {
-		c.Conn.Close()
+	unused := c.users == 0
+	c.mu.Unlock()
+	if unused {
+		c.Close()
 	}
 }
 
@@ -248,7 +325,7 @@ func (c *Client) dialAddrs(ctx context.Context, dial func(context.Context, strin
 		if err == nil {
 			return nc, nil
 		}
-		if i == 0 || errors.Is(first, ErrBlocked) {
+		if i == 0 || errors.Is(first, ErrBlocked) && !errors.Is(err, ErrBlocked) {
 			first = err
 		}
 		if ctx.Err() != nil || exhausted(err) {

@@ -61,7 +61,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	if c.o.TimeLimit > 0 {
 		defer time.AfterFunc(c.o.TimeLimit, func() { stop(errTime) }).Stop()
 	}
-	v := &visit{ctx: vctx, allowance: allowance(encoded, c.o.MaxHeaderBytes)}
+	v := &visit{ctx: vctx, header: c.o.MaxHeaderBytes}
 	hreq := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -76,25 +76,33 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		}
 		return c.failed(resp, err, context.Cause(vctx), phase(v.phase.Load()))
 	}
-	keep := false
+	conn, keep := v.conn(), false
 	defer func() {
+		if conn != nil && keep {
+			keep = conn.settle(vctx)
+		}
 		// The connection first: closing a body may wait for the server.
 		v.end(!keep)
 		stop(nil)
 		hresp.Body.Close()
 	}()
 	v.at(phaseBody)
-	v.mu.Lock()
-	resp.Addr = v.addr
-	v.mu.Unlock()
+	if conn != nil {
+		resp.Addr = conn.RemoteAddr().String()
+	}
 	c.answer(u, req, hresp, resp)
-	if resp.Outcome.Code != protocol.Success || hresp.Body == http.NoBody {
-		// A body that is not wanted is not read: closing it is cheaper.
+	if hresp.Body == http.NoBody {
 		keep = true
 		return nil
 	}
+	if resp.Outcome.Code != protocol.Success {
+		// Nobody wants this body: over HTTP/2 its stream is reset, over HTTP/1 a
+		// new connection costs less than to read who knows how much.
+		keep = hresp.ProtoMajor == 2
+		return nil
+	}
 
-	body, n, err := c.readBody(hresp, limit, encoded, stop)
+	body, n, err := c.readBody(hresp, conn, limit, encoded, stop)
 	resp.Content.Body, resp.Bytes = body, n
 	switch {
 	case err == nil:
@@ -163,15 +171,6 @@ func (c *Client) limits(asked int64) (decoded, encoded int64) {
 		encoded = decoded + 64<<10
 	}
 	return decoded, encoded
-}
-
-// allowance returns how many bytes a connection may bring for one visit. The
-// framing of an honest server is far below a quarter of a body.
-func allowance(encoded, header int64) int64 {
-	if encoded > math.MaxInt64/4 {
-		return math.MaxInt64 / 2
-	}
-	return encoded + encoded/4 + header + slack
 }
 
 func (c *Client) header(req protocol.Request) http.Header {

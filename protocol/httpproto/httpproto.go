@@ -3,6 +3,9 @@
 // trusted: one hop, no cookies, no proxy, no retries beyond a second
 // connection, and a bound on every byte and second a server can cost.
 //
+// Some faults of servers net/http reports by itself, in lines to the standard
+// logger of package log.
+//
 // It decodes gzip, deflate and zstd by itself, so that the bounds hold for what
 // comes out as well as for what goes in. Brotli is not asked for: no decoder of
 // it is worth one more dependency, and every server that speaks it speaks gzip.
@@ -121,9 +124,9 @@ const (
 	maxLocation = 8 << 10
 	// maxRetryAfter bounds how long a server can put us off.
 	maxRetryAfter = 24 * time.Hour
-	// slack is what may come over a connection beside headers and bodies: TLS
-	// handshake and records, HTTP/2 frames.
-	slack = 256 << 10
+	// slack is what may come over a connection beside headers and twice the body:
+	// TLS handshake and records, frames of HTTP/2, a window of data not yet read.
+	slack = 512 << 10
 )
 
 // A Client is a [protocol.Protocol] for http and https. It may be used from many

@@ -1,0 +1,475 @@
+package httpproto_test
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+)
+
+// TestBrokenAnswers has one raw answer a row, and wants an exact outcome and no
+// connection left.
+func TestBrokenAnswers(t *testing.T) {
+	const ok = "HTTP/1.1 200 OK\r\n"
+	for name, c := range map[string]struct {
+		handle    func(net.Conn)
+		code      protocol.Code
+		status    int
+		reason    string
+		body      string
+		truncated bool
+	}{
+		"short body":                  {handle: closing(ok + "Content-Length: 10\r\n\r\nhello"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"short chunk":                 {handle: closing(ok + "Transfer-Encoding: chunked\r\n\r\na\r\nhello"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"no last chunk":               {handle: closing(ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"bad chunk":                   {handle: answering(ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nxyz\r\n"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"no body of a length":         {handle: closing(ok + "Content-Length: 10\r\n\r\n"), code: protocol.Failed, status: 200, reason: "connect: closed while reading the body"},
+		"until close":                 {handle: closing(ok + "\r\nhello"), code: protocol.Success, status: 200, body: "hello"},
+		"10 TB promised":              {handle: closing(ok + "Content-Length: 10000000000000\r\n\r\nhello"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"more than promised":          {handle: closing(ok + "Connection: close\r\nContent-Length: 5\r\n\r\nhello world"), code: protocol.Success, status: 200, body: "hello"},
+		"length and chunks":           {handle: closing(ok + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), code: protocol.Success, status: 200, body: "hello"},
+		"two lengths":                 {handle: answering(ok + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello"), code: protocol.Failed, reason: "http: broken answer"},
+		"negative length":             {handle: answering(ok + "Content-Length: -1\r\n\r\nhello"), code: protocol.Failed, reason: "http: broken answer"},
+		"nothing":                     {handle: closing(""), code: protocol.Failed, reason: "connect: closed while waiting for the answer"},
+		"half a header":               {handle: closing(ok + "Content-Le"), code: protocol.Failed, reason: "http: broken answer"},
+		"half of the headers":         {handle: closing(ok + "Content-Length: 0\r\n"), code: protocol.Failed, reason: "connect: closed while waiting for the answer"},
+		"not HTTP":                    {handle: answering("SSH-2.0-OpenSSH_9.9\x1b[31m\r\n\r\n"), code: protocol.Failed, reason: "http: broken answer"},
+		"status 99":                   {handle: answering("HTTP/1.1 99 x\r\n\r\n"), code: protocol.Failed, reason: "http: broken answer"},
+		"status 999":                  {handle: closing("HTTP/1.1 999 Request denied\r\nContent-Length: 0\r\n\r\n"), code: protocol.Failed, status: 999, reason: "http: status 999"},
+		"NUL in a header":             {handle: answering(ok + "X: a\x00b\r\n\r\n"), code: protocol.Failed, reason: "http: broken answer"},
+		"switching protocols":         {handle: closing("HTTP/1.1 101 Switching\r\n\r\n"), code: protocol.Failed, status: 101, reason: "http: status 101"},
+		"redirect with endless body":  {handle: endless("HTTP/1.1 301 x\r\nLocation: http://a.example/\r\n\r\n"), code: protocol.MovedPerm, status: 301},
+		"not found with endless body": {handle: endless("HTTP/1.1 404 x\r\n\r\n"), code: protocol.NotFound, status: 404, reason: "http: status 404"},
+		"endless body":                {handle: endless(ok + "\r\n"), code: protocol.Success, status: 200, body: strings.Repeat("x", 1000), truncated: true},
+		"endless chunks":              {handle: flooding(ok+"Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"), code: protocol.Success, status: 200, body: strings.Repeat("x", 1000), truncated: true},
+		"endless header":              {handle: endless(ok + "X: "), code: protocol.Failed, reason: "http: headers are too large"},
+		"endless headers":             {handle: flooding(ok, "X-Y: z\r\n"), code: protocol.Failed, reason: "http: headers are too large"},
+		"endless early hints":         {handle: flooding("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), code: protocol.Failed, reason: "http: headers are too large"},
+		"endless trailers":            {handle: flooding(ok+"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", "X-Y: z\r\n"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"endless chunk extension":     {handle: endless(ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5;"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"unknown encoding":            {handle: closing(ok + "Content-Encoding: rot13\r\n\r\nuryyb"), code: protocol.Failed, status: 200, reason: "encoding: unknown"},
+		"brotli":                      {handle: closing(ok + "Content-Encoding: br\r\n\r\nxxxxx"), code: protocol.Failed, status: 200, reason: "encoding: br was not asked for"},
+		"three encodings":             {handle: closing(ok + "Content-Encoding: gzip\r\nContent-Encoding: gzip, gzip\r\n\r\nxxxxx"), code: protocol.Failed, status: 200, reason: "encoding: too many encodings"},
+		"gzip without a beginning":    {handle: closing(ok + "Content-Encoding: gzip\r\n\r\n\x1f\x8b\x08"), code: protocol.Failed, status: 200, reason: "connect: closed while reading the body"},
+		"gzip with a broken header":   {handle: closing(ok + "Content-Encoding: gzip\r\n\r\n\x1f\x8b\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), code: protocol.Failed, status: 200, reason: "body: broken encoding"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			s := serveRaw(t, c.handle)
+			client := newClient(t, httpproto.Options{MaxBytes: 1000})
+			r := get(t, client, s.url, c.code, c.status, c.reason)
+			if string(r.Content.Body) != c.body || r.Content.Truncated != c.truncated {
+				t.Errorf("body %q, truncated %v, want %q, %v", r.Content.Body, r.Content.Truncated, c.body, c.truncated)
+			}
+			within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
+			if n := s.accepted.Load(); n > httpproto.MaxDials {
+				t.Errorf("%d connections for one visit", n)
+			}
+		})
+	}
+}
+
+// endless writes head, and then the letter x until the client hangs up.
+func endless(head string) func(net.Conn) { return flooding(head, strings.Repeat("x", 1<<10)) }
+
+// flooding writes head, and then again until the client hangs up.
+func flooding(head, again string) func(net.Conn) {
+	return func(nc net.Conn) {
+		if _, ok := readRequest(nc); !ok {
+			return
+		}
+		io.WriteString(nc, head)
+		for {
+			if _, err := io.WriteString(nc, again); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Validators of a body that broke off would keep the rest from ever coming.
+func TestBrokenOffBodyHasNoValidators(t *testing.T) {
+	noLeak(t)
+	const head = "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nLast-Modified: Wed, 01 Apr 2026 00:00:00 GMT\r\nContent-Length: 10\r\n\r\n"
+	s := serveRaw(t, closing(head+"hello"))
+	r := get(t, newClient(t, httpproto.Options{}), s.url, protocol.Success, 200, "")
+	if !r.Content.Truncated || r.ETag != "" || r.LastModified != "" || !r.Modified.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	r = get(t, newClient(t, httpproto.Options{MaxBytes: 3}), s.url, protocol.Success, 200, "")
+	if !r.Content.Truncated || r.ETag == "" || r.LastModified == "" || r.Modified.IsZero() {
+		t.Errorf("cut by a limit of ours: %+v", r)
+	}
+}
+
+// What is read from the socket stays near the limit: nothing is drained.
+func TestNothingIsDrained(t *testing.T) {
+	noLeak(t)
+	s := serveRaw(t, endless("HTTP/1.1 200 OK\r\n\r\n"))
+	c := newClient(t, httpproto.Options{MaxBytes: 100 << 10})
+	r := get(t, c, s.url, protocol.Success, 200, "")
+	if len(r.Content.Body) != 100<<10 || !r.Content.Truncated || r.Bytes > 100<<10+64<<10 {
+		t.Errorf("%d bytes of body, %d read", len(r.Content.Body), r.Bytes)
+	}
+	within(t, "the connection is open", func() bool { return s.open.Load() == 0 })
+}
+
+func TestSizeLimits(t *testing.T) {
+	noLeak(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(bytes.Repeat([]byte("x"), 1000)) }))
+	t.Cleanup(s.Close)
+	for _, k := range []struct {
+		option, asked int64
+		want          int
+	}{
+		{0, 0, 1000}, {1000, 0, 1000}, {999, 0, 999}, {1, 0, 1}, {-1, 0, 1000},
+		{10, -1, 1000}, {10, 20, 20}, {-1, 20, 20}, {0, 1000, 1000}, {0, 1001, 1000},
+	} {
+		r := fetch(t, newClient(t, httpproto.Options{MaxBytes: k.option}), protocol.Request{URL: s.URL, MaxBytes: k.asked})
+		if r.Outcome.Code != protocol.Success || len(r.Content.Body) != k.want || r.Content.Truncated != (k.want < 1000) {
+			t.Errorf("option %d, asked %d: %v, %d bytes, truncated %v", k.option, k.asked, r.Outcome, len(r.Content.Body), r.Content.Truncated)
+		}
+	}
+	r := fetch(t, newClient(t, httpproto.Options{MaxEncodedBytes: 10}), protocol.Request{URL: s.URL})
+	if len(r.Content.Body) != 10 || !r.Content.Truncated || r.Bytes != 10 {
+		t.Errorf("encoded bytes: %d bytes, %d read", len(r.Content.Body), r.Bytes)
+	}
+}
+
+func encode(t testing.TB, coding string, b []byte) []byte {
+	t.Helper()
+	var (
+		buf bytes.Buffer
+		w   io.WriteCloser
+	)
+	switch coding {
+	case "gzip":
+		w = gzip.NewWriter(&buf)
+	case "deflate":
+		w = zlib.NewWriter(&buf)
+	case "raw":
+		w, _ = flate.NewWriter(&buf, 9)
+	case "zstd":
+		w, _ = zstd.NewWriter(&buf)
+	default:
+		return b
+	}
+	w.Write(b)
+	w.Close()
+	return buf.Bytes()
+}
+
+func TestEncodings(t *testing.T) {
+	noLeak(t)
+	text := []byte(strings.Repeat("The quick brown fox. ", 1000))
+	short := []byte("<p>x")
+	enc := func(coding string) []byte { return encode(t, coding, text) }
+	var header []string
+	var body []byte
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Encoding"] = header
+		w.Write(body)
+	}))
+	t.Cleanup(s.Close)
+	c := newClient(t, httpproto.Options{})
+	for name, k := range map[string]struct {
+		header     []string
+		body, want []byte
+		truncated  bool
+	}{
+		"none":                 {nil, text, text, false},
+		"identity":             {[]string{"identity"}, text, text, false},
+		"a charset":            {[]string{"UTF-8"}, text, text, false},
+		"gzip":                 {[]string{"gzip"}, enc("gzip"), text, false},
+		"x-gzip":               {[]string{"X-GZip"}, enc("gzip"), text, false},
+		"gzip twice":           {[]string{"gzip, gzip"}, encode(t, "gzip", enc("gzip")), text, false},
+		"two headers":          {[]string{"zstd", "gzip"}, encode(t, "gzip", enc("zstd")), text, false},
+		"gzip members":         {[]string{"gzip"}, append(enc("gzip"), enc("gzip")...), append(bytes.Clone(text), text...), false},
+		"gzip and padding":     {[]string{"gzip"}, append(enc("gzip"), make([]byte, 100)...), text, false},
+		"gzip of nothing":      {[]string{"gzip"}, encode(t, "gzip", nil), nil, false},
+		"gzip, no body":        {[]string{"gzip"}, nil, nil, false},
+		"deflate":              {[]string{"deflate"}, enc("deflate"), text, false},
+		"raw deflate":          {[]string{"deflate"}, enc("raw"), text, false},
+		"raw deflate, short":   {[]string{"deflate"}, encode(t, "raw", short), short, false},
+		"zstd":                 {[]string{"zstd"}, enc("zstd"), text, false},
+		"zstd frames":          {[]string{"zstd"}, append(enc("zstd"), enc("zstd")...), append(bytes.Clone(text), text...), false},
+		"gzip, but plain":      {[]string{"gzip"}, text, text, false},
+		"gzip, but one byte":   {[]string{"gzip"}, []byte("x"), []byte("x"), false},
+		"deflate, but plain":   {[]string{"deflate"}, []byte("<!DOCTYPE html><p>plain"), []byte("<!DOCTYPE html><p>plain"), false},
+		"zstd, but plain":      {[]string{"zstd"}, text, text, false},
+		"twice, but once":      {[]string{"gzip, gzip"}, enc("gzip"), text, false},
+		"gzip, end missing":    {[]string{"gzip"}, enc("gzip")[:len(enc("gzip"))-9], text, true},
+		"gzip, checksum wrong": {[]string{"gzip"}, flip(enc("gzip"), -8), text, true},
+		"deflate, end missing": {[]string{"deflate"}, enc("deflate")[:len(enc("deflate"))-4], text, true},
+		"zstd, end missing":    {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:10]...), text, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			header, body = k.header, k.body
+			r := get(t, c, s.URL, protocol.Success, 200, "")
+			if !bytes.Equal(r.Content.Body, k.want) || r.Content.Truncated != k.truncated {
+				t.Errorf("got %d bytes, truncated %v, want %d, %v", len(r.Content.Body), r.Content.Truncated, len(k.want), k.truncated)
+			}
+			if r.Bytes != int64(len(k.body)) {
+				t.Errorf("%d bytes over the wire, want %d", r.Bytes, len(k.body))
+			}
+		})
+	}
+}
+
+func flip(b []byte, at int) []byte {
+	b = bytes.Clone(b)
+	b[len(b)+at] ^= 0xff
+	return b
+}
+
+// Bombs stop at the ratio or the limit, in little memory.
+func TestBombs(t *testing.T) {
+	noLeak(t)
+	zeros := make([]byte, 64<<20)
+	gz := encode(t, "gzip", zeros)
+	bombs := map[string]struct {
+		header string
+		body   []byte
+		limit  int64 // of the decoded body
+	}{
+		"gzip":          {"gzip", gz, 0},
+		"gzip in gzip":  {"gzip, gzip", encode(t, "gzip", gz), 0},
+		"deflate":       {"deflate", encode(t, "deflate", zeros), 0},
+		"raw deflate":   {"deflate", encode(t, "raw", zeros), 0},
+		"zstd":          {"zstd", encode(t, "zstd", zeros), 0},
+		"zstd in gzip":  {"zstd, gzip", encode(t, "gzip", encode(t, "zstd", zeros)), 0},
+		"unlimited":     {"gzip", gz, -1},
+		"empty members": {"gzip", bytes.Repeat(encode(t, "gzip", nil), 1<<19), 0},
+		// A frame that asks for a window of 2 GiB.
+		"zstd window": {"zstd", append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8}, make([]byte, 1<<10)...), 0},
+	}
+	for name, b := range bombs {
+		t.Run(name, func(t *testing.T) {
+			s := serveRaw(t, closing(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", b.header, len(b.body), b.body)))
+			c := newClient(t, httpproto.Options{MaxBytes: b.limit})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r := fetch(t, c, protocol.Request{URL: s.url})
+			runtime.ReadMemStats(&after)
+			if name == "zstd window" {
+				if r.Outcome.Code != protocol.Failed || r.Outcome.Reason != "body: broken encoding" {
+					t.Errorf("%+v", r.Outcome)
+				}
+			} else if r.Outcome.Code != protocol.Success || !r.Content.Truncated {
+				t.Errorf("%+v, truncated %v", r.Outcome, r.Content.Truncated)
+			}
+			if n, most := int64(len(r.Content.Body)), max(httpproto.RatioFloor, httpproto.MaxRatio*r.Bytes)+1<<20; n > most {
+				t.Errorf("%d bytes decoded of %d", n, r.Bytes)
+			}
+			if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 64 {
+				t.Errorf("%d MiB allocated", n)
+			}
+			within(t, "the connection is open", func() bool { return s.open.Load() == 0 })
+		})
+	}
+}
+
+// serveTLS runs a raw server behind TLS that has agreed on HTTP/2.
+func serveHTTP2(t testing.TB, handle func(net.Conn)) *rawServer {
+	cert := httptest.NewUnstartedServer(nil)
+	cert.StartTLS()
+	config := &tls.Config{Certificates: cert.TLS.Certificates, NextProtos: []string{"h2"}}
+	cert.Close()
+	s := serveRaw(t, func(nc net.Conn) {
+		tc := tls.Server(nc, config)
+		if tc.Handshake() != nil {
+			return
+		}
+		preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+		if _, err := io.ReadFull(tc, preface); err != nil {
+			return
+		}
+		go io.Copy(io.Discard, tc)
+		handle(tc)
+	})
+	s.url = strings.Replace(s.url, "http:", "https:", 1)
+	return s
+}
+
+// frame returns an HTTP/2 frame.
+func frame(kind, flags byte, stream uint32, payload string) string {
+	n := len(payload)
+	return string([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
+}
+
+// TestHostileHTTP2 has servers that talk HTTP/2 and mean ill. Whatever comes of
+// the visit, it ends in time and takes its connections with it.
+func TestHostileHTTP2(t *testing.T) {
+	var (
+		settings = frame(4, 0, 0, "")
+		goaway   = frame(7, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x00")
+		refuse   = frame(3, 0, 1, "\x00\x00\x00\x07")
+		ok       = frame(1, 4, 1, "\x88") // HEADERS, :status 200 of the static table
+	)
+	say := func(first, again string) func(net.Conn) {
+		return func(nc net.Conn) {
+			_, err := io.WriteString(nc, first)
+			for err == nil && again != "" {
+				_, err = io.WriteString(nc, again)
+			}
+		}
+	}
+	for name, k := range map[string]struct {
+		handle func(net.Conn)
+		code   protocol.Code
+	}{
+		"goaway":                {say(settings+goaway, ""), protocol.Failed},
+		"refused stream":        {say(settings+refuse, ""), protocol.Failed},
+		"ping flood":            {say(settings, frame(6, 0, 0, "12345678")), protocol.Failed},
+		"settings flood":        {say(settings, settings), protocol.Failed},
+		"window update flood":   {say(settings, frame(8, 0, 0, "\x00\x00\x00\x01")), protocol.Failed},
+		"unknown frame flood":   {say(settings, frame(0xfa, 0, 0, "12345678")), protocol.Failed},
+		"continuation flood":    {say(settings+frame(1, 0, 1, ""), frame(9, 0, 1, "\x00\x01a\x01b")), protocol.Failed},
+		"header list":           {say(settings+frame(1, 0, 1, "\x88\x40\x01a\x7f\x80\x1f"+strings.Repeat("a", 4000)), frame(9, 0, 1, strings.Repeat("\xbe", 16000))), protocol.Failed},
+		"empty data flood":      {say(settings+ok, frame(0, 0, 1, "")), protocol.Failed},
+		"data beyond window":    {say(settings+ok, frame(0, 0, 1, strings.Repeat("x", 16384))), protocol.Success},
+		"ping flood after data": {say(settings+ok+frame(0, 0, 1, "hello"), frame(6, 0, 0, "12345678")), protocol.Success},
+		"silence":               {say(settings, ""), protocol.Failed},
+		"closed":                {func(nc net.Conn) { io.WriteString(nc, settings); nc.Close() }, protocol.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			s := serveHTTP2(t, k.handle)
+			c := newClient(t, httpproto.Options{InsecureSkipVerify: true, TimeLimit: time.Second, MaxBytes: 100 << 10})
+			start := time.Now()
+			r := fetch(t, c, protocol.Request{URL: s.url})
+			if d := time.Since(start); d > 2*time.Second {
+				t.Errorf("took %v", d)
+			}
+			if r.Outcome.Code != k.code || k.code == protocol.Success && !r.Content.Truncated {
+				t.Errorf("%+v, %d bytes, truncated %v", r.Outcome, len(r.Content.Body), r.Content.Truncated)
+			}
+			t.Logf("%s %q", r.Outcome.Code, r.Outcome.Reason)
+			if n := s.accepted.Load(); n > httpproto.MaxDials {
+				t.Errorf("%d connections for one visit", n)
+			}
+			within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
+		})
+	}
+}
+
+// A connection that has served a visit well is idle, and may not be kept busy.
+func TestIdleConnectionIsBounded(t *testing.T) {
+	noLeak(t)
+	s := serveHTTP2(t, func(nc net.Conn) {
+		io.WriteString(nc, frame(4, 0, 0, "")+frame(1, 4, 1, "\x88")+frame(0, 1, 1, "hello"))
+		for {
+			if _, err := io.WriteString(nc, frame(6, 0, 0, "12345678")); err != nil {
+				return
+			}
+		}
+	})
+	c := newClient(t, httpproto.Options{InsecureSkipVerify: true})
+	r := get(t, c, s.url, protocol.Success, 200, "")
+	if string(r.Content.Body) != "hello" || r.Content.Truncated {
+		t.Errorf("%q", r.Content.Body)
+	}
+	within(t, "the connection is open", func() bool { return s.open.Load() == 0 })
+}
+
+// One visit of a shared connection fails; the others go on.
+func TestFailureSparesOtherVisits(t *testing.T) {
+	noLeak(t)
+	both := make(chan bool)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/good":
+			fmt.Fprint(w, "go")
+			w.(http.Flusher).Flush()
+			both <- true
+			<-both
+			fmt.Fprint(w, "od")
+		case "/bad":
+			<-both
+			fmt.Fprint(w, "x")
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	c := newClient(t, httpproto.Options{InsecureSkipVerify: true})
+	get(t, c, s.URL, protocol.Success, 200, "") // the connection both share
+	done := make(chan protocol.Response)
+	go func() {
+		r, err := c.Fetch(context.Background(), protocol.Request{URL: s.URL + "/good"})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	bad := fetch(t, c, protocol.Request{URL: s.URL + "/bad"})
+	if bad.Outcome.Code == protocol.Success && !bad.Content.Truncated {
+		t.Errorf("bad: %+v", bad.Outcome)
+	}
+	both <- true
+	if r := <-done; string(r.Content.Body) != "good" || r.Content.Truncated {
+		t.Errorf("good: %+v %q", r.Outcome, r.Content.Body)
+	}
+}
+
+// An answer that nobody asked for never ends up under another URL: neither if it
+// comes together with the one before, nor if it comes on an idle connection.
+func TestAnswersStayWithTheirRequest(t *testing.T) {
+	noLeak(t)
+	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
+	late := make(chan bool)
+	s := serveRaw(t, func(nc net.Conn) {
+		for {
+			r, ok := readRequest(nc)
+			if !ok {
+				return
+			}
+			body := r.URL.Path
+			answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+			switch body[len(body)-1] {
+			case '0', '3', '6':
+				answer += poison
+			case '7':
+				answer = "HTTP/1.1 204 No Content\r\n\r\n" + poison
+			}
+			io.WriteString(nc, answer)
+			if strings.HasSuffix(body, "9") {
+				<-late
+				io.WriteString(nc, poison)
+				late <- true
+			}
+		}
+	})
+	c := newClient(t, httpproto.Options{})
+	for i := range 1000 {
+		path := fmt.Sprintf("/page%d", i)
+		if i%10 == 7 {
+			get(t, c, s.url+path[1:], protocol.Success, 204, "")
+			continue
+		}
+		if r := get(t, c, s.url+path[1:], protocol.Success, 200, ""); string(r.Content.Body) != path {
+			t.Errorf("%s: got %q", path, r.Content.Body)
+		}
+		if i%10 == 9 {
+			late <- true
+			<-late
+			within(t, "the connection is open", func() bool { return s.open.Load() == 0 })
+		}
+	}
+}
