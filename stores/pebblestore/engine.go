@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"runtime"
@@ -63,6 +64,10 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	default:
 		under = vfs.Default
 	}
+	d.under, d.path = under, path
+	if err := unseal(d.dir, under, path); err != nil {
+		return err
+	}
 	d.fence = newFence(under, func(err error) {
 		d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
 	})
@@ -97,7 +102,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if cause := d.fence.failure(); cause != nil {
 		return cause
 	}
-	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBDoesNotExist) {
+	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err
@@ -223,7 +228,22 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
 		return err
 	}
+	d.dirty.Store(true)
 	return d.outcome("write", b.Commit(o))
+}
+
+// flush writes out what is in memory, so that the log is not needed at the next
+// opening. It ends early if the store fails.
+func (d *DB) flush() error {
+	done, err := d.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-d.fence.down:
+	}
+	return nil
 }
 
 // sync makes durable what was committed before.

@@ -86,7 +86,7 @@ func (h *home) inspect() (fresh bool, err error) {
 	}
 	for _, e := range entries {
 		switch e.Name() {
-		case lockName, newName:
+		case lockName, newName, sealName:
 		case databaseName, segmentsName:
 			if !begun {
 				return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, e.Name(), formatName)

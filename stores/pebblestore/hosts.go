@@ -297,6 +297,7 @@ func (s *hostStore) Close() error {
 	if s.clean {
 		return s.db.syncInside()
 	}
+	s.db.dirty.Store(true)
 	if err := s.db.outcome("host db", s.db.db.Set(cleanKey, nil, pebble.Sync)); err != nil {
 		return err
 	}

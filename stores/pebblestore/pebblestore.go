@@ -90,6 +90,8 @@ type DB struct {
 	dir      string
 	log      *slog.Logger
 	lock     io.Closer
+	under    vfs.FS // below the fence
+	path     string // of the database in under
 	fence    *fence
 	fsCloser io.Closer
 	db       *pebble.DB
@@ -101,6 +103,7 @@ type DB struct {
 	closed  bool
 	closing chan struct{} // closed when Close begins
 	once    sync.Once
+	dirty   atomic.Bool  // something was committed
 	written atomic.Int64 // bytes committed since makeRoom last looked
 
 	crawl    crawlStore
@@ -235,8 +238,15 @@ func (d *DB) release() error {
 	var errs []error
 	if d.db != nil {
 		told := d.fence.failure() != nil
+		var err error
+		if !told && d.dirty.Load() {
+			err = d.flush()
+		}
 		d.fence.release()
-		err := closeEngine(d.db)
+		err = errors.Join(err, closeEngine(d.db))
+		if err == nil && d.fence.failure() == nil {
+			err = seal(d.dir, d.under, d.path)
+		}
 		switch failed := d.fence.failure() != nil; {
 		case told: // and what a failed engine says of its own end helps nobody
 		case failed:

@@ -1,0 +1,132 @@
+package pebblestore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A seal is a file that is there while a store is closed after an orderly end.
+// It holds the checksums of the engine's small files: its logs, and the manifest
+// that says which tables are the database. The engine takes damage in the midst
+// of these for the end of what a crash had let it write, and goes back without
+// a word to what was before; under a seal there was no crash, and damage is
+// damage. Tables have checksums of their own.
+//
+// The file is removed before the engine is opened and written after it was
+// closed. A store that has none is opened as after a crash.
+const (
+	sealName  = "SEAL"
+	sealMagic = "recrawl pebblestore seal 1\n"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealed reports whether a file is under the seal.
+func sealed(name string) bool {
+	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".log")
+}
+
+// sealText describes the files of the database as they are.
+func sealText(under vfs.FS, path string) ([]byte, error) {
+	names, err := under.List(path)
+	if err != nil {
+		return nil, err
+	}
+	text := []byte(sealMagic)
+	for _, name := range names {
+		if !sealed(name) {
+			continue
+		}
+		sum, size, err := checksum(under, under.PathJoin(path, name))
+		if err != nil {
+			return nil, err
+		}
+		text = fmt.Appendf(text, "%08x %d %s\n", sum, size, name)
+	}
+	return fmt.Appendf(text, "%08x\n", crc32.Checksum(text, castagnoli)), nil
+}
+
+func checksum(under vfs.FS, name string) (sum uint32, size int64, err error) {
+	f, err := under.Open(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	h := crc32.New(castagnoli)
+	size, err = io.Copy(h, f)
+	return h.Sum32(), size, err
+}
+
+// seal closes the store in dir, whose database is in path.
+func seal(dir string, under vfs.FS, path string) error {
+	text, err := sealText(under, path)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(dir, sealName)
+	f, err := os.Create(name + ".new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name+".new"))
+	}
+	return errors.Join(os.Rename(name+".new", name), syncDir(dir))
+}
+
+// unseal checks and removes the seal, if there is one.
+func unseal(dir string, under vfs.FS, path string) error {
+	name := filepath.Join(dir, sealName)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkSeal(text, under, path); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(name), syncDir(dir))
+}
+
+// checkSeal compares the database with its seal. A seal that is damaged itself
+// proves nothing.
+func checkSeal(text []byte, under vfs.FS, path string) error {
+	body, sum := text, ""
+	if i := bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n'); i >= 0 {
+		body, sum = text[:i+1], string(text[i+1:])
+	}
+	if !bytes.HasPrefix(body, []byte(sealMagic)) || sum != fmt.Sprintf("%08x\n", crc32.Checksum(body, castagnoli)) {
+		return nil
+	}
+	for line := range strings.Lines(string(body[len(sealMagic):])) {
+		var want uint32
+		var wantSize int64
+		var name string
+		if _, err := fmt.Sscanf(line, "%x %d %s\n", &want, &wantSize, &name); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrDamaged, sealName, err)
+		}
+		full := under.PathJoin(path, name)
+		switch sum, size, err := checksum(under, full); {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		case err != nil || sum != want || size != wantSize:
+			return fmt.Errorf("%w: %s has changed since the store was closed", ErrDamaged, full)
+		}
+	}
+	return nil
+}
