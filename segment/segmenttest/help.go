@@ -1,0 +1,202 @@
+package segmenttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/recrawl/recrawl/segment"
+)
+
+func (c *check) store() segment.Store {
+	s, err := c.h.Open()
+	c.must(err, "Open")
+	if s == nil {
+		c.failf("Open returned nil")
+	}
+	c.stores = append(c.stores, s)
+	return s
+}
+
+// forget makes s a store that run does not end, and its writers with it.
+func (c *check) forget(s segment.Store) {
+	c.stores = slices.DeleteFunc(c.stores, func(o segment.Store) bool { return o == s })
+	c.writers = nil
+}
+
+func (c *check) reopen(s segment.Store) segment.Store {
+	for _, w := range c.writers {
+		c.must(w.Close(), "Close of a writer")
+	}
+	c.forget(s)
+	if c.h.Close != nil {
+		c.must(c.h.Close(s), "Close")
+	}
+	s, err := c.h.Reopen(s)
+	c.must(err, "Reopen")
+	c.stores = append(c.stores, s)
+	return s
+}
+
+func (c *check) crash(s segment.Store) segment.Store {
+	c.forget(s)
+	s, err := c.h.Crash(s)
+	c.must(err, "Crash")
+	c.stores = append(c.stores, s)
+	return s
+}
+
+// twice runs f on the store and, if it can be reopened, once more after that.
+func (c *check) twice(s segment.Store, f func(segment.Store)) segment.Store {
+	f(s)
+	if c.h.Reopen == nil {
+		return s
+	}
+	s = c.reopen(s)
+	c.prefix = "after Reopen: "
+	f(s)
+	c.prefix = ""
+	return s
+}
+
+func (c *check) writer(s segment.Store, seg, part string, keep int) segment.BlockWriter {
+	w, err := s.Append(c.ctx, seg, part, keep)
+	c.must(err, "Append %s/%s, keep %d", seg, part, keep)
+	if w == nil {
+		c.failf("Append %s/%s returned no writer", seg, part)
+	}
+	c.writers = append(c.writers, w)
+	return w
+}
+
+func (c *check) append(w segment.BlockWriter, blocks ...[]byte) {
+	for i, b := range blocks {
+		c.must(w.Append(c.ctx, b), "Append of block %d", i)
+	}
+}
+
+// put writes a part: committed, or left open without a writer.
+func (c *check) put(s segment.Store, seg, part string, commit bool, blocks ...[]byte) {
+	w := c.writer(s, seg, part, 0)
+	c.append(w, blocks...)
+	if commit {
+		c.must(w.Commit(c.ctx), "Commit %s/%s", seg, part)
+	}
+	c.must(w.Close(), "Close of the writer of %s/%s", seg, part)
+}
+
+func (c *check) read(s segment.Store, seg, part string, from int) [][]byte {
+	var all [][]byte
+	for b, err := range s.Read(c.ctx, seg, part, from) {
+		c.must(err, "Read %s/%s from %d, block %d", seg, part, from, from+len(all))
+		all = append(all, b)
+	}
+	return all
+}
+
+// holds demands that the part has these blocks, whoever asks.
+func (c *check) holds(s segment.Store, seg, part string, committed bool, want [][]byte) {
+	c.same(c.read(s, seg, part, 0), want, "Read %s/%s", seg, part)
+	info, err := s.Stat(c.ctx, seg, part)
+	c.must(err, "Stat %s/%s", seg, part)
+	if info.Blocks != len(want) || info.Committed != committed {
+		c.failf("Stat %s/%s: %d blocks, committed %v; want %d, %v", seg, part, info.Blocks, info.Committed, len(want), committed)
+	}
+}
+
+func (c *check) same(got, want [][]byte, format string, args ...any) {
+	if err := same(got, want); err != nil {
+		c.failf("%s: %w", fmt.Sprintf(format, args...), err)
+	}
+}
+
+func same(got, want [][]byte) error {
+	for i := range min(len(got), len(want)) {
+		if !bytes.Equal(got[i], want[i]) {
+			return fmt.Errorf("block %d is %s, want %s", i, show(got[i]), show(want[i]))
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("%d blocks, want %d", len(got), len(want))
+	}
+	return nil
+}
+
+func show(b []byte) string {
+	if len(b) <= 16 {
+		return fmt.Sprintf("%q", b)
+	}
+	return fmt.Sprintf("%q... (%d bytes)", b[:16], len(b))
+}
+
+// missing demands that there is no such part.
+func (c *check) missing(s segment.Store, seg, part string) {
+	info, err := s.Stat(c.ctx, seg, part)
+	c.is(err, segment.ErrNotFound, "Stat %s/%s", seg, part)
+	if info != (segment.Info{}) {
+		c.failf("Stat %s/%s returned %+v beside the error", seg, part, info)
+	}
+	for _, from := range []int{0, 5} {
+		c.is(c.readError(c.ctx, s, seg, part, from), segment.ErrNotFound, "Read %s/%s from %d", seg, part, from)
+	}
+}
+
+// readError demands that a loop has one step, an error without a block, and
+// returns it.
+func (c *check) readError(ctx context.Context, s segment.Store, seg, part string, from int) error {
+	steps := 0
+	var last error
+	for b, err := range s.Read(ctx, seg, part, from) {
+		if steps++; err == nil || b != nil {
+			c.failf("Read %s/%s yielded block %s with error %v, want an error alone", seg, part, show(b), err)
+		}
+		last = err
+	}
+	if steps > 1 {
+		c.failf("Read %s/%s went on after an error", seg, part)
+	}
+	return last
+}
+
+func (c *check) list(s segment.Store) []string {
+	var names []string
+	for name, err := range s.List(c.ctx) {
+		c.must(err, "List")
+		names = append(names, name)
+	}
+	return names
+}
+
+func (c *check) lists(s segment.Store, want ...string) {
+	if got := c.list(s); !slices.Equal(got, want) {
+		c.failf("List yielded %q, want %q", got, want)
+	}
+}
+
+// some returns n blocks that differ from those of other calls with another tag.
+func some(tag string, n int) [][]byte {
+	var all [][]byte
+	for i := range n {
+		all = append(all, fmt.Appendf(nil, "%s, block %d", tag, i))
+	}
+	return all
+}
+
+// hostile returns blocks that a careless store would not give back.
+func hostile() [][]byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	noise := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	return [][]byte{
+		{}, {0}, {0xff}, []byte("\n"), {}, {}, noise(1), []byte("\r\n\r\n"),
+		make([]byte, 4096), bytes.Repeat([]byte{0xff}, 4097), noise(65535), noise(65536), noise(65537),
+		noise(5 << 20), []byte("a block behind a large one"), {},
+	}
+}
