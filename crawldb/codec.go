@@ -176,20 +176,13 @@ type reader struct {
 func (r *reader) fail() { r.s, r.bad = "", true }
 
 func (r *reader) uvarint() uint64 {
-	var v uint64
-	for i := range min(len(r.s), binary.MaxVarintLen64) {
-		c := r.s[i]
-		if i == binary.MaxVarintLen64-1 && c > 1 {
-			break
-		}
-		v |= uint64(c&0x7f) << (7 * i)
-		if c < 0x80 {
-			r.s = r.s[i+1:]
-			return v
-		}
+	v, rest, ok := cutUvarint(r.s)
+	if !ok {
+		r.fail()
+		return 0
 	}
-	r.fail()
-	return 0
+	r.s = rest
+	return v
 }
 
 func (r *reader) below(limit uint64) uint64 {

@@ -32,7 +32,7 @@ type DueQuery struct {
 	MinPriority float32
 	// Want, if not nil, is asked about the [Host] of a candidate, any number of
 	// times, while the sequence runs; once it has said false of a host, no
-	// candidate of that host need follow.
+	// candidate of that host need follow. What is left out counts to no Limit.
 	Want func(host string) bool
 	// Seen, if not nil, is called with each record that a full scan passes and
 	// that is not due: its time is what a report of the next due time needs. An
@@ -40,16 +40,10 @@ type DueQuery struct {
 	Seen func(*Datum)
 }
 
-// due reports whether the record answers the query, Want apart.
+// due reports whether the times of the record answer the query.
 func (q *DueQuery) due(d *Datum) bool {
 	late := !d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)
-	if !late || d.Leased(q.Now) {
-		if q.Seen != nil {
-			q.Seen(d)
-		}
-		return false
-	}
-	return q.MinPriority <= 0 || d.Priority >= q.MinPriority
+	return late && !d.Leased(q.Now)
 }
 
 // DueStore is the capability of a Store that finds due records without reading
@@ -86,13 +80,12 @@ func Due(ctx context.Context, s Store, q DueQuery) iter.Seq2[Candidate, error] {
 	return DueByScan(ctx, s, q, nil)
 }
 
-// passSize is how many candidates one pass of DueByScan holds; a variable only
-// for tests in this package.
+// passSize is how many candidates one pass of DueByScan holds.
 const passSize = 1 << 20
 
 // DueByScan is the fallback of [Due]: it reads every record. If due is not nil
 // it decides, instead of the times of the query, which record is due: for
-// schedules that know more than the record says.
+// schedules that know more than the record says. The rest of the query holds.
 func DueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool) iter.Seq2[Candidate, error] {
 	return dueByScan(ctx, s, q, due, passSize)
 }
@@ -102,6 +95,7 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 		due = q.due
 	}
 	return func(yield func(Candidate, error) bool) {
+		seen := q.Seen
 		var last *ranked // the worst of the pass before
 		for left := q.Limit; ; {
 			keep := pass
@@ -114,7 +108,13 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 					yield(Candidate{}, err)
 					return
 				}
-				if !due(&d) || q.Want != nil && !q.Want(Host(d.URL)) {
+				if !due(&d) {
+					if seen != nil {
+						seen(&d)
+					}
+					continue
+				}
+				if q.MinPriority > 0 && !(d.Priority >= q.MinPriority) || q.Want != nil && !q.Want(Host(d.URL)) {
 					continue
 				}
 				c := rank(&d)
@@ -131,17 +131,19 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 					heap.Fix(&best, 0)
 				}
 			}
-			q.Seen = nil // once is enough
+			seen = nil // once is enough
 			slices.SortFunc(best, func(a, b ranked) int { return a.compare(&b) })
 			for _, c := range best {
+				// A host that filled up meanwhile takes no one's place.
 				if q.Want != nil && !q.Want(Host(c.URL)) {
 					continue
 				}
 				if !yield(c.Candidate, nil) {
 					return
 				}
+				left--
 			}
-			if left -= len(best); !more || q.Limit > 0 && left <= 0 {
+			if !more || q.Limit > 0 && left <= 0 {
 				return
 			}
 			last = &best[len(best)-1]

@@ -55,8 +55,8 @@ func Compare(a, b string) int {
 	return bytes.Compare(AppendKey(ka[:0], a), AppendKey(kb[:0], b))
 }
 
-// Host returns the host of a URL without its port, in lower case; empty if it
-// has none. It is the name under which DueQuery.Want asks, and by default the
+// Host returns the host of a URL without its port, its ASCII letters in lower
+// case; empty if it has none. It is the name under which DueQuery.Want asks, and by default the
 // name of the queue a URL waits in.
 func Host(url string) string {
 	if _, host, _, _, ok := split(url); ok {
@@ -73,12 +73,12 @@ func Host(url string) string {
 	auth = auth[strings.LastIndexByte(auth, '@')+1:]
 	if strings.HasPrefix(auth, "[") {
 		if j := strings.IndexByte(auth, ']'); j >= 0 {
-			return strings.ToLower(auth[:j+1])
+			return lower(auth[:j+1])
 		}
 		return ""
 	}
 	host, _, _ := strings.Cut(auth, ":")
-	return strings.ToLower(host)
+	return lower(host)
 }
 
 // Range is a half-open interval of keys. The zero Range holds everything.
@@ -91,13 +91,13 @@ type Range struct {
 
 // HostRange holds the URLs of one host, whatever their scheme and port.
 func HostRange(host string) Range {
-	b := string(appendReversed(nil, strings.ToLower(host)))
+	b := string(appendReversed(nil, lower(host)))
 	return Range{From: b + ")", To: b + "*"} // '*' follows ')'
 }
 
 // DomainRange holds the URLs of a domain and of all hosts below it.
 func DomainRange(domain string) Range {
-	b := string(appendReversed(nil, strings.ToLower(domain)))
+	b := string(appendReversed(nil, lower(domain)))
 	return Range{From: b + ")", To: b + "-"} // ')' and ',' lie between
 }
 
@@ -161,6 +161,22 @@ func plainHost(host string) bool {
 		}
 	}
 	return true
+}
+
+// lower lowers ASCII letters and leaves all other bytes as they are.
+func lower(s string) string {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			b := []byte(s)
+			for i, c := range b {
+				if 'A' <= c && c <= 'Z' {
+					b[i] = c + 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
 }
 
 // literal reports whether a host is an address, which is not reversed: it is

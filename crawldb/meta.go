@@ -82,7 +82,7 @@ func (m *Meta) edit(name string, value *string) {
 	m.enc = string(b)
 }
 
-// valid reports whether enc is what edit makes: whole pairs, names ascending.
+// validMeta reports whether enc is what edit makes: whole pairs, names ascending.
 func validMeta(enc string) bool {
 	last, first := "", true
 	for rest := enc; rest != ""; first = false {
@@ -113,16 +113,25 @@ func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
 }
 
 func cutString(s string) (head, rest string, ok bool) {
-	n, size := uint64(0), 0
-	for i := range min(len(s), binary.MaxVarintLen64) {
-		n |= uint64(s[i]&0x7f) << (7 * i)
-		if s[i] < 0x80 {
-			size = i + 1
-			break
-		}
-	}
-	if size == 0 || n > uint64(len(s)-size) {
+	n, s, ok := cutUvarint(s)
+	if !ok || n > uint64(len(s)) {
 		return "", "", false
 	}
-	return s[size : size+int(n)], s[size+int(n):], true
+	return s[:n], s[n:], true
+}
+
+// cutUvarint reads what binary.AppendUvarint writes and nothing longer: so a
+// value has one encoding, and equal Metas are equal.
+func cutUvarint(s string) (v uint64, rest string, ok bool) {
+	for i := range min(len(s), binary.MaxVarintLen64) {
+		c := s[i]
+		if i == binary.MaxVarintLen64-1 && c > 1 {
+			break
+		}
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			return v, s[i+1:], c > 0 || i == 0
+		}
+	}
+	return 0, "", false
 }

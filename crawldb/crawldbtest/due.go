@@ -218,18 +218,24 @@ func dueWant(c *check, due dueFunc) {
 	if strange != "" {
 		c.failf("Want was asked about %q, which is the host of no record", strange)
 	}
-	// A host that fills up while the sequence runs takes nothing from others.
-	taken := map[string]int{}
-	full := func(host string) bool { return taken[host] >= 3 }
-	got := map[string]bool{}
-	for cand, err := range due(c.ctx, s, crawldb.DueQuery{Now: dueEpoch, Want: func(host string) bool { return !full(host) }}) {
-		c.must(err, "Due")
-		taken[crawldb.Host(cand.URL)]++
-		got[cand.URL] = true
-	}
-	for url, d := range model {
-		if isDue(d, crawldb.DueQuery{Now: dueEpoch}) && !got[url] && !full(crawldb.Host(url)) {
-			c.failf("%s was omitted and its host is still wanted", short(url))
+	// A host that fills up while the sequence runs takes nothing from others,
+	// neither their candidates nor their place within the limit.
+	for _, limit := range []int{0, 10, 25, 30, 1000} {
+		taken := map[string]int{}
+		full := func(host string) bool { return taken[host] >= 3 }
+		got := map[string]bool{}
+		for cand, err := range due(c.ctx, s, crawldb.DueQuery{Now: dueEpoch, Limit: limit, Want: func(host string) bool { return !full(host) }}) {
+			c.must(err, "Due")
+			taken[crawldb.Host(cand.URL)]++
+			got[cand.URL] = true
+		}
+		if limit > 0 && len(got) == limit {
+			continue
+		}
+		for url, d := range model {
+			if isDue(d, crawldb.DueQuery{Now: dueEpoch}) && !got[url] && !full(crawldb.Host(url)) {
+				c.failf("limit %d: the sequence ended after %d candidates without %s, whose host is still wanted", limit, len(got), short(url))
+			}
 		}
 	}
 }

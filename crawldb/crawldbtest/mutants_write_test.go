@@ -1,0 +1,278 @@
+package crawldbtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// onNext is an engine that does something else with what Next is.
+func onNext(f func(b batch, next nextFn) nextFn) func(*engine) crawldb.Store {
+	return func(e *engine) crawldb.Store {
+		return &faulty{engine: e, update: func(c ctx, b batch) error {
+			if b.Next != nil {
+				b.Next = f(b, b.Next)
+			}
+			return e.Update(c, b)
+		}}
+	}
+}
+
+// onUpdate is an engine that updates in another way.
+func onUpdate(f func(e *engine, c ctx, b batch) error) func(*engine) crawldb.Store {
+	return func(e *engine) crawldb.Store {
+		return &faulty{engine: e, update: func(c ctx, b batch) error { return f(e, c, b) }}
+	}
+}
+
+// oneByOne applies a batch record by record.
+func oneByOne(e *engine, c ctx, b batch) error {
+	for i, url := range b.URLs {
+		one := batch{URLs: []string{url}, Next: func(_ int, old *datum) (*datum, error) { return b.Next(i, old) }}
+		if err := e.Update(c, one); err != nil {
+			return err
+		}
+	}
+	return e.Update(c, batch{Job: b.Job, Cursor: b.Cursor})
+}
+
+func writeMutants() []mutant {
+	return []mutant{
+		{fault: "takes out of order and sorts", rule: "a batch out of order is ErrOrder and changes nothing", wrap: onUpdate(oneByOne)},
+		{fault: "wants the order of strings", rule: "a batch out of order is ErrOrder and changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if !slices.IsSorted(b.URLs) {
+				return crawldb.ErrOrder
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "finds the disorder when it comes to it", rule: "a batch out of order is ErrOrder and changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			for i := 1; i < len(b.URLs); i++ {
+				if crawldb.Compare(b.URLs[i-1], b.URLs[i]) >= 0 {
+					if err := e.Update(c, batch{URLs: b.URLs[:i], Next: b.Next}); err != nil {
+						return err
+					}
+				}
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "disorder is another error", rule: "a batch out of order is ErrOrder and changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			err := e.Update(c, b)
+			if errors.Is(err, crawldb.ErrOrder) {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		})},
+		{fault: "keeps what it did before an error", rule: "an error of Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			for i := 1; i < len(b.URLs); i++ {
+				if crawldb.Compare(b.URLs[i-1], b.URLs[i]) >= 0 {
+					return crawldb.ErrOrder
+				}
+			}
+			return oneByOne(e, c, b)
+		})},
+		{fault: "hides the error of Next", rule: "an error of Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if err := e.Update(c, b); err != nil && !errors.Is(err, crawldb.ErrOrder) && !errors.Is(err, context.Canceled) && !errors.Is(err, crawldb.ErrClosed) {
+				return fmt.Errorf("update failed: %v", err)
+			} else {
+				return err
+			}
+		})},
+		{fault: "an error is a nil record", rule: "an error of Next changes nothing", wrap: onNext(func(b batch, next nextFn) nextFn {
+			return func(i int, old *datum) (*datum, error) {
+				d, _ := next(i, old)
+				return d, nil
+			}
+		})},
+		{fault: "nil leaves", rule: "nil deletes and old leaves", wrap: onNext(func(b batch, next nextFn) nextFn {
+			return func(i int, old *datum) (*datum, error) {
+				d, err := next(i, old)
+				if d == nil {
+					d = old
+				}
+				return d, err
+			}
+		})},
+		{fault: "old deletes", rule: "nil deletes and old leaves", wrap: onNext(func(b batch, next nextFn) nextFn {
+			return func(i int, old *datum) (*datum, error) {
+				d, err := next(i, old)
+				if d == old {
+					d = nil
+				}
+				return d, err
+			}
+		})},
+		{fault: "nil makes an empty record", rule: "nil deletes and old leaves", wrap: onNext(func(b batch, next nextFn) nextFn {
+			return func(i int, old *datum) (*datum, error) {
+				d, err := next(i, old)
+				if d == nil && old == nil {
+					d = &datum{}
+				}
+				return d, err
+			}
+		})},
+		{fault: "none is a zero record", rule: "Next is given what is kept", wrap: onNext(func(b batch, next nextFn) nextFn {
+			return func(i int, old *datum) (*datum, error) {
+				if old == nil {
+					zero := &datum{URL: b.URLs[i]}
+					d, err := next(i, zero)
+					if d == zero {
+						d = nil
+					}
+					return d, err
+				}
+				return next(i, old)
+			}
+		})},
+		{fault: "Next is not told the URL", rule: "Next is given what is kept", wrap: onNext(func(b batch, next nextFn) nextFn {
+			return func(i int, old *datum) (*datum, error) {
+				if old != nil {
+					old.URL = ""
+				}
+				return next(i, old)
+			}
+		})},
+		{fault: "calls Next from the end", rule: "Next is given what is kept", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			for i, url := range slices.Backward(b.URLs) {
+				one := batch{URLs: []string{url}, Next: func(_ int, old *datum) (*datum, error) { return b.Next(i, old) }}
+				if err := e.Update(c, one); err != nil {
+					return err
+				}
+			}
+			return nil
+		})},
+		{fault: "keeps a record under the URL it bears", rule: "a record is kept under the URL of the batch", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			var moved []datum
+			next := b.Next
+			b.Next = func(i int, old *datum) (*datum, error) {
+				d, err := next(i, old)
+				if d != nil && d.URL != b.URLs[i] && d.URL != "" {
+					moved = append(moved, *d)
+					return old, err
+				}
+				return d, err
+			}
+			err := e.Update(c, b)
+			for _, d := range moved {
+				err = errors.Join(err, e.Update(c, batch{URLs: []string{d.URL}, Next: func(int, *datum) (*datum, error) { return &d, nil }}))
+			}
+			return err
+		})},
+		{fault: "takes ten thousand records at most", rule: "a batch may be empty or large", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			b.URLs = b.URLs[:min(len(b.URLs), 10_000)]
+			return e.Update(c, b)
+		})},
+		{fault: "refuses an empty batch", rule: "a batch may be empty or large", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if len(b.URLs) == 0 {
+				return io.ErrShortBuffer
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "merges with the record before", rule: "a record replaces the one before whole", wrap: onNext(func(b batch, next nextFn) nextFn {
+			return func(i int, old *datum) (*datum, error) {
+				d, err := next(i, old)
+				if d != nil && d != old && old != nil && d.ETag == "" {
+					merged := *d
+					merged.ETag = old.ETag
+					d = &merged
+				}
+				return d, err
+			}
+		})},
+		{fault: "reads, then writes", rule: "overlapping updates lose nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			olds := make([]*datum, len(b.URLs))
+			for i, url := range b.URLs {
+				if d, err := e.Get(c, url); err == nil {
+					olds[i] = &d
+				}
+			}
+			runtime.Gosched()
+			next := b.Next
+			b.Next = func(i int, old *datum) (*datum, error) {
+				d, err := next(i, olds[i])
+				if d == olds[i] {
+					return old, err
+				}
+				return d, err
+			}
+			return e.Update(c, b)
+		})},
+	}
+}
+
+func markMutants() []mutant {
+	rule := "a mark is written with its batch"
+	return []mutant{
+		{fault: "marks no empty batch", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if len(b.URLs) == 0 {
+				return nil
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "forgets the mark with the next batch", rule: rule, wrap: func(e *engine) crawldb.Store {
+			var last batch
+			return &faulty{engine: e,
+				update: func(c ctx, b batch) error {
+					err := e.Update(c, b)
+					if err == nil {
+						last = b
+					}
+					return err
+				},
+				progress: func(c ctx, job string) (string, error) {
+					if last.Job != job {
+						return "", c.Err()
+					}
+					return e.Progress(c, job)
+				}}
+		}},
+		{fault: "the job without a name has a mark", rule: rule, wrap: func(e *engine) crawldb.Store {
+			return &faulty{engine: e,
+				update: func(c ctx, b batch) error {
+					b.Job = "+" + b.Job
+					return e.Update(c, b)
+				},
+				progress: func(c ctx, job string) (string, error) { return e.Progress(c, "+"+job) }}
+		}},
+		{fault: "marks before the batch", rule: "an error of Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if err := e.Update(c, batch{Job: b.Job, Cursor: b.Cursor}); err != nil {
+				return err
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "an empty cursor leaves the mark", rule: "an empty cursor removes the mark", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if b.Cursor == "" {
+				b.Job = ""
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "one mark for all", rule: "each job has its own mark", wrap: func(e *engine) crawldb.Store {
+			return &faulty{engine: e,
+				update: func(c ctx, b batch) error {
+					if b.Job != "" {
+						b.Job = "job"
+					}
+					return e.Update(c, b)
+				},
+				progress: func(c ctx, job string) (string, error) { return e.Progress(c, "job") }}
+		}},
+		{fault: "a mark is a record", rule: "each job has its own mark", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if err := e.Update(c, b); err != nil || b.Job == "" {
+				return err
+			}
+			return e.Update(c, batch{URLs: []string{b.Job}, Next: func(int, *datum) (*datum, error) { return &datum{Status: crawldb.Gone}, nil }})
+		})},
+		{fault: "marks are lost when reopened", rule: rule, reopened: withoutMarks},
+	}
+}
+
+func withoutMarks(d *disk) []write {
+	for i := range d.log {
+		d.log[i].job = ""
+	}
+	return d.log
+}
