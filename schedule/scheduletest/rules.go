@@ -1,0 +1,368 @@
+package scheduletest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+)
+
+var rules = []rule{
+	{"Init makes a record due", nil, initIsDue},
+	{"Init keeps an interval that is set", nil, initKeepsInterval},
+	{"the next fetch lies after the visit", nil, nextIsAfterVisit},
+	{"an interval is never zero or negative", nil, intervalIsPositive},
+	{"Retry counts and Fetched ends the count", nil, retriesCount},
+	{"Force makes a record due and unknown", nil, forceForgets},
+	{"what is not the schedule's stays", nil, othersStay},
+	{"the arguments are not changed", nil, argumentsStay},
+	{"the same arguments give the same result", nil, isAFunction},
+	{"Modified does not lie after the visit", nil, modifiedIsPast},
+	{"Due is by the fetch time and its horizon", needsHorizon, dueByHorizon},
+	{"no next fetch lies beyond the horizon", needsHorizon, nextWithinHorizon},
+	{"interval and next fetch keep within the bounds", needsBounds, withinBounds},
+	{"a visit without change never makes the next one sooner", needsBounds, unchangedNotSooner},
+	{"a visit with a change never makes the next one later", needsBounds, changedNotLater},
+	{"the age of a page does not replace its interval", needsBounds, ageIsNotInterval},
+	{"intervals follow the changes", needsBounds, adapts},
+	{"a page that never changes is visited ever less", needsBounds, noHotLoop},
+}
+
+// outcomes are the three methods that end a visit.
+var outcomes = []struct {
+	name string
+	f    func(s schedule.FetchSchedule, d crawldb.Datum, v schedule.Visit) crawldb.Datum
+}{
+	{"Fetched", schedule.FetchSchedule.Fetched},
+	{"Retry", schedule.FetchSchedule.Retry},
+	{"Gone", schedule.FetchSchedule.Gone},
+}
+
+func initIsDue(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		if d := s.Init(c.d, c.v.Time); !d.FetchTime.Equal(c.v.Time) || !s.Due(&d, c.v.Time) {
+			return fmt.Errorf("Init at %v: fetch time %v, due %v", c.v.Time, d.FetchTime, s.Due(&d, c.v.Time))
+		}
+		return nil
+	})
+}
+
+func initKeepsInterval(h Harness) error {
+	s := h.New()
+	for _, want := range []time.Duration{time.Hour, day, 7 * day} {
+		if ahead, ok := schedule.Horizon(s); ok && ahead > 0 && want > ahead {
+			continue
+		}
+		if got := s.Init(crawldb.Datum{URL: "http://example.com/", Interval: want}, now).Interval; got != want {
+			return fmt.Errorf("Init of a record whose interval is %v: interval %v", want, got)
+		}
+	}
+	return nil
+}
+
+func nextIsAfterVisit(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		for _, o := range outcomes {
+			// A store keeps milliseconds.
+			if d := o.f(s, c.d, c.v); d.FetchTime.UnixMilli() <= c.v.Time.UnixMilli() {
+				return fmt.Errorf("%s: the next fetch is at %v", o.name, d.FetchTime)
+			}
+		}
+		return nil
+	})
+}
+
+func intervalIsPositive(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		check := func(name string, d crawldb.Datum) error {
+			if d.Interval < time.Second || d.Interval%time.Second != 0 {
+				return fmt.Errorf("%s: interval %v, want whole seconds from one", name, d.Interval)
+			}
+			return nil
+		}
+		errs := []error{check("Init", s.Init(zeroInterval(c.d), now)), check("Force", s.Force(c.d, now))}
+		for _, o := range outcomes {
+			errs = append(errs, check(o.name, o.f(s, c.d, c.v)))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func zeroInterval(d crawldb.Datum) crawldb.Datum {
+	d.Interval = 0
+	return d
+}
+
+func retriesCount(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		if d := s.Retry(c.d, c.v); d.Retries != c.d.Retries+1 {
+			return fmt.Errorf("Retry: %d retries", d.Retries)
+		}
+		if d := s.Fetched(c.d, c.v); d.Retries != 0 {
+			return fmt.Errorf("Fetched: %d retries", d.Retries)
+		}
+		return nil
+	})
+}
+
+func forceForgets(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		d := s.Force(c.d, c.v.Time)
+		switch {
+		case !s.Due(&d, c.v.Time):
+			return fmt.Errorf("Force at %v: the record is not due, fetch time %v", c.v.Time, d.FetchTime)
+		case d.Status != crawldb.Unfetched:
+			return fmt.Errorf("Force: status %v", d.Status)
+		case d.Signature != nil || d.ETag != "" || d.LastModified != "" || !d.Modified.IsZero():
+			return fmt.Errorf("Force: signature %x, ETag %q, Last-Modified %q, modified %v", d.Signature, d.ETag, d.LastModified, d.Modified)
+		}
+		return nil
+	})
+}
+
+func othersStay(h Harness) error {
+	s := h.New()
+	// foreign is a record without the fields that a method may set.
+	foreign := func(d crawldb.Datum, forced bool) (crawldb.Datum, string) {
+		meta := ""
+		for name, value := range d.Meta.All() {
+			if !strings.HasPrefix(name, "schedule.") {
+				meta += fmt.Sprintf("%q=%q ", name, value)
+			}
+		}
+		d.FetchTime, d.Modified = time.Time{}, time.Time{}
+		d.Interval, d.Retries, d.Meta = 0, 0, crawldb.Meta{}
+		if forced {
+			d.Status, d.Signature, d.ETag, d.LastModified = 0, nil, "", ""
+		}
+		return d, meta
+	}
+	return h.each(func(c sample) error {
+		check := func(name string, got crawldb.Datum, forced bool) error {
+			want, wantMeta := foreign(c.d, forced)
+			if d, meta := foreign(got, forced); !reflect.DeepEqual(d, want) || meta != wantMeta {
+				return fmt.Errorf("%s: got %+v with %s", name, d, meta)
+			}
+			return nil
+		}
+		errs := []error{check("Init", s.Init(c.d, now), false), check("Force", s.Force(c.d, now), true)}
+		for _, o := range outcomes {
+			errs = append(errs, check(o.name, o.f(s, c.d, c.v), false))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func argumentsStay(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		signature := string(c.d.Signature)
+		s.Init(c.d, now)
+		s.Force(c.d, now)
+		for _, o := range outcomes {
+			o.f(s, c.d, c.v)
+		}
+		if string(c.d.Signature) != signature {
+			return fmt.Errorf("the bytes of the signature became %x", c.d.Signature)
+		}
+		d := copyOf(c.d)
+		for _, at := range []time.Time{now, c.v.Time, now.Add(-10000 * day), now.Add(10000 * day)} {
+			if s.Due(&d, at); !reflect.DeepEqual(d, c.d) {
+				return fmt.Errorf("Due at %v changed the record to %+v", at, d)
+			}
+		}
+		return nil
+	})
+}
+
+func isAFunction(h Harness) error {
+	one := h.New()
+	type result struct {
+		init, fetched, retry, gone, force crawldb.Datum
+		due                               bool
+	}
+	ask := func(s schedule.FetchSchedule, c sample) result {
+		d := copyOf(c.d)
+		return result{s.Init(d, now), s.Fetched(d, c.v), s.Retry(d, c.v), s.Gone(d, c.v), s.Force(d, now), s.Due(&d, now)}
+	}
+	var cases []sample
+	var want []result
+	if err := h.each(func(c sample) error {
+		cases, want = append(cases, c), append(want, ask(one, c))
+		return nil
+	}); err != nil {
+		return err
+	}
+	errs := make([]error, 4)
+	other := h.New()
+	var wg sync.WaitGroup
+	for w := range errs {
+		wg.Go(func() {
+			s := one
+			if w == 0 {
+				s = other
+			}
+			for i := range cases {
+				i = (i*7919 + w) % len(cases) // in another order
+				if got := ask(s, cases[i]); !reflect.DeepEqual(got, want[i]) {
+					errs[w] = fmt.Errorf("%s: %+v at first, %+v later", cases[i].name, want[i], got)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func modifiedIsPast(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		if c.v.PrevModified.After(c.v.Time) {
+			return nil // a clock went backwards, and all that is known is wrong
+		}
+		if d := s.Fetched(c.d, c.v); d.Modified.After(c.v.Time) {
+			return fmt.Errorf("Fetched: modified %v", d.Modified)
+		}
+		return nil
+	})
+}
+
+func dueByHorizon(h Harness) error {
+	s := h.New()
+	ahead, _ := schedule.Horizon(s)
+	return h.each(func(c sample) error {
+		times := []time.Time{now, c.v.Time, c.d.FetchTime, c.d.FetchTime.Add(-time.Millisecond)}
+		if ahead > 0 {
+			times = append(times, c.d.FetchTime.Add(-ahead), c.d.FetchTime.Add(-ahead-time.Millisecond))
+		}
+		for _, at := range times {
+			want := !c.d.FetchTime.After(at) || ahead > 0 && c.d.FetchTime.Sub(at) > ahead
+			if got := s.Due(&c.d, at); got != want {
+				return fmt.Errorf("Due at %v is %v, but by the horizon of %v it is %v", at, got, ahead, want)
+			}
+		}
+		return nil
+	})
+}
+
+func nextWithinHorizon(h Harness) error {
+	s := h.New()
+	ahead, _ := schedule.Horizon(s)
+	if ahead <= 0 {
+		return nil
+	}
+	return h.each(func(c sample) error {
+		for _, o := range outcomes {
+			if d := o.f(s, c.d, c.v); d.FetchTime.Sub(c.v.Time) > ahead {
+				return fmt.Errorf("%s: the next fetch is %v ahead, the horizon %v", o.name, d.FetchTime.Sub(c.v.Time), ahead)
+			}
+		}
+		return nil
+	})
+}
+
+func withinBounds(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		least, most := h.Bounds(c.d.URL)
+		d := s.Fetched(c.d, c.v)
+		gap := d.FetchTime.Sub(c.v.Time)
+		if d.Interval < least || d.Interval > most || gap < least || gap > d.Interval {
+			return fmt.Errorf("interval %v, next fetch after %v, bounds %v and %v", d.Interval, gap, least, most)
+		}
+		return nil
+	})
+}
+
+// inside reports whether the interval of a sample is one the schedule could have
+// set.
+func (h Harness) inside(c sample) bool {
+	least, most := h.Bounds(c.d.URL)
+	return least <= c.d.Interval && c.d.Interval <= most && c.d.Interval%time.Second == 0
+}
+
+func unchangedNotSooner(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		c.v.Change = schedule.Unchanged
+		if d := s.Fetched(c.d, c.v); h.inside(c) && (d.Interval < c.d.Interval || d.FetchTime.Sub(c.v.Time) < c.d.Interval) {
+			return fmt.Errorf("interval %v, next fetch after %v", d.Interval, d.FetchTime.Sub(c.v.Time))
+		}
+		return nil
+	})
+}
+
+func changedNotLater(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		c.v.Change = schedule.Changed
+		if d := s.Fetched(c.d, c.v); h.inside(c) && (d.Interval > c.d.Interval || d.FetchTime.Sub(c.v.Time) > c.d.Interval) {
+			return fmt.Errorf("interval %v, next fetch after %v", d.Interval, d.FetchTime.Sub(c.v.Time))
+		}
+		return nil
+	})
+}
+
+func ageIsNotInterval(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		want := s.Fetched(c.d, c.v).Interval
+		for _, age := range ages {
+			v := c.v
+			v.PrevModified, v.Modified = c.v.Time.Add(-age), time.Time{}
+			if got := s.Fetched(c.d, v).Interval; got != want {
+				return fmt.Errorf("interval %v, but %v if the page was %v old", want, got, age)
+			}
+		}
+		return nil
+	})
+}
+
+func adapts(h Harness) error {
+	s := h.New()
+	d := record(0)
+	least, most := h.Bounds(d.URL)
+	if most-least < 10*time.Second {
+		return nil
+	}
+	start := (least + (most-least)/2).Truncate(time.Second)
+	for _, c := range []schedule.Change{schedule.Changed, schedule.Unchanged, schedule.Unknown} {
+		d.Interval = start
+		at := now
+		for range 10 {
+			d = s.Fetched(d, schedule.Visit{Time: at, Change: c, PrevFetch: at.Add(-d.Interval), PrevModified: d.Modified})
+			at = d.FetchTime
+		}
+		if c == schedule.Changed && d.Interval >= start || c == schedule.Unchanged && d.Interval <= start || c == schedule.Unknown && d.Interval != start {
+			return fmt.Errorf("interval %v after ten visits that found the page %v, %v before", d.Interval, c, start)
+		}
+	}
+	return nil
+}
+
+func noHotLoop(h Harness) error {
+	s := h.New()
+	d := record(0)
+	d.Interval, _ = h.Bounds(d.URL)
+	at, gap := now, time.Duration(0)
+	for i := range 1000 {
+		d = s.Fetched(d, schedule.Visit{Time: at, Change: schedule.Unchanged, PrevFetch: at.Add(-d.Interval), PrevModified: now.Add(-day)})
+		if g := d.FetchTime.Sub(at); g < gap {
+			return fmt.Errorf("visit %d comes after %v, the one before came after %v", i+2, g, gap)
+		} else {
+			gap, at = g, d.FetchTime
+		}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package scheduletest_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/schedule/scheduletest"
+)
+
+const day = 24 * time.Hour
+
+func bounds(string) (least, most time.Duration) { return time.Minute, 90 * day }
+
+func TestStock(t *testing.T) {
+	for name, h := range map[string]scheduletest.Harness{
+		"Default":      {New: func() schedule.FetchSchedule { return schedule.Default{} }},
+		"DefaultShort": {New: func() schedule.FetchSchedule { return schedule.Default{MaxInterval: 10 * day, RetryDelay: 1000 * day} }},
+		"Adaptive":     {New: func() schedule.FetchSchedule { return schedule.Adaptive{} }, Bounds: bounds},
+		"AdaptiveWild": {New: func() schedule.FetchSchedule {
+			return schedule.Adaptive{IncRate: 1e300, DecRate: 1e300, SyncRate: 1e300, MinInterval: 1500 * time.Millisecond}
+		}, Bounds: func(string) (least, most time.Duration) { return 2 * time.Second, 90 * day }},
+		"AdaptiveHosts": {New: func() schedule.FetchSchedule {
+			return schedule.Adaptive{HostIntervals: map[string]schedule.Bounds{"www.example.com": {Min: time.Hour, Max: 10 * day}, "host1.example": {Max: 1000 * day}}}
+		}, Bounds: func(url string) (least, most time.Duration) {
+			if crawldb.Host(url) == "www.example.com" {
+				return time.Hour, 10 * day
+			}
+			return time.Minute, 90 * day
+		}},
+		"MimeAdaptive": {New: func() schedule.FetchSchedule {
+			return schedule.MimeAdaptive{Types: map[string]schedule.Rates{"text/html": {Inc: 2, Dec: 0.9}, "application/pdf": {}}}
+		}, Bounds: bounds},
+	} {
+		t.Run(name, func(t *testing.T) { scheduletest.Run(t, h) })
+	}
+}
+
+// mutant is Adaptive with one fault.
+type mutant struct {
+	schedule.Adaptive
+	init, force func(d, old crawldb.Datum, now time.Time) crawldb.Datum
+	fetched     func(d, old crawldb.Datum, v schedule.Visit) crawldb.Datum
+	retry, gone func(d, old crawldb.Datum, v schedule.Visit) crawldb.Datum
+	due         func(d *crawldb.Datum, now time.Time, due bool) bool
+}
+
+func (m mutant) Init(d crawldb.Datum, now time.Time) crawldb.Datum {
+	if got := m.Adaptive.Init(d, now); m.init == nil {
+		return got
+	} else {
+		return m.init(got, d, now)
+	}
+}
+
+func (m mutant) Force(d crawldb.Datum, now time.Time) crawldb.Datum {
+	if got := m.Adaptive.Force(d, now); m.force == nil {
+		return got
+	} else {
+		return m.force(got, d, now)
+	}
+}
+
+func (m mutant) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	if got := m.Adaptive.Fetched(d, v); m.fetched == nil {
+		return got
+	} else {
+		return m.fetched(got, d, v)
+	}
+}
+
+func (m mutant) Retry(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	if got := m.Adaptive.Retry(d, v); m.retry == nil {
+		return got
+	} else {
+		return m.retry(got, d, v)
+	}
+}
+
+func (m mutant) Gone(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	if got := m.Adaptive.Gone(d, v); m.gone == nil {
+		return got
+	} else {
+		return m.gone(got, d, v)
+	}
+}
+
+func (m mutant) Due(d *crawldb.Datum, now time.Time) bool {
+	due := m.Adaptive.Due(d, now)
+	if m.due == nil {
+		return due
+	}
+	return m.due(d, now, due)
+}
+
+func TestMutants(t *testing.T) {
+	var calls atomic.Int64
+	type D = crawldb.Datum
+	type V = schedule.Visit
+	for _, c := range []struct {
+		name string
+		rule string
+		m    mutant
+	}{
+		{"Init waits an interval", "Init makes a record due", mutant{init: func(d, _ D, now time.Time) D { d.FetchTime = now.Add(d.Interval); return d }}},
+		{"Init sets the default", "Init keeps an interval that is set", mutant{init: func(d, _ D, _ time.Time) D { d.Interval = 30 * day; return d }}},
+		{"gone in Nutch's way", "an interval is never zero or negative", mutant{gone: func(_, d D, v V) D {
+			return schedule.Default{NutchCompat: true}.Gone(d, v)
+		}}},
+		{"gone is due at once", "the next fetch lies after the visit", mutant{gone: func(d, _ D, v V) D { d.FetchTime = v.Time; return d }}},
+		{"the interval is not whole seconds", "an interval is never zero or negative", mutant{fetched: func(d, _ D, _ V) D { d.Interval += time.Millisecond; return d }}},
+		{"retries are not counted", "Retry counts and Fetched ends the count", mutant{retry: func(d, old D, _ V) D { d.Retries = old.Retries; return d }}},
+		{"retries are not reset", "Retry counts and Fetched ends the count", mutant{fetched: func(d, old D, _ V) D { d.Retries = old.Retries; return d }}},
+		{"Force keeps the ETag", "Force makes a record due and unknown", mutant{force: func(d, old D, _ time.Time) D { d.ETag = old.ETag; return d }}},
+		{"Force keeps the fetch time", "Force makes a record due and unknown", mutant{force: func(d, old D, _ time.Time) D { d.FetchTime = old.FetchTime; return d }}},
+		{"Fetched ends the lease", "what is not the schedule's stays", mutant{fetched: func(d, _ D, _ V) D { d.LeasedUntil = time.Time{}; return d }}},
+		{"Gone forgets the signature", "what is not the schedule's stays", mutant{gone: func(d, _ D, _ V) D { d.Signature = nil; return d }}},
+		{"Retry drops Meta", "what is not the schedule's stays", mutant{retry: func(d, _ D, _ V) D { d.Meta = crawldb.Meta{}; return d }}},
+		{"Force wipes the signature in place", "the arguments are not changed", mutant{force: func(d, old D, _ time.Time) D { clear(old.Signature); return d }}},
+		{"Due corrects the record", "the arguments are not changed", mutant{due: func(d *D, now time.Time, due bool) bool {
+			if d.FetchTime.Sub(now) > 90*day {
+				d.FetchTime = now
+			}
+			return due
+		}}},
+		{"Fetched keeps count of calls", "the same arguments give the same result", mutant{fetched: func(d, _ D, v V) D {
+			if calls.Add(1)%5 == 0 {
+				d.FetchTime = d.FetchTime.Add(time.Millisecond)
+			}
+			return d
+		}}},
+		{"Modified is the next fetch", "Modified does not lie after the visit", mutant{fetched: func(d, _ D, v V) D { d.Modified = d.FetchTime; return d }}},
+		{"Due knows no horizon", "Due is by the fetch time and its horizon", mutant{due: func(d *D, now time.Time, _ bool) bool { return !d.FetchTime.After(now) }}},
+		{"a retry may wait for years", "no next fetch lies beyond the horizon", mutant{retry: func(d, _ D, v V) D { d.FetchTime = v.Time.Add(1000 * day); return d }}},
+		{"no least interval", "interval and next fetch keep within the bounds", mutant{fetched: func(_, d D, v V) D {
+			return schedule.Adaptive{MinInterval: time.Second}.Fetched(d, v)
+		}}},
+		{"unchanged pages move by their age", "a visit without change never makes the next one sooner", mutant{fetched: func(d, _ D, v V) D {
+			if v.Change == schedule.Unchanged && v.PrevModified.Before(v.Time) && !v.PrevModified.IsZero() {
+				next := d.FetchTime.Add(-min(v.Time.Sub(v.PrevModified), d.Interval) * 3 / 10)
+				if soonest := v.Time.Add(time.Minute); next.Before(soonest) {
+					next = soonest
+				}
+				d.FetchTime = next
+			}
+			return d
+		}}},
+		{"changed pages wait longer", "a visit with a change never makes the next one later", mutant{fetched: func(d, old D, v V) D {
+			if v.Change == schedule.Changed {
+				v.Change = schedule.Unchanged
+				return schedule.Adaptive{}.Fetched(old, v)
+			}
+			return d
+		}}},
+		{"the age is taken for the interval", "the age of a page does not replace its interval", mutant{fetched: func(d, _ D, v V) D {
+			if age := v.Time.Sub(v.PrevModified).Truncate(time.Second); v.Change == schedule.Unchanged && !v.PrevModified.IsZero() && age > d.Interval {
+				d.Interval = min(age, 90*day)
+				d.FetchTime = v.Time.Add(d.Interval)
+			}
+			return d
+		}}},
+		{"nothing is adapted", "intervals follow the changes", mutant{Adaptive: schedule.Adaptive{IncRate: -1, DecRate: -1}}},
+		{"Nutch's sync_delta", "a page that never changes is visited ever less", mutant{fetched: func(_, d D, v V) D {
+			return schedule.Adaptive{Default: schedule.Default{NutchCompat: true}, AdaptiveMax: 90 * day}.Fetched(d, v)
+		}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return c.m }, Bounds: bounds})
+			if !slices.Contains(broken(err), c.rule) {
+				t.Errorf("broken are %q, want %q among them", broken(err), c.rule)
+			}
+		})
+	}
+}
+
+// broken returns the names of the rules that err says were broken.
+func broken(err error) (names []string) {
+	if err == nil {
+		return nil
+	}
+	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+		var r *scheduletest.Error
+		if errors.As(e, &r) {
+			names = append(names, r.Rule)
+		}
+	}
+	return names
+}
+
+func TestErrorNamesTheRule(t *testing.T) {
+	err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return schedule.Default{NutchCompat: true} }})
+	if !strings.Contains(fmt.Sprint(err), `rule "the next fetch lies after the visit" is broken: listed case 0.0.0`) {
+		t.Errorf("got %v", err)
+	}
+}
