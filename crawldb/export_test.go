@@ -1,0 +1,4 @@
+package crawldb
+
+// DueInPasses is DueByScan with passes of a given size.
+var DueInPasses = dueByScan

@@ -1,0 +1,79 @@
+package crawldb_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// TestMetaModel sets and deletes at random and compares with a map.
+func TestMetaModel(t *testing.T) {
+	names := []string{"", "\x00", "\xff", "a", "aa", "b", "opic.cash", strings.Repeat("n", 200)}
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		var m crawldb.Meta
+		model := map[string]string{}
+		for step := range 100 {
+			name := names[rnd.IntN(len(names))]
+			before, pairs := m, maps.Clone(model)
+			if rnd.IntN(3) == 0 {
+				m.Delete(name)
+				delete(model, name)
+			} else {
+				value := strings.Repeat(fmt.Sprint(step, "\x00"), rnd.IntN(60))
+				m.Set(name, value)
+				model[name] = value
+			}
+			if err := agree(m, model); err != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, step, err)
+			}
+			if err := agree(before, pairs); err != nil {
+				t.Fatalf("seed %d, step %d: a copy changed: %v", seed, step, err)
+			}
+		}
+		var again crawldb.Meta
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(model))) {
+			again.Set(name, model[name])
+		}
+		if again != m {
+			t.Fatalf("seed %d: metas with the same pairs are not equal", seed)
+		}
+	}
+}
+
+func agree(m crawldb.Meta, model map[string]string) error {
+	if m.Len() != len(model) {
+		return fmt.Errorf("there are %d pairs, want %d", m.Len(), len(model))
+	}
+	names := slices.Sorted(maps.Keys(model))
+	for n, v := range m.All() {
+		if n != names[0] || v != model[n] {
+			return fmt.Errorf("the next pair is %q=%q, want %q=%q", n, v, names[0], model[names[0]])
+		}
+		if got, ok := m.Get(n); !ok || got != v {
+			return fmt.Errorf("Get(%q) = %q, %v, want %q", n, got, ok, v)
+		}
+		names = names[1:]
+	}
+	if v, ok := m.Get("none"); ok {
+		return fmt.Errorf("Get of no name = %q", v)
+	}
+	return nil
+}
+
+func TestMetaOf(t *testing.T) {
+	if err := agree(crawldb.MetaOf("b", "2", "a", "1", "odd"), map[string]string{"a": "1", "b": "2", "odd": ""}); err != nil {
+		t.Error(err)
+	}
+	if (crawldb.MetaOf() != crawldb.Meta{}) {
+		t.Error("no pairs are not the zero Meta")
+	}
+	for range crawldb.MetaOf("a", "1", "b", "2").All() {
+		break
+	}
+}
