@@ -149,15 +149,23 @@ func (l engineLog) Errorf(format string, args ...any) {
 // instead would leave its mutexes locked, and some of these goroutines are our
 // callers'.
 func (l engineLog) Fatalf(format string, args ...any) {
-	err := fmt.Errorf("pebble: "+format, args...)
+	err := fatalError{text: "pebble: " + fmt.Sprintf(format, args...)}
 	for _, a := range args {
 		if cause, ok := a.(error); ok {
-			err = fmt.Errorf("pebble: %s: %w", fmt.Sprintf(format, args...), cause)
-			break
+			err.cause = cause
 		}
 	}
 	l.d.fence.fail(err)
 }
+
+// fatalError is what was said to Fatalf.
+type fatalError struct {
+	text  string
+	cause error
+}
+
+func (e fatalError) Error() string { return e.text }
+func (e fatalError) Unwrap() error { return e.cause }
 
 func (d *DB) listener() *pebble.EventListener {
 	l := &pebble.EventListener{

@@ -3,7 +3,9 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -117,6 +119,20 @@ func (tr *trial) run(t *testing.T, db *DB) error {
 	return nil
 }
 
+// crashCopy copies the files of a store, without the seal that a later end may
+// have put on it.
+func crashCopy(t *testing.T, path string, i int) string {
+	t.Helper()
+	copied := fmt.Sprint(path, "-", i)
+	if err := os.CopyFS(copied, os.DirFS(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(copied, sealName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return copied
+}
+
 // check opens the store on a sound disk and compares it with the account.
 func (tr *trial) check(t *testing.T, path string, o Options) {
 	t.Helper()
@@ -202,12 +218,8 @@ func TestEveryWriteFails(t *testing.T) {
 				}
 				failed++
 				for i, fs := range []vfs.FS{mem.CrashClone(vfs.CrashCloneCfg{}), mem} {
-					copied := fmt.Sprint(path, i)
-					if err := os.CopyFS(copied, os.DirFS(path)); err != nil {
-						t.Fatal(err)
-					}
 					o.fs = fs
-					tr.check(t, copied, o)
+					tr.check(t, crashCopy(t, path, i), o)
 				}
 			}
 		})
