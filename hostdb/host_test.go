@@ -1,0 +1,104 @@
+package hostdb_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+func TestBy(t *testing.T) {
+	for _, test := range []struct{ url, host, domain string }{
+		{"http://www.example.com/", "www.example.com", "example.com"},
+		{"http://www.example.com.:8080/", "www.example.com", "example.com"},
+		{"HTTP://WWW.EXAMPLE.COM/", "www.example.com", "example.com"},
+		{"http://user:pw@a.b.example.co.uk/", "a.b.example.co.uk", "example.co.uk"},
+		{"http://co.uk/", "co.uk", "co.uk"},
+		{"http://uk/", "uk", "uk"},
+		{"http://localhost:8080/", "localhost", "localhost"},
+		{"http://a.github.io/", "a.github.io", "a.github.io"},
+		{"http://b.a.github.io/", "b.a.github.io", "a.github.io"},
+		{"http://a.b.nosuchtld/", "a.b.nosuchtld", "b.nosuchtld"},
+		{"http://192.0.2.1/", "192.0.2.1", "192.0.2.1"},
+		{"http://[2001:db8::1]:80/", "[2001:db8::1]", "[2001:db8::1]"},
+		{"http://www.xn--bcher-kva.example/", "www.xn--bcher-kva.example", "xn--bcher-kva.example"},
+		{"http://a..b/", "a..b", "a..b"},
+		{"http://./", "", ""},
+		{"http://.example.com/", ".example.com", ".example.com"},
+		{"mailto:a@example.com", "", ""},
+		{"", "", ""},
+	} {
+		if got := hostdb.ByHost.Key(test.url); got != test.host {
+			t.Errorf("ByHost.Key(%q) = %q, want %q", test.url, got, test.host)
+		}
+		if got := hostdb.ByDomain.Key(test.url); got != test.domain {
+			t.Errorf("ByDomain.Key(%q) = %q, want %q", test.url, got, test.domain)
+		}
+	}
+	if hostdb.ByHost.String() != "byHost" || hostdb.ByDomain.String() != "byDomain" {
+		t.Errorf("names are %q and %q, want Nutch's", hostdb.ByHost, hostdb.ByDomain)
+	}
+	if (hostdb.By(0)) != hostdb.ByHost {
+		t.Error("the zero By is not ByHost")
+	}
+}
+
+func FuzzBy(f *testing.F) {
+	f.Add("http://www.example.co.uk/")
+	f.Add("http://[::1]/")
+	f.Add("http://a..b./")
+	f.Add("http://\xff.EXAMPLE./")
+	f.Fuzz(func(t *testing.T, url string) {
+		host := hostdb.ByHost.Key(url)
+		domain := hostdb.ByDomain.Key(url)
+		if (host == "") != (domain == "") {
+			t.Fatalf("%q has host %q and domain %q", url, host, domain)
+		}
+		if got := hostdb.Domain(domain); got != domain {
+			t.Fatalf("the domain of domain %q is %q", domain, got)
+		}
+	})
+}
+
+func TestAskedAgain(t *testing.T) {
+	alive := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
+	now := alive.Add(10 * time.Minute)
+	sec := time.Second
+	for _, test := range []struct {
+		name string
+		h    hostdb.Host
+		next time.Time // zero: the record stays as it is
+	}{
+		{"never asked", hostdb.Host{}, time.Time{}},
+		{"never asked, but to wait", hostdb.Host{NextFetch: now.Add(time.Hour)}, time.Time{}},
+		{"asked long ago", hostdb.Host{LastFetch: alive.Add(-61 * sec), NextFetch: alive.Add(-56 * sec)}, time.Time{}},
+		{"asked a minute ago", hostdb.Host{LastFetch: alive.Add(-60 * sec), NextFetch: alive.Add(-55 * sec)}, now.Add(5 * sec)},
+		{"asked just now", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(5 * sec)}, now.Add(5 * sec)},
+		{"asked after the last sign of life", hostdb.Host{LastFetch: alive.Add(sec), NextFetch: alive.Add(6 * sec)}, now.Add(5 * sec)},
+		{"no pause", hostdb.Host{LastFetch: alive, NextFetch: alive}, now},
+		{"a next time before the last", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(-time.Hour)}, now},
+		{"a larger Crawl-delay", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(5 * sec), CrawlDelay: 20 * sec}, now.Add(20 * sec)},
+		{"a smaller Crawl-delay", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(5 * sec), CrawlDelay: sec}, now.Add(5 * sec)},
+		{"a long pause is not run anew beyond an hour", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(3 * time.Hour)}, alive.Add(3 * time.Hour)},
+		{"a long pause that is over", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(65 * time.Minute), CrawlDelay: 2 * time.Hour}, now.Add(time.Hour)},
+		{"busy", hostdb.Host{LastFetch: alive.Add(-time.Hour), NextFetch: alive.Add(-time.Hour + 7*sec), BusyUntil: alive.Add(sec)}, now.Add(7 * sec)},
+		{"busy since long ago", hostdb.Host{LastFetch: alive.Add(-2 * time.Hour), NextFetch: alive.Add(-2*time.Hour + 7*sec), BusyUntil: alive.Add(-time.Hour)}, now.Add(7 * sec)},
+		{"busy for the first time", hostdb.Host{BusyUntil: alive.Add(sec)}, now},
+		{"busy for the first time, with a Crawl-delay", hostdb.Host{BusyUntil: alive.Add(sec), CrawlDelay: 3 * sec}, now.Add(3 * sec)},
+	} {
+		got, want := test.h.AskedAgain(alive, now), test.h
+		if !test.next.IsZero() {
+			want.NextFetch, want.BusyUntil = test.next, time.Time{}
+		}
+		if got.NextFetch != want.NextFetch || got.BusyUntil != want.BusyUntil || got.LastFetch != want.LastFetch || got.CrawlDelay != want.CrawlDelay {
+			t.Errorf("%s: %+v, want %+v", test.name, got, want)
+		}
+		if got.NextFetch.Before(test.h.NextFetch) {
+			t.Errorf("%s: the host may be asked sooner", test.name)
+		}
+		again := got.AskedAgain(alive, now)
+		if again.NextFetch.Before(got.NextFetch) {
+			t.Errorf("%s: a second crash lets the host be asked sooner", test.name)
+		}
+	}
+}
