@@ -32,7 +32,7 @@ var ErrUnsupported = errors.New("parse: unsupported content type")
 // only.
 type Parser interface {
 	// Parse reads content. Outlinks are absolute and distinct, in the order of
-	// the page.
+	// the page. All strings are valid UTF-8.
 	Parse(ctx context.Context, c *page.Content) (page.Parsed, error)
 }
 
