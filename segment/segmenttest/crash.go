@@ -14,7 +14,7 @@ func crashRules() []rule {
 	return []rule{
 		{"Reopen finds what there was", needsReopen, func(c *check) {
 			s := c.store()
-			blocks := hostile()
+			blocks := hostile(1 << 20)
 			c.put(s, "a", "open", false, blocks...)
 			c.put(s, "a", "done", true, blocks...)
 			c.put(s, "b", "open", false)

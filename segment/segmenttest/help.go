@@ -184,19 +184,18 @@ func some(tag string, n int) [][]byte {
 	return all
 }
 
-// hostile returns blocks that a careless store would not give back.
-func hostile() [][]byte {
-	r := rand.New(rand.NewPCG(1, 2))
+// hostile returns blocks that a careless store would not give back, one of
+// them large.
+func hostile(large int) [][]byte {
+	r := rand.NewChaCha8([32]byte{1})
 	noise := func(n int) []byte {
 		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(r.Uint32())
-		}
+		r.Read(b)
 		return b
 	}
 	return [][]byte{
 		{}, {0}, {0xff}, []byte("\n"), {}, {}, noise(1), []byte("\r\n\r\n"),
 		make([]byte, 4096), bytes.Repeat([]byte{0xff}, 4097), noise(65535), noise(65536), noise(65537),
-		noise(5 << 20), []byte("a block behind a large one"), {},
+		noise(large), []byte("a block behind a large one"), {},
 	}
 }
