@@ -1,0 +1,374 @@
+package urlfilter
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Nutch's stock rules and the lists of its tests.
+func TestRegexNutch(t *testing.T) {
+	whole := must[*Regex](t)(ParseRegex(strings.NewReader(`# skip file: ftp: and mailto: urls
+-^(?:file|ftp|mailto):
+
+-(?i)\.(?:gif|jpg|png|ico|css|sit|eps|wmf|zip|ppt|mpg|xls|gz|rpm|tgz|mov|exe|jpeg|bmp|js)$
+-[?*!@=]
+-.*(/[^/]+)/[^/]+\1/[^/]+\1/
+ # a comment too
++.
+`)))
+	sections := must[*Regex](t)(NewRegex("> www.example.org", "-skip", "<", "> example.com", "+skip", "<", "-."))
+	intranet := must[*Regex](t)(NewRegex(`+^https?://(?:[a-z0-9]*\.)*MY.DOMAIN.NAME/`, "-."))
+	for _, c := range []struct {
+		f    Filter
+		url  string
+		want bool
+	}{
+		{whole, "file://home/jc/nutch/index.html", false},
+		{whole, "ftp://ftp.apache.org/nutch.html", false},
+		{whole, "mailto:jerome.charron@gmail.com", false},
+		{whole, "news://any.news.server/comp.lang.java", true},
+		{whole, "whois:/nutch.org", true},
+		{whole, "http://www.nutch.org/", true},
+		{whole, "http://www.nutch.org/nutch.gif", false},
+		{whole, "http://www.nutch.org/nutch.EPS", false},
+		{whole, "http://www.nutch.org/nutch?q=nutch", false},
+		{whole, "http://www.nutch.org/abcd/foo/bar/foo/bar/foo/", false},
+		{whole, "http://www.nutch.org/abcd/foo/bar/xyz/foo/bar/foo/", true}, // rejected by an older form of the rule
+		{whole, "", false},
+		{intranet, "http://MY.DOMAIN.NAME/nutch", true},
+		{intranet, "http://www.MY.DOMAIN.NAME/", true},
+		{intranet, "news://any.news.server/comp.lang.java", false},
+		{sections, "http://www.example.org/skip-me-now", false},
+		{sections, "http://www.example.com/noone-can-skip-me", true},
+		{sections, "http://example.com:8080/noone-can-skip-me", true},
+		{sections, "http://notexample.com/noone-can-skip-me", false},
+		{sections, "http://www.example.nl/i-am-filtered", false},
+		{new(Regex), "http://example.com/", false},
+	} {
+		if got := c.f.Accept(c.url); got != c.want {
+			t.Errorf("%v: %q: %v, want %v", c.f, c.url, got, c.want)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"+.\n\tx":        "urlfilter: line 2: a rule begins with + or -, not with \"\\t\"",
+		"+(":             "urlfilter: line 1: pattern \"(\": error parsing regexp",
+		"\n-(/a)\\1":     "urlfilter: line 2: pattern \"(/a)\\\\1\" needs back-references, look-around or",
+		"-(?=x)y":        "urlfilter: line 1: pattern \"(?=x)y\" needs back-references, look-around or",
+		"-a*+b":          "urlfilter: line 1: pattern \"a*+b\" needs back-references, look-around or possessive",
+		">  ":            "urlfilter: line 1: no host or domain after >",
+		"> a b\n-x":      "urlfilter: line 1: no host or domain after >",
+		"+.\n" + longest: "urlfilter: line 2: bufio.Scanner: token too long",
+	} {
+		if _, err := ParseRegex(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%.20q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := ParseDomain(strings.NewReader("example.org\n#\nnot a host\n")); fmt.Sprint(err) != "urlfilter: line 3: not a host, domain or suffix" {
+		t.Error(err)
+	}
+	if _, err := NewDomain("a b"); fmt.Sprint(err) != `urlfilter: "a b": not a host, domain or suffix` {
+		t.Error(err)
+	}
+	if _, err := Within("a..b"); fmt.Sprint(err) != `urlfilter: "a..b" is not a host` {
+		t.Error(err)
+	}
+	broken := errors.New("broken")
+	for name, parse := range map[string]func() error{
+		"regex":  func() error { _, err := ParseRegex(failing{broken}); return err },
+		"prefix": func() error { _, err := ParsePrefix(failing{broken}); return err },
+		"suffix": func() error { _, err := ParseSuffix(failing{broken}); return err },
+		"domain": func() error { _, err := ParseDomainDeny(failing{broken}); return err },
+	} {
+		if err := parse(); !errors.Is(err, broken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+var longest = "+" + strings.Repeat("x", maxLine+1)
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestRepeatedSegments(t *testing.T) {
+	// What the back-references mean, spelled out.
+	naive := func(url string) bool {
+		segs := strings.Split(url, "/")
+		for i := 1; i+5 < len(segs); i++ {
+			s := segs[i : i+5]
+			if s[0] != "" && s[1] != "" && s[3] != "" && s[0] == s[2] && s[2] == s[4] {
+				return false
+			}
+		}
+		return true
+	}
+	for url, want := range map[string]bool{
+		"http://h/a/b/a/c/a/":  false,
+		"http://h/a/b/a/c/a":   true,
+		"http://h/a/b/a/c/ab/": true,
+		"http://h/a/a/a/":      true,
+		"http://h/a/a/a/a/a/":  false,
+		"http://a/b/a/c/a/":    false,
+		"http://h/a//a//a/":    true,
+		"a/b/a/b/a/":           true,
+		"/a/b/a/b/a/":          false,
+		"":                     true,
+	} {
+		if got := (RepeatedSegments{}).Accept(url); got != want || naive(url) != want {
+			t.Errorf("%q: %v, naively %v, want %v", url, got, naive(url), want)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		b := make([]byte, r.IntN(24))
+		for i := range b {
+			b[i] = "//ab"[r.IntN(4)]
+		}
+		if got := (RepeatedSegments{}).Accept(string(b)); got != naive(string(b)) {
+			t.Fatalf("%q: %v, naively %v", b, got, naive(string(b)))
+		}
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	f := must[*Prefix](t)(ParsePrefix(strings.NewReader("# comment\n http://skipped/\n\nhttp://\nhttps://a/b\nhttps://a/\nftp://x\n")))
+	for url, want := range map[string]bool{
+		"http://www.example.com/": true, "https://a/": true, "https://a/bc": true, "https://b/": false, "ftp://x": true, "ftp://wx": false,
+		"abcd://www.example.com/": false, "www.example.com/": false, "": false, "zzz": false, "HTTP://x/": false,
+	} {
+		if got := f.Accept(url); got != want {
+			t.Errorf("%q: %v", url, got)
+		}
+	}
+	if !NewPrefix("a", "").Accept("b") || new(Prefix).Accept("") {
+		t.Error("the empty prefix is not a prefix of all, or no prefix is one")
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		b := make([]byte, r.IntN(5))
+		for i := range b {
+			b[i] = "abc"[r.IntN(3)]
+		}
+		return string(b)
+	}
+	for range 2000 {
+		var all []string
+		for range r.IntN(6) {
+			all = append(all, word())
+		}
+		s := word()
+		want := slices.ContainsFunc(all, func(p string) bool { return strings.HasPrefix(s, p) })
+		if got := NewPrefix(all...).Accept(s); got != want {
+			t.Fatalf("%q in %q: %v", s, all, got)
+		}
+		want = slices.ContainsFunc(all, func(p string) bool { return strings.HasSuffix(s, p) })
+		if got := NewSuffix(SuffixOptions{}, all...).Accept(s); got != want {
+			t.Fatalf("suffix: %q in %q: %v", s, all, got)
+		}
+	}
+}
+
+// The table of Nutch's TestSuffixURLFilter.
+func TestSuffix(t *testing.T) {
+	urls := []string{
+		"http://www.example.com/test.gif", "http://www.example.com/TEST.GIF", "http://www.example.com/test.jpg", "http://www.example.com/test.JPG",
+		"http://www.example.com/test.html", "http://www.example.com/test.HTML", "http://www.example.com/test.html?q=abc.js",
+		"http://www.example.com/test.js?foo=bar&baz=bar#12333",
+	}
+	for _, c := range []struct {
+		file string
+		pass []int
+	}{
+		{"+\n.gif\n.jpg\n.js\n", []int{2, 4, 5, 6, 8}},
+		{"-\n.gif\n.jpg\n.js\n", []int{1, 3, 7}},
+		{".gif\n.jpg\n.js\n", []int{1, 3, 7}},
+		{"+I\n.gif\n.jpg\n.js\n", []int{5, 6, 8}},
+		{"-I\n.gif\n.JPG\n.js\n", []int{1, 2, 3, 4, 7}},
+		{"+P\n # comment\n.gif\n\n.jpg \n.js\n", []int{2, 4, 5, 6, 7}},
+		{"-P\n+I\n.gif\n.jpg\n.js\n", []int{5, 6, 7}},
+		{"+\n", []int{1, 2, 3, 4, 5, 6, 7, 8}},
+		{"", nil},
+	} {
+		f := must[*Suffix](t)(ParseSuffix(strings.NewReader(c.file)))
+		var pass []int
+		for i, u := range urls {
+			if f.Accept(u) {
+				pass = append(pass, i+1)
+			}
+		}
+		if !slices.Equal(pass, c.pass) {
+			t.Errorf("%q: passes %v, want %v", c.file, pass, c.pass)
+		}
+	}
+	f := NewSuffix(SuffixOptions{Path: true}, "/", "x")
+	for url, want := range map[string]bool{"http://h/?x": true, "http://x": false, "http://h/a": false, "no URL x": true, "mailto:x": true} {
+		if got := f.Accept(url); got != want {
+			t.Errorf("by path: %q: %v", url, got)
+		}
+	}
+}
+
+// The list of Nutch's TestDomainURLFilter, and what lies beside it.
+func TestDomain(t *testing.T) {
+	const file = "# comment\nnet\n Apache.org \n\nbe\nwww.yahoo.com\nco.uk\nlucene.example.org\n192.0.2.7\nbücher.example\n"
+	allow, deny := must[*Domain](t)(ParseDomain(strings.NewReader(file))), must[*Domain](t)(ParseDomainDeny(strings.NewReader(file)))
+	for url, want := range map[string]bool{
+		"http://lucene.apache.org/": true, "http://apache.org/": true, "https://a.b.apache.org:8080/x": true, "http://www.foobar.net/": true,
+		"http://www.yahoo.com/": true, "http://www.foobar.be/": true, "http://www.google.com/": false, "http://mail.yahoo.com/": false,
+		"http://www.adobe.com/": false, "http://notapache.org/": false, "http://apache.org.evil.com/": false, "http://shop.co.uk/": true,
+		"http://lucene.example.org/": true, "http://x.lucene.example.org/": false, "http://192.0.2.7/": true, "http://192.0.2.8/": false,
+		"http://x.xn--bcher-kva.example/": true, "http://[::1]/": false, "http://WWW.Apache.ORG./": true, "http://evil.com/http://apache.org/": false,
+		"http://evil.com?apache.org": false, "http://apache.org@evil.com/": false,
+	} {
+		if got := allow.Accept(url); got != want {
+			t.Errorf("%v: %q: %v", allow, url, got)
+		}
+		if got := deny.Accept(url); got == want {
+			t.Errorf("%v: %q: %v", deny, url, got)
+		}
+	}
+	for _, f := range []*Domain{allow, deny} {
+		if f.Accept("mailto:x") || f.Accept("") {
+			t.Errorf("%v accepts what has no host", f)
+		}
+	}
+	empty, _ := ParseDomain(strings.NewReader("# nothing\n"))
+	if !empty.Accept("http://example.com/") {
+		t.Error("an empty list does not accept everything")
+	}
+	within := must[*Domain](t)(Within("lucene.example.org", "127.0.0.1"))
+	for url, want := range map[string]bool{
+		"http://lucene.example.org/": true, "http://x.lucene.example.org/": true, "http://example.org/": false, "http://127.0.0.1:81/": true, "http://1.127.0.0.1/": false,
+	} {
+		if got := within.Accept(url); got != want {
+			t.Errorf("within: %q: %v", url, got)
+		}
+	}
+	if nothing := must[*Domain](t)(Within()); nothing.Accept("http://example.com/") {
+		t.Error("within nothing lies something")
+	}
+}
+
+func TestRules(t *testing.T) {
+	r := Default()
+	for in, want := range map[string]string{
+		"HTTP://Example.com/a/../b?x=1#top": "http://example.com/b?x=1",
+		"http://example.com/a.php?f=x.gif":  "http://example.com/a.php?f=x.gif",
+	} {
+		if got, err := r.Apply(Outlink, in); got != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
+		}
+	}
+	for in, want := range map[string]error{
+		"ftp://example.com/":                   ErrInvalid,
+		"mailto:a@example.com":                 ErrInvalid,
+		"http://example.com/A.GIF?x":           ErrRejected,
+		"http://example.com/a/b/a/c/a/d":       ErrRejected,
+		strings.Repeat("x", 4097):              ErrInvalid,
+		"http://h/" + strings.Repeat("é", 700): ErrInvalid, // by its normal form
+	} {
+		got, err := r.Apply(Outlink, in)
+		if !errors.Is(err, want) || got != "" {
+			t.Errorf("%.40q: %q, %v, want %v", in, got, err, want)
+		}
+	}
+	_, err := r.Apply(Outlink, "http://example.com/a.gif")
+	if want := "urlfilter: rejected by suffix filter of 20 entries"; fmt.Sprint(err) != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	// What one caller adds, another does not see.
+	r.Filters = append(r.Filters, FilterFunc(func(string) bool { return false }))
+	DefaultSuffixes()[0] = ""
+	if _, err := Default().Apply(Outlink, "http://example.com/"); err != nil {
+		t.Error(err)
+	}
+	_, err = r.Apply(Outlink, "http://example.com/")
+	if want := "urlfilter: rejected by filter 3 (urlfilter.FilterFunc)"; fmt.Sprint(err) != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	var none Rules
+	if got, err := none.Apply(Inject, "any thing"); got != "any thing" || err != nil {
+		t.Errorf("zero Rules: %q, %v", got, err)
+	}
+	if _, err := (&Rules{MaxLength: 3}).Apply(Inject, "abcd"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("too long: %v", err)
+	}
+	if _, err := (&Rules{MaxLength: -1}).Apply(Inject, strings.Repeat("x", 1<<16)); err != nil {
+		t.Errorf("no bound: %v", err)
+	}
+}
+
+func FuzzParseRegex(f *testing.F) {
+	f.Add("+^http://\n-\\.gif$\n> example.com\n-x\n<\n+.", "http://example.com/x.gif")
+	f.Add("-.*(/[^/]+)/[^/]+\\1/[^/]+\\1/\n+.", "http://h/a/b/a/c/a/")
+	f.Fuzz(func(t *testing.T, text, url string) {
+		r, err := ParseRegex(strings.NewReader(text))
+		if (r == nil) != (err != nil) {
+			t.Fatal(r, err)
+		}
+		if r != nil && r.Accept(url) != r.Accept(url) {
+			t.Fatal("two answers")
+		}
+	})
+}
+
+func FuzzParsePrefixSuffix(f *testing.F) {
+	f.Add("# x\nhttp://\n +I\n.gif\n-P\n", "http://example.com/x.gif")
+	f.Fuzz(func(t *testing.T, text, url string) {
+		if p, err := ParsePrefix(strings.NewReader(text)); err == nil && p.Accept(url) && !strings.HasPrefix(url, p.sorted[0]) && len(p.sorted) == 1 {
+			t.Fatalf("%q accepts %q", p.sorted, url)
+		}
+		s, err := ParseSuffix(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		o := s.o
+		o.Reject = !o.Reject
+		if s.Accept(url) == (&Suffix{o, s.reversed, s.longest}).Accept(url) {
+			t.Fatalf("%+v answers like its opposite to %q", s, url)
+		}
+	})
+}
+
+func FuzzParseDomain(f *testing.F) {
+	f.Add("net\nexample.org\n# x\nwww.example.com", "http://www.example.org/")
+	f.Fuzz(func(t *testing.T, text, url string) {
+		a, err := ParseDomain(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		d, err := ParseDomainDeny(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hostOf(url) != "" && a.wide != nil && a.Accept(url) == d.Accept(url) {
+			t.Fatalf("%q: both say %v to %q", text, a.Accept(url), url)
+		}
+	})
+}
+
+func BenchmarkDefault(b *testing.B) {
+	r := Default()
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Apply(Outlink, "https://www.example.com/guide/chapter-3/section-14.html?lang=en&page=2")
+	}
+}

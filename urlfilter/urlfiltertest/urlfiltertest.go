@@ -1,0 +1,108 @@
+// Package urlfiltertest tests implementations of [urlfilter.Filter] and
+// [urlfilter.Normalizer] against the laws of their contracts. Call [Run] from a
+// test:
+//
+//	func TestFilter(t *testing.T) {
+//		urlfiltertest.Run(t, urlfiltertest.Harness{
+//			Filter: func() urlfilter.Filter { return myFilter{} },
+//		})
+//	}
+package urlfiltertest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// Harness makes the filters or normalizers to test. At least one field is
+// required; the rules of one that is nil are skipped by name.
+type Harness struct {
+	// Filter returns a filter. Every call returns an equal one.
+	Filter func() urlfilter.Filter
+
+	// Normalizer returns a normalizer. Every call returns an equal one.
+	Normalizer func() urlfilter.Normalizer
+
+	// URLs are tried beside those of the kit.
+	URLs []string
+
+	// Seed begins the random checks; zero is a seed like any other. Messages
+	// name the string, not the seed.
+	Seed uint64
+}
+
+// Error says which rule was broken, and how.
+type Error struct {
+	Rule string
+	Err  error
+}
+
+// Error begins with the rule.
+func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
+
+// Unwrap returns how it was broken.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Run checks each rule in a subtest that bears its name.
+func Run(t *testing.T, h Harness) {
+	if h.Filter == nil && h.Normalizer == nil {
+		t.Fatal("the harness has neither a Filter nor a Normalizer")
+	}
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			if why := r.skip(h); why != "" {
+				t.Skip(why)
+			}
+			if err := r.run(h); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Check is [Run] for programs: it returns an [*Error] for each rule broken,
+// joined, or nil. Rules that the harness cannot test are passed over.
+func Check(h Harness) error {
+	var errs []error
+	for _, r := range rules {
+		if r.skip(h) == "" {
+			if err := r.run(h); err != nil {
+				errs = append(errs, &Error{r.name, err})
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// rule is about a filter or about a normalizer.
+type rule struct {
+	name       string
+	filter     func(f func() urlfilter.Filter, urls []string) error
+	normalizer func(n func() urlfilter.Normalizer, urls []string) error
+}
+
+func (r rule) skip(h Harness) string {
+	switch {
+	case r.filter != nil && h.Filter == nil:
+		return "Harness.Filter is nil"
+	case r.normalizer != nil && h.Normalizer == nil:
+		return "Harness.Normalizer is nil"
+	}
+	return ""
+}
+
+func (r rule) run(h Harness) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	urls := append(sample(h.Seed), h.URLs...)
+	if r.filter != nil {
+		return r.filter(h.Filter, urls)
+	}
+	return r.normalizer(h.Normalizer, urls)
+}
