@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -312,16 +313,39 @@ func readMutants() []mutant {
 				}}
 		}},
 		{fault: "tears records", rule: "a reader sees whole records", wrap: func(e *engine) crawldb.Store {
-			return &faulty{engine: e, get: func(c ctx, url string) (datum, error) {
-				d, err := e.Get(c, url)
-				for range 20 {
-					runtime.Gosched()
-				}
-				if again, e := e.Get(c, url); err == nil && e == nil {
-					d.ETag = again.ETag
-				}
-				return d, err
-			}}
+			var writes meeting
+			return &faulty{engine: e,
+				get: func(c ctx, url string) (datum, error) {
+					d, err := e.Get(c, url)
+					writes.await()
+					if again, e := e.Get(c, url); err == nil && e == nil {
+						d.ETag = again.ETag
+					}
+					return d, err
+				},
+				update: func(c ctx, b batch) error {
+					writes.n.Add(1)
+					return e.Update(c, b)
+				}}
 		}},
 	}
+}
+
+// meeting makes a race come true: await returns when somebody else has arrived,
+// or after a while.
+type meeting struct{ n atomic.Int64 }
+
+func (m *meeting) await() {
+	at := m.n.Load()
+	for range 10_000 {
+		if m.n.Load() != at {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func (m *meeting) arrive() {
+	m.n.Add(1)
+	m.await()
 }

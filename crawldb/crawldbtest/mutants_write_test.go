@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -27,6 +26,14 @@ func onNext(f func(b batch, next nextFn) nextFn) func(*engine) crawldb.Store {
 func onUpdate(f func(e *engine, c ctx, b batch) error) func(*engine) crawldb.Store {
 	return func(e *engine) crawldb.Store {
 		return &faulty{engine: e, update: func(c ctx, b batch) error { return f(e, c, b) }}
+	}
+}
+
+// racing is onUpdate with a meeting of those who update.
+func racing(f func(readers *meeting, e *engine, c ctx, b batch) error) func(*engine) crawldb.Store {
+	return func(e *engine) crawldb.Store {
+		readers := new(meeting)
+		return &faulty{engine: e, update: func(c ctx, b batch) error { return f(readers, e, c, b) }}
 	}
 }
 
@@ -183,14 +190,14 @@ func writeMutants() []mutant {
 				return d, err
 			}
 		})},
-		{fault: "reads, then writes", rule: "overlapping updates lose nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "reads, then writes", rule: "overlapping updates lose nothing", wrap: racing(func(readers *meeting, e *engine, c ctx, b batch) error {
 			olds := make([]*datum, len(b.URLs))
 			for i, url := range b.URLs {
 				if d, err := e.Get(c, url); err == nil {
 					olds[i] = &d
 				}
 			}
-			runtime.Gosched()
+			readers.arrive()
 			next := b.Next
 			b.Next = func(i int, old *datum) (*datum, error) {
 				d, err := next(i, olds[i])

@@ -73,16 +73,19 @@ func concurrencyRules() []rule {
 			var (
 				group   sync.WaitGroup
 				stop    atomic.Bool
+				reads   atomic.Int64
 				readers [3]error
 			)
 			group.Go(func() {
-				for i := 0; !stop.Load() && readers[0] == nil; i++ {
+				for i := 0; !stop.Load(); i++ {
+					reads.Add(1)
 					d, err := s.Get(c.ctx, urls[i%len(urls)])
 					if err == nil {
 						err = whole(d)
 					}
-					if !errors.Is(err, crawldb.ErrNotFound) {
+					if err != nil && !errors.Is(err, crawldb.ErrNotFound) {
 						readers[0] = err
+						stop.Store(true)
 					}
 				}
 			})
@@ -110,7 +113,8 @@ func concurrencyRules() []rule {
 				}
 			})
 			var err error
-			for n := 1; n <= 150 && err == nil; n++ {
+			// Until there was something to see.
+			for n := 1; (n <= 150 || reads.Load() < 200) && !stop.Load() && err == nil; n++ {
 				err = write(n)
 			}
 			stop.Store(true)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/recrawl/recrawl/hostdb"
@@ -271,16 +272,20 @@ func readMutants() []mutant {
 				}}
 		}},
 		{fault: "tears records", rule: "a reader sees whole records", wrap: func(e *engine) hostdb.Store {
-			return &faulty{engine: e, get: func(c ctx, name string) (host, error) {
-				h, err := e.Get(c, name)
-				for range 20 {
-					runtime.Gosched()
-				}
-				if again, e := e.Get(c, name); err == nil && e == nil {
-					h.Stats = again.Stats
-				}
-				return h, err
-			}}
+			var writes meeting
+			return &faulty{engine: e,
+				get: func(c ctx, name string) (host, error) {
+					h, err := e.Get(c, name)
+					writes.await()
+					if again, e := e.Get(c, name); err == nil && e == nil {
+						h.Stats = again.Stats
+					}
+					return h, err
+				},
+				update: func(c ctx, name string, next nextFn) error {
+					writes.n.Add(1)
+					return e.Update(c, name, next)
+				}}
 		}},
 	}
 }
@@ -296,20 +301,21 @@ func updateMutants() []mutant {
 			return e.Update(c, name, func(old *host) (*host, error) { return f(old, next) })
 		})
 	}
-	readThenWrite := onUpdate(func(e *engine, c ctx, name string, next nextFn) error {
-		var old *host
-		if h, err := e.Get(c, name); err == nil {
-			old = &h
-		}
-		h, err := next(old)
-		if err != nil {
-			return err
-		}
-		for range 10 {
-			runtime.Gosched()
-		}
-		return e.Update(c, name, func(*host) (*host, error) { return h, nil })
-	})
+	readThenWrite := func(e *engine) hostdb.Store {
+		var readers meeting
+		return &faulty{engine: e, update: func(c ctx, name string, next nextFn) error {
+			var old *host
+			if h, err := e.Get(c, name); err == nil {
+				old = &h
+			}
+			h, err := next(old)
+			if err != nil {
+				return err
+			}
+			readers.arrive()
+			return e.Update(c, name, func(*host) (*host, error) { return h, nil })
+		}}
+	}
 	return []mutant{
 		{fault: "none is a zero record", rule: "next is given what is kept", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			if old == nil {
@@ -466,4 +472,23 @@ func crashMutants() []mutant {
 		{fault: "every opening is taken for a crash", rule: "a clean end asks nobody again", reopen: crashed(askedAgain)},
 		{fault: "Close does not sync", rule: "Close syncs", reopen: func(d *disk) []write { return d.log[:d.synced] }},
 	}
+}
+
+// meeting makes a race come true: await returns when somebody else has arrived,
+// or after a while.
+type meeting struct{ n atomic.Int64 }
+
+func (m *meeting) await() {
+	at := m.n.Load()
+	for range 10_000 {
+		if m.n.Load() != at {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func (m *meeting) arrive() {
+	m.n.Add(1)
+	m.await()
 }

@@ -92,17 +92,20 @@ func concurrencyRules() []rule {
 			var (
 				group   sync.WaitGroup
 				stop    atomic.Bool
+				reads   atomic.Int64
 				readers [3]error
 			)
 			whole := func(h host) error { return same(h, plain(h.Name, h.Backoff)) }
 			group.Go(func() {
-				for i := 0; !stop.Load() && readers[0] == nil; i++ {
+				for i := 0; !stop.Load(); i++ {
+					reads.Add(1)
 					h, err := s.Get(c.ctx, names[i%len(names)])
 					if err == nil {
 						err = whole(h)
 					}
-					if !errors.Is(err, hostdb.ErrNotFound) {
+					if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 						readers[0] = err
+						stop.Store(true)
 					}
 				}
 			})
@@ -125,7 +128,8 @@ func concurrencyRules() []rule {
 				}
 			})
 			var err error
-			for n := 0; n < 600 && err == nil; n++ {
+			// Until there was something to see.
+			for n := 0; (n < 600 || reads.Load() < 200) && !stop.Load() && err == nil; n++ {
 				name := names[n%len(names)]
 				err = s.Update(c.ctx, name, func(*host) (*host, error) {
 					if n%9 == 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
@@ -375,6 +376,7 @@ func mergeMutants() []mutant {
 		})},
 		{fault: "reads, then writes", rule: "merges side by side lose nothing", wrap: on(func(e *engine) faulty {
 			var mu sync.Mutex
+			var readers meeting
 			pages := map[string][]inlink{}
 			return faulty{
 				merge: func(c ctx, all []entry, limit int) error {
@@ -382,7 +384,7 @@ func mergeMutants() []mutant {
 						mu.Lock()
 						had := pages[one.URL]
 						mu.Unlock()
-						runtime.Gosched()
+						readers.arrive()
 						in := linkdb.Union(had, one.Inlinks, limit)
 						mu.Lock()
 						pages[one.URL] = in
@@ -456,4 +458,23 @@ func lifeMutants() []mutant {
 			return log
 		}},
 	}
+}
+
+// meeting makes a race come true: await returns when somebody else has arrived,
+// or after a while.
+type meeting struct{ n atomic.Int64 }
+
+func (m *meeting) await() {
+	at := m.n.Load()
+	for range 10_000 {
+		if m.n.Load() != at {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func (m *meeting) arrive() {
+	m.n.Add(1)
+	m.await()
 }
