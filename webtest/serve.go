@@ -11,8 +11,7 @@ import (
 // Server serves a handler on loopback.
 type Server struct {
 	// Addr is the address it listens on: "127.0.0.1:41234". A crawler reaches all
-	// hosts of a [Web] by connecting there whatever name it looks up, as curl
-	// does with --connect-to ::ADDR.
+	// hosts of a [Web] by connecting there whatever the URL says.
 	Addr string
 
 	server *http.Server
@@ -34,6 +33,10 @@ func Serve(h http.Handler) (*Server, error) {
 	go func() { s.done <- s.server.Serve(l) }()
 	return s, nil
 }
+
+// ConnectTo returns "::" and the address: the rule that sends every connection
+// here, as httpproto.ParseConnectTo and curl's --connect-to read it.
+func (s *Server) ConnectTo() string { return "::" + s.Addr }
 
 // Close ends all connections and waits until the server has stopped. It must be
 // called once.

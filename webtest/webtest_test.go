@@ -472,6 +472,9 @@ func TestServeAnswersLikeProtocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := s.ConnectTo(); got != "::"+s.Addr {
+		t.Errorf("ConnectTo is %q", got)
+	}
 	c := client(s.Addr)
 	for u := range w.URLs() {
 		want := get(t, w, u)
