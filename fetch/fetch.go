@@ -75,9 +75,10 @@ type Options struct {
 	// fails; the pages of one that needs longer are skipped for this round. Zero
 	// means 5 minutes.
 	MaxWait time.Duration
-	// MaxFailures is after how many failures in a row the rest of a host's pages
-	// is skipped for this round; zero means 5, negative never. (Nutch:
-	// fetcher.max.exceptions.per.queue, never.)
+	// MaxFailures is after how many failures in a row, counted over rounds, the
+	// rest of a host's pages is skipped for this round; zero means 5, negative
+	// never. So a host that is down costs later rounds one request at most.
+	// (Nutch: fetcher.max.exceptions.per.queue, never.)
 	MaxFailures int
 	// MaxBytes bounds the decoded body of a page; zero means the limit of the
 	// protocol. (Nutch: http.content.limit.)

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -26,15 +27,19 @@ type job struct {
 	it item
 }
 
-// result is what a worker made of a job.
+// result is what a worker made of a job. A page that was asked for makes two: one
+// when the turn with the host is over, one when the page is read.
 type result struct {
 	job
 	// out is the visit; nil if the item has to wait for another turn.
 	out *visited
-	// at is when the host may be visited again.
-	at time.Time
-	// asked says that a request was made to the host, failed that it failed.
-	asked, failed bool
+	// at is when the host may be visited again, failures how often in a row it
+	// has failed by then.
+	at       time.Time
+	failures int64
+	// turnOver says that the page is being read and follows, after that this is
+	// the page.
+	turnOver, after bool
 	// robots says that robots.txt was asked for.
 	robots bool
 	// err ends the run.
@@ -82,11 +87,11 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	// Everything that is started here has ended when run returns.
 	var wg sync.WaitGroup
 	jobs := make(chan job)
-	results := make(chan result, o.Threads)
+	results := make(chan result, 2*o.Threads)
 	for range o.Threads {
 		wg.Go(func() {
 			for j := range jobs {
-				results <- l.work(ctx, j)
+				results <- l.work(ctx, j, results)
 			}
 		})
 	}
@@ -169,7 +174,9 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result,
 		}
 		select {
 		case r := <-results:
-			inFlight--
+			if !r.turnOver {
+				inFlight--
+			}
 			if err := l.take(r, inFlight); err != nil && failed == nil {
 				failed = err
 			}
@@ -214,42 +221,44 @@ func (l *loop) take(r result, inFlight int) error {
 	if r.robots {
 		l.report.Robots++
 	}
-	if r.err != nil {
-		l.q.back(h, r.it)
+	if !r.after {
+		if r.err != nil || r.out == nil && !r.turnOver {
+			l.q.back(h, r.it)
+		}
+		if r.err == nil {
+			l.skip(h, &r)
+		}
 		l.q.done(h, r.at)
-		return r.err
 	}
-	if r.out == nil {
-		l.q.back(h, r.it)
-	} else {
+	if r.out != nil {
 		l.add(r.out)
-	}
-	if r.failed {
-		h.failures++
-	} else if r.asked {
-		h.failures = 0
-	}
-	// A host that fails, or asks for too much patience, holds nobody up.
-	tooMany := l.o.MaxFailures > 0 && h.failures >= l.o.MaxFailures
-	if tooMany || time.Until(r.at) > l.o.MaxWait {
-		reason := "the host failed too often in this round"
-		if !tooMany {
-			reason = "the host has to be left alone for longer than this round waits"
-		}
-		for _, it := range l.q.drop(h) {
-			l.add(&visited{visit: segment.Visit{URL: it.URL, Time: l.o.Now(),
-				Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}})
-		}
-		if tooMany {
-			l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "failures", h.failures)
-			h.failures = 0
+		if l.o.OnVisit != nil {
+			l.o.OnVisit(r.out.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: inFlight, Hosts: len(l.q.hosts)})
 		}
 	}
-	l.q.done(h, r.at)
-	if r.out != nil && l.o.OnVisit != nil {
-		l.o.OnVisit(r.out.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: inFlight, Hosts: len(l.q.hosts)})
+	return r.err
+}
+
+// skip gives up on a host for this round if it fails all the time, or asks for
+// too much patience: it holds nobody up.
+func (l *loop) skip(h *host, r *result) {
+	reason := ""
+	switch {
+	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
+		reason = fmt.Sprintf("the host failed %d times in a row", r.failures)
+	case time.Until(r.at) > l.o.MaxWait:
+		reason = "the host has to be left alone for longer than this round waits"
+	default:
+		return
 	}
-	return nil
+	items := l.q.drop(h)
+	if len(items) == 0 {
+		return
+	}
+	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", reason)
+	for _, it := range items {
+		l.add(&visited{visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}})
+	}
 }
 
 // count adds a visit to the report.

@@ -12,8 +12,6 @@ type host struct {
 	items []item
 	// at is the earliest time of the next visit, as far as is known here.
 	at time.Time
-	// failures counts the failures in a row in this run.
-	failures int
 	// index is the place in the heap, -1 outside.
 	index int
 	busy  bool
@@ -45,7 +43,7 @@ func (q *queues) enqueue(h *host) {
 	case h.busy || h.index >= 0:
 	case len(h.items) > 0:
 		heap.Push(&q.ready, h)
-	case h.failures == 0:
+	default:
 		// What politeness needs to know of it is in the hostdb.
 		delete(q.hosts, h.name)
 	}

@@ -27,9 +27,10 @@ const (
 
 // work takes a turn with one host: it visits a page, or asks for robots.txt, or
 // finds that there is nothing to ask.
-func (l *loop) work(ctx context.Context, j job) result {
-	r := result{job: j, at: time.Now()}
+func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result) {
+	r = result{job: j, at: time.Now()}
 	url := j.it.URL
+	delay := l.o.Delay
 	if err := ctx.Err(); err != nil {
 		r.err = err
 		return r
@@ -53,29 +54,29 @@ func (l *loop) work(ctx context.Context, j job) result {
 			r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.MaxCrawlDelay))
 			return r
 		}
+		delay = max(delay, rules.CrawlDelay)
 	}
-	free, mine, err := l.claim(ctx, j.h.name)
-	if err != nil || !mine {
-		r.at, r.err = free, err
+	if !l.claim(ctx, &r) {
 		return r
 	}
-	r.asked = true
 	req := protocol.Request{URL: url, ETag: j.it.ETag, LastModified: j.it.LastModified, MaxBytes: l.o.MaxBytes}
 	if j.it.Signature == nil { // nothing that "not modified" could stand for
 		req.ETag, req.LastModified = "", ""
 	}
 	resp, err := l.fetch(ctx, req)
 	if err != nil {
-		r.at, _ = l.release(ctx, j.h.name, nil)
+		l.release(ctx, &r, nil, delay)
 		r.err = fmt.Errorf("%s: %w", url, err)
 		return r
 	}
-	code := resp.Outcome.Code
-	r.failed = code == protocol.Busy || code == protocol.Failed
-	if r.at, err = l.release(ctx, j.h.name, &resp); err != nil {
-		r.err = err
+	if l.release(ctx, &r, &resp, delay); r.err != nil {
 		return r
 	}
+	// The turn is over: the host need not wait for the parser.
+	turn := r
+	turn.turnOver = true
+	results <- turn
+	r.after = true
 	r.out = l.visited(ctx, j, resp)
 	if ctx.Err() != nil { // a parser may have been cut short
 		r.out, r.err = nil, ctx.Err()
@@ -90,17 +91,17 @@ func (l *loop) unasked(j job, code protocol.Code, reason string) *visited {
 
 // askRobots uses the turn for robots.txt; the page waits for the next one.
 func (l *loop) askRobots(ctx context.Context, r *result) {
-	free, mine, err := l.claim(ctx, r.h.name)
-	if err != nil || !mine {
-		r.at, r.err = free, err
+	if !l.claim(ctx, r) {
 		return
 	}
 	r.robots = true
-	if _, err := l.o.Robots.Fetch(ctx, r.it.URL); err != nil {
-		r.err = err
+	rules, err := l.o.Robots.Fetch(ctx, r.it.URL)
+	delay := l.o.Delay
+	if err == nil && l.o.MaxCrawlDelay >= 0 {
+		delay = max(delay, min(rules.CrawlDelay, l.o.MaxCrawlDelay))
 	}
-	at, err := l.release(ctx, r.h.name, nil)
-	if r.at = at; r.err == nil {
+	l.release(ctx, r, nil, delay)
+	if err != nil {
 		r.err = err
 	}
 }
@@ -116,52 +117,54 @@ func (l *loop) fetch(ctx context.Context, req protocol.Request) (resp protocol.R
 	return l.o.Protocol.Fetch(ctx, req)
 }
 
-// claim takes the turn with a host, or tells when to ask again.
-func (l *loop) claim(ctx context.Context, name string) (free time.Time, mine bool, err error) {
+// claim takes the turn with a host. If it is another's, or not time yet, it
+// notes when to ask again, and whether it is worth waiting for.
+func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 	now := time.Now()
-	if name == "" { // no host, no politeness: a file
-		return now, true, nil
+	if r.h.name == "" { // no host, no politeness: a file
+		return true
 	}
-	err = l.o.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+	r.err = l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {
 			h = *old
 		}
-		free = h.NextFetch
+		r.at = later(h.NextFetch, now)
 		if h.BusyUntil.After(now) {
 			// Whoever has the turn gives it back much sooner.
-			free = later(free, now.Add(100*time.Millisecond))
+			r.at = later(r.at, now.Add(100*time.Millisecond))
 		}
-		if mine = !free.After(now); !mine {
+		if mine = !r.at.After(now); !mine {
+			r.failures = h.Stats.Failures
 			return old, nil
 		}
 		h.BusyUntil = now.Add(claimFor)
 		return &h, nil
 	})
-	return free, mine, err
+	return mine && r.err == nil
 }
 
-// release ends the turn and returns when the next may begin. resp is nil if no
-// page was asked for, or if nothing is known of what came.
-func (l *loop) release(ctx context.Context, name string, resp *protocol.Response) (at time.Time, err error) {
+// release ends the turn, after which the host is left alone for at least delay,
+// and notes when the next may begin. resp is nil if no page was asked for, or if
+// nothing is known of what came.
+func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response, delay time.Duration) {
 	now := time.Now()
-	if name == "" {
-		return now, nil
+	if r.at = now; r.h.name == "" {
+		return
 	}
 	// A turn is given back even if the run ends.
-	ctx = context.WithoutCancel(ctx)
-	err = l.o.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+	err := l.o.Hosts.Update(context.WithoutCancel(ctx), r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {
 			h = *old
 		}
 		h.BusyUntil = time.Time{}
 		if resp != nil && !resp.Outcome.Code.Asked() {
-			at = later(h.NextFetch, now)
+			r.at = later(h.NextFetch, now)
 			return &h, nil
 		}
 		h.LastFetch = now
-		pause := max(l.o.Delay, h.CrawlDelay)
+		pause := max(delay, h.CrawlDelay)
 		if resp != nil {
 			count(&h, resp)
 			if h.Backoff > 0 {
@@ -169,15 +172,18 @@ func (l *loop) release(ctx context.Context, name string, resp *protocol.Response
 			}
 			pause = max(pause, min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
+		r.failures = h.Stats.Failures
 		// Kept to the millisecond: never a part of one too early.
-		at = now.Add(pause)
-		if ms := at.Truncate(time.Millisecond); ms.Before(at) {
-			at = ms.Add(time.Millisecond)
+		r.at = now.Add(pause)
+		if ms := r.at.Truncate(time.Millisecond); ms.Before(r.at) {
+			r.at = ms.Add(time.Millisecond)
 		}
-		h.NextFetch = at
+		h.NextFetch = r.at
 		return &h, nil
 	})
-	return at, err
+	if r.err == nil {
+		r.err = err
+	}
 }
 
 // count adds a response to what is known of a host.
