@@ -267,9 +267,9 @@ func code(status int) (protocol.Code, string) {
 		return protocol.NotFound, why
 	case 410,
 		// The server understood and will not take this request, which never
-		// changes: the same as gone until the schedule asks again. Nutch does so
+		// changes (421: the server is not the one for this host): the same as gone until the schedule asks again. Nutch does so
 		// for 400 and keeps retrying the others.
-		400, 405, 406, 411, 413, 414, 415, 416, 417, 422, 431:
+		400, 405, 406, 411, 413, 414, 415, 416, 417, 421, 422, 431:
 		return protocol.GonePage, why
 	case 408, 425, 429, 503:
 		return protocol.Busy, why
