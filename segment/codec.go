@@ -159,6 +159,7 @@ func (w *writer) record(rec any) {
 		w.bits(v.Truncated)
 		w.time(v.Time)
 		w.str(v.Robots)
+		w.str(v.Refresh)
 	case *Text:
 		w.str(v.URL)
 		w.str(v.Text)
@@ -222,6 +223,16 @@ func (r *reader) uint() uint64 {
 	return 0
 }
 
+// below reads a number that is limit at most.
+func (r *reader) below(limit uint64) uint64 {
+	v := r.uint()
+	if v > limit {
+		r.fail()
+		return 0
+	}
+	return v
+}
+
 func (r *reader) int() int64 {
 	v := r.uint()
 	return int64(v>>1) ^ -int64(v&1)
@@ -259,7 +270,7 @@ func (r *reader) float() float64 {
 }
 
 func (r *reader) bits(on ...*bool) {
-	v := r.uint()
+	v := r.below(1<<len(on) - 1)
 	for i, b := range on {
 		*b = v&(1<<i) != 0
 	}
@@ -284,7 +295,7 @@ func (r *reader) record(rec any) {
 	case *Visit:
 		v.URL = r.str()
 		v.Time = r.time()
-		v.Outcome.Code = protocol.Code(r.uint())
+		v.Outcome.Code = protocol.Code(r.below(math.MaxUint8))
 		v.Outcome.Status = int(r.int())
 		v.Outcome.Location = r.str()
 		v.Outcome.RetryAfter = time.Duration(r.int())
@@ -299,10 +310,13 @@ func (r *reader) record(rec any) {
 	case *page.Content:
 		v.URL = r.str()
 		v.Type = r.str()
-		v.Body = []byte(r.str())
+		if s := r.str(); s != "" {
+			v.Body = []byte(s)
+		}
 		r.bits(&v.Truncated)
 		v.Time = r.time()
 		v.Robots = r.str()
+		v.Refresh = r.str()
 	case *Text:
 		v.URL = r.str()
 		v.Text = r.str()

@@ -91,7 +91,7 @@ func Partial[T Record](ctx context.Context, s Store, segment string, from int) i
 			return
 		}
 		defer dec.close()
-		n := from
+		n := max(from, 0)
 		for block, err := range s.Read(ctx, segment, PartOf[T](), from) {
 			var records []T
 			if err == nil {

@@ -20,10 +20,13 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -164,21 +167,25 @@ func ValidName(name string) error {
 }
 
 // NewName returns a name for a segment generated at now: Nutch's fourteen
-// digits in UTC, a dash and three digits that make it larger than the largest
-// name in use that begins with the same digits.
+// digits in UTC, a dash and three digits. It is larger than every name in use
+// that begins with the same digits and a dash; after 999 follows 999000, so that
+// even with a clock that stands still names ascend.
 func NewName(ctx context.Context, s Store, now time.Time) (string, error) {
 	prefix := now.UTC().Format("20060102150405") + "-"
-	next := 0
+	last := ""
 	for name, err := range s.List(ctx) {
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("segment: new name: %w", err)
 		}
-		var n int
-		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-			if _, err := fmt.Sscanf(name[len(prefix):], "%d", &n); err == nil && n >= next {
-				next = n + 1
-			}
+		if strings.HasPrefix(name, prefix) {
+			last = name // they ascend
 		}
 	}
-	return fmt.Sprintf("%s%03d", prefix, next), nil
+	next := cmp.Or(last, prefix) + "000"
+	if cut := len(last) - 3; cut >= len(prefix) {
+		if n, err := strconv.ParseUint(last[cut:], 10, 16); err == nil && n < 999 {
+			next = fmt.Sprintf("%s%03d", last[:cut], n+1)
+		}
+	}
+	return next, ValidName(next)
 }
