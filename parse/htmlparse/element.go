@@ -28,6 +28,7 @@ const (
 	scriptElem
 	rawElem // style, textarea, noembed
 
+	xmpElem // visible: xmp, plaintext
 	titleElem
 
 	// Their text is left out; of noscript and noframes the links are kept.
@@ -86,6 +87,8 @@ func elementOf(name []byte) element {
 		return scriptElem
 	case "style", "textarea", "noembed":
 		return rawElem
+	case "xmp", "plaintext":
+		return xmpElem
 	case "title":
 		return titleElem
 	case "noscript":
@@ -111,14 +114,23 @@ func elementOf(name []byte) element {
 		"dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset",
 		"h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "hr",
 		"legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "p",
-		"plaintext", "pre", "search", "section", "select", "summary", "table",
-		"tbody", "tfoot", "thead", "tr", "ul", "xmp":
+		"pre", "search", "section", "select", "summary", "table",
+		"tbody", "tfoot", "thead", "tr", "ul":
 		return block
 	case "b", "big", "code", "em", "i", "nobr", "ruby", "s", "small", "span",
 		"strike", "strong", "sub", "sup", "tt", "u", "var":
 		return breakout
 	}
 	return inline
+}
+
+// raw says whether the tokenizer takes the content of the element for text.
+func (e element) raw() bool {
+	switch e {
+	case iframeElem, noframesElem, noscriptElem, rawElem, scriptElem, titleElem, xmpElem:
+		return true
+	}
+	return false
 }
 
 // pageRel says whether a link element with that relation leads to a page. The

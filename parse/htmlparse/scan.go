@@ -25,6 +25,7 @@ type scan struct {
 	text  folder
 	title folder
 	want  wanted // what the next text is
+	raw   bool   // the next token is raw text, and the tokenizer knows it
 
 	// The link whose text is being read.
 	anchor  folder
@@ -88,24 +89,49 @@ func newScan(lim *limits, c *page.Content) *scan {
 // read before.
 func (s *scan) run(r io.Reader) {
 	s.z = html.NewTokenizer(r)
+	large := false
 	for !s.again {
-		switch s.z.Next() {
+		if large && !s.raw {
+			s.z = html.NewTokenizer(io.MultiReader(bytes.NewReader(s.z.Buffered()), r))
+			s.cdata()
+			large = false
+		}
+		t := s.z.Next()
+		s.raw = false
+		if t != html.TextToken {
+			s.want = visible
+		}
+		switch t {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
 			s.textToken()
 			s.want = visible
-		case html.StartTagToken:
-			s.want = visible
-			s.startTag(elementOf(tagName(s.z.Raw()[1:])), false)
-		case html.SelfClosingTagToken:
-			s.want = visible
-			s.startTag(elementOf(tagName(s.z.Raw()[1:])), true)
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tag := s.z.Raw()
+			large = large || len(tag) > largeTag
+			e := elementOf(tagName(tag[1:]))
+			s.raw = e.raw()
+			s.startTag(e, t == html.SelfClosingTagToken)
 		case html.EndTagToken:
-			s.want = visible
-			s.endTag(elementOf(tagName(s.z.Raw()[2:])))
+			tag := s.z.Raw()
+			large = large || len(tag) > largeTag
+			s.endTag(elementOf(tagName(tag[2:])))
 		}
 	}
+}
+
+// largeTag is the length of a tag after which the tokenizer is replaced. It
+// keeps the names of the attributes of a tag in a map that stays as large as it
+// ever was and is cleared at each tag: after a tag of a million attributes every
+// other one would pay for them.
+const largeTag = 16 << 10
+
+// notRaw has the tokenizer read the content of the element that was just opened
+// as markup.
+func (s *scan) notRaw() {
+	s.z.NextIsNotRawText()
+	s.raw = false
 }
 
 // tagName returns the name that a tag begins with.
@@ -163,7 +189,7 @@ func (s *scan) startTag(e element, closed bool) {
 	}
 	switch e {
 	case inline, breakout:
-	case block:
+	case block, xmpElem:
 		s.brk(newline)
 	case cell:
 		s.brk(space)
@@ -222,7 +248,7 @@ func (s *scan) startTag(e element, closed bool) {
 			s.want = asTitle
 		}
 	case noscriptElem, noframesElem:
-		s.z.NextIsNotRawText()
+		s.notRaw()
 		if s.skip == inline {
 			s.skip = e
 		}
@@ -248,7 +274,7 @@ func (s *scan) endTag(e element) {
 		return
 	}
 	switch e {
-	case block, bodyElem, iframeElem:
+	case block, xmpElem, bodyElem, iframeElem:
 		s.brk(newline)
 	case cell:
 		s.brk(space)
@@ -293,7 +319,7 @@ func (s *scan) foreignTag(e element, closed bool) bool {
 		}
 	case titleElem, descElem, scriptElem, rawElem:
 		// Tags inside these are tags here, and none of it is visible.
-		s.z.NextIsNotRawText()
+		s.notRaw()
 		if !closed && s.skip == inline {
 			s.skip, s.depth = e, 1
 		}
@@ -305,8 +331,8 @@ func (s *scan) foreignTag(e element, closed bool) bool {
 		s.skip, s.depth = inline, 0
 		s.cdata()
 		return true
-	case iframeElem, noscriptElem, noframesElem:
-		s.z.NextIsNotRawText()
+	case iframeElem, xmpElem, noscriptElem, noframesElem:
+		s.notRaw()
 	}
 	return false
 }

@@ -142,7 +142,13 @@ var made = []struct {
 		return counted("<a href=x", " a%d=b", size, ">y</a>")
 	}},
 	{"attributes, then tags", func(size int) []byte {
-		return append(counted("<a href=x", " a%d", size/2, ">y</a>"), fill("", "<b a>", size/2, "")...)
+		return append(counted("<a href=x", " a%d", size/2, ">"), fill("", "<b a>", size/2, "")...)
+	}},
+	{"attributes, then titles", func(size int) []byte {
+		return append(counted("<svg", " a%d", size/2, ">"), fill("", "<title a>", size/2, "")...)
+	}},
+	{"attributes, then end tags", func(size int) []byte {
+		return append(counted("<title", " a%d", size/2, "></title>"), fill("", "</b a>", size/2, "")...)
 	}},
 	{"links to many pages", func(size int) []byte {
 		return counted("", "<a href=%d>y</a>", size, "")
