@@ -1,0 +1,241 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+const benchURLs = 400_000
+
+// benchURL is about 65 bytes long, as URLs of the web are.
+func benchURL(i int) string {
+	return fmt.Sprintf("https://www.site%05d.example/section%02d/page-%08d-of-a-site.html", i/97, i%97/10, i)
+}
+
+// benchDatum is a record of which a half has been fetched, with a signature that
+// does not pack.
+func benchDatum(i int) crawldb.Datum {
+	r := rand.New(rand.NewPCG(1, uint64(i)))
+	d := crawldb.Datum{Status: crawldb.Unfetched, FetchTime: time.UnixMilli(1_700_000_000_000 + r.Int64N(1e9)), Interval: 30 * 24 * time.Hour, Score: r.Float32()}
+	d.Priority = d.Score
+	if i%2 == 0 {
+		d.Status, d.LastFetch, d.Modified = crawldb.Fetched, d.FetchTime, d.FetchTime
+		d.Signature = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, r.Uint64()), r.Uint64())
+		d.ETag = fmt.Sprintf("%q", fmt.Sprintf("%016x", r.Uint64()))
+	}
+	return d
+}
+
+// benchStore returns a compacted store of benchURLs records and their URLs in
+// key order.
+func benchStore(b *testing.B, o Options) (*DB, []string) {
+	b.Helper()
+	urls := make([]string, benchURLs)
+	for i := range urls {
+		urls[i] = benchURL(i)
+	}
+	byURL := make(map[string]int, len(urls))
+	for i, u := range urls {
+		byURL[u] = i
+	}
+	slices.SortFunc(urls, crawldb.Compare)
+	db, err := Open(filepath.Join(b.TempDir(), "store"), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	ctx := context.Background()
+	for chunk := range slices.Chunk(urls, 20_000) {
+		err := db.Crawl().Update(ctx, crawldb.Batch{URLs: chunk, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+			d := benchDatum(byURL[chunk[i]])
+			return &d, nil
+		}})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := db.Compact(ctx); err != nil {
+		b.Fatal(err)
+	}
+	return db, urls
+}
+
+func perSecond(b *testing.B, n int, what string) {
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), what+"/s")
+}
+
+// BenchmarkUpdateWalkAgainstGetSet changes one URL in four, in key order, by one
+// iterator and by Get and Set of each. The cache holds a part of the database, as
+// that of a large one does.
+func BenchmarkUpdateWalkAgainstGetSet(b *testing.B) {
+	db, urls := benchStore(b, Options{CacheSize: 8 << 20, MemTableSize: 1 << 20})
+	var some []string
+	for i := 0; i < len(urls); i += 4 {
+		some = append(some, urls[i])
+	}
+	ctx := context.Background()
+	round := 0
+	change := func(old crawldb.Datum) crawldb.Datum {
+		old.Score += float32(round)
+		return old
+	}
+	b.Run("walk", func(b *testing.B) {
+		for b.Loop() {
+			round++
+			for chunk := range slices.Chunk(some, 20_000) {
+				err := db.Crawl().Update(ctx, crawldb.Batch{URLs: chunk, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+					d := change(*old)
+					return &d, nil
+				}})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := db.Crawl().Sync(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perSecond(b, len(some), "urls")
+	})
+	b.Run("get and set", func(b *testing.B) {
+		for b.Loop() {
+			round++
+			for chunk := range slices.Chunk(some, 20_000) {
+				batch := db.db.NewBatch()
+				for _, url := range chunk {
+					old, err := db.Crawl().Get(ctx, url)
+					if err != nil {
+						b.Fatal(err)
+					}
+					d := change(old)
+					enc, err := d.AppendBinary(nil)
+					if err == nil {
+						err = batch.Set(crawlTable.key(crawldb.Key(url)), enc, nil)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := batch.Commit(pebble.NoSync); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := db.Crawl().Sync(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perSecond(b, len(some), "urls")
+	})
+}
+
+func BenchmarkScan(b *testing.B) {
+	db, urls := benchStore(b, Options{})
+	for b.Loop() {
+		n := 0
+		for _, err := range db.Crawl().Scan(context.Background(), crawldb.Range{}) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != len(urls) {
+			b.Fatalf("%d records", n)
+		}
+	}
+	perSecond(b, len(urls), "urls")
+}
+
+// BenchmarkDiskOfAURL says how many bytes of the directory a URL takes once the
+// database is compacted and closed, in tables, and how many are in logs kept for
+// reuse, whose number does not depend on that of URLs. Its time is that of
+// opening and closing.
+func BenchmarkDiskOfAURL(b *testing.B) {
+	for name, c := range map[string]Compression{"balanced": Balanced, "fast": Fast} {
+		b.Run(name, func(b *testing.B) {
+			db, urls := benchStore(b, Options{Compression: c})
+			if err := db.Close(); err != nil {
+				b.Fatal(err)
+			}
+			raw := 0
+			for i := range urls {
+				d := benchDatum(i)
+				enc, _ := d.AppendBinary(crawldb.AppendKey(nil, benchURL(i)))
+				raw += len(enc)
+			}
+			var logs, rest int64
+			err := filepath.WalkDir(db.dir, func(name string, e fs.DirEntry, err error) error {
+				if err != nil || e.IsDir() {
+					return err
+				}
+				i, err := e.Info()
+				if filepath.Ext(name) == ".log" {
+					logs += i.Size()
+				} else {
+					rest += i.Size()
+				}
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				again, err := Open(db.dir, Options{Compression: c})
+				if err == nil {
+					err = again.Close()
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			n := float64(len(urls))
+			b.ReportMetric(float64(rest)/n, "disk-B/url")
+			b.ReportMetric(float64(raw)/n, "raw-B/url")
+			b.ReportMetric(float64(logs)/(1<<20), "log-MB")
+		})
+	}
+}
+
+// BenchmarkHostTurn is what a fetch costs the host db: a turn taken and given
+// back.
+func BenchmarkHostTurn(b *testing.B) {
+	db, err := Open(b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	benchHosts(b, db)
+}
+
+func benchHosts(b *testing.B, db *DB) {
+	ctx := context.Background()
+	n := 0
+	for b.Loop() {
+		n++
+		name := fmt.Sprintf("www.site%05d.example", n%1000)
+		for range 2 {
+			err := db.Hosts().Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+				h := hostdb.Host{Robots: []hostdb.Robots{{Origin: "https://" + name, Status: 200, Body: make([]byte, 2000)}}}
+				if old != nil {
+					h = *old
+				}
+				h.NextFetch = time.UnixMilli(int64(n))
+				return &h, nil
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
