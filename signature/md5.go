@@ -3,6 +3,7 @@ package signature
 import (
 	"crypto/md5"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/page"
 )
@@ -43,7 +44,10 @@ func (TextMD5) Sum(c *page.Content, p *page.Parsed) []byte {
 // cesu8 encodes each UTF-16 unit of a text by itself, so that what lies beyond
 // the basic plane takes six bytes instead of four.
 func cesu8(s string) []byte {
-	b := make([]byte, 0, len(s))
+	if plain(s) {
+		return []byte(s)
+	}
+	b := make([]byte, 0, len(s)+len(s)/2)
 	for _, r := range s {
 		if r < 0x10000 {
 			b = append(b, string(r)...)
@@ -55,4 +59,14 @@ func cesu8(s string) []byte {
 		}
 	}
 	return b
+}
+
+// plain says whether a text is the same in UTF-8.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0xf0 {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
 }

@@ -1,0 +1,168 @@
+package signature
+
+import (
+	"cmp"
+	"crypto/md5"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"unicode"
+
+	"github.com/recrawl/recrawl/page"
+)
+
+// TextProfile is the MD5 of the more frequent words of a page and of about how
+// often each occurs. It stays the same when words change place, when rare words
+// change, and when a frequent word comes or goes now and then; so a date or a
+// counter on the page does not make it a new one. The zero value has Nutch's
+// defaults. (Nutch: TextProfileSignature.)
+//
+// It works like this. A word is a run of letters and decimal digits in lower
+// case; those of MinTokenLen characters or fewer are left out. Let m be how
+// often the most frequent one occurs. Each count is rounded down to a multiple
+// of the quantum, which is m times QuantRate, rounded to an integer, and at
+// least 2; or 1 if no word occurs twice. Words whose count becomes 0 are left
+// out; the others are sorted by count, then by word.
+//
+// So in a text where one word occurs twice, every word that occurs once is left
+// out: of short texts little remains to tell them by.
+type TextProfile struct {
+	// MinTokenLen is the length in characters up to which a word is left out: a
+	// word has to be longer. Zero means 2, a negative number keeps all words.
+	// (Nutch: db.signature.text_profile.min_token_len.)
+	MinTokenLen int
+
+	// QuantRate is the quantum as a share of the highest count. Zero means 0.01,
+	// a negative number the least quantum. (Nutch:
+	// db.signature.text_profile.quant_rate.)
+	QuantRate float32
+
+	// NutchCompat makes a text of which no word is left all the same page: the
+	// MD5 of nothing, as Nutch has it. Without it such a text, say one of digits
+	// and dashes, or of words of two letters, gets its [TextMD5].
+	NutchCompat bool
+}
+
+// Defaults of a [TextProfile].
+const (
+	DefaultMinTokenLen = 2
+	DefaultQuantRate   = float32(0.01)
+)
+
+func (s TextProfile) params() (minLen int, rate float32) {
+	minLen, rate = s.MinTokenLen, s.QuantRate
+	if minLen == 0 {
+		minLen = DefaultMinTokenLen
+	}
+	if rate == 0 {
+		rate = DefaultQuantRate
+	}
+	// NaN is no rate, and compares with nothing.
+	if !(rate > 0) {
+		rate = 0
+	}
+	return max(minLen, 0), min(rate, math.MaxInt32)
+}
+
+// Name is "TextProfile(2,0.01)" for the zero value, and ends in ",nutch" with
+// NutchCompat.
+func (s TextProfile) Name() string {
+	minLen, rate := s.params()
+	compat := ""
+	if s.NutchCompat {
+		compat = ",nutch"
+	}
+	return fmt.Sprintf("TextProfile(%d,%s%s)", minLen, strconv.FormatFloat(float64(rate), 'g', -1, 32), compat)
+}
+
+// Sum returns 16 bytes. A page without text gets its [MD5].
+func (s TextProfile) Sum(c *page.Content, p *page.Parsed) []byte {
+	if p == nil || p.Text == "" {
+		return MD5{}.Sum(c, p)
+	}
+	minLen, rate := s.params()
+	profile := profile(words(p.Text, minLen), rate)
+	if len(profile) == 0 && !s.NutchCompat {
+		return TextMD5{}.Sum(c, p)
+	}
+	sum := md5.Sum(profile)
+	return sum[:]
+}
+
+// word is a word and how often it occurs.
+type word struct {
+	text  string
+	count int
+}
+
+// words counts the words of more than minLen characters. A character beyond the
+// basic plane is no part of a word: Nutch looks at UTF-16 units, and half a
+// character is no letter.
+func words(text string, minLen int) []word {
+	var found []word
+	index := make(map[string]int)
+	var token []byte
+	length := 0
+	end := func() {
+		if length > minLen {
+			i, ok := index[string(token)]
+			if !ok {
+				i = len(found)
+				found = append(found, word{text: string(token)})
+				index[found[i].text] = i
+			}
+			found[i].count++
+		}
+		token, length = token[:0], 0
+	}
+	for _, r := range text {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+			token = append(token, byte(r))
+			length++
+		case 'A' <= r && r <= 'Z':
+			token = append(token, byte(r+'a'-'A'))
+			length++
+		case r >= 0x80 && r < 0x10000 && (unicode.IsLetter(r) || unicode.IsDigit(r)):
+			token = append(token, string(unicode.ToLower(r))...)
+			length++
+		default:
+			end()
+		}
+	}
+	end()
+	return found
+}
+
+// profile writes the words that are left after rounding, one a line.
+func profile(words []word, rate float32) []byte {
+	most := 0
+	for _, w := range words {
+		most = max(most, w.count)
+	}
+	// As in Java: the product is a float, and halves are rounded up.
+	quantum := int(math.Floor(float64(float32(most)*rate) + 0.5))
+	if quantum < 2 {
+		quantum = min(max(most, 1), 2)
+	}
+	kept := words[:0]
+	for _, w := range words {
+		if w.count = w.count / quantum * quantum; w.count > 0 {
+			kept = append(kept, w)
+		}
+	}
+	slices.SortFunc(kept, func(a, b word) int {
+		// UTF-8 sorts the basic plane as UTF-16 does.
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.text, b.text))
+	})
+	var out []byte
+	for i, w := range kept {
+		if i > 0 {
+			out = append(out, '\n')
+		}
+		out = append(append(out, w.text...), ' ')
+		out = strconv.AppendInt(out, int64(w.count), 10)
+	}
+	return out
+}
