@@ -134,8 +134,8 @@ func graph(n int, seed uint64, links func(r *rand.Rand, i int) int) [][]int {
 
 func TestCashIsConserved(t *testing.T) {
 	for name, g := range map[string][][]int{
-		"sinks":     graph(500, 1, func(r *rand.Rand, i int) int { return r.IntN(12) }),
-		"redirects": graph(500, 2, func(r *rand.Rand, i int) int { return 1 + 20*(i%2) }),
+		"sinks":     graph(150, 1, func(r *rand.Rand, i int) int { return r.IntN(12) }),
+		"redirects": graph(150, 2, func(r *rand.Rand, i int) int { return 1 + 20*(i%2) }),
 		"cycle":     {{1}, {2}, {0}},
 	} {
 		for _, o := range []OPIC{{}, {InternalFactor: 0.3, ExternalFactor: 2}, {InternalFactor: -1}} {

@@ -2,8 +2,9 @@
 // they are spelled ([Normalizer]). The two are always used together, as [Rules]:
 // Rules.Apply is the only call a stage of the crawl makes.
 //
-// Stock filters are Regex, Prefix, Suffix and Domain, each with Nutch's file
-// format; the stock normalizer is Basic.
+// Stock filters are [Regex], [Prefix], [Suffix] and [Domain], each with Nutch's
+// file format, and [RepeatedSegments]; the stock normalizer is [Basic]. [Default]
+// returns rules for a new crawl.
 package urlfilter
 
 import (

@@ -48,7 +48,7 @@ func sample(seed uint64) []string {
 		"\U0001F600", "\u202e", "'", "\"", "<", ">", "|", "^", "`", "{", "}", "[", "]", ";", ",", "!", "*", "(", ")", "$", ".gif", ".html", "1", "0x7f", "08",
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 3000 {
+	for range 1000 {
 		s := ""
 		if r.IntN(4) > 0 {
 			s = []string{"http://", "https://"}[r.IntN(2)]

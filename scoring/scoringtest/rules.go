@@ -1,0 +1,260 @@
+package scoringtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
+)
+
+var rules = []rule{
+	{name: "no score is NaN or infinite", each: scoresAreFinite},
+	{name: "only the score and the filter's own Meta change", each: onlyTheScore},
+	{name: "what is only read is not changed", each: readOnly},
+	{name: "the same arguments give the same result", once: isAFunction},
+	{name: "Base is neutral in a chain", each: baseIsNeutral},
+	{name: "a page without links gives nothing", each: noLinksNoGift},
+	{name: "a record that is new can be updated", each: newRecord},
+	{name: "a page loses what it gives and has what it receives", needs: needsCash, each: cashIsConserved},
+	{name: "a page gives what its links receive, and no more than it has", needs: needsCash, each: givesWhatItHas},
+	{name: "the order of the links to a page makes no difference", needs: needsSame, each: anyOrder},
+}
+
+func scoresAreFinite(_ Harness, f scoring.Filter, c *sample) error {
+	finite := func(what string, x float64) error {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("%s is %v", what, x)
+		}
+		return nil
+	}
+	d := c.record
+	links := c.out()
+	gave := f.Distribute(&d, links)
+	errs := []error{finite("what Distribute returns", gave)}
+	for _, l := range links {
+		errs = append(errs, finite("the score of a link", l.Score))
+	}
+	for range 3 { // in one segment after the other
+		old := d
+		f.Updated(&old, &d, c.flow)
+		errs = append(errs,
+			finite("the score after Updated", float64(d.Score)),
+			finite("the priority", float64(f.Priority(&d, d.Score))))
+	}
+	f.Injected(&d)
+	errs = append(errs, finite("the score after Injected", float64(d.Score)))
+	f.Discovered(&d)
+	errs = append(errs, finite("the score after Discovered", float64(d.Score)))
+	return errors.Join(errs...)
+}
+
+// foreign is a record without what a filter may set, and the Meta entries that
+// samples have.
+func foreign(d crawldb.Datum) (crawldb.Datum, string) {
+	meta := ""
+	for _, name := range []string{"another.state", "page.title", "schedule.fixed", "seed"} {
+		v, ok := d.Meta.Get(name)
+		meta += fmt.Sprintf("%s=%q,%v ", name, v, ok)
+	}
+	d.Score, d.Meta = 0, crawldb.Meta{}
+	return d, meta
+}
+
+func onlyTheScore(_ Harness, f scoring.Filter, c *sample) error {
+	want, wantMeta := foreign(c.record)
+	check := func(method string, call func(d *crawldb.Datum)) error {
+		d := c.record
+		d.Signature = slices.Clone(d.Signature)
+		call(&d)
+		if got, meta := foreign(d); !reflect.DeepEqual(got, want) || meta != wantMeta {
+			return fmt.Errorf("%s made of %+v with %s: %+v with %s", method, want, wantMeta, got, meta)
+		}
+		return nil
+	}
+	old := c.record
+	return errors.Join(
+		check("Injected", f.Injected),
+		check("Discovered", f.Discovered),
+		check("Updated", func(d *crawldb.Datum) { f.Updated(&old, d, c.flow) }),
+	)
+}
+
+func readOnly(_ Harness, f scoring.Filter, c *sample) error {
+	d := c.record
+	d.Signature = slices.Clone(d.Signature)
+	if f.Priority(&d, d.Score); !reflect.DeepEqual(d, c.record) {
+		return fmt.Errorf("Priority changed the record to %+v", d)
+	}
+	links := c.out()
+	if f.Distribute(&d, links); !reflect.DeepEqual(d, c.record) {
+		return fmt.Errorf("Distribute changed the record to %+v", d)
+	}
+	for i, l := range links {
+		if l.From != c.links[i].From || l.URL != c.links[i].URL {
+			return fmt.Errorf("Distribute changed link %d from %+v to %+v", i, c.links[i], l)
+		}
+	}
+	in := slices.Clone(c.flow.In)
+	next := c.record
+	f.Updated(&d, &next, c.flow)
+	switch {
+	case !reflect.DeepEqual(d, c.record):
+		return fmt.Errorf("Updated changed the old record to %+v", d)
+	case !slices.Equal(in, c.flow.In):
+		return fmt.Errorf("Updated changed the links from %+v to %+v", in, c.flow.In)
+	}
+	return nil
+}
+
+// result is what all methods of a filter make of a sample.
+type result struct {
+	Injected, Discovered, Updated, New crawldb.Datum
+	Priority                           float32
+	Links                              []scoring.Link
+	Gave                               float64
+}
+
+func ask(f scoring.Filter, c *sample) result {
+	old, flow := c.record, c.flow
+	flow.In = slices.Clone(flow.In)
+	r := result{Injected: old, Discovered: old, Updated: old, New: old, Links: c.out()}
+	f.Injected(&r.Injected)
+	f.Discovered(&r.Discovered)
+	f.Updated(&old, &r.Updated, flow)
+	f.Updated(nil, &r.New, flow)
+	r.Priority = f.Priority(&old, 0.75)
+	r.Gave = f.Distribute(&old, r.Links)
+	return r
+}
+
+func isAFunction(h Harness) error {
+	one, other := h.New(), h.New()
+	cases := slices.Collect(h.samples())
+	want := make([]result, len(cases))
+	for i, c := range cases {
+		want[i] = ask(one, c)
+	}
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for w := range errs {
+		wg.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					errs[w] = fmt.Errorf("panic: %v", p)
+				}
+			}()
+			f := one
+			if w == 0 {
+				f = other
+			}
+			for i := range cases {
+				i = (len(cases) - 1 - i + w*7) % len(cases) // in another order
+				if i < 0 {
+					i += len(cases)
+				}
+				if got := ask(f, cases[i]); !reflect.DeepEqual(got, want[i]) {
+					errs[w] = fmt.Errorf("%s: %+v at first, %+v later", cases[i].name, want[i], got)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func baseIsNeutral(_ Harness, f scoring.Filter, c *sample) error {
+	want := ask(f, c)
+	for _, chain := range []scoring.Chain{{f}, {scoring.Base{}, f}, {f, scoring.Base{}}, {scoring.Chain{}, f}} {
+		if got := ask(chain, c); !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("alone %+v, in a chain %+v", want, got)
+		}
+	}
+	return nil
+}
+
+func noLinksNoGift(_ Harness, f scoring.Filter, c *sample) error {
+	if gave := f.Distribute(&c.record, nil); gave != 0 {
+		return fmt.Errorf("gave %v to no one", gave)
+	}
+	return nil
+}
+
+func newRecord(_ Harness, f scoring.Filter, c *sample) error {
+	d := crawldb.Datum{URL: c.record.URL}
+	f.Discovered(&d)
+	flow := c.flow
+	flow.Gave, flow.Visited = 0, false
+	f.Updated(nil, &d, flow)
+	if flow = (scoring.Flow{Time: flow.Time}); math.IsNaN(float64(d.Score)) {
+		return fmt.Errorf("score %v", d.Score)
+	}
+	f.Updated(nil, &d, flow)
+	return nil
+}
+
+// near allows for the rounding of a few additions.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
+
+func cashIsConserved(h Harness, f scoring.Filter, c *sample) error {
+	if c.wild {
+		return nil // sums of such numbers have no meaning
+	}
+	d, old := c.record, c.record
+	f.Updated(&old, &d, c.flow)
+	want := h.Cash(&c.record) - c.flow.Gave
+	for _, l := range c.flow.In {
+		want += l.Score
+	}
+	if got := h.Cash(&d); !near(got, want) {
+		return fmt.Errorf("had %v, gave %v, received %v, has %v; want %v", h.Cash(&c.record), c.flow.Gave, c.flow.In, got, want)
+	}
+	// What came in since the page was selected is not lost: d may be what the
+	// fetch list had, old is the record as it is.
+	old, d = d, c.record
+	now := h.Cash(&old)
+	f.Updated(&old, &d, scoring.Flow{Visited: true, Time: c.flow.Time})
+	if got := h.Cash(&d); !near(got, now) {
+		return fmt.Errorf("has %v after a visit that gave nothing, %v before", got, now)
+	}
+	return nil
+}
+
+func givesWhatItHas(h Harness, f scoring.Filter, c *sample) error {
+	if c.wild {
+		return nil
+	}
+	links := c.out()
+	gave, sum := f.Distribute(&c.record, links), 0.0
+	for _, l := range links {
+		if l.Score < 0 {
+			return fmt.Errorf("a link receives %v", l.Score)
+		}
+		sum += l.Score
+	}
+	if has := h.Cash(&c.record); !near(gave, sum) || gave > has && !near(gave, has) {
+		return fmt.Errorf("has %v, gave %v, the links receive %v", has, gave, sum)
+	}
+	return nil
+}
+
+func anyOrder(h Harness, f scoring.Filter, c *sample) error {
+	if c.wild {
+		return nil
+	}
+	a, b, old := c.record, c.record, c.record
+	f.Updated(&old, &a, c.flow)
+	flow := c.flow
+	flow.In = slices.Clone(flow.In)
+	slices.Reverse(flow.In)
+	f.Updated(&old, &b, flow)
+	if !h.Same(&a, &b) {
+		return fmt.Errorf("score %v, with the links in reverse order %v", a.Score, b.Score)
+	}
+	return nil
+}

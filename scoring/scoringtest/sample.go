@@ -1,0 +1,114 @@
+package scoringtest
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
+)
+
+// sample is what to call the methods of a filter with.
+type sample struct {
+	name   string
+	record crawldb.Datum // has been through Injected or Discovered, and some updates
+	links  []scoring.Link
+	flow   scoring.Flow
+	wild   bool // the numbers are as large as they get
+}
+
+// out returns links of its own to distribute to.
+func (c *sample) out() []scoring.Link { return slices.Clone(c.links) }
+
+var start = time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+
+var scores = []float32{0, 1, 0.25, 1e-3, 100, -1, math.SmallestNonzeroFloat32, math.MaxFloat32, -math.MaxFloat32}
+
+var amounts = []float64{0, 1, 0.1, 1e-9, 1e6, math.SmallestNonzeroFloat64, math.MaxFloat32, math.MaxFloat64}
+
+// samples yields the listed cases and some random ones.
+func (h Harness) samples() iter.Seq[*sample] {
+	return func(yield func(*sample) bool) {
+		f := h.New()
+		for i, score := range scores {
+			for j, amount := range amounts {
+				for n := range 4 {
+					d := record("http://www.example.com/", score)
+					f.Injected(&d)
+					c := &sample{name: fmt.Sprintf("listed case %d.%d.%d", i, j, n), record: d, links: targets(n), wild: i > 4 || j > 3}
+					for k := range n {
+						c.flow.In = append(c.flow.In, scoring.Link{From: fmt.Sprint("http://from.example/", k), URL: d.URL, Score: amount})
+					}
+					c.flow.Visited, c.flow.Time = n%2 == 0, start
+					if c.flow.Visited {
+						c.flow.Gave = f.Distribute(&d, c.out())
+					}
+					if !yield(c) {
+						return
+					}
+				}
+			}
+		}
+		r := rand.New(rand.NewPCG(h.Seed, 0))
+		for i := range 300 {
+			if !yield(random(r, f, fmt.Sprintf("seed %d, step %d", h.Seed, i))) {
+				return
+			}
+		}
+	}
+}
+
+func record(url string, score float32) crawldb.Datum {
+	return crawldb.Datum{
+		URL: url, Status: crawldb.Fetched, FetchTime: start, LastFetch: start.Add(-time.Hour), Interval: time.Hour, Modified: start.Add(-2 * time.Hour),
+		Retries: 1, Score: score, Priority: 0.5, Signature: []byte{1, 2}, ETag: "e", LastModified: "l", LeasedUntil: start, LeasedBy: "s",
+		Meta: crawldb.MetaOf("another.state", "x", "page.title", "y", "schedule.fixed", "60", "seed", "z"),
+	}
+}
+
+func targets(n int) []scoring.Link {
+	all := []string{"http://www.example.com/a", "http://other.example/", "https://www.example.com:8443/b", "nonsense", "http://third.example/?x", "ftp://www.example.com/"}
+	var links []scoring.Link
+	for _, u := range all[:min(n, len(all))] {
+		links = append(links, scoring.Link{From: "http://www.example.com/", URL: u})
+	}
+	return links
+}
+
+// random is a record with a history of a few rounds.
+func random(r *rand.Rand, f scoring.Filter, name string) *sample {
+	d := record("http://www.example.com/", float32(r.ExpFloat64()))
+	if r.IntN(2) == 0 {
+		d.Score = 0
+		f.Discovered(&d)
+	} else {
+		f.Injected(&d)
+	}
+	now := start
+	flow := func() scoring.Flow {
+		now = now.Add(time.Duration(r.ExpFloat64() * float64(20*24*time.Hour)).Truncate(time.Millisecond))
+		fl := scoring.Flow{Visited: r.IntN(2) == 0, Time: now}
+		for k := range r.IntN(6) {
+			fl.In = append(fl.In, scoring.Link{From: fmt.Sprint("http://from.example/", k), URL: d.URL, Score: r.ExpFloat64()})
+		}
+		slices.SortFunc(fl.In, func(a, b scoring.Link) int {
+			if a.Score > b.Score {
+				return -1
+			}
+			return 1
+		})
+		if fl.Visited {
+			fl.Gave = f.Distribute(&d, targets(r.IntN(7)))
+		}
+		return fl
+	}
+	for range r.IntN(5) {
+		old := d
+		f.Updated(&old, &d, flow())
+	}
+	return &sample{name: name, record: d, links: targets(r.IntN(7)), flow: flow()}
+}
