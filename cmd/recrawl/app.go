@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// app is what all verbs share.
+type app struct{ out, err io.Writer }
+
+// The flags. Each verb lists those that mean something to it.
+var (
+	dirFlag  = func() cli.Flag { return &cli.StringFlag{Name: "d", Usage: "the `DIR`ectory of the crawl"} }
+	jsonFlag = func() cli.Flag { return &cli.BoolFlag{Name: "json", Usage: "print one JSON object instead of text"} }
+	vFlag    = func() cli.Flag { return &cli.BoolFlag{Name: "v", Usage: "say on standard error what is unusual"} }
+	nowFlag  = func() cli.Flag {
+		return &cli.StringFlag{Name: "now", Usage: "record this `TIME` (RFC 3339) instead of the clock's, so that two runs can be compared"}
+	}
+	topNFlag = func() cli.Flag {
+		return &cli.IntFlag{Name: "topN", Usage: "select at most `N` URLs a round, best first (0: 50,000)"}
+	}
+	perHost = func() cli.Flag {
+		return &cli.IntFlag{Name: "max-per-host", Usage: "select at most `N` URLs of a host a round (0: no limit)"}
+	}
+	addDays    = func() cli.Flag { return &cli.IntFlag{Name: "adddays", Usage: "select what is due within `N` days"} }
+	networking = func() []cli.Flag {
+		return []cli.Flag{
+			&cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler, sent with every request and looked up in robots.txt (required)"},
+			&cli.DurationFlag{Name: "delay", Usage: "pause between requests to a host, unless its robots.txt asks for more; 0 for none", Value: 5 * time.Second},
+			&cli.IntFlag{Name: "threads", Usage: "visits under way at once (0: 50)"},
+			&cli.StringSliceFlag{Name: "connect-to", Usage: "`HOST1:PORT1:HOST2:PORT2`: connect to HOST2:PORT2 instead of HOST1:PORT1 (curl's option; empty fields match or keep all). Once given, what no entry maps is refused"},
+			&cli.StringFlag{Name: "cacert", Usage: "trust the certificates in this PEM `FILE` instead of the system's"},
+			&cli.BoolFlag{Name: "allow-private", Usage: "connect to loopback, private and link-local addresses too"},
+		}
+	}
+)
+
+func flags(lists ...any) []cli.Flag {
+	var all []cli.Flag
+	for _, l := range lists {
+		switch l := l.(type) {
+		case cli.Flag:
+			all = append(all, l)
+		case []cli.Flag:
+			all = append(all, l...)
+		}
+	}
+	return all
+}
+
+// clock returns the time to record.
+func clock(c *cli.Command) (func() time.Time, error) {
+	s := c.String("now")
+	if s == "" {
+		return time.Now, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return nil, usagef("-now: %q is not an RFC 3339 time such as 2026-01-31T08:00:00Z", s)
+	}
+	return func() time.Time { return t }, nil
+}
+
+func (a *app) logger(c *cli.Command) *slog.Logger {
+	if !c.Bool("v") {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(a.err, nil))
+}
+
+// open opens the directory of the crawl. Verbs that read want one that is there.
+func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
+	dir := c.String("d")
+	if dir == "" {
+		return nil, usagef("-d DIR is required: the directory of the crawl")
+	}
+	if mustExist {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("no crawl there: %w", err)
+		}
+	}
+	return pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c)})
+}
+
+// session is an open crawl.
+type session struct {
+	db      *pebblestore.DB
+	crawler *recrawl.Crawler
+	client  *httpproto.Client
+	now     func() time.Time
+}
+
+// begin opens the crawl and makes a crawler of the flags.
+func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*recrawl.Options)) (s *session, err error) {
+	s = &session{}
+	if s.now, err = clock(c); err != nil {
+		return nil, err
+	}
+	o := recrawl.Options{
+		Agent: c.String("agent"), Now: s.now, Logger: a.logger(c),
+		Generate: generate.Options{TopN: c.Int("topN"), MaxPerHost: c.Int("max-per-host"), Ahead: time.Duration(c.Int("adddays")) * 24 * time.Hour},
+		Fetch:    fetch.Options{Threads: c.Int("threads")},
+	}
+	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds"} {
+		if c.Int(n) < 0 {
+			return nil, usagef("-%s: %d is negative", n, c.Int(n))
+		}
+	}
+	if network {
+		if s.client, err = client(c, s.now); err != nil {
+			return nil, err
+		}
+		o.Protocol = s.client
+		if o.Fetch.Delay = c.Duration("delay"); o.Fetch.Delay == 0 {
+			o.Fetch.Delay = -1 // here 0 means none
+		} else if o.Fetch.Delay < 0 {
+			return nil, usagef("-delay: %v is negative", o.Fetch.Delay)
+		}
+	} else {
+		o.Protocol = offline{}
+	}
+	for _, f := range adjust {
+		f(&o)
+	}
+	if s.db, err = a.open(c, mustExist); err != nil {
+		s.end()
+		return nil, err
+	}
+	s.crawler, err = recrawl.New(recrawl.Stores{
+		Crawl: s.db.Crawl(), Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments(),
+	}, o)
+	if err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// offline is the protocol of verbs that make no request.
+type offline struct{}
+
+func (offline) Fetch(context.Context, protocol.Request) (protocol.Response, error) {
+	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "this verb makes no requests"}}, nil
+}
+
+// end closes what begin opened; the first error counts.
+func (s *session) end() error {
+	var first error
+	keep := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	if s.crawler != nil {
+		keep(s.crawler.Close())
+	}
+	if s.client != nil {
+		keep(s.client.Close())
+	}
+	if s.db != nil {
+		keep(s.db.Close())
+	}
+	return first
+}
+
+// client makes the HTTP client of the flags.
+func client(c *cli.Command, now func() time.Time) (*httpproto.Client, error) {
+	o := httpproto.Options{Agent: c.String("agent"), AllowPrivate: c.Bool("allow-private"), Now: now}
+	if o.Agent == "" {
+		return nil, usagef("-agent NAME is required: servers want to know who asks")
+	}
+	for _, s := range c.StringSlice("connect-to") {
+		ct, err := httpproto.ParseConnectTo(s)
+		if err != nil {
+			return nil, usagef("-connect-to: %w", err)
+		}
+		o.ConnectTo = append(o.ConnectTo, ct)
+	}
+	if file := c.String("cacert"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usagef("-cacert: %w", err)
+		}
+		o.RootCAs = x509.NewCertPool()
+		if !o.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usagef("-cacert: there is no certificate in %s", file)
+		}
+	}
+	cl, err := httpproto.New(o)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return cl, nil
+}
+
+// with runs a verb on an open crawl.
+func (a *app) with(c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
+	s, err := a.begin(c, network, mustExist, adjust...)
+	if err != nil {
+		return err
+	}
+	err = verb(s)
+	if e := s.end(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// printJSON prints one object.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// noArgs refuses arguments where none mean anything.
+func noArgs(c *cli.Command) error {
+	if c.Args().Present() {
+		return usagef("%s takes no argument %q", c.Name, c.Args().First())
+	}
+	return nil
+}
+
+// segmentArg returns the one argument of a stage: a segment, by default the
+// newest.
+func segmentArg(ctx context.Context, c *cli.Command, s *session) (string, error) {
+	if c.Args().Len() > 1 {
+		return "", usagef("%s takes one segment, not %q too", c.Name, c.Args().Get(1))
+	}
+	name := c.Args().First()
+	found := false
+	newest := ""
+	for n, err := range s.db.Segments().List(ctx) {
+		if err != nil {
+			return "", err
+		}
+		found = found || n == name
+		newest = n
+	}
+	switch {
+	case name != "" && !found:
+		return "", fmt.Errorf("there is no segment %q", name)
+	case name != "":
+		return name, nil
+	case newest == "":
+		return "", fmt.Errorf("there is no segment; generate makes one")
+	}
+	return newest, nil
+}

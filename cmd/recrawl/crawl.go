@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+func (a *app) crawl() *cli.Command {
+	return &cli.Command{
+		Name:      "crawl",
+		Usage:     "inject seeds, if there are any, and run rounds of the crawl cycle",
+		ArgsUsage: "[URL...]",
+		Description: `Each round selects what is due, fetches and parses it, folds the outcome into
+the crawl db, and inverts the links. The directory is made if it is not there.
+A round that was interrupted is finished first.
+
+  recrawl crawl -d crawl -agent mybot -rounds 3 https://example.com/
+  recrawl crawl -d crawl -agent mybot -seeds seeds.txt
+  recrawl crawl -d crawl -agent mybot -adddays 31      what is due within 31 days
+
+A seed file has a URL on each line, and behind tabs pairs name=value, of which
+nutch.score and nutch.fetchInterval (in seconds) mean what they mean to Nutch.`,
+		Flags: flags(dirFlag(), networking(),
+			&cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line"},
+			&cli.IntFlag{Name: "rounds", Usage: "stop after `N` rounds (0: when nothing is due)"},
+			topNFlag(), perHost(), addDays(), nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			seeds, err := readSeeds(c)
+			if err != nil {
+				return err
+			}
+			var s *session
+			return a.with(c, true, false, func(opened *session) error {
+				s = opened
+				return a.runCrawl(ctx, c, s, seeds)
+			}, func(o *recrawl.Options) { o.Rounds = c.Int("rounds") })
+		},
+	}
+}
+
+func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds []inject.Seed) error {
+	var badSeeds error
+	if len(seeds) > 0 {
+		var err error
+		if badSeeds, err = a.injectSeeds(ctx, c, s, seeds, inject.Options{}); err != nil {
+			return err
+		}
+	}
+	stop := a.showProgress(c, s.crawler)
+	report, err := s.crawler.Run(ctx)
+	stop()
+	if e := a.printCrawl(c, &report, err == nil); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = badSeeds
+	}
+	return err
+}
+
+// readSeeds returns the seeds of the arguments and of the file -seeds names.
+func readSeeds(c *cli.Command) ([]inject.Seed, error) {
+	var seeds []inject.Seed
+	for _, u := range c.Args().Slice() {
+		if !strings.Contains(u, "://") {
+			return nil, usagef("%q is not a URL; it should begin with http:// or https://", u)
+		}
+		seeds = append(seeds, inject.Seed{URL: u})
+	}
+	file := c.String("seeds")
+	if file == "" {
+		return seeds, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for s, err := range inject.Read(f) {
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		seeds = append(seeds, s)
+	}
+	if len(seeds) == 0 {
+		return nil, fmt.Errorf("%s: there is no seed in it", file)
+	}
+	return seeds, nil
+}
+
+// injectSeeds injects what can be injected. The second error ends the verb; the
+// first says, once all is done, that some seeds could not be used.
+func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds []inject.Seed, o inject.Options) (bad, err error) {
+	r, err := s.crawler.InjectSeeds(ctx, slicesSeq(seeds), o)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range r.Bad {
+		fmt.Fprintf(a.err, "recrawl: %v\n", b)
+	}
+	left := r.Filtered + r.Invalid
+	if n := left - len(r.Bad); n > 0 {
+		fmt.Fprintf(a.err, "recrawl: and %d more\n", n)
+	}
+	if left > 0 {
+		bad = fmt.Errorf("%d of %d seeds could not be used; the others were injected", left, r.Seeds)
+	}
+	if c.Name == "inject" {
+		if c.Bool("json") {
+			return bad, a.printJSON(map[string]int{"seeds": r.Seeds, "new": r.New, "merged": r.Merged, "known": r.Known, "duplicate": r.Duplicate, "filtered": r.Filtered, "invalid": r.Invalid})
+		}
+		fmt.Fprintf(a.out, "%d seeds: %d new, %d merged, %d known, %d duplicate, %d filtered, %d invalid\n", r.Seeds, r.New, r.Merged, r.Known, r.Duplicate, r.Filtered, r.Invalid)
+	}
+	return bad, nil
+}
+
+func slicesSeq(seeds []inject.Seed) func(func(inject.Seed, error) bool) {
+	return func(yield func(inject.Seed, error) bool) {
+		for _, s := range seeds {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// crawlJSON is what crawl -json prints.
+type crawlJSON struct {
+	Finished bool           `json:"finished"`
+	Rounds   int            `json:"rounds"`
+	Selected int            `json:"selected"`
+	Visits   int            `json:"visits"`
+	Outcomes map[string]int `json:"outcomes"`
+	Bytes    int64          `json:"bytes"`
+	Links    int            `json:"links"`
+	Segments []string       `json:"segments"`
+	NextDue  *time.Time     `json:"next_due,omitempty"`
+	Seconds  float64        `json:"seconds"`
+}
+
+func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error {
+	if c.Bool("json") {
+		j := crawlJSON{Finished: finished, Rounds: r.Rounds, Selected: r.Selected, Visits: r.Visited(), Outcomes: outcomes(r.Visits),
+			Bytes: r.Bytes, Links: r.Links, Segments: r.Segments, Seconds: r.Elapsed.Seconds()}
+		if !r.NextDue.IsZero() {
+			j.NextDue = &r.NextDue
+		}
+		return a.printJSON(j)
+	}
+	fmt.Fprintf(a.out, "%d rounds, %d visits, %s, %d links in %v\n", r.Rounds, r.Visited(), size(r.Bytes), r.Links, r.Elapsed.Round(time.Millisecond))
+	printOutcomes(a, r.Visits)
+	if !r.NextDue.IsZero() {
+		fmt.Fprintf(a.out, "  next due      %s\n", r.NextDue.Format(time.RFC3339))
+	}
+	return nil
+}
+
+func outcomes(visits map[protocol.Code]int) map[string]int {
+	m := map[string]int{}
+	for code, n := range visits {
+		m[code.String()] = n
+	}
+	return m
+}
+
+func printOutcomes(a *app, visits map[protocol.Code]int) {
+	codes := make([]protocol.Code, 0, len(visits))
+	for code := range visits {
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	for _, code := range codes {
+		fmt.Fprintf(a.out, "  %-13s %d\n", code, visits[code])
+	}
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	default:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+}
+
+// showProgress keeps a line on a terminal up to date until it is told to stop;
+// elsewhere it says nothing.
+func (a *app) showProgress(c *cli.Command, crawler *recrawl.Crawler) (stop func()) {
+	f, ok := a.err.(*os.File)
+	if !ok || c.Bool("json") {
+		return func() {}
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return func() {}
+	}
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		var rate meter
+		for {
+			select {
+			case <-quit:
+				fmt.Fprint(f, "\r\x1b[K")
+				return
+			case now := <-tick.C:
+				s := crawler.Status()
+				fmt.Fprintf(f, "\r\x1b[K%s", progressLine(&s, rate.perSecond(now, s.Visited())))
+			}
+		}
+	})
+	return func() { close(quit); wg.Wait() }
+}
+
+// progressLine is one line about a crawl under way.
+func progressLine(s *recrawl.Status, perSecond float64) string {
+	bad := 0
+	for code, n := range s.Visits {
+		if code.Transient() {
+			bad += n
+		}
+	}
+	line := fmt.Sprintf("round %d %-8s %d pages, %.0f/s, %s, %d errors, %d hosts active", s.Rounds+1, s.Stage, s.Visited(), perSecond, size(s.Bytes), bad, s.Fetch.Hosts)
+	if s.Fetch.Listed > s.Fetch.Done {
+		line += fmt.Sprintf(", %d waiting", s.Fetch.Listed-s.Fetch.Done)
+	}
+	if !s.NextDue.IsZero() {
+		line += ", next due " + s.NextDue.Format(time.DateTime)
+	}
+	return line
+}
+
+// meter measures a rate over the last ten seconds.
+type meter struct {
+	at []time.Time
+	n  []int
+}
+
+func (m *meter) perSecond(now time.Time, n int) float64 {
+	m.at, m.n = append(m.at, now), append(m.n, n)
+	for len(m.at) > 2 && now.Sub(m.at[0]) > 10*time.Second {
+		m.at, m.n = m.at[1:], m.n[1:]
+	}
+	if d := now.Sub(m.at[0]).Seconds(); d > 0 {
+		return float64(n-m.n[0]) / d
+	}
+	return 0
+}
+
+// replaceFile writes a file beside its place and moves it there once it is whole
+// and durable.
+func replaceFile(name string, write func(*os.File) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+)
+
+func (a *app) explain() *cli.Command {
+	return &cli.Command{
+		Name: "explain", Usage: "say why a URL is or is not fetched next", ArgsUsage: "URL",
+		Description: "Makes no request: what it says of robots.txt and the host is what the last rounds\nlearned. -agent is the name under which robots.txt is read.",
+		Flags:       flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"}, nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.Args().Len() != 1 {
+				return usagef("explain wants one URL")
+			}
+			return a.with(c, false, true, func(s *session) error {
+				e, err := s.crawler.Explain(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				if c.Bool("json") {
+					out := map[string]any{"url": e.URL, "normal": e.Normal, "verdict": e.Verdict, "due": e.Due, "leased": e.Leased,
+						"robots_known": e.RobotsKnown, "robots_allowed": e.RobotsAllowed, "robots_unavailable": e.RobotsUnavailable, "crawl_delay_seconds": e.CrawlDelay.Seconds()}
+					if e.Rejected != nil {
+						out["rejected"] = e.Rejected.Error()
+					}
+					if e.Record != nil {
+						out["record"] = record(e.Record)
+					}
+					if e.Host != nil {
+						out["host"] = host(e.Host)
+					}
+					return a.printJSON(out)
+				}
+				fmt.Fprintf(a.out, "%s\n", e.Verdict)
+				if e.Normal != e.URL {
+					fmt.Fprintf(a.out, "\nnormal form  %s\n", e.Normal)
+				}
+				fmt.Fprintln(a.out)
+				switch {
+				case e.Rejected != nil:
+					fmt.Fprintf(a.out, "rules        %v\n", e.Rejected)
+				default:
+					fmt.Fprintln(a.out, "rules        accepted")
+				}
+				switch {
+				case !e.RobotsKnown:
+					fmt.Fprintln(a.out, "robots.txt   not known, or expired; it is asked for first")
+				case e.RobotsUnavailable:
+					fmt.Fprintln(a.out, "robots.txt   cannot be had")
+				case e.RobotsAllowed:
+					fmt.Fprintf(a.out, "robots.txt   allows it, Crawl-delay %v\n", e.CrawlDelay)
+				default:
+					fmt.Fprintln(a.out, "robots.txt   forbids it")
+				}
+				if h := e.Host; h != nil {
+					fmt.Fprintf(a.out, "host         %s may be asked at %s; %d fetched, %d failed, back-off %d\n", h.Name, stamp(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Backoff)
+				} else {
+					fmt.Fprintln(a.out, "host         never asked")
+				}
+				if e.Record == nil {
+					fmt.Fprintln(a.out, "record       none")
+					return nil
+				}
+				fmt.Fprintf(a.out, "lease        %v\n\n", map[bool]string{true: e.Record.LeasedBy + " until " + stamp(e.Record.LeasedUntil), false: "none"}[e.Leased])
+				return printRecord(a.out, e.Record)
+			})
+		},
+	}
+}

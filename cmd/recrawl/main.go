@@ -1,0 +1,112 @@
+// Command recrawl crawls the web, and comes back: the verbs of Apache Nutch's
+// crawl cycle over one directory.
+//
+//	recrawl crawl -d DIR -agent NAME https://example.com/
+//
+// See recrawl --help, and recrawl VERB --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v3"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the run failed, or was interrupted
+	exitUsage  = 2 // the command line cannot be understood
+)
+
+func main() {
+	ctx, cancel := context.WithCancel(context.Background())
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupts
+		fmt.Fprintln(os.Stderr, "recrawl: stopping; once more to stop at once")
+		cancel()
+		<-interrupts
+		os.Exit(exitFailed)
+	}()
+	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
+}
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// run runs one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	err := root(stdout, stderr).Run(ctx, args)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "recrawl: %v\n", err)
+		fmt.Fprintln(stderr, "recrawl: see recrawl --help, or recrawl VERB --help")
+		return exitUsage
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "recrawl: interrupted; the same command goes on from here")
+		return exitFailed
+	default:
+		fmt.Fprintf(stderr, "recrawl: %v\n", err)
+		return exitFailed
+	}
+}
+
+func root(stdout, stderr io.Writer) *cli.Command {
+	a := &app{out: stdout, err: stderr}
+	c := &cli.Command{
+		Name:  "recrawl",
+		Usage: "crawl the web politely, and come back to every page at the right time",
+		Description: `A crawl lives in one directory (-d DIR): what is known of every URL, of every
+host, the links between pages, and the segments, which hold what each round
+brought. Every verb may be interrupted, by Ctrl-C or kill -9; the same command
+goes on where it stopped.
+
+  Try it, without a network:    recrawl demo
+  Crawl a site for two rounds:  recrawl crawl -d crawl -agent mybot -rounds 2 https://example.com/
+  What is in there now?         recrawl readdb -d crawl -stats
+  Why is this page not fetched? recrawl explain -d crawl https://example.com/page
+  Come back later:              recrawl crawl -d crawl -agent mybot
+
+The stages of a round can be called one by one: generate prints the name of the
+segment that fetch, parse, update and invert take.`,
+		Writer: stdout, ErrWriter: stderr,
+		ExitErrHandler:  func(context.Context, *cli.Command, error) {},
+		HideHelpCommand: true,
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return usagef("unknown verb %q", c.Args().First())
+			}
+			return cli.ShowRootCommandHelp(c)
+		},
+		Commands: []*cli.Command{
+			a.crawl(), a.inject(), a.generate(), a.fetch(), a.parse(), a.update(), a.invert(),
+			a.readdb(), a.index(), a.readlinks(), a.readseg(), a.hosts(), a.explain(), a.demo(),
+		},
+	}
+	quiet(c)
+	return c
+}
+
+// quiet makes usage errors of a command and those below it ours to print.
+func quiet(c *cli.Command) {
+	c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error { return usageError{err} }
+	c.HideHelpCommand = true
+	for _, sub := range c.Commands {
+		quiet(sub)
+	}
+}

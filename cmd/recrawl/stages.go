@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/inject"
+)
+
+func (a *app) inject() *cli.Command {
+	return &cli.Command{
+		Name: "inject", Usage: "put seeds into the crawl db", ArgsUsage: "[URL...]",
+		Flags: flags(dirFlag(),
+			&cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line"},
+			&cli.BoolFlag{Name: "overwrite", Usage: "replace records that are there, and forget all that is known of them"},
+			&cli.BoolFlag{Name: "update", Usage: "give records that are there the metadata, score and interval of the seed"},
+			nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			seeds, err := readSeeds(c)
+			if err != nil {
+				return err
+			}
+			if len(seeds) == 0 {
+				return usagef("inject wants URLs, or -seeds FILE")
+			}
+			return a.with(c, false, false, func(s *session) error {
+				bad, err := a.injectSeeds(ctx, c, s, seeds, inject.Options{Overwrite: c.Bool("overwrite"), Update: c.Bool("update")})
+				return errors.Join(err, bad)
+			})
+		},
+	}
+}
+
+func (a *app) generate() *cli.Command {
+	return &cli.Command{
+		Name: "generate", Usage: "select what is due and print the name of the segment it makes",
+		Description: "Prints nothing but the names of the segments, one a line; if nothing is due,\nnothing, and says so on standard error.",
+		Flags: flags(dirFlag(), topNFlag(), perHost(), addDays(),
+			&cli.IntFlag{Name: "segments", Usage: "make up to `N` segments", Value: 1},
+			nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			if c.Int("segments") < 1 {
+				return usagef("-segments: %d is less than one", c.Int("segments"))
+			}
+			return a.with(c, false, true, func(s *session) error {
+				r, err := s.crawler.Generate(ctx)
+				if err != nil {
+					return err
+				}
+				if c.Bool("json") {
+					return a.printJSON(map[string]any{"segments": r.Segments, "selected": r.Selected, "candidates": r.Candidates,
+						"not_due": r.NotDue, "leased": r.Leased, "filtered": r.Filtered, "over_limit": r.OverLimit, "next_due": timePtr(r.NextDue)})
+				}
+				for _, name := range r.Segments {
+					fmt.Fprintln(a.out, name)
+				}
+				if len(r.Segments) == 0 {
+					next := ""
+					if !r.NextDue.IsZero() {
+						next = "; next at " + r.NextDue.Format(time.RFC3339)
+					}
+					fmt.Fprintf(a.err, "recrawl: nothing is due%s\n", next)
+				}
+				return nil
+			}, func(o *recrawl.Options) { o.Generate.Segments = c.Int("segments") })
+		},
+	}
+}
+
+func (a *app) fetch() *cli.Command {
+	return &cli.Command{
+		Name: "fetch", Usage: "visit the pages of a segment", ArgsUsage: "[SEGMENT]",
+		Description: "The segment is the newest unless named. Pages are parsed as they come, unless\n-no-parse leaves that to the verb parse.",
+		Flags: flags(dirFlag(), networking(),
+			&cli.BoolFlag{Name: "no-parse", Usage: "do not parse"}, nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.with(c, true, true, func(s *session) error {
+				name, err := segmentArg(ctx, c, s)
+				if err != nil {
+					return err
+				}
+				stage := s.crawler.Fetch
+				if c.Bool("no-parse") {
+					stage = s.crawler.FetchOnly
+				}
+				stop := a.showProgress(c, s.crawler)
+				r, err := stage(ctx, name)
+				stop()
+				if err != nil {
+					return err
+				}
+				return a.printFetch(c, name, &r)
+			})
+		},
+	}
+}
+
+func (a *app) parse() *cli.Command {
+	return &cli.Command{
+		Name: "parse", Usage: "parse the pages of a segment that was fetched with -no-parse", ArgsUsage: "[SEGMENT]",
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.with(c, false, true, func(s *session) error {
+				name, err := segmentArg(ctx, c, s)
+				if err != nil {
+					return err
+				}
+				r, err := s.crawler.Parse(ctx, name)
+				if err != nil {
+					return err
+				}
+				return a.printFetch(c, name, &r)
+			})
+		},
+	}
+}
+
+func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
+	if c.Bool("json") {
+		return a.printJSON(map[string]any{"segment": name, "already": r.Already, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
+			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes})
+	}
+	if r.Already {
+		fmt.Fprintf(a.out, "%s was complete\n", name)
+		return nil
+	}
+	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d links (%d rejected, %d cut)\n", name, r.Visits(), size(r.Bytes), r.Parsed, r.ParseFailed, r.Links, r.LinksRejected, r.LinksCut)
+	printOutcomes(a, r.Outcomes)
+	return nil
+}
+
+func (a *app) update() *cli.Command {
+	return &cli.Command{
+		Name: "update", Usage: "fold a segment that was fetched into the crawl db", ArgsUsage: "[SEGMENT]",
+		Description: "Exactly once: a segment that was applied before changes nothing.",
+		Flags:       flags(dirFlag(), nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.with(c, false, true, func(s *session) error {
+				name, err := segmentArg(ctx, c, s)
+				if err != nil {
+					return err
+				}
+				r, err := s.crawler.Update(ctx, name)
+				if err != nil {
+					return err
+				}
+				if c.Bool("json") {
+					return a.printJSON(map[string]any{"segment": name, "already": r.Already, "resumed": r.Resumed, "visits": r.Visits, "unvisited": r.Unvisited, "unparsed": r.Unparsed, "links": r.Links, "targets": r.Targets})
+				}
+				if r.Already {
+					fmt.Fprintf(a.out, "%s was applied before\n", name)
+					return nil
+				}
+				fmt.Fprintf(a.out, "%s: %d visits, %d links to %d pages\n", name, r.Visits, r.Links, r.Targets)
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) invert() *cli.Command {
+	return &cli.Command{
+		Name: "invert", Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
+		Description: "Inverting a segment twice changes nothing. It is the last stage: the segment is\ndone then, and crawl does not take it up any more.",
+		Flags:       flags(dirFlag(), nowFlag(), jsonFlag(), vFlag()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.with(c, false, true, func(s *session) error {
+				name, err := segmentArg(ctx, c, s)
+				if err != nil {
+					return err
+				}
+				r, err := s.crawler.InvertLinks(ctx, name)
+				if err != nil {
+					return err
+				}
+				if u, err := s.crawler.Updated(ctx, name); err != nil {
+					return err
+				} else if u {
+					if err := s.crawler.Finish(ctx, name); err != nil {
+						return err
+					}
+				}
+				if c.Bool("json") {
+					return a.printJSON(r)
+				}
+				fmt.Fprintf(a.out, "%s: %d links from %d pages to %d\n", name, r.Links, r.Pages, r.Targets)
+				return nil
+			})
+		},
+	}
+}
+
+func timePtr(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
