@@ -305,3 +305,24 @@ func BenchmarkOPICUpdated(b *testing.B) {
 		o.Updated(&d, &next, Flow{In: in, Time: t0})
 	}
 }
+
+// A seed may set any Meta entry, so the state is foreign bytes too.
+func FuzzOPICState(f *testing.F) {
+	f.Add("12345678", "1234567812345678", 1.0, int64(1e12))
+	f.Add("\x7f\xf0\x00\x00\x00\x00\x00\x00", "\x7f\xf8\x00\x00\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff", math.Inf(1), int64(-1))
+	f.Fuzz(func(t *testing.T, cash, history string, in float64, ms int64) {
+		d := crawldb.Datum{URL: "http://example.com/", Meta: crawldb.MetaOf(cashKey, cash, historyKey, history)}
+		links := []Link{{URL: "http://example.com/a"}, {URL: "http://example.org/"}}
+		flow := Flow{In: []Link{{Score: in}}, Visited: true, Time: time.UnixMilli(ms)}
+		for range 3 {
+			flow.Gave = OPIC{}.Distribute(&d, links)
+			old := d
+			OPIC{}.Updated(&old, &d, flow)
+			for _, x := range []float64{Cash(&d), float64(d.Score), flow.Gave, links[0].Score} {
+				if !(x >= 0) || math.IsInf(x, 0) {
+					t.Fatalf("cash %v, score %v, gave %v, link %v", Cash(&d), d.Score, flow.Gave, links[0].Score)
+				}
+			}
+		}
+	})
+}
