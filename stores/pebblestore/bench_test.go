@@ -80,7 +80,7 @@ func perSecond(b *testing.B, n int, what string) {
 // iterator and by Get and Set of each. The cache holds a part of the database, as
 // that of a large one does.
 func BenchmarkUpdateWalkAgainstGetSet(b *testing.B) {
-	db, urls := benchStore(b, Options{CacheSize: 8 << 20, MemTableSize: 1 << 20})
+	db, urls := benchStore(b, Options{CacheSize: 32 << 20, MemTableSize: 4 << 20})
 	var some []string
 	for i := 0; i < len(urls); i += 4 {
 		some = append(some, urls[i])
@@ -109,6 +109,9 @@ func BenchmarkUpdateWalkAgainstGetSet(b *testing.B) {
 		}
 		perSecond(b, len(some), "urls")
 	})
+	if err := db.Compact(ctx); err != nil {
+		b.Fatal(err)
+	}
 	b.Run("get and set", func(b *testing.B) {
 		for b.Loop() {
 			round++
