@@ -156,27 +156,37 @@ func (d *DB) readPage(ctx context.Context, v *view, p *page, size int, joined ta
 type cursor struct {
 	it      *pebble.Iterator
 	started bool
-	steps   int // to try before a seek
+	misses  int // keys in a row that no steps led to
 }
 
-// nearby is how many steps cost about as much as a seek.
-const nearby = 6
+// Six steps cost about as much as a seek. Where they lead nowhere four times in
+// a row the keys lie far apart, and only four in thirty-two try again.
+const (
+	nearby   = 6
+	tries    = 4
+	tryEvery = 32
+)
 
 // find returns the value under key, nil if there is none. It is good until the
 // next find.
 func (c *cursor) find(key []byte) ([]byte, error) {
+	steps := 1
+	if c.misses%tryEvery < tries {
+		steps = nearby
+	}
 	ok := c.it.Valid()
-	for range c.steps {
+	for range steps {
 		if !ok || bytes.Compare(c.it.Key(), key) >= 0 {
 			break
 		}
 		ok = c.it.Next()
 	}
 	if !c.started || ok && bytes.Compare(c.it.Key(), key) < 0 {
-		c.started, c.steps = true, max(c.steps/2, 1)
+		c.started = true
+		c.misses++
 		ok = c.it.SeekGE(key)
 	} else {
-		c.steps = nearby
+		c.misses = 0
 	}
 	if !ok {
 		return nil, c.it.Error()
