@@ -123,3 +123,32 @@ func deviations(t *testing.T) map[string]bool {
 	}
 	return known
 }
+
+// FuzzResolve shows that what is resolved can be read by net/url, and that it
+// stays as it is when it is resolved again.
+func FuzzResolve(f *testing.F) {
+	for _, base := range []string{"http://h/a/b?c", "file:///C:/a", "https://u:p@[::1]:8/"} {
+		for _, ref := range []string{"../x y", "//0x7f.1:080/%2e%zz?'", "\\\\ß@é\\..", "C|/..", "HTTP:\t\nx#y", "{}^`|"} {
+			f.Add(base, ref)
+		}
+	}
+	f.Fuzz(func(t *testing.T, base, ref string) {
+		r := resolver{base: locate(base), max: DefaultMaxURL}
+		u, ok := r.resolve([]byte(ref))
+		if !ok {
+			return
+		}
+		first := string(u)
+		if p, err := url.Parse(first); err != nil || !p.IsAbs() || p.Fragment != "" {
+			t.Fatalf("%q on %q is %q: %v", ref, base, first, err)
+		}
+		for _, b := range []string{base, first} {
+			r := resolver{base: locate(b), max: DefaultMaxURL}
+			for _, ref := range []string{first, first + "#f"} {
+				if again, ok := r.resolve([]byte(ref)); !ok || string(again) != first {
+					t.Fatalf("%q becomes %q on %q", ref, again, b)
+				}
+			}
+		}
+	})
+}
