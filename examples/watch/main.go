@@ -1,0 +1,63 @@
+// Watch crawls a small site every day for a week and prints the pages that have
+// changed since the day before. The site and its clock are simulated: leave out
+// Protocol, Now and Delay, set Wait, and it watches the sites you inject.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	today := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return today }
+	web := &webtest.Web{
+		Hosts: 1, PagesPerHost: 6, Calm: true, Start: today, Now: clock,
+		Periods: []time.Duration{2 * 24 * time.Hour, 5 * 24 * time.Hour, 0},
+	}
+
+	var db memstore.DB
+	defer db.Close()
+	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
+		Agent: "watch", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
+		Schedule: &schedule.Default{DefaultInterval: 24 * time.Hour}, // visit every page daily
+		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
+			if e.Kind != recrawl.PageChanged {
+				return nil
+			}
+			parsed, err := e.Parsed(ctx)
+			fmt.Fprintf(out, "%s  %s  %s\n", today.Format(time.DateOnly), e.URL, parsed.Title)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer crawler.Close()
+	if _, err := crawler.Inject(ctx, web.Seeds()...); err != nil {
+		return err
+	}
+	for range 7 {
+		if _, err := crawler.Run(ctx); err != nil {
+			return err
+		}
+		today = today.AddDate(0, 0, 1)
+	}
+	return nil
+}
