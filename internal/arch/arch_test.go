@@ -1,0 +1,122 @@
+package arch
+
+import (
+	"os"
+	"testing"
+)
+
+// The policy. It is a decision, not a description: when a test fails, change the
+// code; change the data only if the decision was wrong, and write down why.
+//
+// Direction: root -> verbs -> policies, adapters, nouns -> vocabulary.
+// Vocabulary imports nothing; nouns never import policies; policies never import
+// stores or verbs; verbs never import each other: they meet in the segment.
+var repo = policy{
+	module: "github.com/recrawl/recrawl",
+
+	// Which packages of the module a package may import, by its directory. A kit
+	// X/Xtest may import X and what X may, and has a row to say that it is there.
+	packages: map[string]row{
+		"page": {vocabulary, ""},
+
+		"crawldb":             {noun, ""},
+		"crawldb/crawldbtest": {kit, ""},
+		"hostdb":              {noun, "crawldb"},
+		"hostdb/hostdbtest":   {kit, ""},
+		"segment":             {noun, "page crawldb protocol"},
+		"segment/segmenttest": {kit, ""},
+		"linkdb":              {noun, "page crawldb segment internal/extsort"},
+		"linkdb/linkdbtest":   {kit, ""},
+
+		"schedule":                {policyKind, "crawldb"},
+		"schedule/scheduletest":   {kit, ""},
+		"scoring":                 {policyKind, "page crawldb"},
+		"scoring/scoringtest":     {kit, ""},
+		"urlfilter":               {policyKind, ""},
+		"urlfilter/urlfiltertest": {kit, ""},
+		"signature":               {policyKind, "page"},
+
+		"protocol":              {adapter, "page"},
+		"protocol/httpproto":    {adapter, "page protocol"},
+		"protocol/fileproto":    {adapter, "page protocol"},
+		"protocol/protocoltest": {kit, ""},
+		"robots":                {adapter, "page hostdb protocol"},
+		"robots/temotorobots":   {adapter, "robots"},
+		"parse":                 {adapter, "page"},
+		"parse/htmlparse":       {adapter, "page parse"},
+		"parse/parsetest":       {kit, ""},
+		"webtest":               {adapter, "page protocol"},
+
+		"inject":          {verb, "crawldb schedule scoring urlfilter"},
+		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature urlfilter"},
+		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort"},
+		"index":           {verb, "page crawldb linkdb protocol segment"},
+		"index/indextest": {kit, ""},
+
+		"stores/memstore": {store, "crawldb hostdb linkdb segment"},
+		"stores/dirstore": {store, "segment"},
+
+		"internal/extsort": {tool, ""},
+		"internal/arch":    {tool, ""},
+
+		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
+			"inject generate fetch update index stores/memstore stores/dirstore"},
+	},
+
+	// The third-party modules, and the packages that may import them. Each is a
+	// decision; a service that embeds the module gets all of them.
+	thirdParty: map[string]string{
+		"github.com/cespare/xxhash/v2":  "generate internal/extsort stores/dirstore",
+		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto",
+		"github.com/temoto/robotstxt":   "robots/temotorobots",
+		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse",
+		"golang.org/x/text":             "parse/htmlparse",
+	},
+
+	// Package-level variables that are tables: made once, by constants and pure
+	// functions, and never written to, which the test checks as far as it can see.
+	tables: map[string]string{
+		"crawldb/crawldbtest":     "dueEpoch",
+		"index/indextest":         "rules",
+		"parse/htmlparse":         "classes domainToASCII plain",
+		"parse/parsetest":         "fills made pieces rules",
+		"protocol/httpproto":      "dateLayouts global6 nat64 special valued",
+		"protocol/protocoltest":   "hello rules",
+		"robots":                  "fields plain",
+		"schedule":                "oldest",
+		"schedule/scheduletest":   "ages intervals now outcomes rules",
+		"scoring/scoringtest":     "amounts rules scores start",
+		"urlfilter":               "beyondRE2 class defaultSuffixes idnaProfile",
+		"urlfilter/urlfiltertest": "rules scopes",
+		"webtest":                 "defaultPeriods defaultStart foreignWords named plainWords trouble",
+	},
+
+	// Where panic stands in code that is not a test.
+	panics: map[string]string{
+		"crawldb/crawldbtest": "ends a rule, and is recovered by the run of the rule",
+		"hostdb/hostdbtest":   "ends a rule, and is recovered by the run of the rule",
+		"index/indextest":     "ends a rule, and is recovered by the run of the rule",
+		"segment/segmenttest": "ends a rule, and is recovered by the run of the rule",
+		"linkdb/linkdbtest":   "ends a rule, and is recovered by the run of the rule",
+	},
+}
+
+func TestImports(t *testing.T) {
+	report(t, repo.checkImports(os.DirFS("../..")))
+}
+
+func TestTableKeepsDirection(t *testing.T) {
+	report(t, repo.checkDirection())
+}
+
+func TestHabits(t *testing.T) {
+	report(t, repo.checkHabits(os.DirFS("../..")))
+}
+
+func report(t *testing.T, found []string) {
+	t.Helper()
+	for _, f := range found {
+		t.Error(f)
+	}
+}
