@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,9 +106,9 @@ func TestTimeLimits(t *testing.T) {
 			serve: func(nc net.Conn) {
 				readRequest(nc)
 				io.WriteString(nc, "HTTP/1.1 200 OK\r\n\r\n")
-				drip(nc, long[:3000], 100, time.Second)
+				drip(nc, long[:3300], 110, time.Second)
 			},
-			code: protocol.Success, body: 3000, after: 30 * time.Second,
+			code: protocol.Success, body: 3300, after: 30 * time.Second,
 		},
 		"body never begins": {
 			serve: func(nc net.Conn) { readRequest(nc); io.WriteString(nc, head); hold(nc) },
@@ -215,18 +216,18 @@ func TestContextEnds(t *testing.T) {
 	t.Run("connecting", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := bubble(t, httpproto.Options{}, hold)
-			ended := false
+			var ended atomic.Bool
 			c.SetDial(func(ctx context.Context, network, address string) (net.Conn, error) {
 				<-ctx.Done()
-				ended = true
+				ended.Store(true)
 				return nil, ctx.Err()
 			})
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_, err := c.Fetch(ctx, protocol.Request{URL: "http://192.0.2.1/"})
 			synctest.Wait()
-			if !errors.Is(err, context.DeadlineExceeded) || !ended {
-				t.Errorf("error %v, dial ended %v", err, ended)
+			if !errors.Is(err, context.DeadlineExceeded) || !ended.Load() {
+				t.Errorf("error %v, dial ended %v", err, ended.Load())
 			}
 		})
 	})
@@ -235,23 +236,23 @@ func TestContextEnds(t *testing.T) {
 // An idle connection is kept for IdleTimeout, and no longer.
 func TestIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var opened, ended int
+		var opened, ended atomic.Int32
 		c := bubble(t, httpproto.Options{}, func(nc net.Conn) {
-			opened++
+			opened.Add(1)
 			for {
 				if _, ok := readRequest(nc); !ok {
-					ended++
+					ended.Add(1)
 					return
 				}
 				io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
 			}
 		})
-		visit := func(open, end int) {
+		visit := func(open, end int32) {
 			t.Helper()
 			get(t, c, "http://name.example/", protocol.Success, http.StatusOK, "")
 			synctest.Wait()
-			if opened != open || ended != end {
-				t.Errorf("%d connections opened, %d ended, want %d, %d", opened, ended, open, end)
+			if o, e := opened.Load(), ended.Load(); o != open || e != end {
+				t.Errorf("%d connections opened, %d ended, want %d, %d", o, e, open, end)
 			}
 		}
 		visit(1, 0)
