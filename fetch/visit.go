@@ -44,6 +44,9 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		case !known:
 			l.askRobots(ctx, &r)
 			return r
+		case rules.Refused:
+			r.out = l.unasked(j, protocol.Refused, rules.Reason)
+			return r
 		case rules.Unavailable:
 			r.out = l.unasked(j, protocol.RobotsFailed, "robots.txt could not be had")
 			return r

@@ -21,6 +21,8 @@ type answer struct {
 	partial    bool
 	retryAfter time.Duration
 	reason     string
+	// refused says that a rule of ours kept us from asking at all.
+	refused bool
 }
 
 type kind uint8
@@ -78,6 +80,7 @@ func (c *Cache) ask(ctx context.Context, from string) (answer, error) {
 			}
 			from = to
 		default:
+			a.refused = hop == 0 && o.Code == protocol.Refused
 			return a, nil
 		}
 	}

@@ -130,6 +130,13 @@ func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
 		return nil, fmt.Errorf("robots: fetch %s/robots.txt: %w", origin, err)
 	}
 	now := c.now().UTC().Truncate(time.Millisecond)
+	if a.refused {
+		// That is no news of the host, and other settings may allow it: nothing to
+		// keep in Hosts.
+		r := &Rules{deny: true, Unavailable: true, Refused: true, Reason: a.reason}
+		c.remember(entry{origin: origin, rules: r, fetched: now, expires: now.Add(minPause), size: 256})
+		return r, nil
+	}
 	var rec hostdb.Robots
 	err = c.Hosts.Update(ctx, hostdb.ByHost.Key(origin), func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
@@ -175,18 +182,22 @@ func (c *Cache) maxAge() time.Duration {
 // keep returns the rules of a record and remembers them.
 func (c *Cache) keep(rec hostdb.Robots) *Rules {
 	r := c.rules(rec)
+	size := 256 + r.size
+	if r.allow != nil {
+		size += 4 * len(rec.Body) // a guess at what another parser keeps
+	}
+	c.remember(entry{origin: rec.Origin, rules: r, fetched: rec.Fetched, expires: rec.Expires, size: size})
+	return r
+}
+
+func (c *Cache) remember(e entry) {
 	n := c.MaxOrigins
 	if n <= 0 {
 		n = 4096
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	size := 256 + r.size
-	if r.allow != nil {
-		size += 4 * len(rec.Body) // a guess at what another parser keeps
-	}
-	c.memory.put(entry{origin: rec.Origin, rules: r, fetched: rec.Fetched, expires: rec.Expires, size: size}, n, maxMemory)
-	return r
+	c.memory.put(e, n, maxMemory)
 }
 
 // rules reads a record: see [Cache] for what it means.

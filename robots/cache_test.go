@@ -112,7 +112,6 @@ func TestStatus(t *testing.T) {
 		{"503 until the year 9999", one(after(status(503), 1<<63-1)), "wait", "file", "all", day},
 		{"599", one(status(599)), "wait", "file", "all", time.Minute},
 		{"no answer", nil, "wait", "file", "all", time.Minute},
-		{"refused by a guard", one(failure(protocol.Refused)), "wait", "file", "all", time.Minute},
 		{"an unknown code", one(failure(99)), "wait", "file", "all", time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -537,5 +536,28 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 	if n := s.count(); n < 8 || n > 64 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestWhatWeRefuseToAskIsNotUnknown(t *testing.T) {
+	ctx := t.Context()
+	var hosts hosts
+	c := &robots.Cache{Protocol: &site{answers: map[string]protocol.Response{
+		origin + "/robots.txt": {Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "a private address"}},
+	}}, Hosts: &hosts, Product: "bot"}
+	r, err := c.Fetch(ctx, origin+"/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Refused || !r.Unavailable || r.Allowed(origin+"/x") || r.Reason != "a private address" {
+		t.Errorf("rules %+v", r)
+	}
+	if _, ok, err := c.Cached(ctx, origin+"/x"); err != nil || !ok {
+		t.Errorf("it is asked again at once: %v, %v", ok, err)
+	}
+	// Another crawler on the same hosts may be allowed to ask.
+	other := &robots.Cache{Protocol: c.Protocol, Hosts: &hosts, Product: "bot"}
+	if _, ok, err := other.Cached(ctx, origin+"/x"); err != nil || ok {
+		t.Errorf("the refusal was kept with the host: %v, %v", ok, err)
 	}
 }

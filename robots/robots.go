@@ -43,6 +43,11 @@ type Rules struct {
 	// nothing may be visited until the file was asked for again. A visit that such
 	// rules forbid is to be put off, not given up.
 	Unavailable bool
+	// Refused says that a rule of ours, not the server, kept us from asking for
+	// the file, as it would from asking for any page there; Reason says which.
+	// Rules that are refused are unavailable too.
+	Refused bool
+	Reason  string
 
 	deny  bool                   // forbid what no rule speaks of
 	rules []rule                 // longest first, Allow before Disallow
