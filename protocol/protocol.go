@@ -12,6 +12,7 @@ package protocol
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/recrawl/recrawl/page"
@@ -119,11 +120,25 @@ const (
 
 // String returns the name of the code in lower case: "success", "moved_perm".
 func (c Code) String() string {
-	names := [...]string{1: "success", "not_modified", "moved_perm", "moved_temp", "not_found", "gone", "denied", "robots_denied", "refused", "busy", "failed", "robots_failed"}
+	names := [...]string{1: "success", "not_modified", "moved_perm", "moved_temp", "not_found", "gone", "denied", "robots_denied", "refused", "busy", "failed", "robots_failed", "skipped"}
 	if int(c) < len(names) && names[c] != "" {
 		return names[c]
 	}
 	return fmt.Sprintf("unknown(%d)", uint8(c))
+}
+
+// MarshalText returns the name, so that counts by code are readable as JSON.
+func (c Code) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (c *Code) UnmarshalText(text []byte) error {
+	for n := range math.MaxUint8 + 1 {
+		if Code(n).String() == string(text) {
+			*c = Code(n)
+			return nil
+		}
+	}
+	return fmt.Errorf("protocol: unknown code %q", text)
 }
 
 // Redirect reports whether the code stands for a redirect.
