@@ -109,13 +109,13 @@ func roundTrip[T Record](t *testing.T, records ...T) {
 			t.Errorf("record %d alone: %v\n got %+v\nwant %+v", i, err, one, records[i])
 		}
 	}
-	// The block is not kept: a store may use its memory again.
-	kept := fmt.Sprintf("%+v", got)
+	// The block is not kept: a store may use its memory again, and so may dec.
 	clear(block)
 	if _, err := decodeBlock[T](dec, []byte{blockVersion, packedPlain}); err != nil {
 		t.Error(err)
 	}
-	if fmt.Sprintf("%+v", got) != kept {
+	clear(dec.buf)
+	if !reflect.DeepEqual(got, records) && len(records) > 0 {
 		t.Error("records share memory with their block")
 	}
 }
@@ -135,7 +135,7 @@ func testRecords[T Record](t *testing.T, more ...T) {
 func TestRoundTrip(t *testing.T) {
 	testRecords[crawldb.Datum](t)
 	testRecords(t, Visit{Outcome: protocol.Outcome{Code: 255, Status: -1, RetryAfter: math.MaxInt64}, Bytes: math.MinInt64, Elapsed: -1, Time: time.UnixMilli(-62135596800001).UTC()})
-	testRecords(t, page.Content{Body: bytes.Repeat([]byte{0, 1, 2}, 1<<20)}, page.Content{URL: strings.Repeat("u", 100_000)})
+	testRecords(t, page.Content{Body: bytes.Repeat([]byte{0, 1, 2}, 1<<17)}, page.Content{URL: strings.Repeat("u", 100_000)})
 	testRecords(t, Text{Text: strings.Repeat("word ", 1<<18)})
 	testRecords(t, Data{Parsed: page.Parsed{NoFollow: true}}, Data{Parsed: page.Parsed{NoIndex: true}}, Data{Parsed: page.Parsed{Truncated: true}},
 		Data{Parsed: page.Parsed{Outlinks: make([]page.Outlink, 10_000), Meta: make([]page.Property, 1000)}})
