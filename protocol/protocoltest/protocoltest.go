@@ -47,7 +47,8 @@ type Page struct {
 	Type string
 	Body []byte
 	// ETag and LastModified are its validators; a request that carries one of
-	// them is answered with NotModified. LastModified is in http.TimeFormat.
+	// them is answered with NotModified. LastModified is in http.TimeFormat. A
+	// service that makes its own entity tags may serve those instead.
 	ETag, LastModified string
 	// Location is the target of a redirect, absolute or a path on this site.
 	Location string
