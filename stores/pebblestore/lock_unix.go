@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // lockFile takes the lock that a file stands for. It is one of flock(2), which
@@ -20,18 +22,26 @@ func lockFile(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	owner := ""
+	for began := time.Now(); ; time.Sleep(lockPoll) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			break
+		}
+		b := make([]byte, 32)
+		n, _ := f.ReadAt(b, 0)
+		owner = strings.TrimSpace(string(b[:n]))
+		if took := time.Since(began); took > dyingPatience || took > lockPatience && !dying(owner) {
 			break
 		}
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		owner := make([]byte, 32)
-		n, _ := f.ReadAt(owner, 0)
 		err = ErrLocked
-		if pid := strings.TrimSpace(string(owner[:n])); pid != "" {
-			err = fmt.Errorf("%w by process %s", ErrLocked, pid)
+		if owner != "" {
+			err = fmt.Errorf("%w by process %s", ErrLocked, owner)
 		}
 		return nil, errors.Join(err, f.Close())
 	}
@@ -43,6 +53,46 @@ func lockFile(name string) (io.Closer, error) {
 		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
 	return f, nil
+}
+
+// A process that was killed holds its lock until the system has taken it apart,
+// which takes a moment; whoever starts it again at once should not be refused.
+const (
+	lockPoll      = 5 * time.Millisecond
+	lockPatience  = 50 * time.Millisecond
+	dyingPatience = 3 * time.Second
+)
+
+// dying reports whether a process is gone, or was killed and is on its way.
+// Where the system does not tell, it is taken to be alive.
+func dying(owner string) bool {
+	pid, err := strconv.Atoi(owner)
+	if err != nil || pid <= 0 || pid == os.Getpid() {
+		return false
+	}
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	status, err := os.ReadFile("/proc/" + owner + "/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch name {
+		case "State":
+			if value != "" && strings.ContainsRune("ZX", rune(value[0])) {
+				return true
+			}
+		case "SigPnd", "ShdPnd":
+			const sigkill = 1 << (9 - 1)
+			if mask, err := strconv.ParseUint(value, 16, 64); err == nil && mask&sigkill != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // syncDir makes the names in a directory durable.
