@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/protocol"
@@ -85,40 +86,41 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	l.nextList = next
 
 	// Everything that is started here has ended when run returns.
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	visiting, stopVisiting := context.WithCancel(ctx)
+	defer stopVisiting()
 	jobs := make(chan job)
 	results := make(chan result, 2*o.Threads)
 	for range o.Threads {
-		wg.Go(func() {
+		g.Go(func() error {
 			for j := range jobs {
-				results <- l.work(ctx, j, results)
+				results <- l.work(visiting, j, results)
 			}
+			return nil
 		})
 	}
 	// The writer outlives a cancelled context, so that what is complete is kept.
+	// If it fails it goes on taking groups, so that nobody waits for it, and ends
+	// the visits.
 	keep := context.WithoutCancel(ctx)
-	writeErr := make(chan error, 1)
-	wg.Go(func() {
-		var err error
-		for g := range l.groups {
-			if err == nil {
-				if err = w.write(keep, g); err != nil {
-					writeErr <- err
-				}
+	g.Go(func() (err error) {
+		for group := range l.groups {
+			if err != nil {
+				continue
+			}
+			if err = w.write(keep, group); err != nil {
+				stopVisiting()
 			}
 		}
+		return err
 	})
 
-	err = l.loop(ctx, jobs, results, writeErr)
+	err = l.loop(visiting, jobs, results)
 	close(jobs)
 	l.flush()
 	close(l.groups)
-	wg.Wait()
-	if err == nil {
-		select {
-		case err = <-writeErr:
-		default:
-		}
+	if e := g.Wait(); e != nil {
+		err = e
 	}
 	// Turns that were taken are given back, and what the hosts did is kept.
 	if e := o.Hosts.Sync(keep); err == nil {
@@ -132,7 +134,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 
 // loop decides, until the list is done or something ends it; then it waits for
 // the visits under way.
-func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result, writeErr <-chan error) error {
+func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result) error {
 	inFlight := 0
 	var failed error
 	timer := time.NewTimer(time.Hour)
@@ -180,8 +182,6 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result,
 			if err := l.take(r, inFlight); err != nil && failed == nil {
 				failed = err
 			}
-		case err := <-writeErr:
-			failed = err
 		case <-timer.C:
 		case <-done:
 		}
