@@ -1,9 +1,21 @@
 package httpproto
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
+	"net/http"
 )
+
+// ReadBody decodes a body like a visit does, and reports whether it ended
+// because of a limit.
+func (c *Client) ReadBody(coding string, body []byte, limit int64) (decoded []byte, cut bool, err error) {
+	resp := &http.Response{Header: http.Header{"Content-Encoding": {coding}}, Body: io.NopCloser(bytes.NewReader(body))}
+	decoded, _, err = c.readBody(resp, nil, limit, int64(len(body))+1, func(error) {})
+	return decoded, errors.Is(err, errSize), err
+}
 
 // SetDial replaces what a client dials with, guard and all.
 func (c *Client) SetDial(dial func(ctx context.Context, network, address string) (net.Conn, error)) {

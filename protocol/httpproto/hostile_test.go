@@ -473,3 +473,34 @@ func TestAnswersStayWithTheirRequest(t *testing.T) {
 		}
 	}
 }
+
+// FuzzBody decodes what a server may send under any encoding it may claim.
+func FuzzBody(f *testing.F) {
+	text := []byte(strings.Repeat("hello ", 100))
+	for _, coding := range []string{"gzip", "deflate", "raw", "zstd", "identity"} {
+		b := encode(f, coding, text)
+		f.Add(strings.Replace(coding, "raw", "deflate", 1), b)
+		f.Add("gzip, "+coding, b[:len(b)/2])
+	}
+	f.Add("gzip, gzip, gzip", []byte{})
+	f.Add("zstd", []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0, 0, 0})
+	c, err := httpproto.New(httpproto.Options{Agent: "bot"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	const limit = 1 << 16
+	f.Fuzz(func(t *testing.T, coding string, body []byte) {
+		first, cut, err := c.ReadBody(coding, body, limit)
+		if len(first) > limit || cut && len(first) != limit {
+			t.Errorf("%d bytes, cut %v", len(first), cut)
+		}
+		kept := bytes.Clone(first)
+		// Decoders are used again: nothing of one body shows in the next.
+		if again, _, err2 := c.ReadBody(coding, body, limit); !bytes.Equal(again, kept) || (err == nil) != (err2 == nil) {
+			t.Errorf("%d bytes and %v, then %d and %v", len(kept), err, len(again), err2)
+		}
+		if !bytes.Equal(first, kept) {
+			t.Error("a body changed with the next")
+		}
+	})
+}
