@@ -69,6 +69,7 @@ type Web struct {
 	Start time.Time
 
 	log requestLog
+	buffers sync.Pool // of *[]byte, to render into
 }
 
 // Kinds of trouble. Only pages that no other page hangs on have any, so that the
@@ -344,8 +345,6 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
 func (w *Web) servePage(rw http.ResponseWriter, r *http.Request, h int, path string) {
 	now := w.now()
 	s, ok := w.look(h, path, now)
@@ -383,7 +382,10 @@ func (w *Web) servePage(rw http.ResponseWriter, r *http.Request, h int, path str
 	} else {
 		header.Set("Content-Type", "text/html; charset="+charset)
 	}
-	buf := buffers.Get().(*[]byte)
+	buf, _ := w.buffers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
 	*buf = w.render((*buf)[:0], &s)
 	if w.Noise {
 		*buf = append(*buf, "<!-- answer "...)
@@ -391,7 +393,7 @@ func (w *Web) servePage(rw http.ResponseWriter, r *http.Request, h int, path str
 		*buf = append(*buf, " -->\n"...)
 	}
 	send(rw, r, *buf)
-	buffers.Put(buf)
+	w.buffers.Put(buf)
 }
 
 func send(rw http.ResponseWriter, r *http.Request, body []byte) {
