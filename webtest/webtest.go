@@ -68,7 +68,7 @@ type Web struct {
 	// the web is as it is at Start.
 	Start time.Time
 
-	log requestLog
+	log     requestLog
 	buffers sync.Pool // of *[]byte, to render into
 }
 
