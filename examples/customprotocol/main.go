@@ -41,13 +41,15 @@ func run(ctx context.Context, out io.Writer) error {
 		Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{Schemes: []string{"wiki"}}}},
 		Fetch: fetch.Options{Delay: -1}, // nobody to be polite to
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
-			if e.Kind == recrawl.PageMoved {
+			switch e.Kind {
+			case recrawl.PageMoved:
 				fmt.Fprintf(out, "%s to %s\n", e.URL, e.Visit.Outcome.Location)
-				return nil
+			case recrawl.PageNew, recrawl.PageChanged:
+				text, err := e.Text(ctx)
+				fmt.Fprintf(out, "%s: %s\n", e.URL, text)
+				return err
 			}
-			text, err := e.Text(ctx)
-			fmt.Fprintf(out, "%s: %s\n", e.URL, text)
-			return err
+			return nil
 		},
 	})
 	if err != nil {

@@ -1,0 +1,141 @@
+package recrawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// A crawl of a small web, in memory. For one that lasts, take the stores of
+// stores/pebblestore; for the real web, leave out Protocol and Delay.
+func Example() {
+	ctx := context.Background()
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 4, Calm: true}
+	var db memstore.DB
+	defer db.Close()
+
+	crawler, err := recrawl.New(recrawl.Stores{
+		Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments(),
+	}, recrawl.Options{
+		Agent:    "example",
+		Protocol: web.Protocol(),
+		Fetch:    fetch.Options{Delay: -1},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer crawler.Close()
+
+	if _, err := crawler.Inject(ctx, "http://news.example.test/"); err != nil {
+		log.Fatal(err)
+	}
+	report, err := crawler.Run(ctx) // until nothing is due
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Rounds, "rounds:", report.Visits)
+	for d, err := range db.Crawl().Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(d.Status, d.URL, "again in", d.Interval)
+	}
+	// Output:
+	// 2 rounds: map[success:4]
+	// db_fetched http://news.example.test/ again in 720h0m0s
+	// db_fetched http://news.example.test/pages/1.html again in 720h0m0s
+	// db_fetched http://news.example.test/pages/2.html again in 720h0m0s
+	// db_fetched http://news.example.test/pages/3.html again in 720h0m0s
+}
+
+// OnPage is told of every page, and of what became of it since the last visit.
+// Here 31 days pass between two runs.
+func ExampleOptions_onPage() {
+	ctx := context.Background()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 4, Calm: true, Start: now, Now: clock, Periods: []time.Duration{0, 20 * 24 * time.Hour}}
+	var db memstore.DB
+	defer db.Close()
+
+	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
+		Agent: "example", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
+		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
+			parsed, err := e.Parsed(ctx)
+			if errors.Is(err, segment.ErrNotFound) {
+				err = nil // not sent again, moved, gone, or nothing that a parser reads
+			}
+			fmt.Printf("%s %s %s %q\n", now.Format(time.DateOnly), e.Kind, e.URL, parsed.Title)
+			return err
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer crawler.Close()
+	if _, err := crawler.Inject(ctx, web.Seeds()...); err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		if _, err := crawler.Run(ctx); err != nil {
+			log.Fatal(err)
+		}
+		now = now.AddDate(0, 0, 31)
+	}
+	// Output:
+	// 2026-01-01 new http://news.example.test/ "Home of news.example.test"
+	// 2026-01-01 new http://news.example.test/pages/1.html "Continue dry along 1"
+	// 2026-01-01 new http://news.example.test/pages/2.html "Column edge last 2"
+	// 2026-01-01 new http://news.example.test/pages/3.html "Hurry dark loud 3"
+	// 2026-02-01 changed http://news.example.test/ "Home of news.example.test"
+	// 2026-02-01 changed http://news.example.test/pages/2.html "Column edge last 2"
+	// 2026-02-01 changed http://news.example.test/pages/1.html "Continue dry along 1"
+	// 2026-02-01 unchanged http://news.example.test/pages/3.html ""
+}
+
+// Explain says what keeps a page from being fetched.
+func ExampleCrawler_Explain() {
+	ctx := context.Background()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 4, Calm: true, Start: now}
+	var db memstore.DB
+	defer db.Close()
+	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
+		Agent: "example", Protocol: web.Protocol(), Fetch: fetch.Options{Delay: -1},
+		Now: func() time.Time { return now },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer crawler.Close()
+	if _, err := crawler.Inject(ctx, web.Seeds()...); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := crawler.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for _, url := range []string{
+		"HTTP://News.Example.test:80/#top",
+		"http://news.example.test/logo.png",
+		"http://elsewhere.example.test/",
+	} {
+		e, err := crawler.Explain(ctx, url)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Verdict)
+	}
+	// Output:
+	// Not yet: it is due at 2026-01-31T00:00:00Z.
+	// Never fetched: the rules of the crawl reject it (urlfilter: rejected by suffix filter of 20 entries).
+	// Not fetched: the crawl has not heard of it; inject it, or wait for a page that links to it.
+}
