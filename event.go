@@ -21,7 +21,7 @@ const (
 	PageNew PageKind = iota + 1
 	// PageChanged: other content than before.
 	PageChanged
-	// PageUnchanged: the same content as before.
+	// PageUnchanged: the same content as before, sent again or not.
 	PageUnchanged
 	// PageMoved: a redirect; Visit.Outcome.Location says where to.
 	PageMoved
@@ -40,6 +40,11 @@ func (k PageKind) String() string {
 
 // PageEvent tells of one page that was visited. A visit that failed and will be
 // tried again is no event.
+//
+// What a page does not have is an error that is segment.ErrNotFound, which an
+// OnPage must not pass on unless the round is to end. Only what the server sent in
+// this visit has content, and of that only what a parser reads has text: an
+// unchanged page often has neither, a picture no text.
 type PageEvent struct {
 	URL  string
 	Kind PageKind
@@ -48,7 +53,8 @@ type PageEvent struct {
 	// OldSignature and Signature are the fingerprints of the content before and
 	// now; nil if there was or is none.
 	OldSignature, Signature []byte
-	// ParseError says why the content could not be parsed; empty if it was.
+	// ParseError says why the content could not be parsed; empty if it was, and
+	// if no parser reads content of its type.
 	ParseError string
 	// Segment is where the parts of the page lie.
 	Segment string

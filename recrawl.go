@@ -56,7 +56,8 @@ type Options struct {
 	// http.agent.name.)
 	Agent string
 	// Protocol makes the requests. Nil means HTTP as httpproto does it by
-	// default, which refuses to connect to private addresses.
+	// default, which refuses to connect to private addresses. One that is given
+	// is the caller's to close.
 	Protocol protocol.Protocol
 	// Parser reads pages. Nil means HTML and plain text by parse/htmlparse.
 	Parser parse.Parser

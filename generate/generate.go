@@ -67,7 +67,8 @@ type Report struct {
 	Selected int
 	// Candidates counts the records that were looked at as due. Of them NotDue
 	// and Leased were not after all, Filtered were rejected by the rules, and
-	// OverLimit exceeded the limit of their host.
+	// OverLimit exceeded the limit of their host. Once a host is full, a store may
+	// pass over its other records, which are counted nowhere.
 	Candidates, NotDue, Leased, Filtered, OverLimit int
 	// NextDue is the earliest time at which a record that was not due becomes
 	// due; zero if there is none, or if the store has an index and was not read
