@@ -41,7 +41,7 @@ func (b *breaker) MaybeError(op errorfs.Op) error {
 		return nil
 	}
 	b.hits.Add(1)
-	return fmt.Errorf("%v of %s: %w", op.Kind, op.Path, b.cause)
+	return fmt.Errorf("operation %d on %s: %w", op.Kind, op.Path, b.cause)
 }
 
 // writes are all changes but the removal of what is no longer needed.
