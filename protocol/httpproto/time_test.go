@@ -83,8 +83,8 @@ func TestTimeLimits(t *testing.T) {
 			code:  protocol.Failed, reason: "timeout: waiting for the answer", after: 30 * time.Second,
 		},
 		"body drips below the rate": {
-			serve: func(nc net.Conn) { readRequest(nc); io.WriteString(nc, head); drip(nc, long, 1, 2*time.Second) },
-			code:  protocol.Success, body: 9, truncated: true, after: 20 * time.Second,
+			serve: func(nc net.Conn) { readRequest(nc); io.WriteString(nc, head); drip(nc, long, 1, 3*time.Second) },
+			code:  protocol.Success, body: 6, truncated: true, after: 20 * time.Second,
 		},
 		"body drips at the rate": {
 			serve: func(nc net.Conn) {
