@@ -142,10 +142,17 @@ func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	refused := func(dir string) {
 		t.Helper()
-		start := time.Now()
-		_, err := Open(dir, Options{})
-		if took := time.Since(start); took > 100*time.Millisecond {
-			t.Errorf("it took %v to see the lock", took)
+		var err error
+		least := time.Hour // a busy machine makes one try slow, not each
+		for range 3 {
+			start := time.Now()
+			if _, err = Open(dir, Options{}); err == nil {
+				t.Fatal("a directory in use was opened")
+			}
+			least = min(least, time.Since(start))
+		}
+		if least > 100*time.Millisecond {
+			t.Errorf("it took %v to see the lock", least)
 		}
 		if !errors.Is(err, ErrLocked) || !strings.Contains(fmt.Sprint(err), dir) {
 			t.Errorf("Open of a directory in use: %v", err)
