@@ -10,6 +10,7 @@
 //
 //	FORMAT     what this is, and the version of its format
 //	LOCK       locked while the store is open, with the process number in it
+//	SEAL       checksums of the database's logs and manifest, while it is closed
 //	db/        the database
 //	segments/  the segments
 //
@@ -30,6 +31,9 @@
 // # Failure
 //
 // Damage that is found is an error that is [ErrDamaged] and names the place.
+// Tables are checked as they are read, and everything else when a store is opened
+// that was closed in order. After a crash the engine cannot tell damage at the end
+// of its log from what the crash cut off.
 //
 // A write that fails (a full disk, a broken one) stops the store: the disk is
 // left as it is at that moment, and every call that has not returned by then,
