@@ -1,0 +1,161 @@
+// Command bench measures what a page costs recrawl and what it costs colly, side
+// by side: CPU time of the crawling process, allocations and memory, and the
+// disk that a crawl leaves behind.
+//
+//	GOWORK=off go run . -web                                    a synthetic web on loopback
+//	GOWORK=off go run . -farm ADDR -farm-tls ADDR -seeds FILE -cacert FILE
+//	                                                            any sites that are served on loopback
+//
+// Every crawl runs in a process of its own, and so does the server of the
+// synthetic web: what is measured is the crawler alone. The contenders take
+// turns, so that what else the machine does falls on all of them, and the table
+// shows medians. Nothing but loopback is ever dialled, whatever a page links to.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+// workerArg and serverArg as the only argument make this program a child of
+// itself, which is told the rest on its standard input.
+const (
+	workerArg = "worker"
+	serverArg = "server"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == workerArg:
+		return work(ctx, os.Stdin, os.Stdout)
+	case len(args) == 1 && args[0] == serverArg:
+		return serve(os.Stdin, os.Stdout)
+	}
+	var (
+		f          = flag.NewFlagSet("bench", flag.ContinueOnError)
+		web        = f.Bool("web", false, "crawl a synthetic web")
+		hosts      = f.Int("hosts", 200, "hosts of the synthetic web")
+		pages      = f.Int("pages", 50, "pages a host of the synthetic web")
+		farm       = f.String("farm", "", "crawl what is served over HTTP at this loopback `ADDR`")
+		farmTLS    = f.String("farm-tls", "", "where the same sites are served over HTTPS")
+		seeds      = f.String("seeds", "", "`FILE` of URLs to start from, one a line; their hosts bound the crawl")
+		cacert     = f.String("cacert", "", "PEM `FILE` of the authority of the HTTPS sites")
+		maxPages   = f.Int("max", 0, "stop a crawl after so many pages (0: when there are no more)")
+		workers    = f.Int("workers", 64, "requests at once")
+		idle       = f.Int("idle", 100, "idle connections kept at once, one a host")
+		reps       = f.Int("n", 3, "crawls of each contender")
+		contenders = f.String("run", strings.Join(contenderNames(), ","), "`NAMES` of the contenders")
+		profile    = f.String("cpuprofile", "", "write CPU profiles into this `DIR`")
+	)
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 || *web == (*farm != "") {
+		return errors.New("want either -web or -farm, and no arguments")
+	}
+	j := job{Max: *maxPages, Workers: *workers, Idle: *idle}
+	if *web {
+		s, err := startServer(ctx, *hosts, *pages)
+		if err != nil {
+			return err
+		}
+		defer s.stop()
+		j.HTTP, j.Seeds, j.Hosts = s.HTTP, s.Seeds, s.Hosts
+	} else {
+		var err error
+		if j.Seeds, j.Hosts, err = readSeeds(*seeds); err != nil {
+			return err
+		}
+		j.HTTP, j.HTTPS, j.CACert = *farm, *farmTLS, *cacert
+	}
+	for _, addr := range []string{j.HTTP, j.HTTPS} {
+		if a, err := netip.ParseAddrPort(addr); addr != "" && (err != nil || !a.Addr().IsLoopback()) {
+			return fmt.Errorf("%q is not an address and port of loopback", addr)
+		}
+	}
+	names := strings.Split(*contenders, ",")
+	for _, name := range names {
+		if contender(name) == nil {
+			return fmt.Errorf("no contender %q; there are %s", name, strings.Join(contenderNames(), ", "))
+		}
+	}
+	all := map[string][]result{}
+	for i := range *reps {
+		for _, name := range names {
+			j := j
+			j.Contender = name
+			if *profile != "" {
+				path, err := filepath.Abs(filepath.Join(*profile, fmt.Sprintf("%s.%d.pprof", name, i)))
+				if err != nil {
+					return err
+				}
+				j.Profile = path
+			}
+			r, err := crawl(ctx, j)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			fmt.Fprintf(os.Stderr, "%d/%d %-17s %6d pages, %v CPU, %v\n", i+1, *reps, name, r.Pages, r.cpu().Round(1e6), r.Wall.Round(1e6))
+			all[name] = append(all[name], r)
+		}
+	}
+	return printTables(os.Stdout, names, all)
+}
+
+// crawl runs one crawl in a process of its own.
+func crawl(ctx context.Context, j job) (result, error) {
+	dir, err := os.MkdirTemp("", "recrawl-bench-")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.RemoveAll(dir)
+	j.Dir = dir
+	in, err := json.Marshal(j)
+	if err != nil {
+		return result{}, err
+	}
+	cmd, err := self(ctx, workerArg)
+	if err != nil {
+		return result{}, err
+	}
+	cmd.Stdin = strings.NewReader(string(in))
+	out, err := cmd.Output()
+	if err != nil {
+		return result{}, err
+	}
+	var r result
+	return r, json.Unmarshal(out, &r)
+}
+
+// self is this program as a child.
+func self(ctx context.Context, arg string) (*exec.Cmd, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path, arg)
+	cmd.Stderr = os.Stderr
+	return cmd, nil
+}

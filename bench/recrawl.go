@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+const agent = "recrawl-bench"
+
+// recrawlPebble runs the whole cycle on disk: robots.txt, one request at a time
+// to a host, segments with contents, texts and links, signatures, scores, crawl
+// db, link db, and an event for each page.
+func recrawlPebble(ctx context.Context, j job, r *result, measured func() error) error {
+	dir := filepath.Join(j.Dir, "store")
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		return err
+	}
+	err = cycle(ctx, j, r, recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()})
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if err := measured(); err != nil {
+		return err
+	}
+	return measureDisk(ctx, dir, j.Dir, &r.Disk)
+}
+
+// recrawlMem runs the same cycle in memory, segments included.
+func recrawlMem(ctx context.Context, j job, r *result, measured func() error) error {
+	db := new(memstore.DB)
+	err := cycle(ctx, j, r, recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()})
+	if err != nil {
+		return err
+	}
+	return measured()
+}
+
+// cycle crawls until nothing is due or there are enough pages.
+func cycle(ctx context.Context, j job, r *result, s recrawl.Stores) error {
+	roots, err := j.roots()
+	if err != nil {
+		return err
+	}
+	var to []httpproto.ConnectTo
+	for port, addr := range map[uint16]string{80: j.HTTP, 443: j.HTTPS} {
+		if addr == "" {
+			continue
+		}
+		host, p, err := net.SplitHostPort(addr)
+		if err != nil {
+			return err
+		}
+		toPort, err := strconv.ParseUint(p, 10, 16)
+		if err != nil {
+			return err
+		}
+		to = append(to, httpproto.ConnectTo{Port: port, ToHost: host, ToPort: uint16(toPort)})
+	}
+	client, err := httpproto.New(httpproto.Options{Agent: agent, ConnectTo: to, RootCAs: roots, MaxIdle: j.Idle})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	within, err := urlfilter.Within(j.Hosts...)
+	if err != nil {
+		return err
+	}
+	rules := urlfilter.Default()
+	rules.Filters = append(rules.Filters, within)
+	o := recrawl.Options{
+		Agent: agent, Protocol: client, Rules: rules,
+		Fetch:  fetch.Options{Threads: j.Workers, Delay: -1},
+		OnPage: func(context.Context, recrawl.PageEvent) error { return nil },
+	}
+	for first := true; ; first = false {
+		if j.Max > 0 {
+			o.Rounds, o.Generate = 1, generate.Options{TopN: j.Max - r.Pages}
+		}
+		report, err := cycleOnce(ctx, j, s, o, first)
+		if err != nil {
+			return err
+		}
+		r.Pages += report.Visits[protocol.Success]
+		r.Visits += report.Visited()
+		r.Bytes += report.Bytes
+		if j.Max <= 0 || r.Pages >= j.Max || report.Rounds == 0 {
+			return nil
+		}
+	}
+}
+
+func cycleOnce(ctx context.Context, j job, s recrawl.Stores, o recrawl.Options, inject bool) (recrawl.Report, error) {
+	c, err := recrawl.New(s, o)
+	if err != nil {
+		return recrawl.Report{}, err
+	}
+	defer c.Close()
+	if inject {
+		if _, err := c.Inject(ctx, j.Seeds...); err != nil {
+			return recrawl.Report{}, err
+		}
+	}
+	return c.Run(ctx)
+}
+
+// measureDisk weighs what a crawl left in dir; scratch is for a copy.
+func measureDisk(ctx context.Context, dir, scratch string, d *disk) (err error) {
+	segments := filepath.Join(dir, "segments")
+	if d.Segments, err = sizeOf(segments, ""); err != nil {
+		return err
+	}
+	if d.Segments == 0 {
+		return fmt.Errorf("%s: no segments", segments)
+	}
+	if d.DB, err = sizeOf(dir, segments); err != nil {
+		return err
+	}
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		return err
+	}
+	copied := filepath.Join(scratch, "copy")
+	d.URLs, err = copyCrawlDB(ctx, db.Crawl(), copied)
+	if err = errors.Join(err, db.Compact(ctx), db.Close()); err != nil {
+		return err
+	}
+	if d.Compacted, err = sizeOf(dir, segments); err != nil {
+		return err
+	}
+	d.CrawlDB, err = sizeOf(copied, "")
+	return err
+}
+
+// copyCrawlDB writes the crawl db alone into a store, compacted.
+func copyCrawlDB(ctx context.Context, from crawldb.Store, dir string) (n int, err error) {
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		return 0, err
+	}
+	var records []crawldb.Datum
+	flush := func() error {
+		urls := make([]string, len(records))
+		for i := range records {
+			urls[i] = records[i].URL
+		}
+		err := db.Crawl().Update(ctx, crawldb.Batch{
+			URLs: urls,
+			Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &records[i], nil },
+		})
+		records = nil
+		return err
+	}
+	err = func() error {
+		for d, err := range from.Scan(ctx, crawldb.Range{}) {
+			if err != nil {
+				return err
+			}
+			n++
+			if records = append(records, d); len(records) == 10_000 {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+		return db.Compact(ctx)
+	}()
+	return n, errors.Join(err, db.Close())
+}

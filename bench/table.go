@@ -1,0 +1,98 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// median returns the middle of what f makes of the results; of two in the middle
+// the lower.
+func median[T cmp.Ordered](rs []result, f func(*result) T) T {
+	all := make([]T, len(rs))
+	for i := range rs {
+		all[i] = f(&rs[i])
+	}
+	slices.Sort(all)
+	return all[(len(all)-1)/2]
+}
+
+// perPage is microseconds a page.
+func perPage(d time.Duration, pages int) float64 {
+	return float64(d) / float64(time.Microsecond) / float64(max(pages, 1))
+}
+
+// printTables writes the medians as Markdown.
+func printTables(out io.Writer, names []string, all map[string][]result) error {
+	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
+	row := func(cells ...any) {
+		for _, c := range cells {
+			if f, ok := c.(float64); ok {
+				c = fmt.Sprintf("%.2f", f)
+				if f >= 100 {
+					c = fmt.Sprintf("%.0f", f)
+				}
+			}
+			fmt.Fprintf(w, "| %v\t", c)
+		}
+		fmt.Fprintln(w, "|")
+	}
+	page := func(f func(*result) float64) func(*result) float64 {
+		return func(r *result) float64 { return f(r) / float64(max(r.Pages, 1)) }
+	}
+	cpuPage := func(r *result) float64 { return perPage(r.cpu(), r.Pages) }
+	base := all["colly"]
+
+	row("", "pages", "KB/page", "CPU µs/page", "of it system", "lowest", "highest", "of colly", "CPU ms/MB", "wall s", "allocs/page", "KB alloc/page", "peak RSS MB")
+	row("---", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:")
+	for _, name := range names {
+		rs := all[name]
+		ratio := "-"
+		if len(base) > 0 {
+			ratio = fmt.Sprintf("%.2f", median(rs, cpuPage)/median(base, cpuPage))
+		}
+		costs := make([]float64, len(rs))
+		for i := range rs {
+			costs[i] = cpuPage(&rs[i])
+		}
+		row(name,
+			median(rs, func(r *result) int { return r.Pages }),
+			median(rs, page(func(r *result) float64 { return float64(r.Bytes) / 1e3 })),
+			median(rs, cpuPage),
+			median(rs, func(r *result) float64 { return perPage(r.Sys, r.Pages) }),
+			slices.Min(costs), slices.Max(costs), ratio,
+			median(rs, func(r *result) float64 { return r.cpu().Seconds() * 1e3 / (float64(r.Bytes) / 1e6) }),
+			median(rs, func(r *result) float64 { return r.Wall.Seconds() }),
+			median(rs, page(func(r *result) float64 { return float64(r.Mallocs) })),
+			median(rs, page(func(r *result) float64 { return float64(r.AllocBytes) / 1e3 })),
+			median(rs, func(r *result) float64 { return float64(r.PeakRSS) / 1e6 }),
+		)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, name := range names {
+		rs := all[name]
+		if rs[0].Disk.URLs == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "\nWhat %s leaves on disk:\n\n", name)
+		row("URLs known", "crawl, host and link db, B/URL", "compacted", "crawl db alone, compacted", "segments B/page", "of the bodies")
+		row("--:", "--:", "--:", "--:", "--:", "--:")
+		url := func(f func(*disk) int64) float64 {
+			return median(rs, func(r *result) float64 { return float64(f(&r.Disk)) / float64(r.Disk.URLs) })
+		}
+		row(
+			median(rs, func(r *result) int { return r.Disk.URLs }),
+			url(func(d *disk) int64 { return d.DB }),
+			url(func(d *disk) int64 { return d.Compacted }),
+			url(func(d *disk) int64 { return d.CrawlDB }),
+			median(rs, page(func(r *result) float64 { return float64(r.Disk.Segments) })),
+			fmt.Sprintf("%.0f %%", median(rs, func(r *result) float64 { return 100 * float64(r.Disk.Segments) / float64(r.Bytes) })),
+		)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// job is what a worker is told.
+type job struct {
+	site
+	Contender string
+	Max       int // pages; 0 for all
+	Workers   int
+	Idle      int
+	Dir       string // empty, for whatever the contender keeps
+	Profile   string
+}
+
+// result is what a worker has measured, from before the crawl until everything
+// is closed.
+type result struct {
+	// Pages counts the answers 200, Bytes their bodies.
+	Pages int
+	Bytes int64
+	// Visits counts every page that was dealt with, redirects, failures and
+	// refusals of robots.txt included, if the contender tells.
+	Visits int
+
+	User, Sys, Wall time.Duration
+	Mallocs         uint64
+	AllocBytes      uint64
+	PeakRSS         int64 // bytes; 0 if the system does not tell
+
+	Disk disk
+}
+
+// disk is what a crawl leaves behind.
+type disk struct {
+	URLs int
+	// DB is the directory of the database when it was closed, Compacted after a
+	// compaction, CrawlDB what the crawl db alone takes, compacted.
+	DB, Compacted, CrawlDB int64
+	Segments               int64
+}
+
+func (r *result) cpu() time.Duration { return r.User + r.Sys }
+
+// crawler is a contender. measured is called when everything is over that the
+// crawl costs; what comes after it is not counted.
+type crawler func(ctx context.Context, j job, r *result, measured func() error) error
+
+func contender(name string) crawler {
+	switch name {
+	case "recrawl-pebble":
+		return recrawlPebble
+	case "recrawl-mem":
+		return recrawlMem
+	case "colly":
+		return collyCrawl
+	}
+	return nil
+}
+
+func contenderNames() []string { return []string{"recrawl-pebble", "recrawl-mem", "colly"} }
+
+// work is the worker child.
+func work(ctx context.Context, in io.Reader, out io.Writer) error {
+	var j job
+	if err := json.NewDecoder(in).Decode(&j); err != nil {
+		return err
+	}
+	crawl := contender(j.Contender)
+	if crawl == nil {
+		return fmt.Errorf("no contender %q", j.Contender)
+	}
+	if j.Profile != "" {
+		f, err := os.Create(j.Profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	var r result
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	user, sys, err := cpu()
+	if err != nil {
+		return err
+	}
+	began, over := time.Now(), false
+	err = crawl(ctx, j, &r, func() error {
+		over = true
+		r.Wall = time.Since(began)
+		pprof.StopCPUProfile()
+		u, s, err := cpu()
+		r.User, r.Sys = u-user, s-sys
+		runtime.ReadMemStats(&after)
+		r.Mallocs, r.AllocBytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+		r.PeakRSS = peakRSS()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !over {
+		return errors.New("the contender never said that it was over")
+	}
+	return json.NewEncoder(out).Encode(r)
+}
+
+// cpu is the time this process has had of the processors.
+func cpu() (user, sys time.Duration, err error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, 0, err
+	}
+	return time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano()), nil
+}
+
+// peakRSS reads VmHWM of Linux. Getrusage would count what the parent had.
+func peakRSS() int64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, b, _ = bytes.Cut(b, []byte("\nVmHWM:"))
+	b, _, _ = bytes.Cut(b, []byte(" kB"))
+	n, _ := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64)
+	return n << 10
+}
+
+// sizeOf adds up the files below a directory but for those in skip.
+func sizeOf(dir, skip string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path == skip {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
+}
