@@ -23,32 +23,50 @@ import (
 // app is what all verbs share.
 type app struct{ out, err io.Writer }
 
-// The flags. Each verb lists those that mean something to it.
-var (
-	dirFlag  = func() cli.Flag { return &cli.StringFlag{Name: "d", Usage: "the `DIR`ectory of the crawl"} }
-	jsonFlag = func() cli.Flag { return &cli.BoolFlag{Name: "json", Usage: "print one JSON object instead of text"} }
-	vFlag    = func() cli.Flag { return &cli.BoolFlag{Name: "v", Usage: "say on standard error what is unusual"} }
-	nowFlag  = func() cli.Flag {
-		return &cli.StringFlag{Name: "now", Usage: "record this `TIME` (RFC 3339) instead of the clock's, so that two runs can be compared"}
-	}
-	topNFlag = func() cli.Flag {
-		return &cli.IntFlag{Name: "topN", Usage: "select at most `N` URLs a round, best first (0: 50,000)"}
-	}
-	perHost = func() cli.Flag {
-		return &cli.IntFlag{Name: "max-per-host", Usage: "select at most `N` URLs of a host a round (0: no limit)"}
-	}
-	addDays    = func() cli.Flag { return &cli.IntFlag{Name: "adddays", Usage: "select what is due within `N` days"} }
-	networking = func() []cli.Flag {
-		return []cli.Flag{
-			&cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler, sent with every request and looked up in robots.txt (required)"},
-			&cli.DurationFlag{Name: "delay", Usage: "pause between requests to a host, unless its robots.txt asks for more; 0 for none", Value: 5 * time.Second},
-			&cli.IntFlag{Name: "threads", Usage: "visits under way at once (0: 50)"},
-			&cli.StringSliceFlag{Name: "connect-to", Usage: "`HOST1:PORT1:HOST2:PORT2`: connect to HOST2:PORT2 instead of HOST1:PORT1 (curl's option; empty fields match or keep all). Once given, what no entry maps is refused"},
-			&cli.StringFlag{Name: "cacert", Usage: "trust the certificates in this PEM `FILE` instead of the system's"},
-			&cli.BoolFlag{Name: "allow-private", Usage: "connect to loopback, private and link-local addresses too"},
-		}
-	}
+// The groups of flags in a help text.
+const (
+	toNetwork = "The network"
+	toSelect  = "Which pages"
+	toReport  = "Clock and output"
 )
+
+// The flags. Each verb lists those that mean something to it.
+
+func dirFlag() cli.Flag {
+	return &cli.StringFlag{Name: "d", Usage: "the directory `DIR` of the crawl (required)"}
+}
+
+func seedsFlag() cli.Flag {
+	return &cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line"}
+}
+
+// reporting returns the flags that every verb with a directory has.
+func reporting() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "now", Category: toReport, Usage: "take this RFC 3339 `TIME` for the clock's, for example 2026-01-31T08:00:00Z, so that two runs can be compared"},
+		&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
+		&cli.BoolFlag{Name: "v", Category: toReport, Usage: "say on standard error what is unusual"},
+	}
+}
+
+func selecting() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "topN", Category: toSelect, Usage: "select at most `N` URLs a round, best first (0: 50,000)"},
+		&cli.IntFlag{Name: "max-per-host", Category: toSelect, Usage: "select at most `N` URLs of a host a round (0: no limit)"},
+		&cli.IntFlag{Name: "adddays", Category: toSelect, Usage: "select what is due within `N` days, too"},
+	}
+}
+
+func networking() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "agent", Category: toNetwork, Usage: "the `NAME` of the crawler: letters, '-' and '_'; it is sent with every request and looked up in robots.txt (required)"},
+		&cli.DurationFlag{Name: "delay", Category: toNetwork, Usage: "pause for `TIME` between requests to a host, or as long as its robots.txt asks for if that is longer; 0 for none (default 5s)", Value: 5 * time.Second},
+		&cli.IntFlag{Name: "threads", Category: toNetwork, Usage: "have at most `N` visits under way at once (0: 50)"},
+		&cli.StringSliceFlag{Name: "connect-to", Category: toNetwork, Usage: "connect to another address, as curl does: with `HOST:PORT:HOST2:PORT2` to HOST2:PORT2 instead of HOST:PORT; fields that are empty match or keep all. May be given again. Once given, what no entry maps is refused"},
+		&cli.StringFlag{Name: "cacert", Category: toNetwork, Usage: "trust the certificates in this PEM `FILE` instead of the system's"},
+		&cli.BoolFlag{Name: "allow-private", Category: toNetwork, Usage: "connect to loopback, private and link-local addresses too"},
+	}
+}
 
 func flags(lists ...any) []cli.Flag {
 	var all []cli.Flag

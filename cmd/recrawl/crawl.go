@@ -18,9 +18,16 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
+// seedFile explains the format of a seed file.
+const seedFile = `A seed file has a URL on each line, and behind tabs pairs name=value, of which
+nutch.score and nutch.fetchInterval (in seconds) mean what they mean to Nutch.
+The other pairs become metadata. Empty lines and those that begin with # are
+skipped.`
+
 func (a *app) crawl() *cli.Command {
 	return &cli.Command{
 		Name:      "crawl",
+		Category:  "All in one",
 		Usage:     "inject seeds, if there are any, and run rounds of the crawl cycle",
 		ArgsUsage: "[URL...]",
 		Description: `Each round selects what is due, fetches and parses it, folds the outcome into
@@ -29,19 +36,23 @@ A round that was interrupted is finished first.
 
   recrawl crawl -d crawl -agent mybot -rounds 3 https://example.com/
   recrawl crawl -d crawl -agent mybot -seeds seeds.txt
-  recrawl crawl -d crawl -agent mybot -adddays 31      what is due within 31 days
+  recrawl crawl -d crawl -agent mybot -adddays 31
 
-A seed file has a URL on each line, and behind tabs pairs name=value, of which
-nutch.score and nutch.fetchInterval (in seconds) mean what they mean to Nutch.`,
-		Flags: flags(dirFlag(), networking(),
-			&cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line"},
-			&cli.IntFlag{Name: "rounds", Usage: "stop after `N` rounds (0: when nothing is due)"},
-			topNFlag(), perHost(), addDays(), nowFlag(), jsonFlag(), vFlag()),
+The last looks again at all that is due within 31 days. To crawl a test server:
+
+  recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
+      -connect-to ::127.0.0.1:8080 http://site.example/
+
+` + seedFile,
+		Flags: flags(dirFlag(), seedsFlag(), networking(),
+			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
+			selecting(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			seeds, err := readSeeds(c)
+			seeds, err := seeds(c)
 			if err != nil {
 				return err
 			}
+			defer seeds.close()
 			var s *session
 			return a.with(c, true, false, func(opened *session) error {
 				s = opened
@@ -51,9 +62,9 @@ nutch.score and nutch.fetchInterval (in seconds) mean what they mean to Nutch.`,
 	}
 }
 
-func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds []inject.Seed) error {
+func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *seedSource) error {
 	var badSeeds error
-	if len(seeds) > 0 {
+	if seeds != nil {
 		var err error
 		if badSeeds, err = a.injectSeeds(ctx, c, s, seeds, inject.Options{}); err != nil {
 			return err
@@ -71,42 +82,71 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds []
 	return err
 }
 
-// readSeeds returns the seeds of the arguments and of the file -seeds names.
-func readSeeds(c *cli.Command) ([]inject.Seed, error) {
-	var seeds []inject.Seed
+// seedSource is the URLs of the command line and the file that -seeds names.
+type seedSource struct {
+	urls []string
+	file *os.File // nil if there is none
+}
+
+// seeds returns where the seeds are to come from; nil if there are none. It looks
+// at the arguments and opens the file before anything else is touched.
+func seeds(c *cli.Command) (*seedSource, error) {
 	for _, u := range c.Args().Slice() {
 		if !strings.Contains(u, "://") {
 			return nil, usagef("%q is not a URL; it should begin with http:// or https://", u)
 		}
-		seeds = append(seeds, inject.Seed{URL: u})
 	}
-	file := c.String("seeds")
-	if file == "" {
-		return seeds, nil
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for s, err := range inject.Read(f) {
+	s := &seedSource{urls: c.Args().Slice()}
+	if name := c.String("seeds"); name != "" {
+		f, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("-seeds: %w", err)
 		}
-		seeds = append(seeds, s)
+		s.file = f
+	} else if c.IsSet("seeds") {
+		return nil, usagef("-seeds wants the name of a file")
 	}
-	if len(seeds) == 0 {
-		return nil, fmt.Errorf("%s: there is no seed in it", file)
+	if len(s.urls) == 0 && s.file == nil {
+		return nil, nil
 	}
-	return seeds, nil
+	return s, nil
+}
+
+// all yields the seeds. It can be asked for once.
+func (s *seedSource) all(yield func(inject.Seed, error) bool) {
+	for _, u := range s.urls {
+		if !yield(inject.Seed{URL: u}, nil) {
+			return
+		}
+	}
+	if s.file == nil {
+		return
+	}
+	for seed, err := range inject.Read(s.file) {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", s.file.Name(), err)
+		}
+		if !yield(seed, err) {
+			return
+		}
+	}
+}
+
+func (s *seedSource) close() {
+	if s != nil && s.file != nil {
+		s.file.Close()
+	}
 }
 
 // injectSeeds injects what can be injected. The second error ends the verb; the
 // first says, once all is done, that some seeds could not be used.
-func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds []inject.Seed, o inject.Options) (bad, err error) {
-	r, err := s.crawler.InjectSeeds(ctx, slicesSeq(seeds), o)
+func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds *seedSource, o inject.Options) (bad, err error) {
+	r, err := s.crawler.InjectSeeds(ctx, seeds.all, o)
 	if err != nil {
 		return nil, err
+	}
+	if r.Seeds == 0 {
+		return nil, fmt.Errorf("%s: there is no seed in it", seeds.file.Name())
 	}
 	for _, b := range r.Bad {
 		fmt.Fprintf(a.err, "recrawl: %v\n", b)
@@ -125,16 +165,6 @@ func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds
 		fmt.Fprintf(a.out, "%d seeds: %d new, %d merged, %d known, %d duplicate, %d filtered, %d invalid\n", r.Seeds, r.New, r.Merged, r.Known, r.Duplicate, r.Filtered, r.Invalid)
 	}
 	return bad, nil
-}
-
-func slicesSeq(seeds []inject.Seed) func(func(inject.Seed, error) bool) {
-	return func(yield func(inject.Seed, error) bool) {
-		for _, s := range seeds {
-			if !yield(s, nil) {
-				return
-			}
-		}
-	}
 }
 
 // crawlJSON is what crawl -json prints.

@@ -9,9 +9,12 @@ import (
 
 func (a *app) explain() *cli.Command {
 	return &cli.Command{
-		Name: "explain", Usage: "say why a URL is or is not fetched next", ArgsUsage: "URL",
-		Description: "Makes no request: what it says of robots.txt and the host is what the last rounds\nlearned. -agent is the name under which robots.txt is read.",
-		Flags:       flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"}, nowFlag(), jsonFlag(), vFlag()),
+		Name: "explain", Category: looking, Usage: "say why a URL is or is not fetched next", ArgsUsage: "URL",
+		Description: `Makes no request: what it says of robots.txt and the host is what the last rounds
+learned. -agent is the name under which robots.txt is read.
+
+  recrawl explain -d crawl -agent mybot https://example.com/page`,
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Len() != 1 {
 				return usagef("explain wants one URL")

@@ -76,14 +76,16 @@ host, the links between pages, and the segments, which hold what each round
 brought. Every verb may be interrupted, by Ctrl-C or kill -9; the same command
 goes on where it stopped.
 
-  Try it, without a network:    recrawl demo
-  Crawl a site for two rounds:  recrawl crawl -d crawl -agent mybot -rounds 2 https://example.com/
-  What is in there now?         recrawl readdb -d crawl -stats
-  Why is this page not fetched? recrawl explain -d crawl https://example.com/page
-  Come back later:              recrawl crawl -d crawl -agent mybot
-
-The stages of a round can be called one by one: generate prints the name of the
-segment that fetch, parse, update and invert take.`,
+Try it, without a network:
+  recrawl demo
+Crawl a site for two rounds:
+  recrawl crawl -d crawl -agent mybot -rounds 2 https://example.com/
+What is in there now?
+  recrawl readdb -d crawl -stats
+Why is this page not fetched?
+  recrawl explain -d crawl https://example.com/page
+Come back for what is due:
+  recrawl crawl -d crawl -agent mybot`,
 		Writer: stdout, ErrWriter: stderr,
 		ExitErrHandler:  func(context.Context, *cli.Command, error) {},
 		HideHelpCommand: true,
@@ -94,11 +96,13 @@ segment that fetch, parse, update and invert take.`,
 			return cli.ShowRootCommandHelp(c)
 		},
 		Commands: []*cli.Command{
-			a.crawl(), a.inject(), a.generate(), a.fetch(), a.parse(), a.update(), a.invert(),
-			a.readdb(), a.index(), a.readlinks(), a.readseg(), a.hosts(), a.explain(), a.demo(),
+			a.demo(), a.crawl(),
+			a.inject(), a.generate(), a.fetch(), a.parse(), a.update(), a.invert(),
+			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(),
 		},
 	}
 	quiet(c)
+	teach(c)
 	return c
 }
 

@@ -60,14 +60,21 @@ func noArgsBut(c *cli.Command) error {
 
 func (a *app) readdb() *cli.Command {
 	return &cli.Command{
-		Name: "readdb", Usage: "show what the crawl db holds: -stats, -url U, -dump or -top N",
+		Name: "readdb", Category: looking, Usage: "show what the crawl db holds: -stats, -url U, -dump or -top N",
+		Description: `Wants one of -stats, -url, -dump and -top. With -json each prints one object,
+but for -dump, which prints one object a line.
+
+  recrawl readdb -d crawl -stats
+  recrawl readdb -d crawl -url https://example.com/
+  recrawl readdb -d crawl -top 20
+  recrawl readdb -d crawl -dump -format csv > crawl.csv`,
 		Flags: flags(dirFlag(),
 			&cli.BoolFlag{Name: "stats", Usage: "count the records by status, retries and host, with quantiles of score and interval"},
 			&cli.StringFlag{Name: "url", Usage: "show the record of one `URL`"},
-			&cli.BoolFlag{Name: "dump", Usage: "show every record, in the order of the crawl db"},
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of -dump: text, json (an object a line) or csv", Value: "text"},
+			&cli.BoolFlag{Name: "dump", Usage: "show every record, in the order of the crawl db: by host, read from its end"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of -dump: text, json (an object a line) or csv (default text)", Value: "text"},
 			&cli.IntFlag{Name: "top", Usage: "show the `N` records with the best score"},
-			nowFlag(), jsonFlag(), vFlag()),
+			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			n := 0
 			for _, f := range []string{"stats", "url", "dump", "top"} {
@@ -253,7 +260,7 @@ func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB) error
 		for i := range best {
 			out[i] = record(&best[i])
 		}
-		return a.printJSON(out)
+		return a.printJSON(map[string]any{"records": out})
 	}
 	for _, d := range best {
 		fmt.Fprintf(a.out, "%v\t%s\n", d.Score, d.URL)
@@ -380,11 +387,16 @@ func secs(f float64) string {
 
 func (a *app) index() *cli.Command {
 	return &cli.Command{
-		Name: "index", Usage: "write the pages as documents, one JSON object a line",
-		Description: "A page comes from the newest segment that holds it. Pages that are gone, redirect\nor ask not to be indexed are lines with \"deleted\": true.",
+		Name: "index", Category: looking, Usage: "write the pages as documents, one JSON object a line",
+		Description: `A page comes from the newest segment that holds it. Pages that are gone, redirect
+or ask not to be indexed are lines with "deleted": true. With -o and -json, a
+summary in JSON goes to standard output.
+
+  recrawl index -d crawl -o pages.jsonl
+  recrawl index -d crawl | jq -r .title`,
 		Flags: flags(dirFlag(),
 			&cli.StringFlag{Name: "o", Usage: "write to `FILE`, which is replaced once all is written (default: standard output)"},
-			nowFlag(), jsonFlag(), vFlag()),
+			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				var r index.Report
@@ -415,8 +427,13 @@ func (a *app) index() *cli.Command {
 
 func (a *app) readlinks() *cli.Command {
 	return &cli.Command{
-		Name: "readlinks", Usage: "show which pages link to a page, and with what words",
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "url", Usage: "the page with this `URL`; without it, all pages"}, jsonFlag(), vFlag()),
+		Name: "readlinks", Category: looking, Usage: "show which pages link to a page, and with what words",
+		Description: `A line is the page, a page that links to it, and the text of the link, with tabs
+between them. With -json a line is one page with all its inlinks.
+
+  recrawl readlinks -d crawl -url https://example.com/
+  recrawl readlinks -d crawl > links.tsv`,
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "url", Usage: "the page with this `URL`; without it, all pages"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				type inlink struct {
@@ -473,12 +490,17 @@ func (a *app) readlinks() *cli.Command {
 
 func (a *app) hosts() *cli.Command {
 	return &cli.Command{
-		Name: "hosts", Usage: "show what is known of each host",
-		Flags: flags(dirFlag(), jsonFlag(), vFlag()),
+		Name: "hosts", Category: looking, Usage: "show what is known of each host",
+		Description: `When it may be asked again, what its robots.txt was answered with, and how its
+visits ended.
+
+  recrawl hosts -d crawl
+  recrawl hosts -d crawl -json | jq '.hosts[] | select(.backoff > 0)'`,
+		Flags: flags(dirFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				w := bufio.NewWriter(a.out)
-				var all []hostJSON
+				all := []hostJSON{}
 				for h, err := range db.Hosts().Scan(ctx) {
 					if err != nil {
 						return err
@@ -531,14 +553,19 @@ func host(h *hostdb.Host) hostJSON {
 
 func (a *app) readseg() *cli.Command {
 	return &cli.Command{
-		Name: "readseg", Usage: "list the segments, or show what one holds", ArgsUsage: "[SEGMENT]",
-		Description: `Without a segment: one line each, with the records of each part.
-With one: its records, part by part, or only those of -part and -url. The parts
-are ` + strings.Join(segment.Parts(), ", ") + `.`,
+		Name: "readseg", Category: looking, Usage: "list the segments, or show what one holds", ArgsUsage: "[SEGMENT]",
+		Description: `Without anything: a line for each segment, with the number of records in each
+part. With a segment: its records, part by part. With -url or -part: only those,
+of all segments if none is named. The list is one object with -json, records are
+one object a line.
+
+  recrawl readseg -d crawl
+  recrawl readseg -d crawl -url https://example.com/ -part crawl_fetch
+  recrawl readseg -d crawl -json 20260131080000000`,
 		Flags: flags(dirFlag(),
 			&cli.StringFlag{Name: "url", Usage: "only what belongs to this `URL`"},
-			&cli.StringFlag{Name: "part", Usage: "only this `PART`"},
-			jsonFlag(), vFlag()),
+			&cli.StringFlag{Name: "part", Usage: "only this `PART`: one of " + strings.Join(segment.Parts(), ", ")},
+			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if p := c.String("part"); p != "" && !slices.Contains(segment.Parts(), p) {
 				return usagef("-part: %q is not one of %s", p, strings.Join(segment.Parts(), ", "))

@@ -15,18 +15,26 @@ import (
 
 func (a *app) inject() *cli.Command {
 	return &cli.Command{
-		Name: "inject", Usage: "put seeds into the crawl db", ArgsUsage: "[URL...]",
-		Flags: flags(dirFlag(),
-			&cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line"},
+		Name: "inject", Category: stages, Usage: "put seeds into the crawl db", ArgsUsage: "[URL...]",
+		Description: `Makes the directory if it is not there. What is in the crawl db already stays as
+it is, unless -overwrite or -update says otherwise. A seed that cannot be used is
+named on standard error; the others are injected, and the exit code is 1.
+
+  recrawl inject -d crawl https://example.com/ https://example.org/
+  recrawl inject -d crawl -seeds seeds.txt
+
+` + seedFile,
+		Flags: flags(dirFlag(), seedsFlag(),
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace records that are there, and forget all that is known of them"},
 			&cli.BoolFlag{Name: "update", Usage: "give records that are there the metadata, score and interval of the seed"},
-			nowFlag(), jsonFlag(), vFlag()),
+			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			seeds, err := readSeeds(c)
+			seeds, err := seeds(c)
 			if err != nil {
 				return err
 			}
-			if len(seeds) == 0 {
+			defer seeds.close()
+			if seeds == nil {
 				return usagef("inject wants URLs, or -seeds FILE")
 			}
 			return a.with(c, false, false, func(s *session) error {
@@ -39,11 +47,18 @@ func (a *app) inject() *cli.Command {
 
 func (a *app) generate() *cli.Command {
 	return &cli.Command{
-		Name: "generate", Usage: "select what is due and print the name of the segment it makes",
-		Description: "Prints nothing but the names of the segments, one a line; if nothing is due,\nnothing, and says so on standard error.",
-		Flags: flags(dirFlag(), topNFlag(), perHost(), addDays(),
-			&cli.IntFlag{Name: "segments", Usage: "make up to `N` segments", Value: 1},
-			nowFlag(), jsonFlag(), vFlag()),
+		Name: "generate", Category: stages, Usage: "select what is due and print the name of the segment it makes",
+		Description: `The first stage of a round. Prints nothing but the names of segments, one a line;
+if nothing is due, it prints nothing and says so on standard error. A round by
+hand is
+
+  s=$(recrawl generate -d crawl -topN 1000)
+  recrawl fetch  -d crawl -agent mybot $s
+  recrawl update -d crawl $s
+  recrawl invert -d crawl $s`,
+		Flags: flags(dirFlag(), selecting(),
+			&cli.IntFlag{Name: "segments", Category: toSelect, Usage: "make up to `N` segments", Value: 1},
+			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if err := noArgs(c); err != nil {
 				return err
@@ -78,10 +93,15 @@ func (a *app) generate() *cli.Command {
 
 func (a *app) fetch() *cli.Command {
 	return &cli.Command{
-		Name: "fetch", Usage: "visit the pages of a segment", ArgsUsage: "[SEGMENT]",
-		Description: "The segment is the newest unless named. Pages are parsed as they come, unless\n-no-parse leaves that to the verb parse.",
+		Name: "fetch", Category: stages, Usage: "visit the pages of a segment", ArgsUsage: "[SEGMENT]",
+		Description: `The second stage of a round. The segment is the newest unless named. Pages are
+parsed as they come, unless -no-parse leaves that to the verb parse. A fetch that
+was interrupted goes on where it stopped.
+
+  recrawl fetch -d crawl -agent mybot
+  recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
 		Flags: flags(dirFlag(), networking(),
-			&cli.BoolFlag{Name: "no-parse", Usage: "do not parse"}, nowFlag(), jsonFlag(), vFlag()),
+			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, true, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -106,8 +126,12 @@ func (a *app) fetch() *cli.Command {
 
 func (a *app) parse() *cli.Command {
 	return &cli.Command{
-		Name: "parse", Usage: "parse the pages of a segment that was fetched with -no-parse", ArgsUsage: "[SEGMENT]",
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, nowFlag(), jsonFlag(), vFlag()),
+		Name: "parse", Category: stages, Usage: "parse the pages of a segment that was fetched with -no-parse", ArgsUsage: "[SEGMENT]",
+		Description: `The segment is the newest unless named.
+
+  recrawl fetch -d crawl -agent mybot -no-parse
+  recrawl parse -d crawl -agent mybot`,
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -140,9 +164,12 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 
 func (a *app) update() *cli.Command {
 	return &cli.Command{
-		Name: "update", Usage: "fold a segment that was fetched into the crawl db", ArgsUsage: "[SEGMENT]",
-		Description: "Exactly once: a segment that was applied before changes nothing.",
-		Flags:       flags(dirFlag(), nowFlag(), jsonFlag(), vFlag()),
+		Name: "update", Category: stages, Usage: "fold a segment that was fetched into the crawl db", ArgsUsage: "[SEGMENT]",
+		Description: `The third stage of a round. The segment is the newest unless named, and is
+applied exactly once: one that was applied before changes nothing.
+
+  recrawl update -d crawl`,
+		Flags: flags(dirFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -169,9 +196,13 @@ func (a *app) update() *cli.Command {
 
 func (a *app) invert() *cli.Command {
 	return &cli.Command{
-		Name: "invert", Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
-		Description: "Inverting a segment twice changes nothing. It is the last stage: the segment is\ndone then, and crawl does not take it up any more.",
-		Flags:       flags(dirFlag(), nowFlag(), jsonFlag(), vFlag()),
+		Name: "invert", Category: stages, Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
+		Description: `The last stage of a round. The segment is the newest unless named. Inverting it
+twice changes nothing. Once it has been updated and inverted it is done, and crawl
+does not take it up any more.
+
+  recrawl invert -d crawl`,
+		Flags: flags(dirFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
