@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
@@ -41,10 +42,10 @@ func (k PageKind) String() string {
 // PageEvent tells of one page that was visited. A visit that failed and will be
 // tried again is no event.
 //
-// What a page does not have is an error that is segment.ErrNotFound, which an
-// OnPage must not pass on unless the round is to end. Only what the server sent in
-// this visit has content, and of that only what a parser reads has text: an
-// unchanged page often has neither, a picture no text.
+// Only what the server sent in this visit has content, and of that only what a
+// parser reads has text: an unchanged page often has neither, a picture no text.
+// A page whose content could not be parsed has a ParseError and no Signature, and
+// counts as new once it can.
 type PageEvent struct {
 	URL  string
 	Kind PageKind
@@ -59,44 +60,56 @@ type PageEvent struct {
 	// Segment is where the parts of the page lie.
 	Segment string
 
-	segments segment.Store
-	block    int
+	parts *blockParts
 }
 
-// Content returns what the server sent. For a page whose visit brought none, or
-// if contents are not stored, the error is one that is segment.ErrNotFound.
+// Content returns what the server sent; the zero Content if the visit brought
+// none, or if contents are not stored.
 func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
-	return find(ctx, e, func(c *page.Content) string { return c.URL })
+	return get(ctx, e, &e.parts.contents, func(c *page.Content) string { return c.URL })
 }
 
-// Text returns the text of the page; if it has none, an error that is
-// segment.ErrNotFound.
+// Text returns the text of the page; empty if it has none.
 func (e *PageEvent) Text(ctx context.Context) (string, error) {
-	t, err := find(ctx, e, func(t *segment.Text) string { return t.URL })
+	t, err := get(ctx, e, &e.parts.texts, func(t *segment.Text) string { return t.URL })
 	return t.Text, err
 }
 
-// Parsed returns title, outlinks and properties of the page, without its text;
-// if it was not parsed, an error that is segment.ErrNotFound.
+// Parsed returns title, outlinks and properties of the page, without its text; the
+// zero Parsed if it was not parsed.
 func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
-	d, err := find(ctx, e, func(d *segment.Data) string { return d.URL })
+	d, err := get(ctx, e, &e.parts.data, func(d *segment.Data) string { return d.URL })
 	return d.Parsed, err
 }
 
-// find reads the record of the page in the block that its visit is in.
-func find[T segment.Record](ctx context.Context, e *PageEvent, url func(*T) string) (rec T, err error) {
-	for block, err := range segment.Blocks[T](ctx, e.segments, e.Segment, e.block) {
-		if err != nil {
-			return rec, err
-		}
-		for i := range block {
-			if url(&block[i]) == e.URL {
-				return block[i], nil
+// blockParts are the parts of the pages whose visits are in one block, read when
+// the first of its events asks.
+type blockParts struct {
+	segments segment.Store
+	block    int
+
+	mu       sync.Mutex
+	contents map[string]page.Content
+	texts    map[string]segment.Text
+	data     map[string]segment.Data
+}
+
+func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, url func(*T) string) (rec T, err error) {
+	e.parts.mu.Lock()
+	defer e.parts.mu.Unlock()
+	if *m == nil {
+		for block, err := range segment.Blocks[T](ctx, e.parts.segments, e.Segment, e.parts.block) {
+			if err != nil {
+				return rec, fmt.Errorf("recrawl: page %s: %w", e.URL, err)
 			}
+			*m = make(map[string]T, len(block))
+			for i := range block {
+				(*m)[url(&block[i])] = block[i]
+			}
+			break
 		}
-		break
 	}
-	return rec, fmt.Errorf("recrawl: %s of %s: %w", segment.PartOf[T](), e.URL, segment.ErrNotFound)
+	return (*m)[e.URL], nil
 }
 
 // deliver hands the pages of a segment to OnPage, from the block its mark has
@@ -133,9 +146,10 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if err != nil {
 			return events, fmt.Errorf("recrawl: %w", err)
 		}
+		shared := &blockParts{segments: c.s.Segments, block: block}
 		for i := range visits {
 			v := &visits[i]
-			e := PageEvent{URL: v.URL, Visit: *v, Segment: name, segments: c.s.Segments, block: block}
+			e := PageEvent{URL: v.URL, Visit: *v, Segment: name, parts: shared}
 			if len(parsed) > 0 && parsed[0].URL == v.URL {
 				e.Signature, e.ParseError = parsed[0].Signature, parsed[0].Error
 				parsed = parsed[1:]

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -15,7 +14,6 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/webtest"
 )
@@ -44,9 +42,6 @@ func run(ctx context.Context, out io.Writer) error {
 				return nil
 			}
 			parsed, err := e.Parsed(ctx)
-			if errors.Is(err, segment.ErrNotFound) {
-				err = nil // a picture, say, which no parser reads
-			}
 			fmt.Fprintf(out, "%s  %s  %s\n", today.Format(time.DateOnly), e.URL, parsed.Title)
 			return err
 		},
