@@ -39,9 +39,12 @@ type Options struct {
 	Protocol protocol.Protocol
 	// Hosts keeps when each host may be asked again. Required.
 	Hosts hostdb.Store
-	// Robots knows what robots.txt allows. Nil asks no robots.txt: for schemes
-	// that have none.
+	// Robots knows what robots.txt allows. Nil means a cache over Protocol and
+	// Hosts that obeys what is asked of every crawler ("*"); to be known by name,
+	// give one with a Product.
 	Robots *robots.Cache
+	// NoRobots asks no robots.txt and obeys none: for servers of one's own.
+	NoRobots bool
 	// Parser reads the pages while they are fetched. Nil leaves that to Parse.
 	// (Nutch: fetcher.parse.)
 	Parser parse.Parser
@@ -170,6 +173,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Robots == nil {
+		o.Robots = &robots.Cache{Protocol: o.Protocol, Hosts: o.Hosts, Now: o.Now, Logger: o.Logger}
 	}
 	return o
 }

@@ -35,7 +35,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.err = err
 		return r
 	}
-	if l.o.Robots != nil {
+	if !l.o.NoRobots {
 		rules, known, err := l.o.Robots.Cached(ctx, url)
 		switch {
 		case err != nil:
