@@ -413,3 +413,59 @@ func TestPluginThatPanicsFailsThatPageOnly(t *testing.T) {
 		}
 	})
 }
+
+func TestSegmentsOnlyForTheDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// The clock stands still, and each crawler has segments of its own that
+		// are gone with it: marks of theirs are not taken for those of new ones.
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 20, Calm: true})
+		for i, u := range s.web.Seeds() {
+			stores := s.stores()
+			stores.Segments = nil
+			for range 8 {
+				s.opts.Rounds = 1
+				c, err := recrawl.New(stores, s.opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Inject(t.Context(), u); err != nil {
+					t.Fatal(i, err)
+				}
+				if _, err := c.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for u, d := range s.records(t) {
+			if d.Status != crawldb.Fetched {
+				t.Errorf("%s: %v", u, d.Status)
+			}
+		}
+		// One that is cut short has lost its segment, and gives back its pages.
+		s.now = s.now.AddDate(0, 2, 0)
+		stores := s.stores()
+		stores.Segments = nil
+		c, err := recrawl.New(stores, s.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Generate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = recrawl.New(stores, s.opts); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for u, d := range s.records(t) {
+			if d.LeasedBy != "" {
+				t.Errorf("%s is leased by %s, which is gone", u, d.LeasedBy)
+			}
+		}
+	})
+}

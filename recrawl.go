@@ -32,7 +32,9 @@ import (
 )
 
 // Stores say where a crawl keeps what it knows. The caller opens and closes
-// them; they may be shared by several crawlers.
+// them. Several crawlers at work may share Hosts and Links: they are one polite
+// client then. Crawl and Segments belong to one crawler at a time, although
+// anybody may read them and inject.
 type Stores struct {
 	// Crawl keeps the crawl db. Required.
 	Crawl crawldb.Store
@@ -42,8 +44,8 @@ type Stores struct {
 	// Links keeps the inlinks. Nil means that links are not inverted.
 	Links linkdb.Store
 	// Segments keeps what each round brought. Nil means a temporary directory
-	// that Close removes: a round that is interrupted starts over then, once the
-	// leases of its pages have run out.
+	// that Close removes: a round that is interrupted starts over then, and New
+	// reads the whole crawl db to release its pages.
 	Segments segment.Store
 }
 
@@ -182,6 +184,9 @@ func (c *Crawler) open() error {
 		}
 		c.owned = append(c.owned, store.Close)
 		c.s.Segments = store
+		if _, err := generate.ReleaseOrphans(context.Background(), c.s.Crawl, store); err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
 	}
 	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Now: o.Now, Logger: o.Logger}
 	dead, err := generate.Recover(context.Background(), c.s.Crawl, c.s.Segments)
@@ -242,6 +247,9 @@ func (c *Crawler) generateOptions() generate.Options {
 	}
 	if o.TopN == 0 {
 		o.TopN = defaultTopN
+	}
+	if o.Taken == nil {
+		o.Taken = c.marked
 	}
 	return o
 }

@@ -197,6 +197,16 @@ func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
 	return nil
 }
 
+// marked reports whether a segment has left a mark.
+func (c *Crawler) marked(ctx context.Context, name string) (bool, error) {
+	for _, job := range []string{update.Job(name), roundJob(name)} {
+		if mark, err := c.s.Crawl.Progress(ctx, job); err != nil || mark != "" {
+			return mark != "", err
+		}
+	}
+	return false, nil
+}
+
 // Updated reports whether a segment was folded into the crawl db.
 func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
 	done, err := update.Done(ctx, c.s.Crawl, segment)

@@ -28,8 +28,9 @@ import (
 
 // Options say what to select. The zero value selects all that is due.
 type Options struct {
-	// TopN is the most URLs to select for one segment; zero means no limit.
-	// (Nutch: -topN.)
+	// TopN is the most URLs to select for one segment, those with the highest
+	// priority; zero means no limit. The list itself is in an order that spreads
+	// the URLs of each host. (Nutch: -topN.)
 	TopN int
 	// MaxPerHost is the most URLs of one host, or whatever By says, in one
 	// segment; zero means no limit. (Nutch: generate.max.count.)
@@ -52,6 +53,9 @@ type Options struct {
 	// urlfilter.Generate: they may have changed since it was made. A record
 	// whose normal form is another URL is left out too. (Nutch: generate.filter.)
 	Rules *urlfilter.Rules
+	// Taken, if not nil, reports whether a name must not be given to a new
+	// segment, although no segment has it: one that is gone may have left marks.
+	Taken func(ctx context.Context, name string) (bool, error)
 	// Schedule says what is due. Nil means schedule.Default with its defaults.
 	Schedule schedule.FetchSchedule
 	// Now is the time to record; nil means time.Now.
@@ -274,6 +278,14 @@ func (j *job) open(ctx context.Context, i int) error {
 		name, err := segment.NewName(ctx, j.segments, j.now)
 		if err != nil {
 			return err
+		}
+		for taken := true; taken && j.o.Taken != nil; {
+			if taken, err = j.o.Taken(ctx, name); err != nil {
+				return err
+			}
+			if taken {
+				name = segment.NameAfter(name)
+			}
 		}
 		w, err := j.segments.Append(ctx, name, leasePart, 0)
 		if err != nil {

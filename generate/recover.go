@@ -94,3 +94,57 @@ func released(old *crawldb.Datum, segment string) *crawldb.Datum {
 	d.LeasedUntil, d.LeasedBy = time.Time{}, ""
 	return &d
 }
+
+// ReleaseOrphans releases every lease whose segment is not there: of a store of
+// segments that was lost, or was only ever a temporary one. It reads the whole
+// crawl db and returns how many leases it released. Nothing may be generated
+// meanwhile.
+func ReleaseOrphans(ctx context.Context, crawl crawldb.Store, segments segment.Store) (int, error) {
+	released, err := releaseOrphans(ctx, crawl, segments)
+	if err != nil {
+		err = fmt.Errorf("generate: release orphans: %w", err)
+	}
+	return released, err
+}
+
+func releaseOrphans(ctx context.Context, crawl crawldb.Store, segments segment.Store) (int, error) {
+	there := map[string]bool{}
+	for name, err := range segments.List(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		there[name] = true
+	}
+	n := 0
+	var urls []string
+	flush := func() error {
+		err := crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			if old == nil || there[old.LeasedBy] {
+				return old, nil
+			}
+			return released(old, old.LeasedBy), nil
+		}})
+		n += len(urls)
+		urls = urls[:0]
+		return err
+	}
+	for d, err := range crawl.Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return n, err
+		}
+		if d.LeasedBy == "" || there[d.LeasedBy] {
+			continue
+		}
+		if urls = append(urls, d.URL); len(urls) == chunk {
+			if err := flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+	if len(urls) > 0 {
+		if err := flush(); err != nil {
+			return n, err
+		}
+	}
+	return n, crawl.Sync(ctx)
+}

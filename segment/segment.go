@@ -20,7 +20,6 @@
 package segment
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,11 +180,20 @@ func NewName(ctx context.Context, s Store, now time.Time) (string, error) {
 			last = name // they ascend
 		}
 	}
-	next := cmp.Or(last, prefix) + "000"
-	if cut := len(last) - 3; cut >= len(prefix) {
-		if n, err := strconv.ParseUint(last[cut:], 10, 16); err == nil && n < 999 {
-			next = fmt.Sprintf("%s%03d", last[:cut], n+1)
-		}
+	next := prefix + "000"
+	if last != "" {
+		next = NameAfter(last)
 	}
 	return next, ValidName(next)
+}
+
+// NameAfter returns the name that NewName gives after name: the next of a clock
+// that stands still.
+func NameAfter(name string) string {
+	if cut := strings.LastIndexByte(name, '-') + 1; len(name)-cut >= 3 {
+		if n, err := strconv.ParseUint(name[len(name)-3:], 10, 16); err == nil && n < 999 {
+			return fmt.Sprintf("%s%03d", name[:len(name)-3], n+1)
+		}
+	}
+	return name + "000"
 }
