@@ -16,7 +16,7 @@ type Status struct {
 	// wait; empty between rounds. Segment is what it works on.
 	Stage, Segment string
 	// Since is when the stage began.
-	Since time.Time
+	Since time.Time `json:",omitzero"`
 	// Fetch is where the fetch under way stands, or the last one stood.
 	Fetch fetch.Progress
 	// Rounds, Visits and Bytes count from New on.
@@ -24,7 +24,7 @@ type Status struct {
 	Visits map[protocol.Code]int
 	Bytes  int64
 	// NextDue is when the next page is due, as far as the last selection saw.
-	NextDue time.Time
+	NextDue time.Time `json:",omitzero"`
 }
 
 // Visited adds up the visits.
