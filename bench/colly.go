@@ -48,7 +48,6 @@ func collyCrawl(ctx context.Context, j job, r *result, measured func() error) er
 		TLSClientConfig:     &tls.Config{RootCAs: roots},
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        j.Idle,
-		MaxIdleConnsPerHost: 1,
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second,
 	}
@@ -93,7 +92,7 @@ func collyCrawl(ctx context.Context, j job, r *result, measured func() error) er
 	}
 	r.Pages, r.Bytes = int(pages.Load()), size.Load()
 	if titles.Load() == 0 || text.Load() == 0 {
-		return errors.New("no page had a text")
+		return errNoText
 	}
 	return nil
 }

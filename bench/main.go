@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 		idle       = f.Int("idle", 100, "idle connections kept at once, one a host")
 		reps       = f.Int("n", 3, "crawls of each contender")
 		contenders = f.String("run", strings.Join(contenderNames(), ","), "`NAMES` of the contenders")
-		profile    = f.String("cpuprofile", "", "write CPU profiles into this `DIR`")
+		profile    = f.String("profile", "", "write profiles of CPU and allocations into this `DIR`")
 	)
 	if err := f.Parse(args); err != nil {
 		return err
@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string) error {
 			j := j
 			j.Contender = name
 			if *profile != "" {
-				path, err := filepath.Abs(filepath.Join(*profile, fmt.Sprintf("%s.%d.pprof", name, i)))
+				path, err := filepath.Abs(filepath.Join(*profile, fmt.Sprintf("%s.%d", name, i)))
 				if err != nil {
 					return err
 				}

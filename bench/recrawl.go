@@ -82,10 +82,18 @@ func cycle(ctx context.Context, j job, r *result, s recrawl.Stores) error {
 	}
 	rules := urlfilter.Default()
 	rules.Filters = append(rules.Filters, within)
+	text := 0 // what an application would work on, as with colly
 	o := recrawl.Options{
 		Agent: agent, Protocol: client, Rules: rules,
-		Fetch:  fetch.Options{Threads: j.Workers, Delay: -1},
-		OnPage: func(context.Context, recrawl.PageEvent) error { return nil },
+		Fetch: fetch.Options{Threads: j.Workers, Delay: -1},
+		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
+			if e.Kind != recrawl.PageNew {
+				return nil
+			}
+			s, err := e.Text(ctx)
+			text += len(s)
+			return err
+		},
 	}
 	for first := true; ; first = false {
 		if j.Max > 0 {
@@ -99,9 +107,13 @@ func cycle(ctx context.Context, j job, r *result, s recrawl.Stores) error {
 		r.Visits += report.Visited()
 		r.Bytes += report.Bytes
 		if j.Max <= 0 || r.Pages >= j.Max || report.Rounds == 0 {
-			return nil
+			break
 		}
 	}
+	if text == 0 {
+		return errNoText
+	}
+	return nil
 }
 
 func cycleOnce(ctx context.Context, j job, s recrawl.Stores, o recrawl.Options, inject bool) (recrawl.Report, error) {

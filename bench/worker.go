@@ -25,7 +25,7 @@ type job struct {
 	Workers   int
 	Idle      int
 	Dir       string // empty, for whatever the contender keeps
-	Profile   string
+	Profile   string // where to write profiles, without a suffix; empty for none
 }
 
 // result is what a worker has measured, from before the crawl until everything
@@ -57,6 +57,8 @@ type disk struct {
 
 func (r *result) cpu() time.Duration { return r.User + r.Sys }
 
+var errNoText = errors.New("no page had a text: nothing was measured")
+
 // crawler is a contender. measured is called when everything is over that the
 // crawl costs; what comes after it is not counted.
 type crawler func(ctx context.Context, j job, r *result, measured func() error) error
@@ -85,16 +87,9 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if crawl == nil {
 		return fmt.Errorf("no contender %q", j.Contender)
 	}
-	if j.Profile != "" {
-		f, err := os.Create(j.Profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	profiled, err := profile(j.Profile)
+	if err != nil {
+		return err
 	}
 	var r result
 	var before, after runtime.MemStats
@@ -107,13 +102,12 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	err = crawl(ctx, j, &r, func() error {
 		over = true
 		r.Wall = time.Since(began)
-		pprof.StopCPUProfile()
 		u, s, err := cpu()
 		r.User, r.Sys = u-user, s-sys
 		runtime.ReadMemStats(&after)
 		r.Mallocs, r.AllocBytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 		r.PeakRSS = peakRSS()
-		return err
+		return errors.Join(err, profiled())
 	})
 	if err != nil {
 		return err
@@ -122,6 +116,32 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 		return errors.New("the contender never said that it was over")
 	}
 	return json.NewEncoder(out).Encode(r)
+}
+
+// profile begins to write path.cpu and path.allocs; what it returns ends that. No
+// path is no profile.
+func profile(path string) (end func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path + ".cpu")
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		if err := f.Close(); err != nil {
+			return err
+		}
+		f, err := os.Create(path + ".allocs")
+		if err != nil {
+			return err
+		}
+		return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
+	}, nil
 }
 
 // cpu is the time this process has had of the processors.
