@@ -212,7 +212,7 @@ func (o OPIC) Updated(old, d *crawldb.Datum, f Flow) {
 		nutchUpdated(old, d, f)
 		return
 	}
-	if !f.Visited && len(f.In) == 0 {
+	if !f.Visited && len(f.In) == 0 && f.Gave == 0 {
 		return
 	}
 	var in, cash sum

@@ -107,6 +107,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 	case code == protocol.Success && p != nil && p.Error != "":
 		forget(&d)
 		d.Status = crawldb.ParseFailed
+		d.Retries = 0
 		return o.Schedule.Gone(d, sv)
 
 	case code == protocol.Success:
@@ -152,13 +153,13 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 		if d.Retries < o.MaxRetries {
 			return d
 		}
-		fallthrough
 
-	default:
-		forget(&d)
-		d.Status = crawldb.Gone
-		return o.Schedule.Gone(d, sv)
+	case code.Asked(): // an answer ends a row of failures
+		d.Retries = 0
 	}
+	forget(&d)
+	d.Status = crawldb.Gone
+	return o.Schedule.Gone(d, sv)
 }
 
 // fetched asks the schedule about a visit that brought content or news of it.

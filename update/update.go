@@ -31,7 +31,8 @@ type Options struct {
 	// MaxRetries is how many failures in a row make a page gone; zero means 3.
 	// (Nutch: db.fetch.retry.max.)
 	MaxRetries int
-	// NoAdditions adds no record for a URL that is known only by a link. (Nutch:
+	// NoAdditions adds no record: neither for what is known only by a link nor for
+	// a page whose record was deleted while it was fetched. (Nutch:
 	// db.update.additions.allowed.)
 	NoAdditions bool
 	// MaxInlinks is how many links to a page count, the best ones; zero means
@@ -45,7 +46,8 @@ type Options struct {
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
 
-	now time.Time // of one run
+	now   time.Time // of one run
+	chunk int       // URLs in one Update
 }
 
 func (o Options) withDefaults() Options {
@@ -60,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxInlinks <= 0 {
 		o.MaxInlinks = 10_000
+	}
+	if o.chunk <= 0 {
+		o.chunk = chunk
 	}
 	if o.now.IsZero() {
 		if o.Now == nil {
@@ -134,7 +139,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 		return report, err
 	}
 
-	inputs := make([]Input, 0, chunk)
+	inputs := make([]Input, 0, o.chunk)
 	flush := func() error {
 		urls := make([]string, len(inputs))
 		for i := range inputs {
@@ -164,7 +169,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 			continue
 		}
 		report.count(in)
-		if inputs = append(inputs, in); len(inputs) == chunk {
+		if inputs = append(inputs, in); len(inputs) == o.chunk {
 			if err := flush(); err != nil {
 				return report, err
 			}
