@@ -51,8 +51,38 @@ func URLOf(key string) string {
 
 // Compare orders two URLs as their keys are ordered.
 func Compare(a, b string) int {
+	// Most URLs that are compared are of one site: what their keys begin with is
+	// the same then, whatever it is.
+	if n := siteEnd(a); n > 0 && n <= len(b) && a[:n] == b[:n] {
+		return strings.Compare(a[n:], b[n:])
+	}
 	var ka, kb [256]byte
 	return bytes.Compare(AppendKey(ka[:0], a), AppendKey(kb[:0], b))
+}
+
+// siteEnd returns the length of what comes before the path, with the byte that
+// begins it; 0 if there is none.
+func siteEnd(url string) int {
+	i := strings.Index(url, "://")
+	if i < 0 {
+		return 0
+	}
+	auth := url[i+3:]
+	j := restAt(auth)
+	if j == len(auth) {
+		return 0
+	}
+	return i + 3 + j + 1
+}
+
+// restAt returns where the authority ends that s begins with.
+func restAt(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c == '/' || c == '?' || c == '#' {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // Host returns the host of a URL without its port, its ASCII letters in lower
@@ -119,9 +149,8 @@ func split(url string) (scheme, host, port, rest string, ok bool) {
 	}
 	scheme = url[:i]
 	auth := url[i+3:]
-	if j := strings.IndexAny(auth, "/?#"); j >= 0 {
-		auth, rest = auth[:j], auth[j:]
-	}
+	j := restAt(auth)
+	auth, rest = auth[:j], auth[j:]
 	host = auth
 	if j := strings.LastIndexByte(auth, ':'); j >= 0 && !strings.HasSuffix(auth, "]") {
 		host, port = auth[:j], auth[j+1:]
