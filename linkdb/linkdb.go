@@ -7,11 +7,11 @@
 package linkdb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -80,18 +80,46 @@ type Store interface {
 // CompareInlinks orders inlinks by the key of the page they are on, then by
 // their anchor.
 func CompareInlinks(a, b Inlink) int {
-	return cmp.Or(crawldb.Compare(a.From, b.From), cmp.Compare(a.Anchor, b.Anchor))
+	if c := crawldb.Compare(a.From, b.From); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Anchor, b.Anchor)
 }
 
 // Union returns the distinct links of both in order, and the first limit of
 // them if limit is positive. Which are kept does not depend on the order or
 // number of unions that led there.
 func Union(a, b []Inlink, limit int) []Inlink {
-	all := slices.Concat(a, b)
-	slices.SortFunc(all, CompareInlinks)
-	all = slices.Compact(all)
-	if limit > 0 && len(all) > limit {
-		all = all[:limit]
+	a, b = inOrder(a), inOrder(b)
+	n := len(a) + len(b)
+	if n == 0 {
+		return nil
+	}
+	if limit <= 0 || limit > n {
+		limit = n
+	}
+	all := make([]Inlink, 0, limit)
+	for len(all) < limit && len(a)+len(b) > 0 {
+		next := &b
+		if len(b) == 0 || len(a) > 0 && CompareInlinks(a[0], b[0]) < 0 {
+			next = &a
+		}
+		l := (*next)[0]
+		*next = (*next)[1:]
+		if len(all) == 0 || l != all[len(all)-1] {
+			all = append(all, l)
+		}
 	}
 	return all
+}
+
+// inOrder returns links in order: those given if they are, as those of a store and
+// those of Invert.
+func inOrder(links []Inlink) []Inlink {
+	if slices.IsSortedFunc(links, CompareInlinks) {
+		return links
+	}
+	links = slices.Clone(links)
+	slices.SortFunc(links, CompareInlinks)
+	return links
 }
