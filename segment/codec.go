@@ -27,10 +27,10 @@ const (
 
 var errBlock = errors.New("not an encoded block")
 
-// encoder packs blocks of records.
+// encoder packs blocks of records. Its memory serves one block after the other.
 type encoder struct {
-	zw  *zstd.Encoder
-	buf []byte
+	zw            *zstd.Encoder
+	one, buf, out []byte
 }
 
 func newEncoder() (*encoder, error) {
@@ -38,25 +38,27 @@ func newEncoder() (*encoder, error) {
 	return &encoder{zw: zw}, err
 }
 
+// encodeBlock returns a block, which is good until the next.
 func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
 	e.buf = e.buf[:0]
-	var one []byte
 	for i := range records {
-		w := writer{b: one[:0]}
+		w := writer{b: e.one[:0]}
 		w.record(&records[i])
 		if w.err != nil {
 			return nil, w.err
 		}
-		one = w.b
-		e.buf = append(binary.AppendUvarint(e.buf, uint64(len(one))), one...)
+		e.one = w.b
+		e.buf = append(binary.AppendUvarint(e.buf, uint64(len(e.one))), e.one...)
 	}
 	if len(e.buf) > maxBlock {
 		return nil, fmt.Errorf("segment: a block of %d bytes is too large", len(e.buf))
 	}
 	if len(e.buf) < 64 {
-		return append([]byte{blockVersion, packedPlain}, e.buf...), nil
+		e.out = append(append(e.out[:0], blockVersion, packedPlain), e.buf...)
+	} else {
+		e.out = e.zw.EncodeAll(e.buf, append(e.out[:0], blockVersion, packedZstd))
 	}
-	return e.zw.EncodeAll(e.buf, []byte{blockVersion, packedZstd}), nil
+	return e.out, nil
 }
 
 // decoder unpacks blocks.
