@@ -18,6 +18,8 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
+const day = 24 * time.Hour
+
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
@@ -27,16 +29,10 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	today := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return today }
-	web := &webtest.Web{
-		Hosts: 1, PagesPerHost: 6, Calm: true, Start: today, Now: clock,
-		Periods: []time.Duration{2 * 24 * time.Hour, 5 * 24 * time.Hour, 0},
-	}
-
-	var db memstore.DB
-	defer db.Close()
-	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 6, Calm: true, Start: today, Now: clock, Periods: []time.Duration{2 * day, 5 * day, 0}}
+	crawler, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{
 		Agent: "watch", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
-		Schedule: &schedule.Default{DefaultInterval: 24 * time.Hour}, // visit every page daily
+		Schedule: &schedule.Default{DefaultInterval: day}, // visit every page daily
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
 			if e.Kind != recrawl.PageChanged {
 				return nil
@@ -50,14 +46,10 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer crawler.Close()
-	if _, err := crawler.Inject(ctx, web.Seeds()...); err != nil {
-		return err
+	_, err = crawler.Inject(ctx, web.Seeds()...)
+	for i := 0; i < 7 && err == nil; i++ {
+		_, err = crawler.Run(ctx)
+		today = today.Add(day)
 	}
-	for range 7 {
-		if _, err := crawler.Run(ctx); err != nil {
-			return err
-		}
-		today = today.AddDate(0, 0, 1)
-	}
-	return nil
+	return err
 }
