@@ -94,8 +94,10 @@ func clock(c *cli.Command) (func() time.Time, error) {
 	return func() time.Time { return t }, nil
 }
 
-func (a *app) logger(c *cli.Command) *slog.Logger {
-	if !c.Bool("v") {
+func (a *app) logger(c *cli.Command) *slog.Logger { return a.loggerIf(c.Bool("v")) }
+
+func (a *app) loggerIf(verbose bool) *slog.Logger {
+	if !verbose {
 		return slog.New(slog.DiscardHandler)
 	}
 	return slog.New(slog.NewTextHandler(a.err, nil))

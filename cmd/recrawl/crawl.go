@@ -223,6 +223,8 @@ func size(n int64) string {
 		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 	case n >= 1e6:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n == 0:
+		return "0"
 	default:
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
 	}

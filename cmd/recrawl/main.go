@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,6 +27,7 @@ const (
 )
 
 func main() {
+	log.SetOutput(io.Discard) // where net/http complains of servers; -v has what matters
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
@@ -99,6 +101,7 @@ Come back for what is due:
 			a.demo(), a.crawl(),
 			a.inject(), a.generate(), a.fetch(), a.parse(), a.update(), a.invert(),
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(),
+			a.demoCrawl(),
 		},
 	}
 	quiet(c)

@@ -232,8 +232,8 @@ func (a *app) dump(ctx context.Context, c *cli.Command, db *pebblestore.DB) erro
 	return w.Flush()
 }
 
-func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB) error {
-	n := c.Int("top")
+// bestScored returns the n records with the best score.
+func bestScored(ctx context.Context, db crawldb.Store, n int) ([]crawldb.Datum, error) {
 	var best []crawldb.Datum
 	better := func(x, y crawldb.Datum) int {
 		switch {
@@ -244,9 +244,9 @@ func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB) error
 		}
 		return crawldb.Compare(x.URL, y.URL)
 	}
-	for d, err := range db.Crawl().Scan(ctx, crawldb.Range{}) {
+	for d, err := range db.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if best = append(best, d); len(best) >= 2*n+1000 {
 			slices.SortFunc(best, better)
@@ -254,7 +254,14 @@ func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB) error
 		}
 	}
 	slices.SortFunc(best, better)
-	best = best[:min(n, len(best))]
+	return best[:min(n, len(best))], nil
+}
+
+func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB) error {
+	best, err := bestScored(ctx, db.Crawl(), c.Int("top"))
+	if err != nil {
+		return err
+	}
 	if c.Bool("json") {
 		out := make([]recordJSON, len(best))
 		for i := range best {

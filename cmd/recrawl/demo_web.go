@@ -1,0 +1,74 @@
+package main
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// simulated is a clock that stands still until it is set.
+type simulated struct{ at atomic.Int64 }
+
+func (s *simulated) now() time.Time  { return time.UnixMilli(s.at.Load()).UTC() }
+func (s *simulated) set(t time.Time) { s.at.Store(t.UnixMilli()) }
+
+// demoWeb is the web of the demo and its server.
+type demoWeb struct {
+	*webtest.Web
+	server *webtest.Server
+
+	latency atomic.Int64         // of each answer, in nanoseconds
+	tripped atomic.Pointer[trip] // nil for none
+}
+
+// A trip tells when so many more pages have been asked for.
+type trip struct {
+	left    atomic.Int64
+	reached chan struct{}
+}
+
+func serveDemo(now func() time.Time) (*demoWeb, error) {
+	w := &demoWeb{Web: &webtest.Web{
+		Hosts: 5, PagesPerHost: 160, Now: now, Start: demoStart.Add(-60 * oneDay),
+		Periods: []time.Duration{oneDay, 7 * oneDay, 7 * oneDay, 30 * oneDay, 30 * oneDay, 0, 0, 0},
+	}}
+	var err error
+	w.server, err = webtest.Serve(w)
+	return w, err
+}
+
+func (w *demoWeb) close() error { return w.server.Close() }
+
+// tripAfter returns a channel that is closed when n more pages have been asked
+// for.
+func (w *demoWeb) tripAfter(n int) <-chan struct{} {
+	t := &trip{reached: make(chan struct{})}
+	t.left.Store(int64(n))
+	w.tripped.Store(t)
+	return t.reached
+}
+
+func (w *demoWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if d := time.Duration(w.latency.Load()); d > 0 {
+		time.Sleep(d)
+	}
+	if t := w.tripped.Load(); t != nil && r.URL.Path != "/robots.txt" && t.left.Add(-1) == 0 {
+		close(t.reached)
+	}
+	w.Web.ServeHTTP(patient{rw}, r)
+}
+
+// patient answers "not found" where the web is out of service. The crawler would
+// do as it is told and leave the whole host alone for two minutes of real time,
+// which is right, and dull to watch.
+type patient struct{ http.ResponseWriter }
+
+func (p patient) WriteHeader(status int) {
+	if status == http.StatusServiceUnavailable {
+		p.Header().Del("Retry-After")
+		status = http.StatusNotFound
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
