@@ -226,22 +226,19 @@ func (l *loop) take(r result, inFlight int) error {
 			l.q.back(h, r.it)
 		}
 		if r.err == nil {
-			l.skip(h, &r)
+			l.skip(h, &r, inFlight)
 		}
 		l.q.done(h, r.at)
 	}
 	if r.out != nil {
-		l.add(r.out)
-		if l.o.OnVisit != nil {
-			l.o.OnVisit(r.out.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: inFlight, Hosts: len(l.q.hosts)})
-		}
+		l.over(r.out, inFlight)
 	}
 	return r.err
 }
 
 // skip gives up on a host for this round if it fails all the time, or asks for
 // too much patience: it holds nobody up.
-func (l *loop) skip(h *host, r *result) {
+func (l *loop) skip(h *host, r *result, inFlight int) {
 	reason := ""
 	switch {
 	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
@@ -257,7 +254,15 @@ func (l *loop) skip(h *host, r *result) {
 	}
 	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", reason)
 	for _, it := range items {
-		l.add(&visited{visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}})
+		l.over(&visited{visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}}, inFlight)
+	}
+}
+
+// over keeps a visit and tells of it.
+func (l *loop) over(v *visited, inFlight int) {
+	l.add(v)
+	if l.o.OnVisit != nil {
+		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: inFlight, Hosts: len(l.q.hosts)})
 	}
 }
 

@@ -155,7 +155,8 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response, 
 	if r.at = now; r.h.name == "" {
 		return
 	}
-	// A turn is given back even if the run ends.
+	// A turn is given back even if the run ends. One for robots.txt says nothing
+	// of failures: those of former rounds must not keep a host from being tried.
 	err := l.o.Hosts.Update(context.WithoutCancel(ctx), r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {
@@ -167,15 +168,20 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response, 
 			return &h, nil
 		}
 		h.LastFetch = now
+		// The longest Crawl-delay of the origins of the host, as far as it is
+		// honoured.
 		pause := max(delay, h.CrawlDelay)
+		if l.o.MaxCrawlDelay >= 0 {
+			pause = max(delay, min(h.CrawlDelay, l.o.MaxCrawlDelay))
+		}
 		if resp != nil {
 			count(&h, resp)
+			r.failures = h.Stats.Failures
 			if h.Backoff > 0 {
 				pause = max(pause, min(maxBackoff, max(pause, minBackoff)<<min(h.Backoff-1, 12)))
 			}
 			pause = max(pause, min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
-		r.failures = h.Stats.Failures
 		// Kept to the millisecond: never a part of one too early.
 		r.at = now.Add(pause)
 		if ms := r.at.Truncate(time.Millisecond); ms.Before(r.at) {
