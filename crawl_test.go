@@ -469,3 +469,17 @@ func TestSegmentsOnlyForTheDay(t *testing.T) {
 		}
 	})
 }
+
+func TestAgentIsAProductToken(t *testing.T) {
+	for _, agent := range []string{"my bot", "bot/1.0", "bot\r\nX: y", "bót", "bot."} {
+		if c, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.DB).Crawl()}, recrawl.Options{Agent: agent}); err == nil {
+			c.Close()
+			t.Errorf("agent %q is accepted; no robots.txt can name it", agent)
+		}
+	}
+	c, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.DB).Crawl()}, recrawl.Options{Agent: "My-bot_2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}

@@ -53,7 +53,8 @@ type Stores struct {
 // a Protocol; the zero value of the rest is polite and re-crawls on an adaptive
 // schedule.
 type Options struct {
-	// Agent is the name of the crawler, a product token of letters, '-' and '_'.
+	// Agent is the name of the crawler, a product token of letters, digits, '-'
+	// and '_'.
 	// It is sent with every request, and robots.txt is obeyed under it. (Nutch:
 	// http.agent.name.)
 	Agent string
@@ -141,6 +142,11 @@ func (c *Crawler) open() error {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	for _, r := range o.Agent {
+		if !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_') {
+			return fmt.Errorf("recrawl: Options.Agent %q is no product token: letters, digits, '-' and '_'", o.Agent)
+		}
 	}
 	if o.Protocol == nil {
 		if o.Agent == "" {
