@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -18,6 +21,7 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // app is what all verbs share.
@@ -59,7 +63,7 @@ func selecting() []cli.Flag {
 
 func networking() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "agent", Category: toNetwork, Usage: "the `NAME` of the crawler: letters, '-' and '_'; it is sent with every request and looked up in robots.txt (required)"},
+		&cli.StringFlag{Name: "agent", Category: toNetwork, Usage: "the `NAME` of the crawler: letters, digits, '-' and '_'; it is sent with every request and looked up in robots.txt (required)"},
 		&cli.DurationFlag{Name: "delay", Category: toNetwork, Usage: "pause for `TIME` between requests to a host, or as long as its robots.txt asks for if that is longer; 0 for none (default 5s)", Value: 5 * time.Second},
 		&cli.IntFlag{Name: "threads", Category: toNetwork, Usage: "have at most `N` visits under way at once (0: 50)"},
 		&cli.StringSliceFlag{Name: "connect-to", Category: toNetwork, Usage: "connect to another address, as curl does: with `HOST:PORT:HOST2:PORT2` to HOST2:PORT2 instead of HOST:PORT; fields that are empty match or keep all. May be given again. Once given, what no entry maps is refused"},
@@ -110,8 +114,8 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 		return nil, usagef("-d DIR is required: the directory of the crawl")
 	}
 	if mustExist {
-		if _, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("no crawl there: %w", err)
+		if entries, err := os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+			return nil, fmt.Errorf("there is no crawl in %s; inject or crawl makes one", dir)
 		}
 	}
 	return pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c)})
@@ -221,6 +225,11 @@ func client(c *cli.Command, now func() time.Time) (*httpproto.Client, error) {
 			return nil, usagef("-cacert: there is no certificate in %s", file)
 		}
 	}
+	if strings.ContainsFunc(o.Agent, func(r rune) bool {
+		return !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	}) {
+		return nil, usagef("-agent: %q is no name for a crawler; it may have letters, digits, '-' and '_'", o.Agent)
+	}
 	cl, err := httpproto.New(o)
 	if err != nil {
 		return nil, usageError{err}
@@ -247,6 +256,14 @@ func (a *app) printJSON(v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
+}
+
+// normal returns the form in which the stores know a URL.
+func normal(url string) string {
+	if n, err := urlfilter.Default().Apply(urlfilter.Inject, url); err == nil {
+		return n
+	}
+	return url
 }
 
 // noArgs refuses arguments where none mean anything.

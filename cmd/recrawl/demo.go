@@ -215,7 +215,7 @@ func (d *demo) weeks(ctx context.Context, dir string) (err error) {
 	d.say("barred: robots.txt forbids it, so it was not requested. 304: the server said \"not")
 	d.say("modified\" and sent no page; saved: what it would have sent. current: the share of")
 	d.say("stored pages that were as the web had them, half a day after each day's visits.")
-	d.say("%d visits did. Looking at each of %d pages every day would have taken %d.", total.visits, len(d.visits), all)
+	d.say("It took %d visits; to look at each of %d pages every day, %d.", total.visits, len(d.visits), all)
 	d.say("")
 	if err := d.showIntervals(ctx, s.db.Crawl()); err != nil {
 		return err

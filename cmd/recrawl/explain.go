@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 func (a *app) explain() *cli.Command {
@@ -44,6 +47,8 @@ learned. -agent is the name under which robots.txt is read.
 				}
 				fmt.Fprintln(a.out)
 				switch {
+				case e.Rejected != nil && !errors.Is(e.Rejected, urlfilter.ErrRejected):
+					return nil // neither a host nor a record can be meant
 				case e.Rejected != nil:
 					fmt.Fprintf(a.out, "rules        %v\n", e.Rejected)
 				default:

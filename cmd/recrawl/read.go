@@ -90,9 +90,13 @@ but for -dump, which prints one object a line.
 				case c.Bool("stats"):
 					return a.stats(ctx, c, db, now())
 				case c.IsSet("url"):
-					d, err := db.Crawl().Get(ctx, c.String("url"))
+					u := normal(c.String("url"))
+					d, err := db.Crawl().Get(ctx, u)
+					if errors.Is(err, crawldb.ErrNotFound) {
+						return fmt.Errorf("there is no record of %q", u)
+					}
 					if err != nil {
-						return fmt.Errorf("%s: %w", c.String("url"), err)
+						return err
 					}
 					if c.Bool("json") {
 						return a.printJSON(record(&d))
@@ -476,7 +480,7 @@ between them. With -json a line is one page with all its inlinks.
 					return nil
 				}
 				if c.IsSet("url") {
-					if err := show(c.String("url")); err != nil {
+					if err := show(normal(c.String("url"))); err != nil {
 						return err
 					}
 					return w.Flush()
@@ -538,8 +542,20 @@ type hostJSON struct {
 	LastFetch  *time.Time   `json:"last_fetch,omitempty"`
 	CrawlDelay float64      `json:"crawl_delay_seconds"`
 	Backoff    int          `json:"backoff"`
-	Stats      hostdb.Stats `json:"stats"`
+	Stats      statistics   `json:"stats"`
 	Robots     []robotsJSON `json:"robots,omitempty"`
+}
+
+// statistics is hostdb.Stats under the names that JSON has.
+type statistics struct {
+	Fetched      int64 `json:"fetched"`
+	NotModified  int64 `json:"not_modified"`
+	Redirected   int64 `json:"redirected"`
+	Gone         int64 `json:"gone"`
+	Failed       int64 `json:"failed"`
+	RobotsDenied int64 `json:"robots_denied"`
+	Bytes        int64 `json:"bytes"`
+	Failures     int64 `json:"failures_in_a_row"`
 }
 
 type robotsJSON struct {
@@ -551,7 +567,7 @@ type robotsJSON struct {
 }
 
 func host(h *hostdb.Host) hostJSON {
-	j := hostJSON{Name: h.Name, NextFetch: timePtr(h.NextFetch), LastFetch: timePtr(h.LastFetch), CrawlDelay: h.CrawlDelay.Seconds(), Backoff: h.Backoff, Stats: h.Stats}
+	j := hostJSON{Name: h.Name, NextFetch: timePtr(h.NextFetch), LastFetch: timePtr(h.LastFetch), CrawlDelay: h.CrawlDelay.Seconds(), Backoff: h.Backoff, Stats: statistics(h.Stats)}
 	for _, r := range h.Robots {
 		j.Robots = append(j.Robots, robotsJSON{r.Origin, r.Status, len(r.Body), timePtr(r.Fetched), timePtr(r.Expires)})
 	}
@@ -686,6 +702,10 @@ func count[T any](blocks iter.Seq2[[]T, error]) (n int, err error) {
 func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, name string) error {
 	w := bufio.NewWriter(a.out)
 	found := false
+	show := ""
+	if c.IsSet("url") {
+		show = normal(c.String("url"))
+	}
 	for _, part := range segment.Parts() {
 		if p := c.String("part"); p != "" && p != part {
 			continue
@@ -696,25 +716,25 @@ func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, 
 			return err
 		}
 		found = true
-		show := shower{w: w, json: c.Bool("json"), url: c.String("url"), part: part, segment: name}
+		to := shower{w: w, json: c.Bool("json"), url: show, part: part, segment: name}
 		var err error
 		switch part {
 		case segment.GeneratePart:
-			err = showPart(ctx, s, show, func(d crawldb.Datum) (string, any) { return d.URL, record(&d) })
+			err = showPart(ctx, s, to, func(d crawldb.Datum) (string, any) { return d.URL, record(&d) })
 		case segment.FetchPart:
-			err = showPart(ctx, s, show, func(v segment.Visit) (string, any) { return v.URL, visit(&v) })
+			err = showPart(ctx, s, to, func(v segment.Visit) (string, any) { return v.URL, visit(&v) })
 		case segment.ContentPart:
-			err = showPart(ctx, s, show, func(p page.Content) (string, any) {
+			err = showPart(ctx, s, to, func(p page.Content) (string, any) {
 				return p.URL, map[string]any{"url": p.URL, "type": p.Type, "truncated": p.Truncated, "fetched": p.Time, "robots": p.Robots, "bytes": len(p.Body), "body": string(p.Body)}
 			})
 		case segment.ParseTextPart:
-			err = showPart(ctx, s, show, func(t segment.Text) (string, any) {
+			err = showPart(ctx, s, to, func(t segment.Text) (string, any) {
 				return t.URL, map[string]any{"url": t.URL, "text": t.Text}
 			})
 		case segment.ParseDataPart:
-			err = showPart(ctx, s, show, func(d segment.Data) (string, any) { return d.URL, data(&d) })
+			err = showPart(ctx, s, to, func(d segment.Data) (string, any) { return d.URL, data(&d) })
 		case segment.ParsePart:
-			err = showPart(ctx, s, show, func(p segment.Parse) (string, any) { return p.URL, parse(&p) })
+			err = showPart(ctx, s, to, func(p segment.Parse) (string, any) { return p.URL, parse(&p) })
 		}
 		if err != nil {
 			return err

@@ -221,7 +221,8 @@ does not take it up any more.
 					}
 				}
 				if c.Bool("json") {
-					return a.printJSON(r)
+					return a.printJSON(map[string]any{"segment": name, "pages": r.Pages, "links": r.Links, "targets": r.Targets, "inlinks": r.Inlinks,
+						"nofollow": r.NoFollow, "internal": r.Internal, "external": r.External, "rejected": r.Rejected, "repeated": r.Repeated, "over_limit": r.OverLimit, "anchors_cut": r.AnchorsCut})
 				}
 				fmt.Fprintf(a.out, "%s: %d links from %d pages to %d\n", name, r.Links, r.Pages, r.Targets)
 				return nil
