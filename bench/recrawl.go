@@ -133,13 +133,13 @@ func cycleOnce(ctx context.Context, j job, s recrawl.Stores, o recrawl.Options, 
 // measureDisk weighs what a crawl left in dir; scratch is for a copy.
 func measureDisk(ctx context.Context, dir, scratch string, d *disk) (err error) {
 	segments := filepath.Join(dir, "segments")
-	if d.Segments, err = sizeOf(segments, ""); err != nil {
+	if d.Segments, _, err = sizeOf(segments, ""); err != nil {
 		return err
 	}
 	if d.Segments == 0 {
 		return fmt.Errorf("%s: no segments", segments)
 	}
-	if d.DB, err = sizeOf(dir, segments); err != nil {
+	if d.DB, d.Logs, err = sizeOf(dir, segments); err != nil {
 		return err
 	}
 	db, err := pebblestore.Open(dir, pebblestore.Options{})
@@ -148,17 +148,34 @@ func measureDisk(ctx context.Context, dir, scratch string, d *disk) (err error) 
 	}
 	copied := filepath.Join(scratch, "copy")
 	d.URLs, err = copyCrawlDB(ctx, db.Crawl(), copied)
-	if err = errors.Join(err, db.Compact(ctx), db.Close()); err != nil {
+	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	if d.Compacted, err = sizeOf(dir, segments); err != nil {
-		return err
+	for _, c := range []struct {
+		dir  string
+		size *int64
+	}{{dir, &d.Compacted}, {copied, &d.CrawlDB}} {
+		if err := compact(ctx, c.dir); err != nil {
+			return err
+		}
+		if *c.size, _, err = sizeOf(c.dir, filepath.Join(c.dir, "segments")); err != nil {
+			return err
+		}
 	}
-	d.CrawlDB, err = sizeOf(copied, "")
-	return err
+	return nil
 }
 
-// copyCrawlDB writes the crawl db alone into a store, compacted.
+// compact opens a store for nothing else: a log that was written before goes when
+// a store is opened.
+func compact(ctx context.Context, dir string) error {
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Compact(ctx), db.Close())
+}
+
+// copyCrawlDB writes the crawl db alone into a store.
 func copyCrawlDB(ctx context.Context, from crawldb.Store, dir string) (n int, err error) {
 	db, err := pebblestore.Open(dir, pebblestore.Options{})
 	if err != nil {
@@ -189,10 +206,7 @@ func copyCrawlDB(ctx context.Context, from crawldb.Store, dir string) (n int, er
 				}
 			}
 		}
-		if err := flush(); err != nil {
-			return err
-		}
-		return db.Compact(ctx)
+		return flush()
 	}()
 	return n, errors.Join(err, db.Close())
 }

@@ -80,8 +80,8 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 			continue
 		}
 		fmt.Fprintf(out, "\nWhat %s leaves on disk:\n\n", name)
-		row("URLs known", "crawl, host and link db, B/URL", "compacted", "crawl db alone, compacted", "segments B/page", "of the bodies")
-		row("--:", "--:", "--:", "--:", "--:", "--:")
+		row("URLs known", "crawl, host and link db, B/URL", "compacted", "crawl db alone, compacted", "logs kept for reuse, MB", "segments, B/page", "of the bodies")
+		row("--:", "--:", "--:", "--:", "--:", "--:", "--:")
 		url := func(f func(*disk) int64) float64 {
 			return median(rs, func(r *result) float64 { return float64(f(&r.Disk)) / float64(r.Disk.URLs) })
 		}
@@ -90,6 +90,7 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 			url(func(d *disk) int64 { return d.DB }),
 			url(func(d *disk) int64 { return d.Compacted }),
 			url(func(d *disk) int64 { return d.CrawlDB }),
+			median(rs, func(r *result) float64 { return float64(r.Disk.Logs) / 1e6 }),
 			median(rs, page(func(r *result) float64 { return float64(r.Disk.Segments) })),
 			fmt.Sprintf("%.0f %%", median(rs, func(r *result) float64 { return 100 * float64(r.Disk.Segments) / float64(r.Bytes) })),
 		)

@@ -49,10 +49,11 @@ type result struct {
 // disk is what a crawl leaves behind.
 type disk struct {
 	URLs int
-	// DB is the directory of the database when it was closed, Compacted after a
-	// compaction, CrawlDB what the crawl db alone takes, compacted.
-	DB, Compacted, CrawlDB int64
-	Segments               int64
+	// DB is the database as it was closed, without the logs that its engine keeps
+	// for reuse, which are Logs; Compacted after a compaction; CrawlDB what the
+	// crawl db alone takes, compacted.
+	DB, Logs, Compacted, CrawlDB int64
+	Segments                     int64
 }
 
 func (r *result) cpu() time.Duration { return r.User + r.Sys }
@@ -165,8 +166,8 @@ func peakRSS() int64 {
 	return n << 10
 }
 
-// sizeOf adds up the files below a directory but for those in skip.
-func sizeOf(dir, skip string) (n int64, err error) {
+// sizeOf adds up the files below a directory but for those below skip, logs apart.
+func sizeOf(dir, skip string) (n, logs int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -178,10 +179,15 @@ func sizeOf(dir, skip string) (n int64, err error) {
 			return nil
 		}
 		info, err := d.Info()
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		if filepath.Ext(path) == ".log" {
+			logs += info.Size()
+		} else {
 			n += info.Size()
 		}
-		return err
+		return nil
 	})
-	return n, err
+	return n, logs, err
 }
