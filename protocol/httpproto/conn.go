@@ -93,6 +93,18 @@ func (v *visit) conn() *conn {
 	return v.using
 }
 
+// doomed reports whether another visit has closed the connection that is used,
+// or will.
+func (v *visit) doomed() bool {
+	c := v.conn()
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.doomed
+}
+
 // end closes what the visit has opened, and with fail the connection it has
 // used: its read loop would run for as long as the server talks.
 func (v *visit) end(fail bool) {

@@ -69,6 +69,11 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	}).WithContext(v.context(vctx))
 
 	hresp, err := c.rt.RoundTrip(hreq)
+	// The transport may not know yet that an earlier visit has closed the
+	// connection it offers (HTTP/2). That is no fault of the server.
+	for tries := 0; err != nil && tries < 3 && vctx.Err() == nil && v.doomed(); tries++ {
+		hresp, err = c.rt.RoundTrip(hreq)
+	}
 	if err != nil {
 		defer v.end(true)
 		if ctx.Err() != nil {

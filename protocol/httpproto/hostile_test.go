@@ -437,6 +437,22 @@ func TestFailureSparesOtherVisits(t *testing.T) {
 	}
 }
 
+// A visit that closes its connection takes it away from no later one.
+func TestCutVisitsInARow(t *testing.T) {
+	noLeak(t)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 1000)) }))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	c := newClient(t, httpproto.Options{InsecureSkipVerify: true})
+	for i := range 200 {
+		r := fetch(t, c, protocol.Request{URL: s.URL, MaxBytes: int64(999 + i%2)})
+		if r.Outcome.Code != protocol.Success || r.Content.Truncated != (i%2 == 0) {
+			t.Errorf("visit %d: %+v, truncated %v", i, r.Outcome, r.Content.Truncated)
+		}
+	}
+}
+
 // An answer that nobody asked for never ends up under another URL: neither if it
 // comes together with the one before, nor if it comes on an idle connection.
 func TestAnswersStayWithTheirRequest(t *testing.T) {
