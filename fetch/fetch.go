@@ -183,7 +183,7 @@ func (o Options) withDefaults() Options {
 // Run visits the pages of a segment that were not visited yet. When its context
 // ends it stops soon, keeps what is complete, and returns an error that is
 // ctx.Err(); called again, it goes on from there. A segment that is complete is
-// left alone.
+// left alone. What was fetched without a parser is parsed once there is one.
 func Run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
 	if o.Protocol == nil {
 		return Report{}, errNoProtocol

@@ -73,13 +73,21 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	w, seen, err := openParts(ctx, segments, name, o.Parser != nil)
 	if errors.Is(err, errComplete) {
 		l.report.Already = true
-		return l.report, nil
+		if o.Parser != nil {
+			err = l.parseRest(ctx, &o)
+		} else {
+			err = nil
+		}
+		return l.report, err
 	}
 	if err != nil {
 		return l.report, err
 	}
 	defer w.close()
 	l.seen = seen
+	if !w.parsing {
+		l.o.Parser = nil
+	}
 
 	next, stop := iter.Pull2(segment.Blocks[crawldb.Datum](ctx, segments, name, 0))
 	defer stop()
@@ -128,6 +136,9 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	}
 	if err == nil {
 		err = w.commit(ctx)
+	}
+	if err == nil && o.Parser != nil && !w.parsing {
+		err = l.parseRest(ctx, &o)
 	}
 	return l.report, err
 }

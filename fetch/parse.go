@@ -43,8 +43,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 		}
 		from[d.URL] = d
 	}
-	names := []string{segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
-	keep, err := commonBlocks(ctx, segments, name, names)
+	keep, err := commonBlocks(ctx, segments, name, parsedNames())
 	if err != nil {
 		return l.report, err
 	}
@@ -91,4 +90,16 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 		}
 	}
 	return l.report, w.commit(ctx)
+}
+
+// parseRest parses what a fetch that was begun without a parser has fetched, and
+// adds that to the report.
+func (l *loop) parseRest(ctx context.Context, o *Options) error {
+	r, err := parseSegment(ctx, l.segments, l.name, o)
+	l.report.Parsed += r.Parsed
+	l.report.ParseFailed += r.ParseFailed
+	l.report.Links += r.Links
+	l.report.LinksRejected += r.LinksRejected
+	l.report.LinksCut += r.LinksCut
+	return err
 }

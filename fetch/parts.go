@@ -64,6 +64,10 @@ type parsedParts struct {
 	parses part[segment.Parse]
 }
 
+func parsedNames() []string {
+	return []string{segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
+}
+
 func openParsed(ctx context.Context, s segment.Store, name string, keep int) (p parsedParts, err error) {
 	if p.texts, err = openPart[segment.Text](ctx, s, name, keep); err != nil {
 		return p, err
@@ -132,7 +136,8 @@ func commonBlocks(ctx context.Context, s segment.Store, name string, names []str
 }
 
 // openParts opens the parts behind the last block that all of them have, and
-// returns the URLs of the visits before.
+// returns the URLs of the visits before. A fetch that was begun without a parser
+// goes on without: what it has is kept.
 func openParts(ctx context.Context, s segment.Store, name string, parsing bool) (*parts, map[string]struct{}, error) {
 	if ok, err := segment.Has[segment.Visit](ctx, s, name); err != nil {
 		return nil, nil, err
@@ -144,13 +149,17 @@ func openParts(ctx context.Context, s segment.Store, name string, parsing bool) 
 	} else if !ok {
 		return nil, nil, fmt.Errorf("no fetch list: %w", segment.ErrNotFound)
 	}
-	names := []string{segment.ContentPart, segment.FetchPart}
-	if parsing {
-		names = append(names, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart)
-	}
-	keep, err := commonBlocks(ctx, s, name, names)
+	keep, err := commonBlocks(ctx, s, name, []string{segment.ContentPart, segment.FetchPart})
 	if err != nil {
 		return nil, nil, err
+	}
+	if parsing {
+		// The visits are written last, so a parser was at work if none is ahead.
+		n, err := commonBlocks(ctx, s, name, parsedNames())
+		if err != nil {
+			return nil, nil, err
+		}
+		parsing = n >= keep
 	}
 	seen := map[string]struct{}{}
 	if n := 0; keep > 0 {

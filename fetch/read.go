@@ -27,7 +27,7 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 	switch {
 	case out.Code.Redirect():
 		v.parse = &segment.Parse{URL: from.URL}
-		if target, ok := r.accept(v, urlfilter.Fetcher, from.URL, out.Location); ok {
+		if target, ok := r.accept(v, urlfilter.Fetcher, from.URL, out.Location); ok && target != from.URL {
 			r.distribute(v.parse, from, []string{target})
 		}
 		return

@@ -1,0 +1,122 @@
+package fetch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+var epoch = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+
+func TestQueuesAgainstAModel(t *testing.T) {
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		q := queues{hosts: map[string]*host{}}
+		type model struct {
+			items []string
+			at    time.Time
+			busy  *host
+		}
+		want := map[string]*model{}
+		total, now := 0, epoch
+		for step := range 3000 {
+			name := fmt.Sprint("h", rnd.IntN(10))
+			m := want[name]
+			if m == nil {
+				m = &model{}
+				want[name] = m
+			}
+			switch rnd.IntN(5) {
+			case 0, 1:
+				if len(m.items) == 0 && m.busy == nil {
+					m.at = time.Time{} // it was forgotten
+				}
+				u := fmt.Sprint(name, "/", step)
+				q.add(name, item{URL: u})
+				m.items = append(m.items, u)
+				total++
+			case 2, 3:
+				now = now.Add(time.Duration(rnd.IntN(3)) * time.Second)
+				h, it, at := q.next(now)
+				var first *model
+				for _, o := range want {
+					if o.busy == nil && len(o.items) > 0 && (first == nil || o.at.Before(first.at)) {
+						first = o
+					}
+				}
+				switch {
+				case first == nil:
+					if h != nil || !at.IsZero() {
+						t.Fatalf("step %d: something comes out of nothing", step)
+					}
+				case first.at.After(now):
+					if h != nil || !at.Equal(first.at) {
+						t.Fatalf("step %d: next at %v, want %v", step, at, first.at)
+					}
+				default:
+					if h == nil {
+						t.Fatalf("step %d: nothing, although %v waits", step, first.items)
+					}
+					o := want[h.name]
+					if o.busy != nil || !o.at.Equal(first.at) || it.URL != o.items[0] {
+						t.Fatalf("step %d: %s of %s, want %s", step, it.URL, h.name, o.items[0])
+					}
+					o.busy, o.items = h, o.items[1:]
+					total--
+				}
+			case 4:
+				if m.busy == nil {
+					continue
+				}
+				switch rnd.IntN(6) {
+				case 0:
+					u := fmt.Sprint(name, "/back", step)
+					q.back(m.busy, item{URL: u})
+					m.items = append([]string{u}, m.items...)
+					total++
+				case 1:
+					if n := len(q.drop(m.busy)); n != len(m.items) {
+						t.Fatalf("step %d: %d dropped of %d", step, n, len(m.items))
+					}
+					total -= len(m.items)
+					m.items = nil
+				}
+				m.at = now.Add(time.Duration(rnd.IntN(5)) * time.Second)
+				q.done(m.busy, m.at)
+				m.busy = nil
+			}
+			hosts := 0
+			for _, o := range want {
+				if o.busy != nil || len(o.items) > 0 {
+					hosts++
+				}
+			}
+			if q.items != total || len(q.hosts) != hosts {
+				t.Fatalf("step %d: %d items of %d hosts, want %d of %d", step, q.items, len(q.hosts), total, hosts)
+			}
+		}
+	}
+}
+
+// What one decision of the loop costs when a million hosts wait.
+func BenchmarkLoopStepAtAMillionHosts(b *testing.B) {
+	q := queues{hosts: map[string]*host{}}
+	for i := range 1_000_000 {
+		name := fmt.Sprintf("h%d.example.test", i)
+		q.add(name, crawldb.Datum{URL: "http://" + name + "/"})
+	}
+	now := epoch
+	b.ReportAllocs()
+	for b.Loop() {
+		h, it, _ := q.next(now)
+		if h == nil {
+			b.Fatal("nobody waits")
+		}
+		q.add(h.name, it)
+		now = now.Add(time.Millisecond)
+		q.done(h, now)
+	}
+}
