@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be the children that the program makes of itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && (os.Args[1] == workerArg || os.Args[1] == serverArg) {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestEveryContenderCrawlsTheWholeWeb(t *testing.T) {
+	s, err := startServer(t.Context(), 4, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	for _, name := range contenderNames() {
+		t.Run(name, func(t *testing.T) {
+			j := job{site: s.site, Contender: name, Workers: 4, Idle: 10, Profile: filepath.Join(t.TempDir(), "p")}
+			r, err := crawl(t.Context(), j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Colly may ask for a page twice.
+			if r.Pages < 24 || r.Pages > 24 && name != "colly" || r.Bytes == 0 || r.cpu() <= 0 || r.Mallocs == 0 {
+				t.Errorf("%+v", r)
+			}
+			if name == "recrawl-pebble" && (r.Disk.URLs != 24 || r.Disk.CrawlDB == 0 || r.Disk.Segments == 0) {
+				t.Errorf("%+v", r.Disk)
+			}
+			if _, err := os.Stat(j.Profile + ".allocs"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestNothingButLoopback(t *testing.T) {
+	seeds := filepath.Join(t.TempDir(), "seeds")
+	if err := os.WriteFile(seeds, []byte("# one\nhttp://example.com/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"-farm", "192.0.2.1:80", "-seeds", seeds},
+		{"-farm", "example.com:80", "-seeds", seeds},
+		{"-farm", "127.0.0.1:80", "-farm-tls", "192.0.2.1:443", "-seeds", seeds},
+	} {
+		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "loopback") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	s := site{HTTP: "127.0.0.1:8080"}
+	if to, err := s.connectTo("example.com:80"); err != nil || to != s.HTTP {
+		t.Errorf("%q, %v", to, err)
+	}
+	for _, addr := range []string{"example.com:443", "example.com:8080", "example.com"} {
+		if to, err := s.connectTo(addr); err == nil {
+			t.Errorf("%s leads to %s", addr, to)
+		}
+	}
+}
+
+func TestTableShowsMedians(t *testing.T) {
+	results := func(millis ...time.Duration) (rs []result) {
+		for _, ms := range millis {
+			rs = append(rs, result{Pages: 1000, Bytes: 2e6, User: ms * time.Millisecond})
+		}
+		return rs
+	}
+	var out bytes.Buffer
+	err := printTables(&out, []string{"recrawl-mem", "colly"}, map[string][]result{
+		"recrawl-mem": results(300, 100, 200), "colly": results(900, 400, 100),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	squeezed := strings.Join(strings.Fields(out.String()), " ")
+	if want := "| recrawl-mem | 1000 | 2.00 | 200 | 0.00 | 100 | 300 | 0.50 |"; !strings.Contains(squeezed, want) {
+		t.Errorf("no %q in\n%s", want, out.String())
+	}
+}
+
+func TestChildrenWantToBeTold(t *testing.T) {
+	if err := work(t.Context(), strings.NewReader(`{"Contender":"none"}`), io.Discard); err == nil {
+		t.Error("a worker without a contender")
+	}
+	if err := serve(strings.NewReader(""), io.Discard); err == nil {
+		t.Error("a server without a size")
+	}
+}
