@@ -22,6 +22,7 @@ cover:
 
 bench:
 	go test -run='^$$' -bench=. -benchmem work
+	cd bench && GOWORK=off go run . -web
 
 demo:
 	go run ./cmd/recrawl demo
