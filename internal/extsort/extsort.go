@@ -110,9 +110,18 @@ func (s *Sorter) Add(key, value []byte) error {
 			return s.err
 		}
 	}
-	s.entries = append(s.entries, entry{at: len(s.arena), klen: uint32(len(key)), vlen: uint32(len(value))})
-	s.arena = append(append(s.arena, key...), value...)
+	s.entries = append(double(s.entries, 1, s.memory/entrySize), entry{at: len(s.arena), klen: uint32(len(key)), vlen: uint32(len(value))})
+	s.arena = append(append(double(s.arena, size, s.memory), key...), value...)
 	return nil
+}
+
+// double makes room for n more, and if that takes new memory for as many as there
+// are, up to limit: append would copy a large slice several times as often.
+func double[T any](s []T, n, limit int) []T {
+	if len(s)+n <= cap(s) {
+		return s
+	}
+	return slices.Grow(s, max(n, min(len(s), limit-len(s))))
 }
 
 // Sorted yields every record, ascending by key and then by value, as bytes
