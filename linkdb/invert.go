@@ -238,8 +238,8 @@ func cut(s string, n int) string {
 // Parts are joined so that the bytes of the whole compare as the parts do: a
 // part ends in 0 0, and a 0 in it is followed by 1.
 const (
-	partZero = 0<<8 | 1
-	partEnd  = 0<<8 | 0
+	partZero = 0x0001
+	partEnd  = 0x0000
 )
 
 func appendPart(dst, part []byte) []byte {

@@ -262,7 +262,7 @@ func upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots {
 // port that goes without saying, or the rules if there is nothing to ask: none
 // for schemes without robots.txt, and for what is no URL none that it may be.
 func originOf(url string) (string, *Rules) {
-	scheme, rest, ok := strings.Cut(url, ":")
+	scheme, rest, _ := strings.Cut(url, ":")
 	scheme = strings.ToLower(scheme)
 	if scheme != "http" && scheme != "https" {
 		return "", AllowAll()

@@ -9,10 +9,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-type (
-	host = hostdb.Host
-	next = func(*host) (*host, error)
-)
+type host = hostdb.Host
 
 func recordRules() []rule {
 	return []rule{

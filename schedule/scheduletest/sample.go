@@ -87,12 +87,16 @@ func random(r *rand.Rand, name string) sample {
 	span := func(most time.Duration) time.Duration { // as likely short as long
 		return time.Duration(math.Exp(r.Float64() * math.Log(float64(most)))).Truncate(time.Millisecond)
 	}
+	around := func(most time.Duration) time.Duration {
+		ahead, back := span(most), span(most)
+		return ahead - back
+	}
 	s := sample{name: name, d: record(span(math.MaxInt64 / 4).Truncate(time.Second))}
 	s.d.URL = fmt.Sprintf("http://host%d.example/%d", r.IntN(5), r.IntN(100))
 	s.d.Status = crawldb.Statuses()[r.IntN(9)]
 	s.d.Retries = r.IntN(300)
-	s.d.FetchTime = now.Add(span(1000*day) - span(1000*day))
-	s.v = schedule.Visit{Time: now.Add(span(1000*day) - span(1000*day)), Change: schedule.Change(r.IntN(3))}
+	s.d.FetchTime = now.Add(around(1000 * day))
+	s.v = schedule.Visit{Time: now.Add(around(1000 * day)), Change: schedule.Change(r.IntN(3))}
 	if r.IntN(4) > 0 {
 		s.v.PrevFetch = s.v.Time.Add(-span(1000 * day))
 	}
