@@ -60,6 +60,8 @@ type Options struct {
 	Schedule schedule.FetchSchedule
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
+
+	chunk int // URLs in one Update
 }
 
 // Report says what was selected and why the rest was not.
@@ -113,6 +115,9 @@ type hostCount []int
 // if it cannot, Recover does.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Options) (Report, error) {
 	o.Segments = max(o.Segments, 1)
+	if o.chunk <= 0 {
+		o.chunk = chunk
+	}
 	if o.Lease <= 0 {
 		o.Lease = 7 * 24 * time.Hour
 	}
@@ -234,7 +239,7 @@ func (j *job) selectAll(ctx context.Context) error {
 	defer stop()
 	for more := true; more; {
 		var batch []placed
-		for len(batch) < chunk && !j.full() {
+		for len(batch) < j.o.chunk && !j.full() {
 			c, err, ok := next()
 			if !ok {
 				more = false
@@ -303,13 +308,16 @@ func (j *job) open(ctx context.Context, i int) error {
 // lease notes the URLs of the batch, leases those that are still due, and puts
 // them on the list of their segment.
 func (j *job) lease(ctx context.Context, batch []placed) error {
-	slices.SortFunc(batch, func(a, b placed) int { return crawldb.Compare(a.url, b.url) })
-	batch = slices.CompactFunc(batch, func(a, b placed) bool { // a weak Due may yield a URL twice
-		if a.url == b.url {
-			j.giveBack(b)
+	slices.SortStableFunc(batch, func(a, b placed) int { return crawldb.Compare(a.url, b.url) })
+	once := batch[:0]
+	for _, p := range batch { // a weak Due may yield a URL twice
+		if n := len(once); n > 0 && once[n-1].url == p.url {
+			j.giveBack(p)
+			continue
 		}
-		return a.url == b.url
-	})
+		once = append(once, p)
+	}
+	batch = once
 	for i, m := range j.makes {
 		var block []byte
 		for _, p := range batch {
@@ -398,16 +406,21 @@ func (j *job) commit(ctx context.Context) error {
 	}
 	for len(j.makes) > 0 {
 		m := j.makes[0]
-		if err := m.leases.Close(); err != nil {
-			return err
-		}
 		if len(m.list) == 0 { // all of its candidates fell through
+			if err := m.leases.Close(); err != nil {
+				return err
+			}
 			if err := j.segments.Remove(ctx, m.name); err != nil {
 				return err
 			}
-		} else if err := j.write(ctx, m); err != nil {
-			return err
 		} else {
+			if err := j.write(ctx, m); err != nil {
+				return err
+			}
+			// Not before: as long as the note is open, Recover knows that we live.
+			if err := m.leases.Close(); err != nil {
+				return err
+			}
 			j.report.Segments = append(j.report.Segments, m.name)
 			j.report.Selected += len(m.list)
 		}
