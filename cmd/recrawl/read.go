@@ -85,6 +85,12 @@ but for -dump, which prints one object a line.
 			if n != 1 {
 				return usagef("readdb wants one of -stats, -url U, -dump and -top N")
 			}
+			if c.IsSet("top") && c.Int("top") < 1 {
+				return usagef("-top: %d is less than one", c.Int("top"))
+			}
+			if f := c.String("format"); !slices.Contains([]string{"text", "json", "csv"}, f) {
+				return usagef("-format: %q is not one of text, json and csv", f)
+			}
 			return a.reading(c, func(db *pebblestore.DB, now func() time.Time) error {
 				switch {
 				case c.Bool("stats"):
@@ -103,9 +109,6 @@ but for -dump, which prints one object a line.
 					}
 					return printRecord(a.out, &d)
 				case c.IsSet("top"):
-					if c.Int("top") < 1 {
-						return usagef("-top: %d is less than one", c.Int("top"))
-					}
 					return a.top(ctx, c, db)
 				default:
 					return a.dump(ctx, c, db)
@@ -220,10 +223,8 @@ func (a *app) dump(ctx context.Context, c *cli.Command, db *pebblestore.DB) erro
 			cw.Flush()
 			return cw.Error()
 		}
-	case format == "text":
-		write = func(d *crawldb.Datum) error { return printRecord(w, d) }
 	default:
-		return usagef("-format: %q is not one of text, json and csv", format)
+		write = func(d *crawldb.Datum) error { return printRecord(w, d) }
 	}
 	for d, err := range db.Crawl().Scan(ctx, crawldb.Range{}) {
 		if err != nil {
@@ -446,6 +447,9 @@ between them. With -json a line is one page with all its inlinks.
   recrawl readlinks -d crawl > links.tsv`,
 		Flags: flags(dirFlag(), &cli.StringFlag{Name: "url", Usage: "the page with this `URL`; without it, all pages"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.IsSet("url") && c.String("url") == "" {
+				return usagef("-url wants a URL")
+			}
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				type inlink struct {
 					From   string `json:"from"`
@@ -593,8 +597,13 @@ one object a line.
 			if p := c.String("part"); p != "" && !slices.Contains(segment.Parts(), p) {
 				return usagef("-part: %q is not one of %s", p, strings.Join(segment.Parts(), ", "))
 			}
+			name := c.Args().First()
+			if name != "" {
+				if err := segment.ValidName(name); err != nil {
+					return usageError{err}
+				}
+			}
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
-				name := c.Args().First()
 				if name == "" && (c.IsSet("url") || c.IsSet("part")) {
 					for n, err := range db.Segments().List(ctx) {
 						if err != nil {
@@ -608,9 +617,6 @@ one object a line.
 				}
 				if name == "" {
 					return a.listSegments(ctx, c, db.Segments())
-				}
-				if err := segment.ValidName(name); err != nil {
-					return usageError{err}
 				}
 				return a.showSegment(ctx, c, db.Segments(), name)
 			})
@@ -771,11 +777,13 @@ func showPart[T segment.Record](ctx context.Context, s segment.Store, show showe
 				}
 				continue
 			}
-			raw, err := json.MarshalIndent(v, "  ", "  ")
-			if err != nil {
+			if _, err := fmt.Fprintf(show.w, "%s %s %s\n  ", show.segment, show.part, url); err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(show.w, "%s %s %s\n  %s\n", show.segment, show.part, url, raw); err != nil {
+			e := json.NewEncoder(show.w)
+			e.SetEscapeHTML(false)
+			e.SetIndent("  ", "  ")
+			if err := e.Encode(v); err != nil {
 				return err
 			}
 		}

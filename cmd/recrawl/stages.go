@@ -198,7 +198,7 @@ func (a *app) invert() *cli.Command {
 	return &cli.Command{
 		Name: "invert", Category: stages, Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
 		Description: `The last stage of a round. The segment is the newest unless named. Inverting it
-twice changes nothing. Once it has been updated and inverted it is done, and crawl
+twice changes nothing. A segment that was updated and inverted is done: crawl
 does not take it up any more.
 
   recrawl invert -d crawl`,

@@ -1,0 +1,164 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var verbs = []string{"demo", "crawl", "inject", "generate", "fetch", "parse", "update", "invert", "readdb", "explain", "hosts", "readlinks", "readseg", "index"}
+
+func TestHelpTeaches(t *testing.T) {
+	root := recrawl(t)
+	if root.code != 0 || root.err != "" {
+		t.Errorf("recrawl: exit %d, %q on standard error; want its help", root.code, root.err)
+	}
+	for _, flag := range []string{"--help", "-help", "-h"} {
+		if r := recrawl(t, flag); r != root {
+			t.Errorf("recrawl %s is not what recrawl alone says:\n%+v", flag, r)
+		}
+	}
+	for _, want := range []string{"Usage: recrawl VERB", "recrawl demo\n", "-rounds 2 https://example.com/", "Exit codes:"} {
+		if !strings.Contains(root.out, want) {
+			t.Errorf("recrawl --help does not say %q", want)
+		}
+	}
+	if strings.Contains(root.out, "demo-crawl") {
+		t.Error("recrawl --help shows a verb that is none of the user's business")
+	}
+	helps := map[string]string{"": root.out}
+	for _, verb := range verbs {
+		if !strings.Contains(root.out, "\n  "+verb+" ") {
+			t.Errorf("recrawl --help does not list %s", verb)
+		}
+		r := recrawl(t, verb, "--help")
+		if r.code != 0 || r.err != "" {
+			t.Errorf("recrawl %s --help: exit %d, %q on standard error", verb, r.code, r.err)
+		}
+		helps[verb] = r.out
+		for _, want := range []string{"recrawl " + verb + ": ", "Usage: recrawl " + verb + " [flags]", "recrawl " + verb + map[bool]string{true: " -keep", false: " -d crawl"}[verb == "demo"]} {
+			if !strings.Contains(r.out, want) {
+				t.Errorf("recrawl %s --help does not say %q:\n%s", verb, want, r.out)
+			}
+		}
+		if verb != "demo" && !strings.Contains(r.out, "\n  -d DIR ") {
+			t.Errorf("recrawl %s --help does not show -d DIR", verb)
+		}
+		if flag := strings.Index(r.out, "\n  --"); flag >= 0 {
+			t.Errorf("recrawl %s --help shows a flag that nobody types: %q", verb, r.out[flag:flag+20])
+		}
+	}
+	for verb, text := range helps {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSuffix(line, "\n"); len(line) > 81 || strings.HasSuffix(line, " ") || strings.ContainsAny(line, "\t`{}") && !strings.Contains(line, "jq") {
+				t.Errorf("recrawl %s --help: %q is too long for a terminal, or not clean", verb, line)
+			}
+		}
+	}
+}
+
+func TestCommandLinesThatAreNone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "crawl")
+	noPEM := write(t, "no.pem", "no certificate\n")
+	crawl := func(args ...string) []string {
+		return append([]string{"crawl", "-d", dir, "-agent", "testbot"}, args...)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"craw"}, `unknown verb "craw"`},
+		{[]string{"-bogus"}, "-bogus"},
+		{crawl("-bogus"), "-bogus"},
+		{[]string{"readdb", "-d"}, "needs an argument: -d"},
+		{[]string{"crawl", "-agent", "testbot"}, "-d DIR is required"},
+		{[]string{"readdb", "-stats"}, "-d DIR is required"},
+		{[]string{"readdb", "-stats", "-d", ""}, "-d DIR is required"},
+		{[]string{"crawl", "-d", dir}, "-agent NAME is required"},
+		{[]string{"fetch", "-d", dir}, "-agent NAME is required"},
+		{[]string{"crawl", "-d", dir, "-agent", "my bot"}, `"my bot" is no name for a crawler`},
+		{crawl("-now", "yesterday"), `"yesterday" is not an RFC 3339 time`},
+		{crawl("-now", "2026-01-05"), "is not an RFC 3339 time"},
+		{[]string{"readdb", "-d", dir, "-stats", "-now", "x"}, "-now"},
+		{crawl("-connect-to", "localhost:80"), "want HOST1:PORT1:HOST2:PORT2"},
+		{crawl("-connect-to", "::127.0.0.1:http"), "-connect-to"},
+		{crawl("-cacert", filepath.Join(dir, "missing.pem")), "-cacert"},
+		{crawl("-cacert", noPEM), "there is no certificate in"},
+		{crawl("-topN", "-1"), "-topN: -1 is negative"},
+		{crawl("-topN", "many"), "-topN"},
+		{crawl("-max-per-host", "-1"), "-max-per-host: -1 is negative"},
+		{crawl("-adddays", "-1"), "-adddays: -1 is negative"},
+		{crawl("-threads", "-1"), "-threads: -1 is negative"},
+		{crawl("-rounds", "-1"), "-rounds: -1 is negative"},
+		{crawl("-delay", "-1s"), "-delay: -1s is negative"},
+		{crawl("-delay", "5"), "-delay"},
+		{crawl("example.com"), `"example.com" is not a URL`},
+		{crawl("-seeds", ""), "-seeds wants the name of a file"},
+		{[]string{"inject", "-d", dir}, "inject wants URLs"},
+		{[]string{"generate", "-d", dir, "-segments", "0"}, "-segments: 0 is less than one"},
+		{[]string{"generate", "-d", dir, "extra"}, `takes no argument "extra"`},
+		{[]string{"readdb", "-d", dir}, "wants one of -stats"},
+		{[]string{"readdb", "-d", dir, "-stats", "-dump"}, "wants one of -stats"},
+		{[]string{"readdb", "-d", dir, "-stats", "extra"}, `takes no argument "extra"`},
+		{[]string{"readdb", "-d", dir, "-top", "0"}, "-top: 0 is less than one"},
+		{[]string{"readdb", "-d", dir, "-dump", "-format", "xml"}, `"xml" is not one of text, json and csv`},
+		{[]string{"readseg", "-d", dir, "-part", "parts"}, `"parts" is not one of`},
+		{[]string{"readseg", "-d", dir, "../../etc"}, "invalid name"},
+		{[]string{"readseg", "-d", dir, "a", "b"}, `not "b" too`},
+		{[]string{"readlinks", "-d", dir, "-url", ""}, "-url wants a URL"},
+		{[]string{"explain", "-d", dir}, "wants one URL"},
+		{[]string{"demo", "extra"}, `takes no argument "extra"`},
+	} {
+		r := recrawl(t, tt.args...)
+		if r.code != 2 || !strings.Contains(r.err, tt.want) || r.out != "" {
+			t.Errorf("recrawl %q: exit %d, want 2 and %q on standard error:\n%s%s", tt.args, r.code, tt.want, r.out, r.err)
+		}
+		for line := range strings.Lines(r.err) {
+			if !strings.HasPrefix(line, "recrawl: ") {
+				t.Errorf("recrawl %q: %q does not say who is talking", tt.args, line)
+			}
+		}
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a command line that is none made a directory")
+	}
+}
+
+func TestDirectoriesThatAreNone(t *testing.T) {
+	top := t.TempDir()
+	missing, empty, foreign, file := filepath.Join(top, "missing"), filepath.Join(top, "empty"), filepath.Join(top, "foreign"), filepath.Join(top, "file")
+	for _, dir := range []string{empty, foreign} {
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{file, filepath.Join(foreign, "letter.txt")} {
+		if err := os.WriteFile(name, []byte("dear all"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := [][]string{{"readdb", "-stats"}, {"readlinks"}, {"readseg"}, {"hosts"}, {"index"}, {"explain", "http://a.example/"}, {"generate"}, {"update"}, {"invert"}, {"parse"}, {"fetch", "-agent", "testbot"}}
+	for _, dir := range []string{missing, empty, foreign, file} {
+		for _, read := range reads {
+			args := append([]string{read[0], "-d", dir}, read[1:]...)
+			if r := recrawl(t, args...); r.code != 1 || !strings.Contains(r.err, dir) || r.out != "" {
+				t.Errorf("recrawl %q: exit %d, want 1 and the name of the directory:\n%s%s", args, r.code, r.out, r.err)
+			}
+		}
+	}
+	for _, dir := range []string{foreign, file, filepath.Join(file, "below"), filepath.Join(missing, "below")} {
+		if r := recrawl(t, "inject", "-d", dir, "http://a.example/"); r.code != 1 || !strings.Contains(r.err, dir) {
+			t.Errorf("recrawl inject -d %s: exit %d, want 1:\n%s%s", dir, r.code, r.out, r.err)
+		}
+	}
+	for dir, want := range map[string]int{empty: 0, foreign: 1} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != want {
+			t.Errorf("%s was not left alone: %v, %v", dir, entries, err)
+		}
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Errorf("%s was made", missing)
+	}
+	ok(t, "inject", "-d", empty, "http://a.example/")
+}
