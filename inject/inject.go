@@ -144,6 +144,7 @@ type job struct {
 // entry is a seed as a record, and what of it the seed itself asked for.
 type entry struct {
 	d                     crawldb.Datum
+	meta                  crawldb.Meta
 	scoreGiven, timeGiven bool
 }
 
@@ -166,6 +167,9 @@ func (j *job) add(s Seed) {
 
 func (j *job) entry(s Seed) (entry, error) {
 	url := strings.TrimSpace(s.URL)
+	if url == "" {
+		return entry{}, errNoURL
+	}
 	if j.o.Rules != nil {
 		u, err := j.o.Rules.Apply(urlfilter.Inject, url)
 		if err != nil {
@@ -194,75 +198,62 @@ func (j *job) entry(s Seed) (entry, error) {
 			}
 			e.d.Interval, e.timeGiven = time.Duration(v)*time.Second, true
 			if name == "nutch.fetchInterval.fixed" {
-				e.d.Meta.Set(schedule.FixedKey, strconv.Itoa(v))
+				e.meta.Set(schedule.FixedKey, strconv.Itoa(v))
 			}
 		default:
-			e.d.Meta.Set(name, value)
+			e.meta.Set(name, value)
 		}
 	}
+	e.d.Meta = e.meta
 	e.d = j.o.Schedule.Init(e.d, j.now)
 	j.o.Scoring.Injected(&e.d)
 	e.d.Priority = j.o.Scoring.Priority(&e.d, e.d.Score)
 	return e, nil
 }
 
-var errMeta = errors.New("inject: bad metadata")
+var (
+	errMeta  = errors.New("inject: bad metadata")
+	errNoURL = errors.New("inject: no URL")
+)
 
 func (j *job) flush(ctx context.Context) error {
 	if len(j.chunk) == 0 {
 		return nil
 	}
-	// Stable, so that of equal URLs the first counts, or with Overwrite or Update
-	// the last: the same as if each were a run of its own.
+	// Stable, so that equal URLs are applied in the order they came in, each as if
+	// it were a run of its own.
 	slices.SortStableFunc(j.chunk, func(a, b entry) int { return crawldb.Compare(a.d.URL, b.d.URL) })
-	kept := j.chunk[:0]
-	for _, e := range j.chunk {
-		if n := len(kept); n > 0 && kept[n-1].d.URL == e.d.URL {
+	var urls []string
+	var first []int // where the seeds of each URL begin
+	for i := range j.chunk {
+		u := j.chunk[i].d.URL
+		if n := len(urls); n > 0 && urls[n-1] == u {
 			j.report.Duplicate++
-			if j.o.Overwrite || j.o.Update {
-				kept[n-1] = e
-			}
 			continue
 		}
-		kept = append(kept, e)
+		urls, first = append(urls, u), append(first, i)
 	}
-	urls := make([]string, len(kept))
-	for i := range kept {
-		urls[i] = kept[i].d.URL
-	}
+	first = append(first, len(j.chunk))
 	const (
 		isNew = iota
 		isMerged
 		isKnown
 	)
-	outcome := make([]int, len(kept))
+	outcome := make([]int, len(urls))
 	err := j.store.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-		e := kept[i]
 		switch {
 		case old == nil:
 			outcome[i] = isNew
-			return &e.d, nil
-		case j.o.Overwrite:
+		case j.o.Overwrite || j.o.Update:
 			outcome[i] = isMerged
-			return &e.d, nil
-		case j.o.Update:
-			outcome[i] = isMerged
-			d := *old
-			for name, value := range e.d.Meta.All() {
-				d.Meta.Set(name, value)
-			}
-			if e.scoreGiven {
-				d.Score = e.d.Score
-			}
-			if e.timeGiven {
-				d.Interval = e.d.Interval
-			}
-			d.Priority = j.o.Scoring.Priority(&d, d.Score)
-			return &d, nil
 		default:
 			outcome[i] = isKnown
-			return old, nil
 		}
+		d := old
+		for k := first[i]; k < first[i+1]; k++ {
+			d = j.merge(d, &j.chunk[k])
+		}
+		return d, nil
 	}})
 	if err != nil {
 		return fmt.Errorf("inject: %w", err)
@@ -279,6 +270,29 @@ func (j *job) flush(ctx context.Context) error {
 	}
 	j.chunk = j.chunk[:0]
 	return nil
+}
+
+// merge returns what a seed makes of a record. What policies keep in the record
+// is theirs: a seed replaces it only by an overwrite.
+func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
+	switch {
+	case old == nil || j.o.Overwrite:
+		return &e.d
+	case !j.o.Update:
+		return old
+	}
+	d := *old
+	for name, value := range e.meta.All() {
+		d.Meta.Set(name, value)
+	}
+	if e.scoreGiven {
+		d.Score = e.d.Score
+	}
+	if e.timeGiven {
+		d.Interval = e.d.Interval
+	}
+	d.Priority = j.o.Scoring.Priority(&d, d.Score)
+	return &d
 }
 
 // URLs makes seeds of URLs.
@@ -303,9 +317,13 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		sc := bufio.NewScanner(r)
 		sc.Buffer(nil, maxLine)
-		for n := 1; sc.Scan(); n++ {
-			line := strings.TrimSpace(strings.TrimPrefix(sc.Text(), "\ufeff"))
-			if line == "" || line[0] == '#' {
+		n := 1
+		for ; sc.Scan(); n++ {
+			line := sc.Text()
+			if n == 1 {
+				line = strings.TrimPrefix(line, "\ufeff")
+			}
+			if text := strings.TrimSpace(line); text == "" || text[0] == '#' {
 				continue
 			}
 			fields := strings.Split(line, "\t")
@@ -320,7 +338,7 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 			}
 		}
 		if err := sc.Err(); err != nil {
-			yield(Seed{}, err)
+			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
 		}
 	}
 }

@@ -1,0 +1,378 @@
+package inject_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+var now = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+
+const day = 24 * time.Hour
+
+func run(t *testing.T, s crawldb.Store, file string, o inject.Options) inject.Report {
+	t.Helper()
+	if o.Now == nil {
+		o.Now = func() time.Time { return now }
+	}
+	r, err := inject.Run(t.Context(), s, inject.Read(strings.NewReader(file)), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// show is a record in one line.
+func show(d crawldb.Datum) string {
+	s := fmt.Sprintf("%v score %g priority %g every %v", d.Status, d.Score, d.Priority, d.Interval)
+	for k, v := range d.Meta.All() {
+		s += fmt.Sprintf(" %s=%s", k, v)
+	}
+	return s
+}
+
+func get(t *testing.T, s crawldb.Store, url string) crawldb.Datum {
+	t.Helper()
+	d, err := s.Get(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestSeeds(t *testing.T) {
+	for line, want := range map[string]string{
+		"http://a.test/":                                               "db_unfetched score 1 priority 1 every 720h0m0s",
+		"  http://a.test/ \r":                                          "db_unfetched score 1 priority 1 every 720h0m0s",
+		"http://a.test/\tnutch.score=2.5":                              "db_unfetched score 2.5 priority 2.5 every 720h0m0s",
+		"http://a.test/\tnutch.score=-2":                               "db_unfetched score -2 priority -2 every 720h0m0s",
+		"http://a.test/\tnutch.fetchInterval=171717":                   "db_unfetched score 1 priority 1 every 47h41m57s",
+		"http://a.test/\tnutch.fetchInterval.fixed=60":                 "db_unfetched score 1 priority 1 every 1m0s schedule.fixed=60",
+		"http://a.test/\tkey=value":                                    "db_unfetched score 1 priority 1 every 720h0m0s key=value",
+		"http://a.test/ \t b = 2 = x \t\t a=\t":                        "db_unfetched score 1 priority 1 every 720h0m0s a= b=2 = x",
+		"http://a.test/\ta=1\ta=2":                                     "db_unfetched score 1 priority 1 every 720h0m0s a=2",
+		"\ufeffhttp://a.test/":                                         "db_unfetched score 1 priority 1 every 720h0m0s",
+		"http://a.test/ \t nutch.score=3 \t nutch.fetchInterval = 60 ": "db_unfetched score 3 priority 3 every 1m0s",
+	} {
+		s := new(memstore.Crawl)
+		r := run(t, s, line, inject.Options{})
+		if r.New != 1 || r.Seeds != 1 {
+			t.Errorf("%q: %+v", line, r)
+			continue
+		}
+		d := get(t, s, "http://a.test/")
+		if got := show(d); got != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", line, got, want)
+		}
+		if !d.FetchTime.Equal(now) || !d.LastFetch.IsZero() || !d.Modified.IsZero() || d.Retries != 0 || d.Signature != nil {
+			t.Errorf("%q: %+v", line, d)
+		}
+	}
+}
+
+func TestLinesThatAreNoSeeds(t *testing.T) {
+	s := new(memstore.Crawl)
+	if r := run(t, s, "\n \n# http://a.test/\n\t# x\n\t\t\n", inject.Options{}); r.Seeds != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestBadSeedsAreNamed(t *testing.T) {
+	file := "http://a.test/\n\n" +
+		"http://b.test/\tnutch.score=high\n" + // 3
+		"http://c.test/\tnutch.score=NaN\n" +
+		"http://d.test/\tnutch.score=1e39\n" +
+		"http://e.test/\tnutch.fetchInterval=0\n" +
+		"http://f.test/\tnutch.fetchInterval=99999999999\n" +
+		"http://g.test/\tnutch.fetchInterval.fixed=-1\n" +
+		"http://h.test/\tnoequals\n" +
+		"http://i.test/\t=value\n" +
+		"\tkey=value\n" + // 11
+		"no url at all\n" +
+		"https://x.test/\n" +
+		"http://" + strings.Repeat("x", 5000) + ".test/\n" +
+		"http://z.test/ok\n"
+	s := new(memstore.Crawl)
+	rules := urlfilter.Default()
+	rules.Filters = append(rules.Filters, urlfilter.FilterFunc(func(u string) bool { return strings.HasPrefix(u, "http:") }))
+	r := run(t, s, file, inject.Options{Rules: rules})
+	if r.Seeds != 14 || r.New != 2 || r.Filtered+r.Invalid != 12 || r.Filtered == 0 || len(r.Bad) != 12 {
+		t.Errorf("%+v", r)
+	}
+	for i, b := range r.Bad {
+		if b.Seed.Line != i+3 || !strings.Contains(b.Error(), fmt.Sprintf("line %d:", i+3)) || b.Err == nil || len(b.Error()) > 600 {
+			t.Errorf("bad seed %d: %v", i, b)
+		}
+	}
+	var many []string
+	for range 300 {
+		many = append(many, "")
+	}
+	r, err := inject.Run(t.Context(), s, inject.URLs(many...), inject.Options{})
+	if err != nil || r.Invalid != 300 || len(r.Bad) != 100 {
+		t.Errorf("%d invalid, %d named, %v", r.Invalid, len(r.Bad), err)
+	}
+	if b := r.Bad[0]; strings.Contains(b.Error(), "line") || errors.Unwrap(b) == nil {
+		t.Errorf("%v", b)
+	}
+}
+
+// fetched is a record that has a past, with the state of a policy.
+func fetched(url string) crawldb.Datum {
+	d := crawldb.Datum{URL: url, Status: crawldb.Fetched, Score: 5, Priority: 5, Interval: 3 * day, FetchTime: now.Add(day), LastFetch: now.Add(-day),
+		Modified: now.Add(-2 * day), Signature: []byte("s"), ETag: "e", Retries: 1, LeasedBy: "20260101000000-000", LeasedUntil: now.Add(day),
+		Meta: crawldb.MetaOf("key", "old", "keep", "x")}
+	return d
+}
+
+func put(t *testing.T, s crawldb.Store, d crawldb.Datum) {
+	t.Helper()
+	err := s.Update(t.Context(), crawldb.Batch{URLs: []string{d.URL}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return &d, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRecordsThatExist(t *testing.T) {
+	const u = "http://a.test/"
+	for _, c := range []struct {
+		name, line string
+		o          inject.Options
+		want       string // how the record differs; nothing if it does not
+		known      int
+	}{
+		{"keep", u + "\tnutch.score=9\tkey=new\tnutch.fetchInterval=60", inject.Options{}, "", 1},
+		{"update metadata", u + "\tkey=new\tmore=1", inject.Options{Update: true}, "db_fetched score 5 priority 5 every 72h0m0s keep=x key=new more=1", 0},
+		{"update score", u + "\tnutch.score=9", inject.Options{Update: true}, "db_fetched score 9 priority 9 every 72h0m0s keep=x key=old", 0},
+		{"update score to the default", u + "\tnutch.score=1", inject.Options{Update: true}, "db_fetched score 1 priority 1 every 72h0m0s keep=x key=old", 0},
+		{"update interval", u + "\tnutch.fetchInterval=60", inject.Options{Update: true}, "db_fetched score 5 priority 5 every 1m0s keep=x key=old", 0},
+		{"update fixed interval", u + "\tnutch.fetchInterval.fixed=60", inject.Options{Update: true}, "db_fetched score 5 priority 5 every 1m0s keep=x key=old schedule.fixed=60", 0},
+		{"update nothing", u, inject.Options{Update: true}, "db_fetched score 5 priority 5 every 72h0m0s keep=x key=old", 0},
+		{"overwrite", u + "\tkey=new", inject.Options{Overwrite: true, Update: true}, "db_unfetched score 1 priority 1 every 720h0m0s key=new", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := new(memstore.Crawl)
+			old := fetched(u)
+			put(t, s, old)
+			r := run(t, s, c.line, c.o)
+			if r.Known != c.known || r.Merged != 1-c.known || r.New != 0 {
+				t.Errorf("%+v", r)
+			}
+			d := get(t, s, u)
+			want := c.want
+			if want == "" {
+				want = show(old)
+			}
+			if got := show(d); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if c.o.Overwrite {
+				if d.Signature != nil || d.ETag != "" || d.LeasedBy != "" || d.Retries != 0 || !d.FetchTime.Equal(now) || !d.LastFetch.IsZero() {
+					t.Errorf("the past survives: %+v", d)
+				}
+			} else if string(d.Signature) != "s" || !d.FetchTime.Equal(old.FetchTime) || d.LeasedBy != old.LeasedBy || d.Retries != 1 || !d.Modified.Equal(old.Modified) {
+				t.Errorf("the past was changed: %+v", d)
+			}
+		})
+	}
+}
+
+func TestSeedThatIsUpdatedMakesNoMoney(t *testing.T) {
+	s := new(memstore.Crawl)
+	o := inject.Options{Scoring: scoring.OPIC{}, Update: true}
+	run(t, s, "http://a.test/", o)
+	d := get(t, s, "http://a.test/")
+	if scoring.Cash(&d) != 1 {
+		t.Fatalf("cash %g", scoring.Cash(&d))
+	}
+	// The page gives all away.
+	old := d
+	(scoring.OPIC{}).Updated(&old, &d, scoring.Flow{Gave: 1, Visited: true, Time: now})
+	put(t, s, d)
+	run(t, s, "http://a.test/\tkey=1", o)
+	if d := get(t, s, "http://a.test/"); scoring.Cash(&d) != 0 {
+		t.Errorf("cash %g after an update", scoring.Cash(&d))
+	}
+}
+
+func TestDuplicates(t *testing.T) {
+	file := "http://a.test/\ta=1\tnutch.score=2\nhttp://b.test/\nhttp://a.test/\tb=2\nHTTP://A.test:80/\tc=3\n"
+	for name, c := range map[string]struct {
+		o    inject.Options
+		want string
+	}{
+		"first counts": {inject.Options{}, "db_unfetched score 2 priority 2 every 720h0m0s a=1"},
+		"all count":    {inject.Options{Update: true}, "db_unfetched score 2 priority 2 every 720h0m0s a=1 b=2 c=3"},
+		"last counts":  {inject.Options{Overwrite: true}, "db_unfetched score 1 priority 1 every 720h0m0s c=3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.Rules = urlfilter.Default()
+			s := new(memstore.Crawl)
+			r := run(t, s, file, c.o)
+			if r.Seeds != 4 || r.New != 2 || r.Duplicate != 2 || r.Merged+r.Known != 0 {
+				t.Errorf("%+v", r)
+			}
+			if got := show(get(t, s, "http://a.test/")); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			// The same as one run for each.
+			one := new(memstore.Crawl)
+			for line := range strings.Lines(file) {
+				run(t, one, line, c.o)
+			}
+			if got := show(get(t, one, "http://a.test/")); got != c.want {
+				t.Errorf("line by line: %s", got)
+			}
+		})
+	}
+}
+
+func TestManySeeds(t *testing.T) {
+	// Around the border of a chunk of 20,000; the last seeds are the first again.
+	for _, n := range []int{0, 1, 19_999, 20_000, 20_001} {
+		var urls []string
+		for i := range n {
+			urls = append(urls, fmt.Sprintf("http://h%d.test/%d", i%11, i))
+		}
+		s := new(memstore.Crawl)
+		r, err := inject.Run(t.Context(), s, inject.URLs(append(urls, urls[:min(n, 5)]...)...), inject.Options{})
+		if err != nil || r.New != n || r.Seeds != n+min(n, 5) || r.Duplicate+r.Known != min(n, 5) {
+			t.Errorf("%d seeds: %+v, %v", n, r, err)
+		}
+		records := 0
+		for range s.Scan(t.Context(), crawldb.Range{}) {
+			records++
+		}
+		if records != n {
+			t.Errorf("%d records of %d seeds", records, n)
+		}
+	}
+}
+
+// Nutch's TestInjector.
+func TestSeedsKeepWhatFormerSeedsSaid(t *testing.T) {
+	s := new(memstore.Crawl)
+	var first, second strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&first, "http://zzz.com/%d.html\tnutch.score=2.%d\tnutch.fetchInterval=171717\tkey=value\n", i, i)
+		fmt.Fprintf(&second, "http://xxx.com/%d.html\nhttp://zzz.com/%d.html\n", i, i)
+	}
+	run(t, s, first.String(), inject.Options{})
+	if r := run(t, s, second.String(), inject.Options{}); r.New != 100 || r.Known != 100 {
+		t.Errorf("%+v", r)
+	}
+	n := 0
+	for d, err := range s.Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if v, _ := d.Meta.Get("key"); strings.Contains(d.URL, "zzz") && (d.Interval != 171717*time.Second || d.Score == 1 || v != "value") {
+			t.Errorf("%+v", d)
+		}
+	}
+	if n != 200 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestStatusOfARecordIsKept(t *testing.T) {
+	for _, status := range crawldb.Statuses() {
+		s := new(memstore.Crawl)
+		d := fetched("http://a.test/")
+		d.Status = status
+		put(t, s, d)
+		run(t, s, d.URL, inject.Options{Score: 0.1})
+		if got := get(t, s, d.URL); got.Status != status || got.Score != 5 {
+			t.Errorf("%v became %v", status, got.Status)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	s := new(memstore.Crawl)
+	broken := errors.New("broken")
+	seeds := func(yield func(inject.Seed, error) bool) {
+		_ = yield(inject.Seed{URL: "http://a.test/"}, nil) && yield(inject.Seed{}, broken)
+	}
+	if _, err := inject.Run(t.Context(), s, seeds, inject.Options{}); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	_, err := inject.Run(t.Context(), s, inject.Read(strings.NewReader("http://a.test/\n"+strings.Repeat("x", 2<<20))), inject.Options{})
+	if err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a line without an end: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := inject.Run(ctx, s, inject.URLs("http://a.test/"), inject.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	s.Close()
+	if _, err := inject.Run(t.Context(), s, inject.URLs(), inject.Options{}); !errors.Is(err, crawldb.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestScheduleOfTheCaller(t *testing.T) {
+	s := new(memstore.Crawl)
+	run(t, s, "http://a.test/", inject.Options{Schedule: schedule.Default{DefaultInterval: day}, Score: 7})
+	if got := show(get(t, s, "http://a.test/")); got != "db_unfetched score 7 priority 7 every 24h0m0s" {
+		t.Errorf("%s", got)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{"", "http://a.test/", "http://a.test/\tnutch.score=2\tkey=value\n#\n\n\tx", "\ufeffx\r\n\ty", "a\t\t=\t"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		last := 0
+		var again strings.Builder
+		var seeds []inject.Seed
+		for s, err := range inject.Read(strings.NewReader(file)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Line <= last || strings.TrimSpace(s.URL) != s.URL || strings.ContainsAny(s.URL, "\t\n") {
+				t.Fatalf("%+v after line %d", s, last)
+			}
+			for _, m := range s.Meta {
+				if m == "" || strings.TrimSpace(m) != m || strings.ContainsAny(m, "\t\n") {
+					t.Fatalf("%+v", s)
+				}
+			}
+			for ; last < s.Line-1; last++ {
+				again.WriteString("\n")
+			}
+			last = s.Line
+			again.WriteString(strings.Join(append([]string{s.URL}, s.Meta...), "\t") + "\n")
+			seeds = append(seeds, s)
+		}
+		// What was read can be written and read again.
+		i := 0
+		for s := range inject.Read(strings.NewReader(again.String())) {
+			if i >= len(seeds) || s.URL != seeds[i].URL || s.Line != seeds[i].Line || !slices.Equal(s.Meta, seeds[i].Meta) {
+				t.Fatalf("%q: %+v", again.String(), s)
+			}
+			i++
+		}
+		if i != len(seeds) {
+			t.Fatalf("%d seeds of %d", i, len(seeds))
+		}
+		r, err := inject.Run(t.Context(), new(memstore.Crawl), inject.Read(strings.NewReader(file)), inject.Options{})
+		if err != nil || r.Seeds != len(seeds) || r.New+r.Duplicate+r.Invalid != r.Seeds {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+}
