@@ -1,0 +1,325 @@
+package index_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/index"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/memstore"
+)
+
+var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+
+// shelf is an index in memory.
+type shelf struct {
+	docs    map[string]index.Document
+	calls   []string
+	commits int
+	fail    int // the call that fails, from 1
+}
+
+var errFull = errors.New("disk full")
+
+func (s *shelf) call(what string) error {
+	s.calls = append(s.calls, what)
+	if len(s.calls) == s.fail {
+		return errFull
+	}
+	return nil
+}
+
+func (s *shelf) Write(_ context.Context, d *index.Document) error {
+	raw, _ := json.Marshal(d)
+	if err := s.call("write " + string(raw)); err != nil {
+		return err
+	}
+	if s.docs == nil {
+		s.docs = map[string]index.Document{}
+	}
+	s.docs[d.URL] = *d
+	return nil
+}
+
+func (s *shelf) Delete(_ context.Context, url string) error {
+	delete(s.docs, url)
+	return s.call("delete " + url)
+}
+
+func (s *shelf) Commit(context.Context) error {
+	s.commits++
+	return s.call("commit")
+}
+
+// visit is what a segment of the test has of a page.
+type visit struct {
+	url     string
+	code    protocol.Code
+	text    string // empty: not parsed
+	noIndex bool
+}
+
+func write[T segment.Record](t *testing.T, s segment.Store, name string, records []T, per int) {
+	t.Helper()
+	w, err := segment.NewWriter[T](t.Context(), s, name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(records); i += per {
+		if err := w.Append(t.Context(), records[i:min(i+per, len(records))]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put writes a segment whose blocks have one visit each.
+func put(t *testing.T, s segment.Store, name string, at time.Time, visits ...visit) {
+	t.Helper()
+	var vs [][]segment.Visit
+	var texts [][]segment.Text
+	var data [][]segment.Data
+	var parses [][]segment.Parse
+	for _, v := range visits {
+		vs = append(vs, []segment.Visit{{URL: v.url, Time: at, Outcome: protocol.Outcome{Code: v.code}, ContentType: "text/html"}})
+		if v.text == "" {
+			texts, data, parses = append(texts, nil), append(data, nil), append(parses, nil)
+			continue
+		}
+		texts = append(texts, []segment.Text{{URL: v.url, Text: v.text}})
+		data = append(data, []segment.Data{{URL: v.url, Parsed: page.Parsed{Title: "T " + v.text, NoIndex: v.noIndex}}})
+		parses = append(parses, []segment.Parse{{URL: v.url, Signature: []byte(v.text)}})
+	}
+	blocks(t, s, name, vs)
+	blocks(t, s, name, texts)
+	blocks(t, s, name, data)
+	blocks(t, s, name, parses)
+}
+
+func blocks[T segment.Record](t *testing.T, s segment.Store, name string, all [][]T) {
+	t.Helper()
+	w, err := segment.NewWriter[T](t.Context(), s, name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range all {
+		if err := w.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func record(t *testing.T, s crawldb.Store, url string, status crawldb.Status) {
+	t.Helper()
+	d := crawldb.Datum{URL: url, Status: status, Score: 2, Modified: start.Add(-time.Hour), Signature: []byte{0xab}}
+	err := s.Update(t.Context(), crawldb.Batch{URLs: []string{url}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return &d, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, db *memstore.DB, w index.Writer, o index.Options) index.Report {
+	t.Helper()
+	r, err := index.Run(t.Context(), db.Crawl(), db.Links(), db.Segments(), w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const (
+	old    = "20260105080000-000"
+	recent = "20260106080000-000"
+)
+
+func TestWhatIsIndexed(t *testing.T) {
+	type v = visit
+	u := "http://a.example.test/p"
+	for _, c := range []struct {
+		name    string
+		old     v
+		recent  v
+		status  crawldb.Status // zero: no record
+		o       index.Options
+		want    string // text, from which segment; "-" deleted; "" left alone
+		noIndex int
+	}{
+		{name: "newest content wins", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, want: "two " + recent},
+		{name: "not modified", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, status: crawldb.NotModified, want: "one " + old},
+		{name: "failed for now", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Failed}, status: crawldb.Unfetched, want: "one " + old},
+		{name: "skipped", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Skipped}, status: crawldb.Fetched, want: "one " + old},
+		{name: "failed too often", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Failed}, status: crawldb.Gone, want: "-"},
+		{name: "gone", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.GonePage}, status: crawldb.Gone, want: "-"},
+		{name: "not found", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotFound}, status: crawldb.Gone, want: "-"},
+		{name: "moved", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.MovedPerm}, status: crawldb.RedirPerm, want: "-"},
+		{name: "forbidden", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.RobotsDenied}, status: crawldb.Gone, want: "-"},
+		{name: "gone, kept", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.GonePage}, status: crawldb.Gone, o: index.Options{KeepGone: true}, want: ""},
+		{name: "back again", old: v{u, protocol.GonePage, "", false}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, want: "two " + recent},
+		{name: "duplicate", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, status: crawldb.Duplicate, want: "-"},
+		{name: "orphan", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, status: crawldb.Orphan, want: "-"},
+		{name: "not parsable", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "", false}, status: crawldb.ParseFailed, want: "-"},
+		{name: "no parser for it", old: v{u, protocol.Success, "", false}, recent: v{code: protocol.NotModified}, status: crawldb.NotModified, want: ""},
+		{name: "no record", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, want: "-"},
+		{name: "noindex", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", true}, status: crawldb.Fetched, want: "-", noIndex: 1},
+		{name: "noindex, ignored", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", true}, status: crawldb.Fetched, o: index.Options{IgnoreRobots: true}, want: "two " + recent},
+		{name: "noindex no more", old: v{u, protocol.Success, "one", true}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, want: "two " + recent},
+		{name: "one segment only", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, o: index.Options{Segments: []string{old, old}}, want: "one " + old},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := &memstore.DB{}
+			c.recent.url = u
+			// Pages around it, so that the parts are not in step by chance.
+			put(t, db.Segments(), old, start, v{"http://x.example.test/", protocol.NotFound, "", false}, c.old, v{"http://y.example.test/", protocol.NotFound, "", false})
+			put(t, db.Segments(), recent, start.Add(24*time.Hour), v{"http://x.example.test/", protocol.Failed, "", false}, c.recent)
+			if c.status != 0 {
+				record(t, db.Crawl(), u, c.status)
+			}
+			w := &shelf{docs: map[string]index.Document{}}
+			r := run(t, db, w, c.o)
+			got := ""
+			for _, call := range w.calls {
+				if call == "delete "+u {
+					got = "-"
+				}
+			}
+			if d, ok := w.docs[u]; ok {
+				got = d.Text + " " + d.Segment
+				if d.Title != "T "+d.Text || d.Host != "a.example.test" || d.ContentType != "text/html" || d.Score != 2 || d.Signature != "ab" || d.Modified.IsZero() || d.Fetched.IsZero() {
+					t.Errorf("%+v", d)
+				}
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if r.NoIndex != c.noIndex || r.Documents != len(w.docs) || w.commits != 1 {
+				t.Errorf("%+v with %d documents and %d commits", r, len(w.docs), w.commits)
+			}
+		})
+	}
+}
+
+func TestAnchors(t *testing.T) {
+	db := &memstore.DB{}
+	put(t, db.Segments(), old, start, visit{"http://a.example.test/", protocol.Success, "one", false})
+	record(t, db.Crawl(), "http://a.example.test/", crawldb.Fetched)
+	err := db.Links().Merge(t.Context(), []linkdb.Entry{{URL: "http://a.example.test/", Inlinks: []linkdb.Inlink{
+		{From: "http://b.example.test/", Anchor: "x"}, {From: "http://c.example.test/", Anchor: ""}, {From: "http://d.example.test/", Anchor: "y"}, {From: "http://e.example.test/", Anchor: "x"},
+	}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &shelf{}
+	run(t, db, w, index.Options{})
+	if got := w.docs["http://a.example.test/"].Anchors; !slices.Equal(got, []string{"x", "y"}) {
+		t.Errorf("%q", got)
+	}
+	w = &shelf{}
+	if _, err := index.Run(t.Context(), db.Crawl(), nil, db.Segments(), w, index.Options{}); err != nil || w.docs["http://a.example.test/"].Anchors != nil {
+		t.Errorf("without a link db: %+v, %v", w.docs, err)
+	}
+}
+
+func TestSegmentsThatAreNotReady(t *testing.T) {
+	db := &memstore.DB{}
+	put(t, db.Segments(), old, start, visit{"http://a.example.test/", protocol.Success, "one", false})
+	record(t, db.Crawl(), "http://a.example.test/", crawldb.Fetched)
+	write(t, db.Segments(), recent, []segment.Visit{{URL: "http://a.example.test/", Outcome: protocol.Outcome{Code: protocol.Success}}}, 1)
+	w := &shelf{}
+	if r := run(t, db, w, index.Options{}); r.Segments != 1 || r.Skipped != 1 || r.Documents != 1 {
+		t.Errorf("%+v", r)
+	}
+	_, err := index.Run(t.Context(), db.Crawl(), nil, db.Segments(), w, index.Options{Segments: []string{recent}})
+	if !errors.Is(err, segment.ErrNotFound) || !strings.Contains(err.Error(), recent) {
+		t.Errorf("%v", err)
+	}
+	if r := run(t, db, w, index.Options{Segments: []string{}}); r.Segments != 0 {
+		t.Errorf("no segment: %+v", r)
+	}
+}
+
+func TestSameCallsEveryTime(t *testing.T) {
+	var want []string
+	for range 3 {
+		db := &memstore.DB{}
+		for s := range 3 {
+			var visits []visit
+			for i := range 40 {
+				u := fmt.Sprintf("http://h%d.example.test/%d", i%3, i)
+				code := []protocol.Code{protocol.Success, protocol.NotModified, protocol.GonePage, protocol.Failed}[(i+s)%4]
+				visits = append(visits, visit{u, code, fmt.Sprint("t", s), false})
+				record(t, db.Crawl(), u, crawldb.Statuses()[i%3])
+			}
+			put(t, db.Segments(), fmt.Sprintf("2026010%d080000-000", s+1), start, visits...)
+		}
+		w := &shelf{}
+		r := run(t, db, w, index.Options{})
+		if want == nil {
+			want = w.calls
+		}
+		if !slices.Equal(w.calls, want) || r.Documents == 0 || r.Deleted == 0 || len(w.calls) != r.Documents+r.Deleted+1 {
+			t.Errorf("%+v, %d calls", r, len(w.calls))
+		}
+		// Each page is decided once.
+		seen := map[string]bool{}
+		for _, c := range w.calls {
+			var d index.Document
+			u, ok := strings.CutPrefix(c, "delete ")
+			if raw, is := strings.CutPrefix(c, "write "); is {
+				if err := json.Unmarshal([]byte(raw), &d); err != nil {
+					t.Fatal(err)
+				}
+				u, ok = d.URL, true
+			}
+			if ok && seen[u] {
+				t.Errorf("%s twice", u)
+			}
+			seen[u] = true
+		}
+		// A writer that fails ends the run, and nothing is committed.
+		for n := 1; n <= len(want); n++ {
+			w := &shelf{fail: n}
+			if _, err := index.Run(t.Context(), db.Crawl(), nil, db.Segments(), w, index.Options{}); !errors.Is(err, errFull) || len(w.calls) != n {
+				t.Fatalf("call %d: %v after %d calls", n, err, len(w.calls))
+			}
+		}
+	}
+}
+
+func TestPartsOutOfStep(t *testing.T) {
+	db := &memstore.DB{}
+	record(t, db.Crawl(), "http://a.example.test/", crawldb.Fetched)
+	write(t, db.Segments(), old, []segment.Visit{{URL: "http://a.example.test/", Outcome: protocol.Outcome{Code: protocol.Success}}}, 1)
+	write(t, db.Segments(), old, []segment.Text{}, 1)
+	write(t, db.Segments(), old, []segment.Data{}, 1)
+	write(t, db.Segments(), old, []segment.Parse{}, 1)
+	var damage *segment.CorruptError
+	if _, err := index.Run(t.Context(), db.Crawl(), nil, db.Segments(), &shelf{}, index.Options{}); !errors.As(err, &damage) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCancelledIndex(t *testing.T) {
+	db := &memstore.DB{}
+	put(t, db.Segments(), old, start, visit{"http://a.example.test/", protocol.Success, "one", false})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := &shelf{}
+	if _, err := index.Run(ctx, db.Crawl(), nil, db.Segments(), w, index.Options{}); !errors.Is(err, context.Canceled) || w.commits > 0 {
+		t.Errorf("%v, %d commits", err, w.commits)
+	}
+}
