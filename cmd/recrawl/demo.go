@@ -211,6 +211,7 @@ func (d *demo) weeks(ctx context.Context, dir string) (err error) {
 		total.visits, total.notModified = total.visits+w.visits, total.notModified+w.notModified
 		all += 7 * len(d.visits)
 	}
+	d.clock.set(d.clock.now().Add(-oneDay / 2)) // the evening of the last day
 	d.say("")
 	d.say("barred: robots.txt forbids it, so it was not requested. 304: the server said \"not")
 	d.say("modified\" and sent no page; saved: what it would have sent. current: the share of")

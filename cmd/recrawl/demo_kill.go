@@ -131,8 +131,6 @@ func (d *demo) kill(ctx context.Context, dir string, pages int) error {
 	if err != nil {
 		return err
 	}
-	d.web.latency.Store(int64(2 * time.Millisecond))
-	defer d.web.latency.Store(0)
 	reached := d.web.tripAfter(pages)
 	child := exec.CommandContext(ctx, program, "demo-crawl", "-d", dir, "-connect-to", d.web.server.ConnectTo(), "-now", d.clock.now().Format(time.RFC3339))
 	alive, err := child.StdinPipe() // closed by whatever ends this process

@@ -28,6 +28,7 @@ const (
 
 func main() {
 	log.SetOutput(io.Discard) // where net/http complains of servers; -v has what matters
+	surviveFileLimit()
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)

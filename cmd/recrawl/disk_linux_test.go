@@ -1,0 +1,98 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/recrawl/recrawl/webtest"
+)
+
+func TestFullDisk(t *testing.T) {
+	web := func() *webtest.Web { return &webtest.Web{Hosts: 3, PagesPerHost: 100, WordsPerPage: 3000, Calm: true} }
+	undisturbed := serve(t, web())
+	ok(t, undisturbed.crawl(undisturbed.web.Seeds()...)...)
+	want := dump(t, undisturbed.dir)
+
+	t.Run("ulimit", func(t *testing.T) {
+		// No file may grow beyond the limit: the disk is full for the large ones.
+		s := serve(t, web())
+		failed := 0
+		for _, blocks := range []string{"0", "1", "20", "100"} { // of 512 bytes, or of 1024
+			c := exec.Command("sh", append([]string{"-c", `ulimit -f "$0"; exec "$@"`, blocks, program}, s.crawl(s.web.Seeds()...)...)...)
+			if r := finish(t, c); r.code == 0 {
+				continue
+			} else if r.code != 1 || !strings.Contains(r.err, "file too large") {
+				t.Fatalf("ulimit -f %s: exit %d\n%s%s", blocks, r.code, r.out, r.err)
+			}
+			failed++
+		}
+		if failed < 3 {
+			t.Errorf("the limit was felt %d times", failed)
+		}
+		ok(t, s.crawl(s.web.Seeds()...)...)
+		same(t, "after the limit", dump(t, s.dir), want)
+	})
+	t.Run("tmpfs", func(t *testing.T) {
+		// A file system of its own needs privileges; without them, the limit above
+		// has to do.
+		s := serve(t, web())
+		top := t.TempDir()
+		if err := exec.Command("mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", top).Run(); err != nil {
+			t.Logf("no file system to fill: %v", err)
+			return
+		}
+		t.Cleanup(func() {
+			if err := exec.Command("umount", top).Run(); err != nil {
+				t.Error(err)
+			}
+		})
+		s.dir = filepath.Join(top, "crawl")
+		ballast := filepath.Join(top, "ballast")
+		failed := 0
+		for _, free := range []int{0, 20, 200, 1000} { // kB
+			fill(t, ballast, top, free)
+			r := recrawl(t, s.crawl(s.web.Seeds()...)...)
+			if r.code == 0 {
+				continue
+			} else if r.code != 1 || !strings.Contains(r.err, "no space left on device") {
+				t.Fatalf("%d kB free: exit %d\n%s%s", free, r.code, r.out, r.err)
+			}
+			failed++
+		}
+		if failed < 3 {
+			t.Errorf("the disk was full %d times", failed)
+		}
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("mount", "-o", "remount,size=200m", top).CombinedOutput(); err != nil {
+			t.Fatalf("remount: %v\n%s", err, out)
+		}
+		ok(t, s.crawl(s.web.Seeds()...)...)
+		same(t, "after the disk was full", dump(t, s.dir), want)
+	})
+}
+
+// fill fills the file system of a directory but for some kB.
+func fill(t *testing.T, ballast, dir string, free int) {
+	t.Helper()
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		t.Fatal(err)
+	}
+	have := int64(0)
+	if info, err := os.Stat(ballast); err == nil {
+		have = info.Size()
+	}
+	size := have + int64(fs.Bavail)*int64(fs.Bsize) - int64(free)<<10
+	if size < 0 {
+		size = 0
+	}
+	if err := os.WriteFile(ballast, make([]byte, size), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
