@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 )
 
 func TestStagesByHandGiveWhatCrawlGives(t *testing.T) {
+	t.Parallel()
 	byCrawl := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true})
 	ok(t, byCrawl.crawl(append([]string{"-topN", "10"}, byCrawl.web.Seeds()...)...)...)
 
@@ -58,6 +60,7 @@ func TestStagesByHandGiveWhatCrawlGives(t *testing.T) {
 }
 
 func TestRoundsEnd(t *testing.T) {
+	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
 	r := object(t, ok(t, s.crawl(append([]string{"-json", "-rounds", "2"}, s.web.Seeds()...)...)...))
 	if r["rounds"] != 2.0 || r["finished"] != true {
@@ -81,13 +84,15 @@ func TestRoundsEnd(t *testing.T) {
 }
 
 func TestAddDaysLooksAgainAndAdapts(t *testing.T) {
-	now := parsed(frozen)
-	s := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true, Now: func() time.Time { return now }})
+	t.Parallel()
+	var days atomic.Int64
+	clock := func() time.Time { return parsed(frozen).AddDate(0, 0, int(days.Load())) }
+	s := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true, Now: clock})
 	ok(t, s.crawl(s.web.Seeds()...)...)
 	first := records(t, s.dir)
-	now = now.AddDate(0, 0, 20)
+	days.Store(20)
 	args := s.crawl("-adddays", "31", "-json")
-	args[slices.Index(args, "-now")+1] = now.Format(time.RFC3339)
+	args[slices.Index(args, "-now")+1] = clock().Format(time.RFC3339)
 	r := object(t, ok(t, args...))
 	if r["visits"] != float64(len(first)) {
 		t.Errorf("%v visits, want %d", r["visits"], len(first))
@@ -133,6 +138,7 @@ func records(t *testing.T, dir string) map[string]recordLine {
 }
 
 func TestConnectToRefusesWhatIsNotMapped(t *testing.T) {
+	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
 	args := s.crawl(s.web.Seeds()[0], "http://elsewhere.example/")
 	args[slices.Index(args, "-connect-to")+1] = s.web.Host(0) + ":80:" + s.server.Addr
@@ -148,6 +154,7 @@ func TestConnectToRefusesWhatIsNotMapped(t *testing.T) {
 }
 
 func TestSeedFiles(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	garbage := write(t, "seeds.txt", "http://good.example/\n# a comment\n\nnot a url\n  http://also.good.example/\tnutch.score=2\tcolour=red  \r\nftp://x.example/\nhttp://bad.example/\tnutch.score=abc\nhttp://[::1\n\x00\xff\xfe\nhttp://good.example\n")
 	r := recrawl(t, "inject", "-d", dir, "-seeds", garbage)
@@ -198,6 +205,7 @@ func TestSeedFiles(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
+	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 20, Calm: true})
 	ok(t, s.crawl(s.web.Seeds()...)...)
 	seed := s.web.Seeds()[0]
@@ -260,6 +268,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestTroubleIsRecordedAndExplained(t *testing.T) {
+	t.Parallel()
 	s := serve(t, troubled(t))
 	out := ok(t, s.crawl(s.web.Seeds()...)...)
 	if !strings.Contains(out, "robots_denied") || !strings.Contains(out, "moved") {
@@ -314,6 +323,7 @@ seeds:
 }
 
 func TestIndexReplacesItsFileAsAWhole(t *testing.T) {
+	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 10, Calm: true})
 	ok(t, s.crawl(s.web.Seeds()...)...)
 	dir := t.TempDir()
@@ -368,6 +378,7 @@ func damage(dir string) error {
 }
 
 func TestDirectoryInUseIsToldAtOnce(t *testing.T) {
+	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 50, Calm: true, Latency: 200 * time.Millisecond})
 	c := exec.Command(program, s.crawl(s.web.Seeds()...)...)
 	var out, errs strings.Builder

@@ -34,6 +34,7 @@ func entries(t *testing.T, dir string) []os.DirEntry {
 }
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	keep := filepath.Join(t.TempDir(), "kept")
 	c, tmp := demo(t, "-keep", keep)
 	r := finish(t, c)
@@ -69,6 +70,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoEndsCleanlyWhenInterrupted(t *testing.T) {
+	t.Parallel()
 	c, tmp := demo(t)
 	out, errs := new(output), new(output)
 	c.Stdout, c.Stderr = out, errs
@@ -86,6 +88,7 @@ func TestDemoEndsCleanlyWhenInterrupted(t *testing.T) {
 }
 
 func TestDemoChildEndsWithItsParent(t *testing.T) {
+	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 50, Calm: true, Latency: 300 * time.Millisecond})
 	ok(t, "inject", "-d", s.dir, "-now", frozen, s.web.Seeds()[0])
 	c := exec.Command(program, "demo-crawl", "-d", s.dir, "-connect-to", s.server.ConnectTo(), "-now", frozen)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	web := func() *webtest.Web { return &webtest.Web{Hosts: 3, PagesPerHost: 100, WordsPerPage: 3000, Calm: true} }
 	undisturbed := serve(t, web())
 	ok(t, undisturbed.crawl(undisturbed.web.Seeds()...)...)

@@ -44,6 +44,7 @@ func start(t *testing.T, args ...string) (c *exec.Cmd, out, errs *output) {
 }
 
 func TestInterruptStopsPolitelyAndIsTakenUp(t *testing.T) {
+	t.Parallel()
 	web := func() *webtest.Web {
 		return &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true, Latency: 5 * time.Millisecond}
 	}
@@ -73,6 +74,7 @@ func TestInterruptStopsPolitelyAndIsTakenUp(t *testing.T) {
 }
 
 func TestSecondInterruptStopsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true, Latency: 5 * time.Millisecond})
 	c, out, errs := start(t, s.crawl(s.web.Seeds()...)...)
 	until(t, "the crawl to be in the middle", func() bool { return s.web.Requests() > 20 })
@@ -89,6 +91,7 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 }
 
 func TestKilledCrawlConverges(t *testing.T) {
+	t.Parallel()
 	web := func() *webtest.Web {
 		return &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true, Latency: 2 * time.Millisecond}
 	}

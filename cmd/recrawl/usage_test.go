@@ -10,6 +10,7 @@ import (
 var verbs = []string{"demo", "crawl", "inject", "generate", "fetch", "parse", "update", "invert", "readdb", "explain", "hosts", "readlinks", "readseg", "index"}
 
 func TestHelpTeaches(t *testing.T) {
+	t.Parallel()
 	root := recrawl(t)
 	if root.code != 0 || root.err != "" {
 		t.Errorf("recrawl: exit %d, %q on standard error; want its help", root.code, root.err)
@@ -59,6 +60,7 @@ func TestHelpTeaches(t *testing.T) {
 }
 
 func TestCommandLinesThatAreNone(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	noPEM := write(t, "no.pem", "no certificate\n")
 	crawl := func(args ...string) []string {
@@ -126,6 +128,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 }
 
 func TestDirectoriesThatAreNone(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	missing, empty, foreign, file := filepath.Join(top, "missing"), filepath.Join(top, "empty"), filepath.Join(top, "foreign"), filepath.Join(top, "file")
 	for _, dir := range []string{empty, foreign} {
