@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -61,8 +62,12 @@ func collyCrawl(ctx context.Context, j job, r *result, measured func() error) er
 		}
 	})
 	c.OnHTML("a[href]", func(e *colly.HTMLElement) {
-		// Most links have been visited, or leave the sites.
-		_ = e.Request.Visit(e.Attr("href"))
+		// Colly takes a page for another with each fragment, and would ask for it
+		// that often.
+		link, _, _ := strings.Cut(e.Attr("href"), "#")
+		if link != "" {
+			_ = e.Request.Visit(link) // most have been visited, or leave the sites
+		}
 	})
 	c.OnHTML("title", func(e *colly.HTMLElement) { titles.Add(int64(len(e.Text))) })
 	c.OnHTML("body", func(e *colly.HTMLElement) { text.Add(int64(len(e.Text))) })
