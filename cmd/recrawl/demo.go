@@ -47,17 +47,25 @@ is like after kill -9. It takes some seconds.
 			if err := noArgs(c); err != nil {
 				return err
 			}
+			surviveBrokenPipe() // there is a directory to remove
 			dir, done, err := demoDir(c)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, done()) }()
-			d := &demo{app: a, dir: dir, clock: new(simulated), verbose: c.Bool("v")}
+			ctx, stop := context.WithCancelCause(ctx)
+			defer stop(nil)
+			d := &demo{app: a, stop: stop, dir: dir, clock: new(simulated), verbose: c.Bool("v")}
 			d.clock.set(demoStart)
-			if err = d.run(ctx, c.String("keep") != ""); ctx.Err() != nil {
+			err = d.run(ctx, c.String("keep") != "")
+			switch cause := context.Cause(ctx); {
+			case cause == nil:
+				return err
+			case errors.Is(cause, context.Canceled):
 				return errors.New("interrupted")
+			default:
+				return cause
 			}
-			return err
 		},
 	}
 }
@@ -90,6 +98,7 @@ type demo struct {
 	clock   *simulated
 	web     *demoWeb
 	verbose bool
+	stop    context.CancelCauseFunc // when there is nobody to show it to
 
 	sizes  map[string]int64   // of the body that was sent last, by URL
 	visits map[string]int     // that found content or that there is no other
@@ -99,8 +108,12 @@ type demo struct {
 	days   int
 }
 
-// say prints a paragraph's line.
-func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+// say prints a line.
+func (d *demo) say(format string, args ...any) {
+	if _, err := fmt.Fprintf(d.out, format+"\n", args...); err != nil {
+		d.stop(err)
+	}
+}
 
 func (d *demo) run(ctx context.Context, keep bool) (err error) {
 	began := time.Now()

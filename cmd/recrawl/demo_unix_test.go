@@ -87,6 +87,31 @@ func TestDemoEndsCleanlyWhenInterrupted(t *testing.T) {
 	}
 }
 
+func TestDemoWithoutReaderLeavesNothing(t *testing.T) {
+	t.Parallel()
+	c, tmp := demo(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := new(output)
+	c.Stdout, c.Stderr = w, errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, err := r.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	r.Close() // as head does
+	if r := wait(t, c, new(output), errs); r.code != 1 || !strings.Contains(r.err, "broken pipe") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+	if left := entries(t, tmp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestDemoChildEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 50, Calm: true, Latency: 300 * time.Millisecond})

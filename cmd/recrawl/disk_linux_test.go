@@ -78,6 +78,30 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
+	ok(t, s.crawl(s.web.Seeds()...)...)
+	for _, args := range [][]string{
+		s.crawl(), {"readdb", "-d", s.dir, "-stats"}, {"readdb", "-d", s.dir, "-top", "1"}, {"readdb", "-d", s.dir, "-dump", "-format", "csv"}, {"hosts", "-d", s.dir, "-json"},
+		{"index", "-d", s.dir}, {"readlinks", "-d", s.dir}, {"readseg", "-d", s.dir}, {"generate", "-d", s.dir, "-now", "2026-03-05T08:00:00Z"}, {"crawl", "--help"}, {"demo"},
+	} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, errs := exec.Command(program, args...), new(output)
+		c.Stdout, c.Stderr = full, errs
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if r := wait(t, c, new(output), errs); r.code != 1 || !strings.Contains(r.err, "no space left on device") {
+			t.Errorf("%q > /dev/full: exit %d, %q", args, r.code, r.err)
+		}
+		full.Close()
+	}
+}
+
 // fill fills the file system of a directory but for some kB.
 func fill(t *testing.T, ballast, dir string, free int) {
 	t.Helper()

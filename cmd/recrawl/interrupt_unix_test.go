@@ -103,7 +103,7 @@ func TestKilledCrawlConverges(t *testing.T) {
 	// Each crawl is killed until it is done, some twenty times; the next one dies
 	// at other moments.
 	kills := 0
-	for crawls := 1; kills < 40; crawls++ {
+	for crawls := 1; kills < 30; crawls++ {
 		if crawls > 10 {
 			t.Fatalf("10 crawls were killed %d times only", kills)
 		}

@@ -1,9 +1,15 @@
 // Command recrawl crawls the web, and comes back: the verbs of Apache Nutch's
 // crawl cycle over one directory.
 //
-//	recrawl crawl -d DIR -agent NAME https://example.com/
+//	recrawl demo                                            a crawl to watch, without a network
+//	recrawl crawl -d DIR -agent NAME https://example.com/   all stages, round by round
+//	recrawl inject | generate | fetch | parse | update | invert   -d DIR …   one stage
+//	recrawl readdb | explain | hosts | readlinks | readseg | index -d DIR …   what is in there
 //
-// See recrawl --help, and recrawl VERB --help.
+// Every verb may be interrupted or killed; the same command goes on where it
+// stopped. The exit code is 0 if all is done, 1 if something failed or the run was
+// interrupted, 2 if the command line cannot be understood. See recrawl --help, and
+// recrawl VERB --help.
 package main
 
 import (
@@ -51,7 +57,11 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // run runs one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := root(stdout, stderr).Run(ctx, args)
+	out := &checked{w: stdout}
+	err := root(out, stderr).Run(ctx, args)
+	if err == nil {
+		err = out.err
+	}
 	var usage usageError
 	switch {
 	case err == nil:
@@ -67,6 +77,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "recrawl: %v\n", err)
 		return exitFailed
 	}
+}
+
+// checked remembers that a write failed: a segment whose name was never printed
+// is no success.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checked) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 func root(stdout, stderr io.Writer) *cli.Command {

@@ -3,3 +3,5 @@
 package main
 
 func surviveFileLimit() {}
+
+func surviveBrokenPipe() {}
