@@ -229,7 +229,8 @@ func (d *demo) weeks(ctx context.Context, dir string) (err error) {
 	d.say("barred: robots.txt forbids it, so it was not requested. 304: the server said \"not")
 	d.say("modified\" and sent no page; saved: what it would have sent. current: the share of")
 	d.say("stored pages that were as the web had them, half a day after each day's visits.")
-	d.say("It took %d visits; to look at each of %d pages every day, %d.", total.visits, len(d.visits), all)
+	d.say("All this took %d visits, those to what moved, went or is barred included. To look", total.visits)
+	d.say("at each of the %d pages every day would have taken %d.", len(d.visits), all)
 	d.say("")
 	if err := d.showIntervals(ctx, s.db.Crawl()); err != nil {
 		return err
@@ -468,7 +469,7 @@ func (d *demo) showExplain(ctx context.Context, s *session) error {
 		d.say("    %s", e.Verdict)
 		switch {
 		case e.RobotsKnown && !e.RobotsAllowed:
-			d.say("    robots.txt of the host forbids it; it was never requested.")
+			d.say("    robots.txt of the host forbids it; it was requested %d times.", d.web.Count(u))
 		case e.Record != nil:
 			d.say("    Last visit %s, %s; the interval is %.1f days.", e.Record.LastFetch.Format(time.DateOnly), e.Record.Status, e.Record.Interval.Hours()/24)
 		}
