@@ -2,6 +2,7 @@ package recrawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -199,6 +200,9 @@ func (c *Crawler) kind(ctx context.Context, e *PageEvent) (PageKind, error) {
 	case code.Transient():
 		// Too many failures in a row make a page gone.
 		d, err := c.s.Crawl.Get(ctx, e.URL)
+		if errors.Is(err, crawldb.ErrNotFound) { // deleted meanwhile
+			return 0, nil
+		}
 		if err != nil {
 			return 0, fmt.Errorf("recrawl: %w", err)
 		}

@@ -66,11 +66,11 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	if e.RobotsKnown = known; known {
 		e.RobotsAllowed, e.RobotsUnavailable, e.CrawlDelay = rules.Allowed(e.Normal), rules.Unavailable, rules.CrawlDelay
 	}
-	e.Verdict = e.verdict()
+	e.Verdict = e.verdict(c.o.Generate.MinScore)
 	return e, nil
 }
 
-func (e *Explanation) verdict() string {
+func (e *Explanation) verdict(minScore float32) string {
 	d := e.Record
 	switch {
 	case errors.Is(e.Rejected, urlfilter.ErrRejected):
@@ -83,6 +83,8 @@ func (e *Explanation) verdict() string {
 		return fmt.Sprintf("On its way: segment %s has it until %s.", d.LeasedBy, d.LeasedUntil.Format(time.RFC3339))
 	case !e.Due:
 		return fmt.Sprintf("Not yet: it is due at %s.", d.FetchTime.Format(time.RFC3339))
+	case minScore > 0 && d.Priority < minScore:
+		return fmt.Sprintf("Due, but its priority of %g is below %g, the least that is selected.", d.Priority, minScore)
 	case e.RobotsKnown && e.RobotsUnavailable:
 		return "Due, but robots.txt of its host cannot be had; until it can, nothing there is visited."
 	case e.RobotsKnown && !e.RobotsAllowed:

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
@@ -148,7 +147,7 @@ func (c *Crawler) unfinished(ctx context.Context) (string, error) {
 // segment takes a segment through the stages that it has not been through.
 func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	c.status.stage("fetch", name)
-	f, err := c.fetchAndParse(ctx, name)
+	f, err := c.Fetch(ctx, name)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Outcomes, f.Bytes, f.Links, f.LinksRejected
 	if err != nil {
 		return err
@@ -169,24 +168,6 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 		return err
 	}
 	return c.retire(ctx)
-}
-
-// fetchAndParse fetches a segment and parses it, unless that is done already.
-func (c *Crawler) fetchAndParse(ctx context.Context, name string) (fetch.Report, error) {
-	r, err := c.Fetch(ctx, name)
-	if err != nil || !r.Already {
-		return r, err
-	}
-	// It may have been fetched without being parsed.
-	if parsed, err := segment.Has[segment.Parse](ctx, c.s.Segments, name); err != nil || parsed {
-		return r, err
-	}
-	if p, err := c.Parse(ctx, name); err != nil {
-		return r, err
-	} else {
-		r.Links, r.LinksRejected = p.Links, p.LinksRejected
-	}
-	return r, nil
 }
 
 // mark writes the progress mark of a job; an empty cursor removes it.

@@ -1,0 +1,314 @@
+package recrawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// scripted answers with what the script has for a path in the round under way:
+// "=text" a page, "304", "404", "503", "denied", ">path" a redirect.
+func scripted(script map[string][]string, round *int) protocol.Protocol {
+	return protocolFunc(func(_ context.Context, r protocol.Request) (protocol.Response, error) {
+		var resp protocol.Response
+		path := strings.TrimPrefix(r.URL, "http://a.example.test/")
+		if path == "robots.txt" {
+			resp.Outcome.Code = protocol.Success
+			resp.Content = page.Content{Type: "text/plain", Body: []byte("User-agent: *\nDisallow: /forbidden")}
+			return resp, nil
+		}
+		answer := script[path][*round]
+		switch {
+		case strings.HasPrefix(answer, "="):
+			resp.Outcome.Code = protocol.Success
+			resp.Content = page.Content{Type: "text/html", Body: []byte("<title>T</title><p>" + answer[1:])}
+		case strings.HasPrefix(answer, ">"):
+			resp.Outcome.Code, resp.Outcome.Location = protocol.MovedPerm, "http://a.example.test/"+answer[1:]
+		default:
+			resp.Outcome.Code = map[string]protocol.Code{"304": protocol.NotModified, "404": protocol.NotFound, "503": protocol.Failed}[answer]
+		}
+		return resp, nil
+	})
+}
+
+func TestPageEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// What a path answers in each round, and the events that makes.
+		rounds := 6
+		script, want := map[string][]string{}, map[string]string{}
+		for path, s := range map[string]string{
+			"steady":    "=a =a 304 =a =a =a | new unchanged unchanged unchanged unchanged unchanged",
+			"changes":   "=a =b =b =c 304 =a | new changed unchanged changed unchanged changed",
+			"goes":      "=a 404 404 =a =a =a | new gone gone new unchanged unchanged",
+			"moves":     "=a >steady >steady =a =a =a | new moved moved new unchanged unchanged",
+			"never":     "404 404 404 404 404 404 | gone gone gone gone gone gone",
+			"fails":     "=a 503 503 =a =a =a | new - - unchanged unchanged unchanged",
+			"dies":      "=a 503 503 503 503 =a | new - - gone gone new",
+			"forbidden": "=a =a =a =a =a =a | - - - - - -",
+		} {
+			answers, events, _ := strings.Cut(s, " | ")
+			script[path], want[path] = strings.Fields(answers), events
+		}
+		round := 0
+		s := newSetup(&webtest.Web{Hosts: 1})
+		s.opts.Protocol = scripted(script, &round)
+		s.opts.Fetch.MaxFailures = -1
+		got := map[string][]string{}
+		s.opts.OnPage = func(ctx context.Context, e recrawl.PageEvent) error {
+			path := strings.TrimPrefix(e.URL, "http://a.example.test/")
+			for len(got[path]) < round {
+				got[path] = append(got[path], "-")
+			}
+			got[path] = append(got[path], e.Kind.String())
+			switch e.Kind {
+			case recrawl.PageNew:
+				if e.OldSignature != nil || e.Signature == nil {
+					t.Errorf("%s is new: signatures %x, %x", path, e.OldSignature, e.Signature)
+				}
+			case recrawl.PageChanged:
+				if e.OldSignature == nil || e.Signature == nil || string(e.OldSignature) == string(e.Signature) {
+					t.Errorf("%s has changed: signatures %x, %x", path, e.OldSignature, e.Signature)
+				}
+			case recrawl.PageUnchanged:
+				if e.OldSignature == nil || string(e.OldSignature) != string(e.Signature) {
+					t.Errorf("%s is the same: signatures %x, %x", path, e.OldSignature, e.Signature)
+				}
+			}
+			content, err1 := e.Content(ctx)
+			text, err2 := e.Text(ctx)
+			parsed, err3 := e.Parsed(ctx)
+			if err := errors.Join(err1, err2, err3); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			answer := script[path][round]
+			if has := answer[0] == '='; has != (len(content.Body) > 0) || has != (text != "") || has != (parsed.Title == "T") {
+				t.Errorf("%s answers %q: content %q, text %q, title %q", path, answer, content.Body, text, parsed.Title)
+			} else if has && (!strings.HasSuffix(string(content.Body), answer[1:]) || !strings.Contains(text, answer[1:]) || content.URL != e.URL) {
+				t.Errorf("%s answers %q: content %q, text %q", path, answer, content.Body, text)
+			}
+			// The update has been committed.
+			d, err := s.db.Crawl().Get(ctx, e.URL)
+			if err != nil || !d.LastFetch.Equal(e.Visit.Time) || d.LeasedBy != "" {
+				t.Errorf("%s: %+v, %v", path, d, err)
+			}
+			return nil
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		for path := range script {
+			if _, err := c.Inject(t.Context(), "http://a.example.test/"+path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for ; round < rounds; round++ {
+			for path := range script { // all are due
+				force(t, s.db.Crawl(), "http://a.example.test/"+path, s.now)
+			}
+			r, err := c.Round(t.Context())
+			if err != nil || r.Visited() != len(script) {
+				t.Fatalf("round %d: %+v, %v", round, r, err)
+			}
+			s.now = s.now.Add(time.Hour)
+		}
+		for path := range script {
+			for len(got[path]) < rounds {
+				got[path] = append(got[path], "-")
+			}
+			if g := strings.Join(got[path], " "); g != want[path] {
+				t.Errorf("%s: %s\nwant %s", path, g, want[path])
+			}
+		}
+	})
+}
+
+// force makes a record due.
+func force(t *testing.T, s crawldb.Store, url string, now time.Time) {
+	t.Helper()
+	err := s.Update(t.Context(), crawldb.Batch{URLs: []string{url}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		d := *old
+		d.FetchTime = now
+		return &d, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEventsAtLeastOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 20, Calm: true})
+		full := errors.New("full")
+		seen := map[string]int{}
+		calls, well := 0, false
+		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
+			if calls++; calls%7 == 0 && !well {
+				return full
+			}
+			seen[e.URL]++
+			return nil
+		}
+		s.opts.Fetch.Threads = 1
+		c := s.crawler(t)
+		defer func() { c.Close() }()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; ; i++ {
+			r, err := c.Round(t.Context())
+			if err == nil && r.Rounds == 0 {
+				break
+			}
+			if err != nil && !errors.Is(err, full) {
+				t.Fatal(err)
+			}
+			if i > 1000 {
+				t.Fatal("the crawl does not end")
+			}
+			if i%3 == 0 { // a process that died would have a new crawler
+				c.Close()
+				c = s.crawler(t)
+			}
+			if i == 100 {
+				well = true // from now on
+			}
+		}
+		for u, d := range s.records(t) {
+			if d.Status == crawldb.Fetched && seen[u] == 0 {
+				t.Errorf("no event of %s", u)
+			}
+		}
+		if len(seen) != len(s.records(t)) {
+			t.Errorf("events of %d pages of %d", len(seen), len(s.records(t)))
+		}
+	})
+}
+
+// dyingCrawl is a crawl db that is dead from its n-th write on.
+type dyingCrawl struct {
+	crawldb.Store
+	left    *int
+	applies bool
+}
+
+var errDied = errors.New("died")
+
+func (s dyingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
+	if *s.left--; *s.left > 0 || *s.left == 0 && s.applies {
+		if err := s.Store.Update(ctx, b); err != nil || *s.left > 0 {
+			return err
+		}
+	}
+	return errDied
+}
+
+// dyingSegments is dead with it.
+type dyingSegments struct {
+	segment.Store
+	left *int
+}
+
+func (s dyingSegments) Append(ctx context.Context, name, part string, keep int) (segment.BlockWriter, error) {
+	if *s.left--; *s.left <= 0 {
+		return nil, errDied
+	}
+	return s.Store.Append(ctx, name, part, keep)
+}
+
+func (s dyingSegments) Remove(ctx context.Context, name string) error {
+	if *s.left--; *s.left <= 0 {
+		return errDied
+	}
+	return s.Store.Remove(ctx, name)
+}
+
+func TestCrawlerThatDiesAnywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := func() *setup {
+			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 12})
+			s.opts.KeepSegments = 2
+			return s
+		}
+		calm := web()
+		calm.run(t, calm.web.Seeds()...)
+		want := calm.dump(t)
+		died := true
+		for n := 1; died; n++ {
+			for _, applies := range []bool{false, true} {
+				s := web()
+				events := map[string]bool{}
+				s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
+					events[e.URL] = true
+					return nil
+				}
+				if c := s.crawler(t); true {
+					if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+						t.Fatal(err)
+					}
+					c.Close()
+				}
+				left := n
+				stores := s.stores()
+				stores.Crawl, stores.Segments = dyingCrawl{stores.Crawl, &left, applies}, dyingSegments{stores.Segments, &left}
+				c, err := recrawl.New(stores, s.opts)
+				if err == nil {
+					_, err = c.Run(t.Context())
+					c.Close()
+				}
+				if died = err != nil; died && !errors.Is(err, errDied) {
+					t.Fatal(err)
+				}
+				s.run(t)
+				if got := s.dump(t); got != want {
+					t.Fatalf("died at write %d (applied: %v): %s", n, applies, firstDifference(got, want))
+				}
+				for u, d := range s.records(t) {
+					if d.Status == crawldb.Fetched && !events[u] {
+						t.Errorf("died at write %d (applied: %v): no event of %s", n, applies, u)
+					}
+				}
+				if t.Failed() {
+					return
+				}
+			}
+		}
+	})
+}
+
+func TestRecordDeletedDuringItsRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1})
+		round := 0
+		inner := scripted(map[string][]string{"x": {"503"}, "y": {"=y"}}, &round)
+		s.opts.Protocol = protocolFunc(func(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+			if !strings.HasSuffix(r.URL, "robots.txt") {
+				err := s.db.Crawl().Update(ctx, crawldb.Batch{URLs: []string{r.URL}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, nil }})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return inner.Fetch(ctx, r)
+		})
+		s.opts.Update.NoAdditions = true
+		var events []string
+		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
+			events = append(events, fmt.Sprint(e.URL, " ", e.Kind))
+			return nil
+		}
+		s.run(t, "http://a.example.test/x", "http://a.example.test/y")
+		if !slices.Equal(events, []string{"http://a.example.test/y new"}) || len(s.records(t)) > 0 {
+			t.Errorf("%v, %v", events, s.records(t))
+		}
+	})
+}

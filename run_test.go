@@ -1,0 +1,342 @@
+package recrawl_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+func segments(t *testing.T, s *setup) []string {
+	t.Helper()
+	var names []string
+	for name, err := range s.db.Segments().List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestKeepSegments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
+		s.opts.KeepSegments = 2
+		s.opts.Generate.TopN = 5
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Run(t.Context())
+		if err != nil || r.Rounds < 4 || len(r.Segments) != r.Rounds {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		kept := segments(t, s)
+		if len(kept) != 2 || kept[1] != r.Segments[r.Rounds-1] {
+			t.Errorf("kept %v of %v", kept, r.Segments)
+		}
+		for i, name := range r.Segments {
+			for _, job := range []string{update.Job(name), "round/" + name} {
+				mark, err := s.db.Crawl().Progress(t.Context(), job)
+				if gone := i < r.Rounds-2; err != nil || gone != (mark == "") {
+					t.Errorf("segment %d of %d: mark %s is %q, %v", i, r.Rounds, job, mark, err)
+				}
+			}
+			if i > 0 && name <= r.Segments[i-1] {
+				t.Errorf("%s after %s", name, r.Segments[i-1])
+			}
+		}
+	})
+}
+
+func TestRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
+		s.opts.Generate.TopN = 5
+		s.opts.Rounds = 2
+		if r := s.run(t, s.web.Seeds()...); r.Rounds != 2 {
+			t.Errorf("%+v", r)
+		}
+		s.opts.Rounds = 0
+		if r := s.run(t); r.Rounds < 3 || r.NextDue.IsZero() || !r.NextDue.After(s.now) {
+			t.Errorf("%+v", r)
+		}
+		if r := s.run(t); r.Rounds != 0 || r.Visited() != 0 {
+			t.Errorf("nothing is due: %+v", r)
+		}
+	})
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 3, Calm: true})
+		s.opts.Wait, s.opts.Now, s.web.Now = true, nil, nil
+		s.opts.Schedule = schedule.Default{DefaultInterval: 10 * time.Hour}
+		c := s.crawler(t)
+		defer c.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := c.Run(ctx)
+			ended <- err
+		}()
+		time.Sleep(30 * time.Hour)
+		if n := s.web.Requests(); n != 0 || c.Status().Stage != "wait" {
+			t.Errorf("%d requests, %+v", n, c.Status())
+		}
+		// It wakes when something is injected,
+		if _, err := c.Inject(t.Context(), s.web.Seeds()[0]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		if n := s.web.Count(s.web.Seeds()[0]); n != 1 {
+			t.Errorf("%d requests for what was injected", n)
+		}
+		// and when something is due.
+		time.Sleep(10 * time.Hour)
+		if n := s.web.Count(s.web.Seeds()[0]); n != 2 {
+			t.Errorf("%d requests after ten hours", n)
+		}
+		st := c.Status()
+		if st.Stage != "wait" || st.Rounds < 2 || st.Visited() == 0 || st.NextDue.IsZero() || st.Bytes == 0 {
+			t.Errorf("%+v", st)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if st := c.Status(); st.Stage != "" {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestOnlyACrawlDBIsRequired(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := recrawl.New(recrawl.Stores{}, recrawl.Options{Agent: "x"}); err == nil {
+			t.Error("no crawl db, no error")
+		}
+		if _, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{}); err == nil {
+			t.Error("no agent, no error")
+		}
+		whole := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 15})
+		whole.run(t, whole.web.Seeds()...)
+		want, _, _ := strings.Cut(whole.dump(t), "\n\n")
+
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 15})
+		c, err := recrawl.New(recrawl.Stores{Crawl: s.db.Crawl()}, s.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.dump(t); !strings.HasPrefix(want, got) || got == "" {
+			t.Errorf("differs: %s", firstDifference(got, want))
+		}
+		if r, err := c.InvertLinks(t.Context(), "any"); err != nil || r.Links != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		for range 2 {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	left, err := os.ReadDir(tmp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestStagesOneByOneAreARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := func() *setup { return newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 25}) }
+		calm := web()
+		calm.run(t, calm.web.Seeds()...)
+		want := calm.dump(t)
+		for name, stages := range map[string]func(*recrawl.Crawler, string) error{
+			"each": func(c *recrawl.Crawler, seg string) error {
+				_, err1 := c.FetchOnly(t.Context(), seg)
+				_, err2 := c.Parse(t.Context(), seg)
+				_, err3 := c.Update(t.Context(), seg)
+				_, err4 := c.InvertLinks(t.Context(), seg)
+				return errors.Join(err1, err2, err3, err4, c.Finish(t.Context(), seg))
+			},
+			"fetch, then a round": func(c *recrawl.Crawler, seg string) error {
+				_, err1 := c.FetchOnly(t.Context(), seg)
+				r, err2 := c.Round(t.Context())
+				if len(r.Segments) != 1 || r.Segments[0] != seg {
+					t.Errorf("the round worked on %v, not %s", r.Segments, seg)
+				}
+				return errors.Join(err1, err2)
+			},
+			"a round": func(c *recrawl.Crawler, seg string) error {
+				_, err := c.Round(t.Context())
+				return err
+			},
+		} {
+			s := web()
+			c := s.crawler(t)
+			if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				g, err := c.Generate(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(g.Segments) == 0 {
+					break
+				}
+				if err := stages(c, g.Segments[0]); err != nil {
+					t.Fatal(name, err)
+				}
+				if done, err := c.Updated(t.Context(), g.Segments[0]); !done || err != nil {
+					t.Errorf("%s: %s is not updated: %v", name, g.Segments[0], err)
+				}
+			}
+			c.Close()
+			if got := s.dump(t); got != want {
+				t.Errorf("%s: %s", name, firstDifference(got, want))
+			}
+		}
+	})
+}
+
+// No bubble: who waits for a mutex does not count as waiting there.
+func TestRoundsRunOneAfterTheOther(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 3, PagesPerHost: 30, Calm: true})
+	c := s.crawler(t)
+	defer c.Close()
+	if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := c.Run(t.Context())
+			ended <- err
+		}()
+	}
+	for range 4 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	for u := range s.records(t) {
+		if n := s.web.Count(u); n > 1 {
+			t.Errorf("%s was fetched %d times", u, n)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1})
+		down := false
+		s.opts.Protocol = protocolFunc(func(_ context.Context, r protocol.Request) (protocol.Response, error) {
+			var resp protocol.Response
+			switch resp.Outcome.Code = protocol.Success; {
+			case down:
+				resp.Outcome.Code = protocol.Failed
+			case strings.HasSuffix(r.URL, "robots.txt"):
+				resp.Content.Body = []byte("User-agent: *\nDisallow: /forbidden\nCrawl-delay: 7")
+			default:
+				resp.Content.Type, resp.Content.Body = "text/html", []byte("x")
+			}
+			return resp, nil
+		})
+		s.opts.Rules = urlfilter.Default()
+		s.opts.Rules.Filters = append(s.opts.Rules.Filters, urlfilter.FilterFunc(func(u string) bool { return !strings.HasSuffix(u, "/filtered") }))
+		s.opts.Generate.MinScore = 0.5
+		c := s.crawler(t)
+		defer c.Close()
+		expect := func(url, verdict string) recrawl.Explanation {
+			t.Helper()
+			e, err := c.Explain(t.Context(), url)
+			if err != nil || !strings.HasPrefix(e.Verdict, verdict) {
+				t.Errorf("%s: %q, want %q; %v", url, e.Verdict, verdict, err)
+			}
+			return e
+		}
+		const base = "http://a.example.test/"
+		if e := expect("not a url", "Never fetched: it is not a URL"); e.Rejected == nil || e.Record != nil {
+			t.Errorf("%+v", e)
+		}
+		expect(base+"filtered", "Never fetched: the rules of the crawl reject it")
+		if e := expect("HTTP://A.example.test:80/x#f", "Not fetched: the crawl has not heard of it"); e.Normal != base+"x" {
+			t.Errorf("%+v", e)
+		}
+		if _, err := c.Inject(t.Context(), base+"x", base+"forbidden", base+"poor"); err != nil {
+			t.Fatal(err)
+		}
+		poor, err := s.db.Crawl().Get(t.Context(), base+"poor")
+		if err != nil {
+			t.Fatal(err)
+		}
+		poor.Priority = 0.25
+		if err := s.db.Crawl().Update(t.Context(), crawldb.Batch{URLs: []string{poor.URL}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return &poor, nil }}); err != nil {
+			t.Fatal(err)
+		}
+		expect(base+"poor", "Due, but its priority of 0.25 is below 0.5")
+		if e := expect(base+"x", "Due: the next round fetches it, if its priority"); !e.Due || e.Leased || e.Host != nil || e.RobotsKnown {
+			t.Errorf("%+v", e)
+		}
+		g, err := c.Generate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := expect(base+"x", "On its way: segment "+g.Segments[0]); !e.Leased {
+			t.Errorf("%+v", e)
+		}
+		if _, err := c.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if e := expect(base+"x", "Not yet: it is due at "); e.Due || e.Record.Status != crawldb.Fetched {
+			t.Errorf("%+v", e)
+		}
+		force(t, s.db.Crawl(), base+"x", s.now)
+		force(t, s.db.Crawl(), base+"forbidden", s.now)
+		if e := expect(base+"x", "Due: the next round fetches it, but its host is left alone until "); e.Host == nil || !e.RobotsKnown || !e.RobotsAllowed || e.CrawlDelay != 7*time.Second {
+			t.Errorf("%+v", e)
+		}
+		if e := expect(base+"forbidden", "Due, but robots.txt forbids it"); e.RobotsAllowed {
+			t.Errorf("%+v", e)
+		}
+		time.Sleep(time.Minute)
+		expect(base+"x", "Due: the next round fetches it, if its priority")
+
+		down = true
+		const other = "http://b.example.test/"
+		if _, err := c.Inject(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		force(t, s.db.Crawl(), other, s.now)
+		if e := expect(other, "Due, but robots.txt of its host cannot be had"); !e.RobotsUnavailable {
+			t.Errorf("%+v", e)
+		}
+	})
+}
