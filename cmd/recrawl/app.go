@@ -72,6 +72,43 @@ func networking() []cli.Flag {
 	}
 }
 
+func stayFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "ignore-external", Category: toSelect, Usage: "follow no link to another host"}
+}
+
+// share makes every verb that has a directory take all the flags that the verbs
+// share, so that one list of them serves a script. Where a flag means nothing it
+// is not in the help.
+func share(root *cli.Command) {
+	for _, verb := range root.Commands {
+		has := map[string]bool{}
+		for _, f := range verb.Flags {
+			has[f.Names()[0]] = true
+		}
+		if !has["d"] {
+			continue
+		}
+		for _, f := range flags(networking(), selecting(), reporting()) {
+			if has[f.Names()[0]] {
+				continue
+			}
+			switch f := f.(type) {
+			case *cli.StringFlag:
+				f.Hidden = true
+			case *cli.BoolFlag:
+				f.Hidden = true
+			case *cli.IntFlag:
+				f.Hidden = true
+			case *cli.DurationFlag:
+				f.Hidden = true
+			case *cli.StringSliceFlag:
+				f.Hidden = true
+			}
+			verb.Flags = append(verb.Flags, f)
+		}
+	}
+}
+
 func flags(lists ...any) []cli.Flag {
 	var all []cli.Flag
 	for _, l := range lists {
@@ -138,7 +175,7 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	o := recrawl.Options{
 		Agent: c.String("agent"), Now: s.now, Logger: a.logger(c),
 		Generate: generate.Options{TopN: c.Int("topN"), MaxPerHost: c.Int("max-per-host"), Ahead: time.Duration(c.Int("adddays")) * 24 * time.Hour},
-		Fetch:    fetch.Options{Threads: c.Int("threads")},
+		Fetch:    fetch.Options{Threads: c.Int("threads"), IgnoreExternal: c.Bool("ignore-external")},
 	}
 	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds"} {
 		if c.Int(n) < 0 {

@@ -44,7 +44,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + seedFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(),
+		Flags: flags(dirFlag(), seedsFlag(), networking(), stayFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			selecting(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {

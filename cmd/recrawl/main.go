@@ -130,6 +130,7 @@ Come back for what is due:
 			a.demoCrawl(),
 		},
 	}
+	share(c)
 	quiet(c)
 	teach(c)
 	return c

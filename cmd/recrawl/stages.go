@@ -100,7 +100,7 @@ was interrupted goes on where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-		Flags: flags(dirFlag(), networking(),
+		Flags: flags(dirFlag(), networking(), stayFlag(),
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, true, true, func(s *session) error {
@@ -131,7 +131,7 @@ func (a *app) parse() *cli.Command {
 
   recrawl fetch -d crawl -agent mybot -no-parse
   recrawl parse -d crawl -agent mybot`,
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, reporting()),
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, stayFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
