@@ -52,7 +52,8 @@ type Request struct {
 // Response is what came of a visit.
 type Response struct {
 	Outcome Outcome
-	// Content is what was sent; without a Body unless the outcome has one.
+	// Content is what was sent; without a Body unless the outcome has one. Its
+	// URL is that of the request, whatever the outcome.
 	Content page.Content
 	// ETag and LastModified are the validators of Content, as sent; empty if
 	// none, or if one is unsafe to send back.
