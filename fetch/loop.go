@@ -19,7 +19,7 @@ import (
 const (
 	groupVisits = 500
 	groupBytes  = 8 << 20
-	groupAge    = 5 * time.Second
+	groupAge    = 2 * time.Second
 )
 
 // job is one visit for a worker.
