@@ -14,10 +14,10 @@ import (
 
 // A test moves the clock and knows what has changed.
 func ExampleWeb_Page() {
-	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	web := &webtest.Web{Now: func() time.Time { return now }, Start: now}
+	clock := webtest.NewClock(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
+	web := &webtest.Web{Now: clock.Now, Start: clock.Now()}
 	before, _ := web.Page("http://news.example.test/")
-	now = before.Next
+	clock.Advance(before.Next.Sub(clock.Now()))
 	after, _ := web.Page("http://news.example.test/")
 	fmt.Println("period:", before.Period)
 	fmt.Println("versions:", before.Version, after.Version)

@@ -61,7 +61,8 @@ type Web struct {
 	CrawlDelay time.Duration
 	// Latency is how long each answer takes, on a real timer.
 	Latency time.Duration
-	// Now tells which version of a page to show. Nil means time.Now.
+	// Now tells which version of a page to show. It is called by each request, from
+	// many goroutines at once; see [Clock]. Nil means time.Now.
 	Now func() time.Time
 	// Start is when the first versions are shown. The zero Time means 2000-01-01
 	// 00:00 UTC, when the clock of a testing/synctest bubble starts. Before Start,
