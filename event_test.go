@@ -236,7 +236,7 @@ func (s dyingSegments) Remove(ctx context.Context, name string) error {
 func TestCrawlerThatDiesAnywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := func() *setup {
-			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 12})
+			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 6})
 			s.opts.KeepSegments = 2
 			return s
 		}
@@ -244,7 +244,7 @@ func TestCrawlerThatDiesAnywhere(t *testing.T) {
 		calm.run(t, calm.web.Seeds()...)
 		want := calm.dump(t)
 		died := true
-		for n := 1; died; n++ {
+		for n := 1; died; n += 1 + n/20 {
 			for _, applies := range []bool{false, true} {
 				s := web()
 				events := map[string]bool{}

@@ -28,7 +28,7 @@ func threeHosts(n int) []string {
 
 func TestCancelledFetchGoesOn(t *testing.T) {
 	for _, threads := range []int{1, 2, 50} {
-		for at := 50 * time.Millisecond; at < 30*time.Second; at += 1370 * time.Millisecond {
+		for at := 50 * time.Millisecond; at < 30*time.Second; at += 2370 * time.Millisecond {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 300 * time.Millisecond}
 				r := newRig(t, s, threeHosts(6)...)

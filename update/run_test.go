@@ -168,7 +168,7 @@ func (s *dying) Sync(ctx context.Context) error {
 }
 
 func TestExactlyOnceWhateverDies(t *testing.T) {
-	const pages = 100
+	const pages = 60
 	calm := newWorld(t)
 	calm.round(seg, pages, 1)
 	before := calm.dump()
@@ -189,7 +189,7 @@ func TestExactlyOnceWhateverDies(t *testing.T) {
 			w.round(seg, pages, 1)
 			_, err := update.Run(t.Context(), &dying{w.crawl, n, applies}, w.segments, seg, options())
 			if err == nil {
-				if n < 10 {
+				if n < 6 {
 					t.Fatalf("only %d steps: the test does not test anything", n)
 				}
 				break
