@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,5 +224,43 @@ func TestEveryWriteFails(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOpenOnAFullDisk reopens, after a crash, a store whose log has to become
+// tables for which there is no room: at each write of the opening in turn.
+func TestOpenOnAFullDisk(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	path := t.TempDir() + "/s"
+	o := small()
+	o.fs = mem
+	db, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tr trial
+	if err := tr.run(t, db); err != nil {
+		t.Fatal(err)
+	}
+	crashed := func() vfs.FS {
+		return mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
+	}
+	defer db.Close()
+	for at := int64(0); ; at++ {
+		b := &breaker{at: at, cause: syscall.ENOSPC, picks: writes}
+		o.fs = errorfs.Wrap(crashed(), b)
+		again, err := Open(crashCopy(t, path, int(at)), o)
+		if err == nil {
+			err = again.Close() // what fails now comes behind the opening
+		}
+		if b.hits.Load() == 0 {
+			if err != nil || at < 5 {
+				t.Fatal(at, err)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("write %d: %v", at, err)
+		}
 	}
 }

@@ -82,13 +82,36 @@ func (f *fence) open(name string, make func() (vfs.File, error)) (vfs.File, erro
 		}
 		f.fail(err)
 	}
-	if isTable(name) {
-		if f.opened.Load() {
-			<-f.released
-		}
+	if !isTable(name) {
+		return f.ghosts.Create("ghost", vfs.WriteCategoryUnspecified)
+	}
+	if f.opened.Load() {
+		<-f.released
 		return nil, f.failure()
 	}
-	return f.ghosts.Create("ghost", vfs.WriteCategoryUnspecified)
+	// Opening waits for the tables that it makes of the log, and repeats them for
+	// ever, so they are made in memory; what was opened so is closed at once.
+	return f.ghosts.Create(filepath.Base(name), vfs.WriteCategoryUnspecified)
+}
+
+// Open opens a table where open has made it.
+func (f *fence) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if f.failure() != nil && isTable(name) {
+		if file, err := f.ghosts.Open(filepath.Base(name), opts...); err == nil {
+			return file, nil
+		}
+	}
+	return f.FS.Open(name, opts...)
+}
+
+// Stat describes a table where open has made it.
+func (f *fence) Stat(name string) (vfs.FileInfo, error) {
+	if f.failure() != nil && isTable(name) {
+		if info, err := f.ghosts.Stat(filepath.Base(name)); err == nil {
+			return info, nil
+		}
+	}
+	return f.FS.Stat(name)
 }
 
 func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
