@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -9,7 +10,9 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -164,6 +168,7 @@ type session struct {
 	crawler *recrawl.Crawler
 	client  *httpproto.Client
 	now     func() time.Time
+	refused refusals
 }
 
 // begin opens the crawl and makes a crawler of the flags.
@@ -195,6 +200,7 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	} else {
 		o.Protocol = offline{}
 	}
+	o.Fetch.OnVisit = s.noteRefusal
 	for _, f := range adjust {
 		f(&o)
 	}
@@ -237,6 +243,34 @@ func (s *session) end() error {
 		keep(s.db.Close())
 	}
 	return first
+}
+
+// refusals counts the visits that a rule of ours kept from being made, by the
+// reason.
+type refusals map[string]int
+
+func (s *session) noteRefusal(v segment.Visit, _ fetch.Progress) {
+	if v.Outcome.Code == protocol.Refused {
+		if s.refused == nil {
+			s.refused = refusals{}
+		}
+		s.refused[v.Outcome.Reason]++
+	}
+}
+
+// tell says why visits were refused: nobody else knows.
+func (r refusals) tell(w io.Writer) {
+	for i, reason := range slices.SortedFunc(maps.Keys(r), func(x, y string) int { return cmp.Or(r[y]-r[x], cmp.Compare(x, y)) }) {
+		if i == 5 {
+			fmt.Fprintf(w, "recrawl: and for %d more reasons\n", len(r)-i)
+			return
+		}
+		hint := ""
+		if strings.HasPrefix(reason, "address:") {
+			hint = "; -allow-private connects to loopback, private and link-local ones"
+		}
+		fmt.Fprintf(w, "recrawl: %d refused: %s%s\n", r[reason], reason, hint)
+	}
 }
 
 // client makes the HTTP client of the flags.

@@ -73,6 +73,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *s
 	stop := a.showProgress(c, s.crawler)
 	report, err := s.crawler.Run(ctx)
 	stop()
+	s.refused.tell(a.err)
 	if e := a.printCrawl(c, &report, err == nil); err == nil {
 		err = e
 	}
@@ -148,15 +149,20 @@ func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds
 	if r.Seeds == 0 {
 		return nil, fmt.Errorf("%s: there is no seed in it", seeds.file.Name())
 	}
-	for _, b := range r.Bad {
+	const shown = 20
+	bads := r.Bad[:min(len(r.Bad), shown)]
+	for _, b := range bads {
 		fmt.Fprintf(a.err, "recrawl: %v\n", b)
 	}
 	left := r.Filtered + r.Invalid
-	if n := left - len(r.Bad); n > 0 {
+	if n := left - len(bads); n > 0 {
 		fmt.Fprintf(a.err, "recrawl: and %d more\n", n)
 	}
 	if left > 0 {
-		bad = fmt.Errorf("%d of %d seeds could not be used; the others were injected", left, r.Seeds)
+		bad = fmt.Errorf("%d of %d seeds could not be used", left, r.Seeds)
+		if left < r.Seeds {
+			bad = fmt.Errorf("%w; the others were injected", bad)
+		}
 	}
 	if c.Name == "inject" {
 		if c.Bool("json") {
