@@ -193,9 +193,10 @@ func scanRules() []rule {
 						c.failf("%s came after %s", short(d.URL), short(last))
 					}
 					last = d.URL
-					if d.Status == crawldb.Unfetched {
-						seen[d.URL]++
+					if d.Status != crawldb.Unfetched {
+						continue // one that the loop has put there
 					}
+					seen[d.URL]++
 					if n := len(seen); n%50 == 0 {
 						// This record, a new one behind it, and one far ahead.
 						d.Status = crawldb.Fetched
