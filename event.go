@@ -41,7 +41,9 @@ func (k PageKind) String() string {
 }
 
 // PageEvent tells of one page that was visited. A visit that failed and will be
-// tried again is no event.
+// tried again is no event, and neither is a page that was never there for this
+// crawl and was not asked for: because robots.txt forbids it, or a rule of ours
+// such as the guard against private addresses.
 //
 // Only what the server sent in this visit has content, and of that only what a
 // parser reads has text: an unchanged page often has neither, a picture no text.

@@ -85,8 +85,8 @@ func (b Bad) Error() string {
 func (b Bad) Unwrap() error { return b.Err }
 
 func clip(s string) string {
-	if len(s) > 200 {
-		return s[:200] + "…"
+	if len(s) > 100 {
+		return s[:100] + "…"
 	}
 	return s
 }

@@ -129,6 +129,11 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 		report.Already = true
 		return report, nil
 	}
+	if fetched, err := segment.Has[segment.Visit](ctx, segments, name); err != nil {
+		return report, err
+	} else if !fetched {
+		return report, fmt.Errorf("it is not fetched yet: %w", segment.ErrNotFound)
+	}
 	reached, resumed := "", len(cursor) > len(at)
 	if resumed {
 		reached, report.Resumed = cursor[len(at):], true
