@@ -62,7 +62,8 @@ type Web struct {
 	// Latency is how long each answer takes, on a real timer.
 	Latency time.Duration
 	// Now tells which version of a page to show. It is called by each request, from
-	// many goroutines at once; see [Clock]. Nil means time.Now.
+	// many goroutines at once; see [Clock]. Nil means a clock that stands still at
+	// Start: nothing changes, and what is found today is found next year.
 	Now func() time.Time
 	// Start is when the first versions are shown. The zero Time means 2000-01-01
 	// 00:00 UTC, when the clock of a testing/synctest bubble starts. Before Start,
@@ -140,7 +141,7 @@ func (w *Web) periods() []time.Duration {
 
 func (w *Web) now() time.Time {
 	if w.Now == nil {
-		return time.Now()
+		return w.start()
 	}
 	return w.Now()
 }

@@ -13,24 +13,24 @@ round
 round
   0.5    http://news.example.test/pages/1.html
   0.5    http://shop.example.test/pages/1.html
-  0.5    http://news.example.test/pages/9.html
   0.5    http://shop.example.test/pages/2.html
-  0.5    http://shop.example.test/pages/5.html
+  0.5    http://shop.example.test/pages/9.html
 round
   0.25   http://shop.example.test/pages/3.html
   0.25   http://news.example.test/pages/2.html
-  0.25   http://shop.example.test/view?id=6
-  0.25   http://news.example.test/pages/4.html
   0.25   http://news.example.test/pages/5.html
+  0.25   http://shop.example.test/view?id=6
+  0.25   http://news.example.test/pages/6.html
 round
   0.125  http://news.example.test/pages/3.html
   0.125  http://shop.example.test/pages/4.html
-  0.125  http://news.example.test/pages/6.html
-  0.125  http://shop.example.test/pages/7.html
-  0.125  http://shop.example.test/pages/9.html
+  0.125  http://news.example.test/pages/4.html
+  0.125  http://news.example.test/pages/7.html
   0.125  http://news.example.test/pages/8.html
+  0.125  http://news.example.test/pages/9.html
 round
-  0.0625 http://news.example.test/pages/7.html
+  0.125  http://shop.example.test/pages/7.html
+  0.0625 http://shop.example.test/pages/5.html
   0.0625 http://shop.example.test/view?id=8
 `
 	var out strings.Builder
