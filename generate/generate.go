@@ -454,7 +454,10 @@ func spread(list []crawldb.Datum, by hostdb.By) {
 		hash uint64
 	}
 	slices.SortFunc(list, func(a, b crawldb.Datum) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), crawldb.Compare(a.URL, b.URL))
+		if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+			return c
+		}
+		return crawldb.Compare(a.URL, b.URL) // dear, and seldom needed
 	})
 	turns := map[string]int{}
 	all := make([]ranked, len(list))

@@ -340,7 +340,10 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 // best orders the links, best first, and drops what is too much.
 func (g *grouper) best() {
 	slices.SortFunc(g.in.Links, func(a, b scoring.Link) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), crawldb.Compare(a.From, b.From))
+		if c := cmp.Compare(b.Score, a.Score); c != 0 {
+			return c
+		}
+		return crawldb.Compare(a.From, b.From) // dear, and seldom needed
 	})
 	if len(g.in.Links) > g.maxLinks {
 		g.in.Links = g.in.Links[:g.maxLinks]
