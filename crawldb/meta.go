@@ -3,6 +3,7 @@ package crawldb
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -97,6 +98,20 @@ func validMeta(enc string) bool {
 	}
 	return true
 }
+
+// Encoded returns the pairs as one string, which [DecodeMeta] reads; empty if
+// there are none.
+func (m Meta) Encoded() string { return m.enc }
+
+// DecodeMeta reads what [Meta.Encoded] returned, and shares its memory.
+func DecodeMeta(enc string) (Meta, error) {
+	if !validMeta(enc) {
+		return Meta{}, errMeta
+	}
+	return Meta{enc}, nil
+}
+
+var errMeta = errors.New("crawldb: not an encoded Meta")
 
 // MetaOf builds a Meta from pairs of name and value. It is for literals in
 // programs and tests; an odd name at the end has the empty value.

@@ -171,7 +171,7 @@ func TestLinks(t *testing.T) {
 // share gives the first link 1, the second 2 and so on.
 type share struct{ scoring.Base }
 
-func (share) Distribute(_ *crawldb.Datum, links []scoring.Link) float64 {
+func (share) Distribute(_ scoring.Page, links []scoring.Link) float64 {
 	for i := range links {
 		links[i].Score = float64(i + 1)
 	}

@@ -28,7 +28,7 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 	case out.Code.Redirect():
 		v.parse = &segment.Parse{URL: from.URL}
 		if target, ok := r.accept(v, urlfilter.Fetcher, from.URL, out.Location); ok && target != from.URL {
-			r.distribute(v.parse, from, []string{target})
+			r.distribute(v.parse, scoring.Page{Datum: from, Found: 1}, []string{target})
 		}
 		return
 	case out.Code != protocol.Success:
@@ -51,10 +51,11 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 
 	// What is kept of the links is what the crawl will follow.
 	links := parsed.Outlinks
+	page := scoring.Page{Datum: from, Content: c, Parsed: &parsed, Found: len(links) + parsed.OutlinksCut}
 	parsed.Outlinks = nil
 	seen := map[string]struct{}{from.URL: {}}
 	var targets []string
-	add := func(l page.Outlink, scope urlfilter.Scope) (string, bool) {
+	add := func(l outlink, scope urlfilter.Scope) (string, bool) {
 		target, ok := r.accept(v, scope, from.URL, l.URL)
 		if !ok {
 			return "", false
@@ -67,7 +68,7 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 		return target, true
 	}
 	if parsed.Refresh != "" && !parsed.NoFollow {
-		if target, _ := add(page.Outlink{URL: parsed.Refresh}, urlfilter.Fetcher); target != "" {
+		if target, _ := add(outlink{URL: parsed.Refresh}, urlfilter.Fetcher); target != "" {
 			parsed.Refresh = target
 		}
 	}
@@ -77,10 +78,10 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 			continue
 		}
 		if target, ok := add(l, urlfilter.Outlink); ok {
-			parsed.Outlinks = append(parsed.Outlinks, page.Outlink{URL: target, Anchor: l.Anchor})
+			parsed.Outlinks = append(parsed.Outlinks, outlink{URL: target, Anchor: l.Anchor})
 		}
 	}
-	r.distribute(v.parse, from, targets)
+	r.distribute(v.parse, page, targets)
 	v.text = &segment.Text{URL: from.URL, Text: parsed.Text}
 	parsed.Text = ""
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
@@ -109,17 +110,21 @@ func (r reader) internal(from, target string) bool {
 }
 
 // distribute gives the targets their share of the page's importance.
-func (r reader) distribute(p *segment.Parse, from *crawldb.Datum, targets []string) {
+func (r reader) distribute(p *segment.Parse, from scoring.Page, targets []string) {
 	links := make([]scoring.Link, len(targets))
 	for i, t := range targets {
-		links[i] = scoring.Link{From: from.URL, URL: t}
+		links[i] = scoring.Link{From: from.Datum.URL, URL: t}
 	}
 	p.Gave = r.o.Scoring.Distribute(from, links)
-	p.Links = make([]segment.Link, len(links))
-	for i, l := range links {
-		p.Links[i] = segment.Link{URL: l.URL, Score: l.Score}
+	p.Links = make([]segment.Link, 0, len(links))
+	for _, l := range links {
+		if !l.Drop {
+			p.Links = append(p.Links, segment.Link{URL: l.URL, Score: l.Score, Meta: l.Meta})
+		}
 	}
 }
+
+type outlink = page.Outlink
 
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {

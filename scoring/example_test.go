@@ -21,7 +21,7 @@ func ExampleOPIC() {
 		{From: seed.URL, URL: "http://example.com/a"},
 		{From: seed.URL, URL: "http://example.org/"},
 	}
-	gave := f.Distribute(&seed, links)
+	gave := f.Distribute(scoring.Page{Datum: &seed}, links)
 
 	old := seed
 	f.Updated(&old, &seed, scoring.Flow{Visited: true, Gave: gave, Time: now})

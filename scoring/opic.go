@@ -160,7 +160,8 @@ func (o OPIC) Discovered(d *crawldb.Datum) { d.Score = 0 }
 
 // Distribute divides the cash that the page had when it was selected among its
 // links.
-func (o OPIC) Distribute(from *crawldb.Datum, links []Link) (gave float64) {
+func (o OPIC) Distribute(p Page, links []Link) (gave float64) {
+	from := p.Datum
 	if o.NutchCompat {
 		o.nutchDistribute(from, links)
 		return 0

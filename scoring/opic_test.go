@@ -21,7 +21,7 @@ func TestOPICNutchVectors(t *testing.T) {
 		return []Link{{URL: "http://a.com/1"}, {URL: "http://A.com/2"}, {URL: "http://b.com/"}, {URL: "foo:bar"}}
 	}
 	got := links()
-	if gave := o.Distribute(&crawldb.Datum{URL: "http://a.com/", Score: 1}, got); gave != 0 {
+	if gave := o.Distribute(Page{Datum: &crawldb.Datum{URL: "http://a.com/", Score: 1}}, got); gave != 0 {
 		t.Errorf("gave %v away, Nutch keeps it", gave)
 	}
 	for i, want := range []float64{.125, .125, .25, .25} {
@@ -30,7 +30,7 @@ func TestOPICNutchVectors(t *testing.T) {
 		}
 	}
 	got = links()
-	o.Distribute(&crawldb.Datum{URL: "http://a.com/"}, got)
+	o.Distribute(Page{Datum: &crawldb.Datum{URL: "http://a.com/"}}, got)
 	for _, l := range got {
 		if l.Score != 0 {
 			t.Errorf("a page without score gave %v", l.Score)
@@ -92,7 +92,7 @@ func (w *world) round(pick func(i int) bool) {
 		for j, to := range w.links[i] {
 			out[j] = Link{From: w.pages[i].URL, URL: w.pages[to].URL}
 		}
-		flows[i].Gave = w.f.Distribute(&w.pages[i], out)
+		flows[i].Gave = w.f.Distribute(Page{Datum: &w.pages[i]}, out)
 		for j, to := range w.links[i] {
 			flows[to].In = append(flows[to].In, out[j])
 		}
@@ -227,7 +227,7 @@ func TestScoreOutlivesGivingAway(t *testing.T) {
 	o := OPIC{}
 	o.Injected(&d)
 	old := d
-	gave := o.Distribute(&d, []Link{{URL: "http://example.com/a"}, {URL: "http://example.org/"}})
+	gave := o.Distribute(Page{Datum: &d}, []Link{{URL: "http://example.com/a"}, {URL: "http://example.org/"}})
 	o.Updated(&old, &d, Flow{Gave: gave, Visited: true, Time: t0})
 	if gave != 1 || Cash(&d) != 0 || d.Score != 1 {
 		t.Errorf("gave %v, has %v left, score %v; want 1, 0, 1", gave, Cash(&d), d.Score)
@@ -249,7 +249,7 @@ func TestUpdatedGoesByTheRecordAsItIs(t *testing.T) {
 	o.Updated(&seed, &now, Flow{In: []Link{{Score: 2}}, Time: t0})
 
 	links := []Link{{URL: "http://example.com/a"}}
-	gave := o.Distribute(&listed, links)
+	gave := o.Distribute(Page{Datum: &listed}, links)
 	next := listed
 	o.Updated(&now, &next, Flow{Gave: gave, Visited: true, Time: t0})
 	if Cash(&next) != 2 || next.Score != 3 {
@@ -315,7 +315,7 @@ func FuzzOPICState(f *testing.F) {
 		links := []Link{{URL: "http://example.com/a"}, {URL: "http://example.org/"}}
 		flow := Flow{In: []Link{{Score: in}}, Visited: true, Time: time.UnixMilli(ms)}
 		for range 3 {
-			flow.Gave = OPIC{}.Distribute(&d, links)
+			flow.Gave = OPIC{}.Distribute(Page{Datum: &d}, links)
 			old := d
 			OPIC{}.Updated(&old, &d, flow)
 			for _, x := range []float64{Cash(&d), float64(d.Score), flow.Gave, links[0].Score} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
 )
 
 // A Filter takes part in the score of a page. Embed [Base] and override what
@@ -30,17 +31,40 @@ type Filter interface {
 	// record. (Nutch: generatorSortValue.)
 	Priority(d *crawldb.Datum, priority float32) float32
 
-	// Distribute sets the Score of each link of a page that was fetched and
-	// parsed, and returns what the page gives away by that. The record is as it
-	// was when the page was selected. Links are distinct, normalized and
-	// accepted by the filters, in the order of the page. (Nutch:
-	// distributeScoreToOutlinks.)
-	Distribute(from *crawldb.Datum, links []Link) (gave float64)
+	// Distribute sets the Score and Meta of each link of a page that was fetched
+	// and parsed, or sets Drop to keep the target out of the crawl db, and
+	// returns what the page gives away by that. Links are normalized and
+	// accepted by the filters, in the order of the page, and distinct unless the
+	// fetch was told otherwise. (Nutch: passScoreBeforeParsing,
+	// passScoreAfterParsing and distributeScoreToOutlinks in one.)
+	Distribute(p Page, links []Link) (gave float64)
 
 	// Updated adjusts the Score of a record that is about to be written. old is
 	// nil if the record is new; neither it nor the flow may be changed. (Nutch:
 	// updateDbScore.)
 	Updated(old, d *crawldb.Datum, f Flow)
+
+	// Orphaned looks at a record that an update of the whole crawl db passes by
+	// and that no segment touches. It may change Score, Status and Meta. (Nutch:
+	// orphanedScore.)
+	Orphaned(d *crawldb.Datum, now time.Time)
+
+	// Boost returns the weight of the page in an index, given what the filter
+	// before made of it; the first is given 1. d is nil if the page has no
+	// record. (Nutch: indexerScore.)
+	Boost(d *crawldb.Datum, boost float32) float32
+}
+
+// Page is what Distribute is told of the page that gives.
+type Page struct {
+	// Datum is the record as it was when the page was selected.
+	Datum *crawldb.Datum
+	// Content and Parsed are what came back and what was read in it; nil for a
+	// redirect. They are read only.
+	Content *page.Content
+	Parsed  *page.Parsed
+	// Found counts the links of the page before any was left out.
+	Found int
 }
 
 // Link is what one page gives to one other.
@@ -49,6 +73,11 @@ type Link struct {
 	From, URL string
 	// Score is what is given.
 	Score float64
+	// Meta is what filters pass along the link, under names of their own. A
+	// record that is new begins with that of its best link.
+	Meta crawldb.Meta
+	// Drop leaves the target out of the crawl db.
+	Drop bool
 }
 
 // Flow is what one segment does to the importance of a page.
@@ -77,10 +106,16 @@ func (Base) Discovered(*crawldb.Datum) {}
 func (Base) Priority(_ *crawldb.Datum, priority float32) float32 { return priority }
 
 // Distribute gives nothing.
-func (Base) Distribute(*crawldb.Datum, []Link) float64 { return 0 }
+func (Base) Distribute(Page, []Link) float64 { return 0 }
 
 // Updated leaves the score as it is.
 func (Base) Updated(_, _ *crawldb.Datum, _ Flow) {}
+
+// Orphaned leaves the record as it is.
+func (Base) Orphaned(*crawldb.Datum, time.Time) {}
+
+// Boost returns the boost it is given.
+func (Base) Boost(_ *crawldb.Datum, boost float32) float32 { return boost }
 
 // Chain asks several filters in order. The links of a Distribute go through all
 // of them, and what they gave is added up. An empty chain does what [Base] does.
@@ -109,9 +144,9 @@ func (c Chain) Priority(d *crawldb.Datum, priority float32) float32 {
 }
 
 // Distribute asks every filter in order and adds up what they gave.
-func (c Chain) Distribute(from *crawldb.Datum, links []Link) (gave float64) {
+func (c Chain) Distribute(p Page, links []Link) (gave float64) {
 	for _, f := range c {
-		gave += f.Distribute(from, links)
+		gave += f.Distribute(p, links)
 	}
 	return gave
 }
@@ -121,4 +156,19 @@ func (c Chain) Updated(old, d *crawldb.Datum, f Flow) {
 	for _, g := range c {
 		g.Updated(old, d, f)
 	}
+}
+
+// Orphaned asks every filter in order.
+func (c Chain) Orphaned(d *crawldb.Datum, now time.Time) {
+	for _, f := range c {
+		f.Orphaned(d, now)
+	}
+}
+
+// Boost hands the result of each filter to the next.
+func (c Chain) Boost(d *crawldb.Datum, boost float32) float32 {
+	for _, f := range c {
+		boost = f.Boost(d, boost)
+	}
+	return boost
 }

@@ -196,7 +196,9 @@ func (w *writer) record(rec any) {
 		for _, l := range v.Links {
 			w.str(l.URL)
 			w.float(l.Score)
+			w.str(l.Meta.Encoded())
 		}
+		w.str(v.Meta.Encoded())
 	}
 }
 
@@ -356,13 +358,22 @@ func (r *reader) record(rec any) {
 		}
 		v.Error = r.str()
 		v.Gave = r.float()
-		if n := r.count(9); n > 0 {
+		if n := r.count(10); n > 0 {
 			v.Links = make([]Link, n)
 			for i := range v.Links {
-				v.Links[i] = Link{URL: r.str(), Score: r.float()}
+				v.Links[i] = Link{URL: r.str(), Score: r.float(), Meta: r.meta()}
 			}
 		}
+		v.Meta = r.meta()
 	}
+}
+
+func (r *reader) meta() crawldb.Meta {
+	m, err := crawldb.DecodeMeta(r.str())
+	if err != nil {
+		r.fail()
+	}
+	return m
 }
 
 // AppendRecord appends the encoded form of a record, in which [DecodeRecord]

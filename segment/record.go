@@ -77,10 +77,15 @@ type Parse struct {
 	Links []Link
 	// Gave is what the page gave away.
 	Gave float64
+	// Meta is what the crawl db is to keep of the properties of the page. (Nutch:
+	// db.parsemeta.to.crawldb.)
+	Meta crawldb.Meta
 }
 
 // Link is one target of a page.
 type Link struct {
 	URL   string
 	Score float64
+	// Meta is what the scoring filters pass along.
+	Meta crawldb.Meta
 }

@@ -78,6 +78,9 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 		return nil
 	default:
 		d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched}
+		if len(in.Links) > 0 {
+			d.Meta = in.Links[0].Meta
+		}
 		d = o.Schedule.Init(d, o.now)
 		o.Scoring.Discovered(&d)
 	}

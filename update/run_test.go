@@ -123,7 +123,7 @@ func (w *world) round(name string, n int, seed uint64) {
 		}
 		slices.SortFunc(links, func(a, b scoring.Link) int { return cmp.Compare(a.URL, b.URL) })
 		links = slices.CompactFunc(links, func(a, b scoring.Link) bool { return a.URL == b.URL })
-		p.Gave = opic.Distribute(&d, links)
+		p.Gave = opic.Distribute(scoring.Page{Datum: &d}, links)
 		for _, l := range links {
 			p.Links = append(p.Links, segment.Link{URL: l.URL, Score: l.Score})
 		}

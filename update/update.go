@@ -271,7 +271,9 @@ func sortSegment(ctx context.Context, s segment.Store, name string, sorter *exts
 		report.Links += len(links)
 		for _, l := range links {
 			value = binary.BigEndian.AppendUint64(append(value[:0], kindLink), math.Float64bits(l.Score))
-			value = append(value, p.URL...)
+			meta := l.Meta.Encoded()
+			value = binary.AppendUvarint(value, uint64(len(meta)))
+			value = append(append(value, meta...), p.URL...)
 			if err := add(l.URL); err != nil {
 				return err
 			}
@@ -324,8 +326,17 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 		if len(value) < 8 {
 			return in, full, errSorted
 		}
+		n, size := binary.Uvarint(value[8:])
+		rest := value[8+max(size, 0):]
+		if size <= 0 || n > uint64(len(rest)) {
+			return in, full, errSorted
+		}
+		meta, err := crawldb.DecodeMeta(string(rest[:n]))
+		if err != nil {
+			return in, full, errSorted
+		}
 		g.in.Links = append(g.in.Links, scoring.Link{
-			From: string(value[8:]), URL: g.in.URL,
+			From: string(rest[n:]), URL: g.in.URL, Meta: meta,
 			Score: math.Float64frombits(binary.BigEndian.Uint64(value)),
 		})
 		if len(g.in.Links) >= 2*g.maxLinks+1000 {

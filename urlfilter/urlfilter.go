@@ -48,7 +48,36 @@ const (
 	Generate Scope = "generate" // a record about to be selected
 	CrawlDB  Scope = "crawldb"  // a record about to be written
 	LinkDB   Scope = "linkdb"   // one end of a link
+	Indexer  Scope = "indexer"  // a document about to be indexed
+
+	// AnyScope is what a normalizer is bound to that has no rules for the scope
+	// at hand; Partition and HostCount are where generate asks for the spelling
+	// by which it groups URLs.
+	AnyScope  Scope = "default"
+	Partition Scope = "partition"
+	HostCount Scope = "generate_host_count"
 )
+
+// Scopes lists every scope.
+func Scopes() []Scope {
+	return []Scope{AnyScope, Partition, HostCount, Fetcher, CrawlDB, LinkDB, Inject, Outlink, Indexer, Generate}
+}
+
+// An Explainer is a [Filter] or [Normalizer] that can name the rule that
+// decided.
+type Explainer interface {
+	// Explain returns the rule that decides about a URL, such as
+	// "regex-urlfilter.txt:12: -[?*!@=]"; empty if none does and the default holds.
+	Explain(url string) (rule string)
+}
+
+// A Reloader is a [Filter] or [Normalizer] that comes from a file and can read
+// it again while it is in use.
+type Reloader interface {
+	// Reload reads the file again if it has changed, and reports whether it had.
+	// With an error everything stays as it was.
+	Reload() (changed bool, err error)
+}
 
 // ErrRejected says that a filter rejected a URL; ErrInvalid says that a
 // normalizer refused it or that it is too long.

@@ -26,9 +26,9 @@ import (
 // ordered by its score.
 type near struct{ scoring.Base }
 
-func (near) Distribute(from *crawldb.Datum, links []scoring.Link) (gave float64) {
+func (near) Distribute(from scoring.Page, links []scoring.Link) (gave float64) {
 	for i := range links {
-		links[i].Score = float64(from.Score) / 2
+		links[i].Score = float64(from.Datum.Score) / 2
 	}
 	return 0 // a page loses nothing by it
 }

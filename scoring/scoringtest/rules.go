@@ -34,7 +34,7 @@ func scoresAreFinite(_ Harness, f scoring.Filter, c *sample) error {
 	}
 	d := c.record
 	links := c.out()
-	gave := f.Distribute(&d, links)
+	gave := f.Distribute(scoring.Page{Datum: &d}, links)
 	errs := []error{finite("what Distribute returns", gave)}
 	for _, l := range links {
 		errs = append(errs, finite("the score of a link", l.Score))
@@ -91,7 +91,7 @@ func readOnly(_ Harness, f scoring.Filter, c *sample) error {
 		return fmt.Errorf("Priority changed the record to %+v", d)
 	}
 	links := c.out()
-	if f.Distribute(&d, links); !reflect.DeepEqual(d, c.record) {
+	if f.Distribute(scoring.Page{Datum: &d}, links); !reflect.DeepEqual(d, c.record) {
 		return fmt.Errorf("Distribute changed the record to %+v", d)
 	}
 	for i, l := range links {
@@ -128,7 +128,7 @@ func ask(f scoring.Filter, c *sample) result {
 	f.Updated(&old, &r.Updated, flow)
 	f.Updated(nil, &r.New, flow)
 	r.Priority = f.Priority(&old, 0.75)
-	r.Gave = f.Distribute(&old, r.Links)
+	r.Gave = f.Distribute(scoring.Page{Datum: &old}, r.Links)
 	return r
 }
 
@@ -179,7 +179,7 @@ func baseIsNeutral(_ Harness, f scoring.Filter, c *sample) error {
 }
 
 func noLinksNoGift(_ Harness, f scoring.Filter, c *sample) error {
-	if gave := f.Distribute(&c.record, nil); gave != 0 {
+	if gave := f.Distribute(scoring.Page{Datum: &c.record}, nil); gave != 0 {
 		return fmt.Errorf("gave %v to no one", gave)
 	}
 	return nil
@@ -230,7 +230,7 @@ func givesWhatItHas(h Harness, f scoring.Filter, c *sample) error {
 		return nil
 	}
 	links := c.out()
-	gave, sum := f.Distribute(&c.record, links), 0.0
+	gave, sum := f.Distribute(scoring.Page{Datum: &c.record}, links), 0.0
 	for _, l := range links {
 		if l.Score < 0 {
 			return fmt.Errorf("a link receives %v", l.Score)

@@ -45,7 +45,7 @@ func (h Harness) samples() iter.Seq[*sample] {
 					}
 					c.flow.Visited, c.flow.Time = n%2 == 0, start
 					if c.flow.Visited {
-						c.flow.Gave = f.Distribute(&d, c.out())
+						c.flow.Gave = f.Distribute(scoring.Page{Datum: &d}, c.out())
 					}
 					if !yield(c) {
 						return
@@ -102,7 +102,7 @@ func random(r *rand.Rand, f scoring.Filter, name string) *sample {
 			return 1
 		})
 		if fl.Visited {
-			fl.Gave = f.Distribute(&d, targets(r.IntN(7)))
+			fl.Gave = f.Distribute(scoring.Page{Datum: &d}, targets(r.IntN(7)))
 		}
 		return fl
 	}

@@ -60,10 +60,10 @@ func (m mutant) Priority(d *crawldb.Datum, p float32) float32 {
 	return p
 }
 
-func (m mutant) Distribute(from *crawldb.Datum, links []scoring.Link) float64 {
+func (m mutant) Distribute(from scoring.Page, links []scoring.Link) float64 {
 	gave := m.OPIC.Distribute(from, links)
 	if m.distribute != nil {
-		return m.distribute(from, links, gave)
+		return m.distribute(from.Datum, links, gave)
 	}
 	return gave
 }
@@ -170,7 +170,7 @@ type chained struct{ scoring.OPIC }
 
 var asked atomic.Int64
 
-func (c chained) Distribute(from *crawldb.Datum, links []scoring.Link) float64 {
+func (c chained) Distribute(from scoring.Page, links []scoring.Link) float64 {
 	gave := c.OPIC.Distribute(from, links)
 	if len(links) > 0 && asked.Add(1)%2 == 0 {
 		links[0].Score++
