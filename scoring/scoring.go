@@ -87,6 +87,9 @@ type Flow struct {
 	// Gave is what the page itself gave away, the sum of what Distribute
 	// returned for it.
 	Gave float64
+	// Shared is the page's part of what pages of the segment gave away and none
+	// of their links received: the segment's visits have equal parts of it.
+	Shared float64
 	// Visited says that the segment visited the page; Time is when, and
 	// otherwise the time of the update.
 	Visited bool

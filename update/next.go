@@ -23,6 +23,9 @@ type Input struct {
 	Parse *segment.Parse
 	// Links are what other pages give to this one, best first.
 	Links []scoring.Link
+	// Shared is this page's part of the gifts of the segment that no link
+	// received: see scoring.Flow.
+	Shared float64
 }
 
 // Next is the heart of the crawl: what one segment makes of one record. It is a
@@ -53,7 +56,7 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	if old != nil && visit != nil && visit.Time.Before(old.LastFetch) {
 		visit = nil
 	}
-	flow := scoring.Flow{In: in.Links, Time: o.now, Visited: visit != nil}
+	flow := scoring.Flow{In: in.Links, Shared: in.Shared, Time: o.now, Visited: visit != nil}
 	if in.Parse != nil {
 		flow.Gave = in.Parse.Gave
 	}
@@ -68,7 +71,7 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 		if d.LeasedBy == in.Segment {
 			d.LeasedUntil, d.LeasedBy = time.Time{}, ""
 		}
-		if visit == nil && len(in.Links) == 0 && flow.Gave == 0 {
+		if visit == nil && len(in.Links) == 0 && flow.Gave == 0 && flow.Shared == 0 {
 			if old.LeasedBy != in.Segment {
 				return old
 			}

@@ -140,7 +140,8 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 	}
 	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
 	defer sorter.Close()
-	if err := sortSegment(ctx, segments, name, sorter, &report); err != nil {
+	shared, err := sortSegment(ctx, segments, name, sorter, &report)
+	if err != nil {
 		return report, err
 	}
 
@@ -158,7 +159,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 		inputs = inputs[:0]
 		return err
 	}
-	g := grouper{segment: name, maxLinks: o.MaxInlinks}
+	g := grouper{segment: name, maxLinks: o.MaxInlinks, shared: shared}
 	for pair, err := range sorter.Sorted(ctx) {
 		if err != nil {
 			return report, err
@@ -210,8 +211,9 @@ const (
 )
 
 // sortSegment puts all that a segment says of any URL under the key of that
-// URL. What comes out is a pure function of the segment.
-func sortSegment(ctx context.Context, s segment.Store, name string, sorter *extsort.Sorter, report *Report) error {
+// URL. What comes out is a pure function of the segment. It returns what each
+// visit gets of the gifts that no link received.
+func sortSegment(ctx context.Context, s segment.Store, name string, sorter *extsort.Sorter, report *Report) (shared float64, err error) {
 	var key, value []byte
 	add := func(url string) error {
 		key = crawldb.AppendKey(key[:0], url)
@@ -220,53 +222,55 @@ func sortSegment(ctx context.Context, s segment.Store, name string, sorter *exts
 	listed := 0
 	for d, err := range segment.Records[crawldb.Datum](ctx, s, name) {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		listed++
 		value = append(value[:0], kindListed)
 		if err := add(d.URL); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	success := 0
 	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		report.Visits++
 		if v.ContentType != "" {
 			success++
 		}
 		if value, err = segment.AppendRecord(append(value[:0], kindVisit), &v); err != nil {
-			return err
+			return 0, err
 		}
 		if err := add(v.URL); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	report.Unvisited = listed - report.Visits
 	parsed, err := segment.Has[segment.Parse](ctx, s, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !parsed {
 		report.Unparsed = success
-		return nil
+		return 0, nil
 	}
+	var gifts pot
 	for p, err := range segment.Records[segment.Parse](ctx, s, name) {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if p.Signature != nil || p.Error != "" {
 			success--
 		}
+		gifts.add(&p)
 		links := p.Links
 		p.Links = nil
 		if value, err = segment.AppendRecord(append(value[:0], kindParse), &p); err != nil {
-			return err
+			return 0, err
 		}
 		if err := add(p.URL); err != nil {
-			return err
+			return 0, err
 		}
 		report.Links += len(links)
 		for _, l := range links {
@@ -275,18 +279,19 @@ func sortSegment(ctx context.Context, s segment.Store, name string, sorter *exts
 			value = binary.AppendUvarint(value, uint64(len(meta)))
 			value = append(append(value, meta...), p.URL...)
 			if err := add(l.URL); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
 	report.Unparsed = success
-	return nil
+	return gifts.share(report.Visits), nil
 }
 
 // grouper gathers the sorted pairs of one URL.
 type grouper struct {
 	segment  string
 	maxLinks int
+	shared   float64 // what a visit gets of gifts to no one
 	key      []byte
 	in       Input
 	some     bool
@@ -316,6 +321,7 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 		if g.in.Visit == nil || !v.Time.Before(g.in.Visit.Time) {
 			g.in.Visit = &v
 		}
+		g.in.Shared += g.shared
 	case kindParse:
 		p, err := segment.DecodeRecord[segment.Parse](value)
 		if err != nil {

@@ -1,0 +1,31 @@
+package update
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/recrawl/recrawl/segment"
+)
+
+// pot adds up the gifts that no link received. The sum is exact, whatever the
+// order of the pages: it has room for every bit that a float64 can have.
+type pot struct{ sum big.Float }
+
+func (p *pot) add(of *segment.Parse) {
+	rest := of.Gave
+	for _, l := range of.Links {
+		rest -= l.Score
+	}
+	// A rest that is but the rounding of the shares is none.
+	if rest > 1e-12*of.Gave && !math.IsInf(rest, 0) {
+		p.sum.SetPrec(2200).Add(&p.sum, big.NewFloat(rest))
+	}
+}
+
+func (p *pot) share(visits int) float64 {
+	all, _ := p.sum.Float64()
+	if visits == 0 || math.IsInf(all, 0) {
+		return 0
+	}
+	return all / float64(visits)
+}
