@@ -2,7 +2,6 @@ package urlfilter
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"strings"
 )
@@ -11,7 +10,7 @@ import (
 const maxLine = 1 << 20
 
 // readLines calls f with each line of r and its number, from 1, without the
-// line end.
+// line end. Its errors are a [*SyntaxError].
 func readLines(r io.Reader, f func(n int, line string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
@@ -22,11 +21,11 @@ func readLines(r io.Reader, f func(n int, line string) error) error {
 			line = strings.TrimPrefix(line, "\ufeff")
 		}
 		if err := f(n, line); err != nil {
-			return fmt.Errorf("urlfilter: line %d: %w", n, err)
+			return &SyntaxError{Line: n, Err: err}
 		}
 	}
 	if err := s.Err(); err != nil {
-		return fmt.Errorf("urlfilter: line %d: %w", n, err)
+		return &SyntaxError{Line: n, Err: err}
 	}
 	return nil
 }
