@@ -13,6 +13,10 @@ import (
 // Host is the record of one host, or of whatever else shares one queue: see
 // [By]. Times are kept to the millisecond and read back in UTC. They are times
 // of the real clock, whatever time a crawl records, but for those of Robots.
+//
+// The fields up to Stats are kept up to date by whoever asks the host; those
+// from Pages on are its statistics, which are as old as Counted says, and zero
+// until they are made (package hoststat).
 type Host struct {
 	// Name is the key: a host in lower case without a port, or a domain.
 	Name string
@@ -34,6 +38,40 @@ type Host struct {
 	Robots []Robots
 	// Stats counts what became of the requests.
 	Stats Stats
+
+	// Pages counts the records of the host in the crawl db.
+	Pages Pages
+	// Homepage is the URL of the start page, empty if none is known. It may be on
+	// another host, to which this one redirects.
+	Homepage string
+	// Score is the weight that the operator gives the host; zero if none.
+	Score float32
+	// DNSFailures counts the checks in a row in which the name had no address.
+	DNSFailures int64
+	// ConnectionFailures counts the records whose last visit failed for now and is
+	// to be tried again.
+	ConnectionFailures int64
+	// LastCheck is when the name was last looked up; zero if it never was.
+	LastCheck time.Time
+	// Overdue counts the unfetched records that have been due for long.
+	Overdue int64
+	// Fields are figures made of the metadata of the pages that were fetched,
+	// under Nutch's names: "min._rs_", "max._rs_", "avg._rs_" and "pct95._rs_" of
+	// a number, "Content-Type.text/html" for how often a text occurs.
+	Fields map[string]float64
+	// Counted is when the statistics were made.
+	Counted time.Time
+}
+
+// Pages counts records of the crawl db by their status.
+type Pages struct {
+	Unfetched, Fetched, Gone, RedirTemp, RedirPerm, NotModified, Duplicate, Orphan, ParseFailed int64
+}
+
+// Total returns the number of all records. (Nutch's numRecords leaves out
+// Duplicate, Orphan and ParseFailed.)
+func (p Pages) Total() int64 {
+	return p.Unfetched + p.Fetched + p.Gone + p.RedirTemp + p.RedirPerm + p.NotModified + p.Duplicate + p.Orphan + p.ParseFailed
 }
 
 // Robots is a robots.txt file as it was last fetched, and until when it holds.

@@ -3,6 +3,7 @@ package hostdbtest_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ func (e *engine) Update(ctx context.Context, name string, next nextFn) error {
 
 func clone(h *hostdb.Host) *hostdb.Host {
 	c := *h
+	c.Fields = maps.Clone(h.Fields)
 	c.Robots = slices.Clone(h.Robots)
 	for i := range c.Robots {
 		c.Robots[i].Body = bytes.Clone(c.Robots[i].Body)

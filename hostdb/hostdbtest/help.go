@@ -88,6 +88,7 @@ func plain(name string, n int) hostdb.Host {
 	return hostdb.Host{
 		Name: name, Backoff: n, Stats: hostdb.Stats{Fetched: int64(n), Failures: int64(n)},
 		Robots: []hostdb.Robots{{Origin: fmt.Sprint(n), Status: n, Body: fmt.Append(nil, n)}},
+		Pages:  hostdb.Pages{Fetched: int64(n)}, Homepage: fmt.Sprint(n), Fields: map[string]float64{"n": float64(n)},
 	}
 }
 
@@ -114,20 +115,26 @@ func samples() []hostdb.Host {
 			{Origin: "http://example.com", Status: 200, Body: []byte("User-agent: *\nDisallow: /a\n"), Fetched: at, Expires: at.Add(24 * time.Hour)},
 			{Origin: "https://example.com:8443", Status: 503, Fetched: at, Expires: at.Add(time.Hour), FailingSince: at.Add(-time.Hour)},
 		},
-		Stats: hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 7, Failures: 8},
+		Stats:    hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 7, Failures: 8},
+		Pages:    hostdb.Pages{Unfetched: 1, Fetched: 2, Gone: 3, RedirTemp: 4, RedirPerm: 5, NotModified: 6, Duplicate: 7, Orphan: 8, ParseFailed: 9},
+		Homepage: "https://www.example.com/", Score: 0.25, DNSFailures: 10, ConnectionFailures: 11, LastCheck: at.Add(-time.Minute), Overdue: 12,
+		Fields:  map[string]float64{"min._rs_": 15, "avg._rs_": 20.5, "Content-Type.text/html": 3},
+		Counted: at.Add(time.Minute),
 	}
 	var all []hostdb.Host
 	add := func(change func(h *hostdb.Host)) {
 		h := full
-		h.Robots = slices.Clone(full.Robots)
+		h.Robots, h.Fields = slices.Clone(full.Robots), maps.Clone(full.Fields)
 		change(&h)
 		all = append(all, h)
-		h = hostdb.Host{Robots: make([]hostdb.Robots, 1)}
+		h = hostdb.Host{Robots: make([]hostdb.Robots, 1), Fields: map[string]float64{}}
 		change(&h)
 		all = append(all, h)
 	}
 	add(func(*hostdb.Host) {})
 	add(func(h *hostdb.Host) { h.Robots = nil })
+	add(func(h *hostdb.Host) { h.Fields = nil })
+	add(func(h *hostdb.Host) { h.Robots, h.Fields = nil, nil })
 	for _, v := range []time.Time{
 		{}, time.UnixMilli(0), time.UnixMilli(-1), at, at.Add(123_456), at.In(time.FixedZone("east", 5*3600+1800)),
 		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC),
@@ -135,6 +142,8 @@ func samples() []hostdb.Host {
 		add(func(h *hostdb.Host) { h.NextFetch = v })
 		add(func(h *hostdb.Host) { h.LastFetch = v })
 		add(func(h *hostdb.Host) { h.BusyUntil = v })
+		add(func(h *hostdb.Host) { h.LastCheck = v })
+		add(func(h *hostdb.Host) { h.Counted = v })
 		add(func(h *hostdb.Host) { h.Robots[0].Fetched = v })
 		add(func(h *hostdb.Host) { h.Robots[0].Expires = v })
 		add(func(h *hostdb.Host) { h.Robots[0].FailingSince = v })
@@ -150,11 +159,21 @@ func samples() []hostdb.Host {
 		add(func(h *hostdb.Host) {
 			h.Stats = hostdb.Stats{Fetched: v, NotModified: v, Redirected: v, Gone: v, Failed: v, RobotsDenied: v, Bytes: v, Failures: v}
 		})
+		add(func(h *hostdb.Host) {
+			h.Pages = hostdb.Pages{Unfetched: v, Fetched: v, Gone: v, RedirTemp: v, RedirPerm: v, NotModified: v, Duplicate: v, Orphan: v, ParseFailed: v}
+		})
+		add(func(h *hostdb.Host) { h.DNSFailures, h.ConnectionFailures, h.Overdue = v, v, v })
+	}
+	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, -1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN()} {
+		add(func(h *hostdb.Host) { h.Fields["v"] = v })
+		add(func(h *hostdb.Host) { h.Score = float32(v) })
 	}
 	for _, v := range []string{"", "\x00", "\xff", "a\x00", hostile, strings.Repeat(hostile, 3000), strings.Repeat("Disallow: /\n", 500<<10/12), "null"} {
 		add(func(h *hostdb.Host) { h.Robots[0].Body = []byte(v) })
 		if len(v) < 1000 {
 			add(func(h *hostdb.Host) { h.Robots[0].Origin = v })
+			add(func(h *hostdb.Host) { h.Homepage = v })
+			add(func(h *hostdb.Host) { h.Fields[v] = 1 })
 		}
 	}
 	add(func(h *hostdb.Host) {
@@ -181,6 +200,20 @@ func same(got, want hostdb.Host) error {
 		return fmt.Errorf("%s: Backoff is %d, want %d", at, got.Backoff, want.Backoff)
 	case got.Stats != want.Stats:
 		return fmt.Errorf("%s: Stats are %+v, want %+v", at, got.Stats, want.Stats)
+	case got.Pages != want.Pages:
+		return fmt.Errorf("%s: Pages are %+v, want %+v", at, got.Pages, want.Pages)
+	case got.Homepage != want.Homepage:
+		return fmt.Errorf("%s: Homepage is %s, want %s", at, short(got.Homepage), short(want.Homepage))
+	case !sameFloat(float64(got.Score), float64(want.Score)):
+		return fmt.Errorf("%s: Score is %v, want %v", at, got.Score, want.Score)
+	case got.DNSFailures != want.DNSFailures:
+		return fmt.Errorf("%s: DNSFailures is %d, want %d", at, got.DNSFailures, want.DNSFailures)
+	case got.ConnectionFailures != want.ConnectionFailures:
+		return fmt.Errorf("%s: ConnectionFailures is %d, want %d", at, got.ConnectionFailures, want.ConnectionFailures)
+	case got.Overdue != want.Overdue:
+		return fmt.Errorf("%s: Overdue is %d, want %d", at, got.Overdue, want.Overdue)
+	case !maps.EqualFunc(got.Fields, want.Fields, sameFloat):
+		return fmt.Errorf("%s: Fields are %s, want %s", at, short(fmt.Sprint(got.Fields)), short(fmt.Sprint(want.Fields)))
 	case len(got.Robots) != len(want.Robots):
 		return fmt.Errorf("%s: Robots has %d origins, want %d", at, len(got.Robots), len(want.Robots))
 	}
@@ -188,6 +221,8 @@ func same(got, want hostdb.Host) error {
 		sameTime(at, "NextFetch", got.NextFetch, want.NextFetch),
 		sameTime(at, "LastFetch", got.LastFetch, want.LastFetch),
 		sameTime(at, "BusyUntil", got.BusyUntil, want.BusyUntil),
+		sameTime(at, "LastCheck", got.LastCheck, want.LastCheck),
+		sameTime(at, "Counted", got.Counted, want.Counted),
 	}
 	for i, w := range want.Robots {
 		g, in := got.Robots[i], fmt.Sprintf("%s: Robots[%d]", at, i)
@@ -205,6 +240,11 @@ func same(got, want hostdb.Host) error {
 			sameTime(in, "FailingSince", g.FailingSince, w.FailingSince))
 	}
 	return errors.Join(errs...)
+}
+
+// sameFloat tells zeros apart, and takes one NaN for another.
+func sameFloat(a, b float64) bool {
+	return math.IsNaN(a) && math.IsNaN(b) || math.Float64bits(a) == math.Float64bits(b)
 }
 
 // sameTime demands the millisecond, rounded in whatever way, and UTC.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -114,6 +115,17 @@ func fieldMutants() []mutant {
 		"drops Robots":              func(h *host) { h.Robots = nil },
 		"keeps one origin":          func(h *host) { h.Robots = h.Robots[:min(len(h.Robots), 1)] },
 		"drops Stats":               func(h *host) { h.Stats = hostdb.Stats{} },
+		"drops Pages":               func(h *host) { h.Pages = hostdb.Pages{} },
+		"drops a count of Pages":    func(h *host) { h.Pages.ParseFailed = 0 },
+		"drops Homepage":            func(h *host) { h.Homepage = "" },
+		"drops Score":               func(h *host) { h.Score = 0 },
+		"drops DNSFailures":         func(h *host) { h.DNSFailures = 0 },
+		"drops ConnectionFailures":  func(h *host) { h.ConnectionFailures = 0 },
+		"drops LastCheck":           func(h *host) { h.LastCheck = time.Time{} },
+		"drops Overdue":             func(h *host) { h.Overdue = 0 },
+		"drops Fields":              func(h *host) { h.Fields = nil },
+		"drops a zero of Fields":    func(h *host) { maps.DeleteFunc(h.Fields, func(_ string, v float64) bool { return v == 0 }) },
+		"drops Counted":             func(h *host) { h.Counted = time.Time{} },
 		"drops Origin":              robots(func(r *hostdb.Robots) { r.Origin = "" }),
 		"drops Status":              robots(func(r *hostdb.Robots) { r.Status = 0 }),
 		"drops Body":                robots(func(r *hostdb.Robots) { r.Body = nil }),
@@ -186,6 +198,18 @@ func readMutants() []mutant {
 					h.Robots = kept
 				} else {
 					shared[name] = h.Robots
+				}
+				return h, err
+			}}
+		}},
+		{fault: "gives out its own map", rule: "the caller owns what it is given", wrap: func(e *engine) hostdb.Store {
+			shared := map[string]map[string]float64{}
+			return &faulty{engine: e, get: func(c ctx, name string) (host, error) {
+				h, err := e.Get(c, name)
+				if kept, ok := shared[name]; ok {
+					h.Fields = kept
+				} else {
+					shared[name] = h.Fields
 				}
 				return h, err
 			}}

@@ -71,6 +71,9 @@ func recordRules() []rule {
 
 // spoil changes whatever memory a record refers to.
 func spoil(h host) {
+	for k := range h.Fields {
+		h.Fields[k]++
+	}
 	for i := range h.Robots {
 		clear(h.Robots[i].Body)
 		h.Robots[i].Origin = "spoiled"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -101,9 +102,10 @@ func (s *Hosts) Close() error {
 // cloneHost copies a host with all it refers to, times as they are kept.
 func cloneHost(h *hostdb.Host) *hostdb.Host {
 	c := *h
-	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.BusyUntil} {
+	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.BusyUntil, &c.LastCheck, &c.Counted} {
 		*t = kept(*t)
 	}
+	c.Fields = maps.Clone(h.Fields)
 	c.Robots = slices.Clone(h.Robots)
 	for i := range c.Robots {
 		r := &c.Robots[i]

@@ -21,6 +21,13 @@ var sampleHosts = []hostdb.Host{
 	{CrawlDelay: 3 * time.Second, Backoff: 4},
 	{NextFetch: ms(0), Stats: hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 1 << 40, Failures: 8}},
 	{CrawlDelay: -1, Backoff: -1, Stats: hostdb.Stats{Bytes: -1}},
+	{Counted: ms(0)},
+	{LastCheck: ms(-1), DNSFailures: 3, Overdue: math.MaxInt64},
+	{Pages: hostdb.Pages{ParseFailed: -1}, ConnectionFailures: 1 << 40},
+	{
+		NextFetch: ms(7), Pages: hostdb.Pages{Unfetched: 1, Fetched: 2, Gone: 3, RedirTemp: 4, RedirPerm: 5, NotModified: 6, Duplicate: 7, Orphan: 8, ParseFailed: 9},
+		Homepage: "https://a.example/", Score: -0.5, Fields: map[string]float64{"": 0, "min._rs_": 1.5, "Content-Type.text/html": math.Inf(1)}, Counted: ms(8),
+	},
 }
 
 var sampleRobots = [][]hostdb.Robots{
@@ -38,12 +45,12 @@ func TestHostCodec(t *testing.T) {
 		for _, files := range sampleRobots {
 			want.Robots = files
 			h, has, err := decodeHost("h", appendHost(nil, &want))
-			if err != nil || has != (len(files) > 0) {
-				t.Errorf("%+v: robots %t, %v", want, has, err)
+			if err != nil || has != hasSideValue(&want) {
+				t.Errorf("%+v: side value %t, %v", want, has, err)
 				continue
 			}
 			if has {
-				if h.Robots, err = decodeRobots(appendRobots(nil, files)); err != nil {
+				if err = decodeSide(&h, appendSide(nil, &want)); err != nil {
 					t.Errorf("%+v: %v", want, err)
 				}
 			}
@@ -52,6 +59,16 @@ func TestHostCodec(t *testing.T) {
 				t.Errorf("read %+v\nwant %+v", h, want)
 			}
 		}
+	}
+}
+
+// What was written before hosts had statistics still reads.
+func TestOldHost(t *testing.T) {
+	old := []byte("\x01\x01\x10http://a.example\x90\x03\x02hi")
+	var h hostdb.Host
+	want := hostdb.Host{Robots: []hostdb.Robots{{Origin: "http://a.example", Status: 200, Body: []byte("hi")}}}
+	if err := decodeSide(&h, old); err != nil || !reflect.DeepEqual(h, want) {
+		t.Errorf("read %+v, %v", h, err)
 	}
 }
 
@@ -124,19 +141,23 @@ func FuzzHostCodec(f *testing.F) {
 	})
 }
 
-func FuzzRobotsCodec(f *testing.F) {
-	for _, r := range sampleRobots {
-		f.Add(appendRobots(nil, r))
+func FuzzSideCodec(f *testing.F) {
+	for _, h := range sampleHosts {
+		for _, h.Robots = range sampleRobots {
+			f.Add(appendSide(nil, &h))
+		}
 	}
 	f.Add([]byte{hostVersion, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte{sideVersion, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte{sideVersion, 0x80, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		files, err := decodeRobots(b)
-		if err != nil {
+		var h, again hostdb.Host
+		if err := decodeSide(&h, b); err != nil {
 			return
 		}
-		again, err := decodeRobots(appendRobots(nil, files))
-		if err != nil || !reflect.DeepEqual(files, again) {
-			t.Errorf("%x reads as %+v and then as %+v, %v", b, files, again, err)
+		enc := appendSide(nil, &h)
+		if err := decodeSide(&again, enc); err != nil || !bytes.Equal(enc, appendSide(nil, &again)) || !sameSide(&h, &again) {
+			t.Errorf("%x reads as %+v and then as %+v, %v", b, h, again, err)
 		}
 	})
 }

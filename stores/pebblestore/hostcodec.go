@@ -3,14 +3,21 @@ package pebblestore
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// hostVersion is the first byte of an encoded host and of encoded robots.txt
-// files.
-const hostVersion = 1
+// hostVersion is the first byte of an encoded host, and of encoded robots.txt
+// files that stand alone; sideVersion that of a side value, which holds
+// statistics and robots.txt files.
+const (
+	hostVersion = 1
+	sideVersion = 2
+)
 
 // Which fields of a host follow, in this order. The numbers are stored.
 const (
@@ -20,8 +27,22 @@ const (
 	hasCrawlDelay
 	hasBackoff
 	hasStats
-	hasRobots    // under a key of their own
+	hasSide      // there is a side value, under a key of its own
 	hasAllOfHost = 1<<iota - 1
+)
+
+// The same for the statistics of a host.
+const (
+	hasPages = 1 << iota
+	hasHomepage
+	hasScore
+	hasDNSFailures
+	hasConnectionFailures
+	hasLastCheck
+	hasOverdue
+	hasFields
+	hasCounted
+	hasAllOfStatistics = 1<<iota - 1
 )
 
 // The same for one robots.txt file.
@@ -35,8 +56,8 @@ const (
 
 var errHost = errors.New("not an encoded host")
 
-// appendHost appends a host without its name, which is its key, and without its
-// robots.txt files.
+// appendHost appends a host without its name, which is its key, and without what
+// the side value holds.
 func appendHost(b []byte, h *hostdb.Host) []byte {
 	flags := uint64(0)
 	set := func(flag uint64, on bool) {
@@ -50,7 +71,7 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 	set(hasCrawlDelay, h.CrawlDelay != 0)
 	set(hasBackoff, h.Backoff != 0)
 	set(hasStats, h.Stats != hostdb.Stats{})
-	set(hasRobots, len(h.Robots) > 0)
+	set(hasSide, hasSideValue(h))
 
 	b = binary.AppendUvarint(append(b, hostVersion), flags)
 	if flags&hasNextFetch != 0 {
@@ -81,9 +102,8 @@ func counters(s *hostdb.Stats) [8]*int64 {
 	return [8]*int64{&s.Fetched, &s.NotModified, &s.Redirected, &s.Gone, &s.Failed, &s.RobotsDenied, &s.Bytes, &s.Failures}
 }
 
-// decodeHost reads what appendHost wrote, and whether there are robots.txt
-// files.
-func decodeHost(name string, b []byte) (h hostdb.Host, robots bool, err error) {
+// decodeHost reads what appendHost wrote, and whether there is a side value.
+func decodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 	r, flags := newFields(b, hasAllOfHost)
 	h.Name = name
 	if flags&hasNextFetch != 0 {
@@ -109,11 +129,133 @@ func decodeHost(name string, b []byte) (h hostdb.Host, robots bool, err error) {
 	if r.bad || len(r.b) > 0 {
 		return hostdb.Host{}, false, errHost
 	}
-	return h, flags&hasRobots != 0, nil
+	return h, flags&hasSide != 0, nil
+}
+
+// appendSide appends what changes seldom and may be large, so that a turn at a
+// host need not write it: the robots.txt files and the statistics. A host
+// without statistics has a side value as it was before there were any.
+func appendSide(b []byte, h *hostdb.Host) []byte {
+	flags := statistics(h)
+	if flags == 0 {
+		return appendRobots(append(b, hostVersion), h.Robots)
+	}
+	b = binary.AppendUvarint(append(b, sideVersion), flags)
+	if flags&hasPages != 0 {
+		for _, n := range pages(&h.Pages) {
+			b = binary.AppendVarint(b, *n)
+		}
+	}
+	if flags&hasHomepage != 0 {
+		b = append(binary.AppendUvarint(b, uint64(len(h.Homepage))), h.Homepage...)
+	}
+	if flags&hasScore != 0 {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(h.Score))
+	}
+	if flags&hasDNSFailures != 0 {
+		b = binary.AppendVarint(b, h.DNSFailures)
+	}
+	if flags&hasConnectionFailures != 0 {
+		b = binary.AppendVarint(b, h.ConnectionFailures)
+	}
+	if flags&hasLastCheck != 0 {
+		b = binary.AppendVarint(b, h.LastCheck.UnixMilli())
+	}
+	if flags&hasOverdue != 0 {
+		b = binary.AppendVarint(b, h.Overdue)
+	}
+	if flags&hasFields != 0 {
+		b = binary.AppendUvarint(b, uint64(len(h.Fields)))
+		for _, k := range slices.Sorted(maps.Keys(h.Fields)) {
+			b = append(binary.AppendUvarint(b, uint64(len(k))), k...)
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(h.Fields[k]))
+		}
+	}
+	if flags&hasCounted != 0 {
+		b = binary.AppendVarint(b, h.Counted.UnixMilli())
+	}
+	return appendRobots(b, h.Robots)
+}
+
+// statistics says which statistics a host has.
+func statistics(h *hostdb.Host) (flags uint64) {
+	for i, on := range [...]bool{
+		h.Pages != hostdb.Pages{}, h.Homepage != "", math.Float32bits(h.Score) != 0, h.DNSFailures != 0, h.ConnectionFailures != 0,
+		!h.LastCheck.IsZero(), h.Overdue != 0, len(h.Fields) > 0, !h.Counted.IsZero(),
+	} {
+		if on {
+			flags |= 1 << i
+		}
+	}
+	return flags
+}
+
+func hasSideValue(h *hostdb.Host) bool { return len(h.Robots) > 0 || statistics(h) != 0 }
+
+// pages lists the counters in the order in which they are stored.
+func pages(p *hostdb.Pages) [9]*int64 {
+	return [9]*int64{&p.Unfetched, &p.Fetched, &p.Gone, &p.RedirTemp, &p.RedirPerm, &p.NotModified, &p.Duplicate, &p.Orphan, &p.ParseFailed}
+}
+
+// decodeSide reads what appendSide wrote into h, and keeps no part of b.
+func decodeSide(h *hostdb.Host, b []byte) (err error) {
+	if len(b) < 1 || b[0] != sideVersion {
+		h.Robots, err = decodeRobots(b)
+		return err
+	}
+	r := fields{b: b[1:]}
+	flags := r.uint()
+	if flags&^hasAllOfStatistics != 0 {
+		return errHost
+	}
+	if flags&hasPages != 0 {
+		for _, n := range pages(&h.Pages) {
+			*n = r.int()
+		}
+	}
+	if flags&hasHomepage != 0 {
+		h.Homepage = string(r.bytes())
+	}
+	if flags&hasScore != 0 {
+		if b := r.next(4); b != nil {
+			h.Score = math.Float32frombits(binary.LittleEndian.Uint32(b))
+		}
+	}
+	if flags&hasDNSFailures != 0 {
+		h.DNSFailures = r.int()
+	}
+	if flags&hasConnectionFailures != 0 {
+		h.ConnectionFailures = r.int()
+	}
+	if flags&hasLastCheck != 0 {
+		h.LastCheck = r.time()
+	}
+	if flags&hasOverdue != 0 {
+		h.Overdue = r.int()
+	}
+	if flags&hasFields != 0 {
+		h.Fields = map[string]float64{}
+		for n := r.uint(); n > 0 && !r.bad; n-- {
+			k := string(r.bytes())
+			if b := r.next(8); b != nil {
+				h.Fields[k] = math.Float64frombits(binary.LittleEndian.Uint64(b))
+			}
+		}
+	}
+	if len(h.Fields) == 0 {
+		h.Fields = nil
+	}
+	if flags&hasCounted != 0 {
+		h.Counted = r.time()
+	}
+	if r.bad {
+		return errHost
+	}
+	h.Robots, err = r.robots()
+	return err
 }
 
 func appendRobots(b []byte, files []hostdb.Robots) []byte {
-	b = append(b, hostVersion)
 	for i := range files {
 		f := &files[i]
 		flags := uint64(0)
@@ -146,13 +288,18 @@ func appendRobots(b []byte, files []hostdb.Robots) []byte {
 	return b
 }
 
-// decodeRobots reads what appendRobots wrote, and keeps no part of b.
+// decodeRobots reads robots.txt files that stand alone.
 func decodeRobots(b []byte) ([]hostdb.Robots, error) {
 	if len(b) < 1 || b[0] != hostVersion {
 		return nil, errHost
 	}
-	var out []hostdb.Robots
 	r := fields{b: b[1:]}
+	return r.robots()
+}
+
+// robots reads what appendRobots wrote, to the end, and keeps no part of it.
+func (r *fields) robots() ([]hostdb.Robots, error) {
+	var out []hostdb.Robots
 	for len(r.b) > 0 {
 		flags := r.uint()
 		if flags&^hasAllOfRobots != 0 {
@@ -222,8 +369,10 @@ func (r *fields) int() int64 {
 
 func (r *fields) time() time.Time { return time.UnixMilli(r.int()).UTC() }
 
-func (r *fields) bytes() []byte {
-	n := r.uint()
+func (r *fields) bytes() []byte { return r.next(r.uint()) }
+
+// next returns the next n bytes; nil if there are fewer.
+func (r *fields) next(n uint64) []byte {
 	if n > uint64(len(r.b)) {
 		r.fail()
 		return nil

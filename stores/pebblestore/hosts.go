@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -78,11 +80,11 @@ func (s *hostStore) recover() error {
 		if err != nil {
 			return err
 		}
-		h, robots, err := decodeHost(r.key, r.value)
+		h, side, err := decodeHost(r.key, r.value)
 		if err != nil {
 			return s.db.damaged("the record of host", r.key, err)
 		}
-		if robots { // appendHost only asks whether there are any
+		if side { // appendHost only asks whether there is one
 			h.Robots = make([]hostdb.Robots, 1)
 		}
 		h = h.AskedAgain(alive, now)
@@ -137,22 +139,21 @@ func (s *hostStore) load(r pebble.Reader, name string) (*hostdb.Host, error) {
 	if err := s.db.outcome("host db", err); err != nil || value == nil {
 		return nil, err
 	}
-	var robots []byte
 	if h, has, err := decodeHost(name, value); err == nil && !has {
 		return &h, nil
 	}
-	robots, err = get(r, robotsTable.key(name))
+	side, err := get(r, sideTable.key(name))
 	if err := s.db.outcome("host db", err); err != nil {
 		return nil, err
 	}
-	h, err := s.decode(name, value, robots)
+	h, err := s.decode(name, value, side)
 	return &h, err
 }
 
-func (s *hostStore) decode(name string, value, robots []byte) (hostdb.Host, error) {
+func (s *hostStore) decode(name string, value, side []byte) (hostdb.Host, error) {
 	h, has, err := decodeHost(name, value)
 	if err == nil && has {
-		h.Robots, err = decodeRobots(robots)
+		err = decodeSide(&h, side)
 	}
 	if err != nil {
 		return hostdb.Host{}, s.db.damaged("the record of host", name, err)
@@ -162,7 +163,7 @@ func (s *hostStore) decode(name string, value, robots []byte) (hostdb.Host, erro
 
 func (s *hostStore) Scan(ctx context.Context) iter.Seq2[hostdb.Host, error] {
 	return func(yield func(hostdb.Host, error) bool) {
-		for r, err := range s.db.scan(ctx, &s.view, hostTable, robotsTable, "", "") {
+		for r, err := range s.db.scan(ctx, &s.view, hostTable, sideTable, "", "") {
 			var h hostdb.Host
 			if err == nil {
 				h, err = s.decode(r.key, r.value, r.joined)
@@ -223,25 +224,33 @@ func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.H
 }
 
 // put writes what became of a host. A turn at a host changes a few times and
-// counters; its robots.txt files, which may be half a megabyte, are written
-// when they have changed.
+// counters; the side value, which may be half a megabyte, is written when it has
+// changed.
 func (s *hostStore) put(batch *pebble.Batch, name string, old, h *hostdb.Host) error {
-	key, robotsKey := hostTable.key(name), robotsTable.key(name)
+	key, sideKey := hostTable.key(name), sideTable.key(name)
 	if h == nil {
-		return errors.Join(batch.Delete(key, nil), batch.Delete(robotsKey, nil))
+		return errors.Join(batch.Delete(key, nil), batch.Delete(sideKey, nil))
 	}
 	err := batch.Set(key, appendHost(nil, h), nil)
-	var had []hostdb.Robots
-	if old != nil {
-		had = old.Robots
+	if old == nil {
+		old = new(hostdb.Host)
 	}
 	switch {
-	case err != nil || slices.EqualFunc(had, h.Robots, sameRobots):
+	case err != nil || sameSide(old, h):
 		return err
-	case len(h.Robots) == 0:
-		return batch.Delete(robotsKey, nil)
+	case !hasSideValue(h):
+		return batch.Delete(sideKey, nil)
 	}
-	return batch.Set(robotsKey, appendRobots(nil, h.Robots), nil)
+	return batch.Set(sideKey, appendSide(nil, h), nil)
+}
+
+// sameSide reports whether two hosts would have the same side value, or nearly.
+func sameSide(a, b *hostdb.Host) bool {
+	same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+	return a.Pages == b.Pages && a.Homepage == b.Homepage && math.Float32bits(a.Score) == math.Float32bits(b.Score) &&
+		a.DNSFailures == b.DNSFailures && a.ConnectionFailures == b.ConnectionFailures && a.LastCheck.Equal(b.LastCheck) &&
+		a.Overdue == b.Overdue && a.Counted.Equal(b.Counted) && maps.EqualFunc(a.Fields, b.Fields, same) &&
+		slices.EqualFunc(a.Robots, b.Robots, sameRobots)
 }
 
 // sameRobots reports whether two files would be stored alike, or nearly.

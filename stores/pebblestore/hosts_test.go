@@ -88,7 +88,7 @@ func TestRobotsAreWrittenWhenTheyChange(t *testing.T) {
 		t.Errorf("Get: %v, next fetch %v, %d files", err, h.NextFetch, len(h.Robots))
 	}
 	update(func(h *hostdb.Host) { h.Robots = nil })
-	if _, closer, err := db.db.Get(robotsTable.key("h")); err == nil {
+	if _, closer, err := db.db.Get(sideTable.key("h")); err == nil {
 		t.Error("robots.txt files are there that no host has", closer.Close())
 	}
 	update(func(h *hostdb.Host) { h.Robots = robots })
@@ -99,7 +99,7 @@ func TestRobotsAreWrittenWhenTheyChange(t *testing.T) {
 	if _, err := db.Hosts().Get(ctx, "h"); !errors.Is(err, hostdb.ErrNotFound) {
 		t.Errorf("Get of a host that was deleted: %v", err)
 	}
-	if _, closer, err := db.db.Get(robotsTable.key("h")); err == nil {
+	if _, closer, err := db.db.Get(sideTable.key("h")); err == nil {
 		t.Error("robots.txt files are there that no host has", closer.Close())
 	}
 }

@@ -13,12 +13,12 @@ import (
 type table byte
 
 const (
-	crawlTable  table = 'c' // crawldb.Key: Datum
-	hostTable   table = 'h' // name: Host without its robots.txt files
-	linkTable   table = 'l' // crawldb.Key: inlinks
-	markTable   table = 'm' // job: cursor
-	robotsTable table = 'r' // name: robots.txt files of a host
-	stateTable  table = 's' // what the store keeps for itself
+	crawlTable table = 'c' // crawldb.Key: Datum
+	hostTable  table = 'h' // name: Host without its robots.txt files
+	linkTable  table = 'l' // crawldb.Key: inlinks
+	markTable  table = 'm' // job: cursor
+	sideTable  table = 'r' // name: robots.txt files and statistics of a host
+	stateTable table = 's' // what the store keeps for itself
 )
 
 func (t table) key(name string) []byte {
