@@ -15,7 +15,8 @@ import (
 // A Filter accepts or rejects a URL.
 //
 // It is called from many goroutines at once, must answer for any string, and
-// must give the same answer to the same URL.
+// must give the same answer to the same URL, unless it is a [Reloader] that was
+// reloaded.
 type Filter interface {
 	// Accept reports whether the URL may be part of the crawl.
 	Accept(url string) bool
@@ -107,11 +108,7 @@ type Rules struct {
 // the error is ErrRejected or ErrInvalid and says which rule it was; it does not
 // repeat the URL.
 func (r *Rules) Apply(scope Scope, url string) (string, error) {
-	limit := r.MaxLength
-	if limit == 0 {
-		limit = DefaultMaxLength
-	}
-	if limit > 0 && len(url) > limit {
+	if r.tooLong(url) {
 		return "", errTooLong
 	}
 	for _, n := range r.Normalizers {
@@ -121,7 +118,7 @@ func (r *Rules) Apply(scope Scope, url string) (string, error) {
 		}
 		url = u
 	}
-	if limit > 0 && len(url) > limit {
+	if r.tooLong(url) {
 		return "", errTooLong
 	}
 	for i, f := range r.Filters {
@@ -130,6 +127,14 @@ func (r *Rules) Apply(scope Scope, url string) (string, error) {
 		}
 	}
 	return url, nil
+}
+
+func (r *Rules) tooLong(url string) bool {
+	limit := r.MaxLength
+	if limit == 0 {
+		limit = DefaultMaxLength
+	}
+	return limit > 0 && len(url) > limit
 }
 
 var errTooLong = fmt.Errorf("%w: too long", ErrInvalid)

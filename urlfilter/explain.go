@@ -1,0 +1,97 @@
+package urlfilter
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Step is what one normalizer or filter made of a URL.
+type Step struct {
+	// Name describes the normalizer or filter: what its String returns, or its
+	// type.
+	Name string
+	// Filter tells a filter from a normalizer.
+	Filter bool
+	// In is the URL that it got, Out what it made of it: empty if it refused.
+	In, Out string
+	// Accepted is false for a filter that rejected and a normalizer that
+	// refused: the last step.
+	Accepted bool
+	// Rule is the rule that decided, as an [Explainer] names it; empty if it is
+	// none or none did.
+	Rule string
+	// Err says why a normalizer refused, or that the URL is too long.
+	Err error
+}
+
+// Explain does what Apply does and returns every step of it. The URL belongs to
+// the crawl if the last step is accepted, or if there is none; its normal form
+// is the Out of the last step.
+func (r *Rules) Explain(scope Scope, url string) []Step {
+	var steps []Step
+	if r.tooLong(url) {
+		return []Step{{Name: "length limit", In: url, Err: errTooLong}}
+	}
+	for _, n := range r.Normalizers {
+		s := Step{Name: describe(n), In: url, Rule: explain(n, url)}
+		s.Out, s.Err = n.Normalize(scope, url)
+		s.Accepted = s.Err == nil
+		steps = append(steps, s)
+		if !s.Accepted {
+			return steps
+		}
+		url = s.Out
+	}
+	if r.tooLong(url) {
+		return append(steps, Step{Name: "length limit", In: url, Err: errTooLong})
+	}
+	for _, f := range r.Filters {
+		s := Step{Name: describe(f), Filter: true, In: url, Rule: explain(f, url), Accepted: f.Accept(url)}
+		if s.Accepted {
+			s.Out = url
+		}
+		steps = append(steps, s)
+		if !s.Accepted {
+			return steps
+		}
+	}
+	return steps
+}
+
+func explain(v any, url string) string {
+	if e, ok := v.(Explainer); ok {
+		return e.Explain(url)
+	}
+	return ""
+}
+
+// Reload has every normalizer and filter that is a [Reloader] read its file
+// again, and reports whether any had changed. One that fails keeps the rules it
+// had, and hinders no other; the error joins all. It may be called while the
+// rules are in use.
+func (r *Rules) Reload() (changed bool, err error) {
+	var errs []error
+	reload := func(v any) {
+		if v, ok := v.(Reloader); ok {
+			c, err := v.Reload()
+			changed = changed || c
+			errs = append(errs, err)
+		}
+	}
+	for _, n := range r.Normalizers {
+		reload(n)
+	}
+	for _, f := range r.Filters {
+		reload(f)
+	}
+	return changed, errors.Join(errs...)
+}
+
+// ruleAt is how the filters of this package name a rule: by its line if it comes
+// from lines, which a [FilterFile] completes with its path.
+func ruleAt(line int, text string) string {
+	if line == 0 {
+		return text
+	}
+	return fmt.Sprintf("line %d: %s", line, text)
+}
