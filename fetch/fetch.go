@@ -54,9 +54,42 @@ type Options struct {
 	// Rules normalize and filter outlinks and the targets of redirects, in the
 	// scopes urlfilter.Outlink and Fetcher. Nil takes them as they are.
 	Rules *urlfilter.Rules
-	// IgnoreExternal drops outlinks and redirects to other hosts, or to other
-	// domains if By is ByDomain. (Nutch: db.ignore.external.links.)
-	IgnoreExternal bool
+	// IgnoreExternal drops outlinks and redirects to other hosts, IgnoreInternal
+	// those within one; with LinksBy ByDomain, other domains and within one. What
+	// has no host is external. (Nutch: db.ignore.external.links,
+	// db.ignore.internal.links, db.ignore.external.links.mode.)
+	IgnoreExternal, IgnoreInternal bool
+	LinksBy                        hostdb.By
+	// Exempt says that a link is followed although it is external. Nil exempts
+	// none; urlfilter has one that reads Nutch's file. (Nutch:
+	// db.ignore.external.exemptions.file.)
+	Exempt func(from, to string) bool
+	// IgnoreNoRedirects follows redirects wherever they lead. (Nutch:
+	// db.ignore.also.redirects=false.)
+	IgnoreNoRedirects bool
+	// MaxOutlinks is how many links of a page are kept, counted when they are
+	// accepted; zero or less means as many as the parser found. (Nutch:
+	// db.max.outlinks.per.page, 100.)
+	MaxOutlinks int
+	// MaxOutlinkLength bounds a link or the target of a redirect as it stands in
+	// the page, in bytes; zero means 4096, negative no bound. (Nutch:
+	// db.max.outlink.length.)
+	MaxOutlinkLength int
+	// NoNormalize and NoFilter take outlinks without the normalizers or the
+	// filters of Rules. Targets of redirects always go through both. (Nutch:
+	// parse.normalize.urls=false, parse.filter.urls=false.)
+	NoNormalize, NoFilter bool
+	// SkipTruncated leaves content unparsed that was cut at a limit. (Nutch:
+	// parser.skip.truncated, true.)
+	SkipTruncated bool
+	// NutchCompat accepts links as Nutch does: each occurrence of a link is one
+	// and gets its share; the tests of length, of being the page itself and of
+	// host come before the normalizers; exemptions count for hosts only; a
+	// redirect within a host is internal whatever LinksBy says, its target has a
+	// copy of the page's metadata, and a meta refresh brings its target no score.
+	// A parser has to find the links that Nutch's finds: see
+	// htmlparse.Parser.NutchCompat.
+	NutchCompat bool
 	// Scoring gives the links of a page their share. Nil means none.
 	Scoring scoring.Filter
 

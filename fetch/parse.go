@@ -14,8 +14,8 @@ import (
 
 // Parse is the parse stage for a segment that was fetched without a parser: it
 // reads the contents and writes what a fetch that parses would have written.
-// Only Parser, Signature, Rules, IgnoreExternal, By, Scoring and Logger of the
-// options count; Parser is required. It may be interrupted and called again, as
+// Of the options Parser, Signature, Rules, Scoring, Logger and those that say
+// which links are kept count; Parser is required. It may be interrupted and called again, as
 // Run may. A segment that is parsed is left alone.
 func Parse(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
 	if o.Parser == nil {
@@ -54,7 +54,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 	defer w.close()
 	nextContent, stop := iter.Pull2(segment.Blocks[page.Content](ctx, segments, name, keep))
 	defer stop()
-	reader := o.reader()
+	reader := reader{o: o, stage: true}
 	for visits, err := range segment.Blocks[segment.Visit](ctx, segments, name, keep) {
 		if err != nil {
 			return l.report, err

@@ -16,105 +16,116 @@ import (
 
 // reader turns content into text, data and links: what a fetch that parses and
 // the parse stage have in common.
-type reader struct{ o *Options }
+type reader struct {
+	o *Options
+	// stage says that it is the parse stage, which makes a difference to Nutch.
+	stage bool
+}
 
-func (o *Options) reader() reader { return reader{o} }
+func (o *Options) reader() reader { return reader{o: o} }
 
 // read fills the parsed parts of a visit. from is the record as it was when the
 // page was selected.
 func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {
-	out := v.visit.Outcome
-	switch {
-	case out.Code.Redirect():
+	switch code := v.visit.Outcome.Code; {
+	case code == protocol.Success:
+		r.readContent(ctx, v, from, c)
+	case code.Redirect():
 		v.parse = &segment.Parse{URL: from.URL}
-		if target, ok := r.accept(v, urlfilter.Fetcher, from.URL, out.Location); ok && target != from.URL {
-			r.distribute(v.parse, scoring.Page{Datum: from, Found: 1}, []string{target})
+		var links []scoring.Link
+		if l, ok := r.redirect(v, from, v.visit.Outcome.Location); ok {
+			links = []scoring.Link{l}
 		}
-		return
-	case out.Code != protocol.Success:
+		r.distribute(v.parse, scoring.Page{Datum: from, Found: 1}, links)
+	case code == protocol.NotModified || code.Transient():
+		// What the page has it keeps for the links that it will have.
+	default:
+		// There is no page: what it has it cannot keep.
+		p := &segment.Parse{URL: from.URL}
+		if r.distribute(p, scoring.Page{Datum: from}, nil); p.Gave != 0 {
+			v.parse = p
+		}
+	}
+}
+
+func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {
+	if r.o.SkipTruncated && c.Truncated {
 		return
 	}
+	v.parse = &segment.Parse{URL: from.URL}
 	parsed, err := parsePage(ctx, r.o.Parser, c)
-	if errors.Is(err, parse.ErrUnsupported) {
-		v.parse = &segment.Parse{URL: from.URL, Signature: r.o.Signature.Sum(c, nil)}
-		return
-	}
 	if err != nil {
-		if errors.Is(err, errPanic) {
-			r.o.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)
+		if errors.Is(err, parse.ErrUnsupported) {
+			v.parse.Signature = r.o.Signature.Sum(c, nil)
+		} else {
+			if errors.Is(err, errPanic) {
+				r.o.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)
+			}
+			v.parse.Error = oneLine(err.Error())
 		}
-		v.parse = &segment.Parse{URL: from.URL, Error: oneLine(err.Error())}
+		r.distribute(v.parse, scoring.Page{Datum: from, Content: c}, nil)
 		return
 	}
-	v.parse = &segment.Parse{URL: from.URL, Signature: r.o.Signature.Sum(c, &parsed)}
+	v.parse.Signature = r.o.Signature.Sum(c, &parsed)
 	v.cut = parsed.OutlinksCut
 
 	// What is kept of the links is what the crawl will follow.
-	links := parsed.Outlinks
-	page := scoring.Page{Datum: from, Content: c, Parsed: &parsed, Found: len(links) + parsed.OutlinksCut}
-	parsed.Outlinks = nil
-	seen := map[string]struct{}{from.URL: {}}
-	var targets []string
-	add := func(l outlink, scope urlfilter.Scope) (string, bool) {
-		target, ok := r.accept(v, scope, from.URL, l.URL)
-		if !ok {
-			return "", false
-		}
-		if _, dup := seen[target]; dup {
-			return target, false
-		}
-		seen[target] = struct{}{}
-		targets = append(targets, target)
-		return target, true
+	p := scoring.Page{Datum: from, Content: c, Parsed: &parsed, Found: len(parsed.Outlinks) + parsed.OutlinksCut}
+	if r.o.NutchCompat {
+		r.nutchLinks(v, p)
+	} else {
+		r.links(v, p)
 	}
-	if parsed.Refresh != "" && !parsed.NoFollow {
-		if target, _ := add(outlink{URL: parsed.Refresh}, urlfilter.Fetcher); target != "" {
-			parsed.Refresh = target
-		}
-	}
-	for _, l := range links {
-		if l.NoFollow || parsed.NoFollow {
-			v.rejected++
-			continue
-		}
-		if target, ok := add(l, urlfilter.Outlink); ok {
-			parsed.Outlinks = append(parsed.Outlinks, outlink{URL: target, Anchor: l.Anchor})
-		}
-	}
-	r.distribute(v.parse, page, targets)
 	v.text = &segment.Text{URL: from.URL, Text: parsed.Text}
 	parsed.Text = ""
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
 }
 
-// accept applies the rules of the crawl to a target, and counts what they
-// reject.
-func (r reader) accept(v *visited, scope urlfilter.Scope, from, target string) (string, bool) {
-	if r.o.Rules != nil {
-		u, err := r.o.Rules.Apply(scope, target)
-		if err != nil {
-			v.rejected++
-			return "", false
+// links accepts the links of a page, each target once.
+func (r reader) links(v *visited, p scoring.Page) {
+	from := p.Datum.URL
+	found := p.Parsed.Outlinks
+	p.Parsed.Outlinks = nil
+	seen := map[string]struct{}{from: {}}
+	var links []scoring.Link
+	add := func(target string) bool {
+		if _, dup := seen[target]; dup {
+			p.Found--
+			return false
 		}
-		target = u
+		seen[target] = struct{}{}
+		links = append(links, scoring.Link{From: from, URL: target})
+		return true
 	}
-	if target == "" || r.o.IgnoreExternal && !r.internal(from, target) {
-		v.rejected++
-		return "", false
+	if p.Parsed.Refresh != "" && !p.Parsed.NoFollow {
+		p.Found++
+		if target, ok := r.accept(v, urlfilter.Fetcher, from, p.Parsed.Refresh); ok {
+			add(target)
+			p.Parsed.Refresh = target
+		}
 	}
-	return target, true
+	for _, l := range found {
+		if l.NoFollow || p.Parsed.NoFollow {
+			v.rejected++
+			continue
+		}
+		target, ok := r.accept(v, urlfilter.Outlink, from, l.URL)
+		if !ok {
+			continue
+		}
+		if _, dup := seen[target]; !dup && r.o.MaxOutlinks > 0 && len(links) >= r.o.MaxOutlinks {
+			v.cut++
+			continue
+		}
+		if add(target) {
+			p.Parsed.Outlinks = append(p.Parsed.Outlinks, outlink{URL: target, Anchor: l.Anchor})
+		}
+	}
+	r.distribute(v.parse, p, links)
 }
 
-func (r reader) internal(from, target string) bool {
-	return r.o.By.Key(from) == r.o.By.Key(target)
-}
-
-// distribute gives the targets their share of the page's importance.
-func (r reader) distribute(p *segment.Parse, from scoring.Page, targets []string) {
-	links := make([]scoring.Link, len(targets))
-	for i, t := range targets {
-		links[i] = scoring.Link{From: from.Datum.URL, URL: t}
-	}
+// distribute gives the links their share of the page's importance.
+func (r reader) distribute(p *segment.Parse, from scoring.Page, links []scoring.Link) {
 	p.Gave = r.o.Scoring.Distribute(from, links)
 	p.Links = make([]segment.Link, 0, len(links))
 	for _, l := range links {
@@ -124,7 +135,10 @@ func (r reader) distribute(p *segment.Parse, from scoring.Page, targets []string
 	}
 }
 
-type outlink = page.Outlink
+type (
+	outlink     = page.Outlink
+	segmentLink = segment.Link
+)
 
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {

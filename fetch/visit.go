@@ -89,7 +89,11 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 
 // unasked is the outcome of a visit that is not made.
 func (l *loop) unasked(j job, code protocol.Code, reason string) *visited {
-	return &visited{visit: segment.Visit{URL: j.it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: code, Reason: reason}}}
+	v := &visited{visit: segment.Visit{URL: j.it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: code, Reason: reason}}}
+	if l.o.Parser != nil {
+		l.o.reader().read(context.Background(), v, &j.it, nil) // there is no content, so nothing that takes time
+	}
+	return v
 }
 
 // askRobots uses the turn for robots.txt; the page waits for the next one.

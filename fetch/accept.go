@@ -1,0 +1,168 @@
+package fetch
+
+import (
+	"unicode/utf16"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// accept applies the rules of the crawl to a target, and counts what they
+// reject.
+func (r reader) accept(v *visited, scope urlfilter.Scope, from, target string) (string, bool) {
+	if r.tooLong(len(target)) {
+		v.rejected++
+		return "", false
+	}
+	target, ok := r.rules(scope, target)
+	ignored := scope == urlfilter.Outlink || !r.o.IgnoreNoRedirects
+	if !ok || target == "" || ignored && r.ignored(from, target) {
+		v.rejected++
+		return "", false
+	}
+	return target, true
+}
+
+func (r reader) tooLong(n int) bool {
+	limit := r.o.MaxOutlinkLength
+	if limit == 0 {
+		limit = urlfilter.DefaultMaxLength
+	}
+	return limit > 0 && n > limit
+}
+
+// rules normalizes and filters a target.
+func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
+	if r.o.Rules == nil {
+		return target, true
+	}
+	rules := r.o.Rules
+	if scope == urlfilter.Outlink && (r.o.NoNormalize || r.o.NoFilter) {
+		some := *rules
+		if r.o.NoNormalize {
+			some.Normalizers = nil
+		}
+		if r.o.NoFilter {
+			some.Filters = nil
+		}
+		rules = &some
+	}
+	target, err := rules.Apply(scope, target)
+	return target, err == nil
+}
+
+// ignored says whether a link is left out because of where it leads.
+func (r reader) ignored(from, target string) bool {
+	if !r.o.IgnoreExternal && !r.o.IgnoreInternal {
+		return false
+	}
+	if r.o.LinksBy.Key(from) == r.o.LinksBy.Key(target) {
+		return r.o.IgnoreInternal
+	}
+	return r.o.IgnoreExternal && (r.o.Exempt == nil || !r.o.Exempt(from, target))
+}
+
+// redirect accepts the target of a redirect.
+func (r reader) redirect(v *visited, from *crawldb.Datum, location string) (scoring.Link, bool) {
+	l := scoring.Link{From: from.URL}
+	var ok bool
+	if r.o.NutchCompat {
+		l.URL, ok = r.nutchRedirect(v, from.URL, location)
+		l.Meta = from.Meta
+	} else {
+		l.URL, ok = r.accept(v, urlfilter.Fetcher, from.URL, location)
+	}
+	return l, ok && l.URL != from.URL
+}
+
+// nutchLinks accepts the links of a page in Nutch's order. Its lists are not
+// made distinct: a link that occurs twice counts twice.
+func (r reader) nutchLinks(v *visited, p scoring.Page) {
+	from := p.Datum.URL
+	found := p.Parsed.Outlinks
+	p.Parsed.Outlinks = nil
+	var links []scoring.Link
+	for _, l := range found {
+		if r.o.MaxOutlinks > 0 && len(links) == r.o.MaxOutlinks {
+			v.cut++
+			continue
+		}
+		target, ok := r.nutchAccept(from, l.URL)
+		if !ok || l.NoFollow || p.Parsed.NoFollow {
+			v.rejected++
+			continue
+		}
+		links = append(links, scoring.Link{From: from, URL: target})
+		p.Parsed.Outlinks = append(p.Parsed.Outlinks, outlink{URL: target, Anchor: l.Anchor})
+	}
+	if !r.stage {
+		// A fetcher that parses counts the links after it has left some out.
+		p.Found = len(links)
+	}
+	r.distribute(v.parse, p, links)
+	if p.Parsed.Refresh == "" {
+		return
+	}
+	// The target of a refresh is no link and has no share, even of a page that
+	// must not be followed.
+	var l scoring.Link
+	var ok bool
+	if r.stage {
+		l = scoring.Link{From: from}
+		if l.URL, ok = r.rules(urlfilter.Fetcher, p.Parsed.Refresh); ok {
+			ok = !r.nutchIgnored(from, l.URL)
+		}
+	} else if l.URL, ok = r.nutchRedirect(v, from, p.Parsed.Refresh); ok {
+		l.Meta = p.Datum.Meta
+	}
+	if ok && l.URL != from {
+		p.Parsed.Refresh = l.URL
+		v.parse.Links = append(v.parse.Links, segmentLink{URL: l.URL, Meta: l.Meta})
+	}
+}
+
+func (r reader) nutchAccept(from, target string) (string, bool) {
+	if r.nutchTooLong(target) || target == from || r.nutchIgnored(from, target) {
+		return "", false
+	}
+	return r.rules(urlfilter.Outlink, target)
+}
+
+// nutchTooLong counts in the units of Java's strings.
+func (r reader) nutchTooLong(target string) bool {
+	return r.tooLong(len(target)) && r.tooLong(len(utf16.Encode([]rune(target))))
+}
+
+// nutchIgnored is ignored with two peculiarities: exemptions count for hosts
+// only, and they are part of the filters.
+func (r reader) nutchIgnored(from, target string) bool {
+	if !r.o.IgnoreExternal && !r.o.IgnoreInternal {
+		return false
+	}
+	internal := r.o.LinksBy.Key(from) == r.o.LinksBy.Key(target)
+	if internal || !r.o.IgnoreExternal {
+		return internal && r.o.IgnoreInternal
+	}
+	return r.o.LinksBy != hostdb.ByHost || r.o.NoFilter || r.o.Exempt == nil || !r.o.Exempt(from, target)
+}
+
+// nutchRedirect asks no exemption, and takes hosts for what is internal whatever
+// LinksBy says.
+func (r reader) nutchRedirect(v *visited, from, location string) (string, bool) {
+	target, ok := "", !r.nutchTooLong(location)
+	if ok {
+		target, ok = r.rules(urlfilter.Fetcher, location)
+	}
+	if ok && !r.o.IgnoreNoRedirects {
+		external := r.o.LinksBy.Key(from) != r.o.LinksBy.Key(target)
+		internal := hostdb.ByHost.Key(from) == hostdb.ByHost.Key(target)
+		ok = (!r.o.IgnoreExternal || !external) && (!r.o.IgnoreInternal || !internal)
+	}
+	if !ok || target == "" {
+		v.rejected++
+		return "", false
+	}
+	return target, true
+}
