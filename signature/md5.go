@@ -2,6 +2,7 @@ package signature
 
 import (
 	"crypto/md5"
+	"io"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -25,28 +26,40 @@ func (MD5) Sum(c *page.Content, _ *page.Parsed) []byte {
 	return sum[:]
 }
 
-// TextMD5 is the MD5 of the text of the page, in the encoding that Nutch uses for
-// it, or [MD5] of a page without text. (Nutch: TextMD5Signature.)
-type TextMD5 struct{}
+// TextMD5 is the MD5 of the text of the page as it stands, in UTF-8, or [MD5] of a
+// page without text. (Nutch: TextMD5Signature.)
+type TextMD5 struct {
+	// NutchCompat encodes the text as Nutch does, in CESU-8. The sum is another
+	// one only for a text with characters beyond the basic plane, or one that is
+	// not UTF-8.
+	NutchCompat bool
+}
 
-// Name returns "TextMD5".
-func (TextMD5) Name() string { return "TextMD5" }
+// Name returns "TextMD5", or "TextMD5(nutch)" with NutchCompat.
+func (s TextMD5) Name() string {
+	if s.NutchCompat {
+		return "TextMD5(nutch)"
+	}
+	return "TextMD5"
+}
 
 // Sum returns 16 bytes.
-func (TextMD5) Sum(c *page.Content, p *page.Parsed) []byte {
+func (s TextMD5) Sum(c *page.Content, p *page.Parsed) []byte {
 	if p == nil || p.Text == "" {
 		return MD5{}.Sum(c, p)
 	}
-	sum := md5.Sum(cesu8(p.Text))
-	return sum[:]
+	h := md5.New()
+	if s.NutchCompat && !plain(p.Text) {
+		h.Write(cesu8(p.Text))
+	} else {
+		io.WriteString(h, p.Text)
+	}
+	return h.Sum(nil)
 }
 
 // cesu8 encodes each UTF-16 unit of a text by itself, so that what lies beyond
 // the basic plane takes six bytes instead of four.
 func cesu8(s string) []byte {
-	if plain(s) {
-		return []byte(s)
-	}
 	b := make([]byte, 0, len(s)+len(s)/2)
 	for _, r := range s {
 		if r < 0x10000 {

@@ -8,8 +8,8 @@
 // least, and is for a crawler that wants to know of changes a reader would see.
 // [TextMD5] stands between.
 //
-// All three give the digests that Nutch gives, for the same text: see
-// testdata/nutch.jsonl. What is text is up to the parser. Letters are those of
+// With NutchCompat all three give the digests that Nutch gives, for the same text:
+// see testdata/nutch.jsonl. What is text is up to the parser. Letters are those of
 // the Unicode version of the Go release, as Nutch's are those of its Java.
 package signature
 

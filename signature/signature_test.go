@@ -48,7 +48,7 @@ func TestNutch(t *testing.T) {
 			want string
 		}{
 			{signature.MD5{}, c.MD5},
-			{signature.TextMD5{}, c.TextMD5},
+			{signature.TextMD5{NutchCompat: true}, c.TextMD5},
 			{signature.TextProfile{NutchCompat: true}, c.TextProfile},
 		} {
 			if got := sum(g.s, c.Body, c.Text); g.want != "" && got != g.want {
@@ -62,6 +62,16 @@ func TestNutch(t *testing.T) {
 		}
 		if want != "" && got != want {
 			t.Errorf("TextProfile of %.60q is %s, want %s", c.Text, got, want)
+		}
+		// Without it a text of the basic plane is as in Nutch, and any other in
+		// UTF-8.
+		got, want = sum(signature.TextMD5{}, c.Body, c.Text), c.TextMD5
+		if strings.ContainsFunc(c.Text, func(r rune) bool { return r > 0xffff }) {
+			d := md5.Sum([]byte(c.Text))
+			want = hex.EncodeToString(d[:])
+		}
+		if want != "" && got != want {
+			t.Errorf("TextMD5 of %.60q is %s, want %s", c.Text, got, want)
 		}
 	}
 }
@@ -112,6 +122,7 @@ func TestTextProfileParameters(t *testing.T) {
 		{signature.TextProfile{MinTokenLen: -1, QuantRate: 0.625}, "TextProfile(0,0.625)", "a 3\nbb 3"}, // 2.5 is rounded up
 		{signature.TextProfile{QuantRate: -1}, "TextProfile(2,0)", "ccc 2"},
 		{signature.TextProfile{QuantRate: float32(math.NaN())}, "TextProfile(2,0)", "ccc 2"},
+		{signature.TextProfile{Unsorted: true}, "TextProfile(2,0.01,unsorted)", "ccc 2"},
 		{signature.TextProfile{QuantRate: 1e30, NutchCompat: true}, "TextProfile(2,2.1474836e+09,nutch)", ""},
 	} {
 		if got := sum(c.s, "", text); got != digest(c.profile) || c.s.Name() != c.name {
@@ -120,10 +131,33 @@ func TestTextProfileParameters(t *testing.T) {
 	}
 }
 
+// TestUnsorted compares with the order in which a HashMap of Java has the words,
+// worked out by hand: String.hashCode of "aaa" is 96321, which spread is 96320 and
+// lies in bucket 0 of 16, and so on.
+func TestUnsorted(t *testing.T) {
+	digest := func(profile string) string {
+		d := md5.Sum([]byte(profile))
+		return hex.EncodeToString(d[:])
+	}
+	s := signature.TextProfile{Unsorted: true}
+	for text, profile := range map[string]string{
+		"aab aaa":            "aaa 1\naab 1",
+		"teheran siblings":   "siblings 1\nteheran 1",     // buckets 2 and 4
+		"bbaaa aaaaa bbbbb":  "bbbbb 1\nbbaaa 1\naaaaa 1", // 1, 2 and 5
+		"aaaabb aaaabb bcc":  "aaaabb 2",                  // a count of 1 is below the quantum
+		"ddd aabb dccc aaBB": "aabb 2",
+		"AaAa BBBB AaBB zz1": "zz1 1\naaaa 1\naabb 1\nbbbb 1", // 0, 13 twice as they came, 14
+	} {
+		if got := sum(s, "", text); got != digest(profile) {
+			t.Errorf("%q is not %q", text, profile)
+		}
+	}
+}
+
 func TestWithoutText(t *testing.T) {
 	c := &page.Content{URL: url, Body: []byte("bytes")}
 	want := signature.MD5{}.Sum(c, nil)
-	for _, s := range []signature.Signature{signature.MD5{}, signature.TextMD5{}, signature.TextProfile{}, signature.TextProfile{NutchCompat: true}} {
+	for _, s := range []signature.Signature{signature.MD5{}, signature.TextMD5{}, signature.TextMD5{NutchCompat: true}, signature.TextProfile{}, signature.TextProfile{NutchCompat: true}} {
 		if got := s.Sum(c, nil); !bytes.Equal(got, want) {
 			t.Errorf("%s of content that was not parsed: %x", s.Name(), got)
 		}

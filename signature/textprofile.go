@@ -23,7 +23,7 @@ import (
 // often the most frequent one occurs. Each count is rounded down to a multiple
 // of the quantum, which is m times QuantRate, rounded to an integer, and at
 // least 2; or 1 if no word occurs twice. Words whose count becomes 0 are left
-// out; the others are sorted by count, then by word.
+// out; the others are sorted by count, then by word unless Unsorted is set.
 //
 // So in a text where one word occurs twice, every word that occurs once is left
 // out: of short texts little remains to tell them by.
@@ -37,6 +37,12 @@ type TextProfile struct {
 	// a negative number the least quantum. (Nutch:
 	// db.signature.text_profile.quant_rate.)
 	QuantRate float32
+
+	// Unsorted leaves words of equal count in the order in which a hash table of
+	// Java has them, instead of sorting them. It is there for digests that were
+	// made so. (Nutch: db.signature.text_profile.sec_sort_lex, the other way
+	// round; sorted by default.)
+	Unsorted bool
 
 	// NutchCompat makes a text of which no word is left all the same page: the
 	// MD5 of nothing, as Nutch has it. Without it such a text, say one of digits
@@ -65,15 +71,18 @@ func (s TextProfile) params() (minLen int, rate float32) {
 	return max(minLen, 0), min(rate, math.MaxInt32)
 }
 
-// Name is "TextProfile(2,0.01)" for the zero value, and ends in ",nutch" with
-// NutchCompat.
+// Name is "TextProfile(2,0.01)" for the zero value; ",unsorted" follows the
+// numbers with Unsorted, then ",nutch" with NutchCompat.
 func (s TextProfile) Name() string {
 	minLen, rate := s.params()
-	compat := ""
-	if s.NutchCompat {
-		compat = ",nutch"
+	more := ""
+	if s.Unsorted {
+		more = ",unsorted"
 	}
-	return fmt.Sprintf("TextProfile(%d,%s%s)", minLen, strconv.FormatFloat(float64(rate), 'g', -1, 32), compat)
+	if s.NutchCompat {
+		more += ",nutch"
+	}
+	return fmt.Sprintf("TextProfile(%d,%s%s)", minLen, strconv.FormatFloat(float64(rate), 'g', -1, 32), more)
 }
 
 // Sum returns 16 bytes. A page without text gets its [MD5].
@@ -82,7 +91,11 @@ func (s TextProfile) Sum(c *page.Content, p *page.Parsed) []byte {
 		return MD5{}.Sum(c, p)
 	}
 	minLen, rate := s.params()
-	profile := profile(words(p.Text, minLen), rate)
+	found := words(p.Text, minLen)
+	if s.Unsorted {
+		hashOrder(found)
+	}
+	profile := profile(found, rate, !s.Unsorted)
 	if len(profile) == 0 && !s.NutchCompat {
 		return TextMD5{}.Sum(c, p)
 	}
@@ -135,8 +148,27 @@ func words(text string, minLen int) []word {
 	return found
 }
 
-// profile writes the words that are left after rounding, one a line.
-func profile(words []word, rate float32) []byte {
+// hashOrder puts words, which are distinct and in the order in which they were
+// first met, into the order of a java.util.HashMap: by the low bits of a hash, as
+// many as a table takes that is at most three quarters full.
+func hashOrder(words []word) {
+	size := 16
+	for 4*len(words) > 3*size {
+		size *= 2
+	}
+	bucket := func(w word) uint32 {
+		var h uint32
+		for _, r := range w.text { // all of the basic plane: a rune is a unit
+			h = 31*h + uint32(r)
+		}
+		return (h ^ h>>16) & uint32(size-1)
+	}
+	slices.SortStableFunc(words, func(a, b word) int { return cmp.Compare(bucket(a), bucket(b)) })
+}
+
+// profile writes the words that are left after rounding, one a line, by count and
+// those of equal count in their order, or as they came.
+func profile(words []word, rate float32, sorted bool) []byte {
 	most := 0
 	for _, w := range words {
 		most = max(most, w.count)
@@ -152,9 +184,12 @@ func profile(words []word, rate float32) []byte {
 			kept = append(kept, w)
 		}
 	}
-	slices.SortFunc(kept, func(a, b word) int {
+	slices.SortStableFunc(kept, func(a, b word) int {
+		if c := cmp.Compare(b.count, a.count); c != 0 || !sorted {
+			return c
+		}
 		// UTF-8 sorts the basic plane as UTF-16 does.
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.text, b.text))
+		return cmp.Compare(a.text, b.text)
 	})
 	var out []byte
 	for i, w := range kept {
