@@ -70,8 +70,13 @@ type Options struct {
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults.
 	Scoring scoring.Filter
 	// Rules say which URLs belong to the crawl and how they are spelled. Nil
-	// means urlfilter.Default.
+	// means urlfilter.Default. Files that they come from are read again at the
+	// start of each round if they have changed; one that got bad is logged, and
+	// the rules stay as they were.
 	Rules *urlfilter.Rules
+	// Reload holds what else is to be read again at the start of each round, such
+	// as the file behind Fetch.Exempt.
+	Reload []urlfilter.Reloader
 	// Signature says whether content has changed. Nil means
 	// signature.TextMD5: a page has changed when its text has. (Nutch:
 	// db.signature.class, MD5 of the bytes.)

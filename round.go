@@ -11,6 +11,7 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // Report says what one round did, or several.
@@ -86,11 +87,32 @@ func (c *Crawler) Round(ctx context.Context) (Report, error) {
 
 func (c *Crawler) oneRound(ctx context.Context, o generate.Options, running bool) (Report, error) {
 	began := time.Now()
+	c.reload()
 	var r Report
 	err := c.work(ctx, o, running, &r)
 	r.Elapsed = time.Since(began)
 	c.status.round(&r)
 	return r, err
+}
+
+// reload has the rules read their files again, between rounds so that a round is
+// under one set of rules. What is wrong with a file is no reason to stop: the
+// rules that it held before stay in force.
+func (c *Crawler) reload() {
+	all := []urlfilter.Reloader{c.o.Rules}
+	for _, r := range []*urlfilter.Rules{c.o.Generate.Rules, c.o.Fetch.Rules} {
+		if r != nil && r != c.o.Rules {
+			all = append(all, r)
+		}
+	}
+	for _, r := range append(all, c.o.Reload...) {
+		switch changed, err := r.Reload(); {
+		case err != nil:
+			c.o.Logger.Warn("recrawl: rules could not be read again and stay as they were", "error", err)
+		case changed:
+			c.o.Logger.Info("recrawl: rules were read again")
+		}
+	}
 }
 
 func (c *Crawler) work(ctx context.Context, o generate.Options, running bool, r *Report) error {

@@ -3,7 +3,9 @@ package recrawl_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -339,4 +341,63 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+}
+
+// A rule file that changes while a crawl runs counts from the next round on; one
+// that got bad leaves the rules as they were, and is logged.
+func TestRulesAreReadAgainBetweenRounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "regex-urlfilter.txt")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("+.")
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
+		file, err := urlfilter.OpenFilter(path, urlfilter.ParseRegex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		var others counted
+		s.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		s.opts.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}}, Filters: []urlfilter.Filter{file}}
+		s.opts.Reload = []urlfilter.Reloader{&others}
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		round := func() recrawl.Report {
+			t.Helper()
+			r, err := c.Round(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		if r := round(); r.LinksRejected > 0 || r.Links == 0 || log.Len() > 0 {
+			t.Errorf("%+v\n%s", r, &log)
+		}
+		write("+.\n[")
+		if r := round(); r.LinksRejected > 0 || r.Links == 0 || !strings.Contains(log.String(), path+":2: ") {
+			t.Errorf("a bad file: %+v\n%s", r, &log)
+		}
+		write("-.")
+		if r := round(); r.Selected > 0 || !strings.Contains(log.String(), "rules were read again") {
+			t.Errorf("a file that rejects everything: %+v\n%s", r, &log)
+		}
+		if others != 3 {
+			t.Errorf("what else there is was reloaded %d times in 3 rounds", others)
+		}
+	})
+}
+
+type counted int
+
+func (c *counted) Reload() (bool, error) {
+	*c++
+	return false, nil
 }
