@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -24,25 +25,35 @@ const (
 // InvertOptions say which links [Invert] keeps. The zero value keeps every link
 // that may be followed, within bounds.
 type InvertOptions struct {
-	// Accept returns the normalized spelling of a target, and whether it may be
-	// kept at all. It is called by one goroutine at a time, once for each link that
-	// is not NoFollow; nil keeps targets as they are.
-	// (linkdb.url.normalize, linkdb.url.filter)
+	// Accept returns the normalized spelling of a URL, and whether it may be kept
+	// at all. It is called by one goroutine at a time: for each page, whose links
+	// are all dropped if it is rejected, and for the target of each link that is
+	// not NoFollow. Nil keeps all as they are; what the link db has already is
+	// left alone, see merge.LinkDBs for that.
+	// (Nutch: linkdb.url.normalizer, linkdb.url.filters.)
 	Accept func(url string) (string, bool)
 	// MaxInlinks bounds the links kept for one page, those found earlier
 	// included; zero means 10,000, negative no bound. Which are kept depends on
-	// the links alone, see [Union]. (linkdb.max.inlinks)
+	// the links alone, see [Union]. (Nutch: linkdb.max.inlinks.)
 	MaxInlinks int
-	// IgnoreInternal drops links between pages of one host. Nutch's default is
-	// true, ours is false, so that the pages of a single site have inlinks.
-	// (linkdb.ignore.internal.links)
-	IgnoreInternal bool
-	// IgnoreExternal drops links from one host to another.
-	// (linkdb.ignore.external.links)
+	// IgnoreInternal drops links between pages of one host. It is off by default,
+	// so that the pages of a single site have inlinks, and on with NutchCompat
+	// unless KeepInternal is set. (Nutch: linkdb.ignore.internal.links, by default
+	// true.)
+	IgnoreInternal, KeepInternal bool
+	// IgnoreExternal drops links from one host to another. Together with
+	// IgnoreInternal it leaves nothing, which is an error. (Nutch:
+	// linkdb.ignore.external.links.)
 	IgnoreExternal bool
 	// MaxAnchor is where anchors are cut, in characters; zero means 100, negative
-	// never. (linkdb.max.anchor.length)
+	// never. A character is never split. (Nutch: linkdb.max.anchor.length.)
 	MaxAnchor int
+	// NutchCompat drops internal links unless told otherwise, compares hosts
+	// before Accept has spelled the URLs and without a host drops the link, counts
+	// anchors in UTF-16 units and leaves a question mark for the half of a
+	// character at the cut; and ignoring both internal and external links does
+	// nothing instead of being an error.
+	NutchCompat bool
 	// SortMemory bounds the bytes of links held in memory; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where links go that do not fit; empty means os.TempDir. Nothing
@@ -59,9 +70,9 @@ type InvertReport struct {
 	// were given, known ones included.
 	Targets, Inlinks int
 	// Links were dropped because they ask not to be followed, because they stay
-	// on or leave the host, because Accept rejected them, because the page had
-	// the same link to the same target before, and because the target has
-	// MaxInlinks others.
+	// on or leave the host, because Accept rejected them or their page, because the
+	// page had the same link to the same target before, and because the target
+	// has MaxInlinks others.
 	NoFollow, Internal, External, Rejected, Repeated, OverLimit int
 	// AnchorsCut counts the links whose anchor was cut.
 	AnchorsCut int
@@ -78,6 +89,15 @@ type InvertReport struct {
 func Invert(ctx context.Context, links Store, segs segment.Store, segments []string, o InvertOptions) (InvertReport, error) {
 	o.MaxInlinks = cmp.Or(o.MaxInlinks, 10_000)
 	o.MaxAnchor = cmp.Or(o.MaxAnchor, 100)
+	if o.NutchCompat {
+		o.IgnoreInternal = !o.KeepInternal
+	}
+	if o.IgnoreInternal && o.IgnoreExternal {
+		if o.NutchCompat {
+			return InvertReport{}, nil
+		}
+		return InvertReport{}, errNoLinks
+	}
 	v := inverter{o: o, sorter: extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})}
 	err := v.run(ctx, links, segs, segments)
 	if cerr := v.sorter.Close(); err == nil && cerr != nil {
@@ -85,6 +105,8 @@ func Invert(ctx context.Context, links Store, segs segment.Store, segments []str
 	}
 	return v.report, err
 }
+
+var errNoLinks = errors.New("linkdb: invert: IgnoreInternal and IgnoreExternal together leave no link")
 
 type inverter struct {
 	o      InvertOptions
@@ -123,8 +145,19 @@ func (v *inverter) run(ctx context.Context, links Store, segs segment.Store, seg
 
 func (v *inverter) page(d *segment.Data) error {
 	v.report.Pages++
-	host := crawldb.Host(d.URL)
-	from := appendPart(nil, crawldb.AppendKey(nil, d.URL))
+	url, host := d.URL, crawldb.Host(d.URL)
+	if v.o.Accept != nil {
+		accepted, ok := v.o.Accept(url)
+		if !ok {
+			v.report.Links += len(d.Parsed.Outlinks)
+			v.report.Rejected += len(d.Parsed.Outlinks)
+			return nil
+		}
+		if url = accepted; !v.o.NutchCompat {
+			host = crawldb.Host(url)
+		}
+	}
+	from := appendPart(nil, crawldb.AppendKey(nil, url))
 	var key, value []byte
 	for _, l := range d.Parsed.Outlinks {
 		v.report.Links++
@@ -132,8 +165,8 @@ func (v *inverter) page(d *segment.Data) error {
 		if !ok {
 			continue
 		}
-		anchor := cut(l.Anchor, v.o.MaxAnchor)
-		if len(anchor) < len(l.Anchor) {
+		anchor := v.cut(l.Anchor)
+		if anchor != l.Anchor {
 			v.report.AnchorsCut++
 		}
 		key = crawldb.AppendKey(key[:0], to)
@@ -150,6 +183,9 @@ func (v *inverter) accept(host string, l page.Outlink, noFollow bool) (to string
 		v.report.NoFollow++
 		return "", false
 	}
+	if v.o.NutchCompat && !v.sameSide(host, l.URL) {
+		return "", false
+	}
 	to = l.URL
 	if v.o.Accept != nil {
 		if to, ok = v.o.Accept(to); !ok {
@@ -157,15 +193,23 @@ func (v *inverter) accept(host string, l page.Outlink, noFollow bool) (to string
 			return "", false
 		}
 	}
-	switch internal := crawldb.Host(to) == host; {
-	case v.o.IgnoreInternal && internal:
+	return to, v.o.NutchCompat || v.sameSide(host, to)
+}
+
+// sameSide reports whether the target is on the side of the host's border that
+// counts, and counts those that are not.
+func (v *inverter) sameSide(host, target string) bool {
+	to := crawldb.Host(target)
+	internal, none := to == host, v.o.NutchCompat && to == ""
+	switch {
+	case v.o.IgnoreInternal && (internal || none):
 		v.report.Internal++
-		return "", false
-	case v.o.IgnoreExternal && !internal:
+		return false
+	case v.o.IgnoreExternal && (!internal || none):
 		v.report.External++
-		return "", false
+		return false
 	}
-	return to, true
+	return true
 }
 
 // merge gives the store what was sorted, in chunks that ascend.
@@ -222,14 +266,20 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 	return flush()
 }
 
-// cut returns the first n characters of s; all of them if n is negative.
-func cut(s string, n int) string {
+// cut returns the first MaxAnchor characters of an anchor, or UTF-16 units.
+func (v *inverter) cut(s string) string {
+	n := v.o.MaxAnchor
 	if n < 0 || len(s) <= n {
 		return s
 	}
 	at := 0
 	for ; n > 0 && at < len(s); n-- {
-		_, size := utf8.DecodeRuneInString(s[at:])
+		r, size := utf8.DecodeRuneInString(s[at:])
+		if v.o.NutchCompat && r > 0xffff {
+			if n--; n == 0 {
+				return s[:at] + "?" // what Java writes for half a pair
+			}
+		}
 		at += size
 	}
 	return s[:at]

@@ -126,6 +126,66 @@ func TestInvert(t *testing.T) {
 			report: linkdb.InvertReport{Pages: 1, Links: 2, Targets: 1, Inlinks: 1, External: 1},
 		},
 		{
+			name:  "a page that is rejected gives nothing, and one that is spelled anew gives under its new name",
+			pages: []segment.Data{links("http://bad.example/", "http://x.example/"), links("http://A.example/", "http://x.example/")},
+			o: linkdb.InvertOptions{Accept: func(url string) (string, bool) {
+				return strings.ToLower(url), !strings.Contains(url, "bad")
+			}},
+			want:   []string{"http://x.example/ < http://a.example/"},
+			report: linkdb.InvertReport{Pages: 2, Links: 2, Targets: 1, Inlinks: 1, Rejected: 1},
+		},
+		{
+			name:   "NutchCompat ignores internal links, and what has no host",
+			pages:  []segment.Data{links("http://a.example/", "http://a.example/x", "http://b.example/", "urn:isbn")},
+			o:      linkdb.InvertOptions{NutchCompat: true},
+			want:   []string{"http://b.example/ < http://a.example/"},
+			report: linkdb.InvertReport{Pages: 1, Links: 3, Targets: 1, Inlinks: 1, Internal: 2},
+		},
+		{
+			name:   "NutchCompat keeps internal links on request",
+			pages:  []segment.Data{links("http://a.example/", "http://a.example/x", "http://b.example/")},
+			o:      linkdb.InvertOptions{NutchCompat: true, KeepInternal: true, IgnoreExternal: true},
+			want:   []string{"http://a.example/x < http://a.example/"},
+			report: linkdb.InvertReport{Pages: 1, Links: 2, Targets: 1, Inlinks: 1, External: 1},
+		},
+		{
+			name:  "NutchCompat compares hosts as they were found",
+			pages: []segment.Data{links("http://a.example/", "http://www.a.example/x")},
+			o: linkdb.InvertOptions{NutchCompat: true, Accept: func(url string) (string, bool) {
+				return strings.ReplaceAll(url, "www.", ""), true
+			}},
+			want:   []string{"http://a.example/x < http://a.example/"},
+			report: linkdb.InvertReport{Pages: 1, Links: 1, Targets: 1, Inlinks: 1},
+		},
+		{
+			name:  "and without it as they are spelled",
+			pages: []segment.Data{links("http://a.example/", "http://www.a.example/x")},
+			o: linkdb.InvertOptions{IgnoreInternal: true, Accept: func(url string) (string, bool) {
+				return strings.ReplaceAll(url, "www.", ""), true
+			}},
+			report: linkdb.InvertReport{Pages: 1, Links: 1, Internal: 1},
+		},
+		{
+			name:   "NutchCompat does nothing if it is to ignore all links",
+			pages:  []segment.Data{links("http://a.example/", "http://b.example/")},
+			o:      linkdb.InvertOptions{NutchCompat: true, IgnoreExternal: true},
+			report: linkdb.InvertReport{},
+		},
+		{
+			name:   "NutchCompat cuts anchors by UTF-16 units",
+			pages:  []segment.Data{links("http://a.example/", "http://x.example/ a𝒳b", "http://y.example/ aéb", "http://z.example/ 𝒳𝒴")},
+			o:      linkdb.InvertOptions{NutchCompat: true, MaxAnchor: 2},
+			want:   []string{"http://x.example/ < http://a.example/ a?", "http://y.example/ < http://a.example/ aé", "http://z.example/ < http://a.example/ 𝒳"},
+			report: linkdb.InvertReport{Pages: 1, Links: 3, Targets: 3, Inlinks: 3, AnchorsCut: 3},
+		},
+		{
+			name:   "which is no business of others",
+			pages:  []segment.Data{links("http://a.example/", "http://x.example/ a𝒳b")},
+			o:      linkdb.InvertOptions{MaxAnchor: 2},
+			want:   []string{"http://x.example/ < http://a.example/ a𝒳"},
+			report: linkdb.InvertReport{Pages: 1, Links: 1, Targets: 1, Inlinks: 1, AnchorsCut: 1},
+		},
+		{
 			name: "a page keeps the first MaxInlinks",
 			pages: []segment.Data{
 				links("http://c.example/", "http://x.example/"),
@@ -216,6 +276,15 @@ func TestInvertPassesErrorsOn(t *testing.T) {
 	db.Links().Close()
 	if _, err := linkdb.Invert(t.Context(), db.Links(), db.Segments(), []string{"s"}, linkdb.InvertOptions{}); !errors.Is(err, linkdb.ErrClosed) {
 		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestInvertRefusesToKeepNothing(t *testing.T) {
+	var db memstore.DB
+	put(t, db.Segments(), "s", links("http://a.example/", "http://b.example/"))
+	o := linkdb.InvertOptions{IgnoreInternal: true, IgnoreExternal: true}
+	if _, err := linkdb.Invert(t.Context(), db.Links(), db.Segments(), []string{"s"}, o); err == nil || !strings.Contains(err.Error(), "IgnoreInternal and IgnoreExternal") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -123,3 +123,24 @@ func inOrder(links []Inlink) []Inlink {
 	slices.SortFunc(links, CompareInlinks)
 	return links
 }
+
+// Anchors returns the texts of links for an index, in the order of the links and
+// without the empty ones: a text once for each host that has it on a page, as
+// Nutch counts votes, or once at all if distinct is set. (Nutch:
+// anchorIndexingFilter.deduplicate.)
+func Anchors(links []Inlink, distinct bool) []string {
+	type vote struct{ host, anchor string }
+	var out []string
+	seen := map[vote]struct{}{}
+	for _, l := range links {
+		v := vote{anchor: l.Anchor}
+		if !distinct {
+			v.host = crawldb.Host(l.From)
+		}
+		if _, ok := seen[v]; !ok && l.Anchor != "" {
+			seen[v] = struct{}{}
+			out = append(out, l.Anchor)
+		}
+	}
+	return out
+}

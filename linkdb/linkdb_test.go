@@ -108,3 +108,19 @@ func TestUnionLaws(t *testing.T) {
 		}
 	}
 }
+
+func TestAnchors(t *testing.T) {
+	links := []linkdb.Inlink{
+		{From: "http://a.example/1", Anchor: "text1"},
+		{From: "http://a.example/2", Anchor: "text1"},
+		{From: "http://b.example/", Anchor: ""},
+		{From: "http://b.example/", Anchor: "text2"},
+		{From: "http://www.b.example/", Anchor: "text2"},
+	}
+	if got := linkdb.Anchors(links, false); !slices.Equal(got, []string{"text1", "text2", "text2"}) {
+		t.Errorf("by host: %q", got)
+	}
+	if got := linkdb.Anchors(links, true); !slices.Equal(got, []string{"text1", "text2"}) {
+		t.Errorf("distinct: %q", got)
+	}
+}
