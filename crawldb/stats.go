@@ -3,6 +3,7 @@ package crawldb
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -24,27 +25,45 @@ type Stats struct {
 	// records; a score that is not a number counts only in NaN.
 	Score, Interval Distribution
 	NaN             int
+	// Asked are the quantiles that the distributions have.
+	Asked []float64
 	// EarliestFetch and LatestFetch are the first and last fetch time.
 	EarliestFetch, LatestFetch time.Time
+	// MeanFetch is the mean of the fetch times, each of them, and the mean too,
+	// taken to the full minute before, as Nutch does.
+	MeanFetch time.Time
 }
 
 // Distribution describes numbers by their extremes, mean and quantiles.
 type Distribution struct {
 	Min, Mean, Max float64
-	// Quantiles are exact, in the order of [StatsQuantiles].
+	// Quantiles are exact, in the order of Stats.Asked: of n values in ascending
+	// order the quantile q is the one at floor(q·n), counted from zero, or the last.
+	// (Nutch's t-digest gives the same as long as it keeps each value apart.)
 	Quantiles []float64
 }
 
-// StatsQuantiles returns the quantiles that a [Distribution] has. (Nutch:
-// db.stats.score.quantiles.)
+// StatsQuantiles returns the quantiles that [ReadStats] computes by default.
+// (Nutch: db.stats.score.quantiles.)
 func StatsQuantiles() []float64 {
 	return []float64{.01, .05, .1, .2, .25, .3, .4, .5, .6, .7, .75, .8, .9, .95, .99}
 }
 
-// ReadStats reads all records once. It holds eight bytes for each of them.
-func ReadStats(ctx context.Context, s Store, now time.Time) (Stats, error) {
-	st := Stats{Statuses: map[Status]int{}, Retries: map[int]int{}, Hosts: map[string]int{}, HostStatuses: map[string]map[Status]int{}}
+// ReadStats reads all records once. It holds eight bytes for each of them. The
+// quantiles, from 0 to 1, are those of scores and intervals; without any they are
+// [StatsQuantiles].
+func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64) (Stats, error) {
+	for _, q := range quantiles {
+		if !(q >= 0 && q <= 1) {
+			return Stats{}, fmt.Errorf("crawldb: %v is no quantile: it is not between 0 and 1", q)
+		}
+	}
+	if len(quantiles) == 0 {
+		quantiles = StatsQuantiles()
+	}
+	st := Stats{Asked: quantiles, Statuses: map[Status]int{}, Retries: map[int]int{}, Hosts: map[string]int{}, HostStatuses: map[string]map[Status]int{}}
 	var scores, intervals []float32
+	minutes := int64(0)
 	for d, err := range s.Scan(ctx, Range{}) {
 		if err != nil {
 			return Stats{}, err
@@ -70,6 +89,7 @@ func ReadStats(ctx context.Context, s Store, now time.Time) (Stats, error) {
 			scores = append(scores, d.Score)
 		}
 		intervals = append(intervals, float32(d.Interval/time.Second))
+		minutes += d.FetchTime.Unix() / 60
 		if st.EarliestFetch.IsZero() || d.FetchTime.Before(st.EarliestFetch) {
 			st.EarliestFetch = d.FetchTime
 		}
@@ -77,11 +97,14 @@ func ReadStats(ctx context.Context, s Store, now time.Time) (Stats, error) {
 			st.LatestFetch = d.FetchTime
 		}
 	}
-	st.Score, st.Interval = distribution(scores), distribution(intervals)
+	if st.Total > 0 {
+		st.MeanFetch = time.Unix(minutes/int64(st.Total)*60, 0).UTC()
+	}
+	st.Score, st.Interval = distribution(scores, quantiles), distribution(intervals, quantiles)
 	return st, nil
 }
 
-func distribution(v []float32) Distribution {
+func distribution(v []float32, quantiles []float64) Distribution {
 	if len(v) == 0 {
 		return Distribution{}
 	}
@@ -91,8 +114,8 @@ func distribution(v []float32) Distribution {
 		sum += float64(x)
 	}
 	d := Distribution{Min: float64(v[0]), Mean: sum / float64(len(v)), Max: float64(v[len(v)-1])}
-	for _, q := range StatsQuantiles() {
-		d.Quantiles = append(d.Quantiles, float64(v[int(q*float64(len(v)-1)+.5)]))
+	for _, q := range quantiles {
+		d.Quantiles = append(d.Quantiles, float64(v[min(int(q*float64(len(v))), len(v)-1)]))
 	}
 	return d
 }
