@@ -16,6 +16,9 @@ type Input struct {
 	URL string
 	// Segment names the segment, whose lease on the record ends.
 	Segment string
+	// Listed is the record as the fetch list has it; nil if it is not on the list.
+	// Only NutchCompat looks at it.
+	Listed *crawldb.Datum
 	// Visit is how the visit ended; nil if none was made.
 	Visit *segment.Visit
 	// Parse is what was read; nil if nothing was, or not yet. Its Links do not
@@ -48,12 +51,19 @@ type Input struct {
 //	the same, MaxRetries times  db_gone         gone        none
 //	robots_failed, skipped      unchanged       later       kept
 //
-// A visit older than the record's last one changes nothing but the lease; links
+// What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
+// and the name. A visit older than the record's last one changes nothing but the lease; links
 // alone make a record that is new (db_unfetched), or add to its score.
 func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	o = o.withDefaults()
 	visit := in.Visit
-	if old != nil && visit != nil && visit.Time.Before(old.LastFetch) {
+	switch {
+	case visit == nil:
+	case o.NutchCompat:
+		if visit.Outcome.Code.Deferred() { // Nutch's fetcher writes nothing
+			visit = nil
+		}
+	case old != nil && visit.Time.Before(old.LastFetch):
 		visit = nil
 	}
 	flow := scoring.Flow{In: in.Links, Shared: in.Shared, Time: o.now, Visited: visit != nil}
@@ -62,6 +72,9 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	}
 	if visit != nil {
 		flow.Time = visit.Time
+	}
+	if o.NutchCompat {
+		return nutchNext(old, in, flow, o)
 	}
 
 	var d crawldb.Datum
@@ -109,6 +122,9 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 		Modified: v.Modified, ContentType: v.ContentType,
 	}
 	d.LastFetch = v.Time
+	if o.VisitMeta {
+		noteVisit(&d.Meta, v, false)
+	}
 	switch {
 	case code == protocol.Success && p != nil && p.Error != "":
 		forget(&d)
@@ -120,6 +136,9 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 		var sum []byte
 		if p != nil {
 			sum = p.Signature
+			for name, value := range p.Meta.All() {
+				d.Meta.Set(pagePrefix+name, value)
+			}
 		}
 		d.Status = crawldb.Fetched
 		switch {
@@ -167,6 +186,10 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 	d.Status = crawldb.Gone
 	return o.Schedule.Gone(d, sv)
 }
+
+// pagePrefix begins the names of what a page says of itself, which is so kept
+// from setting anything else.
+const pagePrefix = "page."
 
 // fetched asks the schedule about a visit that brought content or news of it.
 // Content that is the same was not modified, whatever the schedule made of it.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,72 +88,107 @@ func events() []event {
 	return append(all, event{name: "stale success", visit: visitAt(noon.Add(-31*day), protocol.Success), parse: parsed("B")})
 }
 
-// show describes what became of a record, but for its status.
-func show(old, d *crawldb.Datum) string {
-	var b strings.Builder
-	same := func(name string, now, before any) {
-		if fmt.Sprint(now) == fmt.Sprint(before) {
-			now = "kept"
-		}
-		fmt.Fprintf(&b, " %-13s", fmt.Sprintf("%s %v", name, now))
+// cell is one thing to know of what became of a record.
+type cell struct{ name, value string }
+
+// cells describe what became of a record; the first is the status.
+func cells(old, d, adaptive *crawldb.Datum) []cell {
+	if d == nil {
+		return []cell{{"", "no record"}}
 	}
 	var was crawldb.Datum
 	if old != nil {
 		was = *old
 	}
-	sum := string(d.Signature)
-	switch {
-	case sum == "":
-		sum = "-"
-	case old != nil && bytes.Equal(was.Signature, d.Signature):
-		sum = "same"
-	default:
-		sum = "new"
+	same := func(now, before any) string {
+		if fmt.Sprint(now) == fmt.Sprint(before) {
+			return "kept"
+		}
+		return fmt.Sprint(now)
 	}
-	fmt.Fprintf(&b, " sum %-4s", sum)
+	sum := "new"
+	switch {
+	case d.Signature == nil:
+		sum = "-"
+	case bytes.Equal(was.Signature, d.Signature):
+		sum = "same"
+	}
+	val := "???"
 	switch d.ETag + d.LastModified {
 	case "":
-		b.WriteString("  val -   ")
+		val = "-"
 	case `"old"old`:
-		b.WriteString("  val kept")
+		val = "kept"
 	case `"new"new`:
-		b.WriteString("  val new ")
-	default:
-		b.WriteString("  val ??? ")
+		val = "new"
+	case d.Modified.Format(http.TimeFormat):
+		val = "mod"
 	}
-	fmt.Fprintf(&b, "  retries %d ", d.Retries)
-	same("mod", since(d.Modified), since(was.Modified))
-	same("visit", since(d.LastFetch), since(was.LastFetch))
 	lease := "kept"
 	if d.LeasedBy == "" && d.LeasedUntil.IsZero() {
 		lease = "ended"
 	}
-	fmt.Fprintf(&b, " lease %s", lease)
-	return b.String()
+	return []cell{
+		{"", d.Status.String()},
+		{"sum ", sum}, {"val ", val}, {"retries ", fmt.Sprint(d.Retries)},
+		{"mod ", same(since(d.Modified), since(was.Modified))}, {"visit ", same(since(d.LastFetch), since(was.LastFetch))},
+		{"lease ", lease}, {"default: ", when(d)}, {"adaptive: ", when(adaptive)},
+	}
 }
 
 func since(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
-	return fmt.Sprintf("%+gd", t.Sub(noon).Hours()/24)
+	return fmt.Sprintf("%+.5gd", t.Sub(noon).Hours()/24)
 }
 
 // when is the effect of the schedule.
 func when(d *crawldb.Datum) string {
-	return fmt.Sprintf("%gd %s", d.Interval.Hours()/24, since(d.FetchTime))
+	return fmt.Sprintf("%.5gd %s", d.Interval.Hours()/24, since(d.FetchTime))
+}
+
+// row is a line of the golden file: what becomes of a record, and in what Nutch's
+// result differs.
+func row(ours, nutch []cell) string {
+	var b strings.Builder
+	for i, c := range ours {
+		fmt.Fprintf(&b, "%-*s", []int{16, 9, 9, 12, 10, 11, 12, 21, 20}[i], c.name+c.value)
+	}
+	var differs []string
+	for i, c := range nutch {
+		if i >= len(ours) || c.value != ours[i].value {
+			differs = append(differs, c.name+c.value)
+		}
+	}
+	if len(differs) == 0 {
+		return strings.TrimRight(b.String(), " ")
+	}
+	return fmt.Sprintf("%-122s| %s", b.String(), strings.Join(differs, "; "))
+}
+
+// asBefore calls the status that the record had so.
+func asBefore(cells []cell, s crawldb.Status) []cell {
+	cells = slices.Clone(cells)
+	if cells[0].value == s.String() {
+		cells[0].value = "as before"
+	}
+	return cells
 }
 
 // TestNext compares every transition with testdata/next.txt, which is to be read
 // beside the table in the comment of Next. Where all nine statuses lead to the
 // same, they make one line.
 func TestNext(t *testing.T) {
-	plain := update.Options{Schedule: schedule.Default{}, Now: func() time.Time { return noon }}
-	adaptive := plain
-	adaptive.Schedule = schedule.Adaptive{}
+	clock := func() time.Time { return noon }
+	plain := update.Options{Schedule: schedule.Default{}, Now: clock}
+	adaptive := update.Options{Schedule: schedule.Adaptive{}, Now: clock}
+	nutch := update.Options{Schedule: schedule.Default{NutchCompat: true}, Now: clock, NutchCompat: true, ParseFailed: true}
+	nutchAdaptive := nutch
+	nutchAdaptive.Schedule = schedule.Adaptive{Default: schedule.Default{NutchCompat: true}}
 
-	step := func(e event, old *crawldb.Datum) (status, rest string) {
-		in := update.Input{URL: page, Segment: seg, Visit: e.visit, Parse: e.parse, Links: e.links}
+	both := func(e event, old *crawldb.Datum, plain, adaptive update.Options) []cell {
+		in := update.Input{URL: page, Segment: seg, Listed: old, Visit: e.visit, Parse: e.parse, Links: e.links}
 		var before crawldb.Datum
 		if old != nil {
 			before = *old
@@ -161,10 +198,11 @@ func TestNext(t *testing.T) {
 			t.Errorf("%s: the old record was changed", e.name)
 		}
 		if d == nil {
-			return "no record", ""
+			return cells(old, nil, nil)
 		}
-		if a.Status != d.Status || show(old, a) != show(old, d) {
-			t.Errorf("%s: the schedules differ in more than time:%s\n%s", e.name, show(old, d), show(old, a))
+		x, y := cells(old, d, a), cells(old, a, a)
+		if !slices.Equal(x[:len(x)-2], y[:len(y)-2]) {
+			t.Errorf("%s: the schedules differ in more than time: %v\n%v", e.name, x, y)
 		}
 		if d.URL != page || old != nil && (d.Score != old.Score || d.Priority != old.Priority) {
 			t.Errorf("%s: URL or score changed: %+v", e.name, d)
@@ -172,22 +210,26 @@ func TestNext(t *testing.T) {
 		if v, _ := d.Meta.Get("seed"); old != nil && v != "x" {
 			t.Errorf("%s: metadata were lost", e.name)
 		}
-		return d.Status.String(), fmt.Sprintf("%s   default: %-13s adaptive: %s", show(old, d), when(d), when(a))
+		return x
+	}
+	step := func(e event, old *crawldb.Datum) (ours, nutchs []cell) {
+		return both(e, old, plain, adaptive), both(e, old, nutch, nutchAdaptive)
 	}
 
 	var got strings.Builder
-	fmt.Fprintf(&got, "# old record, event, old signature, old retries: what becomes of it.\n"+
+	fmt.Fprintf(&got, "# old record, event, old signature, old retries: what becomes of it. Behind the bar: in what NutchCompat\n"+
+		"# (with ParseFailed) differs. val mod: the validator is the time of the modification.\n"+
 		"# Content that is new has signature A. Intervals and times in days; times count from the visit.\n"+
 		"# The old record has an interval of 30d, was visited at -30d and modified at -40d.\n\n")
-	line := func(old string, e event, sum string, retries int, status, rest string) {
-		fmt.Fprintf(&got, "%-16s %-22s %-5s %d : %-16s%s\n", old, e.name, sum, retries, status, strings.TrimRight(rest, " "))
+	line := func(old string, e event, sum string, retries int, row string) {
+		fmt.Fprintf(&got, "%-16s %-22s %-5s %-3d : %s\n", old, e.name, sum, retries, row)
 	}
 	for _, e := range events() {
 		if e.name == "stale success" {
 			continue // nothing to be older than
 		}
-		status, rest := step(e, nil)
-		line("none", e, "none", 0, status, rest)
+		ours, nutch := step(e, nil)
+		line("none", e, "none", 0, row(ours, nutch))
 	}
 	got.WriteString("\n")
 	for _, e := range events() {
@@ -195,29 +237,28 @@ func TestNext(t *testing.T) {
 		if e.name == "success" {
 			sums = []string{"", "A", "B"}
 		}
+		counts := []int{0, 2}
+		if e.name == "failed" || e.name == "gone" {
+			counts = []int{0, 1, 2, 127}
+		}
 		for _, sum := range sums {
 			name := map[string]string{"": "none", "A": "A", "B": "B"}[sum]
-			for _, retries := range []int{0, 2} {
-				type result struct{ status, rest string }
-				var all []result
-				constant, kept, rests := true, true, true
+			for _, retries := range counts {
+				var rows [3][]string // of all statuses, the last for when they lead to the same
 				for _, s := range crawldb.Statuses() {
 					old := known(s, retries, sum)
-					status, rest := step(e, &old)
-					all = append(all, result{status, rest})
-					constant = constant && status == all[0].status
-					kept = kept && status == s.String()
-					rests = rests && rest == all[0].rest
+					ours, nutch := step(e, &old)
+					rows[0] = append(rows[0], row(asBefore(ours, s), asBefore(nutch, s)))
+					rows[1] = append(rows[1], row(asBefore(ours, s), nutch))
+					rows[2] = append(rows[2], row(ours, nutch))
 				}
-				switch {
-				case rests && constant:
-					line("any", e, name, retries, all[0].status, all[0].rest)
-				case rests && kept:
-					line("any", e, name, retries, "as before", all[0].rest)
-				default:
-					for i, s := range crawldb.Statuses() {
-						line(s.String(), e, name, retries, all[i].status, all[i].rest)
-					}
+				same := func(rows []string) bool { return len(slices.Compact(slices.Clone(rows))) == 1 }
+				if i := slices.IndexFunc(rows[:], same); i >= 0 {
+					line("any", e, name, retries, rows[i][0])
+					continue
+				}
+				for i, s := range crawldb.Statuses() {
+					line(s.String(), e, name, retries, rows[2][i])
 				}
 			}
 		}

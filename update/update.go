@@ -38,6 +38,43 @@ type Options struct {
 	// MaxInlinks is how many links to a page count, the best ones; zero means
 	// 10,000. (Nutch: db.update.max.inlinks.)
 	MaxInlinks int
+	// VisitMeta keeps what the last visit said in Meta, under Nutch's names:
+	// Content-Type, the media type; nutch.protocol.code, the HTTP status; _rs_, the
+	// milliseconds that the answer took; _pst_, Nutch's word for the outcome, such
+	// as "notfound(14), lastModified=0: http://example.org/". It costs about a
+	// hundred bytes a record. (Nutch: always, the time by http.store.responsetime.)
+	VisitMeta bool
+	// ParseFailed gives a page that could not be parsed the status
+	// db_parse_failed, where it would be db_fetched. Only NutchCompat asks: without
+	// it such a page always has that status. (Nutch: parser.delete.failed.parse,
+	// with fetcher.parse.)
+	ParseFailed bool
+	// MaxInterval is the interval above which NutchCompat forgets a page that was
+	// fetched, to have it fetched as if it were new. Zero means the Horizon of the
+	// schedule, or 90 days. (Nutch: db.fetch.interval.max.)
+	MaxInterval time.Duration
+	// NutchCompat makes of each record exactly what Nutch's updatedb would, its
+	// faults included. Schedule and Scoring have a field of that name too. What
+	// differs:
+	//
+	//   - score, interval and retries begin with those of the fetch list;
+	//   - a page that was not parsed counts as not modified;
+	//   - signatures survive a redirect or a gone page, so that its return is not
+	//     news;
+	//   - only what was fetched resets Retries, which wrap at 128 (128 to 255 stand
+	//     for -128 to -1);
+	//   - intervals above MaxInterval make a page unfetched;
+	//   - of too many links the worst are kept;
+	//   - a link, like a visit, ends the lease of any segment; a page that was
+	//     listed but not visited keeps its lease;
+	//   - an older visit is applied like any other;
+	//   - outcomes are read in Nutch's way: a 403 is to be tried again, and so is
+	//     what a success other than 200 brings;
+	//   - validators are Modified as If-Modified-Since, and no ETag;
+	//   - VisitMeta is on, and properties of a page are kept under their own names.
+	//
+	// A segment is applied once all the same.
+	NutchCompat bool
 	// SortMemory bounds the memory in which the links are sorted, in bytes; zero
 	// means 64 MiB. What exceeds it goes to files in TempDir, by default that of
 	// the system.
@@ -52,7 +89,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Schedule == nil {
-		o.Schedule = &schedule.Default{}
+		o.Schedule = &schedule.Default{NutchCompat: o.NutchCompat}
 	}
 	if o.Scoring == nil {
 		o.Scoring = scoring.Base{}
@@ -140,7 +177,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 	}
 	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
 	defer sorter.Close()
-	shared, err := sortSegment(ctx, segments, name, sorter, &report)
+	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, &report)
 	if err != nil {
 		return report, err
 	}
@@ -159,7 +196,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 		inputs = inputs[:0]
 		return err
 	}
-	g := grouper{segment: name, maxLinks: o.MaxInlinks, shared: shared}
+	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared}
 	for pair, err := range sorter.Sorted(ctx) {
 		if err != nil {
 			return report, err
@@ -211,9 +248,10 @@ const (
 )
 
 // sortSegment puts all that a segment says of any URL under the key of that
-// URL. What comes out is a pure function of the segment. It returns what each
-// visit gets of the gifts that no link received.
-func sortSegment(ctx context.Context, s segment.Store, name string, sorter *extsort.Sorter, report *Report) (shared float64, err error) {
+// URL. What comes out is a pure function of the segment. The records of the fetch
+// list are among it if whole, else only that they are listed. It returns what
+// each visit gets of the gifts that no link received.
+func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, report *Report) (shared float64, err error) {
 	var key, value []byte
 	add := func(url string) error {
 		key = crawldb.AppendKey(key[:0], url)
@@ -226,6 +264,11 @@ func sortSegment(ctx context.Context, s segment.Store, name string, sorter *exts
 		}
 		listed++
 		value = append(value[:0], kindListed)
+		if whole {
+			if value, err = segment.AppendRecord(value, &d); err != nil {
+				return 0, err
+			}
+		}
 		if err := add(d.URL); err != nil {
 			return 0, err
 		}
@@ -291,6 +334,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, sorter *exts
 type grouper struct {
 	segment  string
 	maxLinks int
+	worst    bool    // of too many links the worst are kept
 	shared   float64 // what a visit gets of gifts to no one
 	key      []byte
 	in       Input
@@ -312,6 +356,14 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 	kind, value := pair.Value[0], pair.Value[1:]
 	switch kind {
 	case kindListed:
+		if len(value) == 0 {
+			break
+		}
+		d, err := segment.DecodeRecord[crawldb.Datum](value)
+		if err != nil {
+			return in, full, err
+		}
+		g.in.Listed = &d
 	case kindVisit:
 		v, err := segment.DecodeRecord[segment.Visit](value)
 		if err != nil {
@@ -354,7 +406,8 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 	return in, full, nil
 }
 
-// best orders the links, best first, and drops what is too much.
+// best orders the links, best first, and drops what is too much: of the worst, or
+// in Nutch's way of the best.
 func (g *grouper) best() {
 	slices.SortFunc(g.in.Links, func(a, b scoring.Link) int {
 		if c := cmp.Compare(b.Score, a.Score); c != 0 {
@@ -362,7 +415,9 @@ func (g *grouper) best() {
 		}
 		return crawldb.Compare(a.From, b.From) // dear, and seldom needed
 	})
-	if len(g.in.Links) > g.maxLinks {
+	if over := len(g.in.Links) - g.maxLinks; over > 0 && g.worst {
+		g.in.Links = g.in.Links[over:]
+	} else if over > 0 {
 		g.in.Links = g.in.Links[:g.maxLinks]
 	}
 }

@@ -1,0 +1,172 @@
+package update
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+)
+
+// This file is Nutch's state machine, that of its CrawlDbReducer. Where it looks
+// odd, Nutch's is odd. What Next says of the rest holds: it is pure, and nil and
+// old mean the same.
+//
+// Nutch folds a copy of the record that was made when the page was selected, and
+// only looks at the record as it is now: so score, interval and retries begin
+// with what the fetch list has.
+
+func nutchNext(old *crawldb.Datum, in Input, flow scoring.Flow, o Options) *crawldb.Datum {
+	var d crawldb.Datum
+	switch {
+	case old == nil && o.NoAdditions:
+		return nil
+	case flow.Visited:
+		d = nutchVisited(old, in, o)
+	case len(in.Links) > 0 && old != nil:
+		d = *old
+	case len(in.Links) > 0:
+		best := in.Links[0]
+		d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched, Score: float32(best.Score), Meta: best.Meta}
+		d = o.Schedule.Init(d, o.now)
+		o.Scoring.Discovered(&d)
+	case old == nil:
+		return nil
+	case flow.Gave == 0 && flow.Shared == 0:
+		return old // and its lease stays
+	default:
+		d = *old
+		o.Scoring.Updated(old, &d, flow)
+		d.Priority = o.Scoring.Priority(&d, d.Score)
+		return &d
+	}
+	d.LeasedUntil, d.LeasedBy = time.Time{}, "" // whoever has it
+	o.Scoring.Updated(old, &d, flow)
+	d.Priority = o.Scoring.Priority(&d, d.Score)
+	return &d
+}
+
+// nutchVisited applies a visit.
+func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
+	v := in.Visit
+	// The record as it was listed, with what the fetcher notes.
+	var d crawldb.Datum
+	switch {
+	case in.Listed != nil:
+		d = *in.Listed
+	case old != nil:
+		d = *old
+	default:
+		d = o.Schedule.Init(crawldb.Datum{}, v.Time)
+	}
+	d.URL = in.URL
+	listed := d.Modified
+	sum := d.Signature // of the page as it was: content that nobody parsed looks the same
+	if in.Parse != nil && in.Parse.Signature != nil {
+		sum = in.Parse.Signature
+	}
+	noteVisit(&d.Meta, v, true)
+	var before time.Time // when the record as it is now was modified
+	if old != nil {
+		d.Meta = overlay(old.Meta, d.Meta)
+		before = old.Modified
+		if nutchTime(old.Modified) && !nutchTime(d.Modified) {
+			d.Modified = old.Modified
+		}
+	}
+	sv := schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: listed, Modified: v.Modified, ContentType: v.ContentType}
+	if old != nil {
+		sv.PrevFetch = old.LastFetch
+	}
+	d.LastFetch, d.FetchTime = v.Time, v.Time
+
+	kind := nutchStatus(v).fetch
+	if kind == fetchSuccess && o.ParseFailed && in.Parse != nil && in.Parse.Error != "" {
+		kind = parseFailed
+	}
+	switch kind {
+	case fetchRetry, fetchGone, parseFailed:
+		if old != nil {
+			d.Signature = old.Signature
+		}
+		if kind == fetchRetry {
+			d.Status = crawldb.Unfetched
+			d = o.Schedule.Retry(d, sv)
+			if int(int8(d.Retries)) < o.MaxRetries {
+				break
+			}
+		}
+		if d.Status = crawldb.Gone; kind == parseFailed {
+			d.Status = crawldb.ParseFailed
+		}
+		d = o.Schedule.Gone(d, sv)
+
+	default:
+		if in.Parse != nil {
+			d.Meta = overlay(d.Meta, in.Parse.Meta)
+		}
+		switch {
+		case kind == fetchNotModified:
+			sv.Change = schedule.Unchanged
+		case kind != fetchSuccess || old == nil || old.Signature == nil || sum == nil:
+			sv.Change = schedule.Unknown
+		case bytes.Equal(sum, old.Signature):
+			sv.Change = schedule.Unchanged
+		default:
+			sv.Change = schedule.Changed
+		}
+		d = o.Schedule.Fetched(d, sv)
+		switch {
+		case sv.Change == schedule.Unchanged:
+			d.Status, d.Modified = crawldb.NotModified, before
+			if old != nil {
+				d.Signature = old.Signature
+			}
+		case kind == fetchRedirTemp:
+			d.Status, d.Signature = crawldb.RedirTemp, sum
+		case kind == fetchRedirPerm:
+			d.Status, d.Signature = crawldb.RedirPerm, sum
+		default:
+			d.Status, d.Signature = crawldb.Fetched, sum
+		}
+		if d.Interval > o.maxInterval() {
+			next := d.FetchTime
+			d = o.Schedule.Force(d, v.Time)
+			d.FetchTime = next
+		}
+	}
+	// Nutch asks with the time that it takes the content to be from, and knows no
+	// ETag.
+	d.ETag, d.LastModified = "", ""
+	if nutchTime(d.Modified) {
+		d.LastModified = d.Modified.UTC().Format(http.TimeFormat)
+	}
+	return d
+}
+
+// maxInterval is Nutch's db.fetch.interval.max.
+func (o Options) maxInterval() time.Duration {
+	if o.MaxInterval > 0 {
+		return o.MaxInterval
+	}
+	if ahead, ok := schedule.Horizon(o.Schedule); ok && ahead > 0 {
+		return ahead
+	}
+	return 90 * 24 * time.Hour
+}
+
+// nutchTime reports whether a time is known to Nutch, where zero means unknown.
+func nutchTime(t time.Time) bool { return t.UnixMilli() > 0 }
+
+// overlay returns the pairs of both; those of the second win.
+func overlay(under, over crawldb.Meta) crawldb.Meta {
+	if over.Len() == 0 {
+		return under
+	}
+	for n, v := range over.All() {
+		under.Set(n, v)
+	}
+	return under
+}
