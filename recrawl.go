@@ -62,6 +62,9 @@ type Options struct {
 	// default, which refuses to connect to private addresses. One that is given
 	// is the caller's to close.
 	Protocol protocol.Protocol
+	// HTTP says how requests are made if Protocol is nil. Agent and Now are those
+	// of the crawl unless it has its own.
+	HTTP httpproto.Options
 	// Parser reads pages. Nil means HTML and plain text by parse/htmlparse.
 	Parser parse.Parser
 	// Schedule says when a page is fetched again. Nil means schedule.Adaptive
@@ -157,7 +160,13 @@ func (c *Crawler) open() error {
 		if o.Agent == "" {
 			return errors.New("recrawl: Options.Agent is required: the name under which the crawler introduces itself")
 		}
-		client, err := httpproto.New(httpproto.Options{Agent: o.Agent})
+		if o.HTTP.Agent == "" {
+			o.HTTP.Agent = o.Agent
+		}
+		if o.HTTP.Now == nil {
+			o.HTTP.Now = o.Now
+		}
+		client, err := httpproto.New(o.HTTP)
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}

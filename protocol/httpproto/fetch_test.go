@@ -31,6 +31,7 @@ func TestNewWantsAnAgent(t *testing.T) {
 		"Version":        {Agent: "bot", Version: "1\x00"},
 		"AgentURL":       {Agent: "bot", AgentURL: "http://ex\nample"},
 		"AgentEmail":     {Agent: "bot", AgentEmail: "é@example.com"},
+		"UserAgent":      {Agent: "bot", UserAgent: "bot\n"},
 		"Accept":         {Agent: "bot", Accept: "a\tb"},
 		"AcceptLanguage": {Agent: "bot", AcceptLanguage: "\n"},
 		"ConnectTo[1]":   {Agent: "bot", ConnectTo: []httpproto.ConnectTo{{}, {Host: "a b"}}},
@@ -57,6 +58,7 @@ func TestRequestIsHonest(t *testing.T) {
 		{httpproto.Options{Agent: "bot", AgentURL: "https://bot.example"}, "bot (+https://bot.example)"},
 		{httpproto.Options{Agent: "bot", AgentEmail: "a@bot.example"}, "bot (a@bot.example)"},
 		{httpproto.Options{Agent: "bot", Version: "1", AgentURL: "https://bot.example", AgentEmail: "a@bot.example"}, "bot/1 (+https://bot.example; a@bot.example)"},
+		{httpproto.Options{Agent: "bot", Version: "1", UserAgent: "bot/1 (a test; https://bot.example)"}, "bot/1 (a test; https://bot.example)"},
 	} {
 		fetch(t, newClient(t, c.o), protocol.Request{URL: s.URL + "/a?b#c"})
 		if ua := got.UserAgent(); ua != c.want {

@@ -46,6 +46,9 @@ type Options struct {
 	// AgentURL is a page about the crawler, and AgentEmail who answers for it:
 	// "name/version (+url; email)". http.agent.url, http.agent.email
 	AgentURL, AgentEmail string
+	// UserAgent is sent instead of what is made of the four above, by crawlers that
+	// are known by another form of it. Agent should be in it.
+	UserAgent string
 	// Accept and AcceptLanguage are the headers of that name; empty means those
 	// of a browser that prefers HTML, and English. http.accept,
 	// http.accept.language
@@ -252,7 +255,7 @@ func orDefault[T comparable](v *T, d T) {
 // userAgent returns "name/version (+url; email)" with the parts there are.
 func userAgent(o Options) (string, error) {
 	for _, f := range []struct{ name, v string }{
-		{"Agent", o.Agent}, {"Version", o.Version}, {"AgentURL", o.AgentURL}, {"AgentEmail", o.AgentEmail},
+		{"Agent", o.Agent}, {"Version", o.Version}, {"AgentURL", o.AgentURL}, {"AgentEmail", o.AgentEmail}, {"UserAgent", o.UserAgent},
 	} {
 		if !printable(f.v) {
 			return "", fmt.Errorf("httpproto: option %s is not printable ASCII: %q", f.name, f.v)
@@ -260,6 +263,9 @@ func userAgent(o Options) (string, error) {
 	}
 	if o.Agent == "" {
 		return "", errors.New("httpproto: option Agent is required: servers must be able to tell who asks")
+	}
+	if o.UserAgent != "" {
+		return o.UserAgent, nil
 	}
 	ua := o.Agent
 	if o.Version != "" {
