@@ -16,14 +16,25 @@ import (
 // A seed begins with as much cash as it has score. A page that is fetched gives
 // all of its cash to the pages it links to, and what it gives it no longer has:
 // the cash of all pages together stays what the seeds brought, however often
-// they are crawled. A page without links keeps its cash. Cash is lost only with
-// a link that is not recorded, or a record that is deleted.
+// they are crawled. A redirect passes its cash on.
 //
-// The score is what the page receives in a Window, estimated from what it has
-// received so far: the interpolation that the paper has for its adaptive
-// variant, applied when cash comes in. So a score outlives the cash being given
-// away, follows the web as it changes, and does not grow with the number of
-// visits.
+// A page that has no link to follow, or is gone, gives too. In the paper it
+// gives to a virtual page, which links to all pages; to write every record is
+// not for a crawler that writes only what it has visited. So the virtual page
+// is read once in every segment and gives to the pages that were visited in it,
+// in equal parts: every page has its share as often as it is visited, the
+// account of the virtual page is empty between segments, and what it gives is a
+// function of the segment. Otherwise all cash would be in pages without links
+// before long, where it does no good. Cash is lost only with links that exceed
+// update.Options.MaxInlinks, with records that an update may not add, and with
+// records that are deleted.
+//
+// The score is what the page receives along links in a Window, estimated from
+// what it has received so far: the interpolation that the paper has for its
+// adaptive variant, applied when cash comes in. So a score outlives the cash
+// being given away, follows the web as it changes, and does not grow with the
+// number of visits. What comes from the virtual page is not in it: that is the
+// same for all.
 //
 // The state of a page is in its Meta, under "opic.cash" and "opic.history". A
 // record that has none, from before OPIC was used, holds its score as cash.
@@ -33,18 +44,26 @@ type OPIC struct {
 	// InternalFactor and ExternalFactor are how much a link within the host and
 	// one to another host count when cash is divided; zero means 1, negative that
 	// such links get nothing. With NutchCompat each share is multiplied by its
-	// factor instead, which creates or destroys cash. (db.score.link.internal,
-	// db.score.link.external)
+	// factor instead, which creates or destroys cash. (Nutch:
+	// db.score.link.internal, db.score.link.external.)
 	InternalFactor, ExternalFactor float64
+	// CountFiltered divides the cash among all links that were found. The shares
+	// of those that the crawl does not follow go to the virtual page; they count
+	// as links to other hosts. With NutchCompat their shares are lost, and it has
+	// no effect when the fetcher parses. (Nutch: db.score.count.filtered.)
+	CountFiltered bool
+	// ScorePower is the exponent of the score in the weight of a page in an
+	// index; zero means 0.5, negative that the score makes no difference.
+	// (Nutch: indexer.score.power.)
+	ScorePower float64
 	// Window is the time over which what a page receives is added up; zero or
 	// less means 30 days. A good window is the time in which most pages are
 	// fetched once.
 	Window time.Duration
 	// NutchCompat computes Nutch's scores bit for bit: in 32-bit floats, and
 	// without taking from a page what it gives, so that the sum of the scores
-	// doubles with every crawl of all pages. It stops at the greatest float,
-	// where Nutch goes on to infinity. db.score.count.filtered is not there: in
-	// Nutch it has no effect when the fetcher parses.
+	// doubles with every crawl of all pages. The target of a redirect gets
+	// nothing. It stops at the greatest float, where Nutch goes on to infinity.
 	NutchCompat bool
 }
 
@@ -156,39 +175,67 @@ func (o OPIC) Injected(d *crawldb.Datum) {
 }
 
 // Discovered sets the score to zero: a new page has what its links bring.
-func (o OPIC) Discovered(d *crawldb.Datum) { d.Score = 0 }
+func (o OPIC) Discovered(d *crawldb.Datum) {
+	d.Score = 0
+	if !o.NutchCompat { // in case what came along a link is another page's
+		d.Meta.Delete(cashKey)
+		d.Meta.Delete(historyKey)
+	}
+}
 
 // Distribute divides the cash that the page had when it was selected among its
-// links.
+// links, or gives it to the virtual page if it has none.
 func (o OPIC) Distribute(p Page, links []Link) (gave float64) {
-	from := p.Datum
 	if o.NutchCompat {
-		o.nutchDistribute(from, links)
+		o.nutchDistribute(p, links)
 		return 0
 	}
-	host := crawldb.Host(from.URL)
-	weigh := func(l *Link) float64 {
-		if host != "" && crawldb.Host(l.URL) == host {
-			return factor(o.InternalFactor)
-		}
-		return factor(o.ExternalFactor)
-	}
-	whole := 0.0
+	whole, accepted := 0.0, 0
 	for i := range links {
-		links[i].Score = weigh(&links[i])
+		links[i].Score = 0
+		if links[i].Drop {
+			continue
+		}
+		accepted++
+		links[i].Score = factor(o.ExternalFactor)
+		if sameHost(p.Datum.URL, links[i].URL) {
+			links[i].Score = factor(o.InternalFactor)
+		}
 		whole += links[i].Score
 	}
-	cash := Cash(from)
+	to := whole
+	if o.CountFiltered && p.Found > accepted {
+		whole += float64(p.Found-accepted) * factor(o.ExternalFactor)
+	}
+	cash := Cash(p.Datum)
 	var total sum
 	for i := range links {
-		share := 0.0
 		if w := links[i].Score; w > 0 {
-			share = cash * (w / whole)
+			links[i].Score = cash * (w / whole)
+			total.add(links[i].Score)
 		}
-		links[i].Score = share
-		total.add(share)
+	}
+	if to == 0 || to < whole {
+		return cash // the rest is for the virtual page
 	}
 	return total.value()
+}
+
+func sameHost(a, b string) bool {
+	host := crawldb.Host(a)
+	return host != "" && crawldb.Host(b) == host
+}
+
+// Boost returns the boost times a power of the score.
+func (o OPIC) Boost(d *crawldb.Datum, boost float32) float32 {
+	if d == nil || o.ScorePower < 0 {
+		return boost
+	}
+	power := o.ScorePower
+	if power == 0 {
+		power = 0.5
+	}
+	return finite(finite(float32(math.Pow(amount(float64(d.Score)), power))) * boost)
 }
 
 // factor reads an option. The bound keeps the sum of many finite.
@@ -213,7 +260,7 @@ func (o OPIC) Updated(old, d *crawldb.Datum, f Flow) {
 		nutchUpdated(old, d, f)
 		return
 	}
-	if !f.Visited && len(f.In) == 0 && f.Gave == 0 {
+	if !f.Visited && len(f.In) == 0 && f.Gave == 0 && f.Shared == 0 {
 		return
 	}
 	var in, cash sum
@@ -223,6 +270,7 @@ func (o OPIC) Updated(old, d *crawldb.Datum, f Flow) {
 	cash.add(Cash(old))
 	cash.add(-amount(f.Gave))
 	cash.add(in.value())
+	cash.add(amount(f.Shared))
 
 	h := historyOf(old)
 	if got := in.value(); got > 0 || h.at.IsZero() {
@@ -255,18 +303,29 @@ func (s *sum) value() float64 {
 	return max(-math.MaxFloat64, min(v, math.MaxFloat64))
 }
 
-func (o OPIC) nutchDistribute(from *crawldb.Datum, links []Link) {
-	if len(links) == 0 {
+func (o OPIC) nutchDistribute(p Page, links []Link) {
+	n := 0
+	for i := range links {
+		links[i].Score = 0
+		if !links[i].Drop {
+			n++
+		}
+	}
+	if o.CountFiltered {
+		n = p.Found
+	}
+	if n <= 0 || p.Content == nil { // the target of a redirect begins with nothing
 		return
 	}
-	share := finite(from.Score) / float32(len(links))
+	share := finite(p.Datum.Score) / float32(n)
 	internal := finite(share * float32(factor(o.InternalFactor)))
 	external := finite(share * float32(factor(o.ExternalFactor)))
-	host := crawldb.Host(from.URL)
 	for i := range links {
-		if host != "" && crawldb.Host(links[i].URL) == host {
+		switch {
+		case links[i].Drop:
+		case sameHost(p.Datum.URL, links[i].URL):
 			links[i].Score = float64(internal)
-		} else {
+		default:
 			links[i].Score = float64(external)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
 )
 
 var t0 = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -21,7 +22,7 @@ func TestOPICNutchVectors(t *testing.T) {
 		return []Link{{URL: "http://a.com/1"}, {URL: "http://A.com/2"}, {URL: "http://b.com/"}, {URL: "foo:bar"}}
 	}
 	got := links()
-	if gave := o.Distribute(Page{Datum: &crawldb.Datum{URL: "http://a.com/", Score: 1}}, got); gave != 0 {
+	if gave := o.Distribute(Page{Datum: &crawldb.Datum{URL: "http://a.com/", Score: 1}, Content: &page.Content{}, Found: 10}, got); gave != 0 {
 		t.Errorf("gave %v away, Nutch keeps it", gave)
 	}
 	for i, want := range []float64{.125, .125, .25, .25} {
@@ -30,11 +31,27 @@ func TestOPICNutchVectors(t *testing.T) {
 		}
 	}
 	got = links()
-	o.Distribute(Page{Datum: &crawldb.Datum{URL: "http://a.com/"}}, got)
+	o.Distribute(Page{Datum: &crawldb.Datum{URL: "http://a.com/"}, Content: &page.Content{}}, got)
 	for _, l := range got {
 		if l.Score != 0 {
 			t.Errorf("a page without score gave %v", l.Score)
 		}
+	}
+	o.CountFiltered = true
+	got = links()
+	o.Distribute(Page{Datum: &crawldb.Datum{URL: "http://a.com/", Score: 1}, Content: &page.Content{}, Found: 10}, got)
+	for i, want := range []float32{.05, .05, .1, .1} {
+		if got[i].Score != float64(want) {
+			t.Errorf("link %d of ten found got %v, want %v", i, got[i].Score, want)
+		}
+	}
+	for score, want := range map[float32]float32{0: 0, .25: .5, 1: 1, 2: 1.4142135, 4: 2} {
+		if b := o.Boost(&crawldb.Datum{Score: score}, 1); b != want {
+			t.Errorf("score %v weighs %v, want %v", score, b, want)
+		}
+	}
+	if b := o.Boost(nil, 3); b != 3 {
+		t.Errorf("a page without record weighs %v, want 3", b)
 	}
 	var in []Link
 	for _, s := range []float64{5, 4, 3, 2, 1} {
@@ -62,6 +79,9 @@ type world struct {
 	pages []crawldb.Datum
 	links [][]int
 	now   time.Time
+	// filtered is how many more links each page has.
+	filtered  int
+	noVirtual bool
 }
 
 func newWorld(f Filter, links [][]int, score float32) *world {
@@ -82,6 +102,8 @@ func newWorld(f Filter, links [][]int, score float32) *world {
 // round visits the pages that pick chooses and applies what comes of it.
 func (w *world) round(pick func(i int) bool) {
 	flows := make([]Flow, len(w.pages))
+	var shared sum
+	visits := 0
 	for i := range w.pages {
 		flows[i].Time = w.now
 		if !pick(i) {
@@ -92,9 +114,17 @@ func (w *world) round(pick func(i int) bool) {
 		for j, to := range w.links[i] {
 			out[j] = Link{From: w.pages[i].URL, URL: w.pages[to].URL}
 		}
-		flows[i].Gave = w.f.Distribute(Page{Datum: &w.pages[i]}, out)
+		visits++
+		flows[i].Gave = w.f.Distribute(Page{Datum: &w.pages[i], Content: &page.Content{}, Found: len(out) + w.filtered}, out)
+		shared.add(flows[i].Gave)
 		for j, to := range w.links[i] {
+			shared.add(-out[j].Score)
 			flows[to].In = append(flows[to].In, out[j])
+		}
+	}
+	for i := range flows {
+		if flows[i].Visited && shared.value() > 1e-9 && !w.noVirtual {
+			flows[i].Shared = shared.value() / float64(visits)
 		}
 	}
 	for i := range w.pages {
@@ -138,8 +168,9 @@ func TestCashIsConserved(t *testing.T) {
 		"redirects": graph(150, 2, func(r *rand.Rand, i int) int { return 1 + 20*(i%2) }),
 		"cycle":     {{1}, {2}, {0}},
 	} {
-		for _, o := range []OPIC{{}, {InternalFactor: 0.3, ExternalFactor: 2}, {InternalFactor: -1}} {
+		for _, o := range []OPIC{{}, {InternalFactor: 0.3, ExternalFactor: 2}, {InternalFactor: -1}, {CountFiltered: true}} {
 			w := newWorld(o, g, 1)
+			w.filtered = 3
 			r := rand.New(rand.NewPCG(3, 4))
 			for n := range 100 {
 				w.round(func(int) bool { return r.IntN(3) > 0 })

@@ -1,6 +1,12 @@
 // Package scoring decides in which order due pages are fetched, by moving
 // importance along the links of the web. Its contract is [Filter] (Nutch's
-// ScoringFilter), several of which make a [Chain]; stock is OPIC.
+// ScoringFilter), several of which make a [Chain].
+//
+// Stock are [OPIC], importance while crawling; [Depth], no further than so many
+// links from a seed; [Orphan], what becomes of pages that no link leads to any
+// more; [Metadata], what pages hand on to those they link to; and
+// [LinkAnalysis], for scores that were computed elsewhere. Each corrects what is
+// wrong in Nutch's filter of that name and has a NutchCompat that does not.
 package scoring
 
 import (
@@ -22,26 +28,33 @@ type Filter interface {
 	Injected(d *crawldb.Datum)
 
 	// Discovered sets the Score of a record that is new because a page links to
-	// it; Updated follows with those links. (Nutch: initialScore.)
+	// it, or because a page whose record was deleted was visited. It has the Meta
+	// of its best link; Updated follows with all links. (Nutch: initialScore.)
 	Discovered(d *crawldb.Datum)
 
 	// Priority returns what to order a due record by, given what the filter
 	// before made of it; the first is given the Score. The result is stored with
 	// the record whenever it is written, so it must depend on nothing but the
-	// record. (Nutch: generatorSortValue.)
+	// record. (Nutch: generatorSortValue, whose first filter is given 1.)
 	Priority(d *crawldb.Datum, priority float32) float32
 
-	// Distribute sets the Score and Meta of each link of a page that was fetched
-	// and parsed, or sets Drop to keep the target out of the crawl db, and
-	// returns what the page gives away by that. Links are normalized and
-	// accepted by the filters, in the order of the page, and distinct unless the
-	// fetch was told otherwise. (Nutch: passScoreBeforeParsing,
-	// passScoreAfterParsing and distributeScoreToOutlinks in one.)
+	// Distribute sets the Score and Meta of each link of a page that was
+	// visited, or sets Drop to keep the target out of the crawl db, and returns
+	// what the page gives away by that. A filter leaves a link alone that one
+	// before it dropped. Links are normalized and accepted by the URL filters, in
+	// the order of the page, and distinct unless the fetch was told otherwise;
+	// of a redirect, the target is the only one. There are none if the page has
+	// none, if it could not be parsed, and if it is gone: it may give all the
+	// same, to the visits of the segment in equal parts (see Flow.Shared), as it
+	// does with what it gives for links that are dropped or for no link. (Nutch:
+	// passScoreBeforeParsing, passScoreAfterParsing and
+	// distributeScoreToOutlinks in one.)
 	Distribute(p Page, links []Link) (gave float64)
 
-	// Updated adjusts the Score of a record that is about to be written. old is
-	// nil if the record is new; neither it nor the flow may be changed. (Nutch:
-	// updateDbScore.)
+	// Updated adjusts the Score of a record that is about to be written, and if
+	// the filter is one that marks pages, its Status. old is the record as it is
+	// in the crawl db, nil if it is new; neither it nor the flow may be changed.
+	// (Nutch: updateDbScore.)
 	Updated(old, d *crawldb.Datum, f Flow)
 
 	// Orphaned looks at a record that an update of the whole crawl db passes by
@@ -59,11 +72,12 @@ type Filter interface {
 type Page struct {
 	// Datum is the record as it was when the page was selected.
 	Datum *crawldb.Datum
-	// Content and Parsed are what came back and what was read in it; nil for a
-	// redirect. They are read only.
+	// Content is what came back, nil unless the visit was a success; Parsed is
+	// what was read in it, nil if nothing was. They are read only.
 	Content *page.Content
 	Parsed  *page.Parsed
-	// Found counts the links of the page before any was left out.
+	// Found counts the links of the page before any was left out, those that
+	// lead to the same page once.
 	Found int
 }
 
@@ -74,9 +88,11 @@ type Link struct {
 	// Score is what is given.
 	Score float64
 	// Meta is what filters pass along the link, under names of their own. A
-	// record that is new begins with that of its best link.
+	// record that is new begins with that of its best link; for one that exists
+	// it is up to Updated of the filters what to make of it.
 	Meta crawldb.Meta
-	// Drop leaves the target out of the crawl db.
+	// Drop leaves the target out of the crawl db. What it was given goes to the
+	// visits of the segment.
 	Drop bool
 }
 

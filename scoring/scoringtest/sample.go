@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/scoring"
 )
 
@@ -19,10 +20,25 @@ type sample struct {
 	links  []scoring.Link
 	flow   scoring.Flow
 	wild   bool // the numbers are as large as they get
+	kind   int  // what came back: see page
 }
 
 // out returns links of its own to distribute to.
 func (c *sample) out() []scoring.Link { return slices.Clone(c.links) }
+
+// page returns what came back for a record: a page that was parsed, one that
+// could not be, or a redirect or nothing.
+func (c *sample) page(d *crawldb.Datum) scoring.Page {
+	p := scoring.Page{Datum: d, Found: len(c.links)}
+	if c.kind%3 != 2 {
+		p.Content = &page.Content{URL: d.URL, Type: "text/html", Body: []byte("<p>"), Time: start}
+	}
+	if c.kind%3 == 0 {
+		p.Parsed = &page.Parsed{Title: "t", Text: "x", Meta: []page.Property{{Name: "page.title", Value: "of the page"}, {Name: "parent", Value: "p"}}}
+		p.Found += c.kind
+	}
+	return p
+}
 
 var start = time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
 
@@ -39,13 +55,14 @@ func (h Harness) samples() iter.Seq[*sample] {
 				for n := range 4 {
 					d := record("http://www.example.com/", score)
 					f.Injected(&d)
-					c := &sample{name: fmt.Sprintf("listed case %d.%d.%d", i, j, n), record: d, links: targets(n), wild: i > 4 || j > 3}
+					c := &sample{name: fmt.Sprintf("listed case %d.%d.%d", i, j, n), record: d, links: targets(n), wild: i > 4 || j > 3, kind: i + j + n}
+					c.flow.Shared = amount / 2
 					for k := range n {
 						c.flow.In = append(c.flow.In, scoring.Link{From: fmt.Sprint("http://from.example/", k), URL: d.URL, Score: amount})
 					}
 					c.flow.Visited, c.flow.Time = n%2 == 0, start
 					if c.flow.Visited {
-						c.flow.Gave = f.Distribute(scoring.Page{Datum: &d}, c.out())
+						c.flow.Gave = f.Distribute(c.page(&d), c.out())
 					}
 					if !yield(c) {
 						return
@@ -74,7 +91,10 @@ func targets(n int) []scoring.Link {
 	all := []string{"http://www.example.com/a", "http://other.example/", "https://www.example.com:8443/b", "nonsense", "http://third.example/?x", "ftp://www.example.com/"}
 	var links []scoring.Link
 	for _, u := range all[:min(n, len(all))] {
-		links = append(links, scoring.Link{From: "http://www.example.com/", URL: u})
+		links = append(links, scoring.Link{From: "http://www.example.com/", URL: u, Meta: crawldb.MetaOf("another.state", u)})
+	}
+	if n > 3 {
+		links[2].Drop = true // by a filter before
 	}
 	return links
 }
@@ -88,12 +108,17 @@ func random(r *rand.Rand, f scoring.Filter, name string) *sample {
 	} else {
 		f.Injected(&d)
 	}
+	from := record("http://from.example/", 1)
+	f.Injected(&from)
 	now := start
 	flow := func() scoring.Flow {
 		now = now.Add(time.Duration(r.ExpFloat64() * float64(20*24*time.Hour)).Truncate(time.Millisecond))
 		fl := scoring.Flow{Visited: r.IntN(2) == 0, Time: now}
 		for k := range r.IntN(6) {
-			fl.In = append(fl.In, scoring.Link{From: fmt.Sprint("http://from.example/", k), URL: d.URL, Score: r.ExpFloat64()})
+			l := []scoring.Link{{From: fmt.Sprint("http://from.example/", k), URL: d.URL}}
+			f.Distribute(scoring.Page{Datum: &from, Content: &page.Content{}, Found: 1}, l)
+			l[0].Score = r.ExpFloat64()
+			fl.In = append(fl.In, l...)
 		}
 		slices.SortFunc(fl.In, func(a, b scoring.Link) int {
 			if a.Score > b.Score {
@@ -102,7 +127,8 @@ func random(r *rand.Rand, f scoring.Filter, name string) *sample {
 			return 1
 		})
 		if fl.Visited {
-			fl.Gave = f.Distribute(scoring.Page{Datum: &d}, targets(r.IntN(7)))
+			fl.Gave = f.Distribute(scoring.Page{Datum: &d, Content: &page.Content{}}, targets(r.IntN(7)))
+			fl.Shared = r.ExpFloat64()
 		}
 		return fl
 	}
@@ -110,5 +136,5 @@ func random(r *rand.Rand, f scoring.Filter, name string) *sample {
 		old := d
 		f.Updated(&old, &d, flow())
 	}
-	return &sample{name: name, record: d, links: targets(r.IntN(7)), flow: flow()}
+	return &sample{name: name, record: d, links: targets(r.IntN(7)), flow: flow(), kind: r.IntN(9)}
 }

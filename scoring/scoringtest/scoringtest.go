@@ -32,6 +32,9 @@ type Harness struct {
 	// filter to which the order of the links to a page makes no difference.
 	Same func(a, b *crawldb.Datum) bool
 
+	// Marks are the statuses that the filter may give a record; none if nil.
+	Marks []crawldb.Status
+
 	// Seed begins the random checks; zero is a seed like any other. Messages
 	// name the seed and the step.
 	Seed uint64

@@ -3,6 +3,7 @@ package scoringtest_test
 import (
 	"errors"
 	"math"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -22,16 +23,44 @@ func harness(f scoring.Filter) scoringtest.Harness {
 	return scoringtest.Harness{New: func() scoring.Filter { return f }, Cash: scoring.Cash, Same: same}
 }
 
+var marks = []crawldb.Status{crawldb.Gone, crawldb.Orphan, crawldb.Unfetched}
+
+func plain(f scoring.Filter) scoringtest.Harness {
+	return scoringtest.Harness{New: func() scoring.Filter { return f }, Same: same}
+}
+
+func marking(f scoring.Filter) scoringtest.Harness {
+	h := plain(f)
+	h.Marks = marks
+	return h
+}
+
 func TestStock(t *testing.T) {
 	for name, h := range map[string]scoringtest.Harness{
-		"OPIC":      harness(scoring.OPIC{}),
-		"OPICSplit": harness(scoring.OPIC{InternalFactor: 0.1, ExternalFactor: 1e300, Window: time.Hour}),
-		"OPICOut":   harness(scoring.OPIC{InternalFactor: -1}),
-		"OPICKeep":  harness(scoring.OPIC{InternalFactor: -1, ExternalFactor: math.NaN()}),
-		"OPICNutch": {New: func() scoring.Filter { return scoring.OPIC{NutchCompat: true, InternalFactor: 1e300} }, Same: same},
-		"Base":      {New: func() scoring.Filter { return scoring.Base{} }, Same: same},
-		"Chain":     harness(scoring.Chain{scoring.Base{}, scoring.OPIC{}}),
-		"no Chain":  {New: func() scoring.Filter { return scoring.Chain(nil) }, Same: same},
+		"OPIC":         harness(scoring.OPIC{}),
+		"OPICSplit":    harness(scoring.OPIC{InternalFactor: 0.1, ExternalFactor: 1e300, Window: time.Hour}),
+		"OPICOut":      harness(scoring.OPIC{InternalFactor: -1}),
+		"OPICKeep":     harness(scoring.OPIC{InternalFactor: -1, ExternalFactor: math.NaN()}),
+		"OPICNutch":    {New: func() scoring.Filter { return scoring.OPIC{NutchCompat: true, InternalFactor: 1e300} }, Same: same},
+		"OPICFiltered": harness(scoring.OPIC{CountFiltered: true, ScorePower: 3}),
+		"Depth":        plain(scoring.Depth{}),
+		"DepthMax":     plain(scoring.Depth{Max: 2, BreadthFirst: true, Override: regexp.MustCompile("example"), OverrideMax: 1}),
+		"DepthNutch":   plain(scoring.Depth{NutchCompat: true, Max: 1 << 40}),
+		"Orphan":       marking(scoring.Orphan{}),
+		"OrphanSoon":   marking(scoring.Orphan{GoneAfter: time.Nanosecond, OrphanAfter: -1}),
+		"OrphanNutch":  marking(scoring.Orphan{NutchCompat: true}),
+		"Metadata":     plain(scoring.Metadata{DB: []string{"seed"}, Parse: []string{"seed", "parent", "page.title"}}),
+		"URLMeta":      plain(scoring.URLMeta("seed", "page.title")),
+		"Link":         plain(scoring.LinkAnalysis{Normalize: 1e38}),
+		"LinkNutch":    plain(scoring.LinkAnalysis{NutchCompat: true}),
+		"All": func() scoringtest.Harness {
+			h := harness(scoring.Chain{scoring.Depth{Max: 2}, scoring.OPIC{}, scoring.Orphan{}, scoring.URLMeta("seed")})
+			h.Marks = marks
+			return h
+		}(),
+		"Base":     {New: func() scoring.Filter { return scoring.Base{} }, Same: same},
+		"Chain":    harness(scoring.Chain{scoring.Base{}, scoring.OPIC{}}),
+		"no Chain": {New: func() scoring.Filter { return scoring.Chain(nil) }, Same: same},
 	} {
 		t.Run(name, func(t *testing.T) { scoringtest.Run(t, h) })
 	}
@@ -44,6 +73,22 @@ type mutant struct {
 	priority   func(d *crawldb.Datum, p float32) float32
 	distribute func(from *crawldb.Datum, links []scoring.Link, gave float64) float64
 	updated    func(old, d *crawldb.Datum, f scoring.Flow)
+	orphaned   func(d *crawldb.Datum)
+	boost      func(d *crawldb.Datum, b float32) float32
+	page       func(p scoring.Page, links []scoring.Link)
+}
+
+func (m mutant) Orphaned(d *crawldb.Datum, _ time.Time) {
+	if m.orphaned != nil {
+		m.orphaned(d)
+	}
+}
+
+func (m mutant) Boost(d *crawldb.Datum, b float32) float32 {
+	if m.boost != nil {
+		return m.boost(d, b)
+	}
+	return m.OPIC.Boost(d, b)
 }
 
 func (m mutant) Injected(d *crawldb.Datum) {
@@ -62,6 +107,9 @@ func (m mutant) Priority(d *crawldb.Datum, p float32) float32 {
 
 func (m mutant) Distribute(from scoring.Page, links []scoring.Link) float64 {
 	gave := m.OPIC.Distribute(from, links)
+	if m.page != nil {
+		m.page(from, links)
+	}
 	if m.distribute != nil {
 		return m.distribute(from.Datum, links, gave)
 	}
@@ -121,7 +169,47 @@ func TestMutants(t *testing.T) {
 		}}},
 		{"priority by lot", "the same arguments give the same result", mutant{priority: func(_ *D, p float32) float32 { return p + float32(calls.Add(1)%97) }}},
 		{"links are added to in a chain", "Base is neutral in a chain", chained{}},
-		{"a page without links gives all the same", "a page without links gives nothing", mutant{distribute: func(from *D, _ []L, _ float64) float64 { return scoring.Cash(from) }}},
+		{"a boost by division", "no score is NaN or infinite", mutant{boost: func(d *D, b float32) float32 {
+			if d == nil {
+				return b
+			}
+			return b / d.Score
+		}}},
+		{"a boost for records only", "no score is NaN or infinite", mutant{boost: func(d *D, b float32) float32 { return b * d.Score }}},
+		{"an orphan scores nothing divided by nothing", "no score is NaN or infinite", mutant{orphaned: func(d *D) { d.Score = float32(math.NaN()) }}},
+		{"Orphaned forgets", "only the score and the filter's own Meta change", mutant{orphaned: func(d *D) { d.Meta = crawldb.Meta{} }}},
+		{"Orphaned deletes by status", "only the score and the filter's own Meta change", mutant{orphaned: func(d *D) { d.Status = crawldb.Gone }}},
+		{"Boost counts", "what is only read is not changed", mutant{boost: func(d *D, b float32) float32 {
+			if d != nil {
+				d.Score++
+			}
+			return b
+		}}},
+		{"Distribute reads the text away", "what is only read is not changed", mutant{page: func(p scoring.Page, _ []L) {
+			if p.Parsed != nil {
+				p.Parsed.Text = ""
+			}
+		}}},
+		{"Distribute empties the Meta of links", "what is only read is not changed", mutant{page: func(_ scoring.Page, links []L) {
+			for i := range links {
+				links[i].Meta = crawldb.Meta{}
+			}
+		}}},
+		{"the boost by lot", "the same arguments give the same result", mutant{boost: func(_ *D, b float32) float32 { return b + float32(calls.Add(1)%97) }}},
+		{"what was dropped is picked up", "a link that was dropped is left alone", mutant{page: func(_ scoring.Page, links []L) {
+			for i := range links {
+				links[i].Drop = false
+			}
+		}}},
+		{"what was dropped is paid for", "a link that was dropped is left alone", mutant{page: func(_ scoring.Page, links []L) {
+			for i := range links {
+				links[i].Score++
+			}
+		}}},
+		{"what all share is lost", "a page loses what it gives and has what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
+			f.Shared = 0
+			opic.Updated(old, d, f)
+		}}},
 		{"every page is known", "a record that is new can be updated", mutant{updated: func(old, d *D, f scoring.Flow) {
 			d.Score = old.Score
 			opic.Updated(old, d, f)
@@ -135,13 +223,13 @@ func TestMutants(t *testing.T) {
 			f.In = f.In[min(1, len(f.In)):]
 			opic.Updated(old, d, f)
 		}}},
-		{"everyone gets all", "a page gives what its links receive, and no more than it has", mutant{distribute: func(from *D, links []L, gave float64) float64 {
+		{"everyone gets all", "a page gives what its links receive at least, and no more than it has", mutant{distribute: func(from *D, links []L, gave float64) float64 {
 			for i := range links {
 				links[i].Score = scoring.Cash(from)
 			}
 			return gave
 		}}},
-		{"more is given than there is", "a page gives what its links receive, and no more than it has", mutant{distribute: func(_ *D, links []L, gave float64) float64 {
+		{"more is given than there is", "a page gives what its links receive at least, and no more than it has", mutant{distribute: func(_ *D, links []L, gave float64) float64 {
 			for i := range links {
 				links[i].Score *= 2
 			}

@@ -1,0 +1,42 @@
+package scoring
+
+import "github.com/recrawl/recrawl/crawldb"
+
+// LinkAnalysis is for scores that were computed elsewhere, such as a PageRank of
+// the whole link db, and written into the records: it orders and weighs by
+// them and changes none. New pages begin with zero. The zero value is ready to
+// use. (Nutch: scoring-link.)
+//
+// In Nutch a page that is fetched gets back the score that it had when it was
+// selected, which undoes what was computed meanwhile. Here the record as it is
+// counts; there is no way to have it otherwise.
+type LinkAnalysis struct {
+	// Base leaves the order of due pages to the score.
+	Base
+	// Normalize is what the score is multiplied by to weigh a page in an index;
+	// zero means 1, negative that the score makes no difference. (Nutch:
+	// link.analyze.normalize.score.)
+	Normalize float32
+	// NutchCompat ignores what the filters before made of the weight.
+	NutchCompat bool
+}
+
+var _ Filter = LinkAnalysis{}
+
+// Discovered sets the score to zero.
+func (LinkAnalysis) Discovered(d *crawldb.Datum) { d.Score = 0 }
+
+// Boost returns the boost times the score.
+func (l LinkAnalysis) Boost(d *crawldb.Datum, boost float32) float32 {
+	if d == nil || l.Normalize < 0 {
+		return boost
+	}
+	weight := finite(d.Score)
+	if l.Normalize != 0 {
+		weight = finite(finite(l.Normalize) * weight)
+	}
+	if l.NutchCompat {
+		return weight
+	}
+	return finite(weight * finite(boost))
+}

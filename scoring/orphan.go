@@ -1,0 +1,94 @@
+package scoring
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// OrphanKey is where [Orphan] keeps when a link to the page was last seen, in
+// seconds since 1970. (Nutch: _orphan_.)
+const OrphanKey = "orphan.seen"
+
+// Orphan marks pages that no page has linked to for a while: gone first, so that
+// they leave the index, and then an orphan, so that they may leave the crawl db
+// (update.Options has the purge). A page that never had a link, such as a seed,
+// is never marked. The schedule is left alone: a page that is marked is fetched
+// again when it is due, and marked again at once if it still has no link.
+//
+// A page that is not modified shows no links, so what it links to looks like an
+// orphan: with a server that answers "not modified" for long, the times should
+// be longer than that.
+//
+// (Nutch: scoring-orphan.)
+type Orphan struct {
+	// Base gives nothing and weighs nothing.
+	Base
+	// GoneAfter is how long no link was seen when a page is marked gone; zero
+	// means 30 days, negative never. (Nutch: scoring.orphan.mark.gone.after.)
+	GoneAfter time.Duration
+	// OrphanAfter is the same for an orphan; zero means 40 days, negative never.
+	// If it is the shorter time, pages are not marked gone. (Nutch:
+	// scoring.orphan.mark.orphan.after.)
+	OrphanAfter time.Duration
+	// NutchCompat does what Nutch does: a segment from before the last one sets
+	// the time back, and an orphan that is linked to again stays one until it is
+	// fetched. By default it is unfetched again.
+	NutchCompat bool
+}
+
+var _ Filter = Orphan{}
+
+// Updated notes the time if there are links to the page, and otherwise looks for
+// how long there were none.
+func (o Orphan) Updated(_, d *crawldb.Datum, f Flow) {
+	if len(f.In) == 0 {
+		o.Orphaned(d, f.Time)
+		return
+	}
+	now := f.Time.Unix()
+	if !o.NutchCompat {
+		if seen, ok := o.seen(d); ok {
+			now = max(now, seen)
+		}
+		if d.Status == crawldb.Orphan {
+			d.Status = crawldb.Unfetched
+		}
+	}
+	d.Meta.Set(OrphanKey, strconv.FormatInt(now, 10))
+}
+
+// Orphaned marks the page if no link was seen for longer than one of the times.
+func (o Orphan) Orphaned(d *crawldb.Datum, now time.Time) {
+	seen, ok := o.seen(d)
+	if !ok {
+		return
+	}
+	since := now.Unix() - seen
+	switch {
+	case since > seconds(o.OrphanAfter, 40*24*time.Hour):
+		d.Status = crawldb.Orphan
+	case since > seconds(o.GoneAfter, 30*24*time.Hour):
+		d.Status = crawldb.Gone
+	}
+}
+
+func (o Orphan) seen(d *crawldb.Datum) (int64, bool) {
+	v, ok := d.Meta.Get(OrphanKey)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	return n, err == nil && n >= 0 && n < 1<<53
+}
+
+func seconds(d, def time.Duration) int64 {
+	switch {
+	case d == 0:
+		d = def
+	case d < 0:
+		return 1<<63 - 1
+	}
+	return int64(d / time.Second)
+}
