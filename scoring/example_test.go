@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/scoring"
 )
 
@@ -37,6 +38,98 @@ func ExampleOPIC() {
 	// seed: score 1 cash 0
 	// http://example.com/a score 0.5 cash 0.5
 	// http://example.org/ score 0.5 cash 0.5
+}
+
+// A page without links gives what it has to a virtual page, which gives it to
+// the pages that were visited in the same segment.
+func ExampleOPIC_sink() {
+	now := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
+	var f scoring.OPIC
+	sink := crawldb.Datum{URL: "http://example.com/end", Score: 1}
+	other := crawldb.Datum{URL: "http://example.com/", Score: 1}
+	f.Injected(&sink)
+	f.Injected(&other)
+
+	gave := f.Distribute(scoring.Page{Datum: &sink}, nil)
+	shared := gave / 2 // two pages were visited
+	for _, d := range []*crawldb.Datum{&sink, &other} {
+		flow := scoring.Flow{Visited: true, Shared: shared, Time: now}
+		if d == &sink {
+			flow.Gave = gave
+		}
+		old := *d
+		f.Updated(&old, d, flow)
+		fmt.Println(d.URL, "score", d.Score, "cash", scoring.Cash(d))
+	}
+	// Output:
+	// http://example.com/end score 1 cash 0.5
+	// http://example.com/ score 1 cash 1.5
+}
+
+// Two links from a seed and no further, nearer pages first, and a tag of the
+// seed for all that is found.
+func ExampleDepth() {
+	f := scoring.Chain{scoring.Depth{Max: 3}, scoring.OPIC{}, scoring.URLMeta("topic")}
+	d := crawldb.Datum{URL: "http://example.com/", Score: 1, Meta: crawldb.MetaOf("topic", "news")}
+	f.Injected(&d)
+	for {
+		depth, _ := d.Meta.Get(scoring.DepthKey)
+		topic, _ := d.Meta.Get("topic")
+		fmt.Println("depth", depth, "topic", topic, "priority", f.Priority(&d, d.Score))
+
+		links := []scoring.Link{{From: d.URL, URL: d.URL + "x"}}
+		f.Distribute(scoring.Page{Datum: &d, Content: &page.Content{}, Parsed: &page.Parsed{}, Found: 1}, links)
+		if links[0].Drop {
+			break
+		}
+		d = crawldb.Datum{URL: links[0].URL, Meta: links[0].Meta}
+		f.Discovered(&d)
+		f.Updated(nil, &d, scoring.Flow{In: links, Time: time.Unix(0, 0)})
+	}
+	// Output:
+	// depth 1 topic news priority 3
+	// depth 2 topic news priority 2
+	// depth 3 topic news priority 1
+}
+
+// A page to which no link leads any more is marked as gone after a month, and
+// as an orphan ten days later.
+func ExampleOrphan() {
+	now := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
+	var f scoring.Orphan
+	d := crawldb.Datum{URL: "http://example.com/old", Status: crawldb.Fetched}
+	f.Updated(nil, &d, scoring.Flow{In: []scoring.Link{{From: "http://example.com/"}}, Time: now})
+	for _, days := range []int{30, 31, 41} {
+		f.Orphaned(&d, now.AddDate(0, 0, days))
+		fmt.Println(days, "days:", d.Status)
+	}
+	// Output:
+	// 30 days: db_fetched
+	// 31 days: db_gone
+	// 41 days: db_orphan
+}
+
+// The tag of a seed is handed on to all that is found from it.
+func ExampleMetadata() {
+	f := scoring.Metadata{DB: []string{"team"}, Parse: []string{"team", "author"}}
+	d := crawldb.Datum{URL: "http://example.com/", Meta: crawldb.MetaOf("team", "search")}
+	links := []scoring.Link{{From: d.URL, URL: "http://example.com/a"}}
+	parsed := page.Parsed{Meta: []page.Property{{Name: "author", Value: "Ada"}}}
+	f.Distribute(scoring.Page{Datum: &d, Content: &page.Content{}, Parsed: &parsed, Found: 1}, links)
+	for name, value := range links[0].Meta.All() {
+		fmt.Println(name, "=", value)
+	}
+	// Output:
+	// author = Ada
+	// team = search
+}
+
+// Scores that were computed elsewhere weigh a page in the index.
+func ExampleLinkAnalysis() {
+	f := scoring.LinkAnalysis{Normalize: 0.5}
+	fmt.Println(f.Boost(&crawldb.Datum{Score: 3}, 1))
+	// Output:
+	// 1.5
 }
 
 // A filter of one's own embeds Base and replaces what matters to it.
