@@ -45,12 +45,14 @@ var repo = policy{
 		"parse":                 {adapter, "page"},
 		"parse/htmlparse":       {adapter, "page parse"},
 		"parse/parsetest":       {kit, ""},
+		"expression":            {adapter, "crawldb hostdb"},
 		"webtest":               {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature urlfilter"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort"},
+		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"index":           {verb, "page crawldb linkdb protocol segment"},
 		"index/indextest": {kit, ""},
 
@@ -68,6 +70,7 @@ var repo = policy{
 	// decision; a service that embeds the module gets all of them.
 	thirdParty: map[string]string{
 		"github.com/cespare/xxhash/v2":  "generate internal/extsort stores/dirstore",
+		"github.com/expr-lang/expr":     "expression",
 		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto",
 		"github.com/temoto/robotstxt":   "robots/temotorobots",
 		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse",
@@ -96,6 +99,7 @@ var repo = policy{
 	// Where panic stands in code that is not a test.
 	panics: map[string]string{
 		"crawldb/crawldbtest": "ends a rule, and is recovered by the run of the rule",
+		"expression":          "ends the parsing of an expression, and is recovered by the translator",
 		"hostdb/hostdbtest":   "ends a rule, and is recovered by the run of the rule",
 		"index/indextest":     "ends a rule, and is recovered by the run of the rule",
 		"segment/segmenttest": "ends a rule, and is recovered by the run of the rule",

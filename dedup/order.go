@@ -1,0 +1,255 @@
+package dedup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Criterion is something that tells which of two pages has the better claim.
+type Criterion uint8
+
+const (
+	// Score favours the higher score.
+	Score Criterion = iota + 1
+	// FetchTime favours the page that was visited later. (With NutchCompat that
+	// which is due later: Nutch keeps no other time.)
+	FetchTime
+	// HTTPSOverHTTP favours https over http, if the URLs are the same otherwise;
+	// it says nothing of other pairs.
+	HTTPSOverHTTP
+	// URLLength favours the shorter URL, in UTF-16 units with its percent
+	// sequences decoded.
+	URLLength
+)
+
+// String returns Nutch's word: "score", "fetchTime", "httpsOverHttp" or
+// "urlLength".
+func (c Criterion) String() string {
+	switch c {
+	case Score:
+		return "score"
+	case FetchTime:
+		return "fetchTime"
+	case HTTPSOverHTTP:
+		return "httpsOverHttp"
+	case URLLength:
+		return "urlLength"
+	}
+	return fmt.Sprintf("unknown(%d)", uint8(c))
+}
+
+// DefaultOrder returns score, fetchTime, urlLength, which is Nutch's.
+func DefaultOrder() []Criterion { return []Criterion{Score, FetchTime, URLLength} }
+
+// ParseOrder reads the names of criteria with commas between them, such as
+// "httpsOverHttp,score,urlLength". Each may be there once.
+func ParseOrder(s string) ([]Criterion, error) {
+	var order []Criterion
+next:
+	for name := range strings.SplitSeq(s, ",") {
+		name = strings.TrimSpace(name)
+		for c := Score; c <= URLLength; c++ {
+			if c.String() != name {
+				continue
+			}
+			if slices.Contains(order, c) {
+				return nil, fmt.Errorf("dedup: order %q has %s twice", s, name)
+			}
+			order = append(order, c)
+			continue next
+		}
+		return nil, fmt.Errorf("dedup: order %q: %q is not one of score, fetchTime, httpsOverHttp and urlLength", s, name)
+	}
+	return order, nil
+}
+
+// page is what of a record is compared.
+type page struct {
+	url    string
+	key    string
+	score  float32
+	time   int64
+	length int // of the URL; -1 until it is asked for
+}
+
+func (p *page) urlLength() int {
+	if p.length < 0 {
+		p.length = decodedLength(p.url)
+	}
+	return p.length
+}
+
+// compare is positive if a has the better claim by one criterion, negative if b
+// has, and zero if that does not tell them apart.
+func (c Criterion) compare(a, b *page) int {
+	switch c {
+	case Score:
+		return cmp.Compare(a.score, b.score) // NaN is the lowest
+	case FetchTime:
+		return cmp.Compare(a.time, b.time)
+	case URLLength:
+		return cmp.Compare(b.urlLength(), a.urlLength())
+	case HTTPSOverHTTP:
+		switch {
+		case twins(a.url, b.url):
+			return 1
+		case twins(b.url, a.url):
+			return -1
+		}
+	}
+	return 0
+}
+
+// twins reports whether two URLs are the same but for https in the one and http
+// in the other.
+func twins(https, http string) bool {
+	a, ok := strings.CutPrefix(https, "https://")
+	b, also := strings.CutPrefix(http, "http://")
+	return ok && also && a == b
+}
+
+// better reports whether a has the better claim. It is a strict order of all
+// pages with different URLs, for which httpsOverHttp does not count: that one is
+// none, and [overruled] sees to it.
+func better(order []Criterion, a, b *page) bool {
+	for _, c := range order {
+		if c == HTTPSOverHTTP {
+			continue
+		}
+		if d := c.compare(a, b); d != 0 {
+			return d > 0
+		}
+	}
+	return a.key < b.key
+}
+
+// overruled reports whether a page cannot stay because of its https twin: they
+// are equal in all that comes before httpsOverHttp. Whatever beats the twin
+// beats the page too, or both are out before it comes to that. So this is what
+// one gets who lets, criterion by criterion, only the best of a group go on.
+func overruled(order []Criterion, http, https *page) bool {
+	for _, c := range order {
+		if d := c.compare(https, http); d != 0 {
+			return c == HTTPSOverHTTP
+		}
+	}
+	return false
+}
+
+// nutch compares as Nutch does: a score that is no number decides nothing.
+func nutch(order []Criterion, a, b *page) int {
+	for _, c := range order {
+		if c == Score && (a.score != a.score || b.score != b.score) {
+			continue
+		}
+		if d := c.compare(a, b); d != 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+var errEscape = errors.New("not a percent sequence")
+
+// decodedLength returns the length of a URL in UTF-16 units, its percent
+// sequences decoded as those of a form; of the URL as it stands if one of them is
+// none.
+func decodedLength(url string) int {
+	n, err := formLength(url)
+	if err != nil {
+		n = unitsOf([]byte(url))
+	}
+	return n
+}
+
+func formLength(url string) (int, error) {
+	n := 0
+	var run []byte // sequences beside each other are decoded together
+	for i := 0; i < len(url); {
+		if url[i] != '%' {
+			end := strings.IndexByte(url[i:], '%')
+			if end < 0 {
+				end = len(url) - i
+			}
+			n += unitsOf([]byte(url[i : i+end]))
+			i += end
+			continue
+		}
+		run = run[:0]
+		for i < len(url) && url[i] == '%' {
+			if i+2 >= len(url) {
+				return 0, errEscape
+			}
+			hi, lo := unhex(url[i+1]), unhex(url[i+2])
+			if hi < 0 || lo < 0 {
+				return 0, errEscape
+			}
+			run = append(run, byte(hi<<4|lo))
+			i += 3
+		}
+		n += unitsOf(run)
+	}
+	return n, nil
+}
+
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// unitsOf returns how many UTF-16 units bytes have as UTF-8, where the longest
+// beginning of a character that is not whole counts as one.
+func unitsOf(b []byte) int {
+	n := 0
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		if r == utf8.RuneError && size == 1 {
+			size = broken(b)
+		}
+		if n++; r > 0xffff {
+			n++
+		}
+		b = b[size:]
+	}
+	return n
+}
+
+// broken returns the length of what b begins with that could begin a character,
+// at least 1; b does not begin with a whole one. (The maximal subpart of the
+// Unicode Standard, 3.9.)
+func broken(b []byte) int {
+	lo, hi, want := byte(0x80), byte(0xbf), 0
+	switch c := b[0]; {
+	case c >= 0xc2 && c <= 0xdf:
+		want = 1
+	case c >= 0xe0 && c <= 0xef:
+		want = 2
+		if c == 0xe0 {
+			lo = 0xa0
+		} else if c == 0xed {
+			hi = 0x9f
+		}
+	case c >= 0xf0 && c <= 0xf4:
+		want = 3
+		if c == 0xf0 {
+			lo = 0x90
+		} else if c == 0xf4 {
+			hi = 0x8f
+		}
+	}
+	n := 1
+	for ; want > 0 && n < len(b) && b[n] >= lo && b[n] <= hi; want-- {
+		lo, hi = 0x80, 0xbf
+		n++
+	}
+	return n
+}
