@@ -82,7 +82,9 @@ func (s Default) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 	if delay == 0 {
 		delay = day
 	}
-	if !s.NutchCompat {
+	if s.NutchCompat {
+		d.Retries &= 0xff // a byte, of which Nutch takes the upper half to be negative
+	} else {
 		delay = max(time.Second, min(delay, s.max()))
 		d.Interval = s.interval(d)
 	}
@@ -123,6 +125,30 @@ func (s Default) Force(d crawldb.Datum, now time.Time) crawldb.Datum {
 // that a clock must have been wrong.
 func (s Default) Due(d *crawldb.Datum, now time.Time) bool {
 	return !d.FetchTime.After(now) || d.FetchTime.Sub(now) > s.max()
+}
+
+// Selected returns d, but with NutchCompat a fetch time beyond the horizon becomes
+// now, and the interval of such a record nine tenths of MaxInterval if it is above
+// that. See the function [Selected].
+func (s Default) Selected(d crawldb.Datum, now time.Time) crawldb.Datum {
+	if s.NutchCompat && d.FetchTime.Sub(now) > s.max() {
+		d.Interval = s.nutchClamp(d.Interval)
+		d.FetchTime = now
+	}
+	return d
+}
+
+// LastFetch returns when the page was last visited; zero if it was not. With
+// NutchCompat it is what Nutch takes it to be: one interval before the next fetch,
+// unless the page is unfetched. (Nutch: calculateLastFetchTime.)
+func (s Default) LastFetch(d *crawldb.Datum) time.Time {
+	switch {
+	case !s.NutchCompat:
+		return d.LastFetch
+	case d.Status == crawldb.Unfetched:
+		return time.Time{}
+	}
+	return d.FetchTime.Add(-d.Interval)
 }
 
 func (s Default) max() time.Duration {

@@ -68,6 +68,22 @@ func Horizon(s FetchSchedule) (ahead time.Duration, indexable bool) {
 	return h.Horizon(), true
 }
 
+// Selected returns the record as a fetch list has it that is made at now. It is
+// the record itself, but for schedules that have a method
+//
+//	Selected(d crawldb.Datum, now time.Time) crawldb.Datum
+//
+// as the stock ones have for NutchCompat: in Nutch, shouldFetch corrects a record
+// whose fetch time lies beyond the horizon, and what is corrected is the copy.
+func Selected(s FetchSchedule, d crawldb.Datum, now time.Time) crawldb.Datum {
+	if c, ok := s.(interface {
+		Selected(crawldb.Datum, time.Time) crawldb.Datum
+	}); ok {
+		return c.Selected(d, now)
+	}
+	return d
+}
+
 // Visit is what a schedule is told of a visit.
 type Visit struct {
 	// Time is when the visit was made.
