@@ -1,0 +1,416 @@
+// Package hoststat makes the statistics of the hosts of a crawl: how many pages
+// each has in which state, where its start page is, how fast and with what it
+// answers, whether its name has an address. (Nutch: updatehostdb.)
+//
+// The statistics are a function of the crawl db: they are made anew by every
+// [Run], and a host whose records are gone has zeros. Only what DNS checks found
+// and the score of a host are carried over from the host db.
+package hoststat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// Options say what to count. The zero value counts all hosts as Nutch does by
+// default, and looks up no names.
+type Options struct {
+	// By says what a host is; it must be what the fetcher queues by, since both
+	// write to one host db. By domain all hosts of a registered domain are one.
+	By hostdb.By
+	// Rules, if not nil, are asked about "http://host/" in the scope
+	// urlfilter.AnyScope. A host that they reject, or whose normal form is another
+	// host, has no statistics. (Nutch: hostdb.url.filter, hostdb.url.normalize;
+	// -filter, -normalize.)
+	Rules *urlfilter.Rules
+	// URLLimit is how many records a host must have to have statistics; zero means
+	// none. (Nutch: hostdb.url.limit, -urlLimit.)
+	URLLimit int64
+	// Numbers are the names of metadata that are numbers. Of the values that a
+	// host's fetched pages have, "min.NAME", "max.NAME", "avg.NAME" and the
+	// percentiles are kept. Nil means "_rs_", the response time in milliseconds.
+	// (Nutch: hostdb.numeric.fields.)
+	Numbers []string
+	// Texts are the names of metadata that are texts. Of each value "NAME.VALUE" is
+	// kept, the number of pages that have it, for the 100 values that most pages
+	// have. Nil means "Content-Type". (Nutch: hostdb.string.fields.)
+	Texts []string
+	// Percentiles are what "pct50.NAME" and so on are kept of, from 0 to 100. Nil
+	// means 50, 75, 95 and 99. (Nutch: hostdb.percentiles.)
+	Percentiles []float64
+	// Sample is of how many values of a host percentiles are made; zero means
+	// 100,000. Up to that number they are exact; of more values those are taken
+	// whose URLs have the smallest hashes, so that the sample is random and yet
+	// always the same. One takes 32 bytes while its host is read.
+	Sample int
+	// OverdueAfter is for how long an unfetched record must have been due to count
+	// as overdue; zero means 48 hours. (Nutch:
+	// crawl.datum.processor.overdue.time.limit.)
+	OverdueAfter time.Duration
+	// Scores are scores of hosts by name; one that is greater than zero replaces
+	// the score that the host has. (Nutch: -tophosts.)
+	Scores map[string]float32
+	// Processors are asked once for each host. (Nutch:
+	// hostdb.crawldatum.processors.)
+	Processors []Processor
+
+	// Lookup returns the addresses of a host; net.DefaultResolver.LookupHost does.
+	// It must answer in bounded time. Nil looks up nothing.
+	Lookup func(ctx context.Context, host string) ([]string, error)
+	// CheckNew, CheckKnown and CheckFailed look up the names that never were,
+	// that had an address when they last were, and that had none. (Nutch:
+	// -checkNew, -checkKnown, -checkFailed; -checkAll is all three.)
+	CheckNew, CheckKnown, CheckFailed bool
+	// Force looks up names even if their time has not come. (Nutch: -force.)
+	Force bool
+	// Recheck is how long after a lookup a known name is looked up again; zero
+	// means 24 hours. A name without an address waits that long times the number
+	// of its failures. (Nutch: hostdb.recheck.interval.)
+	Recheck time.Duration
+	// PurgeAfter is the number of failures in a row above which a host is removed
+	// from the host db, for it to be new if its records are there the next time;
+	// zero means 3, negative that none is. (Nutch:
+	// hostdb.purge.failed.hosts.threshold.)
+	PurgeAfter int64
+	// Resolvers is how many lookups may be under way at once; zero means 25.
+	// (Nutch: hostdb.num.resolvers.threads.)
+	Resolvers int
+
+	// NutchCompat makes two decisions as Nutch does. URLLimit does not count
+	// records that are duplicate, orphan or parse_failed. Every error of Lookup
+	// counts as a failure of the host; by default only the answer that there is no
+	// such name does, and after any other error nothing is known.
+	//
+	// No option brings back Nutch's faults: percentiles that are all the median,
+	// lookups that are made only before their time, a purge of the hosts that
+	// failed least, homepages that are not kept, connection failures that depend
+	// on the order of records, figures of values that no page has any more, and
+	// processors that count on from one host to the next.
+	NutchCompat bool
+	// Now is the time of the run; nil means time.Now.
+	Now func() time.Time
+}
+
+// A Processor is called when the records of a host begin, and returns what to call
+// with each of them and what to call when they end, before the name is looked up.
+// Finish may change the statistics, of which Fields is not nil; it does not see
+// the rest of the host. Either may be nil. What is called with is theirs to read
+// until they return. By domain the records of two hosts may alternate.
+type Processor func(host string) (count func(d *crawldb.Datum), finish func(h *hostdb.Host))
+
+// Report says what became of the hosts.
+type Report struct {
+	// Records counts the records that were read; NoHost those of them whose URL
+	// has no host.
+	Records, NoHost int
+	// Hosts counts the hosts that have statistics now; Empty those of them
+	// without a record. Filtered were rejected by the rules, and BelowLimit have
+	// too few records.
+	Hosts, Empty, Filtered, BelowLimit int
+	// Checked counts the names that were looked up. Of these NewKnown and NewUnknown
+	// were for the first time, Rediscovered had no address the last time and have
+	// one now, ExistingKnown and ExistingUnknown have, or have not, as before or
+	// no longer; Purged, among these, were removed. Of Unanswered nothing is known.
+	Checked, NewKnown, NewUnknown, Rediscovered, ExistingKnown, ExistingUnknown, Purged, Unanswered int
+}
+
+// Run reads the crawl db once, in order, and writes the statistics of each host to
+// the host db, where it changes nothing else. It may run beside a crawl. What an
+// interrupted run has written is right, and the next one writes all.
+func Run(ctx context.Context, crawl crawldb.Store, hosts hostdb.Store, o Options) (Report, error) {
+	o, err := o.complete()
+	if err != nil {
+		return Report{}, fmt.Errorf("hoststat: %w", err)
+	}
+	j := &job{o: o, crawl: crawl, hosts: hosts, now: time.Now(), seed: maphash.MakeSeed(), done: map[uint64]struct{}{}, strays: map[string]*group{}}
+	if o.Now != nil {
+		j.now = o.Now()
+	}
+	j.now = time.UnixMilli(j.now.UnixMilli()).UTC()
+	if err := j.run(ctx); err != nil {
+		return j.report, fmt.Errorf("hoststat: %w", err)
+	}
+	return j.report, nil
+}
+
+func (o Options) complete() (Options, error) {
+	if o.Numbers == nil {
+		o.Numbers = []string{"_rs_"}
+	}
+	if o.Texts == nil {
+		o.Texts = []string{"Content-Type"}
+	}
+	if o.Percentiles == nil {
+		o.Percentiles = []float64{50, 75, 95, 99}
+	}
+	for _, p := range o.Percentiles {
+		if !(p >= 0 && p <= 100) {
+			return o, fmt.Errorf("%v is no percentile: it is not between 0 and 100", p)
+		}
+	}
+	if o.Lookup == nil && (o.CheckNew || o.CheckKnown || o.CheckFailed) {
+		return o, errors.New("names are to be looked up, and there is no Lookup")
+	}
+	if !o.CheckNew && !o.CheckKnown && !o.CheckFailed {
+		o.Lookup = nil
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"URLLimit", o.URLLimit}, {"Sample", int64(o.Sample)}, {"OverdueAfter", int64(o.OverdueAfter)}, {"Recheck", int64(o.Recheck)}, {"Resolvers", int64(o.Resolvers)}} {
+		if n.value < 0 {
+			return o, fmt.Errorf("%s is negative", n.name)
+		}
+	}
+	o.Sample = cmp.Or(o.Sample, 100_000)
+	o.OverdueAfter = cmp.Or(o.OverdueAfter, 48*time.Hour)
+	o.Recheck = cmp.Or(o.Recheck, 24*time.Hour)
+	o.PurgeAfter = cmp.Or(o.PurgeAfter, 3)
+	o.Resolvers = cmp.Or(o.Resolvers, 25)
+	return o, nil
+}
+
+// job is one run. Its scan finds the records of a host together, since that is
+// how their keys are ordered; only a URL with an odd spelling, such as one with
+// user information, lies elsewhere, at the beginning.
+type job struct {
+	o      Options
+	crawl  crawldb.Store
+	hosts  hostdb.Store
+	now    time.Time
+	report Report
+
+	seed   maphash.Seed
+	done   map[uint64]struct{} // hashes of the hosts that were written
+	strays map[string]*group   // of records that lie apart, until the others come
+	open   []*group            // by domain they nest: each lies in the range of the one before
+	checks *checks
+}
+
+func (j *job) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	j.checks = startChecks(ctx, cancel, j)
+	err := j.scan(ctx)
+	if err == nil {
+		err = j.finishRest(ctx)
+	}
+	if e := j.checks.wait(&j.report); e != nil {
+		err = e // it is why the scan was cancelled, if it was
+	}
+	if err != nil {
+		return err
+	}
+	return j.hosts.Sync(ctx)
+}
+
+// scan counts the records and finishes each host once its range is over.
+func (j *job) scan(ctx context.Context) error {
+	for d, err := range j.crawl.Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return err
+		}
+		j.report.Records++
+		g, err := j.group(ctx, &d)
+		if err != nil {
+			return err
+		}
+		if g == nil {
+			j.report.NoHost++
+			continue
+		}
+		g.count(&d)
+	}
+	return j.closeUntil(ctx, func(*group) bool { return false })
+}
+
+// group returns the host that a record belongs to, nil if it has none.
+func (j *job) group(ctx context.Context, d *crawldb.Datum) (*group, error) {
+	// Most records are of the same site as the one before.
+	if n := len(j.open); n > 0 && j.open[n-1].last.covers(d.URL) {
+		return j.open[n-1], nil
+	}
+	name := j.o.By.Key(d.URL)
+	if name == "" {
+		return nil, nil
+	}
+	key := crawldb.Key(d.URL)
+	if !j.reach(name).Contains(key) {
+		g := j.strays[name]
+		if g == nil {
+			g = newGroup(j, name)
+			j.strays[name] = g
+		}
+		return g, nil
+	}
+	if err := j.closeUntil(ctx, func(g *group) bool { return g.reach.Contains(key) }); err != nil {
+		return nil, err
+	}
+	for _, g := range j.open {
+		if g.name == name {
+			g.last = siteOf(d.URL)
+			return g, nil
+		}
+	}
+	g := j.strays[name]
+	if g == nil {
+		g = newGroup(j, name)
+	}
+	delete(j.strays, name)
+	g.last = siteOf(d.URL)
+	j.open = append(j.open, g)
+	return g, nil
+}
+
+// site is what a URL begins with, up to the byte that begins its path; empty if
+// the URL is not that plain.
+type site string
+
+func siteOf(url string) site {
+	i := strings.Index(url, "://")
+	if i < 0 {
+		return ""
+	}
+	n := strings.IndexByte(url[i+3:], '/')
+	if n < 0 || strings.ContainsAny(url[:i+3+n], "?#@\\") {
+		return ""
+	}
+	return site(url[:i+3+n+1])
+}
+
+func (s site) covers(url string) bool { return s != "" && strings.HasPrefix(url, string(s)) }
+
+// reach returns the keys that the records of a host have, if they are plain.
+func (j *job) reach(name string) crawldb.Range {
+	if j.o.By == hostdb.ByDomain {
+		return crawldb.DomainRange(name)
+	}
+	return crawldb.HostRange(name)
+}
+
+// closeUntil finishes the hosts that are open, the last first, up to one that
+// stays.
+func (j *job) closeUntil(ctx context.Context, stays func(*group) bool) error {
+	for n := len(j.open); n > 0 && !stays(j.open[n-1]); n = len(j.open) {
+		g := j.open[n-1]
+		j.open = j.open[:n-1]
+		if err := j.finish(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishRest finishes the hosts of which all records lie apart, and those that
+// the host db has and the crawl db has not.
+func (j *job) finishRest(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(j.strays)) {
+		if err := j.finish(ctx, j.strays[name]); err != nil {
+			return err
+		}
+	}
+	for h, err := range j.hosts.Scan(ctx) {
+		if err != nil {
+			return err
+		}
+		if _, ok := j.done[maphash.String(j.seed, h.Name)]; ok {
+			continue
+		}
+		if err := j.finish(ctx, newGroup(j, h.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish writes a host, or hands it on to have its name looked up.
+func (j *job) finish(ctx context.Context, g *group) error {
+	j.done[maphash.String(j.seed, g.name)] = struct{}{}
+	st := g.statistics()
+	switch {
+	case j.rejected(g.name):
+		j.report.Filtered++
+		return j.drop(ctx, g.name)
+	case j.counted(&st.Pages) < j.o.URLLimit:
+		j.report.BelowLimit++
+		return j.drop(ctx, g.name)
+	}
+	if st.Pages.Total() == 0 {
+		j.report.Empty++
+	}
+	if j.o.Lookup != nil {
+		old, err := j.hosts.Get(ctx, g.name)
+		if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
+			return err
+		}
+		if j.due(&old) {
+			return j.checks.look(ctx, check{name: g.name, also: g.first, st: st})
+		}
+	}
+	j.report.Hosts++
+	return j.write(ctx, g.name, &st, nil)
+}
+
+// counted returns the number that URLLimit limits.
+func (j *job) counted(p *hostdb.Pages) int64 {
+	n := p.Total()
+	if j.o.NutchCompat {
+		n -= p.Duplicate + p.Orphan + p.ParseFailed
+	}
+	return n
+}
+
+func (j *job) rejected(name string) bool {
+	if j.o.Rules == nil {
+		return false
+	}
+	url, err := j.o.Rules.Apply(urlfilter.AnyScope, "http://"+name+"/")
+	return err != nil || j.o.By.Key(url) != name
+}
+
+// write replaces the statistics of a host. Look, if not nil, says what became of
+// the record when its name was looked up; it may return nil to remove it.
+func (j *job) write(ctx context.Context, name string, st *hostdb.Host, look func(*hostdb.Host) *hostdb.Host) error {
+	return j.hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		var h hostdb.Host
+		if old != nil {
+			h = *old
+		}
+		h.Pages, h.Homepage, h.ConnectionFailures, h.Overdue, h.Fields, h.Counted = st.Pages, st.Homepage, st.ConnectionFailures, st.Overdue, st.Fields, j.now
+		if st.Score > 0 {
+			h.Score = st.Score
+		}
+		if look != nil {
+			return look(&h), nil
+		}
+		return &h, nil
+	})
+}
+
+// drop removes the statistics of a host, and the host if there is nothing else.
+func (j *job) drop(ctx context.Context, name string) error {
+	return j.hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		if old == nil {
+			return old, nil
+		}
+		h := hostdb.Host{
+			Name: old.Name, NextFetch: old.NextFetch, LastFetch: old.LastFetch, BusyUntil: old.BusyUntil,
+			CrawlDelay: old.CrawlDelay, Backoff: old.Backoff, Robots: old.Robots, Stats: old.Stats,
+		}
+		if h.NextFetch.IsZero() && h.LastFetch.IsZero() && h.BusyUntil.IsZero() && h.CrawlDelay == 0 && h.Backoff == 0 && len(h.Robots) == 0 && h.Stats == (hostdb.Stats{}) {
+			return nil, nil
+		}
+		return &h, nil
+	})
+}
