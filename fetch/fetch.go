@@ -93,6 +93,12 @@ type Options struct {
 	// Scoring gives the links of a page their share. Nil means none.
 	Scoring scoring.Filter
 
+	// ParseMeta names the properties of a page that its record in the crawl db is
+	// to keep, whatever their case: the first value of each, up to a kilobyte.
+	// They go to segment.Parse.Meta, and update puts them into the record. Nil
+	// keeps none. (Nutch: db.parsemeta.to.crawldb.)
+	ParseMeta []string
+
 	// Threads is how many visits may be under way at once; zero means 50.
 	// (Nutch: fetcher.threads.fetch, 10.)
 	Threads int

@@ -67,6 +67,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		return
 	}
 	v.parse.Signature = r.o.Signature.Sum(c, &parsed)
+	v.parse.Meta = r.properties(&parsed)
 	v.cut = parsed.OutlinksCut
 
 	// What is kept of the links is what the crawl will follow.
@@ -80,6 +81,29 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 	parsed.Text = ""
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
 }
+
+// properties picks what the crawl db is to keep of the properties of a page: of
+// each name the first value.
+func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
+	for _, name := range r.o.ParseMeta {
+		for _, q := range p.Meta {
+			if !strings.EqualFold(q.Name, name) {
+				continue
+			}
+			value := q.Value
+			if len(value) > maxProperty && !r.o.NutchCompat {
+				value = strings.ToValidUTF8(value[:maxProperty], "")
+			}
+			m.Set(name, value)
+			break
+		}
+	}
+	return m
+}
+
+// maxProperty bounds what one property of a page adds to every copy of its
+// record, in bytes.
+const maxProperty = 1024
 
 // links accepts the links of a page, each target once.
 func (r reader) links(v *visited, p scoring.Page) {
