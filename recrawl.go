@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/dedup"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
@@ -92,6 +93,11 @@ type Options struct {
 	Fetch    fetch.Options
 	Update   update.Options
 	Invert   linkdb.InvertOptions
+
+	// Dedup, if not nil, makes each round mark duplicates, behind the link db and
+	// before OnPage hears of the pages. It reads the whole crawl db. (In
+	// Nutch bin/crawl calls dedup at this place, before it indexes.)
+	Dedup *dedup.Options
 
 	// OnPage, if not nil, is handed every page that was visited, after the
 	// update that it belongs to has been committed: see [PageEvent]. It is called
@@ -338,6 +344,17 @@ func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.I
 		return linkdb.InvertReport{}, nil
 	}
 	return linkdb.Invert(ctx, c.s.Links, c.s.Segments, segments, c.o.Invert)
+}
+
+// Dedup marks the duplicates of the crawl db: the fifth stage, which a round goes
+// through if Options.Dedup is set. Called by itself it has the defaults of
+// package dedup if that is nil.
+func (c *Crawler) Dedup(ctx context.Context) (dedup.Report, error) {
+	var o dedup.Options
+	if c.o.Dedup != nil {
+		o = *c.o.Dedup
+	}
+	return dedup.Run(ctx, c.s.Crawl, o)
 }
 
 // setNil gives a pointer that is nil a value; setDefault does so for an

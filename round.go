@@ -182,6 +182,12 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	if _, err := c.InvertLinks(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: invert %s: %w", name, err)
 	}
+	if c.o.Dedup != nil {
+		c.status.stage("dedup", name)
+		if _, err := c.Dedup(ctx); err != nil {
+			return err
+		}
+	}
 	c.status.stage("pages", name)
 	if r.Events, err = c.deliver(ctx, name); err != nil {
 		return err

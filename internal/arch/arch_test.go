@@ -46,6 +46,7 @@ var repo = policy{
 		"parse/htmlparse":       {adapter, "page parse"},
 		"parse/parsetest":       {kit, ""},
 		"expression":            {adapter, "crawldb hostdb"},
+		"nutchtext":             {adapter, "crawldb hostdb"},
 		"webtest":               {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter"},
@@ -53,6 +54,7 @@ var repo = policy{
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature urlfilter"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
+		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"index":           {verb, "page crawldb linkdb protocol segment"},
 		"index/indextest": {kit, ""},
 
@@ -63,7 +65,7 @@ var repo = policy{
 		"internal/arch":    {tool, ""},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
-			"inject generate fetch update index stores/memstore stores/dirstore"},
+			"inject generate fetch update dedup index stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a
