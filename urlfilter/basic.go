@@ -46,7 +46,34 @@ type Basic struct {
 	// off because servers do tell them apart: the path of an archived page
 	// holds a whole URL.
 	MergeSlashes bool
+	// NutchCompat makes Basic do exactly what Nutch's BasicURLNormalizer does on
+	// Java 17, instead of all of the above; MergeSlashes then has no meaning. Some
+	// of its results are no URLs ("http:" is "http:/", "http://h/../..x" is
+	// "http://hx"), or have another normal form than themselves ("%%34%31" is
+	// "%41", which is "A"). Schemes are those that java.net.URL has a handler for;
+	// nil means http, https, ftp, file and mailto. ("jar:" is refused.)
+	NutchCompat bool
+	// HostIDN says in which spelling NutchCompat writes a host that is not ASCII;
+	// empty means as it is. Without NutchCompat a host is always ASCII. (Nutch:
+	// urlnormalizer.basic.host.idn.)
+	HostIDN HostIDN
+	// IDNA2008 makes HostIDN map by UTS 46, non-transitional, and refuse what that
+	// does not allow, instead of by the older IDNA 2003, which has no "ß". (Nutch:
+	// urlnormalizer.basic.host.idna2008.)
+	IDNA2008 bool
+	// TrimTrailingDot drops one dot at the end of the host under NutchCompat.
+	// Without NutchCompat it always goes. (Nutch:
+	// urlnormalizer.basic.host.trim-trailing-dot.)
+	TrimTrailingDot bool
 }
+
+// HostIDN is a spelling of host names. The words are Nutch's.
+type HostIDN string
+
+const (
+	ToASCII   HostIDN = "toAscii"
+	ToUnicode HostIDN = "toUnicode"
+)
 
 var (
 	errNoScheme = errors.New("no scheme")
@@ -60,6 +87,13 @@ var (
 
 // Normalize returns the normal form of a URL. The scope makes no difference.
 func (b Basic) Normalize(_ Scope, url string) (string, error) {
+	if b.NutchCompat {
+		// What Nutch would not change either, for speed.
+		if b.MergeSlashes = true; b.HostIDN != ToUnicode && b.isNormal(url) {
+			return url, nil
+		}
+		return b.normalizeNutch(url)
+	}
 	if b.isNormal(url) {
 		return url, nil
 	}

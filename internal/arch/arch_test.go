@@ -93,7 +93,7 @@ var repo = policy{
 		"schedule":                "oldest",
 		"schedule/scheduletest":   "ages intervals now outcomes rules",
 		"scoring/scoringtest":     "amounts rules scores start",
-		"urlfilter":               "beyondRE2 class defaultSuffixes idnaProfile",
+		"urlfilter":               "beyondRE2 class defaultSuffixes idna2003 idna2008 idnaProfile",
 		"urlfilter/urlfiltertest": "rules scopes",
 		"webtest":                 "defaultPeriods defaultStart foreignWords named plainWords trouble",
 	},

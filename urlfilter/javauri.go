@@ -1,0 +1,161 @@
+package urlfilter
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The characters that java.net.URI takes in the parts of a URI (RFC 2396 with
+// its errata), beside letters, digits and what is not ASCII.
+const (
+	uriMark     = "-_.!~*'()"
+	uriAny      = uriMark + "%;/?:@&=+$,[]"
+	uriPath     = uriMark + "%:@&=+$,;/"
+	uriUser     = uriMark + "%;:&=+$,"
+	uriRegistry = uriUser + "@"
+	uriServer   = uriUser + "@[]"
+)
+
+func isAlnum(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// isURIScheme is stricter than java.net.URL, which takes any letter.
+func isURIScheme(s string) bool {
+	for i := range len(s) {
+		if !isAlnum(s[i]) && s[i] != '+' && s[i] != '-' && s[i] != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyURI reports whether s consists of letters, digits, the given characters,
+// whole escapes if "%" is given, and printable characters beyond ASCII.
+func onlyURI(s, chars string) bool {
+	escapes := strings.Contains(chars, "%")
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '%' && escapes:
+			if i+2 >= len(s) || unhex(s[i+1]) < 0 || unhex(s[i+2]) < 0 {
+				return false
+			}
+			i += 3
+		case c < utf8.RuneSelf:
+			if !isAlnum(c) && strings.IndexByte(chars, c) < 0 {
+				return false
+			}
+			i++
+		default:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if !escapes || unicode.In(r, unicode.Z, unicode.Cc) {
+				return false
+			}
+			i += n
+		}
+	}
+	return true
+}
+
+// isURIAuthority reports whether java.net.URI takes an authority, as that of a
+// server or as a name in some registry.
+func isURIAuthority(auth string) bool {
+	if onlyURI(auth, uriRegistry) {
+		return true
+	}
+	if strings.IndexByte(auth, ']') > 0 { // a zone behind "%" is no escape
+		return onlyURI(strings.ReplaceAll(auth, "%", "%25"), uriServer) && isURIServer(auth)
+	}
+	return onlyURI(auth, uriServer) && isURIServer(auth)
+}
+
+// isURIServer reports whether auth is user, host and port. Only an authority
+// with brackets gets here, for any other is taken as a name already; so the host
+// can only be an IPv6 address.
+func isURIServer(auth string) bool {
+	if i := strings.IndexByte(auth, '@'); i >= 0 {
+		if !onlyURI(auth[:i], uriUser) {
+			return false
+		}
+		auth = auth[i+1:]
+	}
+	if !strings.HasPrefix(auth, "[") {
+		return false
+	}
+	host, port, ok := strings.Cut(auth[1:], "]")
+	if !ok || host == "" {
+		return false
+	}
+	host, zone, hasZone := strings.Cut(host, "%")
+	if hasZone {
+		for i := range len(zone) {
+			if !isAlnum(zone[i]) && zone[i] != '_' && zone[i] != '.' {
+				return false
+			}
+		}
+		if zone == "" {
+			return false
+		}
+	}
+	if !isURIIPv6(host) {
+		return false
+	}
+	if port == "" {
+		return true
+	}
+	if port[0] != ':' || strings.Trim(port[1:], "0123456789") != "" {
+		return false
+	}
+	_, ok = parseJavaInt(port[1:], 10)
+	return ok || port == ":"
+}
+
+// isURIIPv6 is stricter than isJavaIPv6: no more than four digits a group, and a
+// "::" stands for one group at least.
+func isURIIPv6(s string) bool {
+	head, tail, gap := strings.Cut(s, "::")
+	n, ok := uriGroups(head, !gap)
+	if !ok {
+		return false
+	}
+	if !gap {
+		return n == 8
+	}
+	m, ok := uriGroups(tail, true)
+	return ok && n+m < 8
+}
+
+// uriGroups counts the groups of hexadecimal digits in s, two for an IPv4 address
+// at the end.
+func uriGroups(s string, v4 bool) (int, bool) {
+	if s == "" {
+		return 0, true
+	}
+	n := 0
+	parts := strings.Split(s, ":")
+	for i, p := range parts {
+		if v4 && i == len(parts)-1 && strings.Contains(p, ".") {
+			return n + 2, isURIIPv4(p)
+		}
+		if len(p) < 1 || len(p) > 4 || strings.Trim(p, "0123456789abcdefABCDEF") != "" {
+			return 0, false
+		}
+		n++
+	}
+	return n, true
+}
+
+func isURIIPv4(s string) bool {
+	parts := strings.Split(s, ".")
+	for _, p := range parts {
+		if p == "" || strings.Trim(p, "0123456789") != "" {
+			return false
+		}
+		if p = strings.TrimLeft(p, "0"); len(p) > 3 || len(p) == 3 && p > "255" {
+			return false
+		}
+	}
+	return len(parts) == 4
+}
