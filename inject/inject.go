@@ -1,16 +1,16 @@
 // Package inject puts seeds into a crawl db: the URLs a crawl starts from.
+//
+// It touches only the records that seeds name. To pass over the others, to
+// normalize and filter them anew or to remove what is gone (Nutch:
+// -filterNormalizeAll, db.update.purge.404), is for package update.
 package inject
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,11 +23,15 @@ import (
 // Seed is one URL to start from.
 type Seed struct {
 	URL string
-	// Meta are pairs "name=value". Three names are not kept as metadata but mean
-	// something: nutch.score, the score; nutch.fetchInterval, the seconds between
-	// fetches; nutch.fetchInterval.fixed, the same and never to be adapted.
+	// Meta are pairs "name=value", white space around name and value left out.
+	// Three names are not kept as metadata but mean something: nutch.score, the
+	// score; nutch.fetchInterval, the seconds between fetches;
+	// nutch.fetchInterval.fixed, the same and never to be adapted. Policies may
+	// know more, such as _maxdepth_ for scoring.Depth.
 	Meta []string
-	// Line is where the seed stands in its file, from 1; zero if it is from none.
+	// File and Line say where the seed stands, from line 1; empty and zero if it
+	// is from none.
+	File string
 	Line int
 }
 
@@ -37,8 +41,11 @@ type Options struct {
 	// Rules normalize and filter the seeds, in the scope urlfilter.Inject. Nil
 	// takes them as they are.
 	Rules *urlfilter.Rules
+	// NoNormalize and NoFilter take seeds without the normalizers or the filters
+	// of Rules. (Nutch: inject -noNormalize, -noFilter.)
+	NoNormalize, NoFilter bool
 	// Schedule sets the first interval. Nil means schedule.Default with its
-	// defaults.
+	// defaults. (Nutch: db.fetch.interval.default.)
 	Schedule schedule.FetchSchedule
 	// Scoring sees every new record. Nil means none.
 	Scoring scoring.Filter
@@ -46,23 +53,42 @@ type Options struct {
 	// db.score.injected.)
 	Score float32
 	// Overwrite replaces records that exist and forgets all that is known of
-	// them. (Nutch: inject -overwrite.)
+	// them. (Nutch: inject -overwrite; db.injector.overwrite, which has no
+	// effect there.)
 	Overwrite bool
 	// Update gives records that exist the metadata of the seed, and the score and
-	// interval it names. (Nutch: inject -update.) Overwrite goes first.
+	// interval it names. (Nutch: inject -update; db.injector.update, which has no
+	// effect there.) Overwrite goes first.
 	Update bool
+	// PurgeGone takes a record that is gone for none: the seed begins anew.
+	// (Nutch: db.update.purge.404.)
+	PurgeGone bool
+	// NutchCompat reads seeds as Nutch does. White space around a name or a value
+	// is part of it, so that " nutch.score" is no score; a pair without "=" is
+	// ignored, and so is a number that cannot be read, instead of the seed. An
+	// interval may be zero, or negative, which is taken for zero. The length of a seed is not bounded. Of
+	// several seeds for one URL the last counts, where by default each is
+	// injected as if it were a run of its own. With Update, a score or interval
+	// that is the default one is taken for none, and what policies put into a new
+	// record replaces what they keep in the old one.
+	NutchCompat bool
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
 }
 
-// Report says what became of the seeds.
+// Report says what became of the seeds, with Nutch's names of the counters.
 type Report struct {
 	// Seeds counts all; New, Merged and Known those that made a record, changed
 	// one, or had one already; Duplicate those that named the same URL as another.
+	// (New, Merged and Known together: urls_injected_unique_total; Merged and
+	// Known: urls_merged_total; these and Duplicate: urls_injected_total.)
 	Seeds, New, Merged, Known, Duplicate int
+	// Purged counts the records that were gone and began anew. They are in New,
+	// too. (urls_purged_404_total.)
+	Purged int
 	// Filtered and Invalid count those that the rules rejected, and those that
 	// are not URLs to crawl or have metadata that cannot be read. Bad names the
-	// first hundred of both.
+	// first hundred of both. (Together: urls_filtered_total.)
 	Filtered, Invalid int
 	Bad               []Bad
 }
@@ -73,10 +99,13 @@ type Bad struct {
 	Err  error
 }
 
-// Error returns line, URL and reason.
+// Error returns file, line, URL and reason.
 func (b Bad) Error() string {
-	if b.Seed.Line > 0 {
-		return fmt.Sprintf("inject: line %d: %q: %v", b.Seed.Line, clip(b.Seed.URL), b.Err)
+	switch at := b.Seed; {
+	case at.Line > 0 && at.File != "":
+		return fmt.Sprintf("inject: %s:%d: %q: %v", at.File, at.Line, clip(at.URL), b.Err)
+	case at.Line > 0:
+		return fmt.Sprintf("inject: line %d: %q: %v", at.Line, clip(at.URL), b.Err)
 	}
 	return fmt.Sprintf("inject: %q: %v", clip(b.Seed.URL), b.Err)
 }
@@ -113,12 +142,15 @@ func Run(ctx context.Context, store crawldb.Store, seeds iter.Seq2[Seed, error],
 	if j.o.Score == 0 {
 		j.o.Score = 1
 	}
+	j.o.Rules = j.o.rules()
+	j.usual = j.o.Schedule.Init(crawldb.Datum{Status: crawldb.Unfetched}, j.now).Interval
 	for s, err := range seeds {
 		if err != nil {
 			return j.report, fmt.Errorf("inject: read seeds: %w", err)
 		}
 		j.add(s)
-		if len(j.chunk) == chunk {
+		// For Nutch the last of equal seeds counts, so all have to be there.
+		if len(j.chunk) == chunk && !o.NutchCompat {
 			if err := j.flush(ctx); err != nil {
 				return j.report, err
 			}
@@ -137,8 +169,27 @@ type job struct {
 	store  crawldb.Store
 	o      Options
 	now    time.Time
+	usual  time.Duration // the interval of a seed that names none
 	report Report
 	chunk  []entry
+}
+
+// rules are what is left of the rules.
+func (o *Options) rules() *urlfilter.Rules {
+	if o.Rules == nil || !o.NoNormalize && !o.NoFilter && !o.NutchCompat {
+		return o.Rules
+	}
+	r := *o.Rules
+	if o.NoNormalize {
+		r.Normalizers = nil
+	}
+	if o.NoFilter {
+		r.Filters = nil
+	}
+	if o.NutchCompat {
+		r.MaxLength = -1
+	}
+	return &r
 }
 
 // entry is a seed as a record, and what of it the seed itself asked for.
@@ -178,48 +229,25 @@ func (j *job) entry(s Seed) (entry, error) {
 		url = u
 	}
 	e := entry{d: crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: j.o.Score}}
-	for _, pair := range s.Meta {
-		name, value, ok := strings.Cut(pair, "=")
-		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		if !ok || name == "" {
-			return e, fmt.Errorf("%w: metadata %q is not name=value", errMeta, clip(pair))
-		}
-		switch name {
-		case "nutch.score":
-			v, err := strconv.ParseFloat(value, 32)
-			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-				return e, fmt.Errorf("%w: %s is not a number: %q", errMeta, name, clip(value))
-			}
-			e.d.Score, e.scoreGiven = float32(v), true
-		case "nutch.fetchInterval", "nutch.fetchInterval.fixed":
-			v, err := strconv.Atoi(value)
-			if err != nil || v <= 0 || v > math.MaxInt32 {
-				return e, fmt.Errorf("%w: %s is not a number of seconds: %q", errMeta, name, clip(value))
-			}
-			e.d.Interval, e.timeGiven = time.Duration(v)*time.Second, true
-			if name == "nutch.fetchInterval.fixed" {
-				e.meta.Set(schedule.FixedKey, strconv.Itoa(v))
-			}
-		default:
-			e.meta.Set(name, value)
-		}
+	read := e.read
+	if j.o.NutchCompat {
+		read = e.nutchRead
+	}
+	if err := read(s.Meta); err != nil {
+		return e, err
 	}
 	e.d.Meta = e.meta
+	given := e.d.Interval
 	e.d = j.o.Schedule.Init(e.d, j.now)
+	if e.timeGiven && j.o.NutchCompat {
+		e.d.Interval = given
+	}
 	j.o.Scoring.Injected(&e.d)
 	e.d.Priority = j.o.Scoring.Priority(&e.d, e.d.Score)
 	return e, nil
 }
 
-var (
-	errMeta  = errors.New("inject: bad metadata")
-	errNoURL = errors.New("inject: no URL")
-)
-
 func (j *job) flush(ctx context.Context) error {
-	if len(j.chunk) == 0 {
-		return nil
-	}
 	// Stable, so that equal URLs are applied in the order they came in, each as if
 	// it were a run of its own.
 	slices.SortStableFunc(j.chunk, func(a, b entry) int { return crawldb.Compare(a.d.URL, b.d.URL) })
@@ -234,13 +262,31 @@ func (j *job) flush(ctx context.Context) error {
 		urls, first = append(urls, u), append(first, i)
 	}
 	first = append(first, len(j.chunk))
+	for len(urls) > 0 {
+		n := min(len(urls), chunk)
+		if err := j.put(ctx, urls[:n], first[:n+1]); err != nil {
+			return err
+		}
+		urls, first = urls[n:], first[n:]
+	}
+	j.chunk = j.chunk[:0]
+	return nil
+}
+
+// put merges the seeds of some URLs into their records; those of the i-th are in
+// the chunk from first[i] to first[i+1].
+func (j *job) put(ctx context.Context, urls []string, first []int) error {
 	const (
 		isNew = iota
 		isMerged
 		isKnown
 	)
-	outcome := make([]int, len(urls))
+	outcome, purged := make([]int, len(urls)), make([]bool, len(urls))
 	err := j.store.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		purged[i] = old != nil && j.o.PurgeGone && old.Status == crawldb.Gone
+		if purged[i] {
+			old = nil
+		}
 		switch {
 		case old == nil:
 			outcome[i] = isNew
@@ -249,8 +295,11 @@ func (j *job) flush(ctx context.Context) error {
 		default:
 			outcome[i] = isKnown
 		}
-		d := old
-		for k := first[i]; k < first[i+1]; k++ {
+		d, k := old, first[i]
+		if j.o.NutchCompat {
+			k = first[i+1] - 1
+		}
+		for ; k < first[i+1]; k++ {
 			d = j.merge(d, &j.chunk[k])
 		}
 		return d, nil
@@ -258,7 +307,10 @@ func (j *job) flush(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("inject: %w", err)
 	}
-	for _, o := range outcome {
+	for i, o := range outcome {
+		if purged[i] {
+			j.report.Purged++
+		}
 		switch o {
 		case isNew:
 			j.report.New++
@@ -268,7 +320,6 @@ func (j *job) flush(ctx context.Context) error {
 			j.report.Known++
 		}
 	}
-	j.chunk = j.chunk[:0]
 	return nil
 }
 
@@ -281,64 +332,21 @@ func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
 	case !j.o.Update:
 		return old
 	}
-	d := *old
-	for name, value := range e.meta.All() {
+	d, meta := *old, e.meta
+	scoreGiven, timeGiven := e.scoreGiven, e.timeGiven
+	if j.o.NutchCompat {
+		meta = e.d.Meta
+		scoreGiven, timeGiven = e.d.Score != j.o.Score, e.d.Interval != j.usual
+	}
+	for name, value := range meta.All() {
 		d.Meta.Set(name, value)
 	}
-	if e.scoreGiven {
+	if scoreGiven {
 		d.Score = e.d.Score
 	}
-	if e.timeGiven {
+	if timeGiven {
 		d.Interval = e.d.Interval
 	}
 	d.Priority = j.o.Scoring.Priority(&d, d.Score)
 	return &d
-}
-
-// URLs makes seeds of URLs.
-func URLs(urls ...string) iter.Seq2[Seed, error] {
-	return func(yield func(Seed, error) bool) {
-		for _, u := range urls {
-			if !yield(Seed{URL: u}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// maxLine is the longest line of a seed file; what is longer is no URL and no
-// text file.
-const maxLine = 1 << 20
-
-// Read reads seeds in Nutch's form: a line each, the URL and then, behind tabs,
-// pairs name=value. White space around each is ignored, and so are empty lines
-// and lines that begin with #.
-func Read(r io.Reader) iter.Seq2[Seed, error] {
-	return func(yield func(Seed, error) bool) {
-		sc := bufio.NewScanner(r)
-		sc.Buffer(nil, maxLine)
-		n := 1
-		for ; sc.Scan(); n++ {
-			line := sc.Text()
-			if n == 1 {
-				line = strings.TrimPrefix(line, "\ufeff")
-			}
-			if text := strings.TrimSpace(line); text == "" || text[0] == '#' {
-				continue
-			}
-			fields := strings.Split(line, "\t")
-			s := Seed{URL: strings.TrimSpace(fields[0]), Line: n}
-			for _, f := range fields[1:] {
-				if f = strings.TrimSpace(f); f != "" {
-					s.Meta = append(s.Meta, f)
-				}
-			}
-			if !yield(s, nil) {
-				return
-			}
-		}
-		if err := sc.Err(); err != nil {
-			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
-		}
-	}
 }

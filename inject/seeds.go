@@ -1,0 +1,125 @@
+package inject
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path"
+	"strings"
+)
+
+// URLs makes seeds of URLs.
+func URLs(urls ...string) iter.Seq2[Seed, error] {
+	return func(yield func(Seed, error) bool) {
+		for _, u := range urls {
+			if !yield(Seed{URL: u}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// maxLine is the longest line of a seed file; what is longer is no URL and no
+// text file.
+const maxLine = 1 << 20
+
+// Read reads seeds in Nutch's form: a line each, the URL and then, behind tabs,
+// pairs name=value. Empty lines and lines that begin with # are ignored.
+func Read(r io.Reader) iter.Seq2[Seed, error] {
+	return func(yield func(Seed, error) bool) {
+		sc := bufio.NewScanner(r)
+		sc.Buffer(nil, maxLine)
+		n := 1
+		for ; sc.Scan(); n++ {
+			line := sc.Text()
+			if n == 1 {
+				line = strings.TrimPrefix(line, "\ufeff")
+			}
+			if text := strings.TrimSpace(line); text == "" || text[0] == '#' {
+				continue
+			}
+			fields := strings.Split(line, "\t")
+			s := Seed{URL: strings.TrimSpace(fields[0]), Line: n}
+			for _, f := range fields[1:] {
+				if strings.TrimSpace(f) != "" {
+					s.Meta = append(s.Meta, f)
+				}
+			}
+			if !yield(s, nil) {
+				return
+			}
+		}
+		if err := sc.Err(); err != nil {
+			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
+		}
+	}
+}
+
+// ErrNoFiles says that a directory of seeds has no file.
+var ErrNoFiles = errors.New("inject: no seed files")
+
+// Files reads the seeds of a file, or of every plain file directly inside a
+// directory, in the order of their names. A link to a file is one; what is in
+// directories below is not read. (Nutch: the directory of seeds.)
+func Files(fsys fs.FS, name string) iter.Seq2[Seed, error] {
+	return func(yield func(Seed, error) bool) {
+		names, err := plainFiles(fsys, name)
+		if err != nil {
+			yield(Seed{}, err)
+			return
+		}
+		for _, n := range names {
+			if !readFile(fsys, n, yield) {
+				return
+			}
+		}
+	}
+}
+
+func plainFiles(fsys fs.FS, name string) (names []string, err error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	entries, err := fs.ReadDir(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		n := path.Join(name, e.Name())
+		if info, err := fs.Stat(fsys, n); err != nil {
+			return nil, err
+		} else if info.Mode().IsRegular() {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: %w", name, ErrNoFiles)
+	}
+	return names, nil
+}
+
+// readFile reports whether to go on.
+func readFile(fsys fs.FS, name string, yield func(Seed, error) bool) bool {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return yield(Seed{}, err)
+	}
+	defer f.Close()
+	for s, err := range Read(f) {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		s.File = name
+		if !yield(s, err) {
+			return false
+		}
+	}
+	return true
+}
