@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -75,6 +76,11 @@ type Options struct {
 	//
 	// A segment is applied once all the same.
 	NutchCompat bool
+	// Sweep is what Run does to all records of the crawl db besides, once the
+	// segment is in it; those that the segment visited are left alone, and Scoring,
+	// Now and NutchCompat are those here. With NutchCompat it purges, normalizes and
+	// filters before that. (Nutch: every updatedb.)
+	Sweep SweepOptions
 	// SortMemory bounds the memory in which the links are sorted, in bytes; zero
 	// means 64 MiB. What exceeds it goes to files in TempDir, by default that of
 	// the system.
@@ -119,6 +125,8 @@ type Report struct {
 	Visits, Unvisited, Unparsed int
 	// Links counts the links, Targets the pages they lead to.
 	Links, Targets int
+	// Swept is what Options.Sweep came to.
+	Swept SweepReport
 	// Resumed says that a run that had died was continued, Already that the
 	// segment had been applied before.
 	Resumed, Already bool
@@ -135,10 +143,12 @@ func Done(ctx context.Context, crawl crawldb.Store, segment string) (bool, error
 	return cursor == done, err
 }
 
-// The cursor of a job is "done", or "at" and the key it has reached.
+// The cursor of a job is "at" and the key it has reached, "folded" when there is
+// but the sweep to do, or "done".
 const (
-	done = "done"
-	at   = "at "
+	at     = "at "
+	folded = "folded"
+	done   = "done"
 )
 
 // Run applies a segment that was fetched. The progress mark is written in the
@@ -171,15 +181,74 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 	} else if !fetched {
 		return report, fmt.Errorf("it is not fetched yet: %w", segment.ErrNotFound)
 	}
-	reached, resumed := "", len(cursor) > len(at)
-	if resumed {
-		reached, report.Resumed = cursor[len(at):], true
+	before, after := o.sweeps()
+	if cursor == "" && before.Asked() {
+		if report.Swept, err = Sweep(ctx, crawl, before); err != nil {
+			return report, err
+		}
 	}
+	if cursor == folded {
+		report.Resumed = true
+	} else if err := fold(ctx, crawl, segments, name, cursor, &report, o); err != nil {
+		return report, err
+	}
+	if after.Asked() {
+		if cursor != folded {
+			if err := crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: folded}); err != nil {
+				return report, err
+			}
+		}
+		if after.Since, err = firstVisit(ctx, segments, name); err != nil {
+			return report, err
+		}
+		swept, err := Sweep(ctx, crawl, after)
+		report.Swept.add(swept)
+		if err != nil {
+			return report, err
+		}
+	}
+	if err := crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done}); err != nil {
+		return report, err
+	}
+	return report, crawl.Sync(ctx)
+}
+
+// sweeps returns what to do with all records before the segment is folded in, and
+// after.
+func (o Options) sweeps() (before, after SweepOptions) {
+	after = o.Sweep
+	after.Scoring, after.NutchCompat = o.Scoring, o.NutchCompat
+	after.Now = func() time.Time { return o.now }
+	if o.NutchCompat {
+		before, after = after, SweepOptions{Orphans: after.Orphans, Scoring: after.Scoring, NutchCompat: true, Now: after.Now, chunk: after.chunk}
+		before.Orphans = false
+	}
+	return before, after
+}
+
+// firstVisit returns when the segment made its first visit; the zero time if it
+// made none.
+func firstVisit(ctx context.Context, s segment.Store, name string) (first time.Time, err error) {
+	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
+		if err != nil {
+			return first, err
+		}
+		if first.IsZero() || v.Time.Before(first) {
+			first = v.Time
+		}
+	}
+	return first, nil
+}
+
+// fold applies the segment from where the cursor says on.
+func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name, cursor string, report *Report, o Options) error {
+	reached, resumed := strings.CutPrefix(cursor, at)
+	report.Resumed = resumed
 	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
 	defer sorter.Close()
-	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, &report)
+	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, report)
 	if err != nil {
-		return report, err
+		return err
 	}
 
 	inputs := make([]Input, 0, o.chunk)
@@ -199,14 +268,14 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared}
 	for pair, err := range sorter.Sorted(ctx) {
 		if err != nil {
-			return report, err
+			return err
 		}
 		if resumed && string(pair.Key) <= reached {
 			continue
 		}
 		in, full, err := g.add(pair)
 		if err != nil {
-			return report, err
+			return err
 		}
 		if !full {
 			continue
@@ -214,7 +283,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 		report.count(in)
 		if inputs = append(inputs, in); len(inputs) == o.chunk {
 			if err := flush(); err != nil {
-				return report, err
+				return err
 			}
 		}
 	}
@@ -224,13 +293,10 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 	}
 	if len(inputs) > 0 {
 		if err := flush(); err != nil {
-			return report, err
+			return err
 		}
 	}
-	if err := crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done}); err != nil {
-		return report, err
-	}
-	return report, crawl.Sync(ctx)
+	return nil
 }
 
 func (r *Report) count(in Input) {

@@ -1,0 +1,474 @@
+package update
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// SweepOptions say what a pass over the whole crawl db does. The zero value asks
+// for nothing.
+type SweepOptions struct {
+	// PurgeGone drops the records of pages that are gone, PurgeOrphans those of
+	// orphans. A page that is linked again comes back as new. (Nutch:
+	// db.update.purge.404, db.update.purge.orphans.)
+	PurgeGone, PurgeOrphans bool
+	// Normalize brings the URL of each record to its normal form, Filter drops the
+	// records whose URLs do not belong to the crawl, both by the Rules, in the
+	// scope. (Nutch: crawldb.url.normalizers, crawldb.url.filters.)
+	Normalize, Filter bool
+	// Rules are required for Normalize and Filter. Their MaxLength does not matter
+	// here.
+	Rules *urlfilter.Rules
+	// Scope is the scope of the normalizers; empty means urlfilter.CrawlDB.
+	// (Nutch: crawldb.url.normalizers.scope.)
+	Scope urlfilter.Scope
+	// Orphans asks Scoring about each record that no segment touched. (Nutch:
+	// always.)
+	Orphans bool
+	// Scoring is asked what becomes of orphans, and how records that become one
+	// share what they have. Nil means none.
+	Scoring scoring.Filter
+	// Since leaves alone what was visited then or later: such a page was not gone
+	// before, and is no orphan. Zero leaves nothing alone.
+	Since time.Time
+	// NutchCompat does as Nutch does: records on a fetch list are swept too, of
+	// records that become one the one that is due last stays, and the others are
+	// lost with their score.
+	NutchCompat bool
+	// Now is the time that counts; nil means time.Now.
+	Now func() time.Time
+
+	chunk int // records in one Update
+}
+
+// Asked reports whether there is anything to do.
+func (o SweepOptions) Asked() bool {
+	return o.PurgeGone || o.PurgeOrphans || o.Normalize || o.Filter || o.Orphans
+}
+
+// SweepReport says what a sweep did.
+type SweepReport struct {
+	// Records counts the records that were looked at, Leased those that were left
+	// alone because they are on a fetch list.
+	Records, Leased int
+	// Gone and Orphans were purged, Filtered were rejected by a filter, and Invalid
+	// refused by a normalizer.
+	Gone, Orphans, Filtered, Invalid int
+	// Moved have another URL now, and Merged of these met a record there.
+	Moved, Merged int
+	// Changed were changed by Scoring.
+	Changed int
+	// Troubled are records over which a rule panicked; it was taken not to be
+	// there. Trouble is what the first of them died of.
+	Troubled int
+	Trouble  error
+	// Resumed says that a sweep that had died was continued.
+	Resumed bool
+}
+
+func (r *SweepReport) add(s SweepReport) {
+	r.Records += s.Records
+	r.Leased += s.Leased
+	r.Gone += s.Gone
+	r.Orphans += s.Orphans
+	r.Filtered += s.Filtered
+	r.Invalid += s.Invalid
+	r.Moved += s.Moved
+	r.Merged += s.Merged
+	r.Changed += s.Changed
+	r.Troubled += s.Troubled
+	r.Trouble = cmp.Or(r.Trouble, s.Trouble)
+	r.Resumed = r.Resumed || s.Resumed
+}
+
+// job is the name of the progress mark. A sweep that is asked for something else
+// is another.
+func (o SweepOptions) job() string {
+	name := []byte("sweep/")
+	for i, on := range []bool{o.PurgeGone, o.PurgeOrphans, o.Normalize, o.Filter, o.Orphans, o.NutchCompat} {
+		if on {
+			name = append(name, "gonfsN"[i])
+		}
+	}
+	return string(name)
+}
+
+// Sweep goes over all records of the crawl db, in chunks, each of which is applied
+// whole and with its mark: so a sweep that died is continued by the next that asks
+// for the same, at the time at which it began. A second sweep finds nothing to do.
+//
+// A record whose URL has another normal form goes there, in one step. Where it
+// meets a record, or several meet, the one that was visited last stays, and of
+// equal ones the first in key order; the others give it what they have, as by
+// Scoring.Distribute and Updated, so that no importance is lost.
+//
+// What is on a fetch list is left for a later sweep.
+//
+// A normalizer that refuses a URL has its record dropped, unlike one that panics,
+// and unlike a filter that panics. (Nutch: a MalformedURLException drops, any other
+// exception keeps.)
+func Sweep(ctx context.Context, crawl crawldb.Store, o SweepOptions) (SweepReport, error) {
+	s, err := newSweep(crawl, o)
+	if err == nil {
+		err = s.run(ctx)
+	}
+	if err != nil {
+		return s.report, fmt.Errorf("update: sweep: %w", err)
+	}
+	return s.report, nil
+}
+
+type sweep struct {
+	o      SweepOptions
+	crawl  crawldb.Store
+	now    time.Time
+	names  urlfilter.Rules // only the normalizers
+	admits urlfilter.Rules // only the filters
+	report SweepReport
+}
+
+func newSweep(crawl crawldb.Store, o SweepOptions) (*sweep, error) {
+	s := &sweep{o: o, crawl: crawl}
+	if o.Normalize || o.Filter {
+		if o.Rules == nil {
+			return s, errors.New("SweepOptions.Rules is required to normalize and filter")
+		}
+		s.names, s.admits = *o.Rules, *o.Rules
+		s.names.Filters, s.names.MaxLength = nil, -1
+		s.admits.Normalizers, s.admits.MaxLength = nil, -1
+	}
+	if s.o.Scope == "" {
+		s.o.Scope = urlfilter.CrawlDB
+	}
+	if s.o.Scoring == nil {
+		s.o.Scoring = scoring.Base{}
+	}
+	if s.o.chunk <= 0 {
+		s.o.chunk = chunk
+	}
+	if s.o.Now == nil {
+		s.o.Now = time.Now
+	}
+	return s, nil
+}
+
+func (s *sweep) run(ctx context.Context) error {
+	if !s.o.Asked() {
+		return nil
+	}
+	job := s.o.job()
+	cursor, err := s.crawl.Progress(ctx, job)
+	if err != nil {
+		return err
+	}
+	// The cursor is the time and the key after the last that was done.
+	var from string
+	s.now = s.o.Now()
+	if ms, key, ok := strings.Cut(cursor, " "); ok {
+		n, err := strconv.ParseInt(ms, 10, 64)
+		if err != nil {
+			return fmt.Errorf("the mark %q is damaged: %w", cursor, err)
+		}
+		s.now, from, s.report.Resumed = time.UnixMilli(n).UTC(), key, true
+	}
+	var todo []candidate
+	flush := func() error {
+		if len(todo) == 0 {
+			return nil
+		}
+		next := crawldb.Key(todo[len(todo)-1].d.URL) + "\x00"
+		err := s.apply(ctx, todo, job, strconv.FormatInt(s.now.UnixMilli(), 10)+" "+next)
+		todo = todo[:0]
+		return err
+	}
+	for d, err := range s.crawl.Scan(ctx, crawldb.Range{From: from}) {
+		if err != nil {
+			return err
+		}
+		if todo = append(todo, s.judge(d)); len(todo) == s.o.chunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if err := s.crawl.Update(ctx, crawldb.Batch{Job: job}); err != nil {
+		return err
+	}
+	return s.crawl.Sync(ctx)
+}
+
+// verdict is what the rules say of a URL, and what was made of its record.
+type verdict uint8
+
+const (
+	stays verdict = iota
+	filtered
+	invalid
+	gone
+	orphan
+	moves
+	leased
+)
+
+// candidate is a record that was found, and what the rules say of its URL.
+type candidate struct {
+	d       crawldb.Datum
+	ruled   verdict
+	target  string // where it belongs, if it moves
+	missing bool   // it is not there any more
+}
+
+// errMoved says that a record that is to move has changed since it was read.
+var errMoved = errors.New("update: a record has changed")
+
+// apply sweeps the records that were found, which may have changed since.
+func (s *sweep) apply(ctx context.Context, found []candidate, job, cursor string) error {
+	for {
+		err := s.try(ctx, found, job, cursor)
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		// Somebody else writes here: look again at what is to move.
+		for i := range found {
+			c := &found[i]
+			if c.ruled != moves {
+				continue
+			}
+			d, err := s.crawl.Get(ctx, c.d.URL)
+			if c.missing = errors.Is(err, crawldb.ErrNotFound); !c.missing {
+				if err != nil {
+					return err
+				}
+				c.d = d
+			}
+		}
+	}
+}
+
+// slot is what becomes of one record; Next fills it, and may do so again.
+type slot struct {
+	is      verdict
+	merged  int
+	changed bool
+}
+
+// try applies what judge said, in one step.
+func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) error {
+	type entry struct {
+		url    string
+		found  int // index, or -1
+		arrive []int
+	}
+	entries := make([]entry, len(found), len(found)+16)
+	for i := range found {
+		entries[i] = entry{url: found[i].d.URL, found: i}
+	}
+	at := map[string]int{} // the entries of targets
+	for i := range found {
+		c := &found[i]
+		if c.ruled != moves || c.missing || s.fate(&c.d, moves) != moves {
+			continue
+		}
+		k, ok := at[c.target]
+		if !ok {
+			k, ok = slices.BinarySearchFunc(entries[:len(found)], c.target, func(e entry, u string) int { return crawldb.Compare(e.url, u) })
+			if !ok {
+				k = len(entries)
+				entries = append(entries, entry{url: c.target, found: -1})
+			}
+			at[c.target] = k
+		}
+		entries[k].arrive = append(entries[k].arrive, i)
+	}
+	if len(entries) > len(found) {
+		slices.SortFunc(entries, func(a, b entry) int { return crawldb.Compare(a.url, b.url) })
+	}
+	urls := make([]string, len(entries))
+	for i := range entries {
+		urls[i] = entries[i].url
+	}
+	slots := make([]slot, len(entries))
+	err := s.crawl.Update(ctx, crawldb.Batch{URLs: urls, Job: job, Cursor: cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		e := &entries[i]
+		slots[i] = slot{}
+		d := old
+		if e.found >= 0 {
+			c := &found[e.found]
+			if c.ruled == moves && (c.missing != (old == nil) || old != nil && !same(old, &c.d)) {
+				return nil, errMoved
+			}
+			if old != nil {
+				slots[i].is = s.fate(old, c.ruled)
+			}
+			switch slots[i].is {
+			case stays:
+				d = s.scored(old, e.url)
+				slots[i].changed = d != old
+			case leased:
+			default:
+				d = nil
+			}
+		}
+		for _, j := range e.arrive {
+			if d != nil {
+				slots[i].merged++
+			}
+			d = s.meet(d, s.scored(&found[j].d, e.url), e.url)
+		}
+		return d, nil
+	}})
+	if err != nil {
+		return err
+	}
+	for i := range slots {
+		s.count(&slots[i], entries[i].found >= 0)
+	}
+	return nil
+}
+
+func (s *sweep) count(c *slot, found bool) {
+	r := &s.report
+	r.Merged += c.merged
+	if !found {
+		return
+	}
+	r.Records++
+	switch c.is {
+	case filtered:
+		r.Filtered++
+	case invalid:
+		r.Invalid++
+	case gone:
+		r.Gone++
+	case orphan:
+		r.Orphans++
+	case moves:
+		r.Moved++
+	case leased:
+		r.Leased++
+	}
+	if c.changed {
+		r.Changed++
+	}
+}
+
+// judge asks the rules about the URL of a record.
+func (s *sweep) judge(d crawldb.Datum) candidate {
+	c := candidate{d: d, target: d.URL}
+	if s.o.Normalize {
+		u, err := s.ask(&s.names, d.URL)
+		switch {
+		case errors.Is(err, errRule):
+		case err != nil:
+			c.ruled = invalid
+			return c
+		default:
+			c.target = u
+		}
+	}
+	if c.target != d.URL {
+		c.ruled = moves
+	}
+	if s.o.Filter {
+		if _, err := s.ask(&s.admits, c.target); err != nil && !errors.Is(err, errRule) {
+			c.ruled = filtered
+		}
+	}
+	return c
+}
+
+// errRule says that a rule panicked.
+var errRule = errors.New("a rule panicked")
+
+func (s *sweep) ask(r *urlfilter.Rules, url string) (target string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w over %q: %v", errRule, url, p)
+			if s.report.Troubled++; s.report.Trouble == nil {
+				s.report.Trouble = err
+			}
+		}
+	}()
+	return r.Apply(s.o.Scope, url)
+}
+
+// fate is what becomes of a record that is there, of whose URL the rules say
+// ruled.
+func (s *sweep) fate(d *crawldb.Datum, ruled verdict) verdict {
+	purges := s.o.Since.IsZero() || d.LastFetch.Before(s.o.Since)
+	switch {
+	case !s.o.NutchCompat && d.Leased(s.now):
+		return leased
+	case purges && s.o.PurgeGone && d.Status == crawldb.Gone:
+		return gone
+	case purges && s.o.PurgeOrphans && d.Status == crawldb.Orphan:
+		return orphan
+	}
+	return ruled
+}
+
+// scored returns the record as Scoring leaves it, under a URL: old itself if
+// nothing changes. old may be nil.
+func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
+	if old == nil {
+		return nil
+	}
+	d := *old
+	d.URL = url
+	if s.o.Orphans && (s.o.Since.IsZero() || d.LastFetch.Before(s.o.Since)) {
+		s.o.Scoring.Orphaned(&d, s.now)
+		d.Priority = s.o.Scoring.Priority(&d, d.Score)
+	}
+	if d.URL == old.URL && same(old, &d) {
+		return old
+	}
+	return &d
+}
+
+// meet returns what the record at a URL and one that arrives there make; either
+// may be nil.
+func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	if s.o.NutchCompat {
+		if b.FetchTime.After(a.FetchTime) {
+			return b
+		}
+		return a
+	}
+	until, by := a.LeasedUntil, a.LeasedBy
+	if c := cmp.Or(b.LastFetch.Compare(a.LastFetch), b.FetchTime.Compare(a.FetchTime)); c > 0 {
+		a, b = b, a
+	}
+	// As if the other redirected to it.
+	links := []scoring.Link{{From: b.URL, URL: url}}
+	gave := s.o.Scoring.Distribute(scoring.Page{Datum: b, Found: 1}, links)
+	d := *a
+	d.LeasedUntil, d.LeasedBy = until, by
+	if gave != 0 {
+		s.o.Scoring.Updated(a, &d, scoring.Flow{In: links, Time: s.now})
+	}
+	d.Priority = s.o.Scoring.Priority(&d, d.Score)
+	return &d
+}
+
+// same reports whether two records are kept as the same bytes.
+func same(a, b *crawldb.Datum) bool {
+	x, err := a.AppendBinary(nil)
+	y, err2 := b.AppendBinary(nil)
+	return err == nil && err2 == nil && string(x) == string(y)
+}
