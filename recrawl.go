@@ -334,7 +334,19 @@ func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, er
 	if o.Now == nil {
 		o.Now = c.o.Now
 	}
+	setNil(&o.Sweep.Rules, c.o.Rules)
 	return update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+}
+
+// Sweep goes over all records of the crawl db. An update does so besides if
+// Options.Update.Sweep asks for something.
+func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.SweepReport, error) {
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Scoring, c.o.Scoring)
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	return update.Sweep(ctx, c.s.Crawl, o)
 }
 
 // InvertLinks adds the links of segments that were parsed to the link db: the
