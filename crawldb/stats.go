@@ -62,7 +62,8 @@ func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64
 		quantiles = StatsQuantiles()
 	}
 	st := Stats{Asked: quantiles, Statuses: map[Status]int{}, Retries: map[int]int{}, Hosts: map[string]int{}, HostStatuses: map[string]map[Status]int{}}
-	var scores, intervals []float32
+	var scores []float32
+	var intervals []uint32
 	minutes := int64(0)
 	for d, err := range s.Scan(ctx, Range{}) {
 		if err != nil {
@@ -88,7 +89,7 @@ func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64
 		} else {
 			scores = append(scores, d.Score)
 		}
-		intervals = append(intervals, float32(d.Interval/time.Second))
+		intervals = append(intervals, uint32(max(0, min(d.Interval/time.Second, math.MaxUint32))))
 		minutes += d.FetchTime.Unix() / 60
 		if st.EarliestFetch.IsZero() || d.FetchTime.Before(st.EarliestFetch) {
 			st.EarliestFetch = d.FetchTime
@@ -104,7 +105,7 @@ func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64
 	return st, nil
 }
 
-func distribution(v []float32, quantiles []float64) Distribution {
+func distribution[T float32 | uint32](v []T, quantiles []float64) Distribution {
 	if len(v) == 0 {
 		return Distribution{}
 	}
