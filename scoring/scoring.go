@@ -76,8 +76,8 @@ type Page struct {
 	// what was read in it, nil if nothing was. They are read only.
 	Content *page.Content
 	Parsed  *page.Parsed
-	// Found counts the links of the page before any was left out, those that
-	// lead to the same page once.
+	// Found counts the links that a parser found, before any was left out, those
+	// that lead to the same accepted page once.
 	Found int
 }
 
