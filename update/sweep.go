@@ -1,6 +1,7 @@
 package update
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -301,24 +302,21 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 		urls[i] = entries[i].url
 	}
 	slots := make([]slot, len(entries))
+	last := found[len(found)-1].d.URL
 	err := s.crawl.Update(ctx, crawldb.Batch{URLs: urls, Job: job, Cursor: cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		e := &entries[i]
 		slots[i] = slot{}
-		d := old
+		ruled := stays
 		if e.found >= 0 {
 			c := &found[e.found]
-			if c.ruled == moves && (c.missing != (old == nil) || old != nil && !same(old, &c.d)) {
+			if ruled = c.ruled; ruled == moves && (c.missing != (old == nil) || old != nil && !same(old, &c.d)) {
 				return nil, errMoved
 			}
-			if old != nil {
-				slots[i].is = s.fate(old, c.ruled)
-			}
-			switch slots[i].is {
-			case stays:
-				d = s.scored(old, e.url)
-				slots[i].changed = d != old
-			case leased:
-			default:
+		}
+		d := old
+		if old != nil {
+			slots[i].is = s.fate(old, ruled)
+			if is := slots[i].is; is != stays && is != leased {
 				d = nil
 			}
 		}
@@ -326,8 +324,13 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 			if d != nil {
 				slots[i].merged++
 			}
-			d = s.meet(d, s.scored(&found[j].d, e.url), e.url)
+			d = s.meet(d, &found[j].d, e.url)
 		}
+		// What the scan has yet to reach is scored then.
+		if slots[i].is != leased && crawldb.Compare(e.url, last) <= 0 {
+			d = s.scored(d, e.url)
+		}
+		slots[i].changed = len(e.arrive) == 0 && d != nil && d != old
 		return d, nil
 	}})
 	if err != nil {
@@ -342,10 +345,11 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 func (s *sweep) count(c *slot, found bool) {
 	r := &s.report
 	r.Merged += c.merged
-	if !found {
-		return
+	if found {
+		r.Records++
+	} else if c.is == leased {
+		return // it is counted when the scan reaches it
 	}
-	r.Records++
 	switch c.is {
 	case filtered:
 		r.Filtered++
@@ -470,5 +474,5 @@ func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
 func same(a, b *crawldb.Datum) bool {
 	x, err := a.AppendBinary(nil)
 	y, err2 := b.AppendBinary(nil)
-	return err == nil && err2 == nil && string(x) == string(y)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
 }
