@@ -10,6 +10,7 @@ type rule struct {
 	// anchored says that the pattern ended with '$'.
 	anchored bool
 	allow    bool
+	line     int32 // where it stands, from 1
 }
 
 // octets is the length by which the most specific rule is found.

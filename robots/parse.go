@@ -37,6 +37,9 @@ func Parse(body []byte, product string) *Rules {
 			break
 		}
 		p.line(body[:i])
+		if bytes.HasPrefix(body[i:], []byte("\r\n")) {
+			i++
+		}
 		body = body[i+1:]
 	}
 	return p.finish()
@@ -51,6 +54,7 @@ const (
 type parser struct {
 	product string
 	html    bool
+	at      int32 // the line that is read, from 1
 
 	// named says whether the group being read is of mine or of everybody, and
 	// delays the same for Crawl-delay. The two differ because Crawl-delay is no
@@ -69,6 +73,7 @@ type parser struct {
 }
 
 func (p *parser) line(b []byte) {
+	p.at++
 	s := string(b[:min(len(b), maxLine)])
 	s, _, _ = strings.Cut(s, "#")
 	if p.html {
@@ -137,6 +142,7 @@ func (p *parser) rule(value string, allow bool) {
 		return
 	}
 	r := newRule(value, allow)
+	r.line = p.at
 	for i, on := range p.named {
 		if on {
 			p.rules[i] = append(p.rules[i], r)
@@ -169,14 +175,16 @@ func (p *parser) finish() *Rules {
 			}
 			return 1
 		}
-		return strings.Compare(a.pattern, b.pattern)
+		return cmp.Or(strings.Compare(a.pattern, b.pattern), cmp.Compare(a.line, b.line))
 	})
 	r := &Rules{
 		CrawlDelay:    p.delay[g],
 		HasCrawlDelay: p.given[g],
 		Sitemaps:      p.sitemaps,
 	}
-	r.rules, r.size = pack(slices.Compact(rules))
+	r.rules, r.size = pack(slices.CompactFunc(rules, func(a, b rule) bool {
+		return a.pattern == b.pattern && a.anchored == b.anchored && a.allow == b.allow
+	}))
 	for _, s := range r.Sitemaps {
 		r.size += 16 + len(s)
 	}

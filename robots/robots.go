@@ -22,6 +22,7 @@
 package robots
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -91,20 +92,44 @@ func Unavailable() *Rules { return &Rules{deny: true, Unavailable: true} }
 // URL, or a path with its query; a fragment does not count, and neither does the
 // origin: rules do not know whose they are. /robots.txt is always allowed.
 func (r *Rules) Allowed(url string) bool {
+	allowed, _ := r.decide(url)
+	return allowed
+}
+
+// Explain does what Allowed does and names the line of the file that decides, as
+// "line 12: Disallow: /private/". It is empty if none does, and if the rules were
+// made by another parser.
+func (r *Rules) Explain(url string) (allowed bool, line string) {
+	allowed, by := r.decide(url)
+	if by == nil {
+		return allowed, ""
+	}
+	field, end := "Disallow", ""
+	if by.allow {
+		field = "Allow"
+	}
+	if by.anchored {
+		end = "$"
+	}
+	return allowed, fmt.Sprintf("line %d: %s: %s%s", by.line, field, by.pattern, end)
+}
+
+// decide also returns the rule that decides; nil if there is none.
+func (r *Rules) decide(url string) (bool, *rule) {
 	raw := pathOf(url)
 	path := canonicalPath(raw)
 	if path == "/robots.txt" {
-		return true
+		return true, nil
 	}
 	if r.allow != nil {
-		return r.allow(raw)
+		return r.allow(raw), nil
 	}
 	for i := range r.rules {
 		if r.rules[i].match(path) {
-			return r.rules[i].allow
+			return r.rules[i].allow, &r.rules[i]
 		}
 	}
-	return !r.deny
+	return !r.deny, nil
 }
 
 // pathOf returns path and query of a URL, or of what is one already.
