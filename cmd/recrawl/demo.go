@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -427,7 +428,7 @@ func (d *demo) showStatuses(ctx context.Context, db crawldb.Store) error {
 }
 
 func (d *demo) showBest(ctx context.Context, s *session) error {
-	best, err := bestScored(ctx, s.db.Crawl(), 5)
+	best, err := bestScored(ctx, s.db.Crawl(), 5, math.Inf(-1))
 	if err != nil {
 		return err
 	}

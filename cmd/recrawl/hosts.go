@@ -3,49 +3,145 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/expression"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/nutchtext"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) hosts() *cli.Command {
 	return &cli.Command{
-		Name: "hosts", Category: looking, Usage: "show what is known of each host",
+		Name: "hosts", Aliases: []string{"readhostdb"}, Category: looking, Usage: "show what is known of each host",
 		Description: `When it may be asked again, what its robots.txt was answered with, and how its
-visits ended.
+visits ended; its statistics, once updatehostdb has made them.
 
   recrawl hosts -d crawl
+  recrawl hosts -d crawl -get example.com
+  recrawl hosts -d crawl -expr 'gone > fetched' -dumpHostnames
   recrawl hosts -d crawl -json | jq '.hosts[] | select(.backoff > 0)'`,
-		Flags: flags(dirFlag(), reporting()),
+		Flags: flags(dirFlag(),
+			&cli.StringFlag{Name: "get", Usage: "show only this `HOST`"},
+			&cli.StringFlag{Name: "expr", Usage: "show only hosts for which this `EXPRESSION` is true; the names are unfetched, fetched, notModified, redirTemp, redirPerm, redirs, gone, ok, numRecords, dnsFailures, connectionFailures, score, host, homepage and those of figures, such as avg._rs_"},
+			&cli.BoolFlag{Name: "dumpHomepages", Usage: "show only the URLs of start pages, where one is known"},
+			&cli.BoolFlag{Name: "dumpHostnames", Usage: "show only the names"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, or nutch for what Nutch's readhostdb prints, with times in UTC (default text)", Value: "text"},
+			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
+			if f := c.String("format"); f != "text" && f != "nutch" {
+				return usagef("-format: %q is not one of text and nutch", f)
+			}
+			if c.IsSet("get") && c.String("get") == "" {
+				return usagef("-get wants the name of a host")
+			}
+			var keep func(*hostdb.Host) (bool, error)
+			if c.IsSet("expr") {
+				var err error
+				if keep, err = expression.HostFilter(c.String("expr")); err != nil {
+					return usagef("-expr: %w", err)
+				}
+			}
+			if c.Bool("dumpHomepages") && c.Bool("dumpHostnames") {
+				return usagef("-dumpHomepages and -dumpHostnames exclude each other")
+			}
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
-				w := bufio.NewWriter(a.out)
-				all := []hostJSON{}
-				for h, err := range db.Hosts().Scan(ctx) {
-					if err != nil {
-						return err
+				scan := db.Hosts().Scan(ctx)
+				if name := c.String("get"); name != "" {
+					h, err := db.Hosts().Get(ctx, strings.ToLower(name))
+					if errors.Is(err, hostdb.ErrNotFound) {
+						return fmt.Errorf("there is no record of host %q", name)
 					}
-					if c.Bool("json") {
-						all = append(all, host(&h))
-						continue
-					}
-					s := h.Stats
-					fmt.Fprintf(w, "%s\tnext %s\tcrawl-delay %v\tbackoff %d\tfetched %d\tnotmodified %d\tredirected %d\tgone %d\tfailed %d\t%s\n",
-						h.Name, stamp(h.NextFetch), h.CrawlDelay, h.Backoff, s.Fetched, s.NotModified, s.Redirected, s.Gone, s.Failed, size(s.Bytes))
-					for _, r := range h.Robots {
-						fmt.Fprintf(w, "\trobots.txt %s\tstatus %d\t%d bytes\tfetched %s\texpires %s\n", r.Origin, r.Status, len(r.Body), stamp(r.Fetched), stamp(r.Expires))
-					}
+					scan = func(yield func(hostdb.Host, error) bool) { yield(h, err) }
 				}
-				if c.Bool("json") {
-					return a.printJSON(map[string]any{"hosts": all})
-				}
-				return w.Flush()
+				return a.showHosts(c, scan, keep)
 			})
 		},
+	}
+}
+
+// showHosts shows the hosts that keep, if not nil, keeps.
+func (a *app) showHosts(c *cli.Command, hosts iter.Seq2[hostdb.Host, error], keep func(*hostdb.Host) (bool, error)) error {
+	w := bufio.NewWriter(a.out)
+	all := []hostJSON{}
+	show := printHost
+	switch {
+	case c.Bool("dumpHomepages"):
+		show = func(w *bufio.Writer, h *hostdb.Host) {
+			if h.Homepage != "" {
+				fmt.Fprintln(w, h.Homepage)
+			}
+		}
+	case c.Bool("dumpHostnames"):
+		show = func(w *bufio.Writer, h *hostdb.Host) { fmt.Fprintln(w, h.Name) }
+	case c.Bool("json"):
+		show = func(_ *bufio.Writer, h *hostdb.Host) { all = append(all, host(h)) }
+	case c.String("format") == "nutch":
+		if !c.IsSet("get") {
+			fmt.Fprintln(w, nutchtext.HostHeader())
+		}
+		show = func(w *bufio.Writer, h *hostdb.Host) { w.Write(nutchtext.AppendHost(nil, h)) }
+	}
+	unfit := 0
+	for h, err := range hosts {
+		if err != nil {
+			return err
+		}
+		if keep != nil {
+			ok, err := keep(&h)
+			switch {
+			case errors.Is(err, expression.ErrValue):
+				unfit++
+				continue
+			case err != nil:
+				return err
+			case !ok:
+				continue
+			}
+		}
+		show(w, &h)
+	}
+	if unfit > 0 {
+		fmt.Fprintf(a.err, "recrawl: the expression has no value, true or false, for %d hosts, which are left out\n", unfit)
+	}
+	if c.Bool("json") && !c.Bool("dumpHomepages") && !c.Bool("dumpHostnames") {
+		return a.printJSON(map[string]any{"hosts": all})
+	}
+	return w.Flush()
+}
+
+func printHost(w *bufio.Writer, h *hostdb.Host) {
+	s := h.Stats
+	fmt.Fprintf(w, "%s\tnext %s\tcrawl-delay %v\tbackoff %d\tfetched %d\tnotmodified %d\tredirected %d\tgone %d\tfailed %d\t%s\n",
+		h.Name, stamp(h.NextFetch), h.CrawlDelay, h.Backoff, s.Fetched, s.NotModified, s.Redirected, s.Gone, s.Failed, size(s.Bytes))
+	for _, r := range h.Robots {
+		fmt.Fprintf(w, "\trobots.txt %s\tstatus %d\t%d bytes\tfetched %s\texpires %s\n", r.Origin, r.Status, len(r.Body), stamp(r.Fetched), stamp(r.Expires))
+	}
+	if h.Counted.IsZero() {
+		return
+	}
+	p := h.Pages
+	fmt.Fprintf(w, "\tpages, as of %s: unfetched %d, fetched %d, notmodified %d, gone %d, redir_temp %d, redir_perm %d, duplicate %d, orphan %d, parse_failed %d, overdue %d, retried %d\n",
+		stamp(h.Counted), p.Unfetched, p.Fetched, p.NotModified, p.Gone, p.RedirTemp, p.RedirPerm, p.Duplicate, p.Orphan, p.ParseFailed, h.Overdue, h.ConnectionFailures)
+	if h.Homepage != "" {
+		fmt.Fprintf(w, "\thomepage %s\n", h.Homepage)
+	}
+	if !h.LastCheck.IsZero() {
+		fmt.Fprintf(w, "\tname looked up %s\tfailures %d\n", stamp(h.LastCheck), h.DNSFailures)
+	}
+	if h.Score != 0 {
+		fmt.Fprintf(w, "\tscore %v\n", h.Score)
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Fields)) {
+		fmt.Fprintf(w, "\t%s\t%v\n", printable(name), h.Fields[name])
 	}
 }
 
@@ -57,6 +153,16 @@ type hostJSON struct {
 	Backoff    int          `json:"backoff"`
 	Stats      statistics   `json:"stats"`
 	Robots     []robotsJSON `json:"robots,omitempty"`
+	// Of the statistics, there is nothing until they are made.
+	Counted            *time.Time         `json:"counted,omitempty"`
+	Pages              map[string]int64   `json:"pages,omitempty"`
+	Homepage           string             `json:"homepage,omitempty"`
+	Score              float32            `json:"score,omitempty"`
+	DNSFailures        int64              `json:"dns_failures,omitempty"`
+	ConnectionFailures int64              `json:"connection_failures,omitempty"`
+	LastCheck          *time.Time         `json:"last_check,omitempty"`
+	Overdue            int64              `json:"overdue,omitempty"`
+	Fields             map[string]float64 `json:"fields,omitempty"`
 }
 
 // statistics is hostdb.Stats under the names that JSON has.
@@ -80,7 +186,13 @@ type robotsJSON struct {
 }
 
 func host(h *hostdb.Host) hostJSON {
-	j := hostJSON{Name: h.Name, NextFetch: timePtr(h.NextFetch), LastFetch: timePtr(h.LastFetch), CrawlDelay: h.CrawlDelay.Seconds(), Backoff: h.Backoff, Stats: statistics(h.Stats)}
+	j := hostJSON{Name: h.Name, NextFetch: timePtr(h.NextFetch), LastFetch: timePtr(h.LastFetch), CrawlDelay: h.CrawlDelay.Seconds(), Backoff: h.Backoff, Stats: statistics(h.Stats),
+		Counted: timePtr(h.Counted), Homepage: h.Homepage, Score: h.Score, DNSFailures: h.DNSFailures, ConnectionFailures: h.ConnectionFailures,
+		LastCheck: timePtr(h.LastCheck), Overdue: h.Overdue, Fields: h.Fields}
+	if p := h.Pages; !h.Counted.IsZero() {
+		j.Pages = map[string]int64{"unfetched": p.Unfetched, "fetched": p.Fetched, "gone": p.Gone, "redir_temp": p.RedirTemp, "redir_perm": p.RedirPerm,
+			"notmodified": p.NotModified, "duplicate": p.Duplicate, "orphan": p.Orphan, "parse_failed": p.ParseFailed}
+	}
 	for _, r := range h.Robots {
 		j.Robots = append(j.Robots, robotsJSON{r.Origin, r.Status, len(r.Body), timePtr(r.Fetched), timePtr(r.Expires)})
 	}

@@ -104,7 +104,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{[]string{"readdb", "-d", dir, "-stats", "-dump"}, "wants one of -stats"},
 		{[]string{"readdb", "-d", dir, "-stats", "extra"}, `takes no argument "extra"`},
 		{[]string{"readdb", "-d", dir, "-top", "0"}, "-top: 0 is less than one"},
-		{[]string{"readdb", "-d", dir, "-dump", "-format", "xml"}, `"xml" is not one of text, json and csv`},
+		{[]string{"readdb", "-d", dir, "-dump", "-format", "xml"}, `"xml" is not one of text, json, csv and nutch`},
 		{[]string{"readseg", "-d", dir, "-part", "parts"}, `"parts" is not one of`},
 		{[]string{"readseg", "-d", dir, "../../etc"}, "invalid name"},
 		{[]string{"readseg", "-d", dir, "a", "b"}, `not "b" too`},

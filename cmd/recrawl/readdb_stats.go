@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// statsJSON is what readdb -stats -json prints.
+type statsJSON struct {
+	Total         int                       `json:"total"`
+	Due           int                       `json:"due"`
+	Leased        int                       `json:"leased"`
+	Status        map[string]int            `json:"status"`
+	Retry         map[string]int            `json:"retry"`
+	Host          map[string]int            `json:"host"`
+	HostStatus    map[string]map[string]int `json:"host_status"`
+	Score         distributionJSON          `json:"score"`
+	Interval      distributionJSON          `json:"interval_seconds"`
+	NaN           int                       `json:"score_nan"`
+	EarliestFetch *time.Time                `json:"earliest_fetch_time,omitempty"`
+	MeanFetch     *time.Time                `json:"avg_fetch_time,omitempty"`
+	LatestFetch   *time.Time                `json:"latest_fetch_time,omitempty"`
+}
+
+type distributionJSON struct {
+	Min       float64            `json:"min"`
+	Avg       float64            `json:"avg"`
+	Max       float64            `json:"max"`
+	Quantiles map[string]float64 `json:"quantiles,omitempty"`
+}
+
+func distribution(d crawldb.Distribution, asked []float64) distributionJSON {
+	j := distributionJSON{Min: d.Min, Avg: d.Mean, Max: d.Max}
+	for i, q := range d.Quantiles {
+		if j.Quantiles == nil {
+			j.Quantiles = map[string]float64{}
+		}
+		j.Quantiles[strconv.FormatFloat(asked[i], 'g', -1, 64)] = q
+	}
+	return j
+}
+
+func (a *app) stats(ctx context.Context, c *cli.Command, db *pebblestore.DB, now time.Time, format string, ask []float64) error {
+	st, err := crawldb.ReadStats(ctx, db.Crawl(), now, ask...)
+	if err != nil {
+		return err
+	}
+	if format == "nutch" {
+		_, err := a.out.Write(nutchtext.AppendStats(nil, &st, c.Bool("sort")))
+		return err
+	}
+	if format == "json" {
+		j := statsJSON{Total: st.Total, Due: st.Due, Leased: st.Leased, Status: map[string]int{}, Retry: map[string]int{}, Host: st.Hosts, HostStatus: map[string]map[string]int{},
+			Score: distribution(st.Score, st.Asked), Interval: distribution(st.Interval, st.Asked), NaN: st.NaN,
+			EarliestFetch: timePtr(st.EarliestFetch), MeanFetch: timePtr(st.MeanFetch), LatestFetch: timePtr(st.LatestFetch)}
+		for s, n := range st.Statuses {
+			j.Status[s.String()] = n
+		}
+		for r, n := range st.Retries {
+			j.Retry[strconv.Itoa(r)] = n
+		}
+		for h, m := range st.HostStatuses {
+			j.HostStatus[h] = map[string]int{}
+			for s, n := range m {
+				j.HostStatus[h][s.String()] = n
+			}
+		}
+		return a.printJSON(j)
+	}
+	w := bufio.NewWriter(a.out)
+	fmt.Fprintf(w, "TOTAL urls:\t%d\ndue now:\t%d\nleased:\t%d\n", st.Total, st.Due, st.Leased)
+	if st.Total == 0 {
+		return w.Flush()
+	}
+	fmt.Fprintf(w, "shortest fetch interval:\t%s\navg fetch interval:\t%s\nlongest fetch interval:\t%s\n", secs(st.Interval.Min), secs(st.Interval.Mean), secs(st.Interval.Max))
+	fmt.Fprintf(w, "earliest fetch time:\t%s\navg of fetch times:\t%s\nlatest fetch time:\t%s\n", stamp(st.EarliestFetch), stamp(st.MeanFetch), stamp(st.LatestFetch))
+	for _, r := range slices.Sorted(maps.Keys(st.Retries)) {
+		fmt.Fprintf(w, "retry %d:\t%d\n", r, st.Retries[r])
+	}
+	if st.NaN > 0 {
+		fmt.Fprintf(w, "score == NaN:\t%d\n", st.NaN)
+	}
+	number := func(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
+	quantiles(w, "score", st.Asked, st.Score, number)
+	fmt.Fprintf(w, "min score:\t%s\navg score:\t%s\nmax score:\t%s\n", number(st.Score.Min), number(st.Score.Mean), number(st.Score.Max))
+	for _, s := range crawldb.Statuses() {
+		if st.Statuses[s] == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "status %d (%s):\t%d\n", s, s, st.Statuses[s])
+		for _, h := range slices.Sorted(maps.Keys(st.HostStatuses)) {
+			if n := st.HostStatuses[h][s]; n > 0 && c.Bool("sort") {
+				fmt.Fprintf(w, "   %s :\t%d\n", h, n)
+			}
+		}
+	}
+	// What Nutch does not say comes last.
+	quantiles(w, "fetch interval", st.Asked, st.Interval, secs)
+	hosts := slices.SortedFunc(maps.Keys(st.Hosts), func(x, y string) int {
+		if d := st.Hosts[y] - st.Hosts[x]; d != 0 {
+			return d
+		}
+		return strings.Compare(x, y)
+	})
+	const shown = 50
+	for i, h := range hosts {
+		if i == shown {
+			fmt.Fprintf(w, "and %d more hosts (-json shows all)\n", len(hosts)-shown)
+			break
+		}
+		var parts []string
+		for _, s := range crawldb.Statuses() {
+			if n := st.HostStatuses[h][s]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%s %d", strings.TrimPrefix(s.String(), "db_"), n))
+			}
+		}
+		fmt.Fprintf(w, "host %s:\t%d\t(%s)\n", h, st.Hosts[h], strings.Join(parts, ", "))
+	}
+	return w.Flush()
+}
+
+func quantiles(w io.Writer, what string, asked []float64, d crawldb.Distribution, show func(float64) string) {
+	for i, q := range d.Quantiles {
+		fmt.Fprintf(w, "%s quantile %v:\t%s\n", what, asked[i], show(q))
+	}
+}
+
+// parseQuantiles reads the flag of that name.
+func parseQuantiles(c *cli.Command) (asked []float64, err error) {
+	if !c.IsSet("quantiles") {
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(c.String("quantiles"), ",") {
+		q, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || !(q >= 0 && q <= 1) {
+			return nil, usagef("-quantiles: %q is not a number from 0 to 1", text)
+		}
+		asked = append(asked, q)
+	}
+	slices.Sort(asked)
+	return slices.Compact(asked), nil
+}
+
+// secs shows seconds as Nutch does: "30 days, 00:00:00".
+func secs(f float64) string { return nutchtext.DaysHMS(int64(f + .5)) }
