@@ -5,33 +5,38 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Prefix accepts URLs that begin with one of its prefixes. The zero value
 // rejects everything. (Nutch: urlfilter-prefix.)
-type Prefix struct{ sorted []string }
+type Prefix struct{ affixes }
 
 // NewPrefix makes a filter of prefixes.
-func NewPrefix(prefixes ...string) *Prefix { return &Prefix{sortPrefixes(prefixes)} }
+func NewPrefix(prefixes ...string) *Prefix { return &Prefix{sortAffixes(numberless(prefixes))} }
 
 // ParsePrefix reads Nutch's prefix-urlfilter.txt: one prefix a line, taken as it
-// stands; empty lines and those that begin with "#" or a blank are skipped.
+// stands; empty lines and those that begin with "#" or a blank are skipped. An
+// error is a [*SyntaxError].
 func ParsePrefix(r io.Reader) (*Prefix, error) {
-	var all []string
-	err := readLines(r, func(_ int, line string) error {
+	var all []affix
+	err := readLines(r, func(n int, line string) error {
 		if line != "" && line[0] != '#' && line[0] != ' ' {
-			all = append(all, line)
+			all = append(all, affix{line, line, n})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return NewPrefix(all...), nil
+	return &Prefix{sortAffixes(all)}, nil
 }
 
 // Accept reports whether the URL has one of the prefixes.
-func (f *Prefix) Accept(url string) bool { return hasPrefix(f.sorted, url) }
+func (f *Prefix) Accept(url string) bool { return f.find(url) != nil }
+
+// Explain returns the prefix that the URL has.
+func (f *Prefix) Explain(url string) string { return f.find(url).rule() }
 
 // String describes the filter.
 func (f *Prefix) String() string { return fmt.Sprintf("prefix filter of %d entries", len(f.sorted)) }
@@ -39,9 +44,8 @@ func (f *Prefix) String() string { return fmt.Sprintf("prefix filter of %d entri
 // Suffix accepts or rejects URLs by their ending. The zero value rejects
 // everything. (Nutch: urlfilter-suffix.)
 type Suffix struct {
-	o        SuffixOptions
-	reversed []string
-	longest  int
+	o SuffixOptions
+	affixes
 }
 
 // SuffixOptions say what the suffixes of a [Suffix] mean.
@@ -54,20 +58,24 @@ type SuffixOptions struct {
 	// Path compares with the path of the URL rather than with all of it, so that
 	// a query makes no difference.
 	Path bool
+	// NutchCompat compares with the path only if java.net.URL takes the URL, and
+	// else with all of it.
+	NutchCompat bool
 }
 
 // NewSuffix makes a filter of suffixes.
 func NewSuffix(o SuffixOptions, suffixes ...string) *Suffix {
-	rev := make([]string, len(suffixes))
-	longest := 0
-	for i, s := range suffixes {
+	return newSuffix(o, numberless(suffixes))
+}
+
+func newSuffix(o SuffixOptions, all []affix) *Suffix {
+	for i := range all {
 		if o.IgnoreCase {
-			s = strings.ToLower(s)
+			all[i].key = strings.ToLower(all[i].key)
 		}
-		rev[i] = reverse(s)
-		longest = max(longest, len(s))
+		all[i].key = reverse(all[i].key)
 	}
-	return &Suffix{o, sortPrefixes(rev), longest}
+	return &Suffix{o, sortAffixes(all)}
 }
 
 // ParseSuffix reads Nutch's suffix-urlfilter.txt. Lines are trimmed; empty ones
@@ -75,11 +83,12 @@ func NewSuffix(o SuffixOptions, suffixes ...string) *Suffix {
 // sets the mode: "+" accepts everything but the listed suffixes, "-", which is
 // the default, nothing but them; the last such line counts. A letter I in a mode
 // line ignores case, a P compares with the path; both stay set. Any other line
-// is a suffix.
-func ParseSuffix(r io.Reader) (*Suffix, error) {
-	var o SuffixOptions
-	var all []string
-	err := readLines(r, func(_ int, line string) error {
+// is a suffix. An error is a [*SyntaxError].
+func ParseSuffix(r io.Reader) (*Suffix, error) { return parseSuffix(r, SuffixOptions{}) }
+
+func parseSuffix(r io.Reader, o SuffixOptions) (*Suffix, error) {
+	var all []affix
+	err := readLines(r, func(n int, line string) error {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || line[0] == '#':
@@ -88,63 +97,109 @@ func ParseSuffix(r io.Reader) (*Suffix, error) {
 			o.IgnoreCase = o.IgnoreCase || strings.Contains(line, "I")
 			o.Path = o.Path || strings.Contains(line, "P")
 		default:
-			all = append(all, line)
+			all = append(all, affix{line, line, n})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return NewSuffix(o, all...), nil
+	return newSuffix(o, all), nil
 }
 
 // Accept reports whether the ending of the URL is acceptable.
-func (f *Suffix) Accept(url string) bool {
-	if f.o.Path {
+func (f *Suffix) Accept(url string) bool { return (f.suffix(url) != nil) != f.o.Reject }
+
+// Explain returns the suffix that the URL has.
+func (f *Suffix) Explain(url string) string { return f.suffix(url).rule() }
+
+func (f *Suffix) suffix(url string) *affix {
+	if len(f.sorted) == 0 {
+		return nil
+	}
+	if f.o.Path && !(f.o.NutchCompat && !isJavaURL(url)) {
 		if path, ok := pathOf(url); ok {
 			url = path
 		}
-	}
-	if len(f.reversed) == 0 {
-		return f.o.Reject
 	}
 	// Only as much of the end as the longest suffix can match.
 	var buf [64]byte
 	end := buf[:0]
 	for i := len(url) - 1; i >= 0 && len(end) < f.longest; i-- {
-		end = append(end, url[i])
-	}
-	if f.o.IgnoreCase {
-		for i, c := range end {
+		c := url[i]
+		if f.o.IgnoreCase {
+			if c >= utf8.RuneSelf {
+				return f.find(reverse(strings.ToLower(url)))
+			}
 			if 'A' <= c && c <= 'Z' {
-				end[i] = c + 'a' - 'A'
+				c += 'a' - 'A'
 			}
 		}
+		end = append(end, c)
 	}
-	return hasPrefix(f.reversed, string(end)) != f.o.Reject
+	return f.find(string(end))
 }
 
 // String describes the filter.
-func (f *Suffix) String() string { return fmt.Sprintf("suffix filter of %d entries", len(f.reversed)) }
+func (f *Suffix) String() string { return fmt.Sprintf("suffix filter of %d entries", len(f.sorted)) }
 
-// sortPrefixes sorts a copy of the prefixes without those that another makes
-// superfluous. Then a string has one of them as a prefix only if it has the
-// greatest that is not greater than the string.
-func sortPrefixes(prefixes []string) []string {
-	sorted := slices.Sorted(slices.Values(prefixes))
-	kept := sorted[:0]
-	for _, p := range sorted {
-		if len(kept) == 0 || !strings.HasPrefix(p, kept[len(kept)-1]) {
-			kept = append(kept, p)
+// empty reports whether the list decides nothing but by its mode.
+func (f *Suffix) empty() bool { return len(f.sorted) == 0 && !f.o.Reject }
+
+// affixes are prefixes, or suffixes read backwards, sorted and without those
+// that another makes superfluous. Then a string has one of them as a prefix only
+// if it has the greatest that is not greater than the string.
+type affixes struct {
+	sorted  []affix
+	longest int
+}
+
+type affix struct {
+	key  string
+	text string // as it was given
+	line int    // where, if it came from lines
+}
+
+func (a *affix) rule() string {
+	if a == nil {
+		return ""
+	}
+	return ruleAt(a.line, a.text)
+}
+
+func numberless(all []string) []affix {
+	out := make([]affix, len(all))
+	for i, s := range all {
+		out[i] = affix{s, s, 0}
+	}
+	return out
+}
+
+func sortAffixes(all []affix) affixes {
+	slices.SortStableFunc(all, func(a, b affix) int { return strings.Compare(a.key, b.key) })
+	var out affixes
+	for _, a := range all {
+		if n := len(out.sorted); n == 0 || !strings.HasPrefix(a.key, out.sorted[n-1].key) {
+			out.sorted = append(out.sorted, a)
+			out.longest = max(out.longest, len(a.key))
 		}
 	}
-	return kept
+	return out
 }
 
-func hasPrefix(sorted []string, s string) bool {
-	i, found := slices.BinarySearch(sorted, s)
-	return found || i > 0 && strings.HasPrefix(s, sorted[i-1])
+// find returns the entry that s begins with, or nil.
+func (a *affixes) find(s string) *affix {
+	i, found := slices.BinarySearchFunc(a.sorted, s, func(a affix, s string) int { return strings.Compare(a.key, s) })
+	if found {
+		return &a.sorted[i]
+	}
+	if i > 0 && strings.HasPrefix(s, a.sorted[i-1].key) {
+		return &a.sorted[i-1]
+	}
+	return nil
 }
+
+func (a *affixes) empty() bool { return len(a.sorted) == 0 }
 
 func reverse(s string) string {
 	b := []byte(s)

@@ -4,70 +4,84 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-
-	"golang.org/x/net/publicsuffix"
 )
 
-// Domain accepts or rejects URLs by their host.
+// Domain accepts or rejects URLs by their host. It takes the same time however
+// long its list is. The zero value rejects everything.
 type Domain struct {
-	deny bool
-	// wide are the names that stand for every host below them too, exact those
-	// that do not.
-	wide, exact map[string]bool
+	// NutchCompat makes the filter answer as Nutch's do for what a list has no
+	// word for: an empty list accepts everything, even if it is a list to
+	// accept; what java.net.URL does not take is rejected; and a list to reject
+	// accepts a URL that has no host. It must not be changed once the filter is
+	// in use.
+	NutchCompat bool
+
+	mode  domainMode
+	lines map[string]int // the entries, with their line if they have one
 }
+
+type domainMode uint8
+
+const (
+	domainAccept domainMode = iota
+	domainReject
+	domainWithin // every host below an entry is listed
+)
 
 // NewDomain makes a filter that accepts the hosts of a list. An entry is a
 // public suffix ("net"), a registered domain ("apache.org"), each of which
-// stands for every host below it, or any other host ("www.example.com"), which
-// stands for itself alone; [Within] is for those who want the hosts below it as
-// well. Without entries everything is accepted. (Nutch: urlfilter-domain.)
-func NewDomain(entries ...string) (*Domain, error) { return newDomain(entries, false) }
+// stands for every host of which it is the suffix or the domain, or any other
+// host ("www.example.com"), which stands for itself alone; [Within] is for those
+// who want the hosts below it as well. The suffix of "www.example.co.uk" is
+// "co.uk", so "uk" does not list it. Of the public suffix list the part counts
+// that ICANN answers for. Without entries nothing is accepted. (Nutch:
+// urlfilter-domain.)
+func NewDomain(entries ...string) (*Domain, error) { return newDomain(entries, domainAccept) }
 
 // NewDomainDeny makes a filter that rejects what [NewDomain] would accept, and
-// a URL that has no host. Without entries everything is accepted. (Nutch:
-// urlfilter-domaindenylist.)
-func NewDomainDeny(entries ...string) (*Domain, error) { return newDomain(entries, true) }
+// a URL that has no host. (Nutch: urlfilter-domaindenylist.)
+func NewDomainDeny(entries ...string) (*Domain, error) { return newDomain(entries, domainReject) }
 
 // Within makes a filter that accepts the given hosts and every host below them,
 // for a crawl of some sites: Within("example.org") accepts www.example.org.
 // Without names nothing is accepted.
 func Within(names ...string) (*Domain, error) {
-	f := &Domain{wide: map[string]bool{}, exact: map[string]bool{}}
+	f := &Domain{mode: domainWithin}
 	for _, name := range names {
-		host, err := normalHost(strings.TrimSpace(name))
-		if err != nil {
+		if f.add(name, 0) != nil {
 			return nil, fmt.Errorf("urlfilter: %q is not a host", name)
 		}
-		f.wide[host] = true
 	}
 	return f, nil
 }
 
 // ParseDomain reads Nutch's domain-urlfilter.txt for [NewDomain]: one entry a
 // line; lines are trimmed, empty ones and those that begin with "#" are skipped.
-func ParseDomain(r io.Reader) (*Domain, error) { return parseDomain(r, false) }
+// An error is a [*SyntaxError].
+func ParseDomain(r io.Reader) (*Domain, error) { return parseDomain(r, domainAccept) }
 
 // ParseDomainDeny reads the same format for [NewDomainDeny].
-func ParseDomainDeny(r io.Reader) (*Domain, error) { return parseDomain(r, true) }
+func ParseDomainDeny(r io.Reader) (*Domain, error) { return parseDomain(r, domainReject) }
 
-func newDomain(entries []string, deny bool) (*Domain, error) {
-	f := &Domain{deny: deny}
+func newDomain(entries []string, mode domainMode) (*Domain, error) {
+	f := &Domain{mode: mode}
 	for _, e := range entries {
-		if err := f.add(e); err != nil {
+		if err := f.add(e, 0); err != nil {
 			return nil, fmt.Errorf("urlfilter: %q: %w", e, err)
 		}
 	}
 	return f, nil
 }
 
-func parseDomain(r io.Reader, deny bool) (*Domain, error) {
-	f := &Domain{deny: deny}
-	err := readLines(r, func(_ int, line string) error {
+func parseDomain(r io.Reader, mode domainMode) (*Domain, error) {
+	f := &Domain{mode: mode}
+	err := readLines(r, func(n int, line string) error {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			return nil
 		}
-		return f.add(line)
+		return f.add(line, n)
 	})
 	if err != nil {
 		return nil, err
@@ -75,78 +89,90 @@ func parseDomain(r io.Reader, deny bool) (*Domain, error) {
 	return f, nil
 }
 
-func (f *Domain) add(entry string) error {
+func (f *Domain) add(entry string, line int) error {
 	host, err := normalHost(strings.TrimSpace(entry))
 	if err != nil {
 		return errors.New("not a host, domain or suffix")
 	}
-	if f.wide == nil {
-		f.wide, f.exact = map[string]bool{}, map[string]bool{}
+	if f.lines == nil {
+		f.lines = map[string]int{}
 	}
-	if isDomain(host) {
-		f.wide[host] = true
-	} else {
-		f.exact[host] = true
+	if _, ok := f.lines[host]; !ok {
+		f.lines[host] = line
 	}
 	return nil
 }
 
 // Accept reports whether the host of the URL is acceptable.
 func (f *Domain) Accept(url string) bool {
-	if f.wide == nil {
-		return true
+	if f.NutchCompat && f.mode != domainWithin {
+		if len(f.lines) == 0 {
+			return true
+		}
+		if !isJavaURL(url) {
+			return false
+		}
 	}
 	host := hostOf(url)
 	if host == "" {
-		return false
+		return f.NutchCompat && f.mode == domainReject
 	}
-	return f.listed(host) != f.deny
+	return (f.entry(host) != "") != (f.mode == domainReject)
 }
 
-func (f *Domain) listed(host string) bool {
-	if f.exact[host] || f.wide[host] {
-		return true
+// entry returns the entry that lists a host, or "".
+func (f *Domain) entry(host string) string {
+	if _, ok := f.lines[host]; ok {
+		return host
 	}
 	if !mayHaveParents(host) {
-		return false
+		return ""
 	}
-	for {
-		_, parent, ok := strings.Cut(host, ".")
-		if !ok {
-			return false
+	for parent := host; ; {
+		i := strings.IndexByte(parent, '.')
+		if i < 0 {
+			return ""
 		}
-		if f.wide[parent] {
-			return true
+		parent = parent[i+1:]
+		if _, ok := f.lines[parent]; !ok {
+			continue
 		}
-		host = parent
+		if f.mode == domainWithin {
+			return parent
+		}
+		if suffix, domain := domainOf(host); parent == suffix || parent == domain {
+			return parent
+		}
 	}
+}
+
+// Explain returns the entry that lists the host.
+func (f *Domain) Explain(url string) string {
+	host := hostOf(url)
+	if host == "" {
+		return ""
+	}
+	if e := f.entry(host); e != "" {
+		return ruleAt(f.lines[e], e)
+	}
+	return ""
 }
 
 // String describes the filter.
 func (f *Domain) String() string {
-	kind := "domain"
-	if f.deny {
-		kind = "domain deny"
-	}
-	return fmt.Sprintf("%s filter of %d entries", kind, len(f.wide)+len(f.exact))
+	kind := [...]string{"domain", "domain deny", "domain"}[f.mode]
+	return fmt.Sprintf("%s filter of %d entries", kind, len(f.lines))
 }
 
-// isDomain reports whether a name stands for the hosts below it: it is a public
-// suffix or one label more.
-func isDomain(name string) bool {
-	if !mayHaveParents(name) {
-		return false
-	}
-	suffix, _ := publicsuffix.PublicSuffix(name)
-	return suffix == name || !strings.Contains(strings.TrimSuffix(name, "."+suffix), ".")
+func (f *Domain) empty() bool { return f.mode == domainAccept && len(f.lines) == 0 }
+
+// isJavaURL reports whether java.net.URL takes the URL.
+func isJavaURL(url string) bool {
+	_, err := parseJavaURL(url, isJavaHandled)
+	return err == nil
 }
 
-// below reports whether host is a host of the domain other than it.
-func below(host, domain string) bool {
-	return len(host) > len(domain) && host[len(host)-len(domain)-1] == '.' && strings.HasSuffix(host, domain) && mayHaveParents(host)
-}
-
-// mayHaveParents reports whether a host is a name and not an address.
-func mayHaveParents(host string) bool {
-	return host != "" && host[0] != '[' && !isNumber(host[strings.LastIndexByte(host, '.')+1:])
+// isJavaHandled reports whether Java has a handler for a protocol.
+func isJavaHandled(protocol string) bool {
+	return slices.Contains([]string{"http", "https", "ftp", "file", "mailto", "jar", "jmod", "jrt"}, protocol)
 }

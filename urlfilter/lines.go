@@ -2,6 +2,7 @@ package urlfilter
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"strings"
 )
@@ -10,10 +11,12 @@ import (
 const maxLine = 1 << 20
 
 // readLines calls f with each line of r and its number, from 1, without the
-// line end. Its errors are a [*SyntaxError].
+// line end, which is "\n", "\r\n" or "\r" as in Java. Its errors are a
+// [*SyntaxError].
 func readLines(r io.Reader, f func(n int, line string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
+	s.Split(splitLines)
 	n := 1
 	for ; s.Scan(); n++ {
 		line := s.Text()
@@ -28,6 +31,19 @@ func readLines(r io.Reader, f func(n int, line string) error) error {
 		return &SyntaxError{Line: n, Err: err}
 	}
 	return nil
+}
+
+func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	i := bytes.IndexAny(data, "\r\n")
+	switch {
+	case i < 0 && atEOF && len(data) > 0:
+		return len(data), data, nil
+	case i < 0, data[i] == '\r' && i+1 == len(data) && !atEOF:
+		return 0, nil, nil // more of it
+	case data[i] == '\r' && i+1 < len(data) && data[i+1] == '\n':
+		return i + 2, data[:i], nil
+	}
+	return i + 1, data[:i], nil
 }
 
 // hostOf returns the host of a URL in normal form, without the port; empty if

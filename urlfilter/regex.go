@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 )
 
@@ -18,30 +17,68 @@ import (
 //	<
 //
 // The first rule that matches decides; what none matches is rejected. The zero
-// value rejects everything.
+// value rejects everything. A name after ">" is a host or a registered domain,
+// which stands for the hosts below it. (Nutch: urlfilter-regex,
+// urlfilter.regex.file.)
 //
-// Patterns are those of package regexp, which takes time proportional to the
-// URL whatever the pattern is. It has no back-references and no look-around; a
-// rule that needs them is an error, but for Nutch's own guard against loops,
-// "-.*(/[^/]+)/[^/]+\1/[^/]+\1/", for which [RepeatedSegments] stands in.
-type Regex struct{ rules []regexRule }
-
-type regexRule struct {
-	accept bool
-	within string // host or domain; empty for all
-	wide   bool   // within stands for the hosts below it too
-	match  func(url string) bool
-}
+// Patterns have the syntax and the meaning of java.util.regex, but are matched
+// in time proportional to the URL. So a pattern that needs back-references,
+// look-around, atomic groups or possessive repetition is an error, as are rare
+// constructs that would mean something else here. Nutch's own guards against
+// loops are matched natively, and just as Java would: [RepeatedSegments] and
+// [RepeatedParts].
+type Regex struct{ ruleList }
 
 // NewRegex makes a filter of rules that are lines of the file format.
 func NewRegex(rules ...string) (*Regex, error) {
 	return ParseRegex(strings.NewReader(strings.Join(rules, "\n")))
 }
 
-// ParseRegex reads a filter. An error names the line.
+// ParseRegex reads a filter. An error is a [*SyntaxError].
 func ParseRegex(r io.Reader) (*Regex, error) {
-	f := new(Regex)
-	within, wide := "", false
+	l, err := parseRuleList(r, compileJava)
+	if err != nil {
+		return nil, err
+	}
+	return &Regex{*l}, nil
+}
+
+// String describes the filter.
+func (f *Regex) String() string { return fmt.Sprintf("regex filter of %d rules", len(f.rules)) }
+
+// compileJava returns a matcher for a pattern of java.util.regex.
+func compileJava(pattern string) (func(string) bool, error) {
+	switch strings.TrimPrefix(pattern, ".*") {
+	case segmentsPattern:
+		return func(url string) bool { return !RepeatedSegments{}.Accept(url) }, nil
+	case partsPattern:
+		return func(url string) bool { return !RepeatedParts{}.Accept(url) }, nil
+	}
+	p, err := parseJava(pattern)
+	if err != nil {
+		return nil, err
+	}
+	match, err := compilePattern(p)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+	}
+	return match, nil
+}
+
+// ruleList is what the filters of regular expressions have in common.
+type ruleList struct{ rules []listRule }
+
+type listRule struct {
+	accept bool
+	within string // host or domain; empty for all
+	match  func(url string) bool
+	line   int
+	text   string
+}
+
+func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool, error)) (*ruleList, error) {
+	l := new(ruleList)
+	within := ""
 	err := readLines(r, func(n int, line string) error {
 		if line == "" {
 			return nil
@@ -53,7 +90,7 @@ func ParseRegex(r io.Reader) (*Regex, error) {
 			if err != nil {
 				return errors.New("no host or domain after >")
 			}
-			within, wide = host, isDomain(host)
+			within = host
 		case '<':
 			within = ""
 		case '+', '-':
@@ -61,7 +98,7 @@ func ParseRegex(r io.Reader) (*Regex, error) {
 			if err != nil {
 				return err
 			}
-			f.rules = append(f.rules, regexRule{line[0] == '+', within, wide, match})
+			l.rules = append(l.rules, listRule{line[0] == '+', within, match, n, line})
 		default:
 			return fmt.Errorf("a rule begins with + or -, not with %q", line[:1])
 		}
@@ -70,76 +107,53 @@ func ParseRegex(r io.Reader) (*Regex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, nil
-}
-
-const loopPattern = `.*(/[^/]+)/[^/]+\1/[^/]+\1/`
-
-// beyondRE2 finds what Java's expressions have and Go's have not.
-var beyondRE2 = regexp.MustCompile(`\\[1-9]|\\k<|\(\?<?[=!]|\(\?>|[*+?}]\+`)
-
-func compile(pattern string) (func(string) bool, error) {
-	if pattern == loopPattern {
-		return func(url string) bool { return !RepeatedSegments{}.Accept(url) }, nil
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		if beyondRE2.MatchString(pattern) {
-			return nil, fmt.Errorf("pattern %q needs back-references, look-around or possessive repetition, which package regexp does not have: %w", pattern, err)
-		}
-		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
-	}
-	return re.MatchString, nil
+	return l, nil
 }
 
 // Accept reports whether the first rule that matches accepts.
-func (f *Regex) Accept(url string) bool {
-	host := ""
-	for i := range f.rules {
-		r := &f.rules[i]
+func (l *ruleList) Accept(url string) bool {
+	r := l.decides(url)
+	return r != nil && r.accept
+}
+
+// Explain returns the first rule that matches.
+func (l *ruleList) Explain(url string) string {
+	r := l.decides(url)
+	if r == nil {
+		return ""
+	}
+	if r.within != "" {
+		return ruleAt(r.line, r.text+" (within "+r.within+")")
+	}
+	return ruleAt(r.line, r.text)
+}
+
+func (l *ruleList) decides(url string) *listRule {
+	host, domain := "", ""
+	for i := range l.rules {
+		r := &l.rules[i]
 		if r.within != "" {
 			if host == "" {
 				host = hostOf(url)
 			}
-			if host != r.within && !(r.wide && below(host, r.within)) {
-				continue
+			if host != r.within {
+				if !below(host, r.within) {
+					continue
+				}
+				if domain == "" {
+					_, domain = domainOf(host)
+				}
+				if domain != r.within {
+					continue
+				}
 			}
 		}
 		if r.match(url) {
-			return r.accept
+			return r
 		}
 	}
-	return false
+	return nil
 }
 
-// String describes the filter.
-func (f *Regex) String() string { return fmt.Sprintf("regex filter of %d rules", len(f.rules)) }
-
-// RepeatedSegments rejects a URL in which a path segment stands three times,
-// with one segment between each: "/a/b/a/c/a/". Relative links that are
-// resolved wrongly make such URLs without end. (The last pattern of Nutch's
-// regex-urlfilter.txt.)
-type RepeatedSegments struct{}
-
-// Accept reports whether the URL has no such repetition.
-func (RepeatedSegments) Accept(url string) bool {
-	// The last five segments that have a slash on both sides, oldest first.
-	var last [5]string
-	i := strings.IndexByte(url, '/')
-	for i >= 0 {
-		n := strings.IndexByte(url[i+1:], '/')
-		if n < 0 {
-			break
-		}
-		copy(last[:], last[1:])
-		last[4] = url[i+1 : i+1+n]
-		i += n + 1
-		if last[4] != "" && last[4] == last[2] && last[2] == last[0] && last[1] != "" && last[3] != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// String names the filter.
-func (RepeatedSegments) String() string { return "repeated path segments" }
+// empty reports whether there are no rules.
+func (l *ruleList) empty() bool { return len(l.rules) == 0 }

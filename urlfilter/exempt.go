@@ -1,0 +1,52 @@
+package urlfilter
+
+import (
+	"io"
+	"strings"
+)
+
+// Exemptions say which links to other hosts are followed although a crawl does
+// not follow such links. Their rules are those of [Regex], and are about the
+// target of the link; what none accepts is not exempt. The zero value exempts
+// nothing. (Nutch: urlfilter-ignoreexempt, db.ignore.external.exemptions.file.)
+type Exemptions struct{ rules Filter }
+
+// NewExemptions makes exemptions of rules that are lines of the file format.
+func NewExemptions(rules ...string) (*Exemptions, error) {
+	return ParseExemptions(strings.NewReader(strings.Join(rules, "\n")))
+}
+
+// ParseExemptions reads exemptions. An error is a [*SyntaxError].
+func ParseExemptions(r io.Reader) (*Exemptions, error) {
+	f, err := ParseRegex(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Exemptions{f}, nil
+}
+
+// ExemptionsFile reads exemptions from a file that Reload reads again. One
+// without rules exempts nothing.
+func ExemptionsFile(path string) (*Exemptions, error) {
+	f, err := OpenFilter(path, ParseRegex)
+	if err != nil {
+		return nil, err
+	}
+	return &Exemptions{f}, nil
+}
+
+// Exempt reports whether a link is followed. It is not if either end is empty.
+func (e *Exemptions) Exempt(from, to string) bool {
+	return from != "" && to != "" && e.rules != nil && e.rules.Accept(to)
+}
+
+// Explain returns the rule that decides about the target of a link.
+func (e *Exemptions) Explain(to string) string { return explain(e.rules, to) }
+
+// Reload reads the file again, if there is one and it has changed.
+func (e *Exemptions) Reload() (changed bool, err error) {
+	if r, ok := e.rules.(Reloader); ok {
+		return r.Reload()
+	}
+	return false, nil
+}

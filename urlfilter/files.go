@@ -1,0 +1,99 @@
+package urlfilter
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+)
+
+// FileOptions say how a rule file is taken.
+type FileOptions struct {
+	// NutchCompat takes a file that is missing or has no rules for an empty list,
+	// which rejects everything in the prefix, suffix, regex and automaton filter
+	// and accepts everything in the two of domains. Without it, such a file is an
+	// error, but for lists that only reject: a file that was lost must not change
+	// what is crawled. It also sets the NutchCompat of the filter itself.
+	NutchCompat bool
+}
+
+var errNoRules = errors.New("no rules")
+
+// RegexFile reads a [Regex]. (Nutch: urlfilter.regex.file.)
+func RegexFile(path string, o FileOptions) (*FilterFile, error) {
+	return openRules(path, o, ParseRegex)
+}
+
+// AutomatonFile reads an [Automaton]. (Nutch: urlfilter.automaton.file.)
+func AutomatonFile(path string, o FileOptions) (*FilterFile, error) {
+	return openRules(path, o, ParseAutomaton)
+}
+
+// PrefixFile reads a [Prefix]. (Nutch: urlfilter.prefix.file.)
+func PrefixFile(path string, o FileOptions) (*FilterFile, error) {
+	return openRules(path, o, ParsePrefix)
+}
+
+// SuffixFile reads a [Suffix]. (Nutch: urlfilter.suffix.file.)
+func SuffixFile(path string, o FileOptions) (*FilterFile, error) {
+	return openRules(path, o, func(r io.Reader) (*Suffix, error) {
+		return parseSuffix(r, SuffixOptions{NutchCompat: o.NutchCompat})
+	})
+}
+
+// DomainFile reads a [Domain] of hosts to accept. (Nutch:
+// urlfilter.domain.file.)
+func DomainFile(path string, o FileOptions) (*FilterFile, error) {
+	return openRules(path, o, func(r io.Reader) (*Domain, error) { return domainCompat(r, domainAccept, o) })
+}
+
+// DomainDenyFile reads a [Domain] of hosts to reject. (Nutch:
+// urlfilter.domaindenylist.file.)
+func DomainDenyFile(path string, o FileOptions) (*FilterFile, error) {
+	return openRules(path, o, func(r io.Reader) (*Domain, error) { return domainCompat(r, domainReject, o) })
+}
+
+func domainCompat(r io.Reader, mode domainMode, o FileOptions) (*Domain, error) {
+	f, err := parseDomain(r, mode)
+	if err == nil {
+		f.NutchCompat = o.NutchCompat
+	}
+	return f, err
+}
+
+// FastFile reads a [Fast]. A file whose name ends in .gz or .bz2 is compressed;
+// "file:" may stand before the path. (Nutch: urlfilter.fast.file.)
+func FastFile(path string, o FastOptions) (*FilterFile, error) {
+	if strings.HasPrefix(path, "file:") {
+		u, err := url.Parse(path)
+		if err != nil || u.Host != "" && u.Host != "localhost" || u.Path == "" {
+			return nil, inFile(path, errors.New("not the URL of a local file"))
+		}
+		path = u.Path
+	}
+	return OpenFilter(path, func(r io.Reader) (*Fast, error) {
+		r, err := unpack(path, r)
+		if err != nil {
+			return nil, err
+		}
+		return ParseFast(r, o)
+	})
+}
+
+func openRules[F interface {
+	Filter
+	empty() bool
+}](path string, o FileOptions, parse func(io.Reader) (F, error)) (*FilterFile, error) {
+	f := new(FilterFile)
+	err := f.open(path, o.NutchCompat, func(r io.Reader) (Filter, error) {
+		v, err := parse(r)
+		if err == nil && v.empty() && !o.NutchCompat {
+			err = errNoRules
+		}
+		return v, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}

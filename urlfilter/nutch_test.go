@@ -1,0 +1,372 @@
+package urlfilter
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The lists that Nutch's own tests have for its filters.
+
+type verdicts map[string]bool
+
+func (v verdicts) check(t *testing.T, f Filter) {
+	t.Helper()
+	for u, want := range v {
+		if got := f.Accept(u); got != want {
+			t.Errorf("%v: %q: %v, want %v", f, u, got, want)
+		}
+	}
+}
+
+func (v verdicts) but(o verdicts) verdicts {
+	out := verdicts{}
+	for _, m := range []verdicts{v, o} {
+		for u, want := range m {
+			out[u] = want
+		}
+	}
+	return out
+}
+
+// wholeWeb is what both TestRegexURLFilter and TestAutomatonURLFilter expect of
+// the rules for the whole web, but for loops.
+var wholeWeb = verdicts{
+	"file://home/jc/nutch/index.html":       false,
+	"ftp://ftp.apache.org/nutch.html":       false,
+	"mailto:jerome.charron@gmail.com":       false,
+	"http://www.nutch.org/nutch.gif":        false,
+	"http://www.nutch.org/nutch.eps":        false,
+	"http://www.nutch.org/nutch?q=nutch":    false,
+	"news://any.news.server/comp.lang.java": true,
+	"whois:/nutch.org":                      true,
+	"http://www.nutch.org/":                 true,
+}
+
+const (
+	loop        = "http://www.nutch.org/abcd/foo/bar/foo/bar/foo/"
+	loopBetween = "http://www.nutch.org/abcd/foo/bar/xyz/foo/bar/foo/"
+)
+
+var intranet = verdicts{
+	"file://home/jc/nutch/index.html":       false,
+	"ftp://ftp.apache.org/nutch.html":       false,
+	"mailto:jerome.charron@gmail.com":       false,
+	"news://any.news.server/comp.lang.java": false,
+	"whois:/nutch.org":                      false,
+	"http://MY.DOMAIN.NAME/":                true,
+	"http://MY.DOMAIN.NAME/nutch":           true,
+	"http://www.MY.DOMAIN.NAME/":            true,
+}
+
+const (
+	oldSuffixes = `-\.(gif|GIF|jpg|JPG|png|PNG|ico|ICO|css|CSS|sit|SIT|eps|EPS|wmf|WMF|zip|ZIP|ppt|PPT|mpg|MPG|xls|XLS|gz|GZ|rpm|RPM|tgz|TGZ|mov|MOV|exe|EXE|jpeg|JPEG|bmp|BMP|js|JS)$`
+	newSuffixes = `-(?i)\.(?:gif|jpg|png|ico|css|sit|eps|wmf|zip|ppt|mpg|xls|gz|rpm|tgz|mov|exe|jpeg|bmp|js)$`
+)
+
+func TestNutchRegex(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules    []string
+		verdicts verdicts
+	}{
+		"whole web":          {[]string{`-^(?:file|ftp|mailto):`, newSuffixes, `-[?*!@=]`, `-.*(/.+?)/.*?\1/.*?\1/`, `+.`}, wholeWeb.but(verdicts{loop: false, loopBetween: false})},
+		"whole web, old":     {[]string{`-^(file|ftp|mailto):`, oldSuffixes, `-[?*!@=]`, `-.*(/.+?)/.*?\1/.*?\1/`, `+.`}, wholeWeb.but(verdicts{loop: false, loopBetween: false})},
+		"whole web, segment": {[]string{`-^(file|ftp|mailto):`, oldSuffixes, `-[?*!@=]`, `-.*(/[^/]+)/[^/]+\1/[^/]+\1/`, `+.`}, wholeWeb.but(verdicts{loop: false, loopBetween: true})},
+		"intranet":           {[]string{`-^(?:file|ftp|mailto):`, newSuffixes, `-[?*!@=]`, `-.*(/.+?)/.*?\1/.*?\1/`, `+^https?://(?:[a-z0-9]*\.)*MY.DOMAIN.NAME/`, `-.`}, intranet},
+		"sections": {[]string{"> www.example.org", "-skip", "<", "> www.example.com", "+skip", "<", "-."}, verdicts{
+			"http://www.example.org/skip-me-now": false, "http://www.example.com/noone-can-skip-me": true, "http://www.example.nl/i-am-filtered": false,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.verdicts.check(t, must[*Regex](t)(NewRegex(c.rules...)))
+		})
+	}
+}
+
+func TestNutchAutomaton(t *testing.T) {
+	const suffixes = `-.*\.(gif|GIF|jpg|JPG|png|PNG|ico|ICO|css|CSS|sit|SIT|eps|EPS|wmf|WMF|zip|ZIP|ppt|PPT|mpg|MPG|xls|XLS|gz|GZ|rpm|RPM|tgz|TGZ|mov|MOV|exe|EXE|jpeg|JPEG|bmp|BMP|js|JS)`
+	f := must[*Automaton](t)(NewAutomaton("# whole web", `-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+.*`))
+	wholeWeb.but(verdicts{loop: true, loopBetween: true}).check(t, f)
+	f = must[*Automaton](t)(NewAutomaton(`-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+https?://([a-z0-9]*\.)*MY.DOMAIN.NAME/.*`, `-.*`))
+	intranet.check(t, f)
+}
+
+func TestNutchFast(t *testing.T) {
+	const rules = `
+Host www.example.org  # a comment
+  DenyPath ^/path/to/be/excluded
+  DenyPath ^/some/other/path/excluded
+Domain example.com
+  DenyPath .*
+Domain example.org
+  DenyPathQuery /resource/.*?action=exclude
+Host i.example.org
+  DenyPath (?i)\.jpe?g$
+Domain .
+  DenyPath (/.+?)/.*?\1/.*?\1/
+`
+	list := verdicts{
+		"https://www.example.org/path/to/be/excluded":           false,
+		"https://www.example.org/path/to/be/excluded/continued": false,
+		"https://www.example.org/some/other/path/excluded":      false,
+		"https://www1.example.com/":                             false,
+		"https://www2.example.com/":                             false,
+		"https://www.subnet.example.com/":                       false,
+		"https://www.example.org/resource/put?action=exclude":   false,
+		loop:        false,
+		loopBetween: false,
+		"https://i.example.org/photo.JPG?width=300":                       false,
+		"ftp://ftp.example.com/file1.txt":                                 false,
+		"file:/abcd/foo/bar/xyz/foo/bar/foo/":                             false,
+		"https://www.example.org/":                                        true,
+		"https://www.example.org/%20white%20space%20in%20path%20escaped/": true,
+		"https://www.examplex.com/":                                       true,
+		"https://www.example.co.uk/":                                      true,
+		"https://www.example.com.za/":                                     true,
+		"http://www.nutch.org/abcd/foo1/bar1/zzz1/":                       true,
+		"ftp://ftp.example.org/file1.txt":                                 true,
+		"file:/path/file1.txt":                                            true,
+		"file:///path/file1.txt":                                          true,
+		"https://www.example.org/resource/put?action=include":             true,
+		"https://example.org/path/to/be/excluded":                         true,
+		"no URL": false,
+		"":       false,
+	}
+	for _, compat := range []bool{false, true} {
+		o := FastOptions{NutchCompat: compat}
+		f := must[*Fast](t)(ParseFast(strings.NewReader(rules), o))
+		list.check(t, f)
+		// Protocols that Java does not know.
+		verdicts{"wiki://h/x": !compat, "gopher://www.example.com/": false}.check(t, f)
+
+		f = must[*Fast](t)(ParseFast(strings.NewReader(""), FastOptions{100, 50, 50, compat}))
+		x := func(n int) string { return strings.Repeat("x", n) }
+		verdicts{
+			"http://h/" + x(49): true, "http://h/" + x(50): false,
+			"http://h/?" + x(50): true, "http://h/?" + x(51): false,
+			"http://h/" + x(40) + "?" + x(50): true, "http://h/" + x(41) + "?" + x(50): false,
+		}.check(t, f)
+	}
+	f := must[*Fast](t)(ParseFast(strings.NewReader("Host Example.ORG\nDenyPath .?\n"), FastOptions{}))
+	verdicts{"http://example.org/": false, "http://Example.org/": false, "http://www.example.org/": true}.check(t, f)
+
+	for text, want := range map[string]string{
+		"Host a b\nDenyPath .*":        "line 1: Host takes one word and not 2",
+		"DenyPath /x":                  "line 1: a rule before any Host or Domain",
+		"Host a.example\n\nDenyHost x": "line 3: \"DenyHost\" is none of",
+		"Host a..b":                    "line 1: \"a..b\" is not a host",
+	} {
+		if _, err := ParseFast(strings.NewReader(text), FastOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+		f, err := ParseFast(strings.NewReader(text), FastOptions{NutchCompat: true})
+		if err != nil || !f.Accept("http://a/x") {
+			t.Errorf("%q: Nutch skips lines: %v", text, err)
+		}
+		if skipped := errors.Join(f.Skipped()...); (skipped == nil) != strings.Contains(text, "..") || skipped != nil && !strings.Contains(skipped.Error(), want) {
+			t.Errorf("%q: skipped %v", text, skipped)
+		}
+	}
+	if _, err := ParseFast(strings.NewReader("Domain .\nDenyPath (?=x)"), FastOptions{NutchCompat: true}); err == nil {
+		t.Error("a pattern that Nutch has and we have not is skipped")
+	}
+}
+
+func TestNutchPrefix(t *testing.T) {
+	f := must[*Prefix](t)(ParsePrefix(strings.NewReader("# comment\nhttp://\nhttps://\nftp://\nfile://\n")))
+	verdicts{
+		"http://www.example.com/": true, "https://www.example.com/": true, "ftp://www.example.com/": true, "file://www.example.com/": true,
+		"file:/x": false, "abcd://www.example.com/": false, "www.example.com/": false,
+	}.check(t, f)
+}
+
+// nutchDomains is the list of TestDomainURLFilter; what it accepts is what
+// TestDomainDenylistURLFilter rejects.
+func TestNutchDomain(t *testing.T) {
+	const file = "net\napache.org\nbe\nwww.yahoo.com\n"
+	list := verdicts{
+		"http://lucene.apache.org/": true, "http://hadoop.apache.org/": true, "http://www.apache.org/": true, "http://www.foobar.net/": true,
+		"http://www.foobas.net/": true, "http://www.yahoo.com/": true, "http://www.foobar.be/": true,
+		"http://www.google.com/": false, "http://mail.yahoo.com/": false, "http://www.adobe.com/": false,
+	}
+	for _, compat := range []bool{false, true} {
+		allow, deny := must[*Domain](t)(ParseDomain(strings.NewReader(file))), must[*Domain](t)(ParseDomainDeny(strings.NewReader(file)))
+		allow.NutchCompat, deny.NutchCompat = compat, compat
+		list.check(t, allow)
+		complement := verdicts{}
+		for u, accepted := range list {
+			complement[u] = !accepted
+		}
+		complement.check(t, deny)
+		verdicts{"file:/x": false, "whois:/x": false, "wiki://apache.org/": !compat}.check(t, allow)
+		verdicts{"file:/x": compat, "whois:/x": false, "wiki://example.org/": !compat}.check(t, deny)
+	}
+	// An entry lists the hosts of which it is the suffix or the registered
+	// domain, and itself.
+	f := must[*Domain](t)(NewDomain("uk", "a.b.example.org", "blogspot.com", "x.github.io", "com.nn"))
+	verdicts{
+		"http://example.co.uk/": false, "http://parliament.uk/": true, "http://b.example.org/": false, "http://a.b.example.org/": true,
+		"http://c.a.b.example.org/": false, "http://x.y.blogspot.com/": true, "http://y.x.github.io/": false, "http://x.github.io/": true,
+		"http://example.com.nn/": false, "http://com.nn/": true,
+	}.check(t, f)
+}
+
+// Registered domains and suffixes as Nutch's TestURLUtil has them.
+func TestNutchDomainOf(t *testing.T) {
+	for _, c := range [][3]string{
+		{"lucene.apache.org", "org", "apache.org"}, {"en.wikipedia.org", "org", "wikipedia.org"}, {"140.211.11.130", "", "140.211.11.130"},
+		{"www.example.co.uk", "co.uk", "example.co.uk"}, {"com", "com", "com"}, {"www.example.co.uk.com", "com", "uk.com"},
+		{"example.com.nn", "", "example.com.nn"}, {"", "", ""}, {"www.edu.tr.xyz", "xyz", "tr.xyz"}, {"www.example.c.se", "c.se", "example.c.se"},
+		{"subdomain.example.edu.tr", "edu.tr", "example.edu.tr"}, {"subdomain.example.presse.fr", "fr", "presse.fr"}, {"[::1]", "", "[::1]"},
+		{"www.taiuru.xn--mori-qsa.nz", "xn--mori-qsa.nz", "taiuru.xn--mori-qsa.nz"}, {"www.example.plc.co.im", "plc.co.im", "example.plc.co.im"},
+		{"foo.blogspot.com", "com", "blogspot.com"}, {"localhost", "", "localhost"},
+	} {
+		if suffix, domain := domainOf(c[0]); suffix != c[1] || domain != c[2] {
+			t.Errorf("%s: %q, %q, want %q", c[0], suffix, domain, c[1:])
+		}
+	}
+}
+
+func TestNutchValidator(t *testing.T) {
+	verdicts{
+		"":                                       false,
+		"example.com/file[/].html":               false,
+		"http://www.example.com/space here.html": false,
+		"/main.html":                             false,
+		"www.example.com/main.html":              false,
+		"ftp:www.example.com/main.html":          false,
+		"http://999.000.456.32/nutch/trunk/README.txt":                                                        false,
+		" http://www.example.com/ma|in\\toc.html":                                                             false,
+		"https://issues.apache.org/jira/NUTCH-1127":                                                           true,
+		"http://domain.tld/function.cgi?url=http://fonzi.com/&amp;name=Fonzi&amp;mood=happy&amp;coat=leather": true,
+		"http://validator.w3.org/feed/check.cgi?url=http%3A%2F%2Ffeeds.feedburner.com%2Fperishablepress":      true,
+		"ftp://alfa.bravo.pi/mike/check/plan.pdf":                                                             true,
+		// Beside the list.
+		"http://192.0.2.7/": true, "http://192.0.2.256/": false, "http://192.0.2/": false, "http://localhost/": false, "http://example.c/": false,
+		"http://example.1om/": false, "http://a_b.example.com/": false, "http://user@example.com/": false, "http://[::1]/": false,
+		"http://example.com:80": true, "http://example.com:": false, "http://example.com:123456/": false, "http://example.com:8x/": false,
+		"http://example.com?x[]": true, "http://example.com#x|": true, "http://example.com/x|": false, "h2://example.com/": false,
+		"http:///x": false, "http://example.com/..": false, "http://example.com/a/b/..": true, "http://example.com/a//b/..": true, "http://example.com/a/..": false,
+		"http://example.com/\u00e4": false, "http://.example.com/": false, "http://a..com/": false,
+	}.check(t, Validator{})
+}
+
+func TestExemptions(t *testing.T) {
+	e := must[*Exemptions](t)(NewExemptions("# images", `+(?i)\.(jpg|png|gif)$`, "-."))
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"http://a.example/", "http://b.example/x.PNG", true}, {"http://a.example/", "http://b.example/x", false},
+		{"", "http://b.example/x.png", false}, {"http://a.example/", "", false},
+	} {
+		if got := e.Exempt(c.from, c.to); got != c.want {
+			t.Errorf("%q to %q: %v", c.from, c.to, got)
+		}
+	}
+	if new(Exemptions).Exempt("a", "b") || e.Explain("x.png") != `line 2: +(?i)\.(jpg|png|gif)$` {
+		t.Error(e.Explain("x.png"))
+	}
+	path := filepath.Join(t.TempDir(), "db-ignore-external-exemptions.txt")
+	if _, err := ExemptionsFile(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	write(t, path, "# as it is shipped\n", time.Hour)
+	e = must[*Exemptions](t)(ExemptionsFile(path))
+	if e.Exempt("a", "b") {
+		t.Error("without rules something is exempt")
+	}
+	write(t, path, "+b", time.Hour)
+	if changed, err := e.Reload(); !changed || err != nil || !e.Exempt("a", "b") {
+		t.Error(changed, err)
+	}
+	if changed, err := new(Exemptions).Reload(); changed || err != nil {
+		t.Error(changed, err)
+	}
+}
+
+// What a file that is missing or without rules means.
+func TestNutchMissingFile(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.txt")
+	write(t, empty, "# nothing\n", time.Hour)
+	for name, c := range map[string]struct {
+		open func(string, FileOptions) (*FilterFile, error)
+		want bool // what Nutch's does with three seeds, as with any
+		null bool // an empty list is a list
+	}{
+		"regex":       {RegexFile, false, false},
+		"automaton":   {AutomatonFile, false, false},
+		"prefix":      {PrefixFile, false, false},
+		"suffix":      {SuffixFile, false, false},
+		"domain":      {DomainFile, true, false},
+		"domain deny": {DomainDenyFile, true, true},
+	} {
+		for _, path := range []string{empty, filepath.Join(dir, name)} {
+			_, err := c.open(path, FileOptions{})
+			missing := path != empty
+			switch {
+			case missing && !errors.Is(err, fs.ErrNotExist),
+				!missing && !c.null && !errors.Is(err, errNoRules),
+				!missing && c.null && err != nil:
+				t.Errorf("%s: %s: %v", name, path, err)
+			case err != nil && !strings.Contains(err.Error(), path):
+				t.Errorf("%s: %v does not name the file", name, err)
+			}
+			f := must[*FilterFile](t)(c.open(path, FileOptions{NutchCompat: true}))
+			for _, u := range []string{"http://a.example/", "http://b.example/", "http://c.example/"} {
+				if f.Accept(u) != c.want {
+					t.Errorf("%s: %s: %s: %v", name, path, u, !c.want)
+				}
+			}
+			if changed, err := f.Reload(); changed || err != nil {
+				t.Errorf("%s: %v, %v", name, changed, err)
+			}
+		}
+		// A file that turns up later counts, and must not vanish again.
+		path := filepath.Join(dir, "late")
+		f := must[*FilterFile](t)(c.open(path, FileOptions{NutchCompat: true}))
+		write(t, path, "+\n", time.Hour)
+		if name == "automaton" || name == "regex" || name == "suffix" || name == "prefix" {
+			if changed, err := f.Reload(); !changed || err != nil {
+				t.Errorf("%s: %v, %v", name, changed, err)
+			}
+			os.Remove(path)
+			if changed, err := f.Reload(); changed || !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: gone: %v, %v", name, changed, err)
+			}
+		}
+		os.Remove(path)
+	}
+}
+
+func TestFastFile(t *testing.T) {
+	dir := t.TempDir()
+	const rules = "Domain example.com\nDenyPath ^/x\n"
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	w.Write([]byte(rules))
+	w.Close()
+	plain, gz := filepath.Join(dir, "fast.txt"), filepath.Join(dir, "fast.txt.gz")
+	write(t, plain, rules, time.Hour)
+	write(t, gz, zipped.String(), time.Hour)
+	for _, path := range []string{plain, gz, "file:" + plain, "file://" + plain, "testdata/fast-urlfilter.txt.bz2"} {
+		f := must[*FilterFile](t)(FastFile(path, FastOptions{}))
+		verdicts{"http://a.example.com/x": false, "http://a.example.com/y": true}.check(t, f)
+		if rule := f.Explain("http://example.com/x"); !strings.HasSuffix(rule, ":2: DenyPath ^/x") {
+			t.Error(rule)
+		}
+	}
+	write(t, gz, rules, time.Hour)
+	for _, path := range []string{gz, "file://elsewhere/x", "file:", "hdfs://x/y"} {
+		if _, err := FastFile(path, FastOptions{}); err == nil {
+			t.Errorf("%s: no error", path)
+		}
+	}
+}

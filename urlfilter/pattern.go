@@ -1,0 +1,282 @@
+package urlfilter
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A pattern is a regular expression of any dialect, taken apart.
+type pattern struct {
+	op       patternOp
+	set      runeSet    // opSet
+	subs     []*pattern // opCat, opAlt; one of opRepeat and opGroup
+	min, max int        // opRepeat; a max of -1 is none
+	lazy     bool       // opRepeat
+	name     string     // opGroup; may be empty
+}
+
+type patternOp uint8
+
+const (
+	opCat     patternOp = iota // of none: the empty string
+	opAlt                      // of none: nothing
+	opSet                      // one character
+	opRepeat                   //
+	opGroup                    // a capture
+	opBegin                    // the begin of the text
+	opEnd                      // its end, or before a line end that ends it
+	opTextEnd                  // its end
+	opWord                     // the border of an ASCII word
+	opNoWord                   // no such border
+)
+
+// lineEnds are Java's line terminators.
+const lineEnds = "\n\r\u0085\u2028\u2029"
+
+// trimLineEnd returns the text without the one line end that ends it.
+func trimLineEnd(s string) string {
+	if t, ok := strings.CutSuffix(s, "\r\n"); ok {
+		return t
+	}
+	if r, n := utf8.DecodeLastRuneInString(s); n > 0 && strings.ContainsRune(lineEnds, r) && (r != utf8.RuneError) {
+		return s[:len(s)-n]
+	}
+	return s
+}
+
+// isEmpty reports whether the pattern is the empty string and nothing else.
+func (p *pattern) isEmpty() bool { return p.op == opCat && len(p.subs) == 0 }
+
+// uses reports whether the operation occurs.
+func (p *pattern) uses(op patternOp) bool {
+	if p.op == op {
+		return true
+	}
+	for _, s := range p.subs {
+		if s.uses(op) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsLast reports whether opEnd occurs only where nothing can follow.
+func (p *pattern) endsLast(last bool) bool {
+	switch p.op {
+	case opEnd:
+		return last
+	case opCat:
+		for i, s := range p.subs {
+			if !s.endsLast(last && i == len(p.subs)-1) {
+				return false
+			}
+		}
+	case opRepeat:
+		return p.subs[0].endsLast(last && p.max == 1)
+	default:
+		for _, s := range p.subs {
+			if !s.endsLast(last) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// minLen is a lower bound of the bytes that it takes to match.
+func (p *pattern) minLen() int {
+	const enough = 1 << 20
+	n := 0
+	switch p.op {
+	case opSet:
+		if len(p.set) > 0 {
+			n = max(1, utf8.RuneLen(p.set[0]))
+			if p.set.has(utf8.RuneError) {
+				n = 1 // what a bad byte is taken for
+			}
+		}
+	case opCat, opGroup:
+		for _, s := range p.subs {
+			n += s.minLen()
+		}
+	case opAlt:
+		n = enough
+		for _, s := range p.subs {
+			n = min(n, s.minLen())
+		}
+	case opRepeat:
+		n = p.subs[0].minLen() * p.min
+	}
+	return min(n, enough)
+}
+
+// needs returns the longest literal that is part of every match.
+func (p *pattern) needs() string {
+	best, run := "", []byte{}
+	end := func() {
+		if len(run) > len(best) {
+			best = string(run)
+		}
+		run = run[:0]
+	}
+	var walk func(p *pattern)
+	walk = func(p *pattern) {
+		switch p.op {
+		case opSet:
+			if r, ok := p.set.single(); ok && r != utf8.RuneError {
+				run = utf8.AppendRune(run, r)
+			} else {
+				end()
+			}
+		case opCat, opGroup:
+			for _, s := range p.subs {
+				walk(s)
+			}
+		case opRepeat:
+			if p.min > 0 {
+				walk(p.subs[0])
+			}
+			if p.min != 1 || p.max != 1 {
+				end()
+			}
+		case opAlt:
+			end()
+			if len(p.subs) == 1 {
+				walk(p.subs[0])
+			}
+		}
+	}
+	walk(p)
+	end()
+	return best
+}
+
+// re2 writes the pattern for package regexp. Its opEnd is the end of the text:
+// whoever cares for line ends matches [trimLineEnd] of the text, too.
+func (p *pattern) re2() (string, error) {
+	var b strings.Builder
+	err := p.write(&b)
+	return b.String(), err
+}
+
+func (p *pattern) write(b *strings.Builder) error {
+	switch p.op {
+	case opSet:
+		writeSet(b, p.set)
+	case opCat:
+		for _, s := range p.subs {
+			if err := s.writeIn(b, s.op == opAlt); err != nil {
+				return err
+			}
+		}
+	case opAlt:
+		if len(p.subs) == 0 {
+			writeSet(b, nil)
+		}
+		for i, s := range p.subs {
+			if i > 0 {
+				b.WriteByte('|')
+			}
+			if err := s.write(b); err != nil {
+				return err
+			}
+		}
+	case opGroup:
+		b.WriteByte('(')
+		if p.name != "" {
+			b.WriteString("?P<" + p.name + ">")
+		}
+		if err := p.subs[0].write(b); err != nil {
+			return err
+		}
+		b.WriteByte(')')
+	case opRepeat:
+		return p.writeRepeat(b)
+	default:
+		b.WriteString([...]string{opBegin: `\A`, opEnd: `\z`, opTextEnd: `\z`, opWord: `\b`, opNoWord: `\B`}[p.op])
+	}
+	return nil
+}
+
+func (p *pattern) writeIn(b *strings.Builder, parens bool) error {
+	if !parens {
+		return p.write(b)
+	}
+	b.WriteString("(?:")
+	err := p.write(b)
+	b.WriteByte(')')
+	return err
+}
+
+// maxRepeat is the greatest count that package regexp takes.
+const maxRepeat = 1000
+
+func (p *pattern) writeRepeat(b *strings.Builder) error {
+	sub := p.subs[0]
+	parens := sub.op != opSet && sub.op != opGroup
+	least, most := p.min, p.max
+	// A greater count is several counts in a row.
+	const tooGreat = 10 * maxRepeat
+	if max(least, most) > maxRepeat && (sub.uses(opGroup) || max(least, most) > tooGreat) {
+		return fmt.Errorf("a repetition of more than %d", maxRepeat)
+	}
+	count := func(suffix string) error {
+		err := sub.writeIn(b, parens)
+		b.WriteString(suffix)
+		if p.lazy {
+			b.WriteByte('?')
+		}
+		return err
+	}
+	for ; least > maxRepeat; least -= maxRepeat {
+		if err := count("{" + strconv.Itoa(maxRepeat) + "}"); err != nil {
+			return err
+		}
+		if most >= 0 {
+			most -= maxRepeat
+		}
+	}
+	for ; most > maxRepeat; most -= maxRepeat {
+		if err := count("{" + strconv.Itoa(least) + "," + strconv.Itoa(maxRepeat) + "}"); err != nil {
+			return err
+		}
+		least = 0
+	}
+	switch {
+	case least == 0 && most == 1:
+		return count("?")
+	case least == 0 && most < 0:
+		return count("*")
+	case least == 1 && most < 0:
+		return count("+")
+	case most < 0:
+		return count("{" + strconv.Itoa(least) + ",}")
+	}
+	return count("{" + strconv.Itoa(least) + "," + strconv.Itoa(most) + "}")
+}
+
+func writeSet(b *strings.Builder, s runeSet) {
+	if r, ok := s.single(); ok {
+		b.WriteString(regexp.QuoteMeta(string(r)))
+		return
+	}
+	if len(s) == 0 {
+		b.WriteString(`[^\x{0}-\x{10FFFF}]`)
+		return
+	}
+	if s.full() {
+		b.WriteString(`(?s:.)`)
+		return
+	}
+	b.WriteByte('[')
+	for i := 0; i < len(s); i += 2 {
+		fmt.Fprintf(b, `\x{%X}`, s[i])
+		if s[i+1] > s[i] {
+			fmt.Fprintf(b, `-\x{%X}`, s[i+1])
+		}
+	}
+	b.WriteByte(']')
+}

@@ -1,0 +1,40 @@
+package urlfilter
+
+import (
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// domainOf returns the public suffix and the registered domain of a host, as
+// Nutch's filters have them: by the part of the public suffix list that ICANN
+// answers for. A host under no suffix of the list and an address have no suffix
+// and are their own domain; a suffix is its own domain, too.
+func domainOf(host string) (suffix, domain string) {
+	if !mayHaveParents(host) {
+		return "", host
+	}
+	suffix, icann := publicsuffix.PublicSuffix(host)
+	for !icann {
+		_, rest, ok := strings.Cut(suffix, ".")
+		if !ok {
+			return "", host // the list does not know it
+		}
+		suffix, icann = publicsuffix.PublicSuffix(rest) // what was it is private
+	}
+	if suffix == host {
+		return suffix, host
+	}
+	label := strings.LastIndexByte(host[:len(host)-len(suffix)-1], '.')
+	return suffix, host[label+1:]
+}
+
+// below reports whether host is a host of the domain other than it.
+func below(host, domain string) bool {
+	return len(host) > len(domain) && host[len(host)-len(domain)-1] == '.' && strings.HasSuffix(host, domain) && mayHaveParents(host)
+}
+
+// mayHaveParents reports whether a host is a name and not an address.
+func mayHaveParents(host string) bool {
+	return host != "" && host[0] != '[' && !isNumber(host[strings.LastIndexByte(host, '.')+1:])
+}
