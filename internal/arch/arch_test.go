@@ -64,6 +64,8 @@ var repo = policy{
 		"internal/extsort": {tool, ""},
 		"internal/arch":    {tool, ""},
 
+		"nutchconf": {front, ". fetch generate hostdb index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
+			"schedule scoring signature update urlfilter"},
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
 			"inject generate fetch update dedup index stores/memstore stores/dirstore"},
 	},
@@ -85,6 +87,7 @@ var repo = policy{
 	tables: map[string]string{
 		"crawldb/crawldbtest":     "dueEpoch",
 		"index/indextest":         "rules",
+		"nutchconf":               "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",
 		"parse/htmlparse":         "classes domainToASCII plain",
 		"parse/parsetest":         "fills made pieces rules",
 		"protocol/httpproto":      "dateLayouts global6 nat64 special valued",
@@ -93,7 +96,7 @@ var repo = policy{
 		"schedule":                "oldest",
 		"schedule/scheduletest":   "ages intervals now outcomes rules",
 		"scoring/scoringtest":     "amounts rules scores start",
-		"urlfilter":               "beyondRE2 class defaultSuffixes idna2003 idna2008 idnaProfile",
+		"urlfilter":               "class defaultSuffixes idna2003 idna2008 idnaProfile",
 		"urlfilter/urlfiltertest": "rules scopes",
 		"webtest":                 "defaultPeriods defaultStart foreignWords named plainWords trouble",
 	},

@@ -40,6 +40,7 @@ const (
 	tool       kind = "tool"
 	kit        kind = "kit"
 	root       kind = "root"
+	front      kind = "front" // beside the commands: what puts the root to use
 )
 
 // source is one Go file.
@@ -237,6 +238,7 @@ func (p policy) checkDirection() []string {
 		store:      {vocabulary, noun, tool},
 		tool:       {vocabulary, tool},
 		root:       {vocabulary, noun, policyKind, adapter, verb, store, tool},
+		front:      {vocabulary, noun, policyKind, adapter, verb, store, root},
 	}
 	var found []string
 	for dir, r := range p.packages {

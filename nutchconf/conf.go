@@ -1,0 +1,210 @@
+// Package nutchconf reads the configuration directory of an Apache Nutch
+// installation and makes options of it: Read takes nutch-site.xml over the
+// defaults of Nutch 1.23, and [Conf.Options] maps every property that has a
+// counterpart, reads the rule files that they name, and says of each other
+// property that was set why it has no effect.
+//
+// Options decide as Nutch does: NutchCompat is set in every policy that has it,
+// unless Conf.Corrected asks for the corrected rules. The table of all properties
+// is [Properties], and docs/nutch-properties.md to read.
+//
+// What is wrong in a configuration is an error that names file, line and property:
+// a number that is none, a rule that cannot be understood, a rule file that is
+// missing. Nutch goes on without, in places, and crawls what nobody wanted.
+package nutchconf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The files of a configuration.
+const (
+	defaultFile = "nutch-default.xml"
+	siteFile    = "nutch-site.xml"
+)
+
+// Conf is a configuration of Nutch. It may not be changed while it is in use.
+type Conf struct {
+	// Corrected asks Options for the corrected rules where a policy has both,
+	// instead of those of Nutch. Numbers, limits and rule files are those of the
+	// configuration all the same.
+	Corrected bool
+
+	dir    string
+	values map[string]value
+	names  []string // what somebody set, in order
+}
+
+// value is a property that has one.
+type value struct {
+	text  string
+	file  string // where it was set; empty for what Nutch ships
+	line  int
+	final bool
+}
+
+// New returns the configuration of a Nutch that was never configured. Rule files
+// are looked for in dir.
+func New(dir string) *Conf {
+	c := &Conf{dir: dir, values: map[string]value{}}
+	for g := range groups {
+		for i := range g.rows {
+			if p := &g.rows[i]; p.Default != "" {
+				c.values[p.Name] = value{text: p.Default}
+			}
+		}
+	}
+	return c
+}
+
+// Read reads the configuration in a directory: nutch-default.xml, if it is there,
+// and then nutch-site.xml. It must have one of the two.
+//
+// As in Hadoop, a property whose value is empty counts as not set, and one that
+// is final in nutch-default.xml cannot be set again.
+func Read(dir string) (*Conf, error) {
+	c := New(dir)
+	found := false
+	for _, name := range []string{defaultFile, siteFile} {
+		path := filepath.Join(dir, name)
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("nutchconf: %w", err)
+		}
+		settings, err := readSettings(f)
+		f.Close()
+		if err != nil {
+			if l := (*lineError)(nil); errors.As(err, &l) {
+				return nil, fmt.Errorf("nutchconf: %s:%d: %w", path, l.line, l.err)
+			}
+			return nil, fmt.Errorf("nutchconf: %s: %w", path, err)
+		}
+		found = true
+		if name == defaultFile {
+			clear(c.values) // it says itself what has a default
+		}
+		for _, s := range settings {
+			c.take(name, path, s)
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("nutchconf: there is no %s in %s: %w", siteFile, dir, fs.ErrNotExist)
+	}
+	return c, nil
+}
+
+// take takes one property of a file.
+func (c *Conf) take(name, path string, s setting) {
+	old, known := c.values[s.name]
+	if known && old.final {
+		return
+	}
+	v := value{s.value, path, s.line, s.final}
+	if name == defaultFile {
+		if p := row(s.name); p != nil && p.Default == s.value {
+			v.file = "" // as shipped
+		}
+	}
+	if s.value == "" {
+		// Hadoop passes over it but for the mark.
+		if s.final {
+			old.final = true
+			c.values[s.name] = old
+		}
+		if name == defaultFile {
+			return
+		}
+	} else {
+		c.values[s.name] = v
+	}
+	if v.file != "" && !slices.Contains(c.names, s.name) {
+		c.names = append(c.names, s.name)
+	}
+}
+
+// Set sets a property as if it stood at the end of nutch-site.xml, like -D on
+// Nutch's command line.
+func (c *Conf) Set(name, text string) {
+	c.take(siteFile, "-D", setting{name: strings.TrimSpace(name), value: text})
+}
+
+// Get returns the value of a property with its variables replaced: the one that
+// was set, or Nutch's default. Ok is false if it has neither. Environment
+// variables and the properties of a Java machine are not known and stay as they
+// are written.
+func (c *Conf) Get(name string) (text string, ok bool, err error) {
+	v, ok := c.values[name]
+	if !ok || v.text == "" {
+		if p := row(name); p != nil {
+			if code, ok := p.code(); ok {
+				return code, true, nil
+			}
+		}
+		return "", false, nil
+	}
+	text, err = expand(v.text, func(name string) (string, bool) {
+		v, ok := c.values[name]
+		return v.text, ok && v.text != ""
+	})
+	if err != nil {
+		return "", false, c.errorf(name, "%w", err)
+	}
+	return text, true, nil
+}
+
+// set reports whether somebody gave the property a value.
+func (c *Conf) set(name string) bool {
+	v, ok := c.values[name]
+	return ok && v.text != "" && v.file != ""
+}
+
+// errorf makes an error that says where a property was set.
+func (c *Conf) errorf(name, format string, args ...any) error {
+	return fmt.Errorf("nutchconf: %s: "+format, append([]any{c.place(name)}, args...)...)
+}
+
+// place says where a property was set, for errors and notes.
+func (c *Conf) place(name string) string {
+	v := c.values[name]
+	switch {
+	case v.file == "":
+		return name + " (not set)"
+	case v.line == 0:
+		return v.file + " " + name
+	}
+	return fmt.Sprintf("%s:%d: %s", v.file, v.line, name)
+}
+
+// Note is a property that has not the effect that whoever set it may expect.
+type Note struct {
+	// Property was set to Value, in Line of File.
+	Property, Value string
+	File            string
+	Line            int
+	// Unknown says that Nutch has no such property: a slip of the pen, or one of
+	// another program's.
+	Unknown bool
+	// Text says what is the matter.
+	Text string
+}
+
+// String returns the note as one line.
+func (n Note) String() string {
+	at := ""
+	switch {
+	case n.Line > 0:
+		at = fmt.Sprintf("%s:%d: ", n.File, n.Line)
+	case n.File != "":
+		at = n.File + " "
+	}
+	return at + n.Property + ": " + n.Text
+}

@@ -1,0 +1,225 @@
+package nutchconf
+
+import (
+	"bufio"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// setting is one <property> of a configuration file.
+type setting struct {
+	name, value string
+	final       bool
+	line        int
+}
+
+// maxDepth bounds how deep the elements of a configuration file may lie in each
+// other. Four are enough for everything that Hadoop reads.
+const maxDepth = 16
+
+// maxFile bounds a configuration file, in bytes.
+const maxFile = 16 << 20
+
+// readSettings reads a file in the form of Hadoop's configuration:
+//
+//	<configuration>
+//	  <property><name>n</name><value>v</value><final>true</final></property>
+//	</configuration>
+//
+// As Hadoop has it, the three may be attributes of property instead, names are
+// trimmed and values are not, a property whose value is empty is passed over, and
+// so is an element that means nothing. What Hadoop reads from elsewhere, by
+// xi:include, is refused: a crawl is not to depend on files that nobody named.
+func readSettings(r io.Reader) ([]setting, error) {
+	lines := &lineCounter{r: bufio.NewReader(io.LimitReader(r, maxFile+1))}
+	d := xml.NewDecoder(lines)
+	d.CharsetReader = charset
+	var (
+		all   []setting
+		path  []string // the elements we are in
+		at    setting
+		text  strings.Builder
+		begun bool
+	)
+	fail := func(err error) error {
+		line, _ := d.InputPos()
+		if s := (*xml.SyntaxError)(nil); errors.As(err, &s) {
+			line, err = s.Line, errors.New(s.Msg)
+		}
+		return &lineError{line, err}
+	}
+	for {
+		tok, err := d.Token()
+		if lines.n > maxFile {
+			return nil, fail(fmt.Errorf("the file is longer than %d MiB", maxFile>>20))
+		}
+		if err == io.EOF {
+			if !begun {
+				return nil, fail(errors.New("there is no <configuration>"))
+			}
+			return all, nil
+		}
+		if err != nil {
+			return nil, fail(err)
+		}
+		switch t := tok.(type) {
+		case xml.StartElement:
+			name := t.Name.Local
+			switch {
+			case len(path) == 0 && name != "configuration":
+				return nil, fail(fmt.Errorf("the file begins with <%s>, not with <configuration>", name))
+			case len(path) == maxDepth:
+				return nil, fail(errors.New("elements lie too deep in each other"))
+			case name == "include":
+				return nil, fail(errors.New("xi:include is not supported: put the properties into this file"))
+			}
+			begun = true
+			path = append(path, name)
+			text.Reset()
+			if name == "property" {
+				line, _ := d.InputPos()
+				at = setting{line: line}
+				for _, a := range t.Attr {
+					switch a.Name.Local {
+					case "name":
+						at.name = a.Value
+					case "value":
+						at.value = a.Value
+					case "final":
+						at.final = a.Value == "true"
+					}
+				}
+			}
+		case xml.CharData:
+			text.Write(t)
+		case xml.EndElement:
+			inside := len(path) > 1 && path[len(path)-2] == "property"
+			path = path[:len(path)-1]
+			switch {
+			case inside && t.Name.Local == "name":
+				at.name = text.String()
+			case inside && t.Name.Local == "value":
+				at.value = text.String()
+			case inside && t.Name.Local == "final":
+				at.final = text.String() == "true"
+			case t.Name.Local == "property":
+				if at.name = strings.TrimSpace(at.name); at.name == "" {
+					return nil, &lineError{at.line, errors.New("a <property> has no <name>")}
+				}
+				all = append(all, at)
+			}
+			text.Reset()
+		}
+	}
+}
+
+// lineError is an error of one line of a file.
+type lineError struct {
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
+func (e *lineError) Unwrap() error { return e.err }
+
+// lineCounter counts the bytes that pass.
+type lineCounter struct {
+	r *bufio.Reader
+	n int64
+}
+
+func (c *lineCounter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *lineCounter) ReadByte() (byte, error) {
+	b, err := c.r.ReadByte()
+	if err == nil {
+		c.n++
+	}
+	return b, err
+}
+
+// charset reads the encodings besides UTF-8 in which such files are written.
+func charset(label string, r io.Reader) (io.Reader, error) {
+	switch strings.ToLower(label) {
+	case "utf8", "us-ascii", "ascii":
+		return r, nil
+	case "iso-8859-1", "latin1":
+		return &latin1{r: bufio.NewReader(r)}, nil
+	}
+	return nil, fmt.Errorf("the encoding %q is not supported; write the file in UTF-8", label)
+}
+
+// latin1 turns ISO 8859-1 into UTF-8.
+type latin1 struct {
+	r    *bufio.Reader
+	rest byte // the second byte of a character; zero if there is none
+}
+
+func (l *latin1) Read(p []byte) (int, error) {
+	for n := range p {
+		if l.rest != 0 {
+			p[n], l.rest = l.rest, 0
+			continue
+		}
+		b, err := l.r.ReadByte()
+		if err != nil {
+			return n, err
+		}
+		if b < 0x80 {
+			p[n] = b
+			continue
+		}
+		p[n], l.rest = 0xC0|b>>6, 0x80|b&0x3F
+	}
+	return len(p), nil
+}
+
+// maxExpansions is how many variables Hadoop replaces in one value.
+const maxExpansions = 20
+
+// expand replaces each ${name} in a value by the value of that property, and so on
+// in what comes in. It ends, as Hadoop does, at a name that get does not know,
+// which stays as it is written. Too many variables are an error: one of them leads
+// back to itself.
+func expand(value string, get func(name string) (string, bool)) (string, error) {
+	for range maxExpansions + 1 {
+		begin, end := variable(value)
+		if end == 0 {
+			return value, nil
+		}
+		v, ok := get(value[begin+2 : end-1])
+		if !ok {
+			return value, nil
+		}
+		if len(value)+len(v) > maxFile {
+			break
+		}
+		value = value[:begin] + v + value[end:]
+	}
+	return "", fmt.Errorf("more than %d variables have to be replaced", maxExpansions)
+}
+
+// variable returns where the first ${name} stands; an end of zero means that there
+// is none. A name is not empty and has no '}', '$' or white space.
+func variable(s string) (begin, end int) {
+	for i := 0; i+3 < len(s); i++ {
+		if s[i] != '$' || s[i+1] != '{' {
+			continue
+		}
+		j := i + 2
+		for j < len(s) && s[j] != '}' && s[j] != '$' && s[j] != ' ' {
+			j++
+		}
+		if j > i+2 && j < len(s) && s[j] == '}' {
+			return i, j + 1
+		}
+	}
+	return 0, 0
+}

@@ -1,0 +1,164 @@
+package nutchconf
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+)
+
+// plugins are the plugins of Nutch that are active.
+type plugins map[string]bool
+
+func (p *plugins) has(id string) bool { return (*p)[id] }
+
+// stock are the plugins of Nutch, and why one has no counterpart; empty if it has
+// one. Those that only serve others are left out.
+var stock = [...]struct{ id, why string }{
+	{"creativecommons", noParseFilter}, {"exchange-jexl", noIndexing}, {"feed", "there is no parser for feeds; parse.Mux takes one"},
+	{"headings", noParseFilter}, {"index-anchor", ""}, {"index-arbitrary", noIndexing}, {"index-basic", ""}, {"index-geoip", noIndexing},
+	{"index-jexl-filter", noIndexing}, {"index-links", noIndexing}, {"index-metadata", noIndexing}, {"index-more", noIndexing},
+	{"index-replace", noIndexing}, {"index-static", noIndexing},
+	{"indexer-cloudsearch", noWriter}, {"indexer-csv", noWriter}, {"indexer-dummy", noWriter}, {"indexer-elastic", noWriter},
+	{"indexer-kafka", noWriter}, {"indexer-opensearch-1x", noWriter}, {"indexer-rabbit", noWriter}, {"indexer-solr", noWriter},
+	{"language-identifier", noParseFilter}, {"microformats-reltag", noParseFilter}, {"mimetype-filter", noIndexing},
+	{"parse-ext", "no program is run; parse.Mux takes other parsers"}, {"parse-html", ""}, {"parse-js", "scripts are not read for links"},
+	{"parse-metatags", ""}, {"parse-tika", ""}, {"parse-zip", "archives are not read"},
+	{"parsefilter-debug", noParseFilter}, {"parsefilter-naivebayes", noParseFilter}, {"parsefilter-regex", noParseFilter},
+	{"protocol-file", "give recrawl.Options.Protocol a fileproto.Client of the directory that may be read"},
+	{"protocol-foo", "it is for tests of Nutch"}, {"protocol-ftp", "there is no ftp; protocol.Mux takes a protocol for it"},
+	{"protocol-htmlunit", noBrowser}, {"protocol-http", ""}, {"protocol-httpclient", ""}, {"protocol-interactiveselenium", noBrowser},
+	{"protocol-okhttp", ""}, {"protocol-selenium", noBrowser},
+	{"publish-rabbitmq", "recrawl.Options.OnPage and fetch.Options.OnVisit hear of every page"},
+	{"scoring-depth", ""}, {"scoring-link", ""}, {"scoring-metadata", ""}, {"scoring-opic", ""}, {"scoring-orphan", ""},
+	{"scoring-similarity", "there is no scoring by similarity"}, {"subcollection", noIndexing}, {"tld", noIndexing},
+	{"urlfilter-automaton", ""}, {"urlfilter-domain", ""}, {"urlfilter-domaindenylist", ""}, {"urlfilter-fast", ""},
+	{"urlfilter-ignoreexempt", ""}, {"urlfilter-prefix", ""}, {"urlfilter-regex", ""}, {"urlfilter-suffix", ""}, {"urlfilter-validator", ""},
+	{"urlmeta", ""},
+	{"urlnormalizer-ajax", ""}, {"urlnormalizer-basic", ""}, {"urlnormalizer-host", ""}, {"urlnormalizer-pass", ""},
+	{"urlnormalizer-protocol", ""}, {"urlnormalizer-querystring", ""}, {"urlnormalizer-regex", ""}, {"urlnormalizer-slash", ""},
+}
+
+const (
+	noIndexing    = "there are no indexing filters; an index.Writer may add fields"
+	noWriter      = "documents go to an index.Writer; recrawl index writes JSON lines"
+	noParseFilter = "there are no parse filters; wrap recrawl.Options.Parser"
+)
+
+// plugin is a plugin and the class by which the orders name it.
+type plugin struct{ id, class string }
+
+var (
+	filterClasses = [...]plugin{
+		{"urlfilter-automaton", "AutomatonURLFilter"}, {"urlfilter-domain", "DomainURLFilter"},
+		{"urlfilter-domaindenylist", "DomainDenylistURLFilter"}, {"urlfilter-fast", "FastURLFilter"},
+		{"urlfilter-ignoreexempt", "ExemptionUrlFilter"}, {"urlfilter-prefix", "PrefixURLFilter"},
+		{"urlfilter-regex", "RegexURLFilter"}, {"urlfilter-suffix", "SuffixURLFilter"}, {"urlfilter-validator", "UrlValidator"},
+	}
+	normalizerClasses = [...]plugin{
+		{"urlnormalizer-ajax", "AjaxURLNormalizer"}, {"urlnormalizer-basic", "BasicURLNormalizer"},
+		{"urlnormalizer-host", "HostURLNormalizer"}, {"urlnormalizer-pass", "PassURLNormalizer"},
+		{"urlnormalizer-protocol", "ProtocolURLNormalizer"}, {"urlnormalizer-querystring", "QuerystringURLNormalizer"},
+		{"urlnormalizer-regex", "RegexURLNormalizer"}, {"urlnormalizer-slash", "SlashURLNormalizer"},
+	}
+	scoringClasses = [...]plugin{
+		{"scoring-depth", "DepthScoringFilter"}, {"scoring-link", "LinkAnalysisScoringFilter"},
+		{"scoring-metadata", "MetadataScoringFilter"}, {"scoring-opic", "OPICScoringFilter"},
+		{"scoring-orphan", "OrphanScoringFilter"}, {"urlmeta", "URLMetaScoringFilter"},
+	}
+)
+
+// plugins finds out which plugins are active: those whose whole name matches
+// plugin.includes and not plugin.excludes.
+func (b *builder) plugins() *plugins {
+	p := plugins{}
+	include, exclude := b.pattern("plugin.includes"), b.pattern("plugin.excludes")
+	missing := ""
+	for _, s := range stock {
+		if include == nil || !whole(include, s.id) || exclude != nil && whole(exclude, s.id) {
+			continue
+		}
+		p[s.id] = true
+		if s.why != "" {
+			if missing != "" {
+				missing += "; "
+			}
+			missing += s.id + " has no counterpart: " + s.why
+		}
+	}
+	if missing != "" {
+		b.note("plugin.includes", missing)
+	}
+	if !p["protocol-http"] && !p["protocol-httpclient"] && !p["protocol-okhttp"] {
+		b.note("plugin.includes", "no plugin for http is active; recrawl.Options.HTTP is there all the same")
+	}
+	return &p
+}
+
+// pattern compiles a regular expression; nil if the property has no value.
+func (b *builder) pattern(name string) *regexp.Regexp {
+	s := b.word(name)
+	if s == "" {
+		return nil
+	}
+	re, err := regexp.Compile(s)
+	if err != nil {
+		b.fail(name, "%w", err)
+	}
+	return re
+}
+
+// whole reports whether the pattern matches all of a string, as Java's matches
+// does.
+func whole(re *regexp.Regexp, s string) bool {
+	longest := re.Copy()
+	longest.Longest()
+	at := longest.FindStringIndex(s)
+	return at != nil && at[0] == 0 && at[1] == len(s)
+}
+
+// ordered returns the active plugins out of a list, in the order that a property
+// gives by their classes. Those that it does not name follow in the order of their
+// names, where Nutch has none; or not at all, if there is an order and only what
+// it names counts.
+func (b *builder) ordered(name string, list []plugin, active *plugins, onlyNamed bool) []string {
+	var ids []string
+	for _, c := range b.words(name) {
+		i := slices.IndexFunc(list, func(p plugin) bool { return p.class == class(c) })
+		switch {
+		case i < 0:
+			b.fail(name, "there is no %s", c)
+		case !active.has(list[i].id):
+			b.note(name, c+" is passed over: "+list[i].id+" is not in plugin.includes")
+		case !slices.Contains(ids, list[i].id):
+			ids = append(ids, list[i].id)
+		}
+	}
+	named := len(b.words(name)) > 0
+	for _, p := range list {
+		if !active.has(p.id) || slices.Contains(ids, p.id) {
+			continue
+		}
+		if onlyNamed && named {
+			b.note(name, p.class+" is not named, and not used: so it is in Nutch, too")
+			continue
+		}
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+// readFile reads a file that a property names.
+func readFile[T any](b *builder, name, path string, parse func(io.Reader) (T, error)) (v T) {
+	f, err := os.Open(path)
+	if err != nil {
+		b.fail(name, "%w", err)
+		return v
+	}
+	defer f.Close()
+	if v, err = parse(f); err != nil {
+		b.errs = append(b.errs, fmt.Errorf("nutchconf: %s: %w", path, err))
+	}
+	return v
+}

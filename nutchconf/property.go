@@ -1,0 +1,217 @@
+package nutchconf
+
+import (
+	"iter"
+	"strings"
+)
+
+// Property is one property of Nutch's configuration, and what becomes of it here.
+type Property struct {
+	// Name is the name of the property. A part in angle brackets stands for any
+	// word: "urlnormalizer.order.<scope>".
+	Name string
+	// Default is the value in Nutch's nutch-default.xml; empty if it has none there.
+	Default string
+	// Code is what Nutch's code takes where the property has no value, if it is not
+	// Default; in parentheses if it is no value that could be written down.
+	Code string
+	// Support says whether the property is honoured.
+	Support Support
+	// Field names the field in Go that the property sets, several separated by
+	// commas; Flag the flag of the command line, behind the verb if it is one of
+	// that verb alone.
+	Field, Flag string
+	// Only is the value that describes what happens here anyway: a property that
+	// is set to it is as good as honoured.
+	Only string
+	// Note says what is different, or why the property is not honoured. It may
+	// refer to another row: "see NAME".
+	Note string
+}
+
+// Support says whether a property is honoured.
+type Support uint8
+
+const (
+	NotHonoured Support = iota // it has no effect
+	Partly                     // some of its values have an effect
+	Honoured                   // it has the effect it has in Nutch
+)
+
+// String returns "no", "partly" or "yes".
+func (s Support) String() string {
+	switch s {
+	case Honoured:
+		return "yes"
+	case Partly:
+		return "partly"
+	}
+	return "no"
+}
+
+// group is a section of the table.
+type group struct {
+	title string
+	rows  []Property
+}
+
+// groups yields the sections of the table.
+func groups(yield func(*group) bool) {
+	for _, t := range [][]group{fetchProperties[:], parseProperties[:], dbProperties[:], ruleProperties[:], indexProperties[:]} {
+		for i := range t {
+			if !yield(&t[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Properties yields every property that Nutch knows, and that this package
+// therefore does, under the title of its section. Properties of Hadoop itself are
+// not among them.
+func Properties() iter.Seq2[string, Property] {
+	return func(yield func(string, Property) bool) {
+		for g := range groups {
+			for i := range g.rows {
+				if !yield(g.title, g.rows[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Lookup returns the row of a property; false if Nutch has no such property.
+func Lookup(name string) (Property, bool) {
+	if p := row(name); p != nil {
+		return *p, true
+	}
+	return Property{}, false
+}
+
+// row finds a property in the table; nil if it is not there.
+func row(name string) *Property {
+	for g := range groups {
+		for i := range g.rows {
+			if p := &g.rows[i]; p.Name == name || p.matches(name) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// matches reports whether the name is one of those that the row stands for.
+func (p *Property) matches(name string) bool {
+	head, rest, ok := strings.Cut(p.Name, "<")
+	if !ok {
+		return false
+	}
+	_, tail, _ := strings.Cut(rest, ">")
+	word, ok := strings.CutPrefix(name, head)
+	if ok {
+		word, ok = strings.CutSuffix(word, tail)
+	}
+	return ok && word != "" && !strings.Contains(word, ".")
+}
+
+// code returns what Nutch takes if the property has no value; false if that is
+// nothing that can be written down.
+func (p *Property) code() (string, bool) {
+	if p.Code == "" || strings.HasPrefix(p.Code, "(") {
+		return "", false
+	}
+	return p.Code, true
+}
+
+// why returns the note of a row, or that of the row it refers to.
+func (p *Property) why() string {
+	for range 3 {
+		name, ok := strings.CutPrefix(p.Note, "see ")
+		if !ok {
+			break
+		}
+		q := row(name)
+		if q == nil {
+			break
+		}
+		p = q
+	}
+	return p.Note
+}
+
+// renamed are names that older versions of Nutch had for a property.
+var renamed = map[string]string{
+	"http.robot.rules.whitelist":     "http.robot.rules.allowlist",
+	"urlfilter.domainblacklist.file": "urlfilter.domaindenylist.file",
+	"generate.max.per.host":          "generate.max.count",
+	"fetcher.threads.per.host":       "fetcher.threads.per.queue",
+	"fetcher.threads.per.host.by.ip": "fetcher.queue.mode",
+	"db.default.fetch.interval":      "db.fetch.interval.default",
+	"db.max.inlinks":                 "linkdb.max.inlinks",
+	"db.max.anchor.length":           "linkdb.max.anchor.length",
+}
+
+// foreign are the beginnings of properties that are not of Nutch, or of parts of
+// it that are outside of the table, and what is to be said of them.
+var foreign = [...]struct{ prefix, why string }{
+	{"mapreduce.", noHadoop}, {"mapred.", noHadoop}, {"hadoop.", noHadoop}, {"fs.", noHadoop}, {"dfs.", noHadoop},
+	{"yarn.", noHadoop}, {"io.", noHadoop}, {"ipc.", noHadoop}, {"net.topology.", noHadoop}, {"ha.", noHadoop},
+	{"tfile.", noHadoop}, {"s3.", noHadoop}, {"file.stream-buffer-size", noHadoop}, {"map.sort.", noHadoop},
+	{"selenium.", noBrowser}, {"libselenium.", noBrowser}, {"interactiveselenium.", noBrowser}, {"page.load.delay", noBrowser},
+	{"webdriver.", noBrowser}, {"htmlunit.", noBrowser}, {"take.screenshot", noBrowser}, {"screenshot.location", noBrowser},
+	{"index.geoip.", "there is no index filter for places; an index.Writer may add fields"},
+	{"index.arbitrary.", "there are no indexing filters; an index.Writer may add fields"},
+	{"solr.", "documents go to an index.Writer; recrawl index writes JSON lines"},
+	{"elastic.", "documents go to an index.Writer; recrawl index writes JSON lines"},
+	{"indexer.", "documents go to an index.Writer; recrawl index writes JSON lines"},
+	{"any23.", "there is no such parse filter; wrap recrawl.Options.Parser"},
+	{"warc.", "recrawl readseg writes what a segment holds"},
+	{"commoncrawl.", "recrawl readseg writes what a segment holds"},
+	{"nutch.", "it is of a part of Nutch that has no counterpart here"},
+	{"java.", noHadoop}, {"user.", noHadoop},
+}
+
+const (
+	noHadoop  = "there is no Hadoop job here"
+	noBrowser = "there is no browser; protocol.Mux takes a protocol that is one"
+)
+
+// nearest returns the name in the table that is written most like the given one;
+// empty if none is near.
+func nearest(name string) string {
+	best, least := "", 4
+	for g := range groups {
+		for i := range g.rows {
+			if d := distance(name, g.rows[i].Name, least); d < least {
+				best, least = g.rows[i].Name, d
+			}
+		}
+	}
+	return best
+}
+
+// distance returns how many bytes must be added, removed or changed to make b of
+// a; anything from limit on if it is not less than that.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit || len(a) > 200 {
+		return limit
+	}
+	line := make([]int, len(b)+1)
+	for j := range line {
+		line[j] = j
+	}
+	for i := range len(a) {
+		diagonal := line[0]
+		line[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = line[j+1]
+			line[j+1] = min(cost, line[j]+1, line[j+1]+1)
+		}
+	}
+	return line[len(b)]
+}
