@@ -25,23 +25,23 @@ type Adaptive struct {
 	// happens to new, failing and missing pages.
 	Default
 	// IncRate is the share by which the interval of an unchanged page grows;
-	// zero means 0.4, negative none. (db.fetch.schedule.adaptive.inc_rate)
+	// zero means 0.4, negative none. (Nutch: db.fetch.schedule.adaptive.inc_rate.)
 	IncRate float64
 	// DecRate is the share by which the interval of a changed page shrinks; zero
-	// means 0.2, negative none. (db.fetch.schedule.adaptive.dec_rate)
+	// means 0.2, negative none. (Nutch: db.fetch.schedule.adaptive.dec_rate.)
 	DecRate float64
 	// MinInterval is the least interval; zero means one minute.
-	// (db.fetch.schedule.adaptive.min_interval)
+	// (Nutch: db.fetch.schedule.adaptive.min_interval.)
 	MinInterval time.Duration
 	// AdaptiveMax is the greatest interval that adapting leads to; zero means
 	// 365 days, of which MaxInterval leaves what is not more than that.
-	// (db.fetch.schedule.adaptive.max_interval)
+	// (Nutch: db.fetch.schedule.adaptive.max_interval.)
 	AdaptiveMax time.Duration
 	// SyncRate is how far the next fetch moves towards the moment of the day or
 	// week at which the page changes: as a share of the time that a change lay
 	// back when it was found, as told by Last-Modified. Zero means 0.3, negative
-	// that it does not. (db.fetch.schedule.adaptive.sync_delta and
-	// sync_delta_rate)
+	// that it does not. (Nutch:
+	// db.fetch.schedule.adaptive.sync_delta and sync_delta_rate.)
 	//
 	// The fetch moves only after a change, since only then is anything known of
 	// the moment, and never by more than this share of the interval. Nutch also
@@ -49,8 +49,10 @@ type Adaptive struct {
 	// the page, the sooner the next fetch, down to a hot loop (NUTCH-1564).
 	SyncRate float64
 	// HostIntervals are bounds for the pages of some hosts, by host name in
-	// lower case. They narrow MinInterval and AdaptiveMax, never widen them. See
-	// [ParseHostIntervals].
+	// lower case. They narrow MinInterval and AdaptiveMax, never widen them: with
+	// NutchCompat, bounds that would widen them are ignored, and so are those of a
+	// host that the URL does not have in lower case. See [ParseHostIntervals].
+	// (Nutch: adaptive-host-specific-intervals.txt.)
 	HostIntervals map[string]Bounds
 }
 
@@ -148,7 +150,9 @@ type MimeAdaptive struct {
 	// Adaptive has the rates of types that are not listed, and all else.
 	Adaptive
 	// Types are the rates by media type, in lower case and without parameters.
-	// See [ParseMimeRates].
+	// See [ParseMimeRates]. With NutchCompat the type is that of the visit or, if
+	// it brought none, what the record has under "Content-Type" up to a ';', in its
+	// case. (Nutch: db.fetch.schedule.mime.file.)
 	Types map[string]Rates
 }
 
@@ -156,7 +160,11 @@ var _ FetchSchedule = MimeAdaptive{}
 
 // Fetched implements [FetchSchedule].
 func (s MimeAdaptive) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
-	r, ok := s.Types[v.ContentType]
+	typ := v.ContentType
+	if s.NutchCompat {
+		typ = nutchType(&d, v)
+	}
+	r, ok := s.Types[typ]
 	if !ok {
 		r = s.rates()
 	}

@@ -23,10 +23,10 @@ const day = 24 * time.Hour
 // missing and forced pages as it does.
 type Default struct {
 	// DefaultInterval is the interval of a record that has none; zero means 30
-	// days. (db.fetch.interval.default)
+	// days. (Nutch: db.fetch.interval.default.)
 	DefaultInterval time.Duration
 	// MaxInterval bounds every interval, and with it how far ahead a next fetch
-	// may lie; zero means 90 days. (db.fetch.interval.max)
+	// may lie; zero means 90 days. (Nutch: db.fetch.interval.max.)
 	MaxInterval time.Duration
 	// RetryDelay is how long a page waits after a failure that may pass; zero
 	// means one day. (Nutch has one day.)

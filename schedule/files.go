@@ -14,7 +14,8 @@ import (
 // ParseHostIntervals reads Nutch's adaptive-host-specific-intervals.txt: a host,
 // its least and its greatest interval in seconds, separated by white space, on
 // each line; "0" or "default" means what holds for all hosts. Empty lines and
-// those that begin with "#" are skipped. An error names the line.
+// those that begin with "#" are skipped. A host that has two lines is an error.
+// An error names the line, and the file if r has a name.
 func ParseHostIntervals(r io.Reader) (map[string]Bounds, error) {
 	hosts := map[string]Bounds{}
 	err := readFields(r, func(f []string) error {
@@ -29,7 +30,11 @@ func ParseHostIntervals(r io.Reader) (map[string]Bounds, error) {
 		if most > 0 && least > most {
 			return errors.New("the least interval is above the greatest")
 		}
-		hosts[strings.ToLower(f[0])] = Bounds{least, most}
+		host := strings.ToLower(f[0])
+		if _, ok := hosts[host]; ok {
+			return fmt.Errorf("%s has a line before", host)
+		}
+		hosts[host] = Bounds{least, most}
 		return nil
 	})
 	if err != nil {
@@ -40,8 +45,9 @@ func ParseHostIntervals(r io.Reader) (map[string]Bounds, error) {
 
 // ParseMimeRates reads Nutch's adaptive-mimetypes.txt: a media type and the
 // rates at which its intervals grow and shrink, separated by white space, on
-// each line. Empty lines and those that begin with "#" are skipped. An error
-// names the line.
+// each line. Empty lines and those that begin with "#" are skipped. A type that
+// has two lines is an error. An error names the line, and the file if r has a
+// name.
 func ParseMimeRates(r io.Reader) (map[string]Rates, error) {
 	types := map[string]Rates{}
 	err := readFields(r, func(f []string) error {
@@ -53,7 +59,11 @@ func ParseMimeRates(r io.Reader) (map[string]Rates, error) {
 		if err != nil {
 			return err
 		}
-		types[strings.ToLower(f[0])] = Rates{inc, dec}
+		typ := strings.ToLower(f[0])
+		if _, ok := types[typ]; ok {
+			return fmt.Errorf("%s has a line before", typ)
+		}
+		types[typ] = Rates{inc, dec}
 		return nil
 	})
 	if err != nil {
@@ -84,6 +94,15 @@ func parseNumber(s string) (float64, error) {
 	return f, nil
 }
 
+// place names a line: "hosts.txt:3" if r knows the name of its file, as an
+// [os.File] does.
+func place(r io.Reader, line int) string {
+	if f, ok := r.(interface{ Name() string }); ok {
+		return f.Name() + ":" + strconv.Itoa(line)
+	}
+	return "line " + strconv.Itoa(line)
+}
+
 // readFields calls f with the three fields of each line that has any.
 func readFields(r io.Reader, f func(fields []string) error) error {
 	s := bufio.NewScanner(r)
@@ -100,11 +119,11 @@ func readFields(r io.Reader, f func(fields []string) error) error {
 			err = f(fields)
 		}
 		if err != nil {
-			return fmt.Errorf("schedule: line %d: %w", n, err)
+			return fmt.Errorf("schedule: %s: %w", place(r, n), err)
 		}
 	}
 	if err := s.Err(); err != nil {
-		return fmt.Errorf("schedule: line %d: %w", n, err)
+		return fmt.Errorf("schedule: %s: %w", place(r, n), err)
 	}
 	return nil
 }

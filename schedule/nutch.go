@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"math"
+	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -100,17 +102,87 @@ func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum 
 	return d
 }
 
+// nutchBounds: what a file says of a host is ignored as a whole if it is not
+// within the bounds of all hosts.
 func (s Adaptive) nutchBounds(url string) (least, most float32) {
 	lo, hi := s.globalBounds()
-	if b, ok := s.HostIntervals[crawldb.Host(url)]; ok {
-		if b.Min > 0 {
-			lo = b.Min
-		}
-		if b.Max > 0 {
-			hi = b.Max
+	least, most = float32(lo.Seconds()), float32(hi.Seconds())
+	b, ok := s.HostIntervals[nutchHost(url)]
+	if !ok {
+		return least, most
+	}
+	l, m := float32(b.Min.Seconds()), float32(b.Max.Seconds())
+	if l == 0 {
+		l = least
+	}
+	if m == 0 {
+		m = most
+	}
+	if l < least || m > most || l > m {
+		return least, most
+	}
+	return l, m
+}
+
+// nutchHost is the host that java.net.URI finds in a URL, in the case it has
+// there; empty if it finds none, as in a URL with a character that RFC 2396 does
+// not allow, or if the host is no host name by that standard, as with an
+// underscore.
+func nutchHost(url string) string {
+	for i := 0; i < len(url); i++ {
+		c := url[i]
+		switch {
+		case c <= ' ' || c == 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0:
+			return ""
+		case c == '%' && !(i+2 < len(url) && isHex(url[i+1]) && isHex(url[i+2])):
+			return ""
 		}
 	}
-	return float32(lo.Seconds()), float32(hi.Seconds())
+	_, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return ""
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	if strings.HasPrefix(rest, "[") {
+		return rest[:strings.IndexByte(rest, ']')+1]
+	}
+	host, port, _ := strings.Cut(rest, ":")
+	if strings.Trim(port, "0123456789") != "" {
+		return ""
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Is4() {
+		return host
+	}
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	for _, l := range labels {
+		if l == "" || l[0] == '-' || l[len(l)-1] == '-' || strings.ContainsFunc(l, func(r rune) bool {
+			return r != '-' && (r > 'z' || !isAlpha(byte(r)) && (r < '0' || r > '9'))
+		}) {
+			return ""
+		}
+	}
+	if !isAlpha(labels[len(labels)-1][0]) {
+		return ""
+	}
+	return host
+}
+
+func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+// nutchType is the media type by which Nutch looks up rates: what the record
+// keeps of the visit, up to the ';', not trimmed and in its case.
+func nutchType(d *crawldb.Datum, v Visit) string {
+	typ := v.ContentType
+	if typ == "" {
+		typ, _ = d.Meta.Get("Content-Type")
+	}
+	typ, _, _ = strings.Cut(typ, ";")
+	return typ
 }
 
 func nutchFixed(d crawldb.Datum) (float32, bool) {
