@@ -45,7 +45,7 @@ func dirFlag() cli.Flag {
 }
 
 func seedsFlag() cli.Flag {
-	return &cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line"}
+	return &cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line, or in every file of a directory; - is standard input"}
 }
 
 // reporting returns the flags that every verb with a directory has.
@@ -92,7 +92,7 @@ func share(root *cli.Command) {
 		if !has["d"] {
 			continue
 		}
-		for _, f := range flags(networking(), selecting(), reporting()) {
+		for _, f := range flags(networking(), selecting(), scoringFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -181,6 +181,13 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 		Agent: c.String("agent"), Now: s.now, Logger: a.logger(c),
 		Generate: generate.Options{TopN: c.Int("topN"), MaxPerHost: c.Int("max-per-host"), Ahead: time.Duration(c.Int("adddays")) * 24 * time.Hour},
 		Fetch:    fetch.Options{Threads: c.Int("threads"), IgnoreExternal: c.Bool("ignore-external")},
+	}
+	filter, err := scoringOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if filter != nil {
+		o.Scoring = filter
 	}
 	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds"} {
 		if c.Int(n) < 0 {

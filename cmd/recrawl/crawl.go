@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,15 +43,14 @@ The last looks again at all that is due within 31 days. To crawl a test server:
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + seedFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(), stayFlag(),
+		Flags: flags(dirFlag(), seedsFlag(), networking(), stayFlag(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			selecting(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			seeds, err := seeds(c)
+			seeds, err := a.seeds(c)
 			if err != nil {
 				return err
 			}
-			defer seeds.close()
 			var s *session
 			return a.with(c, true, false, func(opened *session) error {
 				s = opened
@@ -83,62 +81,6 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *s
 	return err
 }
 
-// seedSource is the URLs of the command line and the file that -seeds names.
-type seedSource struct {
-	urls []string
-	file *os.File // nil if there is none
-}
-
-// seeds returns where the seeds are to come from; nil if there are none. It looks
-// at the arguments and opens the file before anything else is touched.
-func seeds(c *cli.Command) (*seedSource, error) {
-	for _, u := range c.Args().Slice() {
-		if !strings.Contains(u, "://") {
-			return nil, usagef("%q is not a URL; it should begin with http:// or https://", u)
-		}
-	}
-	s := &seedSource{urls: c.Args().Slice()}
-	if name := c.String("seeds"); name != "" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("-seeds: %w", err)
-		}
-		s.file = f
-	} else if c.IsSet("seeds") {
-		return nil, usagef("-seeds wants the name of a file")
-	}
-	if len(s.urls) == 0 && s.file == nil {
-		return nil, nil
-	}
-	return s, nil
-}
-
-// all yields the seeds. It can be asked for once.
-func (s *seedSource) all(yield func(inject.Seed, error) bool) {
-	for _, u := range s.urls {
-		if !yield(inject.Seed{URL: u}, nil) {
-			return
-		}
-	}
-	if s.file == nil {
-		return
-	}
-	for seed, err := range inject.Read(s.file) {
-		if err != nil {
-			err = fmt.Errorf("%s: %w", s.file.Name(), err)
-		}
-		if !yield(seed, err) {
-			return
-		}
-	}
-}
-
-func (s *seedSource) close() {
-	if s != nil && s.file != nil {
-		s.file.Close()
-	}
-}
-
 // injectSeeds injects what can be injected. The second error ends the verb; the
 // first says, once all is done, that some seeds could not be used.
 func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds *seedSource, o inject.Options) (bad, err error) {
@@ -147,7 +89,7 @@ func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds
 		return nil, err
 	}
 	if r.Seeds == 0 {
-		return nil, fmt.Errorf("%s: there is no seed in it", seeds.file.Name())
+		return nil, fmt.Errorf("%s: there is no seed in it", seeds.name)
 	}
 	const shown = 20
 	bads := r.Bad[:min(len(r.Bad), shown)]
@@ -166,7 +108,7 @@ func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds
 	}
 	if c.Name == "inject" {
 		if c.Bool("json") {
-			return bad, a.printJSON(map[string]int{"seeds": r.Seeds, "new": r.New, "merged": r.Merged, "known": r.Known, "duplicate": r.Duplicate, "filtered": r.Filtered, "invalid": r.Invalid})
+			return bad, a.printJSON(map[string]int{"seeds": r.Seeds, "new": r.New, "merged": r.Merged, "known": r.Known, "duplicate": r.Duplicate, "filtered": r.Filtered, "invalid": r.Invalid, "purged": r.Purged})
 		}
 		fmt.Fprintf(a.out, "%d seeds: %d new, %d merged, %d known, %d duplicate, %d filtered, %d invalid\n", r.Seeds, r.New, r.Merged, r.Known, r.Duplicate, r.Filtered, r.Invalid)
 	}

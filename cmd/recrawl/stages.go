@@ -27,18 +27,21 @@ named on standard error; the others are injected, and the exit code is 1.
 		Flags: flags(dirFlag(), seedsFlag(),
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace records that are there, and forget all that is known of them"},
 			&cli.BoolFlag{Name: "update", Usage: "give records that are there the metadata, score and interval of the seed"},
-			reporting()),
+			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "take seeds that the URL filters reject, too"},
+			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "take seeds as they are spelled"},
+			&cli.BoolFlag{Name: "purge-gone", Usage: "forget what is known of a seed that is gone"},
+			scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			seeds, err := seeds(c)
+			seeds, err := a.seeds(c)
 			if err != nil {
 				return err
 			}
-			defer seeds.close()
 			if seeds == nil {
 				return usagef("inject wants URLs, or -seeds FILE")
 			}
 			return a.with(c, false, false, func(s *session) error {
-				bad, err := a.injectSeeds(ctx, c, s, seeds, inject.Options{Overwrite: c.Bool("overwrite"), Update: c.Bool("update")})
+				bad, err := a.injectSeeds(ctx, c, s, seeds, inject.Options{Overwrite: c.Bool("overwrite"), Update: c.Bool("update"),
+					NoFilter: c.Bool("no-filter"), NoNormalize: c.Bool("no-norm"), PurgeGone: c.Bool("purge-gone")})
 				return errors.Join(err, bad)
 			})
 		},
@@ -100,7 +103,7 @@ was interrupted goes on where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-		Flags: flags(dirFlag(), networking(), stayFlag(),
+		Flags: flags(dirFlag(), networking(), stayFlag(), scoringFlag(),
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, true, true, func(s *session) error {
@@ -131,7 +134,7 @@ func (a *app) parse() *cli.Command {
 
   recrawl fetch -d crawl -agent mybot -no-parse
   recrawl parse -d crawl -agent mybot`,
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, stayFlag(), reporting()),
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, stayFlag(), scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -169,7 +172,7 @@ func (a *app) update() *cli.Command {
 applied exactly once: one that was applied before changes nothing.
 
   recrawl update -d crawl`,
-		Flags: flags(dirFlag(), reporting()),
+		Flags: flags(dirFlag(), scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/scoring"
+)
+
+func scoringFlag() cli.Flag {
+	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link (opic unless given)"}
+}
+
+// scoringOf makes the filters that the flag names; nil if it names none. The
+// verbs of one crawl should all be given the same.
+func scoringOf(c *cli.Command) (scoring.Filter, error) {
+	if !c.IsSet("scoring") {
+		return nil, nil
+	}
+	const known = "opic, depth, depth=MAX, orphan, urlmeta=TAG+TAG and link"
+	var chain scoring.Chain
+	var names []string
+	var depth *scoring.Depth
+	byScore := false
+	for f := range strings.SplitSeq(c.String("scoring"), ",") {
+		name, value, given := strings.Cut(strings.TrimSpace(f), "=")
+		name = strings.TrimPrefix(name, "scoring-")
+		if slices.Contains(names, name) {
+			return nil, usagef("-scoring: %s is there twice", name)
+		}
+		names = append(names, name)
+		if given != (name == "urlmeta") && !(given && name == "depth") && slices.Contains([]string{"opic", "orphan", "urlmeta", "link"}, name) {
+			if given {
+				return nil, usagef("-scoring: %s takes no value, not %q", name, value)
+			}
+			return nil, usagef("-scoring: urlmeta wants the names to hand on: urlmeta=TAG+TAG")
+		}
+		switch name {
+		case "opic":
+			chain, byScore = append(chain, scoring.OPIC{}), true
+		case "depth":
+			depth = &scoring.Depth{}
+			if given {
+				n, err := strconv.Atoi(value)
+				if err != nil || n < 1 {
+					return nil, usagef("-scoring: depth=%s is not a number of levels", value)
+				}
+				depth.Max = n
+			}
+			chain = append(chain, depth)
+		case "orphan":
+			chain = append(chain, scoring.Orphan{})
+		case "urlmeta":
+			tags := strings.Split(value, "+")
+			if slices.Contains(tags, "") {
+				return nil, usagef("-scoring: urlmeta=%s has an empty name", value)
+			}
+			chain = append(chain, scoring.URLMeta(tags...))
+		case "link":
+			chain, byScore = append(chain, scoring.LinkAnalysis{}), true
+		case "":
+			return nil, usagef("-scoring wants the names of filters; there are %s", known)
+		default:
+			return nil, usagef("-scoring: there is no filter %q; there are %s", name, known)
+		}
+	}
+	if depth != nil {
+		// Where nothing gives scores there are none to order by.
+		depth.BreadthFirst = !byScore
+	}
+	return chain, nil
+}

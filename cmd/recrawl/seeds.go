@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/inject"
+)
+
+// seedSource is the URLs of the command line and what -seeds names.
+type seedSource struct {
+	urls []string
+	name string // of -seeds; empty if it was not given
+	more iter.Seq2[inject.Seed, error]
+}
+
+// seeds returns where the seeds are to come from; nil if there are none. It looks
+// at the arguments and for the file before anything else is touched.
+func (a *app) seeds(c *cli.Command) (*seedSource, error) {
+	for _, u := range c.Args().Slice() {
+		if !strings.Contains(u, "://") {
+			return nil, usagef("%q is not a URL; it should begin with http:// or https://", u)
+		}
+	}
+	s := &seedSource{urls: c.Args().Slice(), name: c.String("seeds")}
+	switch {
+	case s.name == "-":
+		s.name = "standard input"
+		s.more = inject.Read(bufio.NewReader(c.Root().Reader))
+	case s.name != "":
+		info, err := os.Stat(s.name)
+		if err != nil {
+			return nil, fmt.Errorf("-seeds: %w", err)
+		}
+		dir, file := filepath.Dir(s.name), filepath.Base(s.name)
+		if info.IsDir() {
+			dir, file = s.name, "."
+		}
+		if f, err := os.Open(s.name); err != nil {
+			return nil, fmt.Errorf("-seeds: %w", err)
+		} else if err := f.Close(); err != nil {
+			return nil, fmt.Errorf("-seeds: %w", err)
+		}
+		s.more = inject.Files(os.DirFS(dir), file)
+	case c.IsSet("seeds"):
+		return nil, usagef("-seeds wants the name of a file")
+	}
+	if len(s.urls) == 0 && s.more == nil {
+		return nil, nil
+	}
+	return s, nil
+}
+
+// all yields the seeds. It can be asked for once.
+func (s *seedSource) all(yield func(inject.Seed, error) bool) {
+	for _, u := range s.urls {
+		if !yield(inject.Seed{URL: u}, nil) {
+			return
+		}
+	}
+	if s.more == nil {
+		return
+	}
+	for seed, err := range s.more {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", s.name, err)
+		}
+		if !yield(seed, err) {
+			return
+		}
+	}
+}
