@@ -158,3 +158,23 @@ func Domain(host string) string {
 	}
 	return host
 }
+
+// Suffix returns the public suffix of a host by the public suffix list: "co.uk" of
+// "www.example.co.uk". It is empty for an address, and for a host with a single
+// label or under a name that the list does not have.
+func Suffix(host string) string {
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "" {
+		return ""
+	}
+	suffix, icann := publicsuffix.PublicSuffix(host)
+	if !icann && !strings.Contains(suffix, ".") {
+		return "" // the last label is what it returns for want of a rule
+	}
+	return suffix
+}
+
+// TLD returns the top-level domain of a host, empty where [Suffix] is.
+func TLD(host string) string {
+	suffix := Suffix(host)
+	return suffix[strings.LastIndexByte(suffix, '.')+1:]
+}

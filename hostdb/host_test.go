@@ -102,3 +102,26 @@ func TestAskedAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestSuffix(t *testing.T) {
+	for _, test := range []struct{ host, suffix, tld string }{
+		{"www.example.com", "com", "com"},
+		{"www.example.co.uk", "co.uk", "uk"},
+		{"co.uk", "co.uk", "uk"},
+		{"com", "com", "com"},
+		{"a.github.io", "github.io", "io"},
+		{"a.b.nosuchtld", "", ""},
+		{"localhost", "", ""},
+		{"192.0.2.1", "", ""},
+		{"[2001:db8::1]", "", ""},
+		{"", "", ""},
+		{".", "", ""},
+	} {
+		if got := hostdb.Suffix(test.host); got != test.suffix {
+			t.Errorf("Suffix(%q) = %q, want %q", test.host, got, test.suffix)
+		}
+		if got := hostdb.TLD(test.host); got != test.tld {
+			t.Errorf("TLD(%q) = %q, want %q", test.host, got, test.tld)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func rootHelp(c *cli.Command) string {
 			group = verb.Category
 			fmt.Fprintf(&b, "\n%s:\n", group)
 		}
-		entry(&b, verb.Name, 11, verb.Usage)
+		entry(&b, verb.Name, 14, verb.Usage)
 	}
 	b.WriteString("\nrecrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 done,\n1 failed or interrupted, 2 the command line cannot be understood.\n")
 	return b.String()

@@ -126,7 +126,9 @@ Come back for what is due:
 		Commands: []*cli.Command{
 			a.demo(), a.crawl(),
 			a.inject(), a.generate(), a.fetch(), a.parse(), a.update(), a.invert(),
+			a.updatehostdb(),
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(),
+			a.domainstats(), a.protocolstats(), a.crawlcomplete(),
 			a.demoCrawl(),
 		},
 	}

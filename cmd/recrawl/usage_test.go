@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var verbs = []string{"demo", "crawl", "inject", "generate", "fetch", "parse", "update", "invert", "readdb", "explain", "hosts", "readlinks", "readseg", "index"}
+var verbs = []string{"demo", "crawl", "inject", "generate", "fetch", "parse", "update", "invert", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "updatehostdb", "domainstats", "protocolstats", "crawlcomplete"}
 
 func TestHelpTeaches(t *testing.T) {
 	t.Parallel()
@@ -105,6 +105,33 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{[]string{"readdb", "-d", dir, "-stats", "extra"}, `takes no argument "extra"`},
 		{[]string{"readdb", "-d", dir, "-top", "0"}, "-top: 0 is less than one"},
 		{[]string{"readdb", "-d", dir, "-dump", "-format", "xml"}, `"xml" is not one of text, json, csv and nutch`},
+		{[]string{"readdb", "-d", dir, "-stats", "-format", "csv"}, "-format csv is for -dump"},
+		{[]string{"readdb", "-d", dir, "-stats", "-status", "gone"}, "-status is for -dump"},
+		{[]string{"readdb", "-d", dir, "-dump", "-sort"}, "-sort is for -stats"},
+		{[]string{"readdb", "-d", dir, "-dump", "-min", "1"}, "-min is for -top"},
+		{[]string{"readdb", "-d", dir, "-dump", "-status", "lost"}, `no status is named "lost"`},
+		{[]string{"readdb", "-d", dir, "-dump", "-retry", "-1"}, "-retry: -1 is negative"},
+		{[]string{"readdb", "-d", dir, "-dump", "-regex", "("}, "-regex"},
+		{[]string{"readdb", "-d", dir, "-dump", "-regex", "a)(b"}, "-regex"},
+		{[]string{"readdb", "-d", dir, "-dump", "-sample", "1.5"}, "-sample: 1.5 is not between 0 and 1"},
+		{[]string{"readdb", "-d", dir, "-dump", "-expr", "score >"}, "-expr"},
+		{[]string{"readdb", "-d", dir, "-stats", "-quantiles", "0.5,2"}, `-quantiles: "2" is not a number from 0 to 1`},
+		{[]string{"hosts", "-d", dir, "-format", "json"}, `"json" is not one of text and nutch`},
+		{[]string{"hosts", "-d", dir, "-get", ""}, "-get wants the name of a host"},
+		{[]string{"hosts", "-d", dir, "-expr", "gone +"}, "-expr"},
+		{[]string{"hosts", "-d", dir, "-dumpHomepages", "-dumpHostnames"}, "exclude each other"},
+		{[]string{"updatehostdb", "-d", dir, "-by", "ip"}, `"ip" is not one of host and domain`},
+		{[]string{"updatehostdb", "-d", dir, "-urlLimit", "-1"}, "-urlLimit: -1 is negative"},
+		{[]string{"updatehostdb", "-d", dir, "-resolvers", "-1"}, "-resolvers: -1 is negative"},
+		{[]string{"updatehostdb", "-d", dir, "-recheck", "-1h"}, "-recheck: -1h0m0s is negative"},
+		{[]string{"updatehostdb", "-d", dir, "-purge", "0"}, "-purge"},
+		{[]string{"updatehostdb", "-d", dir, "-tophosts", filepath.Join(dir, "missing")}, "-tophosts"},
+		{[]string{"updatehostdb", "-d", dir, "-tophosts", noPEM}, "no.pem:1:"},
+		{[]string{"domainstats", "-d", dir}, "wants one of host, domain, suffix and tld"},
+		{[]string{"domainstats", "-d", dir, "ip"}, `not "ip"`},
+		{[]string{"domainstats", "-d", dir, "host", "tld"}, `not "tld" too`},
+		{[]string{"crawlcomplete", "-d", dir, "-mode", "tld"}, `"tld" is not one of host and domain`},
+		{[]string{"protocolstats", "-d", dir, "host"}, `takes no argument "host"`},
 		{[]string{"readseg", "-d", dir, "-part", "parts"}, `"parts" is not one of`},
 		{[]string{"readseg", "-d", dir, "../../etc"}, "invalid name"},
 		{[]string{"readseg", "-d", dir, "a", "b"}, `not "b" too`},
@@ -141,7 +168,7 @@ func TestDirectoriesThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reads := [][]string{{"readdb", "-stats"}, {"readlinks"}, {"readseg"}, {"hosts"}, {"index"}, {"explain", "http://a.example/"}, {"generate"}, {"update"}, {"invert"}, {"parse"}, {"fetch", "-agent", "testbot"}}
+	reads := [][]string{{"readdb", "-stats"}, {"readlinks"}, {"readseg"}, {"hosts"}, {"index"}, {"updatehostdb"}, {"domainstats", "host"}, {"protocolstats"}, {"crawlcomplete"}, {"explain", "http://a.example/"}, {"generate"}, {"update"}, {"invert"}, {"parse"}, {"fetch", "-agent", "testbot"}}
 	for _, dir := range []string{missing, empty, foreign, file} {
 		for _, read := range reads {
 			args := append([]string{read[0], "-d", dir}, read[1:]...)

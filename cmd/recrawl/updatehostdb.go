@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/hoststat"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+func (a *app) updatehostdb() *cli.Command {
+	const toCheck = "Looking up names"
+	return &cli.Command{
+		Name: "updatehostdb", Category: stages, Usage: "make the statistics of the hosts",
+		Description: `Pages by status, start page, response times and types. All is made anew of the
+crawl db; an expression that generate is given for hosts sees it as of the last
+time. Names are looked up on request.
+
+  recrawl updatehostdb -d crawl
+  recrawl updatehostdb -d crawl -checkAll
+  recrawl hosts -d crawl -expr 'gone > fetched'`,
+		Flags: flags(dirFlag(),
+			&cli.StringFlag{Name: "by", Usage: "make them by `MODE`, host or domain; it must be what the crawl's pauses go by (default host)", Value: "host"},
+			&cli.IntFlag{Name: "urlLimit", Usage: "make none for hosts with fewer than `N` records"},
+			&cli.BoolFlag{Name: "filter", Usage: "make none for hosts that the URL filters reject"},
+			&cli.BoolFlag{Name: "normalize", Usage: "make none for hosts whose normal form is another one"},
+			&cli.StringFlag{Name: "tophosts", Usage: "take the scores of hosts from `FILE`: a line is a host, a tab and a number"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "take every failure to look up a name for the host's, and leave duplicates, orphans and what could not be parsed out of -urlLimit, as Nutch does"},
+			&cli.BoolFlag{Name: "checkNew", Category: toCheck, Usage: "look up names that never were"},
+			&cli.BoolFlag{Name: "checkKnown", Category: toCheck, Usage: "look up names that had an address a day ago"},
+			&cli.BoolFlag{Name: "checkFailed", Category: toCheck, Usage: "look up names that had none, after a day for each time"},
+			&cli.BoolFlag{Name: "checkAll", Category: toCheck, Usage: "look up all of these"},
+			&cli.BoolFlag{Name: "force", Category: toCheck, Usage: "look up names even if their time has not come"},
+			&cli.DurationFlag{Name: "recheck", Category: toCheck, Usage: "wait for `TIME` instead of a day (default 24h)"},
+			&cli.IntFlag{Name: "purge", Category: toCheck, Usage: "remove a host whose name had no address more than `N` times in a row; -1: never (default 3)", Value: 3},
+			&cli.IntFlag{Name: "resolvers", Category: toCheck, Usage: "look up at most `N` names at once (default 25)"},
+			reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			o, err := statOptions(c)
+			if err != nil {
+				return err
+			}
+			return a.reading(c, func(db *pebblestore.DB, now func() time.Time) error {
+				o.Now = now
+				r, err := hoststat.Run(ctx, db.Crawl(), db.Hosts(), o)
+				if err != nil {
+					return err
+				}
+				if c.Bool("json") {
+					return a.printJSON(map[string]int{"records": r.Records, "no_host": r.NoHost, "hosts": r.Hosts, "empty": r.Empty, "filtered": r.Filtered, "below_limit": r.BelowLimit,
+						"checked": r.Checked, "new_known": r.NewKnown, "new_unknown": r.NewUnknown, "rediscovered": r.Rediscovered, "existing_known": r.ExistingKnown,
+						"existing_unknown": r.ExistingUnknown, "purged": r.Purged, "unanswered": r.Unanswered})
+				}
+				fmt.Fprintf(a.out, "%d hosts, of %d records\n", r.Hosts, r.Records)
+				if n := r.NoHost; n > 0 {
+					fmt.Fprintf(a.out, "%d records have no host\n", n)
+				}
+				if r.Filtered+r.BelowLimit > 0 {
+					fmt.Fprintf(a.out, "left out: %d hosts by the rules, %d by the limit\n", r.Filtered, r.BelowLimit)
+				}
+				if r.Checked > 0 {
+					fmt.Fprintf(a.out, "%d names looked up: %d new, %d new without address, %d rediscovered, %d as before, %d without address, %d without answer; %d removed\n",
+						r.Checked, r.NewKnown, r.NewUnknown, r.Rediscovered, r.ExistingKnown, r.ExistingUnknown, r.Unanswered, r.Purged)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// statOptions reads the flags.
+func statOptions(c *cli.Command) (hoststat.Options, error) {
+	all := c.Bool("checkAll")
+	o := hoststat.Options{
+		URLLimit: int64(c.Int("urlLimit")), NutchCompat: c.Bool("nutch-compat"),
+		CheckNew: all || c.Bool("checkNew"), CheckKnown: all || c.Bool("checkKnown"), CheckFailed: all || c.Bool("checkFailed"),
+		Force: c.Bool("force"), Recheck: c.Duration("recheck"), Resolvers: c.Int("resolvers"), Lookup: net.DefaultResolver.LookupHost,
+	}
+	switch by := c.String("by"); by {
+	case "host":
+	case "domain":
+		o.By = hostdb.ByDomain
+	default:
+		return o, usagef("-by: %q is not one of host and domain", by)
+	}
+	for _, n := range []string{"urlLimit", "resolvers"} {
+		if c.Int(n) < 0 {
+			return o, usagef("-%s: %d is negative", n, c.Int(n))
+		}
+	}
+	if o.Recheck < 0 {
+		return o, usagef("-recheck: %v is negative", o.Recheck)
+	}
+	if o.PurgeAfter = int64(c.Int("purge")); o.PurgeAfter == 0 {
+		return o, usagef("-purge: a name that had no address once may have one the next time; want at least 1, or -1")
+	}
+	rules := urlfilter.Default()
+	switch {
+	case c.Bool("filter") && c.Bool("normalize"):
+		o.Rules = rules
+	case c.Bool("filter"):
+		o.Rules = &urlfilter.Rules{Filters: rules.Filters}
+	case c.Bool("normalize"):
+		o.Rules = &urlfilter.Rules{Normalizers: rules.Normalizers}
+	}
+	if file := c.String("tophosts"); c.IsSet("tophosts") {
+		var err error
+		if o.Scores, err = readScores(file); err != nil {
+			return o, usagef("-tophosts: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// readScores reads lines of a host, a tab and a number. Empty lines and those that
+// begin with '#' say nothing.
+func readScores(file string) (map[string]float32, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	scores := map[string]float32{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		host, text, ok := strings.Cut(line, "\t")
+		score, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
+		if !ok || err != nil || score != score {
+			return nil, fmt.Errorf("%s:%d: %q is not a host, a tab and a number", file, n, line)
+		}
+		scores[strings.ToLower(strings.TrimSpace(host))] = float32(score)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return scores, nil
+}
