@@ -58,6 +58,9 @@ func (p *javaParser) class(whole bool) (runeSet, error) {
 			if set == nil {
 				set = runeSet{}
 			}
+		case c == '&' && !whole:
+			// Java makes something else of it after a class in brackets.
+			return nil, errors.New(`"&" beside "&&" in a class is not supported`)
 		default:
 			r, err := p.classRange()
 			if err != nil {

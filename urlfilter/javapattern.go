@@ -21,8 +21,8 @@ func parseJava(s string) (*pattern, error) {
 	if err == nil && p.pos < len(p.src) {
 		err = errors.New("unmatched )")
 	}
-	if err == nil && !out.endsLast(true) {
-		err = errors.New(`"$" or "\Z" is supported at the end of a pattern only`)
+	if err == nil && !out.endsLine(nil) {
+		err = errors.New(`"$" or "\Z" before what may match a line end is not supported`)
 	}
 	if err == nil && out.uses(opEnd) && out.uses(opTextEnd) {
 		err = errors.New(`"\z" beside "$" or "\Z" is not supported`)

@@ -3,6 +3,7 @@ package urlfilter
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -63,24 +64,71 @@ func (p *pattern) uses(op patternOp) bool {
 	return false
 }
 
-// endsLast reports whether opEnd occurs only where nothing can follow.
-func (p *pattern) endsLast(last bool) bool {
+// mayBeEmpty reports whether the pattern can match the empty string.
+func (p *pattern) mayBeEmpty() bool {
 	switch p.op {
-	case opEnd:
-		return last
-	case opCat:
-		for i, s := range p.subs {
-			if !s.endsLast(last && i == len(p.subs)-1) {
-				return false
+	case opSet:
+		return false
+	case opCat, opGroup:
+		return !slices.ContainsFunc(p.subs, func(s *pattern) bool { return !s.mayBeEmpty() })
+	case opAlt:
+		return slices.ContainsFunc(p.subs, (*pattern).mayBeEmpty)
+	case opRepeat:
+		return p.min == 0 || p.subs[0].mayBeEmpty()
+	}
+	return true
+}
+
+// first returns the characters with which a match may begin.
+func (p *pattern) first() runeSet {
+	switch p.op {
+	case opSet:
+		return p.set
+	case opCat, opGroup:
+		var s runeSet
+		for _, sub := range p.subs {
+			if s = s.union(sub.first()); !sub.mayBeEmpty() {
+				break
 			}
 		}
-	case opRepeat:
-		return p.subs[0].endsLast(last && p.max == 1)
-	default:
-		for _, s := range p.subs {
-			if !s.endsLast(last) {
+		return s
+	case opAlt, opRepeat:
+		var s runeSet
+		for _, sub := range p.subs {
+			s = s.union(sub.first())
+		}
+		return s
+	}
+	return nil
+}
+
+// endsLine reports whether nothing after an opEnd can match a line end, given
+// the characters that may come after the pattern. Then a match that goes through
+// an opEnd before the last line end ends there.
+func (p *pattern) endsLine(after runeSet) bool {
+	switch p.op {
+	case opEnd:
+		return len(after.intersect(javaLineEnds())) == 0
+	case opCat:
+		for _, s := range slices.Backward(p.subs) {
+			if !s.endsLine(after) {
 				return false
 			}
+			if first := s.first(); s.mayBeEmpty() {
+				after = after.union(first)
+			} else {
+				after = first
+			}
+		}
+		return true
+	case opRepeat:
+		if p.max != 1 {
+			after = after.union(p.first())
+		}
+	}
+	for _, s := range p.subs {
+		if !s.endsLine(after) {
+			return false
 		}
 	}
 	return true
