@@ -277,7 +277,15 @@ func (c *Crawler) generateOptions() generate.Options {
 	if o.Taken == nil {
 		o.Taken = c.marked
 	}
+	setDefault(&o.Hosts, c.s.Hosts)
+	setDefault(&o.Scoring, c.o.Scoring)
 	return o
+}
+
+// GenerateFree makes a segment of the given URLs, due or not, as generate.Free
+// does: a first stage whose URLs need not be in the crawl db.
+func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
+	return generate.Free(ctx, c.s.Segments, urls, c.generateOptions())
 }
 
 // defaultTopN bounds a segment, whose fetch list is held in memory while it is

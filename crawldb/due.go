@@ -67,17 +67,25 @@ type DueStore interface {
 // by key and holds at most a million candidates at a time: if more are wanted,
 // it scans again.
 func Due(ctx context.Context, s Store, q DueQuery) iter.Seq2[Candidate, error] {
-	for inner := s; inner != nil; {
-		if d, ok := inner.(DueStore); ok {
-			return d.Due(ctx, q)
+	if d, ok := Index(s); ok {
+		return d.Due(ctx, q)
+	}
+	return DueByScan(ctx, s, q, nil)
+}
+
+// Index returns the [DueStore] that s is or wraps, if there is one.
+func Index(s Store) (DueStore, bool) {
+	for s != nil {
+		if d, ok := s.(DueStore); ok {
+			return d, true
 		}
-		u, ok := inner.(interface{ Unwrap() Store })
+		u, ok := s.(interface{ Unwrap() Store })
 		if !ok {
 			break
 		}
-		inner = u.Unwrap()
+		s = u.Unwrap()
 	}
-	return DueByScan(ctx, s, q, nil)
+	return nil, false
 }
 
 // passSize is how many candidates one pass of DueByScan holds.

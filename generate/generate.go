@@ -3,25 +3,25 @@
 // that no other round selects them, and writes them as the fetch list of a new
 // segment.
 //
+// The selection is exact: the TopN best that pass every condition, those of equal
+// priority in the order of their keys, whatever the number of lists the URLs are
+// spread over.
+//
 // A lease is written only after a note of it is safe in the segment, so a
 // generate that died leaves nothing leased for ever: [Recover] releases it.
 package generate
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
+	"net/netip"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -43,25 +43,112 @@ type Options struct {
 	// MinScore leaves out records with a lower priority; zero leaves out none.
 	// (Nutch: generate.min.score.)
 	MinScore float32
+	// MaxInterval leaves out records with a longer interval; zero leaves out
+	// none. (Nutch: generate.min.interval, in seconds, which in spite of its name
+	// is the largest interval that is selected.)
+	MaxInterval time.Duration
+	// Status, if not zero, is the only status that is selected. (Nutch:
+	// generate.restrict.status.)
+	Status crawldb.Status
+	// Where, if not nil, is the condition a record must meet; package expression
+	// compiles them. A record for which it returns an error is not selected. It
+	// must be pure and not use the store. (Nutch: generate.expr.)
+	Where func(*crawldb.Datum) (bool, error)
 	// Ahead selects what is due this much later. Leases are not affected.
 	// (Nutch: -adddays.)
 	Ahead time.Duration
 	// Lease is how long the selected URLs are kept from other rounds, should
 	// their segment be lost; zero means 7 days. (Nutch: crawl.gen.delay.)
 	Lease time.Duration
+
+	// Hosts keeps what HostLimit and HostDelay are asked about. Nil means that
+	// they are not asked. (Nutch: generate.hostdb.)
+	Hosts hostdb.Store
+	// HostLimit, if not nil, is MaxPerHost for a host that Hosts knows, rounded
+	// half up: zero selects nothing of the host, a negative number has no limit.
+	// With an error MaxPerHost holds. It is asked about the host even if By counts
+	// domains. (Nutch: generate.max.count.expr.)
+	HostLimit func(*hostdb.Host) (float64, error)
+	// HostDelay, if not nil, is the pause between two visits to a host that Hosts
+	// knows, in milliseconds, rounded half up. With zero, a negative number or an
+	// error the fetch uses its own. (Nutch: generate.fetch.delay.expr.)
+	HostDelay func(*hostdb.Host) (float64, error)
+
 	// Rules, if not nil, are asked once more about each record, in the scope
 	// urlfilter.Generate: they may have changed since it was made. A record
 	// whose normal form is another URL is left out too. (Nutch: generate.filter.)
+	// Their normalizers say by which spelling MaxPerHost counts and Partition
+	// spreads, in the scopes HostCount and Partition. (Nutch:
+	// generate.normalise.)
 	Rules *urlfilter.Rules
+	// NoFilter does not ask the Rules whether a URL still belongs to the crawl.
+	// (Nutch: -noFilter.)
+	NoFilter bool
+	// NoNormalize counts, spreads and filters URLs as they are spelled. (Nutch:
+	// -noNorm.)
+	NoNormalize bool
+
+	// Lists is over how many fetch lists the URLs of a segment are spread, so
+	// that several fetches can share a segment; zero means one. See
+	// fetch.Options.Lists. (Nutch: -numFetchers.)
+	Lists int
+	// Partition says which URLs must be on the same list. What shares a queue in
+	// the fetch always is. (Nutch: partition.url.mode.)
+	Partition segment.Partition
+	// Seed spreads the URLs over the lists in another way. (Nutch:
+	// partition.url.seed.)
+	Seed int32
+	// Lookup finds the addresses of a host if Partition is ByIP; nil means the
+	// resolver of the system. It is asked about the hosts that were selected only,
+	// each once, and from several goroutines. A host that has none is on the list
+	// of those that have none.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+
 	// Taken, if not nil, reports whether a name must not be given to a new
 	// segment, although no segment has it: one that is gone may have left marks.
 	Taken func(ctx context.Context, name string) (bool, error)
 	// Schedule says what is due. Nil means schedule.Default with its defaults.
 	Schedule schedule.FetchSchedule
+	// Scoring gives the URLs of Free the score of a seed; nil means none. Run does
+	// not use it.
+	Scoring scoring.Filter
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
 
+	// NutchCompat selects as Nutch does where that differs: every record is
+	// looked at, in the order of Nutch's tests, so that the counts of Report are
+	// Nutch's; MinScore also leaves out negative priorities if it is zero;
+	// a lease counts as of now and Ahead; only the Filters of the Rules are asked;
+	// a URL that java.net.URL does not know the scheme of is left out; a host that
+	// moves to the next segment because of TopN may get one URL too many there, and
+	// the last segment may exceed TopN; a HostLimit of zero is no limit, a
+	// HostDelay of zero or less no pause; a list is in the order of [HashOrder].
+	// What Nutch leaves to chance stays as it is here: the order of equal
+	// priorities, and which limits of one host leak to another.
+	NutchCompat bool
+
 	chunk int // URLs in one Update
+}
+
+// Reason is why a record was not selected, in Nutch's words.
+type Reason string
+
+// The reasons, in the order in which they are tested under NutchCompat.
+const (
+	URLFilters  Reason = "url_filters_rejected" // Rules
+	Schedule    Reason = "schedule_rejected"    // not due
+	WaitUpdate  Reason = "wait_for_update"      // leased by another segment
+	Expr        Reason = "expr_rejected"        // Where
+	StatusOther Reason = "status_rejected"      // Status
+	ScoreTooLow Reason = "score_too_low"        // MinScore
+	Interval    Reason = "interval_rejected"    // MaxInterval
+	Malformed   Reason = "malformed_urls"       // nothing to count by
+	HostFull    Reason = "urls_skipped_per_host_overflow"
+)
+
+// Reasons lists every reason.
+func Reasons() []Reason {
+	return []Reason{URLFilters, Schedule, WaitUpdate, Expr, StatusOther, ScoreTooLow, Interval, Malformed, HostFull}
 }
 
 // Report says what was selected and why the rest was not.
@@ -71,11 +158,20 @@ type Report struct {
 	Segments []string
 	// Selected counts the URLs in them.
 	Selected int
-	// Candidates counts the records that were looked at as due. Of them NotDue
-	// and Leased were not after all, Filtered were rejected by the rules, and
-	// OverLimit exceeded the limit of their host. Once a host is full, a store may
-	// pass over its other records, which are counted nowhere.
-	Candidates, NotDue, Leased, Filtered, OverLimit int
+	// Rejected counts the records that were looked at and not selected, each under
+	// the first reason that was found. A store with an index of what is due shows
+	// no others; the rules are asked about records in the order of their
+	// priorities until the segments are full, and beyond a million due records
+	// those of a host that is full are counted no more. Under NutchCompat all is
+	// counted.
+	Rejected map[Reason]int
+	// HostsAffected counts the hosts, or whatever By says, that had more URLs than
+	// their limit. (Nutch: hosts_affected_per_host_overflow.)
+	HostsAffected int
+	// ExprErrors counts the errors of Where, HostLimit and HostDelay, and ExprError
+	// is the first.
+	ExprErrors int
+	ExprError  error
 	// NextDue is the earliest time at which a record that was not due becomes
 	// due; zero if there is none, or if the store has an index and was not read
 	// to the end.
@@ -95,8 +191,10 @@ type job struct {
 	now, due time.Time
 	report   Report
 
-	makes []*making
-	hosts map[string]*hostCount
+	makes    []*making
+	place    placer
+	known    map[string]hostInfo
+	affected map[string]struct{}
 }
 
 // making is a segment in the making.
@@ -104,32 +202,13 @@ type making struct {
 	name   string
 	leases segment.BlockWriter
 	list   []crawldb.Datum
-	taken  int // len(list), and what is about to be leased
 }
-
-// hostCount says how many URLs of a host are in each segment.
-type hostCount []int
 
 // Run selects, leases and writes segments. If nothing is due it makes none, and
 // that is no error. When it fails or is cancelled it releases what it leased;
 // if it cannot, Recover does.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Options) (Report, error) {
-	o.Segments = max(o.Segments, 1)
-	if o.chunk <= 0 {
-		o.chunk = chunk
-	}
-	if o.Lease <= 0 {
-		o.Lease = 7 * 24 * time.Hour
-	}
-	if o.Schedule == nil {
-		o.Schedule = &schedule.Default{}
-	}
-	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(), hosts: map[string]*hostCount{}}
-	if o.Now != nil {
-		j.now = o.Now()
-	}
-	j.due = j.now.Add(o.Ahead)
-
+	j := newJob(crawl, segments, o)
 	err := j.selectAll(ctx)
 	if err == nil {
 		err = j.commit(ctx)
@@ -149,132 +228,33 @@ func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Opt
 	return j.report, nil
 }
 
-// candidates yields what may be due, best first.
-func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
-	q := crawldb.DueQuery{Now: j.due, MinPriority: j.o.MinScore, Want: j.want, Seen: j.seen}
-	ahead, indexable := schedule.Horizon(j.o.Schedule)
-	if !indexable {
-		return crawldb.DueByScan(ctx, j.crawl, q, func(d *crawldb.Datum) bool {
-			ok := j.o.Schedule.Due(d, j.due) && !d.Leased(j.now) && (j.o.MinScore <= 0 || d.Priority >= j.o.MinScore)
-			if !ok {
-				j.seen(d)
-			}
-			return ok
-		})
+func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
+	o.Segments, o.Lists = max(o.Segments, 1), max(o.Lists, 1)
+	if o.chunk <= 0 {
+		o.chunk = chunk
 	}
-	if ahead > 0 {
-		q.Beyond = j.due.Add(ahead)
+	if o.Lease <= 0 {
+		o.Lease = 7 * 24 * time.Hour
 	}
-	return crawldb.Due(ctx, j.crawl, q)
-}
-
-// seen keeps the earliest time at which a record that is not due will be.
-func (j *job) seen(d *crawldb.Datum) {
-	at := d.FetchTime
-	if d.LeasedUntil.After(at) {
-		at = d.LeasedUntil
+	if o.Schedule == nil {
+		o.Schedule = &schedule.Default{}
 	}
-	if at.After(j.now) && (j.report.NextDue.IsZero() || at.Before(j.report.NextDue)) {
-		j.report.NextDue = at
+	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
+		report: Report{Rejected: map[Reason]int{}},
+		known:  map[string]hostInfo{}, affected: map[string]struct{}{}}
+	if o.Now != nil {
+		j.now = o.Now()
 	}
-}
-
-// want says whether a host has room left in any segment.
-func (j *job) want(host string) bool {
-	if j.o.MaxPerHost <= 0 {
-		return true
+	j.due = j.now.Add(o.Ahead)
+	exact := &exactPlacer{topN: o.TopN, segments: o.Segments, counts: make([]int, o.Segments)}
+	if o.MaxPerHost > 0 || o.Hosts != nil && o.HostLimit != nil {
+		exact.hosts = map[string][]int{}
 	}
-	if j.o.By == hostdb.ByDomain {
-		host = hostdb.Domain(host)
+	j.place = exact
+	if o.NutchCompat {
+		j.place = &nutchPlacer{topN: o.TopN, segments: o.Segments, hosts: map[string]*nutchHost{}, counts: make([]int, o.Segments), current: 1}
 	}
-	c := j.hosts[host]
-	return c == nil || len(*c) < j.o.Segments || slices.Min(*c) < j.o.MaxPerHost
-}
-
-// place finds the first segment with room for a URL of a host and counts it
-// there; -1 if there is none.
-func (j *job) place(host string) int {
-	c := j.hosts[host]
-	if c == nil && j.o.MaxPerHost > 0 {
-		c = &hostCount{}
-		j.hosts[host] = c
-	}
-	for i := range j.o.Segments {
-		if j.o.TopN > 0 && i < len(j.makes) && j.makes[i].taken >= j.o.TopN {
-			continue
-		}
-		if j.o.MaxPerHost > 0 {
-			for len(*c) <= i {
-				*c = append(*c, 0)
-			}
-			if (*c)[i] >= j.o.MaxPerHost {
-				continue
-			}
-			(*c)[i]++
-		}
-		return i
-	}
-	return -1
-}
-
-func (j *job) full() bool {
-	if j.o.TopN <= 0 {
-		return false
-	}
-	total := 0
-	for _, m := range j.makes {
-		total += m.taken
-	}
-	return total >= j.o.TopN*j.o.Segments
-}
-
-// placed is a candidate with its segment.
-type placed struct {
-	url, host string
-	segment   int
-}
-
-func (j *job) selectAll(ctx context.Context) error {
-	next, stop := iter.Pull2(j.candidates(ctx))
-	defer stop()
-	for more := true; more; {
-		var batch []placed
-		for len(batch) < j.o.chunk && !j.full() {
-			c, err, ok := next()
-			if !ok {
-				more = false
-				break
-			}
-			if err != nil {
-				return err
-			}
-			j.report.Candidates++
-			if j.o.Rules != nil {
-				if u, err := j.o.Rules.Apply(urlfilter.Generate, c.URL); err != nil || u != c.URL {
-					j.report.Filtered++
-					continue
-				}
-			}
-			host := j.o.By.Key(c.URL)
-			i := j.place(host)
-			if i < 0 {
-				j.report.OverLimit++
-				continue
-			}
-			if err := j.open(ctx, i); err != nil {
-				return err
-			}
-			j.makes[i].taken++
-			batch = append(batch, placed{c.URL, host, i})
-		}
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := j.lease(ctx, batch); err != nil {
-			return err
-		}
-	}
-	return nil
+	return j
 }
 
 // open begins segments up to number i.
@@ -303,96 +283,6 @@ func (j *job) open(ctx context.Context, i int) error {
 		}
 	}
 	return nil
-}
-
-// lease notes the URLs of the batch, leases those that are still due, and puts
-// them on the list of their segment.
-func (j *job) lease(ctx context.Context, batch []placed) error {
-	slices.SortStableFunc(batch, func(a, b placed) int { return crawldb.Compare(a.url, b.url) })
-	once := batch[:0]
-	for _, p := range batch { // a weak Due may yield a URL twice
-		if n := len(once); n > 0 && once[n-1].url == p.url {
-			j.giveBack(p)
-			continue
-		}
-		once = append(once, p)
-	}
-	batch = once
-	for i, m := range j.makes {
-		var block []byte
-		for _, p := range batch {
-			if p.segment == i {
-				block = append(binary.AppendUvarint(block, uint64(len(p.url))), p.url...)
-			}
-		}
-		if block == nil {
-			continue
-		}
-		if err := m.leases.Append(ctx, block); err != nil {
-			return err
-		}
-		if err := m.leases.Sync(ctx); err != nil {
-			return err
-		}
-	}
-	urls := make([]string, len(batch))
-	for i, p := range batch {
-		urls[i] = p.url
-	}
-	type slot struct {
-		d      crawldb.Datum
-		result uint8
-	}
-	const (
-		gone = iota
-		leased
-		notDue
-		selected
-	)
-	slots := make([]slot, len(batch))
-	until := j.now.Add(j.o.Lease)
-	err := j.crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-		slots[i] = slot{}
-		switch {
-		case old == nil:
-			return nil, nil
-		case old.Leased(j.now):
-			slots[i].result = leased
-			return old, nil
-		case !j.o.Schedule.Due(old, j.due):
-			slots[i].result = notDue
-			return old, nil
-		}
-		slots[i] = slot{*old, selected}
-		d := *old
-		d.LeasedUntil, d.LeasedBy = until, j.makes[batch[i].segment].name
-		return &d, nil
-	}})
-	if err != nil {
-		return err
-	}
-	for i := range slots {
-		switch slots[i].result {
-		case selected:
-			m := j.makes[batch[i].segment]
-			m.list = append(m.list, slots[i].d)
-			continue
-		case leased:
-			j.report.Leased++
-		default:
-			j.report.NotDue++
-		}
-		j.giveBack(batch[i])
-	}
-	return nil
-}
-
-// giveBack undoes what place and selectAll counted for a candidate.
-func (j *job) giveBack(p placed) {
-	j.makes[p.segment].taken--
-	if c := j.hosts[p.host]; c != nil {
-		(*c)[p.segment]--
-	}
 }
 
 // commit makes the leases durable and writes the fetch lists. From then on the
@@ -427,49 +317,4 @@ func (j *job) commit(ctx context.Context) error {
 		j.makes = j.makes[1:]
 	}
 	return nil
-}
-
-func (j *job) write(ctx context.Context, m *making) error {
-	spread(m.list, j.o.By)
-	w, err := segment.NewWriter[crawldb.Datum](ctx, j.segments, m.name, 0)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	for block := range slices.Chunk(m.list, listBlock) {
-		if err := w.Append(ctx, block); err != nil {
-			return err
-		}
-	}
-	return w.Commit(ctx)
-}
-
-// spread orders a fetch list so that a fetcher which reads it from the front
-// finds many hosts at once: the best URL of every host, then the second best of
-// every host, and so on, in each turn in the order of a hash.
-func spread(list []crawldb.Datum, by hostdb.By) {
-	type ranked struct {
-		d    crawldb.Datum
-		turn int
-		hash uint64
-	}
-	slices.SortFunc(list, func(a, b crawldb.Datum) int {
-		if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
-			return c
-		}
-		return crawldb.Compare(a.URL, b.URL) // dear, and seldom needed
-	})
-	turns := map[string]int{}
-	all := make([]ranked, len(list))
-	for i, d := range list {
-		host := by.Key(d.URL)
-		all[i] = ranked{d, turns[host], xxhash.Sum64String(d.URL)}
-		turns[host]++
-	}
-	slices.SortFunc(all, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.hash, b.hash), cmp.Compare(a.d.URL, b.d.URL))
-	})
-	for i := range all {
-		list[i] = all[i].d
-	}
 }

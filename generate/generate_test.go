@@ -151,18 +151,18 @@ func TestLimits(t *testing.T) {
 		in                      string
 		perHost, topN, segments int
 		want                    string
-		overLimit               int
+		overLimit, affected     int
 	}{
-		{"A1 A2 A3 B1 B2 B3 C1", 1, 10, 1, "A1 B1 C1", -1},
-		{"A1 A2 A3 B1 B2 B3 C1", 2, 10, 1, "A1 A2 B1 B2 C1", -1},
-		{"A1 A2 A3 B1 B2 B3 C1", 2, 3, 1, "A1 A2 B1", -1},
-		{"A1 A2 A3 A4 A5", 2, 100, 2, "A1 A2 | A3 A4", -1},
-		{"A1 A2 A3 A4 A5", 2, 3, 2, "A1 A2 | A3 A4", -1},
-		{"A1 A2 A3 B1 B2 C1 D1", 0, 3, 2, "A1 A2 A3 | B1 B2 C1", 0},
-		{"A1 B1 A2 B2 A3 B3 C1 C2 C3 D1 D2", 1, 3, 3, "A1 B1 C1 | A2 B2 C2 | A3 B3 C3", -1},
-		{"A1 B1 C1 C2 D1", 1, 2, 2, "A1 B1 | C1 D1", -1}, // Nutch gives C two
-		{"A1 A2", 1, 1, 5, "A1 | A2", 0},
-		{"A1 B1 C1", 0, 2, 5, "A1 B1 | C1", 0},
+		{"A1 A2 A3 B1 B2 B3 C1", 1, 10, 1, "A1 B1 C1", 4, 2},
+		{"A1 A2 A3 B1 B2 B3 C1", 2, 10, 1, "A1 A2 B1 B2 C1", 2, 2},
+		{"A1 A2 A3 B1 B2 B3 C1", 2, 3, 1, "A1 A2 B1", 1, 1},
+		{"A1 A2 A3 A4 A5", 2, 100, 2, "A1 A2 | A3 A4", 1, 1},
+		{"A1 A2 A3 A4 A5", 2, 3, 2, "A1 A2 | A3 A4", 1, 1},
+		{"A1 A2 A3 B1 B2 C1 D1", 0, 3, 2, "A1 A2 A3 | B1 B2 C1", 0, 0},
+		{"A1 B1 A2 B2 A3 B3 C1 C2 C3 D1 D2", 1, 3, 3, "A1 B1 C1 | A2 B2 C2 | A3 B3 C3", 0, 0},
+		{"A1 B1 C1 C2 D1", 1, 2, 2, "A1 B1 | C1 D1", 1, 1}, // Nutch gives C two
+		{"A1 A2", 1, 1, 5, "A1 | A2", 0, 0},
+		{"A1 B1 C1", 0, 2, 5, "A1 B1 | C1", 0, 0},
 	} {
 		var data []crawldb.Datum
 		names := map[string]string{}
@@ -186,6 +186,9 @@ func TestLimits(t *testing.T) {
 			}
 			if s := strings.Join(got, " | "); s != c.want {
 				t.Errorf("%s with %d a host, %d in each of %d: %s, want %s", c.in, c.perHost, c.topN, c.segments, s, c.want)
+			}
+			if n := r.Rejected[generate.HostFull]; n != c.overLimit || r.HostsAffected != c.affected {
+				t.Errorf("%s: %d over the limit of %d hosts, want %d of %d", c.in, n, r.HostsAffected, c.overLimit, c.affected)
 			}
 		}
 	}
@@ -243,7 +246,7 @@ func TestLeases(t *testing.T) {
 		t.Errorf("%+v", third)
 	}
 	// Ahead does not end leases.
-	if r := run(t, db.Crawl(), db.Segments(), generate.Options{Ahead: 3 * day}); r.Selected != 0 || r.Leased != 6 {
+	if r := run(t, db.Crawl(), db.Segments(), generate.Options{Ahead: 3 * day}); r.Selected != 0 || r.Rejected[generate.WaitUpdate] != 10 {
 		t.Errorf("%+v", r)
 	}
 	// The end of the lease does.
@@ -293,7 +296,7 @@ func TestRulesAreAskedAgain(t *testing.T) {
 	rules := urlfilter.Default()
 	rules.Filters = append(rules.Filters, urlfilter.FilterFunc(func(u string) bool { return !strings.HasSuffix(u, "no") }))
 	r := run(t, db.Crawl(), db.Segments(), generate.Options{Rules: rules, TopN: 1})
-	if got := lists(t, db.Segments(), r); len(got) != 1 || !slices.Equal(got[0], []string{"http://a.example.test/yes"}) || r.Filtered != 2 {
+	if got := lists(t, db.Segments(), r); len(got) != 1 || !slices.Equal(got[0], []string{"http://a.example.test/yes"}) || r.Rejected[generate.URLFilters] != 2 {
 		t.Errorf("%v, %+v", got, r)
 	}
 }
@@ -421,7 +424,7 @@ func TestSegmentWhoseCandidatesFallThrough(t *testing.T) {
 	d.FetchTime = now.Add(day)
 	put(t, db.Crawl(), d)
 	r := run(t, hints{Crawl: db.Crawl(), t: t, extra: []crawldb.Candidate{{URL: d.URL}}}, db.Segments(), generate.Options{})
-	if len(r.Segments) > 0 || r.NotDue == 0 {
+	if len(r.Segments) > 0 || r.Rejected[generate.Schedule] == 0 {
 		t.Errorf("%+v", r)
 	}
 	for name := range db.Segments().List(t.Context()) {

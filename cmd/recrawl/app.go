@@ -20,7 +20,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
-	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/segment"
@@ -57,14 +57,6 @@ func reporting() []cli.Flag {
 	}
 }
 
-func selecting() []cli.Flag {
-	return []cli.Flag{
-		&cli.IntFlag{Name: "topN", Category: toSelect, Usage: "select at most `N` URLs a round, best first (0: 50,000)"},
-		&cli.IntFlag{Name: "max-per-host", Category: toSelect, Usage: "select at most `N` URLs of a host a round (0: no limit)"},
-		&cli.IntFlag{Name: "adddays", Category: toSelect, Usage: "select what is due within `N` days, too"},
-	}
-}
-
 func networking() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "agent", Category: toNetwork, Usage: "the `NAME` of the crawler: letters, digits, '-' and '_'; it is sent with every request and looked up in robots.txt (required)"},
@@ -92,7 +84,7 @@ func share(root *cli.Command) {
 		if !has["d"] {
 			continue
 		}
-		for _, f := range flags(networking(), selecting(), scoringFlag(), reporting()) {
+		for _, f := range flags(networking(), selecting(), scoringFlag(), confFlags(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -167,6 +159,7 @@ type session struct {
 	db      *pebblestore.DB
 	crawler *recrawl.Crawler
 	client  *httpproto.Client
+	conf    *nutchconf.Options // nil without -conf
 	now     func() time.Time
 	refused refusals
 }
@@ -177,10 +170,16 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	if s.now, err = clock(c); err != nil {
 		return nil, err
 	}
-	o := recrawl.Options{
-		Agent: c.String("agent"), Now: s.now, Logger: a.logger(c),
-		Generate: generate.Options{TopN: c.Int("topN"), MaxPerHost: c.Int("max-per-host"), Ahead: time.Duration(c.Int("adddays")) * 24 * time.Hour},
-		Fetch:    fetch.Options{Threads: c.Int("threads"), IgnoreExternal: c.Bool("ignore-external")},
+	if s.conf, err = a.configured(c); err != nil {
+		return nil, err
+	}
+	if s.conf != nil {
+		a.tellNotes(c, s.conf)
+	}
+	o := optionsOf(c, s.conf)
+	o.Now, o.Logger = s.now, a.logger(c)
+	if err := selection(c, &o.Generate); err != nil {
+		return nil, err
 	}
 	filter, err := scoringOf(c)
 	if err != nil {
@@ -195,14 +194,12 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 		}
 	}
 	if network {
-		if s.client, err = client(c, s.now); err != nil {
+		if s.client, err = client(c, o.HTTP, s.now); err != nil {
 			return nil, err
 		}
 		o.Protocol = s.client
-		if o.Fetch.Delay = c.Duration("delay"); o.Fetch.Delay == 0 {
-			o.Fetch.Delay = -1 // here 0 means none
-		} else if o.Fetch.Delay < 0 {
-			return nil, usagef("-delay: %v is negative", o.Fetch.Delay)
+		if err := delay(c, s.conf, &o.Fetch.Delay); err != nil {
+			return nil, err
 		}
 	} else {
 		o.Protocol = offline{}
@@ -281,8 +278,11 @@ func (r refusals) tell(w io.Writer) {
 }
 
 // client makes the HTTP client of the flags.
-func client(c *cli.Command, now func() time.Time) (*httpproto.Client, error) {
-	o := httpproto.Options{Agent: c.String("agent"), AllowPrivate: c.Bool("allow-private"), Now: now}
+func client(c *cli.Command, o httpproto.Options, now func() time.Time) (*httpproto.Client, error) {
+	if c.IsSet("agent") || o.Agent == "" {
+		o.Agent = c.String("agent")
+	}
+	o.AllowPrivate, o.Now = c.Bool("allow-private"), now
 	if o.Agent == "" {
 		return nil, usagef("-agent NAME is required: servers want to know who asks")
 	}
@@ -299,11 +299,12 @@ func client(c *cli.Command, now func() time.Time) (*httpproto.Client, error) {
 			return nil, usagef("-cacert: %w", err)
 		}
 		o.RootCAs = x509.NewCertPool()
+		o.InsecureSkipVerify = false
 		if !o.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, usagef("-cacert: there is no certificate in %s", file)
 		}
 	}
-	if strings.ContainsFunc(o.Agent, func(r rune) bool {
+	if c.IsSet("agent") && strings.ContainsFunc(o.Agent, func(r rune) bool {
 		return !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_')
 	}) {
 		return nil, usagef("-agent: %q is no name for a crawler; it may have letters, digits, '-' and '_'", o.Agent)

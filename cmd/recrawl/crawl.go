@@ -45,7 +45,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 ` + seedFile,
 		Flags: flags(dirFlag(), seedsFlag(), networking(), stayFlag(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
-			selecting(), reporting()),
+			selecting(), conditions(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
 			if err != nil {

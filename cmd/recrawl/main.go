@@ -20,6 +20,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
@@ -74,7 +75,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "recrawl: interrupted; the same command goes on from here")
 		return exitFailed
 	default:
-		fmt.Fprintf(stderr, "recrawl: %v\n", err)
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintf(stderr, "recrawl: %s\n", line)
+		}
 		return exitFailed
 	}
 }
@@ -125,7 +128,7 @@ Come back for what is due:
 		},
 		Commands: []*cli.Command{
 			a.demo(), a.crawl(),
-			a.inject(), a.generate(), a.fetch(), a.parse(), a.update(), a.invert(),
+			a.inject(), a.generate(), a.freegen(), a.fetch(), a.parse(), a.update(), a.invert(),
 			a.updatehostdb(),
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(),

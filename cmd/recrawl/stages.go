@@ -48,52 +48,6 @@ named on standard error; the others are injected, and the exit code is 1.
 	}
 }
 
-func (a *app) generate() *cli.Command {
-	return &cli.Command{
-		Name: "generate", Category: stages, Usage: "select what is due and print the name of the segment it makes",
-		Description: `The first stage of a round. Prints nothing but the names of segments, one a line;
-if nothing is due, it prints nothing and says so on standard error. A round by
-hand is
-
-  s=$(recrawl generate -d crawl -topN 1000)
-  recrawl fetch  -d crawl -agent mybot $s
-  recrawl update -d crawl $s
-  recrawl invert -d crawl $s`,
-		Flags: flags(dirFlag(), selecting(),
-			&cli.IntFlag{Name: "segments", Category: toSelect, Usage: "make up to `N` segments", Value: 1},
-			reporting()),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if err := noArgs(c); err != nil {
-				return err
-			}
-			if c.Int("segments") < 1 {
-				return usagef("-segments: %d is less than one", c.Int("segments"))
-			}
-			return a.with(c, false, true, func(s *session) error {
-				r, err := s.crawler.Generate(ctx)
-				if err != nil {
-					return err
-				}
-				if c.Bool("json") {
-					return a.printJSON(map[string]any{"segments": r.Segments, "selected": r.Selected, "candidates": r.Candidates,
-						"not_due": r.NotDue, "leased": r.Leased, "filtered": r.Filtered, "over_limit": r.OverLimit, "next_due": timePtr(r.NextDue)})
-				}
-				for _, name := range r.Segments {
-					fmt.Fprintln(a.out, name)
-				}
-				if len(r.Segments) == 0 {
-					next := ""
-					if !r.NextDue.IsZero() {
-						next = "; next at " + r.NextDue.Format(time.RFC3339)
-					}
-					fmt.Fprintf(a.err, "recrawl: nothing is due%s\n", next)
-				}
-				return nil
-			}, func(o *recrawl.Options) { o.Generate.Segments = c.Int("segments") })
-		},
-	}
-}
-
 func (a *app) fetch() *cli.Command {
 	return &cli.Command{
 		Name: "fetch", Category: stages, Usage: "visit the pages of a segment", ArgsUsage: "[SEGMENT]",
@@ -184,14 +138,30 @@ applied exactly once: one that was applied before changes nothing.
 					return err
 				}
 				if c.Bool("json") {
-					return a.printJSON(map[string]any{"segment": name, "already": r.Already, "resumed": r.Resumed, "visits": r.Visits, "unvisited": r.Unvisited, "unparsed": r.Unparsed, "links": r.Links, "targets": r.Targets})
+					w := r.Swept
+					return a.printJSON(map[string]any{"segment": name, "already": r.Already, "resumed": r.Resumed, "visits": r.Visits, "unvisited": r.Unvisited, "unparsed": r.Unparsed, "links": r.Links, "targets": r.Targets,
+						"swept": w.Records, "gone": w.Gone, "orphans": w.Orphans, "filtered": w.Filtered, "invalid": w.Invalid, "moved": w.Moved, "merged": w.Merged, "leased": w.Leased})
 				}
 				if r.Already {
 					fmt.Fprintf(a.out, "%s was applied before\n", name)
 					return nil
 				}
 				fmt.Fprintf(a.out, "%s: %d visits, %d links to %d pages\n", name, r.Visits, r.Links, r.Targets)
+				if w := r.Swept; w.Records > 0 {
+					fmt.Fprintf(a.out, "of %d records %d gone and %d orphans purged, %d filtered, %d invalid, %d moved (%d merged), %d left alone on a fetch list\n",
+						w.Records, w.Gone, w.Orphans, w.Filtered, w.Invalid, w.Moved, w.Merged, w.Leased)
+				}
+				if r.Swept.Trouble != nil {
+					fmt.Fprintf(a.err, "recrawl: %d records were kept although a rule failed: %v\n", r.Swept.Troubled, r.Swept.Trouble)
+				}
 				return nil
+			}, func(o *recrawl.Options) {
+				o.Update.NoAdditions = o.Update.NoAdditions || c.Bool("no-additions")
+				w := &o.Update.Sweep
+				w.Normalize = w.Normalize || c.Bool("normalize")
+				w.Filter = w.Filter || c.Bool("filter")
+				w.PurgeGone = w.PurgeGone || c.Bool("purge-gone")
+				w.PurgeOrphans = w.PurgeOrphans || c.Bool("purge-orphans")
 			})
 		},
 	}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/generate"
+)
+
+func (a *app) freegen() *cli.Command {
+	return &cli.Command{
+		Name: "freegen", Category: stages, Usage: "make a segment of the URLs in a file, due or not", ArgsUsage: "FILE...",
+		Description: `Makes a fetch list of URLs, one a line, whether the crawl db knows them or not;
+"-" is standard input. What stands behind a tab, empty lines and those that begin
+with # are skipped, and so is a URL that was there before. Prints the name of the
+segment, which is fetched, updated and inverted like any other.
+
+  s=$(recrawl freegen -d crawl urls.txt)
+  recrawl fetch  -d crawl -agent mybot $s
+  recrawl update -d crawl $s`,
+		Flags: flags(dirFlag(), spreading(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if !c.Args().Present() {
+				return usagef("freegen wants the name of a file with URLs")
+			}
+			if err := spread(c, &generate.Options{}); err != nil {
+				return err
+			}
+			return a.with(c, false, false, func(s *session) error {
+				r, err := s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
+					for _, name := range c.Args().Slice() {
+						if !urlsOf(name, os.Stdin, yield) {
+							return
+						}
+					}
+				})
+				if err != nil {
+					return err
+				}
+				if !c.Bool("json") && r.Selected == 0 {
+					tellRejected(a.err, &r)
+					return fmt.Errorf("there is no URL to fetch in %s", strings.Join(c.Args().Slice(), ", "))
+				}
+				return a.printGenerate(c, &r)
+			}, func(all *recrawl.Options) { spread(c, &all.Generate) }) // its errors came up above
+		},
+	}
+}
+
+// urlsOf yields the URLs of a file and reports whether to go on.
+func urlsOf(name string, stdin io.Reader, yield func(string, error) bool) bool {
+	in := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return yield("", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := strings.TrimPrefix(lines.Text(), "\ufeff")
+		url, _, _ := strings.Cut(line, "\t")
+		if url = strings.TrimSpace(url); url == "" || url[0] == '#' {
+			continue
+		}
+		if !yield(url, nil) {
+			return false
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return yield("", fmt.Errorf("%s: %w", name, err))
+	}
+	return true
+}

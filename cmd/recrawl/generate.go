@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/expression"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// selecting returns the flags about selection that verbs share.
+func selecting() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "topN", Category: toSelect, Usage: "select at most `N` URLs a round, best first (0: 50,000)"},
+		&cli.IntFlag{Name: "max-per-host", Category: toSelect, Usage: "select at most `N` URLs of a host a round (0: no limit)"},
+		&cli.IntFlag{Name: "adddays", Category: toSelect, Usage: "select what is due within `N` days, too"},
+	}
+}
+
+// conditions returns the flags about selection of the verbs that select.
+func conditions() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "by", Category: toSelect, Usage: "what -max-per-host counts: `host|domain`", Value: "host"},
+		&cli.FloatFlag{Name: "min-score", Category: toSelect, Usage: "select no record with a lower priority than `X`"},
+		&cli.DurationFlag{Name: "max-interval", Category: toSelect, Usage: "select no record with a longer interval than `TIME`"},
+		&cli.StringFlag{Name: "status", Category: toSelect, Usage: "select records with this `STATUS` only, such as unfetched"},
+		&cli.StringFlag{Name: "expr", Category: toSelect, Usage: "select records that meet `CONDITION` only, such as \"score > 0.5 && url.startsWith('https:')\""},
+		&cli.StringFlag{Name: "host-limit-expr", Category: toSelect, Usage: "compute -max-per-host for each host that is known: `NUMBER` such as \"gone > 100 ? 10 : 1000\"; 0 is none of the host, -1 no limit"},
+		&cli.StringFlag{Name: "host-delay-expr", Category: toSelect, Usage: "compute the pause between requests for each host that is known: `MILLISECONDS` such as \"avg._rs_ * 10\""},
+	}
+}
+
+// selection adds what the flags about conditions say to what a configuration
+// does.
+func selection(c *cli.Command, o *generate.Options) (err error) {
+	if c.Name != "generate" && c.Name != "crawl" {
+		return nil // flags of these names are others' there
+	}
+	if c.IsSet("by") {
+		switch by := c.String("by"); by {
+		case "host":
+			o.By = hostdb.ByHost
+		case "domain":
+			o.By = hostdb.ByDomain
+		default:
+			return usagef("-by: %q is neither host nor domain", by)
+		}
+	}
+	if c.IsSet("min-score") {
+		o.MinScore = float32(c.Float("min-score"))
+	}
+	if c.IsSet("max-interval") {
+		if o.MaxInterval = c.Duration("max-interval"); o.MaxInterval < 0 {
+			return usagef("-max-interval: %v is negative", o.MaxInterval)
+		}
+	}
+	if c.IsSet("status") {
+		if o.Status, err = crawldb.ParseStatus(c.String("status")); err != nil {
+			return usagef("-status: %w", err)
+		}
+	}
+	if c.IsSet("expr") {
+		if o.Where, err = expression.Record(c.String("expr")); err != nil {
+			return usagef("-expr: %w", err)
+		}
+	}
+	if c.IsSet("host-limit-expr") {
+		if o.HostLimit, err = expression.HostNumber(c.String("host-limit-expr")); err != nil {
+			return usagef("-host-limit-expr: %w", err)
+		}
+	}
+	if c.IsSet("host-delay-expr") {
+		if o.HostDelay, err = expression.HostNumber(c.String("host-delay-expr")); err != nil {
+			return usagef("-host-delay-expr: %w", err)
+		}
+	}
+	return nil
+}
+
+// spreading returns the flags about fetch lists.
+func spreading() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "lists", Category: toSelect, Usage: "spread the URLs of a segment over `N` lists, for fetch -lists", Value: 1},
+		&cli.StringFlag{Name: "partition", Category: toSelect, Usage: "what is on one list as a whole: `host|domain|ip`", Value: "host"},
+		&cli.Int32Flag{Name: "seed", Category: toSelect, Usage: "spread the URLs over the lists in another way for each `N`"},
+		&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Category: toSelect, Usage: "do not ask the URL filters"},
+		&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNorm"}, Category: toSelect, Usage: "take URLs as they are spelled"},
+	}
+}
+
+// spread adds what those flags say to what a configuration does.
+func spread(c *cli.Command, o *generate.Options) (err error) {
+	if c.IsSet("lists") {
+		if o.Lists = c.Int("lists"); o.Lists < 1 {
+			return usagef("-lists: %d is less than one", o.Lists)
+		}
+	}
+	if c.IsSet("partition") {
+		if o.Partition, err = segment.ParsePartition(c.String("partition")); err != nil {
+			return usagef("-partition: %w", err)
+		}
+	}
+	if c.IsSet("seed") {
+		o.Seed = c.Int32("seed")
+	}
+	if c.IsSet("no-filter") {
+		o.NoFilter = c.Bool("no-filter")
+	}
+	if c.IsSet("no-norm") {
+		o.NoNormalize = c.Bool("no-norm")
+	}
+	return nil
+}
+
+func (a *app) generate() *cli.Command {
+	return &cli.Command{
+		Name: "generate", Category: stages, Usage: "select what is due and print the name of the segment it makes",
+		Description: `The first stage of a round. Prints nothing but the names of segments, one a line;
+what was selected and why the rest was not is said on standard error. A round by
+hand is
+
+  s=$(recrawl generate -d crawl -topN 1000)
+  recrawl fetch  -d crawl -agent mybot $s
+  recrawl update -d crawl $s
+  recrawl invert -d crawl $s
+
+Conditions are written as for Nutch, in JEXL, of url, status, fetchTime,
+modifiedTime, retries, interval, score, signature and metadata; numbers for a host
+of the figures that the verb hosts shows. What cannot be understood is an error.
+
+  recrawl generate -d crawl -expr "status == 'db_fetched' && fetchTime < 2026-03-20T00:00:00Z"
+  recrawl generate -d crawl -host-limit-expr "ok < 10 ? 5 : 100" -lists 4`,
+		Flags: flags(dirFlag(), selecting(), conditions(), spreading(),
+			&cli.IntFlag{Name: "segments", Category: toSelect, Usage: "make up to `N` segments", Value: 1},
+			reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			if c.Int("segments") < 1 {
+				return usagef("-segments: %d is less than one", c.Int("segments"))
+			}
+			if err := spread(c, &generate.Options{}); err != nil {
+				return err
+			}
+			return a.with(c, false, true, func(s *session) error {
+				r, err := s.crawler.Generate(ctx)
+				if err != nil {
+					return err
+				}
+				return a.printGenerate(c, &r)
+			}, func(all *recrawl.Options) {
+				if c.IsSet("segments") {
+					all.Generate.Segments = c.Int("segments")
+				}
+				spread(c, &all.Generate) // its errors came up above
+			})
+		},
+	}
+}
+
+// printGenerate prints the names of the segments, and on standard error what was
+// not selected.
+func (a *app) printGenerate(c *cli.Command, r *generate.Report) error {
+	if c.Bool("json") {
+		out := map[string]any{"segments": r.Segments, "selected": r.Selected, "rejected": r.Rejected,
+			"hosts_affected_per_host_overflow": r.HostsAffected, "expr_errors": r.ExprErrors, "next_due": timePtr(r.NextDue)}
+		if r.ExprError != nil {
+			out["expr_error"] = r.ExprError.Error()
+		}
+		return a.printJSON(out)
+	}
+	for _, name := range r.Segments {
+		fmt.Fprintln(a.out, name)
+	}
+	if len(r.Segments) == 0 {
+		next := ""
+		if !r.NextDue.IsZero() {
+			next = "; next at " + r.NextDue.Format(time.RFC3339)
+		}
+		nothing := "nothing is due"
+		for why := range r.Rejected {
+			if why != generate.Schedule && why != generate.WaitUpdate {
+				nothing = "nothing was selected"
+			}
+		}
+		fmt.Fprintf(a.err, "recrawl: %s%s\n", nothing, next)
+	}
+	tellRejected(a.err, r)
+	return nil
+}
+
+// tellRejected says how many records were rejected for each reason there was.
+func tellRejected(w io.Writer, r *generate.Report) {
+	for _, why := range generate.Reasons() {
+		if n := r.Rejected[why]; n > 0 {
+			fmt.Fprintf(w, "%12d %s\n", n, why)
+		}
+	}
+	if r.HostsAffected > 0 {
+		fmt.Fprintf(w, "%12d hosts_affected_per_host_overflow\n", r.HostsAffected)
+	}
+	if r.ExprError != nil {
+		fmt.Fprintf(w, "recrawl: an expression failed %d times, at first: %v\n", r.ExprErrors, r.ExprError)
+	}
+}
+
+// lists reads -lists of fetch: numbers, sorted and each once.
+func lists(c *cli.Command) ([]int, error) {
+	seen := map[int]bool{}
+	for _, n := range c.IntSlice("lists") {
+		if n < 0 {
+			return nil, usagef("-lists: %d is negative; lists are counted from 0", n)
+		}
+		seen[n] = true
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
+}

@@ -1,0 +1,255 @@
+package generate
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf16"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// write writes the fetch list of a segment.
+func (j *job) write(ctx context.Context, m *making) error {
+	if j.o.NutchCompat {
+		hashed(m.list)
+	} else {
+		spread(m.list, j.o.By)
+	}
+	turns, err := j.turns(ctx, m.list)
+	if err != nil {
+		return err
+	}
+	w, err := segment.NewWriter[crawldb.Datum](ctx, j.segments, m.name, 0)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for i := range m.list {
+		turns[i].Mark(&m.list[i])
+	}
+	for block := range slices.Chunk(m.list, listBlock) {
+		if err := w.Append(ctx, block); err != nil {
+			return err
+		}
+	}
+	return w.Commit(ctx)
+}
+
+// turns says of each record on which list it is and how its host is visited.
+func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, error) {
+	turns := make([]segment.Turn, len(list))
+	for i, d := range list {
+		h, err := j.host(ctx, d.URL)
+		if err != nil {
+			return nil, err
+		}
+		turns[i].Delay = h.delay
+	}
+	if j.o.Lists <= 1 {
+		return turns, nil
+	}
+	// What shares a queue must share a list, even if a normalizer tells its URLs
+	// apart: the first of a queue by key decides.
+	by := hostdb.ByHost
+	if j.o.Partition == segment.ByDomain {
+		by = hostdb.ByDomain
+	}
+	first := map[string]string{}
+	for _, d := range list {
+		queue := by.Key(d.URL)
+		if u, ok := first[queue]; !ok || crawldb.Compare(d.URL, u) < 0 {
+			first[queue] = d.URL
+		}
+	}
+	keys := make(map[string]string, len(first))
+	for queue, url := range first {
+		spelled, ok := j.partitionSpelling(url)
+		key := spelled
+		if ok {
+			key = by.Key(spelled)
+		}
+		keys[queue] = key
+	}
+	hashes := map[string]int32{}
+	if j.o.Partition == segment.ByIP {
+		var err error
+		if hashes, err = j.addresses(ctx, keys); err != nil {
+			return nil, err
+		}
+	} else {
+		for _, key := range keys {
+			hashes[key] = javaHash(key)
+		}
+	}
+	for i, d := range list {
+		t := &turns[i]
+		t.Lists, t.By = j.o.Lists, j.o.Partition
+		t.List = partition(hashes[keys[by.Key(d.URL)]], j.o.Seed, j.o.Lists)
+	}
+	return turns, nil
+}
+
+// partitionSpelling is the URL by which a list is chosen. Nutch normalizes here
+// whatever its options.
+func (j *job) partitionSpelling(url string) (string, bool) {
+	if j.o.NutchCompat && j.o.NoNormalize && j.o.Rules != nil {
+		k := *j
+		k.o.NoNormalize = false
+		return k.spelling(urlfilter.Partition, url)
+	}
+	if u, ok := j.spelling(urlfilter.Partition, url); ok {
+		return u, true
+	}
+	return url, false
+}
+
+// partition is Nutch's URLPartitioner: the number of the list, of n, for what has
+// this hash.
+func partition(hash, seed int32, n int) int {
+	return int((hash^seed)&math.MaxInt32) % n
+}
+
+// javaHash is java.lang.String.hashCode.
+func javaHash(s string) int32 {
+	h := int32(0)
+	for _, u := range utf16.Encode([]rune(s)) {
+		h = 31*h + int32(u)
+	}
+	return h
+}
+
+// addresses finds the hash of the address of every host; zero if it has none.
+func (j *job) addresses(ctx context.Context, keys map[string]string) (map[string]int32, error) {
+	lookup := j.o.Lookup
+	if lookup == nil {
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	hosts := make([]string, 0, len(keys))
+	for _, host := range keys {
+		hosts = append(hosts, host)
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	found := make([]int32, len(hosts))
+	var wg sync.WaitGroup
+	work := make(chan int)
+	const workers = 25 // Nutch: hostdb.num.resolvers.threads
+	for range min(workers, len(hosts)) {
+		wg.Go(func() {
+			for i := range work {
+				found[i] = addressHash(ctx, hosts[i], lookup)
+			}
+		})
+	}
+	for i := range hosts {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	hashes := make(map[string]int32, len(hosts))
+	for i, host := range hosts {
+		hashes[host] = found[i]
+	}
+	return hashes, nil
+}
+
+// addressHash takes the least address of a host, so that the order of the answer
+// does not count.
+func addressHash(ctx context.Context, host string, lookup func(context.Context, string) ([]netip.Addr, error)) int32 {
+	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return javaHash(a.Unmap().String())
+	}
+	if host == "" {
+		return 0
+	}
+	addrs, err := lookup(ctx, host)
+	if err != nil || len(addrs) == 0 {
+		return 0
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return javaHash(slices.MinFunc(addrs, netip.Addr.Compare).String())
+}
+
+// spread orders a fetch list so that a fetcher which reads it from the front
+// finds many hosts at once: the best URL of every host, then the second best of
+// every host, and so on, in each turn in the order of a hash.
+func spread(list []crawldb.Datum, by hostdb.By) {
+	type ranked struct {
+		d    crawldb.Datum
+		turn int
+		hash uint64
+	}
+	slices.SortFunc(list, func(a, b crawldb.Datum) int {
+		if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+			return c
+		}
+		return crawldb.Compare(a.URL, b.URL) // dear, and seldom needed
+	})
+	turns := map[string]int{}
+	all := make([]ranked, len(list))
+	for i, d := range list {
+		host := by.Key(d.URL)
+		all[i] = ranked{d, turns[host], xxhash.Sum64String(d.URL)}
+		turns[host]++
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.hash, b.hash), cmp.Compare(a.d.URL, b.d.URL))
+	})
+	for i := range all {
+		list[i] = all[i].d
+	}
+}
+
+// hashed orders a fetch list as Nutch does.
+func hashed(list []crawldb.Datum) {
+	slices.SortFunc(list, func(a, b crawldb.Datum) int {
+		return cmp.Or(cmp.Compare(HashOrder(a.URL), HashOrder(b.URL)), cmp.Compare(a.URL, b.URL))
+	})
+}
+
+// HashOrder is the number by which Nutch orders the URLs of a fetch list,
+// ascending: a hash of the bytes from the last to the first, of the URL as Hadoop
+// writes it, with its length before it. (Nutch: Generator's HashComparator.)
+func HashOrder(url string) int32 {
+	h := int32(1)
+	for i := len(url) - 1; i >= 0; i-- {
+		h = 31*h + int32(int8(url[i]))
+	}
+	length := vint(len(url))
+	for i := len(length) - 1; i >= 0; i-- {
+		h = 31*h + int32(int8(length[i]))
+	}
+	return h
+}
+
+// vint is a length as Hadoop's WritableUtils writes it.
+func vint(n int) []byte {
+	if n <= 127 {
+		return []byte{byte(n)}
+	}
+	var b []byte
+	for v := n; v > 0; v >>= 8 {
+		b = append(b, byte(v))
+	}
+	b = append(b, byte(-112-len(b)))
+	slices.Reverse(b)
+	return b
+}

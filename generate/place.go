@@ -1,0 +1,206 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+// placer counts what is in which segment.
+type placer interface {
+	// place counts a URL in the first segment with room for it under key, of which
+	// there may be limit in each, if that is not negative, and returns its number;
+	// -1 if there is none.
+	place(key string, limit int) int
+	// room reports whether there may be room for a URL under key.
+	room(key string, limit int) bool
+	// giveBack undoes a place.
+	giveBack(key string, segment int)
+	// full reports whether there is no room for anything.
+	full() bool
+}
+
+// exactPlacer has no segment over topN and none with more than limit of a key.
+type exactPlacer struct {
+	topN, segments int
+	counts         []int            // of each segment
+	hosts          map[string][]int // of each key, in each segment; nil if no key has a limit
+}
+
+func (e *exactPlacer) place(key string, limit int) int {
+	c := e.hosts[key]
+	if c == nil && e.hosts != nil {
+		c = make([]int, e.segments)
+		e.hosts[key] = c
+	}
+	for i := range e.segments {
+		if e.topN > 0 && e.counts[i] >= e.topN || limit >= 0 && c[i] >= limit {
+			continue
+		}
+		e.counts[i]++
+		if c != nil {
+			c[i]++
+		}
+		return i
+	}
+	return -1
+}
+
+func (e *exactPlacer) room(key string, limit int) bool {
+	c := e.hosts[key]
+	return limit < 0 || c == nil || slices.Min(c) < limit
+}
+
+func (e *exactPlacer) giveBack(key string, segment int) {
+	e.counts[segment]--
+	if c := e.hosts[key]; c != nil {
+		c[segment]--
+	}
+}
+
+func (e *exactPlacer) full() bool {
+	return e.topN > 0 && slices.Min(e.counts) >= e.topN
+}
+
+// nutchPlacer is Nutch's, with one reducer.
+type nutchPlacer struct {
+	topN, segments int
+	counts         []int
+	hosts          map[string]*nutchHost
+	count, current int
+}
+
+type nutchHost struct{ segment, n int }
+
+func (p *nutchPlacer) place(key string, limit int) int {
+	top := p.topN
+	if top <= 0 {
+		top = math.MaxInt
+	}
+	if p.count == top { // and not full
+		p.count = 0
+		p.current++
+	}
+	at := p.current
+	if limit > 0 {
+		h := p.hosts[key]
+		if h == nil {
+			h = &nutchHost{segment: 1}
+			p.hosts[key] = h
+		}
+		h.n++
+		for p.counts[h.segment-1] >= top && h.segment < p.segments {
+			h.segment++
+			h.n = 0 // and not 1: the URL at hand is not counted
+		}
+		if h.n > limit {
+			if h.segment == p.segments {
+				return -1
+			}
+			h.segment++
+			h.n = 1
+		}
+		at = h.segment
+	}
+	p.counts[at-1]++
+	p.count++
+	return at - 1
+}
+
+func (p *nutchPlacer) room(string, int) bool { return true }
+func (p *nutchPlacer) giveBack(string, int)  {} // Nutch never finds out
+func (p *nutchPlacer) full() bool {
+	return p.topN > 0 && p.count == p.topN && p.current == p.segments
+}
+
+// hostInfo is what the expressions say of a host.
+type hostInfo struct {
+	limit int // negative: none
+	delay time.Duration
+}
+
+// host returns what holds for the host of a URL.
+func (j *job) host(ctx context.Context, url string) (hostInfo, error) {
+	info := hostInfo{limit: -1}
+	if j.o.MaxPerHost > 0 {
+		info.limit = j.o.MaxPerHost
+	}
+	if j.o.Hosts == nil || j.o.HostLimit == nil && j.o.HostDelay == nil {
+		return info, nil
+	}
+	name := hostdb.ByHost.Key(url)
+	if known, ok := j.known[name]; ok || name == "" {
+		if !ok {
+			known = info
+		}
+		return known, nil
+	}
+	h, err := j.o.Hosts.Get(ctx, name)
+	switch {
+	case errors.Is(err, hostdb.ErrNotFound):
+	case err != nil:
+		return info, err
+	default:
+		if j.o.HostLimit != nil {
+			limit, err := j.o.HostLimit(&h)
+			switch n := round(limit, math.MaxInt32); {
+			case err != nil:
+				j.failed(err)
+			case n < 0 || n == 0 && j.o.NutchCompat:
+				info.limit = -1
+			default:
+				info.limit = int(n)
+			}
+		}
+		if j.o.HostDelay != nil {
+			delay, err := j.o.HostDelay(&h)
+			switch ms := round(delay, int64(math.MaxInt64/time.Millisecond)); {
+			case err != nil:
+				j.failed(err)
+			case ms > 0:
+				info.delay = time.Duration(ms) * time.Millisecond
+			case j.o.NutchCompat:
+				info.delay = -time.Millisecond
+			}
+		}
+	}
+	j.known[name] = info
+	return info, nil
+}
+
+// round rounds half up, as Java does; what is not a number is 0.
+func round(f float64, most int64) int64 {
+	switch f = math.Floor(f + 0.5); {
+	case f >= float64(most):
+		return most
+	case f <= -float64(most):
+		return -most
+	case f != f:
+		return 0
+	}
+	return int64(f)
+}
+
+// want says whether a host has room left in any segment, as far as is known.
+func (j *job) want(host string) bool {
+	limit := j.o.MaxPerHost
+	if limit <= 0 {
+		limit = -1
+	}
+	if h, ok := j.known[host]; ok {
+		limit = h.limit
+	} else if j.o.HostLimit != nil {
+		return true
+	}
+	if j.o.Rules != nil && !j.o.NoNormalize && len(j.o.Rules.Normalizers) > 0 {
+		return true // only the URL tells what it counts as
+	}
+	if j.o.By == hostdb.ByDomain {
+		host = hostdb.Domain(host)
+	}
+	return j.place.room(host, limit)
+}

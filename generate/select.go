@@ -1,0 +1,428 @@
+package generate
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// check returns why a record is not selected, whatever its host; empty if it may
+// be. It is pure but for Where.
+func (j *job) check(d *crawldb.Datum) (Reason, error) {
+	o := &j.o
+	leased, low := d.Leased(j.now), o.MinScore != 0 && !(d.Priority >= o.MinScore)
+	if o.NutchCompat {
+		leased, low = d.Leased(j.due), d.Priority < o.MinScore
+		if o.Rules != nil && !o.NoFilter && !accepted(o.Rules, d.URL) {
+			return URLFilters, nil
+		}
+	}
+	switch {
+	case !o.Schedule.Due(d, j.due):
+		return Schedule, nil
+	case leased:
+		return WaitUpdate, nil
+	}
+	if o.Where != nil {
+		if ok, err := o.Where(d); err != nil || !ok {
+			return Expr, err
+		}
+	}
+	interval := d.Interval
+	if o.MaxInterval > 0 {
+		interval = schedule.Selected(o.Schedule, *d, j.due).Interval
+	}
+	switch {
+	case o.Status != 0 && d.Status != o.Status:
+		return StatusOther, nil
+	case low:
+		return ScoreTooLow, nil
+	case o.MaxInterval > 0 && interval > o.MaxInterval:
+		return Interval, nil
+	}
+	return "", nil
+}
+
+// reject counts a record that is not selected.
+func (j *job) reject(d *crawldb.Datum, why Reason, err error) {
+	j.report.Rejected[why]++
+	j.failed(err)
+	if why == Schedule || why == WaitUpdate {
+		j.seen(d)
+	}
+}
+
+// failed keeps the first error of an expression.
+func (j *job) failed(err error) {
+	if err == nil {
+		return
+	}
+	if j.report.ExprErrors++; j.report.ExprError == nil {
+		j.report.ExprError = err
+	}
+}
+
+// seen keeps the earliest time at which a record that is not due will be.
+func (j *job) seen(d *crawldb.Datum) {
+	at := d.FetchTime
+	if d.LeasedUntil.After(at) {
+		at = d.LeasedUntil
+	}
+	if at.After(j.now) && (j.report.NextDue.IsZero() || at.Before(j.report.NextDue)) {
+		j.report.NextDue = at
+	}
+}
+
+// accepted asks the filters alone.
+func accepted(r *urlfilter.Rules, url string) bool {
+	for _, f := range r.Filters {
+		if !f.Accept(url) {
+			return false
+		}
+	}
+	return true
+}
+
+// allowed asks the rules about a candidate.
+func (j *job) allowed(url string) bool {
+	switch {
+	case j.o.Rules == nil || j.o.NoFilter || j.o.NutchCompat:
+		return true // under NutchCompat check has asked
+	case j.o.NoNormalize:
+		return accepted(j.o.Rules, url)
+	}
+	u, err := j.o.Rules.Apply(urlfilter.Generate, url)
+	return err == nil && u == url
+}
+
+// spelling is how a URL counts in a scope; false if it does not count.
+func (j *job) spelling(scope urlfilter.Scope, url string) (string, bool) {
+	if j.o.Rules != nil && !j.o.NoNormalize {
+		for _, n := range j.o.Rules.Normalizers {
+			u, err := n.Normalize(scope, url)
+			if err != nil {
+				return "", false
+			}
+			url = u
+		}
+	}
+	scheme, _, ok := strings.Cut(url, ":")
+	if ok && j.o.NutchCompat {
+		switch strings.ToLower(scheme) {
+		case "http", "https", "file", "ftp", "jar", "mailto":
+		default:
+			ok = false
+		}
+	}
+	return url, ok && scheme != ""
+}
+
+// candidates yields what passes check, best first, equal ones by key.
+func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
+	ahead, indexable := schedule.Horizon(j.o.Schedule)
+	index, ok := crawldb.Index(j.crawl)
+	if !ok || !indexable || j.o.NutchCompat {
+		return j.scan(ctx)
+	}
+	// What is leased now may not be when Ahead has passed: the index shows it, and
+	// check does not let it pass.
+	q := crawldb.DueQuery{Now: j.due, MinPriority: max(j.o.MinScore, 0), Want: j.want}
+	if ahead > 0 {
+		q.Beyond = j.due.Add(ahead)
+	}
+	return j.read(ctx, ordered(index.Due(ctx, q)))
+}
+
+// scan looks at every record.
+func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
+	// A crawl db with more due records than fit into memory is scanned more than
+	// once, and what is counted is counted the first time.
+	first, begun, again := "", false, false
+	due := func(d *crawldb.Datum) bool {
+		if !begun {
+			first, begun = d.URL, true
+		} else if d.URL == first {
+			again = true
+		}
+		why, err := j.check(d)
+		if why != "" && !again {
+			j.reject(d, why, err)
+		}
+		return why == ""
+	}
+	// The first time everything is shown that may count as beyond a limit.
+	want := func(host string) bool { return !again || j.want(host) }
+	return crawldb.DueByScan(ctx, j.crawl, crawldb.DueQuery{Now: j.due, Want: want}, due)
+}
+
+// read yields those candidates whose records pass check.
+func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
+	const batch = 1000
+	return func(yield func(crawldb.Candidate, error) bool) {
+		var some []crawldb.Candidate
+		flush := func() (more bool) {
+			urls := make([]string, 0, len(some))
+			for _, c := range some {
+				urls = append(urls, c.URL)
+			}
+			slices.SortFunc(urls, crawldb.Compare)
+			urls = slices.Compact(urls)
+			records := make([]*crawldb.Datum, len(urls))
+			err := j.crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				records[i] = nil
+				if old != nil {
+					d := *old
+					records[i] = &d
+				}
+				return old, nil
+			}})
+			if err != nil {
+				yield(crawldb.Candidate{}, err)
+				return false
+			}
+			byURL := make(map[string]*crawldb.Datum, len(urls))
+			for i, u := range urls {
+				byURL[u] = records[i]
+			}
+			for _, c := range some {
+				d := byURL[c.URL]
+				if d == nil { // gone, or was yielded before
+					continue
+				}
+				byURL[c.URL] = nil
+				if why, err := j.check(d); why != "" {
+					j.reject(d, why, err)
+					continue
+				}
+				if !yield(c, nil) {
+					return false
+				}
+			}
+			some = some[:0]
+			return true
+		}
+		for c, err := range hints {
+			if err != nil {
+				yield(crawldb.Candidate{}, err)
+				return
+			}
+			if some = append(some, c); len(some) == batch && !flush() {
+				return
+			}
+		}
+		if len(some) > 0 {
+			flush()
+		}
+	}
+}
+
+// ordered puts the candidates of an index, which may yield priorities within an
+// eighth of an octave in any order, into their exact order. It holds those of one
+// such level.
+func ordered(hints iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
+	return func(yield func(crawldb.Candidate, error) bool) {
+		var held bestFirst
+		for c, err := range hints {
+			if err != nil {
+				yield(crawldb.Candidate{}, err)
+				return
+			}
+			bound := above(c.Priority)
+			for len(held) > 0 && held[0].Priority > bound {
+				if !yield(heap.Pop(&held).(held1).Candidate, nil) {
+					return
+				}
+			}
+			heap.Push(&held, held1{c, crawldb.Key(c.URL)})
+		}
+		for len(held) > 0 {
+			if !yield(heap.Pop(&held).(held1).Candidate, nil) {
+				return
+			}
+		}
+	}
+}
+
+// above returns a priority that nothing exceeds which may follow p in an index.
+func above(p float32) float32 {
+	const level = 1.0906 // 2^(1/8) is 1.0905...
+	const tiny = 1e-37   // below, floats are too coarse for levels
+	switch {
+	case p != p:
+		return float32(math.Inf(-1))
+	case p > tiny:
+		return p * level
+	case p >= -tiny:
+		return tiny * level
+	}
+	return p / level
+}
+
+type held1 struct {
+	crawldb.Candidate
+	key string
+}
+
+type bestFirst []held1
+
+func (h bestFirst) Len() int { return len(h) }
+func (h bestFirst) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[j].Priority, h[i].Priority), cmp.Compare(h[i].key, h[j].key)) < 0
+}
+func (h bestFirst) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *bestFirst) Push(x any)   { *h = append(*h, x.(held1)) }
+func (h *bestFirst) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// placed is a candidate with its segment.
+type placed struct {
+	url, key string
+	segment  int
+}
+
+func (j *job) selectAll(ctx context.Context) error {
+	next, stop := iter.Pull2(j.candidates(ctx))
+	defer stop()
+	for more := true; more; {
+		var batch []placed
+		for len(batch) < j.o.chunk && !j.place.full() {
+			c, err, ok := next()
+			if !ok {
+				more = false
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if !j.allowed(c.URL) {
+				j.report.Rejected[URLFilters]++
+				continue
+			}
+			p, ok, err := j.placeOne(ctx, c.URL)
+			if err != nil {
+				return err
+			}
+			if ok {
+				batch = append(batch, p)
+			}
+		}
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := j.lease(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placeOne finds a segment for a URL, if there is room for it.
+func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
+	spelled, ok := j.spelling(urlfilter.HostCount, url)
+	if !ok {
+		j.report.Rejected[Malformed]++
+		return placed{}, false, nil
+	}
+	h, err := j.host(ctx, url)
+	if err != nil {
+		return placed{}, false, err
+	}
+	p := placed{url: url, key: j.o.By.Key(spelled)}
+	if p.segment = j.place.place(p.key, h.limit); p.segment < 0 {
+		j.report.Rejected[HostFull]++
+		if _, ok := j.affected[p.key]; !ok {
+			j.affected[p.key] = struct{}{}
+			j.report.HostsAffected++
+		}
+		return placed{}, false, nil
+	}
+	return p, true, j.open(ctx, p.segment)
+}
+
+// lease notes the URLs of the batch, leases those that still pass check, and puts
+// them on the list of their segment.
+func (j *job) lease(ctx context.Context, batch []placed) error {
+	slices.SortStableFunc(batch, func(a, b placed) int { return crawldb.Compare(a.url, b.url) })
+	once := batch[:0]
+	for _, p := range batch { // a weak Due may yield a URL twice
+		if n := len(once); n > 0 && once[n-1].url == p.url {
+			j.place.giveBack(p.key, p.segment)
+			continue
+		}
+		once = append(once, p)
+	}
+	batch = once
+	for i, m := range j.makes {
+		var block []byte
+		for _, p := range batch {
+			if p.segment == i {
+				block = append(binary.AppendUvarint(block, uint64(len(p.url))), p.url...)
+			}
+		}
+		if block == nil {
+			continue
+		}
+		if err := m.leases.Append(ctx, block); err != nil {
+			return err
+		}
+		if err := m.leases.Sync(ctx); err != nil {
+			return err
+		}
+	}
+	urls := make([]string, len(batch))
+	for i, p := range batch {
+		urls[i] = p.url
+	}
+	type slot struct {
+		d    crawldb.Datum
+		gone bool
+		why  Reason
+		err  error
+	}
+	slots := make([]slot, len(batch))
+	until := j.now.Add(j.o.Lease)
+	err := j.crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		slots[i] = slot{gone: old == nil}
+		if old == nil {
+			return nil, nil
+		}
+		slots[i].d = *old
+		if slots[i].why, slots[i].err = j.check(old); slots[i].why != "" {
+			return old, nil
+		}
+		d := *old
+		d.LeasedUntil, d.LeasedBy = until, j.makes[batch[i].segment].name
+		return &d, nil
+	}})
+	if err != nil {
+		return err
+	}
+	for i := range slots {
+		s, p := &slots[i], batch[i]
+		switch {
+		case s.gone:
+			j.report.Rejected[Schedule]++
+		case s.why != "":
+			j.reject(&s.d, s.why, s.err)
+		default:
+			m := j.makes[p.segment]
+			m.list = append(m.list, schedule.Selected(j.o.Schedule, s.d, j.due))
+			continue
+		}
+		j.place.giveBack(p.key, p.segment)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package segment
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// TurnKey is the metadata key under which a record on a fetch list keeps its
+// [Turn]. It is of the fetch list alone: no record of the crawl db has it.
+const TurnKey = "segment.turn"
+
+// Turn says how a URL is to be visited: what generate decided of it besides its
+// record. The zero value is what a record has that says nothing.
+type Turn struct {
+	// List is the number of the fetch list that the URL is on, of Lists in all,
+	// from zero. Zero Lists means that there is one.
+	List, Lists int
+	// By is what shares a list: two URLs with the same host, domain or address,
+	// as this says, are on the same.
+	By Partition
+	// Delay is the pause between two visits to the host; zero means that of the
+	// fetch, negative none. (Nutch: _variableFetchDelay_.)
+	Delay time.Duration
+}
+
+// Partition says which URLs of a segment share a fetch list. (Nutch:
+// partition.url.mode.)
+type Partition uint8
+
+const (
+	ByHost   Partition = iota // those of a host
+	ByDomain                  // those of a registered domain
+	ByIP                      // those of the hosts at an address
+)
+
+// String returns Nutch's word.
+func (p Partition) String() string {
+	switch p {
+	case ByDomain:
+		return "byDomain"
+	case ByIP:
+		return "byIP"
+	}
+	return "byHost"
+}
+
+// ParsePartition is the inverse of String; case does not matter, and the "by"
+// may be left out.
+func ParsePartition(word string) (Partition, error) {
+	for _, p := range []Partition{ByHost, ByDomain, ByIP} {
+		if w := p.String(); strings.EqualFold(w, word) || strings.EqualFold(w[2:], word) {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("segment: no partition is named %q; there are host, domain and ip", word)
+}
+
+// Mark writes the turn into the record of a fetch list.
+func (t Turn) Mark(d *crawldb.Datum) {
+	if t.Lists <= 1 && t.Delay == 0 {
+		d.Meta.Delete(TurnKey)
+		return
+	}
+	d.Meta.Set(TurnKey, fmt.Sprintf("%d/%d %v %d", t.List, max(t.Lists, 1), t.By, t.Delay.Milliseconds()))
+}
+
+// Unmark takes the turn out of the record of a fetch list.
+func Unmark(d *crawldb.Datum) (Turn, error) {
+	v, ok := d.Meta.Get(TurnKey)
+	if !ok {
+		return Turn{}, nil
+	}
+	d.Meta.Delete(TurnKey)
+	bad := fmt.Errorf("segment: %s of %s is %q", TurnKey, d.URL, v)
+	f := strings.Split(v, " ")
+	if len(f) != 3 {
+		return Turn{}, bad
+	}
+	list, lists, _ := strings.Cut(f[0], "/")
+	var t Turn
+	var ms int64
+	var errs [4]error
+	t.List, errs[0] = strconv.Atoi(list)
+	t.Lists, errs[1] = strconv.Atoi(lists)
+	t.By, errs[2] = ParsePartition(f[1])
+	ms, errs[3] = strconv.ParseInt(f[2], 10, 64)
+	for _, err := range errs {
+		if err != nil {
+			return Turn{}, bad
+		}
+	}
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	if t.List < 0 || t.List >= t.Lists || ms > most || ms < -most {
+		return Turn{}, bad
+	}
+	t.Delay = time.Duration(ms) * time.Millisecond
+	return t, nil
+}
