@@ -55,6 +55,7 @@ var repo = policy{
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
+		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort"},
 		"index":           {verb, "page crawldb linkdb protocol segment"},
 		"index/indextest": {kit, ""},
 
@@ -66,6 +67,8 @@ var repo = policy{
 
 		"nutchconf": {front, ". fetch generate hostdb index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring signature update urlfilter"},
+		"simulate": {root, "crawldb protocol schedule segment update"},
+
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
 			"inject generate fetch update dedup index stores/memstore stores/dirstore"},
 	},

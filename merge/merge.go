@@ -1,0 +1,42 @@
+// Package merge makes one of several: of crawl dbs ([CrawlDBs]), of link dbs
+// ([LinkDBs]) and of segments ([Segments]). Of what several have of a page the
+// newest wins.
+//
+// What a merge makes does not depend on the order of its sources, and merging
+// the same again changes nothing; so a merge that was interrupted is repeated.
+package merge
+
+// AcceptFunc returns the normalized spelling of a URL, and whether it may be
+// kept at all. It is called by one goroutine at a time. Usually it is
+// urlfilter.Rules.Apply with a scope.
+type AcceptFunc = func(url string) (string, bool)
+
+// chunk is how many URLs one Update or Merge of a store has.
+const chunk = 10_000
+
+// Parts are joined so that the bytes of the whole compare as the parts do: a
+// part ends in 0 0, and a 0 in it is followed by 1.
+func appendPart(dst []byte, part string) []byte {
+	for i := range len(part) {
+		if dst = append(dst, part[i]); part[i] == 0 {
+			dst = append(dst, 1)
+		}
+	}
+	return append(dst, 0, 0)
+}
+
+// cutPart takes apart what appendPart and what was appended behind it made.
+func cutPart(b []byte) (part string, rest []byte) {
+	var out []byte
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != 0 {
+			out = append(out, b[i])
+			continue
+		}
+		if i++; b[i] == 0 {
+			return string(out), b[i+1:]
+		}
+		out = append(out, 0)
+	}
+	return "", nil
+}

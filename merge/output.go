@@ -1,0 +1,173 @@
+package merge
+
+import (
+	"context"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// blockBytes is about how many bytes of contents and texts one block holds at
+// most, but for a page that is larger by itself.
+const blockBytes = 8 << 20
+
+// output writes one segment. Block k of its parts holds the same pages, as
+// package segment asks; the fetch list has blocks of its own.
+type output struct {
+	name  string
+	block int // pages in a block
+
+	listed   part[crawldb.Datum]
+	visits   part[segment.Visit]
+	contents part[page.Content]
+	texts    part[segment.Text]
+	data     part[segment.Data]
+	parses   part[segment.Parse]
+	pages    int // in the block at hand
+	bytes    int
+}
+
+// part writes one part, unless no source has it.
+type part[T segment.Record] struct {
+	w    *segment.Writer[T]
+	recs []T
+}
+
+func openOutput(ctx context.Context, s segment.Store, name string, parts map[string]bool, block int) (*output, error) {
+	out := &output{name: name, block: block}
+	err := out.listed.open(ctx, s, name, parts)
+	if err == nil {
+		err = out.visits.open(ctx, s, name, parts)
+	}
+	if err == nil {
+		err = out.contents.open(ctx, s, name, parts)
+	}
+	if err == nil {
+		err = out.texts.open(ctx, s, name, parts)
+	}
+	if err == nil {
+		err = out.data.open(ctx, s, name, parts)
+	}
+	if err == nil {
+		err = out.parses.open(ctx, s, name, parts)
+	}
+	return out, err
+}
+
+func (p *part[T]) open(ctx context.Context, s segment.Store, name string, parts map[string]bool) (err error) {
+	if parts[segment.PartOf[T]()] {
+		p.w, err = segment.NewWriter[T](ctx, s, name, 0)
+	}
+	return err
+}
+
+func (p *part[T]) add(rec *T) {
+	if rec != nil && p.w != nil {
+		p.recs = append(p.recs, *rec)
+	}
+}
+
+func (p *part[T]) flush(ctx context.Context) error {
+	recs := p.recs
+	if p.w == nil {
+		return nil
+	}
+	err := p.w.Append(ctx, recs)
+	clear(recs)
+	p.recs = recs[:0]
+	return err
+}
+
+func (p *part[T]) commit(ctx context.Context) error {
+	if p.w == nil {
+		return nil
+	}
+	return p.w.Commit(ctx)
+}
+
+func (p *part[T]) close() {
+	if p.w != nil {
+		p.w.Close()
+	}
+}
+
+// add writes a page.
+func (out *output) add(ctx context.Context, p *merged) error {
+	if out.listed.add(p.listed); len(out.listed.recs) >= chunk {
+		if err := out.listed.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if *p == (merged{listed: p.listed}) {
+		return nil
+	}
+	out.visits.add(p.visit)
+	out.contents.add(p.content)
+	out.texts.add(p.text)
+	out.data.add(p.data)
+	out.parses.add(p.parse)
+	if p.content != nil {
+		out.bytes += len(p.content.Body)
+	}
+	if p.text != nil {
+		out.bytes += len(p.text.Text)
+	}
+	if out.pages++; out.pages >= out.block || out.bytes >= blockBytes {
+		return out.flush(ctx)
+	}
+	return nil
+}
+
+// flush ends the block at hand in all parts.
+func (out *output) flush(ctx context.Context) error {
+	err := out.contents.flush(ctx)
+	if err == nil {
+		err = out.texts.flush(ctx)
+	}
+	if err == nil {
+		err = out.data.flush(ctx)
+	}
+	if err == nil {
+		err = out.parses.flush(ctx)
+	}
+	if err == nil {
+		err = out.visits.flush(ctx)
+	}
+	out.pages, out.bytes = 0, 0
+	return err
+}
+
+// commit completes the segment, the visits behind what belongs to them and the
+// fetch list last.
+func (out *output) commit(ctx context.Context, ready func(context.Context, string) error) error {
+	var err error
+	if out.pages > 0 {
+		err = out.flush(ctx)
+	}
+	if err == nil && len(out.listed.recs) > 0 {
+		err = out.listed.flush(ctx)
+	}
+	for _, commit := range []func(context.Context) error{out.contents.commit, out.texts.commit, out.data.commit, out.parses.commit, out.visits.commit} {
+		if err == nil {
+			err = commit(ctx)
+		}
+	}
+	if err == nil && ready != nil {
+		err = ready(ctx, out.name)
+	}
+	if err == nil {
+		err = out.listed.commit(ctx)
+	}
+	return err
+}
+
+// close gives up what was not committed.
+func (out *output) close() {
+	out.listed.close()
+	out.visits.close()
+	out.contents.close()
+	out.texts.close()
+	out.data.close()
+	out.parses.close()
+}
