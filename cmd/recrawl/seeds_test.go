@@ -1,0 +1,90 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSeedsFromWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "seeds")
+	for name, text := range map[string]string{"a.txt": "http://a.example/\n", "b.txt": "http://b.example/\tkey=value\n\nno url\n", "sub/c.txt": "http://c.example/\n"} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crawl := filepath.Join(t.TempDir(), "crawl")
+	if r := recrawl(t, "inject", "-d", crawl, "-seeds", dir); r.code != 1 || !strings.Contains(r.err, "b.txt:3:") || !strings.HasPrefix(r.out, "3 seeds: 2 new") {
+		t.Errorf("a directory: %+v", r)
+	}
+	if out := ok(t, "inject", "-d", crawl, "-seeds", filepath.Join(dir, "sub", "c.txt")); !strings.HasPrefix(out, "1 seeds: 1 new") {
+		t.Errorf("a file: %s", out)
+	}
+	c := exec.Command(program, "inject", "-d", crawl, "-seeds", "-")
+	c.Stdin = strings.NewReader("http://d.example/\n# no seed\nhttp://a.example/\n")
+	if r := finish(t, c); r.code != 0 || !strings.HasPrefix(r.out, "2 seeds: 1 new, 0 merged, 1 known") {
+		t.Errorf("standard input: %+v", r)
+	}
+	c = exec.Command(program, "inject", "-d", crawl, "-seeds", "-")
+	if r := finish(t, c); r.code != 1 || !strings.Contains(r.err, "standard input: there is no seed in it") {
+		t.Errorf("nothing on standard input: %+v", r)
+	}
+	if r := recrawl(t, "inject", "-d", crawl, "-seeds", filepath.Join(dir, "nowhere")); r.code != 1 || !strings.Contains(r.err, "nowhere") {
+		t.Errorf("a file that is not there: %+v", r)
+	}
+}
+
+func TestSeedsWithoutRules(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"":                    "0 new, 0 merged, 0 known, 0 duplicate, 1 filtered",
+		"-no-filter":          "1 new",
+		"-noFilter -no-norm":  "1 new",
+		"-noNormalize -v":     "1 filtered",
+		"-no-filter -update":  "1 new",
+		"-scoring depth=3":    "1 filtered",
+		"-scoring opic,depth": "1 filtered",
+	} {
+		crawl := filepath.Join(t.TempDir(), "crawl")
+		line := append([]string{"inject", "-d", crawl}, strings.Fields(args)...)
+		if r := recrawl(t, append(line, "http://a.example/x.jpg")...); !strings.Contains(r.out, want) {
+			t.Errorf("%s: %+v, want %q", args, r, want)
+		}
+	}
+}
+
+func TestScoringFilters(t *testing.T) {
+	t.Parallel()
+	crawl := filepath.Join(t.TempDir(), "crawl")
+	for value, want := range map[string]string{
+		"":              "-scoring wants the names of filters",
+		"pagerank":      `there is no filter "pagerank"; there are opic, depth`,
+		"opic,,depth":   "-scoring wants the names of filters",
+		"opic,opic":     "opic is there twice",
+		"depth=deep":    "depth=deep is not a number of levels",
+		"depth=0":       "depth=0 is not a number of levels",
+		"opic=1":        `opic takes no value, not "1"`,
+		"urlmeta":       "urlmeta wants the names",
+		"urlmeta=a++b":  "urlmeta=a++b has an empty name",
+		"scoring-depht": `there is no filter "depht"`,
+	} {
+		if r := recrawl(t, "inject", "-d", crawl, "-scoring", value, "http://a.example/"); r.code != 2 || !strings.Contains(r.err, want) {
+			t.Errorf("%q: %+v, want %q", value, r, want)
+		}
+	}
+	if _, err := os.Stat(crawl); err == nil {
+		t.Error("a command line that is none made a directory")
+	}
+	seed := write(t, "seeds.txt", "http://a.example/\t_maxdepth_=2\ttopic=news\n")
+	ok(t, "inject", "-d", crawl, "-scoring", "scoring-depth=5, urlmeta=topic", "-seeds", seed)
+	if out := ok(t, "readdb", "-d", crawl, "-url", "http://a.example/"); !strings.Contains(out, "depth.depth") || !strings.Contains(out, "topic") {
+		t.Errorf("%s", out)
+	}
+}
