@@ -408,3 +408,42 @@ func isASCII(s string) bool {
 	}
 	return true
 }
+
+// Explain names the parts of the URL that change.
+func (b Basic) Explain(url string) string {
+	u, err := b.Normalize(AnyScope, url)
+	if err != nil || u == url {
+		return ""
+	}
+	before, after := partsOf(url), partsOf(u)
+	var all []string
+	for i, name := range [...]string{"scheme", "user", "host", "port", "path", "query", "fragment"} {
+		if before[i] != after[i] {
+			all = append(all, name)
+		}
+	}
+	if all == nil {
+		return "spelling" // of what is between the parts
+	}
+	return strings.Join(all, ", ")
+}
+
+func partsOf(url string) (parts [7]string) {
+	rest := url
+	if scheme, user, host, port, after, ok := cutURL(url); ok {
+		parts[0], parts[1], parts[2], parts[3], rest = scheme, user, host, port, after
+	} else if i := strings.IndexByte(url, ':'); i >= 0 {
+		parts[0], rest = url[:i], url[i+1:]
+	}
+	if i := strings.IndexByte(rest, '#'); i >= 0 {
+		rest, parts[6] = rest[:i], rest[i:]
+	}
+	if i := strings.IndexByte(rest, '?'); i >= 0 {
+		rest, parts[5] = rest[:i], rest[i:]
+	}
+	parts[4] = rest
+	return parts
+}
+
+// String names the normalizer.
+func (Basic) String() string { return "basic normalizer" }

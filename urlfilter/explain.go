@@ -3,6 +3,8 @@ package urlfilter
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 )
 
 // A Step is what one normalizer or filter made of a URL.
@@ -32,16 +34,18 @@ func (r *Rules) Explain(scope Scope, url string) []Step {
 	if r.tooLong(url) {
 		return []Step{{Name: "length limit", In: url, Err: errTooLong}}
 	}
-	for _, n := range r.Normalizers {
-		s := Step{Name: describe(n), In: url, Rule: explain(n, url)}
-		s.Out, s.Err = n.Normalize(scope, url)
-		s.Accepted = s.Err == nil
-		steps = append(steps, s)
-		if !s.Accepted {
-			return steps
+	out, err := walk(r.Normalizers, r.Loops, scope, url, func(i int, n Normalizer, in, out string, err error) {
+		if i < len(r.Normalizers) || in != out || err != nil { // of later rounds what counts
+			steps = append(steps, Step{Name: describe(n), In: in, Out: out, Accepted: err == nil, Rule: explainIn(n, scope, in), Err: err})
 		}
-		url = s.Out
+	})
+	if err != nil {
+		if n := len(steps); steps[n-1].Err == nil {
+			steps = append(steps, Step{Name: "loop limit", In: steps[n-1].Out, Err: err})
+		}
+		return steps
 	}
+	url = out
 	if r.tooLong(url) {
 		return append(steps, Step{Name: "length limit", In: url, Err: errTooLong})
 	}
@@ -58,6 +62,20 @@ func (r *Rules) Explain(scope Scope, url string) []Step {
 	return steps
 }
 
+// A ScopeExplainer is a [Normalizer] whose rules differ by scope.
+type ScopeExplainer interface {
+	// ExplainScope returns the rule that changes a URL in a scope, as an
+	// [Explainer] does.
+	ExplainScope(scope Scope, url string) (rule string)
+}
+
+func explainIn(n Normalizer, scope Scope, url string) string {
+	if e, ok := n.(ScopeExplainer); ok {
+		return e.ExplainScope(scope, url)
+	}
+	return explain(n, url)
+}
+
 func explain(v any, url string) string {
 	if e, ok := v.(Explainer); ok {
 		return e.Explain(url)
@@ -70,19 +88,19 @@ func explain(v any, url string) string {
 // had, and hinders no other; the error joins all. It may be called while the
 // rules are in use.
 func (r *Rules) Reload() (changed bool, err error) {
+	changed, err = reloadAll(slices.Values(r.Normalizers))
+	c, err2 := reloadAll(slices.Values(r.Filters))
+	return changed || c, errors.Join(err, err2)
+}
+
+func reloadAll[T any](all iter.Seq[T]) (changed bool, err error) {
 	var errs []error
-	reload := func(v any) {
-		if v, ok := v.(Reloader); ok {
+	for v := range all {
+		if v, ok := any(v).(Reloader); ok {
 			c, err := v.Reload()
 			changed = changed || c
 			errs = append(errs, err)
 		}
-	}
-	for _, n := range r.Normalizers {
-		reload(n)
-	}
-	for _, f := range r.Filters {
-		reload(f)
 	}
 	return changed, errors.Join(errs...)
 }

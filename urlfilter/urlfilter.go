@@ -95,8 +95,15 @@ const DefaultMaxLength = 4096
 // string of at most DefaultMaxLength bytes and leaves it as it is. Rules must
 // not be changed once in use.
 type Rules struct {
-	// Normalizers are applied in order. Nil means none.
+	// Normalizers are applied in order. Nil means none. (Nutch:
+	// urlnormalizer.order; what it does not name does not run.)
 	Normalizers []Normalizer
+	// Loops is how often the normalizers are applied at most, as long as they
+	// change something; Nutch's default is 1. Zero means until none of them changes
+	// what the others made, so that the result is a normal form of all; a URL for
+	// which that takes more than 16 rounds is refused. (Nutch:
+	// urlnormalizer.loop.count.)
+	Loops int
 	// Filters must all accept what the normalizers made. Nil means none.
 	Filters []Filter
 	// MaxLength bounds the URL before and after the normalizers, in bytes; zero
@@ -111,12 +118,9 @@ func (r *Rules) Apply(scope Scope, url string) (string, error) {
 	if r.tooLong(url) {
 		return "", errTooLong
 	}
-	for _, n := range r.Normalizers {
-		u, err := n.Normalize(scope, url)
-		if err != nil {
-			return "", fmt.Errorf("%w: %w", ErrInvalid, err)
-		}
-		url = u
+	url, err := normalizeAll(r.Normalizers, r.Loops, scope, url)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if r.tooLong(url) {
 		return "", errTooLong

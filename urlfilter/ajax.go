@@ -1,0 +1,160 @@
+package urlfilter
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// AjaxNormalizer rewrites URLs of pages that once followed the AJAX crawling
+// scheme: "#!state" becomes the parameter "_escaped_fragment_=state", which the
+// server sees, and in the scope [Indexer] again "#!state", which is what people
+// see. It has to come before normalizers that drop fragments, as [Basic] does; in
+// the scope Indexer behind them and with a Loops of 1, or alone, by [Scoped].
+// (Nutch: urlnormalizer-ajax.)
+type AjaxNormalizer struct {
+	// NutchCompat writes escapes in lower case, decodes all of them on the way
+	// back, takes everything behind the first "&" of the query for the parameter,
+	// and drops user information.
+	NutchCompat bool
+}
+
+const escapedFragment = "_escaped_fragment_="
+
+var errFragment = errors.New("no parameter " + escapedFragment)
+
+// Normalize rewrites the URL for the scope.
+func (n AjaxNormalizer) Normalize(scope Scope, url string) (string, error) {
+	switch {
+	case scope != Indexer:
+		i := strings.Index(url, "#!")
+		if i < 0 || !n.NutchCompat && strings.Contains(url[:i], "#") {
+			return url, nil
+		}
+		separator := "?"
+		if n.NutchCompat {
+			u, err := parseJavaURL(url, Basic{}.javaKnows)
+			if err != nil {
+				return "", err
+			}
+			if u.hasQuery {
+				separator = "&"
+			}
+		} else if strings.Contains(url[:i], "?") {
+			separator = "&"
+		}
+		return url[:i] + separator + escapedFragment + n.escape(url[i+2:]), nil
+	case !strings.Contains(url, escapedFragment):
+		return url, nil
+	case n.NutchCompat:
+		return unescapeFragmentNutch(url)
+	}
+	return unescapeFragment(url), nil
+}
+
+func (n AjaxNormalizer) escape(s string) string {
+	hex := "0123456789ABCDEF"
+	if n.NutchCompat {
+		hex = "0123456789abcdef"
+	}
+	b := make([]byte, 0, len(s)+8)
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= utf8.RuneSelf || strings.IndexByte("#%&+", c) >= 0 {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		} else {
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+// unescapeFragment takes the first parameter out of the query and drops others
+// of the name.
+func unescapeFragment(url string) string {
+	url, old, hasOld := strings.Cut(url, "#")
+	head, query, _ := strings.Cut(url, "?")
+	fragment, found := "", false
+	var kept []string
+	for p := range strings.SplitSeq(query, "&") {
+		value, ok := strings.CutPrefix(p, escapedFragment)
+		switch {
+		case !ok:
+			kept = append(kept, p)
+		case !found:
+			fragment, found = value, true
+		}
+	}
+	if !found {
+		if hasOld {
+			url += "#" + old
+		}
+		return url
+	}
+	if len(kept) > 0 {
+		head += "?" + strings.Join(kept, "&")
+	}
+	// Decoded is what the way there would have to escape; blanks, control
+	// characters and a "%" that begins no escape have no place in a URL.
+	b := make([]byte, 0, len(fragment))
+	for i := 0; i < len(fragment); i++ {
+		if fragment[i] == '%' && i+2 < len(fragment) {
+			switch code := fragment[i : i+3]; {
+			case code == "%23" || code == "%26" || code == "%2B" || code == "%2b",
+				code == "%25" && i+4 < len(fragment) && unhex(fragment[i+3]) >= 0 && unhex(fragment[i+4]) >= 0:
+				b = append(b, byte(unhex(code[1])<<4|unhex(code[2])))
+				i += 2
+				continue
+			}
+		}
+		b = append(b, fragment[i])
+	}
+	return head + "#!" + string(b)
+}
+
+func unescapeFragmentNutch(url string) (string, error) {
+	u, err := parseJavaURL(url, Basic{}.javaKnows)
+	if err != nil {
+		return "", err
+	}
+	if !u.hasQuery {
+		return "", errFragment
+	}
+	_, param, more := strings.Cut(u.query, "&")
+	if !more {
+		param, u.hasQuery = u.query, false
+	} else {
+		// The parameter is removed by a pattern made of it.
+		re, err := regexp.Compile("&" + param)
+		if err != nil {
+			return "", err
+		}
+		if at := re.FindStringIndex(u.query); at != nil {
+			u.query = u.query[:at[0]] + u.query[at[1]:]
+		}
+		u.hasQuery = u.query != ""
+	}
+	if len(param) < len(escapedFragment) {
+		return "", errFragment
+	}
+	fragment, err := decodeJavaForm(param[len(escapedFragment):])
+	if err != nil {
+		return "", err
+	}
+	u.ref, u.hasRef = "!"+fragment, true
+	return u.rebuilt(u.path), nil
+}
+
+// ExplainScope says which way the URL is rewritten in a scope.
+func (n AjaxNormalizer) ExplainScope(scope Scope, url string) string {
+	if scope == Indexer {
+		return explainChange(n, scope, url, escapedFragment+" -> #!")
+	}
+	return explainChange(n, scope, url, "#! -> "+escapedFragment)
+}
+
+// Explain says whether the URL is rewritten, in any scope but [Indexer].
+func (n AjaxNormalizer) Explain(url string) string { return n.ExplainScope(AnyScope, url) }
+
+// String names the normalizer.
+func (AjaxNormalizer) String() string { return "ajax normalizer" }

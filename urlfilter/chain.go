@@ -1,0 +1,150 @@
+package urlfilter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Chain is a normalizer made of others, applied in order; mostly one for some
+// scopes in a [Scoped], since [Rules] have a chain of their own.
+type Chain struct {
+	// Normalizers and Loops are as in [Rules].
+	Normalizers []Normalizer
+	Loops       int
+}
+
+// Normalize applies the normalizers.
+func (c Chain) Normalize(scope Scope, url string) (string, error) {
+	return normalizeAll(c.Normalizers, c.Loops, scope, url)
+}
+
+// ExplainScope returns the rules that change the URL in a scope, each behind the
+// name of its normalizer.
+func (c Chain) ExplainScope(scope Scope, url string) string {
+	var all []string
+	walk(c.Normalizers, c.Loops, scope, url, func(_ int, n Normalizer, in, out string, err error) {
+		if err != nil || in == out {
+			return
+		}
+		name := describe(n)
+		if rule := explainIn(n, scope, in); rule != "" {
+			name += ": " + rule
+		}
+		all = append(all, name)
+	})
+	return strings.Join(all, "; ")
+}
+
+// Explain is ExplainScope for [AnyScope].
+func (c Chain) Explain(url string) string { return c.ExplainScope(AnyScope, url) }
+
+// Reload has every normalizer read its file again; see [Rules.Reload].
+func (c Chain) Reload() (changed bool, err error) { return reloadAll(slices.Values(c.Normalizers)) }
+
+// String describes the normalizer.
+func (c Chain) String() string {
+	names := make([]string, len(c.Normalizers))
+	for i, n := range c.Normalizers {
+		names[i] = describe(n)
+	}
+	return "chain of " + strings.Join(names, ", ")
+}
+
+// Scoped is a normalizer that has another for each scope. A scope that it does
+// not name has that of [AnyScope]; without it, URLs stay as they are. (Nutch:
+// urlnormalizer.scope.<scope>, urlnormalizer.order.<scope>,
+// urlnormalizer.regex.file.<scope>.)
+type Scoped map[Scope]Normalizer
+
+func (s Scoped) in(scope Scope) Normalizer {
+	if n := s[scope]; n != nil {
+		return n
+	}
+	if n := s[AnyScope]; n != nil {
+		return n
+	}
+	return Pass{}
+}
+
+// Normalize applies the normalizer of the scope.
+func (s Scoped) Normalize(scope Scope, url string) (string, error) {
+	return s.in(scope).Normalize(scope, url)
+}
+
+// ExplainScope returns what the normalizer of the scope explains.
+func (s Scoped) ExplainScope(scope Scope, url string) string {
+	return explainIn(s.in(scope), scope, url)
+}
+
+// Explain is ExplainScope for [AnyScope].
+func (s Scoped) Explain(url string) string { return s.ExplainScope(AnyScope, url) }
+
+// Reload has every normalizer read its file again; see [Rules.Reload].
+func (s Scoped) Reload() (changed bool, err error) {
+	scopes := slices.Sorted(maps.Keys(s))
+	return reloadAll(func(yield func(Normalizer) bool) {
+		for _, scope := range scopes {
+			if !yield(s[scope]) {
+				return
+			}
+		}
+	})
+}
+
+// String describes the normalizer.
+func (s Scoped) String() string {
+	names := make([]string, 0, len(s))
+	for _, scope := range slices.Sorted(maps.Keys(s)) {
+		names = append(names, fmt.Sprintf("%s: %s", scope, describe(s[scope])))
+	}
+	return "by scope (" + strings.Join(names, "; ") + ")"
+}
+
+func normalizeAll(all []Normalizer, loops int, scope Scope, url string) (string, error) {
+	return walk(all, loops, scope, url, nil)
+}
+
+// walk applies the normalizers and tells step, unless it is nil, what each did at
+// its turn, counted from 0.
+//
+// Without a count of loops they take turns until each has had one and as many in
+// a row as there are have nothing to change. The last that changed something
+// counts as one of them: its result is its own normal form. So a chain in which
+// the first is the only one that finds anything to do costs one turn of each.
+func walk(all []Normalizer, loops int, scope Scope, url string, step func(turn int, n Normalizer, in, out string, err error)) (string, error) {
+	rounds := loops
+	if loops <= 0 {
+		rounds = maxRounds
+	}
+	quiet := 0
+	for turn := range rounds * len(all) {
+		n := all[turn%len(all)]
+		out, err := n.Normalize(scope, url)
+		if step != nil {
+			step(turn, n, url, out, err)
+		}
+		if err != nil {
+			return "", err
+		}
+		quiet++
+		if out != url {
+			url, quiet = out, 1
+			if loops > 0 {
+				quiet = 0
+			}
+		}
+		// Nutch looks after whole rounds.
+		switch last := turn%len(all) == len(all)-1; {
+		case loops > 0 && last && (quiet >= len(all) || turn == rounds*len(all)-1):
+			return url, nil
+		case loops <= 0 && turn >= len(all)-1 && quiet >= len(all):
+			return url, nil
+		}
+	}
+	if len(all) == 0 {
+		return url, nil
+	}
+	return "", errUnsettled
+}

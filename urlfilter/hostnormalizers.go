@@ -1,0 +1,390 @@
+package urlfilter
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// HostNormalizer replaces hosts by others. The zero value changes nothing.
+// (Nutch: urlnormalizer-host.)
+type HostNormalizer struct {
+	o     NormalizerOptions
+	rules hostRules
+	final map[string]string // of the targets that have rules themselves
+}
+
+// ParseHostNormalizer reads Nutch's host-urlnormalizer.txt: a host and, behind
+// blanks or tabs, what replaces it. "*.example.com" stands for every host below
+// example.com. A rule for the host itself comes first, then that for the nearest
+// domain. A target that has a rule itself is replaced in turn; rules that go
+// round in a circle are an error. Empty lines and those that begin with "#" are
+// skipped.
+//
+// Under NutchCompat one blank is between host and target, which is taken as it
+// stands, the widest domain comes before the nearest, a target is not looked up
+// again, host names are compared by case, and what is replaced is the first place
+// in the URL where the name occurs. (Nutch: urlnormalizer.hosts.file,
+// urlnormalizer.hosts.rules.)
+func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, error) {
+	n := &HostNormalizer{o: o, rules: hostRules{}, final: map[string]string{}}
+	err := readLines(r, func(i int, line string) error {
+		if strings.TrimSpace(line) == "" || line[0] == '#' {
+			return nil
+		}
+		if o.NutchCompat {
+			host, target, ok := strings.Cut(line, " ")
+			if !ok {
+				return errors.New("no blank between host and target")
+			}
+			n.rules[host] = hostRule{i, line, target}
+			return nil
+		}
+		f := strings.Fields(line)
+		if len(f) != 2 {
+			return errors.New("a rule is a host and its target")
+		}
+		target, err := normalHost(f[1])
+		if err != nil {
+			return fmt.Errorf("%q is not a host", f[1])
+		}
+		return n.rules.add(f[0], true, hostRule{i, line, target})
+	})
+	if err != nil || o.NutchCompat {
+		return n, err
+	}
+	// In the order of the file, so that of several circles the first is named.
+	for _, r := range sortedByLine(n.rules) {
+		to := r.value
+		for seen := 0; ; seen++ {
+			next, ok := n.rules.lookup(to, false)
+			if !ok || next.value == to {
+				break
+			}
+			if to = next.value; seen > len(n.rules) {
+				return nil, &SyntaxError{Line: r.line, Err: fmt.Errorf("the rules for %s go round in a circle", r.value)}
+			}
+		}
+		n.final[r.value] = to
+	}
+	return n, nil
+}
+
+// HostNormalizerFile reads rules from a file in the format of
+// [ParseHostNormalizer].
+func HostNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, error) {
+	return OpenNormalizer(path, func(r io.Reader) (*HostNormalizer, error) { return ParseHostNormalizer(r, o) })
+}
+
+// Normalize replaces the host. The scope makes no difference.
+func (n *HostNormalizer) Normalize(_ Scope, url string) (string, error) {
+	u, _, err := n.normalize(url)
+	return u, err
+}
+
+func (n *HostNormalizer) normalize(url string) (string, hostRule, error) {
+	if n.o.NutchCompat {
+		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		if err != nil {
+			return "", hostRule{}, err
+		}
+		r, ok := n.lookupNutch(u.host)
+		if !ok {
+			return url, r, nil
+		}
+		return strings.Replace(url, u.host, r.value, 1), r, nil
+	}
+	scheme, user, host, port, rest, ok := cutURL(url)
+	if !ok {
+		return url, hostRule{}, nil
+	}
+	r, ok := n.rules.lookup(strings.ToLower(host), false)
+	if !ok {
+		return url, r, nil
+	}
+	return scheme + "://" + user + n.final[r.value] + port + rest, r, nil
+}
+
+func (n *HostNormalizer) lookupNutch(host string) (hostRule, bool) {
+	if r, ok := n.rules[host]; ok {
+		return r, true
+	}
+	host = strings.TrimRight(host, ".")
+	for i, dots := len(host)-1, 0; i >= 0; i-- {
+		if host[i] != '.' {
+			continue
+		}
+		if dots++; dots > 1 {
+			if r, ok := n.rules["*."+host[i+1:]]; ok {
+				return r, true
+			}
+		}
+	}
+	return hostRule{}, false
+}
+
+// Explain returns the rule that changes the URL.
+func (n *HostNormalizer) Explain(url string) string {
+	u, r, err := n.normalize(url)
+	if err != nil || u == url {
+		return ""
+	}
+	return ruleAt(r.line, r.text)
+}
+
+// String describes the normalizer.
+func (n *HostNormalizer) String() string {
+	return fmt.Sprintf("host normalizer of %d rules", len(n.rules))
+}
+
+// ProtocolNormalizer gives the URLs of a host another scheme, mostly https. The
+// zero value changes nothing. (Nutch: urlnormalizer-protocol.)
+type ProtocolNormalizer struct {
+	o     NormalizerOptions
+	rules hostRules
+}
+
+// ParseProtocolNormalizer reads Nutch's protocols.txt: a host and, behind blanks
+// or tabs, the scheme of its URLs. "*.example.com" stands for example.com and
+// every host below it. A rule for the host itself comes first, then that for the
+// nearest domain. URLs with a port stay as they are. Empty lines and those that
+// begin with "#" are skipped.
+//
+// Under NutchCompat lines that cannot be understood are skipped too, host names
+// are compared by case, and a URL that changes loses user information and
+// fragment. (Nutch: urlnormalizer.protocols.file, urlnormalizer.protocols.rules.)
+func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormalizer, error) {
+	n := &ProtocolNormalizer{o: o, rules: hostRules{}}
+	err := readLines(r, func(i int, line string) error {
+		if strings.TrimSpace(line) == "" || line[0] == '#' {
+			return nil
+		}
+		f := strings.Fields(line)
+		if len(f) != 2 {
+			if o.NutchCompat {
+				return nil
+			}
+			return errors.New("a rule is a host and a scheme")
+		}
+		if o.NutchCompat {
+			if isNutchProtocol(f[1]) {
+				n.rules[f[0]] = hostRule{i, line, f[1]}
+			}
+			return nil
+		}
+		scheme := strings.ToLower(f[1])
+		if c := scheme[0]; c < 'a' || c > 'z' || !isURIScheme(scheme) {
+			return fmt.Errorf("%q is not a scheme", f[1])
+		}
+		return n.rules.add(f[0], true, hostRule{i, line, scheme})
+	})
+	return n, err
+}
+
+// isNutchProtocol is what Nutch takes for a scheme.
+func isNutchProtocol(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i] | 0x20
+		switch {
+		case 'a' <= c && c <= 'z' && isAlnum(s[i]):
+		case i == 0:
+			return false
+		case isAlnum(s[i]) || strings.IndexByte("$-_@.&!*\"'(),", s[i]) >= 0:
+		case s[i] == '%' && i+2 < len(s) && unhex(s[i+1]) >= 0 && unhex(s[i+2]) >= 0:
+			i += 2
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// ProtocolNormalizerFile reads rules from a file in the format of
+// [ParseProtocolNormalizer].
+func ProtocolNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, error) {
+	return OpenNormalizer(path, func(r io.Reader) (*ProtocolNormalizer, error) { return ParseProtocolNormalizer(r, o) })
+}
+
+// Normalize replaces the scheme. The scope makes no difference.
+func (n *ProtocolNormalizer) Normalize(_ Scope, url string) (string, error) {
+	u, _, err := n.normalize(url)
+	return u, err
+}
+
+func (n *ProtocolNormalizer) normalize(url string) (string, hostRule, error) {
+	if n.o.NutchCompat {
+		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		if err != nil {
+			return "", hostRule{}, err
+		}
+		r, ok := n.rules.lookup(u.host, true)
+		if !ok || u.port != -1 || r.value == u.protocol {
+			return url, r, nil
+		}
+		u.protocol, u.hasRef = r.value, false
+		return u.rebuilt(u.path), r, nil
+	}
+	scheme, _, host, port, _, ok := cutURL(url)
+	if !ok || port != "" {
+		return url, hostRule{}, nil
+	}
+	r, ok := n.rules.lookup(strings.ToLower(host), true)
+	if !ok || r.value == scheme {
+		return url, r, nil
+	}
+	return r.value + url[len(scheme):], r, nil
+}
+
+// Explain returns the rule that changes the URL.
+func (n *ProtocolNormalizer) Explain(url string) string {
+	u, r, err := n.normalize(url)
+	if err != nil || u == url {
+		return ""
+	}
+	return ruleAt(r.line, r.text)
+}
+
+// String describes the normalizer.
+func (n *ProtocolNormalizer) String() string {
+	return fmt.Sprintf("protocol normalizer of %d rules", len(n.rules))
+}
+
+// SlashNormalizer adds a slash to the path of the URLs of a host, or removes it.
+// The path "/" stays as it is. The zero value changes nothing. (Nutch:
+// urlnormalizer-slash.)
+type SlashNormalizer struct {
+	o     NormalizerOptions
+	rules hostRules
+}
+
+// ParseSlashNormalizer reads Nutch's slashes.txt: a host and, behind blanks or
+// tabs, "+" if its paths end with a slash or "-" if they do not. A path whose last
+// segment has an extension of one to five letters and digits gets no slash. Empty
+// lines and those that begin with "#" are skipped.
+//
+// Under NutchCompat anything but "+" is "-", a path gets no slash if it has a dot
+// among its last six bytes but always if it is shorter ("/a.js" is "/a.js/"), and
+// a URL that changes loses user information, port and fragment. (Nutch:
+// urlnormalizer.slashes.file, urlnormalizer.slashes.rules.)
+func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, error) {
+	n := &SlashNormalizer{o: o, rules: hostRules{}}
+	err := readLines(r, func(i int, line string) error {
+		if strings.TrimSpace(line) == "" || line[0] == '#' {
+			return nil
+		}
+		f := strings.Fields(line)
+		if o.NutchCompat {
+			mode := ""
+			if len(f) > 1 {
+				mode = f[1]
+			}
+			n.rules[f[0]] = hostRule{i, line, mode}
+			return nil
+		}
+		if len(f) != 2 || f[1] != "+" && f[1] != "-" {
+			return errors.New(`a rule is a host and "+" or "-"`)
+		}
+		return n.rules.add(f[0], false, hostRule{i, line, f[1]})
+	})
+	return n, err
+}
+
+// SlashNormalizerFile reads rules from a file in the format of
+// [ParseSlashNormalizer].
+func SlashNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, error) {
+	return OpenNormalizer(path, func(r io.Reader) (*SlashNormalizer, error) { return ParseSlashNormalizer(r, o) })
+}
+
+// Normalize adds or removes the slash. The scope makes no difference.
+func (n *SlashNormalizer) Normalize(_ Scope, url string) (string, error) {
+	u, _, err := n.normalize(url)
+	return u, err
+}
+
+func (n *SlashNormalizer) normalize(url string) (string, hostRule, error) {
+	if n.o.NutchCompat {
+		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		if err != nil {
+			return "", hostRule{}, err
+		}
+		r, ok := n.rules[u.host]
+		if !ok {
+			return url, r, nil
+		}
+		path := slashNutch(u.path, r.value == "+")
+		if path == u.path {
+			return url, r, nil
+		}
+		u.port, u.hasRef = -1, false
+		return u.rebuilt(path), r, nil
+	}
+	_, _, host, _, rest, ok := cutURL(url)
+	if !ok {
+		return url, hostRule{}, nil
+	}
+	r, ok := n.rules[strings.ToLower(host)]
+	if !ok {
+		return url, r, nil
+	}
+	path, after := rest, ""
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		path, after = rest[:i], rest[i:]
+	}
+	before := url[:len(url)-len(rest)]
+	switch {
+	case path == "" || path == "/":
+	case r.value == "-":
+		if path = strings.TrimRight(path, "/"); path == "" {
+			path = "/"
+		}
+	case !strings.HasSuffix(path, "/") && !hasExtension(path):
+		path += "/"
+	}
+	return before + path + after, r, nil
+}
+
+func slashNutch(path string, add bool) string {
+	if len(path) < 2 {
+		return path
+	}
+	if !add {
+		return strings.TrimSuffix(path, "/")
+	}
+	dot := strings.LastIndexByte(path, '.')
+	if strings.HasSuffix(path, "/") || len(path) >= 6 && dot >= 0 && dot >= len(path)-6 {
+		return path
+	}
+	return path + "/"
+}
+
+// hasExtension reports whether the last segment of a path looks like the name of
+// a file.
+func hasExtension(path string) bool {
+	seg := path[strings.LastIndexByte(path, '/')+1:]
+	dot := strings.LastIndexByte(seg, '.')
+	ext := seg[dot+1:]
+	if dot < 0 || ext == "" || len(ext) > 5 {
+		return false
+	}
+	for i := range len(ext) {
+		if !isAlnum(ext[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Explain returns the rule that changes the URL.
+func (n *SlashNormalizer) Explain(url string) string {
+	u, r, err := n.normalize(url)
+	if err != nil || u == url {
+		return ""
+	}
+	return ruleAt(r.line, r.text)
+}
+
+// String describes the normalizer.
+func (n *SlashNormalizer) String() string {
+	return fmt.Sprintf("slash normalizer of %d rules", len(n.rules))
+}

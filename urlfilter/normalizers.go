@@ -1,0 +1,207 @@
+package urlfilter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+// Pass is the normalizer that leaves every URL as it is. (Nutch:
+// urlnormalizer-pass.)
+type Pass struct{}
+
+// Normalize returns the URL.
+func (Pass) Normalize(_ Scope, url string) (string, error) { return url, nil }
+
+// Explain returns nothing: no rule changes anything.
+func (Pass) Explain(string) string { return "" }
+
+// String names the normalizer.
+func (Pass) String() string { return "pass normalizer" }
+
+// QueryNormalizer sorts the parameters of a query, the parts between "&", by
+// their bytes. Empty ones are dropped. (Nutch: urlnormalizer-querystring.)
+type QueryNormalizer struct {
+	// NutchCompat sorts by UTF-16 code units, keeps empty parameters but those at
+	// the end, drops user information, and refuses what java.net.URL does.
+	NutchCompat bool
+}
+
+// Normalize returns the URL with its query sorted. The scope makes no difference.
+func (n QueryNormalizer) Normalize(_ Scope, url string) (string, error) {
+	if n.NutchCompat {
+		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		if err != nil {
+			return "", err
+		}
+		if !u.hasQuery {
+			return url, nil
+		}
+		u.query = sortQueryNutch(u.query)
+		return u.rebuilt(u.path), nil
+	}
+	begin := strings.IndexByte(url, '?')
+	end := strings.IndexByte(url, '#')
+	if end < 0 {
+		end = len(url)
+	}
+	if begin < 0 || begin > end {
+		return url, nil
+	}
+	query := url[begin+1 : end]
+	if isSortedQuery(query) {
+		return url, nil
+	}
+	parts := slices.DeleteFunc(strings.Split(query, "&"), func(p string) bool { return p == "" })
+	slices.Sort(parts)
+	return url[:begin+1] + strings.Join(parts, "&") + url[end:], nil
+}
+
+func isSortedQuery(query string) bool {
+	if query == "" {
+		return true
+	}
+	last := ""
+	for more := true; more; {
+		var part string
+		if part, query, more = strings.Cut(query, "&"); part == "" || part < last {
+			return false
+		}
+		last = part
+	}
+	return true
+}
+
+func sortQueryNutch(query string) string {
+	parts := strings.Split(query, "&")
+	for n := len(parts); n > 0 && parts[n-1] == "" && query != ""; n-- {
+		parts = parts[:n-1]
+	}
+	slices.SortStableFunc(parts, func(a, b string) int {
+		if isASCII(a) && isASCII(b) {
+			return cmp.Compare(a, b)
+		}
+		return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
+	})
+	return strings.Join(parts, "&")
+}
+
+// Explain says whether the query changes.
+func (n QueryNormalizer) Explain(url string) string {
+	return explainChange(n, AnyScope, url, "sort the query")
+}
+
+// String names the normalizer.
+func (QueryNormalizer) String() string { return "query string normalizer" }
+
+// explainChange returns rule if the normalizer changes the URL.
+func explainChange(n Normalizer, scope Scope, url, rule string) string {
+	if u, err := n.Normalize(scope, url); err != nil || u == url {
+		return ""
+	}
+	return rule
+}
+
+// rebuilt puts a URL together as several of Nutch's normalizers do: without user
+// information, and with two slashes even if there is no host.
+func (u *javaURL) rebuilt(path string) string {
+	s := u.protocol + "://" + u.host
+	if u.port > -1 {
+		s += fmt.Sprintf(":%d", u.port)
+	}
+	if s += path; u.hasQuery {
+		s += "?" + u.query
+	}
+	if u.hasRef {
+		s += "#" + u.ref
+	}
+	return s
+}
+
+// cutURL takes a URL with an authority apart: scheme ("http"), user information
+// with its "@", host, port with its ":", and the rest. False if it has none.
+func cutURL(url string) (scheme, user, host, port, rest string, ok bool) {
+	scheme, rest, ok = strings.Cut(url, "://")
+	if !ok || scheme == "" || strings.ContainsAny(scheme, ":/?#") {
+		return "", "", "", "", "", false
+	}
+	auth := rest
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		auth, rest = rest[:i], rest[i:]
+	} else {
+		rest = ""
+	}
+	if i := strings.LastIndexByte(auth, '@'); i >= 0 {
+		user, auth = auth[:i+1], auth[i+1:]
+	}
+	host = auth
+	if i := strings.LastIndexByte(auth, ':'); i >= 0 && !strings.HasSuffix(auth, "]") {
+		host, port = auth[:i], auth[i:]
+	}
+	return scheme, user, host, port, rest, host != ""
+}
+
+// A hostRule is a line of a file that says something of a host, or of a domain
+// and what is below it.
+type hostRule struct {
+	line  int
+	text  string
+	value string
+}
+
+// hostRules are such lines by their host; those for "*.domain" by "*.domain".
+type hostRules map[string]hostRule
+
+// lookup returns the rule for the host itself or the nearest domain above it, and
+// for the domain itself if bare.
+func (h hostRules) lookup(host string, bare bool) (hostRule, bool) {
+	if r, ok := h[host]; ok || len(h) == 0 {
+		return r, ok
+	}
+	if !mayHaveParents(host) {
+		return hostRule{}, false
+	}
+	if bare {
+		if r, ok := h["*."+host]; ok {
+			return r, true
+		}
+	}
+	for {
+		_, parent, ok := strings.Cut(host, ".")
+		if !ok {
+			return hostRule{}, false
+		}
+		if r, ok := h["*."+parent]; ok {
+			return r, true
+		}
+		host = parent
+	}
+}
+
+// add notes a rule for a host, or for "*." and a domain if wide.
+func (h hostRules) add(host string, wide bool, r hostRule) error {
+	name, isWide := strings.CutPrefix(host, "*.")
+	if isWide && !wide {
+		return errors.New(`"*." is not supported here`)
+	}
+	name, err := normalHost(name)
+	if err != nil {
+		return fmt.Errorf("%q is not a host", host)
+	}
+	if isWide {
+		name = "*." + name
+	}
+	if old, ok := h[name]; ok && old.value != r.value {
+		return fmt.Errorf("another rule for %s than that of line %d", name, old.line)
+	}
+	h[name] = r
+	return nil
+}
+
+func sortedByLine(h hostRules) []hostRule {
+	return slices.SortedFunc(maps.Values(h), func(a, b hostRule) int { return cmp.Compare(a.line, b.line) })
+}

@@ -1,0 +1,209 @@
+package urlfilter
+
+import "strings"
+
+// prefilter returns a function that is false only for texts in which the pattern
+// has no match, or nil if it would say little. Looking for a few literal bytes
+// is a tenth of the work of an expression, and most rules do not match most URLs.
+func prefilter(p *pattern) func(string) bool {
+	if last, ok := lastByte(p); ok {
+		return func(url string) bool { return url != "" && last[url[len(url)-1]] }
+	}
+	seqs := required(p)
+	if len(seqs) == 0 {
+		return nil
+	}
+	return containsAny(seqs)
+}
+
+// lastByte returns the bytes one of which ends the text if the pattern matches.
+func lastByte(p *pattern) (set [256]bool, ok bool) {
+	subs := flatten(nil, p)
+	n := len(subs)
+	if n < 2 || subs[n-1].op != opEnd && subs[n-1].op != opTextEnd || subs[n-2].op != opSet || !subs[n-2].set.isASCII() {
+		return set, false
+	}
+	for r := range rune(0x80) {
+		set[r] = subs[n-2].set.has(r)
+	}
+	return set, true
+}
+
+// maxRequired bounds how many strings are looked for.
+const maxRequired = 16
+
+// required returns strings one of which is part of every match, or nil.
+func required(p *pattern) [][]bytePair {
+	switch p.op {
+	case opGroup:
+		return required(p.subs[0])
+	case opRepeat:
+		if p.min > 0 {
+			return required(p.subs[0])
+		}
+		return nil
+	case opAlt:
+		var all [][]bytePair
+		for _, s := range p.subs {
+			r := required(s)
+			if r == nil {
+				return nil
+			}
+			all = append(all, r...)
+		}
+		return few(all)
+	case opSet:
+		return few(expand(p))
+	case opCat:
+		var best [][]bytePair
+		for i := range p.subs {
+			// The longest run of items from here that is a set of strings.
+			run := [][]bytePair{{}}
+			for _, s := range p.subs[i:] {
+				var next [][]bytePair
+				switch s.op {
+				case opWord, opNoWord, opBegin, opEnd, opTextEnd:
+					next = run // of no width
+				case opRepeat:
+					if s.min > 0 { // at least so often
+						next = product(run, expand(&pattern{op: opRepeat, subs: s.subs, min: s.min, max: s.min}))
+					}
+				default:
+					next = product(run, expand(s))
+				}
+				if next == nil {
+					break
+				}
+				run = next
+				best = better(best, few(run))
+				if s.op == opRepeat && s.max != s.min {
+					break // what follows is not right behind
+				}
+			}
+			best = better(best, required(p.subs[i]))
+		}
+		return best
+	}
+	return nil
+}
+
+// few returns the strings without those that contain another; nil if they are
+// many or one is empty.
+func few(all [][]bytePair) [][]bytePair {
+	var out [][]bytePair
+	for i, s := range all {
+		if len(s) == 0 {
+			return nil
+		}
+		superfluous := false
+		for j, t := range all {
+			if i != j && contains(s, t) && (len(t) < len(s) || j < i) {
+				superfluous = true
+				break
+			}
+		}
+		if !superfluous {
+			out = append(out, s)
+		}
+	}
+	if len(out) > maxRequired {
+		return nil
+	}
+	return out
+}
+
+// contains reports whether every text with an s in it has a t in it.
+func contains(s, t []bytePair) bool {
+	for i := 0; i+len(t) <= len(s); i++ {
+		ok := true
+		for j, p := range t {
+			c := s[i+j]
+			if c.a != p.a && c.a != p.b || c.b != p.a && c.b != p.b {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// better returns the strings that a text is less likely to have.
+func better(a, b [][]bytePair) [][]bytePair {
+	rare := func(all [][]bytePair) int {
+		if len(all) == 0 {
+			return -1
+		}
+		least := 1 << 10
+		for _, s := range all {
+			least = min(least, len(s))
+		}
+		return least*maxRequired - len(all)
+	}
+	if rare(b) > rare(a) {
+		return b
+	}
+	return a
+}
+
+// containsAny reports whether a text has one of the strings in it. Each is
+// looked for by the byte of it that is the rarest in URLs.
+func containsAny(seqs [][]bytePair) func(string) bool {
+	type needle struct {
+		anchor int
+		pairs  []bytePair
+	}
+	byAnchor := map[byte][]needle{}
+	var anchors []byte
+	for _, s := range seqs {
+		at, best := 0, -1
+		for i, p := range s {
+			rarity := 0
+			switch {
+			case p.a != p.b: // two forms to look for
+			case strings.IndexByte("?#;&=!%", p.a) >= 0:
+				rarity = 4
+			case p.a == '/' || p.a == '.' || p.a == ':' || isAlnum(p.a) || p.a == '-':
+				rarity = 1
+			default:
+				rarity = 3
+			}
+			if rarity >= best { // the last: what begins a name is more common
+				at, best = i, rarity
+			}
+		}
+		for _, c := range []byte{s[at].a, s[at].b} {
+			if byAnchor[c] == nil {
+				anchors = append(anchors, c)
+			}
+			byAnchor[c] = append(byAnchor[c], needle{at, s})
+			if s[at].a == s[at].b {
+				break
+			}
+		}
+	}
+	needles := make([][]needle, len(anchors))
+	for i, c := range anchors {
+		needles[i] = byAnchor[c]
+	}
+	return func(url string) bool {
+		for i, c := range anchors {
+			for from := 0; ; {
+				at := strings.IndexByte(url[from:], c)
+				if at < 0 {
+					break
+				}
+				at += from
+				from = at + 1
+				for _, n := range needles[i] {
+					if begin := at - n.anchor; begin >= 0 && begin+len(n.pairs) <= len(url) && equalPairs(url[begin:begin+len(n.pairs)], n.pairs) {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+}
