@@ -19,7 +19,10 @@ const (
 func teach(root *cli.Command) {
 	root.CustomRootCommandHelpTemplate = rootHelp(root)
 	for _, verb := range root.Commands {
-		verb.CustomHelpTemplate = verbHelp(verb)
+		verb.CustomHelpTemplate = verbHelp(verb, verb.Name)
+		for _, sub := range verb.Commands {
+			sub.CustomHelpTemplate = verbHelp(sub, verb.Name+" "+sub.Name)
+		}
 	}
 }
 
@@ -41,13 +44,13 @@ func rootHelp(c *cli.Command) string {
 	return b.String()
 }
 
-func verbHelp(c *cli.Command) string {
+func verbHelp(c *cli.Command, name string) string {
 	var b strings.Builder
 	args := ""
 	if c.ArgsUsage != "" {
 		args = " " + c.ArgsUsage
 	}
-	fmt.Fprintf(&b, "recrawl %s: %s\n\nUsage: recrawl %s [flags]%s\n", c.Name, c.Usage, c.Name, args)
+	fmt.Fprintf(&b, "recrawl %s: %s\n\nUsage: recrawl %s [flags]%s\n", name, c.Usage, name, args)
 	if c.Description != "" {
 		fmt.Fprintf(&b, "\n%s\n", c.Description)
 	}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON, an object a line, instead of text"}
+}
+
+func stdinFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "stdin", Usage: "read URLs from standard input, one a line, as if none were given"}
+}
+
+func scopeFlag() cli.Flag {
+	return &cli.StringFlag{Name: "scope", Usage: "where the URL turned up: inject, outlink, fetcher, generate, crawldb, linkdb, indexer, partition, generate_host_count or default (default `SCOPE` default)", Value: string(urlfilter.AnyScope)}
+}
+
+// check is the verb of the checkers, each of which is one of its own.
+func (a *app) check() *cli.Command {
+	return &cli.Command{
+		Name: "check", Category: looking, Usage: "try filters, normalizers, parser, robots.txt and schedule on URLs",
+		ArgsUsage: "URL...",
+		Description: `Says what a crawl would do with a URL, and which rule decides, without touching
+any crawl. What to check is one of
+
+  filter      do the filters accept it?       +URL or -URL, a tab, and the rule
+  normalize   how is it spelled?              the URL, a tab, and what changed it
+  parse       what is read in the page?       asks for it
+  robots      does robots.txt allow it?       asks for that, or reads a file
+  schedule    when would it be visited next?  for each outcome of a visit
+  conf        what of a configuration of Nutch has no effect?
+
+URLs are arguments or, if there are none, lines of standard input.
+
+  recrawl check filter https://example.com/a.gif
+  recrawl check normalize -conf conf -scope outlink < urls.txt
+  recrawl check robots -agent mybot https://example.com/private/
+
+The exit code is 1 if a URL could not be checked, whatever the answer for the
+others. recrawl check filter --help shows the flags of one.`,
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return usagef("check: there is no %q to check: filter, normalize, parse, robots, schedule and conf", c.Args().First())
+			}
+			return usagef("check what? filter, normalize, parse, robots, schedule or conf")
+		},
+		Commands: []*cli.Command{a.checkFilter(), a.checkNormalize(), a.checkParse(), a.checkRobots(), a.checkSchedule(), a.checkConf()},
+	}
+}
+
+// checker is what one run of a checker works with.
+type checker struct {
+	c     *cli.Command
+	conf  *nutchconf.Options // nil without -conf
+	rules *urlfilter.Rules
+}
+
+func (a *app) checker(c *cli.Command) (*checker, error) {
+	conf, err := a.configured(c)
+	if err != nil {
+		return nil, err
+	}
+	return &checker{c, conf, rulesOf(conf)}, nil
+}
+
+func (k *checker) scope() (urlfilter.Scope, error) {
+	s := urlfilter.Scope(k.c.String("scope"))
+	if !slices.Contains(urlfilter.Scopes(), s) {
+		return "", usagef("-scope: there is no scope %q", s)
+	}
+	return s, nil
+}
+
+// each calls do for every URL that is to be checked. An error about one of them
+// is told and does no harm to the others; at its end it says how many there were.
+func (a *app) each(ctx context.Context, c *cli.Command, do func(url string) error) error {
+	checked, failed := 0, 0
+	one := func(url string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if url = strings.TrimSpace(url); url == "" {
+			return nil
+		}
+		checked++
+		err := do(url)
+		var bad badURL
+		if errors.As(err, &bad) {
+			failed++
+			fmt.Fprintf(a.err, "recrawl: %v\n", err)
+			return nil
+		}
+		return err
+	}
+	for _, url := range c.Args().Slice() {
+		if err := one(url); err != nil {
+			return err
+		}
+	}
+	if c.Bool("stdin") || !c.Args().Present() {
+		in := bufio.NewReaderSize(os.Stdin, 64<<10)
+		for {
+			line, err := readLine(in)
+			if err != nil && err != io.EOF {
+				return fmt.Errorf("standard input: %w", err)
+			}
+			if e := one(line); e != nil {
+				return e
+			}
+			if err == io.EOF {
+				break
+			}
+		}
+	}
+	switch {
+	case failed > 0:
+		return fmt.Errorf("%d of %d URLs could not be checked", failed, checked)
+	case checked == 0:
+		return usagef("check %s wants URLs, as arguments or as lines of standard input", c.Name)
+	}
+	return nil
+}
+
+// maxLine is how long a line of standard input may be.
+const maxLine = 1 << 20
+
+func readLine(in *bufio.Reader) (string, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxLine {
+			return "", fmt.Errorf("a line is longer than %d bytes", maxLine)
+		}
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return string(line), err
+		}
+	}
+}
+
+// badURL is a URL that could not be checked.
+type badURL struct{ error }
+
+func (b badURL) Unwrap() error { return b.error }
+
+// absolute refuses what is no absolute URL with a host.
+func absolute(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err
+		}
+		return badURL{fmt.Errorf("%q is not a URL: %w", raw, err)}
+	case u.Scheme == "" || u.Host == "":
+		return badURL{fmt.Errorf("%q is not a URL; it should begin with http:// or https://", raw)}
+	}
+	return nil
+}
+
+// printLine prints one object on one line.
+func (a *app) printLine(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func (a *app) checkFilter() *cli.Command {
+	return &cli.Command{
+		Name: "filter", Usage: "say whether the filters accept a URL, and which rule decides", ArgsUsage: "[URL...]",
+		Description: `Prints + or - and the URL, as Nutch's filterchecker does, and behind a tab the
+rule that decides, if one does. The URL is taken as it is spelled, unless
+-normalize has the normalizers look at it before, as every stage of a crawl does.
+
+  recrawl check filter https://example.com/logo.gif
+  recrawl check filter -conf conf < urls.txt`,
+		Flags: flags(stdinFlag(), scopeFlag(), &cli.BoolFlag{Name: "normalize", Usage: "normalize the URL first"}, jsonFlag(), confFlags()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			k, err := a.checker(c)
+			if err != nil {
+				return err
+			}
+			scope, err := k.scope()
+			if err != nil {
+				return err
+			}
+			rules := *k.rules
+			if !c.Bool("normalize") {
+				rules.Normalizers = nil
+			}
+			return a.each(ctx, c, func(url string) error {
+				steps := rules.Explain(scope, url)
+				accepted, out, rule := verdict(url, steps)
+				if c.Bool("json") {
+					return a.printLine(map[string]any{"url": url, "accepted": accepted, "normal": out, "rule": rule, "steps": stepsJSON(steps)})
+				}
+				sign := "-"
+				if accepted {
+					sign = "+"
+				} else {
+					out = url
+				}
+				_, err := fmt.Fprintln(a.out, sign+tabbed(out, rule))
+				return err
+			})
+		},
+	}
+}
+
+func tabbed(s, t string) string {
+	if t == "" {
+		return s
+	}
+	return s + "\t" + t
+}
+
+// verdict reads the steps of rules: whether they accept the URL, what they made
+// of it, and the rules that decided.
+func verdict(url string, steps []urlfilter.Step) (accepted bool, out, rule string) {
+	if len(steps) == 0 {
+		return true, url, ""
+	}
+	last := steps[len(steps)-1]
+	if !last.Accepted {
+		switch {
+		case last.Err != nil:
+			return false, "", last.Err.Error()
+		case last.Rule != "":
+			return false, "", last.Rule
+		}
+		return false, "", last.Name
+	}
+	var deciding []string
+	for _, s := range steps {
+		if s.Filter && s.Rule != "" {
+			deciding = append(deciding, s.Rule)
+		}
+	}
+	return true, last.Out, strings.Join(deciding, "; ")
+}
+
+func stepsJSON(steps []urlfilter.Step) []map[string]any {
+	all := []map[string]any{}
+	for _, s := range steps {
+		m := map[string]any{"name": s.Name, "filter": s.Filter, "in": s.In, "out": s.Out, "accepted": s.Accepted}
+		if s.Rule != "" {
+			m["rule"] = s.Rule
+		}
+		if s.Err != nil {
+			m["error"] = s.Err.Error()
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func (a *app) checkNormalize() *cli.Command {
+	return &cli.Command{
+		Name: "normalize", Usage: "say how a URL is spelled, and what changes it", ArgsUsage: "[URL...]",
+		Description: `Prints the normal form, and behind a tab the normalizers and rules that changed
+the URL. The line of one that is refused is empty, as that of Nutch's
+normalizerchecker, but for the reason behind its tab.
+
+  recrawl check normalize 'HTTP://Example.COM:80/a/../b?c#d'
+  recrawl check normalize -conf conf -scope outlink < urls.txt`,
+		Flags: flags(stdinFlag(), scopeFlag(), jsonFlag(), confFlags()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			k, err := a.checker(c)
+			if err != nil {
+				return err
+			}
+			scope, err := k.scope()
+			if err != nil {
+				return err
+			}
+			rules := *k.rules
+			rules.Filters = nil
+			return a.each(ctx, c, func(url string) error {
+				steps := rules.Explain(scope, url)
+				ok, out, why := verdict(url, steps)
+				var changed []string
+				for _, s := range steps {
+					if s.Accepted && s.In != s.Out {
+						changed = append(changed, cmp.Or(s.Rule, s.Name))
+					}
+				}
+				if ok {
+					why = strings.Join(changed, "; ")
+				}
+				if c.Bool("json") {
+					return a.printLine(map[string]any{"url": url, "normal": out, "ok": ok, "by": why, "steps": stepsJSON(steps)})
+				}
+				_, err := fmt.Fprintln(a.out, tabbed(out, why))
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+func (a *app) checkSchedule() *cli.Command {
+	return &cli.Command{
+		Name: "schedule", Usage: "say when a URL would be visited next, for each outcome of a visit", ArgsUsage: "[URL...]",
+		Description: `For a visit at -now, which found the page changed, unchanged or nothing to compare
+with, which failed, or which found the page gone: the interval afterwards and the
+next visit. The record is that of a new page, unless -d DIR has one of the URL.
+
+  recrawl check schedule https://example.com/
+  recrawl check schedule -conf conf -interval 24h -type application/pdf https://example.com/a.pdf
+  recrawl check schedule -d crawl https://example.com/`,
+		Flags: flags(stdinFlag(), &cli.StringFlag{Name: "d", Usage: "take the record of the URL from the crawl in `DIR`"},
+			&cli.DurationFlag{Name: "interval", Usage: "the interval `TIME` of the record before the visit (default: that of a new page)"},
+			&cli.DurationFlag{Name: "modified", Usage: "the page had last been seen to change this `TIME` before the visit (default: never)"},
+			&cli.StringFlag{Name: "type", Usage: "the media `TYPE` of the content", Value: "text/html"},
+			&cli.StringFlag{Name: "now", Category: toReport, Usage: "when the visit is made: this RFC 3339 `TIME`"}, jsonFlag(), confFlags()),
+		Action: func(ctx context.Context, c *cli.Command) (err error) {
+			k, err := a.checker(c)
+			if err != nil {
+				return err
+			}
+			now, err := clock(c)
+			if err != nil {
+				return err
+			}
+			for _, name := range []string{"interval", "modified"} {
+				if c.Duration(name) < 0 {
+					return usagef("-%s: %v is negative", name, c.Duration(name))
+				}
+			}
+			var store crawldb.Store
+			if c.String("d") != "" {
+				db, err := a.open(c, true)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, db.Close()) }()
+				store = db.Crawl()
+			}
+			return a.each(ctx, c, func(url string) error {
+				if err := absolute(url); err != nil {
+					return err
+				}
+				return a.printSchedule(ctx, k, store, url, now())
+			})
+		},
+	}
+}
+
+// schedule returns the schedule of the crawl, and which bounds it has for a host.
+func (k *checker) schedule(url string) (s schedule.FetchSchedule, name, bounds string) {
+	s = &schedule.Adaptive{}
+	if k.conf != nil {
+		s = k.conf.Crawl.Schedule
+	}
+	var a *schedule.Adaptive
+	switch s := s.(type) {
+	case *schedule.Adaptive:
+		name, a = "adaptive", s
+	case *schedule.MimeAdaptive:
+		name, a = "adaptive by media type", &s.Adaptive
+	case *schedule.Default:
+		return s, "fixed", ""
+	default:
+		return s, fmt.Sprintf("%T", s), ""
+	}
+	if b, ok := a.HostIntervals[hostdb.ByHost.Key(url)]; ok {
+		bounds = fmt.Sprintf("%v to %v, of adaptive-host-specific-intervals.txt", bound(b.Min, a.MinInterval), bound(b.Max, a.AdaptiveMax))
+	}
+	return s, name, bounds
+}
+
+func bound(d, common time.Duration) string {
+	if d == 0 {
+		d = common
+	}
+	if d == 0 {
+		return "the default"
+	}
+	return span(d)
+}
+
+// span prints a time as days where it is that long.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d < 2*day {
+		return d.Round(time.Millisecond).String()
+	}
+	if d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return fmt.Sprintf("%.2fd", float64(d)/float64(day))
+}
+
+func (a *app) printSchedule(ctx context.Context, k *checker, store crawldb.Store, url string, now time.Time) error {
+	if n, err := k.rules.Apply(urlfilter.Inject, url); err == nil {
+		url = n
+	}
+	s, name, bounds := k.schedule(url)
+	d := crawldb.Datum{URL: url, Interval: k.c.Duration("interval")}
+	known := false
+	if store != nil {
+		switch old, err := store.Get(ctx, url); {
+		case err == nil:
+			known, d = true, old
+			if k.c.IsSet("interval") {
+				d.Interval = k.c.Duration("interval")
+			}
+		case errors.Is(err, crawldb.ErrNotFound):
+			return badURL{fmt.Errorf("%s: it is not in the crawl db", url)}
+		default:
+			return err
+		}
+	}
+	if !known {
+		d = s.Init(d, now)
+	}
+	v := schedule.Visit{Time: now, ContentType: k.c.String("type"), PrevFetch: d.LastFetch, PrevModified: d.Modified}
+	if ago := k.c.Duration("modified"); ago > 0 {
+		v.PrevModified = now.Add(-ago)
+	}
+	outcome := func(c schedule.Change) crawldb.Datum { v.Change = c; return s.Fetched(d, v) }
+	after := []struct {
+		name string
+		d    crawldb.Datum
+	}{
+		{"changed", outcome(schedule.Changed)}, {"unchanged", outcome(schedule.Unchanged)}, {"unknown", outcome(schedule.Unknown)},
+		{"failed", s.Retry(d, v)}, {"gone", s.Gone(d, v)},
+	}
+	if k.c.Bool("json") {
+		next := map[string]any{}
+		for _, o := range after {
+			next[o.name] = map[string]any{"interval_seconds": o.d.Interval.Seconds(), "next": o.d.FetchTime.UTC()}
+		}
+		return a.printLine(map[string]any{"url": url, "schedule": name, "bounds": bounds, "interval_seconds": d.Interval.Seconds(), "now": now.UTC(), "after": next})
+	}
+	fmt.Fprintf(a.out, "%s\n  schedule   %s\n", url, name)
+	if bounds != "" {
+		fmt.Fprintf(a.out, "  bounds     %s\n", bounds)
+	}
+	fmt.Fprintf(a.out, "  interval   %s\n", span(d.Interval))
+	w := tabwriter.NewWriter(a.out, 0, 8, 3, ' ', 0)
+	for _, o := range after {
+		fmt.Fprintf(w, "  %-10s interval %s\tnext %s\tin %s\n", o.name, span(o.d.Interval), stamp(o.d.FetchTime), span(o.d.FetchTime.Sub(now)))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+const toConfigure = "A configuration of Nutch"
+
+func confFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "conf", Category: toConfigure, Usage: "decide as Nutch does with the configuration in `DIR`: nutch-site.xml and the files of rules that it names. Flags that are given go before it. recrawl check conf says what of it has no effect"},
+		&cli.BoolFlag{Name: "corrected", Category: toConfigure, Usage: "with -conf: take its limits and rules, but decide by the corrected rules where Nutch's are at fault"},
+	}
+}
+
+// configured reads what -conf names; nil if it names nothing.
+func (a *app) configured(c *cli.Command) (*nutchconf.Options, error) {
+	dir := c.String("conf")
+	switch {
+	case dir == "" && c.IsSet("conf"):
+		return nil, usagef("-conf wants the name of a directory")
+	case dir == "" && c.Bool("corrected"):
+		return nil, usagef("-corrected means something with -conf only")
+	case dir == "":
+		return nil, nil
+	}
+	conf, err := nutchconf.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	conf.Corrected = c.Bool("corrected")
+	if c.IsSet("agent") {
+		conf.Set("http.agent.name", c.String("agent"))
+	}
+	return conf.Options()
+}
+
+// optionsOf makes options of a configuration, if there is one, and of the flags
+// that were given.
+func optionsOf(c *cli.Command, conf *nutchconf.Options) recrawl.Options {
+	var o recrawl.Options
+	if conf != nil {
+		o = conf.Crawl
+	}
+	given := func(flag string) bool { return conf == nil || c.IsSet(flag) }
+	if given("agent") {
+		o.Agent = c.String("agent")
+	}
+	if given("topN") {
+		o.Generate.TopN = c.Int("topN")
+	}
+	if given("max-per-host") {
+		o.Generate.MaxPerHost = c.Int("max-per-host")
+	}
+	if given("adddays") {
+		o.Generate.Ahead = time.Duration(c.Int("adddays")) * 24 * time.Hour
+	}
+	if given("threads") {
+		o.Fetch.Threads = c.Int("threads")
+	}
+	if given("ignore-external") {
+		o.Fetch.IgnoreExternal = c.Bool("ignore-external")
+	}
+	return o
+}
+
+// delay sets the pause between requests to a host.
+func delay(c *cli.Command, conf *nutchconf.Options, d *time.Duration) error {
+	if conf != nil && !c.IsSet("delay") {
+		return nil
+	}
+	switch *d = c.Duration("delay"); {
+	case *d < 0:
+		return usagef("-delay: %v is negative", *d)
+	case *d == 0:
+		*d = -1 // here 0 means none
+	}
+	return nil
+}
+
+// tellNotes says on standard error what of a configuration has no effect: which
+// names are unknown, and how much of the rest there is.
+func (a *app) tellNotes(c *cli.Command, o *nutchconf.Options) {
+	rest := 0
+	for _, n := range o.Notes {
+		if n.Unknown || c.Bool("v") {
+			fmt.Fprintf(a.err, "recrawl: %v\n", n)
+		} else {
+			rest++
+		}
+	}
+	if rest > 0 {
+		fmt.Fprintf(a.err, "recrawl: %d properties are not honoured, or not in full; recrawl check conf -conf %s lists them\n", rest, c.String("conf"))
+	}
+}
+
+// rulesOf returns the rules of the crawl.
+func rulesOf(conf *nutchconf.Options) *urlfilter.Rules {
+	if conf != nil {
+		return conf.Crawl.Rules
+	}
+	return urlfilter.Default()
+}
+
+func (a *app) checkConf() *cli.Command {
+	return &cli.Command{
+		Name: "conf", Usage: "say what of a configuration of Nutch has no effect here",
+		Description: `Prints a line for each property that was set and is not honoured, or not in full,
+with file, line and reason, and for each that Nutch does not have. With -all it
+prints what becomes of every property of Nutch instead. The exit code is 1 if the
+configuration cannot be used at all.
+
+  recrawl check conf -conf conf
+  recrawl check conf -all`,
+		Flags: flags(&cli.BoolFlag{Name: "all", Usage: "list every property that Nutch has: name, whether it is honoured, where, and why not"}, jsonFlag(), confFlags()),
+		Action: func(_ context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			if c.Bool("all") {
+				return a.printProperties(c)
+			}
+			o, err := a.configured(c)
+			if err != nil {
+				return err
+			}
+			if o == nil {
+				return usagef("check conf wants -conf DIR, or -all")
+			}
+			for _, n := range o.Notes {
+				if c.Bool("json") {
+					if err := a.printLine(map[string]any{"property": n.Property, "value": n.Value, "file": n.File, "line": n.Line, "unknown": n.Unknown, "note": n.Text}); err != nil {
+						return err
+					}
+					continue
+				}
+				fmt.Fprintln(a.out, n)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) printProperties(c *cli.Command) error {
+	for _, p := range nutchconf.Properties() {
+		if c.Bool("json") {
+			if err := a.printLine(map[string]any{"property": p.Name, "default": p.Default, "code": p.Code, "honoured": p.Support.String(), "field": p.Field, "flag": p.Flag, "note": p.Why()}); err != nil {
+				return err
+			}
+			continue
+		}
+		where := p.Field
+		if where == "" {
+			where = p.Why()
+		}
+		fmt.Fprintf(a.out, "%s\t%v\t%s\n", p.Name, p.Support, where)
+	}
+	return nil
+}
