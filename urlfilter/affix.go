@@ -33,10 +33,10 @@ func ParsePrefix(r io.Reader) (*Prefix, error) {
 }
 
 // Accept reports whether the URL has one of the prefixes.
-func (f *Prefix) Accept(url string) bool { return f.find(url) != nil }
+func (f *Prefix) Accept(url string) bool { return find(&f.affixes, url) != nil }
 
 // Explain returns the prefix that the URL has.
-func (f *Prefix) Explain(url string) string { return f.find(url).rule() }
+func (f *Prefix) Explain(url string) string { return find(&f.affixes, url).rule() }
 
 // String describes the filter.
 func (f *Prefix) String() string { return fmt.Sprintf("prefix filter of %d entries", len(f.sorted)) }
@@ -129,7 +129,7 @@ func (f *Suffix) suffix(url string) *affix {
 		c := url[i]
 		if f.o.IgnoreCase {
 			if c >= utf8.RuneSelf {
-				return f.find(reverse(strings.ToLower(url)))
+				return find(&f.affixes, reverse(strings.ToLower(url)))
 			}
 			if 'A' <= c && c <= 'Z' {
 				c += 'a' - 'A'
@@ -137,7 +137,7 @@ func (f *Suffix) suffix(url string) *affix {
 		}
 		end = append(end, c)
 	}
-	return f.find(string(end))
+	return find(&f.affixes, end)
 }
 
 // String describes the filter.
@@ -188,15 +188,24 @@ func sortAffixes(all []affix) affixes {
 }
 
 // find returns the entry that s begins with, or nil.
-func (a *affixes) find(s string) *affix {
-	i, found := slices.BinarySearchFunc(a.sorted, s, func(a affix, s string) int { return strings.Compare(a.key, s) })
-	if found {
-		return &a.sorted[i]
+func find[S string | []byte](a *affixes, s S) *affix {
+	lo, hi := 0, len(a.sorted) // of the first that is greater
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if a.sorted[mid].key <= string(s) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
 	}
-	if i > 0 && strings.HasPrefix(s, a.sorted[i-1].key) {
-		return &a.sorted[i-1]
+	if lo == 0 {
+		return nil
 	}
-	return nil
+	e := &a.sorted[lo-1]
+	if len(e.key) > len(s) || e.key != string(s[:len(e.key)]) {
+		return nil
+	}
+	return e
 }
 
 func (a *affixes) empty() bool { return len(a.sorted) == 0 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Domain accepts or rejects URLs by their host. It takes the same time however
@@ -18,9 +19,32 @@ type Domain struct {
 	// in use.
 	NutchCompat bool
 
-	mode  domainMode
-	lines map[string]int // the entries, with their line if they have one
+	mode    domainMode
+	entries map[string]*domainEntry
 }
+
+type domainEntry struct {
+	line  int // where it stands, if it came from lines
+	below below
+	// last is what was found out last: a look into the public suffix list takes
+	// longer than all else, and most domains have few hosts.
+	last atomic.Pointer[lastBelow]
+}
+
+// lastBelow says whether an entry lists the host that has these labels more.
+type lastBelow struct {
+	labels string
+	listed bool
+}
+
+// below is what an entry says of the hosts below it.
+type below uint8
+
+const (
+	belowNone below = iota // nothing
+	belowMost              // lists them, unless the public suffix list has a longer suffix for one
+	belowSome              // lists what the public suffix list makes an exception for
+)
 
 type domainMode uint8
 
@@ -94,19 +118,37 @@ func (f *Domain) add(entry string, line int) error {
 	if err != nil {
 		return errors.New("not a host, domain or suffix")
 	}
-	if f.lines == nil {
-		f.lines = map[string]int{}
+	if f.entries == nil {
+		f.entries = map[string]*domainEntry{}
 	}
-	if _, ok := f.lines[host]; !ok {
-		f.lines[host] = line
+	if _, ok := f.entries[host]; !ok {
+		f.entries[host] = &domainEntry{line: line, below: belowOf(host)}
 	}
 	return nil
+}
+
+// commonLabel is what most hosts have before the domain. No public suffix begins
+// with it, so it stands for others as well.
+const commonLabel = "www."
+
+func belowOf(entry string) below {
+	if !mayHaveParents(entry) {
+		return belowNone
+	}
+	suffix, domain := domainOf(commonLabel + entry)
+	switch {
+	case suffix == entry || domain == entry:
+		return belowMost
+	case suffix == commonLabel+entry: // of a wildcard, which may have exceptions
+		return belowSome
+	}
+	return belowNone
 }
 
 // Accept reports whether the host of the URL is acceptable.
 func (f *Domain) Accept(url string) bool {
 	if f.NutchCompat && f.mode != domainWithin {
-		if len(f.lines) == 0 {
+		if len(f.entries) == 0 {
 			return true
 		}
 		if !isJavaURL(url) {
@@ -122,7 +164,7 @@ func (f *Domain) Accept(url string) bool {
 
 // entry returns the entry that lists a host, or "".
 func (f *Domain) entry(host string) string {
-	if _, ok := f.lines[host]; ok {
+	if _, ok := f.entries[host]; ok {
 		return host
 	}
 	if !mayHaveParents(host) {
@@ -134,16 +176,35 @@ func (f *Domain) entry(host string) string {
 			return ""
 		}
 		parent = parent[i+1:]
-		if _, ok := f.lines[parent]; !ok {
+		e, ok := f.entries[parent]
+		if !ok {
 			continue
 		}
 		if f.mode == domainWithin {
 			return parent
 		}
-		if suffix, domain := domainOf(host); parent == suffix || parent == domain {
+		if e.lists(host[:len(host)-len(parent)], host, parent) {
 			return parent
 		}
 	}
+}
+
+// lists reports whether the entry, parent, lists a host that has some labels
+// more.
+func (e *domainEntry) lists(labels, host, parent string) bool {
+	switch {
+	case e.below == belowNone:
+		return false
+	case e.below == belowMost && labels == commonLabel:
+		return true
+	}
+	if last := e.last.Load(); last != nil && last.labels == labels {
+		return last.listed
+	}
+	suffix, domain := domainOf(host)
+	listed := parent == suffix || parent == domain
+	e.last.Store(&lastBelow{strings.Clone(labels), listed})
+	return listed
 }
 
 // Explain returns the entry that lists the host.
@@ -153,7 +214,7 @@ func (f *Domain) Explain(url string) string {
 		return ""
 	}
 	if e := f.entry(host); e != "" {
-		return ruleAt(f.lines[e], e)
+		return ruleAt(f.entries[e].line, e)
 	}
 	return ""
 }
@@ -161,10 +222,10 @@ func (f *Domain) Explain(url string) string {
 // String describes the filter.
 func (f *Domain) String() string {
 	kind := [...]string{"domain", "domain deny", "domain"}[f.mode]
-	return fmt.Sprintf("%s filter of %d entries", kind, len(f.lines))
+	return fmt.Sprintf("%s filter of %d entries", kind, len(f.entries))
 }
 
-func (f *Domain) empty() bool { return f.mode == domainAccept && len(f.lines) == 0 }
+func (f *Domain) empty() bool { return f.mode == domainAccept && len(f.entries) == 0 }
 
 // isJavaURL reports whether java.net.URL takes the URL.
 func isJavaURL(url string) bool {

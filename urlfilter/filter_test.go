@@ -366,7 +366,7 @@ func FuzzParseDomain(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if hostOf(url) != "" && len(a.lines) > 0 && a.Accept(url) == d.Accept(url) {
+		if hostOf(url) != "" && len(a.entries) > 0 && a.Accept(url) == d.Accept(url) {
 			t.Fatalf("%q: both say %v to %q", text, a.Accept(url), url)
 		}
 	})

@@ -29,8 +29,8 @@ func domainOf(host string) (suffix, domain string) {
 	return suffix, host[label+1:]
 }
 
-// below reports whether host is a host of the domain other than it.
-func below(host, domain string) bool {
+// isBelow reports whether host is a host of the domain other than it.
+func isBelow(host, domain string) bool {
 	return len(host) > len(domain) && host[len(host)-len(domain)-1] == '.' && strings.HasSuffix(host, domain) && mayHaveParents(host)
 }
 

@@ -137,7 +137,7 @@ func (l *ruleList) decides(url string) *listRule {
 				host = hostOf(url)
 			}
 			if host != r.within {
-				if !below(host, r.within) {
+				if !isBelow(host, r.within) {
 					continue
 				}
 				if domain == "" {
