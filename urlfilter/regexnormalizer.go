@@ -59,7 +59,7 @@ var errNothingLeft = errors.New("the rules leave nothing of it")
 // fragments, superfluous "?", "&", "." and slashes go.
 func DefaultRegexRules() []RegexRule {
 	return []RegexRule{
-		{`(?i)(;?\b_?(l|j|bv_)?(sid|phpsessid|sessionid)=.*?)(\?|&|#|$)`, "$4"},
+		{sessionPattern, "$4"},
 		{`#.*?(\?|&|$)`, "$1"},
 		{`\?&`, `\?`},
 		{`&{2,}`, "&"},
@@ -68,6 +68,9 @@ func DefaultRegexRules() []RegexRule {
 		{slashPattern, "/"},
 	}
 }
+
+// sessionPattern matches a session id up to what ends it.
+const sessionPattern = `(?i)(;?\b_?(l|j|bv_)?(sid|phpsessid|sessionid)=.*?)(\?|&|#|$)`
 
 // slashPattern matches two slashes or more that no colon precedes.
 const slashPattern = `(?<!:)/{2,}`
@@ -278,6 +281,15 @@ func compileRule(rule RegexRule) (normalizerRule, error) {
 		groups, names = re.NumSubexp(), re.SubexpNames()
 		r.may = prefilter(p)
 		r.matches = func(url string) [][]int { return re.FindAllStringSubmatchIndex(url, -1) }
+		if rule.Pattern == sessionPattern {
+			slow := r.matches
+			r.matches = func(url string) [][]int {
+				if !isPrintable(url) {
+					return slow(url)
+				}
+				return sessionIDs(url)
+			}
+		}
 	}
 	parts, err := parseTemplate(rule.Substitution, groups, names)
 	if err != nil {
@@ -305,6 +317,68 @@ func manySlashes(url string) (all [][]int) {
 	}
 	return all
 }
+
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// sessionIDs finds in printable ASCII what sessionPattern does: package regexp
+// takes ten times as long. Before each "=" stands at most one name, and since all
+// that may come between it and the border of a word belongs to the word, the match
+// can begin in one place only.
+func sessionIDs(url string) (all [][]int) {
+	from := 0
+	for {
+		equals := strings.IndexByte(url[from:], '=')
+		if equals < 0 {
+			return all
+		}
+		equals += from
+		name := -1
+		for _, n := range [...]string{"phpsessid", "sessionid", "sid"} {
+			if i := equals - len(n); i >= from && strings.EqualFold(url[i:equals], n) {
+				name = i
+				break
+			}
+		}
+		if name < 0 {
+			from = equals + 1
+			continue
+		}
+		word := name
+		for word > from && isWord(url[word-1]) {
+			word--
+		}
+		prefix := strings.TrimPrefix(url[word:name], "_")
+		if word > 0 && isWord(url[word-1]) || !strings.EqualFold(prefix, "l") && !strings.EqualFold(prefix, "j") && !strings.EqualFold(prefix, "bv_") && prefix != "" {
+			from = equals + 1
+			continue
+		}
+		begin := word
+		if begin > from && url[begin-1] == ';' {
+			begin--
+		}
+		m := []int{begin, len(url), begin, len(url), -1, -1, name, equals, len(url), len(url)}
+		if prefix != "" {
+			m[4], m[5] = name-len(prefix), name
+		}
+		if i := strings.IndexAny(url[equals:], "?&#"); i >= 0 {
+			end := equals + i
+			m[1], m[3], m[8], m[9] = end+1, end, end, end+1
+		}
+		all = append(all, m)
+		if from = m[1]; from == len(url) {
+			return all
+		}
+	}
+}
+
+func isWord(c byte) bool { return isAlnum(c) || c == '_' }
 
 // templatePart is a piece of a substitution: what a group matched, or text if
 // group is negative.

@@ -282,6 +282,28 @@ func TestPrefiltersAreExact(t *testing.T) {
 	}
 }
 
+// What is found by hand is what package regexp finds, groups and all.
+func TestSessionIDs(t *testing.T) {
+	re := regexp.MustCompile(sessionPattern)
+	pieces := strings.Fields("sid SID phpsessid PHPSessID sessionid = = = _ __ l j bv_ BV_ ; ; ? & # a x1 php sess ion / . sid= _jsessionid= ;lsid=")
+	r := rand.New(rand.NewPCG(3, 4))
+	found := 0
+	for range 200000 {
+		url := ""
+		for range r.IntN(10) {
+			url += pieces[r.IntN(len(pieces))]
+		}
+		want := re.FindAllStringSubmatchIndex(url, -1)
+		found += len(want)
+		if got := sessionIDs(url); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("%q: got %v, want %v", url, got, want)
+		}
+	}
+	if found < 10000 {
+		t.Errorf("only %d matches in all", found)
+	}
+}
+
 func FuzzRegexNormalizer(f *testing.F) {
 	f.Add("http://foo.com/foo.php?f=2&PHPSESSID="+sessionH+"&q=3", `(a|b)=.*?(&|$)`, "$2")
 	f.Add("file:///a//b?&&x#y", slashPattern, "/")
