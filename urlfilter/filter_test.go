@@ -246,7 +246,7 @@ func TestDomain(t *testing.T) {
 		}
 	}
 	for _, f := range []*Domain{allow, deny} {
-		if f.Accept("mailto:x") || f.Accept("") {
+		if f.Accept("mailto:x") || f.Accept("") || f.Accept("mailto:x?://apache.org/") {
 			t.Errorf("%v accepts what has no host", f)
 		}
 	}

@@ -49,10 +49,11 @@ func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 // hostOf returns the host of a URL in normal form, without the port; empty if
 // it has none.
 func hostOf(url string) string {
-	_, rest, ok := strings.Cut(url, "://")
-	if !ok {
+	i := strings.IndexAny(url, ":/?#")
+	if i <= 0 || !strings.HasPrefix(url[i:], "://") {
 		return ""
 	}
+	rest := url[i+len("://"):]
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		rest = rest[:i]
 	}
@@ -65,8 +66,8 @@ func hostOf(url string) string {
 
 // pathOf returns the path of a URL; false if it has no scheme.
 func pathOf(url string) (string, bool) {
-	i := strings.IndexByte(url, ':')
-	if i <= 0 {
+	i := strings.IndexAny(url, ":/?#")
+	if i <= 0 || url[i] != ':' {
 		return "", false
 	}
 	rest := url[i+1:]

@@ -16,12 +16,18 @@ var rules = []rule{
 	{name: "a filter gives one answer for one URL", filter: filterIsAFunction},
 	{name: "equal filters give equal answers", filter: filtersAgree},
 	{name: "a filter may be asked from many goroutines", filter: filterIsConcurrent},
+	{name: "a filter explains any string", filter: filterExplains},
+	{name: "what one rule decides has one answer", filter: explanationsAgree},
 	{name: "a normalizer answers for any string", normalizer: normalizerIsTotal},
 	{name: "a normalizer gives one answer for one URL", normalizer: normalizerIsAFunction},
 	{name: "a normalizer may be asked from many goroutines", normalizer: normalizerIsConcurrent},
 	{name: "a normal form is its own normal form", normalizer: isIdempotent},
 	{name: "a normal form is an absolute URL", normalizer: isAbsolute},
 	{name: "a refusal comes with an empty string", normalizer: refusalIsEmpty},
+	{name: "a normalizer explains any string", normalizer: normalizerExplains},
+	{name: "what has not changed is not reloaded", reloader: sameIsNoChange},
+	{name: "a reload that fails changes nothing", reloader: badIsNoChange},
+	{name: "what was reloaded answers as if it were new", reloader: reloadedIsNew},
 }
 
 var scopes = []urlfilter.Scope{

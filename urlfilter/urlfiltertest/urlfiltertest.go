@@ -26,6 +26,11 @@ type Harness struct {
 	// Normalizer returns a normalizer. Every call returns an equal one.
 	Normalizer func() urlfilter.Normalizer
 
+	// Rewrite says that what Filter and Normalizer return is a
+	// [urlfilter.Reloader], and puts other content where it reads; [First] is what
+	// it begins with. Nil if it is none.
+	Rewrite func(c Content) error
+
 	// URLs are tried beside those of the kit.
 	URLs []string
 
@@ -33,6 +38,15 @@ type Harness struct {
 	// name the string, not the seed.
 	Seed uint64
 }
+
+// Content is what a [urlfilter.Reloader] reads.
+type Content int
+
+const (
+	First Content = iota // some rules
+	Other                // others, which answer otherwise to some of the URLs
+	Bad                  // what is no rules
+)
 
 // Error says which rule was broken, and how.
 type Error struct {
@@ -77,11 +91,12 @@ func Check(h Harness) error {
 	return errors.Join(errs...)
 }
 
-// rule is about a filter or about a normalizer.
+// rule is about a filter, about a normalizer, or about all that can be reloaded.
 type rule struct {
 	name       string
 	filter     func(f func() urlfilter.Filter, urls []string) error
 	normalizer func(n func() urlfilter.Normalizer, urls []string) error
+	reloader   func(h Harness, urls []string) error
 }
 
 func (r rule) skip(h Harness) string {
@@ -90,6 +105,8 @@ func (r rule) skip(h Harness) string {
 		return "Harness.Filter is nil"
 	case r.normalizer != nil && h.Normalizer == nil:
 		return "Harness.Normalizer is nil"
+	case r.reloader != nil && h.Rewrite == nil:
+		return "Harness.Rewrite is nil"
 	}
 	return ""
 }
@@ -101,6 +118,14 @@ func (r rule) run(h Harness) (err error) {
 		}
 	}()
 	urls := append(sample(h.Seed), h.URLs...)
+	if h.Rewrite != nil {
+		if err := h.Rewrite(First); err != nil {
+			return err
+		}
+	}
+	if r.reloader != nil {
+		return r.reloader(h, urls)
+	}
 	if r.filter != nil {
 		return r.filter(h.Filter, urls)
 	}

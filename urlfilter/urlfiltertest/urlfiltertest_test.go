@@ -2,7 +2,10 @@ package urlfiltertest_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -37,6 +40,10 @@ func TestStock(t *testing.T) {
 		"zero Prefix":      new(urlfilter.Prefix),
 		"zero Suffix":      new(urlfilter.Suffix),
 		"zero Domain":      new(urlfilter.Domain),
+		"RepeatedParts":    urlfilter.RepeatedParts{},
+		"Validator":        urlfilter.Validator{},
+		"zero Automaton":   new(urlfilter.Automaton),
+		"zero Fast":        new(urlfilter.Fast),
 	} {
 		t.Run(name, func(t *testing.T) {
 			urlfiltertest.Run(t, urlfiltertest.Harness{Filter: func() urlfilter.Filter { return f }})
@@ -50,6 +57,47 @@ func TestStock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			urlfiltertest.Run(t, urlfiltertest.Harness{Normalizer: func() urlfilter.Normalizer { return b }, URLs: []string{"ftp://h/%41"}, Seed: 1})
+		})
+	}
+}
+
+// Filters of every format, from files that are rewritten.
+func TestFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.txt")
+	rewrite := func(first, other, bad string) func(urlfiltertest.Content) error {
+		return func(c urlfiltertest.Content) error {
+			if bad == "" && c == urlfiltertest.Bad { // every text is good
+				return errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o777))
+			}
+			return errors.Join(os.RemoveAll(path), os.WriteFile(path, []byte([]string{first, other, bad}[c]), 0o666))
+		}
+	}
+	for name, c := range map[string]struct {
+		open    func(string, urlfilter.FileOptions) (*urlfilter.FilterFile, error)
+		rewrite func(urlfiltertest.Content) error
+	}{
+		"Regex":      {urlfilter.RegexFile, rewrite("-\\.gif$\n> example.com\n-a\n<\n+^http", "+.", "+[")},
+		"Automaton":  {urlfilter.AutomatonFile, rewrite("-.*\\.gif\n+http.*", "+@", "+<a>")},
+		"Prefix":     {urlfilter.PrefixFile, rewrite("http://", "https://", "")},
+		"Suffix":     {urlfilter.SuffixFile, rewrite("+IP\n.gif\n.html", "-\n/", "")},
+		"Domain":     {urlfilter.DomainFile, rewrite("com\nexample.org", "h", "a b")},
+		"DomainDeny": {urlfilter.DomainDenyFile, rewrite("com\nexample.org", "h", "a b")},
+		"Fast": {func(path string, _ urlfilter.FileOptions) (*urlfilter.FilterFile, error) {
+			return urlfilter.FastFile(path, urlfilter.FastOptions{MaxPath: 100})
+		}, rewrite("Domain com\nDenyPath a", "Host h\nDenyPathQuery .*", "Deny")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			urlfiltertest.Run(t, urlfiltertest.Harness{
+				Filter: func() urlfilter.Filter {
+					f, err := c.open(path, urlfilter.FileOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return f
+				},
+				Rewrite: c.rewrite,
+				URLs:    []string{"https://h/", "http://www.example.com/a.gif", "http://h/a?b"},
+			})
 		})
 	}
 }
@@ -91,6 +139,40 @@ func TestMutants(t *testing.T) {
 			return urlfilter.FilterFunc(func(u string) bool { return n%2 == 0 })
 		}}},
 		{"filter answers for its neighbour", "a filter may be asked from many goroutines", urlfiltertest.Harness{Filter: newNeighbour}},
+		{"filter explains blindly", "a filter explains any string", urlfiltertest.Harness{Filter: func() urlfilter.Filter {
+			return explaining{func(u string) string { return u[:4] }}
+		}}},
+		{"filter explains in moods", "a filter explains any string", urlfiltertest.Harness{Filter: func() urlfilter.Filter {
+			return explaining{func(string) string { return fmt.Sprint(calls.Add(1)) }}
+		}}},
+		{"filter blames one rule for all", "what one rule decides has one answer", urlfiltertest.Harness{Filter: func() urlfilter.Filter {
+			return explaining{func(string) string { return "rule 1" }}
+		}}},
+		{"reload that does nothing", "what was reloaded answers as if it were new", reloading(func(r *reloadable) (bool, error) {
+			return r.changed() && r.source.Load() != bad, r.err()
+		})},
+		{"reload that is always new", "what has not changed is not reloaded", reloading(func(r *reloadable) (bool, error) {
+			return true, r.take()
+		})},
+		{"reload that says nothing", "what was reloaded answers as if it were new", reloading(func(r *reloadable) (bool, error) {
+			return false, r.take()
+		})},
+		{"reload that forgets", "a reload that fails changes nothing", reloading(func(r *reloadable) (bool, error) {
+			changed := r.changed()
+			r.rules.Store(r.source.Load())
+			return changed && r.err() == nil, r.err()
+		})},
+		{"reload that hides an error", "a reload that fails changes nothing", reloading(func(r *reloadable) (bool, error) {
+			if r.err() != nil {
+				return false, nil
+			}
+			changed := r.changed()
+			return changed, r.take()
+		})},
+		{"no reloader", "what has not changed is not reloaded", urlfiltertest.Harness{
+			Filter:  func() urlfilter.Filter { return urlfilter.Validator{} },
+			Rewrite: func(urlfiltertest.Content) error { return nil },
+		}},
 		{"normalizer slices blindly", "a normalizer answers for any string", basic(func(b urlfilter.Basic, u string) (string, error) { return b.Normalize("", u[1:]) })},
 		{"normalizer panics in one scope", "a normalizer answers for any string", urlfiltertest.Harness{Normalizer: func() urlfilter.Normalizer {
 			return normalizerFunc(func(scope urlfilter.Scope, u string) (string, error) {
@@ -151,6 +233,61 @@ func TestMutants(t *testing.T) {
 			}
 		})
 	}
+}
+
+type explaining struct{ explain func(u string) string }
+
+func (f explaining) Accept(u string) bool    { return strings.HasPrefix(u, "http") }
+func (f explaining) Explain(u string) string { return f.explain(u) }
+
+// reloadable accepts what begins with its rules, which it takes from a source.
+type reloadable struct {
+	source *atomic.Value // string
+	rules  atomic.Value
+	reload func(*reloadable) (bool, error)
+}
+
+const bad = "\x00bad"
+
+func (r *reloadable) Accept(u string) bool  { return strings.HasPrefix(u, r.rules.Load().(string)) }
+func (r *reloadable) Reload() (bool, error) { return r.reload(r) }
+func (r *reloadable) changed() bool         { return r.source.Load() != r.rules.Load() }
+func (r *reloadable) err() error {
+	if r.source.Load() == bad {
+		return errors.New("bad")
+	}
+	return nil
+}
+
+func (r *reloadable) take() error {
+	if err := r.err(); err != nil {
+		return err
+	}
+	r.rules.Store(r.source.Load())
+	return nil
+}
+
+func reloading(f func(*reloadable) (bool, error)) urlfiltertest.Harness {
+	var source atomic.Value
+	return urlfiltertest.Harness{
+		Filter: func() urlfilter.Filter {
+			r := &reloadable{source: &source, reload: f}
+			r.rules.Store(source.Load())
+			return r
+		},
+		Rewrite: func(c urlfiltertest.Content) error {
+			source.Store([]string{"http:", "https:", bad}[c])
+			return nil
+		},
+	}
+}
+
+// A reloader that keeps the contract breaks no rule.
+func TestReloading(t *testing.T) {
+	urlfiltertest.Run(t, reloading(func(r *reloadable) (bool, error) {
+		changed := r.changed() && r.err() == nil
+		return changed, r.take()
+	}))
 }
 
 // neighbour hands its answer through a field, as a filter with a buffer of its
