@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -126,7 +127,7 @@ type By uint8
 
 const (
 	ByHost   By = iota // the host
-	ByDomain           // the registered domain: one label more than the public suffix
+	ByDomain           // the registered domain: see Domain
 )
 
 // String returns Nutch's word.
@@ -147,30 +148,51 @@ func (b By) Key(url string) string {
 	return Domain(host)
 }
 
-// Domain returns the registered domain of a host by the public suffix list, or
-// the host itself if it is an address or a public suffix, or has one label.
+// Domain returns the registered domain of a host, one label more than [Suffix],
+// or the host itself if it is a public suffix or has none. (Nutch:
+// URLUtil.getDomainName.)
 func Domain(host string) string {
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+	suffix := Suffix(host)
+	if suffix == "" || strings.Contains(host, "..") || host[0] == '.' {
 		return host
 	}
-	if d, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
-		return d
+	// By the number of labels: the suffix may be spelled otherwise than the host.
+	host = strings.TrimSuffix(host, ".")
+	domain := len(host)
+	for range strings.Count(suffix, ".") + 2 {
+		if domain = strings.LastIndexByte(host[:domain], '.'); domain < 0 {
+			return host
+		}
 	}
-	return host
+	return host[domain+1:]
 }
 
-// Suffix returns the public suffix of a host by the public suffix list: "co.uk" of
-// "www.example.co.uk". It is empty for an address, and for a host with a single
-// label or under a name that the list does not have.
+// Suffix returns the public suffix of a host, "co.uk" of "www.example.co.uk", in
+// ASCII. It is empty for an address, and for a host under a name that the list
+// does not have. Of the public suffix list that part counts for which ICANN
+// answers, as in Nutch: the other part lists services that give names to their
+// customers ("github.io"), whose hosts are mostly the same machines, and belong
+// into one queue.
 func Suffix(host string) string {
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "" {
 		return ""
 	}
-	suffix, icann := publicsuffix.PublicSuffix(host)
-	if !icann && !strings.Contains(suffix, ".") {
-		return "" // the last label is what it returns for want of a rule
+	host = strings.TrimSuffix(host, ".")
+	if ascii, err := idna.ToASCII(strings.ToLower(host)); err == nil {
+		host = ascii
 	}
-	return suffix
+	for {
+		suffix, icann := publicsuffix.PublicSuffix(host)
+		if icann {
+			return suffix
+		}
+		// Of a suffix with a single label there is no rule; any other is private,
+		// and what it is below may be not.
+		var ok bool
+		if _, host, ok = strings.Cut(suffix, "."); !ok {
+			return ""
+		}
+	}
 }
 
 // TLD returns the top-level domain of a host, empty where [Suffix] is.

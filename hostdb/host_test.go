@@ -16,12 +16,12 @@ func TestBy(t *testing.T) {
 		{"http://co.uk/", "co.uk", "co.uk"},
 		{"http://uk/", "uk", "uk"},
 		{"http://localhost:8080/", "localhost", "localhost"},
-		{"http://a.github.io/", "a.github.io", "a.github.io"},
-		{"http://b.a.github.io/", "b.a.github.io", "a.github.io"},
-		{"http://a.b.nosuchtld/", "a.b.nosuchtld", "b.nosuchtld"},
+		{"http://a.github.io/", "a.github.io", "github.io"},
+		{"http://b.a.github.io/", "b.a.github.io", "github.io"},
+		{"http://a.b.nosuchtld/", "a.b.nosuchtld", "a.b.nosuchtld"},
 		{"http://192.0.2.1/", "192.0.2.1", "192.0.2.1"},
 		{"http://[2001:db8::1]:80/", "[2001:db8::1]", "[2001:db8::1]"},
-		{"http://www.xn--bcher-kva.example/", "www.xn--bcher-kva.example", "xn--bcher-kva.example"},
+		{"http://www.xn--bcher-kva.example/", "www.xn--bcher-kva.example", "www.xn--bcher-kva.example"},
 		{"http://a..b/", "a..b", "a..b"},
 		{"http://./", "", ""},
 		{"http://.example.com/", ".example.com", ".example.com"},
@@ -103,13 +103,55 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
+// What Nutch's TestURLUtil expects of domain names, suffixes and top-level
+// domains.
+func TestDomainNutch(t *testing.T) {
+	for _, test := range []struct{ url, domain, suffix, tld string }{
+		{"http://lucene.apache.org/nutch", "apache.org", "org", "org"},
+		{"https://lucene.apache.org./nutch", "apache.org", "org", "org"},
+		{"http://en.wikipedia.org/wiki/Java_coffee", "wikipedia.org", "org", "org"},
+		{"http://140.211.11.130/foundation/contributing.html", "140.211.11.130", "", ""},
+		{"http://www.example.co.uk:8080/index.html", "example.co.uk", "co.uk", "uk"},
+		{"http://com", "com", "com", "com"},
+		{"http://www.example.co.uk.com", "uk.com", "com", "com"},
+		{"http://example.com.nn", "example.com.nn", "", ""},
+		{"http://", "", "", ""},
+		{"http://www.edu.tr.xyz", "tr.xyz", "xyz", "xyz"},
+		{"http://subdomain.example.edu.tr", "example.edu.tr", "edu.tr", "tr"},
+		{"http://subdomain.example.presse.fr", "presse.fr", "fr", "fr"},
+		{"http://subdomain.example.presse.tr", "presse.tr", "tr", "tr"},
+		{"http://www.example.c.se", "example.c.se", "c.se", "se"},
+		{"http://www.example.plc.co.im", "example.plc.co.im", "plc.co.im", "im"},
+		{"http://www.example.2000.hu", "example.2000.hu", "2000.hu", "hu"},
+		{"http://www.example.flå.no", "example.flå.no", "xn--fl-zia.no", "no"},
+		{"http://www.example.栃木.jp", "example.栃木.jp", "xn--4pvxs.jp", "jp"},
+		{"http://www.taiuru.māori.nz", "taiuru.māori.nz", "xn--mori-qsa.nz", "nz"},
+		{"http://nic.삼성", "nic.삼성", "xn--cg4bki", "xn--cg4bki"},
+		{"http://example.blogspot.com", "blogspot.com", "com", "com"},
+		{"file:/path/index.html", "", "", ""},
+	} {
+		host := hostdb.ByHost.Key(test.url)
+		if got := hostdb.ByDomain.Key(test.url); got != test.domain {
+			t.Errorf("the domain of %s is %q, want %q", test.url, got, test.domain)
+		}
+		if got := hostdb.Suffix(host); got != test.suffix {
+			t.Errorf("the suffix of %s is %q, want %q", test.url, got, test.suffix)
+		}
+		if got := hostdb.TLD(host); got != test.tld {
+			t.Errorf("the top-level domain of %s is %q, want %q", test.url, got, test.tld)
+		}
+	}
+}
+
 func TestSuffix(t *testing.T) {
 	for _, test := range []struct{ host, suffix, tld string }{
 		{"www.example.com", "com", "com"},
 		{"www.example.co.uk", "co.uk", "uk"},
 		{"co.uk", "co.uk", "uk"},
 		{"com", "com", "com"},
-		{"a.github.io", "github.io", "io"},
+		{"a.github.io", "io", "io"},
+		{"a.s3.amazonaws.com", "com", "com"},
+		{"www.example.com.", "com", "com"},
 		{"a.b.nosuchtld", "", ""},
 		{"localhost", "", ""},
 		{"192.0.2.1", "", ""},
