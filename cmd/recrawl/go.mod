@@ -6,6 +6,7 @@ require (
 	github.com/recrawl/recrawl v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 	github.com/urfave/cli/v3 v3.14.0
+	golang.org/x/text v0.43.0
 )
 
 require (
@@ -41,7 +42,6 @@ require (
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.33.0 // indirect
 )
 

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
@@ -171,7 +173,7 @@ func orNull(s string) string {
 
 // printable returns a metadata value as text; what is not text, in hexadecimal.
 func printable(v string) string {
-	if strconv.Quote(v) == `"`+v+`"` {
+	if utf8.ValidString(v) && !strings.ContainsFunc(v, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return v
 	}
 	return "0x" + hex.EncodeToString([]byte(v))

@@ -3,13 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,19 +23,34 @@ import (
 func (a *app) readseg() *cli.Command {
 	return &cli.Command{
 		Name: "readseg", Category: looking, Usage: "list the segments, or show what one holds", ArgsUsage: "[SEGMENT]",
-		Description: `Without anything: a line for each segment, with the number of records in each
-part. With a segment: its records, part by part. With -url or -part: only those,
-of all segments if none is named. The list is one object with -json, records are
-one object a line.
+		Description: `Without anything, or with -list: a line for each segment, with the number of
+records in each part. With a segment: its records, part by part. With -url, -dump
+or a choice of parts: only those, of all segments if none is named. The list is
+one object with -json, records are one object a line.
 
   recrawl readseg -d crawl
+  recrawl readseg -d crawl -list -format nutch
   recrawl readseg -d crawl -url https://example.com/ -part crawl_fetch
-  recrawl readseg -d crawl -json 20260131080000000`,
+  recrawl readseg -d crawl -json 20260131080000-000`,
 		Flags: flags(dirFlag(),
-			&cli.StringFlag{Name: "url", Usage: "only what belongs to this `URL`"},
+			&cli.BoolFlag{Name: "list", Usage: "show how many records there are, of a segment if it is named"},
+			&cli.BoolFlag{Name: "dump", Usage: "show all records, of all segments if none is named"},
+			&cli.StringFlag{Name: "url", Aliases: []string{"get"}, Usage: "only what belongs to this `URL`"},
 			&cli.StringFlag{Name: "part", Usage: "only this `PART`: one of " + strings.Join(segment.Parts(), ", ")},
+			without("nogenerate"), without("nofetch"), without("nocontent"), without("noparsetext"), without("noparsedata"), without("noparse"),
+			&cli.BoolFlag{Name: "recode", Usage: "show contents decoded from the charset in which the parser read them, or that they were sent with, instead of their bytes"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of -list: text, or nutch for its columns, with times in UTC (default text)", Value: "text"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
+			list := c.Bool("list")
+			if f := c.String("format"); f != "text" && f != "nutch" {
+				return usagef("-format: %q is not one of text and nutch", f)
+			}
+			for _, f := range append(slices.Collect(maps.Keys(partFlags())), "dump", "url", "part", "recode") {
+				if list && c.IsSet(f) {
+					return usagef("-list and -%s exclude each other", f)
+				}
+			}
 			if p := c.String("part"); p != "" && !slices.Contains(segment.Parts(), p) {
 				return usagef("-part: %q is not one of %s", p, strings.Join(segment.Parts(), ", "))
 			}
@@ -46,30 +60,58 @@ one object a line.
 					return usageError{err}
 				}
 			}
+			all := c.Bool("dump") || c.IsSet("url") || c.IsSet("part")
+			for f := range partFlags() {
+				all = all || c.Bool(f)
+			}
+			if !list && name == "" && !all {
+				list = true
+			}
+			if !list && c.String("format") == "nutch" {
+				return usagef("-format nutch is for -list")
+			}
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
-				if name == "" && (c.IsSet("url") || c.IsSet("part")) {
-					for n, err := range db.Segments().List(ctx) {
-						if err != nil {
-							return err
-						}
-						if err := a.showSegment(ctx, c, db.Segments(), n); err != nil {
-							return err
-						}
+				if list {
+					return a.listSegments(ctx, c, db.Segments(), name)
+				}
+				if name != "" {
+					found, err := a.showSegment(ctx, c, db.Segments(), name)
+					if err == nil && !found {
+						err = fmt.Errorf("segment %s: %w", name, segment.ErrNotFound)
 					}
-					return nil
+					return err
 				}
-				if name == "" {
-					return a.listSegments(ctx, c, db.Segments())
+				for n, err := range db.Segments().List(ctx) {
+					if err != nil {
+						return err
+					}
+					if _, err := a.showSegment(ctx, c, db.Segments(), n); err != nil {
+						return err
+					}
 				}
-				return a.showSegment(ctx, c, db.Segments(), name)
+				return nil
 			})
 		},
 	}
 }
 
+// partFlags are the flags that leave a part out.
+func partFlags() map[string]string {
+	return map[string]string{
+		"nogenerate": segment.GeneratePart, "nofetch": segment.FetchPart, "nocontent": segment.ContentPart,
+		"noparsetext": segment.ParseTextPart, "noparsedata": segment.ParseDataPart, "noparse": segment.ParsePart,
+	}
+}
+
+func without(flag string) cli.Flag {
+	return &cli.BoolFlag{Name: flag, Usage: "leave " + partFlags()[flag] + " out"}
+}
+
 type segmentJSON struct {
-	Name  string              `json:"name"`
-	Parts map[string]partJSON `json:"parts"`
+	Name         string              `json:"name"`
+	FetcherStart *time.Time          `json:"fetcher_start,omitempty"`
+	FetcherEnd   *time.Time          `json:"fetcher_end,omitempty"`
+	Parts        map[string]partJSON `json:"parts"`
 }
 
 type partJSON struct {
@@ -79,11 +121,15 @@ type partJSON struct {
 	Committed bool  `json:"committed"`
 }
 
-func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store) error {
+// listSegments lists one segment, or all.
+func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store, only string) error {
 	all := []segmentJSON{}
 	for name, err := range s.List(ctx) {
 		if err != nil {
 			return err
+		}
+		if only != "" && name != only {
+			continue
 		}
 		seg := segmentJSON{Name: name, Parts: map[string]partJSON{}}
 		for _, part := range segment.Parts() {
@@ -94,7 +140,7 @@ func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store)
 			if err != nil {
 				return err
 			}
-			n, err := countPart(ctx, s, name, part)
+			n, err := countAndNote(ctx, s, name, part, &seg)
 			if err != nil {
 				return err
 			}
@@ -102,8 +148,14 @@ func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store)
 		}
 		all = append(all, seg)
 	}
+	if only != "" && len(all) == 0 {
+		return fmt.Errorf("segment %s: %w", only, segment.ErrNotFound)
+	}
 	if c.Bool("json") {
 		return a.printJSON(map[string]any{"segments": all})
+	}
+	if c.String("format") == "nutch" {
+		return a.listAsNutch(all)
 	}
 	for _, seg := range all {
 		fmt.Fprint(a.out, seg.Name)
@@ -121,12 +173,57 @@ func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store)
 	return nil
 }
 
+// listAsNutch prints Nutch's columns, with "?" for what is not known. What was
+// fetched are the visits; Nutch counts links and redirects that were found, too.
+func (a *app) listAsNutch(all []segmentJSON) error {
+	w := bufio.NewWriter(a.out)
+	fmt.Fprintln(w, "NAME\tGENERATED\tFETCHER START\tFETCHER END\tFETCHED\tPARSED")
+	count := func(seg *segmentJSON, part string) string {
+		if p, ok := seg.Parts[part]; ok {
+			return strconv.Itoa(p.Records)
+		}
+		return "?"
+	}
+	at := func(t *time.Time) string {
+		if t == nil {
+			return "?"
+		}
+		return t.UTC().Format("2006-01-02T15:04:05")
+	}
+	for i := range all {
+		seg := &all[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", seg.Name, count(seg, segment.GeneratePart), at(seg.FetcherStart), at(seg.FetcherEnd),
+			count(seg, segment.FetchPart), count(seg, segment.ParseDataPart))
+	}
+	return w.Flush()
+}
+
 func countPart(ctx context.Context, s segment.Store, name, part string) (int, error) {
+	return countAndNote(ctx, s, name, part, new(segmentJSON))
+}
+
+// countAndNote counts the records of a part, and notes when visits were made.
+func countAndNote(ctx context.Context, s segment.Store, name, part string, seg *segmentJSON) (int, error) {
 	switch part {
 	case segment.GeneratePart:
 		return count(segment.Partial[crawldb.Datum](ctx, s, name, 0))
 	case segment.FetchPart:
-		return count(segment.Partial[segment.Visit](ctx, s, name, 0))
+		n := 0
+		for block, err := range segment.Partial[segment.Visit](ctx, s, name, 0) {
+			if err != nil {
+				return n, err
+			}
+			for i := range block {
+				n++
+				if t := block[i].Time; seg.FetcherStart == nil || t.Before(*seg.FetcherStart) {
+					seg.FetcherStart = &t
+				}
+				if t := block[i].Time; seg.FetcherEnd == nil || t.After(*seg.FetcherEnd) {
+					seg.FetcherEnd = &t
+				}
+			}
+		}
+		return n, nil
 	case segment.ContentPart:
 		return count(segment.Partial[page.Content](ctx, s, name, 0))
 	case segment.ParseTextPart:
@@ -146,122 +243,4 @@ func count[T any](blocks iter.Seq2[[]T, error]) (n int, err error) {
 		n += len(b)
 	}
 	return n, nil
-}
-
-func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, name string) error {
-	w := bufio.NewWriter(a.out)
-	found := false
-	show := ""
-	if c.IsSet("url") {
-		show = normal(c.String("url"))
-	}
-	for _, part := range segment.Parts() {
-		if p := c.String("part"); p != "" && p != part {
-			continue
-		}
-		if _, err := s.Stat(ctx, name, part); errors.Is(err, segment.ErrNotFound) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		found = true
-		to := shower{w: w, json: c.Bool("json"), url: show, part: part, segment: name}
-		var err error
-		switch part {
-		case segment.GeneratePart:
-			err = showPart(ctx, s, to, func(d crawldb.Datum) (string, any) { return d.URL, record(&d) })
-		case segment.FetchPart:
-			err = showPart(ctx, s, to, func(v segment.Visit) (string, any) { return v.URL, visit(&v) })
-		case segment.ContentPart:
-			err = showPart(ctx, s, to, func(p page.Content) (string, any) {
-				return p.URL, map[string]any{"url": p.URL, "type": p.Type, "truncated": p.Truncated, "fetched": p.Time, "robots": p.Robots, "bytes": len(p.Body), "body": string(p.Body)}
-			})
-		case segment.ParseTextPart:
-			err = showPart(ctx, s, to, func(t segment.Text) (string, any) {
-				return t.URL, map[string]any{"url": t.URL, "text": t.Text}
-			})
-		case segment.ParseDataPart:
-			err = showPart(ctx, s, to, func(d segment.Data) (string, any) { return d.URL, data(&d) })
-		case segment.ParsePart:
-			err = showPart(ctx, s, to, func(p segment.Parse) (string, any) { return p.URL, parse(&p) })
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !found {
-		return fmt.Errorf("segment %s: %w", name, segment.ErrNotFound)
-	}
-	return w.Flush()
-}
-
-type shower struct {
-	w                  io.Writer
-	json               bool
-	url, part, segment string
-}
-
-// showPart prints the records of a part, as JSON lines or as text.
-func showPart[T segment.Record](ctx context.Context, s segment.Store, show shower, view func(T) (string, any)) error {
-	for block, err := range segment.Partial[T](ctx, s, show.segment, 0) {
-		if err != nil {
-			return err
-		}
-		for _, rec := range block {
-			url, v := view(rec)
-			if show.url != "" && url != show.url {
-				continue
-			}
-			if show.json {
-				e := json.NewEncoder(show.w)
-				e.SetEscapeHTML(false)
-				if err := e.Encode(map[string]any{"segment": show.segment, "part": show.part, "record": v}); err != nil {
-					return err
-				}
-				continue
-			}
-			if _, err := fmt.Fprintf(show.w, "%s %s %s\n  ", show.segment, show.part, url); err != nil {
-				return err
-			}
-			e := json.NewEncoder(show.w)
-			e.SetEscapeHTML(false)
-			e.SetIndent("  ", "  ")
-			if err := e.Encode(v); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func visit(v *segment.Visit) any {
-	return map[string]any{"url": v.URL, "time": v.Time, "outcome": v.Outcome.Code.String(), "status": v.Outcome.Status, "location": v.Outcome.Location, "reason": v.Outcome.Reason,
-		"retry_after_seconds": v.Outcome.RetryAfter.Seconds(), "content_type": v.ContentType, "etag": v.ETag, "last_modified": v.LastModified, "truncated": v.Truncated,
-		"bytes": v.Bytes, "elapsed_ms": v.Elapsed.Milliseconds()}
-}
-
-func data(d *segment.Data) any {
-	p := &d.Parsed
-	type link struct {
-		URL    string `json:"url"`
-		Anchor string `json:"anchor"`
-	}
-	links := []link{}
-	for _, l := range p.Outlinks {
-		links = append(links, link{l.URL, l.Anchor})
-	}
-	return map[string]any{"url": d.URL, "title": p.Title, "outlinks": links, "outlinks_cut": p.OutlinksCut, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow,
-		"refresh": p.Refresh, "canonical": p.Canonical, "truncated": p.Truncated, "meta": p.Meta}
-}
-
-func parse(p *segment.Parse) any {
-	type link struct {
-		URL   string  `json:"url"`
-		Score float64 `json:"score"`
-	}
-	links := []link{}
-	for _, l := range p.Links {
-		links = append(links, link{l.URL, l.Score})
-	}
-	return map[string]any{"url": p.URL, "signature": hex.EncodeToString(p.Signature), "error": p.Error, "gave": p.Gave, "links": links}
 }

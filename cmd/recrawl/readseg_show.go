@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+
+	"github.com/urfave/cli/v3"
+	"golang.org/x/text/encoding/htmlindex"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// showSegment shows the parts of a segment that are asked for, and reports whether
+// it has any.
+func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, name string) (found bool, err error) {
+	w := bufio.NewWriter(a.out)
+	show := ""
+	if c.IsSet("url") {
+		show = normal(c.String("url"))
+	}
+	skip := map[string]bool{}
+	for flag, part := range partFlags() {
+		skip[part] = c.Bool(flag)
+	}
+	var charsets map[string]string
+	if c.Bool("recode") {
+		if charsets, err = parsedCharsets(ctx, s, name); err != nil {
+			return false, err
+		}
+	}
+	for _, part := range segment.Parts() {
+		if p := c.String("part"); p != "" && p != part || skip[part] {
+			continue
+		}
+		if _, err := s.Stat(ctx, name, part); errors.Is(err, segment.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return found, err
+		}
+		found = true
+		to := shower{w: w, json: c.Bool("json"), url: show, part: part, segment: name}
+		switch part {
+		case segment.GeneratePart:
+			err = showPart(ctx, s, to, func(d crawldb.Datum) (string, any) { return d.URL, record(&d) })
+		case segment.FetchPart:
+			err = showPart(ctx, s, to, func(v segment.Visit) (string, any) { return v.URL, visit(&v) })
+		case segment.ContentPart:
+			err = showPart(ctx, s, to, func(p page.Content) (string, any) {
+				body := string(p.Body)
+				if charsets != nil {
+					body = recoded(&p, charsets[p.URL])
+				}
+				return p.URL, map[string]any{"url": p.URL, "type": p.Type, "truncated": p.Truncated, "fetched": p.Time, "robots": p.Robots, "bytes": len(p.Body), "body": body}
+			})
+		case segment.ParseTextPart:
+			err = showPart(ctx, s, to, func(t segment.Text) (string, any) {
+				return t.URL, map[string]any{"url": t.URL, "text": t.Text}
+			})
+		case segment.ParseDataPart:
+			err = showPart(ctx, s, to, func(d segment.Data) (string, any) { return d.URL, data(&d) })
+		case segment.ParsePart:
+			err = showPart(ctx, s, to, func(p segment.Parse) (string, any) { return p.URL, parseJSON(&p) })
+		}
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, w.Flush()
+}
+
+type shower struct {
+	w                  io.Writer
+	json               bool
+	url, part, segment string
+}
+
+// showPart prints the records of a part, as JSON lines or as text.
+func showPart[T segment.Record](ctx context.Context, s segment.Store, show shower, view func(T) (string, any)) error {
+	for block, err := range segment.Partial[T](ctx, s, show.segment, 0) {
+		if err != nil {
+			return err
+		}
+		for _, rec := range block {
+			url, v := view(rec)
+			if show.url != "" && url != show.url {
+				continue
+			}
+			if show.json {
+				e := json.NewEncoder(show.w)
+				e.SetEscapeHTML(false)
+				if err := e.Encode(map[string]any{"segment": show.segment, "part": show.part, "record": v}); err != nil {
+					return err
+				}
+				continue
+			}
+			if _, err := fmt.Fprintf(show.w, "%s %s %s\n  ", show.segment, show.part, url); err != nil {
+				return err
+			}
+			e := json.NewEncoder(show.w)
+			e.SetEscapeHTML(false)
+			e.SetIndent("  ", "  ")
+			if err := e.Encode(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func visit(v *segment.Visit) any {
+	return map[string]any{"url": v.URL, "time": v.Time, "outcome": v.Outcome.Code.String(), "status": v.Outcome.Status, "location": v.Outcome.Location, "reason": v.Outcome.Reason,
+		"retry_after_seconds": v.Outcome.RetryAfter.Seconds(), "content_type": v.ContentType, "etag": v.ETag, "last_modified": v.LastModified, "truncated": v.Truncated,
+		"bytes": v.Bytes, "elapsed_ms": v.Elapsed.Milliseconds()}
+}
+
+func data(d *segment.Data) any {
+	p := &d.Parsed
+	type link struct {
+		URL    string `json:"url"`
+		Anchor string `json:"anchor"`
+	}
+	links := []link{}
+	for _, l := range p.Outlinks {
+		links = append(links, link{l.URL, l.Anchor})
+	}
+	return map[string]any{"url": d.URL, "title": p.Title, "outlinks": links, "outlinks_cut": p.OutlinksCut, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow,
+		"refresh": p.Refresh, "canonical": p.Canonical, "truncated": p.Truncated, "meta": p.Meta}
+}
+
+func parseJSON(p *segment.Parse) any {
+	type link struct {
+		URL   string  `json:"url"`
+		Score float64 `json:"score"`
+	}
+	links := []link{}
+	for _, l := range p.Links {
+		links = append(links, link{l.URL, l.Score})
+	}
+	return map[string]any{"url": p.URL, "signature": hex.EncodeToString(p.Signature), "error": p.Error, "gave": p.Gave, "links": links}
+}
+
+// parsedCharsets returns the charsets in which the parser read the pages of a
+// segment, by URL.
+func parsedCharsets(ctx context.Context, s segment.Store, name string) (map[string]string, error) {
+	all := map[string]string{}
+	if _, err := s.Stat(ctx, name, segment.ParseDataPart); errors.Is(err, segment.ErrNotFound) {
+		return all, nil
+	}
+	for block, err := range segment.Partial[segment.Data](ctx, s, name, 0) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range block {
+			if charset := block[i].Parsed.Charset; charset != "" {
+				all[block[i].URL] = charset
+			}
+		}
+	}
+	return all, nil
+}
+
+// recoded returns a body decoded from its charset: the one in which the parser read
+// it, or that it was sent with, or UTF-8.
+func recoded(p *page.Content, charset string) string {
+	if charset == "" {
+		_, params, _ := mime.ParseMediaType(p.Type)
+		charset = params["charset"]
+	}
+	enc, err := htmlindex.Get(charset)
+	if err != nil {
+		return string(p.Body)
+	}
+	text, err := enc.NewDecoder().Bytes(p.Body)
+	if err != nil {
+		return string(p.Body)
+	}
+	return string(text)
+}
