@@ -46,6 +46,12 @@ type Document struct {
 	Signature string `json:"signature,omitempty"`
 	// Score is the score of the page.
 	Score float32 `json:"score"`
+	// Boost is the weight of the document, 1 being that of any other; 0 if nobody
+	// weighs documents.
+	Boost float32 `json:"boost,omitempty"`
 	// Segment is where the content lies.
 	Segment string `json:"segment,omitempty"`
+	// BinaryContent are the bytes that were fetched, if they are wanted; JSON has
+	// them in base64.
+	BinaryContent []byte `json:"binary_content,omitempty"`
 }

@@ -27,7 +27,8 @@ import (
 // will change its meaning.
 //
 // Nothing is escaped for the sake of HTML. What is not UTF-8 becomes U+FFFD. A
-// score that is no number becomes 0, an infinite one the largest there is.
+// score or boost that is no number becomes 0, an infinite one the largest there
+// is.
 //
 // After an error of the io.Writer every method returns that error; the last line
 // may then lack its end, as after a crash. See [ReadJSONL].
@@ -58,13 +59,19 @@ type deletion struct {
 func (j *JSONL) Write(ctx context.Context, d *Document) error {
 	out := *d
 	out.Fetched, out.Modified = d.Fetched.UTC(), d.Modified.UTC()
-	switch s := float64(d.Score); {
-	case math.IsNaN(s):
-		out.Score = 0
-	case math.IsInf(s, 0):
-		out.Score = float32(math.Copysign(math.MaxFloat32, s))
-	}
+	out.Score, out.Boost = finite(d.Score), finite(d.Boost)
 	return j.add(ctx, "write", d.URL, &out)
+}
+
+// finite returns the number nearest to f that JSON can say.
+func finite(f float32) float32 {
+	switch s := float64(f); {
+	case math.IsNaN(s):
+		return 0
+	case math.IsInf(s, 0):
+		return float32(math.Copysign(math.MaxFloat32, s))
+	}
+	return f
 }
 
 // Delete adds a line that says that the document is gone.

@@ -10,21 +10,55 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
-	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Options say what to index. The zero value indexes every segment.
+// Options say what to index. The zero value indexes every segment, and deletes
+// what is not there any more.
 type Options struct {
 	// Segments are the segments to read; nil means all that were fetched and
 	// parsed.
 	Segments []string
-	// KeepGone writes no deletions for pages that are gone, redirect, or are
-	// duplicates. (Nutch: indexer.delete, the other way round.)
-	KeepGone bool
-	// IgnoreRobots indexes pages that ask not to be. (Nutch:
-	// indexer.delete.robots.noindex, the other way round.)
-	IgnoreRobots bool
+	// DeleteGone deletes pages that are gone, redirect, are duplicates or orphans.
+	// Default: on. (Nutch: indexer.delete, -deleteGone; off.)
+	DeleteGone Switch
+	// DeleteRobotsNoIndex deletes pages that ask not to be indexed. Off indexes
+	// them. Default: on. (Nutch: indexer.delete.robots.noindex; off.)
+	DeleteRobotsNoIndex Switch
+	// DeleteFailedParse deletes pages that were fetched and could not be parsed.
+	// Default: on. (Nutch: parser.delete.failed.parse; off.)
+	DeleteFailedParse Switch
+	// SkipNotModified leaves alone the documents of pages that are db_notmodified,
+	// for an index that has them. (Nutch: indexer.skip.notmodified.)
+	SkipNotModified bool
+	// Accept returns the spelling of a URL under which its page is indexed, and
+	// whether it is at all. Nil keeps all as they are. (Nutch: -normalize,
+	// -filter.)
+	Accept func(url string) (string, bool)
+	// Filter looks at each document before it is written, and may change it. If
+	// it says false, the document is not written; with DeleteFiltered it is
+	// deleted. An error ends the run. (Nutch: the indexing filters;
+	// indexer.delete.skipped.by.indexingfilter.)
+	Filter         func(ctx context.Context, d *Document) (keep bool, err error)
+	DeleteFiltered bool
+	// Scoring gives each document its Boost. Nil gives none. (Nutch: indexerScore.)
+	Scoring scoring.Filter
+	// AddBinaryContent puts the bytes that were fetched into the document. (Nutch:
+	// -addBinaryContent.)
+	AddBinaryContent bool
+	// NoCommit leaves the Commit to the caller. (Nutch: -noCommit.)
+	NoCommit bool
+	// NutchCompat decides as Nutch does: nothing is deleted unless it is switched
+	// on; a page that asks not to be indexed is asked about before all else; the
+	// outcome of the visit counts beside the record, so that a page without a
+	// record is indexed, an orphan too, and, with DeleteGone off, a duplicate; a
+	// visit that failed for now hides the older ones; a page without text is left
+	// out; and an anchor is there once for each host that has it. (In Nutch, with
+	// several segments, chance decides which visit of a page counts; here it is
+	// the newest that brought more than not_modified.)
+	NutchCompat bool
 }
 
 // Report says what was written.
@@ -32,16 +66,25 @@ type Report struct {
 	// Segments counts the segments that were read, Skipped those that were not
 	// fetched and parsed yet.
 	Segments, Skipped int
-	// Documents and Deleted count what the writer was given; NoIndex those of
-	// Deleted whose page asks not to be indexed.
-	Documents, Deleted, NoIndex int
-	// Unparsed counts pages that were fetched but have no text to index.
-	Unparsed int
+	// Documents and Deleted count what the writer was given. Deleted is the sum of
+	// the next seven.
+	Documents, Deleted int
+	// Documents were deleted because their pages are gone, redirect, are
+	// duplicates or orphans, could not be parsed, ask not to be indexed, or were
+	// filtered.
+	Gone, Redirects, Duplicates, Orphans, FailedParse, NoIndex, FilteredDeleted int
+	// Unparsed counts pages that were fetched but have no text to index,
+	// NotModified those that were left alone because of SkipNotModified.
+	Unparsed, NotModified int
+	// Filtered counts the documents that Filter kept out, deleted or not;
+	// Rejected the pages that Accept did.
+	Filtered, Rejected int
 }
 
 // Run writes a document for each page that was fetched and is still there, from
 // the newest segment that holds its content, and a deletion for each page that
-// is not; then it commits. links may be nil, which leaves out the anchors.
+// is not, as [Decide] has it; then it commits. links may be nil, which leaves out
+// the anchors.
 func Run(ctx context.Context, crawl crawldb.Store, links linkdb.Store, segments segment.Store, w Writer, o Options) (Report, error) {
 	j := job{crawl: crawl, links: links, segments: segments, w: w, o: o, seen: map[string]struct{}{}}
 	err := j.run(ctx)
@@ -75,8 +118,11 @@ func (j *job) run(ctx context.Context) error {
 	slices.Sort(names)
 	slices.Reverse(names)
 	for _, name := range slices.Compact(names) {
-		ready := true
-		for _, part := range []string{segment.FetchPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {
+		ready, parts := true, []string{segment.FetchPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
+		if j.o.AddBinaryContent {
+			parts = append(parts, segment.ContentPart)
+		}
+		for _, part := range parts {
 			ok, err := segment.Committed(ctx, j.segments, name, part)
 			if err != nil {
 				return err
@@ -95,6 +141,9 @@ func (j *job) run(ctx context.Context) error {
 		}
 		j.report.Segments++
 	}
+	if j.o.NoCommit {
+		return nil
+	}
 	return j.w.Commit(ctx)
 }
 
@@ -104,6 +153,10 @@ func (j *job) segment(ctx context.Context, name string) error {
 	defer stopTexts()
 	data, stopData := iter.Pull2(segment.Blocks[segment.Data](ctx, j.segments, name, 0))
 	defer stopData()
+	parses, stopParses := iter.Pull2(segment.Blocks[segment.Parse](ctx, j.segments, name, 0))
+	defer stopParses()
+	contents, stopContents := iter.Pull2(segment.Blocks[page.Content](ctx, j.segments, name, 0))
+	defer stopContents()
 	for visits, err := range segment.Blocks[segment.Visit](ctx, j.segments, name, 0) {
 		if err != nil {
 			return err
@@ -116,17 +169,33 @@ func (j *job) segment(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+		p, err := pull(parses, name, segment.ParsePart)
+		if err != nil {
+			return err
+		}
+		var c []page.Content
+		if j.o.AddBinaryContent {
+			if c, err = pull(contents, name, segment.ContentPart); err != nil {
+				return err
+			}
+		}
 		for i := range visits {
-			v := &visits[i]
-			var text *segment.Text
-			var parsed *segment.Data
-			if len(t) > 0 && t[0].URL == v.URL {
-				text, t = &t[0], t[1:]
+			in := Input{Visit: &visits[i]}
+			url := in.Visit.URL
+			if len(t) > 0 && t[0].URL == url {
+				in.Text, t = &t[0], t[1:]
 			}
-			if len(d) > 0 && d[0].URL == v.URL {
-				parsed, d = &d[0], d[1:]
+			if len(d) > 0 && d[0].URL == url {
+				in.Data, d = &d[0], d[1:]
 			}
-			if err := j.page(ctx, name, v, text, parsed); err != nil {
+			if len(p) > 0 && p[0].URL == url {
+				in.Parse, p = &p[0], p[1:]
+			}
+			var content []byte
+			if len(c) > 0 && c[0].URL == url {
+				content, c = c[0].Body, c[1:]
+			}
+			if err := j.page(ctx, name, in, content); err != nil {
 				return err
 			}
 		}
@@ -144,42 +213,92 @@ func pull[T any](next func() ([]T, error, bool), name, part string) ([]T, error)
 
 // page decides about one visit. What is in the index afterwards depends on the
 // record as it is now.
-func (j *job) page(ctx context.Context, name string, v *segment.Visit, text *segment.Text, data *segment.Data) error {
-	code := v.Outcome.Code
-	if code == protocol.NotModified || code.Transient() {
-		return nil // an older segment knows more
+func (j *job) page(ctx context.Context, name string, in Input, content []byte) error {
+	url := in.Visit.URL
+	if j.o.Accept != nil {
+		accepted, ok := j.o.Accept(url)
+		if !ok {
+			j.report.Rejected++
+			return nil
+		}
+		url = accepted
 	}
-	if _, ok := j.seen[v.URL]; ok {
+	if _, ok := j.seen[url]; ok {
 		return nil
 	}
-	j.seen[v.URL] = struct{}{}
-	rec, err := j.crawl.Get(ctx, v.URL)
-	if err != nil && !errors.Is(err, crawldb.ErrNotFound) {
+	rec, err := j.crawl.Get(ctx, in.Visit.URL)
+	if err == nil {
+		in.Record = &rec
+	} else if !errors.Is(err, crawldb.ErrNotFound) {
 		return err
 	}
-	there := err == nil && (rec.Status == crawldb.Fetched || rec.Status == crawldb.NotModified || rec.Status == crawldb.Unfetched)
-	if code != protocol.Success || !there {
-		return j.remove(ctx, v.URL)
-	}
-	if data == nil {
-		j.report.Unparsed++
+	d := Decide(in, j.o)
+	if d == Older {
 		return nil
 	}
-	if data.Parsed.NoIndex && !j.o.IgnoreRobots {
+	j.seen[url] = struct{}{}
+	switch d {
+	case Add:
+		return j.add(ctx, name, url, in, content)
+	case LeaveUnparsed:
+		j.report.Unparsed++
+	case LeaveNotModified:
+		j.report.NotModified++
+	case DeleteGone:
+		j.report.Gone++
+	case DeleteRedirect:
+		j.report.Redirects++
+	case DeleteDuplicate:
+		j.report.Duplicates++
+	case DeleteOrphan:
+		j.report.Orphans++
+	case DeleteFailedParse:
+		j.report.FailedParse++
+	case DeleteNoIndex:
 		j.report.NoIndex++
-		return j.remove(ctx, v.URL)
 	}
+	if d.Deletes() {
+		return j.remove(ctx, url)
+	}
+	return nil
+}
+
+func (j *job) add(ctx context.Context, name, url string, in Input, content []byte) error {
+	v := in.Visit
 	doc := &Document{
-		URL: v.URL, Title: data.Parsed.Title, Host: crawldb.Host(v.URL),
-		ContentType: v.ContentType, Fetched: v.Time, Modified: rec.Modified,
-		Signature: hex.EncodeToString(rec.Signature), Score: rec.Score, Segment: name,
+		URL: url, Title: in.Data.Parsed.Title, Host: crawldb.Host(url),
+		ContentType: v.ContentType, Fetched: v.Time, Segment: name, BinaryContent: content,
 	}
-	if text != nil {
-		doc.Text = text.Text
+	if rec := in.Record; rec != nil {
+		doc.Modified, doc.Signature, doc.Score = rec.Modified, hex.EncodeToString(rec.Signature), rec.Score
+	} else if in.Parse != nil {
+		doc.Signature = hex.EncodeToString(in.Parse.Signature)
+	}
+	if in.Text != nil {
+		doc.Text = in.Text.Text
+	}
+	if j.o.Scoring != nil {
+		doc.Boost = j.o.Scoring.Boost(in.Record, 1)
 	}
 	if j.links != nil {
-		if doc.Anchors, err = j.anchors(ctx, v.URL); err != nil {
+		inlinks, err := j.links.Get(ctx, v.URL)
+		if err != nil {
 			return err
+		}
+		doc.Anchors = linkdb.Anchors(inlinks, !j.o.NutchCompat)
+	}
+	if j.o.Filter != nil {
+		keep, err := j.o.Filter(ctx, doc)
+		if err != nil {
+			return fmt.Errorf("filter %s: %w", url, err)
+		}
+		if !keep {
+			j.report.Filtered++
+			if !j.o.DeleteFiltered {
+				return nil
+			}
+			j.report.FilteredDeleted++
+			return j.remove(ctx, url)
 		}
 	}
 	j.report.Documents++
@@ -187,26 +306,6 @@ func (j *job) page(ctx context.Context, name string, v *segment.Visit, text *seg
 }
 
 func (j *job) remove(ctx context.Context, url string) error {
-	if j.o.KeepGone {
-		return nil
-	}
 	j.report.Deleted++
 	return j.w.Delete(ctx, url)
-}
-
-// anchors returns the distinct texts of the links to a page.
-func (j *job) anchors(ctx context.Context, url string) ([]string, error) {
-	inlinks, err := j.links.Get(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	seen := map[string]struct{}{}
-	for _, l := range inlinks {
-		if _, ok := seen[l.Anchor]; !ok && l.Anchor != "" {
-			seen[l.Anchor] = struct{}{}
-			out = append(out, l.Anchor)
-		}
-	}
-	return out, nil
 }

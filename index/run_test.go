@@ -168,7 +168,7 @@ func TestWhatIsIndexed(t *testing.T) {
 		{name: "not found", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotFound}, status: crawldb.Gone, want: "-"},
 		{name: "moved", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.MovedPerm}, status: crawldb.RedirPerm, want: "-"},
 		{name: "forbidden", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.RobotsDenied}, status: crawldb.Gone, want: "-"},
-		{name: "gone, kept", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.GonePage}, status: crawldb.Gone, o: index.Options{KeepGone: true}, want: ""},
+		{name: "gone, kept", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.GonePage}, status: crawldb.Gone, o: index.Options{DeleteGone: index.Off}, want: ""},
 		{name: "back again", old: v{u, protocol.GonePage, "", false}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, want: "two " + recent},
 		{name: "duplicate", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, status: crawldb.Duplicate, want: "-"},
 		{name: "orphan", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, status: crawldb.Orphan, want: "-"},
@@ -176,7 +176,7 @@ func TestWhatIsIndexed(t *testing.T) {
 		{name: "no parser for it", old: v{u, protocol.Success, "", false}, recent: v{code: protocol.NotModified}, status: crawldb.NotModified, want: ""},
 		{name: "no record", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, want: "-"},
 		{name: "noindex", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", true}, status: crawldb.Fetched, want: "-", noIndex: 1},
-		{name: "noindex, ignored", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", true}, status: crawldb.Fetched, o: index.Options{IgnoreRobots: true}, want: "two " + recent},
+		{name: "noindex, ignored", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", true}, status: crawldb.Fetched, o: index.Options{DeleteRobotsNoIndex: index.Off}, want: "two " + recent},
 		{name: "noindex no more", old: v{u, protocol.Success, "one", true}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, want: "two " + recent},
 		{name: "one segment only", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, o: index.Options{Segments: []string{old, old}}, want: "one " + old},
 	} {

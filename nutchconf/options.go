@@ -387,6 +387,10 @@ func (b *builder) inject(o *inject.Options) {
 }
 
 func (b *builder) index(o *index.Options) {
-	o.KeepGone = !b.bool("indexer.delete")
-	o.IgnoreRobots = !b.bool("indexer.delete.robots.noindex")
+	o.DeleteGone = index.Set(b.bool("indexer.delete"))
+	o.DeleteRobotsNoIndex = index.Set(b.bool("indexer.delete.robots.noindex"))
+	o.DeleteFailedParse = index.Set(b.bool("parser.delete.failed.parse"))
+	o.DeleteFiltered = b.bool("indexer.delete.skipped.by.indexingfilter")
+	o.SkipNotModified = b.bool("indexer.skip.notmodified")
+	o.NutchCompat = b.compat()
 }

@@ -3,10 +3,10 @@ package nutchconf
 // indexProperties say what leaves the crawl.
 var indexProperties = [...]group{
 	{"Indexing", []Property{
-		{Name: "indexer.delete", Default: "false", Support: Honoured, Field: "index.Options.KeepGone"},
-		{Name: "indexer.delete.robots.noindex", Default: "false", Support: Honoured, Field: "index.Options.IgnoreRobots"},
-		{Name: "indexer.delete.skipped.by.indexingfilter", Default: "false", Only: "false", Note: "there are no indexing filters"},
-		{Name: "indexer.skip.notmodified", Default: "false", Only: "false"},
+		{Name: "indexer.delete", Default: "false", Support: Honoured, Field: "index.Options.DeleteGone"},
+		{Name: "indexer.delete.robots.noindex", Default: "false", Support: Honoured, Field: "index.Options.DeleteRobotsNoIndex"},
+		{Name: "indexer.delete.skipped.by.indexingfilter", Default: "false", Support: Honoured, Field: "index.Options.DeleteFiltered"},
+		{Name: "indexer.skip.notmodified", Default: "false", Support: Honoured, Field: "index.Options.SkipNotModified"},
 		{Name: "indexer.score.power", Default: "0.5", Support: Honoured, Field: "scoring.OPIC.ScorePower"},
 		{Name: "indexer.max.title.length", Default: "100"},
 		{Name: "indexer.max.content.length", Default: "-1", Only: "-1"},

@@ -56,7 +56,7 @@ var repo = policy{
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort"},
-		"index":           {verb, "page crawldb linkdb protocol segment"},
+		"index":           {verb, "page crawldb linkdb protocol scoring segment"},
 		"index/indextest": {kit, ""},
 
 		"stores/memstore": {store, "crawldb hostdb linkdb segment"},
