@@ -28,7 +28,7 @@ type HostNormalizer struct {
 // in the URL where the name occurs. (Nutch: urlnormalizer.hosts.file,
 // urlnormalizer.hosts.rules.)
 func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, error) {
-	n := &HostNormalizer{o: o, rules: hostRules{}, final: map[string]string{}}
+	n := &HostNormalizer{o: o, rules: newHostRules(), final: map[string]string{}}
 	err := readLines(r, func(i int, line string) error {
 		if strings.TrimSpace(line) == "" || line[0] == '#' {
 			return nil
@@ -38,7 +38,7 @@ func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, err
 			if !ok {
 				return errors.New("no blank between host and target")
 			}
-			n.rules[host] = hostRule{i, line, target}
+			n.rules.set(host, hostRule{i, line, target})
 			return nil
 		}
 		f := strings.Fields(line)
@@ -62,7 +62,7 @@ func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, err
 			if !ok || next.value == to {
 				break
 			}
-			if to = next.value; seen > len(n.rules) {
+			if to = next.value; seen > n.rules.len() {
 				return nil, &SyntaxError{Line: r.line, Err: fmt.Errorf("the rules for %s go round in a circle", r.value)}
 			}
 		}
@@ -107,7 +107,7 @@ func (n *HostNormalizer) normalize(url string) (string, hostRule, error) {
 }
 
 func (n *HostNormalizer) lookupNutch(host string) (hostRule, bool) {
-	if r, ok := n.rules[host]; ok {
+	if r, ok := n.rules.exact[host]; ok {
 		return r, true
 	}
 	host = strings.TrimRight(host, ".")
@@ -116,7 +116,7 @@ func (n *HostNormalizer) lookupNutch(host string) (hostRule, bool) {
 			continue
 		}
 		if dots++; dots > 1 {
-			if r, ok := n.rules["*."+host[i+1:]]; ok {
+			if r, ok := n.rules.wide[host[i+1:]]; ok {
 				return r, true
 			}
 		}
@@ -135,7 +135,7 @@ func (n *HostNormalizer) Explain(url string) string {
 
 // String describes the normalizer.
 func (n *HostNormalizer) String() string {
-	return fmt.Sprintf("host normalizer of %d rules", len(n.rules))
+	return fmt.Sprintf("host normalizer of %d rules", n.rules.len())
 }
 
 // ProtocolNormalizer gives the URLs of a host another scheme, mostly https. The
@@ -155,7 +155,7 @@ type ProtocolNormalizer struct {
 // are compared by case, and a URL that changes loses user information and
 // fragment. (Nutch: urlnormalizer.protocols.file, urlnormalizer.protocols.rules.)
 func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormalizer, error) {
-	n := &ProtocolNormalizer{o: o, rules: hostRules{}}
+	n := &ProtocolNormalizer{o: o, rules: newHostRules()}
 	err := readLines(r, func(i int, line string) error {
 		if strings.TrimSpace(line) == "" || line[0] == '#' {
 			return nil
@@ -169,7 +169,7 @@ func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormali
 		}
 		if o.NutchCompat {
 			if isNutchProtocol(f[1]) {
-				n.rules[f[0]] = hostRule{i, line, f[1]}
+				n.rules.set(f[0], hostRule{i, line, f[1]})
 			}
 			return nil
 		}
@@ -247,7 +247,7 @@ func (n *ProtocolNormalizer) Explain(url string) string {
 
 // String describes the normalizer.
 func (n *ProtocolNormalizer) String() string {
-	return fmt.Sprintf("protocol normalizer of %d rules", len(n.rules))
+	return fmt.Sprintf("protocol normalizer of %d rules", n.rules.len())
 }
 
 // SlashNormalizer adds a slash to the path of the URLs of a host, or removes it.
@@ -268,7 +268,7 @@ type SlashNormalizer struct {
 // a URL that changes loses user information, port and fragment. (Nutch:
 // urlnormalizer.slashes.file, urlnormalizer.slashes.rules.)
 func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, error) {
-	n := &SlashNormalizer{o: o, rules: hostRules{}}
+	n := &SlashNormalizer{o: o, rules: newHostRules()}
 	err := readLines(r, func(i int, line string) error {
 		if strings.TrimSpace(line) == "" || line[0] == '#' {
 			return nil
@@ -279,7 +279,7 @@ func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, e
 			if len(f) > 1 {
 				mode = f[1]
 			}
-			n.rules[f[0]] = hostRule{i, line, mode}
+			n.rules.exact[f[0]] = hostRule{i, line, mode}
 			return nil
 		}
 		if len(f) != 2 || f[1] != "+" && f[1] != "-" {
@@ -308,7 +308,7 @@ func (n *SlashNormalizer) normalize(url string) (string, hostRule, error) {
 		if err != nil {
 			return "", hostRule{}, err
 		}
-		r, ok := n.rules[u.host]
+		r, ok := n.rules.exact[u.host]
 		if !ok {
 			return url, r, nil
 		}
@@ -323,7 +323,7 @@ func (n *SlashNormalizer) normalize(url string) (string, hostRule, error) {
 	if !ok {
 		return url, hostRule{}, nil
 	}
-	r, ok := n.rules[strings.ToLower(host)]
+	r, ok := n.rules.exact[strings.ToLower(host)]
 	if !ok {
 		return url, r, nil
 	}
@@ -386,5 +386,5 @@ func (n *SlashNormalizer) Explain(url string) string {
 
 // String describes the normalizer.
 func (n *SlashNormalizer) String() string {
-	return fmt.Sprintf("slash normalizer of %d rules", len(n.rules))
+	return fmt.Sprintf("slash normalizer of %d rules", n.rules.len())
 }

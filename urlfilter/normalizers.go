@@ -125,16 +125,16 @@ func (u *javaURL) rebuilt(path string) string {
 // cutURL takes a URL with an authority apart: scheme ("http"), user information
 // with its "@", host, port with its ":", and the rest. False if it has none.
 func cutURL(url string) (scheme, user, host, port, rest string, ok bool) {
-	scheme, rest, ok = strings.Cut(url, "://")
-	if !ok || scheme == "" || strings.ContainsAny(scheme, ":/?#") {
+	i := strings.IndexByte(url, ':')
+	if i <= 0 || !strings.HasPrefix(url[i:], "://") || strings.ContainsAny(url[:i], "/?#") {
 		return "", "", "", "", "", false
 	}
-	auth := rest
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		auth, rest = rest[:i], rest[i:]
-	} else {
-		rest = ""
+	scheme, rest = url[:i], url[i+3:]
+	end := 0
+	for end < len(rest) && rest[end] != '/' && rest[end] != '?' && rest[end] != '#' {
+		end++
 	}
+	auth, rest := rest[:end], rest[end:]
 	if i := strings.LastIndexByte(auth, '@'); i >= 0 {
 		user, auth = auth[:i+1], auth[i+1:]
 	}
@@ -153,32 +153,47 @@ type hostRule struct {
 	value string
 }
 
-// hostRules are such lines by their host; those for "*.domain" by "*.domain".
-type hostRules map[string]hostRule
+// hostRules are such lines by their host, and those for "*.domain" by the domain.
+type hostRules struct{ exact, wide map[string]hostRule }
+
+func newHostRules() hostRules {
+	return hostRules{map[string]hostRule{}, map[string]hostRule{}}
+}
+
+func (h hostRules) len() int { return len(h.exact) + len(h.wide) }
 
 // lookup returns the rule for the host itself or the nearest domain above it, and
 // for the domain itself if bare.
 func (h hostRules) lookup(host string, bare bool) (hostRule, bool) {
-	if r, ok := h[host]; ok || len(h) == 0 {
+	if r, ok := h.exact[host]; ok || len(h.wide) == 0 {
 		return r, ok
+	}
+	if bare {
+		if r, ok := h.wide[host]; ok {
+			return r, true
+		}
 	}
 	if !mayHaveParents(host) {
 		return hostRule{}, false
 	}
-	if bare {
-		if r, ok := h["*."+host]; ok {
+	for {
+		dot := strings.IndexByte(host, '.')
+		if dot < 0 {
+			return hostRule{}, false
+		}
+		host = host[dot+1:]
+		if r, ok := h.wide[host]; ok {
 			return r, true
 		}
 	}
-	for {
-		_, parent, ok := strings.Cut(host, ".")
-		if !ok {
-			return hostRule{}, false
-		}
-		if r, ok := h["*."+parent]; ok {
-			return r, true
-		}
-		host = parent
+}
+
+// set notes a rule for a host, or for "*." and a domain, whatever these are.
+func (h hostRules) set(host string, r hostRule) {
+	if name, ok := strings.CutPrefix(host, "*."); ok {
+		h.wide[name] = r
+	} else {
+		h.exact[host] = r
 	}
 }
 
@@ -192,16 +207,19 @@ func (h hostRules) add(host string, wide bool, r hostRule) error {
 	if err != nil {
 		return fmt.Errorf("%q is not a host", host)
 	}
+	all := h.exact
 	if isWide {
-		name = "*." + name
+		all = h.wide
 	}
-	if old, ok := h[name]; ok && old.value != r.value {
-		return fmt.Errorf("another rule for %s than that of line %d", name, old.line)
+	if old, ok := all[name]; ok && old.value != r.value {
+		return fmt.Errorf("another rule for %s than that of line %d", host, old.line)
 	}
-	h[name] = r
+	all[name] = r
 	return nil
 }
 
 func sortedByLine(h hostRules) []hostRule {
-	return slices.SortedFunc(maps.Values(h), func(a, b hostRule) int { return cmp.Compare(a.line, b.line) })
+	all := slices.AppendSeq(slices.Collect(maps.Values(h.exact)), maps.Values(h.wide))
+	slices.SortFunc(all, func(a, b hostRule) int { return cmp.Compare(a.line, b.line) })
+	return all
 }
