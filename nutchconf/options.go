@@ -5,11 +5,18 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/dedup"
+	"github.com/recrawl/recrawl/expression"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/hoststat"
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/linkdb"
@@ -19,8 +26,10 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"
 	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // Options are what a configuration of Nutch comes to.
@@ -28,9 +37,16 @@ type Options struct {
 	// Crawl are the options of a crawler. Its Protocol is nil, so that the crawler
 	// makes requests as Crawl.HTTP says.
 	Crawl recrawl.Options
-	// Inject are for Crawler.InjectSeeds, Index for index.Run.
+	// Inject are for Crawler.InjectSeeds, Index for index.Run, Hosts for
+	// hoststat.Run and Dedup for dedup.Run. A round of Nutch's bin/crawl calls the
+	// last, for which Crawl.Dedup is to point to it.
 	Inject inject.Options
 	Index  index.Options
+	Hosts  hoststat.Options
+	Dedup  dedup.Options
+	// Quantiles are what the statistics of a crawl db list of scores. (Nutch:
+	// db.stats.score.quantiles.)
+	Quantiles []float64
 	// File is for a fileproto.Client, should files be crawled. Nutch reads any
 	// file of the machine then; here the caller says which directory.
 	File fileproto.Options
@@ -63,21 +79,44 @@ func (b *builder) options() *Options {
 	b.agent(o)
 	b.http(&o.Crawl.HTTP)
 	b.file(o)
-	o.Crawl.Parser = b.parser(o.Crawl.Agent, plugins)
+	o.Crawl.Parser = b.parser(plugins)
 	o.Crawl.Schedule = b.schedule()
 	o.Crawl.Scoring = b.scoring(plugins)
 	o.Crawl.Signature = b.signature()
 	o.Crawl.Rules = b.rules(plugins)
 	b.fetch(&o.Crawl.Fetch)
+	o.Crawl.Fetch.Exempt = b.exempt(plugins)
 	o.ParseLater = !b.bool("fetcher.parse")
 	b.generate(&o.Crawl.Generate)
 	b.update(&o.Crawl.Update)
 	b.invert(&o.Crawl.Invert)
 	b.inject(&o.Inject)
 	b.index(&o.Index)
+	o.Index.Scoring = o.Crawl.Scoring
+	b.hosts(&o.Hosts)
+	b.dedup(&o.Dedup)
+	o.Quantiles = b.quantiles()
+	if sweep := &o.Crawl.Update.Sweep; sweep.Normalize || sweep.Filter {
+		sweep.Rules = o.Crawl.Rules
+	}
+	if b.bool("hostdb.url.filter") || b.bool("hostdb.url.normalize") {
+		o.Hosts.Rules = b.part(o.Crawl.Rules, b.bool("hostdb.url.normalize"), b.bool("hostdb.url.filter"))
+	}
 	b.rest()
 	o.Notes = b.notes
 	return o
+}
+
+// part returns rules that only normalize, or only filter.
+func (b *builder) part(r *urlfilter.Rules, normalize, filter bool) *urlfilter.Rules {
+	some := *r
+	if !normalize {
+		some.Normalizers = nil
+	}
+	if !filter {
+		some.Filters = nil
+	}
+	return &some
 }
 
 // rest notes the properties that nobody asked for.
@@ -93,6 +132,10 @@ func (b *builder) rest() {
 			// Not set, for Hadoop.
 		case p == nil:
 			b.unknown(name)
+		case strings.Contains(p.Name, "<") && p.Support != NotHonoured:
+			n := b.noteOf(name, "unknown: there is no such scope")
+			n.Unknown = true
+			b.notes = append(b.notes, n)
 		case p.Support == NotHonoured && (v.text != p.Only || p.Only == ""):
 			b.note(name, "not honoured: "+p.why())
 		}
@@ -186,14 +229,24 @@ func (b *builder) file(o *Options) {
 	o.File.MaxBytes = int64(b.limit("file.content.limit"))
 }
 
-// parser makes the parser of the pages.
-func (b *builder) parser(agent string, plugins *plugins) parse.Parser {
-	p := &htmlparse.Parser{Agent: agent}
+// parser makes the parser of the pages. Under NutchCompat it finds the links that
+// Nutch's does, and the limits are those of the fetch.
+func (b *builder) parser(plugins *plugins) parse.Parser {
+	p := &htmlparse.Parser{
+		Agent:       b.word("http.agent.name"),
+		NutchCompat: b.compat(),
+		FormAction:  b.bool("parser.html.form.use_action"),
+		IgnoreTags:  b.list("parser.html.outlinks.ignore_tags"),
+	}
+	if b.Corrected && (p.FormAction || len(p.IgnoreTags) > 0) {
+		b.note("parser.html.form.use_action", "it has an effect with NutchCompat only")
+		b.note("parser.html.outlinks.ignore_tags", "it has an effect with NutchCompat only")
+	}
+	if b.compat() {
+		p.MaxOutlinks, p.MaxURL, p.MaxAnchor = -1, -1, -1
+	}
 	if p.Timeout = b.wholeSeconds("parser.timeout"); p.Timeout < 0 {
 		p.Timeout = -1
-	}
-	if p.MaxURL = b.int("db.max.outlink.length"); p.MaxURL < 0 {
-		p.MaxURL = -1
 	}
 	mux := htmlparse.Mux(p)
 	if !plugins.has("parse-tika") {
@@ -348,6 +401,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.NoFilter = !b.bool("parse.filter.urls")
 	o.NoNormalize = !b.bool("parse.normalize.urls")
 	o.SkipTruncated = b.bool("parser.skip.truncated")
+	o.ParseMeta = b.list("db.parsemeta.to.crawldb")
 	o.NutchCompat = b.compat()
 }
 
@@ -355,9 +409,50 @@ func (b *builder) generate(o *generate.Options) {
 	o.MaxPerHost = max(b.int("generate.max.count"), 0)
 	o.By = b.by("generate.count.mode", "host", "domain")
 	if o.MinScore = b.float("generate.min.score"); math.IsNaN(float64(o.MinScore)) {
-		o.MinScore = 0
+		o.MinScore = float32(math.Inf(-1)) // off
+	}
+	if n := b.int("generate.min.interval"); n > 0 {
+		o.MaxInterval = time.Duration(n) * time.Second
+	}
+	if s := b.word("generate.restrict.status"); s != "" {
+		status, err := crawldb.ParseStatus(s)
+		if err != nil {
+			b.fail("generate.restrict.status", "%w", err)
+		}
+		o.Status = status
 	}
 	o.Lease = b.positive("crawl.gen.delay", b.millis("crawl.gen.delay"))
+	partition, err := segment.ParsePartition(b.word("partition.url.mode"))
+	if err != nil {
+		b.fail("partition.url.mode", "%w", err)
+	}
+	o.Partition = partition
+	o.Seed = int32(b.int("partition.url.seed"))
+
+	// The host db is asked if there is an expression to ask it for; where it is
+	// does not matter.
+	_, hosts := b.text("generate.hostdb")
+	compile := expression.Options{NutchCompat: b.compat()}
+	for name, f := range map[string]*func(*hostdb.Host) (float64, error){
+		"generate.max.count.expr": &o.HostLimit, "generate.fetch.delay.expr": &o.HostDelay,
+	} {
+		src := b.word(name)
+		switch {
+		case src == "":
+		case !hosts:
+			b.note(name, "it has no effect without generate.hostdb: so it is in Nutch, too")
+		default:
+			if *f, err = compile.HostNumber(src); err != nil {
+				b.fail(name, "%w", err)
+			}
+		}
+	}
+	if src := b.word("generate.expr"); src != "" {
+		if o.Where, err = compile.Record(src); err != nil {
+			b.fail("generate.expr", "%w", err)
+		}
+	}
+	o.NutchCompat = b.compat()
 }
 
 func (b *builder) update(o *update.Options) {
@@ -368,7 +463,19 @@ func (b *builder) update(o *update.Options) {
 	o.MaxInlinks = b.limit("db.update.max.inlinks")
 	o.MaxInterval = b.wholeSeconds("db.fetch.interval.max")
 	o.ParseFailed = b.bool("parser.delete.failed.parse")
+	o.VisitMeta = b.bool("http.store.responsetime")
 	o.NutchCompat = b.compat()
+	o.Sweep = update.SweepOptions{
+		PurgeGone:    b.bool("db.update.purge.404"),
+		PurgeOrphans: b.bool("db.update.purge.orphans"),
+		Normalize:    b.bool("crawldb.url.normalizers"),
+		Filter:       b.bool("crawldb.url.filters"),
+		Scope:        urlfilter.Scope(b.word("crawldb.url.normalizers.scope")),
+		NutchCompat:  b.compat(),
+	}
+	if !slices.Contains(urlfilter.Scopes(), o.Sweep.Scope) {
+		b.fail("crawldb.url.normalizers.scope", "there is no scope %q", o.Sweep.Scope)
+	}
 }
 
 func (b *builder) invert(o *linkdb.InvertOptions) {
@@ -384,13 +491,66 @@ func (b *builder) inject(o *inject.Options) {
 	if o.Score = b.number("db.score.injected"); o.Score == 0 {
 		b.note("db.score.injected", "0 cannot be had: the score is 1")
 	}
+	o.PurgeGone = b.bool("db.update.purge.404")
+	o.NutchCompat = b.compat()
 }
 
 func (b *builder) index(o *index.Options) {
 	o.DeleteGone = index.Set(b.bool("indexer.delete"))
 	o.DeleteRobotsNoIndex = index.Set(b.bool("indexer.delete.robots.noindex"))
 	o.DeleteFailedParse = index.Set(b.bool("parser.delete.failed.parse"))
-	o.DeleteFiltered = b.bool("indexer.delete.skipped.by.indexingfilter")
 	o.SkipNotModified = b.bool("indexer.skip.notmodified")
+	o.DeleteFiltered = b.bool("indexer.delete.skipped.by.indexingfilter")
 	o.NutchCompat = b.compat()
+}
+
+// hosts says what the statistics of hosts are made of.
+func (b *builder) hosts(o *hoststat.Options) {
+	o.By = b.by("fetcher.queue.mode", "byHost", "byDomain")
+	o.URLLimit = max(b.integer("hostdb.url.limit", 64), 0)
+	o.Numbers = b.list("hostdb.numeric.fields")
+	o.Texts = b.list("hostdb.string.fields")
+	for _, s := range b.list("hostdb.percentiles") {
+		p, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(p >= 0 && p <= 100) {
+			b.fail("hostdb.percentiles", "%q is not a number from 0 to 100", s)
+			break
+		}
+		o.Percentiles = append(o.Percentiles, p)
+	}
+	o.OverdueAfter = b.millis("crawl.datum.processor.overdue.time.limit")
+	o.Recheck = b.millis("hostdb.recheck.interval")
+	if o.PurgeAfter = b.integer("hostdb.purge.failed.hosts.threshold", 64); o.PurgeAfter <= 0 {
+		o.PurgeAfter = -1
+	}
+	o.Resolvers = b.int("hostdb.num.resolvers.threads")
+	o.Force = b.bool("hostdb.force.check")
+	o.NutchCompat = b.compat()
+}
+
+// dedup says what a duplicate is.
+func (b *builder) dedup(o *dedup.Options) {
+	var err error
+	if o.Group, err = dedup.ParseGroup(b.word("deduplication.group.mode")); err != nil {
+		b.fail("deduplication.group.mode", "%w", err)
+	}
+	if o.Order, err = dedup.ParseOrder(b.word("deduplication.compare.order")); err != nil {
+		b.fail("deduplication.compare.order", "%w", err)
+	}
+	o.NutchCompat = b.compat()
+}
+
+// quantiles are those of readdb -stats.
+func (b *builder) quantiles() []float64 {
+	const name = "db.stats.score.quantiles"
+	var all []float64
+	for _, s := range b.list(name) {
+		q, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(q >= 0 && q <= 1) {
+			b.fail(name, "%q is not a number from 0 to 1", s)
+			break
+		}
+		all = append(all, q)
+	}
+	return all
 }

@@ -1,7 +1,6 @@
 package nutchconf
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -41,7 +40,7 @@ var stock = [...]struct{ id, why string }{
 }
 
 const (
-	noIndexing    = "there are no indexing filters; an index.Writer may add fields"
+	noIndexing    = "there are no indexing filters of Nutch; index.Options.Filter sees each document"
 	noWriter      = "documents go to an index.Writer; recrawl index writes JSON lines"
 	noParseFilter = "there are no parse filters; wrap recrawl.Options.Parser"
 )
@@ -123,18 +122,7 @@ func whole(re *regexp.Regexp, s string) bool {
 // names, where Nutch has none; or not at all, if there is an order and only what
 // it names counts.
 func (b *builder) ordered(name string, list []plugin, active *plugins, onlyNamed bool) []string {
-	var ids []string
-	for _, c := range b.words(name) {
-		i := slices.IndexFunc(list, func(p plugin) bool { return p.class == class(c) })
-		switch {
-		case i < 0:
-			b.fail(name, "there is no %s", c)
-		case !active.has(list[i].id):
-			b.note(name, c+" is passed over: "+list[i].id+" is not in plugin.includes")
-		case !slices.Contains(ids, list[i].id):
-			ids = append(ids, list[i].id)
-		}
-	}
+	ids := b.named(name, list, active)
 	named := len(b.words(name)) > 0
 	for _, p := range list {
 		if !active.has(p.id) || slices.Contains(ids, p.id) {
@@ -149,6 +137,23 @@ func (b *builder) ordered(name string, list []plugin, active *plugins, onlyNamed
 	return ids
 }
 
+// named returns the active plugins out of a list whose classes a property names.
+func (b *builder) named(name string, list []plugin, active *plugins) []string {
+	var ids []string
+	for _, c := range b.words(name) {
+		i := slices.IndexFunc(list, func(p plugin) bool { return p.class == class(c) })
+		switch {
+		case i < 0:
+			b.fail(name, "there is no %s", c)
+		case !active.has(list[i].id):
+			b.note(name, c+" is passed over: "+list[i].id+" is not in plugin.includes")
+		case !slices.Contains(ids, list[i].id):
+			ids = append(ids, list[i].id)
+		}
+	}
+	return ids
+}
+
 // readFile reads a file that a property names.
 func readFile[T any](b *builder, name, path string, parse func(io.Reader) (T, error)) (v T) {
 	f, err := os.Open(path)
@@ -158,7 +163,10 @@ func readFile[T any](b *builder, name, path string, parse func(io.Reader) (T, er
 	}
 	defer f.Close()
 	if v, err = parse(f); err != nil {
-		b.errs = append(b.errs, fmt.Errorf("nutchconf: %s: %w", path, err))
+		b.fail(name, "%s: %w", path, err)
 	}
 	return v
 }
+
+// failFile keeps the error of a rule file, which names file and line by itself.
+func (b *builder) failFile(name string, err error) { b.fail(name, "%w", err) }

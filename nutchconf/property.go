@@ -124,7 +124,9 @@ func (p *Property) code() (string, bool) {
 	return p.Code, true
 }
 
-// why returns the note of a row, or that of the row it refers to.
+// Why returns the note of a property, or that of the one which it refers to.
+func (p Property) Why() string { return (&p).why() }
+
 func (p *Property) why() string {
 	for range 3 {
 		name, ok := strings.CutPrefix(p.Note, "see ")
@@ -160,8 +162,8 @@ var foreign = [...]struct{ prefix, why string }{
 	{"tfile.", noHadoop}, {"s3.", noHadoop}, {"file.stream-buffer-size", noHadoop}, {"map.sort.", noHadoop},
 	{"selenium.", noBrowser}, {"libselenium.", noBrowser}, {"interactiveselenium.", noBrowser}, {"page.load.delay", noBrowser},
 	{"webdriver.", noBrowser}, {"htmlunit.", noBrowser}, {"take.screenshot", noBrowser}, {"screenshot.location", noBrowser},
-	{"index.geoip.", "there is no index filter for places; an index.Writer may add fields"},
-	{"index.arbitrary.", "there are no indexing filters; an index.Writer may add fields"},
+	{"index.geoip.", "there are no indexing filters of Nutch; index.Options.Filter sees each document"},
+	{"index.arbitrary.", "there are no indexing filters of Nutch; index.Options.Filter sees each document"},
 	{"solr.", "documents go to an index.Writer; recrawl index writes JSON lines"},
 	{"elastic.", "documents go to an index.Writer; recrawl index writes JSON lines"},
 	{"indexer.", "documents go to an index.Writer; recrawl index writes JSON lines"},

@@ -65,10 +65,8 @@ var repo = policy{
 		"internal/extsort": {tool, ""},
 		"internal/arch":    {tool, ""},
 
-		"nutchconf": {front, ". fetch generate hostdb index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
-			"schedule scoring signature update urlfilter"},
-		"simulate": {root, "crawldb protocol schedule segment update"},
-
+		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
+			"schedule scoring segment signature update urlfilter"},
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
 			"inject generate fetch update dedup index stores/memstore stores/dirstore"},
 	},
