@@ -28,7 +28,7 @@ func stdinFlag() cli.Flag {
 }
 
 func scopeFlag() cli.Flag {
-	return &cli.StringFlag{Name: "scope", Usage: "where the URL turned up: inject, outlink, fetcher, generate, crawldb, linkdb, indexer, partition, generate_host_count or default (default `SCOPE` default)", Value: string(urlfilter.AnyScope)}
+	return &cli.StringFlag{Name: "scope", Usage: "the `SCOPE`, where the URL turned up: inject, outlink, fetcher, generate, crawldb, linkdb, indexer, partition, generate_host_count or default, which is the default", Value: string(urlfilter.AnyScope)}
 }
 
 // check is the verb of the checkers, each of which is one of its own.

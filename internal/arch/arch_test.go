@@ -67,6 +67,8 @@ var repo = policy{
 
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring segment signature update urlfilter"},
+		"simulate": {root, "crawldb protocol schedule segment update"},
+
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
 			"inject generate fetch update dedup index stores/memstore stores/dirstore"},
 	},
