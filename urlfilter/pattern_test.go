@@ -1,0 +1,326 @@
+package urlfilter
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// What Java's own classes said of each pattern and text: see testdata/README.md.
+func TestPatternsAsInJava(t *testing.T) {
+	for file, compile := range map[string]func(string) (func(string) bool, error){
+		"testdata/java-patterns.jsonl": compileJava, "testdata/automaton-patterns.jsonl": compileBrics,
+	} {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		var texts []string
+		for s := bufio.NewScanner(f); s.Scan(); {
+			var c struct {
+				Texts   []string
+				Pattern string
+				Java    *bool
+				Refused bool
+				Matches []string
+			}
+			if err := json.Unmarshal(s.Bytes(), &c); err != nil {
+				t.Fatal(err)
+			}
+			if c.Texts != nil {
+				texts = c.Texts
+				continue
+			}
+			match, err := compile(c.Pattern)
+			if refused := c.Refused || c.Java != nil; (err != nil) != refused {
+				t.Errorf("%q: %v, refused %v", c.Pattern, err, refused)
+			}
+			if err != nil {
+				continue
+			}
+			for _, text := range texts {
+				if got, want := match(text), slices.Contains(c.Matches, text); got != want {
+					t.Errorf("%s: %q on %q: %v", file, c.Pattern, text, got)
+				}
+			}
+		}
+		if texts == nil {
+			t.Errorf("%s is empty", file)
+		}
+	}
+}
+
+func TestGreatRepetitions(t *testing.T) {
+	for pattern, c := range map[string]struct{ least, most int }{
+		`^.{2049,}`: {2049, 1 << 20}, `^.{2048,}$`: {2048, 1 << 20}, `.{2048,}`: {2048, 1 << 20}, `^x{1500}$`: {1500, 1500}, `^x{1200,2300}$`: {1200, 2300},
+		`^x{0,1001}$`: {0, 1001}, `^x{3000,3000}$`: {3000, 3000}, `^[^/]{1000,2000}$`: {1000, 2000}, `x{1001,}$`: {1001, 1 << 20},
+	} {
+		match, err := compileJava(pattern)
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		for _, n := range []int{0, c.least - 1, c.least, c.most, c.most + 1} {
+			if n < 0 || n > 10_000 {
+				continue
+			}
+			if got, want := match(strings.Repeat("x", n)), c.least <= n && n <= c.most; got != want {
+				t.Errorf("%s on %d x: %v", pattern, n, got)
+			}
+		}
+	}
+	for _, pattern := range []string{`x{100000}`, `(x){2000}`, `(?:x{100}){200}`, strings.Repeat("(", 300) + strings.Repeat(")", 300)} {
+		if _, err := compileJava(pattern); err == nil {
+			t.Errorf("%s: no error", pattern)
+		}
+	}
+}
+
+// plainly matches with package regexp alone.
+func plainly(p *pattern) (func(string) bool, error) {
+	source, err := p.re2()
+	if err != nil {
+		return nil, err
+	}
+	re, err := regexp.Compile(source)
+	if err != nil {
+		return nil, err
+	}
+	return func(url string) bool {
+		return re.MatchString(url) || p.uses(opEnd) && re.MatchString(trimLineEnd(url))
+	}, nil
+}
+
+// What is matched by hand is what package regexp matches.
+func TestMatchersByHand(t *testing.T) {
+	pieces := []string{"a", "b", "A", ".", `\.`, "/", "[ab]", "[^a]", "[?*!@=]", "(?i)", "(?:", "(", ")", ")", "|", "*", "+", "?", "{2}", "{1,3}", "^", "$", "é", `\z`, `\b`, "gif", "http", ".*", ".+", "[a-z]+", "(?s)", "\ufffd"}
+	words := []string{"a", "b", "A", "c", ".", "/", "?", "é", "\xff", "\n", "\r\n", "gif", "GIF", "http", "\ufffd", "\u2028"}
+	r := rand.New(rand.NewPCG(1, 2))
+	compared := 0
+	for range 20_000 {
+		text := ""
+		for range 1 + r.IntN(7) {
+			text += pieces[r.IntN(len(pieces))]
+		}
+		p, err := parseJava(text)
+		if err != nil {
+			continue
+		}
+		match, err := compilePattern(p)
+		want, err2 := plainly(p)
+		if err != nil || err2 != nil {
+			t.Fatalf("%q: %v, %v", text, err, err2)
+		}
+		compared++
+		for range 8 {
+			url := ""
+			for range r.IntN(6) {
+				url += words[r.IntN(len(words))]
+			}
+			if match(url) != want(url) {
+				t.Fatalf("%q on %q: %v by hand, %v by regexp", text, url, match(url), want(url))
+			}
+		}
+	}
+	if compared < 2000 {
+		t.Errorf("only %d patterns were any good", compared)
+	}
+	for _, rule := range append(slices.Clone(shipped), oldSuffixes) {
+		if strings.Contains(rule, `\1`) {
+			continue
+		}
+		p := must[*pattern](t)(parseJava(rule[1:]))
+		if byHand(p.trim()) == nil {
+			t.Errorf("%s is not matched by hand", rule)
+		}
+	}
+}
+
+func FuzzPattern(f *testing.F) {
+	for _, p := range shipped {
+		f.Add(p[1:], "http://example.com/a.GIF?b=c\n")
+	}
+	f.Add(`(?i)[^\w&&[a-c]]{2,3}?x|\Q.\E$`, "é.\r\n")
+	f.Fuzz(func(t *testing.T, text, url string) {
+		p, err := parseJava(text)
+		if err != nil {
+			return
+		}
+		match, err := compilePattern(p)
+		want, err2 := plainly(p)
+		if (err == nil) != (err2 == nil) {
+			t.Fatalf("%q: %v, %v", text, err, err2)
+		}
+		if err == nil && match(url) != want(url) {
+			t.Fatalf("%q on %q: %v by hand, %v by regexp", text, url, match(url), want(url))
+		}
+	})
+}
+
+// loops is what the two patterns against loops mean, by trying everything: the
+// first group, and for each what may be between.
+func loops(url string, parts bool) bool {
+	r := []rune(url)
+	is := func(i int, part []rune) bool { return i+len(part) <= len(r) && slices.Equal(r[i:i+len(part)], part) }
+	// after returns all places behind what stands between two groups.
+	after := func(i int) (ends []int) {
+		if parts { // .*?
+			ends = append(ends, i)
+			for ; i < len(r) && !strings.ContainsRune(lineEnds, r[i]); i++ {
+				ends = append(ends, i+1)
+			}
+			return ends
+		}
+		for ; i < len(r) && r[i] != '/'; i++ { // [^/]+
+			ends = append(ends, i+1)
+		}
+		return ends
+	}
+	for start := range r {
+		if r[start] != '/' {
+			continue
+		}
+		for end := start + 2; end <= len(r); end++ {
+			if c := r[end-1]; parts && strings.ContainsRune(lineEnds, c) || !parts && c == '/' {
+				break
+			}
+			group := r[start:end]
+			closed := append(slices.Clone(group), '/')
+			if !is(start, closed) {
+				continue
+			}
+			for _, i := range after(end + 1) {
+				if !is(i, closed) {
+					continue
+				}
+				for _, j := range after(i + len(closed)) {
+					if is(j, closed) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+func checkLoops(t *testing.T, url string) {
+	t.Helper()
+	if got, want := (RepeatedSegments{}).Accept(url), !loops(url, false); got != want {
+		t.Fatalf("segments: %q: %v", url, got)
+	}
+	if got, want := (RepeatedParts{}).Accept(url), !loops(url, true); got != want {
+		t.Fatalf("parts: %q: %v", url, got)
+	}
+}
+
+func TestLoopsAgainstTrying(t *testing.T) {
+	for _, u := range []string{loop, loopBetween, "//a//a//a/", "///////", "//////", "/a/a/a/a/", "/a/\n/a//a/", "/ab/a/ab/b/ab/", "/a/b/a/b/a/b/a/b", ""} {
+		checkLoops(t, u)
+	}
+	pieces := []string{"/", "/", "a", "b", "/a/", "/b/", "//", "\n", "é", "\u2028", "/a/b"}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		url := ""
+		n := 6 + r.IntN(6)
+		for range r.IntN(24) {
+			url += pieces[r.IntN(min(n, len(pieces)))]
+		}
+		checkLoops(t, url)
+	}
+	// More parts than are kept in a list.
+	many := ""
+	for i := range 100 {
+		many += fmt.Sprintf("/p%d/", i)
+	}
+	if f := (RepeatedParts{}); !f.Accept(many+many) || f.Accept(many+many+many) || f.Accept(many+"/x/"+many+"/x/y/x/") {
+		t.Error("among many parts the one that is repeated is lost")
+	}
+}
+
+func FuzzLoops(f *testing.F) {
+	f.Add(loop)
+	f.Add("//a//a\u2028//a///")
+	f.Fuzz(func(t *testing.T, url string) {
+		if len(url) < 100 && utf8.ValidString(url) {
+			checkLoops(t, url)
+		}
+		(RepeatedSegments{}).Accept(url)
+		(RepeatedParts{}).Accept(url)
+	})
+}
+
+func FuzzParseAutomaton(f *testing.F) {
+	f.Add("-~(http:.*)&.*\"x.y\".*\n+<3-12>@#[^a-z]{2,3}()\n> example.com\n-.*\n<", "http://example.com/7")
+	f.Fuzz(func(t *testing.T, text, url string) {
+		a, err := ParseAutomaton(strings.NewReader(text))
+		if (a == nil) != (err != nil) {
+			t.Fatal(a, err)
+		}
+		if a != nil && a.Accept(url) && a.Explain(url) == "" {
+			t.Fatalf("%q accepts %q without a rule", text, url)
+		}
+	})
+}
+
+func FuzzParseFast(f *testing.F) {
+	f.Add("Host a.example # x\nDenyPath ^/x\nDomain .\nDenyPathQuery [?]y$\n", "http://a.example/x?y#z", 10)
+	f.Fuzz(func(t *testing.T, text, url string, limit int) {
+		for _, compat := range []bool{false, true} {
+			p, err := ParseFast(strings.NewReader(text), FastOptions{limit, limit, limit, compat})
+			if err == nil && p.Accept(url) != (p.Explain(url) == "") {
+				t.Fatalf("%q: %q: %v, by %q", text, url, p.Accept(url), p.Explain(url))
+			}
+		}
+	})
+}
+
+// FuzzValidator compares with what the filter is defined by in regular
+// expressions.
+func FuzzValidator(f *testing.F) {
+	split := regexp.MustCompile(`^(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?[^#]*)?(?:#.*)?$`)
+	ascii := regexp.MustCompile(`^[\x21-\x7E]+$`)
+	scheme := regexp.MustCompile(`^[A-Za-z]+$`)
+	authority := regexp.MustCompile(`^([A-Za-z0-9.-]*)(:[0-9]{1,5})?$`)
+	ipv4 := regexp.MustCompile(`^([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})$`)
+	octet := regexp.MustCompile(`^(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$`)
+	name := regexp.MustCompile(`^(?:[A-Za-z0-9-]+\.)+[A-Za-z][A-Za-z0-9-]+\.?$`)
+	path := regexp.MustCompile(`^(?:/[-\w:@&?=+,.!/~*'%$_;()]*)?$`)
+	reference := func(u string) bool {
+		m := split.FindStringSubmatch(u)
+		if m == nil || !ascii.MatchString(u) || !scheme.MatchString(m[1]) || !path.MatchString(m[3]) {
+			return false
+		}
+		a := authority.FindStringSubmatch(m[2])
+		if a == nil {
+			return false
+		}
+		if v4 := ipv4.FindStringSubmatch(a[1]); v4 != nil {
+			for _, o := range v4[1:] {
+				if !octet.MatchString(o) {
+					return false
+				}
+			}
+		} else if !name.MatchString(a[1]) {
+			return false
+		}
+		up := overlapping(m[3], "..")
+		return up == 0 || up < overlapping(m[3], "/")-overlapping(m[3], "//")-1
+	}
+	for _, u := range []string{"http://example.com/a/../b?c#d", "http://1.2.3.256:80/", "ftp://a-b.c1/", "http://example.com.:99999", "x:", "http://a..bc"} {
+		f.Add(u)
+	}
+	f.Fuzz(func(t *testing.T, u string) {
+		if got, want := (Validator{}).Accept(u), reference(u); got != want {
+			t.Fatalf("%q: %v, by the definition %v: %s", u, got, want, Validator{}.Explain(u))
+		}
+	})
+}
