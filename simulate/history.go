@@ -1,0 +1,113 @@
+package simulate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseHistory reads a history: a page on each line, its URL and its events,
+// separated by white space, each event a time and, after a colon, what became of
+// the page: A that it appeared, M that it was modified, D that it was deleted.
+// Without a colon it is M. A time is RFC 3339 or a number of seconds since 1970.
+// Empty lines and those that begin with "#" are skipped.
+//
+//	# a page that moved house twice
+//	http://example.org/  2026-01-01T00:00:00Z:A  2026-03-01T00:00:00Z  1777600000:D
+//
+// What stands for a URL may be any text without a blank. An error names the line,
+// and the file if r has a name.
+func ParseHistory(r io.Reader) ([]Page, error) {
+	var pages []Page
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	n := 1
+	fail := func(err error) error {
+		if f, ok := r.(interface{ Name() string }); ok {
+			return fmt.Errorf("simulate: %s:%d: %w", f.Name(), n, err)
+		}
+		return fmt.Errorf("simulate: line %d: %w", n, err)
+	}
+	seen := map[string]bool{}
+	for ; lines.Scan(); n++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		p := Page{URL: fields[0]}
+		if seen[p.URL] {
+			return nil, fail(fmt.Errorf("%s has a line before", p.URL))
+		}
+		seen[p.URL] = true
+		for _, f := range fields[1:] {
+			e, err := parseEvent(f)
+			if err != nil {
+				return nil, fail(err)
+			}
+			if k := len(p.Events); k > 0 && e.Time.Before(p.Events[k-1].Time) {
+				return nil, fail(fmt.Errorf("%s comes after a later event", f))
+			}
+			p.Events = append(p.Events, e)
+		}
+		pages = append(pages, p)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fail(err)
+	}
+	if len(pages) == 0 {
+		return nil, errors.New("simulate: a history without pages")
+	}
+	return pages, nil
+}
+
+func parseEvent(s string) (Event, error) {
+	text, kind := s, Modified
+	if n := len(s); n > 2 && s[n-2] == ':' && strings.IndexByte("AMD", s[n-1]) >= 0 {
+		text, kind = s[:n-2], Kind(s[n-1])
+	}
+	if sec, err := strconv.ParseInt(text, 10, 64); err == nil && -1e11 < sec && sec < 1e11 {
+		return Event{time.Unix(sec, 0).UTC(), kind}, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return Event{}, fmt.Errorf("%q is no event: a time (RFC 3339, or seconds since 1970), and :A, :M or :D", s)
+	}
+	return Event{t.UTC(), kind}, nil
+}
+
+// Never returns a page that never changes.
+func Never(url string, start time.Time) Page {
+	return Page{URL: url, Events: []Event{{start, Appears}}}
+}
+
+// Every returns a page that changes every period for so long. A period below a
+// second is taken to be one.
+func Every(url string, start time.Time, span, period time.Duration) Page {
+	p := Never(url, start)
+	period = max(period, time.Second)
+	for at := period; at < span; at += period {
+		p.Events = append(p.Events, Event{start.Add(at), Modified})
+	}
+	return p
+}
+
+// Poisson returns a page whose changes know nothing of each other and come once in
+// mean on average, for so long: real pages are much like that. A mean below a
+// second is taken to be one. The same seed gives the same page.
+func Poisson(url string, start time.Time, span, mean time.Duration, seed uint64) Page {
+	p := Never(url, start)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	mean = max(mean, time.Second)
+	for at := 0.0; ; {
+		at += rnd.ExpFloat64() * mean.Seconds()
+		if at >= span.Seconds() {
+			return p
+		}
+		p.Events = append(p.Events, Event{start.Add(time.Duration(at) * time.Second), Modified})
+	}
+}

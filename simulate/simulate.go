@@ -1,0 +1,284 @@
+// Package simulate tries a schedule on the history of a page before it is let
+// loose on the web: how often would it have come, what would it have missed, and
+// how old would the copy have been? It runs the code of a crawl, update.Next and
+// the schedule, on a clock of its own; a year takes a millisecond.
+//
+// A history is what became of a page and when: see [ParseHistory] for a file of
+// them, and [Every], [Poisson] and [Never] for pages that are made up.
+package simulate
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/update"
+)
+
+// Page is the history of one page.
+type Page struct {
+	URL string
+	// ContentType is the media type, for schedules that go by it; empty means
+	// text/html.
+	ContentType string
+	// Events are in ascending order. A page whose first event is not Appears is
+	// there before it, and so is one without events.
+	Events []Event
+}
+
+// Event is one thing that became of a page.
+type Event struct {
+	Time time.Time
+	Kind Kind
+}
+
+// Kind says what became of a page.
+type Kind byte
+
+const (
+	Appears  Kind = 'A' // it is there, with content it never had before
+	Modified Kind = 'M' // its content is another
+	Deleted  Kind = 'D' // it is gone: the server answers 404
+)
+
+// state returns what a visit at that time finds: how many events there were, and
+// whether the page is there.
+func (p *Page) state(at time.Time) (events int, there bool) {
+	n, found := slices.BinarySearchFunc(p.Events, at, func(e Event, t time.Time) int { return e.Time.Compare(t) })
+	for found && n < len(p.Events) && p.Events[n].Time.Equal(at) {
+		n++
+	}
+	switch {
+	case n > 0:
+		return n, p.Events[n-1].Kind != Deleted
+	case len(p.Events) > 0:
+		return 0, p.Events[0].Kind != Appears
+	}
+	return 0, true
+}
+
+// Options say how the crawler looks. The zero value looks every hour.
+type Options struct {
+	// Start is when the pages become known; zero means the first event of all, or
+	// 1 January 2026 if there is none.
+	Start time.Time
+	// Duration is how long to go on; zero means until the last event of all, but
+	// for a year at least.
+	Duration time.Duration
+	// Step is how often the crawler looks for what is due: a page is visited at
+	// the first step at which it is. Zero means an hour.
+	Step time.Duration
+	// LastModified makes the server say when the content has changed.
+	LastModified bool
+	// Conditional makes the server answer "not modified" to a visit that knows the
+	// content. Otherwise it sends it again, and the signature tells.
+	Conditional bool
+	// Update has the rules for records: MaxRetries, NutchCompat and the like. Its
+	// Schedule and Now do not matter.
+	Update update.Options
+}
+
+// Result is what came of it.
+type Result struct {
+	Start, End time.Time
+	Pages      []Course
+	// Total adds up the pages; its Freshness and Age are means over the pages.
+	Total Totals
+}
+
+// Course is what became of one page.
+type Course struct {
+	Page   Page
+	Visits []Visit
+	Total  Totals
+}
+
+// Totals count what happened between Start and End.
+type Totals struct {
+	// Visits counts the visits, News those that found the page changed, gone or
+	// back, the first visit included.
+	Visits, News int
+	// Changes counts the events after the first visit. Of these Missed were
+	// overtaken by another before a visit came, and Pending were not seen at the
+	// end.
+	Changes, Missed, Pending int
+	// Freshness is the share of the time since the first visit in which the copy
+	// was what the page was, and Age the mean over this time of how long it had
+	// not been, zero while it was (Cho and Garcia-Molina, Synchronizing a database
+	// to improve freshness, 2000).
+	Freshness float64
+	Age       time.Duration
+}
+
+// Visit is one visit.
+type Visit struct {
+	Time time.Time
+	// Status is what the record had after it, and Changed whether it found the
+	// page changed, gone or back.
+	Status  crawldb.Status
+	Changed bool
+	// Events counts what had become of the page since the visit before: all but
+	// the last of them were missed. Late is how long ago the first was.
+	Events int
+	Late   time.Duration
+	// Interval and Next are what the schedule made of it.
+	Interval time.Duration
+	Next     time.Time
+}
+
+// Run visits each page of a history whenever it is due. The same arguments give
+// the same result. It changes none of them.
+func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
+	o = o.withDefaults(history)
+	o.Update.Schedule = s
+	r := Result{Start: o.Start, End: o.Start.Add(o.Duration)}
+	t := &r.Total
+	var age float64
+	for _, p := range history {
+		c := o.run(p, s)
+		r.Pages = append(r.Pages, c)
+		t.Visits += c.Total.Visits
+		t.News += c.Total.News
+		t.Changes += c.Total.Changes
+		t.Missed += c.Total.Missed
+		t.Pending += c.Total.Pending
+		t.Freshness += c.Total.Freshness / float64(len(history))
+		age += c.Total.Age.Seconds() / float64(len(history))
+	}
+	t.Age = time.Duration(age * float64(time.Second)).Round(time.Second)
+	return r
+}
+
+func (o Options) withDefaults(history []Page) Options {
+	var first, last time.Time
+	for _, p := range history {
+		if n := len(p.Events); n > 0 {
+			if e := p.Events[0].Time; first.IsZero() || e.Before(first) {
+				first = e
+			}
+			if e := p.Events[n-1].Time; e.After(last) {
+				last = e
+			}
+		}
+	}
+	if o.Start.IsZero() {
+		if o.Start = first; first.IsZero() {
+			o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		}
+	}
+	if o.Duration <= 0 {
+		o.Duration = max(last.Sub(o.Start), 365*24*time.Hour)
+	}
+	if o.Step <= 0 {
+		o.Step = time.Hour
+	}
+	return o
+}
+
+const segmentName = "simulated-000"
+
+func (o Options) run(p Page, s schedule.FetchSchedule) Course {
+	c := Course{Page: p}
+	at, end := o.Start, o.Start.Add(o.Duration)
+	o.Update.Now = func() time.Time { return at }
+	d := s.Init(crawldb.Datum{URL: p.URL, Status: crawldb.Unfetched}, at)
+	for ; at.Before(end); at = o.next(s, &d, at) {
+		if !s.Due(&d, at) {
+			continue
+		}
+		listed := schedule.Selected(s, d, at)
+		in := update.Input{URL: p.URL, Segment: segmentName, Listed: &listed}
+		events, there := p.state(at)
+		in.Visit, in.Parse = o.visit(&p, &listed, at, events, there)
+		before := d
+		d = *update.Next(&before, in, o.Update)
+		c.add(&d, at, events)
+	}
+	c.measure(end)
+	return c
+}
+
+// next returns the step at which to look again.
+func (o Options) next(s schedule.FetchSchedule, d *crawldb.Datum, at time.Time) time.Time {
+	ahead, indexable := schedule.Horizon(s)
+	wait := d.FetchTime.Sub(at)
+	if !indexable || wait <= o.Step || ahead > 0 && wait > ahead {
+		return at.Add(o.Step)
+	}
+	return at.Add((wait + o.Step - 1) / o.Step * o.Step)
+}
+
+// visit is what the server answers.
+func (o Options) visit(p *Page, listed *crawldb.Datum, at time.Time, events int, there bool) (*segment.Visit, *segment.Parse) {
+	v := &segment.Visit{URL: p.URL, Time: at, Outcome: protocol.Outcome{Code: protocol.NotFound, Status: 404}}
+	if !there {
+		return v, nil
+	}
+	sum := binary.BigEndian.AppendUint64(nil, uint64(events))
+	if o.LastModified && events > 0 {
+		v.Modified = p.Events[events-1].Time
+	}
+	if o.Conditional && string(listed.Signature) == string(sum) {
+		v.Outcome = protocol.Outcome{Code: protocol.NotModified, Status: 304}
+		return v, nil
+	}
+	v.Outcome = protocol.Outcome{Code: protocol.Success, Status: 200}
+	if v.ContentType = p.ContentType; v.ContentType == "" {
+		v.ContentType = "text/html"
+	}
+	return v, &segment.Parse{URL: p.URL, Signature: sum}
+}
+
+// add notes a visit.
+func (c *Course) add(d *crawldb.Datum, at time.Time, events int) {
+	v := Visit{Time: at, Status: d.Status, Interval: d.Interval, Next: d.FetchTime}
+	if n := len(c.Visits); n == 0 {
+		v.Changed = true
+	} else {
+		seen, _ := c.Page.state(c.Visits[n-1].Time)
+		if v.Events = events - seen; v.Events > 0 {
+			v.Changed = true
+			v.Late = at.Sub(c.Page.Events[seen].Time)
+		}
+	}
+	c.Visits = append(c.Visits, v)
+}
+
+// measure adds up the visits.
+func (c *Course) measure(end time.Time) {
+	t := &c.Total
+	t.Visits = len(c.Visits)
+	var stale, age float64 // seconds, and their squares over two
+	for i, v := range c.Visits {
+		until := end
+		if i+1 < len(c.Visits) {
+			until = c.Visits[i+1].Time
+		}
+		seen, _ := c.Page.state(v.Time)
+		upTo, _ := c.Page.state(until)
+		if i+1 == len(c.Visits) {
+			t.Pending = upTo - seen
+			t.Changes += t.Pending
+		}
+		if upTo > seen {
+			s := until.Sub(c.Page.Events[seen].Time).Seconds()
+			stale += s
+			age += s * s / 2
+		}
+		if v.Changed {
+			t.News++
+		}
+		t.Changes += v.Events
+		t.Missed += max(0, v.Events-1)
+	}
+	if len(c.Visits) == 0 {
+		return
+	}
+	all := end.Sub(c.Visits[0].Time).Seconds()
+	t.Freshness = 1 - stale/all
+	t.Age = time.Duration(age / all * float64(time.Second)).Round(time.Second)
+}
