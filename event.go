@@ -137,6 +137,9 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if err != nil {
 			return 0, fmt.Errorf("recrawl: %w", err)
 		}
+		if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
+			return 0, fmt.Errorf("recrawl: %w", err)
+		}
 		before[d.URL] = d
 	}
 	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.s.Segments, name, block))

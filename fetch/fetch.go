@@ -107,7 +107,9 @@ type Options struct {
 	By hostdb.By
 	// Delay is the pause between the end of one request to a host and the
 	// beginning of the next; zero means 5 seconds, negative none. The larger of
-	// it and the Crawl-delay of robots.txt holds. (Nutch: fetcher.server.delay.)
+	// it and the Crawl-delay of robots.txt holds. A fetch list may ask for another
+	// for some hosts: see generate.Options.HostDelay. (Nutch: fetcher.server.delay,
+	// _variableFetchDelay_.)
 	Delay time.Duration
 	// MaxCrawlDelay is the longest Crawl-delay that is honoured; the pages of a
 	// host that asks for more are not visited. Zero means 30 seconds, negative no
@@ -125,6 +127,16 @@ type Options struct {
 	// MaxBytes bounds the decoded body of a page; zero means the limit of the
 	// protocol. (Nutch: http.content.limit.)
 	MaxBytes int64
+	// Lists are the numbers of the fetch lists to visit, from zero, of those over
+	// which generate spread the URLs of the segment; nil means all. Fetches of
+	// different lists may run at the same time, in any processes that share the
+	// stores, and never share a queue; By must not be coarser than what the lists
+	// were made by. The segment is complete, and can be parsed and updated, when
+	// all lists are; the fetch that completes the last puts what all have brought
+	// together. A fetch that began with nil must end so. (Nutch has a task for
+	// each list.)
+	Lists []int
+
 	// NoContent keeps the bodies out of the segment. (Nutch:
 	// fetcher.store.content.)
 	NoContent bool
@@ -164,8 +176,12 @@ type Report struct {
 	Robots int
 	// Bytes counts the bytes of bodies as sent.
 	Bytes int64
-	// Already says that the segment was complete before.
+	// Already says that the segment, or every list that was asked for, was complete
+	// before.
 	Already bool
+	// Left counts the lists that are not complete yet: others than those that were
+	// asked for. Until it is zero the segment is not complete either.
+	Left int
 }
 
 // Visits adds up the outcomes.
@@ -245,9 +261,16 @@ type visited struct {
 	text    *segment.Text
 	data    *segment.Data
 	parse   *segment.Parse
+	// list is the fetch list it was on.
+	list int
 	// What the report counts.
 	rejected, cut int
 }
 
-// item is a URL on its way: its record as it was when selected.
-type item = crawldb.Datum
+// item is a URL on its way: its record as it was when selected, and what the
+// fetch list says of it.
+type item struct {
+	crawldb.Datum
+	list  int
+	delay time.Duration
+}

@@ -24,8 +24,9 @@ const (
 
 // job is one visit for a worker.
 type job struct {
-	h  *host
-	it item
+	h     *host
+	it    item
+	delay time.Duration // of the host
 }
 
 // result is what a worker made of a job. A page that was asked for makes two: one
@@ -48,13 +49,14 @@ type result struct {
 }
 
 type loop struct {
-	o        Options
+	o, given Options // without the parser if it is not used while fetching
 	segments segment.Store
 	name     string
 	report   Report
 
 	q        queues
 	seen     map[string]struct{} // visited before this run
+	lists    *lists              // nil if the segment is fetched as a whole
 	nextList func() ([]crawldb.Datum, error, bool)
 	listDone bool
 
@@ -65,12 +67,12 @@ type loop struct {
 }
 
 func run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
-	l := &loop{o: o, segments: segments, name: name,
+	l := &loop{o: o, given: o, segments: segments, name: name,
 		q:      queues{hosts: map[string]*host{}},
 		report: Report{Outcomes: map[protocol.Code]int{}},
 		groups: make(chan []*visited, 1),
 	}
-	w, seen, err := openParts(ctx, segments, name, o.Parser != nil)
+	w, err := l.open(ctx)
 	if errors.Is(err, errComplete) {
 		l.report.Already = true
 		if o.Parser != nil {
@@ -84,8 +86,11 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		return l.report, err
 	}
 	defer w.close()
-	l.seen = seen
-	if !w.parsing {
+	if len(w.parts) == 0 { // nothing is left but to put the lists together
+		l.report.Already = true
+		return l.report, l.finish(ctx, w)
+	}
+	if !w.parsing() {
 		l.o.Parser = nil
 	}
 
@@ -135,12 +140,27 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		err = e
 	}
 	if err == nil {
-		err = w.commit(ctx)
-	}
-	if err == nil && o.Parser != nil && !w.parsing {
-		err = l.parseRest(ctx, &o)
+		err = l.finish(ctx, w)
 	}
 	return l.report, err
+}
+
+// finish completes what was written, and the segment if nothing else is missing.
+func (l *loop) finish(ctx context.Context, w *output) error {
+	if err := w.commit(ctx); err != nil {
+		return err
+	}
+	w.close()
+	if l.lists != nil {
+		whole, err := l.lists.join(ctx)
+		if l.report.Left = l.lists.left; err != nil || !whole {
+			return err
+		}
+	}
+	if l.given.Parser != nil {
+		return l.parseRest(ctx, &l.given)
+	}
+	return nil
 }
 
 // loop decides, until the list is done or something ends it; then it waits for
@@ -165,7 +185,7 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result)
 					wake = at
 					break
 				}
-				jobs <- job{h, it} // a worker is free: there are as many as visits
+				jobs <- job{h, it, h.delay} // a worker is free: there are as many as visits
 				inFlight++
 			}
 		}
@@ -215,12 +235,19 @@ func (l *loop) feed() error {
 			break
 		}
 		for _, d := range block {
+			turn, err := segment.Unmark(&d)
+			if err != nil {
+				return err
+			}
+			if l.lists != nil && !l.lists.mine[turn.List] {
+				continue
+			}
 			l.report.Listed++
 			if _, ok := l.seen[d.URL]; ok {
 				l.report.Resumed++
 				continue
 			}
-			l.q.add(l.o.By.Key(d.URL), d)
+			l.q.add(l.o.By.Key(d.URL), item{d, turn.List, turn.Delay})
 		}
 	}
 	return nil
@@ -254,7 +281,7 @@ func (l *loop) skip(h *host, r *result, inFlight int) {
 	switch {
 	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
 		reason = fmt.Sprintf("the host failed %d times in a row", r.failures)
-	case time.Until(r.at) > l.o.MaxWait:
+	case time.Until(r.at) > max(l.o.MaxWait, 2*h.delay):
 		reason = "the host has to be left alone for longer than this round waits"
 	default:
 		return
@@ -265,7 +292,7 @@ func (l *loop) skip(h *host, r *result, inFlight int) {
 	}
 	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", reason)
 	for _, it := range items {
-		l.over(&visited{visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}}, inFlight)
+		l.over(&visited{list: it.list, visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}}, inFlight)
 	}
 }
 

@@ -41,13 +41,16 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 		if err != nil {
 			return l.report, err
 		}
+		if _, err := segment.Unmark(&d); err != nil {
+			return l.report, err
+		}
 		from[d.URL] = d
 	}
 	keep, err := commonBlocks(ctx, segments, name, parsedNames())
 	if err != nil {
 		return l.report, err
 	}
-	w, err := openParsed(ctx, segments, name, keep)
+	w, err := openParsed(ctx, segments, name, wholeName, keep)
 	if err != nil {
 		return l.report, err
 	}

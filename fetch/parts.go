@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -19,8 +18,11 @@ type part[T segment.Record] struct {
 	w *segment.Writer[T] // nil if complete
 }
 
-func openPart[T segment.Record](ctx context.Context, s segment.Store, name string, keep int) (part[T], error) {
-	w, err := segment.NewWriter[T](ctx, s, name, keep)
+// wholeName names the parts of a segment that is fetched as a whole.
+func wholeName(part string) string { return part }
+
+func openPart[T segment.Record](ctx context.Context, s segment.Store, name string, named func(string) string, keep int) (part[T], error) {
+	w, err := segment.NewWriterTo[T](ctx, s, name, named(segment.PartOf[T]()), keep)
 	if errors.Is(err, segment.ErrCommitted) {
 		return part[T]{}, nil
 	}
@@ -68,15 +70,15 @@ func parsedNames() []string {
 	return []string{segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
 }
 
-func openParsed(ctx context.Context, s segment.Store, name string, keep int) (p parsedParts, err error) {
-	if p.texts, err = openPart[segment.Text](ctx, s, name, keep); err != nil {
+func openParsed(ctx context.Context, s segment.Store, name string, named func(string) string, keep int) (p parsedParts, err error) {
+	if p.texts, err = openPart[segment.Text](ctx, s, name, named, keep); err != nil {
 		return p, err
 	}
-	if p.data, err = openPart[segment.Data](ctx, s, name, keep); err != nil {
+	if p.data, err = openPart[segment.Data](ctx, s, name, named, keep); err != nil {
 		p.close()
 		return p, err
 	}
-	if p.parses, err = openPart[segment.Parse](ctx, s, name, keep); err != nil {
+	if p.parses, err = openPart[segment.Parse](ctx, s, name, named, keep); err != nil {
 		p.close()
 	}
 	return p, err
@@ -135,37 +137,31 @@ func commonBlocks(ctx context.Context, s segment.Store, name string, names []str
 	return common, nil
 }
 
-// openParts opens the parts behind the last block that all of them have, and
-// returns the URLs of the visits before. A fetch that was begun without a parser
-// goes on without: what it has is kept.
-func openParts(ctx context.Context, s segment.Store, name string, parsing bool) (*parts, map[string]struct{}, error) {
-	if ok, err := segment.Has[segment.Visit](ctx, s, name); err != nil {
-		return nil, nil, err
-	} else if ok {
-		return nil, nil, errComplete
-	}
-	if ok, err := segment.Has[crawldb.Datum](ctx, s, name); err != nil {
-		return nil, nil, err
-	} else if !ok {
-		return nil, nil, fmt.Errorf("no fetch list: %w", segment.ErrNotFound)
-	}
-	keep, err := commonBlocks(ctx, s, name, []string{segment.ContentPart, segment.FetchPart})
+// openParts opens the parts, which have the names that named gives them, behind
+// the last block that all of them have, and adds the URLs of the visits before to
+// seen. A fetch that was begun without a parser goes on without: what it has is
+// kept.
+func openParts(ctx context.Context, s segment.Store, name string, named func(string) string, parsing bool, seen map[string]struct{}) (*parts, error) {
+	keep, err := commonBlocks(ctx, s, name, []string{named(segment.ContentPart), named(segment.FetchPart)})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if parsing {
 		// The visits are written last, so a parser was at work if none is ahead.
-		n, err := commonBlocks(ctx, s, name, parsedNames())
+		var names []string
+		for _, p := range parsedNames() {
+			names = append(names, named(p))
+		}
+		n, err := commonBlocks(ctx, s, name, names)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		parsing = n >= keep
 	}
-	seen := map[string]struct{}{}
 	if n := 0; keep > 0 {
-		for block, err := range segment.Partial[segment.Visit](ctx, s, name, 0) {
+		for block, err := range segment.PartialOf[segment.Visit](ctx, s, name, named(segment.FetchPart), 0) {
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			for _, v := range block {
 				seen[v.URL] = struct{}{}
@@ -176,17 +172,17 @@ func openParts(ctx context.Context, s segment.Store, name string, parsing bool) 
 		}
 	}
 	w := &parts{parsing: parsing}
-	if w.contents, err = openPart[page.Content](ctx, s, name, keep); err == nil && parsing {
-		w.parsed, err = openParsed(ctx, s, name, keep)
+	if w.contents, err = openPart[page.Content](ctx, s, name, named, keep); err == nil && parsing {
+		w.parsed, err = openParsed(ctx, s, name, named, keep)
 	}
 	if err == nil {
-		w.visits, err = openPart[segment.Visit](ctx, s, name, keep)
+		w.visits, err = openPart[segment.Visit](ctx, s, name, named, keep)
 	}
 	if err != nil {
 		w.close()
-		return nil, nil, err
+		return nil, err
 	}
-	return w, seen, nil
+	return w, nil
 }
 
 // write appends a group to all parts and makes it durable, the visits last: a

@@ -12,6 +12,9 @@ type host struct {
 	items []item
 	// at is the earliest time of the next visit, as far as is known here.
 	at time.Time
+	// delay is the pause that the fetch list asks for; zero for that of the
+	// options, negative for none.
+	delay time.Duration
 	// index is the place in the heap, -1 outside.
 	index int
 	busy  bool
@@ -31,6 +34,9 @@ func (q *queues) add(name string, it item) {
 	if h == nil {
 		h = &host{name: name, index: -1}
 		q.hosts[name] = h
+	}
+	if h.delay == 0 {
+		h.delay = it.delay
 	}
 	h.items = append(h.items, it)
 	q.items++

@@ -35,7 +35,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 					m.at = time.Time{} // it was forgotten
 				}
 				u := fmt.Sprint(name, "/", step)
-				q.add(name, item{URL: u})
+				q.add(name, item{Datum: crawldb.Datum{URL: u}})
 				m.items = append(m.items, u)
 				total++
 			case 2, 3:
@@ -74,7 +74,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 				switch rnd.IntN(6) {
 				case 0:
 					u := fmt.Sprint(name, "/back", step)
-					q.back(m.busy, item{URL: u})
+					q.back(m.busy, item{Datum: crawldb.Datum{URL: u}})
 					m.items = append([]string{u}, m.items...)
 					total++
 				case 1:
@@ -106,7 +106,7 @@ func BenchmarkLoopStepAtAMillionHosts(b *testing.B) {
 	q := queues{hosts: map[string]*host{}}
 	for i := range 1_000_000 {
 		name := fmt.Sprintf("h%d.example.test", i)
-		q.add(name, crawldb.Datum{URL: "http://" + name + "/"})
+		q.add(name, item{Datum: crawldb.Datum{URL: "http://" + name + "/"}})
 	}
 	now := epoch
 	b.ReportAllocs()

@@ -30,7 +30,7 @@ const (
 func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result) {
 	r = result{job: j, at: time.Now()}
 	url := j.it.URL
-	delay := l.o.Delay
+	delay := l.pause(j.delay)
 	if err := ctx.Err(); err != nil {
 		r.err = err
 		return r
@@ -87,11 +87,19 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	return r
 }
 
+// pause is the pause between two visits to a host, given what the list asks for.
+func (l *loop) pause(asked time.Duration) time.Duration {
+	if asked != 0 {
+		return max(asked, 0)
+	}
+	return l.o.Delay
+}
+
 // unasked is the outcome of a visit that is not made.
 func (l *loop) unasked(j job, code protocol.Code, reason string) *visited {
-	v := &visited{visit: segment.Visit{URL: j.it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: code, Reason: reason}}}
+	v := &visited{list: j.it.list, visit: segment.Visit{URL: j.it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: code, Reason: reason}}}
 	if l.o.Parser != nil {
-		l.o.reader().read(context.Background(), v, &j.it, nil) // there is no content, so nothing that takes time
+		l.o.reader().read(context.Background(), v, &j.it.Datum, nil) // there is no content, so nothing that takes time
 	}
 	return v
 }
@@ -103,7 +111,7 @@ func (l *loop) askRobots(ctx context.Context, r *result) {
 	}
 	r.robots = true
 	rules, err := l.o.Robots.Fetch(ctx, r.it.URL)
-	delay := l.o.Delay
+	delay := l.pause(r.delay)
 	if err == nil && l.o.MaxCrawlDelay >= 0 {
 		delay = max(delay, min(rules.CrawlDelay, l.o.MaxCrawlDelay))
 	}
@@ -232,7 +240,7 @@ func later(a, b time.Time) time.Time {
 func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visited {
 	c := resp.Content
 	c.URL, c.Time = j.it.URL, l.o.Now()
-	v := &visited{visit: segment.Visit{
+	v := &visited{list: j.it.list, visit: segment.Visit{
 		URL: j.it.URL, Time: c.Time, Outcome: resp.Outcome,
 		ETag: resp.ETag, LastModified: resp.LastModified, Modified: resp.Modified,
 		Truncated: c.Truncated, Bytes: resp.Bytes, Elapsed: resp.Elapsed,
@@ -241,7 +249,7 @@ func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visi
 		v.visit.ContentType = parse.MediaType(&c)
 	}
 	if l.o.Parser != nil {
-		l.o.reader().read(ctx, v, &j.it, &c)
+		l.o.reader().read(ctx, v, &j.it.Datum, &c)
 	}
 	if resp.Outcome.Code == protocol.Success && !l.o.NoContent {
 		v.content = &c

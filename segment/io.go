@@ -17,12 +17,18 @@ type Writer[T Record] struct {
 // NewWriter opens the part for records of type T behind its first keep blocks;
 // see [Store].Append.
 func NewWriter[T Record](ctx context.Context, s Store, segment string, keep int) (*Writer[T], error) {
+	return NewWriterTo[T](ctx, s, segment, PartOf[T](), keep)
+}
+
+// NewWriterTo is [NewWriter] for a part of another name, such as that of one list:
+// see [ListPart].
+func NewWriterTo[T Record](ctx context.Context, s Store, segment, part string, keep int) (*Writer[T], error) {
 	enc, err := newEncoder()
 	if err != nil {
 		return nil, err
 	}
-	at := segment + "/" + PartOf[T]()
-	w, err := s.Append(ctx, segment, PartOf[T](), keep)
+	at := segment + "/" + part
+	w, err := s.Append(ctx, segment, part, keep)
 	if err != nil {
 		return nil, fmt.Errorf("segment: append to %s: %w", at, err)
 	}
@@ -84,6 +90,11 @@ func Blocks[T Record](ctx context.Context, s Store, segment string, from int) it
 // Partial is [Blocks] for a part that may not be committed: it yields what is
 // there.
 func Partial[T Record](ctx context.Context, s Store, segment string, from int) iter.Seq2[[]T, error] {
+	return PartialOf[T](ctx, s, segment, PartOf[T](), from)
+}
+
+// PartialOf is [Partial] for a part of another name.
+func PartialOf[T Record](ctx context.Context, s Store, segment, part string, from int) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		dec, err := newDecoder()
 		if err != nil {
@@ -92,15 +103,15 @@ func Partial[T Record](ctx context.Context, s Store, segment string, from int) i
 		}
 		defer dec.close()
 		n := max(from, 0)
-		for block, err := range s.Read(ctx, segment, PartOf[T](), from) {
+		for block, err := range s.Read(ctx, segment, part, from) {
 			var records []T
 			if err == nil {
 				if records, err = decodeBlock[T](dec, block); err != nil {
-					err = &CorruptError{File: segment + "/" + PartOf[T](), Offset: int64(n), Err: err}
+					err = &CorruptError{File: segment + "/" + part, Offset: int64(n), Err: err}
 				}
 			}
 			if err != nil {
-				yield(nil, fmt.Errorf("segment: read %s/%s: %w", segment, PartOf[T](), err))
+				yield(nil, fmt.Errorf("segment: read %s/%s: %w", segment, part, err))
 				return
 			}
 			if !yield(records, nil) {

@@ -59,6 +59,10 @@ func ParsePartition(word string) (Partition, error) {
 	return 0, fmt.Errorf("segment: no partition is named %q; there are host, domain and ip", word)
 }
 
+// ListPart returns the name of the part in which a fetch of one list keeps what
+// belongs into part, until all lists are fetched and it is put there.
+func ListPart(part string, list int) string { return part + "-" + strconv.Itoa(list) }
+
 // Mark writes the turn into the record of a fetch list.
 func (t Turn) Mark(d *crawldb.Datum) {
 	if t.Lists <= 1 && t.Delay == 0 {

@@ -331,6 +331,9 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 		listed++
 		value = append(value[:0], kindListed)
 		if whole {
+			if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
+				return 0, err
+			}
 			if value, err = segment.AppendRecord(value, &d); err != nil {
 				return 0, err
 			}

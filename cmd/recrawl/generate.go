@@ -217,6 +217,9 @@ func tellRejected(w io.Writer, r *generate.Report) {
 
 // lists reads -lists of fetch: numbers, sorted and each once.
 func lists(c *cli.Command) ([]int, error) {
+	if !c.IsSet("lists") {
+		return nil, nil
+	}
 	seen := map[int]bool{}
 	for _, n := range c.IntSlice("lists") {
 		if n < 0 {

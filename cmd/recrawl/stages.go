@@ -58,8 +58,13 @@ was interrupted goes on where it stopped.
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
 		Flags: flags(dirFlag(), networking(), stayFlag(), scoringFlag(),
+			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...` of those that generate -lists made, from 0; fetches of other lists may run at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
+			some, err := lists(c)
+			if err != nil {
+				return err
+			}
 			return a.with(c, true, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
@@ -76,7 +81,7 @@ was interrupted goes on where it stopped.
 					return err
 				}
 				return a.printFetch(c, name, &r)
-			})
+			}, func(o *recrawl.Options) { o.Fetch.Lists = some })
 		},
 	}
 }
@@ -107,15 +112,21 @@ func (a *app) parse() *cli.Command {
 
 func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	if c.Bool("json") {
-		return a.printJSON(map[string]any{"segment": name, "already": r.Already, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
+		return a.printJSON(map[string]any{"segment": name, "already": r.Already, "lists_left": r.Left, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
 			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes})
 	}
 	if r.Already {
 		fmt.Fprintf(a.out, "%s was complete\n", name)
+		if r.Left > 0 {
+			fmt.Fprintf(a.out, "but %d other lists of it are not\n", r.Left)
+		}
 		return nil
 	}
 	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d links (%d rejected, %d cut)\n", name, r.Visits(), size(r.Bytes), r.Parsed, r.ParseFailed, r.Links, r.LinksRejected, r.LinksCut)
 	printOutcomes(a, r.Outcomes)
+	if r.Left > 0 {
+		fmt.Fprintf(a.out, "%d lists of %s are to be fetched yet\n", r.Left, name)
+	}
 	return nil
 }
 
