@@ -109,42 +109,38 @@ func normalizeAll(all []Normalizer, loops int, scope Scope, url string) (string,
 // walk applies the normalizers and tells step, unless it is nil, what each did at
 // its turn, counted from 0.
 //
-// Without a count of loops they take turns until each has had one and as many in
-// a row as there are have nothing to change. The last that changed something
-// counts as one of them: its result is its own normal form. So a chain in which
-// the first is the only one that finds anything to do costs one turn of each.
+// It ends with a round that leaves the URL as it was, even if one normalizer
+// undoes what another does, so that the result is its own normal form. Without a
+// count of loops it ends before, once as many turns in a row as there are
+// normalizers have nothing to change. The last that changed something counts as one
+// of them: its result is its own normal form. So a chain in which the first is the
+// only one that finds anything to do costs one turn of each.
 func walk(all []Normalizer, loops int, scope Scope, url string, step func(turn int, n Normalizer, in, out string, err error)) (string, error) {
 	rounds := loops
 	if loops <= 0 {
 		rounds = maxRounds
 	}
 	quiet := 0
-	for turn := range rounds * len(all) {
-		n := all[turn%len(all)]
-		out, err := n.Normalize(scope, url)
-		if step != nil {
-			step(turn, n, url, out, err)
-		}
-		if err != nil {
-			return "", err
-		}
-		quiet++
-		if out != url {
-			url, quiet = out, 1
-			if loops > 0 {
-				quiet = 0
+	for round := range rounds {
+		before := url
+		for i, n := range all {
+			out, err := n.Normalize(scope, url)
+			if step != nil {
+				step(round*len(all)+i, n, url, out, err)
+			}
+			if err != nil {
+				return "", err
+			}
+			if quiet++; out != url {
+				url, quiet = out, 1
+			}
+			if loops <= 0 && quiet == len(all) && (round > 0 || i == len(all)-1) {
+				return url, nil
 			}
 		}
-		// Nutch looks after whole rounds.
-		switch last := turn%len(all) == len(all)-1; {
-		case loops > 0 && last && (quiet >= len(all) || turn == rounds*len(all)-1):
-			return url, nil
-		case loops <= 0 && turn >= len(all)-1 && quiet >= len(all):
+		if url == before || round == loops-1 {
 			return url, nil
 		}
-	}
-	if len(all) == 0 {
-		return url, nil
 	}
 	return "", errUnsettled
 }

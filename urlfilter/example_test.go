@@ -24,6 +24,46 @@ func ExampleBasic() {
 	//  user information in the URL
 }
 
+func ExampleBasic_nutchCompat() {
+	n := urlfilter.Basic{NutchCompat: true, HostIDN: urlfilter.ToASCII}
+	for _, u := range []string{"http://user@Bücher.example:80/a//b/../c%7e#top", "http:", "javascript:void(0)"} {
+		fmt.Println(n.Normalize(urlfilter.Outlink, u))
+	}
+	// Output:
+	// http://xn--bcher-kva.example/a/c~ <nil>
+	// http:/ <nil>
+	//  no protocol that java.net.URL knows
+}
+
+func ExampleScoped() {
+	// Seeds stay as they are typed, but for their spelling; links lose session ids.
+	sessions, err := urlfilter.ParseRegexNormalizer(strings.NewReader(`
+<regex-normalize>
+  <regex><pattern>(?i)([?&amp;])sid=[^&amp;]*(&amp;|$)</pattern><substitution>$1</substitution></regex>
+  <regex><pattern>[?&amp;]$</pattern><substitution></substitution></regex>
+</regex-normalize>`), urlfilter.NormalizerOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rules := &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{
+		urlfilter.Basic{},
+		urlfilter.Scoped{urlfilter.AnyScope: sessions, urlfilter.Inject: urlfilter.Pass{}},
+	}}
+	for _, scope := range []urlfilter.Scope{urlfilter.Inject, urlfilter.Outlink} {
+		u, err := rules.Apply(scope, "http://Example.org/forum?sid=12345")
+		fmt.Println(u, err)
+	}
+	for _, s := range rules.Explain(urlfilter.Outlink, "http://example.org/forum?sid=12345") {
+		fmt.Printf("%s: %q\n", s.Name, s.Rule)
+	}
+	// Output:
+	// http://example.org/forum?sid=12345 <nil>
+	// http://example.org/forum <nil>
+	// basic normalizer: ""
+	// by scope (default: regex normalizer of 2 rules; inject: pass normalizer): "line 3: (?i)([?&])sid=[^&]*(&|$) -> \"$1\"; line 4: [?&]$ -> \"\""
+}
+
 func ExampleRules() {
 	site, err := urlfilter.Within("example.org")
 	if err != nil {

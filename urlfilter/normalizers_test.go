@@ -271,6 +271,7 @@ func TestLoops(t *testing.T) {
 		{"Nutch's one round", chain, 1, "b"},
 		{"two rounds", chain, 2, "c"},
 		{"a round more than it takes", chain, 3, "c"},
+		{"one undoes what another does", []Normalizer{replacer{"a", "b"}, replacer{"b", "a"}}, 0, "a"},
 		{"rounds that do not settle are refused", []Normalizer{appender("x"), appender("y")}, 0, ""},
 		{"or cut off at the count", []Normalizer{appender("x"), appender("y")}, 2, "axyxy"},
 	} {
@@ -310,6 +311,20 @@ func TestLoopsCostNoExtraRound(t *testing.T) {
 	r := &Rules{Normalizers: []Normalizer{counted{replacer{"a", "b"}, &calls}, counted{Pass{}, &calls}, counted{Pass{}, &calls}}}
 	if _, err := r.Apply(Inject, "a"); err != nil || calls != 3 {
 		t.Errorf("%d calls, %v, want 3", calls, err)
+	}
+}
+
+// Basic and Nutch's regular expressions have different ideas of file URLs.
+func TestFileURLsSettle(t *testing.T) {
+	regex, err := NewRegexNormalizer(NormalizerOptions{}, DefaultRegexRules()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Rules{Normalizers: []Normalizer{Basic{Schemes: []string{"file"}}, regex}}
+	for _, in := range []string{"file:/a//b", "file:///a/b", "file://localhost/a/b", "file:/a/b"} {
+		if got, err := r.Apply(Inject, in); got != "file:/a/b" || err != nil {
+			t.Errorf("%q: got %q, %v", in, got, err)
+		}
 	}
 }
 

@@ -3,8 +3,10 @@
 // Rules.Apply is the only call a stage of the crawl makes.
 //
 // Stock filters are [Regex], [Prefix], [Suffix] and [Domain], each with Nutch's
-// file format, and [RepeatedSegments]; the stock normalizer is [Basic]. [Default]
-// returns rules for a new crawl.
+// file format, and [RepeatedSegments]. Stock normalizers are [Basic],
+// [RegexNormalizer], [HostNormalizer], [ProtocolNormalizer], [SlashNormalizer],
+// [QueryNormalizer] and [AjaxNormalizer]; [Scoped] has another for each scope.
+// [Default] returns rules for a new crawl.
 package urlfilter
 
 import (
@@ -31,7 +33,8 @@ func (f FilterFunc) Accept(url string) bool { return f(url) }
 // A Normalizer brings the spellings of a URL to one.
 //
 // It is called from many goroutines at once, must answer for any string, and
-// its result is its own normal form: normalizing it again changes nothing.
+// its result is its own normal form: normalizing it again changes nothing. (The
+// stock ones under NutchCompat do what Nutch's do, which is not always so.)
 type Normalizer interface {
 	// Normalize returns the normal form of an absolute URL, or an error if the
 	// string is no URL to crawl.

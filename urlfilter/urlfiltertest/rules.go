@@ -31,7 +31,7 @@ var rules = []rule{
 }
 
 var scopes = []urlfilter.Scope{
-	urlfilter.Inject, urlfilter.Outlink, urlfilter.Fetcher, urlfilter.Generate, urlfilter.CrawlDB, urlfilter.LinkDB, "", "another",
+	urlfilter.Inject, urlfilter.Outlink, urlfilter.Fetcher, urlfilter.Generate, urlfilter.CrawlDB, urlfilter.LinkDB, urlfilter.Indexer, "", "another",
 }
 
 // sample returns URLs, strings that nearly are some, and strings that are not.
@@ -40,13 +40,13 @@ func sample(seed uint64) []string {
 		"", " ", "\x00", "/", "//", ":", "://", "a", "http:", "http:/", "http://", "http:///", "http://h", "http://h/", "http://h?", "http://h#",
 		"HTTP://EXAMPLE.COM:80/%7Ea/../b?c#d", "https://example.com:443/a//b/./c", "https://example.com:8443/", "http://user:pass@example.com/",
 		"http://[::1]/", "http://[", "http://]/", "http://127.1/", "http://0x7f.1/", "http://example.com./", "http://a..b/", "http://xn--/",
-		"http://b\u00fccher.example/\u00e4?\u00f6", "http://\u3002/", "http://h/%", "http://h/%zz%4", "http://h/%%34%31", "http://h/\xff\xfe",
+		"http://b\u00fccher.example/\u00e4?\u00f6", "http://\u3002/", "http://h/%", "http://h/%zz%4", "http://h/%%34%31", "http://h/100%25", "http://h/\xff\xfe",
 		"http://h/a\\b", "http:\\\\h\\a", "ht\ntp://h/", "http://h/a b\tc\r\n", " http://h/ ", "mailto:a@example.com", "javascript:alert(1)",
 		"data:text/html,x", "file:///etc/passwd", "ftp://h/x", "www.example.com/", "http://h:99999/", "http://h:x/", "http://h/..", "http://h/../../..",
 		"http://h/.%2e/%2E./", "http://h/?q=%2e%2e/../", "http://h/a/b/a/b/a/b/a/b/", "http://h/a.gif", "http://h/A.GIF?x=1#y", "http://h/;p=1?;#;",
 		"http://" + strings.Repeat("a", 300) + "/", "http://" + strings.Repeat("a.", 300) + "b/", "http://h/" + strings.Repeat("x", 10000),
 		"http://h/" + strings.Repeat("a/../", 3000), "http://h/" + strings.Repeat("%", 3000), "http://" + strings.Repeat("\u00fc", 2000) + "/",
-		"http://h/?" + strings.Repeat("a=b&", 3000), strings.Repeat("(", 5000), strings.Repeat("\\", 5000),
+		"http://h/?_escaped_fragment_=a%26b&c", "http://h/?b&a#!c=d&e", "http://h/?" + strings.Repeat("a=b&", 3000), strings.Repeat("(", 5000), strings.Repeat("\\", 5000),
 	}
 	parts := []string{
 		"http:", "https:", "HTTP:", "ftp:", "x:", "//", "/", "\\", "h", "example.com", "EXAMPLE.org", "www.", ".", "..", ":80", ":443", ":", "@", "[::1]",
@@ -205,11 +205,11 @@ func isIdempotent(make func() urlfilter.Normalizer, urls []string) error {
 	})
 }
 
-// isAbsolute holds a normalizer to what it makes of URLs; a string that was none
-// before it may leave as it is, for another normalizer to refuse.
+// isAbsolute holds a normalizer to what it makes of URLs; of a string that is none
+// it may change a part and leave the rest for another normalizer to mend or refuse.
 func isAbsolute(make func() urlfilter.Normalizer, urls []string) error {
 	return eachForm(make(), urls, func(_ urlfilter.Scope, u, form string, err error) error {
-		if err != nil || form == u {
+		if p, notURL := url.Parse(u); err != nil || notURL != nil || !p.IsAbs() {
 			return nil
 		}
 		if p, err := url.Parse(form); err != nil || !p.IsAbs() {

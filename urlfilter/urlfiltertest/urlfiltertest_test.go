@@ -61,6 +61,41 @@ func TestStock(t *testing.T) {
 	}
 }
 
+func TestStockNormalizers(t *testing.T) {
+	must := func(n urlfilter.Normalizer, err error) urlfilter.Normalizer {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var o urlfilter.NormalizerOptions
+	regex, err := urlfilter.NewRegexNormalizer(o, urlfilter.DefaultRegexRules()...)
+	host, err2 := urlfilter.ParseHostNormalizer(strings.NewReader("h example.org\nexample.com h\n*.example.org example.org\n"), o)
+	protocol, err3 := urlfilter.ParseProtocolNormalizer(strings.NewReader("h https\n*.example.com http\n"), o)
+	slash, err4 := urlfilter.ParseSlashNormalizer(strings.NewReader("h +\nexample.com -\n"), o)
+	all := []urlfilter.Normalizer{
+		urlfilter.Basic{}, must(regex, err), must(host, err2), must(protocol, err3), must(slash, err4), urlfilter.QueryNormalizer{},
+	}
+	for name, n := range map[string]urlfilter.Normalizer{
+		"BasicAndRegex": urlfilter.Chain{Normalizers: all[:2]},
+		"Host":          host,
+		"Protocol":      protocol,
+		"Slash":         slash,
+		"Query":         urlfilter.QueryNormalizer{},
+		"Ajax":          urlfilter.AjaxNormalizer{},
+		"Pass":          urlfilter.Pass{},
+		"All":           urlfilter.Chain{Normalizers: all},
+		"Scoped": urlfilter.Scoped{
+			urlfilter.AnyScope: urlfilter.Chain{Normalizers: append([]urlfilter.Normalizer{urlfilter.AjaxNormalizer{}}, all...)},
+			urlfilter.Indexer:  urlfilter.AjaxNormalizer{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			urlfiltertest.Run(t, urlfiltertest.Harness{Normalizer: func() urlfilter.Normalizer { return n }, Seed: 2})
+		})
+	}
+}
+
 // Filters of every format, from files that are rewritten.
 func TestFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.txt")
