@@ -94,6 +94,12 @@ type Options struct {
 	Update   update.Options
 	Invert   linkdb.InvertOptions
 
+	// ParseLater makes a round parse its pages when all are fetched, instead of
+	// each as it comes. It takes longer and leads to the same, but under NutchCompat
+	// of Fetch, where a link that was found by the one or the other is not always
+	// worth the same. (Nutch: fetcher.parse, false by default.)
+	ParseLater bool
+
 	// Dedup, if not nil, makes each round mark duplicates, behind the link db and
 	// before OnPage hears of the pages. It reads the whole crawl db. (In
 	// Nutch bin/crawl calls dedup at this place, before it indexes.)

@@ -169,10 +169,22 @@ func (c *Crawler) unfinished(ctx context.Context) (string, error) {
 // segment takes a segment through the stages that it has not been through.
 func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	c.status.stage("fetch", name)
-	f, err := c.Fetch(ctx, name)
+	stage := c.Fetch
+	if c.o.ParseLater {
+		stage = c.FetchOnly
+	}
+	f, err := stage(ctx, name)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Outcomes, f.Bytes, f.Links, f.LinksRejected
 	if err != nil {
 		return err
+	}
+	if c.o.ParseLater {
+		c.status.stage("parse", name)
+		p, err := c.Parse(ctx, name)
+		r.Links, r.LinksRejected = r.Links+p.Links, r.LinksRejected+p.LinksRejected
+		if err != nil {
+			return err
+		}
 	}
 	c.status.stage("update", name)
 	if _, err := c.Update(ctx, name); err != nil {

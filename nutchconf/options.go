@@ -34,26 +34,21 @@ import (
 
 // Options are what a configuration of Nutch comes to.
 type Options struct {
-	// Crawl are the options of a crawler. Its Protocol is nil, so that the crawler
-	// makes requests as Crawl.HTTP says.
+	// Crawl are the options of a crawler, whose rounds do what those of Nutch's
+	// bin/crawl do. Protocol is nil, so that the crawler makes requests as
+	// Crawl.HTTP says.
 	Crawl recrawl.Options
-	// Inject are for Crawler.InjectSeeds, Index for index.Run, Hosts for
-	// hoststat.Run and Dedup for dedup.Run. A round of Nutch's bin/crawl calls the
-	// last, for which Crawl.Dedup is to point to it.
+	// Inject are for Crawler.InjectSeeds, Index for index.Run, and Hosts for
+	// hoststat.Run.
 	Inject inject.Options
 	Index  index.Options
 	Hosts  hoststat.Options
-	Dedup  dedup.Options
 	// Quantiles are what the statistics of a crawl db list of scores. (Nutch:
 	// db.stats.score.quantiles.)
 	Quantiles []float64
 	// File is for a fileproto.Client, should files be crawled. Nutch reads any
 	// file of the machine then; here the caller says which directory.
 	File fileproto.Options
-	// ParseLater says that the fetch stage is to leave the parsing to the parse
-	// stage: Crawler.FetchOnly and Parse instead of Fetch. A round does both at
-	// once in any case. (Nutch: fetcher.parse, the other way round.)
-	ParseLater bool
 	// Notes are the properties that were set and have no effect, or another than
 	// they have in Nutch, in the order in which they were set.
 	Notes []Note
@@ -86,7 +81,7 @@ func (b *builder) options() *Options {
 	o.Crawl.Rules = b.rules(plugins)
 	b.fetch(&o.Crawl.Fetch)
 	o.Crawl.Fetch.Exempt = b.exempt(plugins)
-	o.ParseLater = !b.bool("fetcher.parse")
+	o.Crawl.ParseLater = !b.bool("fetcher.parse")
 	b.generate(&o.Crawl.Generate)
 	b.update(&o.Crawl.Update)
 	b.invert(&o.Crawl.Invert)
@@ -94,7 +89,7 @@ func (b *builder) options() *Options {
 	b.index(&o.Index)
 	o.Index.Scoring = o.Crawl.Scoring
 	b.hosts(&o.Hosts)
-	b.dedup(&o.Dedup)
+	o.Crawl.Dedup = b.dedup()
 	o.Quantiles = b.quantiles()
 	if sweep := &o.Crawl.Update.Sweep; sweep.Normalize || sweep.Filter {
 		sweep.Rules = o.Crawl.Rules
@@ -529,7 +524,8 @@ func (b *builder) hosts(o *hoststat.Options) {
 }
 
 // dedup says what a duplicate is.
-func (b *builder) dedup(o *dedup.Options) {
+func (b *builder) dedup() *dedup.Options {
+	o := new(dedup.Options)
 	var err error
 	if o.Group, err = dedup.ParseGroup(b.word("deduplication.group.mode")); err != nil {
 		b.fail("deduplication.group.mode", "%w", err)
@@ -538,6 +534,7 @@ func (b *builder) dedup(o *dedup.Options) {
 		b.fail("deduplication.compare.order", "%w", err)
 	}
 	o.NutchCompat = b.compat()
+	return o
 }
 
 // quantiles are those of readdb -stats.

@@ -80,7 +80,7 @@ var fetchProperties = [...]group{
 		{Name: "fetcher.threads.start.delay", Default: "10", Note: "nothing is gained by starting goroutines slowly"},
 		{Name: "fetcher.threads.per.queue", Default: "1", Only: "1", Note: "one request to a host at a time"},
 		{Name: "fetcher.queue.mode", Default: "byHost", Support: Partly, Field: "fetch.Options.By", Note: "byIP is not there"},
-		{Name: "fetcher.parse", Default: "false", Code: "true", Support: Honoured, Field: "recrawl.Crawler.FetchOnly", Flag: "fetch -no-parse", Note: "decides what the verb fetch does; crawl parses while it fetches, which is the same work"},
+		{Name: "fetcher.parse", Default: "false", Code: "true", Support: Honoured, Field: "recrawl.Options.ParseLater", Flag: "fetch -no-parse"},
 		{Name: "fetcher.store.content", Default: "true", Support: Honoured, Field: "fetch.Options.NoContent"},
 		{Name: "fetcher.signature", Default: "false", Note: "a signature is computed when a page is parsed"},
 		{Name: "fetcher.timelimit.mins", Default: "-1", Only: "-1", Note: "end the context of the run"},
