@@ -105,6 +105,25 @@ type Parser struct {
 	// sheets, scripts, icons, media.
 	FollowResources bool
 
+	// NutchCompat finds the links, title and text that Nutch's parse-html finds.
+	// A link is each a and area with a href; each frame, iframe, script, img and
+	// source with a src; and each link element with a href, whatever its rel
+	// says. One that occurs twice is two, one to the page itself stays, and so do
+	// the fragments. A link of an element a without content is none, and neither
+	// is one whose rel has the word nofollow; ugc and sponsored make no
+	// difference. URLs are resolved as java.net.URL does. Meta elements count in
+	// the head only, headers not at all; robots are told by substrings, and a
+	// refresh has to be written without blanks. Texts of adjacent elements are
+	// apart by a space, white space between elements ends a line, and what is in
+	// noscript or template is text. Agent, Images, FollowResources and Schemes
+	// have no meaning then. The charset is found as without it.
+	NutchCompat bool
+	// FormAction makes a form that is not sent by post a link, and IgnoreTags are
+	// elements that are none; both with NutchCompat only. (Nutch:
+	// parser.html.form.use_action, parser.html.outlinks.ignore_tags.)
+	FormAction bool
+	IgnoreTags []string
+
 	// Schemes are the schemes of links, in lower case. Nil means http, https
 	// and ftp, and file on a page that is itself a file: a page of the web has
 	// no business on our disk.
@@ -142,6 +161,12 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 	stop := &stopper{ctx: ctx}
 	if lim.timeout > 0 {
 		stop.deadline = time.Now().Add(lim.timeout)
+	}
+	if p.NutchCompat {
+		out, err := p.parseNutch(c, &lim, newReader(body, enc, stop))
+		out.Charset = name
+		out.Truncated = out.Truncated || stop.stopped
+		return out, err
 	}
 	s := newScan(&lim, c)
 	s.run(newReader(body, enc, stop))
