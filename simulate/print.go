@@ -209,7 +209,8 @@ func (r *Result) WritePlot(w io.Writer, width int) error {
 	return b.Flush()
 }
 
-// WriteSVG draws the same as a picture, with a point for every visit.
+// WriteSVG draws the same as a picture, with a point for every visit, unless there
+// are more than 5,000.
 func (r *Result) WriteSVG(w io.Writer) error {
 	const width, height, left, top, band = 900, 420, 70, 30, 300
 	least, most := math.Inf(1), math.Inf(-1)
@@ -252,6 +253,9 @@ func (r *Result) WriteSVG(w io.Writer) error {
 			fmt.Fprintf(b, `<path d="%s" fill="none" stroke="#bbb"/>`+"\n", path.String())
 		}
 		for _, v := range c.Visits {
+			if r.Total.Visits > 5000 {
+				break
+			}
 			fill := "white"
 			if v.Changed {
 				fill = "#c33"

@@ -63,8 +63,9 @@ func (p *Page) state(at time.Time) (events int, there bool) {
 
 // Options say how the crawler looks. The zero value looks every hour.
 type Options struct {
-	// Start is when the pages become known; zero means the first event of all, or
-	// 1 January 2026 if there is none.
+	// Start is when the pages become known; zero means when they appear, and for
+	// those that are there before any event the first event of all, or 1 January
+	// 2026 if there is none.
 	Start time.Time
 	// Duration is how long to go on; zero means until the last event of all, but
 	// for a year at least.
@@ -133,13 +134,18 @@ type Visit struct {
 // Run visits each page of a history whenever it is due. The same arguments give
 // the same result. It changes none of them.
 func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
+	whenTheyAppear := o.Start.IsZero()
 	o = o.withDefaults(history)
 	o.Update.Schedule = s
 	r := Result{Start: o.Start, End: o.Start.Add(o.Duration)}
 	t := &r.Total
 	var age float64
 	for _, p := range history {
-		c := o.run(p, s)
+		from := o.Start
+		if len(p.Events) > 0 && p.Events[0].Kind == Appears && whenTheyAppear {
+			from = p.Events[0].Time
+		}
+		c := o.run(p, s, from)
 		r.Pages = append(r.Pages, c)
 		t.Visits += c.Total.Visits
 		t.News += c.Total.News
@@ -181,9 +187,9 @@ func (o Options) withDefaults(history []Page) Options {
 
 const segmentName = "simulated-000"
 
-func (o Options) run(p Page, s schedule.FetchSchedule) Course {
+func (o Options) run(p Page, s schedule.FetchSchedule, at time.Time) Course {
 	c := Course{Page: p}
-	at, end := o.Start, o.Start.Add(o.Duration)
+	end := o.Start.Add(o.Duration)
 	o.Update.Now = func() time.Time { return at }
 	d := s.Init(crawldb.Datum{URL: p.URL, Status: crawldb.Unfetched}, at)
 	for ; at.Before(end); at = o.next(s, &d, at) {
