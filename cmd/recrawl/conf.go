@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -84,6 +85,25 @@ func delay(c *cli.Command, conf *nutchconf.Options, d *time.Duration) error {
 		*d = -1 // here 0 means none
 	}
 	return nil
+}
+
+// injecting adds to the options of an injection what the configuration says.
+func (s *session) injecting(o inject.Options) inject.Options {
+	if s.conf == nil {
+		return o
+	}
+	all := s.conf.Inject
+	all.Overwrite, all.Update = o.Overwrite, o.Update
+	all.NoFilter, all.NoNormalize, all.PurgeGone = o.NoFilter, o.NoNormalize, o.PurgeGone || all.PurgeGone
+	return all
+}
+
+// parsesLater reports whether the verb fetch leaves the parsing to the verb parse.
+func (s *session) parsesLater(c *cli.Command) bool {
+	if s.conf != nil && !c.IsSet("no-parse") {
+		return s.conf.Crawl.ParseLater
+	}
+	return c.Bool("no-parse")
 }
 
 // tellNotes says on standard error what of a configuration has no effect: which

@@ -84,7 +84,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *s
 // injectSeeds injects what can be injected. The second error ends the verb; the
 // first says, once all is done, that some seeds could not be used.
 func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds *seedSource, o inject.Options) (bad, err error) {
-	r, err := s.crawler.InjectSeeds(ctx, seeds.all, o)
+	r, err := s.crawler.InjectSeeds(ctx, seeds.all, s.injecting(o))
 	if err != nil {
 		return nil, err
 	}

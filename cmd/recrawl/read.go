@@ -64,11 +64,19 @@ summary in JSON goes to standard output.
 			&cli.StringFlag{Name: "o", Usage: "write to `FILE`, which is replaced once all is written (default: standard output)"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
+			conf, err := a.configured(c)
+			if err != nil {
+				return err
+			}
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+				var o index.Options
+				if conf != nil {
+					o = conf.Index
+				}
 				var r index.Report
 				write := func(w io.Writer) (err error) {
 					b := bufio.NewWriterSize(w, 1<<16)
-					r, err = index.Run(ctx, db.Crawl(), db.Links(), db.Segments(), index.NewJSONL(b), index.Options{})
+					r, err = index.Run(ctx, db.Crawl(), db.Links(), db.Segments(), index.NewJSONL(b), o)
 					if err != nil {
 						return err
 					}
