@@ -83,6 +83,11 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 			if err != nil {
 				return err
 			}
+			if conf, err := a.configured(c); err != nil {
+				return err
+			} else if conf != nil && quantiles == nil {
+				quantiles = conf.Quantiles
+			}
 			keep, unfit, err := recordFilter(c)
 			if err != nil {
 				return err
@@ -110,8 +115,13 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 
 // record shows the record of one URL.
 func (a *app) record(ctx context.Context, c *cli.Command, db *pebblestore.DB, format string) error {
-	u := normal(c.String("url"))
+	// As it stands, since the crawl may have normalizers of its own.
+	u := c.String("url")
 	d, err := db.Crawl().Get(ctx, u)
+	if errors.Is(err, crawldb.ErrNotFound) {
+		u = normal(u)
+		d, err = db.Crawl().Get(ctx, u)
+	}
 	if errors.Is(err, crawldb.ErrNotFound) {
 		return fmt.Errorf("there is no record of %q", u)
 	}

@@ -251,3 +251,31 @@ func TestUpdateHostDB(t *testing.T) {
 		t.Errorf("with a limit: %s", out)
 	}
 }
+
+// Limits and quantiles come from a configuration of Nutch, and flags go before it.
+func TestReadersOfAConfiguration(t *testing.T) {
+	t.Parallel()
+	dir := sampleCrawl(t)
+	conf := t.TempDir()
+	site := "<configuration>\n<property><name>plugin.includes</name><value>protocol-http|scoring-opic</value></property>\n" +
+		"<property><name>hostdb.url.limit</name><value>3</value></property>\n<property><name>db.stats.score.quantiles</name><value>.5</value></property>\n</configuration>\n"
+	if err := os.WriteFile(filepath.Join(conf, "nutch-site.xml"), []byte(site), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		limit []string
+		want  float64
+	}{{nil, 2}, {[]string{"-urlLimit", "2"}, 1}} {
+		if r := object(t, ok(t, append([]string{"updatehostdb", "-d", dir, "-conf", conf, "-json"}, tt.limit...)...)); r["below_limit"] != tt.want {
+			t.Errorf("with %q: %v", tt.limit, r)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		want int
+	}{{nil, 1}, {[]string{"-quantiles", "0.1,0.2"}, 2}} {
+		if out := ok(t, append([]string{"readdb", "-d", dir, "-conf", conf, "-stats"}, tt.args...)...); strings.Count(out, "score quantile") != tt.want {
+			t.Errorf("with %q:\n%s", tt.args, out)
+		}
+	}
+}

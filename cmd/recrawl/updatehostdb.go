@@ -14,6 +14,7 @@ import (
 
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/hoststat"
+	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -42,11 +43,15 @@ time. Names are looked up on request.
 			&cli.BoolFlag{Name: "checkAll", Category: toCheck, Usage: "look up all of these"},
 			&cli.BoolFlag{Name: "force", Category: toCheck, Usage: "look up names even if their time has not come"},
 			&cli.DurationFlag{Name: "recheck", Category: toCheck, Usage: "wait for `TIME` instead of a day (default 24h)"},
-			&cli.IntFlag{Name: "purge", Category: toCheck, Usage: "remove a host whose name had no address more than `N` times in a row; -1: never (default 3)", Value: 3},
+			&cli.IntFlag{Name: "purge", Category: toCheck, Usage: "remove a host whose name had no address more than `N` times in a row; -1: never (default 3)"},
 			&cli.IntFlag{Name: "resolvers", Category: toCheck, Usage: "look up at most `N` names at once (default 25)"},
-			reporting()),
+			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			o, err := statOptions(c)
+			conf, err := a.configured(c)
+			if err != nil {
+				return err
+			}
+			o, err := statOptions(c, conf)
 			if err != nil {
 				return err
 			}
@@ -78,43 +83,59 @@ time. Names are looked up on request.
 	}
 }
 
-// statOptions reads the flags.
-func statOptions(c *cli.Command) (hoststat.Options, error) {
+// statOptions makes options of a configuration, if there is one, and of the flags
+// that were given. Which names are looked up is for the flags alone, as it is in
+// Nutch.
+func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, err error) {
+	if conf != nil {
+		o = conf.Hosts
+	}
 	all := c.Bool("checkAll")
-	o := hoststat.Options{
-		URLLimit: int64(c.Int("urlLimit")), NutchCompat: c.Bool("nutch-compat"),
-		CheckNew: all || c.Bool("checkNew"), CheckKnown: all || c.Bool("checkKnown"), CheckFailed: all || c.Bool("checkFailed"),
-		Force: c.Bool("force"), Recheck: c.Duration("recheck"), Resolvers: c.Int("resolvers"), Lookup: net.DefaultResolver.LookupHost,
-	}
-	switch by := c.String("by"); by {
-	case "host":
-	case "domain":
-		o.By = hostdb.ByDomain
-	default:
-		return o, usagef("-by: %q is not one of host and domain", by)
-	}
+	o.CheckNew, o.CheckKnown, o.CheckFailed = all || c.Bool("checkNew"), all || c.Bool("checkKnown"), all || c.Bool("checkFailed")
+	o.Force = o.Force || c.Bool("force")
+	o.NutchCompat = o.NutchCompat || c.Bool("nutch-compat")
+	o.Lookup = net.DefaultResolver.LookupHost
 	for _, n := range []string{"urlLimit", "resolvers"} {
 		if c.Int(n) < 0 {
 			return o, usagef("-%s: %d is negative", n, c.Int(n))
 		}
 	}
-	if o.Recheck < 0 {
-		return o, usagef("-recheck: %v is negative", o.Recheck)
+	if c.IsSet("urlLimit") {
+		o.URLLimit = int64(c.Int("urlLimit"))
 	}
-	if o.PurgeAfter = int64(c.Int("purge")); o.PurgeAfter == 0 {
-		return o, usagef("-purge: a name that had no address once may have one the next time; want at least 1, or -1")
+	if c.IsSet("resolvers") {
+		o.Resolvers = c.Int("resolvers")
 	}
-	rules := urlfilter.Default()
-	switch {
-	case c.Bool("filter") && c.Bool("normalize"):
-		o.Rules = rules
-	case c.Bool("filter"):
-		o.Rules = &urlfilter.Rules{Filters: rules.Filters}
-	case c.Bool("normalize"):
-		o.Rules = &urlfilter.Rules{Normalizers: rules.Normalizers}
+	if c.IsSet("recheck") {
+		if o.Recheck = c.Duration("recheck"); o.Recheck < 0 {
+			return o, usagef("-recheck: %v is negative", o.Recheck)
+		}
+	}
+	if c.IsSet("purge") {
+		if o.PurgeAfter = int64(c.Int("purge")); o.PurgeAfter == 0 {
+			return o, usagef("-purge: a name that had no address once may have one the next time; want at least 1, or -1")
+		}
+	}
+	if conf == nil || c.IsSet("by") {
+		switch by := c.String("by"); by {
+		case "host":
+			o.By = hostdb.ByHost
+		case "domain":
+			o.By = hostdb.ByDomain
+		default:
+			return o, usagef("-by: %q is not one of host and domain", by)
+		}
+	}
+	if rules := rulesOf(conf); c.Bool("filter") || c.Bool("normalize") {
+		o.Rules = &urlfilter.Rules{}
+		if c.Bool("filter") {
+			o.Rules.Filters = rules.Filters
+		}
+		if c.Bool("normalize") {
+			o.Rules.Normalizers = rules.Normalizers
+		}
 	}
 	if file := c.String("tophosts"); c.IsSet("tophosts") {
-		var err error
 		if o.Scores, err = readScores(file); err != nil {
 			return o, usagef("-tophosts: %w", err)
 		}
