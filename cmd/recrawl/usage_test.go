@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,12 +39,12 @@ func TestHelpTeaches(t *testing.T) {
 			t.Errorf("recrawl %s --help: exit %d, %q on standard error", verb, r.code, r.err)
 		}
 		helps[verb] = r.out
-		for _, want := range []string{"recrawl " + verb + ": ", "Usage: recrawl " + verb + " [flags]", "recrawl " + verb + map[bool]string{true: " -keep", false: " -d crawl"}[verb == "demo"]} {
+		for _, want := range []string{"recrawl " + verb + ": ", "Usage: recrawl " + verb + " [flags]", "recrawl " + verb + cmp.Or(map[string]string{"demo": " -keep", "schedule": " -every 7d"}[verb], " -d crawl")} {
 			if !strings.Contains(r.out, want) {
 				t.Errorf("recrawl %s --help does not say %q:\n%s", verb, want, r.out)
 			}
 		}
-		if verb != "demo" && !strings.Contains(r.out, "\n  -d DIR ") {
+		if verb != "demo" && verb != "schedule" && !strings.Contains(r.out, "\n  -d DIR ") {
 			t.Errorf("recrawl %s --help does not show -d DIR", verb)
 		}
 		if flag := strings.Index(r.out, "\n  --"); flag >= 0 {

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/simulate"
+	"github.com/recrawl/recrawl/update"
+)
+
+// The groups of flags of the verb schedule.
+const (
+	toSchedule = "The schedule"
+	toHistory  = "The history"
+)
+
+func (a *app) schedule() *cli.Command {
+	return &cli.Command{
+		Name: "schedule", Category: looking, Usage: "try a schedule on the history of a page, on a clock of its own",
+		Description: `Visits pages of which it is known when they changed, and prints a table of the
+visits and a plot of the intervals: what a schedule would have done, what it would
+have missed, and how old the copy would have been. It runs the code of a crawl and
+needs neither a crawl nor a network.
+
+  recrawl schedule -every 7d
+  recrawl schedule -poisson 3d -for 2y -sync 0 -svg plot.svg
+  recrawl schedule -kind adaptive -nutch -never -step 1d
+  recrawl schedule -history changes.tsv -min 1d -max 60d
+
+A history has a page on each line, its URL and its events. An event is a time, RFC
+3339 or in seconds since 1970, and :A (the page appears), :M (it is modified; the
+same as nothing) or :D (it is deleted):
+
+  https://example.org/ 2026-01-01T00:00:00Z:A 1772323200 1780000000:D
+
+Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
+		Flags: flags(
+			&cli.StringFlag{Name: "kind", Category: toSchedule, Value: "adaptive", Usage: "`KIND`: default (keeps the interval), adaptive, or mime (adaptive, at rates by content type) (default adaptive)"},
+			&cli.BoolFlag{Name: "nutch", Category: toSchedule, Usage: "do exactly what Nutch does, its faults included"},
+			spanFlag(toSchedule, "interval", "begin with an interval of `TIME` (default 30d)"),
+			spanFlag(toSchedule, "min", "adapt down to `TIME` (default 1m)"),
+			spanFlag(toSchedule, "max", "adapt up to `TIME` (default 1y)"),
+			spanFlag(toSchedule, "limit", "let no interval exceed `TIME`, whatever -max says (default 90d)"),
+			&cli.FloatFlag{Name: "inc", Category: toSchedule, Value: 0.4, Usage: "lengthen the interval by this `SHARE` when nothing has changed (default 0.4)"},
+			&cli.FloatFlag{Name: "dec", Category: toSchedule, Value: 0.2, Usage: "shorten the interval by this `SHARE` when something has (default 0.2)"},
+			&cli.FloatFlag{Name: "sync", Category: toSchedule, Value: 0.3, Usage: "move the next visit by this `SHARE` of the age of a change; 0 not at all (default 0.3)"},
+			&cli.StringFlag{Name: "hosts", Category: toSchedule, Usage: "bounds by host, from `FILE` (Nutch's adaptive-host-specific-intervals.txt)"},
+			&cli.StringFlag{Name: "types", Category: toSchedule, Usage: "rates by content type for -kind mime, from `FILE` (Nutch's adaptive-mimetypes.txt)"},
+
+			&cli.StringFlag{Name: "history", Category: toHistory, Usage: "the pages and their changes, from `FILE`; - is standard input"},
+			spanFlag(toHistory, "every", "without a file: a page that changes every `TIME` (default 7d)"),
+			spanFlag(toHistory, "poisson", "without a file: a page that changes at random, every `TIME` on average"),
+			&cli.BoolFlag{Name: "never", Category: toHistory, Usage: "without a file: a page that never changes"},
+			&cli.Uint64Flag{Name: "seed", Category: toHistory, Value: 1, Usage: "the random `NUMBER` of -poisson (default 1)"},
+			&cli.StringFlag{Name: "url", Category: toHistory, Usage: "the `URL` of the page without a file; of a file, look at this page alone"},
+			&cli.StringFlag{Name: "type", Category: toHistory, Usage: "the content `TYPE` of the pages (default text/html)"},
+			&cli.BoolFlag{Name: "last-modified", Category: toHistory, Usage: "the server says when the content has changed"},
+			&cli.BoolFlag{Name: "conditional", Category: toHistory, Usage: "the server answers \"not modified\" instead of sending the content again"},
+
+			spanFlag(toReport, "step", "look for what is due every `TIME` (default 1h)"),
+			spanFlag(toReport, "for", "go on for `TIME` (default until the last change, or a year if that is longer)"),
+			&cli.IntFlag{Name: "rows", Category: toReport, Value: 40, Usage: "print at most `N` visits or pages; 0 all (default 40)"},
+			&cli.IntFlag{Name: "width", Category: toReport, Value: 80, Usage: "draw a plot of `N` columns; 0 none (default 80)"},
+			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "draw a picture to `FILE` too"},
+			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
+		),
+		Action: func(_ context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			s, err := scheduleOf(c)
+			if err != nil {
+				return err
+			}
+			o := simulate.Options{
+				LastModified: c.Bool("last-modified"), Conditional: c.Bool("conditional"),
+				Update: update.Options{NutchCompat: c.Bool("nutch")},
+			}
+			spans := spans{c: c}
+			o.Step, o.Duration = spans.get("step"), spans.get("for")
+			if spans.err != nil {
+				return spans.err
+			}
+			pages, err := historyOf(c, &o)
+			if err != nil {
+				return err
+			}
+			if o.Step > 0 && o.Duration/o.Step > 10_000_000 {
+				return usagef("-step: %s is too short for so long a time", c.String("step"))
+			}
+			r := simulate.Run(pages, s, o)
+			if name := c.String("svg"); name != "" {
+				if err := writeSVG(name, &r); err != nil {
+					return err
+				}
+			}
+			return a.printSimulation(c, &r)
+		},
+	}
+}
+
+func (a *app) printSimulation(c *cli.Command, r *simulate.Result) error {
+	if c.Bool("json") {
+		for i := range r.Pages {
+			p := &r.Pages[i]
+			visits := make([]map[string]any, len(p.Visits))
+			for k, v := range p.Visits {
+				visits[k] = map[string]any{"time": v.Time, "status": v.Status.String(), "changed": v.Changed, "missed": max(0, v.Events-1),
+					"late_seconds": v.Late.Seconds(), "interval_seconds": v.Interval.Seconds(), "next": v.Next}
+			}
+			t := p.Total
+			err := a.printJSON(map[string]any{"url": p.Page.URL, "visits": visits, "news": t.News, "changes": t.Changes, "missed": t.Missed,
+				"pending": t.Pending, "freshness": t.Freshness, "age_seconds": t.Age.Seconds()})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := max(0, int(c.Int("rows")))
+	var err error
+	if len(r.Pages) == 1 {
+		err = r.Pages[0].WriteTable(a.out, rows)
+	} else {
+		err = r.WriteTable(a.out, rows)
+	}
+	if width := int(c.Int("width")); err == nil && width > 0 {
+		fmt.Fprintln(a.out)
+		err = r.WritePlot(a.out, width)
+	}
+	return err
+}
+
+func writeSVG(name string, r *simulate.Result) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = r.WriteSVG(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("-svg: %w", err)
+	}
+	return nil
+}
+
+// scheduleOf makes the schedule that the flags describe.
+func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
+	spans := spans{c: c}
+	base := schedule.Default{DefaultInterval: spans.get("interval"), MaxInterval: spans.get("limit"), NutchCompat: c.Bool("nutch")}
+	s := schedule.Adaptive{Default: base, MinInterval: spans.get("min"), AdaptiveMax: spans.get("max")}
+	if spans.err != nil {
+		return nil, spans.err
+	}
+	for _, f := range []struct {
+		name string
+		to   *float64
+		most float64
+	}{{"inc", &s.IncRate, 1000}, {"dec", &s.DecRate, 1}, {"sync", &s.SyncRate, 1}} {
+		v := c.Float(f.name)
+		if !(v >= 0 && v <= f.most) {
+			return nil, usagef("-%s: %g is not a share from 0 to %g", f.name, v, f.most)
+		}
+		if *f.to = v; v == 0 {
+			*f.to = -1 // none, where zero means the default
+		}
+	}
+	if name := c.String("hosts"); name != "" {
+		hosts, err := readFile(name, schedule.ParseHostIntervals)
+		if err != nil {
+			return nil, err
+		}
+		s.HostIntervals = hosts
+	}
+	kind := c.String("kind")
+	if c.String("types") != "" && kind != "mime" {
+		return nil, usagef("-types is for -kind mime")
+	}
+	switch kind {
+	case "default":
+		return base, nil
+	case "adaptive":
+		return s, nil
+	case "mime":
+		m := schedule.MimeAdaptive{Adaptive: s}
+		if name := c.String("types"); name != "" {
+			types, err := readFile(name, schedule.ParseMimeRates)
+			if err != nil {
+				return nil, err
+			}
+			m.Types = types
+		}
+		return m, nil
+	}
+	return nil, usagef("-kind: %q is neither default, adaptive nor mime", kind)
+}
+
+// historyOf returns the pages that the flags describe.
+func historyOf(c *cli.Command, o *simulate.Options) ([]simulate.Page, error) {
+	made := 0
+	for _, name := range []string{"history", "every", "poisson", "never"} {
+		if c.IsSet(name) {
+			made++
+		}
+	}
+	if made > 1 {
+		return nil, usagef("only one of -history, -every, -poisson and -never can be")
+	}
+	spans := spans{c: c}
+	every, mean := spans.get("every"), spans.get("poisson")
+	if spans.err != nil {
+		return nil, spans.err
+	}
+	url := c.String("url")
+	var pages []simulate.Page
+	switch name := c.String("history"); {
+	case name != "":
+		all, err := readHistory(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range all {
+			if url == "" || p.URL == url {
+				pages = append(pages, p)
+			}
+		}
+		if len(pages) == 0 {
+			return nil, fmt.Errorf("%s has no page %s", name, url)
+		}
+	default:
+		if url == "" {
+			url = "http://www.example.com/"
+		}
+		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		if o.Duration == 0 {
+			o.Duration = 365 * 24 * time.Hour
+		}
+		p := simulate.Never(url, start)
+		switch {
+		case c.Bool("never"):
+		case mean > 0:
+			p = simulate.Poisson(url, start, o.Duration, mean, c.Uint64("seed"))
+		default:
+			if every == 0 {
+				every = 7 * 24 * time.Hour
+			}
+			p = simulate.Every(url, start, o.Duration, every)
+		}
+		pages = []simulate.Page{p}
+	}
+	for i := range pages {
+		pages[i].ContentType = strings.ToLower(c.String("type"))
+	}
+	return pages, nil
+}
+
+func readHistory(name string) ([]simulate.Page, error) {
+	if name == "-" {
+		return simulate.ParseHistory(os.Stdin)
+	}
+	return readFile(name, simulate.ParseHistory)
+}
+
+// readFile hands a file to a parser.
+func readFile[T any](name string, parse func(r io.Reader) (T, error)) (T, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer f.Close()
+	return parse(f)
+}
+
+func spanFlag(group, name, usage string) cli.Flag {
+	return &cli.StringFlag{Name: name, Category: group, Usage: usage}
+}
+
+// spans reads flags that are times to wait.
+type spans struct {
+	c   *cli.Command
+	err error
+}
+
+// get returns zero for a flag that was not given.
+func (s *spans) get(name string) time.Duration {
+	text := s.c.String(name)
+	if text == "" {
+		return 0
+	}
+	d, ok := parseSpan(text)
+	if !ok && s.err == nil {
+		s.err = usagef("-%s: %q is not a time such as 90s, 15m, 12h, 30d, 4w or 1y, from a second to a hundred years", name, text)
+	}
+	return d
+}
+
+// parseSpan reads what time.ParseDuration reads, and days, weeks and years of 365
+// days.
+func parseSpan(s string) (time.Duration, bool) {
+	d, err := time.ParseDuration(s)
+	if err != nil && s != "" {
+		unit := map[byte]float64{'d': 24, 'w': 7 * 24, 'y': 365 * 24}[s[len(s)-1]]
+		n, bad := strconv.ParseFloat(s[:len(s)-1], 64)
+		if hours := n * unit; bad == nil && hours > 0 && hours <= 100*365*24 {
+			d, err = time.Duration(hours*float64(time.Hour)), nil
+		}
+	}
+	return d, err == nil && d >= time.Second && d <= 100*365*24*time.Hour
+}
