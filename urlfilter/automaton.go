@@ -25,7 +25,12 @@ import (
 // "~(http:.*)&.*x.*"; elsewhere they are an error, for a matcher that takes
 // time proportional to the URL. Characters are code points. (Nutch:
 // urlfilter-automaton, urlfilter.automaton.file.)
-type Automaton struct{ ruleList }
+type Automaton struct {
+	// NutchCompat is that of [Regex].
+	NutchCompat bool
+
+	ruleList
+}
 
 // NewAutomaton makes a filter of rules that are lines of the file format.
 func NewAutomaton(rules ...string) (*Automaton, error) {
@@ -38,8 +43,14 @@ func ParseAutomaton(r io.Reader) (*Automaton, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Automaton{*l}, nil
+	return &Automaton{ruleList: *l}, nil
 }
+
+// Accept reports whether the first rule that matches accepts.
+func (f *Automaton) Accept(url string) bool { return f.decides(url, f.NutchCompat).accepts() }
+
+// Explain returns the first rule that matches.
+func (f *Automaton) Explain(url string) string { return f.decides(url, f.NutchCompat).explain() }
 
 // String describes the filter.
 func (f *Automaton) String() string { return fmt.Sprintf("automaton filter of %d rules", len(f.rules)) }

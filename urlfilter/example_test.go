@@ -3,6 +3,8 @@ package urlfilter_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/recrawl/recrawl/urlfilter"
@@ -101,4 +103,40 @@ func ExampleParseRegex() {
 	// Output:
 	// true false false
 	// true
+}
+
+func ExampleRules_Explain() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "regex-urlfilter.txt")
+	if err := os.WriteFile(path, []byte("# no queries\n-[?*!@=]\n+^https?://\n"), 0o666); err != nil {
+		fmt.Println(err)
+		return
+	}
+	file, err := urlfilter.RegexFile(path, urlfilter.FileOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rules := &urlfilter.Rules{Filters: []urlfilter.Filter{file}}
+
+	for _, u := range []string{"http://example.org/a?b=c", "http://example.org/a"} {
+		for _, step := range rules.Explain(urlfilter.Outlink, u) {
+			fmt.Println(step.Accepted, strings.TrimPrefix(step.Rule, dir+string(filepath.Separator)))
+		}
+	}
+	// Output:
+	// false regex-urlfilter.txt:2: -[?*!@=]
+	// true regex-urlfilter.txt:3: +^https?://
+}
+
+func ExampleRegex() {
+	_, err := urlfilter.NewRegex("-^ftp:", "-(?!https)", "+.")
+	fmt.Println(err)
+	// Output:
+	// urlfilter: line 2: pattern "(?!https)": look-ahead (?! is not supported: only patterns without back-references, look-around, atomic groups and possessive repetition can be matched in linear time
 }

@@ -21,12 +21,24 @@ var errNoRules = errors.New("no rules")
 
 // RegexFile reads a [Regex]. (Nutch: urlfilter.regex.file.)
 func RegexFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParseRegex)
+	return openRules(path, o, func(r io.Reader) (*Regex, error) {
+		f, err := ParseRegex(r)
+		if err == nil {
+			f.NutchCompat = o.NutchCompat
+		}
+		return f, err
+	})
 }
 
 // AutomatonFile reads an [Automaton]. (Nutch: urlfilter.automaton.file.)
 func AutomatonFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParseAutomaton)
+	return openRules(path, o, func(r io.Reader) (*Automaton, error) {
+		f, err := ParseAutomaton(r)
+		if err == nil {
+			f.NutchCompat = o.NutchCompat
+		}
+		return f, err
+	})
 }
 
 // PrefixFile reads a [Prefix]. (Nutch: urlfilter.prefix.file.)

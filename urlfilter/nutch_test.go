@@ -89,6 +89,23 @@ func TestNutchRegex(t *testing.T) {
 	}
 }
 
+// Names of sections, ours and Nutch's.
+func TestNutchSections(t *testing.T) {
+	const rules = "> Www.Example.ORG \n-.\n<\n> example.com\n-.\n> co.uk\n-.\n<\n> com\n-.\n<\n> wiki.example\n-.\n<\n+."
+	for _, compat := range []bool{false, true} {
+		regex := must[*Regex](t)(NewRegex(rules))
+		automaton := must[*Automaton](t)(NewAutomaton(strings.ReplaceAll(rules, ".\n", ".*\n") + "*"))
+		regex.NutchCompat, automaton.NutchCompat = compat, compat
+		for _, f := range []Filter{regex, automaton} {
+			verdicts{
+				"http://www.example.org/": compat, "http://a.www.example.org/": true, "http://EXAMPLE.com/": false, "http://a.b.example.com:8080/": false,
+				"http://notexample.com/": true, "http://example.com.evil.net/": true, "http://example.co.uk/": true, "http://co.uk/": false,
+				"http://com/": false, "http://other.com/": true, "http://example.com./": false, "wiki://wiki.example/": compat, "no URL": true,
+			}.check(t, f)
+		}
+	}
+}
+
 func TestNutchAutomaton(t *testing.T) {
 	const suffixes = `-.*\.(gif|GIF|jpg|JPG|png|PNG|ico|ICO|css|CSS|sit|SIT|eps|EPS|wmf|WMF|zip|ZIP|ppt|PPT|mpg|MPG|xls|XLS|gz|GZ|rpm|RPM|tgz|TGZ|mov|MOV|exe|EXE|jpeg|JPEG|bmp|BMP|js|JS)`
 	f := must[*Automaton](t)(NewAutomaton("# whole web", `-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+.*`))

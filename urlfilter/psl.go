@@ -29,11 +29,6 @@ func domainOf(host string) (suffix, domain string) {
 	return suffix, host[label+1:]
 }
 
-// isBelow reports whether host is a host of the domain other than it.
-func isBelow(host, domain string) bool {
-	return len(host) > len(domain) && host[len(host)-len(domain)-1] == '.' && strings.HasSuffix(host, domain) && mayHaveParents(host)
-}
-
 // mayHaveParents reports whether a host is a name and not an address.
 func mayHaveParents(host string) bool {
 	return host != "" && host[0] != '[' && !isNumber(host[strings.LastIndexByte(host, '.')+1:])

@@ -27,7 +27,15 @@ import (
 // constructs that would mean something else here. Nutch's own guards against
 // loops are matched natively, and just as Java would: [RepeatedSegments] and
 // [RepeatedParts].
-type Regex struct{ ruleList }
+type Regex struct {
+	// NutchCompat takes the names after ">" as they are spelled, so that a
+	// capital letter matches nothing, and the URLs that java.net.URL does not
+	// take for such without a host. It must not be changed once the filter is in
+	// use.
+	NutchCompat bool
+
+	ruleList
+}
 
 // NewRegex makes a filter of rules that are lines of the file format.
 func NewRegex(rules ...string) (*Regex, error) {
@@ -40,8 +48,14 @@ func ParseRegex(r io.Reader) (*Regex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Regex{*l}, nil
+	return &Regex{ruleList: *l}, nil
 }
+
+// Accept reports whether the first rule that matches accepts.
+func (f *Regex) Accept(url string) bool { return f.decides(url, f.NutchCompat).accepts() }
+
+// Explain returns the first rule that matches.
+func (f *Regex) Explain(url string) string { return f.decides(url, f.NutchCompat).explain() }
 
 // String describes the filter.
 func (f *Regex) String() string { return fmt.Sprintf("regex filter of %d rules", len(f.rules)) }
@@ -71,6 +85,7 @@ type ruleList struct{ rules []listRule }
 type listRule struct {
 	accept bool
 	within string // host or domain; empty for all
+	name   string // the same as it was spelled
 	match  func(url string) bool
 	line   int
 	text   string
@@ -78,7 +93,7 @@ type listRule struct {
 
 func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool, error)) (*ruleList, error) {
 	l := new(ruleList)
-	within := ""
+	within, name := "", ""
 	err := readLines(r, func(n int, line string) error {
 		if line == "" {
 			return nil
@@ -90,15 +105,15 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 			if err != nil {
 				return errors.New("no host or domain after >")
 			}
-			within = host
+			within, name = host, strings.TrimSpace(line[1:])
 		case '<':
-			within = ""
+			within, name = "", ""
 		case '+', '-':
 			match, err := compile(line[1:])
 			if err != nil {
 				return err
 			}
-			l.rules = append(l.rules, listRule{line[0] == '+', within, match, n, line})
+			l.rules = append(l.rules, listRule{line[0] == '+', within, name, match, n, line})
 		default:
 			return fmt.Errorf("a rule begins with + or -, not with %q", line[:1])
 		}
@@ -110,40 +125,42 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 	return l, nil
 }
 
-// Accept reports whether the first rule that matches accepts.
-func (l *ruleList) Accept(url string) bool {
-	r := l.decides(url)
-	return r != nil && r.accept
-}
+func (r *listRule) accepts() bool { return r != nil && r.accept }
 
-// Explain returns the first rule that matches.
-func (l *ruleList) Explain(url string) string {
-	r := l.decides(url)
-	if r == nil {
+func (r *listRule) explain() string {
+	switch {
+	case r == nil:
 		return ""
-	}
-	if r.within != "" {
-		return ruleAt(r.line, r.text+" (within "+r.within+")")
+	case r.within != "":
+		return ruleAt(r.line, r.text+" (within "+r.name+")")
 	}
 	return ruleAt(r.line, r.text)
 }
 
-func (l *ruleList) decides(url string) *listRule {
-	host, domain := "", ""
+// decides returns the first rule that matches, or nil.
+func (l *ruleList) decides(url string, compat bool) *listRule {
+	host, domain, split := "", "", false
 	for i := range l.rules {
 		r := &l.rules[i]
 		if r.within != "" {
-			if host == "" {
-				host = hostOf(url)
+			if !split {
+				host, split = hostOf(url), true
+				if compat {
+					host = javaHost(url)
+				}
 			}
-			if host != r.within {
-				if !isBelow(host, r.within) {
-					continue
+			within := r.within
+			if compat {
+				within = r.name
+			}
+			if within != host {
+				if !strings.HasSuffix(strings.TrimSuffix(host, "."), within) {
+					continue // nor is it the domain, which takes longer to find
 				}
 				if domain == "" {
-					_, domain = domainOf(host)
+					_, domain = domainOf(strings.TrimSuffix(host, "."))
 				}
-				if domain != r.within {
+				if within != domain {
 					continue
 				}
 			}
@@ -153,6 +170,16 @@ func (l *ruleList) decides(url string) *listRule {
 		}
 	}
 	return nil
+}
+
+// javaHost returns the host as Nutch has it: empty if java.net.URL does not take
+// the URL.
+func javaHost(url string) string {
+	u, err := parseJavaURL(url, isJavaHandled)
+	if err != nil {
+		return ""
+	}
+	return lowerJava(u.host)
 }
 
 // empty reports whether there are no rules.
