@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var verbs = []string{"demo", "crawl", "inject", "generate", "fetch", "parse", "update", "invert", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "updatehostdb", "domainstats", "protocolstats", "crawlcomplete"}
+var verbs = []string{"demo", "crawl", "inject", "generate", "fetch", "parse", "update", "invert", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "updatehostdb", "domainstats", "protocolstats", "crawlcomplete", "schedule"}
 
 func TestHelpTeaches(t *testing.T) {
 	t.Parallel()
