@@ -229,13 +229,13 @@ func hashed(list []crawldb.Datum) {
 // ascending: a hash of the bytes from the last to the first, of the URL as Hadoop
 // writes it, with its length before it. (Nutch: Generator's HashComparator.)
 func HashOrder(url string) int32 {
-	h := int32(1)
-	for i := len(url) - 1; i >= 0; i-- {
-		h = 31*h + int32(int8(url[i]))
-	}
-	length := vint(len(url))
-	for i := len(length) - 1; i >= 0; i-- {
-		h = 31*h + int32(int8(length[i]))
+	return hashBytes(hashBytes(1, url), string(vint(len(url))))
+}
+
+// hashBytes adds the bytes to a hash, the last one first.
+func hashBytes(h int32, s string) int32 {
+	for i := len(s) - 1; i >= 0; i-- {
+		h = 31*h + int32(int8(s[i]))
 	}
 	return h
 }
