@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"iter"
 	"os"
@@ -10,7 +11,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // seedSource is the URLs of the command line and what -seeds names.
@@ -75,4 +80,30 @@ func (s *seedSource) all(yield func(inject.Seed, error) bool) {
 			return
 		}
 	}
+}
+
+// rulesForAll applies the rules of the crawl to the records that are there, if
+// that is asked for.
+func (a *app) rulesForAll(ctx context.Context, c *cli.Command, s *session, o *recrawl.Options) error {
+	if !c.Bool("filter-normalize-all") {
+		return nil
+	}
+	all := update.SweepOptions{
+		Normalize: !c.Bool("no-norm"), Filter: !c.Bool("no-filter"), PurgeGone: c.Bool("purge-gone") || s.conf != nil && s.conf.Inject.PurgeGone,
+		Rules: o.Rules, Scope: urlfilter.Inject, Scoring: o.Scoring, NutchCompat: o.Update.NutchCompat, Now: s.now,
+	}
+	if all.Rules == nil {
+		all.Rules = urlfilter.Default()
+	}
+	if all.Scoring == nil {
+		all.Scoring = scoring.OPIC{}
+	}
+	r, err := update.Sweep(ctx, s.db.Crawl(), all)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("json") {
+		fmt.Fprintf(a.out, "of %d records %d filtered, %d invalid, %d gone purged, %d moved (%d merged)\n", r.Records, r.Filtered, r.Invalid, r.Gone, r.Moved, r.Merged)
+	}
+	return nil
 }

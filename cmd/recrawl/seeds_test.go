@@ -88,3 +88,16 @@ func TestScoringFilters(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 }
+
+func TestRulesForAllRecords(t *testing.T) {
+	t.Parallel()
+	crawl := filepath.Join(t.TempDir(), "crawl")
+	ok(t, "inject", "-d", crawl, "-no-filter", "-no-norm", "HTTP://A.example:80/x/../y", "http://b.example/z.jpg", "http://c.example/")
+	out := ok(t, "inject", "-d", crawl, "-filterNormalizeAll", "http://a.example/y")
+	if !strings.HasPrefix(out, "of 3 records 1 filtered, 0 invalid, 0 gone purged, 1 moved (0 merged)\n1 seeds: 0 new, 0 merged, 1 known") {
+		t.Errorf("%s", out)
+	}
+	if r := recrawl(t, "readdb", "-d", crawl, "-url", "http://b.example/z.jpg"); r.code == 0 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -30,6 +30,7 @@ named on standard error; the others are injected, and the exit code is 1.
 			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "take seeds that the URL filters reject, too"},
 			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "take seeds as they are spelled"},
 			&cli.BoolFlag{Name: "purge-gone", Usage: "forget what is known of a seed that is gone"},
+			&cli.BoolFlag{Name: "filter-normalize-all", Aliases: []string{"filterNormalizeAll"}, Usage: "first normalize and filter all that is there; with -purge-gone, drop all that is gone"},
 			scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
@@ -39,11 +40,15 @@ named on standard error; the others are injected, and the exit code is 1.
 			if seeds == nil {
 				return usagef("inject wants URLs, or -seeds FILE")
 			}
+			var policies recrawl.Options
 			return a.with(c, false, false, func(s *session) error {
+				if err := a.rulesForAll(ctx, c, s, &policies); err != nil {
+					return err
+				}
 				bad, err := a.injectSeeds(ctx, c, s, seeds, inject.Options{Overwrite: c.Bool("overwrite"), Update: c.Bool("update"),
 					NoFilter: c.Bool("no-filter"), NoNormalize: c.Bool("no-norm"), PurgeGone: c.Bool("purge-gone")})
 				return errors.Join(err, bad)
-			})
+			}, func(o *recrawl.Options) { policies = *o })
 		},
 	}
 }
@@ -71,7 +76,7 @@ was interrupted goes on where it stopped.
 					return err
 				}
 				stage := s.crawler.Fetch
-				if c.Bool("no-parse") {
+				if s.parsesLater(c) {
 					stage = s.crawler.FetchOnly
 				}
 				stop := a.showProgress(c, s.crawler)
@@ -136,8 +141,20 @@ func (a *app) update() *cli.Command {
 		Description: `The third stage of a round. The segment is the newest unless named, and is
 applied exactly once: one that was applied before changes nothing.
 
-  recrawl update -d crawl`,
-		Flags: flags(dirFlag(), scoringFlag(), reporting()),
+Flags that purge, normalize or filter go over all records of the crawl db
+besides: a page that is gone leaves it, a URL that has another normal form goes
+there, one that the rules reject is dropped. What the segment has just visited
+is left alone.
+
+  recrawl update -d crawl
+  recrawl update -d crawl -purge-gone -filter`,
+		Flags: flags(dirFlag(), scoringFlag(),
+			&cli.BoolFlag{Name: "no-additions", Usage: "add no record for what is known only by a link"},
+			&cli.BoolFlag{Name: "normalize", Usage: "bring the URLs of all records to their normal form"},
+			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},
+			&cli.BoolFlag{Name: "purge-gone", Usage: "drop the records of pages that were gone before"},
+			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, to which no page links any more"},
+			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
