@@ -211,12 +211,16 @@ func TestHomepage(t *testing.T) {
 		{"https is better", hostdb.ByHost, []crawldb.Datum{at("http://a.example/", crawldb.Fetched), at("https://a.example/", crawldb.NotModified)}, "https://a.example/"},
 		{"a page is better than a redirect", hostdb.ByHost, []crawldb.Datum{at("http://a.example/", crawldb.Fetched), moved("https://a.example/", "http://a.example/")}, "http://a.example/"},
 		{"a redirect is better than nothing", hostdb.ByHost, []crawldb.Datum{moved("http://a.example/", "http://b.example/"), at("https://a.example/", crawldb.Gone)}, "http://b.example/"},
-		{"www of a domain", hostdb.ByDomain, []crawldb.Datum{at("https://www.a.example/", crawldb.Fetched), at("http://b.a.example/", crawldb.Fetched)}, "https://www.a.example/"},
-		{"a domain", hostdb.ByDomain, []crawldb.Datum{at("https://www.a.example/", crawldb.Fetched), at("http://a.example/", crawldb.Fetched)}, "http://a.example/"},
+		{"www of a domain", hostdb.ByDomain, []crawldb.Datum{at("https://www.a.com/", crawldb.Fetched), at("http://b.a.com/", crawldb.Fetched)}, "https://www.a.com/"},
+		{"a domain", hostdb.ByDomain, []crawldb.Datum{at("https://www.a.com/", crawldb.Fetched), at("http://a.com/", crawldb.Fetched)}, "http://a.com/"},
 	} {
 		hosts := new(memstore.Hosts)
 		run(t, crawlOf(t, test.records...), hosts, hoststat.Options{By: test.by})
-		if got := all(t, hosts)["a.example"].Homepage; got != test.want {
+		name := "a.example"
+		if test.by == hostdb.ByDomain {
+			name = "a.com"
+		}
+		if got := all(t, hosts)[name].Homepage; got != test.want {
 			t.Errorf("%s: the homepage is %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -227,7 +231,9 @@ func TestGroups(t *testing.T) {
 	urls := []string{
 		"http://a.example/", "http://a.example/1", "https://a.example/", "http://a.example:8080/", "http://a.example?x", "http://a.example", "HTTP://A.EXAMPLE/2", "http://me@a.example/", "http://a.example./",
 		"http://b.a.example/", "http://c.a.example/", "http://z.example/", "http://me@only.example/",
-		// A public suffix below a registered domain: the domain goes on after it.
+		// Hosts under a name that the public suffix list does not have are domains of
+		// their own, and lie within each other.
+		"http://a.a.nosuchtld/", "http://a.nosuchtld/", "http://b.a.nosuchtld/", "http://a.b.a.nosuchtld/", "http://b.nosuchtld/", "http://www.a.co.uk/", "http://b.a.co.uk/", "http://co.uk/",
 		"http://amazonaws.com/", "http://a.compute.amazonaws.com/", "http://b.compute.amazonaws.com/", "http://compute.amazonaws.com/", "http://x.amazonaws.com/",
 		"http://192.0.2.1/", "http://192.0.2.10/", "http://[::1]/", "http://[::1]:80/", "http://localhost/", "news:x", "",
 	}
@@ -499,21 +505,21 @@ func TestLookupNames(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[host]++
-		if host == "www.a.example" || host == "::1" {
+		if host == "www.a.com" || host == "::1" {
 			return []string{"192.0.2.1"}, nil
 		}
 		return nil, &net.DNSError{IsNotFound: true}
 	}}
 	var records []crawldb.Datum
 	for i := range 20 {
-		records = append(records, page(fmt.Sprintf("http://www.n%d.example/", i)))
+		records = append(records, page(fmt.Sprintf("http://www.n%d.com/", i)))
 	}
-	records = append(records, page("http://www.a.example/"), page("http://x.a.example/"), page("http://[::1]/"))
+	records = append(records, page("http://www.a.com/"), page("http://x.a.com/"), page("http://[::1]/"))
 	r := run(t, crawlOf(t, records...), new(memstore.Hosts), o)
 	if want := (hoststat.Report{Records: 23, Hosts: 22, Checked: 22, NewKnown: 2, NewUnknown: 20}); r != want {
 		t.Errorf("report is %+v, want %+v", r, want)
 	}
-	if len(asked) != 43 || asked["a.example"] != 1 || asked["www.a.example"] != 1 || asked["::1"] != 1 {
+	if len(asked) != 43 || asked["a.com"] != 1 || asked["www.a.com"] != 1 || asked["::1"] != 1 {
 		t.Errorf("asked for %v", asked)
 	}
 }
