@@ -26,18 +26,18 @@ func (a *app) schedule() *cli.Command {
 	return &cli.Command{
 		Name: "schedule", Category: looking, Usage: "try a schedule on the history of a page, on a clock of its own",
 		Description: `Visits pages of which it is known when they changed, and prints a table of the
-visits and a plot of the intervals: what a schedule would have done, what it would
-have missed, and how old the copy would have been. It runs the code of a crawl and
-needs neither a crawl nor a network.
+visits and a plot of the intervals: what a schedule would have done, what it
+would have missed, and how old the copy would have been. It runs the code of a
+crawl and needs neither a crawl nor a network.
 
   recrawl schedule -every 7d
   recrawl schedule -poisson 3d -for 2y -sync 0 -svg plot.svg
   recrawl schedule -kind adaptive -nutch -never -step 1d
   recrawl schedule -history changes.tsv -min 1d -max 60d
 
-A history has a page on each line, its URL and its events. An event is a time, RFC
-3339 or in seconds since 1970, and :A (the page appears), :M (it is modified; the
-same as nothing) or :D (it is deleted):
+A history has a page on each line, its URL and its events. An event is a time,
+RFC 3339 or in seconds since 1970, and :A (the page appears), :M (it is modified;
+the same as nothing) or :D (it is deleted):
 
   https://example.org/ 2026-01-01T00:00:00Z:A 1772323200 1780000000:D
 
