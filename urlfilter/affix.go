@@ -44,6 +44,10 @@ func (f *Prefix) String() string { return fmt.Sprintf("prefix filter of %d entri
 // Suffix accepts or rejects URLs by their ending. The zero value rejects
 // everything. (Nutch: urlfilter-suffix.)
 type Suffix struct {
+	// NutchCompat compares with the path only if java.net.URL takes the URL, and
+	// else with all of it. It must not be changed once the filter is in use.
+	NutchCompat bool
+
 	o SuffixOptions
 	affixes
 }
@@ -58,9 +62,6 @@ type SuffixOptions struct {
 	// Path compares with the path of the URL rather than with all of it, so that
 	// a query makes no difference.
 	Path bool
-	// NutchCompat compares with the path only if java.net.URL takes the URL, and
-	// else with all of it.
-	NutchCompat bool
 }
 
 // NewSuffix makes a filter of suffixes.
@@ -75,7 +76,7 @@ func newSuffix(o SuffixOptions, all []affix) *Suffix {
 		}
 		all[i].key = reverse(all[i].key)
 	}
-	return &Suffix{o, sortAffixes(all)}
+	return &Suffix{o: o, affixes: sortAffixes(all)}
 }
 
 // ParseSuffix reads Nutch's suffix-urlfilter.txt. Lines are trimmed; empty ones
@@ -84,9 +85,8 @@ func newSuffix(o SuffixOptions, all []affix) *Suffix {
 // the default, nothing but them; the last such line counts. A letter I in a mode
 // line ignores case, a P compares with the path; both stay set. Any other line
 // is a suffix. An error is a [*SyntaxError].
-func ParseSuffix(r io.Reader) (*Suffix, error) { return parseSuffix(r, SuffixOptions{}) }
-
-func parseSuffix(r io.Reader, o SuffixOptions) (*Suffix, error) {
+func ParseSuffix(r io.Reader) (*Suffix, error) {
+	var o SuffixOptions
 	var all []affix
 	err := readLines(r, func(n int, line string) error {
 		line = strings.TrimSpace(line)
@@ -117,7 +117,7 @@ func (f *Suffix) suffix(url string) *affix {
 	if len(f.sorted) == 0 {
 		return nil
 	}
-	if f.o.Path && !(f.o.NutchCompat && !isJavaURL(url)) {
+	if f.o.Path && !(f.NutchCompat && !isJavaURL(url)) {
 		if path, ok := pathOf(url); ok {
 			url = path
 		}

@@ -69,9 +69,8 @@ type file[T any] struct {
 	value    atomic.Pointer[T]
 
 	mu      sync.Mutex // of Reload
-	size    int64
-	modTime time.Time
-	settled bool // size and modTime are enough to tell that nothing has changed
+	info    fs.FileInfo
+	settled bool // info is enough to tell that nothing has changed
 	hash    [sha256.Size]byte
 	missing bool
 }
@@ -88,8 +87,8 @@ func (f *file[T]) open(path string, optional bool, parse func(io.Reader) (T, err
 	return err
 }
 
-// Reload reads the file again if its size, its time or, where these cannot tell,
-// its content has changed, and reports whether the content had. With an error
+// Reload reads the file again if it is another, or its size, its time or, where
+// these cannot tell, its content has changed, and reports whether the content had. With an error
 // the rules stay what they were; it is reported again by every Reload until the
 // file is mended.
 func (f *file[T]) Reload() (changed bool, err error) {
@@ -110,7 +109,7 @@ func (f *file[T]) Reload() (changed bool, err error) {
 	case info.IsDir():
 		return false, fmt.Errorf("urlfilter: %s is a directory", f.path)
 	}
-	if !first && f.settled && info.Size() == f.size && info.ModTime().Equal(f.modTime) {
+	if f.settled && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) && os.SameFile(info, f.info) {
 		return false, nil
 	}
 	content, err := os.ReadFile(f.path)
@@ -125,7 +124,7 @@ func (f *file[T]) Reload() (changed bool, err error) {
 	}
 	// The file may have changed between Stat and ReadFile; then its size or time
 	// is another the next time.
-	f.size, f.modTime, f.hash, f.missing = info.Size(), info.ModTime(), hash, false
+	f.info, f.hash, f.missing = info, hash, false
 	f.settled = info.ModTime().Before(began.Add(-racy))
 	return changed, nil
 }

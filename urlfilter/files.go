@@ -49,7 +49,11 @@ func PrefixFile(path string, o FileOptions) (*FilterFile, error) {
 // SuffixFile reads a [Suffix]. (Nutch: urlfilter.suffix.file.)
 func SuffixFile(path string, o FileOptions) (*FilterFile, error) {
 	return openRules(path, o, func(r io.Reader) (*Suffix, error) {
-		return parseSuffix(r, SuffixOptions{NutchCompat: o.NutchCompat})
+		f, err := ParseSuffix(r)
+		if err == nil {
+			f.NutchCompat = o.NutchCompat
+		}
+		return f, err
 	})
 }
 

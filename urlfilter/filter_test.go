@@ -224,6 +224,17 @@ func TestSuffix(t *testing.T) {
 			t.Errorf("by path: %q: %v", url, got)
 		}
 	}
+	// Of a protocol that Java does not know, all of the URL counts in Nutch.
+	for _, compat := range []bool{false, true} {
+		f := NewSuffix(SuffixOptions{Path: true}, ".txt")
+		f.NutchCompat = compat
+		if got := f.Accept("wiki://h/a.txt?b"); got == compat {
+			t.Errorf("NutchCompat %v: %v", compat, got)
+		}
+		if !f.Accept("http://h/a.txt?b") {
+			t.Errorf("NutchCompat %v: http", compat)
+		}
+	}
 }
 
 // The list of Nutch's TestDomainURLFilter, and what lies beside it.
@@ -349,7 +360,7 @@ func FuzzParsePrefixSuffix(f *testing.F) {
 		}
 		o := s.o
 		o.Reject = !o.Reject
-		if s.Accept(url) == (&Suffix{o, s.affixes}).Accept(url) {
+		if s.Accept(url) == (&Suffix{o: o, affixes: s.affixes}).Accept(url) {
 			t.Fatalf("%+v answers like its opposite to %q", s, url)
 		}
 	})
