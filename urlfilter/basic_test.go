@@ -74,6 +74,20 @@ func TestBasicAgainstOthers(t *testing.T) {
 		got, err := normalHost(c.Input)
 		check("wpt-toascii.jsonl", c.Input, c.Output, got, err)
 	})
+	// Of these, thousands, differ besides the names that the DNS could not have,
+	// and the dot at the end that is dropped.
+	each(t, "wpt-idna.jsonl", func(c struct {
+		Input  string
+		Output *string
+	}) {
+		if c.Output != nil {
+			if *c.Output = strings.TrimSuffix(*c.Output, "."); !checkName(*c.Output) {
+				c.Output = nil
+			}
+		}
+		got, err := normalHost(c.Input)
+		check("wpt-idna.jsonl", c.Input, c.Output, got, err)
+	})
 	for k := range ours {
 		t.Errorf("differences.txt: no case %q in %s", k.in, k.file)
 	}

@@ -41,6 +41,7 @@ func normalHost(host string) (string, error) {
 		if !utf8.ValidString(host) || strings.ContainsRune(host, utf8.RuneError) {
 			return "", errHost // idna would take it for a letter
 		}
+		host = strings.Map(mapLikeUnicode16, host)
 		var err error
 		if host, err = idnaProfile.ToASCII(host); err != nil {
 			return "", errHost
@@ -54,6 +55,25 @@ func normalHost(host string) (string, error) {
 		return normalIPv4(host)
 	}
 	return host, nil
+}
+
+// mapLikeUnicode16 maps what the tables of golang.org/x/net/idna, which are those
+// of Unicode 15, forbid or map otherwise: capitals that have got small letters for
+// IDNA, and characters that are ignored.
+func mapLikeUnicode16(r rune) rune {
+	switch {
+	case r == 'ẞ':
+		return 'ß'
+	case r == 0x04C0: // Cyrillic palochka
+		return 0x04CF
+	case 0x10A0 <= r && r <= 0x10C5 || r == 0x10C7 || r == 0x10CD: // Georgian
+		return r + 0x2D00 - 0x10A0
+	case r == 0x2132, r == 0x2183: // turned F, reversed C
+		return map[rune]rune{0x2132: 0x214E, 0x2183: 0x2184}[r]
+	case 0x115F <= r && r <= 0x1160, r == 0x3164, r == 0xFFA0, 0x17B4 <= r && r <= 0x17B5, r == 0x180E, 0x206A <= r && r <= 0x206F:
+		return -1
+	}
+	return r
 }
 
 // unescapeHost decodes percent escapes. What is left of bad ones does not get
