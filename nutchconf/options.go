@@ -60,7 +60,7 @@ type Options struct {
 // An error is about every mistake there is, one a line; each names the file, the
 // line and the property or the rule.
 func (c *Conf) Options() (*Options, error) {
-	b := &builder{Conf: c, asked: map[string]bool{}}
+	b := newBuilder(c)
 	o := b.options()
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, err
@@ -369,9 +369,7 @@ func (b *builder) signature() signature.Signature {
 }
 
 func (b *builder) fetch(o *fetch.Options) {
-	if o.Threads = b.int("fetcher.threads.fetch"); o.Threads <= 0 {
-		b.fail("fetcher.threads.fetch", "%d is not above zero", o.Threads)
-	}
+	o.Threads = b.count("fetcher.threads.fetch")
 	if o.Delay = b.seconds("fetcher.server.delay"); o.Delay <= 0 {
 		o.Delay = -1
 	}

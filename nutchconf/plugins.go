@@ -163,7 +163,7 @@ func readFile[T any](b *builder, name, path string, parse func(io.Reader) (T, er
 	}
 	defer f.Close()
 	if v, err = parse(f); err != nil {
-		b.fail(name, "%s: %w", path, err)
+		b.failFile(name, err)
 	}
 	return v
 }

@@ -18,11 +18,8 @@ func nutchScopes() []urlfilter.Scope {
 func (b *builder) rules(active *plugins) *urlfilter.Rules {
 	r := &urlfilter.Rules{MaxLength: -1} // fetch bounds links by itself
 	r.Normalizers = b.normalizers(active)
-	r.Loops = b.int("urlnormalizer.loop.count")
-	switch {
-	case r.Loops <= 0:
-		b.fail("urlnormalizer.loop.count", "%d is not above zero", r.Loops)
-	case b.Corrected && !b.set("urlnormalizer.loop.count"):
+	r.Loops = b.count("urlnormalizer.loop.count")
+	if b.Corrected && !b.set("urlnormalizer.loop.count") {
 		r.Loops = 0
 	}
 	for _, id := range b.ordered("urlfilter.order", filterClasses[:], active, true) {

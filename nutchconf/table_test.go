@@ -14,7 +14,7 @@ func everything(t *testing.T) *builder {
 	c.Set("http.agent.name", "testbot")
 	c.Set("plugin.includes", ".*")
 	c.Set("db.fetch.schedule.class", "org.apache.nutch.crawl.MimeAdaptiveFetchSchedule")
-	b := &builder{Conf: c, asked: map[string]bool{}}
+	b := newBuilder(c)
 	b.options()
 	for _, err := range b.errs {
 		t.Error(err)

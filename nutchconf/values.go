@@ -16,12 +16,18 @@ import (
 // its methods, which keep the errors, so that all mistakes are told at once.
 type builder struct {
 	*Conf
-	asked map[string]bool
-	notes []Note
-	errs  []error
+	asked  map[string]bool
+	failed map[string]bool
+	notes  []Note
+	errs   []error
+}
+
+func newBuilder(c *Conf) *builder {
+	return &builder{Conf: c, asked: map[string]bool{}, failed: map[string]bool{}}
 }
 
 func (b *builder) fail(name, format string, args ...any) {
+	b.failed[name] = true
 	b.errs = append(b.errs, b.errorf(name, format, args...))
 }
 
@@ -110,6 +116,15 @@ func (b *builder) integer(name string, bits int) int64 {
 			b.fail(name, "%q is not a whole number", s)
 		}
 		return 0
+	}
+	return n
+}
+
+// count returns a whole number above zero.
+func (b *builder) count(name string) int {
+	n := b.int(name)
+	if n <= 0 && !b.failed[name] {
+		b.fail(name, "%d is not above zero", n)
 	}
 	return n
 }
@@ -213,9 +228,9 @@ func (b *builder) millis(name string) time.Duration {
 	return b.duration(name, float64(n), time.Millisecond)
 }
 
-// positive fails if a time is not above zero.
+// positive fails if a time is not above zero, where that is not told already.
 func (b *builder) positive(name string, d time.Duration) time.Duration {
-	if d <= 0 && len(b.errs) == 0 {
+	if d <= 0 && !b.failed[name] {
 		b.fail(name, "%q is not above zero", b.word(name))
 	}
 	return d

@@ -1,0 +1,466 @@
+package nutchconf_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/signature"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// conf writes a configuration directory: the rule files of testdata/stock, and
+// nutch-site.xml with the given properties, name and value in turn, one a line
+// from line 2 on.
+func conf(t *testing.T, properties ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/stock")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "nutch-site.xml"), site(properties...))
+	return dir
+}
+
+func site(properties ...string) string {
+	var b strings.Builder
+	b.WriteString("<configuration>\n")
+	for i := 0; i+1 < len(properties); i += 2 {
+		value := strings.NewReplacer("&", "&amp;", "<", "&lt;").Replace(properties[i+1])
+		b.WriteString("<property><name>" + properties[i] + "</name><value>" + value + "</value></property>\n")
+	}
+	b.WriteString("</configuration>\n")
+	return b.String()
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, dir string) *nutchconf.Conf {
+	t.Helper()
+	c, err := nutchconf.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func options(t *testing.T, properties ...string) *nutchconf.Options {
+	t.Helper()
+	o, err := read(t, conf(t, properties...)).Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// What Nutch does without being told comes out where it differs from what this
+// module does.
+func TestDefaultsAreNutchs(t *testing.T) {
+	o := options(t, "http.agent.name", "testbot")
+	c := &o.Crawl
+	if !reflect.DeepEqual(c.Schedule, &schedule.Default{DefaultInterval: 30 * 24 * time.Hour, MaxInterval: 90 * 24 * time.Hour, NutchCompat: true}) {
+		t.Errorf("schedule: %+v", c.Schedule)
+	}
+	if !reflect.DeepEqual(c.Scoring, &scoring.OPIC{InternalFactor: 1, ExternalFactor: 1, ScorePower: 0.5, NutchCompat: true}) {
+		t.Errorf("scoring: %+v", c.Scoring)
+	}
+	if c.Signature != (signature.MD5{}) {
+		t.Errorf("signature: %+v", c.Signature)
+	}
+	for _, v := range []struct {
+		name      string
+		got, want any
+	}{
+		{"agent", c.Agent, "testbot"},
+		{"user agent", c.HTTP.UserAgent, "testbot/Nutch-1.23-SNAPSHOT"},
+		{"threads", c.Fetch.Threads, 10},
+		{"delay", c.Fetch.Delay, 5 * time.Second},
+		{"max crawl delay", c.Fetch.MaxCrawlDelay, 30 * time.Second},
+		{"max failures", c.Fetch.MaxFailures, 5},
+		{"outlinks", c.Fetch.MaxOutlinks, 100},
+		{"outlink length", c.Fetch.MaxOutlinkLength, 4096},
+		{"skip truncated", c.Fetch.SkipTruncated, true},
+		{"parse later", c.ParseLater, true},
+		{"content limit", c.HTTP.MaxBytes, int64(1 << 20)},
+		{"timeout", c.HTTP.ConnectTimeout, 10 * time.Second},
+		{"time limit", c.HTTP.TimeLimit, time.Duration(-1)},
+		{"certificates", c.HTTP.InsecureSkipVerify, true},
+		{"lease", c.Generate.Lease, 7 * 24 * time.Hour},
+		{"max per host", c.Generate.MaxPerHost, 0},
+		{"min score", c.Generate.MinScore, float32(0)},
+		{"max interval", c.Generate.MaxInterval, time.Duration(0)},
+		{"retries", c.Update.MaxRetries, 3},
+		{"inlinks", c.Update.MaxInlinks, 10000},
+		{"internal links", c.Invert.IgnoreInternal, true},
+		{"anchors", c.Invert.MaxAnchor, 100},
+		{"seed score", o.Inject.Score, float32(1)},
+		{"percentiles", o.Hosts.Percentiles, []float64{50, 75, 95, 99}},
+		{"quantiles", len(o.Quantiles), 15},
+		{"loops", c.Rules.Loops, 1},
+		{"notes", len(o.Notes), 0},
+	} {
+		if !reflect.DeepEqual(v.got, v.want) {
+			t.Errorf("%s: %v, want %v", v.name, v.got, v.want)
+		}
+	}
+	for url, want := range map[string]string{
+		"http://Example.com:80/a//b/../c?sid=1": "http://example.com/a/c",
+		"http://example.com/#top":               "http://example.com/",
+		"http://example.com/a.gif":              "",
+		"http://example.com/?q=1":               "",
+		"http://example.com/a/b/a/c/a/":         "",
+		"mailto:a@example.com":                  "",
+	} {
+		if got, _ := c.Rules.Apply(urlfilter.Outlink, url); got != want {
+			t.Errorf("%s is %q, want %q", url, got, want)
+		}
+	}
+}
+
+// Every policy that has Nutch's rules and corrected ones is told which to take.
+func TestCompatIsComplete(t *testing.T) {
+	for _, corrected := range []bool{false, true} {
+		for _, class := range []string{"DefaultFetchSchedule", "AdaptiveFetchSchedule", "MimeAdaptiveFetchSchedule"} {
+			for _, sig := range []string{"MD5Signature", "TextMD5Signature", "TextProfileSignature"} {
+				c := nutchconf.New("testdata/everything")
+				c.Corrected = corrected
+				c.Set("plugin.includes", ".*")
+				c.Set("db.fetch.schedule.class", "org.apache.nutch.crawl."+class)
+				c.Set("db.signature.class", "org.apache.nutch.crawl."+sig)
+				o, err := c.Options()
+				if err != nil {
+					t.Fatal(err)
+				}
+				found := 0
+				walk(t, "Options", reflect.ValueOf(o), map[uintptr]bool{}, func(path string, set bool) {
+					found++
+					if set == corrected {
+						t.Errorf("with Corrected %v, %s is %v", corrected, path, set)
+					}
+				})
+				if found < 15 {
+					t.Errorf("found only %d fields NutchCompat", found)
+				}
+			}
+		}
+	}
+}
+
+// walk calls do for each field NutchCompat that can be reached.
+func walk(t *testing.T, path string, v reflect.Value, seen map[uintptr]bool, do func(path string, set bool)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || seen[v.Pointer()] {
+			return
+		}
+		seen[v.Pointer()] = true
+		walk(t, path, v.Elem(), seen, do)
+	case reflect.Interface:
+		if !v.IsNil() {
+			walk(t, path, v.Elem(), seen, do)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			walk(t, path, v.Index(i), seen, do)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			walk(t, path+"["+k.String()+"]", v.MapIndex(k), seen, do)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			switch {
+			case f.Name == "NutchCompat" && f.Type.Kind() == reflect.Bool:
+				do(path, v.Field(i).Bool())
+			case f.IsExported():
+				walk(t, path+"."+f.Name, v.Field(i), seen, do)
+			}
+		}
+	}
+}
+
+func TestUserAgent(t *testing.T) {
+	for _, tt := range []struct {
+		properties []string
+		want       string
+	}{
+		{[]string{"http.agent.version", "1"}, "testbot/1"},
+		{[]string{"http.agent.version", "1", "http.agent.description", "a test", "http.agent.url", "http://example.com/bot", "http.agent.email", "bot at example dot com"},
+			"testbot/1 (a test; http://example.com/bot; bot at example dot com)"},
+		{[]string{"http.agent.version", "1", "http.agent.email", "bot at example dot com"}, "testbot/1 (bot at example dot com)"},
+		{[]string{"http.agent.version", " "}, "testbot"},
+	} {
+		o := options(t, append(tt.properties, "http.agent.name", "testbot")...)
+		if o.Crawl.HTTP.UserAgent != tt.want {
+			t.Errorf("%q: %q, want %q", tt.properties, o.Crawl.HTTP.UserAgent, tt.want)
+		}
+	}
+	o := options(t, "http.agent.name", "My Nutch Spider")
+	if o.Crawl.Agent != "MyNutchSpider" || o.Crawl.HTTP.UserAgent != "My Nutch Spider/Nutch-1.23-SNAPSHOT" || len(o.Notes) != 1 {
+		t.Errorf("%q, %q, %v", o.Crawl.Agent, o.Crawl.HTTP.UserAgent, o.Notes)
+	}
+}
+
+func TestSiteOverDefault(t *testing.T) {
+	dir := conf(t, "fetcher.threads.fetch", "30", "db.max.outlinks.per.page", "7", "fetcher.server.delay", "2.5", "db.fetch.retry.max", "")
+	write(t, filepath.Join(dir, "nutch-default.xml"), strings.Replace(site(
+		"fetcher.threads.fetch", "20", "db.fetch.retry.max", "9", "db.ignore.external.links", "true", "generate.max.count", "5"),
+		"<value>20</value>", "<value>20</value><final>true</final>", 1))
+	c := read(t, dir)
+	for name, want := range map[string]string{
+		"fetcher.threads.fetch":    "20",   // final
+		"db.fetch.retry.max":       "9",    // empty is not set
+		"db.max.outlinks.per.page": "7",    // set
+		"db.ignore.external.links": "true", // of the other file
+		"http.redirect.max":        "3",    // in neither: of the code
+	} {
+		if got, ok, err := c.Get(name); got != want || !ok || err != nil {
+			t.Errorf("%s is %q, %v, %v, want %q", name, got, ok, err, want)
+		}
+	}
+	for _, name := range []string{"http.agent.url", "no.such.property"} {
+		if got, ok, err := c.Get(name); ok || err != nil {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestVariables(t *testing.T) {
+	c := read(t, conf(t, "my.delay", "1.5", "fetcher.server.delay", "${my.delay}", "http.agent.name", "${env.USER}bot"))
+	for name, want := range map[string]string{"fetcher.server.delay": "1.5", "fetcher.min.crawl.delay": "1.5", "http.agent.name": "${env.USER}bot"} {
+		if got, _, err := c.Get(name); got != want || err != nil {
+			t.Errorf("%s is %q, %v, want %q", name, got, err, want)
+		}
+	}
+	c = read(t, conf(t, "fetcher.server.delay", "${fetcher.server.delay}"))
+	if _, err := c.Options(); err == nil || !strings.Contains(err.Error(), "nutch-site.xml:2: fetcher.server.delay: more than 20 variables") {
+		t.Errorf("a variable that leads to itself: %v", err)
+	}
+}
+
+func TestOrdersAndScopes(t *testing.T) {
+	const classes = "org.apache.nutch.net.urlnormalizer."
+	o := options(t, "plugin.includes", "protocol-http|parse-html|urlfilter-(regex|validator)|urlnormalizer-(basic|regex|querystring)|scoring-(opic|depth)",
+		"urlfilter.order", "org.apache.nutch.urlfilter.validator.UrlValidator org.apache.nutch.urlfilter.suffix.SuffixURLFilter",
+		"urlnormalizer.order", classes+"regex.RegexURLNormalizer",
+		"urlnormalizer.scope.inject", classes+"basic.BasicURLNormalizer",
+		"scoring.filter.order", "org.apache.nutch.scoring.opic.OPICScoringFilter org.apache.nutch.scoring.depth.DepthScoringFilter")
+	if n := len(o.Crawl.Rules.Filters); n != 1 {
+		t.Errorf("%d filters, want the one that urlfilter.order names and that is active", n)
+	}
+	chain, ok := o.Crawl.Scoring.(scoring.Chain)
+	if !ok || len(chain) != 2 || reflect.TypeOf(chain[0]) != reflect.TypeFor[*scoring.OPIC]() {
+		t.Errorf("scoring: %#v", o.Crawl.Scoring)
+	}
+	for scope, want := range map[urlfilter.Scope]string{
+		urlfilter.Inject:  "http://example.com/?b&a&sid=1",
+		urlfilter.Outlink: "http://example.com/?a&b", // by the basic normalizer, the last of all but for the order
+	} {
+		r := *o.Crawl.Rules
+		r.Filters = nil
+		if got, err := r.Apply(scope, "HTTP://example.com?b&a&sid=1"); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", scope, got, err, want)
+		}
+	}
+	var notes []string
+	for _, n := range o.Notes {
+		notes = append(notes, n.Property+": "+n.Text)
+	}
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "SuffixURLFilter is passed over") || !strings.Contains(all, "RegexURLFilter is not named") {
+		t.Errorf("notes:\n%s", all)
+	}
+}
+
+func TestScopedRegexFile(t *testing.T) {
+	dir := conf(t, "plugin.includes", "urlnormalizer-regex|urlfilter-regex", "urlnormalizer.regex.file.fetcher", "other.xml", "urlfilter.regex.rules", "+.")
+	write(t, filepath.Join(dir, "other.xml"), "<regex-normalize><regex><pattern>/x</pattern><substitution>/y</substitution></regex></regex-normalize>")
+	o, err := read(t, dir).Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for scope, want := range map[urlfilter.Scope]string{urlfilter.Fetcher: "http://example.com/y?&", urlfilter.Outlink: "http://example.com/x"} {
+		if got, err := o.Crawl.Rules.Apply(scope, "http://example.com/x?&"); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", scope, got, err, want)
+		}
+	}
+}
+
+func TestInlineRulesGoFirst(t *testing.T) {
+	o := options(t, "urlfilter.regex.rules", "-secret\n+.", "urlfilter.regex.file", "missing.txt")
+	steps := o.Crawl.Rules.Explain(urlfilter.AnyScope, "http://example.com/secret")
+	if last := steps[len(steps)-1]; last.Accepted || last.Rule != "urlfilter.regex.rules:1: -secret" {
+		t.Errorf("%+v", last)
+	}
+	if _, err := o.Crawl.Rules.Apply(urlfilter.AnyScope, "http://example.com/a.gif"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAdaptiveFiles(t *testing.T) {
+	dir := conf(t, "db.fetch.schedule.class", "org.apache.nutch.crawl.MimeAdaptiveFetchSchedule", "db.fetch.schedule.mime.file", "rates.txt",
+		"db.fetch.schedule.adaptive.sync_delta", "false", "db.fetch.schedule.adaptive.min_interval", "3600.5")
+	write(t, filepath.Join(dir, "rates.txt"), "application/pdf\t0.1\t0.4\n")
+	write(t, filepath.Join(dir, "adaptive-host-specific-intervals.txt"), "www.example.com 4000 default\n")
+	o, err := read(t, dir).Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := o.Crawl.Schedule.(*schedule.MimeAdaptive)
+	if s.IncRate != 0.4 || s.DecRate != 0.2 || s.SyncRate != -1 || s.MinInterval != 3600500*time.Millisecond || s.AdaptiveMax != 365*24*time.Hour {
+		t.Errorf("%+v", s.Adaptive)
+	}
+	if s.Types["application/pdf"] != (schedule.Rates{Inc: 0.1, Dec: 0.4}) || s.HostIntervals["www.example.com"].Min != 4000*time.Second {
+		t.Errorf("%v, %v", s.Types, s.HostIntervals)
+	}
+}
+
+func TestExpressions(t *testing.T) {
+	o := options(t, "generate.max.count.expr", "fetched > 100 ? 10.0 : 2.0", "generate.hostdb", "crawl/hostdb", "generate.restrict.status", "db_unfetched", "fetcher.queue.mode", "byDomain")
+	if o.Crawl.Fetch.By != hostdb.ByDomain {
+		t.Error("fetcher.queue.mode has no effect")
+	}
+	if n, err := o.Crawl.Generate.HostLimit(&hostdb.Host{}); n != 2 || err != nil {
+		t.Errorf("limit %v, %v", n, err)
+	}
+	o = options(t, "generate.max.count.expr", "10")
+	if o.Crawl.Generate.HostLimit != nil || len(o.Notes) != 1 || !strings.Contains(o.Notes[0].Text, "without generate.hostdb") {
+		t.Errorf("without a host db: %v", o.Notes)
+	}
+}
+
+// What is wrong is an error that says where.
+func TestMistakes(t *testing.T) {
+	for _, tt := range []struct{ name, value, want string }{
+		{"fetcher.threads.fetch", "ten", `"ten" is not a whole number`},
+		{"fetcher.threads.fetch", "0", "0 is not above zero"},
+		{"fetcher.threads.fetch", "99999999999", "more than 32 bits"},
+		{"fetcher.server.delay", "5s", `"5s" is not a number`},
+		{"fetcher.server.delay", "NaN", `"NaN" is not a number`},
+		{"fetcher.queue.mode", "byIP", `"byIP" is neither byHost nor byDomain`},
+		{"db.ignore.external.links", "yes", `"yes" is neither true nor false`},
+		{"db.fetch.interval.max", "0", `"0" is not above zero`},
+		{"db.fetch.schedule.class", "com.example.Mine", "there is no schedule com.example.Mine"},
+		{"db.signature.class", "Mine", "there is no signature Mine"},
+		{"plugin.includes", "urlfilter-(regex", "missing closing )"},
+		{"urlfilter.order", "org.example.Mine", "there is no org.example.Mine"},
+		{"urlfilter.regex.file", "missing.txt", "missing.txt"},
+		{"urlfilter.regex.rules", "+ok\n?wrong", "line 2"},
+		{"urlfilter.regex.rules", "-(?=x)", "line 1"},
+		{"urlnormalizer.regex.file", "missing.xml", "missing.xml"},
+		{"urlnormalizer.loop.count", "0", "0 is not above zero"},
+		{"urlnormalizer.basic.host.idn", "both", `"both" is neither toAscii nor toUnicode`},
+		{"generate.restrict.status", "db_nothing", "db_nothing"},
+		{"generate.count.mode", "ip", `"ip" is neither host nor domain`},
+		{"generate.expr", "status ==", "generate.expr"},
+		{"partition.url.mode", "byMood", "byMood"},
+		{"hostdb.percentiles", "50,101", `"101" is not a number from 0 to 100`},
+		{"db.stats.score.quantiles", ".5,x", `"x" is not a number from 0 to 1`},
+		{"crawldb.url.normalizers.scope", "mine", `there is no scope "mine"`},
+		{"deduplication.group.mode", "page", "page"},
+		{"db.fetch.schedule.adaptive.inc_rate", "-1", "-1 is negative"},
+	} {
+		_, err := read(t, conf(t, "http.agent.name", "testbot", tt.name, tt.value)).Options()
+		if err == nil || !strings.Contains(err.Error(), "nutch-site.xml:3: "+tt.name+": ") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %q: %v, want line 3, the name, and %s", tt.name, tt.value, err, tt.want)
+		}
+	}
+	// All of them at once.
+	_, err := read(t, conf(t, "fetcher.threads.fetch", "x", "db.fetch.retry.max", "y")).Options()
+	if err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("two mistakes: %v", err)
+	}
+}
+
+func TestMistakesInFiles(t *testing.T) {
+	for file, tt := range map[string]struct{ text, want string }{
+		"regex-urlfilter.txt":                  {"+.\nhttp://\n", "regex-urlfilter.txt:2: "},
+		"regex-normalize.xml":                  {"<regex-normalize>\n<regex><pattern>(</pattern></regex></regex-normalize>", "regex-normalize.xml:2: "},
+		"adaptive-host-specific-intervals.txt": {"# hosts\nwww.example.com\n", "adaptive-host-specific-intervals.txt:2: "},
+		"nutch-site.xml":                       {"<configuration>\n<property>\n</configuration>", "nutch-site.xml:3: "},
+	} {
+		dir := conf(t, "db.fetch.schedule.class", "AdaptiveFetchSchedule")
+		write(t, filepath.Join(dir, file), tt.text)
+		c, err := nutchconf.Read(dir)
+		if err == nil {
+			c.Corrected = true // Nutch passes over some of it
+			_, err = c.Options()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", file, err, tt.want)
+		}
+	}
+	if _, err := nutchconf.Read(t.TempDir()); !os.IsNotExist(unwrap(err)) {
+		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+func unwrap(err error) error {
+	for {
+		u, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return err
+		}
+		err = u.Unwrap()
+	}
+}
+
+func TestNotes(t *testing.T) {
+	o := options(t,
+		"http.agent.name", "testbot",
+		"http.proxy.host", "proxy.example.com",
+		"http.redirect.max", "0", // which is what happens here
+		"http.redirect.max.exceeded.skip", "true",
+		"fetcher.thread.fetch", "20",
+		"http.robot.rules.whitelist", "example.com",
+		"mapreduce.job.maps", "4",
+		"mapreduce.map.memory.mb", "1024",
+		"my.own.property.of.which.nobody.knows", "x",
+		"urlnormalizer.scope.mine", "x",
+		"http.agent.rotate", "",
+	)
+	var got []string
+	for _, n := range o.Notes {
+		line := n.Property
+		if n.Unknown {
+			line += " unknown"
+		}
+		if n.Line < 2 || !strings.HasSuffix(n.File, "nutch-site.xml") || !strings.Contains(n.String(), n.Text) {
+			t.Errorf("%+v does not say where it was set", n)
+		}
+		got = append(got, line)
+	}
+	want := []string{"http.proxy.host", "http.redirect.max.exceeded.skip", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
+		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "urlnormalizer.scope.mine unknown"}
+	if !slices.Equal(got, want) {
+		t.Errorf("notes about\n%q, want\n%q", got, want)
+	}
+	for i, want := range map[int]string{2: "is fetcher.threads.fetch meant?", 3: "its name is http.robot.rules.allowlist now", 0: "there is no proxy", 5: "there is no Hadoop job here"} {
+		if i < len(o.Notes) && !strings.Contains(o.Notes[i].Text, want) {
+			t.Errorf("%v does not say %q", o.Notes[i], want)
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	c := read(t, conf(t, "fetcher.threads.fetch", "30"))
+	c.Set("fetcher.threads.fetch", "40")
+	c.Set("no.such.thing.at.all", "1")
+	o, err := c.Options()
+	if err != nil || o.Crawl.Fetch.Threads != 40 || len(o.Notes) != 1 || o.Notes[0].File != "-D" {
+		t.Errorf("%v, %+v", err, o)
+	}
+}
