@@ -88,7 +88,8 @@ type Options struct {
 	// redirect within a host is internal whatever LinksBy says, its target has a
 	// copy of the page's metadata, and a meta refresh brings its target no score.
 	// A parser has to find the links that Nutch's finds: see
-	// htmlparse.Parser.NutchCompat.
+	// htmlparse.Parser.NutchCompat. Validators are sent for pages whose content is
+	// not known, too, and what cannot be parsed has a signature, as an empty page.
 	NutchCompat bool
 	// Scoring gives the links of a page their share. Nil means none.
 	Scoring scoring.Filter

@@ -254,6 +254,16 @@ func TestValidatorsAreSentOnlyForContentThatIsKnown(t *testing.T) {
 		if sent[data[0].URL] != "el77" || sent[data[1].URL] != "77" {
 			t.Errorf("%v", sent)
 		}
+		// Nutch asks so for whatever it takes to have been modified once.
+		w, err = segment.NewWriter[crawldb.Datum](t.Context(), r.db.Segments(), "s3", 0)
+		if err := errors.Join(err, w.Append(t.Context(), data), w.Commit(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		r.o.NutchCompat = true
+		r.run("s3")
+		if sent[data[0].URL] != "el77" || sent[data[1].URL] != "el77" {
+			t.Errorf("NutchCompat: %v", sent)
+		}
 	})
 }
 

@@ -62,6 +62,9 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 				r.o.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)
 			}
 			v.parse.Error = oneLine(err.Error())
+			if r.o.NutchCompat { // which goes on with an empty parse
+				v.parse.Signature = r.o.Signature.Sum(c, &page.Parsed{})
+			}
 		}
 		r.distribute(v.parse, scoring.Page{Datum: from, Content: c}, nil)
 		return

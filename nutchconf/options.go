@@ -455,7 +455,7 @@ func (b *builder) update(o *update.Options) {
 	o.NoAdditions = !b.bool("db.update.additions.allowed")
 	o.MaxInlinks = b.limit("db.update.max.inlinks")
 	o.MaxInterval = b.wholeSeconds("db.fetch.interval.max")
-	o.ParseFailed = b.bool("parser.delete.failed.parse")
+	o.ParseFailed = b.bool("fetcher.parse") && b.bool("parser.delete.failed.parse")
 	o.VisitMeta = b.bool("http.store.responsetime")
 	o.NutchCompat = b.compat()
 	o.Sweep = update.SweepOptions{
