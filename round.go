@@ -249,29 +249,13 @@ func (c *Crawler) retire(ctx context.Context) error {
 	if c.o.KeepSegments <= 0 {
 		return nil
 	}
-	var done []string
-	for name, err := range c.s.Segments.List(ctx) {
-		if err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
-		mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
-		if err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
-		if mark == roundDone {
-			done = append(done, name)
-		}
+	done, err := c.DoneSegments(ctx)
+	if err != nil {
+		return err
 	}
 	for _, name := range done[:max(0, len(done)-c.o.KeepSegments)] {
-		if err := c.s.Segments.Remove(ctx, name); errors.Is(err, segment.ErrBusy) {
-			continue
-		} else if err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
-		for _, job := range []string{update.Job(name), roundJob(name)} {
-			if err := c.mark(ctx, job, ""); err != nil {
-				return err
-			}
+		if err := c.RemoveSegment(ctx, name); err != nil && !errors.Is(err, segment.ErrBusy) {
+			return err
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ var repo = policy{
 		"parse/htmlparse":       {adapter, "page parse"},
 		"parse/parsetest":       {kit, ""},
 		"expression":            {adapter, "crawldb hostdb"},
-		"nutchtext":             {adapter, "crawldb hostdb"},
+		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
 		"webtest":               {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter"},
@@ -70,7 +70,7 @@ var repo = policy{
 		"simulate": {root, "crawldb protocol schedule segment update"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
-			"inject generate fetch update dedup index stores/memstore stores/dirstore"},
+			"inject generate fetch update dedup merge index stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a

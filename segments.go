@@ -1,0 +1,74 @@
+package recrawl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/update"
+)
+
+// MergeSegments makes one segment, or several slices, of segments that were
+// updated; they stay. A merged segment is done from the start: no round takes it
+// up, and an update of it changes nothing, since what it holds was applied
+// already. Accept is the caller's to give; clock and store are the crawler's.
+func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, names ...string) (merge.SegmentReport, error) {
+	var srcs []merge.Source
+	for _, name := range names {
+		if done, err := c.Updated(ctx, name); err != nil {
+			return merge.SegmentReport{}, err
+		} else if !done {
+			return merge.SegmentReport{}, fmt.Errorf("recrawl: merge segments: %s is not folded into the crawl db yet", name)
+		}
+		srcs = append(srcs, merge.Source{Store: c.s.Segments, Name: name})
+	}
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	told := o.Complete
+	o.Complete = func(ctx context.Context, name string) error {
+		if err := update.MarkDone(ctx, c.s.Crawl, name); err != nil {
+			return err
+		}
+		if err := c.Finish(ctx, name); err != nil {
+			return err
+		}
+		if err := c.s.Crawl.Sync(ctx); err != nil || told == nil {
+			return err
+		}
+		return told(ctx, name)
+	}
+	return merge.Segments(ctx, c.s.Segments, srcs, o)
+}
+
+// RemoveSegment removes a segment that is done, and its marks. One that is at
+// work is an error that is segment.ErrBusy.
+func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
+	if err := c.s.Segments.Remove(ctx, name); err != nil {
+		return fmt.Errorf("recrawl: remove %s: %w", name, err)
+	}
+	for _, job := range []string{update.Job(name), roundJob(name)} {
+		if err := c.mark(ctx, job, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DoneSegments returns the segments that are done, oldest first.
+func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
+	var names []string
+	for name, err := range c.s.Segments.List(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("recrawl: %w", err)
+		}
+		mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
+		if err != nil {
+			return nil, fmt.Errorf("recrawl: %w", err)
+		}
+		if mark == roundDone {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

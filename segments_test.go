@@ -1,0 +1,88 @@
+package recrawl_test
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/index"
+	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// indexed returns the documents of a crawl as lines in order, without the names
+// of their segments.
+func (s *setup) indexed(t *testing.T) []string {
+	t.Helper()
+	var out bytes.Buffer
+	if _, err := index.Run(t.Context(), s.db.Crawl(), s.db.Links(), s.db.Segments(), index.NewJSONL(&out), index.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(strings.Lines(regexp.MustCompile(`,"segment":"[^"]*"`).ReplaceAllString(out.String(), "")))
+}
+
+// What a merge makes of the segments of a crawl indexes as they did, and no stage
+// takes it for work.
+func TestMergedSegmentsAreDone(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 25, Calm: true})
+	s.opts.Generate = generate.Options{TopN: 10}
+	s.run(t, s.web.Seeds()...)
+	s.now = s.now.AddDate(0, 1, 0)
+	s.run(t)
+	c := s.crawler(t)
+	defer c.Close()
+	names, err := c.DoneSegments(t.Context())
+	if err != nil || len(names) < 6 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	want := s.indexed(t)
+	s.now = s.now.AddDate(0, 0, 1)
+	r, err := c.MergeSegments(t.Context(), merge.SegmentOptions{Slice: 30}, names...)
+	if err != nil || len(r.Segments) != 2 || r.Unparsed > 0 || r.Superseded == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got := s.indexed(t); !slices.Equal(got, want) {
+		t.Errorf("beside what it was merged of: %d documents, not the same %d", len(got), len(want))
+	}
+	for _, name := range names {
+		if err := c.RemoveSegment(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.indexed(t); !slices.Equal(got, want) {
+		t.Errorf("alone: %d documents, not the same %d", len(got), len(want))
+	}
+	if got, err := c.DoneSegments(t.Context()); err != nil || !slices.Equal(got, r.Segments) {
+		t.Errorf("%v are left, want %v; %v", got, r.Segments, err)
+	}
+	if u, err := c.Update(t.Context(), r.Segments[0]); err != nil || !u.Already {
+		t.Errorf("an update: %+v, %v", u, err)
+	}
+	if round, err := c.Round(t.Context()); err != nil || slices.Contains(round.Segments, r.Segments[0]) {
+		t.Errorf("a round took it up: %+v, %v", round, err)
+	}
+}
+
+func TestSegmentsAtWorkAreNotMerged(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5})
+	c := s.crawler(t)
+	defer c.Close()
+	if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+		t.Fatal(err)
+	}
+	g, err := c.Generate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.MergeSegments(t.Context(), merge.SegmentOptions{}, g.Segments...); err == nil || !strings.Contains(err.Error(), g.Segments[0]+" is not folded into the crawl db yet") {
+		t.Error(err)
+	}
+	if _, err := c.MergeSegments(t.Context(), merge.SegmentOptions{}, "missing"); err == nil || errors.Is(err, segment.ErrBusy) {
+		t.Error(err)
+	}
+}
