@@ -68,8 +68,10 @@ func mapLikeUnicode16(r rune) rune {
 		return 0x04CF
 	case 0x10A0 <= r && r <= 0x10C5 || r == 0x10C7 || r == 0x10CD: // Georgian
 		return r + 0x2D00 - 0x10A0
-	case r == 0x2132, r == 0x2183: // turned F, reversed C
-		return map[rune]rune{0x2132: 0x214E, 0x2183: 0x2184}[r]
+	case r == 0x2132: // turned F
+		return 0x214E
+	case r == 0x2183: // reversed C
+		return 0x2184
 	case 0x115F <= r && r <= 0x1160, r == 0x3164, r == 0xFFA0, 0x17B4 <= r && r <= 0x17B5, r == 0x180E, 0x206A <= r && r <= 0x206F:
 		return -1
 	}

@@ -51,8 +51,11 @@ func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, err
 		}
 		return n.rules.add(f[0], true, hostRule{i, line, target})
 	})
-	if err != nil || o.NutchCompat {
-		return n, err
+	if err != nil {
+		return nil, err
+	}
+	if o.NutchCompat {
+		return n, nil
 	}
 	// In the order of the file, so that of several circles the first is named.
 	for _, r := range sortedByLine(n.rules) {
@@ -179,7 +182,10 @@ func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormali
 		}
 		return n.rules.add(f[0], true, hostRule{i, line, scheme})
 	})
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
 }
 
 // isNutchProtocol is what Nutch takes for a scheme.
@@ -287,7 +293,10 @@ func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, e
 		}
 		return n.rules.add(f[0], false, hostRule{i, line, f[1]})
 	})
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
 }
 
 // SlashNormalizerFile reads rules from a file in the format of
