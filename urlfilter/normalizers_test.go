@@ -50,7 +50,7 @@ func slashes(tb testing.TB, text string, o NormalizerOptions) Normalizer {
 
 func allNormalizers(tb testing.TB, o NormalizerOptions) []Normalizer {
 	return []Normalizer{
-		AjaxNormalizer{NutchCompat: o.NutchCompat}, Basic{NutchCompat: o.NutchCompat}, QueryNormalizer{NutchCompat: o.NutchCompat}, Pass{},
+		AjaxNormalizer(o), Basic{NutchCompat: o.NutchCompat}, QueryNormalizer(o), Pass{},
 		hosts(tb, sampleHosts, o), protocols(tb, sampleProtocols, o), slashes(tb, sampleSlashes, o),
 	}
 }
@@ -79,7 +79,7 @@ func checkPairs(t *testing.T, n Normalizer, scope Scope, pairs []normalizerPair)
 func TestNormalizersNutch(t *testing.T) {
 	for _, o := range []NormalizerOptions{{}, {NutchCompat: true}} {
 		checkPairs(t, Pass{}, AnyScope, []normalizerPair{{"http://www.example.com/test/..//", ""}})
-		ajax := AjaxNormalizer{NutchCompat: o.NutchCompat}
+		ajax := AjaxNormalizer(o)
 		checkPairs(t, ajax, AnyScope, []normalizerPair{
 			{"http://example.org/#!k=v", "http://example.org/?_escaped_fragment_=k=v"},
 			{"http://example.org/#!k=v&something=is wrong", "http://example.org/?_escaped_fragment_=k=v%26something=is%20wrong"},
@@ -127,7 +127,7 @@ func TestNormalizersNutch(t *testing.T) {
 			{"http://invalid-rule2.example.top/", ""},
 			{"http://invalid-rule3.example.top/", ""},
 		})
-		checkPairs(t, QueryNormalizer{NutchCompat: o.NutchCompat}, AnyScope, []normalizerPair{
+		checkPairs(t, QueryNormalizer(o), AnyScope, []normalizerPair{
 			{"http://example.com/?c=d&a=b", "http://example.com/?a=b&c=d"},
 			{"http://example.com/a/b/c", ""},
 			{"http://example.com:1234/a/b/c#ref", ""},
@@ -154,8 +154,8 @@ func TestNormalizerDifferences(t *testing.T) {
 	hostsOf := func(text string) maker { return func(o NormalizerOptions) Normalizer { return hosts(t, text, o) } }
 	protocolsOf := func(text string) maker { return func(o NormalizerOptions) Normalizer { return protocols(t, text, o) } }
 	slashesOf := func(text string) maker { return func(o NormalizerOptions) Normalizer { return slashes(t, text, o) } }
-	query := func(o NormalizerOptions) Normalizer { return QueryNormalizer{NutchCompat: o.NutchCompat} }
-	ajax := func(o NormalizerOptions) Normalizer { return AjaxNormalizer{NutchCompat: o.NutchCompat} }
+	query := func(o NormalizerOptions) Normalizer { return QueryNormalizer(o) }
+	ajax := func(o NormalizerOptions) Normalizer { return AjaxNormalizer(o) }
 	for _, c := range []struct {
 		name            string
 		n               maker
