@@ -38,11 +38,12 @@ type Options struct {
 	// bin/crawl do. Protocol is nil, so that the crawler makes requests as
 	// Crawl.HTTP says.
 	Crawl recrawl.Options
-	// Inject are for Crawler.InjectSeeds, Index for index.Run, and Hosts for
-	// hoststat.Run.
+	// Inject are for Crawler.InjectSeeds, Index for index.Run, Hosts for
+	// hoststat.Run, and Dedup for dedup.Run: Crawl.Dedup points to a copy.
 	Inject inject.Options
 	Index  index.Options
 	Hosts  hoststat.Options
+	Dedup  dedup.Options
 	// Quantiles are what the statistics of a crawl db list of scores. (Nutch:
 	// db.stats.score.quantiles.)
 	Quantiles []float64
@@ -90,6 +91,7 @@ func (b *builder) options() *Options {
 	o.Index.Scoring = o.Crawl.Scoring
 	b.hosts(&o.Hosts)
 	o.Crawl.Dedup = b.dedup()
+	o.Dedup = *o.Crawl.Dedup
 	o.Quantiles = b.quantiles()
 	if sweep := &o.Crawl.Update.Sweep; sweep.Normalize || sweep.Filter {
 		sweep.Rules = o.Crawl.Rules
