@@ -135,10 +135,12 @@ hand is
   recrawl invert -d crawl $s
 
 Conditions are written as for Nutch, in JEXL, of url, status, fetchTime,
-modifiedTime, retries, interval, score, signature and metadata; numbers for a host
-of the figures that the verb hosts shows. What cannot be understood is an error.
+modifiedTime, retries, interval, score, signature and metadata; numbers for a
+host of the figures that the verb hosts shows. What cannot be understood is an
+error.
 
-  recrawl generate -d crawl -expr "status == 'db_fetched' && fetchTime < 2026-03-20T00:00:00Z"
+  recrawl generate -d crawl \
+      -expr "status == 'db_gone' && fetchTime < 2026-03-20T00:00:00Z"
   recrawl generate -d crawl -host-limit-expr "ok < 10 ? 5 : 100" -lists 4`,
 		Flags: flags(dirFlag(), selecting(), conditions(), spreading(),
 			&cli.IntFlag{Name: "segments", Category: toSelect, Usage: "make up to `N` segments", Value: 1},
