@@ -327,6 +327,17 @@ func (j *job) finishRest(ctx context.Context) error {
 		if _, ok := j.done[maphash.String(j.seed, h.Name)]; ok {
 			continue
 		}
+		// By domain, hosts have records too, for their robots.txt files, and may have
+		// statistics from before.
+		if h.Name == "" || j.o.By.Key("http://"+h.Name+"/") != h.Name {
+			if h.Counted.IsZero() {
+				continue
+			}
+			if err := j.drop(ctx, h.Name); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := j.finish(ctx, newGroup(j, h.Name)); err != nil {
 			return err
 		}

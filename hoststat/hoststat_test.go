@@ -327,6 +327,31 @@ func (r rename) Normalize(_ urlfilter.Scope, url string) (string, error) {
 	return url, nil
 }
 
+// By domain, the records that hosts have for their robots.txt files are no
+// domains, and lose the statistics that they have from before.
+func TestHostsBesideDomains(t *testing.T) {
+	hosts := new(memstore.Hosts)
+	robots := []hostdb.Robots{{Origin: "http://www.a.com"}}
+	putHosts(t, hosts,
+		hostdb.Host{Name: "a.com", NextFetch: now}, hostdb.Host{Name: "www.a.com", Robots: robots}, hostdb.Host{Name: "x.a.com", Robots: robots, Counted: now, Pages: hostdb.Pages{Gone: 1}, Overdue: 1, LastCheck: now},
+		hostdb.Host{Name: "y.a.com", Counted: now}, hostdb.Host{Name: "b.com"}, hostdb.Host{Name: ""})
+	r := run(t, crawlOf(t, page("http://www.a.com/"), page("http://x.a.com/")), hosts, hoststat.Options{By: hostdb.ByDomain})
+	if want := (hoststat.Report{Records: 2, Hosts: 2, Empty: 1}); r != want {
+		t.Errorf("report is %+v, want %+v", r, want)
+	}
+	none := map[string]float64{}
+	want := map[string]hostdb.Host{
+		"":          {},
+		"a.com":     {Name: "a.com", NextFetch: now, Pages: hostdb.Pages{Fetched: 2}, Homepage: "http://www.a.com/", Counted: now, Fields: none},
+		"b.com":     {Name: "b.com", Counted: now, Fields: none},
+		"www.a.com": {Name: "www.a.com", Robots: robots},
+		"x.a.com":   {Name: "x.a.com", Robots: robots},
+	}
+	if got := all(t, hosts); !reflect.DeepEqual(got, want) {
+		t.Errorf("hosts are\n%+v, want\n%+v", got, want)
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	for _, o := range []hoststat.Options{
 		{Percentiles: []float64{101}}, {Percentiles: []float64{-1}}, {CheckNew: true}, {CheckKnown: true}, {CheckFailed: true},
