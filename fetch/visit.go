@@ -245,7 +245,7 @@ func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visi
 		ETag: resp.ETag, LastModified: resp.LastModified, Modified: resp.Modified,
 		Truncated: c.Truncated, Bytes: resp.Bytes, Elapsed: resp.Elapsed,
 	}}
-	if resp.Outcome.Code == protocol.Success {
+	if code := resp.Outcome.Code; code == protocol.Success || code.Redirect() && l.o.NutchCompat && c.Type != "" {
 		v.visit.ContentType = parse.MediaType(&c)
 	}
 	if l.o.Parser != nil {

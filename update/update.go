@@ -17,6 +17,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -348,7 +349,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 			return 0, err
 		}
 		report.Visits++
-		if v.ContentType != "" {
+		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
 			success++
 		}
 		if value, err = segment.AppendRecord(append(value[:0], kindVisit), &v); err != nil {
