@@ -40,10 +40,10 @@ type FastOptions struct {
 	// query. Zero or less means no bound. (Nutch: urlfilter.fast.url.max.length,
 	// urlfilter.fast.url.path.max.length, urlfilter.fast.url.query.max.length.)
 	MaxLength, MaxPath, MaxQuery int
-	// NutchCompat skips lines that are no rule and rules before the first Host
-	// or Domain, which are an error without it; takes hosts as they
-	// are spelled, so that a capital letter hits nothing; and rejects URLs that
-	// java.net.URL does not take.
+	// NutchCompat skips lines that are no rule, what stands in a line behind a
+	// rule, and rules before the first Host or Domain, which are an error without
+	// it; takes hosts as they are spelled, so that a capital letter hits nothing;
+	// and rejects URLs that java.net.URL does not take.
 	NutchCompat bool
 }
 
@@ -110,7 +110,7 @@ func (f *Fast) readLine(words []string, group *map[string][]fastRule, name *stri
 	default:
 		return nil, fmt.Errorf("%q is none of Host, Domain, DenyPath, DenyPathQuery", kind)
 	}
-	if len(words) != 2 {
+	if len(words) != 2 && !(f.o.NutchCompat && len(words) > 2) {
 		return nil, fmt.Errorf("%s takes one word and not %d", kind, len(words)-1)
 	}
 	word := words[1]
