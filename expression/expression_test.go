@@ -376,3 +376,33 @@ func BenchmarkRecord(b *testing.B) {
 		})
 	}
 }
+
+// Nutch's TestJexlUtil, whose names are metadata here.
+func TestJexlUtil(t *testing.T) {
+	d := crawldb.Datum{URL: "https://www.example.org/", Status: crawldb.Fetched, Score: 0.75, FetchTime: time.Now(), Meta: crawldb.MetaOf("doc.tags", "ab")}
+	for _, e := range []string{
+		`score > 0.5`, `2 * 3 + 1 == 7`, `url.startsWith('https://')`, `url =~ 'https?://.*\.example\.org/.*'`,
+		`status.equalsIgnoreCase('DB_FETCHED')`, `doc.tags.size() == 2`, `(true ? 1 : 0) == 1`, `fetchTime > 2016-03-20T00:00:00Z`,
+	} {
+		f, err := expression.Record(e)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if ok, err := f(&d); !ok || err != nil {
+			t.Errorf("%s: %v, %v", e, ok, err)
+		}
+	}
+	one, err := expression.HostNumber(`true ? 1 : 0`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := one(&hostdb.Host{}); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	for _, e := range []string{`new java.io.File('/')`, `score >`, `url.getClass().forName('java.lang.Runtime')`, `''.class`} {
+		if f, err := expression.Record(e); err == nil || f != nil {
+			t.Errorf("%s compiles", e)
+		}
+	}
+}

@@ -29,6 +29,11 @@ func clock() time.Time { return now }
 
 func put(t *testing.T, s crawldb.Store, data ...crawldb.Datum) {
 	t.Helper()
+	putAll(t, s, data)
+}
+
+func putAll(t testing.TB, s crawldb.Store, data []crawldb.Datum) {
+	t.Helper()
 	slices.SortFunc(data, func(a, b crawldb.Datum) int { return crawldb.Compare(a.URL, b.URL) })
 	urls := make([]string, len(data))
 	for i := range data {
