@@ -11,7 +11,8 @@ import (
 // parseJava reads a pattern of java.util.regex. It means the same as in Java, or
 // is an error: what a linear-time matcher cannot do, and what is rare and would
 // differ in a corner. Java 19 and later is meant where versions differ: "\b" is
-// about ASCII words. Characters are code points, as in Java.
+// about ASCII words. Characters are code points, as in Java, and their
+// properties those of the Unicode version of package unicode.
 func parseJava(s string) (*pattern, error) {
 	if !utf8.ValidString(s) {
 		return nil, errors.New("not UTF-8")
@@ -473,11 +474,28 @@ func (p *javaParser) property() (runeSet, error) {
 			return nil, bad
 		}
 	default:
+		if t := script(name); t != nil {
+			return ofTable(t), nil
+		}
 		// Of the rest Java's idea and that of package unicode differ, or it is
 		// about Java's own methods and versions.
 		return nil, bad
 	}
 	return ofTable(unicode.Categories[general]), nil
+}
+
+// script returns a script by what Java takes for its name, but for ISO codes.
+func script(name string) *unicode.RangeTable {
+	for _, prefix := range []string{"Is", "script=", "sc="} {
+		if n, ok := strings.CutPrefix(name, prefix); ok {
+			for s, t := range unicode.Scripts {
+				if strings.EqualFold(s, n) {
+					return t
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // posixClass returns one of Java's classes for US-ASCII only.
