@@ -22,9 +22,12 @@ const (
 
 // FORMAT holds this, a decimal version and a newline. The version changes when
 // an older package could not read or would spoil what a newer one has written.
+// Version 2 has statistics of hosts; a store of version 1 is one without any, and
+// becomes one of version 2 when it is opened.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 1
+	formatVersion = 2
+	oldestVersion = 1
 )
 
 // home is a directory that is claimed by this handle.
@@ -58,8 +61,12 @@ func claim(dir string) (*home, error) {
 		return nil, err
 	}
 	h.fresh, err = h.inspect()
-	if err == nil && h.fresh {
+	switch {
+	case err != nil:
+	case h.fresh:
 		err = h.begin()
+	default:
+		err = h.upgrade()
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.lock.Close())
@@ -107,7 +114,7 @@ func checkFormat(text string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrDamaged, formatName, err)
 	}
-	if v != formatVersion {
+	if v < oldestVersion || v > formatVersion {
 		return fmt.Errorf("%w: %d; this is version %d", ErrVersion, v, formatVersion)
 	}
 	return nil
@@ -116,6 +123,29 @@ func checkFormat(text string) error {
 // begin marks the directory as a store in the making, and clears away what an
 // earlier attempt that never got as far as confirm has left.
 func (h *home) begin() error {
+	if err := h.writeNew(); err != nil {
+		return err
+	}
+	if err := errors.Join(syncDir(h.dir), syncDir(filepath.Dir(h.dir))); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(h.dir, databaseName))
+}
+
+// upgrade gives a store of an older version the mark of this one.
+func (h *home) upgrade() error {
+	text, err := os.ReadFile(filepath.Join(h.dir, formatName))
+	if err != nil || string(text) == formatMagic+strconv.Itoa(formatVersion)+"\n" {
+		return err
+	}
+	if err := h.writeNew(); err != nil {
+		return err
+	}
+	return h.confirm()
+}
+
+// writeNew writes what is to become FORMAT.
+func (h *home) writeNew() error {
 	f, err := os.Create(filepath.Join(h.dir, newName))
 	if err != nil {
 		return err
@@ -124,10 +154,7 @@ func (h *home) begin() error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close(), syncDir(h.dir), syncDir(filepath.Dir(h.dir))); err != nil {
-		return err
-	}
-	return os.RemoveAll(filepath.Join(h.dir, databaseName))
+	return errors.Join(err, f.Close())
 }
 
 // confirm makes the directory a store.

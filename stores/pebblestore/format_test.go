@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/recrawl/recrawl/hostdb"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -22,7 +25,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"a foreign file", write("thesis.tex", "x"), ErrNotStore, "thesis.tex"},
 		{"a foreign FORMAT", write(formatName, "tar 1.30\n"), ErrNotStore, formatName},
 		{"a database without a mark", func(dir string) error { return os.Mkdir(filepath.Join(dir, databaseName), 0o755) }, ErrNotStore, databaseName},
-		{"a later version", write(formatName, formatMagic+"2\n"), ErrVersion, "2"},
+		{"a later version", write(formatName, formatMagic+"3\n"), ErrVersion, "3"},
+		{"a version before the first", write(formatName, formatMagic+"0\n"), ErrVersion, "0"},
 		{"a damaged version", write(formatName, formatMagic+"x\n"), ErrDamaged, formatName},
 		{"a mark without a database", write(formatName, formatMagic+"1\n"), ErrDamaged, "exist"},
 	} {
@@ -57,6 +61,44 @@ func list(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(names, " ")
+}
+
+// A store of version 1 is one of version 2 once it was opened, with all that it
+// held.
+func TestOldVersionIsUpgraded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	mark := filepath.Join(dir, formatName)
+	put := func(h hostdb.Host) {
+		t.Helper()
+		db, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Hosts().Update(t.Context(), h.Name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(mark); err != nil || string(text) != formatMagic+"2\n" {
+			t.Errorf("the mark is %q, %v", text, err)
+		}
+	}
+	put(hostdb.Host{Name: "a.example", NextFetch: ms(1), Robots: sampleRobots[2]})
+	if err := os.WriteFile(mark, []byte(formatMagic+"1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	put(hostdb.Host{Name: "b.example", Homepage: "http://b.example/"})
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, want := range []hostdb.Host{{Name: "a.example", NextFetch: ms(1), Robots: sampleRobots[2]}, {Name: "b.example", Homepage: "http://b.example/"}} {
+		if h, err := db.Hosts().Get(t.Context(), want.Name); err != nil || !reflect.DeepEqual(h, want) {
+			t.Errorf("there is %+v, %v; want %+v", h, err, want)
+		}
+	}
 }
 
 func TestOpenMakesOnlyTheLastElement(t *testing.T) {
