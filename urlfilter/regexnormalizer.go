@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // RegexRule replaces every match of a pattern of java.util.regex. In the
@@ -35,7 +36,8 @@ type NormalizerOptions struct {
 // needs look-around, a back-reference or possessive repetition is an error, and
 // never a rule that is not there; only "(?<!:)/{2,}", which Nutch ships, is known
 // and done by hand. One thing differs from Java: a pattern that can match the empty
-// string does not match it right behind another match.
+// string, and asks by "^", "\b" or "\B" what is before it, does not match right
+// behind another match.
 type RegexNormalizer struct {
 	o     NormalizerOptions
 	rules []normalizerRule
@@ -281,6 +283,9 @@ func compileRule(rule RegexRule) (normalizerRule, error) {
 		groups, names = re.NumSubexp(), re.SubexpNames()
 		r.may = prefilter(p)
 		r.matches = func(url string) [][]int { return re.FindAllStringSubmatchIndex(url, -1) }
+		if p.minLen() == 0 && !p.uses(opBegin) && !p.uses(opWord) && !p.uses(opNoWord) {
+			r.matches = func(url string) [][]int { return matchesOfJava(re, url) }
+		}
 		if rule.Pattern == sessionPattern {
 			slow := r.matches
 			r.matches = func(url string) [][]int {
@@ -314,6 +319,29 @@ func manySlashes(url string) (all [][]int) {
 			all = append(all, []int{i, end})
 		}
 		i = end
+	}
+	return all
+}
+
+// matchesOfJava finds the matches that Java does, which may be empty right behind
+// another; package regexp leaves these out. It is for patterns that do not ask what
+// is before them.
+func matchesOfJava(re *regexp.Regexp, url string) (all [][]int) {
+	for from := 0; from <= len(url); {
+		m := re.FindStringSubmatchIndex(url[from:])
+		if m == nil {
+			break
+		}
+		for i := range m {
+			if m[i] >= 0 {
+				m[i] += from
+			}
+		}
+		all = append(all, m)
+		if from = m[1]; m[0] == m[1] {
+			_, n := utf8.DecodeRuneInString(url[from:])
+			from += max(n, 1)
+		}
 	}
 	return all
 }

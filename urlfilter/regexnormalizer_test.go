@@ -117,6 +117,9 @@ func TestRegexNormalizerSubstitutions(t *testing.T) {
 		{`a|(b)`, "<$1>", "ab", "<><b>"},
 		{`\x61`, "b", "a", "b"},
 		{`x*$`, "", "axx", "a"},
+		{`x*`, "-", "axxb", "-a--b-"}, // empty right behind "xx"
+		{`(?:)`, "-", "aä", "-a-ä-"},
+		{`x*$`, "-", "axx", "a--"},
 	} {
 		n, err := NewRegexNormalizer(NormalizerOptions{NutchCompat: true}, RegexRule{c.pattern, c.substitution})
 		if err != nil {
