@@ -196,7 +196,16 @@ func (s *sweep) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if todo = append(todo, s.judge(d)); len(todo) == s.o.chunk {
+		c := s.judge(d)
+		if c.ruled == stays {
+			// Most records are as they should be: the scan is all they cost.
+			is := s.fate(&c.d, stays)
+			if is == leased || is == stays && !(s.o.Orphans && s.rescored(d)) {
+				s.count(&slot{is: is}, true)
+				continue
+			}
+		}
+		if todo = append(todo, c); len(todo) == s.o.chunk {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -441,6 +450,9 @@ func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
 	}
 	return &d
 }
+
+// rescored reports whether Scoring changes a record.
+func (s *sweep) rescored(d crawldb.Datum) bool { return s.scored(&d, d.URL) != &d }
 
 // meet returns what the record at a URL and one that arrives there make; either
 // may be nil.
