@@ -175,7 +175,10 @@ func rank(d *Datum) ranked {
 
 // compare is negative if a comes before b.
 func (a *ranked) compare(b *ranked) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.key, b.key))
+	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.key, b.key)
 }
 
 // worstFirst is a heap whose root comes last.

@@ -221,7 +221,10 @@ func spread(list []crawldb.Datum, by hostdb.By) {
 // hashed orders a fetch list as Nutch does.
 func hashed(list []crawldb.Datum) {
 	slices.SortFunc(list, func(a, b crawldb.Datum) int {
-		return cmp.Or(cmp.Compare(HashOrder(a.URL), HashOrder(b.URL)), cmp.Compare(a.URL, b.URL))
+		if c := cmp.Compare(HashOrder(a.URL), HashOrder(b.URL)); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.URL, b.URL)
 	})
 }
 

@@ -276,7 +276,10 @@ type bestFirst []held1
 
 func (h bestFirst) Len() int { return len(h) }
 func (h bestFirst) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[j].Priority, h[i].Priority), cmp.Compare(h[i].key, h[j].key)) < 0
+	if c := cmp.Compare(h[j].Priority, h[i].Priority); c != 0 {
+		return c < 0
+	}
+	return h[i].key < h[j].key
 }
 func (h bestFirst) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *bestFirst) Push(x any)   { *h = append(*h, x.(held1)) }
