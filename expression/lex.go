@@ -72,7 +72,7 @@ func (t *translator) next() token {
 	switch {
 	case rest[0] == '\'' || rest[0] == '"':
 		return token{kind: textToken, text: t.quoted(), at: at}
-	case '0' <= rest[0] && rest[0] <= '9':
+	case '0' <= rest[0] && rest[0] <= '9', rest[0] == '.' && len(rest) > 1 && '0' <= rest[1] && rest[1] <= '9':
 		return token{kind: numberToken, num: t.number(), at: at}
 	case nameStart(first):
 		n := strings.IndexFunc(rest, func(r rune) bool { return !nameStart(r) && !unicode.IsDigit(r) })
