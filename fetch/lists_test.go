@@ -14,6 +14,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/dirstore"
 )
 
 // turns writes a fetch list whose records have turns.
@@ -142,6 +143,58 @@ func TestListsAtOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// On a disk, what the lists held is freed, and a part that is gone from one is
+// missed.
+func TestListsOnDisk(t *testing.T) {
+	for _, loss := range []bool{false, true} {
+		s, err := dirstore.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, &site{})
+		r.o.Delay = -1
+		r.turns(listed, byDigit(2), threeHosts(30)...)
+		w, err := segment.NewWriter[crawldb.Datum](t.Context(), s, listed, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for block, err := range segment.Blocks[crawldb.Datum](t.Context(), r.db.Segments(), listed, 0) {
+			if err := errors.Join(err, w.Append(t.Context(), block)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			r.o.Lists = []int{i}
+			if loss && i == 1 {
+				p, err := s.Append(t.Context(), listed, segment.ListPart(segment.ParseTextPart, 0), 0)
+				if err := errors.Join(err, p.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := fetch.Run(t.Context(), s, listed, r.o)
+			var corrupt *segment.CorruptError
+			if lost := loss && i == 1; errors.As(err, &corrupt) != lost || !lost && err != nil {
+				t.Fatalf("list %d: %v", i, err)
+			}
+		}
+		if !loss {
+			aligned(t, s, listed)
+			if n := len(records(t, s, listed, visitURL)); n != 90 {
+				t.Errorf("%d visits", n)
+			}
+			if n := stored(t, s, listed, 2); n != 0 {
+				t.Errorf("%d blocks are kept twice", n)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
