@@ -59,6 +59,8 @@ func BenchmarkFilter10kDomains(b *testing.B) {
 	b.Run("fast/listed", func(b *testing.B) {
 		benchFilter(b, must[*Fast](b)(ParseFast(strings.NewReader(fast), FastOptions{})), listed, true)
 	})
+	sections := "> " + strings.Join(entries, "\n-/private\n<\n> ") + "\n-/private\n<\n+."
+	b.Run("sections/listed", func(b *testing.B) { benchFilter(b, must[*Regex](b)(NewRegex(sections)), listed, true) })
 	b.Run("baseline map", func(b *testing.B) {
 		hosts := map[string]bool{}
 		var keys []string

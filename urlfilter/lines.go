@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxLine bounds a line of a rule file, in bytes.
@@ -49,19 +50,41 @@ func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 // hostOf returns the host of a URL in normal form, without the port; empty if
 // it has none.
 func hostOf(url string) string {
-	i := strings.IndexAny(url, ":/?#")
-	if i <= 0 || !strings.HasPrefix(url[i:], "://") {
+	i := 0
+	for ; i < len(url) && url[i] != ':'; i++ {
+		if c := url[i]; c == '/' || c == '?' || c == '#' {
+			return ""
+		}
+	}
+	if i == 0 || !strings.HasPrefix(url[i:], "://") {
 		return ""
 	}
-	rest := url[i+len("://"):]
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		rest = rest[:i]
+	start := i + len("://")
+	colon, upper := -1, false
+scan:
+	for i = start; i < len(url); i++ {
+		switch c := url[i]; {
+		case c == '/' || c == '?' || c == '#':
+			break scan
+		case c == '@':
+			start, colon = i+1, -1
+		case c == ':':
+			colon = i
+		case c == ']':
+			colon = -1 // that was of an IPv6 address
+		case 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf:
+			upper = true
+		}
 	}
-	rest = rest[strings.LastIndexByte(rest, '@')+1:]
-	if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.HasSuffix(rest, "]") {
-		rest = rest[:i]
+	host := url[start:i]
+	if colon >= 0 {
+		host = url[start:colon]
 	}
-	return strings.ToLower(strings.TrimSuffix(rest, "."))
+	host = strings.TrimSuffix(host, ".")
+	if upper {
+		host = strings.ToLower(host)
+	}
+	return host
 }
 
 // pathOf returns the path of a URL; false if it has no scheme.

@@ -106,6 +106,19 @@ func TestNutchSections(t *testing.T) {
 	}
 }
 
+// The first rule that matches decides, whichever section it is in.
+func TestSectionsKeepOrder(t *testing.T) {
+	f := must[*Regex](t)(NewRegex("-1", "> example.com", "+1", "-2", "<", "+2", "> www.example.com", "-3", "<", "> example.com", "+3", "-4", "<", "+4"))
+	verdicts{
+		"http://www.example.com/1": false, "http://www.example.com/2": false, "http://www.example.com/3": false, "http://www.example.com/4": false,
+		"http://example.com/1": false, "http://example.com/2": false, "http://example.com/3": true, "http://example.com/4": false,
+		"http://example.net/1": false, "http://example.net/2": true, "http://example.net/3": false, "http://example.net/4": true,
+	}.check(t, f)
+	if got := f.Explain("http://www.example.com/4"); got != "line 12: -4 (within example.com)" {
+		t.Error(got)
+	}
+}
+
 func TestNutchAutomaton(t *testing.T) {
 	const suffixes = `-.*\.(gif|GIF|jpg|JPG|png|PNG|ico|ICO|css|CSS|sit|SIT|eps|EPS|wmf|WMF|zip|ZIP|ppt|PPT|mpg|MPG|xls|XLS|gz|GZ|rpm|RPM|tgz|TGZ|mov|MOV|exe|EXE|jpeg|JPEG|bmp|BMP|js|JS)`
 	f := must[*Automaton](t)(NewAutomaton("# whole web", `-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+.*`))

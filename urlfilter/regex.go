@@ -80,19 +80,24 @@ func compileJava(pattern string) (func(string) bool, error) {
 }
 
 // ruleList is what the filters of regular expressions have in common.
-type ruleList struct{ rules []listRule }
+type ruleList struct {
+	rules []listRule
+	// The rules that are for all URLs, and those for a host or domain, by its
+	// name in normal form and as it is spelled. Each is in order.
+	all             []int
+	within, spelled map[string][]int
+}
 
 type listRule struct {
 	accept bool
-	within string // host or domain; empty for all
-	name   string // the same as it was spelled
+	name   string // host or domain as it is spelled; empty for all
 	match  func(url string) bool
 	line   int
 	text   string
 }
 
 func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool, error)) (*ruleList, error) {
-	l := new(ruleList)
+	l := &ruleList{within: map[string][]int{}, spelled: map[string][]int{}}
 	within, name := "", ""
 	err := readLines(r, func(n int, line string) error {
 		if line == "" {
@@ -113,7 +118,13 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 			if err != nil {
 				return err
 			}
-			l.rules = append(l.rules, listRule{line[0] == '+', within, name, match, n, line})
+			if i := len(l.rules); name == "" {
+				l.all = append(l.all, i)
+			} else {
+				l.within[within] = append(l.within[within], i)
+				l.spelled[name] = append(l.spelled[name], i)
+			}
+			l.rules = append(l.rules, listRule{line[0] == '+', name, match, n, line})
 		default:
 			return fmt.Errorf("a rule begins with + or -, not with %q", line[:1])
 		}
@@ -131,7 +142,7 @@ func (r *listRule) explain() string {
 	switch {
 	case r == nil:
 		return ""
-	case r.within != "":
+	case r.name != "":
 		return ruleAt(r.line, r.text+" (within "+r.name+")")
 	}
 	return ruleAt(r.line, r.text)
@@ -139,37 +150,63 @@ func (r *listRule) explain() string {
 
 // decides returns the first rule that matches, or nil.
 func (l *ruleList) decides(url string, compat bool) *listRule {
-	host, domain, split := "", "", false
-	for i := range l.rules {
-		r := &l.rules[i]
-		if r.within != "" {
-			if !split {
-				host, split = hostOf(url), true
-				if compat {
-					host = javaHost(url)
-				}
-			}
-			within := r.within
-			if compat {
-				within = r.name
-			}
-			if within != host {
-				if !strings.HasSuffix(strings.TrimSuffix(host, "."), within) {
-					continue // nor is it the domain, which takes longer to find
-				}
-				if domain == "" {
-					_, domain = domainOf(strings.TrimSuffix(host, "."))
-				}
-				if within != domain {
-					continue
-				}
+	if len(l.all) == len(l.rules) {
+		for i := range l.rules {
+			if r := &l.rules[i]; r.match(url) {
+				return r
 			}
 		}
+		return nil
+	}
+	lists := [3][]int{l.all}
+	if compat {
+		lists[1], lists[2] = sections(l.spelled, javaHost(url))
+	} else {
+		lists[1], lists[2] = sections(l.within, hostOf(url))
+	}
+	for {
+		next := -1 // the list whose rule comes first
+		for i, list := range lists {
+			if len(list) > 0 && (next < 0 || list[0] < lists[next][0]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return nil
+		}
+		r := &l.rules[lists[next][0]]
 		if r.match(url) {
 			return r
 		}
+		lists[next] = lists[next][1:]
 	}
-	return nil
+}
+
+// sections returns the rules for a host and those for its domain.
+func sections(named map[string][]int, host string) (forHost, forDomain []int) {
+	if host == "" {
+		return nil, nil
+	}
+	forHost = named[host]
+	full, domain := strings.TrimSuffix(host, "."), ""
+	if !mayHaveParents(full) {
+		return forHost, nil
+	}
+	for parent := full; ; {
+		if rules, ok := named[parent]; ok && parent != host {
+			if domain == "" {
+				_, domain = domainOf(full) // takes longer than all else
+			}
+			if parent == domain {
+				return forHost, rules
+			}
+		}
+		i := strings.IndexByte(parent, '.')
+		if i < 0 {
+			return forHost, nil
+		}
+		parent = parent[i+1:]
+	}
 }
 
 // javaHost returns the host as Nutch has it: empty if java.net.URL does not take
