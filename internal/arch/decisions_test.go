@@ -1,0 +1,61 @@
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The table of DECISIONS.md that says where we differ from Nutch names tests:
+// each is there, in the package of its row.
+func TestDecisionsNameTests(t *testing.T) {
+	repo := os.DirFS("../..")
+	text, err := fs.ReadFile(repo, "DECISIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`Test\w+(?: \((\w+)\))?`)
+	rows := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if len(cells) != 4 || cells[0] == "package" || cells[0] == "---" {
+			continue
+		}
+		rows++
+		for _, m := range name.FindAllStringSubmatch(cells[3], -1) {
+			test, _, _ := strings.Cut(m[0], " ")
+			dir := cells[0]
+			if m[1] != "" {
+				dir = m[1]
+			}
+			if dir == "htmlparse" {
+				dir = "parse/htmlparse"
+			}
+			if !hasTest(t, repo, dir, test) {
+				t.Errorf("DECISIONS.md: package %s has no test %s", dir, test)
+			}
+		}
+	}
+	if rows < 40 {
+		t.Errorf("the table has %d rows", rows)
+	}
+}
+
+func hasTest(t *testing.T, repo fs.FS, dir, test string) bool {
+	files, err := fs.Glob(repo, dir+"/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := fs.ReadFile(repo, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "func "+test+"(t ") {
+			return true
+		}
+	}
+	return false
+}
