@@ -184,16 +184,26 @@ func formLength(url string) (int, error) {
 			if i+2 >= len(url) {
 				return 0, errEscape
 			}
-			hi, lo := unhex(url[i+1]), unhex(url[i+2])
-			if hi < 0 || lo < 0 {
+			c, ok := unescape(url[i+1], url[i+2])
+			if !ok {
 				return 0, errEscape
 			}
-			run = append(run, byte(hi<<4|lo))
+			run = append(run, c)
 			i += 3
 		}
 		n += unitsOf(run)
 	}
 	return n, nil
+}
+
+// unescape reads two hexadecimal digits as Java does, which takes the sign of a
+// number for one of them.
+func unescape(a, b byte) (byte, bool) {
+	hi, lo := unhex(a), unhex(b)
+	if a == '+' || a == '-' && b == '0' {
+		hi = 0
+	}
+	return byte(hi<<4 | lo), hi >= 0 && lo >= 0
 }
 
 func unhex(c byte) int {
@@ -225,7 +235,7 @@ func unitsOf(b []byte) int {
 
 // broken returns the length of what b begins with that could begin a character,
 // at least 1; b does not begin with a whole one. (The maximal subpart of the
-// Unicode Standard, 3.9.)
+// Unicode Standard, 3.9, but for half of a pair, which Java's decoder takes whole.)
 func broken(b []byte) int {
 	lo, hi, want := byte(0x80), byte(0xbf), 0
 	switch c := b[0]; {
@@ -235,8 +245,6 @@ func broken(b []byte) int {
 		want = 2
 		if c == 0xe0 {
 			lo = 0xa0
-		} else if c == 0xed {
-			hi = 0x9f
 		}
 	case c >= 0xf0 && c <= 0xf4:
 		want = 3

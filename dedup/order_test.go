@@ -63,7 +63,21 @@ func TestDecodedLength(t *testing.T) {
 		"%C3%28":       2,
 		"%F0%90%28":    2,
 		"%FF%FE":       2,
-		"%ED%A0%80":    3, // half of a pair is three errors
+		"%ED%A0%80":    1, // half of a pair, as Java has it: one error, whole or not
+		"%ED%A0":       1,
+		"%ED%A0%FF":    2,
+		"%ED%A0%C3%BC": 2,
+		"%E0%80%80":    3,
+		"%F4%90%80%80": 4,
+		"%F0%80%80":    3,
+		"%F8%80":       2,
+		"%F0%9F%98%ED": 2,
+		"%+e":          1, // a sign is a digit for Java
+		"%-0":          1,
+		"%-1":          3,
+		"%1+":          3,
+		"%+":           2,
+		"%+g":          3,
 		"%C3\xbc":      2, // decoded apart from what is no sequence
 	} {
 		if got := decodedLength(url); got != want {
