@@ -84,7 +84,12 @@ func share(root *cli.Command) {
 		if !has["d"] {
 			continue
 		}
-		for _, f := range flags(networking(), selecting(), scoringFlag(), confFlags(), reporting()) {
+		for _, f := range confFlags() {
+			if !has[f.Names()[0]] {
+				verb.Flags = append(verb.Flags, f)
+			}
+		}
+		for _, f := range flags(networking(), selecting(), scoringFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}

@@ -33,18 +33,19 @@ func scopeFlag() cli.Flag {
 
 // check is the verb of the checkers, each of which is one of its own.
 func (a *app) check() *cli.Command {
+	checkers := []*cli.Command{a.checkFilter(), a.checkNormalize(), a.checkParse(), a.checkRobots(), a.checkSchedule(), a.checkConf()}
 	return &cli.Command{
 		Name: "check", Category: looking, Usage: "try filters, normalizers, parser, robots.txt and schedule on URLs",
 		ArgsUsage: "URL...",
 		Description: `Says what a crawl would do with a URL, and which rule decides, without touching
 any crawl. What to check is one of
 
-  filter      do the filters accept it?       +URL or -URL, a tab, and the rule
-  normalize   how is it spelled?              the URL, a tab, and what changed it
-  parse       what is read in the page?       asks for it
-  robots      does robots.txt allow it?       asks for that, or reads a file
-  schedule    when would it be visited next?  for each outcome of a visit
-  conf        what of a configuration of Nutch has no effect?
+  filter     do the filters accept it?       +URL or -URL, a tab, and the rule
+  normalize  how is it spelled?              the URL, a tab, what changed it
+  parse      what is read in the page?       asks for it
+  robots     does robots.txt allow it?       asks for that, or reads a file
+  schedule   when would it be visited next?  for each outcome of a visit
+  conf       what of a configuration of Nutch has no effect?
 
 URLs are arguments or, if there are none, lines of standard input.
 
@@ -54,13 +55,13 @@ URLs are arguments or, if there are none, lines of standard input.
 
 The exit code is 1 if a URL could not be checked, whatever the answer for the
 others. recrawl check filter --help shows the flags of one.`,
+		Commands: checkers,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
 				return usagef("check: there is no %q to check: filter, normalize, parse, robots, schedule and conf", c.Args().First())
 			}
 			return usagef("check what? filter, normalize, parse, robots, schedule or conf")
 		},
-		Commands: []*cli.Command{a.checkFilter(), a.checkNormalize(), a.checkParse(), a.checkRobots(), a.checkSchedule(), a.checkConf()},
 	}
 }
 
@@ -184,7 +185,7 @@ func (a *app) printLine(v any) error {
 
 func (a *app) checkFilter() *cli.Command {
 	return &cli.Command{
-		Name: "filter", Usage: "say whether the filters accept a URL, and which rule decides", ArgsUsage: "[URL...]",
+		Name: "filter", Usage: "say which rule accepts or rejects a URL", ArgsUsage: "[URL...]",
 		Description: `Prints + or - and the URL, as Nutch's filterchecker does, and behind a tab the
 rule that decides, if one does. The URL is taken as it is spelled, unless
 -normalize has the normalizers look at it before, as every stage of a crawl does.

@@ -57,7 +57,7 @@ title, text, directives, and each link as check filter prints it, with + if the
 crawl would follow it and - and the rule if it would not.
 
   recrawl check parse -agent mybot https://example.com/
-  recrawl check parse -agent mybot -dumpText -followRedirects https://example.com/`,
+  recrawl check parse -agent mybot -dumpText https://example.com/`,
 		Flags: flags(stdinFlag(),
 			&cli.BoolFlag{Name: "followRedirects", Usage: "follow up to five redirects, and not only say that there is one"},
 			&cli.BoolFlag{Name: "checkRobotsTxt", Usage: "ask robots.txt first, and not for a page that it forbids"},
@@ -224,10 +224,10 @@ func (k *checker) ignored(from, to string) string {
 
 func (a *app) checkRobots() *cli.Command {
 	return &cli.Command{
-		Name: "robots", Usage: "say whether robots.txt allows a URL, and which line decides", ArgsUsage: "[URL...]",
-		Description: `Asks for the robots.txt of the URL's server, once for each, or reads -file. Prints
-"allowed:", "not allowed:" or "unavailable:", the URL, and the line that decides,
-with tabs between, and the Crawl-delay if there is one.
+		Name: "robots", Usage: "say which line of robots.txt allows or forbids a URL", ArgsUsage: "[URL...]",
+		Description: `Asks for the robots.txt of the URL's server, once for each, or reads -file. It
+prints "allowed:", "not allowed:" or "unavailable:", the URL, the line that
+decides, and the Crawl-delay if there is one, with tabs between.
 
   recrawl check robots -agent mybot https://example.com/private/
   recrawl check robots -agent mybot -file robots.txt < urls.txt`,

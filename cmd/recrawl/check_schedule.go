@@ -17,13 +17,13 @@ import (
 
 func (a *app) checkSchedule() *cli.Command {
 	return &cli.Command{
-		Name: "schedule", Usage: "say when a URL would be visited next, for each outcome of a visit", ArgsUsage: "[URL...]",
-		Description: `For a visit at -now, which found the page changed, unchanged or nothing to compare
-with, which failed, or which found the page gone: the interval afterwards and the
-next visit. The record is that of a new page, unless -d DIR has one of the URL.
+		Name: "schedule", Usage: "say when a URL would be visited next", ArgsUsage: "[URL...]",
+		Description: `For a visit at -now that found the page changed, unchanged or nothing to compare
+with, that failed, or that found the page gone: the interval afterwards and the
+next visit. The record is that of a new page, unless -d DIR names a crawl.
 
   recrawl check schedule https://example.com/
-  recrawl check schedule -conf conf -interval 24h -type application/pdf https://example.com/a.pdf
+  recrawl check schedule -conf conf -interval 24h https://example.com/
   recrawl check schedule -d crawl https://example.com/`,
 		Flags: flags(stdinFlag(), &cli.StringFlag{Name: "d", Usage: "take the record of the URL from the crawl in `DIR`"},
 			&cli.DurationFlag{Name: "interval", Usage: "the interval `TIME` of the record before the visit (default: that of a new page)"},

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -11,24 +13,40 @@ import (
 const (
 	stages  = "A round, stage by stage"
 	looking = "What is in there"
+	merging = "One of several"
 )
 
 // teach gives a command and those below it a help text that shows flags as they
-// are typed, in groups, and fits a terminal. The library takes it for a template
-// without any action.
+// are typed, in groups, and fits a terminal. It is printed wherever in the command
+// line --help stands, and for recrawl help VERB.
 func teach(root *cli.Command) {
-	root.CustomRootCommandHelpTemplate = rootHelp(root)
+	root.HideHelp = true // the help of the library
+	root.Flags = append(root.Flags, &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Hidden: true})
+	root.CustomRootCommandHelpTemplate = rootHelp(root) // which has no action in it
 	for _, verb := range root.Commands {
-		verb.CustomHelpTemplate = verbHelp(verb, verb.Name)
+		helped(verb, func() string { return verbHelp(verb, verb.Name) })
 		for _, sub := range verb.Commands {
-			sub.CustomHelpTemplate = verbHelp(sub, verb.Name+" "+sub.Name)
+			helped(sub, func() string { return verbHelp(sub, verb.Name+" "+sub.Name) })
 		}
+	}
+}
+
+// helped makes a command print its help instead of doing anything, if asked to.
+func helped(c *cli.Command, text func() string) {
+	do := c.Action
+	c.Action = func(ctx context.Context, c *cli.Command) error {
+		if !c.Bool("help") {
+			return do(ctx, c)
+		}
+		_, err := io.WriteString(c.Root().Writer, text())
+		return err
 	}
 }
 
 func rootHelp(c *cli.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\nUsage: recrawl VERB [flags] [arguments]\n\n%s\n", c.Name, c.Usage, c.Description)
+	fmt.Fprintf(&b, "%s: %s\n\nUsage: recrawl VERB [flags] [arguments]\n\n", c.Name, c.Usage)
+	fill(&b, c.Description)
 	group := ""
 	for _, verb := range c.Commands {
 		if verb.Hidden {
@@ -40,7 +58,8 @@ func rootHelp(c *cli.Command) string {
 		}
 		entry(&b, verb.Name, 14, verb.Usage)
 	}
-	b.WriteString("\nrecrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 done,\n1 failed or interrupted, 2 the command line cannot be understood.\n")
+	b.WriteString("\n")
+	fill(&b, "recrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 done, 1 failed or interrupted, 2 the command line cannot be understood.")
 	return b.String()
 }
 
@@ -52,7 +71,8 @@ func verbHelp(c *cli.Command, name string) string {
 	}
 	fmt.Fprintf(&b, "recrawl %s: %s\n\nUsage: recrawl %s [flags]%s\n", name, c.Usage, name, args)
 	if c.Description != "" {
-		fmt.Fprintf(&b, "\n%s\n", c.Description)
+		b.WriteString("\n")
+		fill(&b, c.Description)
 	}
 	var groups []string
 	lists := map[string][]cli.Flag{}
@@ -93,9 +113,42 @@ func unquote(usage string) (word, plain string) {
 	return word, before + word + after
 }
 
+// right is the last column of a help text.
+const right = 80
+
+// fill writes a text whose paragraphs are filled. Lines that are indented stay as
+// they are.
+func fill(b *strings.Builder, text string) {
+	column := 0
+	end := func() {
+		if column > 0 {
+			b.WriteString("\n")
+		}
+		column = 0
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || line[0] == ' ' {
+			end()
+			b.WriteString(line + "\n")
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			switch {
+			case column+1+len(word) > right:
+				end()
+			case column > 0:
+				b.WriteString(" ")
+				column++
+			}
+			b.WriteString(word)
+			column += len(word)
+		}
+	}
+	end()
+}
+
 // entry writes a term and what it means, in a column of its own.
 func entry(b *strings.Builder, term string, width int, text string) {
-	const right = 80
 	indent := strings.Repeat(" ", 2+width+1)
 	fmt.Fprintf(b, "  %-*s", width, term)
 	column := 2 + max(width, len(term))

@@ -20,6 +20,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -58,12 +59,18 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // run runs one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 1 && slices.Contains([]string{"help", "--help", "-help", "-h"}, args[1]) {
+		args = append(append(args[:1:1], args[2:]...), "--help")
+	}
 	out := &checked{w: stdout}
 	err := root(out, stderr).Run(ctx, args)
 	if err == nil {
 		err = out.err
 	}
 	var usage usageError
+	if coder := cli.ExitCoder(nil); errors.As(err, &coder) {
+		err = usageError{err} // help is wanted for a verb that there is not
+	}
 	switch {
 	case err == nil:
 		return exitOK
