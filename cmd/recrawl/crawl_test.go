@@ -161,7 +161,7 @@ func TestSeedFiles(t *testing.T) {
 	if r.code != 1 || r.out != "8 seeds: 2 new, 0 merged, 0 known, 1 duplicate, 0 filtered, 5 invalid\n" {
 		t.Errorf("exit %d, %q", r.code, r.out)
 	}
-	for _, want := range []string{`line 4: "not a url"`, `line 6: "ftp://x.example/"`, `line 7: "http://bad.example/"`, `line 8: "http://[::1"`, `line 9: "\x00\xff\xfe"`, "5 of 8 seeds could not be used; the others were injected"} {
+	for _, want := range []string{`seeds.txt:4: "not a url"`, `seeds.txt:6: "ftp://x.example/"`, `seeds.txt:7: "http://bad.example/"`, `seeds.txt:8: "http://[::1"`, `seeds.txt:9: "\x00\xff\xfe"`, "5 of 8 seeds could not be used; the others were injected"} {
 		if !strings.Contains(r.err, want) {
 			t.Errorf("standard error does not say %q:\n%s", want, r.err)
 		}
@@ -177,8 +177,8 @@ func TestSeedFiles(t *testing.T) {
 	empty := write(t, "empty.txt", "# nothing\n\n")
 	for _, tt := range []struct{ file, want string }{
 		{empty, "there is no seed in it"},
-		{filepath.Join(t.TempDir(), "missing"), "-seeds: open"},
-		{t.TempDir(), "is a directory"},
+		{filepath.Join(t.TempDir(), "missing"), "missing: no such file or directory"},
+		{t.TempDir(), "-seeds: there is no file in the directory "},
 	} {
 		for _, verb := range [][]string{{"inject", "-d", dir}, {"crawl", "-d", dir, "-agent", "testbot"}} {
 			if r := recrawl(t, append(verb, "-seeds", tt.file)...); r.code != 1 || !strings.Contains(r.err, tt.want) {
@@ -190,7 +190,7 @@ func TestSeedFiles(t *testing.T) {
 	// crawl does its work although a seed is bad, and still says so at the end.
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 4, Calm: true})
 	r = recrawl(t, s.crawl("-seeds", write(t, "seeds.txt", "nonsense\n"+s.web.Seeds()[0]+"\n"))...)
-	if r.code != 1 || !strings.Contains(r.err, `line 1: "nonsense"`) || !strings.Contains(r.out, "success       4") {
+	if r.code != 1 || !strings.Contains(r.err, `seeds.txt:1: "nonsense"`) || !strings.Contains(r.out, "success       4") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if len(records(t, s.dir)) != 4 {
@@ -199,7 +199,7 @@ func TestSeedFiles(t *testing.T) {
 
 	// An URL among the arguments that is none is named without a line.
 	r = recrawl(t, "inject", "-d", dir, "http://", "http://third.example/")
-	if r.code != 1 || !strings.Contains(r.err, `"http://"`) || strings.Contains(r.err, "line") || len(records(t, dir)) != 3 {
+	if r.code != 1 || !strings.Contains(r.err, `"http://"`) || strings.Contains(r.err, ":2:") || len(records(t, dir)) != 3 {
 		t.Errorf("exit %d, %s", r.code, r.err)
 	}
 }

@@ -25,6 +25,9 @@ type seedSource struct {
 	more iter.Seq2[inject.Seed, error]
 }
 
+// stdin is the name of standard input.
+const stdin = "standard input"
+
 // seeds returns where the seeds are to come from; nil if there are none. It looks
 // at the arguments and for the file before anything else is touched.
 func (a *app) seeds(c *cli.Command) (*seedSource, error) {
@@ -36,23 +39,26 @@ func (a *app) seeds(c *cli.Command) (*seedSource, error) {
 	s := &seedSource{urls: c.Args().Slice(), name: c.String("seeds")}
 	switch {
 	case s.name == "-":
-		s.name = "standard input"
+		s.name = stdin
 		s.more = inject.Read(bufio.NewReader(c.Root().Reader))
 	case s.name != "":
 		info, err := os.Stat(s.name)
 		if err != nil {
 			return nil, fmt.Errorf("-seeds: %w", err)
 		}
-		dir, file := filepath.Dir(s.name), filepath.Base(s.name)
 		if info.IsDir() {
-			dir, file = s.name, "."
+			if err := anyFile(s.name); err != nil {
+				return nil, fmt.Errorf("-seeds: %w", err)
+			}
+			s.more = inject.Files(os.DirFS(s.name), ".")
+			break
 		}
 		if f, err := os.Open(s.name); err != nil {
 			return nil, fmt.Errorf("-seeds: %w", err)
 		} else if err := f.Close(); err != nil {
 			return nil, fmt.Errorf("-seeds: %w", err)
 		}
-		s.more = inject.Files(os.DirFS(dir), file)
+		s.more = inject.Files(os.DirFS(filepath.Dir(s.name)), filepath.Base(s.name))
 	case c.IsSet("seeds"):
 		return nil, usagef("-seeds wants the name of a file")
 	}
@@ -60,6 +66,20 @@ func (a *app) seeds(c *cli.Command) (*seedSource, error) {
 		return nil, nil
 	}
 	return s, nil
+}
+
+// anyFile returns an error if there is no plain file in a directory.
+func anyFile(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(dir, e.Name())); err == nil && info.Mode().IsRegular() {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no file in the directory %s", dir)
 }
 
 // all yields the seeds. It can be asked for once.
@@ -73,7 +93,7 @@ func (s *seedSource) all(yield func(inject.Seed, error) bool) {
 		return
 	}
 	for seed, err := range s.more {
-		if err != nil {
+		if err != nil && s.name == stdin {
 			err = fmt.Errorf("%s: %w", s.name, err)
 		}
 		if !yield(seed, err) {
