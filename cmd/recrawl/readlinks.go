@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+func (a *app) readlinks() *cli.Command {
+	return &cli.Command{
+		Name: "readlinks", Category: looking, Usage: "show which pages link to a page, and with what words",
+		Description: `A line is the page, a page that links to it, and the text of the link, with tabs
+between them. With -json a line is one page with all its inlinks, and with -format
+nutch a page is what Nutch's readlinkdb prints of it.
+
+  recrawl readlinks -d crawl -url https://example.com/
+  recrawl readlinks -d crawl -regex 'https://example\.com/docs/.*'
+  recrawl readlinks -d crawl > links.tsv`,
+		Flags: flags(dirFlag(),
+			&cli.StringFlag{Name: "url", Usage: "the page with this `URL`; without it, all pages"},
+			&cli.StringFlag{Name: "regex", Usage: "the pages whose whole URL matches `EXPR`"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, json or nutch (default text)", Value: "text"},
+			reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			format := c.String("format")
+			if c.Bool("json") && !c.IsSet("format") {
+				format = "json"
+			}
+			var match *regexp.Regexp
+			switch {
+			case c.IsSet("url") && c.String("url") == "":
+				return usagef("-url wants a URL")
+			case c.IsSet("url") && c.IsSet("regex"):
+				return usagef("-url and -regex are one too many")
+			case !slices.Contains([]string{"text", "json", "nutch"}, format):
+				return usagef("-format: %q is not one of text, json and nutch", format)
+			case c.IsSet("regex"):
+				var err error
+				if match, err = regexp.Compile(`^(?:` + c.String("regex") + `)$`); err != nil {
+					return usagef("-regex: %q is not a regular expression: %w", c.String("regex"), err)
+				}
+			}
+			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+				w := bufio.NewWriter(a.out)
+				show := linkPrinter(w, format, c.IsSet("url"))
+				if c.IsSet("url") {
+					e := linkdb.Entry{URL: normal(c.String("url"))}
+					var err error
+					if e.Inlinks, err = db.Links().Get(ctx, e.URL); err != nil {
+						return err
+					}
+					if err := show(&e); err != nil {
+						return err
+					}
+					return w.Flush()
+				}
+				for e, err := range db.Links().Scan(ctx, crawldb.Range{}) {
+					if err != nil {
+						return err
+					}
+					if match != nil && !match.MatchString(e.URL) {
+						continue
+					}
+					if err := show(&e); err != nil {
+						return err
+					}
+				}
+				return w.Flush()
+			})
+		},
+	}
+}
+
+// linkPrinter returns a function that prints the inlinks of a page, which is the
+// only one or one of many.
+func linkPrinter(w io.Writer, format string, one bool) func(*linkdb.Entry) error {
+	switch format {
+	case "json":
+		type inlink struct {
+			From   string `json:"from"`
+			Anchor string `json:"anchor"`
+		}
+		type entry struct {
+			URL     string   `json:"url"`
+			Inlinks []inlink `json:"inlinks"`
+		}
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return func(e *linkdb.Entry) error {
+			out := entry{URL: e.URL, Inlinks: []inlink{}}
+			for _, l := range e.Inlinks {
+				out.Inlinks = append(out.Inlinks, inlink{l.From, l.Anchor})
+			}
+			return enc.Encode(out)
+		}
+	case "nutch":
+		var b []byte
+		return func(e *linkdb.Entry) error {
+			switch b = b[:0]; {
+			case !one:
+				b = nutchtext.AppendInlinks(b, e)
+			case len(e.Inlinks) == 0:
+				b = append(b, " - no link information.\n"...)
+			default:
+				for i := range e.Inlinks {
+					b = append(nutchtext.AppendInlink(b, &e.Inlinks[i]), '\n')
+				}
+			}
+			_, err := w.Write(b)
+			return err
+		}
+	}
+	return func(e *linkdb.Entry) (err error) {
+		if len(e.Inlinks) == 0 {
+			_, err = fmt.Fprintf(w, "%s\tno inlinks\n", e.URL)
+		}
+		for _, l := range e.Inlinks {
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s\t%s\t%s\n", e.URL, l.From, l.Anchor)
+			}
+		}
+		return err
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// ruleFlags returns the flags of verbs that apply the rules for URLs on request.
+func ruleFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "normalize", Usage: "spell URLs as the normalizers do"},
+		&cli.BoolFlag{Name: "filter", Usage: "leave out URLs that the filters reject"},
+	}
+}
+
+// accepting makes of these flags a function that gives the spelling of a URL and
+// says whether it is kept; nil if neither was given.
+func accepting(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope) func(string) (string, bool) {
+	if !c.Bool("normalize") && !c.Bool("filter") {
+		return nil
+	}
+	rules := *rulesOf(conf)
+	if !c.Bool("normalize") {
+		rules.Normalizers = nil
+	}
+	if !c.Bool("filter") {
+		rules.Filters = nil
+	}
+	return func(url string) (string, bool) {
+		u, err := rules.Apply(scope, url)
+		return u, err == nil
+	}
+}
