@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/dedup"
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/protocol"
 )
@@ -45,6 +46,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 ` + seedFile,
 		Flags: flags(dirFlag(), seedsFlag(), networking(), stayFlag(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
+			dedupFlag(),
 			selecting(), conditions(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
@@ -55,7 +57,12 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 			return a.with(c, true, false, func(opened *session) error {
 				s = opened
 				return a.runCrawl(ctx, c, s, seeds)
-			}, func(o *recrawl.Options) { o.Rounds = c.Int("rounds") })
+			}, func(o *recrawl.Options) {
+				o.Rounds = c.Int("rounds")
+				if c.Bool("dedup") && o.Dedup == nil {
+					o.Dedup = &dedup.Options{}
+				}
+			})
 		},
 	}
 }
