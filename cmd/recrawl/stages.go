@@ -11,6 +11,9 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 func (a *app) inject() *cli.Command {
@@ -202,9 +205,23 @@ func (a *app) invert() *cli.Command {
 twice changes nothing. A segment that was updated and inverted is done: crawl
 does not take it up any more.
 
-  recrawl invert -d crawl`,
-		Flags: flags(dirFlag(), reporting()),
+  recrawl invert -d crawl
+  recrawl invert -d crawl -ignore-internal -max-anchor 200`,
+		Flags: flags(dirFlag(), ruleFlags(),
+			&cli.BoolFlag{Name: "ignore-internal", Usage: "leave out links within a host"},
+			&cli.BoolFlag{Name: "ignore-external", Usage: "leave out links between hosts"},
+			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
+			&cli.IntFlag{Name: "max-anchor", Usage: "cut the text of a link at `N` characters (0: 100; -1: never)"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "leave out links within a host unless -ignore-internal=false is given, and cut texts as Nutch does"},
+			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.Bool("ignore-internal") && c.Bool("ignore-external") {
+				return usagef("-ignore-internal and -ignore-external together leave no link")
+			}
+			conf, err := a.configured(c)
+			if err != nil {
+				return err
+			}
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
@@ -227,8 +244,31 @@ does not take it up any more.
 				}
 				fmt.Fprintf(a.out, "%s: %d links from %d pages to %d\n", name, r.Links, r.Pages, r.Targets)
 				return nil
-			})
+			}, func(o *recrawl.Options) { inverting(c, conf, &o.Invert) })
 		},
+	}
+}
+
+// inverting sets what the flags of invert say.
+func inverting(c *cli.Command, conf *nutchconf.Options, o *linkdb.InvertOptions) {
+	if c.IsSet("nutch-compat") {
+		o.NutchCompat = c.Bool("nutch-compat")
+	}
+	if c.IsSet("ignore-internal") {
+		o.IgnoreInternal = c.Bool("ignore-internal")
+		o.KeepInternal = !o.IgnoreInternal
+	}
+	if c.IsSet("ignore-external") {
+		o.IgnoreExternal = c.Bool("ignore-external")
+	}
+	if c.IsSet("max-inlinks") {
+		o.MaxInlinks = c.Int("max-inlinks")
+	}
+	if c.IsSet("max-anchor") {
+		o.MaxAnchor = c.Int("max-anchor")
+	}
+	if accept := accepting(c, conf, urlfilter.LinkDB); accept != nil {
+		o.Accept = accept
 	}
 }
 
