@@ -139,6 +139,7 @@ Come back for what is due:
 			a.updatehostdb(), a.dedup(),
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(),
+			a.mergedb(), a.mergelinkdb(), a.mergesegs(),
 			a.demoCrawl(),
 		},
 	}

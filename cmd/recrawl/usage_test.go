@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var verbs = []string{"demo", "crawl", "inject", "generate", "fetch", "parse", "update", "invert", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "updatehostdb", "domainstats", "protocolstats", "crawlcomplete", "schedule"}
+var verbs = []string{"demo", "crawl", "inject", "generate", "freegen", "fetch", "parse", "update", "invert", "updatehostdb", "dedup", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "clean", "domainstats", "protocolstats", "crawlcomplete", "schedule", "mergedb", "mergelinkdb", "mergesegs"}
 
 func TestHelpTeaches(t *testing.T) {
 	t.Parallel()
@@ -53,10 +53,37 @@ func TestHelpTeaches(t *testing.T) {
 	}
 	for verb, text := range helps {
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSuffix(line, "\n"); len(line) > 81 || strings.HasSuffix(line, " ") || strings.ContainsAny(line, "\t`{}") && !strings.Contains(line, "jq") {
+			if line = strings.TrimSuffix(line, "\n"); len(line) > 80 || strings.HasSuffix(line, " ") || strings.ContainsAny(line, "\t`{}") && !strings.Contains(line, "jq") {
 				t.Errorf("recrawl %s --help: %q is too long for a terminal, or not clean", verb, line)
 			}
 		}
+	}
+}
+
+// Who asks for help in the middle of a command line wants help, and nothing done.
+func TestHelpAnywhere(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "crawl")
+	root, inject, filter := ok(t, "--help"), ok(t, "inject", "--help"), ok(t, "check", "filter", "--help")
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"help"}, root},
+		{[]string{"help", "inject"}, inject},
+		{[]string{"--help", "inject"}, inject},
+		{[]string{"inject", "-d", dir, "http://a.example/", "-h"}, inject},
+		{[]string{"inject", "--help", "-d", dir, "-seeds", "missing"}, inject},
+		{[]string{"help", "check", "filter"}, filter},
+		{[]string{"check", "--help", "filter"}, filter},
+		{[]string{"check", "filter", "http://a.example/", "--help"}, filter},
+	} {
+		if r := recrawl(t, tt.args...); r.code != 0 || r.out != tt.want || r.err != "" {
+			t.Errorf("recrawl %q: exit %d, %q on standard error, and says\n%s", tt.args, r.code, r.err, r.out)
+		}
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a call for help made a directory")
 	}
 }
 
@@ -137,7 +164,24 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{[]string{"readseg", "-d", dir, "../../etc"}, "invalid name"},
 		{[]string{"readseg", "-d", dir, "a", "b"}, `not "b" too`},
 		{[]string{"readlinks", "-d", dir, "-url", ""}, "-url wants a URL"},
+		{[]string{"readlinks", "-d", dir, "-url", "http://a.example/", "-regex", "x"}, "one too many"},
+		{[]string{"readlinks", "-d", dir, "-regex", "("}, "is not a regular expression"},
+		{[]string{"readlinks", "-d", dir, "-format", "xml"}, `"xml" is not one of text, json and nutch`},
+		{[]string{"dedup", "-d", dir, "-group", "byHost"}, "is not one of none, host and domain"},
+		{[]string{"dedup", "-d", dir, "-compareOrder", "score,age"}, `"age" is not one of`},
+		{[]string{"dedup", "-d", dir, "extra"}, `takes no argument "extra"`},
+		{[]string{"mergedb", "-d", dir}, "wants the directories"},
+		{[]string{"mergedb", "crawl1"}, "-d DIR is required"},
+		{[]string{"mergelinkdb", "-d", dir, "-max-inlinks", "-1", "crawl1"}, "-max-inlinks: -1 is negative"},
+		{[]string{"mergesegs", "-d", dir, "-slice", "-1"}, "-slice: -1 is negative"},
+		{[]string{"clean", "-d", dir, "extra"}, `takes no argument "extra"`},
+		{[]string{"invert", "-d", dir, "-ignore-internal", "-ignore-external"}, "together leave no link"},
 		{[]string{"explain", "-d", dir}, "wants one URL"},
+		{[]string{"help", "nothing"}, "'nothing'"},
+		{[]string{"inject", "--help", "-bogus"}, "-bogus"},
+		{[]string{"check"}, "check what?"},
+		{[]string{"check", "nothing"}, `no "nothing" to check`},
+		{[]string{"check", "filter", "-bogus"}, "-bogus"},
 		{[]string{"demo", "extra"}, `takes no argument "extra"`},
 	} {
 		r := recrawl(t, tt.args...)
@@ -169,7 +213,7 @@ func TestDirectoriesThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reads := [][]string{{"readdb", "-stats"}, {"readlinks"}, {"readseg"}, {"hosts"}, {"index"}, {"updatehostdb"}, {"domainstats", "host"}, {"protocolstats"}, {"crawlcomplete"}, {"explain", "http://a.example/"}, {"generate"}, {"update"}, {"invert"}, {"parse"}, {"fetch", "-agent", "testbot"}}
+	reads := [][]string{{"readdb", "-stats"}, {"readlinks"}, {"readseg"}, {"hosts"}, {"index"}, {"updatehostdb"}, {"domainstats", "host"}, {"protocolstats"}, {"crawlcomplete"}, {"dedup"}, {"mergesegs"}, {"clean"}, {"explain", "http://a.example/"}, {"generate"}, {"update"}, {"invert"}, {"parse"}, {"fetch", "-agent", "testbot"}}
 	for _, dir := range []string{missing, empty, foreign, file} {
 		for _, read := range reads {
 			args := append([]string{read[0], "-d", dir}, read[1:]...)

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+func (a *app) mergedb() *cli.Command {
+	return &cli.Command{
+		Name: "mergedb", Category: merging, Usage: "merge the crawl dbs of other crawls into this one", ArgsUsage: "DIR...",
+		Description: `Of a page that several know, the record with the last visit wins, and its
+metadata are completed from the others. The order of the directories does not
+matter, and doing it again changes nothing. The crawl of -d is made if it is not there; what
+it knows already takes part. Links and segments are not merged: see mergelinkdb.
+
+  recrawl mergedb -d crawl crawl1 crawl2
+  recrawl mergedb -d only-mine -filter -normalize everything`,
+		Flags: flags(dirFlag(), ruleFlags(),
+			&cli.BoolFlag{Name: "purge-gone", Usage: "leave out pages that are gone"},
+			&cli.BoolFlag{Name: "purge-orphans", Usage: "leave out orphans"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: by the time of the next fetch less the interval, and of equals for the first directory"},
+			confFlags(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.mergeInto(c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
+				o := merge.CrawlDBOptions{
+					Accept:    accepting(c, conf, urlfilter.CrawlDB),
+					PurgeGone: c.Bool("purge-gone"), PurgeOrphans: c.Bool("purge-orphans"),
+					NutchCompat: c.Bool("nutch-compat") || conf != nil && !c.Bool("corrected"),
+				}
+				var stores []crawldb.Store
+				for _, s := range srcs {
+					stores = append(stores, s.Crawl())
+				}
+				r, err := merge.CrawlDBs(ctx, dst.Crawl(), stores, o)
+				if err != nil {
+					return err
+				}
+				if c.Bool("json") {
+					return a.printJSON(map[string]int{"records": r.Records, "rejected": r.Rejected, "purged": r.Purged, "pages": r.Pages})
+				}
+				fmt.Fprintf(a.out, "%d records of %d pages were merged, %d rejected, %d purged\n", r.Records-r.Rejected-r.Purged, r.Pages, r.Rejected, r.Purged)
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) mergelinkdb() *cli.Command {
+	return &cli.Command{
+		Name: "mergelinkdb", Category: merging, Usage: "merge the link dbs of other crawls into this one", ArgsUsage: "DIR...",
+		Description: `Each page has the links that any of the crawls knows, within -max-inlinks. The
+order of the directories does not matter, and doing it again changes nothing. The
+crawl of -d is made if it is not there.
+
+  recrawl mergelinkdb -d crawl crawl1 crawl2`,
+		Flags: flags(dirFlag(), ruleFlags(),
+			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000)"},
+			confFlags(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if n := c.Int("max-inlinks"); n < 0 {
+				return usagef("-max-inlinks: %d is negative", n)
+			}
+			return a.mergeInto(c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
+				o := merge.LinkDBOptions{Accept: accepting(c, conf, urlfilter.LinkDB), MaxInlinks: c.Int("max-inlinks")}
+				if conf != nil && !c.IsSet("max-inlinks") {
+					o.MaxInlinks = conf.Crawl.Invert.MaxInlinks
+				}
+				var stores []linkdb.Store
+				for _, s := range srcs {
+					stores = append(stores, s.Links())
+				}
+				r, err := merge.LinkDBs(ctx, dst.Links(), stores, o)
+				if err != nil {
+					return err
+				}
+				if c.Bool("json") {
+					return a.printJSON(map[string]int{"pages": r.Pages, "inlinks": r.Inlinks, "rejected": r.Rejected})
+				}
+				fmt.Fprintf(a.out, "%d links were merged, %d rejected\n", r.Inlinks-r.Rejected, r.Rejected)
+				return nil
+			})
+		},
+	}
+}
+
+// mergeInto opens the crawls that the arguments name, and the one of -d.
+func (a *app) mergeInto(c *cli.Command, do func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error) (err error) {
+	if !c.Args().Present() {
+		return usagef("%s wants the directories of the crawls to merge", c.Name)
+	}
+	if c.String("d") == "" {
+		return usagef("-d DIR is required: the directory of the crawl")
+	}
+	if _, err := clock(c); err != nil {
+		return err
+	}
+	conf, err := a.configured(c)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, dir := range append([]string{c.String("d")}, c.Args().Slice()...) {
+		real, err := filepath.Abs(dir)
+		if err == nil {
+			if r, err := filepath.EvalSymlinks(real); err == nil {
+				real = r
+			}
+		}
+		if seen[real] {
+			return usagef("%s: %s is named twice", c.Name, dir)
+		}
+		seen[real] = true
+	}
+	var srcs []*pebblestore.DB
+	defer func() {
+		for _, s := range srcs {
+			if e := s.Close(); err == nil {
+				err = e
+			}
+		}
+	}()
+	for _, dir := range c.Args().Slice() {
+		if entries, err := os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+			return fmt.Errorf("there is no crawl in %s", dir)
+		}
+		s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c)})
+		if err != nil {
+			return err
+		}
+		srcs = append(srcs, s)
+	}
+	dst, err := a.open(c, false)
+	if err != nil {
+		return err
+	}
+	err = do(conf, dst, srcs)
+	if e := dst.Close(); err == nil {
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,50 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// A page that is gone is purged by the update after the one that found out, and
+// URLs that the rules do not like go when they are asked to.
+func TestUpdateSweeps(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
+	home := s.web.Seeds()[0]
+	ok(t, "inject", "-d", s.dir, "-now", frozen, home, home+"missing")
+	now := frozen
+	round := func(want string, flags ...string) {
+		t.Helper()
+		ok(t, "generate", "-d", s.dir, "-now", now, "-topN", "2")
+		ok(t, "fetch", "-d", s.dir, "-now", now, "-agent", "testbot", "-delay", "0", "-connect-to", s.server.ConnectTo())
+		if out := ok(t, append([]string{"update", "-d", s.dir, "-now", now}, flags...)...); !strings.Contains(out, want) {
+			t.Errorf("update %v says %q, want %q", flags, out, want)
+		}
+	}
+	records := func() int { return strings.Count(ok(t, "readdb", "-d", s.dir, "-dump", "-format", "json"), "\n") }
+	round("of 6 records 0 gone and 0 orphans purged", "-purge-gone")
+	if n := records(); n != 6 {
+		t.Errorf("%d records", n)
+	}
+	now = parsed(frozen).Add(time.Hour).Format(time.RFC3339)
+	round("of 6 records 1 gone and 0 orphans purged, 0 filtered, 0 invalid, 0 moved (0 merged), 0 left alone", "-purge-gone", "-purge-orphans", "-normalize")
+
+	conf := t.TempDir()
+	for name, text := range map[string]string{
+		"nutch-site.xml":      `<configuration><property><name>plugin.includes</name><value>protocol-http|urlfilter-regex|parse-html|urlnormalizer-basic|scoring-opic</value></property><property><name>http.agent.name</name><value>testbot</value></property></configuration>`,
+		"regex-urlfilter.txt": "-/pages/[12]\n+.\n",
+	} {
+		if err := os.WriteFile(filepath.Join(conf, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round("2 filtered", "-filter", "-no-additions", "-conf", conf)
+	if n := records(); n != 3 {
+		t.Errorf("%d records", n)
+	}
+}
