@@ -117,7 +117,13 @@ func (f *Suffix) suffix(url string) *affix {
 	if len(f.sorted) == 0 {
 		return nil
 	}
-	if f.o.Path && !(f.NutchCompat && !isJavaURL(url)) {
+	switch {
+	case !f.o.Path:
+	case f.NutchCompat:
+		if u, err := parseJavaURL(url, isJavaHandled); err == nil {
+			url = u.path
+		}
+	default:
 		if path, ok := pathOf(url); ok {
 			url = path
 		}

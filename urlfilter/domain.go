@@ -14,13 +14,16 @@ import (
 type Domain struct {
 	// NutchCompat makes the filter answer as Nutch's do for what a list has no
 	// word for: an empty list accepts everything, even if it is a list to
-	// accept; what java.net.URL does not take is rejected; and a list to reject
-	// accepts a URL that has no host. It must not be changed once the filter is
-	// in use.
+	// accept; what java.net.URL does not take is rejected; a list to reject
+	// accepts a URL that has no host; and hosts that are not ASCII, or have a dot
+	// at the end, are compared as they are spelled. It must not be changed once
+	// the filter is in use.
 	NutchCompat bool
 
 	mode    domainMode
 	entries map[string]*domainEntry
+	spelled map[string]int // the line of each entry in lower case
+	plain   bool           // spelled has the same names as entries
 }
 
 type domainEntry struct {
@@ -119,8 +122,13 @@ func (f *Domain) add(entry string, line int) error {
 		return errors.New("not a host, domain or suffix")
 	}
 	if f.entries == nil {
-		f.entries = map[string]*domainEntry{}
+		f.entries, f.spelled, f.plain = map[string]*domainEntry{}, map[string]int{}, true
 	}
+	name := lowerJava(strings.TrimSpace(entry))
+	if _, ok := f.spelled[name]; !ok {
+		f.spelled[name] = line
+	}
+	f.plain = f.plain && name == host
 	if _, ok := f.entries[host]; !ok {
 		f.entries[host] = &domainEntry{line: line, below: belowOf(host)}
 	}
@@ -151,13 +159,15 @@ func (f *Domain) Accept(url string) bool {
 		if len(f.entries) == 0 {
 			return true
 		}
-		if !isJavaURL(url) {
+		u, err := parseJavaURL(url, isJavaHandled)
+		if err != nil {
 			return false
 		}
+		return (f.entryNutch(lowerJava(u.host)) != "") != (f.mode == domainReject)
 	}
 	host := hostOf(url)
 	if host == "" {
-		return f.NutchCompat && f.mode == domainReject
+		return false
 	}
 	return (f.entry(host) != "") != (f.mode == domainReject)
 }
@@ -189,6 +199,20 @@ func (f *Domain) entry(host string) string {
 	}
 }
 
+// entryNutch returns the entry that lists a host as Nutch looks for it, or "".
+func (f *Domain) entryNutch(host string) string {
+	if host == "" || f.plain && isASCII(host) && !strings.HasSuffix(host, ".") {
+		return f.entry(host)
+	}
+	suffix, domain := domainNutch(host)
+	for _, name := range [...]string{suffix, domain, host} {
+		if _, ok := f.spelled[name]; ok && name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // lists reports whether the entry, parent, lists a host that has some labels
 // more.
 func (e *domainEntry) lists(labels, host, parent string) bool {
@@ -209,6 +233,12 @@ func (e *domainEntry) lists(labels, host, parent string) bool {
 
 // Explain returns the entry that lists the host.
 func (f *Domain) Explain(url string) string {
+	if f.NutchCompat && f.mode != domainWithin {
+		if e := f.entryNutch(javaHost(url)); e != "" {
+			return ruleAt(f.spelled[e], e)
+		}
+		return ""
+	}
 	host := hostOf(url)
 	if host == "" {
 		return ""
@@ -226,12 +256,6 @@ func (f *Domain) String() string {
 }
 
 func (f *Domain) empty() bool { return f.mode == domainAccept && len(f.entries) == 0 }
-
-// isJavaURL reports whether java.net.URL takes the URL.
-func isJavaURL(url string) bool {
-	_, err := parseJavaURL(url, isJavaHandled)
-	return err == nil
-}
 
 // isJavaHandled reports whether Java has a handler for a protocol.
 func isJavaHandled(protocol string) bool {

@@ -42,8 +42,9 @@ type FastOptions struct {
 	MaxLength, MaxPath, MaxQuery int
 	// NutchCompat skips lines that are no rule, what stands in a line behind a
 	// rule, and rules before the first Host or Domain, which are an error without
-	// it; takes hosts as they are spelled, so that a capital letter hits nothing;
-	// and rejects URLs that java.net.URL does not take.
+	// it; takes a word that begins with one of the four for it ("Hosts"); takes
+	// hosts as they are spelled, so that a capital letter hits nothing; and rejects
+	// URLs that java.net.URL does not take.
 	NutchCompat bool
 }
 
@@ -64,6 +65,14 @@ func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			return nil
+		}
+		if o.NutchCompat {
+			for _, kind := range [...]string{"Host", "Domain", "DenyPathQuery", "DenyPath"} {
+				if strings.HasPrefix(words[0], kind) {
+					words[0] = kind
+					break
+				}
+			}
 		}
 		rule, err := f.readLine(words, &group, &name)
 		if err == nil && rule != nil && !rule.all() {

@@ -73,8 +73,8 @@ func TestParseErrors(t *testing.T) {
 		"-(?=x)y":        "urlfilter: line 1: pattern \"(?=x)y\": look-ahead (?= is not supported",
 		"-a*+b":          "urlfilter: line 1: pattern \"a*+b\": possessive repetition is not supported",
 		">  ":            "urlfilter: line 1: no host or domain after >",
-		"> a b\n-x":      "urlfilter: line 1: no host or domain after >",
-		"+.\n" + longest: "urlfilter: line 2: bufio.Scanner: token too long",
+		"> a b\n-x":      "urlfilter: line 1: \"a b\" after > is not a host or domain",
+		"+.\n" + longest: "urlfilter: line 2: a line of more than 1048576 bytes",
 	} {
 		if _, err := ParseRegex(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %s", text, err, want)
@@ -233,6 +233,10 @@ func TestSuffix(t *testing.T) {
 		}
 		if !f.Accept("http://h/a.txt?b") {
 			t.Errorf("NutchCompat %v: http", compat)
+		}
+		// Java drops the blank.
+		if got := f.Accept("http://h/a.txt "); got != compat {
+			t.Errorf("NutchCompat %v: a blank: %v", compat, got)
 		}
 	}
 }

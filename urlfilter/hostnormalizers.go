@@ -270,7 +270,7 @@ type SlashNormalizer struct {
 // lines and those that begin with "#" are skipped.
 //
 // Under NutchCompat anything but "+" is "-", a path gets no slash if it has a dot
-// among its last six bytes but always if it is shorter ("/a.js" is "/a.js/"), and
+// among its last six UTF-16 units but always if it is shorter ("/a.js" is "/a.js/"), and
 // a URL that changes loses user information, port and fragment. (Nutch:
 // urlnormalizer.slashes.file, urlnormalizer.slashes.rules.)
 func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, error) {
@@ -361,7 +361,7 @@ func slashNutch(path string, add bool) string {
 		return strings.TrimSuffix(path, "/")
 	}
 	dot := strings.LastIndexByte(path, '.')
-	if strings.HasSuffix(path, "/") || len(path) >= 6 && dot >= 0 && dot >= len(path)-6 {
+	if strings.HasSuffix(path, "/") || longer(path, 5) && dot >= 0 && !longer(path[dot:], 6) {
 		return path
 	}
 	return path + "/"

@@ -56,7 +56,8 @@ func parseJavaURL(spec string, known func(protocol string) bool) (u javaURL, err
 		if strings.TrimFunc(rest, isJavaSpace) == "" {
 			return u, errJavaMail
 		}
-		u.path = rest
+		u.setFile(rest)
+		u.ref, u.hasRef = "", false // its handler forgets it
 		return u, nil
 	}
 	rest, u.query, u.hasQuery = strings.Cut(rest, "?")
@@ -258,14 +259,20 @@ func makeJavaURL(protocol, host string, port int, file string) (javaURL, error) 
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
 		host = "[" + host + "]"
 	}
-	u := javaURL{protocol: protocol, server: true, authority: host, host: host, port: port, path: file}
+	u := javaURL{protocol: protocol, server: true, authority: host, host: host, port: port}
 	if port != -1 {
 		u.authority += ":" + strconv.Itoa(port)
 	}
+	u.setFile(file)
+	return u, checkJavaHost(host)
+}
+
+// setFile takes path and query apart where Java gets them in one piece.
+func (u *javaURL) setFile(file string) {
+	u.path = file
 	if i := strings.LastIndexByte(file, '?'); i >= 0 {
 		u.path, u.query, u.hasQuery = file[:i], file[i+1:], true
 	}
-	return u, checkJavaHost(host)
 }
 
 // file returns path and query.

@@ -3,6 +3,8 @@ package urlfilter
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -29,6 +31,9 @@ func readLines(r io.Reader, f func(n int, line string) error) error {
 		}
 	}
 	if err := s.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("a line of more than %d bytes", maxLine)
+		}
 		return &SyntaxError{Line: n, Err: err}
 	}
 	return nil

@@ -173,6 +173,8 @@ func TestNormalizerDifferences(t *testing.T) {
 		{"slash: a short path may have an extension", slashesOf("a.com +\n"), AnyScope, "http://a.com/a.js", "http://a.com/a.js", "http://a.com/a.js/"},
 		{"slash: a dot in a directory is no extension", slashesOf("a.com +\n"), AnyScope, "http://a.com/v1.2/x", "http://a.com/v1.2/x/", "http://a.com/v1.2/x"},
 		{"slash: all slashes go", slashesOf("a.com -\n"), AnyScope, "http://a.com/x//", "http://a.com/x", "http://a.com/x/"},
+		{"slash: an extension has letters of ASCII", slashesOf("a.com +\n"), AnyScope, "http://a.com/x.öäüß", "http://a.com/x.öäüß/", "http://a.com/x.öäüß"},
+		{"query: the user of mailto is no host", query, AnyScope, "mailto:a?c&b#d", "mailto:a?b&c#d", "mailto://a?b&c"},
 		{"query: empty parameters go", query, AnyScope, "http://h/?b&&a", "http://h/?a&b", "http://h/?&a&b"},
 		{"query: code units are not compared", query, AnyScope, "http://h/?\uFFFD&\U00010000", "http://h/?\uFFFD&\U00010000", "http://h/?\U00010000&\uFFFD"},
 		{"query: the user stays", query, AnyScope, "http://u@h/?b&a", "http://u@h/?a&b", "http://h/?a&b"},

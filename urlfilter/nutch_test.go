@@ -207,6 +207,8 @@ Domain .
 			t.Errorf("%q in Nutch: %v, skipped %v", text, err, f.Skipped())
 		}
 	}
+	f = must[*Fast](t)(ParseFast(strings.NewReader("Hosts a\nDenyPaths x\nDomainName b\nDenyPathQuerys x\n"), FastOptions{NutchCompat: true}))
+	verdicts{"http://a/x": false, "http://a/?x": true, "http://b/?x": false, "http://b/": true}.check(t, f)
 	if _, err := ParseFast(strings.NewReader("Domain .\nDenyPath (?=x)"), FastOptions{NutchCompat: true}); err == nil {
 		t.Error("a pattern that Nutch has and we have not is skipped")
 	}
@@ -251,6 +253,34 @@ func TestNutchDomain(t *testing.T) {
 	}.check(t, f)
 }
 
+// Nutch compares the host as it is spelled, its domain without a dot at the end
+// and in the spelling of the host, and its suffix in ASCII.
+func TestNutchDomainSpelling(t *testing.T) {
+	const file = "bücher.de\nwww.example.org\nexample.net\nxn--p1ai\n栃木.jp\n"
+	list := func(nutch bool) verdicts {
+		return verdicts{
+			"http://bücher.de/": nutch, "http://WWW.BÜCHER.de/": nutch, "http://xn--bcher-kva.de/": !nutch,
+			"http://www.example.org./": !nutch, "http://www.example.org/": true, "http://www.example.net./": true, "http://www.example.net/": true,
+			"http://www.нэб.рф/": nutch, "http://xn--90ax2c.xn--p1ai/": true, "http://www.栃木.jp/": false, "http://栃木.jp/": nutch,
+		}
+	}
+	for _, compat := range []bool{false, true} {
+		f := must[*Domain](t)(ParseDomain(strings.NewReader(file)))
+		f.NutchCompat = compat
+		list(compat).check(t, f)
+	}
+	f := must[*Domain](t)(ParseDomain(strings.NewReader(file)))
+	f.NutchCompat = true
+	for url, want := range map[string]string{
+		"http://www.bücher.de/": "line 1: bücher.de", "http://www.example.net./": "line 3: example.net", "http://www.нэб.рф/": "line 4: xn--p1ai",
+		"http://www.example.com/": "", "wiki://example.net/": "",
+	} {
+		if got := f.Explain(url); got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+}
+
 // Registered domains and suffixes as Nutch's TestURLUtil has them.
 func TestNutchDomainOf(t *testing.T) {
 	for _, c := range [][3]string{
@@ -260,8 +290,10 @@ func TestNutchDomainOf(t *testing.T) {
 		{"subdomain.example.edu.tr", "edu.tr", "example.edu.tr"}, {"subdomain.example.presse.fr", "fr", "presse.fr"}, {"[::1]", "", "[::1]"},
 		{"www.taiuru.xn--mori-qsa.nz", "xn--mori-qsa.nz", "taiuru.xn--mori-qsa.nz"}, {"www.example.plc.co.im", "plc.co.im", "example.plc.co.im"},
 		{"foo.blogspot.com", "com", "blogspot.com"}, {"localhost", "", "localhost"},
+		{"lucene.apache.org.", "org", "apache.org"}, {"www.example.flå.no", "xn--fl-zia.no", "example.flå.no"},
+		{"www.example.栃木.jp", "xn--4pvxs.jp", "example.栃木.jp"}, {"www.taiuru.māori.nz", "xn--mori-qsa.nz", "taiuru.māori.nz"},
 	} {
-		if suffix, domain := domainOf(c[0]); suffix != c[1] || domain != c[2] {
+		if suffix, domain := domainNutch(c[0]); suffix != c[1] || domain != c[2] {
 			t.Errorf("%s: %q, %q, want %q", c[0], suffix, domain, c[1:])
 		}
 	}
@@ -287,7 +319,7 @@ func TestNutchValidator(t *testing.T) {
 		"http://example.com:80": true, "http://example.com:": false, "http://example.com:123456/": false, "http://example.com:8x/": false,
 		"http://example.com?x[]": true, "http://example.com#x|": true, "http://example.com/x|": false, "h2://example.com/": false,
 		"http:///x": false, "http://example.com/..": false, "http://example.com/a/b/..": true, "http://example.com/a//b/..": true, "http://example.com/a/..": false,
-		"http://example.com/\u00e4": false, "http://.example.com/": false, "http://a..com/": false,
+		"http://example.com/\u00e4": false, "http://.example.com/": false, "http://a..com/": false, "http://example.com./": false,
 	}.check(t, Validator{})
 }
 

@@ -292,7 +292,7 @@ func FuzzValidator(f *testing.F) {
 	authority := regexp.MustCompile(`^([A-Za-z0-9.-]*)(:[0-9]{1,5})?$`)
 	ipv4 := regexp.MustCompile(`^([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})$`)
 	octet := regexp.MustCompile(`^(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$`)
-	name := regexp.MustCompile(`^(?:[A-Za-z0-9-]+\.)+[A-Za-z][A-Za-z0-9-]+\.?$`)
+	name := regexp.MustCompile(`^(?:[A-Za-z0-9-]+\.)+[A-Za-z][A-Za-z0-9-]+$`)
 	path := regexp.MustCompile(`^(?:/[-\w:@&?=+,.!/~*'%$_;()]*)?$`)
 	reference := func(u string) bool {
 		m := split.FindStringSubmatch(u)

@@ -29,6 +29,26 @@ func domainOf(host string) (suffix, domain string) {
 	return suffix, host[label+1:]
 }
 
+// domainNutch is domainOf for a host as a URL of Nutch spells it: it may be
+// Unicode, and so is then its domain, but never its suffix, or have a dot at the
+// end, which its domain has not.
+func domainNutch(host string) (suffix, domain string) {
+	host = strings.TrimSuffix(host, ".")
+	if isASCII(host) {
+		return domainOf(host)
+	}
+	ascii, err := idnaProfile.ToASCII(host)
+	if err != nil {
+		return "", host
+	}
+	suffix, domain = domainOf(ascii)
+	labels := splitLabels(host)
+	if more := len(labels) - 1 - strings.Count(domain, "."); more > 0 {
+		labels = labels[more:]
+	}
+	return suffix, strings.Join(labels, ".")
+}
+
 // mayHaveParents reports whether a host is a name and not an address.
 func mayHaveParents(host string) bool {
 	return host != "" && host[0] != '[' && !isNumber(host[strings.LastIndexByte(host, '.')+1:])

@@ -106,11 +106,14 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 		switch line[0] {
 		case '#', ' ':
 		case '>':
-			host, err := normalHost(strings.TrimSpace(line[1:]))
-			if err != nil {
+			name = strings.TrimSpace(line[1:])
+			if name == "" {
 				return errors.New("no host or domain after >")
 			}
-			within, name = host, strings.TrimSpace(line[1:])
+			var err error
+			if within, err = normalHost(name); err != nil {
+				return fmt.Errorf("%q after > is not a host or domain", name)
+			}
 		case '<':
 			within, name = "", ""
 		case '+', '-':
@@ -195,7 +198,7 @@ func sections(named map[string][]int, host string) (forHost, forDomain []int) {
 	for parent := full; ; {
 		if rules, ok := named[parent]; ok && parent != host {
 			if domain == "" {
-				_, domain = domainOf(full) // takes longer than all else
+				_, domain = domainNutch(full) // takes longer than all else
 			}
 			if parent == domain {
 				return forHost, rules

@@ -9,8 +9,8 @@ import "strings"
 //   - All characters are ASCII, printable and not blank.
 //   - The scheme consists of letters.
 //   - The host is an IPv4 address, or has at least two labels of letters, digits
-//     and "-", the last of at least two characters and beginning with a letter. A
-//     port has one to five digits.
+//     and "-", the last of at least two characters and beginning with a letter; no
+//     dot is behind it. A port has one to five digits.
 //   - The path is empty or begins with "/" and consists of letters, digits and
 //     -_:@&?=+,.!/~*'%$;(). It has fewer ".." than slashes, where "//" counts as
 //     one and the first does not count.
@@ -75,7 +75,6 @@ func validAuthority(s string) bool {
 		}
 		return true
 	}
-	host = strings.TrimSuffix(host, ".")
 	i := strings.LastIndexByte(host, '.')
 	if i < 0 {
 		return false
