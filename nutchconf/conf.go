@@ -66,34 +66,27 @@ func New(dir string) *Conf {
 // Read reads the configuration in a directory: nutch-default.xml, if it is there,
 // and then nutch-site.xml. It must have one of the two.
 //
-// As in Hadoop, a property whose value is empty counts as not set, and one that
-// is final in nutch-default.xml cannot be set again.
+// As in Hadoop, a property whose value is empty counts as not set, one that is
+// final cannot be set again by what follows, of several values of a property the
+// last one counts, and xi:include takes in another file, which is looked for in
+// the directory and then beside the file that names it.
 func Read(dir string) (*Conf, error) {
 	c := New(dir)
 	found := false
 	for _, name := range []string{defaultFile, siteFile} {
-		path := filepath.Join(dir, name)
-		f, err := os.Open(path)
+		settings, err := c.readFile(filepath.Join(dir, name), nil, new(int))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("nutchconf: %w", err)
 		}
-		settings, err := readSettings(f)
-		f.Close()
-		if err != nil {
-			if l := (*lineError)(nil); errors.As(err, &l) {
-				return nil, fmt.Errorf("nutchconf: %s:%d: %w", path, l.line, l.err)
-			}
-			return nil, fmt.Errorf("nutchconf: %s: %w", path, err)
-		}
 		found = true
 		if name == defaultFile {
 			clear(c.values) // it says itself what has a default
 		}
 		for _, s := range settings {
-			c.take(name, path, s)
+			c.take(name, s)
 		}
 	}
 	if !found {
@@ -102,16 +95,68 @@ func Read(dir string) (*Conf, error) {
 	return c, nil
 }
 
+// maxIncludes bounds how many files a configuration may be made of by xi:include.
+const maxIncludes = 100
+
+// readFile reads a file of the configuration and those that it includes, which it
+// counts. The files that led to it are in from. An error is fs.ErrNotExist only if
+// the file itself is not there.
+func (c *Conf) readFile(path string, from []string, included *int) ([]setting, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	from = append(from[:len(from):len(from)], path)
+	settings, err := readSettings(f, func(href string) ([]setting, error) {
+		name, ok := strings.CutPrefix(href, "file:")
+		if ok && strings.HasPrefix(name, "//") {
+			name = name[2:]
+		}
+		switch {
+		case name == "":
+			return nil, errors.New("there is no href")
+		case strings.Contains(name, "://"):
+			return nil, fmt.Errorf("%s is not a file", href)
+		}
+		// As for Hadoop, a name is that of a file of the configuration, or else of
+		// one beside the file that includes it.
+		to := c.path(name)
+		if !exists(to) && !filepath.IsAbs(name) {
+			to = filepath.Join(filepath.Dir(path), name)
+		}
+		if slices.Contains(from, to) {
+			return nil, fmt.Errorf("%s includes itself", to)
+		}
+		if *included++; *included > maxIncludes {
+			return nil, fmt.Errorf("there are more than %d of them", maxIncludes)
+		}
+		return c.readFile(to, from, included)
+	})
+	if err != nil {
+		if l := (*lineError)(nil); errors.As(err, &l) {
+			return nil, fmt.Errorf("%s:%d: %w", path, l.line, l.err)
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i := range settings {
+		if settings[i].file == "" {
+			settings[i].file = path
+		}
+	}
+	return settings, nil
+}
+
 // take takes one property of a file.
-func (c *Conf) take(name, path string, s setting) {
+func (c *Conf) take(name string, s setting) {
 	old, known := c.values[s.name]
 	if known && old.final {
 		return
 	}
-	v := value{s.value, path, s.line, s.final}
+	v := value{s.value, s.file, s.line, s.final}
 	if name == defaultFile {
-		if p := row(s.name); p != nil && p.Default == s.value {
-			v.file = "" // as shipped
+		if p := row(s.name); p == nil || slices.Equal(strings.Fields(p.Default), strings.Fields(s.value)) {
+			v.file = "" // as shipped, or of another part or version of Nutch
 		}
 	}
 	if s.value == "" {
@@ -131,10 +176,15 @@ func (c *Conf) take(name, path string, s setting) {
 	}
 }
 
-// Set sets a property as if it stood at the end of nutch-site.xml, like -D on
-// Nutch's command line.
+// Set sets a property, like -D on Nutch's command line: also one that is final in
+// a file. An empty text changes nothing.
 func (c *Conf) Set(name, text string) {
-	c.take(siteFile, "-D", setting{name: strings.TrimSpace(name), value: text})
+	name = strings.TrimSpace(name)
+	if v, ok := c.values[name]; ok && v.final {
+		v.final = false
+		c.values[name] = v
+	}
+	c.take(siteFile, setting{name: name, value: text, file: "-D"})
 }
 
 // Get returns the value of a property with its variables replaced: the one that
@@ -145,7 +195,7 @@ func (c *Conf) Get(name string) (text string, ok bool, err error) {
 	v, ok := c.values[name]
 	if !ok || v.text == "" {
 		if p := row(name); p != nil {
-			if code, ok := p.code(); ok {
+			if code := p.code(); code != "" {
 				return code, true, nil
 			}
 		}

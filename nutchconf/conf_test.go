@@ -239,6 +239,76 @@ func TestSiteOverDefault(t *testing.T) {
 	}
 }
 
+// The nutch-default.xml of another Nutch lacks what is newer, and has what is
+// older or belongs to parts that have no counterpart: nobody set any of that.
+func TestDefaultsOfAnotherNutch(t *testing.T) {
+	dir := conf(t, "http.agent.name", "testbot")
+	o, err := read(t, dir).Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "nutch-default.xml"), site("db.fetch.interval.max", "7776000", "http.robot.rules.whitelist", "", "generate.min.score", "0", "fetcher.parse", "false",
+		"fetcher.server.delay", "5.0", "fetcher.max.exceptions.per.queue", "5", "parser.html.form.use_action", "false", "hostdb.purge.failed.hosts.threshold", "3", "hostdb.num.resolvers.threads", "25",
+		"db.fetch.schedule.adaptive.inc_rate", "0.4", "db.fetch.schedule.adaptive.sync_delta_rate", "0.3", "selenium.driver", "chrome", "parser.html.line.separators", "article,aside", "some.old.property", "1",
+		"plugin.includes", "\n protocol-http|urlfilter-regex|parse-(html|tika)|index-(basic|anchor)|indexer-solr|scoring-opic|urlnormalizer-(pass|regex|basic)\n"))
+	other, err := read(t, dir).Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(other.Notes) != 1 || other.Notes[0].Property != "parser.html.line.separators" {
+		t.Errorf("notes: %v", other.Notes)
+	}
+	for _, v := range []any{o, other} {
+		e := reflect.ValueOf(v).Elem()
+		e.FieldByName("Notes").SetZero()
+		e.FieldByName("Crawl").FieldByName("Rules").SetZero() // of files that were read twice
+	}
+	if !reflect.DeepEqual(o, other) {
+		t.Errorf("options differ:\n%+v\n%+v", o, other)
+	}
+}
+
+func TestIncludes(t *testing.T) {
+	dir := conf(t)
+	if err := os.Mkdir(filepath.Join(dir, "local"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	const xi = ` xmlns:xi="http://www.w3.org/2001/XInclude"`
+	write(t, filepath.Join(dir, "nutch-site.xml"), "<configuration"+xi+`>
+<property><name>fetcher.threads.fetch</name><value>1</value></property>
+<xi:include href="local/site.xml"/>
+<property><name>db.fetch.retry.max</name><value>7</value></property>
+</configuration>`)
+	write(t, filepath.Join(dir, "local", "site.xml"), "<configuration"+xi+`>
+<property><name>fetcher.threads.fetch</name><value>3</value></property>
+<property><name>db.fetch.retry.max</name><value>x</value></property>
+<property><name>http.proxy.host</name><value>proxy</value></property>
+<xi:include href="agent.xml"/>
+</configuration>`)
+	write(t, filepath.Join(dir, "local", "agent.xml"), site("http.agent.name", "testbot", "fetcher.server.delay", "x"))
+	c := read(t, dir)
+	for name, want := range map[string]string{"fetcher.threads.fetch": "3", "db.fetch.retry.max": "7", "http.agent.name": "testbot"} {
+		if got, _, _ := c.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if _, err := c.Options(); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "local", "agent.xml")+":3: fetcher.server.delay: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a mistake in a file that is included: %v", err)
+	}
+	for text, want := range map[string]string{
+		"<configuration>\n<include href='../nutch-site.xml'/></configuration>": "local/agent.xml:2: xi:include: " + dir + "/nutch-site.xml includes itself",
+		"<configuration>\n<include href='nowhere.xml'/></configuration>":       "local/agent.xml:2: xi:include without fallback: open " + dir + "/local/nowhere.xml",
+		"<configuration>\n<include/></configuration>":                          "local/agent.xml:2: xi:include: there is no href",
+		"<configuration>\n<include href='http://a.example/'/></configuration>": "local/agent.xml:2: xi:include: http://a.example/ is not a file",
+		"<configuration>\n<property>":                                          "nutch-site.xml:3: xi:include: " + dir + "/local/site.xml:5: xi:include: " + dir + "/local/agent.xml:2: ",
+	} {
+		write(t, filepath.Join(dir, "local", "agent.xml"), text)
+		if _, err := nutchconf.Read(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestVariables(t *testing.T) {
 	c := read(t, conf(t, "my.delay", "1.5", "fetcher.server.delay", "${my.delay}", "http.agent.name", "${env.USER}bot"))
 	for name, want := range map[string]string{"fetcher.server.delay": "1.5", "fetcher.min.crawl.delay": "1.5", "http.agent.name": "${env.USER}bot"} {
@@ -273,6 +343,20 @@ func TestOrdersAndScopes(t *testing.T) {
 		r := *o.Crawl.Rules
 		r.Filters = nil
 		if got, err := r.Apply(scope, "HTTP://example.com?b&a&sid=1"); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", scope, got, err, want)
+		}
+	}
+	// A scope that no property names has all that are active, whatever others have;
+	// one of which nothing is left has what the scope default has.
+	o2 := options(t, "plugin.includes", "urlnormalizer-(basic|querystring)",
+		"urlnormalizer.scope.default", classes+"basic.BasicURLNormalizer", "urlnormalizer.scope.fetcher", classes+"pass.PassURLNormalizer")
+	for scope, want := range map[urlfilter.Scope]string{
+		urlfilter.AnyScope: "http://example.com/?b&a",
+		urlfilter.Inject:   "http://example.com/?a&b",
+		urlfilter.Fetcher:  "http://example.com/?b&a",
+		urlfilter.Generate: "HTTP://example.com?b&a", // where Nutch normalizes nothing
+	} {
+		if got, err := o2.Crawl.Rules.Apply(scope, "HTTP://example.com?b&a"); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", scope, got, err, want)
 		}
 	}
@@ -372,14 +456,23 @@ func TestMistakes(t *testing.T) {
 		{"crawldb.url.normalizers.scope", "mine", `there is no scope "mine"`},
 		{"deduplication.group.mode", "page", "page"},
 		{"db.fetch.schedule.adaptive.inc_rate", "-1", "-1 is negative"},
+		{"db.fetch.schedule.adaptive.max_interval", "0", `"0" is not above zero`},
+		{"hostdb.num.resolvers.threads", "-1", "-1 is not above zero"},
+		{"hostdb.recheck.interval", "-86400000", "is not above zero"},
+		{"crawl.datum.processor.overdue.time.limit", "0", "is not above zero"},
 	} {
 		_, err := read(t, conf(t, "http.agent.name", "testbot", tt.name, tt.value)).Options()
 		if err == nil || !strings.Contains(err.Error(), "nutch-site.xml:3: "+tt.name+": ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %q: %v, want line 3, the name, and %s", tt.name, tt.value, err, tt.want)
 		}
 	}
+	// Once, however often it is asked for.
+	_, err := read(t, conf(t, "fetcher.queue.mode", "byIP")).Options()
+	if err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("one mistake: %v", err)
+	}
 	// All of them at once.
-	_, err := read(t, conf(t, "fetcher.threads.fetch", "x", "db.fetch.retry.max", "y")).Options()
+	_, err = read(t, conf(t, "fetcher.threads.fetch", "x", "db.fetch.retry.max", "y")).Options()
 	if err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("two mistakes: %v", err)
 	}
@@ -431,6 +524,8 @@ func TestNotes(t *testing.T) {
 		"my.own.property.of.which.nobody.knows", "x",
 		"urlnormalizer.scope.mine", "x",
 		"http.agent.rotate", "",
+		"store.http.headers", " False ", // which is what happens here, too
+		"fetcher.timelimit.mins", "-2",
 	)
 	var got []string
 	for _, n := range o.Notes {
@@ -455,9 +550,58 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// What only Nutch's rules ask for is said where the corrected ones decide, and what
+// only those ask for where Nutch's do.
+func TestNotesOfRules(t *testing.T) {
+	all := []string{"http.agent.name", "testbot", "parser.html.form.use_action", "true", "parser.html.outlinks.ignore_tags", "img", "urlnormalizer.basic.host.idn", "toUnicode",
+		"urlnormalizer.basic.host.idna2008", "false", "urlnormalizer.basic.host.trim-trailing-dot", "true", "http.store.responsetime", "false"}
+	c := read(t, conf(t, all...))
+	for corrected, want := range map[bool][]string{
+		false: {"http.store.responsetime"},
+		true:  {"parser.html.form.use_action", "parser.html.outlinks.ignore_tags", "urlnormalizer.basic.host.idn", "urlnormalizer.basic.host.idna2008"},
+	} {
+		c.Corrected = corrected
+		o, err := c.Options()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range o.Notes {
+			got = append(got, n.Property)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with Corrected %v, notes about %q, want %q", corrected, got, want)
+		}
+	}
+}
+
+// Every updatedb of Nutch asks scoring-orphan, and exemptions are read again as
+// other rules are.
+func TestOrphansAndExemptions(t *testing.T) {
+	if o := options(t); o.Crawl.Update.Sweep.Orphans || len(o.Crawl.Reload) != 0 {
+		t.Errorf("%+v", o.Crawl)
+	}
+	dir := conf(t, "plugin.includes", "protocol-http|parse-html|urlfilter-(regex|ignoreexempt)|scoring-(opic|orphan)", "urlfilter.order", "RegexURLFilter", "db.ignore.external.links", "true")
+	file := filepath.Join(dir, "db-ignore-external-exemptions.txt")
+	write(t, file, "# nothing\n")
+	o, err := read(t, dir).Options()
+	if err != nil || !o.Crawl.Update.Sweep.Orphans || len(o.Crawl.Reload) != 1 || len(o.Notes) != 0 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	exempt := func() bool { return o.Crawl.Fetch.Exempt("http://a.example/", "http://b.example/") }
+	if exempt() {
+		t.Error("exempt without a rule")
+	}
+	write(t, file, "+b\\.example\n")
+	if changed, err := o.Crawl.Reload[0].Reload(); !changed || err != nil || !exempt() {
+		t.Errorf("read again: %v, %v", changed, err)
+	}
+}
+
 func TestSet(t *testing.T) {
 	c := read(t, conf(t, "fetcher.threads.fetch", "30"))
 	c.Set("fetcher.threads.fetch", "40")
+	c.Set("fetcher.threads.fetch", "")
 	c.Set("no.such.thing.at.all", "1")
 	o, err := c.Options()
 	if err != nil || o.Crawl.Fetch.Threads != 40 || len(o.Notes) != 1 || o.Notes[0].File != "-D" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ import (
 type setting struct {
 	name, value string
 	final       bool
+	file        string // that it stands in; empty in what is being read
 	line        int
 }
 
@@ -31,9 +33,10 @@ const maxFile = 16 << 20
 //
 // As Hadoop has it, the three may be attributes of property instead, names are
 // trimmed and values are not, a property whose value is empty is passed over, and
-// so is an element that means nothing. What Hadoop reads from elsewhere, by
-// xi:include, is refused: a crawl is not to depend on files that nobody named.
-func readSettings(r io.Reader) ([]setting, error) {
+// so is an element that means nothing. At an xi:include stand the properties of
+// the file that include reads; if it is not there (fs.ErrNotExist), those in its
+// xi:fallback, without which that is an error.
+func readSettings(r io.Reader, include func(href string) ([]setting, error)) ([]setting, error) {
 	lines := &lineCounter{r: bufio.NewReader(io.LimitReader(r, maxFile+1))}
 	d := xml.NewDecoder(lines)
 	d.CharsetReader = charset
@@ -43,6 +46,8 @@ func readSettings(r io.Reader) ([]setting, error) {
 		at    setting
 		text  strings.Builder
 		begun bool
+		skip  int   // depth of the fallback that is not needed; zero outside
+		gone  error // the file of the include we are in is not there
 	)
 	fail := func(err error) error {
 		line, _ := d.InputPos()
@@ -73,32 +78,41 @@ func readSettings(r io.Reader) ([]setting, error) {
 				return nil, fail(fmt.Errorf("the file begins with <%s>, not with <configuration>", name))
 			case len(path) == maxDepth:
 				return nil, fail(errors.New("elements lie too deep in each other"))
-			case name == "include":
-				return nil, fail(errors.New("xi:include is not supported: put the properties into this file"))
 			}
 			begun = true
 			path = append(path, name)
 			text.Reset()
+			switch {
+			case skip > 0:
+			case name == "include":
+				some, err := include(attr(t, "href"))
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return nil, fail(fmt.Errorf("xi:include: %w", err))
+				}
+				all, gone = append(all, some...), err
+			case name == "fallback":
+				if gone == nil {
+					skip = len(path)
+				}
+				gone = nil
+			}
 			if name == "property" {
 				line, _ := d.InputPos()
-				at = setting{line: line}
-				for _, a := range t.Attr {
-					switch a.Name.Local {
-					case "name":
-						at.name = a.Value
-					case "value":
-						at.value = a.Value
-					case "final":
-						at.final = a.Value == "true"
-					}
-				}
+				at = setting{name: attr(t, "name"), value: attr(t, "value"), final: attr(t, "final") == "true", line: line}
 			}
 		case xml.CharData:
 			text.Write(t)
 		case xml.EndElement:
 			inside := len(path) > 1 && path[len(path)-2] == "property"
+			within := skip > 0
+			if len(path) == skip {
+				skip = 0
+			}
 			path = path[:len(path)-1]
 			switch {
+			case within:
+			case t.Name.Local == "include" && gone != nil:
+				return nil, fail(fmt.Errorf("xi:include without fallback: %v", gone))
 			case inside && t.Name.Local == "name":
 				at.name = text.String()
 			case inside && t.Name.Local == "value":
@@ -114,6 +128,16 @@ func readSettings(r io.Reader) ([]setting, error) {
 			text.Reset()
 		}
 	}
+}
+
+// attr returns the value of an attribute; empty if there is none.
+func attr(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
 }
 
 // lineError is an error of one line of a file.

@@ -2,6 +2,9 @@ package nutchconf
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,12 +26,13 @@ func TestReadSettings(t *testing.T) {
   <property><name>e</name></property>
   <unknown><name>f</name><value>6</value></unknown>
   <configuration><property><name>g</name><value>7 &amp; <!-- split -->8</value></property></configuration>
-</configuration>`))
+</configuration>`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []setting{
-		{"a", " 1 ", false, 5}, {"b", "<2>", true, 6}, {"c", "3", true, 12}, {"d", "", false, 13}, {"e", "", false, 14}, {"g", "7 & 8", false, 16},
+		{name: "a", value: " 1 ", line: 5}, {name: "b", value: "<2>", final: true, line: 6}, {name: "c", value: "3", final: true, line: 12},
+		{name: "d", line: 13}, {name: "e", line: 14}, {name: "g", value: "7 & 8", line: 16},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d settings, want %d: %v", len(got), len(want), got)
@@ -45,7 +49,7 @@ func TestReadSettingsEncodings(t *testing.T) {
 	for head, char := range map[string]string{
 		"": "é", `<?xml version="1.0" encoding="UTF-8"?>`: "é", `<?xml version="1.0" encoding="iso-8859-1"?>`: "\xe9", "\ufeff": "é",
 	} {
-		got, err := readSettings(strings.NewReader(head + strings.Replace(body, "%", char, 1)))
+		got, err := readSettings(strings.NewReader(head+strings.Replace(body, "%", char, 1)), nil)
 		if err != nil || len(got) != 1 || got[0].value != "é" {
 			t.Errorf("%q: %v, %v", head, got, err)
 		}
@@ -61,16 +65,51 @@ func TestSettingsThatAreNone(t *testing.T) {
 		"<properties></properties>": {1, "begins with <properties>"},
 		"<configuration>\n<property>\n<name>a</property>":                                                    {3, "element"},
 		"<configuration>\n<property><value>1</value>\n</property></configuration>":                           {2, "has no <name>"},
-		"<configuration>\n<xi:include href='x' xmlns:xi='http://www.w3.org/2001/XInclude'/></configuration>": {2, "xi:include is not supported"},
+		"<configuration>\n<xi:include href='x' xmlns:xi='http://www.w3.org/2001/XInclude'/></configuration>": {2, "xi:include without fallback: x is not there"},
+		"<configuration>\n\n<xi:include href='bad'>\n<xi:fallback/></xi:include></configuration>":            {3, "xi:include: x:1: it is bad"},
 		`<?xml version="1.0" encoding="EBCDIC"?><configuration/>`:                                            {1, "EBCDIC"},
 		"<configuration>" + strings.Repeat("<configuration>", 20):                                            {1, "too deep"},
 		"<configuration>\n\n<property><name>&nbsp;</name></property></configuration>":                        {3, "nbsp"},
 	} {
-		_, err := readSettings(strings.NewReader(text))
+		_, err := readSettings(strings.NewReader(text), includes)
 		var l *lineError
 		if !errors.As(err, &l) || l.line != want.line || !strings.Contains(err.Error(), want.text) {
 			t.Errorf("%q: %v, want line %d: …%s…", text, err, want.line, want.text)
 		}
+	}
+}
+
+// includes are the files that tests include.
+func includes(href string) ([]setting, error) {
+	switch href {
+	case "there":
+		return []setting{{name: "x", value: "1", file: "there", line: 7}}, nil
+	case "bad":
+		return nil, errors.New("x:1: it is bad")
+	}
+	return nil, fmt.Errorf("%s is not there: %w", href, fs.ErrNotExist)
+}
+
+// What is included stands where the include does; a fallback counts only if it is
+// needed.
+func TestInclude(t *testing.T) {
+	got, err := readSettings(strings.NewReader(`<configuration xmlns:xi="http://www.w3.org/2001/XInclude">
+  <property><name>a</name><value>1</value></property>
+  <xi:include href="there"><xi:fallback><property><name>b</name><value>2</value></property>
+    <xi:include href="bad"/></xi:fallback></xi:include>
+  <xi:include href="there"/>
+  <xi:include href="missing"><xi:fallback>
+    <property><name>c</name><value>3</value></property>
+    <xi:include href="missing"><xi:fallback/></xi:include>
+  </xi:fallback></xi:include>
+  <property><name>d</name><value>4</value></property>
+</configuration>`), includes)
+	want := []setting{
+		{name: "a", value: "1", line: 2}, {name: "x", value: "1", file: "there", line: 7}, {name: "x", value: "1", file: "there", line: 7},
+		{name: "c", value: "3", line: 7}, {name: "d", value: "4", line: 10},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v, want\n%+v", got, err, want)
 	}
 }
 
@@ -96,12 +135,13 @@ func FuzzReadSettings(f *testing.F) {
 	for _, s := range []string{
 		"<configuration><property><name>a</name><value>${b}</value><final>true</final></property></configuration>",
 		`<?xml version="1.0" encoding="iso-8859-1"?><configuration>` + "\xe9" + `<property name="x" value="y"/></configuration>`,
+		`<configuration><include href="there"/><include href="x"><fallback><property name="y" value="z"/></fallback></include></configuration>`,
 		"<configuration><!DOCTYPE a [<!ENTITY b 'c'>]>&b;</configuration>", "<a", "",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		settings, err := readSettings(strings.NewReader(string(data)))
+		settings, err := readSettings(strings.NewReader(string(data)), includes)
 		if err != nil {
 			if l := (*lineError)(nil); !errors.As(err, &l) || l.line < 1 {
 				t.Errorf("%v names no line", err)

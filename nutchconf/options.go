@@ -55,8 +55,8 @@ type Options struct {
 	Notes []Note
 }
 
-// Options maps the configuration. The rule files that it names are read; a
-// crawler reads them again when they have changed.
+// Options maps the configuration. The files that it names are read; those of
+// filters, normalizers and exemptions a crawler reads again when they have changed.
 //
 // An error is about every mistake there is, one a line; each names the file, the
 // line and the property or the rule.
@@ -81,10 +81,14 @@ func (b *builder) options() *Options {
 	o.Crawl.Signature = b.signature()
 	o.Crawl.Rules = b.rules(plugins)
 	b.fetch(&o.Crawl.Fetch)
-	o.Crawl.Fetch.Exempt = b.exempt(plugins)
+	if e := b.exempt(plugins); e != nil {
+		o.Crawl.Fetch.Exempt = e.Exempt
+		o.Crawl.Reload = append(o.Crawl.Reload, e)
+	}
 	o.Crawl.ParseLater = !b.bool("fetcher.parse")
 	b.generate(&o.Crawl.Generate)
 	b.update(&o.Crawl.Update)
+	o.Crawl.Update.Sweep.Orphans = plugins.has("scoring-orphan") // as every updatedb
 	b.invert(&o.Crawl.Invert)
 	b.inject(&o.Inject)
 	b.index(&o.Index)
@@ -133,7 +137,7 @@ func (b *builder) rest() {
 			n := b.noteOf(name, "unknown: there is no such scope")
 			n.Unknown = true
 			b.notes = append(b.notes, n)
-		case p.Support == NotHonoured && (v.text != p.Only || p.Only == ""):
+		case p.Support == NotHonoured && !p.only(v.text):
 			b.note(name, "not honoured: "+p.why())
 		}
 	}
@@ -163,6 +167,14 @@ func (b *builder) unknown(name string) {
 
 // compat says whether policies are to decide as Nutch's do.
 func (b *builder) compat() bool { return !b.Corrected }
+
+// compatOnly notes that only Nutch's rules ask for a property, unless the corrected
+// ones agree with its value.
+func (b *builder) compatOnly(name string, agree bool) {
+	if b.Corrected && !agree {
+		b.note(name, "not honoured by the corrected rules: "+row(name).why())
+	}
+}
 
 // agent says who asks.
 func (b *builder) agent(o *Options) {
@@ -235,10 +247,8 @@ func (b *builder) parser(plugins *plugins) parse.Parser {
 		FormAction:  b.bool("parser.html.form.use_action"),
 		IgnoreTags:  b.list("parser.html.outlinks.ignore_tags"),
 	}
-	if b.Corrected && (p.FormAction || len(p.IgnoreTags) > 0) {
-		b.note("parser.html.form.use_action", "it has an effect with NutchCompat only")
-		b.note("parser.html.outlinks.ignore_tags", "it has an effect with NutchCompat only")
-	}
+	b.compatOnly("parser.html.form.use_action", !p.FormAction)
+	b.compatOnly("parser.html.outlinks.ignore_tags", len(p.IgnoreTags) == 0)
 	if b.compat() {
 		p.MaxOutlinks, p.MaxURL, p.MaxAnchor = -1, -1, -1
 	}
@@ -269,8 +279,11 @@ func (b *builder) schedule() schedule.FetchSchedule {
 		IncRate:     b.share(adaptive + "inc_rate"),
 		DecRate:     b.share(adaptive + "dec_rate"),
 		MinInterval: b.seconds(adaptive + "min_interval"),
-		AdaptiveMax: b.seconds(adaptive + "max_interval"),
+		AdaptiveMax: b.positive(adaptive+"max_interval", b.seconds(adaptive+"max_interval")),
 		SyncRate:    b.share(adaptive + "sync_delta_rate"),
+	}
+	if a.MinInterval <= 0 {
+		a.MinInterval = -1
 	}
 	if !b.bool(adaptive + "sync_delta") {
 		a.SyncRate = -1
@@ -336,6 +349,9 @@ func (b *builder) urlmeta() scoring.Filter {
 
 func (b *builder) depth(plugins *plugins) scoring.Filter {
 	d := &scoring.Depth{Max: b.int("scoring.depth.max"), OverrideMax: b.int("scoring.depth.max.override"), NutchCompat: b.compat()}
+	if d.OverrideMax == 0 {
+		b.note("scoring.depth.max.override", "0 cannot be had: it is 10")
+	}
 	d.Override = b.pattern("scoring.depth.override.pattern")
 	d.BreadthFirst = !plugins.has("scoring-opic") && !plugins.has("scoring-link")
 	return d
@@ -406,8 +422,11 @@ func (b *builder) generate(o *generate.Options) {
 	if o.MinScore = b.float("generate.min.score"); math.IsNaN(float64(o.MinScore)) {
 		o.MinScore = float32(math.Inf(-1)) // off
 	}
-	if n := b.int("generate.min.interval"); n > 0 {
+	switch n := b.int("generate.min.interval"); {
+	case n > 0:
 		o.MaxInterval = time.Duration(n) * time.Second
+	case n != -1:
+		b.note("generate.min.interval", "a bound that no interval keeps cannot be had: there is none")
 	}
 	if s := b.word("generate.restrict.status"); s != "" {
 		status, err := crawldb.ParseStatus(s)
@@ -458,7 +477,9 @@ func (b *builder) update(o *update.Options) {
 	o.MaxInlinks = b.limit("db.update.max.inlinks")
 	o.MaxInterval = b.wholeSeconds("db.fetch.interval.max")
 	o.ParseFailed = b.bool("fetcher.parse") && b.bool("parser.delete.failed.parse")
-	o.VisitMeta = b.bool("http.store.responsetime")
+	if o.VisitMeta = b.bool("http.store.responsetime"); !o.VisitMeta && b.compat() {
+		b.note("http.store.responsetime", "the response time is noted all the same, as all that Nutch notes of a visit; with the corrected rules nothing of it would be")
+	}
 	o.NutchCompat = b.compat()
 	o.Sweep = update.SweepOptions{
 		PurgeGone:    b.bool("db.update.purge.404"),
@@ -513,12 +534,13 @@ func (b *builder) hosts(o *hoststat.Options) {
 		}
 		o.Percentiles = append(o.Percentiles, p)
 	}
-	o.OverdueAfter = b.millis("crawl.datum.processor.overdue.time.limit")
-	o.Recheck = b.millis("hostdb.recheck.interval")
+	const overdue, recheck = "crawl.datum.processor.overdue.time.limit", "hostdb.recheck.interval"
+	o.OverdueAfter = b.positive(overdue, b.millis(overdue))
+	o.Recheck = b.positive(recheck, b.millis(recheck))
 	if o.PurgeAfter = b.integer("hostdb.purge.failed.hosts.threshold", 64); o.PurgeAfter <= 0 {
 		o.PurgeAfter = -1
 	}
-	o.Resolvers = b.int("hostdb.num.resolvers.threads")
+	o.Resolvers = b.count("hostdb.num.resolvers.threads")
 	o.Force = b.bool("hostdb.force.check")
 	o.NutchCompat = b.compat()
 }

@@ -128,6 +128,9 @@ func (b *builder) ordered(name string, list []plugin, active *plugins, onlyNamed
 		if !active.has(p.id) || slices.Contains(ids, p.id) {
 			continue
 		}
+		if p.id == "urlfilter-ignoreexempt" {
+			continue // which is no filter of the chain
+		}
 		if onlyNamed && named {
 			b.note(name, p.class+" is not named, and not used: so it is in Nutch, too")
 			continue

@@ -1,7 +1,9 @@
 package nutchconf
 
 import (
+	"cmp"
 	"iter"
+	"strconv"
 	"strings"
 )
 
@@ -12,8 +14,9 @@ type Property struct {
 	Name string
 	// Default is the value in Nutch's nutch-default.xml; empty if it has none there.
 	Default string
-	// Code is what Nutch's code takes where the property has no value, if it is not
-	// Default; in parentheses if it is no value that could be written down.
+	// Code is what Nutch's code takes where nutch-default.xml does not have the
+	// property, if it is not Default; in parentheses if it is no value that could be
+	// written down.
 	Code string
 	// Support says whether the property is honoured.
 	Support Support
@@ -115,13 +118,26 @@ func (p *Property) matches(name string) bool {
 	return ok && word != "" && !strings.Contains(word, ".")
 }
 
-// code returns what Nutch takes if the property has no value; false if that is
-// nothing that can be written down.
-func (p *Property) code() (string, bool) {
-	if p.Code == "" || strings.HasPrefix(p.Code, "(") {
-		return "", false
+// code returns what Nutch takes if the property has no value; empty if that is
+// nothing that can be written down. Its code has the default of nutch-default.xml,
+// unless Code says otherwise: a file of an older Nutch lacks what is newer.
+func (p *Property) code() string {
+	if strings.HasPrefix(p.Code, "(") {
+		return p.Default
 	}
-	return p.Code, true
+	return cmp.Or(p.Code, p.Default)
+}
+
+// only reports whether a value describes what happens anyway: it is Only, whatever
+// its case, or a number below zero as Only is.
+func (p *Property) only(value string) bool {
+	value = strings.TrimSpace(value)
+	if strings.HasPrefix(p.Only, "-") {
+		if n, err := strconv.Atoi(value); err == nil {
+			return n < 0
+		}
+	}
+	return p.Only != "" && strings.EqualFold(value, p.Only)
 }
 
 // Why returns the note of a property, or that of the one which it refers to.

@@ -30,6 +30,9 @@ func (b *builder) rules(active *plugins) *urlfilter.Rules {
 	return r
 }
 
+// scopeProperties are what the properties of one scope begin with.
+var scopeProperties = [...]string{"urlnormalizer.scope.", "urlnormalizer.order.", "urlnormalizer.regex.file."}
+
 // normalizers makes the normalizers of all scopes. Where a scope has properties
 // of its own it has a chain of its own.
 func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
@@ -52,12 +55,17 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 	}
 	common := chain(urlfilter.AnyScope)
 	scoped := urlfilter.Scoped{}
+	restricted := false // what is of the scope default is of no other one
+	for _, prefix := range scopeProperties {
+		_, ok := b.text(prefix + string(urlfilter.AnyScope))
+		restricted = restricted || ok
+	}
 	for _, s := range nutchScopes() {
 		if s == urlfilter.AnyScope {
 			continue
 		}
-		own := false
-		for _, prefix := range []string{"urlnormalizer.scope.", "urlnormalizer.order.", "urlnormalizer.regex.file."} {
+		own := restricted
+		for _, prefix := range scopeProperties {
 			_, ok := b.text(prefix + string(s))
 			own = own || ok
 		}
@@ -69,13 +77,16 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 		return common
 	}
 	scoped[urlfilter.AnyScope] = urlfilter.Chain{Normalizers: common, Loops: 1}
+	// Nutch has no such scope. A URL that is known is spelled as the scope in which
+	// it turned up has it.
+	scoped[urlfilter.Generate] = urlfilter.Pass{}
 	return []urlfilter.Normalizer{scoped}
 }
 
 // normalizersOf returns the plugins that normalize in a scope, in their order:
-// those that urlnormalizer.scope.SCOPE names, or that of the scope default, or
-// all; first what urlnormalizer.order.SCOPE names, or urlnormalizer.order, and
-// then the others.
+// those that urlnormalizer.scope.SCOPE names, or all; first what
+// urlnormalizer.order.SCOPE names, or urlnormalizer.order, and then the others. A
+// scope of which nothing is left has what the scope default has.
 func (b *builder) normalizersOf(scope urlfilter.Scope, active *plugins) []string {
 	order := "urlnormalizer.order." + string(scope)
 	if len(b.words(order)) == 0 {
@@ -83,13 +94,13 @@ func (b *builder) normalizersOf(scope urlfilter.Scope, active *plugins) []string
 	}
 	b.words("urlnormalizer.order")
 	ids := b.ordered(order, normalizerClasses[:], active, false)
-	for _, s := range []urlfilter.Scope{scope, urlfilter.AnyScope} {
-		name := "urlnormalizer.scope." + string(s)
-		if len(b.words(name)) == 0 {
-			continue
-		}
+	name := "urlnormalizer.scope." + string(scope)
+	if len(b.words(name)) > 0 {
 		only := b.named(name, normalizerClasses[:], active)
-		return slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(only, id) })
+		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(only, id) })
+	}
+	if len(ids) == 0 && scope != urlfilter.AnyScope {
+		return b.normalizersOf(urlfilter.AnyScope, active)
 	}
 	return ids
 }
@@ -132,12 +143,15 @@ func (b *builder) basic() urlfilter.Normalizer {
 		IDNA2008:        b.bool("urlnormalizer.basic.host.idna2008"),
 		TrimTrailingDot: b.bool("urlnormalizer.basic.host.trim-trailing-dot"),
 	}
+	b.compatOnly("urlnormalizer.basic.host.idna2008", n.IDNA2008)
+	b.compatOnly("urlnormalizer.basic.host.trim-trailing-dot", n.TrimTrailingDot)
 	switch idn := b.word("urlnormalizer.basic.host.idn"); {
 	case idn == "":
 	case strings.EqualFold(idn, string(urlfilter.ToASCII)):
 		n.HostIDN = urlfilter.ToASCII
 	case strings.EqualFold(idn, string(urlfilter.ToUnicode)):
 		n.HostIDN = urlfilter.ToUnicode
+		b.compatOnly("urlnormalizer.basic.host.idn", false)
 	default:
 		b.fail("urlnormalizer.basic.host.idn", "%q is neither toAscii nor toUnicode", idn)
 	}
@@ -195,7 +209,7 @@ func (b *builder) domains(parse func(io.Reader) (*urlfilter.Domain, error)) func
 
 // exempt makes the exemptions from db.ignore.external.links; nil if there are
 // none.
-func (b *builder) exempt(active *plugins) func(from, to string) bool {
+func (b *builder) exempt(active *plugins) *urlfilter.Exemptions {
 	name := "db.ignore.external.exemptions.file"
 	file := b.word(name)
 	if !active.has("urlfilter-ignoreexempt") {
@@ -206,7 +220,7 @@ func (b *builder) exempt(active *plugins) func(from, to string) bool {
 		b.failFile(name, err)
 		return nil
 	}
-	return e.Exempt
+	return e
 }
 
 // filterOf makes a filter of rules: those of the property prefix.rules, if it is

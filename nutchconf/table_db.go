@@ -73,7 +73,7 @@ var dbProperties = [...]group{
 		{Name: "partition.url.seed", Code: "0", Support: Honoured, Field: "generate.Options.Seed"},
 	}},
 	{"The host db and deduplication", []Property{
-		{Name: "hostdb.recheck.interval", Default: "86400000", Code: "86400", Support: Honoured, Field: "hoststat.Options.Recheck"},
+		{Name: "hostdb.recheck.interval", Default: "86400000", Code: "(86400 s)", Support: Honoured, Field: "hoststat.Options.Recheck"},
 		{Name: "hostdb.purge.failed.hosts.threshold", Default: "3", Code: "-1", Support: Honoured, Field: "hoststat.Options.PurgeAfter"},
 		{Name: "hostdb.num.resolvers.threads", Default: "25", Code: "10", Support: Honoured, Field: "hoststat.Options.Resolvers"},
 		{Name: "hostdb.check.failed", Default: "true", Flag: "updatehostdb -checkFailed", Note: "Nutch's command line overrules it"},

@@ -44,7 +44,7 @@ var fetchProperties = [...]group{
 		{Name: "http.accept", Default: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Support: Honoured, Field: "httpproto.Options.Accept"},
 		{Name: "http.accept.language", Default: "en-us,en-gb,en;q=0.7,*;q=0.3", Support: Honoured, Field: "httpproto.Options.AcceptLanguage"},
 		{Name: "http.accept.charset", Default: "utf-8,iso-8859-1;q=0.7,*;q=0.7", Note: "the header is obsolete (RFC 9110) and not sent"},
-		{Name: "http.store.responsetime", Default: "true", Support: Honoured, Field: "update.Options.VisitMeta", Note: "NutchCompat notes the response time in any case"},
+		{Name: "http.store.responsetime", Default: "true", Support: Partly, Field: "update.Options.VisitMeta", Note: "with the corrected rules false notes nothing of a visit; NutchCompat notes the response time in any case"},
 		{Name: "http.enable.if.modified.since.header", Default: "true", Only: "true", Note: "a server that sent validators is always asked with them"},
 		{Name: "http.enable.cookie.header", Default: "true", Only: "false", Note: "no cookies are sent"},
 		{Name: "http.connection.pool.okhttp", Note: "httpproto.Options.MaxIdle and IdleTimeout"},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,14 @@ func newBuilder(c *Conf) *builder {
 
 func (b *builder) fail(name, format string, args ...any) {
 	b.failed[name] = true
-	b.errs = append(b.errs, b.errorf(name, format, args...))
+	b.keep(b.errorf(name, format, args...))
+}
+
+// keep keeps an error, once however often a property is asked for.
+func (b *builder) keep(err error) {
+	if !slices.ContainsFunc(b.errs, func(e error) bool { return e.Error() == err.Error() }) {
+		b.errs = append(b.errs, err)
+	}
 }
 
 // note says that what a property asks for cannot be had, if somebody asked for it.
@@ -48,7 +56,8 @@ func (b *builder) text(name string) (string, bool) {
 	b.asked[name] = true
 	s, ok, err := b.Get(name)
 	if err != nil {
-		b.errs = append(b.errs, err)
+		b.failed[name] = true
+		b.keep(err)
 	}
 	return s, ok
 }
