@@ -15,11 +15,13 @@ import (
 // ln(1+IncRate) / (ln(1+IncRate) - ln(1-DecRate)) of the visits: 60 % with the
 // defaults.
 //
-// Beyond the laws of [FetchSchedule]: the next fetch lies no sooner than
-// MinInterval and no later than the interval after the visit; a visit that found
-// no change never makes it sooner than the interval before; one that found a
-// change never makes it later. Nutch's has none of these properties, for which
-// see NutchCompat.
+// Beyond the laws of [FetchSchedule]: whatever a visit brought, the next fetch
+// lies no sooner than MinInterval after it, and no later than the interval unless
+// the visit failed. A visit that found no change never makes the gap to the next
+// shorter than the gap before; one that found a change never makes it longer. The
+// bounds come first: where they contradict each other the greatest interval
+// holds, and a page with an interval of its own ([FixedKey]) knows but those of
+// Default. Nutch's has none of these properties, for which see NutchCompat.
 type Adaptive struct {
 	// Default gives the interval of a record that has none, its bound, and what
 	// happens to new, failing and missing pages.
@@ -30,7 +32,8 @@ type Adaptive struct {
 	// DecRate is the share by which the interval of a changed page shrinks; zero
 	// means 0.2, negative none. (Nutch: db.fetch.schedule.adaptive.dec_rate.)
 	DecRate float64
-	// MinInterval is the least interval; zero means one minute.
+	// MinInterval is the least interval, and the least time between two visits;
+	// zero means one minute, negative one second, or with NutchCompat none.
 	// (Nutch: db.fetch.schedule.adaptive.min_interval.)
 	MinInterval time.Duration
 	// AdaptiveMax is the greatest interval that adapting leads to; zero means
@@ -49,7 +52,8 @@ type Adaptive struct {
 	// the page, the sooner the next fetch, down to a hot loop (NUTCH-1564).
 	SyncRate float64
 	// HostIntervals are bounds for the pages of some hosts, by host name in
-	// lower case. They narrow MinInterval and AdaptiveMax, never widen them: with
+	// lower case. They narrow MinInterval and AdaptiveMax, never widen them, so that
+	// a bound beyond one of those is that one: with
 	// NutchCompat, bounds that would widen them are ignored, and so are those of a
 	// host that the URL does not have in lower case. See [ParseHostIntervals].
 	// (Nutch: adaptive-host-specific-intervals.txt.)
@@ -93,6 +97,7 @@ func (s Adaptive) fetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
 	if _, ok := fixedInterval(d); ok {
 		return s.Default.Fetched(d, v)
 	}
+	retried := d.Retries > 0
 	d.Retries = 0
 	d.Modified = modified(v)
 
@@ -107,36 +112,80 @@ func (s Adaptive) fetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
 	case Changed:
 		d.Interval = seconds(old.Seconds()*(1-r.Dec), least, old)
 		age := min(v.Time.Sub(d.Modified), d.Interval)
-		offset := min(rate(s.SyncRate, 0.3), 1) * age.Seconds()
-		gap = seconds(d.Interval.Seconds()-offset, least, d.Interval)
+		sync := min(rate(s.SyncRate, 0.3), 1)
+		gap = seconds(d.Interval.Seconds()-float64(sync*age.Seconds()), least, d.Interval)
+		// If the gap before was shortened to move the visit, this one is not longer.
+		// Only a gap that was set here counts: not that of a retry, or by hand.
+		if v.PrevFetch.IsZero() || retried {
+			break
+		}
+		before := d.FetchTime.Sub(v.PrevFetch)
+		if before >= seconds(old.Seconds()*(1-sync), least, old) {
+			gap = min(gap, before)
+		}
 	}
 	d.FetchTime = v.Time.Add(gap)
 	return d
 }
 
-// bounds returns the bounds that hold for a URL, in whole seconds, the first
-// not above the second.
+// Retry implements [FetchSchedule], as [Default.Retry] does, but no sooner than
+// the least interval.
+func (s Adaptive) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
+	d = s.Default.Retry(d, v)
+	if s.NutchCompat {
+		return d
+	}
+	least, _ := s.bounds(d.URL)
+	if at := v.Time.Add(least); d.FetchTime.Before(at) {
+		d.FetchTime = at
+	}
+	return d
+}
+
+// Gone implements [FetchSchedule], as [Default.Gone] does, but within the bounds
+// of the host.
+func (s Adaptive) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
+	if s.NutchCompat {
+		return s.nutchGone(d, v)
+	}
+	least, most := s.bounds(d.URL)
+	d.Interval = seconds(1.5*s.interval(d).Seconds(), least, most)
+	d.FetchTime = v.Time.Add(d.Interval)
+	return d
+}
+
+// bounds returns the bounds that hold for a URL, in whole seconds from one, the
+// first not above the second.
 func (s Adaptive) bounds(url string) (least, most time.Duration) {
 	least, most = s.globalBounds()
-	most = min(most, s.max())
+	most = max(min(most, s.max()).Truncate(time.Second), time.Second)
+	least = min(upToSecond(least), most)
 	if len(s.HostIntervals) > 0 {
 		b := s.HostIntervals[crawldb.Host(url)]
-		least = max(least, b.Min)
+		lo, hi := max(least, min(upToSecond(b.Min), most)), most
 		if b.Max > 0 {
-			most = min(most, b.Max)
+			hi = max(least, min(b.Max.Truncate(time.Second), most))
 		}
+		least, most = min(lo, hi), hi
 	}
-	most = max(most.Truncate(time.Second), time.Second)
-	if part := least % time.Second; part > 0 && least < math.MaxInt64-time.Second {
-		least += time.Second - part
+	return least, most
+}
+
+// upToSecond rounds up to whole seconds, from one.
+func upToSecond(d time.Duration) time.Duration {
+	if part := d % time.Second; part > 0 && d < math.MaxInt64-time.Second {
+		d += time.Second - part
 	}
-	return min(least, most), most
+	return max(d, time.Second)
 }
 
 func (s Adaptive) globalBounds() (least, most time.Duration) {
 	least, most = s.MinInterval, s.AdaptiveMax
-	if least <= 0 {
+	switch {
+	case least == 0:
 		least = time.Minute
+	case least < 0:
+		least = 0
 	}
 	if most <= 0 {
 		most = 365 * day

@@ -26,7 +26,8 @@ type Default struct {
 	// days. (Nutch: db.fetch.interval.default.)
 	DefaultInterval time.Duration
 	// MaxInterval bounds every interval, and with it how far ahead a next fetch
-	// may lie; zero means 90 days. (Nutch: db.fetch.interval.max.)
+	// may lie; zero means 90 days, and more than 68 years are 68.
+	// (Nutch: db.fetch.interval.max.)
 	MaxInterval time.Duration
 	// RetryDelay is how long a page waits after a failure that may pass; zero
 	// means one day. (Nutch has one day.)
@@ -155,7 +156,8 @@ func (s Default) max() time.Duration {
 	if s.MaxInterval <= 0 {
 		return 90 * day
 	}
-	return max(s.MaxInterval.Truncate(time.Second), time.Second)
+	const most = math.MaxInt32 * time.Second // that a record can have
+	return max(min(s.MaxInterval, most).Truncate(time.Second), time.Second)
 }
 
 func (s Default) defaultInterval() time.Duration {
@@ -191,7 +193,7 @@ func seconds(s float64, least, most time.Duration) time.Duration {
 	case s >= most.Seconds():
 		return most
 	}
-	return max(least, min(time.Duration(math.Floor(s+0.5))*time.Second, most))
+	return max(least, min(time.Duration(math.Floor(float64(s)+0.5))*time.Second, most)) // a product is not fused
 }
 
 // fixedInterval returns the interval that Meta fixes.
@@ -211,9 +213,10 @@ func fixedInterval(d crawldb.Datum) (time.Duration, bool) {
 // do not know a date send one before it, mostly the epoch of their clock.
 var oldest = time.Date(1991, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// modified returns when the content last changed, as far as is known after v.
-// The server's word for it is taken where it does not contradict what was seen:
-// content that changed since the visit before has changed after that visit.
+// modified returns when the content last changed, as far as is known after v,
+// never a time after it. The server's word for it is taken where it does not
+// contradict what was seen: content that changed since the visit before has
+// changed after that visit.
 func modified(v Visit) time.Time {
 	said := v.Modified
 	if said.Before(oldest) || said.After(v.Time) {
@@ -225,7 +228,7 @@ func modified(v Visit) time.Time {
 			return said
 		}
 		return v.Time
-	case !v.PrevModified.IsZero():
+	case !v.PrevModified.IsZero() && !v.PrevModified.After(v.Time):
 		return v.PrevModified
 	case !said.IsZero():
 		return said

@@ -12,15 +12,18 @@ import (
 
 // This file is Nutch's arithmetic: intervals are 32-bit floats of seconds that
 // are rounded half up to 32-bit integers, times are milliseconds. Where it looks
-// odd, Nutch's is odd.
+// odd, Nutch's is odd. A product that is converted to the type it has is rounded
+// there, on every machine: it must not be fused with what comes next.
 
 // nutchModified is the modified time that Nutch's schedules are given: what the
-// record had, since Nutch never learns of a Last-Modified.
-func nutchModified(v Visit) time.Time {
-	if v.PrevModified.UnixMilli() <= 0 {
-		return time.Time{}
+// record had, since Nutch never learns of a Last-Modified. What is not after the
+// epoch is not known.
+func nutchModified(v Visit) (at time.Time, known bool) {
+	ms := v.PrevModified.UnixMilli()
+	if ms == 0 {
+		return time.Time{}, false
 	}
-	return v.PrevModified
+	return v.PrevModified, ms > 0
 }
 
 func (s Default) nutchFetched(d crawldb.Datum, v Visit) crawldb.Datum {
@@ -29,8 +32,8 @@ func (s Default) nutchFetched(d crawldb.Datum, v Visit) crawldb.Datum {
 		d.Interval = s.defaultInterval()
 	}
 	d.FetchTime = v.Time.Add(d.Interval)
-	d.Modified = nutchModified(v)
-	if d.Modified.IsZero() || v.Change == Changed {
+	mod, known := nutchModified(v)
+	if d.Modified = mod; !known || v.Change == Changed {
 		d.Modified = v.Time
 	}
 	return d
@@ -62,12 +65,12 @@ func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum 
 	}
 	fetched := v.Time.UnixMilli()
 	ref := fetched
-	mod := nutchModified(v)
+	mod, known := nutchModified(v)
 
 	if fixed, ok := nutchFixed(d); ok {
 		interval = fixed
 	} else {
-		if mod.IsZero() {
+		if !known {
 			mod = v.Time
 		}
 		switch v.Change {
@@ -80,10 +83,10 @@ func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum 
 		least, most := s.nutchBounds(d.URL)
 		if sync := rate(s.SyncRate, 0.3); sync > 0 {
 			delta := fetched - mod.UnixMilli()
-			if float32(delta) > interval*1000 {
+			if float32(delta) > float32(interval*1000) {
 				interval = float32(delta / 1000)
 			}
-			offset := round64(float64(delta) * float64(float32(sync)))
+			offset := round64(float64(float64(delta) * float64(float32(sync))))
 			limit := int64(most) * 1000
 			if delta > 0 && offset > limit {
 				offset = offset / delta * limit
@@ -97,7 +100,7 @@ func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum 
 		}
 	}
 	d.Interval = round32(interval)
-	d.FetchTime = time.UnixMilli(ref + round64(float64(interval)*1000)).UTC()
+	d.FetchTime = time.UnixMilli(ref + round64(float64(float64(interval)*1000))).UTC()
 	d.Modified = mod
 	return d
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -56,6 +57,63 @@ func TestNutchAdaptive(t *testing.T) {
 			}
 			if f[5] != "-" && !got.Modified.IsZero() {
 				t.Errorf("%s %v: modified is %v, want zero", name, f, got.Modified)
+			}
+		}
+	}
+}
+
+// What Java makes of the formulas, with options and records at random.
+func TestNutchArithmetic(t *testing.T) {
+	for _, f := range table(t, "nutch-arithmetic.tsv") {
+		share := func(s string) float64 {
+			if s == "-" {
+				return -1
+			}
+			x, err := strconv.ParseFloat(s, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return x
+		}
+		ms := func(s string) time.Time {
+			n, err := strconv.ParseInt(s, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.UnixMilli(n).UTC()
+		}
+		base := Default{NutchCompat: true, DefaultInterval: secs(t, f[0]), MaxInterval: secs(t, f[1])}
+		s := Adaptive{Default: base, IncRate: share(f[2]), DecRate: share(f[3]), MinInterval: secs(t, f[4]), AdaptiveMax: secs(t, f[5]), SyncRate: share(f[6])}
+		retries, err := strconv.Atoi(f[12])
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := crawldb.Datum{URL: "http://www.example.com/", Interval: secs(t, f[7]), Retries: retries, FetchTime: ms(f[13])}
+		v := Visit{Time: ms(f[9]), PrevModified: ms(f[10])}
+		for v.Change.String() != f[8] {
+			v.Change++
+		}
+		fixed := d
+		if f[11] != "-" {
+			fixed.Meta.Set(FixedKey, f[11])
+		}
+		show := func(d crawldb.Datum) string {
+			modified := int64(0)
+			if !d.Modified.IsZero() {
+				modified = d.Modified.UnixMilli()
+			}
+			return fmt.Sprintf("%d %d %d", d.Interval/time.Second, d.FetchTime.UnixMilli(), modified)
+		}
+		gone, retry, listed := s.Gone(d, v), s.Retry(d, v), s.Selected(d, v.Time)
+		for i, got := range []string{
+			show(base.Fetched(d, v)), show(s.Fetched(fixed, v)),
+			fmt.Sprintf("%d %d", gone.Interval/time.Second, gone.FetchTime.UnixMilli()),
+			fmt.Sprintf("%d %d %d", retry.Interval/time.Second, retry.FetchTime.UnixMilli(), int8(retry.Retries)),
+			fmt.Sprintf("%v %d %d", s.Due(&d, v.Time), listed.Interval/time.Second, listed.FetchTime.UnixMilli()),
+			fmt.Sprint(int64(s.Force(d, v.Time).Interval / time.Second)),
+		} {
+			if got != f[14+i] {
+				t.Errorf("%v: %s, want %s", f[:14], got, f[14+i])
 			}
 		}
 	}
@@ -125,6 +183,41 @@ func TestNutchBase(t *testing.T) {
 	d = s.Fetched(crawldb.Datum{}, Visit{Time: t0, Change: Unchanged, PrevModified: t0.Add(-time.Hour)})
 	if d.Interval != 30*day || !d.Modified.Equal(t0.Add(-time.Hour)) {
 		t.Errorf("Fetched, unchanged: %+v", d)
+	}
+}
+
+// Nutch's TestAdaptiveFetchSchedule, as Nutch and as we do.
+func TestAdaptiveFetchSchedule(t *testing.T) {
+	for _, compat := range []bool{true, false} {
+		s := Adaptive{Default: Default{NutchCompat: compat}}
+		for change, want := range map[Change]time.Duration{Unknown: 100, Changed: 80, Unchanged: 140} {
+			d := s.Fetched(crawldb.Datum{URL: "http://www.example.com", Interval: 100 * time.Second}, Visit{Time: t0, Change: change})
+			if d.Interval != want*time.Second || d.FetchTime.Sub(t0) != d.Interval {
+				t.Errorf("NutchCompat %v, %v: %v, next after %v", compat, change, d.Interval, d.FetchTime.Sub(t0))
+			}
+		}
+		// Its testSetFetchSchedule1 to 3: days. They mean an unchanged page, and by a
+		// mistake say nothing of the sort.
+		for _, c := range []struct{ def, least, most, limit, prev, modified time.Duration }{
+			{2, 1, 7, 7, 3, 30}, {1, 1, 2, 7, 1, 10}, {2, 1, 10, 10, 3, 180},
+		} {
+			for _, change := range []Change{Unknown, Unchanged} {
+				s := Adaptive{
+					Default:     Default{NutchCompat: compat, DefaultInterval: c.def * day, MaxInterval: c.limit * day},
+					MinInterval: c.least * day, AdaptiveMax: c.most * day, SyncRate: 0.3,
+				}
+				d := s.Fetched(crawldb.Datum{URL: "http://www.example2.com", Interval: 100 * time.Second},
+					Visit{Time: t0, Change: change, PrevFetch: t0.Add(-c.prev * day), PrevModified: t0.Add(-c.modified * day)})
+				gap := d.FetchTime.Sub(t0)
+				if gap < c.least*day || gap > c.most*day {
+					t.Errorf("NutchCompat %v, %v, %+v: %v", compat, change, c, gap)
+				}
+				// In Nutch the age of the page takes the place of the interval.
+				if (gap == c.most*day) != compat {
+					t.Errorf("NutchCompat %v, %v, %+v: %v", compat, change, c, gap)
+				}
+			}
+		}
 	}
 }
 
