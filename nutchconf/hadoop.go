@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ type setting struct {
 const maxDepth = 16
 
 // maxFile bounds a configuration file, in bytes.
-const maxFile = 16 << 20
+const maxFile = 4 << 20
 
 // readSettings reads a file in the form of Hadoop's configuration:
 //
@@ -100,6 +101,10 @@ func readSettings(r io.Reader, include func(href string) ([]setting, error)) ([]
 				line, _ := d.InputPos()
 				at = setting{name: attr(t, "name"), value: attr(t, "value"), final: attr(t, "final") == "true", line: line}
 			}
+		case xml.Directive:
+			if err := entities(d, t); err != nil {
+				return nil, fail(err)
+			}
 		case xml.CharData:
 			text.Write(t)
 		case xml.EndElement:
@@ -128,6 +133,27 @@ func readSettings(r io.Reader, include func(href string) ([]setting, error)) ([]
 			text.Reset()
 		}
 	}
+}
+
+// maxEntities bounds what a DOCTYPE may declare, in bytes, so that a file of
+// maxFile does not grow beyond measure.
+const maxEntities = 256
+
+// entities takes the entities that a DOCTYPE declares, as in
+// <!ENTITY name "text">. What stands in them is text. Those of other files are not
+// known.
+func entities(d *xml.Decoder, doctype []byte) error {
+	total := 0
+	for _, m := range regexp.MustCompile(`<!ENTITY\s+([\w.:-]+)\s+(?:"([^"%&<]*)"|'([^'%&<]*)')\s*>`).FindAllSubmatch(doctype, -1) {
+		if d.Entity == nil {
+			d.Entity = map[string]string{}
+		}
+		if total += len(m[2]) + len(m[3]); total > maxEntities {
+			return fmt.Errorf("the entities are longer than %d bytes", maxEntities)
+		}
+		d.Entity[string(m[1])] = string(m[2]) + string(m[3])
+	}
+	return nil
 }
 
 // attr returns the value of an attribute; empty if there is none.

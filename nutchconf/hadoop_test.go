@@ -69,6 +69,8 @@ func TestSettingsThatAreNone(t *testing.T) {
 		"<configuration>\n\n<xi:include href='bad'>\n<xi:fallback/></xi:include></configuration>":            {3, "xi:include: x:1: it is bad"},
 		`<?xml version="1.0" encoding="EBCDIC"?><configuration/>`:                                            {1, "EBCDIC"},
 		"<configuration>" + strings.Repeat("<configuration>", 20):                                            {1, "too deep"},
+		"<!DOCTYPE c [<!ENTITY x '" + strings.Repeat("x", 300) + "'>]><configuration/>":                      {1, "entities are longer"},
+		"<!DOCTYPE c [<!ENTITY x SYSTEM 'file'>]>\n<configuration>&x;</configuration>":                       {2, "&x;"},
 		"<configuration>\n\n<property><name>&nbsp;</name></property></configuration>":                        {3, "nbsp"},
 	} {
 		_, err := readSettings(strings.NewReader(text), includes)
@@ -76,6 +78,16 @@ func TestSettingsThatAreNone(t *testing.T) {
 		if !errors.As(err, &l) || l.line != want.line || !strings.Contains(err.Error(), want.text) {
 			t.Errorf("%q: %v, want line %d: …%s…", text, err, want.line, want.text)
 		}
+	}
+}
+
+func TestEntities(t *testing.T) {
+	got, err := readSettings(strings.NewReader(`<!DOCTYPE configuration SYSTEM "x.dtd" [
+  <!ENTITY org "example.org"> <!ENTITY who 'us'>
+]>
+<configuration><property><name>a</name><value>&who;@&org; &lt;&#65;></value></property></configuration>`), nil)
+	if err != nil || len(got) != 1 || got[0].value != "us@example.org <A>" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -136,6 +148,7 @@ func FuzzReadSettings(f *testing.F) {
 		"<configuration><property><name>a</name><value>${b}</value><final>true</final></property></configuration>",
 		`<?xml version="1.0" encoding="iso-8859-1"?><configuration>` + "\xe9" + `<property name="x" value="y"/></configuration>`,
 		`<configuration><include href="there"/><include href="x"><fallback><property name="y" value="z"/></fallback></include></configuration>`,
+		`<!DOCTYPE c [<!ENTITY a "b"><!ENTITY c '&a;'>]><configuration><property name="x"><value>&a;&c;</value></property></configuration>`,
 		"<configuration><!DOCTYPE a [<!ENTITY b 'c'>]>&b;</configuration>", "<a", "",
 	} {
 		f.Add([]byte(s))
