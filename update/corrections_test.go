@@ -219,3 +219,30 @@ func TestVisitAtTheSameMomentIsApplied(t *testing.T) {
 		t.Errorf("%v", d.Status)
 	}
 }
+
+// A clock that was a year ahead for a day: what was visited then is visited again
+// once, and all is well. Were the visits of that day the latest, no other would
+// count and the page would be due for ever.
+func TestClockThatWasWrong(t *testing.T) {
+	for name, s := range map[string]schedule.FetchSchedule{"default": schedule.Default{}, "adaptive": schedule.Adaptive{}} {
+		for _, code := range []protocol.Code{protocol.Success, protocol.NotModified, protocol.NotFound, protocol.Failed, protocol.MovedPerm} {
+			old := known(crawldb.Fetched, 0, "A")
+			wrong := noon.Add(365 * day)
+			old.LastFetch, old.Modified, old.FetchTime = wrong, wrong, wrong.Add(30*day)
+			if !s.Due(&old, noon) {
+				t.Fatalf("%s: a fetch time that cannot be is not due", name)
+			}
+			in := update.Input{URL: page, Segment: seg, Visit: visitAt(noon, code)}
+			if code == protocol.Success {
+				in.Parse = parsed("A")
+			}
+			d := update.Next(&old, in, update.Options{Schedule: s, Now: func() time.Time { return noon.Add(time.Hour) }})
+			if !d.LastFetch.Equal(noon) || s.Due(d, noon.Add(time.Hour)) || d.FetchTime.After(noon.Add(90*day)) {
+				t.Errorf("%s, %v: %+v", name, code, d)
+			}
+			if code != protocol.Failed && code != protocol.NotFound && d.Modified.After(noon) {
+				t.Errorf("%s, %v: modified at %v", name, code, d.Modified)
+			}
+		}
+	}
+}

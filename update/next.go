@@ -52,8 +52,9 @@ type Input struct {
 //	robots_failed, skipped      unchanged       later       kept
 //
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
-// and the name. A visit older than the record's last one changes nothing but the lease; links
-// alone make a record that is new (db_unfetched), or add to its score.
+// and the name. A visit older than the record's last one changes nothing but the lease, unless that
+// one lies in the future, as of a clock that was wrong; links alone make a record that is new
+// (db_unfetched), or add to its score.
 func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	o = o.withDefaults()
 	visit := in.Visit
@@ -63,7 +64,7 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 		if visit.Outcome.Code.Deferred() { // Nutch's fetcher writes nothing
 			visit = nil
 		}
-	case old != nil && visit.Time.Before(old.LastFetch):
+	case old != nil && visit.Time.Before(old.LastFetch) && !old.LastFetch.After(o.now):
 		visit = nil
 	}
 	flow := scoring.Flow{In: in.Links, Shared: in.Shared, Time: o.now, Visited: visit != nil}
@@ -195,7 +196,7 @@ const pagePrefix = "page."
 // Content that is the same was not modified, whatever the schedule made of it.
 func fetched(d crawldb.Datum, sv schedule.Visit, o Options) crawldb.Datum {
 	d = o.Schedule.Fetched(d, sv)
-	if sv.Change == schedule.Unchanged {
+	if sv.Change == schedule.Unchanged && !sv.PrevModified.After(sv.Time) {
 		d.Modified = sv.PrevModified
 	}
 	return d
