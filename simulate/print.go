@@ -182,7 +182,7 @@ func (r *Result) WritePlot(w io.Writer, width int) error {
 		label := ""
 		if y%3 == 2 || y == 0 {
 			s := math.Exp(most - (most-least)*float64(y)/(height-1))
-			label = Short(time.Duration(s) * time.Second)
+			label = Short(time.Duration(math.Round(s)) * time.Second)
 		}
 		fmt.Fprintf(b, "%*s |%s\n", left-1, label, strings.TrimRight(string(grid[y]), " "))
 	}

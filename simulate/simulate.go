@@ -87,7 +87,8 @@ type Options struct {
 type Result struct {
 	Start, End time.Time
 	Pages      []Course
-	// Total adds up the pages; its Freshness and Age are means over the pages.
+	// Total adds up the pages; its Freshness and Age are means over those that were
+	// visited.
 	Total Totals
 }
 
@@ -139,7 +140,7 @@ func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
 	o.Update.Schedule = s
 	r := Result{Start: o.Start, End: o.Start.Add(o.Duration)}
 	t := &r.Total
-	var age float64
+	var fresh, age, visited float64
 	for _, p := range history {
 		from := o.Start
 		if len(p.Events) > 0 && p.Events[0].Kind == Appears && whenTheyAppear {
@@ -152,10 +153,16 @@ func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
 		t.Changes += c.Total.Changes
 		t.Missed += c.Total.Missed
 		t.Pending += c.Total.Pending
-		t.Freshness += c.Total.Freshness / float64(len(history))
-		age += c.Total.Age.Seconds() / float64(len(history))
+		if c.Total.Visits > 0 {
+			fresh += c.Total.Freshness
+			age += c.Total.Age.Seconds()
+			visited++
+		}
 	}
-	t.Age = time.Duration(age * float64(time.Second)).Round(time.Second)
+	if visited > 0 {
+		t.Freshness = fresh / visited
+		t.Age = time.Duration(age / visited * float64(time.Second)).Round(time.Second)
+	}
 	return r
 }
 

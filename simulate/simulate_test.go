@@ -90,6 +90,15 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
+// A page that appears after the end is not stale for that.
+func TestPageThatWasNotVisited(t *testing.T) {
+	late := simulate.Never("http://b.example/", start.Add(400*day))
+	r := simulate.Run([]simulate.Page{simulate.Never("http://a.example/", start), late}, schedule.Default{}, simulate.Options{Duration: 365 * day})
+	if r.Total.Freshness != 1 || r.Total.Age != 0 || r.Pages[1].Total != (simulate.Totals{}) {
+		t.Errorf("%+v", r.Total)
+	}
+}
+
 func TestPageThatComesAndGoes(t *testing.T) {
 	pages, err := simulate.ParseHistory(strings.NewReader("http://x/ 2026-01-03T00:00:00Z:A 2026-02-01T00:00:00Z:D 2026-06-01T00:00:00Z:A"))
 	if err != nil {
