@@ -46,7 +46,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 ` + seedFile,
 		Flags: flags(dirFlag(), seedsFlag(), networking(), stayFlag(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
-			dedupFlag(),
+			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
@@ -59,6 +59,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 				return a.runCrawl(ctx, c, s, seeds)
 			}, func(o *recrawl.Options) {
 				o.Rounds = c.Int("rounds")
+				visitMeta(c, o)
 				if c.Bool("dedup") && o.Dedup == nil {
 					o.Dedup = &dedup.Options{}
 				}

@@ -103,7 +103,8 @@ func (a *app) crawlcomplete() *cli.Command {
 func (a *app) protocolstats() *cli.Command {
 	return &cli.Command{
 		Name: "protocolstats", Category: looking, Usage: "count the records by the HTTP status of their last visit",
-		Description: `A line is a number and a status; UNFETCHED are the records of which none is kept.
+		Description: `A line is a number and a status; UNFETCHED are the records of which none is kept:
+crawl and update keep it with -visit-meta, or with -conf.
 
   recrawl protocolstats -d crawl`,
 		Flags: flags(dirFlag(), reporting()),

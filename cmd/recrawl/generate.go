@@ -90,7 +90,7 @@ func selection(c *cli.Command, o *generate.Options) (err error) {
 // spreading returns the flags about fetch lists.
 func spreading() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "lists", Category: toSelect, Usage: "spread the URLs of a segment over `N` lists, for fetch -lists", Value: 1},
+		&cli.IntFlag{Name: "lists", Aliases: []string{"numFetchers"}, Category: toSelect, Usage: "spread the URLs of a segment over `N` lists, for fetch -lists", Value: 1},
 		&cli.StringFlag{Name: "partition", Category: toSelect, Usage: "what is on one list as a whole: `host|domain|ip`", Value: "host"},
 		&cli.Int32Flag{Name: "seed", Category: toSelect, Usage: "spread the URLs over the lists in another way for each `N`"},
 		&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Category: toSelect, Usage: "do not ask the URL filters"},
@@ -143,7 +143,7 @@ error.
       -expr "status == 'db_gone' && fetchTime < 2026-03-20T00:00:00Z"
   recrawl generate -d crawl -host-limit-expr "ok < 10 ? 5 : 100" -lists 4`,
 		Flags: flags(dirFlag(), selecting(), conditions(), spreading(),
-			&cli.IntFlag{Name: "segments", Category: toSelect, Usage: "make up to `N` segments", Value: 1},
+			&cli.IntFlag{Name: "segments", Aliases: []string{"maxNumSegments"}, Category: toSelect, Usage: "make up to `N` segments", Value: 1},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if err := noArgs(c); err != nil {

@@ -69,7 +69,8 @@ func verbHelp(c *cli.Command, name string) string {
 	if c.ArgsUsage != "" {
 		args = " " + c.ArgsUsage
 	}
-	fmt.Fprintf(&b, "recrawl %s: %s\n\nUsage: recrawl %s [flags]%s\n", name, c.Usage, name, args)
+	fill(&b, "recrawl "+name+": "+c.Usage+nutchName(c.Names()[1:], ""))
+	fmt.Fprintf(&b, "\nUsage: recrawl %s [flags]%s\n", name, args)
 	if c.Description != "" {
 		b.WriteString("\n")
 		fill(&b, c.Description)
@@ -96,10 +97,18 @@ func verbHelp(c *cli.Command, name string) string {
 			if d, ok := f.(cli.DocGenerationFlag); ok {
 				placeholder, usage = unquote(d.GetUsage())
 			}
-			entry(&b, strings.TrimSpace("-"+f.Names()[0]+" "+placeholder), 17, usage)
+			entry(&b, strings.TrimSpace("-"+f.Names()[0]+" "+placeholder), 17, usage+nutchName(f.Names()[1:], "-"))
 		}
 	}
 	return b.String()
+}
+
+// nutchName tells the other name of a verb or a flag, which is Nutch's.
+func nutchName(aliases []string, dash string) string {
+	if len(aliases) == 0 {
+		return ""
+	}
+	return " (Nutch: " + dash + aliases[0] + ")"
 }
 
 // unquote returns the word in backquotes in a usage, and the usage without the

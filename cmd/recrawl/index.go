@@ -125,7 +125,7 @@ summary in JSON goes to standard output.
 			if err != nil {
 				return err
 			}
-			o := index.CleanOptions{NutchCompat: c.Bool("nutch-compat") || conf != nil && !c.Bool("corrected")}
+			o := index.CleanOptions{NutchCompat: compat(c, conf)}
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				var r index.CleanReport
 				err := a.writing(c, func(w io.Writer) error {

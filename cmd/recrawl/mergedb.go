@@ -38,7 +38,11 @@ it knows already takes part. Links and segments are not merged: see mergelinkdb.
 				o := merge.CrawlDBOptions{
 					Accept:    accepting(c, conf, urlfilter.CrawlDB),
 					PurgeGone: c.Bool("purge-gone"), PurgeOrphans: c.Bool("purge-orphans"),
-					NutchCompat: c.Bool("nutch-compat") || conf != nil && !c.Bool("corrected"),
+					NutchCompat: compat(c, conf),
+				}
+				if conf != nil {
+					o.PurgeGone = o.PurgeGone || conf.Crawl.Update.Sweep.PurgeGone
+					o.PurgeOrphans = o.PurgeOrphans || conf.Crawl.Update.Sweep.PurgeOrphans
 				}
 				var stores []crawldb.Store
 				for _, s := range srcs {
@@ -67,12 +71,9 @@ crawl of -d is made if it is not there.
 
   recrawl mergelinkdb -d crawl crawl1 crawl2`,
 		Flags: flags(dirFlag(), ruleFlags(),
-			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000)"},
+			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			if n := c.Int("max-inlinks"); n < 0 {
-				return usagef("-max-inlinks: %d is negative", n)
-			}
 			return a.mergeInto(c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
 				o := merge.LinkDBOptions{Accept: accepting(c, conf, urlfilter.LinkDB), MaxInlinks: c.Int("max-inlinks")}
 				if conf != nil && !c.IsSet("max-inlinks") {

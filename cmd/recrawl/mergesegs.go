@@ -43,7 +43,7 @@ done; each must have been updated. With -remove they are removed afterwards.
 				}
 				o := merge.SegmentOptions{
 					Accept: accepting(c, s.conf, urlfilter.AnyScope), Slice: c.Int("slice"),
-					NutchCompat: c.Bool("nutch-compat") || s.conf != nil && !c.Bool("corrected"),
+					NutchCompat: compat(c, s.conf),
 				}
 				r, err := s.crawler.MergeSegments(ctx, o, names...)
 				if err != nil {

@@ -20,7 +20,7 @@ import (
 
 func (a *app) readlinks() *cli.Command {
 	return &cli.Command{
-		Name: "readlinks", Category: looking, Usage: "show which pages link to a page, and with what words",
+		Name: "readlinks", Aliases: []string{"readlinkdb"}, Category: looking, Usage: "show which pages link to a page, and with what words",
 		Description: `A line is the page, a page that links to it, and the text of the link, with tabs
 between them. With -json a line is one page with all its inlinks, and with -format
 nutch a page is what Nutch's readlinkdb prints of it.

@@ -15,6 +15,15 @@ func ruleFlags() []cli.Flag {
 	}
 }
 
+// compat says whether a verb decides as Nutch does: by its flag or, unless that is
+// given, by the configuration.
+func compat(c *cli.Command, conf *nutchconf.Options) bool {
+	if c.IsSet("nutch-compat") {
+		return c.Bool("nutch-compat")
+	}
+	return conf != nil && !c.Bool("corrected")
+}
+
 // accepting makes of these flags a function that gives the spelling of a URL and
 // says whether it is kept; nil if neither was given.
 func accepting(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope) func(string) (string, bool) {

@@ -22,6 +22,7 @@ import (
 type seedSource struct {
 	urls []string
 	name string // of -seeds; empty if it was not given
+	dir  string // where the files of -seeds are
 	more iter.Seq2[inject.Seed, error]
 }
 
@@ -50,7 +51,7 @@ func (a *app) seeds(c *cli.Command) (*seedSource, error) {
 			if err := anyFile(s.name); err != nil {
 				return nil, fmt.Errorf("-seeds: %w", err)
 			}
-			s.more = inject.Files(os.DirFS(s.name), ".")
+			s.dir, s.more = s.name, inject.Files(os.DirFS(s.name), ".")
 			break
 		}
 		if f, err := os.Open(s.name); err != nil {
@@ -58,7 +59,8 @@ func (a *app) seeds(c *cli.Command) (*seedSource, error) {
 		} else if err := f.Close(); err != nil {
 			return nil, fmt.Errorf("-seeds: %w", err)
 		}
-		s.more = inject.Files(os.DirFS(filepath.Dir(s.name)), filepath.Base(s.name))
+		s.dir = filepath.Dir(s.name)
+		s.more = inject.Files(os.DirFS(s.dir), filepath.Base(s.name))
 	case c.IsSet("seeds"):
 		return nil, usagef("-seeds wants the name of a file")
 	}
@@ -93,7 +95,10 @@ func (s *seedSource) all(yield func(inject.Seed, error) bool) {
 		return
 	}
 	for seed, err := range s.more {
-		if err != nil && s.name == stdin {
+		switch {
+		case s.name != stdin:
+			seed.File = filepath.Join(s.dir, seed.File)
+		case err != nil:
 			err = fmt.Errorf("%s: %w", s.name, err)
 		}
 		if !yield(seed, err) {

@@ -138,9 +138,20 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	return nil
 }
 
+func visitMetaFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "visit-meta", Usage: "keep in each record what its last visit said, for protocolstats, updatehostdb and expressions: HTTP status, media type and response time"}
+}
+
+// visitMeta sets what that flag says.
+func visitMeta(c *cli.Command, o *recrawl.Options) {
+	if c.IsSet("visit-meta") {
+		o.Update.VisitMeta = c.Bool("visit-meta")
+	}
+}
+
 func (a *app) update() *cli.Command {
 	return &cli.Command{
-		Name: "update", Category: stages, Usage: "fold a segment that was fetched into the crawl db", ArgsUsage: "[SEGMENT]",
+		Name: "update", Aliases: []string{"updatedb"}, Category: stages, Usage: "fold a segment that was fetched into the crawl db", ArgsUsage: "[SEGMENT]",
 		Description: `The third stage of a round. The segment is the newest unless named, and is
 applied exactly once: one that was applied before changes nothing.
 
@@ -152,12 +163,12 @@ is left alone.
   recrawl update -d crawl
   recrawl update -d crawl -purge-gone -filter`,
 		Flags: flags(dirFlag(), scoringFlag(),
-			&cli.BoolFlag{Name: "no-additions", Usage: "add no record for what is known only by a link"},
+			&cli.BoolFlag{Name: "no-additions", Aliases: []string{"noAdditions"}, Usage: "add no record for what is known only by a link"},
 			&cli.BoolFlag{Name: "normalize", Usage: "bring the URLs of all records to their normal form"},
 			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},
 			&cli.BoolFlag{Name: "purge-gone", Usage: "drop the records of pages that were gone before"},
 			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, to which no page links any more"},
-			reporting()),
+			visitMetaFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -187,6 +198,7 @@ is left alone.
 				}
 				return nil
 			}, func(o *recrawl.Options) {
+				visitMeta(c, o)
 				o.Update.NoAdditions = o.Update.NoAdditions || c.Bool("no-additions")
 				w := &o.Update.Sweep
 				w.Normalize = w.Normalize || c.Bool("normalize")
@@ -200,7 +212,7 @@ is left alone.
 
 func (a *app) invert() *cli.Command {
 	return &cli.Command{
-		Name: "invert", Category: stages, Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
+		Name: "invert", Aliases: []string{"invertlinks"}, Category: stages, Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
 		Description: `The last stage of a round. The segment is the newest unless named. Inverting it
 twice changes nothing. A segment that was updated and inverted is done: crawl
 does not take it up any more.

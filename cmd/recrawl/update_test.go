@@ -48,3 +48,28 @@ func TestUpdateSweeps(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 }
+
+// A round in Nutch's words; its records know what the visits said.
+func TestVisitMeta(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
+	d := func(verb string, more ...string) []string {
+		return append([]string{verb, "-d", s.dir, "-now", frozen}, more...)
+	}
+	home := s.web.Seeds()[0]
+	ok(t, d("inject", "-noNormalize", "-noFilter", home, home+"missing")...)
+	name := strings.TrimSpace(ok(t, d("generate", "-numFetchers", "2", "-maxNumSegments", "2", "-noFilter", "-noNorm")...))
+	ok(t, s.args("fetch", name)...)
+	ok(t, d("updatedb", "-visit-meta", "-noAdditions", name)...)
+	ok(t, d("invertlinks", name)...)
+	if out := ok(t, d("protocolstats")...); out != "1\t200\n1\t404\n" {
+		t.Errorf("protocolstats: %q", out)
+	}
+	ok(t, d("updatehostdb")...)
+	if out := ok(t, d("readhostdb", "-json")...); !strings.Contains(out, `"Content-Type.text/html"`) || !strings.Contains(out, `"avg._rs_"`) {
+		t.Errorf("hosts: %s", out)
+	}
+	if out := ok(t, d("readlinkdb", "-format", "nutch")...); !strings.Contains(out, "\tInlinks:\n fromUrl: "+home) {
+		t.Errorf("readlinks: %s", out)
+	}
+}

@@ -25,7 +25,8 @@ func (a *app) updatehostdb() *cli.Command {
 		Name: "updatehostdb", Category: stages, Usage: "make the statistics of the hosts",
 		Description: `Pages by status, start page, response times and types. All is made anew of the
 crawl db; an expression that generate is given for hosts sees it as of the last
-time. Names are looked up on request.
+time. Response times and types are there only if crawl or update was given
+-visit-meta or -conf. Names are looked up on request.
 
   recrawl updatehostdb -d crawl
   recrawl updatehostdb -d crawl -checkAll
