@@ -412,6 +412,25 @@ func TestAdaptiveFiles(t *testing.T) {
 	}
 }
 
+// Zeros that mean none: no least interval, no growth, and a sync that moves nothing
+// while it still takes the age for the interval, as Nutch's does.
+func TestAdaptiveZeros(t *testing.T) {
+	const adaptive = "db.fetch.schedule.adaptive."
+	o := options(t, "db.fetch.schedule.class", "org.apache.nutch.crawl.AdaptiveFetchSchedule",
+		adaptive+"inc_rate", "0", adaptive+"min_interval", "0.0", adaptive+"sync_delta_rate", "0")
+	s := *o.Crawl.Schedule.(*schedule.Adaptive)
+	s.NutchCompat = true
+	at := time.UnixMilli(1e12)
+	d := s.Fetched(crawldb.Datum{Interval: 10 * time.Second}, schedule.Visit{Time: at, Change: schedule.Unchanged, PrevModified: at.Add(-time.Hour)})
+	if d.Interval != time.Hour || d.FetchTime.Sub(at) != time.Hour {
+		t.Errorf("unchanged: %v, next after %v", d.Interval, d.FetchTime.Sub(at))
+	}
+	d = s.Fetched(crawldb.Datum{Interval: 10 * time.Second}, schedule.Visit{Time: at, Change: schedule.Changed})
+	if d.Interval != 8*time.Second {
+		t.Errorf("changed: %v", d.Interval)
+	}
+}
+
 func TestExpressions(t *testing.T) {
 	o := options(t, "generate.max.count.expr", "fetched > 100 ? 10.0 : 2.0", "generate.hostdb", "crawl/hostdb", "generate.restrict.status", "db_unfetched", "fetcher.queue.mode", "byDomain")
 	if o.Crawl.Fetch.By != hostdb.ByDomain {

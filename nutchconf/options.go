@@ -285,8 +285,16 @@ func (b *builder) schedule() schedule.FetchSchedule {
 	if a.MinInterval <= 0 {
 		a.MinInterval = -1
 	}
-	if !b.bool(adaptive + "sync_delta") {
+	if a.MinInterval == 0 {
+		a.MinInterval = -1 // none, where zero means a minute
+	}
+	switch {
+	case !b.bool(adaptive + "sync_delta"):
 		a.SyncRate = -1
+	case a.SyncRate < 0:
+		// A rate of zero moves no visit, but in Nutch the age of a page takes the
+		// place of its interval all the same.
+		a.SyncRate = math.SmallestNonzeroFloat64
 	}
 	name := "db.fetch.schedule.class"
 	mimeFile := b.word("db.fetch.schedule.mime.file")

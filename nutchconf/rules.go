@@ -31,7 +31,9 @@ func (b *builder) rules(active *plugins) *urlfilter.Rules {
 }
 
 // scopeProperties are what the properties of one scope begin with.
-var scopeProperties = [...]string{"urlnormalizer.scope.", "urlnormalizer.order.", "urlnormalizer.regex.file."}
+func scopeProperties() []string {
+	return []string{"urlnormalizer.scope.", "urlnormalizer.order.", "urlnormalizer.regex.file."}
+}
 
 // normalizers makes the normalizers of all scopes. Where a scope has properties
 // of its own it has a chain of its own.
@@ -56,7 +58,7 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 	common := chain(urlfilter.AnyScope)
 	scoped := urlfilter.Scoped{}
 	restricted := false // what is of the scope default is of no other one
-	for _, prefix := range scopeProperties {
+	for _, prefix := range scopeProperties() {
 		_, ok := b.text(prefix + string(urlfilter.AnyScope))
 		restricted = restricted || ok
 	}
@@ -65,7 +67,7 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 			continue
 		}
 		own := restricted
-		for _, prefix := range scopeProperties {
+		for _, prefix := range scopeProperties() {
 			_, ok := b.text(prefix + string(s))
 			own = own || ok
 		}
