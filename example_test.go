@@ -91,7 +91,7 @@ func ExampleOptions_onPage() {
 		}
 		now = now.AddDate(0, 0, 31)
 	}
-	// Output:
+	// Unordered output:
 	// 2026-01-01 new http://news.example.test/ "Home of news.example.test"
 	// 2026-01-01 new http://news.example.test/pages/1.html "Continue dry along 1"
 	// 2026-01-01 new http://news.example.test/pages/2.html "Column edge last 2"

@@ -55,7 +55,7 @@ func ExampleRun() {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Documents, "documents from", report.Segments, "segments")
-	// Output:
+	// Unordered output:
 	// add http://news.example.test/pages/1.html "Continue dry along 1", 1 anchors
 	// add http://news.example.test/pages/2.html "Column edge last 2", 1 anchors
 	// add http://news.example.test/ "Home of news.example.test", 1 anchors

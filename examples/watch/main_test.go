@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,7 +20,10 @@ func TestWatch(t *testing.T) {
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != want {
+	// Pages of one round come in the order in which they are ready.
+	if !slices.Equal(sorted(out.String()), sorted(want)) {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
+
+func sorted(text string) []string { return slices.Sorted(strings.Lines(text)) }
