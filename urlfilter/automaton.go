@@ -57,7 +57,7 @@ func (f *Automaton) String() string { return fmt.Sprintf("automaton filter of %d
 
 func compileBrics(pattern string) (func(string) bool, error) {
 	if !utf8.ValidString(pattern) {
-		return nil, fmt.Errorf("pattern %q: not UTF-8", pattern)
+		return nil, fmt.Errorf("pattern %#q: not UTF-8", pattern)
 	}
 	p := &bricsParser{src: []rune(pattern)}
 	e, err := p.parse()
@@ -67,7 +67,7 @@ func compileBrics(pattern string) (func(string) bool, error) {
 			return match, nil
 		}
 	}
-	return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+	return nil, fmt.Errorf("pattern %#q: %w", pattern, err)
 }
 
 // A bricsExp is a pattern, or the complement of an expression, or the

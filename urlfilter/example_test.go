@@ -138,5 +138,5 @@ func ExampleRegex() {
 	_, err := urlfilter.NewRegex("-^ftp:", "-(?!https)", "+.")
 	fmt.Println(err)
 	// Output:
-	// urlfilter: line 2: pattern "(?!https)": look-ahead (?! is not supported: only patterns without back-references, look-around, atomic groups and possessive repetition can be matched in linear time
+	// urlfilter: line 2: pattern `(?!https)`: look-ahead (?! is not supported: only patterns without back-references, look-around, atomic groups and possessive repetition can be matched in linear time
 }

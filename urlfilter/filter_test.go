@@ -68,10 +68,10 @@ func TestRegexNutch(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"+.\n\tx":        "urlfilter: line 2: a rule begins with + or -, not with \"\\t\"",
-		"+(":             "urlfilter: line 1: pattern \"(\": missing )",
-		"\n-(/a)\\1":     "urlfilter: line 2: pattern \"(/a)\\\\1\": the back-reference \"\\1\" is not supported",
-		"-(?=x)y":        "urlfilter: line 1: pattern \"(?=x)y\": look-ahead (?= is not supported",
-		"-a*+b":          "urlfilter: line 1: pattern \"a*+b\": possessive repetition is not supported",
+		"+(":             "urlfilter: line 1: pattern `(`: missing )",
+		"\n-(/a)\\1":     "urlfilter: line 2: pattern `(/a)\\1`: the back-reference \"\\1\" is not supported",
+		"-(?=x)y":        "urlfilter: line 1: pattern `(?=x)y`: look-ahead (?= is not supported",
+		"-a*+b":          "urlfilter: line 1: pattern `a*+b`: possessive repetition is not supported",
 		">  ":            "urlfilter: line 1: no host or domain after >",
 		"> a b\n-x":      "urlfilter: line 1: \"a b\" after > is not a host or domain",
 		"+.\n" + longest: "urlfilter: line 2: a line of more than 1048576 bytes",

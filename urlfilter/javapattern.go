@@ -29,7 +29,7 @@ func parseJava(s string) (*pattern, error) {
 		err = errors.New(`"\z" beside "$" or "\Z" is not supported`)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", s, err)
+		return nil, fmt.Errorf("pattern %#q: %w", s, err)
 	}
 	return out, nil
 }

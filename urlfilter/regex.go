@@ -74,7 +74,7 @@ func compileJava(pattern string) (func(string) bool, error) {
 	}
 	match, err := compilePattern(p)
 	if err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+		return nil, fmt.Errorf("pattern %#q: %w", pattern, err)
 	}
 	return match, nil
 }

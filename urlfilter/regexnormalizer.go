@@ -1,6 +1,7 @@
 package urlfilter
 
 import (
+	"bufio"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -102,9 +103,17 @@ func NewRegexNormalizer(o NormalizerOptions, rules ...RegexRule) (*RegexNormaliz
 // urlnormalizer.regex.rules.)
 func ParseRegexNormalizer(r io.Reader, o NormalizerOptions) (*RegexNormalizer, error) {
 	n := &RegexNormalizer{o: o}
-	d := xml.NewDecoder(r)
+	text := bufio.NewReader(r)
+	if bom, _ := text.Peek(len("\ufeff")); string(bom) == "\ufeff" {
+		text.Discard(len(bom))
+	}
+	d := xml.NewDecoder(text)
+	d.CharsetReader = charset
 	fail := func(err error) (*RegexNormalizer, error) {
 		line, _ := d.InputPos()
+		if s := (*xml.SyntaxError)(nil); errors.As(err, &s) {
+			line, err = s.Line, errors.New(s.Msg)
+		}
 		return nil, &SyntaxError{Line: line, Err: err}
 	}
 	root, err := nextElement(d)
@@ -135,15 +144,12 @@ func ParseRegexNormalizer(r io.Reader, o NormalizerOptions) (*RegexNormalizer, e
 			} `xml:",any"`
 		}
 		if err := d.DecodeElement(&v, e); err != nil {
-			return fail(fmt.Errorf("rule %d: %w", number, err))
+			return fail(err)
 		}
-		if len(v.Pattern) != 1 || v.Pattern[0] == "" || len(v.Substitution) > 1 || len(v.Other) > 0 {
-			return nil, &SyntaxError{Line: line, Err: fmt.Errorf("rule %d: a <regex> has one <pattern> and at most one <substitution>", number)}
+		if len(v.Pattern) != 1 || v.Pattern[0] == "" || len(v.Substitution) != 1 || len(v.Other) > 0 {
+			return nil, &SyntaxError{Line: line, Err: fmt.Errorf("rule %d: a <regex> has one <pattern> and one <substitution>, which may be empty", number)}
 		}
-		rule := RegexRule{Pattern: v.Pattern[0]}
-		if len(v.Substitution) > 0 {
-			rule.Substitution = v.Substitution[0]
-		}
+		rule := RegexRule{v.Pattern[0], v.Substitution[0]}
 		c, err := compileRule(rule)
 		if err != nil {
 			return nil, &SyntaxError{Line: line, Err: fmt.Errorf("rule %d: %w", number, err)}
@@ -155,6 +161,22 @@ func ParseRegexNormalizer(r io.Reader, o NormalizerOptions) (*RegexNormalizer, e
 		return fail(errors.Join(errors.New("more after </regex-normalize>"), err))
 	}
 	return n, nil
+}
+
+// charset reads the encodings that rule files are in, beside UTF-8.
+func charset(label string, r io.Reader) (io.Reader, error) {
+	switch strings.ToLower(label) {
+	case "utf8", "us-ascii", "ascii":
+		return r, nil
+	case "iso-8859-1", "latin1":
+		b, err := io.ReadAll(r)
+		text := make([]rune, len(b))
+		for i, c := range b {
+			text[i] = rune(c)
+		}
+		return strings.NewReader(string(text)), err
+	}
+	return nil, fmt.Errorf("the encoding %q is not supported; write the file in UTF-8", label)
 }
 
 // nextElement returns the next child; nil at the end of the parent or the file.
@@ -274,11 +296,11 @@ func compileRule(rule RegexRule) (normalizerRule, error) {
 		}
 		source, err := p.re2()
 		if err != nil {
-			return r, fmt.Errorf("pattern %q: %w", rule.Pattern, err)
+			return r, fmt.Errorf("pattern %#q: %w", rule.Pattern, err)
 		}
 		re, err := regexp.Compile(source)
 		if err != nil {
-			return r, fmt.Errorf("pattern %q: %w", rule.Pattern, err)
+			return r, fmt.Errorf("pattern %#q: %w", rule.Pattern, err)
 		}
 		groups, names = re.NumSubexp(), re.SubexpNames()
 		r.may = prefilter(p)
@@ -298,7 +320,7 @@ func compileRule(rule RegexRule) (normalizerRule, error) {
 	}
 	parts, err := parseTemplate(rule.Substitution, groups, names)
 	if err != nil {
-		return r, fmt.Errorf("substitution %q: %w", rule.Substitution, err)
+		return r, fmt.Errorf("substitution %#q: %w", rule.Substitution, err)
 	}
 	r.parts = parts
 	return r, nil

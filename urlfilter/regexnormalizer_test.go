@@ -187,18 +187,20 @@ func TestRegexNormalizerSettles(t *testing.T) {
 func TestRegexNormalizerErrors(t *testing.T) {
 	const head, tail = "<regex-normalize>\n", "\n</regex-normalize>"
 	for text, want := range map[string]string{
-		head + "<regex><pattern>a</pattern></regex>\n<regex><pattern>(</pattern></regex>" + tail: `urlfilter: line 3: rule 2: pattern "("`,
-		head + "<regex><pattern>(a)\\1</pattern><substitution/></regex>" + tail:                  `urlfilter: line 2: rule 1: pattern "(a)\\1"`,
-		head + "<regex><pattern>a</pattern><substitution>$2</substitution></regex>" + tail:       `urlfilter: line 2: rule 1: substitution "$2": no group 2`,
-		head + "<regex><substitution>a</substitution></regex>" + tail:                            `urlfilter: line 2: rule 1: a <regex> has one <pattern>`,
-		head + "<regex><pattern>a</pattern><substitute>a</substitute></regex>" + tail:            `urlfilter: line 2: rule 1: a <regex> has one <pattern>`,
+		head + "<regex><pattern>a</pattern><substitution/></regex>\n<regex><pattern>(</pattern><substitution/></regex>" + tail: "urlfilter: line 3: rule 2: pattern `(`",
+		head + "<regex><pattern>a</pattern></regex>" + tail:                                                                    `urlfilter: line 2: rule 1: a <regex> has one <pattern> and one <substitution>, which may be empty`,
+		head + "<regex><pattern>(a)\\1</pattern><substitution/></regex>" + tail:                                                "urlfilter: line 2: rule 1: pattern `(a)\\1`",
+		head + "<regex><pattern>a</pattern><substitution>$2</substitution></regex>" + tail:                                     "urlfilter: line 2: rule 1: substitution `$2`: no group 2",
+		head + "<regex><substitution>a</substitution></regex>" + tail:                                                          `urlfilter: line 2: rule 1: a <regex> has one <pattern>`,
+		head + "<regex><pattern>a</pattern><substitute>a</substitute></regex>" + tail:                                          `urlfilter: line 2: rule 1: a <regex> has one <pattern>`,
 		head + "<rule/>" + tail:                `urlfilter: line 2: <rule> where <regex> is expected`,
 		head + "a" + tail:                      `urlfilter: line 3: text outside of a <regex>`,
 		"<rules/>":                             `urlfilter: line 1: the root element is not <regex-normalize>`,
 		"":                                     `urlfilter: line 1: the root element is not <regex-normalize>`,
-		head + "<regex>":                       `urlfilter: line 2: rule 1: XML syntax error`,
-		head + "<regex><pattern>&x;</pattern>": `urlfilter: line 2: rule 1: XML syntax error`,
-		head + tail + "<regex/>":               `urlfilter: line 3: more after </regex-normalize>`,
+		head + "<regex>":                       `urlfilter: line 2: unexpected EOF`,
+		head + "<regex><pattern>&x;</pattern>": `urlfilter: line 2: invalid character entity &x;`,
+		`<?xml version="1.0" encoding="koi8-r"?>` + head: `urlfilter: line 1: xml: opening charset "koi8-r": the encoding "koi8-r" is not supported; write the file in UTF-8`,
+		head + tail + "<regex/>":                         `urlfilter: line 3: more after </regex-normalize>`,
 	} {
 		_, err := ParseRegexNormalizer(strings.NewReader(text), NormalizerOptions{NutchCompat: true})
 		var s *SyntaxError
@@ -208,6 +210,24 @@ func TestRegexNormalizerErrors(t *testing.T) {
 	}
 	if n, err := ParseRegexNormalizer(strings.NewReader("<regex-normalize/>"), NormalizerOptions{}); err != nil || len(n.rules) != 0 {
 		t.Errorf("no rules: %v", err)
+	}
+}
+
+// What editors and other programs put in front of the rules.
+func TestRegexNormalizerEncodings(t *testing.T) {
+	const rules = "<regex-normalize><regex><pattern>é</pattern><substitution>e</substitution></regex></regex-normalize>"
+	for _, text := range []string{
+		"\ufeff" + rules,
+		"\ufeff<?xml version=\"1.0\" encoding=\"UTF-8\"?>\r\n<!DOCTYPE regex-normalize>\r\n<!-- rules -->\r\n" + rules + "\r\n",
+		`<?xml version="1.0" encoding="utf8"?>` + rules,
+		`<?xml version="1.0" encoding="ISO-8859-1"?>` + strings.ReplaceAll(rules, "é", "\xe9"),
+	} {
+		n, err := ParseRegexNormalizer(strings.NewReader(text), NormalizerOptions{})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if u, err := n.Normalize(AnyScope, "http://h/é"); err != nil || u != "http://h/e" {
+			t.Errorf("%q: %q, %v", text, u, err)
+		}
 	}
 }
 
