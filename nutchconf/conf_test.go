@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/schedule"
