@@ -130,9 +130,9 @@ type Options struct {
 	MaxBytes int64
 	// Lists are the numbers of the fetch lists to visit, from zero, of those over
 	// which generate spread the URLs of the segment; nil means all. Fetches of
-	// different lists may run at the same time, in any processes that share the
-	// stores, and never share a queue; By must not be coarser than what the lists
-	// were made by. The segment is complete, and can be parsed and updated, when
+	// different lists may run at the same time, in any processes that can share the
+	// stores (those of this module belong to one process at a time), and never share
+	// a queue; By must not be coarser than what the lists were made by. The segment is complete, and can be parsed and updated, when
 	// all lists are; the fetch that completes the last puts what all have brought
 	// together. A fetch that began with nil must end so. (Nutch has a task for
 	// each list.)

@@ -308,6 +308,61 @@ func TestListsKeepQueuesWhole(t *testing.T) {
 	}
 }
 
+// Whatever URLs look like, a normalizer does and the lists are made by, two lists
+// never share what is a queue of a fetch: a host, and a domain if they are made by
+// domain; nor an address if they are made by address.
+func TestListsShareNoQueue(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 8))
+	one := func(of ...string) string { return of[rnd.IntN(len(of))] }
+	lookup := func(_ context.Context, host string) ([]netip.Addr, error) {
+		if len(host)%3 == 0 {
+			return nil, errors.New("no such host")
+		}
+		return []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(len(host) % 4)}), netip.MustParseAddr("::ffff:10.0.0.9")}, nil
+	}
+	for life := range 60 {
+		var data []crawldb.Datum
+		for i := range 60 {
+			host := one("", "www.", "WWW.", "a.b.") + one("example", "Example", "x-y", "bücher", "xn--bcher-kva") + one(".com", ".co.uk", ".COM", ".test", ".com.")
+			host = one(host, host, host, "10.0.0.1", "[::1]", "localhost", "", "u:p@"+host)
+			u := one("http", "https", "HTTP", "ftp") + "://" + host + one("", ":80", ":8080") + "/" + fmt.Sprint(i)
+			data = append(data, due(one(u, u, u, u, "file:/x/"+fmt.Sprint(i)), rnd.Float32()))
+		}
+		o := generate.Options{Lists: 2 + rnd.IntN(6), Partition: segment.Partition(rnd.IntN(3)), Seed: rnd.Int32(), NutchCompat: life%2 == 0, NoNormalize: rnd.IntN(3) == 0, Lookup: lookup}
+		switch rnd.IntN(3) {
+		case 0:
+			o.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{tear{}}}
+		case 1:
+			o.Rules = urlfilter.Default()
+			o.Rules.Filters = nil
+		}
+		db := &memstore.DB{}
+		put(t, db.Crawl(), data...)
+		r := run(t, db.Crawl(), db.Segments(), o)
+		if len(r.Segments) != 1 {
+			t.Fatalf("life %d: %+v", life, r)
+		}
+		of := map[string]int{}
+		for u, turn := range turns(t, db.Segments(), r.Segments[0]) {
+			queues := []string{hostdb.ByHost.Key(u)}
+			switch o.Partition {
+			case segment.ByDomain:
+				queues = append(queues, "domain "+hostdb.ByDomain.Key(u))
+			case segment.ByIP:
+				if addrs, err := lookup(t.Context(), queues[0]); err == nil && o.Rules == nil && queues[0] != "" && queues[0][0] != '[' && queues[0] != "10.0.0.1" {
+					queues = append(queues, "address "+slices.MinFunc(addrs, netip.Addr.Compare).Unmap().String())
+				}
+			}
+			for _, q := range queues {
+				if l, ok := of[q]; ok && l != turn.List {
+					t.Fatalf("life %d, %+v: %q is on lists %d and %d, the latter for %s", life, o, q, l, turn.List, u)
+				}
+				of[q] = turn.List
+			}
+		}
+	}
+}
+
 type tear struct{}
 
 func (tear) Normalize(scope urlfilter.Scope, url string) (string, error) {

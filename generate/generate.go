@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"time"
 
@@ -40,8 +41,8 @@ type Options struct {
 	// Segments is how many segments may be made; what exceeds the limits of one
 	// goes into the next. Zero means one. (Nutch: generate.max.num.segments.)
 	Segments int
-	// MinScore leaves out records with a lower priority; zero leaves out none.
-	// (Nutch: generate.min.score.)
+	// MinScore leaves out records with a lower priority; zero, or what is no
+	// number, leaves out none. (Nutch: generate.min.score.)
 	MinScore float32
 	// MaxInterval leaves out records with a longer interval; zero leaves out
 	// none. (Nutch: generate.min.interval, in seconds, which in spite of its name
@@ -232,6 +233,9 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 	o.Segments, o.Lists = max(o.Segments, 1), max(o.Lists, 1)
 	if o.chunk <= 0 {
 		o.chunk = chunk
+	}
+	if o.MinScore != o.MinScore {
+		o.MinScore = float32(math.Inf(-1))
 	}
 	if o.Lease <= 0 {
 		o.Lease = 7 * 24 * time.Hour

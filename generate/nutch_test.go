@@ -3,6 +3,7 @@ package generate_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -292,6 +293,12 @@ func TestMinScoreOfZero(t *testing.T) {
 	if _, r := selected(t, generate.Options{MinScore: -0.5}, data...); r.Selected != 1 {
 		t.Errorf("%+v", r)
 	}
+	both(t, func(t *testing.T, o generate.Options) { // the default of Nutch's code, which is off
+		o.MinScore = float32(math.NaN())
+		if _, r := selected(t, o, data...); r.Selected != 2 {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 // A URL whose normal form is another has no place in a crawl; Nutch does not look.
@@ -347,6 +354,19 @@ func TestCountingNormalizes(t *testing.T) {
 		}
 		if len(on) != 1 {
 			t.Errorf("on lists %v", on)
+		}
+		// Without normalizers each is a host of its own, but Nutch normalizes here
+		// whatever its options.
+		o.NoNormalize = true
+		db = &memstore.DB{}
+		put(t, db.Crawl(), data...)
+		r = run(t, db.Crawl(), db.Segments(), o)
+		clear(on)
+		for _, turn := range turns(t, db.Segments(), r.Segments[0]) {
+			on[turn.List] = true
+		}
+		if (len(on) == 1) != o.NutchCompat {
+			t.Errorf("without normalizers on lists %v", on)
 		}
 	})
 }
