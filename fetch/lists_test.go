@@ -146,6 +146,56 @@ func TestListsAtOnce(t *testing.T) {
 	}
 }
 
+// So it is with lists made by domain, whose queues may be domains, and by address,
+// whose queues are hosts.
+func TestListsByDomainOrAddressAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		made segment.Partition
+		by   hostdb.By
+	}{{segment.ByDomain, hostdb.ByDomain}, {segment.ByDomain, hostdb.ByHost}, {segment.ByIP, hostdb.ByHost}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{latency: 200 * time.Millisecond}
+			r := newRig(t, s)
+			var urls []string
+			for i := range 24 {
+				urls = append(urls, fmt.Sprintf("http://%c.d%d.com/%d", 'a'+rune(i/3%2), i%3, i))
+			}
+			r.turns(listed, func(url string) segment.Turn {
+				return segment.Turn{List: int(url[len("http://a.d")]-'0') % 2, Lists: 2, By: c.made}
+			}, urls...)
+			r.o.Delay, r.o.By = time.Second, c.by
+			var wg sync.WaitGroup
+			for list := range 2 {
+				o := r.o
+				o.Lists = []int{list}
+				wg.Go(func() {
+					if _, err := fetch.Run(t.Context(), r.db.Segments(), listed, o); err != nil {
+						t.Errorf("%v: %v", c, err)
+					}
+				})
+			}
+			wg.Wait()
+			if len(r.visits(listed)) != 24 {
+				t.Errorf("%v: %d visits", c, len(r.visits(listed)))
+			}
+			aligned(t, r.db.Segments(), listed)
+			for d := range 3 {
+				queues := []string{fmt.Sprintf("a.d%d.com", d), fmt.Sprintf("b.d%d.com", d)}
+				if c.by == hostdb.ByDomain {
+					queues = []string{fmt.Sprintf(".d%d.com", d)}
+				}
+				for _, q := range queues {
+					for _, gap := range gaps(t, s.of(q)) {
+						if gap < time.Second {
+							t.Errorf("%v: pause of %v at %s", c, gap, q)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 // On a disk, what the lists held is freed, and a part that is gone from one is
 // missed.
 func TestListsOnDisk(t *testing.T) {
