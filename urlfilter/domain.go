@@ -1,7 +1,6 @@
 package urlfilter
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -96,7 +95,7 @@ func newDomain(entries []string, mode domainMode) (*Domain, error) {
 	f := &Domain{mode: mode}
 	for _, e := range entries {
 		if err := f.add(e, 0); err != nil {
-			return nil, fmt.Errorf("urlfilter: %q: %w", e, err)
+			return nil, fmt.Errorf("urlfilter: %w", err)
 		}
 	}
 	return f, nil
@@ -119,7 +118,7 @@ func parseDomain(r io.Reader, mode domainMode) (*Domain, error) {
 func (f *Domain) add(entry string, line int) error {
 	host, err := normalHost(strings.TrimSpace(entry))
 	if err != nil {
-		return errors.New("not a host, domain or suffix")
+		return fmt.Errorf("%q is not a host, domain or suffix", strings.TrimSpace(entry))
 	}
 	if f.entries == nil {
 		f.entries, f.spelled, f.plain = map[string]*domainEntry{}, map[string]int{}, true

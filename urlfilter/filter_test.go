@@ -80,10 +80,10 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%.20q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := ParseDomain(strings.NewReader("example.org\n#\nnot a host\n")); fmt.Sprint(err) != "urlfilter: line 3: not a host, domain or suffix" {
+	if _, err := ParseDomain(strings.NewReader("example.org\n#\nnot a host\n")); fmt.Sprint(err) != `urlfilter: line 3: "not a host" is not a host, domain or suffix` {
 		t.Error(err)
 	}
-	if _, err := NewDomain("a b"); fmt.Sprint(err) != `urlfilter: "a b": not a host, domain or suffix` {
+	if _, err := NewDomain("a b"); fmt.Sprint(err) != `urlfilter: "a b" is not a host, domain or suffix` {
 		t.Error(err)
 	}
 	if _, err := Within("a..b"); fmt.Sprint(err) != `urlfilter: "a..b" is not a host` {

@@ -72,6 +72,16 @@ func mapLikeUnicode16(r rune) rune {
 		return 0x214E
 	case r == 0x2183: // reversed C
 		return 0x2184
+	case r == 0x2F868: // ideographs that Unicode 3.2 took for others
+		return 0x36FC
+	case r == 0x2F874:
+		return 0x5F53
+	case r == 0x2F91F:
+		return 0x243AB
+	case r == 0x2F95F:
+		return 0x7AEE
+	case r == 0x2F9BF:
+		return 0x45D7
 	case 0x115F <= r && r <= 0x1160, r == 0x3164, r == 0xFFA0, 0x17B4 <= r && r <= 0x17B5, r == 0x180E, 0x206A <= r && r <= 0x206F:
 		return -1
 	}

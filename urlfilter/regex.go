@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // Regex is a list of regular expressions, each of which accepts or rejects. It
@@ -129,7 +130,8 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 			}
 			l.rules = append(l.rules, listRule{line[0] == '+', name, match, n, line})
 		default:
-			return fmt.Errorf("a rule begins with + or -, not with %q", line[:1])
+			first, _ := utf8.DecodeRuneInString(line)
+			return fmt.Errorf("a rule begins with + or -, not with %q", string(first))
 		}
 		return nil
 	})
