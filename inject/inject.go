@@ -65,12 +65,13 @@ type Options struct {
 	PurgeGone bool
 	// NutchCompat reads seeds as Nutch does. White space around a name or a value
 	// is part of it, so that " nutch.score" is no score; a pair without "=" is
-	// ignored, and so is a number that cannot be read, instead of the seed. An
-	// interval may be zero, or negative, which is taken for zero. The length of a seed is not bounded. Of
-	// several seeds for one URL the last counts, where by default each is
-	// injected as if it were a run of its own. With Update, a score or interval
-	// that is the default one is taken for none, and what policies put into a new
-	// record replaces what they keep in the old one.
+	// ignored, and so is a number that cannot be read, instead of the seed; a
+	// seed without a URL is no seed. An interval may be zero, or negative, which
+	// is taken for zero. The length of a seed is not bounded. Of several seeds
+	// for one URL the last counts, where by default each is injected as if it
+	// were a run of its own. With Update, a score or interval that is the default
+	// one is taken for none, and what policies put into a new record replaces
+	// what they keep in the old one.
 	NutchCompat bool
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
@@ -200,6 +201,9 @@ type entry struct {
 }
 
 func (j *job) add(s Seed) {
+	if j.o.NutchCompat && strings.TrimSpace(s.URL) == "" {
+		return
+	}
 	j.report.Seeds++
 	e, err := j.entry(s)
 	switch {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -83,8 +86,32 @@ func TestSeeds(t *testing.T) {
 
 func TestLinesThatAreNoSeeds(t *testing.T) {
 	s := new(memstore.Crawl)
-	if r := run(t, s, "\n \n# http://a.test/\n\t# x\n\t\t\n", inject.Options{}); r.Seeds != 0 {
+	if r := run(t, s, "\n \n# http://a.test/\n\t# x\n\t\t\n\r\r# x\r\x1a", inject.Options{}); r.Seeds != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Lines of any system are lines, and are counted as editors count them.
+func TestEndsOfLines(t *testing.T) {
+	seed := func(n int, url string, meta ...string) inject.Seed { return inject.Seed{URL: url, Line: n, Meta: meta} }
+	for file, want := range map[string][]inject.Seed{
+		"a\nb\n\nc":                 {seed(1, "a"), seed(2, "b"), seed(4, "c")},
+		"a\tk=v\r\nb\r\n\r\nc\r\n":  {seed(1, "a", "k=v"), seed(2, "b"), seed(4, "c")},
+		"a\rb\tk=v\r\rc\r":          {seed(1, "a"), seed(2, "b", "k=v"), seed(4, "c")},
+		"\ufeffa\r\n\rb\n\rc\n\x1a": {seed(1, "a"), seed(3, "b"), seed(5, "c")},
+	} {
+		for _, r := range []io.Reader{strings.NewReader(file), iotest.OneByteReader(strings.NewReader(file))} {
+			var got []inject.Seed
+			for s, err := range inject.Read(r) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, s)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%q: %+v, want %+v", file, got, want)
+			}
+		}
 	}
 }
 
@@ -125,6 +152,14 @@ func TestBadSeedsAreNamed(t *testing.T) {
 	}
 	if b := r.Bad[0]; strings.Contains(b.Error(), "line") || errors.Unwrap(b) == nil {
 		t.Errorf("%v", b)
+	}
+}
+
+func TestScoresAreWrittenAsNumbers(t *testing.T) {
+	for _, score := range []string{"", "1_0", "1,5", "1 000", "Infinity", "-inf", "1e39", "1f"} {
+		if r := run(t, new(memstore.Crawl), "http://a.test/\tnutch.score="+score, inject.Options{}); r.Invalid != 1 {
+			t.Errorf("%q: %+v", score, r)
+		}
 	}
 }
 
@@ -333,7 +368,7 @@ func TestScheduleOfTheCaller(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"", "http://a.test/", "http://a.test/\tnutch.score=2\tkey=value\n#\n\n\tx", "\ufeffx\r\n\ty", "a\t\t=\t"} {
+	for _, s := range []string{"", "http://a.test/", "http://a.test/\tnutch.score=2\tkey=value\n#\n\n\tx", "\ufeffx\r\n\ty", "a\t\t=\t", "a\rb\r\nc\x1a"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, file string) {
@@ -344,11 +379,11 @@ func FuzzRead(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Line <= last || strings.TrimSpace(s.URL) != s.URL || strings.ContainsAny(s.URL, "\t\n") {
+			if s.Line <= last || strings.TrimSpace(s.URL) != s.URL || strings.ContainsAny(s.URL, "\t\n\r") {
 				t.Fatalf("%+v after line %d", s, last)
 			}
 			for _, m := range s.Meta {
-				if strings.TrimSpace(m) == "" || strings.ContainsAny(m, "\t\n") {
+				if strings.TrimSpace(m) == "" || strings.ContainsAny(m, "\t\n\r") {
 					t.Fatalf("%+v", s)
 				}
 			}

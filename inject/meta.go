@@ -34,7 +34,7 @@ func (e *entry) read(pairs []string) error {
 		switch name {
 		case scoreName:
 			v, err := strconv.ParseFloat(value, 32)
-			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.Contains(value, "_") {
 				return fmt.Errorf("%w: %s is not a number: %q", errMeta, name, clip(value))
 			}
 			e.d.Score, e.scoreGiven = float32(v), true

@@ -3,6 +3,7 @@ package inject_test
 import (
 	"errors"
 	"io/fs"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -98,6 +99,15 @@ func TestTheLastDuplicateCountsAsInNutch(t *testing.T) {
 	}
 	if got, want := show(get(t, s, "http://a.test/")), "db_unfetched score 3 priority 3 every 720h0m0s"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestSeedsWithoutURLInNutch(t *testing.T) {
+	for compat, want := range map[bool]inject.Report{true: {}, false: {Seeds: 1, Invalid: 1}} {
+		r := run(t, new(memstore.Crawl), "\tkey=value", inject.Options{NutchCompat: compat})
+		if r.Bad = nil; !reflect.DeepEqual(r, want) {
+			t.Errorf("compat %v: %+v", compat, r)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package inject
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"iter"
 	"path"
 	"strings"
+	"unicode"
 )
 
 // URLs makes seeds of URLs.
@@ -27,24 +29,26 @@ func URLs(urls ...string) iter.Seq2[Seed, error] {
 const maxLine = 1 << 20
 
 // Read reads seeds in Nutch's form: a line each, the URL and then, behind tabs,
-// pairs name=value. Empty lines and lines that begin with # are ignored.
+// pairs name=value. Empty lines and lines that begin with # are ignored. A line
+// ends with a line feed, a carriage return or both.
 func Read(r io.Reader) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		sc := bufio.NewScanner(r)
 		sc.Buffer(nil, maxLine)
+		sc.Split(splitLine)
 		n := 1
 		for ; sc.Scan(); n++ {
 			line := sc.Text()
 			if n == 1 {
 				line = strings.TrimPrefix(line, "\ufeff")
 			}
-			if text := strings.TrimSpace(line); text == "" || text[0] == '#' {
+			if text := trim(line); text == "" || text[0] == '#' {
 				continue
 			}
 			fields := strings.Split(line, "\t")
-			s := Seed{URL: strings.TrimSpace(fields[0]), Line: n}
+			s := Seed{URL: trim(fields[0]), Line: n}
 			for _, f := range fields[1:] {
-				if strings.TrimSpace(f) != "" {
+				if trim(f) != "" {
 					s.Meta = append(s.Meta, f)
 				}
 			}
@@ -56,6 +60,28 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
 		}
 	}
+}
+
+// splitLine is a bufio.SplitFunc.
+func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	end := bytes.IndexAny(data, "\r\n")
+	switch {
+	case end < 0 && !atEOF, end >= 0 && data[end] == '\r' && end+1 == len(data) && !atEOF:
+		return 0, nil, nil
+	case end < 0 && len(data) > 0:
+		return len(data), data, nil
+	case end < 0:
+		return 0, nil, nil
+	case bytes.HasPrefix(data[end:], []byte("\r\n")):
+		return end + 2, data[:end], nil
+	}
+	return end + 1, data[:end], nil
+}
+
+// trim takes white space away, and control characters, as the one that ends a
+// text file of DOS.
+func trim(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
 }
 
 // ErrNoFiles says that a directory of seeds has no file.
