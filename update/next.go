@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/nutchvisit"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
@@ -124,7 +125,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 	}
 	d.LastFetch = v.Time
 	if o.VisitMeta {
-		noteVisit(&d.Meta, v, false)
+		nutchvisit.Note(&d.Meta, v, false)
 	}
 	switch {
 	case code == protocol.Success && p != nil && p.Error != "":

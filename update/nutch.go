@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/nutchvisit"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 )
@@ -67,7 +68,7 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 	if in.Parse != nil && in.Parse.Signature != nil {
 		sum = in.Parse.Signature
 	}
-	noteVisit(&d.Meta, v, true)
+	nutchvisit.Note(&d.Meta, v, true)
 	var before time.Time // when the record as it is now was modified
 	if old != nil {
 		d.Meta = overlay(old.Meta, d.Meta)
@@ -82,23 +83,21 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 	}
 	d.LastFetch, d.FetchTime = v.Time, v.Time
 
-	kind := nutchStatus(v).fetch
-	if kind == fetchSuccess && o.ParseFailed && in.Parse != nil && in.Parse.Error != "" {
-		kind = parseFailed
-	}
-	switch kind {
-	case fetchRetry, fetchGone, parseFailed:
+	kind := nutchvisit.Of(v).Fetch
+	parseFailed := kind == nutchvisit.Success && o.ParseFailed && in.Parse != nil && in.Parse.Error != ""
+	switch {
+	case kind == nutchvisit.Retry, kind == nutchvisit.Gone, parseFailed:
 		if old != nil {
 			d.Signature = old.Signature
 		}
-		if kind == fetchRetry {
+		if kind == nutchvisit.Retry {
 			d.Status = crawldb.Unfetched
 			d = o.Schedule.Retry(d, sv)
 			if int(int8(d.Retries)) < o.MaxRetries {
 				break
 			}
 		}
-		if d.Status = crawldb.Gone; kind == parseFailed {
+		if d.Status = crawldb.Gone; parseFailed {
 			d.Status = crawldb.ParseFailed
 		}
 		d = o.Schedule.Gone(d, sv)
@@ -108,9 +107,9 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 			d.Meta = overlay(d.Meta, in.Parse.Meta)
 		}
 		switch {
-		case kind == fetchNotModified:
+		case kind == nutchvisit.NotModified:
 			sv.Change = schedule.Unchanged
-		case kind != fetchSuccess || old == nil || old.Signature == nil || sum == nil:
+		case kind != nutchvisit.Success || old == nil || old.Signature == nil || sum == nil:
 			sv.Change = schedule.Unknown
 		case bytes.Equal(sum, old.Signature):
 			sv.Change = schedule.Unchanged
@@ -124,9 +123,9 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 			if old != nil {
 				d.Signature = old.Signature
 			}
-		case kind == fetchRedirTemp:
+		case kind == nutchvisit.RedirTemp:
 			d.Status, d.Signature = crawldb.RedirTemp, sum
-		case kind == fetchRedirPerm:
+		case kind == nutchvisit.RedirPerm:
 			d.Status, d.Signature = crawldb.RedirPerm, sum
 		default:
 			d.Status, d.Signature = crawldb.Fetched, sum

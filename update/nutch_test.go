@@ -4,7 +4,9 @@ import (
 	"crypto/md5"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,70 @@ func TestNutchCompatTransitionMatrix(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Whatever the records and the fetch are: testdata/nutch-reducer.tsv.
+func TestNutchCompatReducer(t *testing.T) {
+	raw, err := os.ReadFile("testdata/nutch-reducer.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := map[string]protocol.Code{
+		"success": protocol.Success, "parse_failed": protocol.Success, "retry": protocol.Failed, "gone": protocol.GonePage,
+		"redir_temp": protocol.MovedTemp, "redir_perm": protocol.MovedPerm, "notmodified": protocol.NotModified,
+	}
+	number := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	record := func(s string) *crawldb.Datum {
+		f := strings.Fields(s)
+		if len(f) == 1 {
+			return nil
+		}
+		status, err := crawldb.ParseStatus(f[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &crawldb.Datum{URL: page, Status: status, FetchTime: time.UnixMilli(number(f[1])).UTC(), Retries: int(uint8(number(f[2]))), Interval: time.Duration(number(f[3])) * time.Second}
+		if f[4] != "0" {
+			d.Modified = time.UnixMilli(number(f[4])).UTC()
+		}
+		if f[5] != "-" {
+			d.Signature = []byte(f[5])
+		}
+		return d
+	}
+	rows := 0
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		o := nutchOptions(nutchSchedules()[f[0]])
+		o.ParseFailed = true
+		old, want := record(f[1]), record(f[4])
+		visit := strings.Fields(f[3])
+		in := update.Input{URL: page, Segment: seg, Listed: record(f[2]), Visit: visitAt(time.UnixMilli(number(visit[1])).UTC(), codes[visit[0]])}
+		switch {
+		case visit[0] == "parse_failed":
+			in.Parse = &segment.Parse{URL: page, Error: "no"}
+		case visit[2] != "-":
+			in.Parse = parsed(visit[2])
+		}
+		d := update.Next(old, in, o)
+		if d.Status != want.Status || !d.FetchTime.Equal(want.FetchTime) || d.Retries != want.Retries || d.Interval != want.Interval ||
+			!d.Modified.Equal(want.Modified) || string(d.Signature) != string(want.Signature) || (d.Signature == nil) != (want.Signature == nil) {
+			t.Errorf("%s\ngot %+v", line, d)
+		}
+		rows++
+	}
+	if rows < 100 {
+		t.Errorf("%d rows", rows)
 	}
 }
 
