@@ -36,7 +36,8 @@ type NormalizerOptions struct {
 // Patterns take time proportional to the URL, whatever they are. A pattern that
 // needs look-around, a back-reference or possessive repetition is an error, and
 // never a rule that is not there; only "(?<!:)/{2,}", which Nutch ships, is known
-// and done by hand. One thing differs from Java: a pattern that can match the empty
+// and done by hand. Two things differ from Java: "$" is the end of the URL and not
+// also the place before a line end there; and a pattern that can match the empty
 // string, and asks by "^", "\b" or "\B" what is before it, does not match right
 // behind another match.
 type RegexNormalizer struct {
