@@ -28,7 +28,7 @@ func java(f float64, bits int) string {
 	case f == 0:
 		return "0.0"
 	}
-	text := strconv.FormatFloat(f, 'e', -1, bits)
+	text := nearest(f, strconv.FormatFloat(f, 'e', -1, bits), bits)
 	if !strings.Contains(text, ".") {
 		// Of one digit Java makes two, if the nearest number with two is still this
 		// one: 1.4E-45 and not 1.0E-45.
@@ -50,6 +50,18 @@ func java(f float64, bits int) string {
 	}
 	n, _ := strconv.Atoi(exponent)
 	return mantissa + "E" + strconv.Itoa(n)
+}
+
+// nearest returns the shortest digits of a number, given some that are as short.
+// Just between two of them Java takes the even one: 2.4414062E-4 for 1/4096.
+func nearest(f float64, text string, bits int) string {
+	mantissa, _, _ := strings.Cut(text, "e")
+	_, fraction, _ := strings.Cut(mantissa, ".")
+	other := strconv.FormatFloat(f, 'e', len(fraction), 64)
+	if back, err := strconv.ParseFloat(other, bits); err != nil || back != f {
+		return text
+	}
+	return other
 }
 
 // Date returns what Java's Date.toString does where the time zone is UTC: "Mon Jan
