@@ -1,10 +1,12 @@
 package fetch
 
 import (
+	"time"
 	"unicode/utf16"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/nutchvisit"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -70,7 +72,7 @@ func (r reader) redirect(v *visited, from *crawldb.Datum, location string) (scor
 	var ok bool
 	if r.o.NutchCompat {
 		l.URL, ok = r.nutchRedirect(v, from.URL, location)
-		l.Meta = from.Meta
+		l.Meta = nutchTargetMeta(v, from, l.URL, nutchvisit.Of(&v.visit).Fetch == nutchvisit.RedirTemp)
 	} else {
 		l.URL, ok = r.accept(v, urlfilter.Fetcher, from.URL, location)
 	}
@@ -109,13 +111,17 @@ func (r reader) nutchLinks(v *visited, p scoring.Page) {
 	// must not be followed.
 	var l scoring.Link
 	var ok bool
+	temporary := p.Parsed.RefreshDelay < 5*time.Second
 	if r.stage {
 		l = scoring.Link{From: from}
 		if l.URL, ok = r.rules(urlfilter.Fetcher, p.Parsed.Refresh); ok {
 			ok = !r.nutchIgnored(from, l.URL)
 		}
+		if repr := representative(from, l.URL, temporary); repr != l.URL {
+			l.Meta.Set(representativeKey, repr)
+		}
 	} else if l.URL, ok = r.nutchRedirect(v, from, p.Parsed.Refresh); ok {
-		l.Meta = p.Datum.Meta
+		l.Meta = nutchTargetMeta(v, p.Datum, l.URL, temporary)
 	}
 	if ok && l.URL != from {
 		p.Parsed.Refresh = l.URL

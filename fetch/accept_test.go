@@ -42,7 +42,19 @@ const from = "http://www.a.com/"
 // each is given.
 func accepted(t *testing.T, o fetch.Options, apart bool, resp protocol.Response) string {
 	t.Helper()
+	links, rep := kept(t, o, apart, resp)
 	out := ""
+	for _, l := range links {
+		out += fmt.Sprintf("%s=%g ", l.URL, l.Score)
+		if v, ok := l.Meta.Get("seed"); ok {
+			out += "(" + v + ") "
+		}
+	}
+	return out + fmt.Sprintf("rejected %d cut %d", rep.LinksRejected, rep.LinksCut)
+}
+
+func kept(t *testing.T, o fetch.Options, apart bool, resp protocol.Response) (links []segment.Link, rep fetch.Report) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{answer: func(string) protocol.Response { return resp }})
 		const seg = "seeded"
@@ -60,22 +72,16 @@ func accepted(t *testing.T, o fetch.Options, apart bool, resp protocol.Response)
 		if !apart {
 			r.o.Parser = parserFunc(linksOf)
 		}
-		rep := r.run(seg)
+		rep = r.run(seg)
 		if apart {
 			r.o.Parser = parserFunc(linksOf)
 			if rep, err = fetch.Parse(t.Context(), r.db.Segments(), seg, r.o); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, l := range r.parses(seg)[from].Links {
-			out += fmt.Sprintf("%s=%g ", l.URL, l.Score)
-			if v, ok := l.Meta.Get("seed"); ok {
-				out += "(" + v + ") "
-			}
-		}
-		out += fmt.Sprintf("rejected %d cut %d", rep.LinksRejected, rep.LinksCut)
+		links = r.parses(seg)[from].Links
 	})
-	return out
+	return links, rep
 }
 
 // found gives each link the number of links that were found.
@@ -198,6 +204,37 @@ func TestRedirectTargets(t *testing.T) {
 			if got := accepted(t, c.o, false, resp); got != want {
 				t.Errorf("%s, compat %v:\ngot  %s\nwant %s", c.name, compat, got, want)
 			}
+		}
+	}
+}
+
+// With Nutch the target of a redirect begins with all that is known of the page
+// that led to it.
+func TestNutchTargetsKnowTheVisit(t *testing.T) {
+	moved := code(protocol.MovedPerm)
+	moved.Outcome.Status, moved.Outcome.Location, moved.Content.Type = 301, "http://www.a.com/x", "text/html"
+	for _, c := range []struct {
+		name  string
+		resp  protocol.Response
+		apart bool
+		want  string
+	}{
+		{"a redirect", moved, false,
+			"Content-Type=text/html _pst_=moved(12), lastModified=0: http://www.a.com/x _repr_=http://www.a.com/ _rs_=0 nutch.protocol.code=301 seed=x"},
+		{"a refresh, if the fetcher parses", body("text/html", "refresh:http://b.com/"), false,
+			"Content-Type=text/html _pst_=success(1), lastModified=0 _repr_=http://b.com/ seed=x"},
+		{"a refresh to a page that stands for itself", body("text/html", "refresh:http://b.com/"), true, ""},
+		{"a refresh to one that does not", body("text/html", "refresh:http://www.a.com/x"), true, "_repr_=http://www.a.com/"},
+	} {
+		links, _ := kept(t, fetch.Options{NutchCompat: true}, c.apart, c.resp)
+		var meta []string
+		for _, l := range links {
+			for name, value := range l.Meta.All() {
+				meta = append(meta, name+"="+value)
+			}
+		}
+		if got := strings.Join(meta, " "); len(links) != 1 || got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
 	}
 }

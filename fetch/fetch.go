@@ -86,7 +86,8 @@ type Options struct {
 	// and gets its share; the tests of length, of being the page itself and of
 	// host come before the normalizers; exemptions count for hosts only; a
 	// redirect within a host is internal whatever LinksBy says, its target has a
-	// copy of the page's metadata, and a meta refresh brings its target no score.
+	// copy of the page's metadata as it is after the visit, with the URL that is to
+	// stand for both under "_repr_", and a meta refresh brings its target no score.
 	// A parser has to find the links that Nutch's finds: see
 	// htmlparse.Parser.NutchCompat. Validators are sent for pages whose content is
 	// not known, too, and what cannot be parsed has a signature, as an empty page.

@@ -36,6 +36,8 @@ func TestVisitMeta(t *testing.T) {
 			"text/html|200|1234|success(1), lastModified=1000000000000", ""},
 		{"no type", segment.Visit{Outcome: outcome{Code: protocol.Success, Status: 200}},
 			"-|200|0|success(1), lastModified=0", "image/png|200|0|success(1), lastModified=0"},
+		{"nothing to read", segment.Visit{Outcome: outcome{Code: protocol.Success, Status: 204}, ContentType: "text/plain"},
+			"text/plain|204|0|exception(16), lastModified=0: Http code=204, url=" + page, "image/png|204|0|exception(16), lastModified=0: Http code=204, url=" + page},
 		{"not modified", segment.Visit{Outcome: outcome{Code: protocol.NotModified, Status: 304}, Elapsed: time.Millisecond},
 			"image/png|304|1|notmodified(21), lastModified=0: " + page, ""},
 		{"moved", segment.Visit{Outcome: outcome{Code: protocol.MovedPerm, Status: 301, Location: "http://x.example/"}},

@@ -51,8 +51,8 @@ var repo = policy{
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter"},
-		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature urlfilter"},
-		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature urlfilter internal/nutchvisit"},
+		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/nutchvisit"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort"},
@@ -62,8 +62,9 @@ var repo = policy{
 		"stores/memstore": {store, "crawldb hostdb linkdb segment"},
 		"stores/dirstore": {store, "segment"},
 
-		"internal/extsort": {tool, ""},
-		"internal/arch":    {tool, ""},
+		"internal/extsort":    {tool, ""},
+		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
+		"internal/arch":       {tool, ""},
 
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring segment signature update urlfilter"},

@@ -1,0 +1,80 @@
+package fetch
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/nutchvisit"
+)
+
+// representativeKey is where Nutch keeps the URL that is to stand for a page to
+// which others redirect.
+const representativeKey = "_repr_"
+
+// nutchTargetMeta is what the record of a redirect's target begins with in
+// Nutch: a copy of all that the record of the page has after the visit.
+func nutchTargetMeta(v *visited, from *crawldb.Datum, target string, temporary bool) crawldb.Meta {
+	m := from.Meta
+	nutchvisit.Note(&m, &v.visit, true)
+	src, ok := from.Meta.Get(representativeKey)
+	if !ok {
+		src = from.URL
+	}
+	m.Set(representativeKey, representative(src, target, temporary))
+	return m
+}
+
+// representative says which end of a redirect stands for both. (Nutch:
+// URLUtil.chooseRepr.)
+func representative(src, dst string, temporary bool) string {
+	s, err := url.Parse(src)
+	if err != nil {
+		return dst
+	}
+	d, err := url.Parse(dst)
+	if err != nil || hostdb.ByDomain.Key(src) != hostdb.ByDomain.Key(dst) {
+		return dst
+	}
+	sFile, dFile := file(s), file(d)
+	sRoot, dRoot := sFile == "" || sFile == "/", dFile == "" || dFile == "/"
+	better := false // that dst is
+	switch {
+	case !temporary:
+		better = !sRoot
+	case sRoot != dRoot:
+		better = dRoot
+	case !sRoot && s.Hostname() == d.Hostname():
+		better = pieces(dFile, "/") < pieces(sFile, "/") ||
+			pieces(dFile, "/") == pieces(sFile, "/") && len(dFile) < len(sFile)
+	default:
+		better = pieces(d.Hostname(), ".") < pieces(s.Hostname(), ".")
+	}
+	if better {
+		return dst
+	}
+	return src
+}
+
+// file is the path and the query of a URL.
+func file(u *url.URL) string {
+	f := u.EscapedPath()
+	if u.RawQuery != "" || u.ForceQuery {
+		f += "?" + u.RawQuery
+	}
+	return f
+}
+
+// pieces counts what Java's String.split makes of s, which drops empty pieces at
+// the end.
+func pieces(s, sep string) int {
+	if s == "" {
+		return 1
+	}
+	s = strings.TrimRight(s, sep)
+	if s == "" {
+		return 0
+	}
+	return strings.Count(s, sep) + 1
+}

@@ -1,0 +1,167 @@
+// Package nutchvisit says what Nutch's fetcher makes of a visit: the status it
+// writes, and the metadata it leaves in the record. Package update folds by it,
+// and package fetch hands it to the targets of redirects.
+package nutchvisit
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// What the last visit said is kept under Nutch's names.
+const (
+	contentTypeKey  = "Content-Type"
+	httpStatusKey   = "nutch.protocol.code"
+	responseTimeKey = "_rs_"
+	statusKey       = "_pst_"
+)
+
+// Note writes what a visit said. What it did not say goes, but for the
+// type of content that was not sent again. With keep all of it stays, as in
+// Nutch, which notes the type of what it stores: of pages and redirects.
+func Note(m *crawldb.Meta, v *segment.Visit, keep bool) {
+	set := func(name, value string) {
+		if value != "" {
+			m.Set(name, value)
+		} else if !keep {
+			m.Delete(name)
+		}
+	}
+	s := Of(v)
+	switch {
+	case keep && s.Fetch != Success && s.Fetch != RedirTemp && s.Fetch != RedirPerm:
+	case v.ContentType != "" || v.Outcome.Code != protocol.NotModified:
+		set(contentTypeKey, v.ContentType)
+	}
+	status, elapsed := "", ""
+	if v.Outcome.Status != 0 {
+		status = strconv.Itoa(v.Outcome.Status)
+		elapsed = strconv.FormatInt(v.Elapsed.Milliseconds(), 10)
+	}
+	set(httpStatusKey, status)
+	set(responseTimeKey, elapsed)
+	set(statusKey, s.text(v))
+}
+
+// Fetch is what Nutch's fetcher writes of a visit.
+type Fetch uint8
+
+const (
+	None Fetch = iota // nothing is written
+	Success
+	Retry
+	RedirTemp
+	RedirPerm
+	Gone
+	NotModified
+)
+
+// Status is one of Nutch's protocol statuses, its name and number, and
+// what the fetcher writes for it.
+type Status struct {
+	Name  string
+	Code  int
+	Fetch Fetch
+}
+
+// Of returns what Nutch would have made of the same answer. It goes by
+// the number of the HTTP status where there is one: a 403 or 206 is not for Nutch
+// what it is for package protocol.
+func Of(v *segment.Visit) Status {
+	var (
+		success      = Status{"success", 1, Success}
+		gone         = Status{"gone", 11, Gone}
+		moved        = Status{"moved", 12, RedirPerm}
+		tempMoved    = Status{"temp_moved", 13, RedirTemp}
+		notFound     = Status{"notfound", 14, Gone}
+		exception    = Status{"exception", 16, Retry}
+		accessDenied = Status{"access_denied", 17, Gone}
+		robotsDenied = Status{"robots_denied", 18, Gone}
+		notModified  = Status{"notmodified", 21, NotModified}
+	)
+	out := v.Outcome
+	if isHTTP(v) && out.Code.Asked() {
+		switch out.Status {
+		case 200:
+			return success
+		case 302, 303, 307:
+			return tempMoved
+		case 304:
+			return notModified
+		case 400, 410:
+			return gone
+		case 401:
+			return accessDenied
+		case 404:
+			return notFound
+		}
+		if out.Status/100 == 3 {
+			return moved
+		}
+		return exception
+	}
+	switch out.Code {
+	case protocol.Success:
+		return success
+	case protocol.NotModified:
+		return notModified
+	case protocol.MovedPerm:
+		return moved
+	case protocol.MovedTemp:
+		return tempMoved
+	case protocol.NotFound:
+		return notFound
+	case protocol.GonePage:
+		return gone
+	case protocol.Denied:
+		return accessDenied
+	case protocol.RobotsDenied:
+		return robotsDenied
+	case protocol.RobotsFailed, protocol.Skipped:
+		return Status{}
+	}
+	return exception
+}
+
+// isHTTP reports whether the status of a visit is one of HTTP.
+func isHTTP(v *segment.Visit) bool {
+	return v.Outcome.Status >= 100 && (strings.HasPrefix(v.URL, "http:") || strings.HasPrefix(v.URL, "https:"))
+}
+
+// text is how Nutch prints a status: "notfound(14), lastModified=0: http://…".
+// It is empty if nobody was asked.
+func (s Status) text(v *segment.Visit) string {
+	if s.Fetch == None {
+		return ""
+	}
+	out := v.Outcome
+	modified, arg := int64(0), ""
+	switch {
+	case s.Fetch == Success:
+		if !v.Modified.IsZero() {
+			modified = v.Modified.UnixMilli()
+		}
+	case s.Fetch == RedirTemp || s.Fetch == RedirPerm:
+		arg = out.Location
+	case out.Code == protocol.RobotsDenied:
+	case !isHTTP(v):
+		arg = out.Reason
+	case out.Status == 401:
+		arg = "Authentication required: " + v.URL
+	case out.Status == 410:
+		arg = "Http: 410 url=" + v.URL
+	case s.Fetch == Retry:
+		arg = "Http code=" + strconv.Itoa(out.Status) + ", url=" + v.URL
+	default:
+		arg = v.URL
+	}
+	text := s.Name + "(" + strconv.Itoa(s.Code) + "), lastModified=" + strconv.FormatInt(modified, 10)
+	if arg != "" {
+		text += ": " + arg
+	}
+	return text
+}
