@@ -183,7 +183,10 @@ func (n *numbers) add(v float64, url string, bound int) {
 	}
 }
 
-func (n *numbers) mean() float64 { return n.sum / float64(n.n) }
+// mean of values whose sum is too large for a number is the largest one.
+func (n *numbers) mean() float64 {
+	return max(-math.MaxFloat64, min(n.sum/float64(n.n), math.MaxFloat64))
+}
 
 // cut leaves the values with the smallest hashes, whatever the order in which
 // they came.
@@ -199,7 +202,8 @@ func (n *numbers) percentiles(ps []float64, bound int) []float64 {
 	slices.SortFunc(n.sample, func(a, b sampled) int { return cmp.Compare(a.value, b.value) })
 	out := make([]float64, len(ps))
 	for i, p := range ps {
-		out[i] = n.sample[min(int(p*float64(len(n.sample))/100), len(n.sample)-1)].value
+		at := int(p*float64(len(n.sample))/100 + 1e-9) // 70.6 is a little less than that
+		out[i] = n.sample[min(at, len(n.sample)-1)].value
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net"
 	"reflect"
@@ -159,6 +160,43 @@ func TestPercentiles(t *testing.T) {
 	}
 	if again := fields(hoststat.Options{Sample: 100}); !maps.Equal(got, again) {
 		t.Errorf("one sample is %v, another %v", got, again)
+	}
+}
+
+// Of n values in order the one at floor(P·n/100) is the P-th percentile, counted
+// with whole numbers.
+func TestPercentilesAreExact(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{1, 2, 3, 7, 99, 100, 101, 5500} {
+		values := make([]int, n)
+		var records []crawldb.Datum
+		for i := range values {
+			values[i] = rnd.IntN(2*n) - n
+			records = append(records, page(fmt.Sprintf("http://a.example/%d", i), "v", fmt.Sprint(values[i])))
+		}
+		slices.Sort(values)
+		var tenths []int
+		var asked []float64
+		for range 40 {
+			k := rnd.IntN(1001)
+			tenths, asked = append(tenths, k, 14), append(asked, float64(k)/10, 1.4)
+		}
+		hosts := new(memstore.Hosts)
+		run(t, crawlOf(t, records...), hosts, hoststat.Options{Numbers: []string{"v"}, Percentiles: asked})
+		fields := all(t, hosts)["a.example"].Fields
+		for i, k := range tenths {
+			if got, want := fields[fmt.Sprintf("pct%v.v", asked[i])], float64(values[min(k*n/1000, n-1)]); got != want {
+				t.Errorf("percentile %v of %d values is %v, want %v", asked[i], n, got, want)
+			}
+		}
+	}
+}
+
+func TestMeanOfHugeValues(t *testing.T) {
+	hosts := new(memstore.Hosts)
+	run(t, crawlOf(t, page("http://a.example/1", "v", "1e308"), page("http://a.example/2", "v", "1.5e308")), hosts, hoststat.Options{Numbers: []string{"v"}})
+	if got := all(t, hosts)["a.example"].Fields["avg.v"]; got != math.MaxFloat64 {
+		t.Errorf("the mean is %v", got)
 	}
 }
 
