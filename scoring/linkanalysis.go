@@ -9,7 +9,7 @@ import "github.com/recrawl/recrawl/crawldb"
 //
 // In Nutch a page that is fetched gets back the score that it had when it was
 // selected, which undoes what was computed meanwhile. Here the record as it is
-// counts; there is no way to have it otherwise.
+// counts, unless update.Options.NutchCompat asks for Nutch's way.
 type LinkAnalysis struct {
 	// Base leaves the order of due pages to the score.
 	Base
