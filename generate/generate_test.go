@@ -423,6 +423,67 @@ func TestWeakHints(t *testing.T) {
 	}
 }
 
+// A URL that an index yields again, thousands of candidates later, takes no place
+// and counts as nothing.
+func TestHintsFarApart(t *testing.T) {
+	var data []crawldb.Datum
+	for i := range 3000 {
+		data = append(data, due(fmt.Sprintf("http://h%d.example.test/%d", i%1500, i), float32(3000-i)))
+	}
+	for _, chunk := range []int{500, 10_000} {
+		o := generate.Options{TopN: 2500, MaxPerHost: 2}
+		db := &memstore.DB{}
+		put(t, db.Crawl(), slices.Clone(data)...)
+		var again []crawldb.Candidate
+		for i, d := range data[:1200] { // as if its priority had been another
+			again = append(again, crawldb.Candidate{URL: d.URL, Priority: 1600 - float32(i)/2})
+		}
+		r := run(t, hints{Crawl: db.Crawl(), t: t, extra: again}, db.Segments(), o.WithChunk(chunk))
+		got := slices.Concat(lists(t, db.Segments(), r)...)
+		if slices.SortFunc(got, crawldb.Compare); !slices.Equal(got, best(data, 2500)) {
+			t.Errorf("chunk %d: %d selected, not the best", chunk, len(got))
+		}
+		for why, n := range r.Rejected {
+			t.Errorf("chunk %d: %d rejected: %s", chunk, n, why)
+		}
+	}
+}
+
+// racing changes records between their selection and their lease.
+type racing struct {
+	*memstore.Crawl
+	change func()
+}
+
+func (s *racing) Update(ctx context.Context, b crawldb.Batch) error {
+	if s.change != nil {
+		s.change()
+		s.change = nil
+	}
+	return s.Crawl.Update(ctx, b)
+}
+
+// What was taken away meanwhile leaves its place to the next best.
+func TestCandidateThatIsTaken(t *testing.T) {
+	both(t, func(t *testing.T, o generate.Options) {
+		data := []crawldb.Datum{due("http://a.test/1", 9), due("http://a.test/2", 8), due("http://b.test/1", 7), due("http://b.test/2", 6)}
+		db := &memstore.DB{}
+		put(t, db.Crawl(), slices.Clone(data)...)
+		taken := data[0]
+		taken.LeasedUntil, taken.LeasedBy = now.Add(day), "other"
+		crawl := &racing{Crawl: db.Crawl(), change: func() { put(t, db.Crawl(), taken) }}
+		o.TopN, o.MaxPerHost = 2, 1
+		r := run(t, crawl, db.Segments(), o.WithChunk(1))
+		want := []string{"http://a.test/2", "http://b.test/1"}
+		if o.NutchCompat { // Nutch never finds out
+			want = []string{"http://b.test/1"}
+		}
+		if got := lists(t, db.Segments(), r); len(got) != 1 || !slices.Equal(got[0], want) || r.Rejected[generate.WaitUpdate] != 1 {
+			t.Errorf("%v, want %v; %+v", got, want, r)
+		}
+	})
+}
+
 func TestSegmentWhoseCandidatesFallThrough(t *testing.T) {
 	db := &memstore.DB{}
 	d := due("http://a.example.test/", 1)

@@ -191,7 +191,9 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 			}
 			byURL := make(map[string]*crawldb.Datum, len(urls))
 			for i, u := range urls {
-				byURL[u] = records[i]
+				if _, placed := j.pending[u]; !placed && !(records[i] != nil && j.ours(records[i])) {
+					byURL[u] = records[i] // what is ours was yielded before
+				}
 			}
 			for _, c := range some {
 				d := byURL[c.URL]
@@ -223,6 +225,11 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 			flush()
 		}
 	}
+}
+
+// ours reports whether a record is leased by a segment in the making.
+func (j *job) ours(d *crawldb.Datum) bool {
+	return d.LeasedBy != "" && slices.ContainsFunc(j.makes, func(m *making) bool { return m.name == d.LeasedBy })
 }
 
 // ordered puts the candidates of an index, which may yield priorities within an
@@ -301,6 +308,7 @@ func (j *job) selectAll(ctx context.Context) error {
 	defer stop()
 	for more := true; more; {
 		var batch []placed
+		clear(j.pending)
 		for len(batch) < j.o.chunk && !j.place.full() {
 			c, err, ok := next()
 			if !ok {
@@ -320,6 +328,7 @@ func (j *job) selectAll(ctx context.Context) error {
 			}
 			if ok {
 				batch = append(batch, p)
+				j.pending[c.URL] = struct{}{}
 			}
 		}
 		if len(batch) == 0 {
@@ -358,16 +367,7 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 // lease notes the URLs of the batch, leases those that still pass check, and puts
 // them on the list of their segment.
 func (j *job) lease(ctx context.Context, batch []placed) error {
-	slices.SortStableFunc(batch, func(a, b placed) int { return crawldb.Compare(a.url, b.url) })
-	once := batch[:0]
-	for _, p := range batch { // a weak Due may yield a URL twice
-		if n := len(once); n > 0 && once[n-1].url == p.url {
-			j.place.giveBack(p.key, p.segment)
-			continue
-		}
-		once = append(once, p)
-	}
-	batch = once
+	slices.SortFunc(batch, func(a, b placed) int { return crawldb.Compare(a.url, b.url) })
 	for i, m := range j.makes {
 		var block []byte
 		for _, p := range batch {
