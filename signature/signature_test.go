@@ -76,6 +76,37 @@ func TestNutch(t *testing.T) {
 	}
 }
 
+// TestRandomTexts compares with another implementation, in Java.
+func TestRandomTexts(t *testing.T) {
+	f, err := os.Open("testdata/random.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	for lines := bufio.NewScanner(f); lines.Scan(); n++ {
+		var c struct {
+			MinTokenLen                int
+			QuantRate                  float32
+			Unsorted                   bool
+			Text, TextMD5, TextProfile string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		s := signature.TextProfile{MinTokenLen: c.MinTokenLen, QuantRate: c.QuantRate, Unsorted: c.Unsorted, NutchCompat: true}
+		if got := sum(s, "", c.Text); got != c.TextProfile {
+			t.Errorf("%s of %q is %s, want %s", s.Name(), c.Text, got, c.TextProfile)
+		}
+		if got := sum(signature.TextMD5{NutchCompat: true}, "", c.Text); got != c.TextMD5 {
+			t.Errorf("TextMD5 of %q is %s, want %s", c.Text, got, c.TextMD5)
+		}
+	}
+	if n != 150 {
+		t.Errorf("%d texts", n)
+	}
+}
+
 func TestTextProfileOverlooks(t *testing.T) {
 	words := strings.Fields("Hello World The Quick Brown Fox Jumped Over the Lazy Fox")
 	want := sum(signature.TextProfile{}, "", strings.Join(words, " "))
