@@ -10,15 +10,19 @@ type rule struct {
 	// anchored says that the pattern ended with '$'.
 	anchored bool
 	allow    bool
-	line     int32 // where it stands, from 1
+	// stars counts the wildcards that pattern is without, since each follows
+	// another: they match no more, but make the rule longer.
+	stars uint16
+	line  int32 // where it stands, from 1
 }
 
 // octets is the length by which the most specific rule is found.
 func (r *rule) octets() int {
+	n := len(r.pattern) + int(r.stars)
 	if r.anchored {
-		return len(r.pattern) + 1
+		n++
 	}
-	return len(r.pattern)
+	return n
 }
 
 // match reports whether the rule speaks of a canonical path. Each literal
@@ -54,8 +58,9 @@ func (r *rule) match(path string) bool {
 // newRule reads the value of an Allow or Disallow line.
 func newRule(value string, allow bool) rule {
 	r := rule{allow: allow}
-	r.pattern, r.anchored = strings.CutSuffix(value, "$")
-	r.pattern = canonical(r.pattern, true)
+	value, r.anchored = strings.CutSuffix(value, "$")
+	r.pattern = canonical(value, true)
+	r.stars = uint16(strings.Count(value, "*") - strings.Count(r.pattern, "*")) // a line is shorter than that
 	return r
 }
 

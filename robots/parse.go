@@ -100,6 +100,7 @@ func (p *parser) line(b []byte) {
 			}
 		}
 	case fieldSitemap:
+		value = strings.TrimSpace(value) // no URL holds white space of any kind
 		if value == "" || p.seen[value] {
 			return
 		}
@@ -122,9 +123,9 @@ func (p *parser) userAgent(value string) {
 	}
 	p.inGroup = true
 	for v := range strings.SplitSeq(value, ",") {
-		v = strings.TrimSpace(v)
+		v = trim(v)
 		switch {
-		case v == "*" || strings.HasPrefix(v, "* ") || strings.HasPrefix(v, "*\t"):
+		case v == "*" || len(v) > 1 && v[0] == '*' && strings.IndexByte(space, v[1]) >= 0:
 			p.named[everybody], p.delays[everybody] = true, true
 		case p.product != "" && (word(v) == p.product || token(v) == p.product):
 			p.named[mine], p.delays[mine] = true, true
@@ -279,18 +280,25 @@ func stripTags(s string) string {
 }
 
 // split takes a line apart. Some forget the colon: white space does instead,
-// if there are just two words.
+// if there are just two words. The colon of a URL is then the first one.
 func split(s string) (key, value string, ok bool) {
 	key, value, ok = strings.Cut(s, ":")
-	if !ok {
-		f := strings.Fields(s)
+	if last := strings.LastIndexAny(key, space) + 1; !ok || last > 0 && strings.HasPrefix(value, "//") &&
+		(strings.EqualFold(key[last:], "http") || strings.EqualFold(key[last:], "https")) {
+		f := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(space, r) })
 		if len(f) != 2 {
 			return "", "", false
 		}
 		return f[0], f[1], true
 	}
-	return strings.TrimSpace(key), strings.TrimSpace(value), true
+	return trim(key), trim(value), true
 }
+
+// space is white space: that of the RFC, and what C takes for it, as Google does.
+// A no-break space is none, and so no part of a path or name is lost with it.
+const space = " \t\v\f\r\n"
+
+func trim(s string) string { return strings.Trim(s, space) }
 
 type fieldName uint8
 
@@ -303,13 +311,15 @@ const (
 	fieldSitemap
 )
 
-// fields are the names of fields and how they are misspelled, in lower case and
-// without white space, hyphens and underscores.
+// fields are the names of fields and how they are misspelled, in lower case: the
+// misspellings that Google's parser knows.
 var fields = []struct {
 	name  string
 	field fieldName
 }{
+	{"user-agent", fieldUserAgent},
 	{"useragent", fieldUserAgent},
+	{"user agent", fieldUserAgent},
 	{"allow", fieldAllow},
 	{"disallow", fieldDisallow},
 	{"dissallow", fieldDisallow},
@@ -317,28 +327,19 @@ var fields = []struct {
 	{"disalow", fieldDisallow},
 	{"diasllow", fieldDisallow},
 	{"disallaw", fieldDisallow},
+	{"crawl-delay", fieldCrawlDelay},
 	{"crawldelay", fieldCrawlDelay},
+	{"crawl delay", fieldCrawlDelay},
+	{"crawl_delay", fieldCrawlDelay},
 	{"sitemap", fieldSitemap},
+	{"site-map", fieldSitemap},
 }
 
 // field tells what a line is about. As for Google the name need only begin with
 // a known one: "Disallowed" means it too.
 func field(key string) fieldName {
-	if len(key) > 64 {
-		return fieldUnknown
-	}
-	b := make([]byte, 0, 64)
-	for i := range len(key) {
-		switch c := key[i]; {
-		case c == '-' || c == '_' || c == ' ' || c == '\t':
-		case 'A' <= c && c <= 'Z':
-			b = append(b, c|0x20)
-		default:
-			b = append(b, c)
-		}
-	}
 	for _, f := range fields {
-		if strings.HasPrefix(string(b), f.name) {
+		if len(key) >= len(f.name) && strings.EqualFold(key[:len(f.name)], f.name) {
 			return f.field
 		}
 	}
@@ -348,8 +349,8 @@ func field(key string) fieldName {
 // word returns the first word of the name of a crawler in lower case, without a
 // version.
 func word(s string) string {
-	s = strings.TrimSpace(s)
-	if i := strings.IndexAny(s, " \t/;,("); i >= 0 {
+	s = trim(s)
+	if i := strings.IndexAny(s, space+"/;,("); i >= 0 {
 		s = s[:i]
 	}
 	return strings.ToLower(s)
@@ -368,14 +369,14 @@ func token(s string) string {
 // parseDelay reads seconds: "10", "0.5", "1,5", "10s", "10 seconds". What it
 // cannot read asks for nothing; what is longer than a day asks for a day.
 func parseDelay(s string) (time.Duration, bool) {
-	s = strings.ToLower(s)
+	s = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(s)), "+")
 	i := strings.LastIndexAny(s, "0123456789.") + 1
 	switch strings.TrimSpace(s[i:]) {
 	case "", "s", "sec", "secs", "second", "seconds":
 	default:
 		return 0, false
 	}
-	if strings.IndexAny(s[:i], "0123456789.") != 0 {
+	if strings.IndexAny(s[:i], "0123456789.") != 0 || strings.ContainsAny(s[:i], "_x") {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(strings.Replace(s[:i], ",", ".", 1), 64)

@@ -98,7 +98,8 @@ func TestAllowed(t *testing.T) {
 		{"an equal Allow wins in any order", "Allow: /a\nDisallow: /a", "/a", true},
 		{"equal length, other pattern", "Allow: /*b\nDisallow: /ab", "/ab", true},
 		{"octets count after encoding", "Allow: /ツ\nDisallow: /*aaaa", "/ツaaaa", true},
-		{"stars in a row are one", "Allow: /a**********\nDisallow: /abc", "/abc", false},
+		{"stars in a row count each", "Allow: /a**********\nDisallow: /abc", "/abc", true},
+		{"stars in a row match as one", "Disallow: /a***c***e$", "/abcde", false},
 		{"a star counts", "Allow: /\nDisallow: /*", "/a", false},
 		{"a dollar counts", "Allow: /a\nDisallow: /a$", "/a", false},
 		{"a dollar within is a character", "Disallow: /a$b", "/a$b", false},
@@ -153,7 +154,7 @@ func TestForgiving(t *testing.T) {
 		"space before the colon":  "User-agent : bot\nDisallow\t: /x\n",
 		"indented":                "  User-agent: bot\n\tDisallow: /x\n",
 		"misspelled":              "useragent: bot\nDissalow: /x\n",
-		"misspelled otherwise":    "USER AGENT: bot\ndis-allow: /x\n",
+		"misspelled otherwise":    "USER AGENT: bot\ndisalow: /x\n",
 		"comments":                "User-agent: bot#\n# Allow: /\nDisallow: /x#y\n",
 		"a web page":              "<html><body>\nUser-agent: bot<br>\n<p>Disallow: /x</p>\n</body></html>",
 		"bad Crawl-delays":        "Crawl-delay: five\nUser-agent: bot\nCrawl-delay:\nCrawl-delay: 1e\nDisallow: /x\n",
@@ -226,12 +227,13 @@ func TestCrawlDelay(t *testing.T) {
 		{"10s", 10 * time.Second},
 		{"10 seconds", 10 * time.Second},
 		{"7 # why not", 7 * time.Second},
+		{"+5", 5 * time.Second},
 		{"1e3", 1000 * time.Second},
 		{"1e9", 24 * time.Hour},
 		{"1e999", 24 * time.Hour},
 		{"99999999999999999999", 24 * time.Hour},
 		{"", -1}, {"five", -1}, {"-1", -1}, {"NaN", -1}, {"Inf", -1}, {"10m", -1},
-		{"10 minutes", -1}, {"1.2.3", -1}, {"1-2", -1}, {"10/1m", -1}, {"\x00", -1}, {"+5", -1}, {"0x10", -1},
+		{"10 minutes", -1}, {"1.2.3", -1}, {"1-2", -1}, {"10/1m", -1}, {"\x00", -1}, {"++5", -1}, {"+-5", -1}, {"0x10", -1}, {"1_000", -1}, {"5;", -1}, {"5,", -1}, {`"5"`, -1}, {"10 20", -1},
 	} {
 		r := robots.Parse([]byte("User-agent: *\nCrawl-delay: "+tt.value+"\nDisallow: /x\n"), "bot")
 		if r.HasCrawlDelay != (tt.want >= 0) || r.CrawlDelay != max(tt.want, 0) {
