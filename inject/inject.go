@@ -346,7 +346,7 @@ func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
 		d.Meta.Set(name, value)
 	}
 	if scoreGiven {
-		d.Score = e.d.Score
+		scoring.SetScore(&d, e.d.Score)
 	}
 	if timeGiven {
 		d.Interval = e.d.Interval

@@ -241,6 +241,33 @@ func TestSeedThatIsUpdatedMakesNoMoney(t *testing.T) {
 	}
 }
 
+// The score that a seed asks for is where OPIC goes on from, and no money.
+func TestScoreThatIsUpdatedStays(t *testing.T) {
+	s := new(memstore.Crawl)
+	f := scoring.OPIC{}
+	o := inject.Options{Scoring: f, Update: true}
+	run(t, s, "http://a.test/", o)
+	d := get(t, s, "http://a.test/")
+	old := d
+	f.Updated(&old, &d, scoring.Flow{Visited: true, In: []scoring.Link{{Score: 2}}, Time: now})
+	put(t, s, d)
+	run(t, s, "http://a.test/\tnutch.score=9", o)
+	if d = get(t, s, "http://a.test/"); d.Score != 9 || d.Priority != 9 {
+		t.Errorf("%s", show(d))
+	}
+	old = d
+	f.Updated(&old, &d, scoring.Flow{Visited: true, In: []scoring.Link{{Score: 1}}, Time: now.Add(day)})
+	if d.Score != 10 || scoring.Cash(&d) != 4 {
+		t.Errorf("score %v and cash %v after the next visit, want 10 and 4", d.Score, scoring.Cash(&d))
+	}
+	// A seed that names no score leaves it alone.
+	put(t, s, d)
+	run(t, s, "http://a.test/\tkey=1", o)
+	if d = get(t, s, "http://a.test/"); d.Score != 10 {
+		t.Errorf("%s", show(d))
+	}
+}
+
 func TestDuplicates(t *testing.T) {
 	file := "http://a.test/\ta=1\tnutch.score=2\nhttp://b.test/\nhttp://a.test/\tb=2\nHTTP://A.test:80/\tc=3\n"
 	for name, c := range map[string]struct {

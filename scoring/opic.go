@@ -91,6 +91,16 @@ func amount(f float64) float64 {
 	return min(f, math.MaxFloat64)
 }
 
+// SetScore gives a record a score from outside, such as one that an operator asks
+// for. [OPIC] goes on from it as if the page had received it in the last Window;
+// the cash stays what it is.
+func SetScore(d *crawldb.Datum, score float32) {
+	d.Score = score
+	if _, ok := d.Meta.Get(historyKey); ok {
+		history{sum: amount(float64(score))}.store(d)
+	}
+}
+
 func setCash(d *crawldb.Datum, cash float64) {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], math.Float64bits(cash))
