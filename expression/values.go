@@ -2,7 +2,6 @@ package expression
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -204,7 +203,7 @@ func calculate(name string, ints func(a, b int64) (int64, bool), floats func(a, 
 	}
 }
 
-var errZero = errors.New("division by zero")
+var errZero error = &failure{"division by zero"}
 
 func add(a, b any) (any, error) {
 	_, aText := a.(string)
