@@ -17,12 +17,24 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// program is the command, built once for all tests.
+// program is the command: the test binary, see command_test.go, or under the race
+// detector one that is built once for all tests.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if !builtForRace {
+		var err error
+		if program, err = os.Executable(); err == nil {
+			err = os.Setenv("RECRAWL_TEST_AS_COMMAND", "1")
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "recrawl-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -30,7 +42,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "recrawl.exe")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}
