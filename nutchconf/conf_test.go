@@ -475,6 +475,7 @@ func TestMistakes(t *testing.T) {
 		{"db.stats.score.quantiles", ".5,x", `"x" is not a number from 0 to 1`},
 		{"crawldb.url.normalizers.scope", "mine", `there is no scope "mine"`},
 		{"deduplication.group.mode", "page", "page"},
+		{"deduplication.compare.order", "score", "Nutch wants fetchTime, too"},
 		{"db.fetch.schedule.adaptive.inc_rate", "-1", "-1 is negative"},
 		{"db.fetch.schedule.adaptive.max_interval", "0", `"0" is not above zero`},
 		{"hostdb.num.resolvers.threads", "-1", "-1 is not above zero"},
@@ -485,6 +486,11 @@ func TestMistakes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "nutch-site.xml:3: "+tt.name+": ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %q: %v, want line 3, the name, and %s", tt.name, tt.value, err, tt.want)
 		}
+	}
+	c := read(t, conf(t, "linkdb.ignore.external.links", "true"))
+	c.Corrected = true
+	if _, err := c.Options(); err == nil || !strings.Contains(err.Error(), "nutch-site.xml:2: linkdb.ignore.external.links: with linkdb.ignore.internal.links") {
+		t.Errorf("a link db without links: %v", err)
 	}
 	// Once, however often it is asked for.
 	_, err := read(t, conf(t, "fetcher.queue.mode", "byIP")).Options()

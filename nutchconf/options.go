@@ -507,6 +507,9 @@ func (b *builder) invert(o *linkdb.InvertOptions) {
 	o.IgnoreInternal = b.bool("linkdb.ignore.internal.links")
 	o.KeepInternal = !o.IgnoreInternal
 	o.IgnoreExternal = b.bool("linkdb.ignore.external.links")
+	if b.Corrected && o.IgnoreInternal && o.IgnoreExternal {
+		b.fail("linkdb.ignore.external.links", "with linkdb.ignore.internal.links it leaves no link")
+	}
 	o.MaxAnchor = b.limit("linkdb.max.anchor.length")
 	o.NutchCompat = b.compat()
 }
@@ -562,6 +565,11 @@ func (b *builder) dedup() *dedup.Options {
 	}
 	if o.Order, err = dedup.ParseOrder(b.word("deduplication.compare.order")); err != nil {
 		b.fail("deduplication.compare.order", "%w", err)
+	}
+	for _, c := range []dedup.Criterion{dedup.Score, dedup.FetchTime, dedup.URLLength} {
+		if b.compat() && err == nil && !slices.Contains(o.Order, c) {
+			b.fail("deduplication.compare.order", "Nutch wants %v, too", c)
+		}
 	}
 	o.NutchCompat = b.compat()
 	return o
