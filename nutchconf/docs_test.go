@@ -68,8 +68,10 @@ honoured and set all the same is reported, unless it is set to what happens here
 				here = append(here, code(f))
 			}
 		}
-		if p.Flag != "" {
-			here = append(here, code(p.Flag))
+		for f := range strings.SplitSeq(p.Flag, ", ") {
+			if f != "" {
+				here = append(here, code(f))
+			}
 		}
 		note := p.Note
 		if p.Support == NotHonoured && p.Only != "" {

@@ -20,9 +20,9 @@ type Property struct {
 	Code string
 	// Support says whether the property is honoured.
 	Support Support
-	// Field names the field in Go that the property sets, several separated by
-	// commas; Flag the flag of the command line, behind the verb if it is one of
-	// that verb alone.
+	// Field names the field in Go that the property sets, Flag the flag of the
+	// command line, behind the verb if it is one of that verb alone. Several are
+	// separated by ", "; of a second field of the same struct only the name is there.
 	Field, Flag string
 	// Only is the value that describes what happens here anyway: a property that
 	// is set to it is as good as honoured.

@@ -3,10 +3,10 @@ package nutchconf
 // indexProperties say what leaves the crawl.
 var indexProperties = [...]group{
 	{"Indexing", []Property{
-		{Name: "indexer.delete", Default: "false", Support: Honoured, Field: "index.Options.DeleteGone"},
-		{Name: "indexer.delete.robots.noindex", Default: "false", Support: Honoured, Field: "index.Options.DeleteRobotsNoIndex"},
+		{Name: "indexer.delete", Default: "false", Support: Honoured, Field: "index.Options.DeleteGone", Flag: "index -deleteGone", Note: "Nutch's own command line overrules it"},
+		{Name: "indexer.delete.robots.noindex", Default: "false", Support: Honoured, Field: "index.Options.DeleteRobotsNoIndex", Flag: "index -deleteNoIndex"},
 		{Name: "indexer.delete.skipped.by.indexingfilter", Default: "false", Support: Honoured, Field: "index.Options.DeleteFiltered", Note: "for index.Options.Filter"},
-		{Name: "indexer.skip.notmodified", Default: "false", Support: Honoured, Field: "index.Options.SkipNotModified"},
+		{Name: "indexer.skip.notmodified", Default: "false", Support: Honoured, Field: "index.Options.SkipNotModified", Flag: "index -skipNotModified"},
 		{Name: "indexer.score.power", Default: "0.5", Support: Honoured, Field: "scoring.OPIC.ScorePower"},
 		{Name: "indexer.max.title.length", Default: "100", Note: "index.Options.Filter may cut it"},
 		{Name: "indexer.max.content.length", Default: "-1", Only: "-1", Note: "index.Options.Filter may cut it"},

@@ -21,7 +21,7 @@ var parseProperties = [...]group{
 		{Name: "parse.filter.urls", Default: "true", Support: Honoured, Field: "fetch.Options.NoFilter"},
 		{Name: "parse.normalize.urls", Default: "true", Support: Honoured, Field: "fetch.Options.NoNormalize"},
 		{Name: "parser.skip.truncated", Default: "true", Support: Honoured, Field: "fetch.Options.SkipTruncated"},
-		{Name: "parser.delete.failed.parse", Default: "false", Support: Honoured, Field: "update.Options.ParseFailed, index.Options.DeleteFailedParse"},
+		{Name: "parser.delete.failed.parse", Default: "false", Support: Honoured, Field: "update.Options.ParseFailed, index.Options.DeleteFailedParse", Flag: "index -deleteFailedParse", Note: "a type that no parser reads is no failure"},
 		{Name: "parser.store.text", Default: "true", Only: "true", Note: "the text is always kept"},
 		{Name: "tika.config.file", Default: "tika-config.xml", Note: "there is no Tika; parse.Mux takes parsers for other formats"},
 		{Name: "tika.uppercase.element.names", Default: "true", Note: "see tika.config.file"},

@@ -1,9 +1,31 @@
 package nutchconf
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/dedup"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/hoststat"
+	"github.com/recrawl/recrawl/index"
+	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
+	"github.com/recrawl/recrawl/parse/htmlparse"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/fileproto"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/signature"
+	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // everything is a configuration in which every plugin is active, so that every
@@ -64,6 +86,66 @@ func TestTableIsSound(t *testing.T) {
 	for now := range renamed {
 		if row(now) != nil || row(renamed[now]) == nil {
 			t.Errorf("%s is not the old name of a property", now)
+		}
+	}
+}
+
+// What the table says of Go is there.
+func TestTableNamesWhatIsThere(t *testing.T) {
+	types := map[string]reflect.Type{}
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[recrawl.Options](), reflect.TypeFor[httpproto.Options](), reflect.TypeFor[fileproto.Options](), reflect.TypeFor[fileproto.Client](), reflect.TypeFor[fetch.Options](),
+		reflect.TypeFor[generate.Options](), reflect.TypeFor[update.Options](), reflect.TypeFor[update.SweepOptions](), reflect.TypeFor[inject.Options](), reflect.TypeFor[index.Options](),
+		reflect.TypeFor[index.Document](), reflect.TypeFor[index.Writer](), reflect.TypeFor[hoststat.Options](), reflect.TypeFor[dedup.Options](), reflect.TypeFor[linkdb.InvertOptions](),
+		reflect.TypeFor[htmlparse.Parser](), reflect.TypeFor[parse.Mux](), reflect.TypeFor[protocol.Mux](), reflect.TypeFor[protocol.Response](), reflect.TypeFor[page.Parsed](), reflect.TypeFor[robots.Cache](),
+		reflect.TypeFor[schedule.Default](), reflect.TypeFor[schedule.Adaptive](), reflect.TypeFor[schedule.MimeAdaptive](), reflect.TypeFor[scoring.OPIC](), reflect.TypeFor[scoring.Depth](),
+		reflect.TypeFor[scoring.Orphan](), reflect.TypeFor[scoring.Metadata](), reflect.TypeFor[scoring.LinkAnalysis](), reflect.TypeFor[scoring.Chain](), reflect.TypeFor[signature.TextProfile](),
+		reflect.TypeFor[urlfilter.Rules](), reflect.TypeFor[urlfilter.Scoped](), reflect.TypeFor[urlfilter.Basic](), reflect.TypeFor[urlfilter.FastOptions](), reflect.TypeFor[Options](),
+	} {
+		types[typ.String()] = typ
+	}
+	check := func(where, name string) reflect.Type {
+		parts := strings.SplitN(name, ".", 3)
+		typ := types[strings.Join(parts[:2], ".")]
+		if typ == nil {
+			if name != "scoring.URLMeta" { // a function
+				t.Errorf("%s: there is no %s", where, name)
+			}
+			return nil
+		}
+		if len(parts) == 3 {
+			if _, ok := typ.FieldByName(parts[2]); !ok {
+				t.Errorf("%s: there is no %s", where, name)
+			}
+		}
+		return typ
+	}
+	inText := regexp.MustCompile(`\b[a-z]+\.[A-Z]\w*(\.[A-Z]\w*)?`)
+	for _, p := range Properties() {
+		var last reflect.Type
+		for f := range strings.SplitSeq(p.Field, ", ") {
+			switch {
+			case f == "":
+			case strings.Contains(f, "."):
+				last = check(p.Name, f)
+			case last == nil:
+				t.Errorf("%s: a field %s of nothing", p.Name, f)
+			default:
+				check(p.Name, last.String()+"."+f)
+			}
+		}
+		for _, name := range inText.FindAllString(p.Note, -1) {
+			check(p.Name, name)
+		}
+	}
+	for _, s := range stock {
+		for _, name := range inText.FindAllString(s.why, -1) {
+			check(s.id, name)
+		}
+	}
+	for _, f := range foreign {
+		for _, name := range inText.FindAllString(f.why, -1) {
+			check(f.prefix, name)
 		}
 	}
 }
