@@ -23,11 +23,11 @@ with, that failed, or that found the page gone: the interval afterwards and the
 next visit. The record is that of a new page, unless -d DIR names a crawl.
 
   recrawl check schedule https://example.com/
-  recrawl check schedule -conf conf -interval 24h https://example.com/
+  recrawl check schedule -conf conf -interval 30d https://example.com/
   recrawl check schedule -d crawl https://example.com/`,
 		Flags: flags(stdinFlag(), &cli.StringFlag{Name: "d", Usage: "take the record of the URL from the crawl in `DIR`"},
-			&cli.DurationFlag{Name: "interval", Usage: "the interval `TIME` of the record before the visit (default: that of a new page)"},
-			&cli.DurationFlag{Name: "modified", Usage: "the page had last been seen to change this `TIME` before the visit (default: never)"},
+			spanFlag("", "interval", "the interval `TIME` of the record before the visit, such as 12h or 30d (default: that of a new page)"),
+			spanFlag("", "modified", "the page had last been seen to change this `TIME` before the visit (default: never)"),
 			&cli.StringFlag{Name: "type", Usage: "the media `TYPE` of the content", Value: "text/html"},
 			&cli.StringFlag{Name: "now", Category: toReport, Usage: "when the visit is made: this RFC 3339 `TIME`"}, jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) (err error) {
@@ -39,10 +39,10 @@ next visit. The record is that of a new page, unless -d DIR names a crawl.
 			if err != nil {
 				return err
 			}
-			for _, name := range []string{"interval", "modified"} {
-				if c.Duration(name) < 0 {
-					return usagef("-%s: %v is negative", name, c.Duration(name))
-				}
+			spans := spans{c: c}
+			interval, modified := spans.get("interval"), spans.get("modified")
+			if spans.err != nil {
+				return spans.err
 			}
 			var store crawldb.Store
 			if c.String("d") != "" {
@@ -57,7 +57,7 @@ next visit. The record is that of a new page, unless -d DIR names a crawl.
 				if err := absolute(url); err != nil {
 					return err
 				}
-				return a.printSchedule(ctx, k, store, url, now())
+				return a.printSchedule(ctx, k, store, url, now(), interval, modified)
 			})
 		},
 	}
@@ -90,8 +90,11 @@ func bound(d, common time.Duration) string {
 	if d == 0 {
 		d = common
 	}
-	if d == 0 {
+	switch {
+	case d == 0:
 		return "the default"
+	case d < 0:
+		return "none"
 	}
 	return span(d)
 }
@@ -108,19 +111,19 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%.2fd", float64(d)/float64(day))
 }
 
-func (a *app) printSchedule(ctx context.Context, k *checker, store crawldb.Store, url string, now time.Time) error {
+func (a *app) printSchedule(ctx context.Context, k *checker, store crawldb.Store, url string, now time.Time, interval, modified time.Duration) error {
 	if n, err := k.rules.Apply(urlfilter.Inject, url); err == nil {
 		url = n
 	}
 	s, name, bounds := k.schedule(url)
-	d := crawldb.Datum{URL: url, Interval: k.c.Duration("interval")}
+	d := crawldb.Datum{URL: url, Interval: interval}
 	known := false
 	if store != nil {
 		switch old, err := store.Get(ctx, url); {
 		case err == nil:
 			known, d = true, old
-			if k.c.IsSet("interval") {
-				d.Interval = k.c.Duration("interval")
+			if interval > 0 {
+				d.Interval = interval
 			}
 		case errors.Is(err, crawldb.ErrNotFound):
 			return badURL{fmt.Errorf("%s: it is not in the crawl db", url)}
@@ -132,8 +135,8 @@ func (a *app) printSchedule(ctx context.Context, k *checker, store crawldb.Store
 		d = s.Init(d, now)
 	}
 	v := schedule.Visit{Time: now, ContentType: k.c.String("type"), PrevFetch: d.LastFetch, PrevModified: d.Modified}
-	if ago := k.c.Duration("modified"); ago > 0 {
-		v.PrevModified = now.Add(-ago)
+	if modified > 0 {
+		v.PrevModified = now.Add(-modified)
 	}
 	outcome := func(c schedule.Change) crawldb.Datum { v.Change = c; return s.Fetched(d, v) }
 	after := []struct {

@@ -182,7 +182,7 @@ func TestCheck(t *testing.T) {
 		{"normalize nothing", "\tno scheme\n"},
 		{"robots -agent b -file " + robots + " http://a.example/private/ http://a.example/",
 			"not allowed:\thttp://a.example/private/\tline 2: Disallow: /private/\tCrawl-delay: 2s\nallowed:\thttp://a.example/\tCrawl-delay: 2s\n"},
-		{"schedule -now 2026-01-01T00:00:00Z -interval 48h http://a.example", "http://a.example/\n  schedule   adaptive\n  interval   2d\n" +
+		{"schedule -now 2026-01-01T00:00:00Z -interval 2d http://a.example", "http://a.example/\n  schedule   adaptive\n  interval   2d\n" +
 			"  changed    interval 38h24m0s   next 2026-01-02T14:24:00.000Z   in 38h24m0s\n" +
 			"  unchanged  interval 2.80d      next 2026-01-03T19:12:00.000Z   in 2.80d\n" +
 			"  unknown    interval 2d         next 2026-01-03T00:00:00.000Z   in 2d\n" +
@@ -219,7 +219,7 @@ func TestCheckReadsLines(t *testing.T) {
 	for args, want := range map[string]string{
 		"check": "check what?", "check this": `no "this" to check`, "check filter -scope mine x": `no scope "mine"`, "check filter": "wants URLs",
 		"check conf": "wants -conf DIR", "check robots http://a.example/": "-agent NAME is required", "check parse http://a.example/": "-agent NAME is required",
-		"check schedule -interval -1s http://a.example/": "-1s is negative", "check filter -bogus": "-bogus", "check schedule -now x http://a.example/": "-now",
+		"check schedule -interval -1s http://a.example/": `"-1s" is not a time`, "check filter -bogus": "-bogus", "check schedule -now x http://a.example/": "-now",
 	} {
 		if r := recrawl(t, strings.Fields(args)...); r.code != 2 || !strings.Contains(r.err, want) || r.out != "" {
 			t.Errorf("recrawl %s: %+v, want exit 2 and %q", args, r, want)

@@ -32,7 +32,7 @@ func conditions() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "by", Category: toSelect, Usage: "what -max-per-host counts: `host|domain`", Value: "host"},
 		&cli.FloatFlag{Name: "min-score", Category: toSelect, Usage: "select no record with a lower priority than `X`"},
-		&cli.DurationFlag{Name: "max-interval", Category: toSelect, Usage: "select no record with a longer interval than `TIME`"},
+		spanFlag(toSelect, "max-interval", "select no record with a longer interval than `TIME`, such as 12h or 30d"),
 		&cli.StringFlag{Name: "status", Category: toSelect, Usage: "select records with this `STATUS` only, such as unfetched"},
 		&cli.StringFlag{Name: "expr", Category: toSelect, Usage: "select records that meet `CONDITION` only, such as \"score > 0.5 && url.startsWith('https:')\""},
 		&cli.StringFlag{Name: "host-limit-expr", Category: toSelect, Usage: "compute -max-per-host for each host that is known: `NUMBER` such as \"gone > 100 ? 10 : 1000\"; 0 is none of the host, -1 no limit"},
@@ -60,8 +60,9 @@ func selection(c *cli.Command, o *generate.Options) (err error) {
 		o.MinScore = float32(c.Float("min-score"))
 	}
 	if c.IsSet("max-interval") {
-		if o.MaxInterval = c.Duration("max-interval"); o.MaxInterval < 0 {
-			return usagef("-max-interval: %v is negative", o.MaxInterval)
+		spans := spans{c: c}
+		if o.MaxInterval = spans.get("max-interval"); spans.err != nil {
+			return spans.err
 		}
 	}
 	if c.IsSet("status") {
@@ -113,12 +114,8 @@ func spread(c *cli.Command, o *generate.Options) (err error) {
 	if c.IsSet("seed") {
 		o.Seed = c.Int32("seed")
 	}
-	if c.IsSet("no-filter") {
-		o.NoFilter = c.Bool("no-filter")
-	}
-	if c.IsSet("no-norm") {
-		o.NoNormalize = c.Bool("no-norm")
-	}
+	given(c, "no-filter", &o.NoFilter)
+	given(c, "no-norm", &o.NoNormalize)
 	return nil
 }
 

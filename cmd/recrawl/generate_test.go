@@ -27,6 +27,7 @@ func TestGenerateSelectsWhatTheFlagsSay(t *testing.T) {
 		{"-max-per-host|1|-segments|2", 5, ""},
 		{"-min-score|2.5", 3, "2 score_too_low"},
 		{"-max-interval|1h", 1, "4 interval_rejected"},
+		{"-max-interval|30d", 5, ""},
 		{"-status|gone", 0, "5 status_rejected"},
 		{"-status|db_unfetched", 5, ""},
 		{"-expr|score > 2 && url.startsWith('http:')", 2, "3 expr_rejected"},

@@ -162,6 +162,13 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 	if spans.err != nil {
 		return nil, spans.err
 	}
+	if !s.NutchCompat { // in Nutch the least interval goes before the greatest
+		for name, most := range map[string]time.Duration{"max": s.AdaptiveMax, "limit": s.MaxInterval} {
+			if most > 0 && s.MinInterval > most {
+				return nil, usagef("-min: %s is longer than -%s %s", c.String("min"), name, c.String(name))
+			}
+		}
+	}
 	for _, f := range []struct {
 		name string
 		to   *float64

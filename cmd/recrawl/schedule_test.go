@@ -32,6 +32,7 @@ func TestScheduleTriesHistories(t *testing.T) {
 		{"-history " + history + " -url http://b.example/ -width 0", "db_gone"},
 		{"-kind mime -types " + file("types.txt", "text/html 0 0\n") + " -every 10d -for 60d", "  30d  2026-01-31T"},
 		{"-hosts " + file("hosts.txt", "www.example.com 86400 172800\n") + " -never -for 4d", "  2d  2026-01-03T"},
+		{"-nutch -min 2d -max 1d -every 3d -for 20d", "  2d  2026-01-"},
 		{"-never -svg " + svg, "1 of them with news"},
 	} {
 		r := recrawl(t, append([]string{"schedule"}, strings.Fields(c.args)...)...)
@@ -45,6 +46,8 @@ func TestScheduleTriesHistories(t *testing.T) {
 	for args, want := range map[string]string{
 		"-kind x":                      `-kind: "x" is neither default, adaptive nor mime`,
 		"-min 3x":                      `-min: "3x" is not a time`,
+		"-min 2d -max 1d":              "-min: 2d is longer than -max 1d",
+		"-min 2d -limit 1d -max 9d":    "-min: 2d is longer than -limit 1d",
 		"-for 101y":                    `-for: "101y" is not a time`,
 		"-every 1d -never":             "only one of -history, -every, -poisson and -never",
 		"-dec 1.5":                     "-dec: 1.5 is not a share from 0 to 1",
