@@ -45,6 +45,7 @@ var repo = policy{
 		"parse":                 {adapter, "page"},
 		"parse/htmlparse":       {adapter, "page parse"},
 		"parse/parsetest":       {kit, ""},
+		"sitemap":               {adapter, ""},
 		"expression":            {adapter, "crawldb hostdb"},
 		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
 		"webtest":               {adapter, "page protocol"},
@@ -79,11 +80,11 @@ var repo = policy{
 	thirdParty: map[string]string{
 		"github.com/cespare/xxhash/v2":  "generate internal/extsort stores/dirstore",
 		"github.com/expr-lang/expr":     "expression",
-		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto",
+		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto sitemap",
 		"github.com/temoto/robotstxt":   "robots/temotorobots",
 		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse",
 		"golang.org/x/sync":             "fetch",
-		"golang.org/x/text":             "parse/htmlparse",
+		"golang.org/x/text":             "parse/htmlparse sitemap",
 	},
 
 	// Package-level variables that are tables: made once, by constants and pure

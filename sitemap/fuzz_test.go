@@ -1,0 +1,74 @@
+package sitemap_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/sitemap"
+)
+
+// FuzzRead reads anything as it comes and byte by byte, and holds what is yielded
+// against what is promised.
+func FuzzRead(f *testing.F) {
+	for _, d := range documents {
+		f.Add([]byte(d.body), "")
+		f.Add(utf16bytes(d.body, true, len(d.body)%2 == 0), "text/plain")
+	}
+	f.Add(pack([]byte(documents[0].body)), "application/gzip")
+	f.Add(pack([]byte("https://example.com/a\n")), "text/plain; charset=utf-8")
+	f.Add([]byte("<?xml version='1.0' encoding='gb18030'?><urlset><url><loc>https://example.com/\x81\x30\x81\x30</loc></url></urlset>"), "text/xml; charset=big5")
+	f.Add([]byte("<!DOCTYPE a [<!ENTITY b 'c'>]><urlset><url><loc>https://example.com/&b;</loc></url><url <loc>https://example.com/</url>"), "")
+	f.Add([]byte("<html><urlset>"), "text/html")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		o := sitemap.Options{URL: home, ContentType: contentType, Alternates: true, MaxURLs: 100, MaxURL: 300, MaxBytes: 1 << 20}
+		entries, rep, err := read(bytes.NewReader(body), o)
+		again, rep2, err2 := read(iotest.OneByteReader(bytes.NewReader(body)), o)
+		// A broken gzip stream may or may not give what comes just before the fault.
+		if !rep.Gzip && (!reflect.DeepEqual(entries, again) || rep.Format != rep2.Format || rep.Truncated != rep2.Truncated || rep.Faults != rep2.Faults || (err == nil) != (err2 == nil)) {
+			t.Errorf("%q, %+v, %v\nbyte by byte %q, %+v, %v", show(entries), rep, err, show(again), rep2, err2)
+		}
+		if err != nil && !errors.Is(err, sitemap.ErrFormat) || (err == nil) != (rep.Format != sitemap.NoFormat) {
+			t.Errorf("%+v, %v", rep, err)
+		}
+		if rep.Entries != len(entries) || len(entries) > 100 || rep.Truncated != (rep.Reason != "") || rep.Bytes > 1<<20 {
+			t.Errorf("%d entries, %+v", len(entries), rep)
+		}
+		for _, e := range entries {
+			checkURL(t, e.URL)
+			for _, a := range e.Alternates {
+				checkURL(t, a.URL)
+			}
+			if !(e.Priority >= 0 && e.Priority <= 1) || e.Priority != 0 && !e.HasPriority || e.ChangeFreq > sitemap.Never || (e.Span == 0) != e.Modified.IsZero() {
+				t.Errorf("%+v", e)
+			}
+		}
+		// A part of a document has the same entries, as far as it goes.
+		if rep.Format == sitemap.NoFormat || rep.Gzip || len(body) < 2 {
+			return
+		}
+		part, _, err := read(io.LimitReader(bytes.NewReader(body), int64(len(body)/2)), sitemap.Options{URL: home, ContentType: contentType, MaxURLs: 100, MaxURL: 300, Truncated: true})
+		if err != nil {
+			return
+		}
+		for i, e := range part {
+			if i < len(part)-1 && (i >= len(entries) || e.URL != entries[i].URL) {
+				t.Errorf("of the half of it: %q, of all %q", show(part), show(entries))
+				break
+			}
+		}
+	})
+}
+
+func checkURL(t *testing.T, u string) {
+	t.Helper()
+	scheme, rest, ok := strings.Cut(u, "://")
+	if scheme = strings.ToLower(scheme); !ok || rest == "" || scheme != "http" && scheme != "https" || len(u) > 300 || !utf8.ValidString(u) || strings.ContainsFunc(u, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		t.Errorf("yielded %q", u)
+	}
+}

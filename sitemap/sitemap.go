@@ -1,0 +1,332 @@
+// Package sitemap reads what sites publish about themselves: sitemaps and
+// sitemap indexes (sitemaps.org), in XML or as plain lines, and feeds (RSS 0.9x,
+// 1.0 and 2.0, Atom 0.3 and 1.0), each of them also compressed by gzip and in any
+// charset of the web.
+//
+// It does no IO and decides nothing: a [Reader] is given the bytes of a document
+// and yields its entries one by one, in memory that does not depend on the
+// document. Which of them a site may speak of is the question a [Scope] answers.
+// Fetching, following an index, filters, and the trust in what a stranger says
+// about his pages are up to the caller.
+//
+// Documents are read as they are, not as they should be. The form is told by
+// the bytes, not by a name or a Content-Type. Namespaces may be missing or wrong;
+// a name counts by where it stands, so that image:loc is never loc. An ampersand
+// that begins no reference is an ampersand. A document that is not well-formed is
+// read on behind the fault. Document types are skipped: no entity is
+// ever declared, expanded or fetched, other than the five of XML and numbers.
+package sitemap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"time"
+)
+
+// Defaults of the limits of [Options].
+const (
+	DefaultMaxURLs  = 50_000   // as sitemaps.org
+	DefaultMaxBytes = 50 << 20 // as sitemaps.org
+	DefaultMaxRatio = 500
+	DefaultMaxDepth = 2
+	DefaultMaxURL   = 4096
+)
+
+// DefaultPriority is the priority of a page whose entry gives none, as
+// sitemaps.org has it.
+const DefaultPriority = 0.5
+
+// ErrFormat is the error of a document that is neither a sitemap nor a feed, such
+// as a page that says in HTML that there is none.
+var ErrFormat = errors.New("not a sitemap")
+
+// Options say where a document comes from and how much of it is read. In each
+// limit zero means the default and a negative number means none.
+type Options struct {
+	// URL is where the document was found, after redirects. Relative references are
+	// resolved against it, if they are of a feed, or begin with a slash; without it
+	// they are bad. It names the document in errors.
+	URL string
+	// ContentType is the Content-Type as it was sent. Only its charset counts, and
+	// that text/plain may hold lines of which the first is no URL.
+	ContentType string
+	// Truncated says that the bytes are not all there was, as
+	// page.Content.Truncated does: a last line without an end is not believed.
+	Truncated bool
+
+	// Depth is how many indexes led to the document: 0 for one that is listed in
+	// robots.txt. From depth MaxDepth on documents may not name others: such entries
+	// are left out and counted. The default is 2, that is one index within an
+	// index, although sitemaps.org allows none.
+	Depth, MaxDepth int
+	// MaxURLs is how many entries are yielded; default 50,000.
+	MaxURLs int
+	// MaxBytes is how much of the document is read, compressed or not; default
+	// 50 MiB. (Nutch: sitemap.size.max.)
+	MaxBytes int64
+	// MaxRatio is how many times as long as its compressed form a document may be,
+	// from the first MiB on; default 500. What gzip can do at most is 1,032.
+	MaxRatio int
+	// MaxURL is how many bytes a URL may have; default 4,096.
+	MaxURL int
+	// Alternates asks for Entry.Alternates.
+	Alternates bool
+}
+
+// Entry is what a document says about one URL. It shares no memory with the
+// Reader.
+type Entry struct {
+	// URL is absolute, and of http or https unless the scheme is that of the
+	// document itself. It is neither normalized nor filtered, nor may the document
+	// speak of it for sure: see [Scope].
+	URL string
+	// Sitemap says that the URL is of another sitemap and not of a page.
+	Sitemap bool
+	// Modified is when the page last changed, in UTC; zero if that is not given, or
+	// in a form that cannot be read. Many documents give a day, or a month, only:
+	// the page changed at or after Modified and before Modified.Add(Span). Dates in
+	// the future are given as they are.
+	Modified time.Time
+	// Span is the length of the unit that Modified was given in: from a second to a
+	// year. It is zero if Modified is.
+	Span time.Duration
+	// ChangeFreq is how often the page changes; Unknown if not given.
+	ChangeFreq ChangeFreq
+	// Priority is from 0 to 1; HasPriority says that it is given. One that is out of
+	// range, or not a number, is not given.
+	Priority    float32
+	HasPriority bool
+	// Alternates are the versions of the page in other languages (xhtml:link), if
+	// Options.Alternates asks for them; at most 500.
+	Alternates []Alternate
+}
+
+// Alternate is another version of a page.
+type Alternate struct {
+	Lang string // hreflang as it is written: "de", "pt-BR", "x-default"
+	URL  string // as Entry.URL
+}
+
+// ChangeFreq is how often a page changes, according to its site.
+type ChangeFreq uint8
+
+// The words of sitemaps.org.
+const (
+	Unknown ChangeFreq = iota
+	Always
+	Hourly
+	Daily
+	Weekly
+	Monthly
+	Yearly
+	Never
+)
+
+// String returns the word as sitemaps.org has it, "unknown" for Unknown.
+func (f ChangeFreq) String() string {
+	switch f {
+	case Always:
+		return "always"
+	case Hourly:
+		return "hourly"
+	case Daily:
+		return "daily"
+	case Weekly:
+		return "weekly"
+	case Monthly:
+		return "monthly"
+	case Yearly:
+		return "yearly"
+	case Never:
+		return "never"
+	}
+	return "unknown"
+}
+
+// Interval returns the time between two changes, in Nutch's numbers: a second
+// for Always, 30 days for Monthly, 365 for Yearly, 2³¹-1 seconds for Never. It is
+// zero for Unknown.
+func (f ChangeFreq) Interval() time.Duration {
+	const day = 24 * time.Hour
+	switch f {
+	case Always:
+		return time.Second
+	case Hourly:
+		return time.Hour
+	case Daily:
+		return day
+	case Weekly:
+		return 7 * day
+	case Monthly:
+		return 30 * day
+	case Yearly:
+		return 365 * day
+	case Never:
+		return (1<<31 - 1) * time.Second
+	}
+	return 0
+}
+
+// Format is the form of a document.
+type Format uint8
+
+// The forms that are read.
+const (
+	NoFormat Format = iota
+	URLSet
+	Index
+	Text
+	RSS // 0.9x and 2.0
+	RDF // RSS 0.90 and 1.0
+	Atom
+)
+
+func (f Format) String() string {
+	switch f {
+	case URLSet:
+		return "urlset"
+	case Index:
+		return "sitemapindex"
+	case Text:
+		return "text"
+	case RSS:
+		return "rss"
+	case RDF:
+		return "rdf"
+	case Atom:
+		return "atom"
+	}
+	return "none"
+}
+
+// Report is what was read so far, and what was left out.
+type Report struct {
+	Format Format
+	Gzip   bool // the document was compressed
+	// Bytes counts what was read, after decompression; Encoded before.
+	Bytes, Encoded int64
+
+	Entries   int // yielded
+	BadURLs   int // entries left out, and alternates: no URL, not absolute, too long, another scheme
+	BadFields int // dates, frequencies and priorities that cannot be read
+	TooDeep   int // entries left out by MaxDepth
+	Faults    int // places where the document is not well-formed and was read on
+
+	// Truncated says that there was more than could be read; Reason says why: a
+	// limit, broken compression, or no end of the document. What was yielded was
+	// whole.
+	Truncated bool
+	Reason    string
+}
+
+// Reader reads one document. It is for one goroutine at a time.
+type Reader struct {
+	opts   Options
+	src    source               // the bytes as they are given
+	text   limited              // and without compression
+	scan   scanner              // and as UTF-8
+	parse  func() (Entry, bool) // the next entry; nil before the form is known
+	report Report
+	err    error // why it ended: io.EOF at the end
+
+	unfinished string // why the document has no end; empty if it has one
+}
+
+// NewReader returns a Reader of the document that r holds. Nothing is read
+// before its All is called.
+func NewReader(r io.Reader, opts Options) *Reader {
+	opts.MaxDepth = orDefault(opts.MaxDepth, DefaultMaxDepth, math.MaxInt)
+	opts.MaxURLs = orDefault(opts.MaxURLs, DefaultMaxURLs, math.MaxInt)
+	opts.MaxBytes = orDefault(opts.MaxBytes, DefaultMaxBytes, 1<<62)
+	opts.MaxRatio = orDefault(opts.MaxRatio, DefaultMaxRatio, math.MaxInt)
+	opts.MaxURL = orDefault(opts.MaxURL, DefaultMaxURL, math.MaxInt)
+	return &Reader{opts: opts, src: source{r: r}}
+}
+
+// All yields the entries in the order of the document, none of them checked for
+// having been there before. After a loop that was left, another goes on.
+//
+// A last pair has an error and no entry if the context ended, if the io.Reader
+// failed, or if the document is none ([ErrFormat]). That is for good. A document
+// that is broken or too long is no error: its Report says so.
+func (r *Reader) All(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		r.src.ctx = ctx
+		for {
+			e, ok := r.next(ctx)
+			if !ok {
+				break
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if r.err != io.EOF {
+			yield(Entry{}, r.fail())
+		}
+	}
+}
+
+// Report says what was read so far.
+func (r *Reader) Report() Report {
+	rep := r.report
+	rep.Encoded, rep.Bytes = r.src.n, r.text.n
+	rep.Faults += r.scan.faults
+	return rep
+}
+
+func (r *Reader) fail() error {
+	if r.opts.URL == "" {
+		return fmt.Errorf("sitemap: %w", r.err)
+	}
+	return fmt.Errorf("sitemap %s: %w", r.opts.URL, r.err)
+}
+
+// next returns the next entry, or not and sets err.
+func (r *Reader) next(ctx context.Context) (Entry, bool) {
+	if r.err == nil && r.parse == nil {
+		r.open()
+	}
+	for r.err == nil {
+		if r.err = ctx.Err(); r.err != nil {
+			break
+		}
+		e, ok := r.parse()
+		if !ok {
+			r.end()
+			break
+		}
+		if e.Sitemap && r.opts.Depth >= r.opts.MaxDepth {
+			r.report.TooDeep++
+			continue
+		}
+		if r.report.Entries >= r.opts.MaxURLs {
+			r.cut(fmt.Sprintf("more than %d URLs", r.opts.MaxURLs))
+			r.err = io.EOF
+			break
+		}
+		r.report.Entries++
+		return e, true
+	}
+	return Entry{}, false
+}
+
+func (r *Reader) cut(reason string) {
+	if !r.report.Truncated {
+		r.report.Truncated, r.report.Reason = true, reason
+	}
+}
+
+func orDefault[T int | int64](n, std, none T) T {
+	switch {
+	case n == 0:
+		return std
+	case n < 0:
+		return none
+	}
+	return n
+}
