@@ -73,6 +73,13 @@ func optionsOf(c *cli.Command, conf *nutchconf.Options) recrawl.Options {
 	return o
 }
 
+// given sets what a flag says, if it was given: it goes before a configuration.
+func given(c *cli.Command, flag string, o *bool) {
+	if c.IsSet(flag) {
+		*o = c.Bool(flag)
+	}
+}
+
 // delay sets the pause between requests to a host.
 func delay(c *cli.Command, conf *nutchconf.Options, d *time.Duration) error {
 	if conf != nil && !c.IsSet("delay") {
@@ -87,15 +94,18 @@ func delay(c *cli.Command, conf *nutchconf.Options, d *time.Duration) error {
 	return nil
 }
 
-// injecting adds to the options of an injection what the configuration says.
-func (s *session) injecting(o inject.Options) inject.Options {
-	if s.conf == nil {
-		return o
+// injecting returns how to inject: as the configuration says, if there is one, and
+// the flags. What becomes of records that are there is for the flags alone, as it
+// is in Nutch.
+func (s *session) injecting(c *cli.Command) (o inject.Options) {
+	if s.conf != nil {
+		o = s.conf.Inject
 	}
-	all := s.conf.Inject
-	all.Overwrite, all.Update = o.Overwrite, o.Update
-	all.NoFilter, all.NoNormalize, all.PurgeGone = o.NoFilter, o.NoNormalize, o.PurgeGone || all.PurgeGone
-	return all
+	o.Overwrite, o.Update = c.Bool("overwrite"), c.Bool("update")
+	given(c, "no-filter", &o.NoFilter)
+	given(c, "no-norm", &o.NoNormalize)
+	given(c, "purge-gone", &o.PurgeGone)
+	return o
 }
 
 // parsesLater reports whether the verb fetch leaves the parsing to the verb parse.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/dedup"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/protocol"
 )
 
@@ -59,9 +58,12 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 				return a.runCrawl(ctx, c, s, seeds)
 			}, func(o *recrawl.Options) {
 				o.Rounds = c.Int("rounds")
-				visitMeta(c, o)
-				if c.Bool("dedup") && o.Dedup == nil {
+				given(c, "visit-meta", &o.Update.VisitMeta)
+				switch {
+				case c.Bool("dedup") && o.Dedup == nil:
 					o.Dedup = &dedup.Options{}
+				case c.IsSet("dedup") && !c.Bool("dedup"):
+					o.Dedup = nil
 				}
 			})
 		},
@@ -72,7 +74,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *s
 	var badSeeds error
 	if seeds != nil {
 		var err error
-		if badSeeds, err = a.injectSeeds(ctx, c, s, seeds, inject.Options{}); err != nil {
+		if badSeeds, err = a.injectSeeds(ctx, c, s, seeds); err != nil {
 			return err
 		}
 	}
@@ -91,8 +93,8 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *s
 
 // injectSeeds injects what can be injected. The second error ends the verb; the
 // first says, once all is done, that some seeds could not be used.
-func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds *seedSource, o inject.Options) (bad, err error) {
-	r, err := s.crawler.InjectSeeds(ctx, seeds.all, s.injecting(o))
+func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds *seedSource) (bad, err error) {
+	r, err := s.crawler.InjectSeeds(ctx, seeds.all, s.injecting(c))
 	if err != nil {
 		return nil, err
 	}

@@ -49,9 +49,7 @@ original has changed or is gone gets back. crawl -dedup does so in each round.
 					return usagef("-compareOrder: %w", err)
 				}
 			}
-			if c.IsSet("nutch-compat") {
-				o.NutchCompat = c.Bool("nutch-compat")
-			}
+			given(c, "nutch-compat", &o.NutchCompat)
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				r, err := dedup.Run(ctx, db.Crawl(), o)
 				if err != nil {

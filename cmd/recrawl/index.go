@@ -95,12 +95,8 @@ func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
 			*s = index.Set(c.Bool(name))
 		}
 	}
-	if c.IsSet("skipNotModified") {
-		o.SkipNotModified = c.Bool("skipNotModified")
-	}
-	if c.IsSet("nutch-compat") {
-		o.NutchCompat = c.Bool("nutch-compat")
-	}
+	given(c, "skipNotModified", &o.SkipNotModified)
+	given(c, "nutch-compat", &o.NutchCompat)
 	if accept := accepting(c, conf, urlfilter.Indexer); accept != nil {
 		o.Accept = accept
 	}

@@ -36,14 +36,14 @@ it knows already takes part. Links and segments are not merged: see mergelinkdb.
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.mergeInto(c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
 				o := merge.CrawlDBOptions{
-					Accept:    accepting(c, conf, urlfilter.CrawlDB),
-					PurgeGone: c.Bool("purge-gone"), PurgeOrphans: c.Bool("purge-orphans"),
+					Accept:      accepting(c, conf, urlfilter.CrawlDB),
 					NutchCompat: compat(c, conf),
 				}
 				if conf != nil {
-					o.PurgeGone = o.PurgeGone || conf.Crawl.Update.Sweep.PurgeGone
-					o.PurgeOrphans = o.PurgeOrphans || conf.Crawl.Update.Sweep.PurgeOrphans
+					o.PurgeGone, o.PurgeOrphans = conf.Crawl.Update.Sweep.PurgeGone, conf.Crawl.Update.Sweep.PurgeOrphans
 				}
+				given(c, "purge-gone", &o.PurgeGone)
+				given(c, "purge-orphans", &o.PurgeOrphans)
 				var stores []crawldb.Store
 				for _, s := range srcs {
 					stores = append(stores, s.Crawl())

@@ -113,8 +113,9 @@ func (a *app) rulesForAll(ctx context.Context, c *cli.Command, s *session, o *re
 	if !c.Bool("filter-normalize-all") {
 		return nil
 	}
+	how := s.injecting(c)
 	all := update.SweepOptions{
-		Normalize: !c.Bool("no-norm"), Filter: !c.Bool("no-filter"), PurgeGone: c.Bool("purge-gone") || s.conf != nil && s.conf.Inject.PurgeGone,
+		Normalize: !how.NoNormalize, Filter: !how.NoFilter, PurgeGone: how.PurgeGone,
 		Rules: o.Rules, Scope: urlfilter.Inject, Scoring: o.Scoring, NutchCompat: o.Update.NutchCompat, Now: s.now,
 	}
 	if all.Rules == nil {

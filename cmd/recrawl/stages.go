@@ -10,7 +10,6 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/urlfilter"
@@ -48,8 +47,7 @@ named on standard error; the others are injected, and the exit code is 1.
 				if err := a.rulesForAll(ctx, c, s, &policies); err != nil {
 					return err
 				}
-				bad, err := a.injectSeeds(ctx, c, s, seeds, inject.Options{Overwrite: c.Bool("overwrite"), Update: c.Bool("update"),
-					NoFilter: c.Bool("no-filter"), NoNormalize: c.Bool("no-norm"), PurgeGone: c.Bool("purge-gone")})
+				bad, err := a.injectSeeds(ctx, c, s, seeds)
 				return errors.Join(err, bad)
 			}, func(o *recrawl.Options) { policies = *o })
 		},
@@ -142,13 +140,6 @@ func visitMetaFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "visit-meta", Usage: "keep in each record what its last visit said, for protocolstats, updatehostdb and expressions: HTTP status, media type and response time"}
 }
 
-// visitMeta sets what that flag says.
-func visitMeta(c *cli.Command, o *recrawl.Options) {
-	if c.IsSet("visit-meta") {
-		o.Update.VisitMeta = c.Bool("visit-meta")
-	}
-}
-
 func (a *app) update() *cli.Command {
 	return &cli.Command{
 		Name: "update", Aliases: []string{"updatedb"}, Category: stages, Usage: "fold a segment that was fetched into the crawl db", ArgsUsage: "[SEGMENT]",
@@ -198,13 +189,13 @@ is left alone.
 				}
 				return nil
 			}, func(o *recrawl.Options) {
-				visitMeta(c, o)
-				o.Update.NoAdditions = o.Update.NoAdditions || c.Bool("no-additions")
 				w := &o.Update.Sweep
-				w.Normalize = w.Normalize || c.Bool("normalize")
-				w.Filter = w.Filter || c.Bool("filter")
-				w.PurgeGone = w.PurgeGone || c.Bool("purge-gone")
-				w.PurgeOrphans = w.PurgeOrphans || c.Bool("purge-orphans")
+				given(c, "no-additions", &o.Update.NoAdditions)
+				given(c, "visit-meta", &o.Update.VisitMeta)
+				given(c, "normalize", &w.Normalize)
+				given(c, "filter", &w.Filter)
+				given(c, "purge-gone", &w.PurgeGone)
+				given(c, "purge-orphans", &w.PurgeOrphans)
 			})
 		},
 	}
@@ -263,15 +254,11 @@ does not take it up any more.
 
 // inverting sets what the flags of invert say.
 func inverting(c *cli.Command, conf *nutchconf.Options, o *linkdb.InvertOptions) {
-	if c.IsSet("nutch-compat") {
-		o.NutchCompat = c.Bool("nutch-compat")
-	}
+	given(c, "nutch-compat", &o.NutchCompat)
+	given(c, "ignore-external", &o.IgnoreExternal)
 	if c.IsSet("ignore-internal") {
 		o.IgnoreInternal = c.Bool("ignore-internal")
 		o.KeepInternal = !o.IgnoreInternal
-	}
-	if c.IsSet("ignore-external") {
-		o.IgnoreExternal = c.Bool("ignore-external")
 	}
 	if c.IsSet("max-inlinks") {
 		o.MaxInlinks = c.Int("max-inlinks")

@@ -93,8 +93,8 @@ func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, e
 	}
 	all := c.Bool("checkAll")
 	o.CheckNew, o.CheckKnown, o.CheckFailed = all || c.Bool("checkNew"), all || c.Bool("checkKnown"), all || c.Bool("checkFailed")
-	o.Force = o.Force || c.Bool("force")
-	o.NutchCompat = o.NutchCompat || c.Bool("nutch-compat")
+	given(c, "force", &o.Force)
+	given(c, "nutch-compat", &o.NutchCompat)
 	o.Lookup = net.DefaultResolver.LookupHost
 	for _, n := range []string{"urlLimit", "resolvers"} {
 		if c.Int(n) < 0 {
