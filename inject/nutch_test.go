@@ -1,7 +1,10 @@
 package inject_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
+	"io"
 	"io/fs"
 	"reflect"
 	"strings"
@@ -170,11 +173,23 @@ func TestPurgeGone(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	packed := func(s string) *fstest.MapFile {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		io.WriteString(w, s)
+		w.Close()
+		return file(b.String())
+	}
 	dir := fstest.MapFS{
 		"seeds/b.txt":     file("http://b.test/\n# no seed\nhttp://c.test/\tnutch.score=x"),
 		"seeds/a":         file("http://a.test/\tkey=value\n"),
 		"seeds/sub/z.txt": file("http://z.test/"),
 		"seeds/empty":     file(""),
+		"seeds/.DS_Store": file("\x00\x01http://y.test/" + strings.Repeat("x", 2<<20)),
+		"hidden/.seeds":   file("http://x.test/"),
+		"packed/a.gz":     packed("http://a.test/\tkey=value\n\nhttp://b.test/\tnutch.score=x\n"),
+		"torn/a.gz":       file(string(packed("http://a.test/\n").Data[:20])),
+		"plain/a.gz":      file("http://a.test/\n"),
 		"empty/sub/x":     file("http://x.test/"),
 		"long/x":          file("http://a.test/\n" + strings.Repeat("x", 2<<20)),
 	}
@@ -192,7 +207,19 @@ func TestFiles(t *testing.T) {
 	if r, err := inject.Run(t.Context(), new(memstore.Crawl), inject.Files(dir, "seeds/a"), inject.Options{}); err != nil || r.New != 1 {
 		t.Errorf("one file: %+v, %v", r, err)
 	}
-	for name, want := range map[string]error{"empty": inject.ErrNoFiles, "nowhere": fs.ErrNotExist} {
+	if r, err := inject.Run(t.Context(), new(memstore.Crawl), inject.Files(dir, "hidden/.seeds"), inject.Options{}); err != nil || r.New != 1 {
+		t.Errorf("a file by its name: %+v, %v", r, err)
+	}
+	r, err = inject.Run(t.Context(), new(memstore.Crawl), inject.Files(dir, "packed"), inject.Options{})
+	if err != nil || r.New != 1 || len(r.Bad) != 1 || !strings.Contains(r.Bad[0].Error(), "packed/a.gz:3:") {
+		t.Errorf("compressed: %+v, %v", r, err)
+	}
+	for name, want := range map[string]error{"torn": io.ErrUnexpectedEOF, "plain": gzip.ErrHeader} {
+		if _, err := inject.Run(t.Context(), s, inject.Files(dir, name), inject.Options{}); !errors.Is(err, want) || !strings.Contains(err.Error(), name+"/a.gz: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, want := range map[string]error{"empty": inject.ErrNoFiles, "hidden": inject.ErrNoFiles, "nowhere": fs.ErrNotExist} {
 		if _, err := inject.Run(t.Context(), s, inject.Files(dir, name), inject.Options{}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}

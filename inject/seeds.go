@@ -3,6 +3,7 @@ package inject
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -89,7 +90,8 @@ var ErrNoFiles = errors.New("inject: no seed files")
 
 // Files reads the seeds of a file, or of every plain file directly inside a
 // directory, in the order of their names. A link to a file is one; what is in
-// directories below is not read. (Nutch: the directory of seeds.)
+// directories below is not read, nor are files whose names begin with a dot. One
+// whose name ends in .gz is compressed by gzip. (Nutch: the directory of seeds.)
 func Files(fsys fs.FS, name string) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		names, err := plainFiles(fsys, name)
@@ -118,6 +120,9 @@ func plainFiles(fsys fs.FS, name string) (names []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") { // left there by a system or an editor
+			continue
+		}
 		n := path.Join(name, e.Name())
 		if info, err := fs.Stat(fsys, n); err != nil {
 			return nil, err
@@ -138,7 +143,13 @@ func readFile(fsys fs.FS, name string, yield func(Seed, error) bool) bool {
 		return yield(Seed{}, err)
 	}
 	defer f.Close()
-	for s, err := range Read(f) {
+	r := io.Reader(f)
+	if strings.HasSuffix(name, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			return yield(Seed{File: name}, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	for s, err := range Read(r) {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
