@@ -343,7 +343,7 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 		{"urlnormalizer.protocols.rules", "b.example https", []string{plugins, also + "urlnormalizer-protocol"}},
 		{"urlnormalizer.hosts.file", "renamed.txt", []string{plugins, also + "urlnormalizer-host"}},
 		{"urlnormalizer.hosts.rules", "b.example c.example", []string{plugins, also + "urlnormalizer-host"}},
-		{"urlnormalizer.slashes.file", "slashes.txt", []string{plugins, also + "urlnormalizer-slash"}},
+		{"urlnormalizer.slashes.file", "tails.txt", []string{plugins, also + "urlnormalizer-slash"}},
 		{"urlnormalizer.slashes.rules", "example.com -", []string{plugins, also + "urlnormalizer-slash"}},
 		{"indexer.delete", "true", nil},
 		{"indexer.delete.robots.noindex", "true", nil},
@@ -503,7 +503,7 @@ func effectsDir(t *testing.T) string {
 		"loop.xml":       "<regex-normalize><regex><pattern>xx</pattern><substitution>x</substitution></regex></regex-normalize>",
 		"https.txt":      "b.example\thttps\n",
 		"renamed.txt":    "b.example c.example\n",
-		"slashes.txt":    "example.com -\n",
+		"tails.txt":      "example.com -\n",
 	} {
 		write(t, filepath.Join(dir, name), text)
 	}

@@ -38,7 +38,7 @@ var ruleProperties = [...]group{
 		{Name: "urlnormalizer.protocols.rules", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
 		{Name: "urlnormalizer.hosts.file", Code: "host-urlnormalizer.txt", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
 		{Name: "urlnormalizer.hosts.rules", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
-		{Name: "urlnormalizer.slashes.file", Code: "slash-urlnormalizer.txt", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
+		{Name: "urlnormalizer.slashes.file", Code: "slashes.txt", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
 		{Name: "urlnormalizer.slashes.rules", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
 	}},
 }
