@@ -67,8 +67,12 @@ func ExampleCache() {
 	// false http://example.com/private/diary
 }
 
-func ExampleDirectives() {
-	noindex, nofollow := robots.Directives("NoIndex, noarchive")
-	fmt.Println(noindex, nofollow)
-	// Output: true false
+func ExampleParseHeader() {
+	d := robots.ParseHeader([]string{
+		"noarchive, unavailable_after: Wed, 03 Oct 2029 10:00:00 GMT",
+		"otherbot: noindex, nofollow",
+	}, "recrawl")
+	d = d.And(robots.ParseMeta("robots", "nofollow", "recrawl"))
+	fmt.Println(d.NoIndex, d.NoFollow, d.NoArchive, d.UnavailableAfter)
+	// Output: false true true 2029-10-03 10:00:00 +0000 UTC
 }

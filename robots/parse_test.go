@@ -355,28 +355,6 @@ func TestSpecial(t *testing.T) {
 	}
 }
 
-func TestDirectives(t *testing.T) {
-	for value, want := range map[string][2]bool{
-		"":                               {false, false},
-		"all":                            {false, false},
-		"none":                           {true, true},
-		"NoIndex":                        {true, false},
-		" nofollow ":                     {false, true},
-		"noindex,nofollow":               {true, true},
-		"index, follow":                  {false, false},
-		"all, noindex":                   {true, false},
-		"noarchive, max-snippet:0":       {false, false},
-		"unavailable_after: 1 Jan, none": {true, true},
-		"noindexes":                      {false, false},
-		",,;noindex,":                    {false, false},
-	} {
-		noindex, nofollow := robots.Directives(value)
-		if [2]bool{noindex, nofollow} != want {
-			t.Errorf("%q: noindex %v, nofollow %v", value, noindex, nofollow)
-		}
-	}
-}
-
 // A hostile file costs memory in proportion to its size, not more.
 func TestManyGroupsAndRules(t *testing.T) {
 	var groups, rules strings.Builder
