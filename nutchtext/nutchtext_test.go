@@ -180,3 +180,44 @@ func TestOrderOfMetadata(t *testing.T) {
 		t.Errorf("the order is %q, want %q", got, want)
 	}
 }
+
+// Orders of random names that Java 17 gave, of a HashMap whose keys are hashed as
+// Text is and were put in by name.
+func TestOrderOfJava(t *testing.T) {
+	for _, want := range []string{
+		`04HYs: #!r B0V S>)_ <*<`,
+		`C;'[] 3 CtU % lS ,t 9WG J ,u M+_CU] rC?`,
+		`ľ©»ëćĔ ÉĢ ÒýĐ ķ__ h/ÂĀÚz [ Ă_ńÛń Nk4ę_Ė`,
+		`ZP]N _NKeN 0[!?v/ _]/o*z w1e<C _(E'L_ fE__J qhk@vU A:% , 5k*qJp nPb`,
+		`3 4 Q) Sst_ #!r#_x xGj#& c.H O @_/L6 QA0[ R]0>v Tfa`,
+		`8BL)-> gZy nT J / gc'K0P 3/91 oQ5 v%[7! +6>p<* R xNO [Q#0`,
+		`łGņĚ_ Ó_À Àx ¯_¤; ęes7 Ö 3¯b*ÂW Ë'| |ü 8 Đß <ģ D_öÈ,`,
+		`Ny96He & _H-/b #a% Nu ;Y1_D xSiDjW 3H!T 8]VR+U _nX;ez 1lxlS ] m.KE`,
+		`/6a1s: <N?fa AdBx)_ n.g,)9 iBGpv Df%W*k M*_uC U_ +7 hDJ g.pXy_ &67_ JMj<I5 )6u! 3O`,
+		`_îĺ_ Ćė µIĚI w¶ ôãĽÒĻ ®ĸ_Ó ĊäÁĳô Qā¶ ĭķ ½ÙĢâŀ. Ĕ ŃĊõ ē _ė Ğ'ÃH ¹_Â3Ĵ Ĝ° ĥĉ ċ Ĕø tÊ gĘ ē_¢_ -_áÁ_V`,
+		`MQe # 8D7FQD uw Jq, H [A ) L :E p d2JqS !bxUHi _q uzTym! V ]1 dTE ]ac4p vo TN )KD[! 3k7P] >^o_%`,
+	} {
+		names := strings.Fields(want)
+		slices.Sort(names)
+		var d crawldb.Datum
+		for _, name := range names {
+			d.Meta.Set(name, "")
+		}
+		var got []string
+		for _, p := range nutchtext.Metadata(&d) {
+			got = append(got, p.Name)
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("the order is %s, want %s", got, want)
+		}
+	}
+}
+
+// What stands in a value stands in the text, as in Nutch's.
+func TestValuesAsTheyAre(t *testing.T) {
+	d := crawldb.Datum{Meta: crawldb.MetaOf("a", "x\ny\tz\r\x00", "b", "=", "c d", "", "é", "𝒳")}
+	_, got, _ := strings.Cut(string(nutchtext.AppendDatum(nil, &d)), "Metadata: \n ")
+	if want := "\ta=x\ny\tz\r\x00\n\tb==\n\tc d=\n\té=𝒳\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
