@@ -141,6 +141,11 @@ func TestCompatIsComplete(t *testing.T) {
 				c.Set("plugin.includes", ".*")
 				c.Set("db.fetch.schedule.class", "org.apache.nutch.crawl."+class)
 				c.Set("db.signature.class", "org.apache.nutch.crawl."+sig)
+				if sig == "MD5Signature" { // rules of properties, too
+					for name, rules := range map[string]string{"regex": "+.", "automaton": "+.*", "prefix": "http://", "suffix": "+", "domain": "com", "domaindenylist": "com"} {
+						c.Set("urlfilter."+name+".rules", rules)
+					}
+				}
 				o, err := c.Options()
 				if err != nil {
 					t.Fatal(err)

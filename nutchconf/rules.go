@@ -173,9 +173,9 @@ func (b *builder) filter(id string) urlfilter.Filter {
 	case "urlfilter-suffix":
 		return filterOf(b, "urlfilter.suffix", urlfilter.SuffixFile, urlfilter.ParseSuffix)
 	case "urlfilter-domain":
-		return filterOf(b, "urlfilter.domain", urlfilter.DomainFile, b.domains(urlfilter.ParseDomain))
+		return filterOf(b, "urlfilter.domain", urlfilter.DomainFile, urlfilter.ParseDomain)
 	case "urlfilter-domaindenylist":
-		return filterOf(b, "urlfilter.domaindenylist", urlfilter.DomainDenyFile, b.domains(urlfilter.ParseDomainDeny))
+		return filterOf(b, "urlfilter.domaindenylist", urlfilter.DomainDenyFile, urlfilter.ParseDomainDeny)
 	case "urlfilter-validator":
 		return urlfilter.Validator{}
 	case "urlfilter-fast":
@@ -196,17 +196,6 @@ func (b *builder) filter(id string) urlfilter.Filter {
 		return f
 	}
 	return nil
-}
-
-// domains has a parser of domains make filters that answer as they are to.
-func (b *builder) domains(parse func(io.Reader) (*urlfilter.Domain, error)) func(io.Reader) (*urlfilter.Domain, error) {
-	return func(r io.Reader) (*urlfilter.Domain, error) {
-		d, err := parse(r)
-		if err == nil {
-			d.NutchCompat = b.compat()
-		}
-		return d, err
-	}
 }
 
 // exempt makes the exemptions from db.ignore.external.links; nil if there are
@@ -236,6 +225,16 @@ func filterOf[F urlfilter.Filter](b *builder, prefix string, open func(string, u
 		if err != nil {
 			b.fail(prefix+".rules", "%w", err)
 			return nil
+		}
+		switch f := any(f).(type) { // as FileOptions does
+		case *urlfilter.Regex:
+			f.NutchCompat = b.compat()
+		case *urlfilter.Automaton:
+			f.NutchCompat = b.compat()
+		case *urlfilter.Suffix:
+			f.NutchCompat = b.compat()
+		case *urlfilter.Domain:
+			f.NutchCompat = b.compat()
 		}
 		return inlineFilter{f, prefix + ".rules"}
 	}
