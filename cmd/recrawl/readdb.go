@@ -60,6 +60,9 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 				return usagef("readdb wants one of -stats, -url U, -dump and -top N")
 			}
 			mode := modes[0]
+			if mode == "url" && c.String("url") == "" {
+				return usagef("-url wants a URL")
+			}
 			if mode == "top" && n < 1 {
 				return usagef("-top: %d is less than one", n)
 			}

@@ -43,7 +43,7 @@ nutch a page is what Nutch's readlinkdb prints of it.
 			case c.IsSet("url") && c.String("url") == "":
 				return usagef("-url wants a URL")
 			case c.IsSet("url") && c.IsSet("regex"):
-				return usagef("-url and -regex are one too many")
+				return usagef("-url and -regex exclude each other")
 			case !slices.Contains([]string{"text", "json", "nutch"}, format):
 				return usagef("-format: %q is not one of text, json and nutch", format)
 			case c.IsSet("regex"):
@@ -56,9 +56,8 @@ nutch a page is what Nutch's readlinkdb prints of it.
 				w := bufio.NewWriter(a.out)
 				show := linkPrinter(w, format, c.IsSet("url"))
 				if c.IsSet("url") {
-					e := linkdb.Entry{URL: normal(c.String("url"))}
-					var err error
-					if e.Inlinks, err = db.Links().Get(ctx, e.URL); err != nil {
+					e, err := inlinksOf(ctx, db, c.String("url"))
+					if err != nil {
 						return err
 					}
 					if err := show(&e); err != nil {
@@ -81,6 +80,17 @@ nutch a page is what Nutch's readlinkdb prints of it.
 			})
 		},
 	}
+}
+
+// inlinksOf looks for a URL as it stands and, as the crawl may have normalizers of
+// its own, only then for its normal form.
+func inlinksOf(ctx context.Context, db *pebblestore.DB, url string) (e linkdb.Entry, err error) {
+	for _, e.URL = range []string{url, normal(url)} {
+		if e.Inlinks, err = db.Links().Get(ctx, e.URL); err != nil || len(e.Inlinks) > 0 {
+			break
+		}
+	}
+	return e, err
 }
 
 // linkPrinter returns a function that prints the inlinks of a page, which is the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,9 @@ one object with -json, records are one object a line.
 					return usagef("-list and -%s exclude each other", f)
 				}
 			}
+			if c.IsSet("url") && c.String("url") == "" {
+				return usagef("-url wants a URL")
+			}
 			if p := c.String("part"); p != "" && !slices.Contains(segment.Parts(), p) {
 				return usagef("-part: %q is not one of %s", p, strings.Join(segment.Parts(), ", "))
 			}
@@ -74,25 +78,34 @@ one object with -json, records are one object a line.
 				if list {
 					return a.listSegments(ctx, c, db.Segments(), name)
 				}
+				shown := 0
 				if name != "" {
-					found, err := a.showSegment(ctx, c, db.Segments(), name)
+					found, err := a.showSegment(ctx, c, db.Segments(), name, &shown)
 					if err == nil && !found {
 						err = fmt.Errorf("segment %s: %w", name, segment.ErrNotFound)
 					}
-					return err
+					return cmp.Or(err, nothingOf(c, shown))
 				}
 				for n, err := range db.Segments().List(ctx) {
 					if err != nil {
 						return err
 					}
-					if _, err := a.showSegment(ctx, c, db.Segments(), n); err != nil {
+					if _, err := a.showSegment(ctx, c, db.Segments(), n, &shown); err != nil {
 						return err
 					}
 				}
-				return nil
+				return nothingOf(c, shown)
 			})
 		},
 	}
+}
+
+// nothingOf is the error of a URL of which nothing was shown.
+func nothingOf(c *cli.Command, shown int) error {
+	if shown == 0 && c.IsSet("url") {
+		return fmt.Errorf("there is nothing of %q", c.String("url"))
+	}
+	return nil
 }
 
 // partFlags are the flags that leave a part out.

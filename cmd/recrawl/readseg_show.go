@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/text/encoding/htmlindex"
@@ -19,12 +20,12 @@ import (
 )
 
 // showSegment shows the parts of a segment that are asked for, and reports whether
-// it has any.
-func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, name string) (found bool, err error) {
+// it has any. It adds to shown how many records there were.
+func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, name string, shown *int) (found bool, err error) {
 	w := bufio.NewWriter(a.out)
-	show := ""
-	if c.IsSet("url") {
-		show = normal(c.String("url"))
+	var only []string // the spellings to look for: the crawl may have normalizers of its own
+	if u := c.String("url"); u != "" {
+		only = []string{u, normal(u)}
 	}
 	skip := map[string]bool{}
 	for flag, part := range partFlags() {
@@ -46,7 +47,7 @@ func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, 
 			return found, err
 		}
 		found = true
-		to := shower{w: w, json: c.Bool("json"), url: show, part: part, segment: name}
+		to := shower{w: w, json: c.Bool("json"), only: only, part: part, segment: name, shown: shown}
 		switch part {
 		case segment.GeneratePart:
 			err = showPart(ctx, s, to, func(d crawldb.Datum) (string, any) { return d.URL, record(&d) })
@@ -77,9 +78,11 @@ func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, 
 }
 
 type shower struct {
-	w                  io.Writer
-	json               bool
-	url, part, segment string
+	w             io.Writer
+	json          bool
+	only          []string
+	part, segment string
+	shown         *int
 }
 
 // showPart prints the records of a part, as JSON lines or as text.
@@ -90,9 +93,10 @@ func showPart[T segment.Record](ctx context.Context, s segment.Store, show showe
 		}
 		for _, rec := range block {
 			url, v := view(rec)
-			if show.url != "" && url != show.url {
+			if show.only != nil && !slices.Contains(show.only, url) {
 				continue
 			}
+			*show.shown++
 			if show.json {
 				e := json.NewEncoder(show.w)
 				e.SetEscapeHTML(false)
