@@ -35,7 +35,10 @@ type SegmentOptions struct {
 	// text of a page may be older than its content; only parts that every source
 	// has; no visit that failed for now or brought not_modified, and nothing of a
 	// page that has no other; nothing of what a redirect gives its target. The
-	// first of several slices is one URL short. (Nutch: SegmentMerger.)
+	// first of several slices is one URL short. (Nutch: SegmentMerger.) What
+	// links give stays with the page that has them: of the links to a page Nutch
+	// keeps those of the newest segment that has any, and the votes of pages in
+	// older ones are lost, which is not done here.
 	NutchCompat bool
 	// Complete, if not nil, is called with the name of each segment when all of
 	// it is written, before the commit that makes it one: who owns the

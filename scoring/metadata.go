@@ -16,6 +16,8 @@ import "slices"
 // one of the page itself if it is in Parse. Where a name is in both, the page
 // counts, unless Content has the name too. The names are matched exactly.
 //
+// Headers of the answer are no properties of the page here, as they are in Nutch.
+//
 // A page may say anything of itself: do not list names under which a policy
 // keeps its state. (Nutch: scoring-metadata.)
 type Metadata struct {
