@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -62,56 +63,71 @@ func (c testCase) allowed(parse func([]byte, string) *robots.Rules) bool {
 	return true
 }
 
-// A lostCase is a row of testdata/contested.md.
-type lostCase struct{ question, reason string }
+// A contestedCase is a row of testdata/contested.md.
+type contestedCase struct {
+	name, reason string
+	lost, held   []int // lines of the corpus
+}
 
-// contested reads the table of testdata/contested.md by line number.
-func contested(t *testing.T) map[int]lostCase {
+// contested reads the table of testdata/contested.md.
+func contested(t *testing.T) []contestedCase {
 	t.Helper()
 	b, err := os.ReadFile("testdata/contested.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := make(map[int]lostCase)
+	lines := func(s string) (n []int) {
+		for f := range strings.FieldsSeq(s) {
+			i, err := strconv.Atoi(f)
+			if err != nil {
+				t.Fatalf("contested.md: %q: %v", s, err)
+			}
+			n = append(n, i)
+		}
+		return n
+	}
+	var all []contestedCase
 	for line := range bytes.Lines(b) {
 		cells := strings.Split(string(line), "|")
-		if len(cells) != 6 {
+		if len(cells) != 7 || !strings.HasPrefix(cells[1], fmt.Sprintf(" %d ", len(all)+1)) {
 			continue
 		}
-		n, err := strconv.Atoi(strings.TrimSpace(cells[1]))
-		if err != nil {
-			continue
-		}
-		m[n] = lostCase{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[4])}
+		all = append(all, contestedCase{strings.TrimSpace(cells[1]), strings.TrimSpace(cells[5]), lines(cells[2]), lines(cells[4])})
 	}
-	return m
+	return all
 }
 
 // TestCorpus holds Parse against the tests of other parsers. Where two of these
 // contradict each other one must lose, and is in the table of contested cases.
 func TestCorpus(t *testing.T) {
-	lost := contested(t)
-	questions := make(map[string]bool)
-	for _, l := range lost {
-		questions[l.question] = true
-	}
-	if len(questions) > 8 || len(lost) > 15 {
-		t.Errorf("%d contested questions in %d cases, want at most 8 in 15", len(questions), len(lost))
-	}
-	cases := corpus(t)
-	if len(cases) != 827 {
-		t.Errorf("%d cases, want 827", len(cases))
-	}
+	lost, held := make(map[int]string), make(map[int]string)
+	cases := contested(t)
 	for _, c := range cases {
-		ok := c.allowed(robots.Parse) == c.Allowed
-		l, listed := lost[c.Line]
-		switch {
-		case !ok && !listed:
+		if c.reason == "" || len(c.lost) == 0 || len(c.held) == 0 {
+			t.Errorf("case %s: no reason, or nobody loses, or nobody says otherwise", c.name)
+		}
+		for _, n := range c.lost {
+			lost[n] = c.name
+		}
+		for _, n := range c.held {
+			held[n] = c.name
+		}
+	}
+	if len(cases) != 8 || len(lost) != 15 {
+		t.Errorf("%d contested cases, in which %d assertions are lost; want 8 and 15", len(cases), len(lost))
+	}
+	all := corpus(t)
+	if len(all) != 827 {
+		t.Errorf("%d assertions, want 827", len(all))
+	}
+	for _, c := range all {
+		switch ok := c.allowed(robots.Parse) == c.Allowed; {
+		case !ok && held[c.Line] != "":
+			t.Errorf("line %d, which shall hold in case %s, does not", c.Line, held[c.Line])
+		case !ok && lost[c.Line] == "":
 			t.Errorf("line %d: %s %s %q %s: allowed is not %v by\n%.2000s", c.Line, c.Suite, c.Test, c.Agents, c.URL, c.Allowed, c.Robots)
-		case ok && listed:
-			t.Errorf("line %d passes but is listed as contested: %s", c.Line, l.reason)
-		case listed && (l.question == "" || l.reason == ""):
-			t.Errorf("line %d is contested without a reason", c.Line)
+		case ok && lost[c.Line] != "":
+			t.Errorf("line %d holds but is listed as lost in case %s", c.Line, lost[c.Line])
 		}
 	}
 }

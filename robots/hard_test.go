@@ -143,13 +143,16 @@ func TestHardBytes(t *testing.T) {
 		"\n\n"+file,
 		"\uFEFF"+file,
 		"\xEF\xBB"+file, "\xEF"+file, // Google
+		// crawler-commons
 		"\xFF\xFE"+encode(file, binary.LittleEndian),
 		"\xFE\xFF"+encode(file, binary.BigEndian),
 		"\xFF\xFE"+encode(file, binary.LittleEndian)+"\n", // half a character more
-		// What follows is ours alone: who sends NUL bytes means nothing by them.
+		"\x00"+file, "User-agent: bot\x00\nDisallow: /a\x00\n",
+		// Ours alone: who sends NUL bytes means nothing by them.
 		encode(file, binary.LittleEndian),
 		encode(file, binary.BigEndian),
-		"\x00"+file, "User-agent: bot\x00\nDisallow: /a\x00\n", "U\x00ser-agent: bot\nDis\x00allow: /a\n",
+		"U\x00ser-agent: bot\nDis\x00allow: /a\n",
+		// Both
 		"<!DOCTYPE html>\n"+file, "<html><body><pre>\n"+file+"</pre></body></html>", "<?xml version='1.0'?>\n"+file, "<!--\n"+file+"-->",
 		"<html>\nUser-agent: bot<br>\nDisallow: /a<br>\n</html>", "<HTML>\n<p>User-agent: bot</p>\n<p>Disallow: /a</p>\n", // crawler-commons
 		file+"<html></html>",
