@@ -37,6 +37,7 @@ type markup struct {
 	s *scanner
 	urls
 
+	first  bool // no element was read yet
 	format Format
 	root   uint32 // its name
 	closed bool   // the root is
@@ -56,7 +57,7 @@ type markup struct {
 
 // markup reads a document of XML.
 func (r *Reader) markup() {
-	m := &markup{r: r, s: &r.scan, urls: newURLs(r.opts)}
+	m := &markup{r: r, s: &r.scan, urls: newURLs(r.opts), first: true}
 	m.feed = m.base
 	r.parse = m.next
 }
@@ -162,32 +163,36 @@ func (m *markup) start() (Entry, bool) {
 
 // begin looks whether an element is the root of a document that is known.
 func (m *markup) begin(name uint32, local []byte) bool {
+	first := m.first
+	m.first = false
 	switch string(local) {
 	case "urlset":
 		m.format = URLSet
 	case "sitemapindex":
 		m.format = Index
-	case "rss", "channel":
+	case "rss":
 		m.format = RSS
 	case "rdf":
 		m.format = RDF
 	case "feed":
 		m.format = Atom
-	case "url", "sitemap":
-		// The root was left out.
-		m.format, m.closed = URLSet, true
-		if string(local) == "sitemap" {
-			m.format = Index
-		}
-		m.s.faults++
-		m.r.report.Format = m.format
-		return true
-	default:
-		return false
 	}
-	m.root = name
+	if m.format == NoFormat && first {
+		// The root may have been left out.
+		switch string(local) {
+		case "url":
+			m.format = URLSet
+		case "sitemap":
+			m.format = Index
+		case "channel":
+			m.format = RSS
+		}
+		m.closed = m.format != NoFormat
+	} else {
+		m.root = name
+	}
 	m.r.report.Format = m.format
-	return true
+	return m.format != NoFormat
 }
 
 func (m *markup) isEntry(local []byte) bool {
@@ -220,7 +225,7 @@ func (m *markup) enter(name, prefix uint32) {
 		}
 	}
 	if m.s.empty {
-		m.finish()
+		m.finish() // as if it were not there
 	}
 }
 
@@ -280,7 +285,7 @@ func (m *markup) end() (Entry, bool) {
 			m.closed = true
 		}
 		return Entry{}, false
-	case name == m.entry || name == m.root && m.root != 0:
+	case name == m.entry || name == m.root:
 		if m.open.n > 0 || name == m.root {
 			m.s.faults++
 		}
@@ -372,6 +377,7 @@ func (m *markup) link(prefix uint32) {
 	}
 	var href, lang []byte
 	alternate, rank, base := true, 3, m.base
+	based := false
 	for {
 		name, val, ok := m.s.attr()
 		if !ok {
@@ -389,7 +395,9 @@ func (m *markup) link(prefix uint32) {
 				rank = 2
 			}
 		case "xml:base":
-			m.base = m.rebase(m.base, unescape(val))
+			if !based {
+				m.base, based = m.rebase(base, unescape(val)), true
+			}
 		}
 	}
 	switch {

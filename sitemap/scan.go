@@ -193,7 +193,9 @@ func (s *scanner) tag(at int, t token) token {
 	}
 	s.prefix, s.local, s.attrs, s.empty = nil, nil, nil, true
 	if end == 0 {
+		// All of it is passed, or else it would be looked through again and again.
 		s.faults++
+		s.r = s.w
 		s.until(">", nil)
 		return t
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -42,18 +43,18 @@ func NewScope(sitemap string, listing ...string) (Scope, error) {
 	return s, nil
 }
 
-// Contains reports whether the sitemap may speak of an entry, by its URL, which
-// may be normalized by then, and Sitemap. The zero Scope contains nothing.
-// Entry.Alternates are not looked at: they may be of other sites.
+// Contains reports whether the sitemap may speak of an entry, by its URL and
+// Sitemap. The URL is better normalized by then, as that of the sitemap was: hosts
+// are compared as they are written, but for their case. What is no absolute URL is
+// not contained, and nothing is in the zero Scope. Entry.Alternates are not looked
+// at: they may be of other sites.
 func (s Scope) Contains(e Entry) bool {
 	origin, at, ok := locate(e.URL)
 	if !ok {
 		return false
 	}
-	for _, site := range s.sites {
-		if origin == site {
-			return true
-		}
+	if slices.Contains(s.sites, origin) {
+		return true
 	}
 	return origin == s.origin && (e.Sitemap || strings.HasPrefix(at, s.dir))
 }

@@ -294,6 +294,8 @@ func TestFaults(t *testing.T) {
 		"<br />\n<b>Warning</b>: foo() in <b>/x.php</b><br /><?xml version='1.0'?><urlset><url><loc>" + a + "</loc></url></urlset>",
 		"Notice: x\n<?xml version='1.1'><urlset><url><loc>" + a + "</loc></url></urlset>",
 		"<url><loc>" + a + "</loc></url>",
+		"<channel><item><link>" + a + "</link></item></channel>",
+		"<url>" + strings.Repeat("<a>", 20) + strings.Repeat("</a>", 20) + "<loc>" + a + "</loc></url>",
 		"<urlset><url><loc>" + a + "</loc>\x00\x01</url></urlset>trailing & <garbage",
 		"<urlset></urlset><urlset><url><loc>" + a + "</loc></url></urlset>",
 		"<!DOCTYPE urlset [<!-- don't > --><!ELEMENT url (loc)> <!ENTITY a \"<url>'>\">]><urlset><url><loc>" + a + "</loc></url></urlset>",
@@ -392,7 +394,7 @@ func TestDepth(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for _, body := range []string{
 		"", " \n", "\ufeff", "not found", "<!DOCTYPE html><html><body><urlset><url><loc>https://example.com/</loc></url></urlset>", "<a/>", "{\"urlset\": 1}", "\x89PNG\r\n\x1a\n\x00<\x00", "\x1f\x8b\x08", "\x1f\x8b\x08\xff\xff",
-		string(pack(nil)), string(pack([]byte("no"))), strings.Repeat("<a>", 2<<20), "/a\n/b\n", "User-agent: *\nDisallow: /\n",
+		string(pack(nil)), string(pack([]byte("no"))), strings.Repeat("<a>", 2<<20), "/a\n/b\n", "<OpenSearchDescription><Url template='x'/></OpenSearchDescription>", "<tv><channel><item><link>https://example.com/</link></item></channel></tv>", "User-agent: *\nDisallow: /\n",
 	} {
 		entries, rep, err := read(strings.NewReader(body), sitemap.Options{URL: home})
 		if !errors.Is(err, sitemap.ErrFormat) || !strings.Contains(err.Error(), home) || len(entries) > 0 || rep.Format != sitemap.NoFormat {

@@ -12,7 +12,11 @@ type urls struct {
 	base   *url.URL // of relative references; nil if there is none
 	scheme string   // of the document, allowed beside http and https
 	max    int
+	work   int // bytes of bases that relative references were joined to
 }
+
+// maxWork bounds the work that short references ask for below a long base.
+const maxWork = 16 << 20
 
 func newURLs(o Options) urls {
 	u := urls{max: o.MaxURL}
@@ -27,7 +31,7 @@ func newURLs(o Options) urls {
 // the names of hosts.
 func (u *urls) resolve(b []byte, feed bool) string {
 	b = clean(b)
-	if b == nil || len(b) == 0 || len(b) > u.max {
+	if len(b) == 0 || len(b) > u.max {
 		return ""
 	}
 	if i := schemeLen(b); i > 0 {
@@ -37,6 +41,9 @@ func (u *urls) resolve(b []byte, feed bool) string {
 		return u.whole(valid(b))
 	}
 	if u.base == nil || u.base.Host == "" && u.base.Scheme != "file" || b[0] == '#' {
+		return ""
+	}
+	if !u.afford(u.base) {
 		return ""
 	}
 	switch {
@@ -57,6 +64,13 @@ func (u *urls) resolve(b []byte, feed bool) string {
 	return u.whole(ref.String())
 }
 
+func (u *urls) afford(base *url.URL) bool {
+	if base != nil {
+		u.work += len(base.Host) + len(base.Path) + len(base.RawQuery)
+	}
+	return u.work <= maxWork
+}
+
 func (u *urls) whole(s string) string {
 	if len(s) > u.max {
 		return ""
@@ -67,7 +81,7 @@ func (u *urls) whole(s string) string {
 // rebase returns the base that an xml:base asks for.
 func (u *urls) rebase(base *url.URL, ref []byte) *url.URL {
 	s := valid(clean(ref))
-	if s == "" || len(s) > u.max {
+	if s == "" || len(s) > u.max || !u.afford(base) {
 		return base
 	}
 	var b *url.URL
