@@ -28,7 +28,8 @@ import (
 type Fast struct {
 	o       FastOptions
 	hosts   map[string][]fastRule
-	domains map[string][]fastRule // "." is for all
+	domains map[string][]fastRule // but for "."
+	all     []fastRule
 	rules   int
 	skipped []error
 }
@@ -99,6 +100,8 @@ func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.all = f.domains["."]
+	delete(f.domains, ".")
 	return f, nil
 }
 
@@ -184,7 +187,7 @@ func (f *Fast) decide(url string) (rule *fastRule, bad string) {
 		_, domain, more = strings.Cut(domain, ".")
 	}
 	if rule == nil {
-		rule = rejects(f.domains["."], path, file)
+		rule = rejects(f.all, path, file)
 	}
 	return rule, ""
 }

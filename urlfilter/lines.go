@@ -94,20 +94,26 @@ scan:
 
 // pathOf returns the path of a URL; false if it has no scheme.
 func pathOf(url string) (string, bool) {
-	i := strings.IndexAny(url, ":/?#")
-	if i <= 0 || url[i] != ':' {
+	start := 0
+	for ; start < len(url) && url[start] != ':'; start++ {
+		if c := url[start]; c == '/' || c == '?' || c == '#' {
+			return "", false
+		}
+	}
+	if start == 0 || start == len(url) {
 		return "", false
 	}
-	rest := url[i+1:]
-	if j := strings.IndexAny(rest, "?#"); j >= 0 {
-		rest = rest[:j]
-	}
-	if after, ok := strings.CutPrefix(rest, "//"); ok {
-		j := strings.IndexByte(after, '/')
-		if j < 0 {
-			return "", true
+	start++
+	if strings.HasPrefix(url[start:], "//") {
+		for start += 2; start < len(url) && url[start] != '/'; start++ {
+			if url[start] == '?' || url[start] == '#' {
+				return "", true
+			}
 		}
-		rest = after[j:]
 	}
-	return rest, true
+	end := start
+	for end < len(url) && url[end] != '?' && url[end] != '#' {
+		end++
+	}
+	return url[start:end], true
 }
