@@ -48,9 +48,9 @@ const (
 // A server that fails is asked again after a minute, then after twice the time
 // and so on up to an hour, or after as long as it asks for (Retry-After) up to
 // MaxAge. A visit that the Protocol refuses (protocol.Refused) is no answer, nor
-// is a redirect to another scheme than http and https. Of a file that ends too early
-// the whole lines hold, for an hour; without one it is no answer. Only http and https have a robots.txt: elsewhere all is
-// allowed.
+// is a redirect to another scheme than http and https. Of a file that ends too
+// early the whole lines hold, for an hour; without one it is no answer. Only http
+// and https have a robots.txt: elsewhere all is allowed.
 //
 // A Cache may be used from many goroutines at once once its fields are set, and
 // must not be copied. It starts nothing and need not be closed.
@@ -69,8 +69,8 @@ type Cache struct {
 	// MaxAge is how long an answer holds, a minute at least; zero means 24 hours,
 	// the most that RFC 9309 section 2.4 allows.
 	MaxAge time.Duration
-	// MaxOrigins is for how many origins parsed rules are kept in memory, 64 MiB at
-	// most; zero means 4,096. Others are parsed again out of Hosts.
+	// MaxOrigins is for how many origins parsed rules are kept in memory, about
+	// 64 MiB at most; zero means 4,096. Others are parsed again out of Hosts.
 	MaxOrigins int
 	// Parse reads a file; nil means [Parse]. It must not fail, whatever the bytes.
 	Parse func(body []byte, product string) *Rules
@@ -184,7 +184,7 @@ func (c *Cache) keep(rec hostdb.Robots) *Rules {
 	r := c.rules(rec)
 	size := 256 + r.size
 	if r.allow != nil {
-		size += 4 * len(rec.Body) // a guess at what another parser keeps
+		size += 64 * len(rec.Body) // what is kept by a parser that makes regular expressions of rules
 	}
 	c.remember(entry{origin: rec.Origin, rules: r, fetched: rec.Fetched, expires: rec.Expires, size: size})
 	return r

@@ -460,6 +460,32 @@ func TestAnotherParser(t *testing.T) {
 	}
 }
 
+// What another parser keeps of a file may be many times as long as the file.
+func TestMemoryOfAnotherParser(t *testing.T) {
+	s, parsed := new(site), 0
+	c := &robots.Cache{Protocol: s, Hosts: new(hosts), Parse: func([]byte, string) *robots.Rules {
+		parsed++
+		return robots.NewRules(robots.RuleSet{Allow: func(string) bool { return true }})
+	}}
+	body := strings.Repeat("Disallow: /*a*b\n", robots.MaxBytes/16)
+	urls := []string{"http://a/", "http://b/", "http://c/"}
+	for _, url := range urls {
+		s.set(url+"robots.txt", status(200, body))
+		if _, err := c.Fetch(t.Context(), url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parsed = 0
+	for i := range urls { // from the last used
+		if _, ok, err := c.Cached(t.Context(), urls[len(urls)-1-i]); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	if parsed == 0 {
+		t.Errorf("the rules of %d files of %d bytes are all kept", len(urls), len(body))
+	}
+}
+
 func TestErrors(t *testing.T) {
 	broken := errors.New("disk on fire")
 	ended, cancel := context.WithCancel(t.Context())

@@ -3,6 +3,7 @@ package robots_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,38 +71,62 @@ func TestAgainstTemoto(t *testing.T) {
 }
 
 // TestAgainstTemotoAtRandom makes files out of what both parsers read rightly:
-// paths of plain letters, no two rules of a length, no wildcards, groups whose tokens do not begin with one another.
+// names that do not begin with one another, alone or in groups that may come
+// again, a Crawl-delay at the end of a group, and plain paths, each of which is
+// allowed or forbidden throughout the file.
 func TestAgainstTemotoAtRandom(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
+	one := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	path := func(n int) string {
 		var b strings.Builder
 		b.WriteByte('/')
 		for range n {
-			b.WriteByte("ab/"[rnd.IntN(3)])
+			b.WriteString(one("a", "b", "/", "?", "=", "&", "%2F", "-", "~", "."))
 		}
 		return b.String()
 	}
-	forbidden := 0
+	forbidden, delays := 0, 0
 	for range 3000 {
 		var b strings.Builder
-		for _, agent := range []string{"*", "foo", "bar", "qux"} {
+		end := func() { b.WriteString(one("", " ", " # x", "\t# allow: /")); b.WriteString(one("\n", "\r\n", "\n\n")) }
+		agents, fields := []string{"*", "foo", "bar-x", "Qux"}, make(map[string]string)
+		slow, paths := make(map[string]bool), []string{}
+		for range 1 + rnd.IntN(5) {
+			names := []string{one(agents...)}
 			if rnd.IntN(3) == 0 {
-				continue
+				names = append(names, one(agents...))
 			}
-			fmt.Fprintf(&b, "%s: %s%s", []string{"User-agent", "user-agent", "USER-AGENT"}[rnd.IntN(3)], agent, []string{"\n", "\r\n"}[rnd.IntN(2)])
-			for n := range 6 {
-				if rnd.IntN(2) == 0 {
-					fmt.Fprintf(&b, "%s: %s # %d\n", []string{"Allow", "Disallow", "disallow"}[rnd.IntN(3)], path(n), n)
+			for _, name := range names {
+				fmt.Fprintf(&b, "%s: %s", one("User-agent", "user-agent", "USER-AGENT", "  User-Agent"), name)
+				end()
+			}
+			for range 1 + rnd.IntN(5) {
+				p := path(rnd.IntN(4))
+				if fields[p] == "" {
+					fields[p], paths = one("Allow", "Disallow", "disallow"), append(paths, p)
+				}
+				fmt.Fprintf(&b, "%s: %s", fields[p], p)
+				end()
+				if rnd.IntN(4) == 0 {
+					b.WriteString(one("Sitemap: http://h/"+p, "Host: h", "# x", "Noindex: /", "Unknown-field: /x"))
+					b.WriteByte('\n')
 				}
 			}
-			fmt.Fprintf(&b, "Disallow: %s\nSitemap: http://h/%s\n\n", path(6), agent)
+			if len(names) == 1 && !slow[names[0]] && rnd.IntN(2) == 0 {
+				slow[names[0]] = true
+				fmt.Fprintf(&b, "Crawl-delay: %s", one("1", "2.5", "0.1", "10"))
+				end()
+			}
 		}
 		file := []byte(b.String())
-		for _, agent := range []string{"foo", "Bar", "zap"} {
+		for _, agent := range []string{"foo", "Bar-X", "qux", "zap"} {
 			mine, theirs := robots.Parse(file, agent), temotorobots.Parse(file, agent)
-			for range 5 {
-				url := path(rnd.IntN(9))
+			for i := range 6 {
+				url := path(rnd.IntN(6))
+				if i%2 == 0 {
+					url = one(paths...) + path(rnd.IntN(2))[1:]
+				}
 				got, want := mine.Allowed(url), theirs.Allowed(url)
 				if got != want {
 					t.Fatalf("seed %d: %s for %s: %v, temoto says %v:\n%s", seed, url, agent, got, want, file)
@@ -110,12 +135,19 @@ func TestAgainstTemotoAtRandom(t *testing.T) {
 					forbidden++
 				}
 			}
-			if fmt.Sprint(mine.Sitemaps) != fmt.Sprint(theirs.Sitemaps) {
-				t.Fatalf("seed %d: sitemaps %q, temoto says %q", seed, mine.Sitemaps, theirs.Sitemaps)
+			if mine.CrawlDelay != theirs.CrawlDelay {
+				t.Fatalf("seed %d: Crawl-delay for %s: %v, temoto says %v:\n%s", seed, agent, mine.CrawlDelay, theirs.CrawlDelay, file)
+			}
+			if mine.HasCrawlDelay {
+				delays++
+			}
+			// A Sitemap line that comes again is one sitemap.
+			if want := slices.Compact(slices.Sorted(slices.Values(theirs.Sitemaps))); !slices.Equal(slices.Sorted(slices.Values(mine.Sitemaps)), want) {
+				t.Fatalf("seed %d: sitemaps %q, temoto says %q", seed, mine.Sitemaps, want)
 			}
 		}
 	}
-	if forbidden < 1000 {
-		t.Errorf("only %d URLs were forbidden: the test shows little", forbidden)
+	if forbidden < 5000 || delays < 1000 {
+		t.Errorf("only %d URLs were forbidden and %d delays given: the test shows little", forbidden, delays)
 	}
 }

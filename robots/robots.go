@@ -1,12 +1,14 @@
 // Package robots reads robots.txt (RFC 9309) and keeps what it says: [Parse]
 // turns the bytes of a file into [Rules] for one crawler, and [Cache] fetches
-// files through a protocol.Protocol and remembers them in a hostdb.Store.
+// files through a protocol.Protocol and remembers them in a hostdb.Store. What
+// single pages ask for, in X-Robots-Tag headers and meta elements, is read by
+// [ParseHeader] and [ParseMeta].
 //
 // Parse never fails. What a file leaves open is read as the crawlers read it
 // that site owners test with, in the order RFC, Google, crawler-commons:
 //
-//   - The rule with the most octets wins, wildcards and a final $ counted; of
-//     two equally long ones, Allow.
+//   - The rule with the most octets wins, each wildcard and a final $ counted;
+//     of two equally long ones, Allow.
 //   - Paths are compared octet by octet after percent-encoding is made alike:
 //     unreserved characters are decoded, octets outside of ASCII and those that
 //     no URL may hold are encoded, hex digits are in upper case. Reserved

@@ -15,9 +15,13 @@
 //   - Product tokens match by prefix: the group "foo" is for "foobot" too; and
 //     "User-agent: bot/1.2" is not for "bot", nor is "User-agent: foo, bot".
 //   - Percent-encoding is not made alike: "%e3" is not "%E3", nor a raw octet.
+//   - A group without a rule does not count: that of "*" holds.
 //   - "$" in the middle of a pattern matches nothing; "#" without white space
 //     before it does not begin a comment; white space before the colon makes a
-//     line unknown; the misspelling "disalow" is too. UTF-16 is not read.
+//     line unknown; the misspelling "disalow" is too; a path ends at white
+//     space. UTF-16 is not read, and tags are not taken out of a web page; a
+//     byte order mark counts for nothing wherever it is.
+//   - "Allow: /dir/index.html" does not allow "/dir/", as it does for Google.
 //   - A rule with a wildcard is a regular expression, so that a long file takes
 //     its time: 10,000 rules 40 ms and 25 MB.
 //

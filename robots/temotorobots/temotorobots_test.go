@@ -36,6 +36,11 @@ func TestKnownFaults(t *testing.T) {
 		{"dollar within", "User-agent: *\nDisallow: /a$b\n", "bot", "/a$b", false},
 		{"comment without white space", "User-agent: *\nDisallow: /a#b\n", "bot", "/a", false},
 		{"white space before the colon", "User-agent : *\nDisallow: /a\n", "bot", "/a", false},
+		{"index.html", "User-agent: *\nDisallow: /\nAllow: /x/index.html\n", "bot", "/x/", true},
+		{"a word after the path", "User-agent: *\nDisallow: /a b\n", "bot", "/a", true},
+		{"byte order mark within a file", "# x\n\uFEFFUser-agent: *\nDisallow: /a\n", "bot", "/a", true},
+		{"a group without rules", "User-agent: *\nDisallow: /a\n\nUser-agent: bot\n", "bot", "/a", true},
+		{"web page", "<html>\nUser-agent: bot<br>\nDisallow: /a<br>\n", "bot", "/a", false},
 		{"misspelled", "User-agent: *\nDisalow: /a\n", "bot", "/a", false},
 	} {
 		if got := robots.Parse([]byte(tt.file), tt.product).Allowed(tt.url); got != tt.right {
