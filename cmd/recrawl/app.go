@@ -153,6 +153,9 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 	}
 	if mustExist {
 		if entries, err := os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+			if c.Name == "crawl" {
+				return nil, fmt.Errorf("there is no crawl in %s, and no seed to begin one; give URLs or -seeds FILE", dir)
+			}
 			return nil, fmt.Errorf("there is no crawl in %s; inject or crawl makes one", dir)
 		}
 	}

@@ -53,7 +53,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 				return err
 			}
 			var s *session
-			return a.with(c, true, false, func(opened *session) error {
+			return a.with(c, true, seeds == nil, func(opened *session) error {
 				s = opened
 				return a.runCrawl(ctx, c, s, seeds)
 			}, func(o *recrawl.Options) {

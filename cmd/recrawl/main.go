@@ -151,7 +151,16 @@ Come back for what is due:
 
 // quiet makes usage errors of a command and those below it ours to print.
 func quiet(c *cli.Command) {
-	c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error { return usageError{err} }
+	c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error {
+		what, why, number := strings.Cut(err.Error(), ": strconv.")
+		switch {
+		case number && strings.HasSuffix(why, "out of range"):
+			err = fmt.Errorf("%s; it is out of range", what)
+		case number:
+			err = fmt.Errorf("%s; it should be a number", what)
+		}
+		return usageError{err}
+	}
 	c.HideHelpCommand = true
 	for _, sub := range c.Commands {
 		quiet(sub)

@@ -179,6 +179,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{[]string{"clean", "-d", dir, "extra"}, `takes no argument "extra"`},
 		{[]string{"invert", "-d", dir, "-ignore-internal", "-ignore-external"}, "together leave no link"},
 		{[]string{"explain", "-d", dir}, "wants one URL"},
+		{crawl("-topN", "many"), `invalid value "many" for flag -topN; it should be a number`},
 		{[]string{"help", "nothing"}, "'nothing'"},
 		{[]string{"inject", "--help", "-bogus"}, "-bogus"},
 		{[]string{"check"}, "check what?"},
@@ -215,7 +216,7 @@ func TestDirectoriesThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reads := [][]string{{"readdb", "-stats"}, {"readlinks"}, {"readseg"}, {"hosts"}, {"index"}, {"updatehostdb"}, {"domainstats", "host"}, {"protocolstats"}, {"crawlcomplete"}, {"dedup"}, {"mergesegs"}, {"clean"}, {"explain", "http://a.example/"}, {"generate"}, {"update"}, {"invert"}, {"parse"}, {"fetch", "-agent", "testbot"}}
+	reads := [][]string{{"readdb", "-stats"}, {"readlinks"}, {"readseg"}, {"hosts"}, {"index"}, {"updatehostdb"}, {"domainstats", "host"}, {"protocolstats"}, {"crawlcomplete"}, {"dedup"}, {"mergesegs"}, {"clean"}, {"explain", "http://a.example/"}, {"generate"}, {"update"}, {"invert"}, {"parse"}, {"fetch", "-agent", "testbot"}, {"crawl", "-agent", "testbot"}}
 	for _, dir := range []string{missing, empty, foreign, file} {
 		for _, read := range reads {
 			args := append([]string{read[0], "-d", dir}, read[1:]...)
