@@ -465,6 +465,8 @@ func TestMistakes(t *testing.T) {
 		{"db.fetch.schedule.class", "com.example.Mine", "there is no schedule com.example.Mine"},
 		{"db.signature.class", "Mine", "there is no signature Mine"},
 		{"plugin.includes", "urlfilter-(regex", "missing closing )"},
+		{"plugin.includes", "protocol-http|urlfilter-(regexp|prefix)|parse-html", `there is no plugin "urlfilter-regexp"; is urlfilter-regex meant?`},
+		{"plugin.includes", "protocol-http|\n  urlfilter-regex|parse-html", `there is no plugin "\n  urlfilter-regex"`},
 		{"urlfilter.order", "org.example.Mine", "there is no org.example.Mine"},
 		{"urlfilter.regex.file", "missing.txt", "missing.txt"},
 		{"urlfilter.regex.rules", "+ok\n?wrong", "line 2"},
@@ -553,8 +555,12 @@ func TestNotes(t *testing.T) {
 		"mapreduce.job.maps", "4",
 		"mapreduce.map.memory.mb", "1024",
 		"my.own.property.of.which.nobody.knows", "x",
+		"my.var", "2.5", // which is asked for
+		"fetcher.server.delay", "${my.var}",
+		"plugin.includes", "nutch-extensionpoints|protocol-http|urlfilter-regex|parse-html|scoring-opi[cx]|lib-http|index-.*",
 		"urlnormalizer.scope.mine", "x",
 		"http.agent.rotate", "",
+		"plugin.excludes", "nothing",
 		"store.http.headers", " False ", // which is what happens here, too
 		"fetcher.timelimit.mins", "-2",
 	)
@@ -570,7 +576,7 @@ func TestNotes(t *testing.T) {
 		got = append(got, line)
 	}
 	want := []string{"http.proxy.host", "http.redirect.max.exceeded.skip", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
-		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "urlnormalizer.scope.mine unknown"}
+		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown"}
 	if !slices.Equal(got, want) {
 		t.Errorf("notes about\n%q, want\n%q", got, want)
 	}
@@ -626,6 +632,13 @@ func TestOrphansAndExemptions(t *testing.T) {
 	write(t, file, "+b\\.example\n")
 	if changed, err := o.Crawl.Reload[0].Reload(); !changed || err != nil || !exempt() {
 		t.Errorf("read again: %v, %v", changed, err)
+	}
+}
+
+func TestNoFilter(t *testing.T) {
+	o := options(t, "plugin.includes", "protocol-http|parse-html|scoring-opic|urlnormalizer-basic")
+	if len(o.Notes) != 1 || !strings.Contains(o.Notes[0].String(), "nutch-site.xml:2: plugin.includes: no filter is active") {
+		t.Errorf("%v", o.Notes)
 	}
 }
 

@@ -131,8 +131,9 @@ func (b *builder) rest() {
 		switch {
 		case v.text == "":
 			// Not set, for Hadoop.
-		case p == nil:
+		case p == nil && !b.variable(name):
 			b.unknown(name)
+		case p == nil:
 		case strings.Contains(p.Name, "<") && p.Support != NotHonoured:
 			n := b.noteOf(name, "unknown: there is no such scope")
 			n.Unknown = true
@@ -144,6 +145,16 @@ func (b *builder) rest() {
 	slices.SortStableFunc(b.notes, func(x, y Note) int {
 		return cmp.Compare(slices.Index(b.names, x.Property), slices.Index(b.names, y.Property))
 	})
+}
+
+// variable reports whether another property's value asks for this one.
+func (b *builder) variable(name string) bool {
+	for of, v := range b.values {
+		if of != name && strings.Contains(v.text, "${"+name+"}") {
+			return true
+		}
+	}
+	return false
 }
 
 // unknown notes a property that Nutch does not have.

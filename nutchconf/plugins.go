@@ -1,10 +1,13 @@
 package nutchconf
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"regexp"
+	"regexp/syntax"
 	"slices"
+	"strings"
 )
 
 // plugins are the plugins of Nutch that are active.
@@ -12,9 +15,11 @@ type plugins map[string]bool
 
 func (p *plugins) has(id string) bool { return (*p)[id] }
 
+type stockPlugin struct{ id, why string }
+
 // stock are the plugins of Nutch, and why one has no counterpart; empty if it has
 // one. Those that only serve others are left out.
-var stock = [...]struct{ id, why string }{
+var stock = [...]stockPlugin{
 	{"creativecommons", noParseFilter}, {"exchange-jexl", noIndexing}, {"feed", "there is no parser for feeds; parse.Mux takes one"},
 	{"headings", noParseFilter}, {"index-anchor", ""}, {"index-arbitrary", noIndexing}, {"index-basic", ""}, {"index-geoip", noIndexing},
 	{"index-jexl-filter", noIndexing}, {"index-links", noIndexing}, {"index-metadata", noIndexing}, {"index-more", noIndexing},
@@ -89,10 +94,107 @@ func (b *builder) plugins() *plugins {
 	if missing != "" {
 		b.note("plugin.includes", missing)
 	}
+	b.strangers(include)
 	if !p["protocol-http"] && !p["protocol-httpclient"] && !p["protocol-okhttp"] {
 		b.note("plugin.includes", "no plugin for http is active; recrawl.Options.HTTP is there all the same")
 	}
 	return &p
+}
+
+// strangers looks for plugins that plugin.includes names and nobody knows. A filter
+// among them is an error: without it everything would be crawled that it keeps out.
+func (b *builder) strangers(include *regexp.Regexp) {
+	if include == nil {
+		return
+	}
+	re, err := syntax.Parse(include.String(), syntax.Perl)
+	if err != nil {
+		return // it has been compiled
+	}
+	var names []string
+	branches := []*syntax.Regexp{re}
+	if re.Op == syntax.OpAlternate {
+		branches = re.Sub
+	}
+	for _, branch := range branches { // one like index-.* names nobody
+		some, ok := words(branch)
+		if ok {
+			names = append(names, some...)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name == "" || name == "nutch-extensionpoints" || strings.HasPrefix(name, "lib-") ||
+			slices.ContainsFunc(stock[:], func(s stockPlugin) bool { return s.id == name }) {
+			continue
+		}
+		text, least := fmt.Sprintf("there is no plugin %q", name), 4
+		like := ""
+		for _, s := range stock {
+			if d := distance(name, s.id, least); d < least {
+				like, least = "; is "+s.id+" meant?", d
+			}
+		}
+		if strings.Contains(name, "urlfilter") {
+			b.fail("plugin.includes", "%s%s", text, like)
+		} else {
+			b.note("plugin.includes", text+like)
+		}
+	}
+}
+
+// maxWords bounds what words lists.
+const maxWords = 1000
+
+// words lists what a regular expression matches; false if that is too much.
+func words(re *syntax.Regexp) ([]string, bool) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return []string{string(re.Rune)}, re.Flags&syntax.FoldCase == 0
+	case syntax.OpEmptyMatch, syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine:
+		return []string{""}, true
+	case syntax.OpCapture:
+		return words(re.Sub[0])
+	case syntax.OpQuest:
+		all, ok := words(re.Sub[0])
+		return append(all, ""), ok
+	case syntax.OpCharClass:
+		var all []string
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				if all = append(all, string(r)); len(all) > maxWords {
+					return nil, false
+				}
+			}
+		}
+		return all, true
+	case syntax.OpAlternate:
+		var all []string
+		for _, sub := range re.Sub {
+			some, ok := words(sub)
+			if all = append(all, some...); !ok || len(all) > maxWords {
+				return nil, false
+			}
+		}
+		return all, true
+	case syntax.OpConcat:
+		all := []string{""}
+		for _, sub := range re.Sub {
+			some, ok := words(sub)
+			if !ok || len(all)*len(some) > maxWords {
+				return nil, false
+			}
+			var longer []string
+			for _, head := range all {
+				for _, tail := range some {
+					longer = append(longer, head+tail)
+				}
+			}
+			all = longer
+		}
+		return all, true
+	}
+	return nil, false
 }
 
 // pattern compiles a regular expression; nil if the property has no value.

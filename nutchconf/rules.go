@@ -27,6 +27,9 @@ func (b *builder) rules(active *plugins) *urlfilter.Rules {
 			r.Filters = append(r.Filters, f)
 		}
 	}
+	if len(r.Filters) == 0 && len(b.errs) == 0 {
+		b.note("plugin.includes", "no filter is active: every URL belongs to the crawl")
+	}
 	return r
 }
 
