@@ -80,7 +80,7 @@ var repo = policy{
 	thirdParty: map[string]string{
 		"github.com/cespare/xxhash/v2":  "generate internal/extsort stores/dirstore",
 		"github.com/expr-lang/expr":     "expression",
-		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto sitemap",
+		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto",
 		"github.com/temoto/robotstxt":   "robots/temotorobots",
 		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse",
 		"golang.org/x/sync":             "fetch",
