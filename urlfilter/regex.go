@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -86,7 +87,41 @@ type ruleList struct {
 	// The rules that are for all URLs, and those for a host or domain, by its
 	// name in normal form and as it is spelled. Each is in order.
 	all             []int
-	within, spelled map[string][]int
+	within, spelled map[string]*section
+}
+
+// section is what stands between a ">" and "<", or several of them, for one name.
+type section struct {
+	rules []int
+	// Whether the name is the domain of the host below it with the commonLabel,
+	// and what was found out last of others: see domainEntry.
+	common bool
+	last   atomic.Pointer[lastBelow]
+}
+
+// addTo adds a rule to the section of a name.
+func addTo(named map[string]*section, name string, rule int) {
+	s := named[name]
+	if s == nil {
+		_, domain := domainNutch(commonLabel + name)
+		s = &section{common: domain == name}
+		named[name] = s
+	}
+	s.rules = append(s.rules, rule)
+}
+
+// isDomain reports whether the name, parent, is the domain of a host that has some
+// labels more.
+func (s *section) isDomain(labels, host, parent string) bool {
+	if labels == commonLabel {
+		return s.common
+	}
+	if last := s.last.Load(); last != nil && last.labels == labels {
+		return last.listed
+	}
+	_, domain := domainNutch(host)
+	s.last.Store(&lastBelow{strings.Clone(labels), domain == parent})
+	return domain == parent
 }
 
 type listRule struct {
@@ -98,7 +133,7 @@ type listRule struct {
 }
 
 func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool, error)) (*ruleList, error) {
-	l := &ruleList{within: map[string][]int{}, spelled: map[string][]int{}}
+	l := &ruleList{within: map[string]*section{}, spelled: map[string]*section{}}
 	within, name := "", ""
 	err := readLines(r, func(n int, line string) error {
 		if line == "" {
@@ -125,8 +160,8 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 			if i := len(l.rules); name == "" {
 				l.all = append(l.all, i)
 			} else {
-				l.within[within] = append(l.within[within], i)
-				l.spelled[name] = append(l.spelled[name], i)
+				addTo(l.within, within, i)
+				addTo(l.spelled, name, i)
 			}
 			l.rules = append(l.rules, listRule{line[0] == '+', name, match, n, line})
 		default:
@@ -188,23 +223,20 @@ func (l *ruleList) decides(url string, compat bool) *listRule {
 }
 
 // sections returns the rules for a host and those for its domain.
-func sections(named map[string][]int, host string) (forHost, forDomain []int) {
+func sections(named map[string]*section, host string) (forHost, forDomain []int) {
 	if host == "" {
 		return nil, nil
 	}
-	forHost = named[host]
-	full, domain := strings.TrimSuffix(host, "."), ""
+	if s := named[host]; s != nil {
+		forHost = s.rules
+	}
+	full := strings.TrimSuffix(host, ".")
 	if !mayHaveParents(full) {
 		return forHost, nil
 	}
 	for parent := full; ; {
-		if rules, ok := named[parent]; ok && parent != host {
-			if domain == "" {
-				_, domain = domainNutch(full) // takes longer than all else
-			}
-			if parent == domain {
-				return forHost, rules
-			}
+		if s := named[parent]; s != nil && parent != host && s.isDomain(full[:len(full)-len(parent)], full, parent) {
+			return forHost, s.rules
 		}
 		i := strings.IndexByte(parent, '.')
 		if i < 0 {
