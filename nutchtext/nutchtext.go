@@ -68,6 +68,7 @@ type Pair struct{ Name, Value string }
 //	depth.depth      _depth_
 //	depth.max        _maxdepth_
 //	orphan.seen      _orphan_
+//	page.NAME        NAME, which the page says of itself
 //
 // A lease is _ngt_, the milliseconds at which the segment that has it was
 // generated. The state that other policies keep here has no counterpart in Nutch,
@@ -104,9 +105,15 @@ func Metadata(d *crawldb.Datum) []Pair {
 		case "orphan.seen":
 			set("_orphan_", value)
 		default:
-			if !ours(name) {
+			if !ours(name) && !strings.HasPrefix(name, page) {
 				set(name, value)
 			}
+		}
+	}
+	// In Nutch what a page says goes before what was there.
+	for name, value := range d.Meta.All() {
+		if own, ok := strings.CutPrefix(name, page); ok {
+			set(own, value)
 		}
 	}
 	if d.LeasedBy != "" || !d.LeasedUntil.IsZero() {
@@ -115,6 +122,9 @@ func Metadata(d *crawldb.Datum) []Pair {
 	javaOrder(out)
 	return out
 }
+
+// page begins the names of what a page says of itself.
+const page = "page."
 
 func ours(name string) bool {
 	return strings.HasPrefix(name, "opic.") || strings.HasPrefix(name, "schedule.") || strings.HasPrefix(name, "update.")

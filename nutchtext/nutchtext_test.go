@@ -130,6 +130,8 @@ func TestMetadata(t *testing.T) {
 		{crawldb.Datum{LeasedUntil: at.Add(7 * 24 * time.Hour), LeasedBy: "mine"}, "[{_ngt_ 1767600000000}]"},
 		{crawldb.Datum{LeasedBy: "mine"}, "[{_ngt_ 0}]"},
 		{crawldb.Datum{Meta: crawldb.MetaOf("a", "1", "é", "2")}, "[{a 1} {é 2}]"},
+		{crawldb.Datum{Meta: crawldb.MetaOf("page.description", "x")}, "[{description x}]"},
+		{crawldb.Datum{Meta: crawldb.MetaOf("lang", "seed", "page.lang", "page")}, "[{lang page}]"},
 	} {
 		if got := fmt.Sprint(nutchtext.Metadata(&test.d)); got != test.want {
 			t.Errorf("%v: %s, want %s", test.d.Meta, got, test.want)
