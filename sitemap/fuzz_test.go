@@ -2,12 +2,15 @@ package sitemap_test
 
 import (
 	"bytes"
+	"encoding/xml"
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/sitemap"
@@ -63,6 +66,97 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzWellFormed holds what is read in documents without faults against what
+// encoding/xml reads in them.
+func FuzzWellFormed(f *testing.F) {
+	for _, s := range []string{
+		"<urlset><url><loc>https://example.com/a</loc><b><loc>https://example.com/no</loc></b></url><c/><url d='>'><loc e=\"'\">https://example.com/<![CDATA[<&]]>&amp;&#x41;<!-- > -->b</loc></url></urlset>",
+		"<?xml version='1.0'?><?a b?><!-- c --><urlset>x<url/> <url ><loc\n>https://example.com/d\n</loc ></url ></urlset>",
+		"<urlset><b><url><loc>https://example.com/\u00e9</loc></url></b><sitemap><loc>https://example.com/&quot;&lt;</loc></sitemap></urlset>",
+	} {
+		if urls, ok := locs([]byte(s)); !ok || len(urls) != 2 && len(urls) != 1 {
+			f.Fatalf("%s: %q, %v", s, urls, ok)
+		}
+		f.Add([]byte(s))
+	}
+	for _, d := range documents {
+		f.Add([]byte(d.body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		want, ok := locs(body)
+		if !ok {
+			return
+		}
+		entries, rep, err := read(bytes.NewReader(body), sitemap.Options{})
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.URL)
+		}
+		if err != nil || rep.Truncated || rep.Faults > 0 || !slices.Equal(got, want) {
+			t.Errorf("%q\nwant %q\n%+v, %v", got, want, rep, err)
+		}
+	})
+}
+
+// locs returns the URLs in a document that encoding/xml can read and that leaves
+// no choice.
+func locs(body []byte) (urls []string, ok bool) {
+	if len(body) == 0 || body[0] != '<' {
+		return nil, false
+	}
+	d := xml.NewDecoder(bytes.NewReader(body))
+	var open []string
+	entry, loc := -1, "" // where the entry is in open
+	found := false
+	for {
+		tok, err := d.Token()
+		if err == io.EOF {
+			return urls, found && len(open) == 0
+		}
+		switch tok := tok.(type) {
+		case nil:
+			return nil, false
+		case xml.Directive:
+			return nil, false
+		case xml.StartElement:
+			name := tok.Name.Local
+			switch {
+			case tok.Name.Space != "" || name != strings.ToLower(name) || strings.Contains(name, ":") || len(tok.Attr) > 0 && tok.Attr[0].Name.Local == "xmlns":
+				return nil, false
+			case len(open) == 0 && (found || name != "urlset"), len(open) > 0 && name == "urlset":
+				return nil, false
+			case entry >= 0 && (name == open[entry] || len(open) > entry+1 && open[entry+1] == "loc"):
+				return nil, false
+			case entry < 0 && (name == "url" || name == "sitemap"):
+				entry, loc = len(open), ""
+			case entry == len(open)-1 && name == "loc" && loc != "":
+				return nil, false
+			}
+			found = true
+			if open = append(open, name); len(open) > 10 {
+				return nil, false
+			}
+		case xml.EndElement:
+			open = open[:len(open)-1]
+			if len(open) == entry {
+				entry = -1
+				if loc == "" {
+					continue
+				}
+				loc = strings.TrimSpace(loc)
+				if rest, ok := strings.CutPrefix(loc, "https://example.com/"); !ok || len(loc) > 300 || strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c == 0x7f || c > 0x7f && !unicode.IsLetter(c) }) {
+					return nil, false
+				}
+				urls = append(urls, loc)
+			}
+		case xml.CharData:
+			if entry >= 0 && len(open) == entry+2 && open[entry+1] == "loc" {
+				loc += string(tok)
+			}
+		}
+	}
 }
 
 func checkURL(t *testing.T, u string) {

@@ -177,19 +177,17 @@ func (m *markup) begin(name uint32, local []byte) bool {
 	case "feed":
 		m.format = Atom
 	}
+	m.root = name
 	if m.format == NoFormat && first {
 		// The root may have been left out.
 		switch string(local) {
 		case "url":
-			m.format = URLSet
+			m.format, m.root, m.closed = URLSet, 0, true
 		case "sitemap":
-			m.format = Index
+			m.format, m.root, m.closed = Index, 0, true
 		case "channel":
 			m.format = RSS
 		}
-		m.closed = m.format != NoFormat
-	} else {
-		m.root = name
 	}
 	m.r.report.Format = m.format
 	return m.format != NoFormat
