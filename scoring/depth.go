@@ -166,6 +166,9 @@ func (f Depth) Distribute(p Page, links []Link) float64 {
 	depth, ok := number(&p.Datum.Meta, DepthKey)
 	most, own := f.limit(p.Datum)
 	redirect := p.Content == nil
+	if redirect && f.NutchCompat { // the metadata of the page are copied
+		most, own = f.own(&p.Datum.Meta)
+	}
 	if !ok {
 		depth = 1
 	}

@@ -65,6 +65,8 @@ func TestDepthOfLinks(t *testing.T) {
 		{"Nutch: no depth, no links", Depth{NutchCompat: true}, depthOf(), false, ""},
 		{"a redirect is no step", Depth{Max: 2}, depthOf(DepthKey, "2"), true, "depth.depth=2 "},
 		{"Nutch: a redirect copies the depth", Depth{NutchCompat: true}, depthOf(DepthKey, "2"), true, "depth.depth=2 "},
+		{"Nutch: and the maximum, whatever the override says", Depth{Override: docs, NutchCompat: true}, depthOf(DepthKey, "2", MaxDepthKey, "7"), true, "depth.depth=2 depth.max=7 "},
+		{"a redirect of a page that the override matches", Depth{Override: docs}, depthOf(DepthKey, "2", MaxDepthKey, "7"), true, "depth.depth=2 depth.max=10 "},
 		{"Nutch: a redirect without depth", Depth{NutchCompat: true}, depthOf(), true, "-"},
 	} {
 		links := []Link{{URL: "http://a.example/1"}, {URL: "http://b.example/2", Drop: true}}
