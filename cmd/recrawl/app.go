@@ -195,6 +195,7 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	}
 	if filter != nil {
 		o.Scoring = filter
+		o.Update.Sweep.Orphans = orphans(filter)
 	}
 	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds"} {
 		if c.Int(n) < 0 {

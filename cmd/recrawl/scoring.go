@@ -14,6 +14,17 @@ func scoringFlag() cli.Flag {
 	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link (opic unless given)"}
 }
 
+// orphans reports whether a filter wants to know of pages that no link leads to.
+func orphans(f scoring.Filter) bool {
+	switch f := f.(type) {
+	case scoring.Orphan, *scoring.Orphan:
+		return true
+	case scoring.Chain:
+		return slices.ContainsFunc(f, orphans)
+	}
+	return false
+}
+
 // scoringOf makes the filters that the flag names; nil if it names none. The
 // verbs of one crawl should all be given the same.
 func scoringOf(c *cli.Command) (scoring.Filter, error) {
