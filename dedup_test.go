@@ -2,6 +2,7 @@ package recrawl_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -70,5 +71,34 @@ func TestRoundsMarkDuplicates(t *testing.T) {
 	check(map[string]crawldb.Status{"http://a.example.test/": crawldb.Fetched, "http://a.example.test/copy": crawldb.NotModified, "http://a.example.test/other": crawldb.NotModified})
 	if r, err := c.Dedup(t.Context()); err != nil || r.Candidates != 3 || r.Duplicates+r.Restored != 0 {
 		t.Errorf("by hand: %+v, %v", r, err)
+	}
+}
+
+// Nutch's dedup is an update of its own: with db.update.purge.404 it drops what has
+// gone in the same round, which the update itself does a round later.
+func TestNutchDedupPurges(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		var db memstore.DB
+		events := 0
+		o := recrawl.Options{
+			Agent: "test", Protocol: texts{"http://a.example.test/": "one text"}, Fetch: fetch.Options{Delay: -1},
+			Dedup: &dedup.Options{NutchCompat: compat}, OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil }, Rounds: 1,
+		}
+		o.Update.Sweep.PurgeGone = true
+		c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), "http://a.example.test/", "http://a.example.test/gone"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Crawl().Get(t.Context(), "http://a.example.test/gone")
+		if purged := errors.Is(err, crawldb.ErrNotFound); purged != compat || events != 2 {
+			t.Errorf("NutchCompat %v: %v, %d events", compat, err, events)
+		}
 	}
 }

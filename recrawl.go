@@ -374,13 +374,35 @@ func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.I
 
 // Dedup marks the duplicates of the crawl db: the fifth stage, which a round goes
 // through if Options.Dedup is set. Called by itself it has the defaults of
-// package dedup if that is nil.
+// package dedup if that is nil. Under NutchCompat of Options.Dedup it goes on with
+// what Options.Update.Sweep asks for, which in Nutch is part of the job; a round
+// does so when OnPage has heard of the pages.
 func (c *Crawler) Dedup(ctx context.Context) (dedup.Report, error) {
+	r, err := c.markDuplicates(ctx)
+	if err == nil {
+		err = c.sweepAsDedup(ctx)
+	}
+	return r, err
+}
+
+func (c *Crawler) markDuplicates(ctx context.Context) (dedup.Report, error) {
 	var o dedup.Options
 	if c.o.Dedup != nil {
 		o = *c.o.Dedup
 	}
 	return dedup.Run(ctx, c.s.Crawl, o)
+}
+
+// sweepAsDedup does what Nutch's dedup does to all records besides. (Nutch:
+// CrawlDbFilter is the mapper of its second job.)
+func (c *Crawler) sweepAsDedup(ctx context.Context) error {
+	o := c.o.Update.Sweep
+	if c.o.Dedup == nil || !c.o.Dedup.NutchCompat || !o.PurgeGone && !o.PurgeOrphans && !o.Normalize && !o.Filter {
+		return nil
+	}
+	o.NutchCompat = true
+	_, err := c.Sweep(ctx, o)
+	return err
 }
 
 // setNil gives a pointer that is nil a value; setDefault does so for an

@@ -196,12 +196,15 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	}
 	if c.o.Dedup != nil {
 		c.status.stage("dedup", name)
-		if _, err := c.Dedup(ctx); err != nil {
+		if _, err := c.markDuplicates(ctx); err != nil {
 			return err
 		}
 	}
 	c.status.stage("pages", name)
 	if r.Events, err = c.deliver(ctx, name); err != nil {
+		return err
+	}
+	if err := c.sweepAsDedup(ctx); err != nil {
 		return err
 	}
 	if err := c.mark(ctx, roundJob(name), roundDone); err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/webtest"
 )
 
@@ -281,6 +282,44 @@ func TestCheckHelpTeaches(t *testing.T) {
 			if line = strings.TrimSuffix(line, "\n"); len(line) > 80 || strings.HasSuffix(line, " ") || strings.ContainsAny(line, "\t`{}") {
 				t.Errorf("recrawl %s --help: %q is too long for a terminal, or not clean", verb, line)
 			}
+		}
+	}
+}
+
+// With db.update.purge.404 Nutch's inject, dedup and mergedb drop all that is gone,
+// and with it so do we, unless a flag or -corrected says otherwise.
+func TestConfPurges(t *testing.T) {
+	t.Parallel()
+	conf := t.TempDir()
+	for name, text := range map[string]string{
+		"nutch-site.xml": `<configuration><property><name>plugin.includes</name><value>protocol-http|urlfilter-regex|parse-html|scoring-opic</value></property>` +
+			`<property><name>http.agent.name</name><value>testbot</value></property><property><name>db.update.purge.404</name><value>true</value></property></configuration>`,
+		"regex-urlfilter.txt": "+.\n",
+	} {
+		if err := os.WriteFile(filepath.Join(conf, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crawl := func() string {
+		return crawlWith(t, []crawldb.Datum{pageOf("http://a.example/", "s", crawldb.Fetched, 0), pageOf("http://a.example/gone", "t", crawldb.Gone, 0)})
+	}
+	for args, purged := range map[string]bool{
+		"inject http://a.example/":                   true,
+		"inject -corrected http://a.example/":        false,
+		"inject -purge-gone=false http://a.example/": false,
+		"dedup":                         true,
+		"dedup -corrected":              false,
+		"mergedb SRC":                   true,
+		"mergedb -purge-gone=false SRC": false,
+	} {
+		dir := crawl()
+		fields := strings.Fields(strings.ReplaceAll(args, "SRC", dir))
+		if strings.HasPrefix(args, "mergedb") {
+			dir = filepath.Join(t.TempDir(), "new")
+		}
+		ok(t, append([]string{fields[0], "-d", dir, "-conf", conf}, fields[1:]...)...)
+		if _, there := statusOf(t, dir)["http://a.example/gone"]; there == purged {
+			t.Errorf("%s: the page is there: %v", args, there)
 		}
 	}
 }

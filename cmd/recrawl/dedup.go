@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/dedup"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func dedupFlag() cli.Flag {
@@ -50,8 +49,11 @@ original has changed or is gone gets back. crawl -dedup does so in each round.
 				}
 			}
 			given(c, "nutch-compat", &o.NutchCompat)
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
-				r, err := dedup.Run(ctx, db.Crawl(), o)
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return a.with(c, false, true, func(s *session) error {
+				r, err := s.crawler.Dedup(ctx)
 				if err != nil {
 					return err
 				}
@@ -60,7 +62,7 @@ original has changed or is gone gets back. crawl -dedup does so in each round.
 				}
 				fmt.Fprintf(a.out, "%d pages, %d contents that several have: %d became duplicates, %d got back\n", r.Candidates, r.Groups, r.Duplicates, r.Restored)
 				return nil
-			})
+			}, func(all *recrawl.Options) { all.Dedup = &o })
 		},
 	}
 }

@@ -108,14 +108,14 @@ func (s *seedSource) all(yield func(inject.Seed, error) bool) {
 }
 
 // rulesForAll applies the rules of the crawl to the records that are there, if
-// that is asked for.
+// that is asked for. (Nutch purges them in any case, with db.update.purge.404.)
 func (a *app) rulesForAll(ctx context.Context, c *cli.Command, s *session, o *recrawl.Options) error {
-	if !c.Bool("filter-normalize-all") {
+	how, apply := s.injecting(c), c.Bool("filter-normalize-all")
+	if !apply && !(how.PurgeGone && how.NutchCompat) {
 		return nil
 	}
-	how := s.injecting(c)
 	all := update.SweepOptions{
-		Normalize: !how.NoNormalize, Filter: !how.NoFilter, PurgeGone: how.PurgeGone,
+		Normalize: apply && !how.NoNormalize, Filter: apply && !how.NoFilter, PurgeGone: how.PurgeGone,
 		Rules: o.Rules, Scope: urlfilter.Inject, Scoring: o.Scoring, NutchCompat: o.Update.NutchCompat, Now: s.now,
 	}
 	if all.Rules == nil {
