@@ -50,7 +50,15 @@ func (s *source) Read(b []byte) (int, error) {
 		return 0, errLimit
 	}
 	// One byte more tells a document that is too long from one that just fits.
-	n, err := s.r.Read(b[:min(int64(len(b)), s.max-s.n+1)])
+	b = b[:min(int64(len(b)), s.max-s.n+1)]
+	n, err := s.r.Read(b)
+	for i := 0; n == 0 && err == nil && len(b) > 0; i++ {
+		if i == 100 {
+			err = io.ErrNoProgress
+			break
+		}
+		n, err = s.r.Read(b)
+	}
 	s.n += int64(n)
 	if s.n > s.max {
 		s.n, s.over = s.max, true

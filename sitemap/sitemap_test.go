@@ -222,6 +222,7 @@ func TestDocuments(t *testing.T) {
 			}
 			check("as it is", strings.NewReader(d.body))
 			check("byte by byte", iotest.OneByteReader(strings.NewReader(d.body)))
+			check("with the end", iotest.DataErrReader(strings.NewReader(d.body)))
 			check("gzip", bytes.NewReader(pack([]byte(d.body))))
 			check("gzip in two members and zeros", bytes.NewReader(slices.Concat(pack([]byte(d.body[:9])), pack([]byte(d.body[9:])), make([]byte, 512))))
 			check("with a mark", strings.NewReader("\ufeff"+d.body))
@@ -413,8 +414,14 @@ func TestErrors(t *testing.T) {
 	if _, _, err := read(iotest.ErrReader(broken), sitemap.Options{}); !errors.Is(err, broken) {
 		t.Errorf("a reader that is broken from the beginning: %v", err)
 	}
-	if _, rep, err := read(neverReader{}, sitemap.Options{}); err == nil {
-		t.Errorf("a reader without progress: %+v", rep)
+	if entries, rep, err := read(io.MultiReader(bytes.NewReader(half), neverReader{}), sitemap.Options{}); !errors.Is(err, io.ErrNoProgress) || !rep.Truncated || len(entries) < 900 {
+		t.Errorf("a reader without progress: %d entries, %+v, %v", len(entries), rep, err)
+	}
+	for _, contentType := range []string{"text/plain", "text/plain; charset=utf-8"} {
+		robots := "User-agent: *\nDisallow: /\nSitemap: https://example.com/sitemap.xml\n"
+		if entries, rep, err := read(strings.NewReader(robots), sitemap.Options{ContentType: contentType}); !errors.Is(err, sitemap.ErrFormat) {
+			t.Errorf("robots.txt: %q, %+v, %v", show(entries), rep, err)
+		}
 	}
 }
 
