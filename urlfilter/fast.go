@@ -61,6 +61,7 @@ func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
 	f := &Fast{o: o, hosts: map[string][]fastRule{}, domains: map[string][]fastRule{}}
 	var group map[string][]fastRule
 	name := ""
+	compile := compileOnce(compileJava)
 	err := readLines(r, func(n int, line string) error {
 		line, _, _ = strings.Cut(line, "#")
 		words := strings.Fields(line)
@@ -78,7 +79,7 @@ func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
 		rule, err := f.readLine(words, &group, &name)
 		if err == nil && rule != nil && !rule.all() {
 			// An error in any case: Nutch may know what to do with it.
-			if rule.match, err = compileJava(words[1]); err != nil {
+			if rule.match, err = compile(words[1]); err != nil {
 				return err
 			}
 		}

@@ -80,6 +80,11 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%.20q: %v, want %s", text, err, want)
 		}
 	}
+	for _, text := range []string{"\xff\xfeh\x00t\x00t\x00p\x00\n\x00", "http://\n\x00h\x00"} {
+		if _, err := ParsePrefix(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "a zero byte; a file of rules is text in UTF-8") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	if _, err := ParseDomain(strings.NewReader("example.org\n#\nnot a host\n")); fmt.Sprint(err) != `urlfilter: line 3: "not a host" is not a host, domain or suffix` {
 		t.Error(err)
 	}

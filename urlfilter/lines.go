@@ -13,9 +13,13 @@ import (
 // maxLine bounds a line of a rule file, in bytes.
 const maxLine = 1 << 20
 
+// errNotText is what UTF-16 and compressed files give, of which some filters would
+// make rules that match nothing.
+var errNotText = errors.New("a zero byte; a file of rules is text in UTF-8")
+
 // readLines calls f with each line of r and its number, from 1, without the
-// line end, which is "\n", "\r\n" or "\r" as in Java. Its errors are a
-// [*SyntaxError].
+// line end, which is "\n", "\r\n" or "\r" as in Java, and without a byte order
+// mark. Its errors are a [*SyntaxError].
 func readLines(r io.Reader, f func(n int, line string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
@@ -26,7 +30,11 @@ func readLines(r io.Reader, f func(n int, line string) error) error {
 		if n == 1 {
 			line = strings.TrimPrefix(line, "\ufeff")
 		}
-		if err := f(n, line); err != nil {
+		err := errNotText
+		if strings.IndexByte(line, 0) < 0 {
+			err = f(n, line)
+		}
+		if err != nil {
 			return &SyntaxError{Line: n, Err: err}
 		}
 	}

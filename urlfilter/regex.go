@@ -135,6 +135,7 @@ type listRule struct {
 func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool, error)) (*ruleList, error) {
 	l := &ruleList{within: map[string]*section{}, spelled: map[string]*section{}}
 	within, name := "", ""
+	compile = compileOnce(compile)
 	err := readLines(r, func(n int, line string) error {
 		if line == "" {
 			return nil
@@ -174,6 +175,23 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 		return nil, err
 	}
 	return l, nil
+}
+
+// compileOnce compiles a pattern once however often it stands in a file: that of
+// many hosts mostly has few.
+func compileOnce(compile func(pattern string) (func(string) bool, error)) func(pattern string) (func(string) bool, error) {
+	known := map[string]func(string) bool{}
+	return func(pattern string) (func(string) bool, error) {
+		match, ok := known[pattern]
+		if ok {
+			return match, nil
+		}
+		match, err := compile(pattern)
+		if err == nil {
+			known[pattern] = match
+		}
+		return match, err
+	}
 }
 
 func (r *listRule) accepts() bool { return r != nil && r.accept }
