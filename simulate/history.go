@@ -14,11 +14,12 @@ import (
 // ParseHistory reads a history: a page on each line, its URL and its events,
 // separated by white space, each event a time and, after a colon, what became of
 // the page: A that it appeared, M that it was modified, D that it was deleted.
-// Without a colon it is M. A time is RFC 3339 or a number of seconds since 1970.
+// Without a colon it is M. A time is RFC 3339, a date, which is its first moment
+// in UTC, or a number of seconds since 1970.
 // Empty lines and those that begin with "#" are skipped.
 //
 //	# a page that moved house twice
-//	http://example.org/  2026-01-01T00:00:00Z:A  2026-03-01T00:00:00Z  1777600000:D
+//	http://example.org/  2026-01-01:A  2026-03-01T09:30:00Z  1777600000:D
 //
 // What stands for a URL may be any text without a blank. An error names the line,
 // and the file if r has a name.
@@ -75,7 +76,10 @@ func parseEvent(s string) (Event, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return Event{}, fmt.Errorf("%q is no event: a time (RFC 3339, or seconds since 1970), and :A, :M or :D", s)
+		t, err = time.Parse(time.DateOnly, text)
+	}
+	if err != nil {
+		return Event{}, fmt.Errorf("%q is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D", s)
 	}
 	return Event{t.UTC(), kind}, nil
 }

@@ -252,12 +252,29 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// A date is its first moment in UTC.
+func TestDates(t *testing.T) {
+	pages, err := simulate.ParseHistory(strings.NewReader("http://x/ 2026-01-01:A 2026-03-01 2026-03-01T00:00:01Z 1772409600:D"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []simulate.Event{
+		{Time: start, Kind: simulate.Appears},
+		{Time: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Kind: simulate.Modified},
+		{Time: time.Date(2026, 3, 1, 0, 0, 1, 0, time.UTC), Kind: simulate.Modified},
+		{Time: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Kind: simulate.Deleted},
+	}
+	if !reflect.DeepEqual(pages[0].Events, want) {
+		t.Errorf("%v, want %v", pages[0].Events, want)
+	}
+}
+
 func TestParseHistoryErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "simulate: a history without pages",
-		"\n# x\nhttp://x/ soon":     `simulate: line 3: "soon" is no event: a time (RFC 3339, or seconds since 1970), and :A, :M or :D`,
-		"http://x/ 5:X":             `simulate: line 1: "5:X" is no event: a time (RFC 3339, or seconds since 1970), and :A, :M or :D`,
-		"http://x/ 999999999999999": `simulate: line 1: "999999999999999" is no event: a time (RFC 3339, or seconds since 1970), and :A, :M or :D`,
+		"\n# x\nhttp://x/ soon":     `simulate: line 3: "soon" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D`,
+		"http://x/ 5:X":             `simulate: line 1: "5:X" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D`,
+		"http://x/ 999999999999999": `simulate: line 1: "999999999999999" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D`,
 		"http://x/ 5:A 4":           "simulate: line 1: 4 comes after a later event",
 		"http://x/\nhttp://x/ 5":    "simulate: line 2: http://x/ has a line before",
 	} {
@@ -277,6 +294,7 @@ func TestParseHistoryErrors(t *testing.T) {
 
 func FuzzParseHistory(f *testing.F) {
 	f.Add("http://x/ 1:A 2 3:D\n")
+	f.Add("http://x/ 2026-01-01:A 2026-02-30")
 	f.Add("http://x/ 2026-01-01T00:00:00Z:A 2026-01-01T00:00:00+01:00")
 	f.Fuzz(func(t *testing.T, text string) {
 		pages, err := simulate.ParseHistory(strings.NewReader(text))

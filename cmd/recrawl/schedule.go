@@ -36,10 +36,10 @@ crawl and needs neither a crawl nor a network.
   recrawl schedule -history changes.tsv -min 1d -max 60d
 
 A history has a page on each line, its URL and its events. An event is a time,
-RFC 3339 or in seconds since 1970, and :A (the page appears), :M (it is modified;
-the same as nothing) or :D (it is deleted):
+RFC 3339, a date or in seconds since 1970, and :A (the page appears), :M (it is
+modified; the same as nothing) or :D (it is deleted):
 
-  https://example.org/ 2026-01-01T00:00:00Z:A 1772323200 1780000000:D
+  https://example.org/ 2026-01-01:A 2026-03-01T09:30:00Z 1780000000:D
 
 Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 		Flags: flags(
