@@ -591,10 +591,10 @@ func TestNotes(t *testing.T) {
 // only those ask for where Nutch's do.
 func TestNotesOfRules(t *testing.T) {
 	all := []string{"http.agent.name", "testbot", "parser.html.form.use_action", "true", "parser.html.outlinks.ignore_tags", "img", "urlnormalizer.basic.host.idn", "toUnicode",
-		"urlnormalizer.basic.host.idna2008", "false", "urlnormalizer.basic.host.trim-trailing-dot", "true", "http.store.responsetime", "false"}
+		"urlnormalizer.basic.host.idna2008", "false", "urlnormalizer.basic.host.trim-trailing-dot", "true", "http.store.responsetime", "false", "anchorIndexingFilter.deduplicate", "true"}
 	c := read(t, conf(t, all...))
 	for corrected, want := range map[bool][]string{
-		false: {"http.store.responsetime"},
+		false: {"http.store.responsetime", "anchorIndexingFilter.deduplicate"},
 		true:  {"parser.html.form.use_action", "parser.html.outlinks.ignore_tags", "urlnormalizer.basic.host.idn", "urlnormalizer.basic.host.idna2008"},
 	} {
 		c.Corrected = corrected

@@ -395,7 +395,7 @@ func elsewhere() []string {
 	names := []string{
 		"parser.timeout", "parser.delete.failed.parse", // no page fails
 		"scoring.content.md", // scoring.parse.md finds the same without it
-		"http.store.responsetime", "db.stats.score.quantiles", "file.content.limit",
+		"http.store.responsetime", "db.stats.score.quantiles", "file.content.limit", "anchorIndexingFilter.deduplicate",
 	}
 	for _, tt := range clientProperties() {
 		names = append(names, tt[0])

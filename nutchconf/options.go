@@ -539,6 +539,9 @@ func (b *builder) index(o *index.Options) {
 	o.DeleteFailedParse = index.Set(b.bool("parser.delete.failed.parse"))
 	o.SkipNotModified = b.bool("indexer.skip.notmodified")
 	o.DeleteFiltered = b.bool("indexer.delete.skipped.by.indexingfilter")
+	if once := "anchorIndexingFilter.deduplicate"; b.bool(once) == b.compat() {
+		b.note(once, "not honoured: "+row(once).why())
+	}
 	o.NutchCompat = b.compat()
 }
 
