@@ -152,7 +152,7 @@ func (d *date) rest(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	if c := b[0]; d.unit == day && c != '+' && c != '-' && c|0x20 != 'z' {
+	if c := b[0]; d.unit == day && c != '+' && c != '-' && (c|0x20 != 'z' || len(b) > 1) {
 		return false
 	}
 	return d.zoned(string(b))
@@ -223,8 +223,10 @@ func (d *date) half(c byte) bool {
 	return true
 }
 
-// zoned reads a zone: a name, an offset, or one after the other.
+// zoned reads a zone: a name, an offset, or one after the other. What languages
+// add to be clear is left out: "+0000 UTC", "+02:00[Europe/Berlin]".
 func (d *date) zoned(s string) bool {
+	s, _, _ = strings.Cut(s, "[")
 	i := 0
 	for i < len(s) && 'a' <= s[i]|0x20 && s[i]|0x20 <= 'z' {
 		i++
@@ -263,7 +265,11 @@ func (d *date) zoned(s string) bool {
 	if s[0] == '-' {
 		sign = -1
 	}
-	return d.offset(sign, []byte(strings.TrimRight(s[1:], "Zz")))
+	s, name, _ = strings.Cut(s[1:], " ")
+	if strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return false
+	}
+	return d.offset(sign, []byte(strings.TrimRight(s, "Zz")))
 }
 
 // offset reads hh, hhmm, hh:mm or hh:mm:ss.
