@@ -91,7 +91,8 @@ func javaSpace(r rune) bool { return r <= ' ' }
 // suffix are allowed. A score that is not finite cannot be kept.
 func javaFloat(s string) (float32, bool) {
 	s = strings.TrimFunc(s, javaSpace)
-	if n := len(s); n > 1 && strings.IndexByte("fFdD", s[n-1]) >= 0 && !strings.HasPrefix(strings.TrimLeft(s, "+-"), "0x") {
+	hex := strings.HasPrefix(strings.ToLower(strings.TrimLeft(s, "+-")), "0x")
+	if n := len(s); n > 1 && strings.IndexByte("fFdD", s[n-1]) >= 0 && (!hex || strings.ContainsAny(s, "pP")) {
 		s = s[:n-1]
 	}
 	v, err := strconv.ParseFloat(s, 32)
