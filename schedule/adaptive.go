@@ -129,10 +129,10 @@ func (s Adaptive) fetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
 }
 
 // Retry implements [FetchSchedule], as [Default.Retry] does, but no sooner than
-// the least interval.
+// the least interval unless the visit was skipped.
 func (s Adaptive) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 	d = s.Default.Retry(d, v)
-	if s.NutchCompat {
+	if s.NutchCompat || v.Skipped {
 		return d
 	}
 	least, _ := s.bounds(d.URL)

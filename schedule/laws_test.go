@@ -209,6 +209,9 @@ func TestFailuresKeepTheBounds(t *testing.T) {
 		if r := s.Retry(d, Visit{Time: t0}); r.Retries != 1 || r.FetchTime.Sub(t0) != c.try {
 			t.Errorf("%s, retry: %+v", c.host, r)
 		}
+		if r := s.Retry(d, Visit{Time: t0, Skipped: true}); r.FetchTime.Sub(t0) != day {
+			t.Errorf("%s, skipped: %+v", c.host, r)
+		}
 		s := MimeAdaptive{Adaptive: s}
 		s.NutchCompat = true // there they do not
 		if g := s.Gone(d, Visit{Time: t0}); g.Interval != c.interval+c.interval/2 && c.interval > time.Second {

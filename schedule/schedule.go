@@ -101,6 +101,9 @@ type Visit struct {
 	// ContentType is the media type of the content, in lower case and without
 	// parameters; empty if unknown.
 	ContentType string
+	// Skipped says that the visit was put off before the page was asked for; it is
+	// set for Retry only.
+	Skipped bool
 }
 
 // Change is what a visit says about the content of a page.

@@ -94,6 +94,18 @@ func TestHostThatIsLeftAloneDoesNotCostRetries(t *testing.T) {
 	}
 }
 
+// A page that was not asked for is put off by the retry delay, however long the
+// host has to be left alone between visits; one that failed was a visit.
+func TestSkippedPageWaitsTheRetryDelay(t *testing.T) {
+	for code, want := range map[protocol.Code]time.Duration{protocol.Skipped: day, protocol.RobotsFailed: day, protocol.Failed: 10 * day, protocol.Busy: 10 * day} {
+		l := newLife(schedule.Adaptive{MinInterval: 10 * day})
+		at := l.at
+		if d := l.visit(code, ""); d.FetchTime.Sub(at) != want {
+			t.Errorf("%v: %v, want %v", code, d.FetchTime.Sub(at), want)
+		}
+	}
+}
+
 func TestRetrySequence(t *testing.T) {
 	l := newLife(schedule.Default{})
 	var got string

@@ -115,7 +115,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 	code := v.Outcome.Code
 	if code.Deferred() { // nobody asked the host for the page
 		retries := d.Retries
-		d = o.Schedule.Retry(d, schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: d.Modified})
+		d = o.Schedule.Retry(d, schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: d.Modified, Skipped: true})
 		d.Retries = retries
 		return d
 	}
