@@ -21,6 +21,8 @@ func (a *app) dedup() *cli.Command {
 db_duplicate: index leaves them out, and they are fetched as before. Who stays
 is decided by the order of comparison, and then by the URL. A duplicate whose
 original has changed or is gone gets back. crawl -dedup does so in each round.
+With a configuration that has updates purge, normalize or filter, dedup does so
+too, as in Nutch.
 
   recrawl dedup -d crawl
   recrawl dedup -d crawl -group domain -compareOrder httpsOverHttp,score`,

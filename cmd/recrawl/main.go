@@ -3,8 +3,10 @@
 //
 //	recrawl demo                                            a crawl to watch, without a network
 //	recrawl crawl -d DIR -agent NAME https://example.com/   all stages, round by round
-//	recrawl inject | generate | fetch | parse | update | invert   -d DIR …   one stage
+//	recrawl inject | generate | fetch | parse | update | invert | dedup -d DIR …   one stage
 //	recrawl readdb | explain | hosts | readlinks | readseg | index -d DIR …   what is in there
+//	recrawl mergedb | mergelinkdb | mergesegs -d DIR …      one of several
+//	recrawl check | schedule                                what would be decided, and why
 //
 // Every verb may be interrupted or killed; the same command goes on where it
 // stopped. The exit code is 0 if all is done, 1 if something failed or the run was
