@@ -209,6 +209,7 @@ func TestUserAgent(t *testing.T) {
 			"testbot/1 (a test; http://example.com/bot; bot at example dot com)"},
 		{[]string{"http.agent.version", "1", "http.agent.email", "bot at example dot com"}, "testbot/1 (bot at example dot com)"},
 		{[]string{"http.agent.version", " "}, "testbot"},
+		{[]string{"http.agent.version", "1", "http.agent.description", "\n  two\n  lines\n"}, "testbot/1 (two lines)"},
 	} {
 		o := options(t, append(tt.properties, "http.agent.name", "testbot")...)
 		if o.Crawl.HTTP.UserAgent != tt.want {
@@ -467,6 +468,10 @@ func TestMistakes(t *testing.T) {
 		{"plugin.includes", "urlfilter-(regex", "missing closing )"},
 		{"plugin.includes", "protocol-http|urlfilter-(regexp|prefix)|parse-html", `there is no plugin "urlfilter-regexp"; is urlfilter-regex meant?`},
 		{"plugin.includes", "protocol-http|\n  urlfilter-regex|parse-html", `there is no plugin "\n  urlfilter-regex"`},
+		{"http.agent.name", "käfer", `"käfer" is not printable ASCII`},
+		{"http.agent.name", "(...)", `"(...)" has nothing that robots.txt could name`},
+		{"http.agent.description", "ein Käfer", `"ein Käfer" is not printable ASCII`},
+		{"http.accept", "text/\x7f", "is not printable ASCII"},
 		{"urlfilter.order", "org.example.Mine", "there is no org.example.Mine"},
 		{"urlfilter.regex.file", "missing.txt", "missing.txt"},
 		{"urlfilter.regex.rules", "+ok\n?wrong", "line 2"},

@@ -190,20 +190,23 @@ func (b *builder) compatOnly(name string, agree bool) {
 // agent says who asks.
 func (b *builder) agent(o *Options) {
 	h := &o.Crawl.HTTP
-	h.Agent = b.word("http.agent.name")
+	h.Agent = b.sent("http.agent.name")
 	o.Crawl.Agent = strings.Map(func(r rune) rune {
 		if 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' {
 			return r
 		}
 		return -1
 	}, h.Agent)
-	if o.Crawl.Agent != h.Agent {
+	switch {
+	case o.Crawl.Agent == "" && h.Agent != "" && !b.failed["http.agent.name"]:
+		b.fail("http.agent.name", "%q has nothing that robots.txt could name", h.Agent)
+	case o.Crawl.Agent != h.Agent:
 		b.note("http.agent.name", "the name is no product token, so that no robots.txt can name it; rules for \""+o.Crawl.Agent+"\" are obeyed instead")
 	}
-	h.Version = b.word("http.agent.version")
+	h.Version = b.sent("http.agent.version")
 	var about []string
 	for _, name := range []string{"http.agent.description", "http.agent.url", "http.agent.email"} {
-		if text, ok := b.text(name); ok {
+		if text := b.sent(name); text != "" {
 			about = append(about, text)
 		}
 	}
@@ -218,6 +221,15 @@ func (b *builder) agent(o *Options) {
 	if len(about) > 0 {
 		h.UserAgent += " (" + strings.Join(about, "; ") + ")"
 	}
+}
+
+// sent returns what is sent in a header: on one line, and printable ASCII.
+func (b *builder) sent(name string) string {
+	text := strings.Join(b.words(name), " ")
+	if strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
+		b.fail(name, "%q is not printable ASCII", text)
+	}
+	return text
 }
 
 // http says how requests are made.
@@ -238,7 +250,7 @@ func (b *builder) http(h *httpproto.Options) {
 
 // header returns the value of a request header.
 func (b *builder) header(name string) string {
-	s := b.word(name)
+	s := b.sent(name)
 	if s == "" && b.set(name) {
 		b.note(name, "a header cannot be left out: the default of "+field(name)+" holds")
 	}
