@@ -203,8 +203,6 @@ func calculate(name string, ints func(a, b int64) (int64, bool), floats func(a, 
 	}
 }
 
-var errZero error = &failure{"division by zero"}
-
 func add(a, b any) (any, error) {
 	_, aText := a.(string)
 	_, bText := b.(string)
@@ -333,7 +331,7 @@ func functions(regexps []*regexp.Regexp) []expr.Option {
 		return x / y, true
 	}, func(f, g float64) (float64, error) {
 		if g == 0 {
-			return 0, errZero
+			return 0, fail("division by zero")
 		}
 		return f / g, nil
 	}), compute)
@@ -344,7 +342,7 @@ func functions(regexps []*regexp.Regexp) []expr.Option {
 		return x % y, true
 	}, func(f, g float64) (float64, error) {
 		if g == 0 {
-			return 0, errZero
+			return 0, fail("division by zero")
 		}
 		return math.Mod(f, g), nil
 	}), compute)

@@ -19,9 +19,9 @@ import (
 // lies no sooner than MinInterval after it, and no later than the interval unless
 // the visit failed. A visit that found no change never makes the gap to the next
 // shorter than the gap before; one that found a change never makes it longer. The
-// bounds come first: where they contradict each other the greatest interval
-// holds, and a page with an interval of its own ([FixedKey]) knows but those of
-// Default. Nutch's has none of these properties, for which see NutchCompat.
+// bounds come first, and of two that contradict each other the greatest interval;
+// before them comes the interval that a page has of its own ([FixedKey]). Nutch's
+// has none of these properties, for which see NutchCompat.
 type Adaptive struct {
 	// Default gives the interval of a record that has none, its bound, and what
 	// happens to new, failing and missing pages.
