@@ -293,7 +293,11 @@ func client(c *cli.Command, o httpproto.Options, now func() time.Time) (*httppro
 	}
 	o.AllowPrivate, o.Now = c.Bool("allow-private"), now
 	if o.Agent == "" {
-		return nil, usagef("-agent NAME is required: servers want to know who asks")
+		or := ""
+		if c.String("conf") != "" {
+			or = ", or http.agent.name in the configuration"
+		}
+		return nil, usagef("-agent NAME is required%s: servers want to know who asks", or)
 	}
 	for _, s := range c.StringSlice("connect-to") {
 		ct, err := httpproto.ParseConnectTo(s)

@@ -90,3 +90,12 @@ func TestScoringOrphan(t *testing.T) {
 		t.Errorf("a page to which no link led for 33 days is %v", d)
 	}
 }
+
+func TestConfWithoutAgent(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Dir(write(t, "nutch-site.xml", "<configuration><property><name>plugin.includes</name><value>protocol-http|parse-html</value></property></configuration>"))
+	r := recrawl(t, "check", "robots", "-conf", dir, "http://site.example/")
+	if r.code != 2 || !strings.Contains(r.err, "-agent NAME is required, or http.agent.name in the configuration") {
+		t.Errorf("%+v", r)
+	}
+}
