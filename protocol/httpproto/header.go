@@ -101,7 +101,7 @@ func robotsTag(values []string, agent string) string {
 		mine := true
 		for part := range strings.SplitSeq(v, ",") {
 			d := strings.ToLower(strings.TrimSpace(part))
-			if name, rest, ok := strings.Cut(d, ":"); ok && !slices.Contains(valued, strings.TrimSpace(name)) {
+			if name, rest, ok := strings.Cut(d, ":"); ok && isAgent(strings.TrimSpace(name)) {
 				name = strings.TrimSpace(name)
 				mine = name == "*" || strings.EqualFold(name, agent)
 				d = strings.TrimSpace(rest)
@@ -115,4 +115,12 @@ func robotsTag(values []string, agent string) string {
 		}
 	}
 	return strings.Join(out, ",")
+}
+
+// isAgent reports whether what stands before a colon is the name of a crawler: a
+// product token, or "*". A date is none, whose comma and colons are its own:
+// "unavailable_after: Wed, 03 Oct 2029 10:00:00 GMT, noindex".
+func isAgent(name string) bool {
+	return name == "*" || name != "" && ('a' <= name[0] && name[0] <= 'z' || name[0] == '_') &&
+		!strings.ContainsAny(name, " \t") && !slices.Contains(valued, name)
 }
