@@ -118,9 +118,9 @@ func robotsTag(values []string, agent string) string {
 }
 
 // isAgent reports whether what stands before a colon is the name of a crawler: a
-// product token, or "*". A date is none, whose comma and colons are its own:
-// "unavailable_after: Wed, 03 Oct 2029 10:00:00 GMT, noindex".
+// product token, "*", or nothing, which is nobody's. A date is none, whose comma and
+// colons are its own: "unavailable_after: Wed, 03 Oct 2029 10:00:00 GMT, noindex".
 func isAgent(name string) bool {
-	return name == "*" || name != "" && ('a' <= name[0] && name[0] <= 'z' || name[0] == '_') &&
-		!strings.ContainsAny(name, " \t") && !slices.Contains(valued, name)
+	return name == "" || name == "*" ||
+		('a' <= name[0] && name[0] <= 'z' || name[0] == '_') && !strings.ContainsAny(name, " \t") && !slices.Contains(valued, name)
 }

@@ -33,6 +33,9 @@ func TestRobotsTag(t *testing.T) {
 		{[]string{",, ,noindex,"}, "noindex"},
 		{[]string{"no\x00index", "caf\xe9", strings.Repeat("x", 1000)}, ""},
 		{[]string{":noindex", ":"}, ""},
+		{[]string{"other: noindex, *: nofollow"}, "nofollow"},
+		{[]string{"unavailable_after: Wed, 03 Oct 2029 10:00:00 GMT, noindex"}, "unavailable_after: wed,03 oct 2029 10:00:00 gmt,noindex"},
+		{[]string{"unavailable_after: Wednesday, 03-Oct-29 10:00:00 GMT", "none"}, "unavailable_after: wednesday,03-oct-29 10:00:00 gmt,none"},
 	} {
 		if got := httpproto.RobotsTag(c.values, "bot"); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.values, got, c.want)
