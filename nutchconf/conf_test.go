@@ -504,6 +504,14 @@ func TestMistakes(t *testing.T) {
 	if _, err := c.Options(); err == nil || !strings.Contains(err.Error(), "nutch-site.xml:2: linkdb.ignore.external.links: with linkdb.ignore.internal.links") {
 		t.Errorf("a link db without links: %v", err)
 	}
+	c = read(t, conf(t, "db.fetch.schedule.adaptive.max_interval", "3600", "db.fetch.schedule.adaptive.min_interval", "7200"))
+	if _, err := c.Options(); err != nil { // in Nutch the least interval goes before the greatest
+		t.Error(err)
+	}
+	c.Corrected = true
+	if _, err := c.Options(); err == nil || !strings.Contains(err.Error(), "nutch-site.xml:3: db.fetch.schedule.adaptive.min_interval: 2h0m0s is longer than") {
+		t.Errorf("no interval is left: %v", err)
+	}
 	// Once, however often it is asked for.
 	_, err := read(t, conf(t, "fetcher.queue.mode", "byIP")).Options()
 	if err == nil || strings.Contains(err.Error(), "\n") {
@@ -564,6 +572,7 @@ func TestNotes(t *testing.T) {
 		"fetcher.server.delay", "${my.var}",
 		"plugin.includes", "nutch-extensionpoints|protocol-http|urlfilter-regex|parse-html|scoring-opi[cx]|lib-http|index-.*",
 		"urlnormalizer.scope.mine", "x",
+		"generate.filter", "false",
 		"http.agent.rotate", "",
 		"plugin.excludes", "nothing",
 		"store.http.headers", " False ", // which is what happens here, too
@@ -581,11 +590,11 @@ func TestNotes(t *testing.T) {
 		got = append(got, line)
 	}
 	want := []string{"http.proxy.host", "http.redirect.max.exceeded.skip", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
-		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown"}
+		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter"}
 	if !slices.Equal(got, want) {
 		t.Errorf("notes about\n%q, want\n%q", got, want)
 	}
-	for i, want := range map[int]string{2: "is fetcher.threads.fetch meant?", 3: "its name is http.robot.rules.allowlist now", 0: "there is no proxy", 5: "there is no Hadoop job here"} {
+	for i, want := range map[int]string{2: "is fetcher.threads.fetch meant?", 3: "its name is http.robot.rules.allowlist now", 0: "there is no proxy", 10: "the flag is generate -no-filter", 5: "there is no Hadoop job here"} {
 		if i < len(o.Notes) && !strings.Contains(o.Notes[i].Text, want) {
 			t.Errorf("%v does not say %q", o.Notes[i], want)
 		}

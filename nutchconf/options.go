@@ -139,7 +139,11 @@ func (b *builder) rest() {
 			n.Unknown = true
 			b.notes = append(b.notes, n)
 		case p.Support == NotHonoured && !p.only(v.text):
-			b.note(name, "not honoured: "+p.why())
+			text := "not honoured: " + p.why()
+			if p.Flag != "" {
+				text += "; the flag is " + p.Flag
+			}
+			b.note(name, text)
 		}
 	}
 	slices.SortStableFunc(b.notes, func(x, y Note) int {
@@ -318,6 +322,9 @@ func (b *builder) schedule() schedule.FetchSchedule {
 		// A rate of zero moves no visit, but in Nutch the age of a page takes the
 		// place of its interval all the same.
 		a.SyncRate = math.SmallestNonzeroFloat64
+	}
+	if most := min(a.AdaptiveMax, a.MaxInterval); b.Corrected && most > 0 && a.MinInterval > most {
+		b.fail(adaptive+"min_interval", "%v is longer than the longest interval, %v", a.MinInterval, most)
 	}
 	name := "db.fetch.schedule.class"
 	mimeFile := b.word("db.fetch.schedule.mime.file")
