@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -47,7 +48,8 @@ type Adaptive struct {
 	// db.fetch.schedule.adaptive.sync_delta and sync_delta_rate.)
 	//
 	// The fetch moves only after a change, since only then is anything known of
-	// the moment, and never by more than this share of the interval. Nutch also
+	// the moment, and never by more than this share of the interval; until a visit
+	// finds no change, the gaps that follow are no longer than that. Nutch also
 	// moves it for a page that has not changed, by a share of its age: the older
 	// the page, the sooner the next fetch, down to a hot loop (NUTCH-1564).
 	SyncRate float64
@@ -161,7 +163,7 @@ func (s Adaptive) bounds(url string) (least, most time.Duration) {
 	most = max(min(most, s.max()).Truncate(time.Second), time.Second)
 	least = min(upToSecond(least), most)
 	if len(s.HostIntervals) > 0 {
-		b := s.HostIntervals[crawldb.Host(url)]
+		b := s.HostIntervals[strings.TrimSuffix(crawldb.Host(url), ".")]
 		lo, hi := max(least, min(upToSecond(b.Min), most)), most
 		if b.Max > 0 {
 			hi = max(least, min(b.Max.Truncate(time.Second), most))

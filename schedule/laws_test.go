@@ -239,5 +239,8 @@ func TestBoundsOfHosts(t *testing.T) {
 		if least, most := s.bounds("http://a.example/"); least != c.least || most != c.most {
 			t.Errorf("%v to %v: %v to %v, want %v to %v", c.min, c.max, least, most, c.least, c.most)
 		}
+		if least, most := s.bounds("https://u@A.example.:8443/x"); least != c.least || most != c.most {
+			t.Errorf("%v to %v: another spelling has other bounds", c.min, c.max)
+		}
 	}
 }
