@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -256,25 +257,36 @@ func (m *meter) perSecond(now time.Time, n int) float64 {
 // replaceFile writes a file beside its place and moves it there once it is whole
 // and durable.
 func replaceFile(name string, write func(*os.File) error) (err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe is not replaced
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
+		if path := (*fs.PathError)(nil); errors.As(err, &path) {
+			err = fmt.Errorf("open %s: %w", name, path.Err)
+		}
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if err := write(f); err != nil {
-		return err
+	err = write(f)
+	if err == nil {
+		err = f.Chmod(0o644)
 	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
+	if err == nil {
+		err = f.Sync()
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if e := f.Close(); err == nil {
+		err = e
 	}
-	if err := f.Close(); err != nil {
+	if err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)

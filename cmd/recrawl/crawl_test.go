@@ -351,8 +351,10 @@ func TestIndexReplacesItsFileAsAWhole(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("an index that failed left %v, %v", entries, err)
 	}
-	if r := recrawl(t, "index", "-d", s.dir, "-o", filepath.Join(dir, "no", "file")); r.code != 1 || r.err == "" {
-		t.Errorf("exit %d, %q", r.code, r.err)
+	for _, name := range []string{filepath.Join(dir, "no", "file"), dir} {
+		if r := recrawl(t, "index", "-d", s.dir, "-o", name); r.code != 1 || !strings.HasPrefix(r.err, "recrawl: open "+name+": ") || strings.Count(r.err, "\n") != 1 {
+			t.Errorf("exit %d, %q", r.code, r.err)
+		}
 	}
 }
 

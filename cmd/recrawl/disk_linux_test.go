@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/webtest"
 )
 
@@ -99,6 +100,20 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%q > /dev/full: exit %d, %q", args, r.code, r.err)
 		}
 		full.Close()
+	}
+}
+
+// What is no file is written to, not replaced.
+func TestOutputToAPipe(t *testing.T) {
+	t.Parallel()
+	dir := crawlWith(t, []crawldb.Datum{pageOf("http://a.example/", "s", crawldb.Gone, 0)})
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := os.Symlink("/dev/stdout", pipe); err != nil {
+		t.Fatal(err)
+	}
+	want := "{\"url\":\"http://a.example/\",\"deleted\":true}\n1 deletions\n"
+	if out := ok(t, "clean", "-d", dir, "-o", pipe); out != want {
+		t.Errorf("%q, want %q", out, want)
 	}
 }
 

@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	default:
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(stderr, "recrawl: %s\n", line)
+			fmt.Fprintf(stderr, "recrawl: %s\n", strings.TrimPrefix(line, "recrawl: "))
 		}
 		return exitFailed
 	}

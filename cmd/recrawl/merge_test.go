@@ -196,7 +196,7 @@ func TestMergeSegs(t *testing.T) {
 	if out := ok(t, "update", "-d", s.dir, "20260106080000-000"); !strings.Contains(out, "was applied before") {
 		t.Errorf("an update of a merged segment says %q", out)
 	}
-	if r := recrawl(t, "mergesegs", "-d", s.dir, "missing"); r.code != 1 || !strings.Contains(r.err, "missing is not folded into the crawl db yet") {
+	if r := recrawl(t, "mergesegs", "-d", s.dir, "missing"); r.code != 1 || !strings.Contains(r.err, `there is no segment "missing"`) {
 		t.Errorf("exit %d, %q", r.code, r.err)
 	}
 	// One that is not updated yet is not merged, and not by default either.

@@ -10,6 +10,16 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
+// hasSegment returns an error if there is no segment of that name.
+func (s *session) hasSegment(ctx context.Context, name string) error {
+	for n, err := range s.db.Segments().List(ctx) {
+		if err != nil || n == name {
+			return err
+		}
+	}
+	return fmt.Errorf("there is no segment %q", name)
+}
+
 func (a *app) mergesegs() *cli.Command {
 	return &cli.Command{
 		Name: "mergesegs", Category: merging, Usage: "merge segments into one", ArgsUsage: "[SEGMENT...]",
@@ -35,6 +45,11 @@ done; each must have been updated. With -remove they are removed afterwards.
 					return err
 				}
 				names := c.Args().Slice()
+				for _, name := range names {
+					if err := s.hasSegment(ctx, name); err != nil {
+						return err
+					}
+				}
 				if len(names) == 0 {
 					names = done
 				}
