@@ -57,7 +57,7 @@ next visit. The record is that of a new page, unless -d DIR names a crawl.
 				if err := absolute(url); err != nil {
 					return err
 				}
-				return a.printSchedule(ctx, k, store, url, now(), interval, modified)
+				return a.printSchedule(ctx, k, store, url, now().Truncate(time.Millisecond), interval, modified)
 			})
 		},
 	}

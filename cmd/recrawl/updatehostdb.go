@@ -43,7 +43,7 @@ time. Response times and types are there only if crawl or update was given
 			&cli.BoolFlag{Name: "checkFailed", Category: toCheck, Usage: "look up names that had none, after a day for each time"},
 			&cli.BoolFlag{Name: "checkAll", Category: toCheck, Usage: "look up all of these"},
 			&cli.BoolFlag{Name: "force", Category: toCheck, Usage: "look up names even if their time has not come"},
-			&cli.DurationFlag{Name: "recheck", Category: toCheck, Usage: "wait for `TIME` instead of a day (default 24h)"},
+			spanFlag(toCheck, "recheck", "wait for `TIME`, such as 12h or 7d, instead of a day (default 24h)"),
 			&cli.IntFlag{Name: "purge", Category: toCheck, Usage: "remove a host whose name had no address more than `N` times in a row; -1: never (default 3)"},
 			&cli.IntFlag{Name: "resolvers", Category: toCheck, Usage: "look up at most `N` names at once (default 25)"},
 			confFlags(), reporting()),
@@ -108,8 +108,9 @@ func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, e
 		o.Resolvers = c.Int("resolvers")
 	}
 	if c.IsSet("recheck") {
-		if o.Recheck = c.Duration("recheck"); o.Recheck < 0 {
-			return o, usagef("-recheck: %v is negative", o.Recheck)
+		spans := spans{c: c}
+		if o.Recheck = spans.get("recheck"); spans.err != nil {
+			return o, spans.err
 		}
 	}
 	if c.IsSet("purge") {

@@ -151,7 +151,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{[]string{"updatehostdb", "-d", dir, "-by", "ip"}, `"ip" is not one of host and domain`},
 		{[]string{"updatehostdb", "-d", dir, "-urlLimit", "-1"}, "-urlLimit: -1 is negative"},
 		{[]string{"updatehostdb", "-d", dir, "-resolvers", "-1"}, "-resolvers: -1 is negative"},
-		{[]string{"updatehostdb", "-d", dir, "-recheck", "-1h"}, "-recheck: -1h0m0s is negative"},
+		{[]string{"updatehostdb", "-d", dir, "-recheck", "-1h"}, `-recheck: "-1h" is not a time`},
 		{[]string{"updatehostdb", "-d", dir, "-purge", "0"}, "-purge"},
 		{[]string{"updatehostdb", "-d", dir, "-tophosts", filepath.Join(dir, "missing")}, "-tophosts"},
 		{[]string{"updatehostdb", "-d", dir, "-tophosts", noPEM}, "no.pem:1:"},
