@@ -118,7 +118,7 @@ func (j *job) spelling(scope urlfilter.Scope, url string) (string, bool) {
 	scheme, _, ok := strings.Cut(url, ":")
 	if ok && j.o.NutchCompat {
 		switch strings.ToLower(scheme) {
-		case "http", "https", "file", "ftp", "jar", "mailto":
+		case "http", "https", "file", "ftp", "jar":
 		default:
 			ok = false
 		}

@@ -35,13 +35,15 @@ func parseJavaURL(base *javaURL, s string) (*javaURL, error) {
 	}
 	switch u.scheme {
 	case "http", "https", "ftp", "file":
-	case "mailto", "jar":
-		if u.scheme == "jar" && !strings.Contains(s, "!/") {
+	case "jar":
+		if !strings.Contains(s, "!/") {
 			return nil, errJavaURL
 		}
 		u.path = s
 		return u, nil
-	default: // a scheme that Java has no handler for
+	default:
+		// A scheme that there is no handler for. Java has one for mailto, but not
+		// inside of Nutch, whose factory of handlers refuses it.
 		return nil, errJavaURL
 	}
 	s, u.ref, u.hasRef = strings.Cut(s, "#")

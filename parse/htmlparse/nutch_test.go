@@ -87,7 +87,7 @@ func TestNutchLinks(t *testing.T) {
 		`<a href=x rel=ugc>1</a><a href=y rel=sponsored>2</a>`:          "(http://a.example/d/x, 1) (http://a.example/d/y, 2)",
 		`<a href=x rel=NoFollow,me>1</a><a href=y rel=xnofollow>2</a>`:  "(http://a.example/d/y, 2)",
 		`<a href="javascript:x()">1</a><a href="tel:1">2</a>`:           "",
-		`<a href="mailto:x@y">1</a><a href="ftp://h/x">2</a>`:           "(mailto:x@y, 1) (ftp://h/x, 2)",
+		`<a href="mailto:x@y">1</a><a href="ftp://h/x">2</a>`:           "(ftp://h/x, 2)",
 		`<a href="file:/etc/x">1</a><a href="data:,x">2</a>`:            "(file:/etc/x, 1)",
 		`<link rel=stylesheet href=s.css><link rel=icon href=i>`:        "(http://a.example/d/s.css, ) (http://a.example/d/i, )",
 		`<script src=s.js></script><img src=i.png><img srcset="j.png">`: "(http://a.example/d/s.js, ) (http://a.example/d/i.png, )",
