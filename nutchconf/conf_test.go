@@ -557,75 +557,6 @@ func unwrap(err error) error {
 	}
 }
 
-func TestNotes(t *testing.T) {
-	o := options(t,
-		"http.agent.name", "testbot",
-		"http.proxy.host", "proxy.example.com",
-		"http.redirect.max", "0", // which is what happens here
-		"http.redirect.max.exceeded.skip", "true",
-		"fetcher.thread.fetch", "20",
-		"http.robot.rules.whitelist", "example.com",
-		"mapreduce.job.maps", "4",
-		"mapreduce.map.memory.mb", "1024",
-		"my.own.property.of.which.nobody.knows", "x",
-		"my.var", "2.5", // which is asked for
-		"fetcher.server.delay", "${my.var}",
-		"plugin.includes", "nutch-extensionpoints|protocol-http|urlfilter-regex|parse-html|scoring-opi[cx]|lib-http|index-.*",
-		"urlnormalizer.scope.mine", "x",
-		"generate.filter", "false",
-		"http.agent.rotate", "",
-		"plugin.excludes", "nothing",
-		"store.http.headers", " False ", // which is what happens here, too
-		"fetcher.timelimit.mins", "-2",
-	)
-	var got []string
-	for _, n := range o.Notes {
-		line := n.Property
-		if n.Unknown {
-			line += " unknown"
-		}
-		if n.Line < 2 || !strings.HasSuffix(n.File, "nutch-site.xml") || !strings.Contains(n.String(), n.Text) {
-			t.Errorf("%+v does not say where it was set", n)
-		}
-		got = append(got, line)
-	}
-	want := []string{"http.proxy.host", "http.redirect.max.exceeded.skip", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
-		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter"}
-	if !slices.Equal(got, want) {
-		t.Errorf("notes about\n%q, want\n%q", got, want)
-	}
-	for i, want := range map[int]string{2: "is fetcher.threads.fetch meant?", 3: "its name is http.robot.rules.allowlist now", 0: "there is no proxy", 10: "the flag is generate -no-filter", 5: "there is no Hadoop job here"} {
-		if i < len(o.Notes) && !strings.Contains(o.Notes[i].Text, want) {
-			t.Errorf("%v does not say %q", o.Notes[i], want)
-		}
-	}
-}
-
-// What only Nutch's rules ask for is said where the corrected ones decide, and what
-// only those ask for where Nutch's do.
-func TestNotesOfRules(t *testing.T) {
-	all := []string{"http.agent.name", "testbot", "parser.html.form.use_action", "true", "parser.html.outlinks.ignore_tags", "img", "urlnormalizer.basic.host.idn", "toUnicode",
-		"urlnormalizer.basic.host.idna2008", "false", "urlnormalizer.basic.host.trim-trailing-dot", "true", "http.store.responsetime", "false", "anchorIndexingFilter.deduplicate", "true"}
-	c := read(t, conf(t, all...))
-	for corrected, want := range map[bool][]string{
-		false: {"http.store.responsetime", "anchorIndexingFilter.deduplicate"},
-		true:  {"parser.html.form.use_action", "parser.html.outlinks.ignore_tags", "urlnormalizer.basic.host.idn", "urlnormalizer.basic.host.idna2008"},
-	} {
-		c.Corrected = corrected
-		o, err := c.Options()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, n := range o.Notes {
-			got = append(got, n.Property)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("with Corrected %v, notes about %q, want %q", corrected, got, want)
-		}
-	}
-}
-
 // Every updatedb of Nutch asks scoring-orphan, and exemptions are read again as
 // other rules are.
 func TestOrphansAndExemptions(t *testing.T) {
@@ -646,13 +577,6 @@ func TestOrphansAndExemptions(t *testing.T) {
 	write(t, file, "+b\\.example\n")
 	if changed, err := o.Crawl.Reload[0].Reload(); !changed || err != nil || !exempt() {
 		t.Errorf("read again: %v, %v", changed, err)
-	}
-}
-
-func TestNoFilter(t *testing.T) {
-	o := options(t, "plugin.includes", "protocol-http|parse-html|scoring-opic|urlnormalizer-basic")
-	if len(o.Notes) != 1 || !strings.Contains(o.Notes[0].String(), "nutch-site.xml:2: plugin.includes: no filter is active") {
-		t.Errorf("%v", o.Notes)
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol/fileproto"
-	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -189,80 +188,6 @@ func (b *builder) compatOnly(name string, agree bool) {
 	if b.Corrected && !agree {
 		b.note(name, "not honoured by the corrected rules: "+row(name).why())
 	}
-}
-
-// agent says who asks.
-func (b *builder) agent(o *Options) {
-	h := &o.Crawl.HTTP
-	h.Agent = b.sent("http.agent.name")
-	o.Crawl.Agent = strings.Map(func(r rune) rune {
-		if 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return -1
-	}, h.Agent)
-	switch {
-	case o.Crawl.Agent == "" && h.Agent != "" && !b.failed["http.agent.name"]:
-		b.fail("http.agent.name", "%q has nothing that robots.txt could name", h.Agent)
-	case o.Crawl.Agent != h.Agent:
-		b.note("http.agent.name", "the name is no product token, so that no robots.txt can name it; rules for \""+o.Crawl.Agent+"\" are obeyed instead")
-	}
-	h.Version = b.sent("http.agent.version")
-	var about []string
-	for _, name := range []string{"http.agent.description", "http.agent.url", "http.agent.email"} {
-		if text := b.sent(name); text != "" {
-			about = append(about, text)
-		}
-	}
-	if h.Agent == "" {
-		return // another one may be given
-	}
-	// name/version (description; url; email)
-	h.UserAgent = h.Agent
-	if h.Version != "" {
-		h.UserAgent += "/" + h.Version
-	}
-	if len(about) > 0 {
-		h.UserAgent += " (" + strings.Join(about, "; ") + ")"
-	}
-}
-
-// sent returns what is sent in a header: on one line, and printable ASCII.
-func (b *builder) sent(name string) string {
-	text := strings.Join(b.words(name), " ")
-	if strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
-		b.fail(name, "%q is not printable ASCII", text)
-	}
-	return text
-}
-
-// http says how requests are made.
-func (b *builder) http(h *httpproto.Options) {
-	timeout := b.millis("http.timeout")
-	if timeout <= 0 {
-		timeout = -1
-	}
-	h.ConnectTimeout, h.TLSTimeout, h.HeaderTimeout = timeout, timeout, timeout
-	if h.TimeLimit = b.wholeSeconds("http.time.limit"); h.TimeLimit <= 0 {
-		h.TimeLimit = -1
-	}
-	h.MaxBytes = int64(b.limit("http.content.limit"))
-	h.Accept = b.header("http.accept")
-	h.AcceptLanguage = b.header("http.accept.language")
-	h.InsecureSkipVerify = !b.bool("http.tls.certificates.check")
-}
-
-// header returns the value of a request header.
-func (b *builder) header(name string) string {
-	s := b.sent(name)
-	if s == "" && b.set(name) {
-		b.note(name, "a header cannot be left out: the default of "+field(name)+" holds")
-	}
-	return s
-}
-
-func (b *builder) file(o *Options) {
-	o.File.MaxBytes = int64(b.limit("file.content.limit"))
 }
 
 // parser makes the parser of the pages. Under NutchCompat it finds the links that
