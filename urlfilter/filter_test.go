@@ -377,6 +377,7 @@ func FuzzParsePrefixSuffix(f *testing.F) {
 
 func FuzzParseDomain(f *testing.F) {
 	f.Add("net\nexample.org\n# x\nwww.example.com", "http://www.example.org/")
+	f.Add("co.uk\nck\n*.x\nwww.ck", "http://a.www.ck/")
 	f.Fuzz(func(t *testing.T, text, url string) {
 		a, err := ParseDomain(strings.NewReader(text))
 		if err != nil {
@@ -388,6 +389,13 @@ func FuzzParseDomain(f *testing.F) {
 		}
 		if hostOf(url) != "" && len(a.entries) > 0 && a.Accept(url) == d.Accept(url) {
 			t.Fatalf("%q: both say %v to %q", text, a.Accept(url), url)
+		}
+		// The quick way under NutchCompat finds what the plain one does.
+		if host := javaHost(url); host != "" {
+			quick := a.entryNutch(host) != ""
+			if a.plain = false; quick != (a.entryNutch(host) != "") {
+				t.Fatalf("%q: %q is listed: %v the quick way, %v the plain one", text, host, quick, !quick)
+			}
 		}
 	})
 }
