@@ -286,20 +286,53 @@ func TestCheckHelpTeaches(t *testing.T) {
 	}
 }
 
+// confOf makes a configuration with these properties and rules.
+func confOf(t *testing.T, properties, regexFilter string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{
+		"nutch-site.xml": `<configuration><property><name>plugin.includes</name><value>protocol-http|urlfilter-regex|parse-html|urlnormalizer-basic|scoring-opic</value></property>` +
+			`<property><name>http.agent.name</name><value>testbot</value></property>` + properties + `</configuration>`,
+		"regex-urlfilter.txt": regexFilter,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Nutch's freegen takes URLs as they come.
+func TestConfFreegen(t *testing.T) {
+	t.Parallel()
+	conf := confOf(t, "", "-[?]\n+.\n")
+	urls := write(t, "urls.txt", "http://a.example/?q\nhttp://a.example/x/../y\n")
+	for args, want := range map[string][]string{
+		"":                     {"http://a.example/?q", "http://a.example/x/../y"},
+		"-normalize":           {"http://a.example/?q", "http://a.example/y"},
+		"-filter":              {"http://a.example/x/../y"},
+		"-corrected":           {"http://a.example/y"},
+		"-corrected -noFilter": {"http://a.example/?q", "http://a.example/y"},
+	} {
+		dir := filepath.Join(t.TempDir(), "crawl")
+		ok(t, append(append([]string{"freegen", "-d", dir, "-conf", conf}, strings.Fields(args)...), urls)...)
+		got := ok(t, "readseg", "-d", dir, "-dump", "-json")
+		for _, u := range want {
+			if !strings.Contains(got, `"url":"`+u+`"`) {
+				t.Errorf("freegen %s: %s is not there:\n%s", args, u, got)
+			}
+		}
+		if n := strings.Count(got, "\n"); n != len(want) {
+			t.Errorf("freegen %s: %d URLs, want %d\n%s", args, n, len(want), got)
+		}
+	}
+}
+
 // With db.update.purge.404 Nutch's inject, dedup and mergedb drop all that is gone,
 // and with it so do we, unless a flag or -corrected says otherwise.
 func TestConfPurges(t *testing.T) {
 	t.Parallel()
-	conf := t.TempDir()
-	for name, text := range map[string]string{
-		"nutch-site.xml": `<configuration><property><name>plugin.includes</name><value>protocol-http|urlfilter-regex|parse-html|scoring-opic</value></property>` +
-			`<property><name>http.agent.name</name><value>testbot</value></property><property><name>db.update.purge.404</name><value>true</value></property></configuration>`,
-		"regex-urlfilter.txt": "+.\n",
-	} {
-		if err := os.WriteFile(filepath.Join(conf, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
+	conf := confOf(t, `<property><name>db.update.purge.404</name><value>true</value></property>`, "+.\n")
 	crawl := func() string {
 		return crawlWith(t, []crawldb.Datum{pageOf("http://a.example/", "s", crawldb.Fetched, 0), pageOf("http://a.example/gone", "t", crawldb.Gone, 0)})
 	}

@@ -275,4 +275,12 @@ func TestInvertFlags(t *testing.T) {
 	if all["internal"] != 0.0 || all["anchors_cut"] == 0.0 || all["inlinks"] == 0.0 {
 		t.Errorf("%v", all)
 	}
+	// With a configuration rules apply unless they are switched off.
+	conf := confOf(t, "", "-/pages/\n+.\n")
+	for args, rejects := range map[string]bool{"": true, "-corrected": false, "-corrected -filter": true, "-noFilter -noNormalize": false, "-filter=false": false} {
+		r := object(t, ok(t, append([]string{"invert", "-d", s.dir, "-json", "-conf", conf, "-ignore-internal=false"}, strings.Fields(args)...)...))
+		if (r["rejected"] != 0.0) != rejects {
+			t.Errorf("invert -conf %s: %v", args, r)
+		}
+	}
 }

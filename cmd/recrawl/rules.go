@@ -27,14 +27,18 @@ func compat(c *cli.Command, conf *nutchconf.Options) bool {
 // accepting makes of these flags a function that gives the spelling of a URL and
 // says whether it is kept; nil if neither was given.
 func accepting(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope) func(string) (string, bool) {
-	if !c.Bool("normalize") && !c.Bool("filter") {
+	return acceptingBy(conf, scope, c.Bool("normalize"), c.Bool("filter"))
+}
+
+func acceptingBy(conf *nutchconf.Options, scope urlfilter.Scope, normalize, filter bool) func(string) (string, bool) {
+	if !normalize && !filter {
 		return nil
 	}
 	rules := *rulesOf(conf)
-	if !c.Bool("normalize") {
+	if !normalize {
 		rules.Normalizers = nil
 	}
-	if !c.Bool("filter") {
+	if !filter {
 		rules.Filters = nil
 	}
 	return func(url string) (string, bool) {

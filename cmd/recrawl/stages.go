@@ -206,11 +206,14 @@ func (a *app) invert() *cli.Command {
 		Name: "invert", Aliases: []string{"invertlinks"}, Category: stages, Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
 		Description: `The last stage of a round. The segment is the newest unless named. Inverting it
 twice changes nothing. A segment that was updated and inverted is done: crawl
-does not take it up any more.
+does not take it up any more. With -conf, -normalize and -filter are on, as for
+Nutch's invertlinks, unless they are set to false or -noNormalize and -noFilter
+are given; in the rounds of crawl they are off.
 
   recrawl invert -d crawl
   recrawl invert -d crawl -ignore-internal -max-anchor 200`,
 		Flags: flags(dirFlag(), ruleFlags(),
+			&cli.BoolFlag{Name: "noNormalize", Hidden: true}, &cli.BoolFlag{Name: "noFilter", Hidden: true},
 			&cli.BoolFlag{Name: "ignore-internal", Usage: "leave out links within a host"},
 			&cli.BoolFlag{Name: "ignore-external", Usage: "leave out links between hosts"},
 			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
@@ -266,7 +269,11 @@ func inverting(c *cli.Command, conf *nutchconf.Options, o *linkdb.InvertOptions)
 	if c.IsSet("max-anchor") {
 		o.MaxAnchor = c.Int("max-anchor")
 	}
-	if accept := accepting(c, conf, urlfilter.LinkDB); accept != nil {
+	normalize := conf != nil && compat(c, conf)
+	filter := normalize
+	given(c, "normalize", &normalize)
+	given(c, "filter", &filter)
+	if accept := acceptingBy(conf, urlfilter.LinkDB, normalize && !c.Bool("noNormalize"), filter && !c.Bool("noFilter")); accept != nil {
 		o.Accept = accept
 	}
 }

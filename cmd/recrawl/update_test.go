@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,16 +32,7 @@ func TestUpdateSweeps(t *testing.T) {
 	now = parsed(frozen).Add(time.Hour).Format(time.RFC3339)
 	round("of 6 records 1 gone and 0 orphans purged, 0 filtered, 0 invalid, 0 moved (0 merged), 0 left alone", "-purge-gone", "-purge-orphans", "-normalize")
 
-	conf := t.TempDir()
-	for name, text := range map[string]string{
-		"nutch-site.xml":      `<configuration><property><name>plugin.includes</name><value>protocol-http|urlfilter-regex|parse-html|urlnormalizer-basic|scoring-opic</value></property><property><name>http.agent.name</name><value>testbot</value></property></configuration>`,
-		"regex-urlfilter.txt": "-/pages/[12]\n+.\n",
-	} {
-		if err := os.WriteFile(filepath.Join(conf, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	round("2 filtered", "-filter", "-no-additions", "-conf", conf)
+	round("2 filtered", "-filter", "-no-additions", "-conf", confOf(t, "", "-/pages/[12]\n+.\n"))
 	if n := records(); n != 3 {
 		t.Errorf("%d records", n)
 	}
