@@ -78,9 +78,10 @@ var (
 func (b *builder) plugins() *plugins {
 	p := plugins{}
 	include, exclude := b.pattern("plugin.includes"), b.pattern("plugin.excludes")
+	in, out := whole(include), whole(exclude)
 	missing := ""
 	for _, s := range stock {
-		if include == nil || !whole(include, s.id) || exclude != nil && whole(exclude, s.id) {
+		if in == nil || !in.MatchString(s.id) || out != nil && out.MatchString(s.id) {
 			continue
 		}
 		p[s.id] = true
@@ -210,13 +211,13 @@ func (b *builder) pattern(name string) *regexp.Regexp {
 	return re
 }
 
-// whole reports whether the pattern matches all of a string, as Java's matches
-// does.
-func whole(re *regexp.Regexp, s string) bool {
-	longest := re.Copy()
-	longest.Longest()
-	at := longest.FindStringIndex(s)
-	return at != nil && at[0] == 0 && at[1] == len(s)
+// whole returns the pattern that matches what the given one matches whole, as
+// Java's matches does; nil for nil.
+func whole(re *regexp.Regexp) *regexp.Regexp {
+	if re == nil {
+		return nil
+	}
+	return regexp.MustCompile(`\A(?:` + re.String() + `)\z`)
 }
 
 // ordered returns the active plugins out of a list, in the order that a property

@@ -135,9 +135,9 @@ func (b *builder) normalizer(id string) urlfilter.Normalizer {
 	case "urlnormalizer-slash":
 		return normalizerOf(b, "urlnormalizer.slashes", urlfilter.SlashNormalizerFile, urlfilter.ParseSlashNormalizer)
 	case "urlnormalizer-ajax":
-		return urlfilter.AjaxNormalizer{NutchCompat: o.NutchCompat}
+		return urlfilter.AjaxNormalizer(o)
 	case "urlnormalizer-querystring":
-		return urlfilter.QueryNormalizer{NutchCompat: o.NutchCompat}
+		return urlfilter.QueryNormalizer(o)
 	}
 	return urlfilter.Pass{}
 }
