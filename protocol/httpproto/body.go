@@ -31,7 +31,7 @@ type wire struct {
 
 func (w *wire) Read(p []byte) (int, error) {
 	if w.left <= 0 {
-		return 0, errSize
+		return 0, beyond(w.r)
 	}
 	n, err := w.r.Read(p[:min(int64(len(p)), w.left)])
 	w.n += int64(n)
@@ -41,6 +41,45 @@ func (w *wire) Read(p []byte) (int, error) {
 		w.conn.allow(2 * int64(n))
 	}
 	return n, err
+}
+
+// beyond returns what r ends with if it ends here, and errSize if there is more.
+func beyond(r io.Reader) error {
+	var one [1]byte
+	for range 100 {
+		if n, err := r.Read(one[:]); n > 0 {
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	return errSize
+}
+
+// A layer bounds what lies between two encodings: it is the encoded body of the
+// next, and may be a bomb although nothing comes of it in the end.
+type layer struct {
+	r       io.Reader
+	w       *wire
+	n, left int64
+}
+
+func (l *layer) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, beyond(l.r)
+	}
+	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
+	l.n += int64(n)
+	l.left -= int64(n)
+	if tooDense(l.n, l.w.n) {
+		err = errSize
+	}
+	return n, err
+}
+
+// tooDense reports whether so many bytes cannot honestly be the content of so few.
+func tooDense(decoded, encoded int64) bool {
+	return decoded > ratioFloor && decoded > maxRatio*encoded
 }
 
 // readBody reads and decodes a body of at most limit bytes, of which at most
@@ -59,6 +98,9 @@ func (c *Client) readBody(resp *http.Response, from *conn, limit, encoded int64,
 	}
 	var src io.Reader = w
 	for i := len(names) - 1; i >= 0; i-- {
+		if i < len(names)-1 {
+			src = &layer{r: src, w: w, left: encoded}
+		}
 		d, ok := c.decoders.Get().(*decoder)
 		if !ok {
 			d = new(decoder)
@@ -99,7 +141,7 @@ func (c *Client) readAll(src io.Reader, w *wire, limit int64) (body []byte, err 
 		switch {
 		case int64(n) > limit:
 			n, err = int(limit), errSize
-		case n > ratioFloor && int64(n) > maxRatio*w.n:
+		case tooDense(int64(n), w.n):
 			err = errSize
 		}
 	}

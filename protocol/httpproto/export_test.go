@@ -13,7 +13,7 @@ import (
 // because of a limit.
 func (c *Client) ReadBody(coding string, body []byte, limit int64) (decoded []byte, cut bool, err error) {
 	resp := &http.Response{Header: http.Header{"Content-Encoding": {coding}}, Body: io.NopCloser(bytes.NewReader(body))}
-	decoded, _, err = c.readBody(resp, nil, limit, int64(len(body))+1, func(error) {})
+	decoded, _, err = c.readBody(resp, nil, limit, max(limit+64<<10, int64(len(body))), func(error) {})
 	return decoded, errors.Is(err, errSize), err
 }
 

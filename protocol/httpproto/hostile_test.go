@@ -187,6 +187,12 @@ func TestEncodings(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	c := newClient(t, httpproto.Options{})
+	// A body as long as a limit is whole.
+	exact := newClient(t, httpproto.Options{MaxBytes: int64(len(text)), MaxEncodedBytes: int64(len(text))})
+	body = text
+	if r := get(t, exact, s.URL, protocol.Success, 200, ""); len(r.Content.Body) != len(text) || r.Content.Truncated {
+		t.Errorf("at the limit: %d bytes, truncated %v", len(r.Content.Body), r.Content.Truncated)
+	}
 	for name, k := range map[string]struct {
 		header     []string
 		body, want []byte
@@ -255,6 +261,8 @@ func TestBombs(t *testing.T) {
 		"zstd in gzip":  {"zstd, gzip", encode(t, "gzip", encode(t, "zstd", zeros)), 0},
 		"unlimited":     {"gzip", gz, -1},
 		"empty members": {"gzip", bytes.Repeat(encode(t, "gzip", nil), 1<<19), 0},
+		// Much in the middle, nothing in the end.
+		"empty members in gzip": {"gzip, gzip", encode(t, "gzip", bytes.Repeat(encode(t, "gzip", nil), 1<<18)), 0},
 		// A frame that asks for a window of 2 GiB.
 		"zstd window": {"zstd", append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8}, make([]byte, 1<<10)...), 0},
 	}
@@ -516,7 +524,8 @@ func FuzzBody(f *testing.F) {
 	const limit = 1 << 16
 	f.Fuzz(func(t *testing.T, coding string, body []byte) {
 		first, cut, err := c.ReadBody(coding, body, limit)
-		if len(first) > limit || cut && len(first) != limit {
+		// Two encodings may be cut between the two.
+		if len(first) > limit || cut && len(first) != limit && !strings.Contains(coding, ",") {
 			t.Errorf("%d bytes, cut %v", len(first), cut)
 		}
 		kept := bytes.Clone(first)
