@@ -77,8 +77,7 @@ var (
 // plugin.includes and not plugin.excludes.
 func (b *builder) plugins() *plugins {
 	p := plugins{}
-	include, exclude := b.pattern("plugin.includes"), b.pattern("plugin.excludes")
-	in, out := whole(include), whole(exclude)
+	in, out := b.whole("plugin.includes"), b.whole("plugin.excludes")
 	missing := ""
 	for _, s := range stock {
 		if in == nil || !in.MatchString(s.id) || out != nil && out.MatchString(s.id) {
@@ -95,7 +94,7 @@ func (b *builder) plugins() *plugins {
 	if missing != "" {
 		b.note("plugin.includes", missing)
 	}
-	b.strangers(include)
+	b.strangers()
 	if !p["protocol-http"] && !p["protocol-httpclient"] && !p["protocol-okhttp"] {
 		b.note("plugin.includes", "no plugin for http is active; recrawl.Options.HTTP is there all the same")
 	}
@@ -104,13 +103,10 @@ func (b *builder) plugins() *plugins {
 
 // strangers looks for plugins that plugin.includes names and nobody knows. A filter
 // among them is an error: without it everything would be crawled that it keeps out.
-func (b *builder) strangers(include *regexp.Regexp) {
-	if include == nil {
-		return
-	}
-	re, err := syntax.Parse(include.String(), syntax.Perl)
+func (b *builder) strangers() {
+	re, err := syntax.Parse(b.word("plugin.includes"), syntax.Perl)
 	if err != nil {
-		return // it has been compiled
+		return // which is told already
 	}
 	var names []string
 	branches := []*syntax.Regexp{re}
@@ -211,13 +207,18 @@ func (b *builder) pattern(name string) *regexp.Regexp {
 	return re
 }
 
-// whole returns the pattern that matches what the given one matches whole, as
-// Java's matches does; nil for nil.
-func whole(re *regexp.Regexp) *regexp.Regexp {
-	if re == nil {
+// whole compiles a regular expression for what it matches whole, as Java's matches
+// does; nil if the property has no value.
+func (b *builder) whole(name string) *regexp.Regexp {
+	s := b.word(name)
+	if b.pattern(name) == nil {
 		return nil
 	}
-	return regexp.MustCompile(`\A(?:` + re.String() + `)\z`)
+	re, err := regexp.Compile(`\A(?:` + s + `)\z`)
+	if err != nil {
+		b.fail(name, "%w", err)
+	}
+	return re
 }
 
 // ordered returns the active plugins out of a list, in the order that a property
