@@ -36,9 +36,9 @@ func (a *app) check() *cli.Command {
 	checkers := []*cli.Command{a.checkFilter(), a.checkNormalize(), a.checkParse(), a.checkRobots(), a.checkSchedule(), a.checkConf()}
 	return &cli.Command{
 		Name: "check", Category: looking, Usage: "try filters, normalizers, parser, robots.txt and schedule on URLs",
-		ArgsUsage: "URL...",
+		ArgsUsage: "[URL...]",
 		Description: `Says what a crawl would do with a URL, and which rule decides, without touching
-any crawl. What to check is one of
+any crawl. WHAT to check is one of
 
   filter     do the filters accept it?       +URL or -URL, a tab, and the rule
   normalize  how is it spelled?              the URL, a tab, what changed it

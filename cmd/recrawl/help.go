@@ -70,7 +70,11 @@ func verbHelp(c *cli.Command, name string) string {
 		args = " " + c.ArgsUsage
 	}
 	fill(&b, "recrawl "+name+": "+c.Usage+nutchName(c.Names()[1:], ""))
-	fmt.Fprintf(&b, "\nUsage: recrawl %s [flags]%s\n", name, args)
+	what := ""
+	if len(c.Commands) > 0 {
+		what = " WHAT"
+	}
+	fmt.Fprintf(&b, "\nUsage: recrawl %s%s [flags]%s\n", name, what, args)
 	if c.Description != "" {
 		b.WriteString("\n")
 		fill(&b, c.Description)
