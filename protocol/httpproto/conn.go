@@ -302,7 +302,7 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, err
 	}
-	dial := c.dial
+	dial, named := c.dial, false
 	addrs := []netip.Addr{{}}
 	if addrs[0], err = netip.ParseAddr(host); err == nil {
 		if own {
@@ -310,13 +310,17 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 		}
 	} else {
 		v.at(phaseLookup)
-		if addrs, err = c.o.Resolver(ctx, "ip", host); err != nil {
+		if addrs, err = c.lookup(ctx, host); err != nil {
 			return nil, err
 		}
+		named = true
 	}
 	v.at(phaseConnect)
 	nc, err := c.dialAddrs(ctx, dial, addrs, port)
 	if err != nil {
+		if named {
+			c.lookups.forget(strings.ToLower(host))
+		}
 		return nil, err
 	}
 	return v.opened(nc)
@@ -326,7 +330,6 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 // that is left. It returns the first failure that is not a refusal of ours.
 func (c *Client) dialAddrs(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), addrs []netip.Addr, port string) (net.Conn, error) {
 	var first error = &net.DNSError{Err: "no addresses", IsNotFound: true}
-	addrs = addrs[:min(len(addrs), maxAddrs)]
 	for i, a := range addrs {
 		nc, err := dialShare(ctx, dial, net.JoinHostPort(a.Unmap().String(), port), len(addrs)-i)
 		if exhausted(err) {

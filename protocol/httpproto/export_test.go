@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 )
 
 // ReadBody decodes a body like a visit does, and reports whether it ended
@@ -22,6 +23,18 @@ func (c *Client) SetDial(dial func(ctx context.Context, network, address string)
 	c.dial, c.dialOwn = dial, dial
 }
 
+// Remembered returns how many hosts' addresses a client remembers.
+func (c *Client) Remembered() int {
+	c.lookups.mu.Lock()
+	defer c.lookups.mu.Unlock()
+	return len(c.lookups.young) + len(c.lookups.old)
+}
+
+// Lookup looks up a host as a dial does.
+func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	return c.lookup(ctx, host)
+}
+
 // What the fuzz targets call.
 var (
 	RobotsTag  = robotsTag
@@ -32,6 +45,8 @@ var (
 
 const (
 	MaxDials   = maxDials
+	MaxAddrs   = maxAddrs
+	MaxLookups = maxLookups
 	MaxRatio   = maxRatio
 	RatioFloor = ratioFloor
 )

@@ -95,6 +95,10 @@ type Options struct {
 	// Resolver looks up the addresses of a host ("ip" is the network); nil means
 	// the resolver of the system. It must return soon after its context is done.
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// LookupTime is how long the addresses of a host are remembered, of the last
+	// ten thousand hosts or so; zero means 5 min. They are forgotten when none of
+	// them can be connected to, and each is guarded whenever it is dialled.
+	LookupTime time.Duration
 
 	// RootCAs are the authorities that are trusted; nil means those of the system.
 	RootCAs *x509.CertPool
@@ -151,6 +155,8 @@ type Client struct {
 	// ConnectTo, which are no stranger's.
 	dial, dialOwn func(ctx context.Context, network, address string) (net.Conn, error)
 
+	lookups lookups
+
 	active atomic.Int64
 	closed atomic.Bool
 	// decoders and scratch are reused by visits.
@@ -188,6 +194,7 @@ func New(o Options) (*Client, error) {
 	orDefault(&o.RateWindow, 20*time.Second)
 	orDefault(&o.MaxIdle, 100)
 	orDefault(&o.IdleTimeout, 30*time.Second)
+	orDefault(&o.LookupTime, 5*time.Minute)
 	if o.MaxHeaderBytes < 0 {
 		return nil, fmt.Errorf("httpproto: option MaxHeaderBytes is negative: %d", o.MaxHeaderBytes)
 	}

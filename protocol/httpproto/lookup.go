@@ -1,0 +1,94 @@
+package httpproto
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// maxLookups is how many hosts' addresses are remembered: about 2 MiB.
+	maxLookups = 10_000
+	// maxHost is the longest host that is remembered; no name in DNS is longer.
+	maxHost = 255
+)
+
+// lookups remembers the addresses of hosts. It is no promise about them: each is
+// guarded again whenever it is dialled, and the addresses of a host are
+// forgotten when none of them could be.
+//
+// There are two generations. What is used moves to the younger one, and when
+// that is full the older one is forgotten.
+type lookups struct {
+	mu         sync.Mutex
+	young, old map[string]lookup
+}
+
+type lookup struct {
+	addrs []netip.Addr
+	until time.Time
+}
+
+// get returns the addresses of a host that are still good; nil if none are known.
+func (l *lookups) get(host string, now time.Time) []netip.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k, ok := l.young[host]
+	if !ok {
+		if k, ok = l.old[host]; !ok {
+			return nil
+		}
+		l.put(host, k)
+	}
+	if !now.Before(k.until) {
+		delete(l.young, host)
+		return nil
+	}
+	return k.addrs
+}
+
+// put is to be called with mu held.
+func (l *lookups) put(host string, k lookup) {
+	delete(l.old, host)
+	if _, ok := l.young[host]; !ok && len(l.young) >= maxLookups/2 {
+		l.young, l.old = nil, l.young
+	}
+	if l.young == nil {
+		l.young = map[string]lookup{}
+	}
+	l.young[host] = k
+}
+
+func (l *lookups) add(host string, k lookup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put(host, k)
+}
+
+func (l *lookups) forget(host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.young, host)
+	delete(l.old, host)
+}
+
+// lookup returns addresses of a host, the first maxAddrs there are. Failures are
+// not remembered.
+func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	host = strings.ToLower(host)
+	if addrs := c.lookups.get(host, time.Now()); addrs != nil {
+		return addrs, nil
+	}
+	addrs, err := c.o.Resolver(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	addrs = slices.Clone(addrs[:min(len(addrs), maxAddrs)])
+	if c.o.LookupTime > 0 && len(addrs) > 0 && len(host) <= maxHost {
+		c.lookups.add(host, lookup{addrs, time.Now().Add(c.o.LookupTime)})
+	}
+	return addrs, nil
+}
