@@ -40,9 +40,9 @@ func AppendStats(b []byte, st *crawldb.Stats, hosts bool) []byte {
 	for i, q := range st.Score.Quantiles {
 		line("score quantile %s:\t%s", Double(st.Asked[i]), Double(q))
 	}
-	line("min score:\t%s", Float(float32(st.Score.Min)))
-	line("avg score:\t%s", Float(float32(st.Score.Mean)))
-	line("max score:\t%s", Float(float32(st.Score.Max)))
+	line("min score:\t%s", Double(float64(float32(st.Score.Min))))
+	line("avg score:\t%s", Double(float64(float32(st.Score.Mean))))
+	line("max score:\t%s", Double(float64(float32(st.Score.Max))))
 	for _, s := range crawldb.Statuses() {
 		if st.Statuses[s] == 0 {
 			continue

@@ -14,13 +14,13 @@ func TestStats(t *testing.T) {
 	st := crawldb.Stats{
 		Total: 5, Asked: []float64{.01, .5}, Statuses: map[crawldb.Status]int{crawldb.Unfetched: 2, crawldb.Fetched: 3}, Retries: map[int]int{0: 2, 2: 1, 10: 2}, NaN: 1,
 		HostStatuses: map[string]map[crawldb.Status]int{"b.example": {crawldb.Fetched: 1, crawldb.Unfetched: 2}, "a.example": {crawldb.Fetched: 2}},
-		Score:        crawldb.Distribution{Min: 0, Mean: .25, Max: 1, Quantiles: []float64{0, float64(float32(.05))}}, Interval: crawldb.Distribution{Min: 3661, Mean: 86400.9, Max: 31536001},
+		Score:        crawldb.Distribution{Min: float64(float32(.05)), Mean: .25, Max: 1, Quantiles: []float64{0, float64(float32(.05))}}, Interval: crawldb.Distribution{Min: 3661, Mean: 86400.9, Max: 31536001},
 		EarliestFetch: at, MeanFetch: at.Truncate(time.Minute), LatestFetch: at.Add(time.Hour),
 	}
 	const (
 		head = "TOTAL urls:\t5\nshortest fetch interval:\t01:01:01\navg fetch interval:\t1 days, 00:00:00\nlongest fetch interval:\t365 days, 00:00:01\n" +
 			"earliest fetch time:\tMon Jan 05 08:00:00 UTC 2026\navg of fetch times:\tMon Jan 05 08:00:00 UTC 2026\nlatest fetch time:\tMon Jan 05 09:00:00 UTC 2026\n" +
-			"retry 0:\t2\nretry 10:\t2\nretry 2:\t1\nscore == NaN:\t1\nscore quantile 0.01:\t0.0\nscore quantile 0.5:\t0.05000000074505806\nmin score:\t0.0\navg score:\t0.25\nmax score:\t1.0\n"
+			"retry 0:\t2\nretry 10:\t2\nretry 2:\t1\nscore == NaN:\t1\nscore quantile 0.01:\t0.0\nscore quantile 0.5:\t0.05000000074505806\nmin score:\t0.05000000074505806\navg score:\t0.25\nmax score:\t1.0\n"
 		plain  = "status 1 (db_unfetched):\t2\nstatus 2 (db_fetched):\t3\n"
 		sorted = "status 1 (db_unfetched):\t2\n   b.example :\t2\nstatus 2 (db_fetched):\t3\n   a.example :\t2\n   b.example :\t1\n"
 	)
