@@ -62,6 +62,7 @@ crawl would follow it and - and the rule if it would not.
 			&cli.BoolFlag{Name: "followRedirects", Usage: "follow up to five redirects, and not only say that there is one"},
 			&cli.BoolFlag{Name: "checkRobotsTxt", Usage: "ask robots.txt first, and not for a page that it forbids"},
 			&cli.BoolFlag{Name: "normalize", Usage: "normalize the URL first"},
+			&cli.StringFlag{Name: "forceAs", Usage: "read the page as this media `TYPE`, whatever the server says"},
 			&cli.BoolFlag{Name: "dumpText", Usage: "print the text of the page, too"},
 			networking(), jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -118,6 +119,9 @@ func (a *app) checkPage(ctx context.Context, k *checker, client *httpproto.Clien
 	}
 	if resp.Outcome.Code != protocol.Success {
 		return badURL{fmt.Errorf("%s: %s", url, outcomeText(&resp.Outcome))}
+	}
+	if as := k.c.String("forceAs"); as != "" {
+		resp.Content.Type = as
 	}
 	parsed, err := k.read(ctx, &resp.Content)
 	if err != nil {

@@ -249,6 +249,9 @@ func TestCheckAsks(t *testing.T) {
 	if j := object(t, check("parse", "-json", "http://site.example/").out); j["title"] != "Start" || len(j["outlinks"].([]any)) != 10 {
 		t.Errorf("check parse -json: %v", j)
 	}
+	if r := check("parse", "-forceAs", "text/x-unknown", "http://site.example/"); r.code != 1 || !strings.Contains(r.err, `unsupported content type "text/x-unknown"`) {
+		t.Errorf("check parse -forceAs: %+v", r)
+	}
 	if r := check("parse", "-checkRobotsTxt", "http://site.example/private/p"); r.code != 1 || !strings.Contains(r.err, "line 2: Disallow: /private/") {
 		t.Errorf("check parse -checkRobotsTxt: %+v", r)
 	}
