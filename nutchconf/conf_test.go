@@ -584,6 +584,17 @@ func TestSet(t *testing.T) {
 	c.Set("fetcher.threads.fetch", "40")
 	c.Set("fetcher.threads.fetch", "")
 	c.Set("no.such.thing.at.all", "1")
+	dir := conf(t)
+	write(t, filepath.Join(dir, "nutch-site.xml"), "<configuration><property><name>db.fetch.retry.max</name><value>5</value><final>true</final></property>"+
+		"<property><name>db.fetch.retry.max</name><value>6</value></property></configuration>")
+	final := read(t, dir)
+	if n, _, _ := final.Get("db.fetch.retry.max"); n != "5" {
+		t.Errorf("a property that is final was set again: %s", n)
+	}
+	final.Set("db.fetch.retry.max", "7")
+	if n, _, _ := final.Get("db.fetch.retry.max"); n != "7" {
+		t.Errorf("Set has no effect on a property that is final: %s", n)
+	}
 	o, err := c.Options()
 	if err != nil || o.Crawl.Fetch.Threads != 40 || len(o.Notes) != 1 || o.Notes[0].File != "-D" {
 		t.Errorf("%v, %+v", err, o)
