@@ -76,7 +76,7 @@ func (k *checker) schedule(url string) (s schedule.FetchSchedule, name, bounds s
 	case *schedule.MimeAdaptive:
 		name, a = "adaptive by media type", &s.Adaptive
 	case *schedule.Default:
-		return s, "fixed", ""
+		return s, "default", ""
 	default:
 		return s, fmt.Sprintf("%T", s), ""
 	}
