@@ -343,7 +343,7 @@ func (c *Client) dialAddrs(ctx context.Context, dial func(context.Context, strin
 		if i == 0 || errors.Is(first, ErrBlocked) && !errors.Is(err, ErrBlocked) {
 			first = err
 		}
-		if ctx.Err() != nil || exhausted(err) {
+		if ctx.Err() != nil || exhausted(err) || errors.Is(err, errProxy) {
 			return nil, err
 		}
 	}

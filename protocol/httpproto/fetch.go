@@ -65,7 +65,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	hreq := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: c.header(req),
+		Header: c.header(u, req),
 	}).WithContext(v.context(vctx))
 
 	hresp, err := c.rt.RoundTrip(hreq)
@@ -178,12 +178,15 @@ func (c *Client) limits(asked int64) (decoded, encoded int64) {
 	return decoded, encoded
 }
 
-func (c *Client) header(req protocol.Request) http.Header {
+func (c *Client) header(u *url.URL, req protocol.Request) http.Header {
 	h := http.Header{
 		"User-Agent":      {c.userAgent},
 		"Accept":          {c.o.Accept},
 		"Accept-Language": {c.o.AcceptLanguage},
 		"Accept-Encoding": {acceptEncoding},
+	}
+	if login := c.logins[origin(u)]; login != "" {
+		h["Authorization"] = []string{login}
 	}
 	if req.Accept != "" {
 		h["Accept"] = []string{req.Accept}
@@ -208,7 +211,7 @@ func refused(why string) protocol.Outcome {
 }
 
 // failed turns the error of a round trip into an outcome; only want of a
-// resource of this machine is returned.
+// resource of this machine, or of the proxy, is returned.
 func (c *Client) failed(resp *protocol.Response, err, cause error, at phase) error {
 	var blocked *BlockedError
 	switch {
@@ -216,7 +219,7 @@ func (c *Client) failed(resp *protocol.Response, err, cause error, at phase) err
 		resp.Outcome = refused("address: " + blocked.Class)
 	case errors.Is(err, errUnmapped):
 		resp.Outcome = refused("address: " + errUnmapped.Error())
-	case exhausted(err):
+	case exhausted(err), errors.Is(err, errProxy):
 		return err
 	default:
 		resp.Outcome = protocol.Outcome{Code: protocol.Failed, Reason: reason(err, cause, at)}

@@ -69,7 +69,6 @@ func TestRequestIsHonest(t *testing.T) {
 		"User-Agent": {"bot"}, "Accept": {"text/plain"}, "Accept-Language": {"de"}, "Accept-Encoding": {"gzip, deflate, zstd"},
 		"If-None-Match": {`"x"`}, "If-Modified-Since": {"yesterday"},
 	}
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	c := newClient(t, httpproto.Options{AcceptLanguage: "de"})
 	fetch(t, c, protocol.Request{URL: s.URL + "/a?b#c", Accept: "text/plain", ETag: `"x"`, LastModified: "yesterday"})
 	if fmt.Sprint(got.Header) != fmt.Sprint(want) || got.RequestURI != "/a?b" || got.Method != "GET" {

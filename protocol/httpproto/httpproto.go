@@ -1,6 +1,6 @@
 // Package httpproto visits http and https URLs. [Client] is a
 // [protocol.Protocol] over net/http's Transport, for servers that cannot be
-// trusted: one hop, no cookies, no proxy, no retries beyond a second
+// trusted: one hop, no cookies, no retries beyond a second
 // connection, and a bound on every byte and second a server can cost.
 //
 // Some faults of servers net/http reports by itself, in lines to the standard
@@ -105,6 +105,18 @@ type Options struct {
 	// InsecureSkipVerify accepts every certificate, which is Nutch's default and
 	// not ours. http.tls.certificates.check
 	InsecureSkipVerify bool
+	// Logins are sent to the origins they are for; one for an http origin goes
+	// over the wire in clear. http.auth.file
+	Logins []Login
+	// Proxy is "http://host:port" or "http://user:password@host:port"; empty means
+	// none, whatever the environment says. Connections to servers, http and https,
+	// are tunnels through it (CONNECT), which it must allow for all ports that are
+	// crawled. The guard holds: names are looked up here, and the proxy is asked
+	// for an address that was checked, never for a name. The proxy itself is the
+	// owner's word, and may be anywhere. One that cannot be reached, or refuses
+	// us, is an error of the visit and not its outcome. http.proxy.host,
+	// http.proxy.port, http.proxy.username, http.proxy.password
+	Proxy string
 	// RoundTripper wraps the transport, to sign requests for instance. Requests
 	// that it sends in addition must carry the context of the one it was given,
 	// and count against the visit.
@@ -144,8 +156,8 @@ const (
 // business of nobody who finds it.
 //
 // A visit that fails, or whose body is cut, closes its connection. Running out
-// of file descriptors or memory for a connection is an error, not an outcome:
-// it says nothing about the server.
+// of file descriptors or memory for a connection, or of a proxy that was asked
+// for, is an error, not an outcome: it says nothing about the server.
 type Client struct {
 	o         Options
 	userAgent string
@@ -156,6 +168,8 @@ type Client struct {
 	dial, dialOwn func(ctx context.Context, network, address string) (net.Conn, error)
 
 	lookups lookups
+	// logins has the values of Authorization by origin.
+	logins map[string]string
 
 	active atomic.Int64
 	closed atomic.Bool
@@ -181,6 +195,10 @@ func New(o Options) (*Client, error) {
 		if err := e.check(); err != nil {
 			return nil, fmt.Errorf("httpproto: option ConnectTo[%d]: %w", i, err)
 		}
+	}
+	logins, err := authorizations(o.Logins)
+	if err != nil {
+		return nil, err
 	}
 	orDefault(&o.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	orDefault(&o.AcceptLanguage, "en-us,en-gb,en;q=0.7,*;q=0.3")
@@ -208,8 +226,16 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		o:         o,
 		userAgent: ua,
+		logins:    logins,
 		dial:      (&net.Dialer{Control: guard.Control}).DialContext,
 		dialOwn:   new(net.Dialer).DialContext,
+	}
+	if o.Proxy != "" {
+		p, err := newProxy(o.Proxy, ua)
+		if err != nil {
+			return nil, err
+		}
+		c.dial, c.dialOwn = p.guarded(guard), p.dial
 	}
 	c.transport = &http.Transport{
 		DialContext:            c.dialContext,

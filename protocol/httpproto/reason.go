@@ -32,6 +32,8 @@ func reason(err, cause error, at phase) string {
 		return errTime.Error() + " while " + at.String()
 	case errors.Is(err, errDials):
 		return "connect: too many connections for one visit"
+	case errors.Is(err, errTunnel):
+		return errTunnel.Error()
 	case errors.Is(err, errConnBytes):
 		return "http: more bytes than any answer needs"
 	case errors.As(err, &dns) && dns.IsNotFound:

@@ -1,0 +1,84 @@
+package httpproto
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// A Login is what one origin, and no other, is sent in the Authorization
+// header. It is sent with the first request, not only when the server asks: a
+// crawl makes one request per page.
+type Login struct {
+	// Origin is scheme, host and port, as in "https://example.com" or
+	// "http://wiki.example:8080". A host is written as in the URLs of the crawl,
+	// in ASCII; its subdomains are other origins.
+	Origin string
+	// User and Password are for the Basic scheme (RFC 7617).
+	User, Password string
+	// Token is for the Bearer scheme (RFC 6750), instead of the two.
+	Token string
+}
+
+// String returns the origin and leaves the secrets out.
+func (l Login) String() string { return "login for " + l.Origin }
+
+// GoString does the same for %#v.
+func (l Login) GoString() string { return l.String() }
+
+// origin returns the key of a URL's origin.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// authorizations returns the value of Authorization for each origin. Its errors
+// quote no secrets.
+func authorizations(logins []Login) (map[string]string, error) {
+	out := map[string]string{}
+	for i, l := range logins {
+		key, value, err := l.authorization()
+		if err == nil && out[key] != "" {
+			err = errors.New("another login is for the same origin")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("httpproto: option Logins[%d]: %w", i, err)
+		}
+		out[key] = value
+	}
+	return out, nil
+}
+
+func (l Login) authorization() (key, value string, err error) {
+	u, err := parseURL(l.Origin)
+	if err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
+		return "", "", errors.New("Origin is not an http or https scheme, a host and perhaps a port")
+	}
+	switch {
+	case l.Token != "" && (l.User != "" || l.Password != ""):
+		return "", "", errors.New("there are both a Token and a User or Password")
+	case l.Token != "":
+		if !printable(l.Token) || strings.Contains(l.Token, " ") {
+			return "", "", errors.New("Token has characters that a header cannot have")
+		}
+		return origin(u), "Bearer " + l.Token, nil
+	case l.User == "":
+		return "", "", errors.New("there is neither a Token nor a User")
+	}
+	value, err = basic(l.User, l.Password)
+	return origin(u), value, err
+}
+
+// basic returns credentials of the Basic scheme.
+func basic(user, password string) (string, error) {
+	if strings.Contains(user, ":") || strings.ContainsFunc(user+password, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("User has a colon, or it or Password a control character")
+	}
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password)), nil
+}
