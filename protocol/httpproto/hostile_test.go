@@ -292,13 +292,15 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// serveHTTP2 starts a raw server that has agreed on HTTP/2 and read a request.
-func serveHTTP2(t testing.TB, handle func(net.Conn)) *rawServer {
+// overHTTP2 returns a handler that agrees on HTTP/2, reads a request and leaves
+// the rest to handle.
+func overHTTP2(handle func(net.Conn)) func(net.Conn) {
 	cert := httptest.NewUnstartedServer(nil)
 	cert.StartTLS()
-	config := &tls.Config{Certificates: cert.TLS.Certificates, NextProtos: []string{"h2"}}
+	// A ticket would be in the way of a client on a pipe, which has no buffer.
+	config := &tls.Config{Certificates: cert.TLS.Certificates, NextProtos: []string{"h2"}, SessionTicketsDisabled: true}
 	cert.Close()
-	s := serveRaw(t, func(nc net.Conn) {
+	return func(nc net.Conn) {
 		tc := tls.Server(nc, config)
 		if tc.Handshake() != nil {
 			return
@@ -318,7 +320,12 @@ func serveHTTP2(t testing.TB, handle func(net.Conn)) *rawServer {
 		}
 		go io.Copy(io.Discard, tc)
 		handle(tc)
-	})
+	}
+}
+
+// serveHTTP2 starts a raw server that speaks HTTP/2.
+func serveHTTP2(t testing.TB, handle func(net.Conn)) *rawServer {
+	s := serveRaw(t, overHTTP2(handle))
 	s.url = strings.Replace(s.url, "http:", "https:", 1)
 	return s
 }
@@ -362,15 +369,32 @@ func TestHostileHTTP2(t *testing.T) {
 		"data beyond window":    {say(settings+ok, frame(0, 0, 1, strings.Repeat("x", 16384))), protocol.Success},
 		"ping flood after data": {say(settings+ok+frame(0, 0, 1, "hello"), frame(6, 0, 0, "12345678")), protocol.Success},
 		"silence":               {say(settings, ""), protocol.Failed},
+		"endless early hints":   {say(settings, frame(1, 4, 1, "\x48\x03103\x00\x01a\x01b")), protocol.Failed},
+		"endless trailers":      {say(settings+ok+frame(0, 0, 1, "hello")+frame(1, 1, 1, ""), frame(9, 0, 1, "\x00\x01a\x01b")), protocol.Success},
+		"reset flood":           {say(settings, frame(3, 0, 1, "\x00\x00\x00\x08")), protocol.Failed},
+		"reset in the body":     {say(settings+ok+frame(0, 0, 1, "hello")+frame(3, 0, 1, "\x00\x00\x00\x02"), ""), protocol.Success},
+		"resets of others":      {say(settings+ok+frame(0, 0, 1, "hello"), frame(3, 0, 3, "\x00\x00\x00\x08")), protocol.Success},
+		"push":                  {say(settings+frame(5, 4, 1, "\x00\x00\x00\x02\x88"), ""), protocol.Failed},
+		"frame size of zero":    {say(frame(4, 0, 0, "\x00\x05\x00\x00\x00\x00"), ""), protocol.Failed},
+		"window overflow":       {say(settings+frame(8, 0, 0, "\x7f\xff\xff\xff"), frame(8, 0, 0, "\x7f\xff\xff\xff")), protocol.Failed},
+		"giant frame":           {say(settings+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", strings.Repeat("x", 16384)), protocol.Failed},
+		"padding flood":         {say(settings+ok, frame(0, 8, 1, "\xff"+strings.Repeat("\x00", 255))), protocol.Failed},
+		"priority flood":        {say(settings, frame(2, 0, 1, "\x00\x00\x00\x00\x10")), protocol.Failed},
+		"altsvc flood":          {say(settings, frame(10, 0, 0, "\x00\x00h2=\"evil.example:443\"")), protocol.Failed},
+		"HTTP/1":                {say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", ""), protocol.Failed},
 		"closed":                {func(nc net.Conn) { io.WriteString(nc, settings); nc.Close() }, protocol.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeak(t)
 			s := serveHTTP2(t, k.handle)
-			c := newClient(t, httpproto.Options{InsecureSkipVerify: true, TimeLimit: time.Second, MaxBytes: 100 << 10})
+			limit := 10 * time.Second
+			if name == "silence" || name == "refused stream" { // which are tried again, and then silent
+				limit = 400 * time.Millisecond
+			}
+			c := newClient(t, httpproto.Options{InsecureSkipVerify: true, TimeLimit: limit, MaxBytes: 100 << 10})
 			start := time.Now()
 			r := fetch(t, c, protocol.Request{URL: s.url})
-			if d := time.Since(start); d > 2*time.Second {
+			if d := time.Since(start); d > limit+time.Second {
 				t.Errorf("took %v", d)
 			}
 			if r.Outcome.Code != k.code || k.code == protocol.Success && !r.Content.Truncated {
@@ -383,6 +407,25 @@ func TestHostileHTTP2(t *testing.T) {
 			within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
 		})
 	}
+}
+
+// A server that allows no streams gets no request, and costs a connection a
+// visit at most.
+func TestNoStreamsAreAllowed(t *testing.T) {
+	noLeak(t)
+	s := serveHTTP2(t, func(nc net.Conn) {
+		// After the answer to the first request it is too late to say so.
+		io.WriteString(nc, frame(4, 0, 0, "\x00\x03\x00\x00\x00\x00")+frame(1, 4, 1, "\x88")+frame(0, 1, 1, "hello"))
+	})
+	c := newClient(t, httpproto.Options{InsecureSkipVerify: true, TimeLimit: 10 * time.Second})
+	for range 3 {
+		get(t, c, s.url, protocol.Success, 200, "")
+	}
+	if n := s.accepted.Load(); n != 3 {
+		t.Errorf("%d connections for three visits", n)
+	}
+	c.CloseIdleConnections()
+	within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
 }
 
 // A connection that has served a visit well is idle, and may not be kept busy.

@@ -60,6 +60,7 @@ func hold(nc net.Conn) { io.Copy(io.Discard, nc) }
 func TestTimeLimits(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
 	long := strings.Repeat("x", 100_000)
+	settings := frame(4, 0, 0, "")
 	for name, k := range map[string]struct {
 		o         httpproto.Options
 		serve     func(net.Conn)
@@ -129,6 +130,63 @@ func TestTimeLimits(t *testing.T) {
 			},
 			code: protocol.Success, body: 5, after: 15 * time.Hour,
 		},
+		"early hints drip": {
+			serve: func(nc net.Conn) {
+				readRequest(nc)
+				drip(nc, strings.Repeat("HTTP/1.1 103 x\r\n\r\n", 1000), 18, time.Second)
+			},
+			code: protocol.Failed, reason: "timeout: waiting for the answer", after: 30 * time.Second,
+		},
+		"trailers drip": {
+			serve: func(nc net.Conn) {
+				readRequest(nc)
+				io.WriteString(nc, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n")
+				drip(nc, strings.Repeat("X: y\r\n", 1000), 6, time.Second)
+			},
+			code: protocol.Success, body: 5, truncated: true, after: 20 * time.Second,
+		},
+		"HTTP/2: pings and nothing else": {
+			url: "https://name.example/", serve: overHTTP2(func(nc net.Conn) {
+				io.WriteString(nc, settings)
+				drip(nc, strings.Repeat(frame(6, 0, 0, "12345678"), 1000), 17, time.Second)
+			}),
+			code: protocol.Failed, reason: "timeout: waiting for the answer", after: 30 * time.Second,
+		},
+		"HTTP/2: headers drip": {
+			url: "https://name.example/", serve: overHTTP2(func(nc net.Conn) {
+				io.WriteString(nc, settings+frame(1, 0, 1, "\x88"))
+				drip(nc, strings.Repeat(frame(9, 0, 1, "\x00\x01a\x01b"), 1000), 14, time.Second)
+			}),
+			code: protocol.Failed, reason: "timeout: waiting for the answer", after: 30 * time.Second,
+		},
+		"HTTP/2: early hints drip": {
+			url: "https://name.example/", serve: overHTTP2(func(nc net.Conn) {
+				io.WriteString(nc, settings)
+				drip(nc, strings.Repeat(frame(1, 4, 1, "\x48\x03103"), 1000), 14, time.Second)
+			}),
+			code: protocol.Failed, reason: "timeout: waiting for the answer", after: 30 * time.Second,
+		},
+		"HTTP/2: body drips below the rate": {
+			url: "https://name.example/", serve: overHTTP2(func(nc net.Conn) {
+				io.WriteString(nc, settings+frame(1, 4, 1, "\x88"))
+				drip(nc, strings.Repeat(frame(0, 0, 1, "x"), 1000), 10, 3*time.Second)
+			}),
+			code: protocol.Success, body: 6, truncated: true, after: 20 * time.Second,
+		},
+		"HTTP/2: body drips at the rate": {
+			url: "https://name.example/", serve: overHTTP2(func(nc net.Conn) {
+				io.WriteString(nc, settings+frame(1, 4, 1, "\x88"))
+				drip(nc, strings.Repeat(frame(0, 0, 1, long[:300]), 1000), 309, 2600*time.Millisecond)
+			}),
+			code: protocol.Success, body: 6900, truncated: true, after: 60 * time.Second,
+		},
+		"HTTP/2: empty frames drip": {
+			url: "https://name.example/", serve: overHTTP2(func(nc net.Conn) {
+				io.WriteString(nc, settings+frame(1, 4, 1, "\x88"))
+				drip(nc, strings.Repeat(frame(0, 0, 1, ""), 1000), 9, time.Second)
+			}),
+			code: protocol.Failed, reason: "timeout: body comes too slowly", after: 20 * time.Second,
+		},
 		"handshake": {
 			url: "https://name.example/", serve: hold,
 			code: protocol.Failed, reason: "timeout: shaking hands", after: 10 * time.Second,
@@ -147,10 +205,11 @@ func TestTimeLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := bubble(t, k.o, k.serve)
 				if k.url == "" {
 					k.url = "http://name.example/"
 				}
+				k.o.InsecureSkipVerify = true
+				c := bubble(t, k.o, k.serve)
 				start := time.Now()
 				r := fetch(t, c, protocol.Request{URL: k.url})
 				if d := time.Since(start); d != k.after || r.Elapsed != d {
