@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http/httptrace"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,15 +139,17 @@ func (v *visit) dialing() error {
 	return nil
 }
 
-// opened takes charge of a connection that was dialled for the visit.
-func (v *visit) opened(nc net.Conn) (net.Conn, error) {
+// opened takes charge of a connection that was dialled for the visit, and adds
+// it to those of the client.
+func (v *visit) opened(nc net.Conn, all *conns) (net.Conn, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.ended {
 		nc.Close()
 		return nil, errVisitEnded
 	}
-	c := &conn{Conn: nc, left: slack, asked: true}
+	c := &conn{Conn: nc, all: all, left: slack, asked: true}
+	all.add(c)
 	v.dialed = append(v.dialed, c)
 	return c, nil
 }
@@ -158,6 +162,7 @@ func (v *visit) opened(nc net.Conn) (net.Conn, error) {
 // came than the answer, and would hand that to the next visit.
 type conn struct {
 	net.Conn
+	all *conns
 
 	mu     sync.Mutex
 	users  int
@@ -200,7 +205,40 @@ func (c *conn) Write(p []byte) (int, error) {
 
 func (c *conn) Close() error {
 	c.set(&c.closed, true)
+	c.all.remove(c)
 	return c.Conn.Close()
+}
+
+// conns are the open connections of a client. The transport may lose sight of
+// one (HTTP/2: of one whose last stream is just ending when it is told to close
+// what is idle), but none outlives the client.
+type conns struct {
+	mu   sync.Mutex
+	open map[*conn]bool
+}
+
+func (s *conns) add(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[*conn]bool{}
+	}
+	s.open[c] = true
+}
+
+func (s *conns) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+func (s *conns) closeAll() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	for _, c := range all {
+		c.Close()
+	}
 }
 
 // set sets one of the fields and wakes who waits for them.
@@ -323,7 +361,7 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 		}
 		return nil, err
 	}
-	return v.opened(nc)
+	return v.opened(nc, &c.conns)
 }
 
 // dialAddrs tries the addresses in their order, each with its share of the time

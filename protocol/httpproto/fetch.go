@@ -33,6 +33,7 @@ func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Resp
 	defer func() {
 		if c.active.Add(-1) == 0 && c.closed.Load() {
 			c.transport.CloseIdleConnections()
+			c.conns.closeAll()
 		}
 	}()
 	if c.closed.Load() {

@@ -497,6 +497,22 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// A connection is gone when its client is, also if the transport has not yet
+// noticed that it is idle (HTTP/2).
+func TestCloseLeavesNothing(t *testing.T) {
+	noLeak(t)
+	s := serveHTTP2(t, func(nc net.Conn) {
+		io.WriteString(nc, frame(4, 0, 0, "\x00\x03\x00\x00\x00\x00")+frame(1, 4, 1, "\x88")+frame(0, 1, 1, "hello"))
+	})
+	for range 100 {
+		c := newClient(t, httpproto.Options{InsecureSkipVerify: true, IdleTimeout: -1})
+		get(t, c, s.url, protocol.Success, 200, "")
+		get(t, c, s.url, protocol.Success, 200, "")
+		c.Close()
+	}
+	within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
+}
+
 func TestCancel(t *testing.T) {
 	noLeak(t)
 	arrived := make(chan bool, 1)

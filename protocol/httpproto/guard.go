@@ -32,7 +32,8 @@ type Guard struct {
 	// Allow are further networks that may be dialled.
 	Allow []netip.Prefix
 	// AllowPrivate lets through loopback, private and link-local addresses of
-	// both families; never multicast or unspecified ones.
+	// both families; never multicast or unspecified ones, nor those where clouds
+	// keep the secrets of their machines (169.254.169.254 and the like).
 	AllowPrivate bool
 }
 
@@ -48,6 +49,11 @@ var special = [...]struct {
 	{prefix("10.0.0.0/8"), "private use", true},
 	{prefix("100.64.0.0/10"), "shared address space", false},
 	{prefix("127.0.0.0/8"), "loopback", true},
+	// Where machines in a cloud are told their secrets: nothing that a crawl of
+	// private addresses is after, so that only Allow lets them through.
+	{prefix("169.254.169.254/32"), "cloud metadata", false},
+	{prefix("169.254.170.2/32"), "cloud metadata", false},
+	{prefix("fd00:ec2::254/128"), "cloud metadata", false},
 	{prefix("169.254.0.0/16"), "link-local", true},
 	{prefix("172.16.0.0/12"), "private use", true},
 	{prefix("192.0.0.0/24"), "protocol assignments", false},

@@ -1,10 +1,15 @@
 package httpproto_test
 
 import (
+	"context"
 	"errors"
+	"net"
+	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
@@ -88,6 +93,62 @@ func TestGuardRefusesEverySpecialBlock(t *testing.T) {
 	}
 }
 
+// TestNothingSpecialIsDialled takes an address of each block along every way that
+// a stranger's word can lead to a dial.
+func TestNothingSpecialIsDialled(t *testing.T) {
+	noLeak(t)
+	proxy := serveRaw(t, func(net.Conn) {})
+	var answer netip.Addr
+	resolve := func(context.Context, string, string) ([]netip.Addr, error) {
+		return []netip.Addr{answer, answer, answer}, nil
+	}
+	ways := map[string]struct {
+		o   httpproto.Options
+		url func(netip.Addr) string
+	}{
+		"address": {httpproto.Options{}, func(a netip.Addr) string { return "http://" + net.JoinHostPort(a.String(), "80") + "/" }},
+		"name":    {httpproto.Options{}, func(netip.Addr) string { return "https://name.example/" }},
+		"mapped name": {
+			httpproto.Options{ConnectTo: []httpproto.ConnectTo{{ToHost: "other.example"}}},
+			func(netip.Addr) string { return "http://name.example/" },
+		},
+		"mapped port": {
+			httpproto.Options{ConnectTo: []httpproto.ConnectTo{{ToPort: 8080}}},
+			func(a netip.Addr) string { return "http://" + net.JoinHostPort(a.String(), "80") + "/" },
+		},
+		"proxy": {httpproto.Options{Proxy: strings.TrimSuffix(proxy.url, "/")}, func(netip.Addr) string { return "http://name.example/" }},
+		"proxy, address": {
+			httpproto.Options{Proxy: strings.TrimSuffix(proxy.url, "/")},
+			func(a netip.Addr) string { return "https://" + net.JoinHostPort(a.String(), "443") + "/" },
+		},
+		"rewritten request": {httpproto.Options{RoundTripper: func(rt http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				r = r.Clone(r.Context())
+				r.URL.Host = net.JoinHostPort(answer.String(), "80")
+				return rt.RoundTrip(r)
+			})
+		}}, func(netip.Addr) string { return "http://name.example/" }},
+	}
+	for way, k := range ways {
+		k.o.Agent, k.o.Resolver = "bot", resolve
+		c, err := httpproto.New(k.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocks {
+			answer = netip.MustParsePrefix(b.prefix).Addr()
+			r := fetch(t, c, protocol.Request{URL: k.url(answer)})
+			if r.Outcome.Code != protocol.Refused || !strings.HasPrefix(r.Outcome.Reason, "address: ") || r.Addr != "" {
+				t.Errorf("%s: %s: %+v of %q", way, answer, r.Outcome, r.Addr)
+			}
+		}
+		c.Close()
+	}
+	if n := proxy.accepted.Load(); n > 0 {
+		t.Errorf("%d connections to the proxy", n)
+	}
+}
+
 // TestGuardRefusesWhatNetipLetsThrough lists addresses that crawlers have been
 // sent to; netip's own predicates call most of them global unicast.
 func TestGuardRefusesWhatNetipLetsThrough(t *testing.T) {
@@ -133,6 +194,8 @@ func TestGuardOptions(t *testing.T) {
 		{private, "0.0.0.0", false}, {private, "::", false}, {private, "224.0.0.1", false}, {private, "ff02::1", false},
 		{private, "100.64.0.1", false}, {private, "192.0.2.1", false}, {private, "::ffff:224.0.0.1", false}, {private, "2002:7f00:1::", false},
 		{allow, "100.64.0.1", true}, {allow, "::ffff:100.64.0.1", true}, {allow, "64:ff9b::6440:1", true}, {allow, "fd12::1", true},
+		{private, "169.254.169.254", false}, {private, "169.254.170.2", false}, {private, "fd00:ec2::254", false}, {private, "::ffff:169.254.169.254", false},
+		{private, "64:ff9b::a9fe:a9fe", false}, {httpproto.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}}, "169.254.169.254", true},
 		{allow, "fd13::1", false}, {allow, "10.0.0.1", false},
 	} {
 		if err := c.guard.Check(netip.MustParseAddr(c.addr)); (err == nil) != c.ok {

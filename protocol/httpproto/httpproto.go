@@ -168,6 +168,7 @@ type Client struct {
 	dial, dialOwn func(ctx context.Context, network, address string) (net.Conn, error)
 
 	lookups lookups
+	conns   conns
 	// logins has the values of Authorization by origin.
 	logins map[string]string
 
@@ -275,6 +276,9 @@ func (c *Client) CloseIdleConnections() { c.transport.CloseIdleConnections() }
 func (c *Client) Close() error {
 	c.closed.Store(true)
 	c.transport.CloseIdleConnections()
+	if c.active.Load() == 0 {
+		c.conns.closeAll()
+	}
 	return nil
 }
 
