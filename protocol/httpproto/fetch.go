@@ -157,7 +157,26 @@ func parseURL(raw string) (*url.URL, error) {
 			return nil, errors.New("url: port is not within 1 to 65535")
 		}
 	}
+	u.RawQuery = escapeQuery(u.RawQuery)
 	return u, nil
+}
+
+// escapeQuery escapes what a request line cannot have: url.Parse lets spaces and
+// bytes beyond ASCII pass in a query.
+func escapeQuery(q string) string {
+	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	if !strings.ContainsFunc(q, odd) {
+		return q
+	}
+	var b strings.Builder
+	for i := range len(q) {
+		if odd(rune(q[i])) {
+			fmt.Fprintf(&b, "%%%02X", q[i])
+		} else {
+			b.WriteByte(q[i])
+		}
+	}
+	return b.String()
 }
 
 // limits returns the bounds of a visit in bytes of decoded and encoded body.

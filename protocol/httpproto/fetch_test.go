@@ -76,6 +76,21 @@ func TestRequestIsHonest(t *testing.T) {
 	}
 }
 
+func TestRequestTarget(t *testing.T) {
+	noLeak(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) }))
+	t.Cleanup(s.Close)
+	c := newClient(t, httpproto.Options{})
+	for path, want := range map[string]string{
+		"": "/", "?171": "/?171", "/#f": "/", "/a%2Fb%20c?d=%zz&e=f g": "/a%2Fb%20c?d=%zz&e=f%20g", "//a//b": "//a//b", "/a;b?": "/a;b?", "/é": "/%C3%A9",
+		"?é \xff": "/?%C3%A9%20%FF", "?x HTTP/1.1": "/?x%20HTTP/1.1", "?a+b%20c": "/?a+b%20c",
+	} {
+		if r := get(t, c, s.URL+path, protocol.Success, 200, ""); string(r.Content.Body) != want {
+			t.Errorf("%q: asked for %q, want %q", path, r.Content.Body, want)
+		}
+	}
+}
+
 func TestStatus(t *testing.T) {
 	noLeak(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

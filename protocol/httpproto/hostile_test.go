@@ -63,6 +63,24 @@ func TestBrokenAnswers(t *testing.T) {
 		"endless early hints":         {handle: flooding("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), code: protocol.Failed, reason: "http: headers are too large"},
 		"endless trailers":            {handle: flooding(ok+"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", "X-Y: z\r\n"), code: protocol.Success, status: 200, body: "hello", truncated: true},
 		"endless chunk extension":     {handle: endless(ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5;"), code: protocol.Success, status: 200, body: "hello", truncated: true},
+		"folded header":               {handle: closing(ok + "Content-Length: 5\r\nX: a\r\n b\r\n\r\nhello"), code: protocol.Success, status: 200, body: "hello"},
+		"blank before a colon":        {handle: closing(ok + "Content-Length: 5\r\nX : y\r\n\r\nhello"), code: protocol.Success, status: 200, body: "hello"},
+		"bare line feeds":             {handle: closing("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello"), code: protocol.Success, status: 200, body: "hello"},
+		"bare line feed in a chunk":   {handle: closing(ok + "Transfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n"), code: protocol.Failed, status: 200, reason: "body: broken encoding"},
+		"chunk extensions":            {handle: closing(ok + "Transfer-Encoding: chunked\r\n\r\n5;a=b;c\r\nhello\r\n0;x\r\n\r\n"), code: protocol.Success, status: 200, body: "hello"},
+		"chunks of one byte":          {handle: closing(ok + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\nx\r\n", 500) + "0\r\n\r\n"), code: protocol.Success, status: 200, body: strings.Repeat("x", 500)},
+		"chunk of 2^64 bytes":         {handle: answering(ok + "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\nhello"), code: protocol.Failed, status: 200, reason: "body: broken encoding"},
+		"signed length":               {handle: answering(ok + "Content-Length: +5\r\n\r\nhello"), code: protocol.Failed, reason: "http: broken answer"},
+		"length in words":             {handle: answering(ok + "Content-Length: thousand\r\n\r\nhello"), code: protocol.Failed, reason: "http: broken answer"},
+		"length of zero and a body":   {handle: closing(ok + "Content-Length: 0\r\n\r\nhello"), code: protocol.Success, status: 200},
+		"no status line":              {handle: closing("<p>Hello, this is a page.\r\n\r\n"), code: protocol.Failed, reason: "http: broken answer"},
+		"colon behind the status":     {handle: closing("HTTP/1.1 200: OK\r\nContent-Length: 5\r\n\r\nhello"), code: protocol.Failed, reason: "http: broken answer"},
+		"not modified, with a body":   {handle: closing("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello"), code: protocol.Failed, status: 304, reason: "http: 304 to a request without validators"},
+		"unknown transfer encoding":   {handle: answering(ok + "Transfer-Encoding: gzip\r\n\r\nhello"), code: protocol.Failed, reason: "http: broken answer"},
+		"a header of 1 MB":            {handle: answering(ok + "X: " + strings.Repeat("y", 1<<20) + "\r\n\r\n"), code: protocol.Failed, reason: "http: headers are too large"},
+		"100,000 headers":             {handle: answering(ok + strings.Repeat("X: y\r\n", 100_000) + "\r\n"), code: protocol.Failed, reason: "http: headers are too large"},
+		"10,000 headers":              {handle: closing(ok + strings.Repeat("X: y\r\n", 10_000) + "Connection: close\r\n\r\nhello"), code: protocol.Success, status: 200, body: "hello"},
+		"10,000 cookies":              {handle: closing(ok + strings.Repeat("Set-Cookie: a=b\r\n", 10_000) + "Connection: close\r\n\r\nhello"), code: protocol.Success, status: 200, body: "hello"},
 		"unknown encoding":            {handle: closing(ok + "Content-Encoding: rot13\r\n\r\nuryyb"), code: protocol.Failed, status: 200, reason: "encoding: unknown"},
 		"brotli":                      {handle: closing(ok + "Content-Encoding: br\r\n\r\nxxxxx"), code: protocol.Failed, status: 200, reason: "encoding: br was not asked for"},
 		"three encodings":             {handle: closing(ok + "Content-Encoding: gzip\r\nContent-Encoding: gzip, gzip\r\n\r\nxxxxx"), code: protocol.Failed, status: 200, reason: "encoding: too many encodings"},
@@ -562,6 +580,8 @@ func TestAnswersStayWithTheirRequest(t *testing.T) {
 				answer += poison
 			case '7':
 				answer = "HTTP/1.1 204 No Content\r\n\r\n" + poison
+			case '8':
+				answer = "HTTP/1.1 304 Not Modified\r\nContent-Length: 6\r\n\r\npoison" + poison
 			}
 			io.WriteString(nc, answer)
 			if strings.HasSuffix(body, "9") {
@@ -576,6 +596,12 @@ func TestAnswersStayWithTheirRequest(t *testing.T) {
 		path := fmt.Sprintf("/page%d", i)
 		if i%10 == 7 {
 			get(t, c, s.url+path[1:], protocol.Success, 204, "")
+			continue
+		}
+		if i%10 == 8 {
+			if r := fetch(t, c, protocol.Request{URL: s.url + path[1:], ETag: `"a"`}); r.Outcome.Code != protocol.NotModified || r.Content.Body != nil {
+				t.Errorf("%s: %+v with %q", path, r.Outcome, r.Content.Body)
+			}
 			continue
 		}
 		if r := get(t, c, s.url+path[1:], protocol.Success, 200, ""); string(r.Content.Body) != path {
