@@ -82,6 +82,10 @@ type Options struct {
 	// SkipTruncated leaves content unparsed that was cut at a limit. (Nutch:
 	// parser.skip.truncated, true.)
 	SkipTruncated bool
+	// Unconditional asks for each page as if it had never been fetched, without
+	// validators, so that no server answers "not modified". (Nutch:
+	// http.enable.if.modified.since.header=false.)
+	Unconditional bool
 	// NutchCompat accepts links as Nutch does: each occurrence of a link is one
 	// and gets its share; the tests of length, of being the page itself and of
 	// host come before the normalizers; exemptions count for hosts only; a

@@ -264,6 +264,15 @@ func TestValidatorsAreSentOnlyForContentThatIsKnown(t *testing.T) {
 		if sent[data[0].URL] != "el77" || sent[data[1].URL] != "el77" {
 			t.Errorf("NutchCompat: %v", sent)
 		}
+		w, err = segment.NewWriter[crawldb.Datum](t.Context(), r.db.Segments(), "s4", 0)
+		if err := errors.Join(err, w.Append(t.Context(), data), w.Commit(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		r.o.Unconditional = true
+		r.run("s4")
+		if sent[data[0].URL] != "77" || sent[data[1].URL] != "77" {
+			t.Errorf("Unconditional: %v", sent)
+		}
 	})
 }
 

@@ -63,7 +63,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		return r
 	}
 	req := protocol.Request{URL: url, ETag: j.it.ETag, LastModified: j.it.LastModified, MaxBytes: l.o.MaxBytes}
-	if j.it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could stand for
+	if l.o.Unconditional || j.it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could stand for
 		req.ETag, req.LastModified = "", ""
 	}
 	resp, err := l.fetch(ctx, req)

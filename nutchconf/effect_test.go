@@ -51,7 +51,7 @@ const start = `<html><head><title>Start</title><meta name=topic content=odd><met
 
 func (w *oddWeb) Fetch(ctx context.Context, r protocol.Request) (protocol.Response, error) {
 	w.mu.Lock()
-	w.log = append(w.log, fmt.Sprintf("%v %s", time.Since(w.began).Round(time.Millisecond), r.URL))
+	w.log = append(w.log, fmt.Sprintf("%v %s %t", time.Since(w.began).Round(time.Millisecond), r.URL, r.ETag+r.LastModified != ""))
 	w.mu.Unlock()
 	time.Sleep(200 * time.Millisecond)
 	path := r.URL[strings.Index(r.URL, "://")+3:]
@@ -237,6 +237,7 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 		{"parse.filter.urls", "false", nil},
 		{"parse.normalize.urls", "false", nil},
 		{"parser.skip.truncated", "false", nil},
+		{"http.enable.if.modified.since.header", "false", nil},
 		{"db.fetch.interval.default", "86400", nil},
 		{"db.fetch.interval.max", "2000000", nil},
 		{"db.fetch.schedule.class", classes + "crawl.AdaptiveFetchSchedule", nil},
@@ -394,7 +395,8 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 func elsewhere() []string {
 	names := []string{
 		"parser.timeout", "parser.delete.failed.parse", // no page fails
-		"scoring.content.md", // scoring.parse.md finds the same without it
+		"scoring.content.md",                                                               // scoring.parse.md finds the same without it
+		"http.proxy.host", "http.proxy.port", "http.proxy.username", "http.proxy.password", // package httpproto has one
 		"http.store.responsetime", "db.stats.score.quantiles", "file.content.limit", "anchorIndexingFilter.deduplicate",
 	}
 	for _, tt := range clientProperties() {
@@ -471,11 +473,15 @@ func TestClientProperties(t *testing.T) {
 // What no crawl of a small web shows sets what it is to set.
 func TestOtherProperties(t *testing.T) {
 	c := read(t, conf(t, "http.agent.name", "testbot", "parser.timeout", "7", "parser.delete.failed.parse", "true", "fetcher.parse", "true", "http.store.responsetime", "false",
+		"http.proxy.host", "proxy.example", "http.proxy.port", "3128", "http.proxy.username", "me", "http.proxy.password", "p@ss",
 		"db.stats.score.quantiles", ".5,.25", "file.content.limit", "9", "plugin.includes", "protocol-http|parse-html|urlfilter-regex|scoring-metadata", "scoring.content.md", "a , b"))
 	c.Corrected = true
 	o, err := c.Options()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if o.Crawl.HTTP.Proxy != "http://me:p%40ss@proxy.example:3128" {
+		t.Errorf("the proxy is %q", o.Crawl.HTTP.Proxy)
 	}
 	parser := o.Crawl.Parser.(parse.Mux)["text/html"].(*htmlparse.Parser)
 	if parser.Timeout != 7*time.Second || !o.Crawl.Update.ParseFailed || o.Index.DeleteFailedParse != index.Set(true) || o.Crawl.Update.VisitMeta ||

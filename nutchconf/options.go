@@ -376,6 +376,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.NoNormalize = !b.bool("parse.normalize.urls")
 	o.SkipTruncated = b.bool("parser.skip.truncated")
 	o.ParseMeta = b.list("db.parsemeta.to.crawldb")
+	o.Unconditional = !b.bool("http.enable.if.modified.since.header")
 	o.NutchCompat = b.compat()
 }
 
