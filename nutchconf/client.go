@@ -1,6 +1,8 @@
 package nutchconf
 
 import (
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/recrawl/recrawl/protocol/httpproto"
@@ -65,6 +67,30 @@ func (b *builder) http(h *httpproto.Options) {
 	h.Accept = b.header("http.accept")
 	h.AcceptLanguage = b.header("http.accept.language")
 	h.InsecureSkipVerify = !b.bool("http.tls.certificates.check")
+	b.proxy(h)
+}
+
+// proxy says through whom.
+func (b *builder) proxy(h *httpproto.Options) {
+	host := b.sent("http.proxy.host")
+	port := b.int("http.proxy.port")
+	user, password := b.sent("http.proxy.username"), b.sent("http.proxy.password")
+	switch {
+	case host == "":
+		return
+	case strings.ContainsAny(host, "/@?# ") || strings.Contains(host, ":") && !strings.HasPrefix(host, "["):
+		b.fail("http.proxy.host", "%q is not the name of a host", host)
+	case port < 1 || port > 65535:
+		b.fail("http.proxy.port", "%d is not within 1 to 65535", port)
+	}
+	if kind := b.sent("http.proxy.type"); !strings.EqualFold(kind, "HTTP") {
+		b.fail("http.proxy.type", "%q: only HTTP proxies are known", kind)
+	}
+	u := url.URL{Scheme: "http", Host: host + ":" + strconv.Itoa(port)}
+	if user != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	h.Proxy = u.String()
 }
 
 // header returns the value of a request header.

@@ -467,6 +467,7 @@ func TestMistakes(t *testing.T) {
 		{"plugin.includes", "urlfilter-(regex", "missing closing )"},
 		{"plugin.includes", "protocol-http|urlfilter-(regexp|prefix)|parse-html", `there is no plugin "urlfilter-regexp"; is urlfilter-regex meant?`},
 		{"plugin.includes", "protocol-http|\n  urlfilter-regex|parse-html", `there is no plugin "\n  urlfilter-regex"`},
+		{"http.proxy.host", "http://proxy", `"http://proxy" is not the name of a host`},
 		{"http.agent.name", "käfer", `"käfer" is not printable ASCII`},
 		{"http.agent.name", "(...)", `"(...)" has nothing that robots.txt could name`},
 		{"http.agent.description", "ein Käfer", `"ein Käfer" is not printable ASCII`},

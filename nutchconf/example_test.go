@@ -16,7 +16,7 @@ func Example() {
 	}
 	c.Set("http.agent.name", "testbot") // as -D does
 	c.Set("fetcher.server.delay", "2.5")
-	c.Set("http.proxy.host", "proxy.example.com")
+	c.Set("http.redirect.max", "3")
 	c.Set("fetcher.thread.fetch", "20")
 	o, err := c.Options()
 	if err != nil {
@@ -32,7 +32,7 @@ func Example() {
 	// Output:
 	// 2.5s 10
 	// http://example.com/a/b <nil>
-	// -D http.proxy.host: not honoured: there is no proxy: the guard against private addresses would see the proxy's address only
+	// -D http.redirect.max: not honoured: a redirect is a link to a later round
 	// -D fetcher.thread.fetch: unknown: Nutch has no such property; is fetcher.threads.fetch meant?
 }
 

@@ -9,7 +9,7 @@ import (
 func TestNotes(t *testing.T) {
 	o := options(t,
 		"http.agent.name", "testbot",
-		"http.proxy.host", "proxy.example.com",
+		"http.proxy.realm", "example.com",
 		"http.redirect.max", "0", // which is what happens here
 		"http.redirect.max.exceeded.skip", "true",
 		"fetcher.thread.fetch", "20",
@@ -38,12 +38,12 @@ func TestNotes(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := []string{"http.proxy.host", "http.redirect.max.exceeded.skip", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
+	want := []string{"http.proxy.realm", "http.redirect.max.exceeded.skip", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
 		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter"}
 	if !slices.Equal(got, want) {
 		t.Errorf("notes about\n%q, want\n%q", got, want)
 	}
-	for i, want := range map[int]string{2: "is fetcher.threads.fetch meant?", 3: "its name is http.robot.rules.allowlist now", 0: "there is no proxy", 10: "the flag is generate -no-filter", 5: "there is no Hadoop job here"} {
+	for i, want := range map[int]string{2: "is fetcher.threads.fetch meant?", 3: "its name is http.robot.rules.allowlist now", 0: "the proxy has one login", 10: "the flag is generate -no-filter", 5: "there is no Hadoop job here"} {
 		if i < len(o.Notes) && !strings.Contains(o.Notes[i].Text, want) {
 			t.Errorf("%v does not say %q", o.Notes[i], want)
 		}

@@ -64,7 +64,7 @@ func networking() []cli.Flag {
 		&cli.IntFlag{Name: "threads", Category: toNetwork, Usage: "have at most `N` visits under way at once (0: 50)"},
 		&cli.StringSliceFlag{Name: "connect-to", Category: toNetwork, Usage: "connect to another address, as curl does: with `HOST:PORT:HOST2:PORT2` to HOST2:PORT2 instead of HOST:PORT; fields that are empty match or keep all. May be given again. Once given, what no entry maps is refused"},
 		&cli.StringFlag{Name: "cacert", Category: toNetwork, Usage: "trust the certificates in this PEM `FILE` instead of the system's"},
-		&cli.BoolFlag{Name: "allow-private", Category: toNetwork, Usage: "connect to loopback, private and link-local addresses too"},
+		&cli.BoolFlag{Name: "allow-private", Category: toNetwork, Usage: "connect to loopback, private and link-local addresses too, but not to those where clouds keep secrets"},
 	}
 }
 
