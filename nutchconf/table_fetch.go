@@ -31,7 +31,7 @@ var fetchProperties = [...]group{
 		{Name: "http.tls.certificates.check", Default: "false", Support: Honoured, Field: "httpproto.Options.InsecureSkipVerify", Flag: "-cacert"},
 		{Name: "http.tls.supported.protocols", Code: "TLSv1.3,TLSv1.2,TLSv1.1,TLSv1,SSLv3", Note: "TLS 1.2 and 1.3, as crypto/tls has them"},
 		{Name: "http.tls.supported.cipher.suites", Code: "(platform)", Note: "those of crypto/tls"},
-		{Name: "http.proxy.host", Support: Honoured, Field: "httpproto.Options.Proxy", Note: "a tunnel for every connection (CONNECT), to addresses that were looked up and checked here"},
+		{Name: "http.proxy.host", Support: Honoured, Field: "httpproto.Options.Proxy", Flag: "-proxy", Note: "a tunnel for every connection (CONNECT), to addresses that were looked up and checked here"},
 		{Name: "http.proxy.port", Code: "8080", Support: Honoured, Field: "httpproto.Options.Proxy"},
 		{Name: "http.proxy.username", Support: Honoured, Field: "httpproto.Options.Proxy", Note: "Basic only"},
 		{Name: "http.proxy.password", Support: Honoured, Field: "httpproto.Options.Proxy"},

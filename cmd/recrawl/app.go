@@ -64,6 +64,7 @@ func networking() []cli.Flag {
 		&cli.IntFlag{Name: "threads", Category: toNetwork, Usage: "have at most `N` visits under way at once (0: 50)"},
 		&cli.StringSliceFlag{Name: "connect-to", Category: toNetwork, Usage: "connect to another address, as curl does: with `HOST:PORT:HOST2:PORT2` to HOST2:PORT2 instead of HOST:PORT; fields that are empty match or keep all. May be given again. Once given, what no entry maps is refused"},
 		&cli.StringFlag{Name: "cacert", Category: toNetwork, Usage: "trust the certificates in this PEM `FILE` instead of the system's"},
+		&cli.StringFlag{Name: "proxy", Category: toNetwork, Usage: "connect through the HTTP proxy at this `URL`, such as http://localhost:3128; empty for none"},
 		&cli.BoolFlag{Name: "allow-private", Category: toNetwork, Usage: "connect to loopback, private and link-local addresses too, but not to those where clouds keep secrets"},
 	}
 }
@@ -290,6 +291,9 @@ func (r refusals) tell(w io.Writer) {
 func client(c *cli.Command, o httpproto.Options, now func() time.Time) (*httpproto.Client, error) {
 	if c.IsSet("agent") || o.Agent == "" {
 		o.Agent = c.String("agent")
+	}
+	if c.IsSet("proxy") {
+		o.Proxy = c.String("proxy")
 	}
 	o.AllowPrivate, o.Now = c.Bool("allow-private"), now
 	if o.Agent == "" {

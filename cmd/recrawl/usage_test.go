@@ -111,6 +111,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{crawl("-now", "yesterday"), `"yesterday" is not an RFC 3339 time`},
 		{crawl("-now", "2026-01-05"), "is not an RFC 3339 time"},
 		{[]string{"readdb", "-d", dir, "-stats", "-now", "x"}, "-now"},
+		{crawl("-proxy", "socks5://localhost"), "option Proxy is not http://host:port"},
 		{crawl("-connect-to", "localhost:80"), "want HOST1:PORT1:HOST2:PORT2"},
 		{crawl("-connect-to", "::127.0.0.1:http"), "-connect-to"},
 		{crawl("-cacert", filepath.Join(dir, "missing.pem")), "-cacert"},
