@@ -91,6 +91,33 @@ func TestPauseIsKeptBetweenRuns(t *testing.T) {
 	})
 }
 
+// A host db that was written under a clock a year ahead keeps no host from being
+// visited, and the pause is kept all the same.
+func TestClockThatWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{}
+		r := newRig(t, s, "http://"+host+"/1", "http://"+host+"/2")
+		ahead := time.Now().AddDate(1, 0, 0)
+		err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
+			return &hostdb.Host{Name: host, LastFetch: ahead, NextFetch: ahead.Add(7 * time.Second)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		r.run(seg)
+		visits := s.of(host)
+		if len(visits) != 3 || visits[0].begin.Sub(began) != 7*time.Second {
+			t.Fatalf("%v", visits)
+		}
+		for _, gap := range gaps(t, visits) {
+			if gap < 5*time.Second {
+				t.Errorf("pause of %v", gap)
+			}
+		}
+	})
+}
+
 func TestRetryAfter(t *testing.T) {
 	for _, c := range []struct {
 		after, want time.Duration

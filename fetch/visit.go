@@ -144,6 +144,16 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 		if old != nil {
 			h = *old
 		}
+		// A clock that was ahead has left times that lie in the future. The pause
+		// after the last request counts from now on then.
+		wrong := h.LastFetch.After(now) || h.BusyUntil.After(now.Add(claimFor))
+		if h.LastFetch.After(now) {
+			h.NextFetch = now.Add(min(max(h.NextFetch.Sub(h.LastFetch), 0), maxRetryAfter))
+			h.LastFetch = now
+		}
+		if end := now.Add(claimFor); h.BusyUntil.After(end) {
+			h.BusyUntil = end
+		}
 		r.at = later(h.NextFetch, now)
 		if h.BusyUntil.After(now) {
 			// Whoever has the turn gives it back much sooner.
@@ -151,6 +161,9 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 		}
 		if mine = !r.at.After(now); !mine {
 			r.failures = h.Stats.Failures
+			if wrong {
+				return &h, nil
+			}
 			return old, nil
 		}
 		h.BusyUntil = now.Add(claimFor)
