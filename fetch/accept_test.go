@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -298,4 +299,36 @@ func (sinks) Distribute(_ scoring.Page, links []scoring.Link) float64 {
 		return 1
 	}
 	return 0
+}
+
+// What no parser takes has a signature, but not of Nutch's parse stage.
+func TestSignatureOfContentWithoutParser(t *testing.T) {
+	none := parserFunc(func(context.Context, *page.Content) (page.Parsed, error) { return page.Parsed{}, parse.ErrUnsupported })
+	for _, c := range []struct{ nutch, apart, signed bool }{
+		{false, false, true}, {false, true, true}, {true, false, true}, {true, true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, &site{answer: func(string) protocol.Response {
+				return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}, Content: page.Content{Type: "application/pdf", Body: []byte("%PDF-")}}
+			}})
+			const seg = "s"
+			w, err := segment.NewWriter[crawldb.Datum](t.Context(), r.db.Segments(), seg, 0)
+			if err := errors.Join(err, w.Append(t.Context(), []crawldb.Datum{{URL: from}}), w.Commit(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			r.o.NutchCompat, r.o.Parser = c.nutch, nil
+			if !c.apart {
+				r.o.Parser = none
+			}
+			r.run(seg)
+			if r.o.Parser = none; c.apart {
+				if _, err := fetch.Parse(t.Context(), r.db.Segments(), seg, r.o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if p := r.parses(seg)[from]; p.Signature != nil != c.signed || p.Error != "" {
+				t.Errorf("%+v: signature %x, error %q", c, p.Signature, p.Error)
+			}
+		})
+	}
 }

@@ -56,7 +56,10 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 	parsed, err := parsePage(ctx, r.o.Parser, c)
 	if err != nil {
 		if errors.Is(err, parse.ErrUnsupported) {
-			v.parse.Signature = r.o.Signature.Sum(c, nil)
+			// Nutch's parse stage leaves nothing of content without a parser.
+			if !r.o.NutchCompat || !r.stage {
+				v.parse.Signature = r.o.Signature.Sum(c, nil)
+			}
 		} else {
 			if errors.Is(err, errPanic) {
 				r.o.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)

@@ -582,3 +582,25 @@ func TestNutchCompatNewRecordHasMetaOfBestLink(t *testing.T) {
 		t.Errorf("an addition: %+v", d)
 	}
 }
+
+// Of links that are equal, a redirect goes before what was found in a page.
+func TestNutchCompatRedirectBeforeLink(t *testing.T) {
+	for nutch, want := range map[bool]string{false: "_repr_", true: "_pst_"} {
+		w := newWorld(t)
+		write(w, seg, []crawldb.Datum{})
+		write(w, seg, []segment.Visit{})
+		write(w, seg, []segment.Parse{
+			{URL: url(0), Links: []segment.Link{{URL: page, Meta: crawldb.MetaOf("_repr_", "x")}}},
+			{URL: url(1), Links: []segment.Link{{URL: page, Meta: crawldb.MetaOf("_pst_", "moved(12)")}}},
+		})
+		o := options()
+		o.NutchCompat = nutch
+		if _, err := update.Run(t.Context(), w.crawl, w.segments, seg, o); err != nil {
+			t.Fatal(err)
+		}
+		d := w.get(page)
+		if _, ok := d.Meta.Get(want); !ok {
+			t.Errorf("NutchCompat %v: %q", nutch, d.Meta.Encoded())
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/internal/nutchvisit"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
@@ -477,11 +478,20 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 }
 
 // best orders the links, best first, and drops what is too much: of the worst, or
-// in Nutch's way of the best.
+// in Nutch's way of the best. Of equal ones Nutch, as a rule, meets those that its
+// fetcher wrote first, the redirects; they have metadata of the visit.
 func (g *grouper) best() {
 	slices.SortFunc(g.in.Links, func(a, b scoring.Link) int {
 		if c := cmp.Compare(b.Score, a.Score); c != 0 {
 			return c
+		}
+		if g.worst {
+			if x, y := nutchvisit.Noted(a.Meta), nutchvisit.Noted(b.Meta); x != y {
+				if x {
+					return -1
+				}
+				return 1
+			}
 		}
 		return crawldb.Compare(a.From, b.From) // dear, and seldom needed
 	})

@@ -47,6 +47,12 @@ func Note(m *crawldb.Meta, v *segment.Visit, keep bool) {
 	set(statusKey, s.text(v))
 }
 
+// Noted reports whether a visit was noted.
+func Noted(m crawldb.Meta) bool {
+	_, ok := m.Get(statusKey)
+	return ok
+}
+
 // Fetch is what Nutch's fetcher writes of a visit.
 type Fetch uint8
 
