@@ -66,6 +66,7 @@ var repo = policy{
 		"internal/extsort":    {tool, ""},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
+		"internal/hostile":    {tool, ""},
 
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring segment signature update urlfilter"},

@@ -1,0 +1,416 @@
+package hostile_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+)
+
+// forbidden are spellings of addresses that no stranger may make us dial.
+var forbidden = []string{
+	"127.0.0.1", "127.1", "127.0.0.1.", "2130706433", "0x7f000001", "0177.0.0.1", "127.255.255.254", "0.0.0.0", "10.0.0.1", "172.16.0.1",
+	"192.168.0.1", "100.64.0.1", "100.100.100.200", "169.254.169.254", "169.254.170.2", "168.63.129.16", "192.0.0.192", "192.0.2.1", "198.18.0.1",
+	"198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]",
+	"[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2001::1]", "[2001:db8::1]", "[fe80::1]", "[fc00::1]", "[fd00:ec2::254]",
+	"[fec0::1]", "[ff02::1]", "[100::1]", "[5f00::1]", "１２７.0.0.1", "localhost",
+}
+
+// untouched is a site that nobody may connect to.
+func untouched(name string) site {
+	return site{name: name, silent: true, handle: page200}
+}
+
+func page200(c *conn) { only(html("secret"))(c) }
+
+func wantUntouched(t testing.TB, c *crawl, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if n := c.servers[name].accepted.Load(); n != 0 {
+			t.Errorf("%d connections to %s", n, name)
+		}
+	}
+}
+
+func connectRows() []row {
+	return []row{
+		s1(), s2(), s3(), s4(), s5(), s6(), s7(), s8(), s9(), s10(),
+	}
+}
+
+func s1() row {
+	// Each address is asked for at the port of a server that notes connections to
+	// this machine, which is known when that is up.
+	var port atomic.Value
+	all := func(format string) string {
+		var b strings.Builder
+		for _, a := range forbidden {
+			fmt.Fprintf(&b, format, a, port.Load())
+		}
+		return b.String()
+	}
+	r := row{
+		id: "S1", input: "private, local and special addresses and their spellings, as seed, link, redirect and redirect of robots.txt",
+		outcome: "refused when they are dialled, whatever named them",
+		figure:  fmt.Sprintf("%d addresses by 4 routes: 0 connections, all refused", len(forbidden)),
+		sites: []site{
+			untouched("canary"),
+			{name: "links", code: protocol.Success, handle: replying(func(r *http.Request) string {
+				if r.RequestURI != "/" {
+					return ""
+				}
+				return html(all("<a href='http://%s:%s/link'>x</a>") + manyLinks("/to%d", len(forbidden)))
+			})},
+		},
+		check: func(t testing.TB, c *crawl) {
+			wantUntouched(t, c, "canary")
+			// Not every spelling is a URL of its own, nor all that are kept.
+			refused := 0
+			for u, vs := range c.visits {
+				if !strings.Contains(u, c.port("canary")) {
+					continue
+				}
+				refused++
+				if o := vs[len(vs)-1].Outcome; o.Code != protocol.Refused && o.Code != protocol.Failed && o.Code != protocol.RobotsFailed {
+					t.Errorf("%s: %v %q", u, o.Code, o.Reason)
+				}
+			}
+			if refused < 2*len(forbidden) {
+				t.Errorf("%d visits to forbidden addresses", refused)
+			}
+		},
+	}
+	for _, a := range forbidden {
+		r.seeds = append(r.seeds, "http://"+a+":{canary}/seed")
+	}
+	for i, a := range forbidden {
+		target := func() string { return redirect(fmt.Sprintf("http://%s:%s/", a, port.Load())) }
+		r.sites = append(r.sites, site{name: fmt.Sprintf("redirect%d", i), handle: replying(func(r *http.Request) string {
+			if r.RequestURI == "/robots.txt" {
+				return nothing
+			}
+			return target()
+		})}, site{name: fmt.Sprintf("robots%d", i), handle: replying(func(r *http.Request) string {
+			if r.RequestURI == "/robots.txt" {
+				return target()
+			}
+			return html("hello")
+		})})
+	}
+	r.edit = func(c *crawl) { port.Store(c.port("canary")) }
+	return r
+}
+
+func manyLinks(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "<a href='"+format+"'>x</a>", i)
+	}
+	return b.String()
+}
+
+func s2() row {
+	const names = 200
+	var flips atomic.Int64
+	r := row{
+		id: "S2", input: "names that are somewhere else with each look-up, or have a private address among others", outcome: "each address is judged when it is dialled",
+		figure: fmt.Sprintf("%d names: 0 connections", names),
+		sites:  []site{untouched("canary")},
+		edit: func(c *crawl) {
+			c.http.LookupTime = 1
+			c.opts.Fetch.NoRobots = true
+			// 127.0.0.9 stands for a public address, at which nobody listens.
+			public, private := netip.MustParseAddr("127.0.0.9"), netip.MustParseAddr("127.0.0.1")
+			c.http.Allow = []netip.Prefix{netip.PrefixFrom(public, 32)}
+			c.http.Resolver = func(context.Context, string, string) ([]netip.Addr, error) {
+				switch flips.Add(1) % 4 {
+				case 0:
+					return []netip.Addr{public}, nil
+				case 1:
+					return []netip.Addr{public, private}, nil
+				case 2:
+					return []netip.Addr{private, public}, nil
+				}
+				return []netip.Addr{private}, nil
+			}
+		},
+		check: func(t testing.TB, c *crawl) {
+			wantUntouched(t, c, "canary")
+			if n := flips.Load(); n < names {
+				t.Errorf("%d look-ups of %d names", n, names)
+			}
+		},
+	}
+	for i := range names {
+		r.seeds = append(r.seeds, fmt.Sprintf("http://n%d.s2.test:{canary}/", i))
+	}
+	return r
+}
+
+func s3() row {
+	found := func(header string) string { return answer("302 Found", header, "") }
+	r := row{
+		id: "S3", input: "redirects in loops of one and two, empty, missing, relative, without scheme, a fragment only, not ASCII, 100 KiB long, twice, broken",
+		outcome: "each target is a URL like any other, visited once; what is no target is a failure with a reason",
+		check: func(t testing.TB, c *crawl) {
+			for name, s := range c.servers {
+				counts := map[string]int{}
+				all := s.requests()
+				for _, r := range all {
+					if counts[r.path]++; counts[r.path] > 1 || len(r.path) > 4096 {
+						t.Errorf("%s: %.100q was asked for %d times", name, r.path, counts[r.path])
+					}
+				}
+				if len(all) == 0 || len(all) > 6 {
+					t.Errorf("%s: %d requests", name, len(all))
+				}
+			}
+		},
+	}
+	for _, k := range []struct {
+		name    string
+		answers map[string]string
+		code    protocol.Code
+	}{
+		{"itself", map[string]string{"/": found("Location: /\r\n")}, protocol.MovedTemp},
+		{"two", map[string]string{"/": found("Location: /b\r\n"), "/b": found("Location: /\r\n")}, protocol.MovedTemp},
+		{"three", map[string]string{"/": answer("301 Moved", "Location: /b\r\n", ""), "/b": answer("308 Moved", "Location: /c\r\n", ""), "/c": answer("307 Moved", "Location: /\r\n", "")}, protocol.MovedPerm},
+		{"see-other", map[string]string{"/": answer("303 See Other", "Location: ?\r\n", "")}, protocol.MovedTemp},
+		{"empty", map[string]string{"/": found("Location: \r\n")}, protocol.Failed},
+		{"missing", map[string]string{"/": found("")}, protocol.Failed},
+		{"scheme", map[string]string{"/": found("Location: //scheme.s3.test/\r\n")}, protocol.MovedTemp},
+		{"fragment", map[string]string{"/": found("Location: #here\r\n")}, protocol.MovedTemp},
+		{"bytes", map[string]string{"/": found("Location: /r\xc3\xa9d\r\n")}, protocol.MovedTemp},
+		{"latin", map[string]string{"/": found("Location: /r\xe9d\r\n")}, protocol.MovedTemp},
+		{"long", map[string]string{"/": found("Location: /" + strings.Repeat("x", 100<<10) + "\r\n")}, protocol.Failed},
+		{"twice", map[string]string{"/": found("Location: /a\r\nLocation: /b\r\n")}, protocol.MovedTemp},
+		{"bracket", map[string]string{"/": found("Location: http://[::1\r\n")}, protocol.Failed},
+		{"port", map[string]string{"/": found("Location: http://port.s3.test:99999/\r\n")}, protocol.MovedTemp},
+		{"body", map[string]string{"/": answer("302 Found", "Location: /\r\n", "<a href=/x>x</a>")}, protocol.MovedTemp},
+	} {
+		r.sites = append(r.sites, site{name: k.name, code: k.code, handle: paths(k.answers)})
+	}
+	r.figure = fmt.Sprintf("%d shapes: 1 request for a URL, ≤ 6 for a shape", len(r.sites))
+	return r
+}
+
+func s4() row {
+	targets := []string{"file:///etc/hostname", "ftp://{h}/", "data:text/html,<a href=/x>", "javascript:alert(1)", "gopher://{h}/", "about:blank", "ws://{h}/", "HTTPS:\\\\{h}\\"}
+	r := row{
+		id: "S4", input: "redirects and links to file, ftp, data, javascript, gopher, about, ws", outcome: "nothing but http and https is ever opened",
+		figure: fmt.Sprintf("%d schemes by 2 routes: 0 visits", len(targets)-1),
+		sites:  []site{untouched("target")},
+		edit:   hasty,
+		check: func(t testing.TB, c *crawl) {
+			for u, vs := range c.visits {
+				scheme, _, _ := strings.Cut(u, ":")
+				if o := vs[len(vs)-1].Outcome; scheme != "http" && scheme != "https" && o.Code != protocol.Refused {
+					t.Errorf("%s: %v", u, o.Code)
+				}
+			}
+		},
+	}
+	for i, target := range targets {
+		target = strings.ReplaceAll(target, "{h}", "target.s4.test")
+		r.sites = append(r.sites, site{name: fmt.Sprintf("s%d", i), handle: paths(map[string]string{
+			"/": html("<a href='" + target + "'>x</a><a href=/r>x</a><meta http-equiv=refresh content='0;url=" + target + "'>"), "/r": redirect(target),
+		})})
+	}
+	return r
+}
+
+func s5() row {
+	to := func(path string) string { return "http://guarded.s5.test" + path }
+	return row{
+		id: "S5", input: "redirects, meta refreshes, Refresh headers, links and chains into what robots.txt of another host forbids, and to another port of it",
+		outcome: "each hop asks the robots.txt of its own origin", figure: "6 routes: 0 forbidden requests",
+		sites: []site{
+			{name: "guarded", silent: true, handle: paths(map[string]string{"/robots.txt": answer("200 OK", "", "User-agent: *\nDisallow: /"), "/open": html("no")})},
+			{name: "hop", silent: true, handle: paths(map[string]string{"/": redirect(to("/chain"))})},
+			{name: "routes", code: protocol.Success, handle: paths(map[string]string{
+				"/":         html("<a href=" + to("/link") + ">x</a><a href=/redirect>x</a><a href=/meta>x</a><a href=/header>x</a><a href=/chain>x</a><a href=/port>x</a>"),
+				"/redirect": redirect(to("/redirect")),
+				"/meta":     html("<meta http-equiv=refresh content='0;url=" + to("/meta") + "'>"),
+				"/header":   answer("200 OK", "Content-Type: text/html\r\nRefresh: 0;url="+to("/header")+"\r\n", "x"),
+				"/chain":    redirect("http://hop.s5.test/"),
+				"/port":     redirect("http://guarded.s5.test:8080/port"),
+			})},
+		},
+		check: func(t testing.TB, c *crawl) {
+			for _, r := range c.servers["guarded"].requests() {
+				t.Errorf("%s was asked for", r.path)
+			}
+			for _, u := range []string{to("/link"), to("/redirect"), to("/meta"), to("/header"), to("/chain"), "http://guarded.s5.test:8080/port"} {
+				if o := c.visit(t, u).Outcome; o.Code != protocol.RobotsDenied {
+					t.Errorf("%s: %v", u, o.Code)
+				}
+			}
+		},
+	}
+}
+
+func s6() row {
+	secrets := []string{"Basic dXNlcjpzZWNyZXQ=", "user", "secret"}
+	other := func(r *http.Request) string {
+		if r.RequestURI == "/robots.txt" || r.RequestURI == "/last" {
+			return nothing
+		}
+		return redirect("http://other.s6.test/last")
+	}
+	page := func(r *http.Request) string {
+		if r.RequestURI != "/" {
+			return other(r)
+		}
+		return answer("200 OK", "Content-Type: text/html\r\nSet-Cookie: secret=1\r\n", "<a href=http://other.s6.test/a>x</a><a href=https://owner.s6.test/b>x</a>"+
+			"<a href=http://owner.s6.test:8080/c>x</a><a href=http://sub.owner.s6.test/d>x</a><a href=http://user:secret@other.s6.test/e>x</a><a href=/back>x</a>")
+	}
+	return row{
+		id: "S6", input: "a page behind a login that links and redirects to other hosts, subdomains, ports, schemes, and to URLs with user information",
+		outcome: "credentials go to their origin only; no cookie and no Referer is sent", figure: "6 routes: 0 secrets received",
+		sites: []site{
+			{name: "owner", code: protocol.Success, handle: replying(page)},
+			{name: "other", silent: true, handle: replying(other)},
+			{name: "sub.owner", silent: true, handle: replying(other)},
+		},
+		edit: func(c *crawl) {
+			hasty(c) // no handshake will come from a server without TLS
+			c.http.Logins = []httpproto.Login{{Origin: "http://owner.s6.test", User: "user", Password: "secret"}}
+		},
+		check: func(t testing.TB, c *crawl) {
+			if len(c.servers["other"].requests()) == 0 {
+				t.Error("no request to the other host")
+			}
+			for name, s := range c.servers {
+				for _, r := range s.requests() {
+					own := name == "owner" && (r.path == "/" || r.path == "/back")
+					if own && r.header.Get("Authorization") != secrets[0] {
+						t.Errorf("%s%s: no login", name, r.path)
+					}
+					for k, vs := range r.header {
+						if s := strings.Join(vs, " "); k == "Cookie" || k == "Referer" || !own && (k == "Authorization" || strings.Contains(s, secrets[0]) || strings.Contains(s, secrets[2])) {
+							t.Errorf("%s%s: %s: %s", name, r.path, k, s)
+						}
+					}
+				}
+			}
+		},
+	}
+}
+
+func s7() row {
+	return row{
+		id: "S7", input: "10,000 cookies, a cookie of 100 KB, one for a public suffix, one for another host", outcome: "none is kept, none is sent",
+		figure: "0 Cookie headers received",
+		sites: []site{{name: "jar", code: protocol.Success, handle: paths(map[string]string{
+			"/":   answer("200 OK", "Content-Type: text/html\r\n"+strings.Repeat("Set-Cookie: a=b\r\n", 10_000), manyLinks("/c%d", 3)),
+			"/c0": answer("200 OK", "Set-Cookie: a="+strings.Repeat("x", 100<<10)+"\r\n", "x"),
+			"/c1": answer("200 OK", "Set-Cookie: a=b; Domain=test\r\n", "x"),
+			"/c2": answer("200 OK", "Set-Cookie: a=b; Domain=other.test\r\nSet-Cookie: __Host-a=b; Path=/; Secure\r\n", "x"),
+		})}},
+		check: func(t testing.TB, c *crawl) {
+			all := c.servers["jar"].requests()
+			if len(all) != 4 {
+				t.Errorf("%d requests", len(all))
+			}
+			for _, r := range all {
+				if v := r.header["Cookie"]; v != nil {
+					t.Errorf("%s: %q", r.path, v)
+				}
+			}
+		},
+	}
+}
+
+func s8() row {
+	links := []string{
+		"http://SPELL.s8.TEST/", "http://spell.s8.test:80/", "http://spell.s8.test:/", "http:\\\\spell.s8.test\\", "http://sp%65ll.s8.test/", "http://ｓｐｅｌｌ.s8.test/",
+		"http://spell.s8.test/#top", " http://spell.s8.test/ ", "HTTP://spell.s8.test", "http://spe\tll.s8.test/", "http:spell.s8.test",
+		"http://spell.s8.test:0/", "http://spell.s8.test:99999/", "http://spell.s8.test:80a/", "http://[fe80::1%25lo]/", "http://a..s8.test/", "http://" + strings.Repeat("a", 64) + ".s8.test/",
+		"http://" + strings.Repeat("a.", 130) + "s8.test/", "http://xn--a.s8.test/", "http://spell.s8.test\x00.evil.test/", "http:///", "http://", "//", "http://%00/", "http://a b/", "http://<>/",
+	}
+	return row{
+		id: "S8", input: "spellings of one host, and hosts that are none: case, ports, full width, backslashes, zones, NUL, labels and names too long, bad punycode",
+		outcome: "one host is one record; what is no host is not asked for, or fails with a reason", figure: fmt.Sprintf("%d spellings: 1 request for the page, ≤ 1 record a host", len(links)),
+		sites: []site{{name: "spell", code: protocol.Success, handle: replying(func(r *http.Request) string {
+			if r.RequestURI != "/" {
+				return ""
+			}
+			var b strings.Builder
+			for _, l := range links {
+				b.WriteString("<a href=\"" + l + "\">x</a>")
+			}
+			return html(b.String())
+		})}},
+		check: func(t testing.TB, c *crawl) {
+			if n := c.servers["spell"].count("/"); n != 1 {
+				t.Errorf("%d requests for one page", n)
+			}
+			for u, vs := range c.visits {
+				if strings.Contains(u, "example.test") {
+					continue
+				}
+				if u != "http://spell.s8.test/" && vs[0].Outcome.Code == protocol.Success {
+					t.Errorf("%q is a page", u)
+				}
+			}
+		},
+	}
+}
+
+func s9() row {
+	settings, goaway, refuse := frame(4, 0, 0, ""), frame(7, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x00"), frame(3, 0, 1, "\x00\x00\x00\x07")
+	r := row{
+		id: "S9", input: "GOAWAY, refused streams and closed connections in answer to each request", outcome: "a second connection at most is tried for a visit",
+		figure: "≤ 2 connections a visit",
+		edit:   func(c *crawl) { hasty(c); c.opts.Fetch.NoRobots = true },
+		check: func(t testing.TB, c *crawl) {
+			for name, s := range c.servers {
+				if n := s.accepted.Load(); n > 2 {
+					t.Errorf("%s: %d connections for one visit", name, n)
+				}
+			}
+		},
+	}
+	for name, say := range map[string]func(*conn){
+		"goaway": func(c *conn) { c.say(settings + goaway) },
+		"refuse": func(c *conn) { c.say(settings + refuse) },
+		"both":   func(c *conn) { c.say(settings + refuse + goaway); c.Close() },
+		"close":  func(c *conn) { c.say(settings); c.Close() },
+	} {
+		r.sites = append(r.sites, site{name: name, scheme: "h2", code: protocol.Failed, handle: say})
+	}
+	return r
+}
+
+func s10() row {
+	return row{
+		id: "S10", input: "proxies in the environment, Alt-Svc, a Refresh header", outcome: "the environment and Alt-Svc are ignored; the target of a refresh is visited like a link",
+		figure: "0 connections to proxy and alternative",
+		sites: []site{
+			untouched("proxy"), untouched("alternative"),
+			{name: "page", code: protocol.Success, handle: paths(map[string]string{
+				"/":     answer("200 OK", "Content-Type: text/html\r\nAlt-Svc: h2=\"alternative.s10.test:443\"; ma=3600, http/1.1=\"alternative.s10.test:80\"\r\nRefresh: 0; url=/next\r\n", "<a href=/link>x</a>"),
+				"/next": html("x"), "/link": html("x"),
+			})},
+		},
+		edit: func(c *crawl) {
+			for _, k := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
+				c.t.Setenv(k, "http://127.0.0.1:"+c.port("proxy"))
+			}
+		},
+		check: func(t testing.TB, c *crawl) {
+			wantUntouched(t, c, "proxy", "alternative")
+			for _, p := range []string{"/next", "/link"} {
+				if n := c.servers["page"].count(p); n != 1 {
+					t.Errorf("%d requests for %s", n, p)
+				}
+			}
+		},
+	}
+}

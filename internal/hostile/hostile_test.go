@@ -1,0 +1,108 @@
+package hostile_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// rows are all that is checked here, in the order they are published.
+var rows = sync.OnceValue(func() []row {
+	return slices.Concat(connectRows(), wireRows(), robotsRows(), contentRows())
+})
+
+// TestHostile crawls each row beside an honest site, and wants its figure and the
+// common budgets.
+func TestHostile(t *testing.T) {
+	crawlRow(t, row{id: "warm"}) // what the runtime opens once is not a leak
+	_, alone := crawlRow(t, row{id: "alone"})
+	for _, r := range rows() {
+		t.Run(r.id, func(t *testing.T) {
+			// The machine may be busy with something else: a rate counts if it is
+			// reached once.
+			const tries = 5
+			for i := range tries {
+				if i > 0 {
+					_, alone = crawlRow(t, row{id: "alone"})
+				}
+				c, beside := crawlRow(t, r)
+				t.Logf("%s\t%s\talone %.1f/s", r.id, describe(c, beside), alone)
+				if t.Failed() || raceEnabled || r.interrupt != nil || beside >= 0.9*alone {
+					return
+				}
+				if i == tries-1 {
+					t.Errorf("B4: the honest site was asked %.1f times a second, alone %.1f times", beside, alone)
+				}
+			}
+		})
+	}
+}
+
+var update = flag.Bool("update", false, "write ROBUSTNESS.md")
+
+// TestRobustness wants that ROBUSTNESS.md tells of the rows that are checked.
+func TestRobustness(t *testing.T) {
+	const file = "../../ROBUSTNESS.md"
+	want := robustness()
+	if *update {
+		if err := os.WriteFile(file, want, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("ROBUSTNESS.md is not what go test ./internal/hostile -run TestRobustness -update makes (%v)", err)
+	}
+	ids := map[string]bool{}
+	for _, r := range rows() {
+		if ids[r.id] || r.input == "" || r.outcome == "" || r.figure == "" || len(r.sites)+len(r.seeds) == 0 {
+			t.Errorf("row %q occurs twice or is incomplete", r.id)
+		}
+		ids[r.id] = true
+	}
+	for _, o := range open() {
+		if ids[o.id] && !strings.Contains(o.what, " ") {
+			t.Errorf("row %q is both done and open", o.id)
+		}
+	}
+}
+
+func robustness() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `# Robustness
+
+What a hostile or broken web may do to a crawl, and what comes of it. Each row is a test: its servers are crawled on
+loopback by the whole stack beside an honest site, and the row's figure and six budgets must hold.
+
+| budget | |
+| --- | --- |
+| B1 | memory in use stays under 96 MiB and two bodies for each worker |
+| B2 | no visit takes longer than its time limit and a second |
+| B3 | connections, goroutines and open files are back where they were within 2 s of the end of the crawl |
+| B4 | the honest site beside is visited at 90 %% or more of the rate it is visited at alone |
+| B5 | crawl db, link db and segments read back, and fit together; nothing is left leased |
+| B6 | every URL that was selected has a visit and a record, with a status and a reason in one line of ASCII; nothing panics |
+
+The crawls have %d workers, a limit of %d KiB for bodies and one of %d ms for visits.
+
+    go test ./internal/hostile -run TestRobustness -update   # makes this file
+    go test ./internal/hostile -run TestHostile -v           # checks the rows, and prints what was measured
+
+## Checked
+
+| row | servers | what they do | what comes of it | figure that must hold |
+| --- | ---: | --- | --- | --- |
+`, workers, maxBytes>>10, timeLimit.Milliseconds())
+	for _, r := range rows() {
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s |\n", r.id, len(r.sites), r.input, r.outcome, r.figure)
+	}
+	b.WriteString("\n## Open\n\nNot checked here yet, and why.\n\n| row | what | why |\n| --- | --- | --- |\n")
+	for _, o := range open() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.id, o.what, o.why)
+	}
+	return b.Bytes()
+}
