@@ -21,7 +21,7 @@ import (
 )
 
 func contentRows() []row {
-	return []row{c1(), c2(), c3(), c4(), c8(), c9(), c10(), c12(), p10()}
+	return []row{c1(), c2(), c3(), c4(), c8(), c9(), c10(), c12(), p10(), p14()}
 }
 
 // A stopwatch is a parser that notes how long it takes for a megabyte, at worst.
@@ -348,5 +348,37 @@ func p10() row {
 	r.interrupt = []time.Duration{time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, 90 * time.Millisecond, 150 * time.Millisecond}
 	r.figure = fmt.Sprintf("%d cancellations: each ≤ 200 ms, no page lost", len(r.interrupt))
 	r.check = nil
+	return r
+}
+
+func p14() row {
+	var dumps []string
+	now := time.Now().UTC().Truncate(time.Second)
+	r := row{
+		id: "P14", input: "redirects in loops, lying charsets, broken bodies and odd links, crawled by 1, 3 and 16 workers", outcome: "crawl db and link db are the same, byte for byte",
+		more:  2,
+		sites: slices.Concat(s3().sites, c3().sites, c4().sites, w2().sites),
+		edit: func(c *crawl) {
+			c.opts.Fetch.Threads = []int{1, 3, 16}[len(dumps)%3]
+			c.opts.Now = func() time.Time { return now }
+		},
+	}
+	for i := range r.sites { // names that occur twice
+		r.sites[i].name = fmt.Sprintf("%s%d", r.sites[i].name, i)
+	}
+	r.figure = fmt.Sprintf("%d servers, 3 crawls: 0 bytes differ", len(r.sites))
+	r.check = func(t testing.TB, c *crawl) {
+		dumps = append(dumps, c.dump(t))
+		if d := dumps[len(dumps)-1]; d != dumps[0] {
+			a, b := strings.Split(dumps[0], "\n"), strings.Split(d, "\n")
+			for i := range min(len(a), len(b)) {
+				if a[i] != b[i] {
+					t.Errorf("crawl %d: %.300s\nfirst: %.300s", len(dumps), b[i], a[i])
+					return
+				}
+			}
+			t.Errorf("crawl %d has %d lines, the first %d", len(dumps), len(b), len(a))
+		}
+	}
 	return r
 }

@@ -42,6 +42,8 @@ type row struct {
 	// input, outcome and figure are published.
 	input, outcome, figure string
 	sites                  []site
+	// domain is what the names of the sites end in, instead of "id.test".
+	domain string
 	// seeds are injected beside those of the sites. "{name}" in one stands for the port
 	// of the site of that name.
 	seeds []string
@@ -53,6 +55,8 @@ type row struct {
 	// interrupt has runs that are cancelled, each after a time, before the last. The
 	// rate of the honest hosts does not count then.
 	interrupt []time.Duration
+	// more is how many crawls are made before the one that counts.
+	more int
 	// check wants the figure.
 	check func(testing.TB, *crawl)
 }
@@ -177,6 +181,9 @@ func prepare(t testing.TB, r row) (*crawl, func()) {
 	for _, s := range r.sites {
 		handle := s.handle
 		host := s.name + "." + strings.ToLower(r.id) + ".test"
+		if r.domain != "" {
+			host = s.name + "." + r.domain
+		}
 		switch s.scheme {
 		case "https":
 			handle = overTLS(host, handle)
@@ -362,6 +369,27 @@ func crawlRow(t testing.TB, r row) (*crawl, float64) {
 		r.check(t, c)
 	}
 	return c, c.rate(t, len(r.interrupt))
+}
+
+// dump returns all records and links, whose times are those of the clock of the
+// crawl.
+func (c *crawl) dump(t testing.TB) string {
+	t.Helper()
+	var b strings.Builder
+	for d, err := range c.db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+		raw, err2 := d.AppendBinary(nil)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s %x\n", d.URL, d.Status, raw)
+	}
+	for e, err := range c.db.Links().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %q\n", e.URL, e.Inlinks)
+	}
+	return b.String()
 }
 
 // checkStores wants that all that was stored reads back, that nothing is half

@@ -10,7 +10,7 @@ func open() []gap {
 		{"S7", "cookies that are asked for", "there is no cookie jar yet; none are sent"},
 		{"W3", "every worker on a drip at once", "no worker is kept free of hosts that never end"},
 		{"W8", "64 descriptors for 200 hosts", "needs a process of its own"},
-		{"R5", "many names of one address", "queues by address are checked in package fetch, in virtual time"},
+		{"R5", "many domains of one address", "there are no queues by address yet"},
 		{"R6", "hostile sitemaps", "package sitemap bounds and fuzzes them; no round reads them yet"},
 		{"C5", "slow expressions", "all are RE2; checked in package urlfilter"},
 		{"C6", "traps", "limits for hosts, path prefixes and near duplicates are not built yet"},

@@ -3,15 +3,17 @@ package hostile_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf16"
 
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
 )
 
-func robotsRows() []row { return []row{r1(), r2(), r3(), r4()} }
+func robotsRows() []row { return []row{r1(), r2(), r3(), r4(), r5()} }
 
 // robotsTxt is a handler whose robots.txt is given, and whose pages all exist.
 func robotsTxt(raw string) func(*conn) {
@@ -224,6 +226,45 @@ func r4() row {
 				}
 			}
 		}
+	}
+	return r
+}
+
+func r5() row {
+	const names = 8
+	r := row{
+		id: "R5", input: "many names of one domain, ports, schemes, upper case and trailing dots", outcome: "crawled by domain, they share one queue",
+		figure: "0 gaps shorter than the pause, less a millisecond",
+		domain: "r5.example.com",
+		edit:   func(c *crawl) { c.opts.Fetch.By = hostdb.ByDomain },
+		check: func(t testing.TB, c *crawl) {
+			var all []seen
+			for _, s := range c.servers {
+				all = append(all, s.seen...)
+			}
+			slices.SortFunc(all, func(a, b seen) int { return a.at.Compare(b.at) })
+			for i := 1; i < len(all); i++ {
+				if gap := all[i].at.Sub(all[i-1].at); gap < pause-time.Millisecond {
+					t.Errorf("%v between %s and %s", gap, all[i-1].path, all[i].path)
+				}
+			}
+			if len(all) != 5*names {
+				t.Errorf("%d requests", len(all))
+			}
+		},
+	}
+	for i := range names {
+		s, scheme := site{name: fmt.Sprintf("n%d", i)}, "http"
+		if i%3 == 2 {
+			s.scheme, scheme = "https", "HTTPS"
+		}
+		s.handle = replying(func(r *http.Request) string {
+			if r.RequestURI != "/" {
+				return ""
+			}
+			return html(fmt.Sprintf("<a href=%s://N%d.R5.Example.COM./a>x</a><a href=%[1]s://n%[2]d.r5.example.com:8080/b>x</a>", scheme, i))
+		})
+		r.sites = append(r.sites, s)
 	}
 	return r
 }
