@@ -23,6 +23,10 @@ var (
 	errConnBytes  = errors.New("connection has used up its bytes")
 )
 
+// maxRoomWait is the last and longest pause, of doubling ones, in which a dial
+// waits for room among the descriptors.
+const maxRoomWait = 64 * time.Millisecond
+
 // phase is how far a visit has come: what a timeout is blamed on.
 type phase int32
 
@@ -370,9 +374,15 @@ func (c *Client) dialAddrs(ctx context.Context, dial func(context.Context, strin
 	var first error = &net.DNSError{Err: "no addresses", IsNotFound: true}
 	for i, a := range addrs {
 		nc, err := dialShare(ctx, dial, net.JoinHostPort(a.Unmap().String(), port), len(addrs)-i)
-		if exhausted(err) {
-			// Idle connections hold descriptors too, and are the ones to spare.
+		// Idle connections hold descriptors too, and are the ones to spare. One is
+		// free when whoever reads from it has let go, a moment after it was closed.
+		for wait := time.Millisecond; exhausted(err) && wait <= maxRoomWait; wait *= 2 {
 			c.transport.CloseIdleConnections()
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(wait):
+			}
 			nc, err = dialShare(ctx, dial, net.JoinHostPort(a.Unmap().String(), port), len(addrs)-i)
 		}
 		if err == nil {
