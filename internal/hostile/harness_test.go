@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -33,6 +34,14 @@ import (
 // TestMain keeps quiet what net/http has to say about servers like these.
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard)
+	flag.Parse()
+	if *poor != "" {
+		if err := crawlPoorly(*poor); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -57,6 +66,8 @@ type row struct {
 	interrupt []time.Duration
 	// more is how many crawls are made before the one that counts.
 	more int
+	// alone is a test of its own kind, instead of a crawl beside an honest site.
+	alone func(*testing.T)
 	// check wants the figure.
 	check func(testing.TB, *crawl)
 }

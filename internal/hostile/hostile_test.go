@@ -25,6 +25,10 @@ func TestHostile(t *testing.T) {
 		t.Run(r.id, func(t *testing.T) {
 			// The machine may be busy with something else: a rate counts if it is
 			// reached once.
+			if r.alone != nil {
+				r.alone(t)
+				return
+			}
 			for range r.more {
 				crawlRow(t, r)
 			}
@@ -62,7 +66,7 @@ func TestRobustness(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	for _, r := range rows() {
-		if ids[r.id] || r.input == "" || r.outcome == "" || r.figure == "" || len(r.sites)+len(r.seeds) == 0 {
+		if ids[r.id] || r.input == "" || r.outcome == "" || r.figure == "" || len(r.sites) == 0 && r.alone == nil {
 			t.Errorf("row %q occurs twice or is incomplete", r.id)
 		}
 		ids[r.id] = true

@@ -9,7 +9,7 @@ func open() []gap {
 		{"S3", "a chain whose URLs grow, stopped by its length", "redirects are followed a round later, each as a link; following them at once, with a limit, is not built yet"},
 		{"S7", "cookies that are asked for", "there is no cookie jar yet; none are sent"},
 		{"W3", "every worker on a drip at once", "no worker is kept free of hosts that never end"},
-		{"W8", "64 descriptors for 200 hosts", "needs a process of its own"},
+		{"W8", "more workers than files", "a fetch for which no file gets free within 0.1 s ends with an error and is taken up by the next run; it does not wait longer"},
 		{"R5", "many domains of one address", "there are no queues by address yet"},
 		{"R6", "hostile sitemaps", "package sitemap bounds and fuzzes them; no round reads them yet"},
 		{"C5", "slow expressions", "all are RE2; checked in package urlfilter"},

@@ -16,7 +16,12 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-func wireRows() []row { return []row{w1(), w2(), w3(), w4(), w5(), w6(), w7()} }
+func wireRows() []row {
+	return []row{w1(), w2(), w3(), w4(), w5(), w6(), w7(), {
+		id: "W8", input: "more hosts that keep their connections than the process may have files", outcome: "idle connections make room; running out is no fault of a host",
+		figure: fmt.Sprintf("%d hosts, %d files, 32 workers, in a process of its own: every page fetched", manyHosts, fewFiles), alone: w8,
+	}}
+}
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
