@@ -84,8 +84,10 @@ var ErrValue = errors.New("expression: no value")
 // package do.
 type Options struct {
 	// NutchCompat makes a name that is not there fail the whole expression,
-	// unless it stands before ?: or ?? or as the condition of c ? a : b; and makes
-	// a number without a fraction, such as fetched / 2, no value for HostNumber. An
+	// unless it stands before ?: or ?? or as the condition of c ? a : b; so does a
+	// signature that is null but in == != =~ !~. It makes a text true as a condition
+	// that is neither empty nor "false", and a number without a fraction, such as
+	// fetched / 2, no value for HostNumber. An
 	// expression that does not compile is an error all the same, where Nutch
 	// selects everything.
 	NutchCompat bool
@@ -193,9 +195,9 @@ const memory = 1 << 16
 func compile[T any](o Options, src string, ns names[T]) (*program[T], error) {
 	p := &program[T]{src: src}
 	t := translator{src: src, o: o, slots: map[string]string{}}
-	t.lookup = func(name string) (kind, string) {
+	t.lookup = func(name string) (k kind, known bool, alike string) {
 		v, known := ns.fixed[name]
-		return v.kind, caseOf(name, ns.fixed, known)
+		return v.kind, known, caseOf(name, ns.fixed, known)
 	}
 	out, err := t.translate()
 	if err != nil {

@@ -59,16 +59,18 @@ type node struct {
 	code string
 	kind kind
 	at   int
-	// text is the value of a constant text, name what a bare name stands for.
-	text *string
-	name string
-	list []node // a list, which may stand to the right of =~ only
+	// text is the value of a constant text, name what a bare name stands for, known
+	// says that it is not metadata.
+	text  *string
+	name  string
+	known bool
+	list  []node // a list, which may stand to the right of =~ only
 }
 
 type translator struct {
 	src    string
 	o      Options
-	lookup func(name string) (k kind, alike string)
+	lookup func(name string) (k kind, known bool, alike string)
 
 	pos     int
 	tok     token
@@ -169,7 +171,15 @@ func (t *translator) condition(n node) string {
 	if n.kind == str && n.text != nil {
 		t.fail(n.at, "a text where true or false is needed")
 	}
-	return "j_true(" + t.use(n) + ")"
+	return t.truth() + "(" + t.use(n) + ")"
+}
+
+// truth returns the function that makes true or false of a value.
+func (t *translator) truth() string {
+	if t.o.NutchCompat {
+		return "j_filled"
+	}
+	return "j_true"
 }
 
 func (t *translator) ternary() node {
@@ -183,7 +193,7 @@ func (t *translator) ternary() node {
 		t.value(n)
 		cond := n.code // a name that is not there is false, also under NutchCompat
 		if n.kind != boolean {
-			cond = "j_true(" + n.code + ")"
+			cond = t.truth() + "(" + n.code + ")"
 		}
 		t.advance()
 		a := t.value(t.ternary())
@@ -264,7 +274,16 @@ func (t *translator) compare(a node, op token, b node) node {
 	if op.text[0] == '!' {
 		not = "!"
 	}
-	left := t.use(a)
+	use := t.use
+	if op.text == "==" || op.text == "!=" || (op.text == "=~" || op.text == "!~") && b.list == nil {
+		use = func(n node) string { // a signature that is null is there
+			if n.known {
+				return t.value(n).code
+			}
+			return t.use(n)
+		}
+	}
+	left := use(a)
 	switch op.text {
 	case "=~", "!~":
 		if b.list != nil {
@@ -279,7 +298,7 @@ func (t *translator) compare(a node, op token, b node) node {
 		out.code = "(" + not + out.code + ")"
 		return out
 	}
-	right := t.use(b)
+	right := use(b)
 	native := a.kind == b.kind && (a.kind == num || a.kind == str)
 	if !native {
 		t.comparable(a, b)
@@ -551,12 +570,12 @@ func (t *translator) name() node {
 		t.pos, t.tok = back, dot // a method, or an error for calls to find
 		break
 	}
-	k, alike := t.lookup(name)
+	k, known, alike := t.lookup(name)
 	if alike != "" {
 		t.fail(tok.at, name+" is not known; "+alike+" is")
 	}
 	if dot := strings.IndexByte(name, '.'); dot > 0 && k == unknown {
-		if first, _ := t.lookup(name[:dot]); first != unknown {
+		if first, _, _ := t.lookup(name[:dot]); first != unknown {
 			t.fail(tok.at, name[:dot]+" has no property "+name[dot+1:])
 		}
 	}
@@ -566,7 +585,7 @@ func (t *translator) name() node {
 		t.slots[name] = slot
 		t.order = append(t.order, name)
 	}
-	return node{code: slot, kind: k, at: tok.at, name: name}
+	return node{code: slot, kind: k, at: tok.at, name: name, known: known}
 }
 
 // literal writes a number for the library, whose own may have 32 bits.

@@ -133,6 +133,12 @@ func truth(v any) bool {
 	return ok && n != 0
 }
 
+// filled reports whether a value is a text that JEXL takes for true.
+func filled(v any) bool {
+	s, ok := textOf(v)
+	return ok && s != "" && s != "false"
+}
+
 // order compares two values that are not null. If one is a number so must be the
 // other; everything else is compared as text.
 func order(a, b any) (c int, comparable bool) {
@@ -359,11 +365,12 @@ func functions(regexps []*regexp.Regexp) []expr.Option {
 		return signed(a, 1)
 	}, get1)
 	one("j_true", func(a any) (any, error) { return truth(a), nil }, test1)
+	one("j_filled", func(a any) (any, error) { return truth(a) || filled(a), nil }, test1)
 	one("j_truthy", func(a any) (any, error) {
 		if truth(a) {
 			return a, nil
 		}
-		if s, ok := textOf(a); ok && s != "" && s != "false" {
+		if filled(a) {
 			return a, nil // a text that is there is as good as true before ?:
 		}
 		return nil, nil

@@ -70,18 +70,19 @@ func selection(c *cli.Command, o *generate.Options) (err error) {
 			return usagef("-status: %w", err)
 		}
 	}
+	compile := expression.Options{NutchCompat: o.NutchCompat}
 	if c.IsSet("expr") {
-		if o.Where, err = expression.Record(c.String("expr")); err != nil {
+		if o.Where, err = compile.Record(c.String("expr")); err != nil {
 			return usagef("-expr: %w", err)
 		}
 	}
 	if c.IsSet("host-limit-expr") {
-		if o.HostLimit, err = expression.HostNumber(c.String("host-limit-expr")); err != nil {
+		if o.HostLimit, err = compile.HostNumber(c.String("host-limit-expr")); err != nil {
 			return usagef("-host-limit-expr: %w", err)
 		}
 	}
 	if c.IsSet("host-delay-expr") {
-		if o.HostDelay, err = expression.HostNumber(c.String("host-delay-expr")); err != nil {
+		if o.HostDelay, err = compile.HostNumber(c.String("host-delay-expr")); err != nil {
 			return usagef("-host-delay-expr: %w", err)
 		}
 	}

@@ -86,12 +86,14 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 			if err != nil {
 				return err
 			}
-			if conf, err := a.configured(c); err != nil {
+			conf, err := a.configured(c)
+			if err != nil {
 				return err
-			} else if conf != nil && quantiles == nil {
+			}
+			if conf != nil && quantiles == nil {
 				quantiles = conf.Quantiles
 			}
-			keep, unfit, err := recordFilter(c)
+			keep, unfit, err := recordFilter(c, compat(c, conf))
 			if err != nil {
 				return err
 			}

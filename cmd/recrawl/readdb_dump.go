@@ -83,7 +83,7 @@ func (a *app) dump(ctx context.Context, db crawldb.Store, format string, keep fu
 
 // recordFilter returns the filters of the flags, which all must pass, in Nutch's
 // order, and where it counts the records for which the expression has no value.
-func recordFilter(c *cli.Command) (keep func(*crawldb.Datum) (bool, error), unfit *int, err error) {
+func recordFilter(c *cli.Command, nutch bool) (keep func(*crawldb.Datum) (bool, error), unfit *int, err error) {
 	var all []func(*crawldb.Datum) (bool, error)
 	add := func(f func(*crawldb.Datum) bool) {
 		all = append(all, func(d *crawldb.Datum) (bool, error) { return f(d), nil })
@@ -122,7 +122,7 @@ func recordFilter(c *cli.Command) (keep func(*crawldb.Datum) (bool, error), unfi
 		add(func(d *crawldb.Datum) bool { return re.MatchString(d.URL) })
 	}
 	if c.IsSet("expr") {
-		f, err := expression.Record(c.String("expr"))
+		f, err := expression.Options{NutchCompat: nutch}.Record(c.String("expr"))
 		if err != nil {
 			return nil, nil, usagef("-expr: %w", err)
 		}
