@@ -41,7 +41,11 @@ func AppendStats(b []byte, st *crawldb.Stats, hosts bool) []byte {
 		line("score quantile %s:\t%s", Double(st.Asked[i]), Double(q))
 	}
 	line("min score:\t%s", Double(float64(float32(st.Score.Min))))
-	line("avg score:\t%s", Double(float64(float32(st.Score.Mean))))
+	mean := st.Score.Mean
+	if n := float64(st.Total - st.NaN); n > 0 { // the sum has 32 bits, the mean 64
+		mean = float64(float32(mean*n)) / n
+	}
+	line("avg score:\t%s", Double(mean))
 	line("max score:\t%s", Double(float64(float32(st.Score.Max))))
 	for _, s := range crawldb.Statuses() {
 		if st.Statuses[s] == 0 {

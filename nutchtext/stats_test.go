@@ -2,6 +2,7 @@ package nutchtext_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,5 +36,16 @@ func TestStats(t *testing.T) {
 	}
 	if got := nutchtext.Float(math.SmallestNonzeroFloat32); got != "1.4E-45" {
 		t.Errorf("the floor of Nutch's best score is %s", got)
+	}
+}
+
+// A third, as Nutch of three scores of which one is 1, and the mean of a sum that
+// 32 bits do not hold.
+func TestMeanScore(t *testing.T) {
+	for mean, want := range map[float64]string{1. / 3: "0.3333333333333333", 155.398472 / 3: "51.79948933919271"} {
+		st := crawldb.Stats{Total: 3, Score: crawldb.Distribution{Mean: mean, Max: 1}}
+		if got := string(nutchtext.AppendStats(nil, &st, false)); !strings.Contains(got, "\navg score:\t"+want+"\n") {
+			t.Errorf("want %s in\n%s", want, got)
+		}
 	}
 }
