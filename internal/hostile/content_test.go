@@ -50,6 +50,7 @@ func c1() row {
 			c.opts.Parser = watch
 			c.opts.Rounds = 1
 			c.opts.Fetch.Threads = 3
+			c.opts.Fetch.NoContent = true
 		},
 	}
 	for _, k := range []struct{ name, head, again string }{
@@ -113,7 +114,7 @@ func c2() row {
 		outcome: "the first 10,000 links, 100 bytes of an anchor, 1,000 of a title are kept; the first base counts",
 		figure:  "6 pages: exact numbers",
 		pages:   20,
-		edit:    func(c *crawl) { c.http.MaxBytes, c.opts.Rounds = size, 1 },
+		edit:    func(c *crawl) { c.http.MaxBytes, c.opts.Rounds, c.opts.Fetch.NoContent = size, 1, true },
 		sites: []site{
 			{name: "many", handle: only(html(manyLinks("/l%d", 15_000)))},
 			{name: "same", handle: only(html(strings.Repeat("<a href=/same>x</a>", 15_000)))},
