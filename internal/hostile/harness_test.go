@@ -64,7 +64,8 @@ type row struct {
 	// interrupt has runs that are cancelled, each after a time, before the last. The
 	// rate of the honest hosts does not count then.
 	interrupt []time.Duration
-	// more is how many crawls are made before the one that counts.
+	// more is how many crawls are made before the last one. The rate of the honest
+	// hosts does not count then, either.
 	more int
 	// alone is a test of its own kind, instead of a crawl beside an honest site.
 	alone func(*testing.T)
