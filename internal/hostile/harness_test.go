@@ -139,14 +139,6 @@ func (c *crawl) visit(t testing.TB, url string) segment.Visit {
 	return all[len(all)-1]
 }
 
-// code returns how the last visit to a URL ended; zero if there was none.
-func (c *crawl) code(url string) protocol.Code {
-	if all := c.visits[url]; len(all) > 0 {
-		return all[len(all)-1].Outcome.Code
-	}
-	return 0
-}
-
 // Fetch makes the crawl a protocol that watches how long its client takes.
 func (c *crawl) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
 	start := time.Now()
