@@ -109,23 +109,24 @@ func (r reader) nutchLinks(v *visited, p scoring.Page) {
 	}
 	// The target of a refresh is no link and has no share, even of a page that
 	// must not be followed.
-	var l scoring.Link
-	var ok bool
-	temporary := p.Parsed.RefreshDelay < 5*time.Second
-	if r.stage {
-		l = scoring.Link{From: from}
-		if l.URL, ok = r.rules(urlfilter.Fetcher, p.Parsed.Refresh); ok {
-			ok = !r.nutchIgnored(from, l.URL)
+	refresh, temporary := p.Parsed.Refresh, p.Parsed.RefreshDelay < 5*time.Second
+	add := func(target string, m crawldb.Meta) {
+		if target != from {
+			p.Parsed.Refresh = target
+			v.parse.Links = append(v.parse.Links, segmentLink{URL: target, Meta: m})
 		}
-		if repr := representative(from, l.URL, temporary); repr != l.URL {
-			l.Meta.Set(representativeKey, repr)
-		}
-	} else if l.URL, ok = r.nutchRedirect(v, from, p.Parsed.Refresh); ok {
-		l.Meta = nutchTargetMeta(v, p.Datum, l.URL, temporary)
 	}
-	if ok && l.URL != from {
-		p.Parsed.Refresh = l.URL
-		v.parse.Links = append(v.parse.Links, segmentLink{URL: l.URL, Meta: l.Meta})
+	if !r.stage { // the fetcher that parses redirects, and its parser links there too
+		if target, ok := r.nutchRedirect(v, from, refresh); ok {
+			add(target, nutchTargetMeta(v, p.Datum, target, temporary))
+		}
+	}
+	if target, ok := r.rules(urlfilter.Fetcher, refresh); ok && !r.nutchIgnored(from, target) {
+		var m crawldb.Meta
+		if repr := representative(from, target, temporary); repr != target {
+			m.Set(representativeKey, repr)
+		}
+		add(target, m)
 	}
 }
 
