@@ -583,15 +583,15 @@ func TestNutchCompatNewRecordHasMetaOfBestLink(t *testing.T) {
 	}
 }
 
-// Of links that are equal, a redirect goes before what was found in a page.
-func TestNutchCompatRedirectBeforeLink(t *testing.T) {
-	for nutch, want := range map[bool]string{false: "_repr_", true: "_pst_"} {
+// Of links that are equal, what was found in a page goes before a redirect.
+func TestNutchCompatLinkBeforeRedirect(t *testing.T) {
+	for nutch, want := range map[bool]string{false: "_pst_", true: "_repr_"} {
 		w := newWorld(t)
 		write(w, seg, []crawldb.Datum{})
 		write(w, seg, []segment.Visit{})
 		write(w, seg, []segment.Parse{
-			{URL: url(0), Links: []segment.Link{{URL: page, Meta: crawldb.MetaOf("_repr_", "x")}}},
-			{URL: url(1), Links: []segment.Link{{URL: page, Meta: crawldb.MetaOf("_pst_", "moved(12)")}}},
+			{URL: url(0), Links: []segment.Link{{URL: page, Meta: crawldb.MetaOf("_pst_", "moved(12)")}}},
+			{URL: url(1), Links: []segment.Link{{URL: page, Meta: crawldb.MetaOf("_repr_", "x")}}},
 		})
 		o := options()
 		o.NutchCompat = nutch

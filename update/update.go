@@ -478,8 +478,9 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 }
 
 // best orders the links, best first, and drops what is too much: of the worst, or
-// in Nutch's way of the best. Of equal ones Nutch, as a rule, meets those that its
-// fetcher wrote first, the redirects; they have metadata of the visit.
+// in Nutch's way of the best. Of equal ones Nutch meets those first that are in the
+// larger of its files. As a rule that is what its parser wrote, and not the
+// redirects of its fetcher, which have metadata of the visit.
 func (g *grouper) best() {
 	slices.SortFunc(g.in.Links, func(a, b scoring.Link) int {
 		if c := cmp.Compare(b.Score, a.Score); c != 0 {
@@ -487,7 +488,7 @@ func (g *grouper) best() {
 		}
 		if g.worst {
 			if x, y := nutchvisit.Noted(a.Meta), nutchvisit.Noted(b.Meta); x != y {
-				if x {
+				if y {
 					return -1
 				}
 				return 1
