@@ -100,7 +100,7 @@ func c1() row {
 				t.Errorf("%s: the first of %d links is lost", s.name, len(p.Outlinks))
 			}
 		}
-		if watch.worst > time.Second && !raceEnabled {
+		if watch.worst > patience(time.Second) && !raceEnabled {
 			t.Errorf("%v for a megabyte", watch.worst)
 		}
 	}

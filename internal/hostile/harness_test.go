@@ -308,9 +308,9 @@ func files() int {
 	return len(all)
 }
 
-// soon reports whether ok holds within two seconds.
+// soon reports whether ok holds within two seconds, or as long as is patient.
 func soon(ok func() bool) bool {
-	for end := time.Now().Add(2 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience(2 * time.Second)); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return false
 		}
@@ -326,7 +326,7 @@ func crawlRow(t testing.TB, r row) (*crawl, float64) {
 	c, stop := prepare(t, r)
 	for _, d := range r.interrupt {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
-		if err := c.run(ctx, t); !errors.Is(err, context.DeadlineExceeded) || c.took > d+200*time.Millisecond {
+		if err := c.run(ctx, t); !errors.Is(err, context.DeadlineExceeded) || c.took > d+patience(200*time.Millisecond) {
 			t.Errorf("cancelled after %v: %v after %v", d, err, c.took)
 		}
 		cancel()
@@ -337,7 +337,7 @@ func crawlRow(t testing.TB, r row) (*crawl, float64) {
 	if most := uint64(96<<20 + workers*2*c.http.MaxBytes); c.memory > most {
 		t.Errorf("B1: %d MiB in use, want at most %d", c.memory>>20, most>>20)
 	}
-	if d := c.slowest; d > c.http.TimeLimit+time.Second {
+	if d := c.slowest; d > c.http.TimeLimit+patience(time.Second) {
 		t.Errorf("B2: a visit took %v, its limit is %v", d, c.http.TimeLimit)
 	}
 	for name, s := range c.servers {

@@ -151,7 +151,7 @@ func w3() row {
 		edit:    hasty,
 		check: func(t testing.TB, c *crawl) {
 			for u, vs := range c.visits {
-				if d := vs[len(vs)-1].Elapsed; d > c.http.TimeLimit+200*time.Millisecond {
+				if d := vs[len(vs)-1].Elapsed; d > c.http.TimeLimit+patience(200*time.Millisecond) {
 					t.Errorf("%s took %v", u, d)
 				}
 			}
