@@ -183,6 +183,16 @@ func (a *app) printLine(v any) error {
 	return e.Encode(v)
 }
 
+// rulesAndScope returns a copy of the rules of a crawl, and the scope of the flags.
+func (a *app) rulesAndScope(c *cli.Command) (urlfilter.Rules, urlfilter.Scope, error) {
+	k, err := a.checker(c)
+	if err != nil {
+		return urlfilter.Rules{}, "", err
+	}
+	scope, err := k.scope()
+	return *k.rules, scope, err
+}
+
 func (a *app) checkFilter() *cli.Command {
 	return &cli.Command{
 		Name: "filter", Usage: "say which rule accepts or rejects a URL", ArgsUsage: "[URL...]",
@@ -194,15 +204,10 @@ rule that decides, if one does. The URL is taken as it is spelled, unless
   recrawl check filter -conf conf < urls.txt`,
 		Flags: flags(stdinFlag(), scopeFlag(), &cli.BoolFlag{Name: "normalize", Usage: "normalize the URL first"}, jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			k, err := a.checker(c)
+			rules, scope, err := a.rulesAndScope(c)
 			if err != nil {
 				return err
 			}
-			scope, err := k.scope()
-			if err != nil {
-				return err
-			}
-			rules := *k.rules
 			if !c.Bool("normalize") {
 				rules.Normalizers = nil
 			}
@@ -283,15 +288,10 @@ normalizerchecker, but for the reason behind its tab.
   recrawl check normalize -conf conf -scope outlink < urls.txt`,
 		Flags: flags(stdinFlag(), scopeFlag(), jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			k, err := a.checker(c)
+			rules, scope, err := a.rulesAndScope(c)
 			if err != nil {
 				return err
 			}
-			scope, err := k.scope()
-			if err != nil {
-				return err
-			}
-			rules := *k.rules
 			rules.Filters = nil
 			return a.each(ctx, c, func(url string) error {
 				steps := rules.Explain(scope, url)
