@@ -12,7 +12,7 @@ import (
 
 // Status is what a crawler is doing, for people who watch it.
 type Status struct {
-	// Stage is the stage under way: generate, fetch, update, invert, dedup, pages or
+	// Stage is the stage under way: generate, fetch, parse, update, invert, dedup, pages or
 	// wait; empty between rounds. Segment is what it works on.
 	Stage, Segment string
 	// Since is when the stage began.
