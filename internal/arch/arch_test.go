@@ -96,7 +96,7 @@ var repo = policy{
 		"nutchconf":               "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",
 		"parse/htmlparse":         "classes domainToASCII plain",
 		"parse/parsetest":         "fills made pieces rules",
-		"protocol/httpproto":      "dateLayouts global6 nat64 special valued",
+		"protocol/httpproto":      "badPorts compatible dateLayouts global6 nat64 nat64Local sixToFour special teredo valued",
 		"protocol/protocoltest":   "hello rules",
 		"robots":                  "fields plain",
 		"schedule":                "oldest",

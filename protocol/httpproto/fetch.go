@@ -51,6 +51,9 @@ func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Resp
 // visit fills in resp. Its error is one of the visit that could not be made.
 func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol.Response) error {
 	u, err := parseURL(req.URL)
+	if err == nil {
+		err = c.refusesPort(u)
+	}
 	if err != nil {
 		resp.Outcome = refused(err.Error())
 		return nil

@@ -4,20 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 )
 
 // ErrBlocked is what an error of [Guard] is.
-var ErrBlocked = errors.New("httpproto: address is not public")
+var ErrBlocked = errors.New("httpproto: address is blocked")
 
 // A BlockedError says which address was not dialled, and what it is for.
 type BlockedError struct {
 	Addr  netip.Addr
-	Class string // "loopback", "private use", …
+	Class string // "loopback", "private use", "denied", …
 }
 
 func (e *BlockedError) Error() string {
-	return fmt.Sprintf("httpproto: address %s is not public: %s", e.Addr, e.Class)
+	return fmt.Sprintf("httpproto: address %s is blocked: %s", e.Addr, e.Class)
 }
 
 // Is reports whether target is ErrBlocked.
@@ -28,6 +29,9 @@ func (e *BlockedError) Is(target error) bool { return target == ErrBlocked }
 // purpose registries of IANA for IPv4 and IPv6 (RFC 6890, as of 2026), reachable
 // or not, no multicast, no IPv6 outside of 2000::/3. An address that carries an
 // IPv4 address (mapped, NAT64, ISATAP) is judged by that one too.
+//
+// A network may have a NAT64 prefix of its own, which nobody else can know: it
+// belongs into Deny where there is one.
 type Guard struct {
 	// Allow are further networks that may be dialled.
 	Allow []netip.Prefix
@@ -35,6 +39,12 @@ type Guard struct {
 	// both families; never multicast or unspecified ones, nor those where clouds
 	// keep the secrets of their machines (169.254.169.254 and the like).
 	AllowPrivate bool
+	// Deny are networks that are not dialled, whatever else allows them. A prefix
+	// of IPv4 is one for every IPv6 address that carries such an address, too.
+	Deny []netip.Prefix
+	// Only, unless empty, are the networks outside of which nothing is dialled. It
+	// opens nothing: private networks among them must be allowed as well.
+	Only []netip.Prefix
 }
 
 // special are the blocks of the IANA registries and what lies beside them that
@@ -51,9 +61,16 @@ var special = [...]struct {
 	{prefix("127.0.0.0/8"), "loopback", true},
 	// Where machines in a cloud are told their secrets: nothing that a crawl of
 	// private addresses is after, so that only Allow lets them through.
-	{prefix("169.254.169.254/32"), "cloud metadata", false},
-	{prefix("169.254.170.2/32"), "cloud metadata", false},
-	{prefix("fd00:ec2::254/128"), "cloud metadata", false},
+	// AWS has more than one service in these two networks, Tencent and Scaleway
+	// have an address each, OpenStack 169.254.169.254 in IPv6 clothes.
+	{prefix("169.254.169.0/24"), "cloud metadata", false},
+	{prefix("169.254.170.0/24"), "cloud metadata", false},
+	{prefix("169.254.0.23/32"), "cloud metadata", false},
+	{prefix("169.254.42.42/32"), "cloud metadata", false},
+	{prefix("fd00:ec2::/32"), "cloud metadata", false},
+	{prefix("fd20:ce::/32"), "cloud metadata", false},
+	{prefix("fd00:42::42/128"), "cloud metadata", false},
+	{prefix("fe80::a9fe:a9fe/128"), "cloud metadata", false},
 	{prefix("169.254.0.0/16"), "link-local", true},
 	{prefix("172.16.0.0/12"), "private use", true},
 	{prefix("192.0.0.0/24"), "protocol assignments", false},
@@ -93,8 +110,12 @@ var special = [...]struct {
 }
 
 var (
-	global6 = prefix("2000::/3")
-	nat64   = prefix("64:ff9b::/96")
+	global6    = prefix("2000::/3")
+	nat64      = prefix("64:ff9b::/96")
+	nat64Local = prefix("64:ff9b:1::/48")
+	compatible = prefix("::/96")
+	sixToFour  = prefix("2002::/16")
+	teredo     = prefix("2001::/32")
 )
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
@@ -105,10 +126,18 @@ func (g Guard) Check(a netip.Addr) error {
 	if !a.IsValid() {
 		return &BlockedError{a, "invalid"}
 	}
-	for _, p := range g.Allow {
-		if p.Contains(a) {
-			return nil
-		}
+	if within(g.Deny, a) {
+		return &BlockedError{a, "denied"}
+	}
+	carried := carries(a)
+	if slices.ContainsFunc(carried, func(c netip.Addr) bool { return within(g.Deny, c) }) {
+		return &BlockedError{a, "denied in IPv6"}
+	}
+	if len(g.Only) > 0 && !within(g.Only, a) && !(nat64.Contains(a) && within(g.Only, carried[0])) {
+		return &BlockedError{a, "not among the only ones"}
+	}
+	if within(g.Allow, a) {
+		return nil
 	}
 	for _, s := range special {
 		if s.prefix.Contains(a) {
@@ -121,14 +150,10 @@ func (g Guard) Check(a netip.Addr) error {
 	if a.Is4() {
 		return nil
 	}
-	// NAT64 is how a host without IPv4 reaches the rest of the web. ISATAP hides
-	// an IPv4 address in the interface identifier (RFC 5214).
-	b := a.As16()
-	carried := netip.AddrFrom4([4]byte(b[12:]))
-	isatap := b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
-	if nat64.Contains(a) || isatap {
+	inner := Guard{Allow: g.Allow, AllowPrivate: g.AllowPrivate}
+	for _, c := range carried {
 		var blocked *BlockedError
-		if errors.As(g.Check(carried), &blocked) {
+		if errors.As(inner.Check(c), &blocked) {
 			return &BlockedError{a, blocked.Class + " in IPv6"}
 		}
 	}
@@ -136,6 +161,35 @@ func (g Guard) Check(a netip.Addr) error {
 		return nil
 	}
 	return &BlockedError{a, "unassigned"}
+}
+
+func within(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// carries returns the IPv4 addresses that may lie in one of IPv6.
+func carries(a netip.Addr) []netip.Addr {
+	if !a.Is6() {
+		return nil
+	}
+	b := a.As16()
+	v4 := func(w, x, y, z byte) netip.Addr { return netip.AddrFrom4([4]byte{w, x, y, z}) }
+	last := v4(b[12], b[13], b[14], b[15])
+	var all []netip.Addr
+	switch {
+	case nat64.Contains(a), compatible.Contains(a): // RFC 6052, RFC 4291
+		all = append(all, last)
+	case nat64Local.Contains(a): // RFC 8215: at its end, or where RFC 6052 has it in a /48
+		all = append(all, last, v4(b[6], b[7], b[9], b[10]))
+	case sixToFour.Contains(a): // RFC 3056
+		all = append(all, v4(b[2], b[3], b[4], b[5]))
+	case teredo.Contains(a): // RFC 4380: the server, and the client with its bits turned
+		all = append(all, v4(b[4], b[5], b[6], b[7]), v4(^b[12], ^b[13], ^b[14], ^b[15]))
+	}
+	if b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe { // ISATAP, RFC 5214
+		all = append(all, last)
+	}
+	return all
 }
 
 // Control checks the address that is about to be dialled. It is for

@@ -20,7 +20,7 @@ var blocks = []struct{ prefix, class string }{
 	{"10.0.0.0/8", "private use"},
 	{"100.64.0.0/10", "shared address space"},
 	{"127.0.0.0/8", "loopback"},
-	{"169.254.0.0/16", "link-local"},
+	{"169.254.0.0/16", "link-local"}, {"169.254.169.254/32", "cloud metadata"}, {"169.254.170.2/32", "cloud metadata"},
 	{"172.16.0.0/12", "private use"},
 	{"192.0.0.0/24", "protocol assignments"}, {"192.0.0.0/29", ""}, {"192.0.0.8/32", ""},
 	{"192.0.0.9/32", ""}, {"192.0.0.10/32", ""}, {"192.0.0.170/32", ""}, {"192.0.0.171/32", ""},
@@ -52,8 +52,8 @@ var blocks = []struct{ prefix, class string }{
 	{"2620:4f:8000::/48", "AS112"},
 	{"3fff::/20", "documentation"},
 	{"5f00::/16", "segment routing"},
-	{"fc00::/7", "unique local"},
-	{"fe80::/10", "link-local"},
+	{"fc00::/7", "unique local"}, {"fd00:ec2::254/128", "cloud metadata"}, {"fd20:ce::254/128", "cloud metadata"},
+	{"fe80::/10", "link-local"}, {"fe80::a9fe:a9fe/128", "cloud metadata"}, {"::ffff:0:127.0.0.1/128", "unassigned"},
 	{"fec0::/10", "site-local"},
 	{"ff00::/8", "multicast"},
 }
@@ -184,6 +184,20 @@ func TestGuardLetsPublicAddressesThrough(t *testing.T) {
 func TestGuardOptions(t *testing.T) {
 	private := httpproto.Guard{AllowPrivate: true}
 	allow := httpproto.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd12::/16")}}
+	networks := func(all ...string) (out []netip.Prefix) {
+		for _, s := range all {
+			out = append(out, netip.MustParsePrefix(s))
+		}
+		return out
+	}
+	deny := httpproto.Guard{
+		Allow: networks("10.0.0.0/8", "2001::/32", "2002::/16", "64:ff9b:1::/48", "::/96"),
+		Deny:  networks("203.0.112.0/24", "2600::/16", "10.1.0.0/16"),
+	}
+	only := httpproto.Guard{
+		Allow: networks("192.168.0.0/24"), Deny: networks("8.8.4.0/24"),
+		Only: networks("8.8.0.0/16", "10.0.0.0/8", "192.168.0.0/16", "2606:4700::/32"),
+	}
 	for _, c := range []struct {
 		guard httpproto.Guard
 		addr  string
@@ -197,6 +211,17 @@ func TestGuardOptions(t *testing.T) {
 		{private, "169.254.169.254", false}, {private, "169.254.170.2", false}, {private, "fd00:ec2::254", false}, {private, "::ffff:169.254.169.254", false},
 		{private, "64:ff9b::a9fe:a9fe", false}, {httpproto.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}}, "169.254.169.254", true},
 		{allow, "fd13::1", false}, {allow, "10.0.0.1", false},
+		{private, "169.254.169.253", false}, {private, "169.254.170.23", false}, {private, "169.254.0.23", false}, {private, "169.254.42.42", false},
+		{private, "fd00:ec2::23", false}, {private, "fd20:ce::254", false}, {private, "fd00:42::42", false}, {private, "fe80::a9fe:a9fe%eth0", false},
+		{deny, "203.0.112.1", false}, {deny, "203.0.114.1", true}, {deny, "::ffff:203.0.112.1", false}, {deny, "64:ff9b::cb00:7001", false},
+		{deny, "64:ff9b::cb00:7201", true}, {deny, "2a00::5efe:cb00:7001", false}, {deny, "2a00::1", true}, {deny, "2600::1", false},
+		{deny, "127.0.0.1", false}, {deny, "10.0.0.1", true}, {deny, "10.1.0.1", false}, {deny, "64:ff9b::a01:1", false},
+		// What is allowed as a whole is judged by what it carries, too.
+		{deny, "2002:cb00:7001::1", false}, {deny, "2002:cb00:7201::1", true}, {deny, "2001:0:cb00:7001::", false}, {deny, "2001::34ff:8ffe", false},
+		{deny, "2001:0:cb00:7201::", true}, {deny, "64:ff9b:1::cb00:7001", false}, {deny, "64:ff9b:1:cb00:70:100::", false}, {deny, "64:ff9b:1::cb00:7201", true},
+		{deny, "::cb00:7001", false}, {deny, "::cb00:7201", true},
+		{only, "8.8.8.8", true}, {only, "8.9.0.1", false}, {only, "64:ff9b::808:808", true}, {only, "64:ff9b::809:1", false}, {only, "2a00::1", false},
+		{only, "2606:4700::1", true}, {only, "10.0.0.1", false}, {only, "127.0.0.1", false}, {only, "8.8.4.4", false}, {only, "192.168.0.1", true},
 	} {
 		if err := c.guard.Check(netip.MustParseAddr(c.addr)); (err == nil) != c.ok {
 			t.Errorf("%+v: %s: error %v, want allowed %v", c.guard, c.addr, err, c.ok)

@@ -86,9 +86,16 @@ type Options struct {
 	MaxIdle     int
 	IdleTimeout time.Duration
 
-	// Allow and AllowPrivate widen the addresses that may be dialled: see Guard.
+	// Allow and AllowPrivate widen the addresses that may be dialled, Deny and Only
+	// narrow them: see Guard. What ConnectTo names by its address is none of their
+	// business. http.filter.ipaddress.include, http.filter.ipaddress.exclude
 	Allow        []netip.Prefix
 	AllowPrivate bool
+	Deny, Only   []netip.Prefix
+	// AllowPorts are ports that may be asked although they are known for another
+	// protocol, whose servers are none of a crawl's business: mail, shells,
+	// databases. A URL with such a port is Refused otherwise.
+	AllowPorts []uint16
 	// ConnectTo sends connections elsewhere. Once it has an entry, a host and
 	// port that none maps is refused. The first that matches holds.
 	ConnectTo []ConnectTo
@@ -152,8 +159,8 @@ const (
 // goroutines at once.
 //
 // A URL of another scheme, without a host, with user information, with an IPv6
-// zone, or that cannot be parsed is Refused: credentials in a URL are the
-// business of nobody who finds it.
+// zone, with the port of another protocol, or that cannot be parsed is Refused:
+// credentials in a URL are the business of nobody who finds it.
 //
 // A visit that fails, or whose body is cut, closes its connection. Running out
 // of file descriptors or memory for a connection, or of a proxy that was asked
@@ -223,7 +230,7 @@ func New(o Options) (*Client, error) {
 	if o.Resolver == nil {
 		o.Resolver = new(net.Resolver).LookupNetIP
 	}
-	guard := Guard{Allow: o.Allow, AllowPrivate: o.AllowPrivate}
+	guard := Guard{Allow: o.Allow, AllowPrivate: o.AllowPrivate, Deny: o.Deny, Only: o.Only}
 	c := &Client{
 		o:         o,
 		userAgent: ua,
