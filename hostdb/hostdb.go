@@ -39,7 +39,8 @@ var ErrClosed = errors.New("hostdb: store is closed")
 // opening ([Host.AskedAgain]). Close syncs.
 //
 // Ownership: the caller owns what it is given; the store keeps nothing that it
-// is given. What is passed to next is next's to read but not to change.
+// is given. What is passed to next is only lent: next may read it but not change
+// it, and who wants a Body of Robots longer than next runs must copy it.
 //
 // Cancellation: a method whose context is done before it starts returns an
 // error that is ctx.Err() and changes nothing.
@@ -50,8 +51,9 @@ type Store interface {
 	Get(ctx context.Context, name string) (Host, error)
 
 	// Update gives next the record of a host, nil if there is none, and keeps
-	// what it returns: old itself to leave it as it is, nil to delete it. Next
-	// must be pure, since an engine may call it again, and must not use the store.
+	// what it returns: old itself to leave it as it is, nil to delete it. It is
+	// called twice for every request, so that it should cost little for a host
+	// whose Robots are large and stay as they are. Next must be pure, since an engine may call it again, and must not use the store.
 	// The Name of what it returns is taken to be name. An error of next ends
 	// the Update, which returns it wrapped and changes nothing.
 	Update(ctx context.Context, name string, next func(old *Host) (*Host, error)) error

@@ -1,6 +1,7 @@
 package hostdbtest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -352,6 +353,19 @@ func updateMutants() []mutant {
 				old.Robots = nil
 			}
 			return next(old)
+		})},
+		{fault: "a body that is given back is lost", rule: "what next leaves is kept", wrap: onNext(func(old *host, next nextFn) (*host, error) {
+			h, err := next(old)
+			if old == nil || h == nil || h == old {
+				return h, err
+			}
+			h = clone(h)
+			for i := range h.Robots {
+				if i < len(old.Robots) && bytes.Equal(h.Robots[i].Body, old.Robots[i].Body) {
+					h.Robots[i].Body = nil
+				}
+			}
+			return h, err
 		})},
 		{fault: "nil leaves", rule: "nil deletes and old leaves", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			h, err := next(old)

@@ -2,6 +2,7 @@ package hostdbtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -170,15 +171,17 @@ func updateRules() []rule {
 			want := samples()[0]
 			c.put(s, want)
 			c.twice(s, func(s hostdb.Store) {
-				var got, none *host
+				var none *host
+				err := errors.New("nothing")
 				c.must(s.Update(c.ctx, want.Name, func(old *host) (*host, error) {
-					got = old
+					if old == nil {
+						err = errors.New("no record of a host that has one")
+					} else {
+						err = same(*old, want) // which is lent, and so must be looked at here
+					}
 					return old, nil
 				}), "Update")
-				if got == nil {
-					c.failf("next was given no record of a host that has one")
-				}
-				if err := same(*got, want); err != nil {
+				if err != nil {
 					c.failf("next was given: %w", err)
 				}
 				c.must(s.Update(c.ctx, "none.example.com", func(old *host) (*host, error) {
@@ -190,6 +193,24 @@ func updateRules() []rule {
 				}
 				c.holds(s, want)
 			})
+		}},
+		{"what next leaves is kept", 0, func(c *check) {
+			s, want := c.store(), samples()[0]
+			c.put(s, want)
+			for n := range 3 {
+				want.Backoff, want.Robots[1].Status = n, n
+				c.must(s.Update(c.ctx, want.Name, func(old *host) (*host, error) {
+					h := *old
+					h.Backoff, h.Robots = n, slices.Clone(old.Robots)
+					h.Robots[1].Status = n
+					return &h, nil
+				}), "Update")
+				c.must(s.Update(c.ctx, want.Name, func(old *host) (*host, error) {
+					h := *old
+					return &h, nil
+				}), "Update")
+				s = c.twice(s, func(s hostdb.Store) { c.holds(s, want) })
+			}
 		}},
 		{"nil deletes and old leaves", 0, func(c *check) {
 			s := c.store()

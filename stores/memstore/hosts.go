@@ -48,7 +48,8 @@ func (s *Hosts) update(ctx context.Context, name string, next func(*hostdb.Host)
 	}
 	var old *hostdb.Host
 	if ok {
-		old = cloneHost(kept)
+		// Turns at a host come often, and its robots.txt files may take a megabyte.
+		old = copyHost(kept, func(b []byte) []byte { return b })
 	}
 	h, err := next(old)
 	if err != nil {
@@ -63,7 +64,12 @@ func (s *Hosts) update(ctx context.Context, name string, next func(*hostdb.Host)
 		case h == nil:
 			t.delete(name)
 		default:
-			h = cloneHost(h)
+			h = copyHost(h, func(b []byte) []byte {
+				if kept != nil && slices.ContainsFunc(kept.Robots, func(r hostdb.Robots) bool { return same(r.Body, b) }) {
+					return b
+				}
+				return bytes.Clone(b)
+			})
 			h.Name = name
 			t.set(name, h)
 		}
@@ -99,8 +105,15 @@ func (s *Hosts) Close() error {
 	return nil
 }
 
-// cloneHost copies a host with all it refers to, times as they are kept.
-func cloneHost(h *hostdb.Host) *hostdb.Host {
+// same reports whether two slices are the same memory.
+func same(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
+
+// cloneHost copies a host with all it refers to.
+func cloneHost(h *hostdb.Host) *hostdb.Host { return copyHost(h, bytes.Clone) }
+
+// copyHost copies a host with all it refers to, times as they are kept, and bodies
+// by the given function.
+func copyHost(h *hostdb.Host, body func([]byte) []byte) *hostdb.Host {
 	c := *h
 	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.BusyUntil, &c.LastCheck, &c.Counted} {
 		*t = kept(*t)
@@ -109,7 +122,7 @@ func cloneHost(h *hostdb.Host) *hostdb.Host {
 	c.Robots = slices.Clone(h.Robots)
 	for i := range c.Robots {
 		r := &c.Robots[i]
-		r.Body = bytes.Clone(r.Body)
+		r.Body = body(r.Body)
 		for _, t := range []*time.Time{&r.Fetched, &r.Expires, &r.FailingSince} {
 			*t = kept(*t)
 		}

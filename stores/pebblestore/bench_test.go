@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -211,25 +212,30 @@ func BenchmarkDiskOfAURL(b *testing.B) {
 }
 
 // BenchmarkHostTurn is what a fetch costs the host db: a turn taken and given
-// back.
+// back, by the size of the robots.txt files that are known of the host.
 func BenchmarkHostTurn(b *testing.B) {
-	db, err := Open(b.TempDir(), Options{})
-	if err != nil {
-		b.Fatal(err)
+	for _, robots := range []int{2000, 1 << 20} {
+		b.Run(fmt.Sprintf("robots=%d", robots), func(b *testing.B) {
+			db, err := Open(b.TempDir(), Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			benchHosts(b, db, robots)
+		})
 	}
-	defer db.Close()
-	benchHosts(b, db)
 }
 
-func benchHosts(b *testing.B, db *DB) {
+func benchHosts(b *testing.B, db *DB, robots int) {
 	ctx := context.Background()
-	n := 0
-	for b.Loop() {
-		n++
-		name := fmt.Sprintf("www.site%05d.example", n%1000)
+	body := bytes.Repeat([]byte("Disallow: /ab\n"), robots/14+1)[:robots]
+	hosts := min(1000, 64<<20/robots)
+	before, n := uint64(0), 0
+	turn := func() {
+		name := fmt.Sprintf("www.site%05d.example", n%hosts)
 		for range 2 {
 			err := db.Hosts().Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
-				h := hostdb.Host{Robots: []hostdb.Robots{{Origin: "https://" + name, Status: 200, Body: make([]byte, 2000)}}}
+				h := hostdb.Host{Robots: []hostdb.Robots{{Origin: "https://" + name, Status: 200, Body: body}}}
 				if old != nil {
 					h = *old
 				}
@@ -240,5 +246,15 @@ func benchHosts(b *testing.B, db *DB) {
 				b.Fatal(err)
 			}
 		}
+		n++
 	}
+	for range hosts {
+		turn()
+	}
+	before, n = db.db.Metrics().WAL.BytesIn, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		turn()
+	}
+	b.ReportMetric(float64(db.db.Metrics().WAL.BytesIn-before)/float64(n), "log-B/op")
 }

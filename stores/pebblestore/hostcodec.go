@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -198,7 +199,18 @@ func pages(p *hostdb.Pages) [9]*int64 {
 }
 
 // decodeSide reads what appendSide wrote into h, and keeps no part of b.
-func decodeSide(h *hostdb.Host, b []byte) (err error) {
+func decodeSide(h *hostdb.Host, b []byte) error {
+	if err := lendSide(h, b); err != nil {
+		return err
+	}
+	for i := range h.Robots {
+		h.Robots[i].Body = bytes.Clone(h.Robots[i].Body)
+	}
+	return nil
+}
+
+// lendSide is decodeSide, but that the bodies of h are parts of b.
+func lendSide(h *hostdb.Host, b []byte) (err error) {
 	if len(b) < 1 || b[0] != sideVersion {
 		h.Robots, err = decodeRobots(b)
 		return err
@@ -288,7 +300,8 @@ func appendRobots(b []byte, files []hostdb.Robots) []byte {
 	return b
 }
 
-// decodeRobots reads robots.txt files that stand alone.
+// decodeRobots reads robots.txt files that stand alone. Their bodies are parts of
+// b.
 func decodeRobots(b []byte) ([]hostdb.Robots, error) {
 	if len(b) < 1 || b[0] != hostVersion {
 		return nil, errHost
@@ -297,7 +310,7 @@ func decodeRobots(b []byte) ([]hostdb.Robots, error) {
 	return r.robots()
 }
 
-// robots reads what appendRobots wrote, to the end, and keeps no part of it.
+// robots reads what appendRobots wrote, to the end. Bodies are parts of it.
 func (r *fields) robots() ([]hostdb.Robots, error) {
 	var out []hostdb.Robots
 	for len(r.b) > 0 {
@@ -307,7 +320,7 @@ func (r *fields) robots() ([]hostdb.Robots, error) {
 		}
 		f := hostdb.Robots{Origin: string(r.bytes()), Status: int(r.int())}
 		if flags&hasBody != 0 {
-			f.Body = append([]byte{}, r.bytes()...)
+			f.Body = r.bytes()
 		}
 		if flags&hasFetched != 0 {
 			f.Fetched = r.time()

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"math"
@@ -191,19 +192,14 @@ func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.H
 		return err
 	}
 	defer s.db.give(s.turn)
-	old, err := s.load(s.db.db, name)
-	if err != nil {
-		return err
-	}
-	h, err := next(old)
-	if err != nil || h == old {
-		return err
-	}
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
-	err = s.put(batch, name, old, h)
+	same, err := s.step(batch, name, next)
+	if same || err != nil {
+		return err
+	}
 	now := time.Now()
-	if err == nil && s.clean {
+	if s.clean {
 		err = batch.Delete(cleanKey, nil)
 	}
 	sign := s.clean || now.Sub(s.alive).Abs() >= signEvery
@@ -221,6 +217,53 @@ func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.H
 	}
 	s.syncSoon()
 	return nil
+}
+
+// step asks next what is to become of a host and writes that to the batch; same
+// says that nothing is. The robots.txt files, of which there may be a megabyte,
+// are not copied for that: next sees them in the memory of the engine.
+func (s *hostStore) step(batch *pebble.Batch, name string, next func(*hostdb.Host) (*hostdb.Host, error)) (same bool, err error) {
+	old, side, err := s.lend(name)
+	if side != nil {
+		defer func() {
+			if e := s.db.outcome("host db", side.Close()); err == nil {
+				err = e
+			}
+		}()
+	}
+	if err != nil {
+		return false, err
+	}
+	h, err := next(old)
+	if err != nil {
+		return false, err
+	}
+	if h == old {
+		return true, nil
+	}
+	return false, s.put(batch, name, old, h)
+}
+
+// lend returns the record of a host, nil if there is none. The bodies of its
+// robots.txt files are the engine's until side, unless it is nil, is closed.
+func (s *hostStore) lend(name string) (h *hostdb.Host, side io.Closer, err error) {
+	value, err := get(s.db.db, hostTable.key(name))
+	if err := s.db.outcome("host db", err); err != nil || value == nil {
+		return nil, nil, err
+	}
+	host, has, err := decodeHost(name, value)
+	if err == nil && has {
+		var b []byte
+		b, side, err = s.db.db.Get(sideTable.key(name))
+		if err != nil && err != pebble.ErrNotFound {
+			return nil, nil, s.db.outcome("host db", err)
+		}
+		err = lendSide(&host, b)
+	}
+	if err != nil {
+		return nil, side, s.db.damaged("the record of host", name, err)
+	}
+	return &host, side, nil
 }
 
 // put writes what became of a host. A turn at a host changes a few times and

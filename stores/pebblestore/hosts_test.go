@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,5 +102,45 @@ func TestRobotsAreWrittenWhenTheyChange(t *testing.T) {
 	}
 	if _, closer, err := db.db.Get(sideTable.key("h")); err == nil {
 		t.Error("robots.txt files are there that no host has", closer.Close())
+	}
+}
+
+// A turn at a host neither copies its robots.txt files nor writes them.
+func TestTurnCopiesNoRobots(t *testing.T) {
+	db, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	body := bytes.Repeat([]byte("Disallow: /ab\n"), 1<<20/14)
+	update := func(next func(*hostdb.Host) (*hostdb.Host, error)) {
+		t.Helper()
+		if err := db.Hosts().Update(t.Context(), "h", next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(func(*hostdb.Host) (*hostdb.Host, error) {
+		return &hostdb.Host{Robots: []hostdb.Robots{{Origin: "http://h", Status: 200, Body: body}}}, nil
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	written := db.db.Metrics().WAL.BytesIn
+	const turns = 50
+	for i := range turns {
+		update(func(old *hostdb.Host) (*hostdb.Host, error) {
+			h := *old
+			h.Backoff = i
+			return &h, nil
+		})
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / turns; n > 100_000 {
+		t.Errorf("a turn allocates %d bytes beside a robots.txt of %d", n, len(body))
+	}
+	if n := (db.db.Metrics().WAL.BytesIn - written) / turns; n > 200 {
+		t.Errorf("a turn writes %d bytes", n)
+	}
+	if h, err := db.Hosts().Get(t.Context(), "h"); err != nil || !bytes.Equal(h.Robots[0].Body, body) || h.Backoff != turns-1 {
+		t.Errorf("in the end there is another record, or %v", err)
 	}
 }
