@@ -130,6 +130,25 @@ type Options struct {
 	// never. So a host that is down costs later rounds one request at most.
 	// (Nutch: fetcher.max.exceptions.per.queue, never.)
 	MaxFailures int
+	// TimeLimit is how long a run may take, from the start of Run; zero or less
+	// means as long as it needs. What was not visited by then is left: update ends
+	// its lease, and it is due in the next round. Visits under way end as they would
+	// have, and those of the first moment are always made. A run that goes on where
+	// another was interrupted has the whole time again. (Nutch:
+	// fetcher.timelimit.mins.)
+	TimeLimit time.Duration
+	// MinRate ends a run that makes fewer visits than this a second, in SlowSeconds
+	// seconds in a row (zero means 5), as TimeLimit does; zero or less means never.
+	// The first SlowAfter do not count; zero means 5 minutes, negative none. (Nutch:
+	// fetcher.throughput.threshold.pages, .retries, .check.after.)
+	MinRate     float64
+	SlowSeconds int
+	SlowAfter   time.Duration
+	// QueueDepth is how many URLs of the list wait in memory for their hosts, times
+	// Threads; zero means 50, and 10,000 URLs at least. A run that sees too few of a
+	// list that is not well mixed waits for one host while others are idle. (Nutch:
+	// fetcher.queue.depth.multiplier.)
+	QueueDepth int
 	// MaxBytes bounds the decoded body of a page; zero means the limit of the
 	// protocol. (Nutch: http.content.limit.)
 	MaxBytes int64
@@ -180,6 +199,10 @@ type Report struct {
 	Links, LinksRejected, LinksCut int
 	// Robots counts the requests for robots.txt.
 	Robots int
+	// TimedOut and TooSlow count the URLs of the list that were left because of
+	// Options.TimeLimit or MinRate. (Nutch: hit_by_timelimit_total,
+	// hit_by_throughput_threshold_total.)
+	TimedOut, TooSlow int
 	// Bytes counts the bytes of bodies as sent.
 	Bytes int64
 	// Already says that the segment, or every list that was asked for, was complete
@@ -222,6 +245,12 @@ func (o Options) withDefaults() Options {
 	o.MaxWait = max(o.MaxWait, 2*o.Delay, 2*o.MaxCrawlDelay)
 	if o.MaxFailures == 0 {
 		o.MaxFailures = 5
+	}
+	if o.SlowSeconds <= 0 {
+		o.SlowSeconds = 5
+	}
+	if o.SlowAfter == 0 {
+		o.SlowAfter = 5 * time.Minute
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -58,7 +58,9 @@ type loop struct {
 	seen     map[string]struct{} // visited before this run
 	lists    *lists              // nil if the segment is fetched as a whole
 	nextList func() ([]crawldb.Datum, error, bool)
+	block    []crawldb.Datum // read, and not queued yet
 	listDone bool
+	limits   limits
 
 	group      []*visited
 	groupBytes int
@@ -71,6 +73,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		q:      queues{hosts: map[string]*host{}},
 		report: Report{Outcomes: map[protocol.Code]int{}},
 		groups: make(chan []*visited, 1),
+		limits: newLimits(&o),
 	}
 	w, err := l.open(ctx)
 	if errors.Is(err, errComplete) {
@@ -188,6 +191,9 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result)
 				jobs <- job{h, it, h.delay} // a worker is free: there are as many as visits
 				inFlight++
 			}
+			if l.limit(&wake) {
+				continue
+			}
 		}
 		if inFlight == 0 && (failed != nil || l.q.items == 0 && l.listDone) {
 			return failed
@@ -222,33 +228,41 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result)
 	}
 }
 
-// feed reads the list until enough is queued to keep the workers busy.
+// feed reads the list until enough is queued to keep the workers busy. Once a
+// limit is hit it only counts what is left.
 func (l *loop) feed() error {
-	depth := max(l.o.Threads*50, 10_000) // Nutch: fetcher.queue.depth.multiplier
+	depth := max(l.o.Threads*50, 10_000)
+	if l.o.QueueDepth > 0 {
+		depth = l.o.Threads * l.o.QueueDepth
+	}
 	for !l.listDone && l.q.items < depth {
-		block, err, ok := l.nextList()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			l.listDone = true
-			break
-		}
-		for _, d := range block {
-			turn, err := segment.Unmark(&d)
+		if len(l.block) == 0 {
+			block, err, ok := l.nextList()
 			if err != nil {
 				return err
 			}
-			if l.lists != nil && !l.lists.mine[turn.List] {
-				continue
-			}
-			l.report.Listed++
-			if _, ok := l.seen[d.URL]; ok {
-				l.report.Resumed++
-				continue
-			}
-			l.q.add(l.o.By.Key(d.URL), item{d, turn.List, turn.Delay})
+			l.block, l.listDone = block, !ok
+			continue
 		}
+		d := l.block[0]
+		l.block = l.block[1:]
+		turn, err := segment.Unmark(&d)
+		if err != nil {
+			return err
+		}
+		if l.lists != nil && !l.lists.mine[turn.List] {
+			continue
+		}
+		l.report.Listed++
+		if _, ok := l.seen[d.URL]; ok {
+			l.report.Resumed++
+			continue
+		}
+		if l.limits.left != nil {
+			*l.limits.left++
+			continue
+		}
+		l.q.add(l.o.By.Key(d.URL), item{d, turn.List, turn.Delay})
 	}
 	return nil
 }
@@ -260,7 +274,10 @@ func (l *loop) take(r result, inFlight int) error {
 		l.report.Robots++
 	}
 	if !r.after {
-		if r.err != nil || r.out == nil && !r.turnOver {
+		switch again := r.err != nil || r.out == nil && !r.turnOver; {
+		case again && l.limits.left != nil:
+			*l.limits.left++
+		case again:
 			l.q.back(h, r.it)
 		}
 		if r.err == nil {
@@ -299,6 +316,9 @@ func (l *loop) skip(h *host, r *result, inFlight int) {
 // over keeps a visit and tells of it.
 func (l *loop) over(v *visited, inFlight int) {
 	l.add(v)
+	if v.visit.Outcome.Code.Asked() {
+		l.limits.visits++
+	}
 	if l.o.OnVisit != nil {
 		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: inFlight, Hosts: len(l.q.hosts)})
 	}

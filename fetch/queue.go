@@ -94,6 +94,21 @@ func (q *queues) drop(h *host) []item {
 	return items
 }
 
+// drain empties all queues and returns how many items were in them.
+func (q *queues) drain() int {
+	for _, h := range q.ready {
+		h.index = -1
+		delete(q.hosts, h.name)
+	}
+	q.ready = nil
+	for _, h := range q.hosts { // those that are visited now
+		h.items = nil
+	}
+	n := q.items
+	q.items = 0
+	return n
+}
+
 type readyHeap []*host
 
 func (r readyHeap) Len() int           { return len(r) }

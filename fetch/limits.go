@@ -1,0 +1,67 @@
+package fetch
+
+import "time"
+
+// limits end a run before its list does.
+type limits struct {
+	deadline time.Time // zero if there is none
+	// visits counts those of this run that asked a host for a page.
+	visits int
+	// The last sample of the rate, the next, and how many in a row were too low.
+	sampled, next time.Time
+	sample, slow  int
+	// left counts what is not visited any more; nil while no limit is hit.
+	left *int
+}
+
+func newLimits(o *Options) (m limits) {
+	if o.TimeLimit > 0 {
+		m.deadline = time.Now().Add(o.TimeLimit)
+	}
+	if o.MinRate > 0 {
+		m.next = time.Now().Add(max(o.SlowAfter, 0))
+	}
+	return m
+}
+
+// limit looks whether a limit is hit, and empties the queues then. It wakes the
+// loop up when it has to look again.
+func (l *loop) limit(wake *time.Time) (hit bool) {
+	m := &l.limits
+	now := time.Now()
+	switch {
+	case m.left != nil:
+		return false
+	case !m.deadline.IsZero() && !now.Before(m.deadline):
+		m.left = &l.report.TimedOut
+		l.o.Logger.Warn("fetch: the time limit is over", "limit", l.o.TimeLimit)
+	case m.tooSlow(now, &l.o):
+		m.left = &l.report.TooSlow
+		l.o.Logger.Warn("fetch: ended because it is slow", "least", l.o.MinRate, "seconds", l.o.SlowSeconds)
+	default:
+		for _, at := range [...]time.Time{m.deadline, m.next} {
+			if !at.IsZero() && (wake.IsZero() || at.Before(*wake)) {
+				*wake = at
+			}
+		}
+		return false
+	}
+	*m.left += l.q.drain()
+	return true
+}
+
+// tooSlow takes a sample of the rate each second.
+func (m *limits) tooSlow(now time.Time, o *Options) bool {
+	if m.next.IsZero() || now.Before(m.next) {
+		return false
+	}
+	if !m.sampled.IsZero() {
+		if float64(m.visits-m.sample) < o.MinRate*now.Sub(m.sampled).Seconds() {
+			m.slow++
+		} else {
+			m.slow = 0
+		}
+	}
+	m.sampled, m.sample, m.next = now, m.visits, now.Add(time.Second)
+	return m.slow >= o.SlowSeconds
+}

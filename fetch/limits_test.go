@@ -1,0 +1,207 @@
+package fetch_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/update"
+)
+
+// Pages take a second and 5 of pause: those of a host begin at 6, 12, 18, ... after
+// its robots.txt.
+func TestTimeLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit  time.Duration
+		visits int
+		took   time.Duration
+	}{
+		{0, 9, 55 * time.Second},
+		{-1, 9, 55 * time.Second},
+		{20 * time.Second, 3, 20 * time.Second},
+		{18500 * time.Millisecond, 3, 19 * time.Second}, // the visit under way ends as it would
+		{time.Nanosecond, 0, time.Second},               // robots.txt, at least
+		{time.Hour, 9, 55 * time.Second},
+	} {
+		t.Run(c.limit.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &site{latency: time.Second}
+				r := newRig(t, s, pages(host, 9)...)
+				r.o.TimeLimit = c.limit
+				began := time.Now()
+				rep := r.run(seg)
+				if took := time.Since(began); took != c.took {
+					t.Errorf("it took %v, want %v", took, c.took)
+				}
+				if len(r.visits(seg)) != c.visits || rep.Visits() != c.visits || rep.TimedOut != 9-c.visits || rep.Listed != 9 {
+					t.Errorf("%d visits, %+v", len(r.visits(seg)), rep)
+				}
+				for _, a := range s.of(host) {
+					if a.cut {
+						t.Errorf("%s was cut short", a.url)
+					}
+				}
+				// The segment is complete: the rest is for another.
+				if again := r.run(seg); !again.Already {
+					t.Errorf("%+v", again)
+				}
+				aligned(t, r.db.Segments(), seg)
+			})
+		})
+	}
+}
+
+// What a limit left is not lost: its lease ends with the update, and it is due
+// as it was.
+func TestTimeLimitLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &site{latency: time.Second})
+		urls := pages(host, 9)
+		due := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+		r.lease("s2", due, urls...)
+		r.o.TimeLimit = 20 * time.Second
+		r.run("s2")
+		rep, err := update.Run(t.Context(), r.db.Crawl(), r.db.Segments(), "s2", update.Options{})
+		if err != nil || rep.Visits != 3 || rep.Unvisited != 6 {
+			t.Errorf("%+v, %v", rep, err)
+		}
+		left := 0
+		for d, err := range r.db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.LeasedBy != "" || !d.LeasedUntil.IsZero() {
+				t.Errorf("%s is leased by %q", d.URL, d.LeasedBy)
+			}
+			if d.FetchTime.Equal(due) && d.Status == crawldb.Unfetched {
+				left++
+			}
+		}
+		if left != 6 {
+			t.Errorf("%d pages are due as they were", left)
+		}
+	})
+}
+
+// lease writes a fetch list of pages that are in the crawl db.
+func (r *rig) lease(name string, due time.Time, urls ...string) {
+	r.t.Helper()
+	r.list(name, urls...)
+	batch := crawldb.Batch{URLs: urls}
+	batch.Next = func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		return &crawldb.Datum{URL: urls[i], Status: crawldb.Unfetched, FetchTime: due, LeasedBy: name, LeasedUntil: due.Add(7 * 24 * time.Hour)}, nil
+	}
+	if err := r.db.Crawl().Update(r.t.Context(), batch); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A run that goes on has the whole time again.
+func TestTimeLimitBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: time.Second}
+		r := newRig(t, s, pages(host, 9)...)
+		r.o.TimeLimit = 20 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), 14*time.Second)
+		defer cancel()
+		if _, err := fetch.Run(ctx, r.db.Segments(), seg, r.o); err == nil {
+			t.Fatal("nothing interrupted it")
+		}
+		time.Sleep(time.Minute)
+		rep := r.run(seg)
+		if rep.Resumed != 2 || rep.Visits() != 4 || rep.TimedOut != 3 {
+			t.Errorf("%+v", rep)
+		}
+	})
+}
+
+// With two thousand hosts there is a lot to empty.
+func TestTimeLimitEmptiesAllQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var urls []string
+		for i := range 2000 {
+			urls = append(urls, pages(fmt.Sprintf("h%d.example.test", i), 3)...)
+		}
+		s := &site{latency: time.Second}
+		r := newRig(t, s, urls...)
+		r.o.Threads, r.o.TimeLimit, r.o.QueueDepth = 10, 30*time.Second, 5
+		rep := r.run(seg)
+		if rep.Listed != len(urls) || rep.Visits()+rep.TimedOut != len(urls) || rep.Visits() == 0 || rep.Robots == 0 {
+			t.Errorf("%d listed, %d visits, %d robots.txt, %d left", rep.Listed, rep.Visits(), rep.Robots, rep.TimedOut)
+		}
+	})
+}
+
+func TestMinRate(t *testing.T) {
+	urls := pages(host, 100)
+	for i := range 40 {
+		urls = append(urls, fmt.Sprintf("http://h%d.example.test/", i))
+	}
+	for _, c := range []struct {
+		name    string
+		rate    float64
+		seconds int
+		after   time.Duration
+		took    time.Duration
+		left    int
+	}{
+		// Forty hosts bring a page each in the seventh second, and one a page in 6
+		// seconds, at 7.5, 13.5 and so on to 601.5 s. So five seconds in a row are
+		// without one, and six are not.
+		{name: "off", took: 601500 * time.Millisecond},
+		{name: "in a row", rate: 0.1, seconds: 6, after: 10 * time.Second, took: 601500 * time.Millisecond},
+		{name: "defaults", rate: 1, took: 307500 * time.Millisecond, left: 49},
+		{name: "at once", rate: 1, after: -1, seconds: 3, took: 3 * time.Second, left: 140},
+		{name: "later", rate: 1, after: 60 * time.Second, seconds: 5, took: 67500 * time.Millisecond, left: 89},
+		{name: "more than one", rate: 42, seconds: 1, after: 6500 * time.Millisecond, took: 7500 * time.Millisecond, left: 99},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &site{latency: time.Second, slow: map[string]time.Duration{"http://" + host + "/robots.txt": 1500 * time.Millisecond}}
+				r := newRig(t, s, urls...)
+				r.o.MinRate, r.o.SlowSeconds, r.o.SlowAfter = c.rate, c.seconds, c.after
+				began := time.Now()
+				rep := r.run(seg)
+				if took := time.Since(began); took != c.took || rep.TooSlow != c.left || rep.Visits() != 140-c.left {
+					t.Errorf("it took %v and left %d of %d+%d", took, rep.TooSlow, rep.Listed, rep.Visits())
+				}
+			})
+		})
+	}
+}
+
+// A list that is not mixed, seen through too small a window, keeps hosts waiting
+// for one.
+func TestQueueDepth(t *testing.T) {
+	urls := append(pages(host, 30), pages("b.example.test", 10)...)
+	for _, c := range []struct {
+		depth int
+		want  time.Duration // when the second host is asked first
+	}{
+		{0, 0},
+		{20, 0},                // 2 * 20 is the whole list
+		{10, 67 * time.Second}, // when eleven of the first host are over, and 20 wait
+		{1, 175 * time.Second},
+	} {
+		t.Run(fmt.Sprint(c.depth), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &site{latency: time.Second}
+				r := newRig(t, s, urls...)
+				r.o.Threads, r.o.QueueDepth = 2, c.depth
+				began := time.Now()
+				rep := r.run(seg)
+				if got := s.of("b.example.test")[0].begin.Sub(began); got != c.want {
+					t.Errorf("asked after %v, want %v", got, c.want)
+				}
+				if rep.Visits() != 40 || rep.Outcomes[protocol.Success] != 40 {
+					t.Errorf("%+v", rep)
+				}
+			})
+		})
+	}
+}
