@@ -90,7 +90,7 @@ func share(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range flags(networking(), selecting(), scoringFlag(), reporting()) {
+		for _, f := range flags(networking(), limiting(), selecting(), scoringFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -100,6 +100,8 @@ func share(root *cli.Command) {
 			case *cli.BoolFlag:
 				f.Hidden = true
 			case *cli.IntFlag:
+				f.Hidden = true
+			case *cli.Float64Flag:
 				f.Hidden = true
 			case *cli.DurationFlag:
 				f.Hidden = true
@@ -209,6 +211,9 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 		}
 		o.Protocol = s.client
 		if err := delay(c, s.conf, &o.Fetch.Delay); err != nil {
+			return nil, err
+		}
+		if err := limits(c, &o.Fetch); err != nil {
 			return nil, err
 		}
 	} else {

@@ -44,7 +44,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + seedFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(), stayFlag(), scoringFlag(),
+		Flags: flags(dirFlag(), seedsFlag(), networking(), limiting(), stayFlag(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), reporting()),

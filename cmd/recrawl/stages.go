@@ -63,7 +63,7 @@ was interrupted goes on where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-		Flags: flags(dirFlag(), networking(), stayFlag(), scoringFlag(),
+		Flags: flags(dirFlag(), networking(), limiting(), stayFlag(), scoringFlag(),
 			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...` of those that generate -lists made, from 0; fetches of other lists may run at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -119,7 +119,7 @@ func (a *app) parse() *cli.Command {
 func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	if c.Bool("json") {
 		return a.printJSON(map[string]any{"segment": name, "already": r.Already, "lists_left": r.Left, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
-			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes})
+			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes, "timed_out": r.TimedOut, "too_slow": r.TooSlow})
 	}
 	if r.Already {
 		fmt.Fprintf(a.out, "%s was complete\n", name)
@@ -130,6 +130,9 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	}
 	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d links (%d rejected, %d cut)\n", name, r.Visits(), size(r.Bytes), r.Parsed, r.ParseFailed, r.Links, r.LinksRejected, r.LinksCut)
 	printOutcomes(a, r.Outcomes)
+	if n := r.TimedOut + r.TooSlow; n > 0 {
+		fmt.Fprintf(a.out, "%d pages were left for the next round: %s\n", n, map[bool]string{true: "the time limit is over", false: "the fetch was too slow"}[r.TimedOut > 0])
+	}
 	if r.Left > 0 {
 		fmt.Fprintf(a.out, "%d lists of %s are to be fetched yet\n", r.Left, name)
 	}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/fetch"
+)
+
+const toLimit = "When a fetch ends, and how far it goes"
+
+// limiting returns the flags that end a fetch before its list does.
+func limiting() []cli.Flag {
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "time-limit", Category: toLimit, Usage: "end the fetch of a round after this `TIME`; what is left is due in the next (0: none)"},
+		&cli.Float64Flag{Name: "min-rate", Category: toLimit, Usage: "end it, once it has run for 5 minutes, if it makes less than `N` visits a second for 5 seconds (0: never)"},
+	}
+}
+
+func limits(c *cli.Command, o *fetch.Options) error {
+	if c.IsSet("time-limit") {
+		if o.TimeLimit = c.Duration("time-limit"); o.TimeLimit < 0 {
+			return usagef("-time-limit: %v is negative", o.TimeLimit)
+		}
+	}
+	if c.IsSet("min-rate") {
+		if o.MinRate = c.Float64("min-rate"); !(o.MinRate >= 0) {
+			return usagef("-min-rate: %v is not a rate", o.MinRate)
+		}
+	}
+	return nil
+}
