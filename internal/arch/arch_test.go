@@ -83,7 +83,7 @@ var repo = policy{
 		"github.com/expr-lang/expr":     "expression",
 		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto",
 		"github.com/temoto/robotstxt":   "robots/temotorobots",
-		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse",
+		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse protocol/httpproto",
 		"golang.org/x/sync":             "fetch",
 		"golang.org/x/text":             "parse/htmlparse sitemap",
 	},

@@ -308,27 +308,80 @@ func s6() row {
 }
 
 func s7() row {
-	return row{
-		id: "S7", input: "10,000 cookies, a cookie of 100 KB, one for a public suffix, one for another host", outcome: "none is kept, none is sent",
-		figure: "0 Cookie headers received",
-		sites: []site{{name: "jar", code: protocol.Success, handle: paths(map[string]string{
-			"/":   answer("200 OK", "Content-Type: text/html\r\n"+strings.Repeat("Set-Cookie: a=b\r\n", 10_000), manyLinks("/c%d", 3)),
-			"/c0": answer("200 OK", "Set-Cookie: a="+strings.Repeat("x", 100<<10)+"\r\n", "x"),
-			"/c1": answer("200 OK", "Set-Cookie: a=b; Domain=test\r\n", "x"),
-			"/c2": answer("200 OK", "Set-Cookie: a=b; Domain=other.test\r\nSet-Cookie: __Host-a=b; Path=/; Secure\r\n", "x"),
-		})}},
+	jar := &httpproto.Jar{}
+	page := func(lines string, links ...string) string {
+		var b strings.Builder
+		for _, l := range links {
+			fmt.Fprintf(&b, "<a href='%s'>x</a>", l)
+		}
+		return answer("200 OK", "Content-Type: text/html\r\n"+lines, b.String())
+	}
+	many := func(n, size int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "Set-Cookie: n%d=%s; Path=/; Domain=s7.test\r\n", i, strings.Repeat("x", size))
+		}
+		return b.String()
+	}
+	set := "Set-Cookie: secret=1; Path=/\r\nSet-Cookie: wide=1; Path=/; Domain=s7.test\r\nSet-Cookie: suffix=1; Path=/; Domain=test\r\n" +
+		"Set-Cookie: foreign=1; Path=/; Domain=other.s7.test\r\nSet-Cookie: __Host-a=1; Path=/; Secure\r\nSet-Cookie: over=1; Path=/; Secure\r\n"
+	r := row{
+		id: "S7", input: "10,000 cookies, a cookie of 200 KB, for a public suffix, another host, the domain, and Secure ones over http, to a crawl that asked for cookies",
+		outcome: "each goes back to the origin that set it, and to no other; 50 of 4 KiB are kept for a host; a crawl that has not asked keeps none (S6)",
+		figure:  "≤ 256 KiB in the jar for a domain, 0 cookies sent to another origin",
+		sites: []site{
+			{name: "jar", code: protocol.Success, handle: paths(map[string]string{
+				"/":     page(set, "/back", "http://other.s7.test/a", "http://jar.s7.test:8080/b", "https://jar.s7.test/c", "http://sub.jar.s7.test/d", "http://s7.test/e", "/away"),
+				"/back": page(""), "/away": answer("302 Found", set+"Location: http://other.s7.test/f\r\n", ""),
+			})},
+			{name: "other", silent: true, handle: replying(func(r *http.Request) string {
+				if r.RequestURI == "/robots.txt" {
+					return nothing
+				}
+				return page("")
+			})},
+			{name: "sub.jar", silent: true, handle: paths(map[string]string{"/d": page("")})},
+			{name: "many", code: protocol.Success, handle: paths(map[string]string{"/": page(many(10_000, 0), "/again"), "/again": page(many(50, 4000), "/last"), "/last": page("")})},
+			{name: "big", code: protocol.Success, handle: paths(map[string]string{"/": page(many(1, 200<<10), "/again"), "/again": page("")})},
+		},
+		edit: func(c *crawl) {
+			hasty(c) // no handshake will come from a server without TLS
+			c.http.Jar = jar
+			c.http.MaxHeaderBytes = 1 << 20
+			to := c.servers["other"].addr
+			port := netip.MustParseAddrPort(to)
+			c.http.ConnectTo = append([]httpproto.ConnectTo{
+				{Host: "s7.test", ToHost: port.Addr().String(), ToPort: port.Port()}, {Host: "jar.s7.test", Port: 8080, ToHost: port.Addr().String(), ToPort: port.Port()},
+			}, c.http.ConnectTo...)
+		},
 		check: func(t testing.TB, c *crawl) {
-			all := c.servers["jar"].requests()
-			if len(all) != 4 {
-				t.Errorf("%d requests", len(all))
+			if n := jar.Size(); n == 0 || n > 256<<10 {
+				t.Errorf("%d bytes in the jar", n)
 			}
-			for _, r := range all {
-				if v := r.header["Cookie"]; v != nil {
-					t.Errorf("%s: %q", r.path, v)
+			sent := map[string]string{}
+			for name, s := range c.servers {
+				for _, r := range s.requests() {
+					if r.path != "/robots.txt" {
+						sent[name+r.path] = strings.Join(r.header["Cookie"], "|")
+					}
+				}
+			}
+			for at, want := range map[string]string{
+				"jar/": "", "jar/back": "secret=1; wide=1", "jar/away": "secret=1; wide=1", "other/a": "", "other/b": "", "other/e": "", "other/f": "", "sub.jar/d": "",
+				"big/": "", "big/again": "",
+			} {
+				if got, ok := sent[at]; !ok || got != want {
+					t.Errorf("%s was sent %.80q, want %q (asked for: %v)", at, got, want, ok)
+				}
+			}
+			for at, n := range map[string]int{"many/again": 50, "many/last": 4} {
+				if got := strings.Count(sent[at], "="); got != n {
+					t.Errorf("%s was sent %d cookies, want %d", at, got, n)
 				}
 			}
 		},
 	}
+	return r
 }
 
 func s8() row {

@@ -50,3 +50,23 @@ const (
 	MaxRatio   = maxRatio
 	RatioFloor = ratioFloor
 )
+
+// Count returns how many bytes a jar takes, counted anew.
+func (j *Jar) Count() int {
+	n := 0
+	for e := j.recent.Front(); e != nil; e = e.Next() {
+		for _, c := range e.Value.(*cookieSite).cookies {
+			n += c.size()
+		}
+	}
+	if n != j.bytes || len(j.sites) != j.recent.Len() {
+		panic("the books of the jar are wrong")
+	}
+	return n
+}
+
+const (
+	MaxCookies    = maxCookies
+	MaxCookieSite = maxCookieSite
+	MaxCookieJar  = maxCookieJar
+)

@@ -99,6 +99,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	if conn != nil {
 		resp.Addr = conn.RemoteAddr().String()
 	}
+	c.keepCookies(u, hresp.Header)
 	c.answer(u, req, hresp, resp)
 	if hresp.Body == http.NoBody {
 		keep = true
@@ -210,6 +211,9 @@ func (c *Client) header(u *url.URL, req protocol.Request) http.Header {
 	}
 	if login := c.logins[origin(u)]; login != "" {
 		h["Authorization"] = []string{login}
+	}
+	if v := c.cookies(u); v != "" {
+		h["Cookie"] = []string{v}
 	}
 	if req.Accept != "" {
 		h["Accept"] = []string{req.Accept}

@@ -1,7 +1,8 @@
 // Package httpproto visits http and https URLs. [Client] is a
 // [protocol.Protocol] over net/http's Transport, for servers that cannot be
-// trusted: one hop, no cookies, no retries beyond a second
-// connection, and a bound on every byte and second a server can cost.
+// trusted: one hop, no retries beyond a second connection, no
+// cookies unless asked for, and a bound on every byte and second a server can
+// cost.
 //
 // Some faults of servers net/http reports by itself, in lines to the standard
 // logger of package log.
@@ -115,6 +116,15 @@ type Options struct {
 	// Logins are sent to the origins they are for; one for an http origin goes
 	// over the wire in clear. http.auth.file
 	Logins []Login
+	// Jar keeps the cookies that servers set and gives them back; nil means none.
+	// A [Jar] sends a cookie to the exact origin that set it. One of package
+	// net/http/cookiejar sends it to other hosts of a domain as well, as browsers
+	// do, and has no bounds. What pages a crawl finds may then hang on the order
+	// in which it asked for them.
+	Jar http.CookieJar
+	// Cookies are sent to the origins they are for, with or without a Jar.
+	// http.agent.host.cookie.file, http.enable.cookie.header
+	Cookies []Cookie
 	// Proxy is "http://host:port" or "http://user:password@host:port"; empty means
 	// none, whatever the environment says. Connections to servers, http and https,
 	// are tunnels through it (CONNECT), which it must allow for all ports that are
@@ -178,6 +188,8 @@ type Client struct {
 	conns   conns
 	// logins has the values of Authorization by origin.
 	logins map[string]string
+	// fixed has the values of Cookie that the owner gave, by origin.
+	fixed map[string]string
 
 	active atomic.Int64
 	closed atomic.Bool
@@ -208,6 +220,10 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	fixed, err := fixedCookies(o.Cookies)
+	if err != nil {
+		return nil, err
+	}
 	orDefault(&o.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	orDefault(&o.AcceptLanguage, "en-us,en-gb,en;q=0.7,*;q=0.3")
 	orDefault(&o.MaxBytes, 8<<20)
@@ -235,6 +251,7 @@ func New(o Options) (*Client, error) {
 		o:         o,
 		userAgent: ua,
 		logins:    logins,
+		fixed:     fixed,
 		dial:      (&net.Dialer{Control: guard.Control}).DialContext,
 		dialOwn:   new(net.Dialer).DialContext,
 	}

@@ -38,6 +38,16 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
+// originOption returns the key of an origin that the owner has named. Its error does
+// not quote it: there may be a password in it.
+func originOption(s string) (string, error) {
+	u, err := parseURL(s)
+	if err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
+		return "", errors.New("Origin is not an http or https scheme, a host and perhaps a port")
+	}
+	return origin(u), nil
+}
+
 // authorizations returns the value of Authorization for each origin. Its errors
 // quote no secrets.
 func authorizations(logins []Login) (map[string]string, error) {
@@ -56,9 +66,8 @@ func authorizations(logins []Login) (map[string]string, error) {
 }
 
 func (l Login) authorization() (key, value string, err error) {
-	u, err := parseURL(l.Origin)
-	if err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
-		return "", "", errors.New("Origin is not an http or https scheme, a host and perhaps a port")
+	if key, err = originOption(l.Origin); err != nil {
+		return "", "", err
 	}
 	switch {
 	case l.Token != "" && (l.User != "" || l.Password != ""):
@@ -67,12 +76,12 @@ func (l Login) authorization() (key, value string, err error) {
 		if !printable(l.Token) || strings.Contains(l.Token, " ") {
 			return "", "", errors.New("Token has characters that a header cannot have")
 		}
-		return origin(u), "Bearer " + l.Token, nil
+		return key, "Bearer " + l.Token, nil
 	case l.User == "":
 		return "", "", errors.New("there is neither a Token nor a User")
 	}
 	value, err = basic(l.User, l.Password)
-	return origin(u), value, err
+	return key, value, err
 }
 
 // basic returns credentials of the Basic scheme.
