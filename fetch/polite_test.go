@@ -264,7 +264,7 @@ func TestTwoRunsAreOnePoliteClient(t *testing.T) {
 		if took := asks[len(asks)-1].end.Sub(asks[0].begin); took > time.Minute {
 			t.Errorf("it took %v", took)
 		}
-		if h := hostOf(t, r, host); !h.BusyUntil.IsZero() || h.Stats.Fetched != 9 {
+		if h := hostOf(t, r, host); len(h.Busy) > 0 || h.Stats.Fetched != 9 {
 			t.Errorf("%+v", h)
 		}
 	})
@@ -343,7 +343,7 @@ func TestRobotsThatCannotBeHad(t *testing.T) {
 		if n := len(s.of(host)); n != 1 || rep.Outcomes[protocol.RobotsFailed] != 30 {
 			t.Errorf("%d requests, %v", n, rep.Outcomes)
 		}
-		if h := hostOf(t, r, host); h.Stats.Failures != 0 || !h.BusyUntil.IsZero() {
+		if h := hostOf(t, r, host); h.Stats.Failures != 0 || len(h.Busy) > 0 {
 			t.Errorf("%+v", h)
 		}
 	})

@@ -34,16 +34,20 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 		}
 		// A clock that was ahead has left times that lie in the future. The pause
 		// after the last request counts from now on then.
-		wrong := h.LastFetch.After(now) || h.BusyUntil.After(now.Add(claimFor))
+		busy := time.Time{}
+		if n := len(h.Busy); n > 0 {
+			busy = h.Busy[n-1]
+		}
+		wrong := h.LastFetch.After(now) || busy.After(now.Add(claimFor))
 		if h.LastFetch.After(now) {
 			h.NextFetch = now.Add(min(max(h.NextFetch.Sub(h.LastFetch), 0), maxRetryAfter))
 			h.LastFetch = now
 		}
-		if end := now.Add(claimFor); h.BusyUntil.After(end) {
-			h.BusyUntil = end
+		if end := now.Add(claimFor); busy.After(end) {
+			h.Busy = []time.Time{end}
 		}
 		r.at = later(h.NextFetch, now)
-		if h.BusyUntil.After(now) {
+		if busy.After(now) {
 			// Whoever has the turn gives it back much sooner.
 			r.at = later(r.at, now.Add(100*time.Millisecond))
 		}
@@ -54,7 +58,7 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 			}
 			return old, nil
 		}
-		h.BusyUntil = now.Add(claimFor)
+		h.Busy = []time.Time{now.Add(claimFor)}
 		return &h, nil
 	})
 	return mine && r.err == nil
@@ -75,7 +79,7 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response, 
 		if old != nil {
 			h = *old
 		}
-		h.BusyUntil = time.Time{}
+		h.Busy = nil
 		if resp != nil && !resp.Outcome.Code.Asked() {
 			r.at = later(h.NextFetch, now)
 			return &h, nil

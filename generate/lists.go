@@ -77,7 +77,13 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 		spelled, ok := j.partitionSpelling(url)
 		key := spelled
 		if ok {
-			key = by.Key(spelled)
+			// Nutch hashes the host as it is spelled.
+			switch key = strings.TrimSuffix(crawldb.Host(spelled), "."); j.o.Partition {
+			case segment.ByDomain:
+				key = hostdb.Domain(key)
+			case segment.ByIP:
+				key = by.Key(spelled)
+			}
 		}
 		keys[queue] = key
 	}

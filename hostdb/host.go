@@ -1,14 +1,7 @@
 package hostdb
 
 import (
-	"net/netip"
-	"strings"
 	"time"
-
-	"golang.org/x/net/idna"
-	"golang.org/x/net/publicsuffix"
-
-	"github.com/recrawl/recrawl/crawldb"
 )
 
 // Host is the record of one host, or of whatever else shares one queue: see
@@ -25,15 +18,21 @@ type Host struct {
 	NextFetch time.Time
 	// LastFetch is when the last request ended.
 	LastFetch time.Time
-	// BusyUntil is set while a request is on its way: nobody else may ask before
-	// that time, by which the request has ended or been cut off. Zero while none
-	// is.
-	BusyUntil time.Time
+	// Busy has an entry for each request that is on its way: the time by which it
+	// has ended or been cut off, in ascending order; nil while none is. How many
+	// there may be is for those to agree on who share the record.
+	Busy []time.Time
 	// CrawlDelay is the pause that robots.txt asks of this crawler; zero if it
 	// asks for none.
 	CrawlDelay time.Duration
-	// Backoff is how many times in a row the pause was doubled after failures.
+	// Backoff is how often the pause is doubled, and once more: what failures
+	// have added and answers taken away. Zero while all is well.
 	Backoff int
+	// Elapsed is how long the host has taken of late to answer a request: a
+	// running mean. Zero if it was never asked.
+	Elapsed time.Duration
+	// Spent is what the host was asked for today.
+	Spent Spent
 	// Robots holds what is known of the robots.txt files of the host, one for
 	// each origin (scheme, host, port) in ascending order of Origin.
 	Robots []Robots
@@ -102,101 +101,41 @@ type Stats struct {
 	Failures int64
 }
 
+// Spent counts the requests of one day, those for robots.txt too.
+type Spent struct {
+	// Day is the midnight, in UTC, with which the day began.
+	Day time.Time
+	// Requests counts those that were begun, Bytes the bytes of their bodies as
+	// they were sent; of robots.txt only the request counts.
+	Requests, Bytes int64
+}
+
+// On returns what was spent on the day of now: nothing, if s is of a day before.
+// What a clock that was ahead has counted is of today.
+func (s Spent) On(now time.Time) Spent {
+	day := now.UTC().Truncate(24 * time.Hour)
+	if s.Day.Before(day) {
+		return Spent{Day: day}
+	}
+	s.Day = day
+	return s
+}
+
 // AskedAgain returns the record as it must be after a crash: if the host was
 // being asked, or was asked within the minute before the last sign of life of
 // the store, then as if it had been asked at now, with the same pause as after
 // its last request.
 func (h Host) AskedAgain(alive, now time.Time) Host {
-	if h.BusyUntil.IsZero() && (h.LastFetch.IsZero() || h.LastFetch.Before(alive.Add(-time.Minute))) {
+	if len(h.Busy) == 0 && (h.LastFetch.IsZero() || h.LastFetch.Before(alive.Add(-time.Minute))) {
 		return h
 	}
 	pause := max(h.NextFetch.Sub(h.LastFetch), h.CrawlDelay, 0)
 	if h.LastFetch.IsZero() {
 		pause = max(h.CrawlDelay, 0)
 	}
-	h.BusyUntil = time.Time{}
+	h.Busy = nil
 	if next := now.Add(min(pause, time.Hour)); next.After(h.NextFetch) {
 		h.NextFetch = next
 	}
 	return h
-}
-
-// By says which URLs share a queue, and so a turn and a pause. (Nutch:
-// fetcher.queue.mode.)
-type By uint8
-
-const (
-	ByHost   By = iota // the host
-	ByDomain           // the registered domain: see Domain
-)
-
-// String returns Nutch's word.
-func (b By) String() string {
-	if b == ByDomain {
-		return "byDomain"
-	}
-	return "byHost"
-}
-
-// Key returns the name of the queue a URL belongs to; empty if the URL has no
-// host. A trailing dot of a host does not make it another one.
-func (b By) Key(url string) string {
-	host := strings.TrimSuffix(crawldb.Host(url), ".")
-	if b == ByHost || host == "" {
-		return host
-	}
-	return Domain(host)
-}
-
-// Domain returns the registered domain of a host, one label more than [Suffix],
-// or the host itself if it is a public suffix or has none. (Nutch:
-// URLUtil.getDomainName.)
-func Domain(host string) string {
-	suffix := Suffix(host)
-	if suffix == "" || strings.Contains(host, "..") || host[0] == '.' {
-		return host
-	}
-	// By the number of labels: the suffix may be spelled otherwise than the host.
-	host = strings.TrimSuffix(host, ".")
-	domain := len(host)
-	for range strings.Count(suffix, ".") + 2 {
-		if domain = strings.LastIndexByte(host[:domain], '.'); domain < 0 {
-			return host
-		}
-	}
-	return host[domain+1:]
-}
-
-// Suffix returns the public suffix of a host, "co.uk" of "www.example.co.uk", in
-// ASCII. It is empty for an address, and for a host under a name that the list
-// does not have. Of the public suffix list that part counts for which ICANN
-// answers, as in Nutch: the other part lists services that give names to their
-// customers ("github.io"), whose hosts are mostly the same machines, and belong
-// into one queue.
-func Suffix(host string) string {
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "" {
-		return ""
-	}
-	host = strings.TrimSuffix(host, ".")
-	if ascii, err := idna.ToASCII(strings.ToLower(host)); err == nil {
-		host = ascii
-	}
-	for {
-		suffix, icann := publicsuffix.PublicSuffix(host)
-		if icann {
-			return suffix
-		}
-		// Of a suffix with a single label there is no rule; any other is private,
-		// and what it is below may be not.
-		var ok bool
-		if _, host, ok = strings.Cut(suffix, "."); !ok {
-			return ""
-		}
-	}
-}
-
-// TLD returns the top-level domain of a host, empty where [Suffix] is.
-func TLD(host string) string {
-	suffix := Suffix(host)
-	return suffix[strings.LastIndexByte(suffix, '.')+1:]
 }

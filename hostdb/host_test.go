@@ -1,64 +1,14 @@
 package hostdb_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 )
-
-func TestBy(t *testing.T) {
-	for _, test := range []struct{ url, host, domain string }{
-		{"http://www.example.com/", "www.example.com", "example.com"},
-		{"http://www.example.com.:8080/", "www.example.com", "example.com"},
-		{"HTTP://WWW.EXAMPLE.COM/", "www.example.com", "example.com"},
-		{"http://user:pw@a.b.example.co.uk/", "a.b.example.co.uk", "example.co.uk"},
-		{"http://co.uk/", "co.uk", "co.uk"},
-		{"http://uk/", "uk", "uk"},
-		{"http://localhost:8080/", "localhost", "localhost"},
-		{"http://a.github.io/", "a.github.io", "github.io"},
-		{"http://b.a.github.io/", "b.a.github.io", "github.io"},
-		{"http://a.b.nosuchtld/", "a.b.nosuchtld", "a.b.nosuchtld"},
-		{"http://192.0.2.1/", "192.0.2.1", "192.0.2.1"},
-		{"http://[2001:db8::1]:80/", "[2001:db8::1]", "[2001:db8::1]"},
-		{"http://www.xn--bcher-kva.example/", "www.xn--bcher-kva.example", "www.xn--bcher-kva.example"},
-		{"http://a..b/", "a..b", "a..b"},
-		{"http://./", "", ""},
-		{"http://.example.com/", ".example.com", ".example.com"},
-		{"mailto:a@example.com", "", ""},
-		{"", "", ""},
-	} {
-		if got := hostdb.ByHost.Key(test.url); got != test.host {
-			t.Errorf("ByHost.Key(%q) = %q, want %q", test.url, got, test.host)
-		}
-		if got := hostdb.ByDomain.Key(test.url); got != test.domain {
-			t.Errorf("ByDomain.Key(%q) = %q, want %q", test.url, got, test.domain)
-		}
-	}
-	if hostdb.ByHost.String() != "byHost" || hostdb.ByDomain.String() != "byDomain" {
-		t.Errorf("names are %q and %q, want Nutch's", hostdb.ByHost, hostdb.ByDomain)
-	}
-	if (hostdb.By(0)) != hostdb.ByHost {
-		t.Error("the zero By is not ByHost")
-	}
-}
-
-func FuzzBy(f *testing.F) {
-	f.Add("http://www.example.co.uk/")
-	f.Add("http://[::1]/")
-	f.Add("http://a..b./")
-	f.Add("http://\xff.EXAMPLE./")
-	f.Fuzz(func(t *testing.T, url string) {
-		host := hostdb.ByHost.Key(url)
-		domain := hostdb.ByDomain.Key(url)
-		if (host == "") != (domain == "") {
-			t.Fatalf("%q has host %q and domain %q", url, host, domain)
-		}
-		if got := hostdb.Domain(domain); got != domain {
-			t.Fatalf("the domain of domain %q is %q", domain, got)
-		}
-	})
-}
 
 func TestAskedAgain(t *testing.T) {
 	alive := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -81,16 +31,16 @@ func TestAskedAgain(t *testing.T) {
 		{"a smaller Crawl-delay", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(5 * sec), CrawlDelay: sec}, now.Add(5 * sec)},
 		{"a long pause is not run anew beyond an hour", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(3 * time.Hour)}, alive.Add(3 * time.Hour)},
 		{"a long pause that is over", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(65 * time.Minute), CrawlDelay: 2 * time.Hour}, now.Add(time.Hour)},
-		{"busy", hostdb.Host{LastFetch: alive.Add(-time.Hour), NextFetch: alive.Add(-time.Hour + 7*sec), BusyUntil: alive.Add(sec)}, now.Add(7 * sec)},
-		{"busy since long ago", hostdb.Host{LastFetch: alive.Add(-2 * time.Hour), NextFetch: alive.Add(-2*time.Hour + 7*sec), BusyUntil: alive.Add(-time.Hour)}, now.Add(7 * sec)},
-		{"busy for the first time", hostdb.Host{BusyUntil: alive.Add(sec)}, now},
-		{"busy for the first time, with a Crawl-delay", hostdb.Host{BusyUntil: alive.Add(sec), CrawlDelay: 3 * sec}, now.Add(3 * sec)},
+		{"busy", hostdb.Host{LastFetch: alive.Add(-time.Hour), NextFetch: alive.Add(-time.Hour + 7*sec), Busy: []time.Time{alive.Add(sec)}}, now.Add(7 * sec)},
+		{"busy since long ago", hostdb.Host{LastFetch: alive.Add(-2 * time.Hour), NextFetch: alive.Add(-2*time.Hour + 7*sec), Busy: []time.Time{alive.Add(-time.Hour)}}, now.Add(7 * sec)},
+		{"busy for the first time", hostdb.Host{Busy: []time.Time{alive.Add(sec)}}, now},
+		{"busy for the first time, with a Crawl-delay", hostdb.Host{Busy: []time.Time{alive.Add(sec)}, CrawlDelay: 3 * sec}, now.Add(3 * sec)},
 	} {
 		got, want := test.h.AskedAgain(alive, now), test.h
 		if !test.next.IsZero() {
-			want.NextFetch, want.BusyUntil = test.next, time.Time{}
+			want.NextFetch, want.Busy = test.next, nil
 		}
-		if got.NextFetch != want.NextFetch || got.BusyUntil != want.BusyUntil || got.LastFetch != want.LastFetch || got.CrawlDelay != want.CrawlDelay {
+		if got.NextFetch != want.NextFetch || !slices.Equal(got.Busy, want.Busy) || got.LastFetch != want.LastFetch || got.CrawlDelay != want.CrawlDelay {
 			t.Errorf("%s: %+v, want %+v", test.name, got, want)
 		}
 		if got.NextFetch.Before(test.h.NextFetch) {
@@ -131,7 +81,7 @@ func TestDomainNutch(t *testing.T) {
 		{"file:/path/index.html", "", "", ""},
 	} {
 		host := hostdb.ByHost.Key(test.url)
-		if got := hostdb.ByDomain.Key(test.url); got != test.domain {
+		if got := hostdb.Domain(strings.TrimSuffix(crawldb.Host(test.url), ".")); got != test.domain {
 			t.Errorf("the domain of %s is %q, want %q", test.url, got, test.domain)
 		}
 		if got := hostdb.Suffix(host); got != test.suffix {

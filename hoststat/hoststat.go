@@ -416,10 +416,10 @@ func (j *job) drop(ctx context.Context, name string) error {
 			return old, nil
 		}
 		h := hostdb.Host{
-			Name: old.Name, NextFetch: old.NextFetch, LastFetch: old.LastFetch, BusyUntil: old.BusyUntil,
-			CrawlDelay: old.CrawlDelay, Backoff: old.Backoff, Robots: old.Robots, Stats: old.Stats,
+			Name: old.Name, NextFetch: old.NextFetch, LastFetch: old.LastFetch, Busy: old.Busy,
+			CrawlDelay: old.CrawlDelay, Backoff: old.Backoff, Elapsed: old.Elapsed, Spent: old.Spent, Robots: old.Robots, Stats: old.Stats,
 		}
-		if h.NextFetch.IsZero() && h.LastFetch.IsZero() && h.BusyUntil.IsZero() && h.CrawlDelay == 0 && h.Backoff == 0 && len(h.Robots) == 0 && h.Stats == (hostdb.Stats{}) {
+		if h.NextFetch.IsZero() && h.LastFetch.IsZero() && len(h.Busy) == 0 && h.CrawlDelay == 0 && h.Backoff == 0 && h.Elapsed == 0 && h.Spent == (hostdb.Spent{}) && len(h.Robots) == 0 && h.Stats == (hostdb.Stats{}) {
 			return nil, nil
 		}
 		return &h, nil

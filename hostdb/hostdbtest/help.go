@@ -110,7 +110,8 @@ func samples() []hostdb.Host {
 	hostile := "\x00 \xff\xfe\xc0\x80 \xed\xa0\x80 é e\u0301 \ufffd \u2028 '\"\\\r\n\t%s <&>"
 	at := time.Date(2024, 2, 29, 23, 59, 59, 987_000_000, time.UTC)
 	full := hostdb.Host{
-		NextFetch: at.Add(5 * time.Second), LastFetch: at, BusyUntil: at.Add(time.Minute), CrawlDelay: 1500 * time.Millisecond, Backoff: 3,
+		NextFetch: at.Add(5 * time.Second), LastFetch: at, Busy: []time.Time{at.Add(time.Minute), at.Add(time.Hour)}, CrawlDelay: 1500 * time.Millisecond, Backoff: 3,
+		Elapsed: 340 * time.Millisecond, Spent: hostdb.Spent{Day: at.Truncate(24 * time.Hour), Requests: 1, Bytes: 2},
 		Robots: []hostdb.Robots{
 			{Origin: "http://example.com", Status: 200, Body: []byte("User-agent: *\nDisallow: /a\n"), Fetched: at, Expires: at.Add(24 * time.Hour)},
 			{Origin: "https://example.com:8443", Status: 503, Fetched: at, Expires: at.Add(time.Hour), FailingSince: at.Add(-time.Hour)},
@@ -124,7 +125,7 @@ func samples() []hostdb.Host {
 	var all []hostdb.Host
 	add := func(change func(h *hostdb.Host)) {
 		h := full
-		h.Robots, h.Fields = slices.Clone(full.Robots), maps.Clone(full.Fields)
+		h.Robots, h.Fields, h.Busy = slices.Clone(full.Robots), maps.Clone(full.Fields), slices.Clone(full.Busy)
 		change(&h)
 		all = append(all, h)
 		h = hostdb.Host{Robots: make([]hostdb.Robots, 1), Fields: map[string]float64{}}
@@ -141,15 +142,24 @@ func samples() []hostdb.Host {
 	} {
 		add(func(h *hostdb.Host) { h.NextFetch = v })
 		add(func(h *hostdb.Host) { h.LastFetch = v })
-		add(func(h *hostdb.Host) { h.BusyUntil = v })
+		add(func(h *hostdb.Host) { h.Spent.Day = v })
 		add(func(h *hostdb.Host) { h.LastCheck = v })
 		add(func(h *hostdb.Host) { h.Counted = v })
 		add(func(h *hostdb.Host) { h.Robots[0].Fetched = v })
 		add(func(h *hostdb.Host) { h.Robots[0].Expires = v })
 		add(func(h *hostdb.Host) { h.Robots[0].FailingSince = v })
 	}
+	for n := range 4 {
+		add(func(h *hostdb.Host) {
+			h.Busy = nil
+			for i := range n * n {
+				h.Busy = append(h.Busy, at.Add(time.Duration(i)*time.Millisecond))
+			}
+		})
+	}
 	for _, v := range []time.Duration{0, time.Millisecond, time.Second, 24 * time.Hour, 3650 * 24 * time.Hour} {
 		add(func(h *hostdb.Host) { h.CrawlDelay = v })
+		add(func(h *hostdb.Host) { h.Elapsed = v })
 	}
 	for _, v := range []int{0, 1, 255, 256, math.MaxInt32} {
 		add(func(h *hostdb.Host) { h.Backoff = v })
@@ -162,6 +172,7 @@ func samples() []hostdb.Host {
 		add(func(h *hostdb.Host) {
 			h.Pages = hostdb.Pages{Unfetched: v, Fetched: v, Gone: v, RedirTemp: v, RedirPerm: v, NotModified: v, Duplicate: v, Orphan: v, ParseFailed: v}
 		})
+		add(func(h *hostdb.Host) { h.Spent.Requests, h.Spent.Bytes = v, v })
 		add(func(h *hostdb.Host) { h.DNSFailures, h.ConnectionFailures, h.Overdue = v, v, v })
 	}
 	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, -1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN()} {
@@ -198,6 +209,12 @@ func same(got, want hostdb.Host) error {
 		return fmt.Errorf("%s: CrawlDelay is %v, want %v", at, got.CrawlDelay, want.CrawlDelay)
 	case got.Backoff != want.Backoff:
 		return fmt.Errorf("%s: Backoff is %d, want %d", at, got.Backoff, want.Backoff)
+	case got.Elapsed != want.Elapsed:
+		return fmt.Errorf("%s: Elapsed is %v, want %v", at, got.Elapsed, want.Elapsed)
+	case got.Spent.Requests != want.Spent.Requests || got.Spent.Bytes != want.Spent.Bytes:
+		return fmt.Errorf("%s: Spent is %+v, want %+v", at, got.Spent, want.Spent)
+	case len(got.Busy) != len(want.Busy):
+		return fmt.Errorf("%s: Busy has %d entries, want %d", at, len(got.Busy), len(want.Busy))
 	case got.Stats != want.Stats:
 		return fmt.Errorf("%s: Stats are %+v, want %+v", at, got.Stats, want.Stats)
 	case got.Pages != want.Pages:
@@ -220,9 +237,12 @@ func same(got, want hostdb.Host) error {
 	errs := []error{
 		sameTime(at, "NextFetch", got.NextFetch, want.NextFetch),
 		sameTime(at, "LastFetch", got.LastFetch, want.LastFetch),
-		sameTime(at, "BusyUntil", got.BusyUntil, want.BusyUntil),
+		sameTime(at, "Spent.Day", got.Spent.Day, want.Spent.Day),
 		sameTime(at, "LastCheck", got.LastCheck, want.LastCheck),
 		sameTime(at, "Counted", got.Counted, want.Counted),
+	}
+	for i, w := range want.Busy {
+		errs = append(errs, sameTime(at, fmt.Sprintf("Busy[%d]", i), got.Busy[i], w))
 	}
 	for i, w := range want.Robots {
 		g, in := got.Robots[i], fmt.Sprintf("%s: Robots[%d]", at, i)

@@ -110,7 +110,11 @@ func fieldMutants() []mutant {
 	for fault, change := range map[string]func(*host){
 		"drops NextFetch":           func(h *host) { h.NextFetch = time.Time{} },
 		"drops LastFetch":           func(h *host) { h.LastFetch = time.Time{} },
-		"drops BusyUntil":           func(h *host) { h.BusyUntil = time.Time{} },
+		"drops Busy":                func(h *host) { h.Busy = nil },
+		"keeps one of Busy":         func(h *host) { h.Busy = h.Busy[:min(len(h.Busy), 1)] },
+		"drops Elapsed":             func(h *host) { h.Elapsed = 0 },
+		"drops Spent":               func(h *host) { h.Spent = hostdb.Spent{} },
+		"drops Spent.Day":           func(h *host) { h.Spent.Day = time.Time{} },
 		"drops CrawlDelay":          func(h *host) { h.CrawlDelay = 0 },
 		"drops Backoff":             func(h *host) { h.Backoff = 0 },
 		"drops Robots":              func(h *host) { h.Robots = nil },
@@ -484,11 +488,11 @@ func crashMutants() []mutant {
 		{fault: "a crash forgets who was asked", rule: asked, crash: func(d *disk) []write { return d.log[:d.synced] }},
 		{fault: "busy hosts stay busy after a crash", rule: asked, crash: crashed(func(h host, now time.Time) host {
 			again := h.AskedAgain(now, now)
-			again.BusyUntil = h.BusyUntil
+			again.Busy = h.Busy
 			return again
 		})},
 		{fault: "busy hosts are free after a crash", rule: asked, crash: crashed(func(h host, now time.Time) host {
-			h.BusyUntil = time.Time{}
+			h.Busy = nil
 			return h.AskedAgain(now, now)
 		})},
 		{fault: "a crash lets asked hosts be asked at once", rule: asked, crash: crashed(func(h host, now time.Time) host {

@@ -317,7 +317,7 @@ func (c *check) model(seed uint64) {
 	templates := slices.DeleteFunc(samples(), func(h host) bool { return len(h.Robots) > 0 && len(h.Robots[0].Body) > 10_000 })
 	// Of other times a crash makes what it must; see the rules about crashes.
 	for i := range templates {
-		templates[i].LastFetch, templates[i].BusyUntil = host{}.LastFetch, host{}.BusyUntil
+		templates[i].LastFetch, templates[i].Busy = host{}.LastFetch, nil
 	}
 	s, model := c.store(), map[string]host{}
 	defer func() { c.prefix = "" }()

@@ -27,12 +27,12 @@ func concurrencyRules() []rule {
 							took[r] = false
 							var h host
 							if old != nil {
-								if h = *old; !h.BusyUntil.IsZero() {
+								if h = *old; len(h.Busy) > 0 {
 									return old, nil
 								}
 							}
 							took[r] = true
-							h.BusyUntil = busy
+							h.Busy = []time.Time{busy}
 							h.Stats.Fetched++
 							return &h, nil
 						})
@@ -50,10 +50,10 @@ func concurrencyRules() []rule {
 					c.failf("round %d: %d rivals took the turn, want 1", round, n)
 				}
 				h := c.get(s, name)
-				if want := int64(round/3 + 1); h.Stats.Fetched != want || !h.BusyUntil.Equal(busy) {
-					c.failf("round %d: the record counts %d turns and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.BusyUntil, want, busy)
+				if want := int64(round/3 + 1); h.Stats.Fetched != want || len(h.Busy) != 1 || !h.Busy[0].Equal(busy) {
+					c.failf("round %d: the record counts %d turns and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.Busy, want, busy)
 				}
-				h.BusyUntil = time.Time{}
+				h.Busy = nil
 				c.put(s, h)
 			}
 		}},
@@ -174,9 +174,9 @@ func crashRules() []rule {
 				"asked with Crawl-delay": {LastFetch: now, NextFetch: now.Add(time.Second), CrawlDelay: 20 * time.Second},
 				"asked half a minute ago": {LastFetch: now.Add(-30 * time.Second), NextFetch: now.Add(-25 * time.Second), Backoff: 2,
 					Robots: plain("", 3).Robots, Stats: plain("", 4).Stats},
-				"busy":                    {BusyUntil: now.Add(time.Minute), LastFetch: now.Add(-time.Hour), NextFetch: now.Add(-time.Hour + 7*time.Second)},
-				"busy since long ago":     {BusyUntil: now.Add(-time.Hour), LastFetch: now.Add(-2 * time.Hour), NextFetch: now.Add(-2*time.Hour + 7*time.Second)},
-				"busy for the first time": {BusyUntil: now.Add(time.Minute), CrawlDelay: 3 * time.Second},
+				"busy":                    {Busy: []time.Time{now.Add(time.Minute)}, LastFetch: now.Add(-time.Hour), NextFetch: now.Add(-time.Hour + 7*time.Second)},
+				"busy since long ago":     {Busy: []time.Time{now.Add(-time.Hour)}, LastFetch: now.Add(-2 * time.Hour), NextFetch: now.Add(-2*time.Hour + 7*time.Second)},
+				"busy for the first time": {Busy: []time.Time{now.Add(time.Minute)}, CrawlDelay: 3 * time.Second},
 				"asked, and backing off":  {LastFetch: now, NextFetch: now.Add(30 * time.Minute)},
 			}
 			for name, h := range hosts {
@@ -237,7 +237,7 @@ func crashRules() []rule {
 			now := time.Now().UTC().Truncate(time.Millisecond)
 			want := []host{
 				{Name: "asked", LastFetch: now, NextFetch: now.Add(-time.Second)},
-				{Name: "busy", LastFetch: now, BusyUntil: now.Add(time.Minute)},
+				{Name: "busy", LastFetch: now, Busy: []time.Time{now.Add(time.Minute)}},
 			}
 			c.put(s, want...)
 			c.holds(c.reopen(s), want...)

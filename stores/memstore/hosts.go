@@ -115,8 +115,12 @@ func cloneHost(h *hostdb.Host) *hostdb.Host { return copyHost(h, bytes.Clone) }
 // by the given function.
 func copyHost(h *hostdb.Host, body func([]byte) []byte) *hostdb.Host {
 	c := *h
-	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.BusyUntil, &c.LastCheck, &c.Counted} {
+	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.Spent.Day, &c.LastCheck, &c.Counted} {
 		*t = kept(*t)
+	}
+	c.Busy = nil
+	for _, t := range h.Busy {
+		c.Busy = append(c.Busy, kept(t))
 	}
 	c.Fields = maps.Clone(h.Fields)
 	c.Robots = slices.Clone(h.Robots)

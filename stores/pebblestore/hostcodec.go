@@ -24,9 +24,11 @@ const (
 const (
 	hasNextFetch = 1 << iota
 	hasLastFetch
-	hasBusyUntil
+	hasBusy
 	hasCrawlDelay
 	hasBackoff
+	hasElapsed
+	hasSpent
 	hasStats
 	hasSide      // there is a side value, under a key of its own
 	hasAllOfHost = 1<<iota - 1
@@ -68,9 +70,11 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 	}
 	set(hasNextFetch, !h.NextFetch.IsZero())
 	set(hasLastFetch, !h.LastFetch.IsZero())
-	set(hasBusyUntil, !h.BusyUntil.IsZero())
+	set(hasBusy, len(h.Busy) > 0)
 	set(hasCrawlDelay, h.CrawlDelay != 0)
 	set(hasBackoff, h.Backoff != 0)
+	set(hasElapsed, h.Elapsed != 0)
+	set(hasSpent, h.Spent != hostdb.Spent{})
 	set(hasStats, h.Stats != hostdb.Stats{})
 	set(hasSide, hasSideValue(h))
 
@@ -81,8 +85,11 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 	if flags&hasLastFetch != 0 {
 		b = binary.AppendVarint(b, h.LastFetch.UnixMilli())
 	}
-	if flags&hasBusyUntil != 0 {
-		b = binary.AppendVarint(b, h.BusyUntil.UnixMilli())
+	if flags&hasBusy != 0 {
+		b = binary.AppendUvarint(b, uint64(len(h.Busy)))
+		for _, t := range h.Busy {
+			b = binary.AppendVarint(b, t.UnixMilli())
+		}
 	}
 	if flags&hasCrawlDelay != 0 {
 		b = binary.AppendVarint(b, int64(h.CrawlDelay))
@@ -90,12 +97,41 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 	if flags&hasBackoff != 0 {
 		b = binary.AppendVarint(b, int64(h.Backoff))
 	}
+	if flags&hasElapsed != 0 {
+		b = binary.AppendVarint(b, int64(h.Elapsed))
+	}
+	if flags&hasSpent != 0 {
+		b = appendSpent(b, &h.Spent)
+	}
 	if flags&hasStats != 0 {
 		for _, n := range counters(&h.Stats) {
 			b = binary.AppendVarint(b, *n)
 		}
 	}
 	return b
+}
+
+// appendSpent appends what a host was asked for in a day: whether there is a day,
+// the day, and the counters.
+func appendSpent(b []byte, s *hostdb.Spent) []byte {
+	b = append(b, 0)
+	if !s.Day.IsZero() {
+		b[len(b)-1] = 1
+		b = binary.AppendVarint(b, s.Day.UnixMilli())
+	}
+	return binary.AppendVarint(binary.AppendVarint(b, s.Requests), s.Bytes)
+}
+
+func (r *fields) spent() (s hostdb.Spent) {
+	switch day := r.next(1); {
+	case day == nil:
+	case day[0] == 1:
+		s.Day = r.time()
+	case day[0] != 0:
+		r.fail()
+	}
+	s.Requests, s.Bytes = r.int(), r.int()
+	return s
 }
 
 // counters lists the counters in the order in which they are stored.
@@ -113,14 +149,22 @@ func decodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 	if flags&hasLastFetch != 0 {
 		h.LastFetch = r.time()
 	}
-	if flags&hasBusyUntil != 0 {
-		h.BusyUntil = r.time()
+	if flags&hasBusy != 0 {
+		for n := r.uint(); n > 0 && !r.bad; n-- {
+			h.Busy = append(h.Busy, r.time())
+		}
 	}
 	if flags&hasCrawlDelay != 0 {
 		h.CrawlDelay = time.Duration(r.int())
 	}
 	if flags&hasBackoff != 0 {
 		h.Backoff = int(r.int())
+	}
+	if flags&hasElapsed != 0 {
+		h.Elapsed = time.Duration(r.int())
+	}
+	if flags&hasSpent != 0 {
+		h.Spent = r.spent()
 	}
 	if flags&hasStats != 0 {
 		for _, n := range counters(&h.Stats) {

@@ -1,0 +1,219 @@
+package hostdb
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// By says which URLs share a queue, and so a turn and a pause. (Nutch:
+// fetcher.queue.mode.)
+type By uint8
+
+const (
+	ByHost   By = iota // the host
+	ByDomain           // the registered domain: see Domain
+	ByIP               // the address that the host is found at
+)
+
+// String returns Nutch's word.
+func (b By) String() string {
+	switch b {
+	case ByDomain:
+		return "byDomain"
+	case ByIP:
+		return "byIP"
+	}
+	return "byHost"
+}
+
+// ParseBy is the inverse of String; case does not matter, and the "by" may be
+// left out.
+func ParseBy(word string) (By, error) {
+	for _, b := range []By{ByHost, ByDomain, ByIP} {
+		if w := b.String(); strings.EqualFold(w, word) || strings.EqualFold(w[2:], word) {
+			return b, nil
+		}
+	}
+	return 0, fmt.Errorf("hostdb: no queue is named %q; there are host, domain and ip", word)
+}
+
+// Key returns the name of the queue a URL belongs to; empty if the URL has no
+// host. By address it is that of the host, which somebody has to look up: see
+// [AddrKey].
+//
+// All spellings of a host have one key. Scheme, port, user information, case and
+// dots at the end do not count; a name that is not ASCII has the key of its
+// ASCII form (UTS 46); an address has that of [AddrKey], and what browsers take
+// for an IPv4 address (0x7f.1) is one.
+func (b By) Key(url string) string {
+	host := canonical(crawldb.Host(url))
+	if b == ByDomain {
+		return Domain(host)
+	}
+	return host
+}
+
+// AddrKey returns the name of the queue of an address, "192.0.2.1" or
+// "[2001:db8::1]", which is the key of a URL with that address for its host. A
+// zone does not count, and an IPv4 address mapped to IPv6 is the IPv4 address.
+func AddrKey(a netip.Addr) string {
+	if a = a.Unmap().WithZone(""); a.Is4() {
+		return a.String()
+	}
+	return "[" + a.String() + "]"
+}
+
+// canonical returns the key of a host in lower case.
+func canonical(host string) string {
+	if host == "" {
+		return ""
+	}
+	if host[0] == '[' {
+		if a, err := netip.ParseAddr(strings.TrimSuffix(host[1:], "]")); err == nil {
+			return AddrKey(a)
+		}
+		return host
+	}
+	for i := range len(host) {
+		if host[i] >= 0x80 || host[i] == '%' {
+			host = toASCII(host)
+			break
+		}
+	}
+	host = strings.TrimRight(host, ".")
+	if a, ok := parseIPv4(host); ok {
+		return a.String()
+	}
+	return host
+}
+
+// toASCII returns the ASCII form of a name, which may be percent-encoded; the
+// name itself if it has none.
+func toASCII(name string) string {
+	plain := name
+	if strings.Contains(name, "%") {
+		plain = unescape(name)
+	}
+	if ascii, err := idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(plain); err == nil {
+		return ascii
+	}
+	return name
+}
+
+// unescape decodes percent-encoding, as far as it is any.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// parseIPv4 reads an IPv4 address in any of the spellings that the URL standard
+// of the WHATWG has: up to four numbers, decimal, octal or hexadecimal, the last
+// of which fills what is left.
+func parseIPv4(host string) (netip.Addr, bool) {
+	if host == "" {
+		return netip.Addr{}, false
+	}
+	if last := host[strings.LastIndexByte(host, '.')+1:]; last == "" || last[0] < '0' || last[0] > '9' {
+		return netip.Addr{}, false
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a, a.Is4()
+	}
+	parts := strings.SplitN(host, ".", 5)
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var addr uint64
+	for i, part := range parts {
+		base := 10
+		if rest, ok := strings.CutPrefix(part, "0x"); ok {
+			part, base = rest, 16
+		} else if len(part) > 1 && part[0] == '0' {
+			part, base = part[1:], 8
+		}
+		if part == "" && base == 16 {
+			part = "0"
+		}
+		n, err := strconv.ParseUint(part, base, 32)
+		last := i == len(parts)-1
+		if err != nil || part[0] == '+' || !last && n > 255 || last && n>>(8*(4-i)) != 0 {
+			return netip.Addr{}, false
+		}
+		if last {
+			addr |= n
+		} else {
+			addr |= n << (8 * (3 - i))
+		}
+	}
+	return netip.AddrFrom4([4]byte{byte(addr >> 24), byte(addr >> 16), byte(addr >> 8), byte(addr)}), true
+}
+
+// Domain returns the registered domain of a host, one label more than [Suffix],
+// or the host itself if it is a public suffix or has none. (Nutch:
+// URLUtil.getDomainName.)
+func Domain(host string) string {
+	suffix := Suffix(host)
+	if suffix == "" || strings.Contains(host, "..") || host[0] == '.' {
+		return host
+	}
+	// By the number of labels: the suffix may be spelled otherwise than the host.
+	host = strings.TrimSuffix(host, ".")
+	domain := len(host)
+	for range strings.Count(suffix, ".") + 2 {
+		if domain = strings.LastIndexByte(host[:domain], '.'); domain < 0 {
+			return host
+		}
+	}
+	return host[domain+1:]
+}
+
+// Suffix returns the public suffix of a host, "co.uk" of "www.example.co.uk", in
+// ASCII. It is empty for an address, and for a host under a name that the list
+// does not have. Of the public suffix list that part counts for which ICANN
+// answers, as in Nutch: the other part lists services that give names to their
+// customers ("github.io"), whose hosts are mostly the same machines, and belong
+// into one queue.
+func Suffix(host string) string {
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "" {
+		return ""
+	}
+	host = strings.TrimSuffix(host, ".")
+	if ascii, err := idna.ToASCII(strings.ToLower(host)); err == nil {
+		host = ascii
+	}
+	for {
+		suffix, icann := publicsuffix.PublicSuffix(host)
+		if icann {
+			return suffix
+		}
+		// Of a suffix with a single label there is no rule; any other is private,
+		// and what it is below may be not.
+		var ok bool
+		if _, host, ok = strings.Cut(suffix, "."); !ok {
+			return ""
+		}
+	}
+}
+
+// TLD returns the top-level domain of a host, empty where [Suffix] is.
+func TLD(host string) string {
+	suffix := Suffix(host)
+	return suffix[strings.LastIndexByte(suffix, '.')+1:]
+}
