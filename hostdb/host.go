@@ -81,9 +81,12 @@ type Robots struct {
 	Origin string
 	// Status is the HTTP status of the last answer; zero if none came.
 	Status int
-	// Body is the file, at most 500 KiB of it; kept from the last good answer
-	// while the server fails.
+	// Body is the file, or what is read of it; kept from the last good answer
+	// while the server fails. Package robots keeps a megabyte in all for a host.
 	Body []byte
+	// ETag and LastModified are the validators of Body, as they were sent; empty
+	// if there are none.
+	ETag, LastModified string
 	// Fetched is when the last answer came or failed to; Expires is when to ask
 	// again.
 	Fetched, Expires time.Time

@@ -1,7 +1,6 @@
 package robots
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/url"
@@ -17,6 +16,9 @@ type answer struct {
 	kind   kind
 	status int
 	body   []byte
+	// etag and lastModified are the validators of the body, if it is the whole file
+	// and was found where it should be.
+	etag, lastModified string
 	// partial says that the body ends before the file does, and not at our limit.
 	partial    bool
 	retryAfter time.Duration
@@ -52,20 +54,33 @@ func kindOf(o protocol.Outcome) kind {
 	return failing
 }
 
-// ask fetches a robots.txt and follows its redirects.
-func (c *Cache) ask(ctx context.Context, from string) (answer, error) {
+// ask fetches a robots.txt, of which known is what is kept, and follows its
+// redirects.
+func (c *Cache) ask(ctx context.Context, from string, known hostdb.Robots) (answer, error) {
 	for hop := 0; ; hop++ {
-		resp, err := c.visit(ctx, from)
+		req := protocol.Request{URL: from}
+		if hop == 0 && len(known.Body) > 0 {
+			req.ETag, req.LastModified = known.ETag, known.LastModified
+		}
+		resp, err := c.visit(ctx, req)
 		if err != nil {
 			return answer{}, err
 		}
 		o := resp.Outcome
 		a := answer{kind: kindOf(o), status: o.Status, retryAfter: o.RetryAfter, reason: o.Reason}
+		if o.Code == protocol.NotModified && (req.ETag != "" || req.LastModified != "") {
+			a.kind, a.body, a.etag, a.lastModified = good, known.Body, known.ETag, known.LastModified
+			return a, nil
+		}
 		switch a.kind {
 		case good:
-			a.body, a.partial = body(resp.Content.Body, resp.Content.Truncated)
+			var cut bool
+			a.body, cut, a.partial = body(resp.Content.Body, resp.Content.Truncated, c.maxBytes())
 			if a.partial && len(a.body) == 0 {
 				a.kind, a.reason = failing, "not one whole line came"
+			}
+			if hop == 0 && !cut {
+				a.etag, a.lastModified = resp.ETag, resp.LastModified
 			}
 			return a, nil
 		case moved:
@@ -87,30 +102,29 @@ func (c *Cache) ask(ctx context.Context, from string) (answer, error) {
 }
 
 // visit asks for one URL. A Protocol that panics has failed, and ends no crawl.
-func (c *Cache) visit(ctx context.Context, url string) (resp protocol.Response, err error) {
+func (c *Cache) visit(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: fmt.Sprint("the protocol panicked: ", p)}}, nil
 		}
 	}()
-	return c.Protocol.Fetch(ctx, protocol.Request{
-		URL:      url,
-		MaxBytes: MaxBytes + 1, // by which a file that is cut is known
-		Accept:   "text/plain,*/*;q=0.5",
-	})
+	req.MaxBytes = int64(c.maxBytes()) + 2 // a character more, by which a file that is cut is known
+	req.Accept = "text/plain,*/*;q=0.5"
+	return c.Protocol.Fetch(ctx, req)
 }
 
 // body returns what is kept of a file: whole lines, and at least one of a file
-// that is all here, since no body would mean no file.
-func body(b []byte, truncated bool) (kept []byte, partial bool) {
-	b, cut := whole(b)
+// that is all here, since no body would mean no file. It is cut at the limit, or
+// because it is partial.
+func body(b []byte, truncated bool, limit int) (kept []byte, cut, partial bool) {
+	b, cut = whole(b, limit)
 	if truncated && !cut {
-		return b[:bytes.LastIndexAny(b, "\r\n")+1], true
+		return ended(b), true, true
 	}
 	if len(b) == 0 {
-		return []byte("\n"), false
+		return []byte("\n"), cut, false
 	}
-	return b, false
+	return b, cut, false
 }
 
 // resolve returns the target of a redirect, empty if it must not be followed;
@@ -140,10 +154,8 @@ func resolve(from, location string) (string, bool) {
 func (a answer) apply(rec hostdb.Robots, now time.Time, maxAge time.Duration) hostdb.Robots {
 	rec.Status, rec.Fetched, rec.Expires = a.status, now, now.Add(maxAge)
 	if a.kind != failing {
-		rec.FailingSince, rec.Body = time.Time{}, nil
-		if a.kind == good {
-			rec.Body = a.body
-		}
+		rec.FailingSince = time.Time{}
+		rec.Body, rec.ETag, rec.LastModified = a.body, a.etag, a.lastModified
 		if a.partial {
 			rec.Expires = now.Add(min(maxAge, maxPause))
 		}
@@ -154,7 +166,7 @@ func (a answer) apply(rec hostdb.Robots, now time.Time, maxAge time.Duration) ho
 	}
 	failed := now.Sub(rec.FailingSince)
 	if failed >= maxFailing {
-		rec.Body = nil
+		rec.Body, rec.ETag, rec.LastModified = nil, "", ""
 	}
 	pause := min(max(failed, minPause), maxPause)
 	rec.Expires = now.Add(min(max(pause, a.retryAfter), max(maxAge, maxPause)))

@@ -1,6 +1,7 @@
 package robots
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,10 @@ const (
 	// maxHops is how many redirects of a robots.txt are followed: the least that
 	// RFC 9309 section 2.3.1.2 asks for. (Nutch: http.robots.redirect.max.)
 	maxHops = 5
-	// maxOrigins is how many origins of a host are remembered.
+	// maxOrigins is how many origins of a host are remembered, and maxBodies how
+	// many bytes of their files, unless one alone is longer.
 	maxOrigins = 16
+	maxBodies  = 1 << 20
 	// maxFailing is how long a server may fail before its robots.txt counts as
 	// missing (RFC 9309 section 2.3.1.4).
 	maxFailing = 30 * 24 * time.Hour
@@ -52,6 +55,13 @@ const (
 // early the whole lines hold, for an hour; without one it is no answer. Only http
 // and https have a robots.txt: elsewhere all is allowed.
 //
+// A file that is asked for again is asked for with its validators, and one that
+// has not been modified holds anew. What Cache-Control says of it counts for
+// nothing: many servers forbid to keep anything at all, and mean nothing by it.
+//
+// Of a host at most 16 origins and a megabyte of files are remembered; the file
+// fetched longest ago is forgotten first, and asked for again when it is needed.
+//
 // A Cache may be used from many goroutines at once once its fields are set, and
 // must not be copied. It starts nothing and need not be closed.
 type Cache struct {
@@ -69,10 +79,14 @@ type Cache struct {
 	// MaxAge is how long an answer holds, a minute at least; zero means 24 hours,
 	// the most that RFC 9309 section 2.4 allows.
 	MaxAge time.Duration
+	// MaxBytes is how much of a file is read; zero, and less than the constant
+	// MaxBytes, which is the least that RFC 9309 allows, mean that.
+	MaxBytes int
 	// MaxOrigins is for how many origins parsed rules are kept in memory, about
 	// 64 MiB at most; zero means 4,096. Others are parsed again out of Hosts.
 	MaxOrigins int
-	// Parse reads a file; nil means [Parse]. It must not fail, whatever the bytes.
+	// Parse reads a file, of which it is given at most MaxBytes; nil means the
+	// parser of [Parse]. It must not fail, whatever the bytes.
 	Parse func(body []byte, product string) *Rules
 	// Logger is told of servers that fail; nil means silence.
 	Logger *slog.Logger
@@ -99,18 +113,23 @@ func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
 	if c.Hosts == nil {
 		return nil, false, errNoHosts
 	}
+	rec, err := c.known(ctx, origin)
+	if err != nil || !fresh(rec.Fetched, rec.Expires, now) {
+		return nil, false, err
+	}
+	return c.keep(rec), true, nil
+}
+
+// known returns what Hosts has of an origin, which may be nothing.
+func (c *Cache) known(ctx context.Context, origin string) (hostdb.Robots, error) {
 	host, err := c.Hosts.Get(ctx, hostdb.ByHost.Key(origin))
-	if errors.Is(err, hostdb.ErrNotFound) {
-		return nil, false, nil
+	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
+		return hostdb.Robots{}, fmt.Errorf("robots: look up %s: %w", origin, err)
 	}
-	if err != nil {
-		return nil, false, fmt.Errorf("robots: look up %s: %w", origin, err)
+	if i, ok := find(host.Robots, origin); ok {
+		return host.Robots[i], nil
 	}
-	i, ok := find(host.Robots, origin)
-	if !ok || !fresh(host.Robots[i].Fetched, host.Robots[i].Expires, now) {
-		return nil, false, nil
-	}
-	return c.keep(host.Robots[i]), true, nil
+	return hostdb.Robots{Origin: origin}, nil
 }
 
 // Fetch asks for the robots.txt of a URL, remembers the answer and returns the
@@ -125,7 +144,11 @@ func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
 	if c.Protocol == nil || c.Hosts == nil {
 		return nil, errNoHosts
 	}
-	a, err := c.ask(ctx, origin+"/robots.txt")
+	known, err := c.known(ctx, origin)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.ask(ctx, origin+"/robots.txt", known)
 	if err != nil {
 		return nil, fmt.Errorf("robots: fetch %s/robots.txt: %w", origin, err)
 	}
@@ -148,7 +171,8 @@ func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
 			rec = h.Robots[i]
 		}
 		rec = a.apply(rec, now, c.maxAge())
-		h.Robots = upsert(h.Robots, rec)
+		rec.Body = bytes.Clone(rec.Body) // old is only lent
+		h.Robots = c.upsert(h.Robots, rec)
 		h.CrawlDelay = c.crawlDelay(h.Robots, now)
 		return &h, nil
 	})
@@ -179,6 +203,8 @@ func (c *Cache) maxAge() time.Duration {
 	return 24 * time.Hour
 }
 
+func (c *Cache) maxBytes() int { return max(c.MaxBytes, MaxBytes) }
+
 // keep returns the rules of a record and remembers them.
 func (c *Cache) keep(rec hostdb.Robots) *Rules {
 	r := c.rules(rec)
@@ -207,7 +233,7 @@ func (c *Cache) rules(rec hostdb.Robots) *Rules {
 		if c.Parse != nil {
 			return c.Parse(rec.Body, c.Product)
 		}
-		return Parse(rec.Body, c.Product)
+		return parse(rec.Body, c.Product, c.maxBytes())
 	case !rec.FailingSince.IsZero() && rec.Fetched.Sub(rec.FailingSince) < maxFailing:
 		return Unavailable()
 	}
@@ -237,22 +263,30 @@ func find(recs []hostdb.Robots, origin string) (int, bool) {
 }
 
 // upsert returns a copy of the records with rec among them, in order, without
-// the one fetched longest ago if there are too many.
-func upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots {
+// those fetched longest ago if there are too many or they are too large.
+func (c *Cache) upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots {
 	i, ok := find(recs, rec.Origin)
-	recs = slices.Clone(recs)
-	if ok {
+	if recs = slices.Clone(recs); ok {
 		recs[i] = rec
-		return recs
+	} else {
+		recs = slices.Insert(recs, i, rec)
 	}
-	recs = slices.Insert(recs, i, rec)
-	for len(recs) > maxOrigins {
+	size := 0
+	for _, r := range recs {
+		size += len(r.Body)
+	}
+	for len(recs) > maxOrigins || size > max(maxBodies, c.maxBytes()) {
 		oldest := -1
-		for j := range recs {
-			if recs[j].Origin != rec.Origin && (oldest < 0 || recs[j].Fetched.Before(recs[oldest].Fetched)) {
+		for j, r := range recs {
+			// A record without a file is no help against the size.
+			if r.Origin != rec.Origin && (len(r.Body) > 0 || len(recs) > maxOrigins) && (oldest < 0 || r.Fetched.Before(recs[oldest].Fetched)) {
 				oldest = j
 			}
 		}
+		if oldest < 0 {
+			break // rec alone is longer
+		}
+		size -= len(recs[oldest].Body)
 		recs = slices.Delete(recs, oldest, oldest+1)
 	}
 	return recs

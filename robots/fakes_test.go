@@ -1,10 +1,13 @@
 package robots_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,6 +22,7 @@ type site struct {
 	mu      sync.Mutex
 	answers map[string]protocol.Response
 	asked   []string
+	last    protocol.Request
 	err     error
 }
 
@@ -31,7 +35,7 @@ func (s *site) Fetch(ctx context.Context, req protocol.Request) (protocol.Respon
 	if s.err != nil {
 		return protocol.Response{}, s.err
 	}
-	s.asked = append(s.asked, req.URL)
+	s.asked, s.last = append(s.asked, req.URL), req
 	r, ok := s.answers[req.URL]
 	if !ok {
 		return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: "no connection"}}, nil
@@ -88,7 +92,8 @@ func failure(code protocol.Code) protocol.Response {
 	return protocol.Response{Outcome: protocol.Outcome{Code: code, Reason: "as told"}}
 }
 
-// hosts is a hostdb.Store in a map. It calls each next twice, as it may.
+// hosts is a hostdb.Store in a map. It calls each next twice, and takes back
+// what it lends to next, as it may.
 type hosts struct {
 	mu  sync.Mutex
 	m   map[string]hostdb.Host
@@ -116,15 +121,19 @@ func (h *hosts) Update(ctx context.Context, name string, next func(*hostdb.Host)
 	}
 	var old *hostdb.Host
 	if r, ok := h.m[name]; ok {
+		r = clone(r)
 		old = &r
 	}
-	before := fmt.Sprint(old)
+	var before hostdb.Host
+	if old != nil {
+		before = clone(*old)
+	}
 	_, _ = next(old)
 	r, err := next(old)
 	if err != nil {
 		return err
 	}
-	if fmt.Sprint(old) != before {
+	if old != nil && !reflect.DeepEqual(*old, before) {
 		panic("next changed what it was given")
 	}
 	if h.m == nil {
@@ -132,9 +141,22 @@ func (h *hosts) Update(ctx context.Context, name string, next func(*hostdb.Host)
 	}
 	if delete(h.m, name); r != nil {
 		r.Name = name
-		h.m[name] = *r
+		h.m[name] = clone(*r)
+	}
+	if old != nil {
+		for _, f := range old.Robots {
+			clear(f.Body)
+		}
 	}
 	return nil
+}
+
+func clone(h hostdb.Host) hostdb.Host {
+	h.Robots = slices.Clone(h.Robots)
+	for i := range h.Robots {
+		h.Robots[i].Body = bytes.Clone(h.Robots[i].Body)
+	}
+	return h
 }
 
 func (h *hosts) Scan(context.Context) iter.Seq2[hostdb.Host, error] {

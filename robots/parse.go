@@ -12,7 +12,8 @@ import (
 
 const (
 	// MaxBytes is how much of a robots.txt file is read, cut at the end of a line:
-	// the least that RFC 9309 section 2.5 asks for.
+	// the least that RFC 9309 section 2.5 asks for. A [Cache] may be told to read
+	// more.
 	MaxBytes = 500 << 10
 
 	// maxLine is how much of a line is read. Google's parser has the same limit:
@@ -26,9 +27,12 @@ const (
 // ("recrawl"; of "recrawl/1.0 (+https://...)" the first word counts). The groups
 // that name the token hold, taken together; if there are none, those for "*" do.
 // Any bytes are a robots.txt file, if only one without rules.
-func Parse(body []byte, product string) *Rules {
+func Parse(body []byte, product string) *Rules { return parse(body, product, MaxBytes) }
+
+// parse reads as much of a file as the limit allows.
+func parse(body []byte, product string, limit int) *Rules {
 	p := parser{product: word(product)}
-	body = text(body)
+	body = text(body, limit)
 	p.html = isHTML(body)
 	for len(body) > 0 {
 		i := bytes.IndexAny(body, "\r\n")
@@ -207,26 +211,59 @@ func pack(rules []rule) ([]rule, int) {
 	return packed, 24*len(packed) + b.Len()
 }
 
-// whole cuts a file that is too long at the end of a line.
-func whole(b []byte) (kept []byte, cut bool) {
-	if len(b) <= MaxBytes {
+// whole cuts a file that is longer than the limit at the end of a line.
+func whole(b []byte, limit int) (kept []byte, cut bool) {
+	if len(b) <= limit {
 		return b, false
 	}
-	if c := b[MaxBytes]; c == '\n' || c == '\r' {
-		return b[:MaxBytes], true
+	if isUTF16(b) {
+		limit &^= 1
 	}
-	return b[:bytes.LastIndexAny(b[:MaxBytes], "\r\n")+1], true
+	if endsLine(b, limit) {
+		return b[:limit], true
+	}
+	return ended(b[:limit]), true
+}
+
+// ended returns the lines of a file that have an end.
+func ended(b []byte) []byte {
+	if !isUTF16(b) {
+		return b[:bytes.LastIndexAny(b, "\r\n")+1]
+	}
+	for i := len(b) &^ 1; i > 2; i -= 2 {
+		if endsLine(b, i-2) {
+			return b[:i]
+		}
+	}
+	return nil
+}
+
+// endsLine reports whether a line ends at i, which in UTF-16 is even.
+func endsLine(b []byte, i int) bool {
+	if !isUTF16(b) {
+		return b[i] == '\n' || b[i] == '\r'
+	}
+	if i+1 >= len(b) {
+		return false
+	}
+	hi, lo := b[i], b[i+1]
+	if b[0] == 0xFF {
+		hi, lo = lo, hi
+	}
+	return hi == 0 && (lo == '\n' || lo == '\r')
+}
+
+// isUTF16 reports whether a file begins with the byte order mark of UTF-16.
+func isUTF16(b []byte) bool {
+	return len(b) >= 2 && (b[0] == 0xFE && b[1] == 0xFF || b[0] == 0xFF && b[1] == 0xFE)
 }
 
 // text returns the part of a file that is read, as UTF-8 if it was UTF-16,
 // without a byte order mark, or what is left of one, and without NUL bytes.
-func text(b []byte) []byte {
-	b, _ = whole(b)
-	switch {
-	case len(b) >= 2 && b[0] == 0xFE && b[1] == 0xFF:
-		return fromUTF16(b[2:], 0)
-	case len(b) >= 2 && b[0] == 0xFF && b[1] == 0xFE:
-		return fromUTF16(b[2:], 1)
+func text(b []byte, limit int) []byte {
+	b, _ = whole(b, limit)
+	if isUTF16(b) {
+		return fromUTF16(b[2:], int(b[0])&1)
 	}
 	for _, c := range [...]byte{0xEF, 0xBB, 0xBF} {
 		if len(b) == 0 || b[0] != c {
@@ -240,11 +277,11 @@ func text(b []byte) []byte {
 	return b
 }
 
-// fromUTF16 decodes pairs of bytes of which the one at index low is the low one.
-func fromUTF16(b []byte, little int) []byte {
+// fromUTF16 decodes pairs of bytes of which the one at index high is the high one.
+func fromUTF16(b []byte, high int) []byte {
 	u := make([]uint16, 0, len(b)/2)
 	for ; len(b) >= 2; b = b[2:] {
-		if c := uint16(b[little])<<8 | uint16(b[1-little]); c != 0 {
+		if c := uint16(b[high])<<8 | uint16(b[1-high]); c != 0 {
 			u = append(u, c)
 		}
 	}

@@ -113,7 +113,7 @@ func samples() []hostdb.Host {
 		NextFetch: at.Add(5 * time.Second), LastFetch: at, Busy: []time.Time{at.Add(time.Minute), at.Add(time.Hour)}, CrawlDelay: 1500 * time.Millisecond, Backoff: 3,
 		Elapsed: 340 * time.Millisecond, Spent: hostdb.Spent{Day: at.Truncate(24 * time.Hour), Requests: 1, Bytes: 2},
 		Robots: []hostdb.Robots{
-			{Origin: "http://example.com", Status: 200, Body: []byte("User-agent: *\nDisallow: /a\n"), Fetched: at, Expires: at.Add(24 * time.Hour)},
+			{Origin: "http://example.com", Status: 200, Body: []byte("User-agent: *\nDisallow: /a\n"), ETag: `W/"1"`, LastModified: "Thu, 29 Feb 2024 00:00:00 GMT", Fetched: at, Expires: at.Add(24 * time.Hour)},
 			{Origin: "https://example.com:8443", Status: 503, Fetched: at, Expires: at.Add(time.Hour), FailingSince: at.Add(-time.Hour)},
 		},
 		Stats:    hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 7, Failures: 8},
@@ -183,6 +183,8 @@ func samples() []hostdb.Host {
 		add(func(h *hostdb.Host) { h.Robots[0].Body = []byte(v) })
 		if len(v) < 1000 {
 			add(func(h *hostdb.Host) { h.Robots[0].Origin = v })
+			add(func(h *hostdb.Host) { h.Robots[0].ETag, h.Robots[0].LastModified = v, "" })
+			add(func(h *hostdb.Host) { h.Robots[0].ETag, h.Robots[0].LastModified = "", v })
 			add(func(h *hostdb.Host) { h.Homepage = v })
 			add(func(h *hostdb.Host) { h.Fields[v] = 1 })
 		}
@@ -251,6 +253,8 @@ func same(got, want hostdb.Host) error {
 			return fmt.Errorf("%s: Origin is %s, want %s", in, short(g.Origin), short(w.Origin))
 		case g.Status != w.Status:
 			return fmt.Errorf("%s: Status is %d, want %d", in, g.Status, w.Status)
+		case g.ETag != w.ETag || g.LastModified != w.LastModified:
+			return fmt.Errorf("%s: validators are %s and %s, want %s and %s", in, short(g.ETag), short(g.LastModified), short(w.ETag), short(w.LastModified))
 		case !bytes.Equal(g.Body, w.Body):
 			return fmt.Errorf("%s: Body is %s, want %s", in, short(string(g.Body)), short(string(w.Body)))
 		}

@@ -134,6 +134,8 @@ func fieldMutants() []mutant {
 		"drops Origin":              robots(func(r *hostdb.Robots) { r.Origin = "" }),
 		"drops Status":              robots(func(r *hostdb.Robots) { r.Status = 0 }),
 		"drops Body":                robots(func(r *hostdb.Robots) { r.Body = nil }),
+		"drops ETag":                robots(func(r *hostdb.Robots) { r.ETag = "" }),
+		"drops LastModified":        robots(func(r *hostdb.Robots) { r.LastModified = "" }),
 		"drops Fetched":             robots(func(r *hostdb.Robots) { r.Fetched = time.Time{} }),
 		"drops Expires":             robots(func(r *hostdb.Robots) { r.Expires = time.Time{} }),
 		"drops FailingSince":        robots(func(r *hostdb.Robots) { r.FailingSince = time.Time{} }),

@@ -37,7 +37,7 @@ var sampleRobots = [][]hostdb.Robots{
 	{{}},
 	{{Origin: "http://a.example", Status: 200, Body: []byte{}, Fetched: ms(5), Expires: ms(6)}},
 	{
-		{Origin: "http://a.example:8080", Status: 503, FailingSince: ms(7)},
+		{Origin: "http://a.example:8080", Status: 503, FailingSince: ms(7), ETag: `"1"`, LastModified: "yesterday"},
 		{Origin: "https://a.example", Status: -1, Body: []byte(strings.Repeat("User-agent: *\n", 1000))},
 	},
 }

@@ -54,6 +54,8 @@ const (
 	hasFetched
 	hasExpires
 	hasFailingSince
+	hasETag
+	hasLastModified
 	hasAllOfRobots = 1<<iota - 1
 )
 
@@ -324,6 +326,8 @@ func appendRobots(b []byte, files []hostdb.Robots) []byte {
 		set(hasFetched, !f.Fetched.IsZero())
 		set(hasExpires, !f.Expires.IsZero())
 		set(hasFailingSince, !f.FailingSince.IsZero())
+		set(hasETag, f.ETag != "")
+		set(hasLastModified, f.LastModified != "")
 
 		b = binary.AppendUvarint(b, flags)
 		b = append(binary.AppendUvarint(b, uint64(len(f.Origin))), f.Origin...)
@@ -339,6 +343,12 @@ func appendRobots(b []byte, files []hostdb.Robots) []byte {
 		}
 		if flags&hasFailingSince != 0 {
 			b = binary.AppendVarint(b, f.FailingSince.UnixMilli())
+		}
+		if flags&hasETag != 0 {
+			b = append(binary.AppendUvarint(b, uint64(len(f.ETag))), f.ETag...)
+		}
+		if flags&hasLastModified != 0 {
+			b = append(binary.AppendUvarint(b, uint64(len(f.LastModified))), f.LastModified...)
 		}
 	}
 	return b
@@ -374,6 +384,12 @@ func (r *fields) robots() ([]hostdb.Robots, error) {
 		}
 		if flags&hasFailingSince != 0 {
 			f.FailingSince = r.time()
+		}
+		if flags&hasETag != 0 {
+			f.ETag = string(r.bytes())
+		}
+		if flags&hasLastModified != 0 {
+			f.LastModified = string(r.bytes())
 		}
 		out = append(out, f)
 	}

@@ -298,7 +298,7 @@ func sameSide(a, b *hostdb.Host) bool {
 
 // sameRobots reports whether two files would be stored alike, or nearly.
 func sameRobots(a, b hostdb.Robots) bool {
-	return a.Origin == b.Origin && a.Status == b.Status &&
+	return a.Origin == b.Origin && a.Status == b.Status && a.ETag == b.ETag && a.LastModified == b.LastModified &&
 		(a.Body == nil) == (b.Body == nil) && bytes.Equal(a.Body, b.Body) &&
 		a.Fetched.Equal(b.Fetched) && a.Expires.Equal(b.Expires) && a.FailingSince.Equal(b.FailingSince)
 }
