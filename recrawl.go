@@ -59,6 +59,9 @@ type Options struct {
 	// It is sent with every request, and robots.txt is obeyed under it. (Nutch:
 	// http.agent.name.)
 	Agent string
+	// Robots says what else of a robots.txt is meant for the crawler, and which hosts
+	// have none to obey. It does not count if Fetch has a Cache of its own.
+	Robots robots.Policy
 	// Protocol makes the requests. Nil means HTTP as httpproto does it by
 	// default, which refuses to connect to private addresses. One that is given
 	// is the caller's to close.
@@ -220,7 +223,7 @@ func (c *Crawler) open() error {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
-	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Now: o.Now, Logger: o.Logger}
+	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
 	dead, err := generate.Recover(context.Background(), c.s.Crawl, c.s.Segments)
 	if err != nil {
 		return fmt.Errorf("recrawl: %w", err)

@@ -66,6 +66,8 @@ func (w *oddWeb) Fetch(ctx context.Context, r protocol.Request) (protocol.Respon
 	case path == "robots.txt" && host == "b.example":
 		body = "User-agent: otherbot\nDisallow: /\n"
 		resp.Content.Type = "text/plain"
+	case path == "robots.txt" && host == "sub.example.com":
+		resp.Outcome = protocol.Outcome{Code: protocol.Denied, Status: 403}
 	case path == "robots.txt" || path == "missing" || host == "gone.example" && time.Since(w.began) > 24*time.Hour:
 		resp.Outcome = protocol.Outcome{Code: protocol.NotFound, Status: 404}
 	case strings.HasPrefix(path, "fails"):
@@ -225,6 +227,9 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 	tried, done := map[string][]try{}, map[string]bool{}
 	for _, tt := range []try{
 		{"http.agent.name", "otherbot", nil},
+		{"http.robots.agents", "somebot, otherbot", nil},
+		{"http.robot.rules.allowlist", "slow.example", nil},
+		{"http.robots.403.allow", "false", nil},
 		{"fetcher.server.delay", "2.5", nil},
 		{"fetcher.max.crawl.delay", "10", nil},
 		{"fetcher.threads.fetch", "1", nil},

@@ -1,9 +1,11 @@
 package nutchconf
 
 import (
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/robots"
 )
 
 // limits say when a fetch ends before its list does.
@@ -28,4 +30,13 @@ func (b *builder) limits(o *fetch.Options) {
 	if n := b.count("fetcher.queue.depth.multiplier"); b.set("fetcher.queue.depth.multiplier") {
 		o.QueueDepth = n
 	}
+}
+
+// robots says whose rules hold.
+func (b *builder) robots(p *robots.Policy) {
+	p.Aliases = b.list("http.robots.agents")
+	for _, host := range b.list("http.robot.rules.allowlist") {
+		p.Exempt = append(p.Exempt, strings.ToLower(host))
+	}
+	p.Deny403 = !b.bool("http.robots.403.allow")
 }

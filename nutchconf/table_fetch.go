@@ -4,7 +4,7 @@ package nutchconf
 var fetchProperties = [...]group{
 	{"Who asks", []Property{
 		{Name: "http.agent.name", Support: Honoured, Field: "recrawl.Options.Agent, httpproto.Options.Agent", Flag: "-agent", Note: "required, unless -agent is given; a name that is no product token is sent but no robots.txt can name it"},
-		{Name: "http.robots.agents", Note: "robots.txt is read under http.agent.name alone"},
+		{Name: "http.robots.agents", Support: Honoured, Field: "robots.Policy.Aliases", Note: "meta robots and X-Robots-Tag are read under http.agent.name alone"},
 		{Name: "http.agent.description", Support: Honoured, Field: "httpproto.Options.UserAgent"},
 		{Name: "http.agent.url", Support: Honoured, Field: "httpproto.Options.UserAgent"},
 		{Name: "http.agent.email", Support: Honoured, Field: "httpproto.Options.UserAgent", Note: "no From header is sent; Nutch sends none either"},
@@ -15,8 +15,8 @@ var fetchProperties = [...]group{
 		{Name: "http.agent.host.cookie.file", Default: "cookies.txt", Note: "no cookies are sent"},
 	}},
 	{"robots.txt", []Property{
-		{Name: "http.robot.rules.allowlist", Note: "no host is exempt from robots.txt; fetch.Options.NoRobots exempts all"},
-		{Name: "http.robots.403.allow", Default: "true", Only: "true", Note: "a 403 is like no robots.txt (RFC 9309)"},
+		{Name: "http.robot.rules.allowlist", Support: Honoured, Field: "robots.Policy.Exempt", Note: "a host and those below it, where Nutch takes any host that ends so: example.com is not badexample.com"},
+		{Name: "http.robots.403.allow", Default: "true", Support: Honoured, Field: "robots.Policy.Deny403"},
 		{Name: "http.robots.503.defer.visits", Default: "true", Only: "true", Note: "a host whose robots.txt fails is always left alone for a while"},
 		{Name: "http.robots.503.defer.visits.delay", Default: "300000", Note: "robots.Cache asks again after a minute, then after twice the time, up to an hour"},
 		{Name: "http.robots.503.defer.visits.retries", Default: "3", Note: "the pages of such a host are put off to a later round (fetch.Options.MaxWait)"},

@@ -97,7 +97,7 @@ func TestTableNamesWhatIsThere(t *testing.T) {
 		reflect.TypeFor[recrawl.Options](), reflect.TypeFor[httpproto.Options](), reflect.TypeFor[fileproto.Options](), reflect.TypeFor[fileproto.Client](), reflect.TypeFor[fetch.Options](),
 		reflect.TypeFor[generate.Options](), reflect.TypeFor[update.Options](), reflect.TypeFor[update.SweepOptions](), reflect.TypeFor[inject.Options](), reflect.TypeFor[index.Options](),
 		reflect.TypeFor[index.Document](), reflect.TypeFor[index.Writer](), reflect.TypeFor[hoststat.Options](), reflect.TypeFor[dedup.Options](), reflect.TypeFor[linkdb.InvertOptions](),
-		reflect.TypeFor[htmlparse.Parser](), reflect.TypeFor[parse.Mux](), reflect.TypeFor[protocol.Mux](), reflect.TypeFor[protocol.Response](), reflect.TypeFor[page.Parsed](), reflect.TypeFor[robots.Cache](),
+		reflect.TypeFor[htmlparse.Parser](), reflect.TypeFor[parse.Mux](), reflect.TypeFor[protocol.Mux](), reflect.TypeFor[protocol.Response](), reflect.TypeFor[page.Parsed](), reflect.TypeFor[robots.Cache](), reflect.TypeFor[robots.Policy](),
 		reflect.TypeFor[schedule.Default](), reflect.TypeFor[schedule.Adaptive](), reflect.TypeFor[schedule.MimeAdaptive](), reflect.TypeFor[scoring.OPIC](), reflect.TypeFor[scoring.Depth](),
 		reflect.TypeFor[scoring.Orphan](), reflect.TypeFor[scoring.Metadata](), reflect.TypeFor[scoring.LinkAnalysis](), reflect.TypeFor[scoring.Chain](), reflect.TypeFor[signature.TextProfile](),
 		reflect.TypeFor[urlfilter.Rules](), reflect.TypeFor[urlfilter.Scoped](), reflect.TypeFor[urlfilter.Basic](), reflect.TypeFor[urlfilter.FastOptions](), reflect.TypeFor[Options](),

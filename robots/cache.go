@@ -73,6 +73,9 @@ type Cache struct {
 	// Product is the product token of the crawler, whose rules hold. With an empty
 	// one only the rules for everybody do. (Nutch: http.agent.name.)
 	Product string
+	// Policy says what else the crawler answers to, and where robots.txt does not
+	// decide.
+	Policy
 	// Now is the clock that the crawl records; nil means time.Now. What was fetched
 	// after Now is asked for again.
 	Now func() time.Time
@@ -85,9 +88,9 @@ type Cache struct {
 	// MaxOrigins is for how many origins parsed rules are kept in memory, about
 	// 64 MiB at most; zero means 4,096. Others are parsed again out of Hosts.
 	MaxOrigins int
-	// Parse reads a file, of which it is given at most MaxBytes; nil means the
-	// parser of [Parse]. It must not fail, whatever the bytes.
-	Parse func(body []byte, product string) *Rules
+	// Parse reads a file, of which it is given at most MaxBytes, for Product and
+	// Aliases; nil means the parser of [Parse]. It must not fail, whatever the bytes.
+	Parse func(body []byte, products ...string) *Rules
 	// Logger is told of servers that fail; nil means silence.
 	Logger *slog.Logger
 
@@ -99,7 +102,7 @@ type Cache struct {
 // false if Fetch must be asked. It makes no request. An error is one of the store
 // or of ctx.
 func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
-	origin, rules := originOf(url)
+	origin, rules := c.originOf(url)
 	if rules != nil {
 		return rules, true, nil
 	}
@@ -137,7 +140,7 @@ func (c *Cache) known(ctx context.Context, origin string) (hostdb.Robots, error)
 // is one of the store, of ctx, or of the Protocol when it could not try; whatever
 // a server does is no error.
 func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
-	origin, rules := originOf(url)
+	origin, rules := c.originOf(url)
 	if rules != nil {
 		return rules, nil
 	}
@@ -230,12 +233,15 @@ func (c *Cache) remember(e entry) {
 func (c *Cache) rules(rec hostdb.Robots) *Rules {
 	switch {
 	case len(rec.Body) > 0:
+		products := append([]string{c.Product}, c.Aliases...)
 		if c.Parse != nil {
-			return c.Parse(rec.Body, c.Product)
+			return c.Parse(rec.Body, products...)
 		}
-		return parse(rec.Body, c.Product, c.maxBytes())
+		return parse(rec.Body, products, c.maxBytes())
 	case !rec.FailingSince.IsZero() && rec.Fetched.Sub(rec.FailingSince) < maxFailing:
 		return Unavailable()
+	case c.denied(rec.Status):
+		return DenyAll()
 	}
 	return AllowAll()
 }
@@ -290,6 +296,15 @@ func (c *Cache) upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots 
 		recs = slices.Delete(recs, oldest, oldest+1)
 	}
 	return recs
+}
+
+// originOf returns the origin of a URL, or the rules if there is nothing to ask.
+func (c *Cache) originOf(url string) (string, *Rules) {
+	origin, rules := originOf(url)
+	if rules == nil && c.exempt(origin) {
+		return "", AllowAll()
+	}
+	return origin, rules
 }
 
 // originOf returns scheme, host and port of a URL in lower case, without the

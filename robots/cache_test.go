@@ -434,9 +434,9 @@ func TestLimitOfTheFile(t *testing.T) {
 func TestAnotherParser(t *testing.T) {
 	s, db := new(site), new(hosts)
 	s.set(file, status(200, noX))
-	c := &robots.Cache{Protocol: s, Hosts: db, Product: "bot", MaxOrigins: 1, Parse: func(body []byte, product string) *robots.Rules {
-		if string(body) != noX || product != "bot" {
-			t.Errorf("given %q for %q", body, product)
+	c := &robots.Cache{Protocol: s, Hosts: db, Product: "bot", MaxOrigins: 1, Parse: func(body []byte, products ...string) *robots.Rules {
+		if string(body) != noX || !slices.Equal(products, []string{"bot"}) {
+			t.Errorf("given %q for %q", body, products)
 		}
 		return robots.NewRules(robots.RuleSet{Allow: func(path string) bool { return path == "/y" }})
 	}}
@@ -463,7 +463,7 @@ func TestAnotherParser(t *testing.T) {
 // What another parser keeps of a file may be many times as long as the file.
 func TestMemoryOfAnotherParser(t *testing.T) {
 	s, parsed := new(site), 0
-	c := &robots.Cache{Protocol: s, Hosts: new(hosts), Parse: func([]byte, string) *robots.Rules {
+	c := &robots.Cache{Protocol: s, Hosts: new(hosts), Parse: func([]byte, ...string) *robots.Rules {
 		parsed++
 		return robots.NewRules(robots.RuleSet{Allow: func(string) bool { return true }})
 	}}

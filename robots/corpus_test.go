@@ -54,7 +54,7 @@ func corpus(tb testing.TB) []testCase {
 
 // allowed asks for all the agents of a case: a URL is allowed to a crawler that
 // goes by two names if it is to each.
-func (c testCase) allowed(parse func([]byte, string) *robots.Rules) bool {
+func (c testCase) allowed(parse func([]byte, ...string) *robots.Rules) bool {
 	for _, agent := range c.Agents {
 		if !parse(c.Robots, agent).Allowed(c.URL) {
 			return false

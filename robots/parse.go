@@ -23,15 +23,15 @@ const (
 	maxCrawlDelay = 24 * time.Hour
 )
 
-// Parse reads a robots.txt file for the crawler with the given product token
-// ("recrawl"; of "recrawl/1.0 (+https://...)" the first word counts). The groups
-// that name the token hold, taken together; if there are none, those for "*" do.
-// Any bytes are a robots.txt file, if only one without rules.
-func Parse(body []byte, product string) *Rules { return parse(body, product, MaxBytes) }
+// Parse reads a robots.txt file for the crawler with the given product tokens, one
+// as a rule ("recrawl"; of "recrawl/1.0 (+https://...)" the first word counts). The
+// groups that name a token hold, taken together; if there are none, those for "*"
+// do. Any bytes are a robots.txt file, if only one without rules.
+func Parse(body []byte, products ...string) *Rules { return parse(body, products, MaxBytes) }
 
 // parse reads as much of a file as the limit allows.
-func parse(body []byte, product string, limit int) *Rules {
-	p := parser{product: word(product)}
+func parse(body []byte, products []string, limit int) *Rules {
+	p := parser{products: words(products)}
 	body = text(body, limit)
 	p.html = isHTML(body)
 	for len(body) > 0 {
@@ -49,16 +49,16 @@ func parse(body []byte, product string, limit int) *Rules {
 	return p.finish()
 }
 
-// Two groups are of interest: that of the product and that of everybody.
+// Two groups are of interest: that of the products and that of everybody.
 const (
 	mine = iota
 	everybody
 )
 
 type parser struct {
-	product string
-	html    bool
-	at      int32 // the line that is read, from 1
+	products []string
+	html     bool
+	at       int32 // the line that is read, from 1
 
 	// named says whether the group being read is of mine or of everybody, and
 	// delays the same for Crawl-delay. The two differ because Crawl-delay is no
@@ -67,7 +67,7 @@ type parser struct {
 	named, delays          [2]bool
 	inGroup, inRules, slow bool
 
-	found bool // a group named the product
+	found bool // a group named a product
 	rules [2][]rule
 	delay [2]time.Duration
 	given [2]bool
@@ -131,7 +131,7 @@ func (p *parser) userAgent(value string) {
 		switch {
 		case v == "*" || len(v) > 1 && v[0] == '*' && strings.IndexByte(space, v[1]) >= 0:
 			p.named[everybody], p.delays[everybody] = true, true
-		case p.product != "" && (word(v) == p.product || token(v) == p.product):
+		case slices.Contains(p.products, word(v)) || slices.Contains(p.products, token(v)):
 			p.named[mine], p.delays[mine] = true, true
 			p.found = true
 		}
@@ -391,6 +391,16 @@ func word(s string) string {
 		s = s[:i]
 	}
 	return strings.ToLower(s)
+}
+
+// words returns the first word of each name that has one.
+func words(names []string) (all []string) {
+	for _, n := range names {
+		if w := word(n); w != "" {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // token returns the product token that a User-agent line begins with, in lower

@@ -35,6 +35,13 @@ func (k *checker) agent() string {
 	return k.c.String("agent")
 }
 
+func (k *checker) policy() (p robots.Policy) {
+	if k.conf != nil {
+		p = k.conf.Crawl.Robots
+	}
+	return p
+}
+
 func (k *checker) read(ctx context.Context, c *page.Content) (page.Parsed, error) {
 	if k.conf != nil {
 		return k.conf.Crawl.Parser.Parse(ctx, c)
@@ -43,7 +50,7 @@ func (k *checker) read(ctx context.Context, c *page.Content) (page.Parsed, error
 }
 
 func (k *checker) robots(p protocol.Protocol) *robots.Cache {
-	return &robots.Cache{Protocol: p, Hosts: new(memstore.Hosts), Product: k.agent()}
+	return &robots.Cache{Protocol: p, Hosts: new(memstore.Hosts), Product: k.agent(), Policy: k.policy()}
 }
 
 // maxHops is how many redirects -followRedirects follows.
@@ -248,7 +255,7 @@ decides, and the Crawl-delay if there is one, with tabs between.
 				if err != nil {
 					return fmt.Errorf("-file: %w", err)
 				}
-				fixed = robots.Parse(body, k.agent())
+				fixed = robots.Parse(body, append([]string{k.agent()}, k.policy().Aliases...)...)
 			} else {
 				client, err := k.client()
 				if err != nil {

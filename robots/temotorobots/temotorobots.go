@@ -38,9 +38,10 @@ import (
 )
 
 // Parse reads a robots.txt file, of which robots.MaxBytes count, for the crawler
-// with the given product token. A file that temoto/robotstxt rejects forbids all:
+// with the given product token; of several the first that a group names counts,
+// since that parser knows no groups together. A file that temoto/robotstxt rejects forbids all:
 // nobody knows what it meant to forbid.
-func Parse(body []byte, product string) *robots.Rules {
+func Parse(body []byte, products ...string) *robots.Rules {
 	if len(body) > robots.MaxBytes {
 		body = body[:bytes.LastIndexAny(body[:robots.MaxBytes], "\r\n")+1]
 	}
@@ -48,6 +49,13 @@ func Parse(body []byte, product string) *robots.Rules {
 	if err != nil {
 		return robots.DenyAll()
 	}
-	group := data.FindGroup(product)
+	// Groups that are for everybody are those of a name that no file has.
+	everybody := data.FindGroup("")
+	group := everybody
+	for _, p := range products {
+		if group = data.FindGroup(p); group != everybody {
+			break
+		}
+	}
 	return robots.NewRules(robots.RuleSet{Allow: group.Test, CrawlDelay: group.CrawlDelay, Sitemaps: data.Sitemaps})
 }
