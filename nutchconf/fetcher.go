@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/fetch"
-	"github.com/recrawl/recrawl/robots"
 )
 
 // limits say when a fetch ends before its list does.
@@ -33,7 +32,8 @@ func (b *builder) limits(o *fetch.Options) {
 }
 
 // robots says whose rules hold.
-func (b *builder) robots(p *robots.Policy) {
+func (b *builder) robots(o *Options) {
+	p := &o.Crawl.Robots
 	p.Aliases = b.list("http.robots.agents")
 	for _, host := range b.list("http.robot.rules.allowlist") {
 		p.Exempt = append(p.Exempt, strings.ToLower(host))

@@ -72,7 +72,7 @@ func (b *builder) options() *Options {
 	o := &Options{}
 	plugins := b.plugins()
 	b.agent(o)
-	b.robots(&o.Crawl.Robots)
+	b.robots(o)
 	b.http(&o.Crawl.HTTP)
 	b.file(o)
 	o.Crawl.Parser = b.parser(plugins)
