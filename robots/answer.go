@@ -23,6 +23,8 @@ type answer struct {
 	partial    bool
 	retryAfter time.Duration
 	reason     string
+	// holds is for how long another's answer holds; zero if it is one of the origin.
+	holds time.Duration
 	// refused says that a rule of ours kept us from asking at all.
 	refused bool
 }
@@ -52,53 +54,6 @@ func kindOf(o protocol.Outcome) kind {
 		return absent
 	}
 	return failing
-}
-
-// ask fetches a robots.txt, of which known is what is kept, and follows its
-// redirects.
-func (c *Cache) ask(ctx context.Context, from string, known hostdb.Robots) (answer, error) {
-	for hop := 0; ; hop++ {
-		req := protocol.Request{URL: from}
-		if hop == 0 && len(known.Body) > 0 {
-			req.ETag, req.LastModified = known.ETag, known.LastModified
-		}
-		resp, err := c.visit(ctx, req)
-		if err != nil {
-			return answer{}, err
-		}
-		o := resp.Outcome
-		a := answer{kind: kindOf(o), status: o.Status, retryAfter: o.RetryAfter, reason: o.Reason}
-		if o.Code == protocol.NotModified && (req.ETag != "" || req.LastModified != "") {
-			a.kind, a.body, a.etag, a.lastModified = good, known.Body, known.ETag, known.LastModified
-			return a, nil
-		}
-		switch a.kind {
-		case good:
-			var cut bool
-			a.body, cut, a.partial = body(resp.Content.Body, resp.Content.Truncated, c.maxBytes())
-			if a.partial && len(a.body) == 0 {
-				a.kind, a.reason = failing, "not one whole line came"
-			}
-			if hop == 0 && !cut {
-				a.etag, a.lastModified = resp.ETag, resp.LastModified
-			}
-			return a, nil
-		case moved:
-			to, ok := resolve(from, o.Location)
-			switch {
-			case hop == maxHops || !ok:
-				a.kind = absent
-				return a, nil
-			case to == "":
-				a.kind, a.reason = failing, "redirect to a scheme other than http and https"
-				return a, nil
-			}
-			from = to
-		default:
-			a.refused = hop == 0 && o.Code == protocol.Refused
-			return a, nil
-		}
-	}
 }
 
 // visit asks for one URL. A Protocol that panics has failed, and ends no crawl.
@@ -152,6 +107,9 @@ func resolve(from, location string) (string, bool) {
 // copy is kept, for 30 days; the pause doubles because it is as long as the
 // failing has lasted.
 func (a answer) apply(rec hostdb.Robots, now time.Time, maxAge time.Duration) hostdb.Robots {
+	if a.holds > 0 {
+		maxAge = min(maxAge, a.holds)
+	}
 	rec.Status, rec.Fetched, rec.Expires = a.status, now, now.Add(maxAge)
 	if a.kind != failing {
 		rec.FailingSince = time.Time{}

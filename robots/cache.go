@@ -1,7 +1,6 @@
 package robots
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,7 @@ import (
 )
 
 const (
-	// maxHops is how many redirects of a robots.txt are followed: the least that
-	// RFC 9309 section 2.3.1.2 asks for. (Nutch: http.robots.redirect.max.)
+	// maxHops is how many redirects of a robots.txt are followed by default.
 	maxHops = 5
 	// maxOrigins is how many origins of a host are remembered, and maxBodies how
 	// many bytes of their files, unless one alone is longer.
@@ -43,7 +41,7 @@ const (
 //	2xx                    the file holds for MaxAge
 //	4xx but not 429        there is no file: all is allowed, for MaxAge
 //	3xx, five of them      followed, to other hosts too
-//	3xx, a sixth           as 4xx, and so is one without a target
+//	3xx, a sixth           as 4xx, and so is one without a target, and a loop
 //	429, 5xx, no answer    the last good copy holds; without one nothing may be
 //	                       visited for now ([Rules].Unavailable)
 //	the same for 30 days   as 4xx
@@ -91,6 +89,16 @@ type Cache struct {
 	// Parse reads a file, of which it is given at most MaxBytes, for Product and
 	// Aliases; nil means the parser of [Parse]. It must not fail, whatever the bytes.
 	Parse func(body []byte, products ...string) *Rules
+	// MaxHops is how many redirects of a robots.txt are followed; zero means 5, the
+	// least that RFC 9309 section 2.3.1.2 asks for, negative none. (Nutch:
+	// http.robots.redirect.max.)
+	MaxHops int
+	// Hop is asked before Fetch follows a redirect, and returns the URL to ask for,
+	// to as it is or in another spelling. An error says why it must not be: the file
+	// cannot be had then ([Rules].Unavailable, with the error as Reason). Nil follows
+	// redirects wherever they lead over http and https. Callers that have rules for
+	// each hop and a turn for each server take the steps themselves: see [Asking].
+	Hop func(ctx context.Context, from, to string) (string, error)
 	// Logger is told of servers that fail; nil means silence.
 	Logger *slog.Logger
 
@@ -140,54 +148,30 @@ func (c *Cache) known(ctx context.Context, origin string) (hostdb.Robots, error)
 // is one of the store, of ctx, or of the Protocol when it could not try; whatever
 // a server does is no error.
 func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
-	origin, rules := c.originOf(url)
-	if rules != nil {
-		return rules, nil
-	}
-	if c.Protocol == nil || c.Hosts == nil {
-		return nil, errNoHosts
-	}
-	known, err := c.known(ctx, origin)
-	if err != nil {
-		return nil, err
-	}
-	a, err := c.ask(ctx, origin+"/robots.txt", known)
-	if err != nil {
-		return nil, fmt.Errorf("robots: fetch %s/robots.txt: %w", origin, err)
-	}
-	now := c.now().UTC().Truncate(time.Millisecond)
-	if a.refused {
-		// That is no news of the host, and other settings may allow it: nothing to
-		// keep in Hosts.
-		r := &Rules{deny: true, Unavailable: true, Refused: true, Reason: a.reason}
-		c.remember(entry{origin: origin, rules: r, fetched: now, expires: now.Add(minPause), size: 256})
-		return r, nil
-	}
-	var rec hostdb.Robots
-	err = c.Hosts.Update(ctx, hostdb.ByHost.Key(origin), func(old *hostdb.Host) (*hostdb.Host, error) {
-		var h hostdb.Host
-		if old != nil {
-			h = *old
+	a := c.Ask(url)
+	for a.Next() != "" {
+		if a.From() != "" && c.Hop != nil {
+			to, err := c.Hop(ctx, a.From(), a.Next())
+			switch {
+			case ctx.Err() != nil:
+				return nil, ctx.Err()
+			case err != nil:
+				a.GiveUp(err.Error())
+				continue
+			}
+			a.Lead(to)
 		}
-		rec = hostdb.Robots{Origin: origin}
-		if i, ok := find(h.Robots, origin); ok {
-			rec = h.Robots[i]
+		if known, err := a.Known(ctx); known || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
 		}
-		rec = a.apply(rec, now, c.maxAge())
-		rec.Body = bytes.Clone(rec.Body) // old is only lent
-		h.Robots = c.upsert(h.Robots, rec)
-		h.CrawlDelay = c.crawlDelay(h.Robots, now)
-		return &h, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("robots: remember %s: %w", origin, err)
+		if err := a.Step(ctx); err != nil {
+			return nil, err
+		}
 	}
-	r := c.keep(rec)
-	if c.Logger != nil && !rec.FailingSince.IsZero() {
-		c.Logger.LogAttrs(ctx, slog.LevelWarn, "robots.txt cannot be had", slog.String("origin", origin), slog.Int("status", rec.Status),
-			slog.String("reason", a.reason), slog.Time("since", rec.FailingSince), slog.Time("again", rec.Expires), slog.Bool("wait", r.Unavailable))
-	}
-	return r, nil
+	return a.Rules(), nil
 }
 
 var errNoHosts = errors.New("robots: Cache needs a Protocol and Hosts")

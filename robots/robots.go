@@ -47,10 +47,12 @@ type Rules struct {
 	// rules forbid is to be put off, not given up.
 	Unavailable bool
 	// Refused says that a rule of ours, not the server, kept us from asking for
-	// the file, as it would from asking for any page there; Reason says which.
-	// Rules that are refused are unavailable too.
+	// the file, as it would from asking for any page there. Rules that are refused
+	// are unavailable too.
 	Refused bool
-	Reason  string
+	// Reason says which rule refused, or why the file could not be had where that
+	// was no answer of its server; empty otherwise.
+	Reason string
 
 	deny  bool                   // forbid what no rule speaks of
 	rules []rule                 // longest first, Allow before Disallow

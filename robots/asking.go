@@ -1,0 +1,245 @@
+package robots
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+// An Asking is the way to one robots.txt, a request at a time, for a caller that
+// gives each server its turn: [Cache.Fetch] is all steps of one, without a pause.
+// An Asking is not for use by several goroutines at once.
+type Asking struct {
+	c      *Cache
+	origin string
+	asked  []string // the URLs asked so far
+	next   string   // empty once rules are known
+	rules  *Rules
+}
+
+// Ask begins to ask for the robots.txt of a URL. It makes no request. Where there
+// is nothing to ask the rules are known at once.
+func (c *Cache) Ask(url string) *Asking {
+	origin, rules := c.originOf(url)
+	a := &Asking{c: c, origin: origin, rules: rules}
+	if rules == nil {
+		a.next = origin + "/robots.txt"
+	}
+	return a
+}
+
+// Origin returns scheme, host and port of the URL whose robots.txt is asked for.
+func (a *Asking) Origin() string { return a.origin }
+
+// Next returns the URL that Step asks for: that of the robots.txt, or of where it
+// has moved. It is empty once the rules are known.
+func (a *Asking) Next() string { return a.next }
+
+// From returns the URL whose redirect led to Next; empty if none did.
+func (a *Asking) From() string {
+	if len(a.asked) == 0 {
+		return ""
+	}
+	return a.asked[len(a.asked)-1]
+}
+
+// Elsewhere reports whether Next is of another origin than the robots.txt.
+func (a *Asking) Elsewhere() bool {
+	origin, _ := originOf(a.next)
+	return a.next != "" && origin != a.origin
+}
+
+// File reports whether Next is itself the robots.txt of its origin, of which no
+// robots.txt speaks.
+func (a *Asking) File() bool {
+	_, ok := isFile(a.next)
+	return ok
+}
+
+// Rules returns what the asking has come to; nil while there is something to ask.
+func (a *Asking) Rules() *Rules { return a.rules }
+
+// Lead replaces Next, by another spelling of it.
+func (a *Asking) Lead(url string) {
+	if a.next != "" {
+		a.next = url
+	}
+}
+
+// Step makes one request, of Next, and remembers what the asking has come to, if
+// it has. An error is one of the store, of ctx, or of the Protocol when it could
+// not try; the step can be made again then.
+func (a *Asking) Step(ctx context.Context) error {
+	if a.next == "" {
+		return nil
+	}
+	if a.c.Protocol == nil || a.c.Hosts == nil {
+		return errNoHosts
+	}
+	from, req := a.next, protocol.Request{URL: a.next}
+	// What an origin says at /robots.txt it says for itself, whoever was led there.
+	owner, file := isFile(from)
+	var known hostdb.Robots
+	if file {
+		var err error
+		if known, err = a.c.known(ctx, owner); err != nil {
+			return err
+		}
+		if len(known.Body) > 0 {
+			req.ETag, req.LastModified = known.ETag, known.LastModified
+		}
+	}
+	resp, err := a.c.visit(ctx, req)
+	if err != nil {
+		return fmt.Errorf("robots: fetch %s: %w", from, err)
+	}
+	o := resp.Outcome
+	ans := answer{kind: kindOf(o), status: o.Status, retryAfter: o.RetryAfter, reason: o.Reason}
+	switch {
+	case o.Code == protocol.NotModified && (req.ETag != "" || req.LastModified != ""):
+		ans.kind, ans.body, ans.etag, ans.lastModified = good, known.Body, known.ETag, known.LastModified
+	case ans.kind == good:
+		var cut bool
+		ans.body, cut, ans.partial = body(resp.Content.Body, resp.Content.Truncated, a.c.maxBytes())
+		if ans.partial && len(ans.body) == 0 {
+			ans.kind, ans.reason = failing, "not one whole line came"
+		}
+		if !cut {
+			ans.etag, ans.lastModified = resp.ETag, resp.LastModified
+		}
+	case ans.kind == moved:
+		to, ok := resolve(from, o.Location)
+		switch {
+		case ok && to == "":
+			ans.kind, ans.reason = failing, "redirect to a scheme other than http and https"
+		case !ok, len(a.asked) >= a.c.maxHops(), to == from, slices.Contains(a.asked, to): // a loop has more redirects than any limit
+			ans.kind = absent
+		default:
+			a.asked, a.next = append(a.asked, from), to
+			return nil
+		}
+		return a.end(ctx, ans)
+	default:
+		ans.refused = len(a.asked) == 0 && o.Code == protocol.Refused
+	}
+	if file && owner != a.origin && o.Code != protocol.Refused {
+		if _, err := a.c.record(ctx, owner, ans); err != nil {
+			return err
+		}
+	}
+	if len(a.asked) > 0 { // they are not of the file that is asked for first
+		ans.etag, ans.lastModified = "", ""
+	}
+	return a.end(ctx, ans)
+}
+
+// Known ends the asking without a request if Next is the robots.txt of another
+// origin whose answer still holds, and reports whether it did.
+func (a *Asking) Known(ctx context.Context) (bool, error) {
+	origin, ok := isFile(a.next)
+	if !ok || origin == a.origin || a.c.Hosts == nil {
+		return false, nil
+	}
+	now := a.c.now()
+	rec, err := a.c.known(ctx, origin)
+	if err != nil || !fresh(rec.Fetched, rec.Expires, now) {
+		return false, err
+	}
+	ans := answer{kind: absent, status: rec.Status, body: rec.Body, holds: rec.Expires.Sub(now)}
+	switch {
+	case !rec.FailingSince.IsZero():
+		ans.kind, ans.body, ans.reason = failing, nil, origin+"/robots.txt could not be had"
+	case len(rec.Body) > 0:
+		ans.kind = good
+	}
+	return true, a.end(ctx, ans)
+}
+
+// GiveUp ends the asking because Next must not be asked for: a rule of the caller
+// forbids it, or its server cannot be waited for. The file cannot be had then
+// (RFC 9309 section 2.3.1.4: no access is to be assumed), for an hour, whatever
+// was known of it before. That is no news of the host, so it is kept in memory
+// only.
+func (a *Asking) GiveUp(reason string) {
+	if a.next == "" {
+		return
+	}
+	r := Unavailable()
+	r.Reason = reason
+	now := a.c.now().UTC().Truncate(time.Millisecond)
+	a.c.remember(entry{origin: a.origin, rules: r, fetched: now, expires: now.Add(maxPause), size: 256 + len(reason)})
+	a.next, a.rules = "", r
+}
+
+// end remembers the answer that the asking has come to.
+func (a *Asking) end(ctx context.Context, ans answer) error {
+	if ans.refused {
+		// That is no news of the host, and other settings may allow it: nothing to
+		// keep in Hosts.
+		r := &Rules{deny: true, Unavailable: true, Refused: true, Reason: ans.reason}
+		now := a.c.now().UTC().Truncate(time.Millisecond)
+		a.c.remember(entry{origin: a.origin, rules: r, fetched: now, expires: now.Add(minPause), size: 256})
+		a.next, a.rules = "", r
+		return nil
+	}
+	r, err := a.c.record(ctx, a.origin, ans)
+	if err == nil {
+		a.next, a.rules = "", r
+	}
+	return err
+}
+
+// record keeps an answer in Hosts and returns the rules that hold with it.
+func (c *Cache) record(ctx context.Context, origin string, a answer) (*Rules, error) {
+	now := c.now().UTC().Truncate(time.Millisecond)
+	var rec hostdb.Robots
+	err := c.Hosts.Update(ctx, hostdb.ByHost.Key(origin), func(old *hostdb.Host) (*hostdb.Host, error) {
+		var h hostdb.Host
+		if old != nil {
+			h = *old
+		}
+		rec = hostdb.Robots{Origin: origin}
+		if i, ok := find(h.Robots, origin); ok {
+			rec = h.Robots[i]
+		}
+		rec = a.apply(rec, now, c.maxAge())
+		rec.Body = bytes.Clone(rec.Body) // old is only lent
+		h.Robots = c.upsert(h.Robots, rec)
+		h.CrawlDelay = c.crawlDelay(h.Robots, now)
+		return &h, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("robots: remember %s: %w", origin, err)
+	}
+	r := c.keep(rec)
+	if c.Logger != nil && !rec.FailingSince.IsZero() {
+		c.Logger.LogAttrs(ctx, slog.LevelWarn, "robots.txt cannot be had", slog.String("origin", origin), slog.Int("status", rec.Status),
+			slog.String("reason", a.reason), slog.Time("since", rec.FailingSince), slog.Time("again", rec.Expires), slog.Bool("wait", r.Unavailable))
+	}
+	return r, nil
+}
+
+func (c *Cache) maxHops() int {
+	if c.MaxHops != 0 {
+		return max(c.MaxHops, 0)
+	}
+	return maxHops
+}
+
+// isFile reports whether a URL is that of the robots.txt of its origin.
+func isFile(target string) (origin string, ok bool) {
+	u, err := url.Parse(target)
+	if err != nil || u.Path != "/robots.txt" || u.RawQuery != "" || u.ForceQuery {
+		return "", false
+	}
+	origin, rules := originOf(target)
+	return origin, rules == nil && !strings.Contains(u.Host, "@")
+}
