@@ -308,4 +308,7 @@ type item struct {
 	crawldb.Datum
 	list  int
 	delay time.Duration
+	// robots is not nil for a robots.txt that has moved to the host; there is no
+	// record then.
+	robots *robotsHop
 }

@@ -44,6 +44,8 @@ type result struct {
 	turnOver, after bool
 	// robots says that robots.txt was asked for.
 	robots bool
+	// hop is a robots.txt that has moved, or has come to its end.
+	hop *robotsHop
 	// err ends the run.
 	err error
 }
@@ -262,7 +264,7 @@ func (l *loop) feed() error {
 			*l.limits.left++
 			continue
 		}
-		l.q.add(l.o.By.Key(d.URL), item{d, turn.List, turn.Delay})
+		l.q.add(l.o.By.Key(d.URL), item{Datum: d, list: turn.List, delay: turn.Delay})
 	}
 	return nil
 }
@@ -274,11 +276,17 @@ func (l *loop) take(r result, inFlight int) error {
 		l.report.Robots++
 	}
 	if !r.after {
-		switch again := r.err != nil || r.out == nil && !r.turnOver; {
+		moved := r.it.robots != nil && r.hop != nil // and is in this queue no more
+		switch again := r.err != nil || r.out == nil && !r.turnOver && !moved; {
 		case again && l.limits.left != nil:
-			*l.limits.left++
+			if r.it.robots == nil {
+				*l.limits.left++
+			}
 		case again:
 			l.q.back(h, r.it)
+		}
+		if r.err == nil && r.hop != nil && l.limits.left == nil {
+			l.moveRobots(r.hop)
 		}
 		if r.err == nil {
 			l.skip(h, &r, inFlight)
@@ -309,6 +317,10 @@ func (l *loop) skip(h *host, r *result, inFlight int) {
 	}
 	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", reason)
 	for _, it := range items {
+		if it.robots != nil {
+			l.endRobots(it.robots, reason)
+			continue
+		}
 		l.over(&visited{list: it.list, visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}}, inFlight)
 	}
 }

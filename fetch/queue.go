@@ -10,6 +10,12 @@ import (
 type host struct {
 	name  string
 	items []item
+	// robots are robots.txt files that have moved here: they come first, but for
+	// every other turn.
+	robots []item
+	lately bool // that the last turn was one of robots
+	// waits says that the items wait for a robots.txt that has moved elsewhere.
+	waits bool
 	// at is the earliest time of the next visit, as far as is known here.
 	at time.Time
 	// delay is the pause that the fetch list asks for; zero for that of the
@@ -43,13 +49,25 @@ func (q *queues) add(name string, it item) {
 	q.enqueue(h)
 }
 
+// first puts a robots.txt that has moved into the queue of a host.
+func (q *queues) first(name string, it item) {
+	h := q.hosts[name]
+	if h == nil {
+		h = &host{name: name, index: -1}
+		q.hosts[name] = h
+	}
+	h.robots = append(h.robots, it)
+	q.items++
+	q.enqueue(h)
+}
+
 // enqueue puts a host in line if it has something to wait for.
 func (q *queues) enqueue(h *host) {
 	switch {
 	case h.busy || h.index >= 0:
-	case len(h.items) > 0:
+	case len(h.robots) > 0 || len(h.items) > 0 && !h.waits:
 		heap.Push(&q.ready, h)
-	default:
+	case len(h.items) == 0 && q.hosts[h.name] == h:
 		// What politeness needs to know of it is in the hostdb.
 		delete(q.hosts, h.name)
 	}
@@ -65,9 +83,14 @@ func (q *queues) next(now time.Time) (*host, item, time.Time) {
 		return nil, item{}, h.at
 	}
 	h := heap.Pop(&q.ready).(*host)
-	it := h.items[0]
-	h.items[0] = item{}
-	h.items = h.items[1:]
+	from := &h.items
+	h.lately = len(h.robots) > 0 && (!h.lately || h.waits || len(h.items) == 0)
+	if h.lately {
+		from = &h.robots
+	}
+	it := (*from)[0]
+	(*from)[0] = item{}
+	*from = (*from)[1:]
 	q.items--
 	h.busy = true
 	return h, it, time.Time{}
@@ -75,7 +98,12 @@ func (q *queues) next(now time.Time) (*host, item, time.Time) {
 
 // back puts an item at the front again.
 func (q *queues) back(h *host, it item) {
-	h.items = append([]item{it}, h.items...)
+	to := &h.items
+	if it.robots != nil {
+		to = &h.robots
+		h.lately = false
+	}
+	*to = append([]item{it}, *to...)
 	q.items++
 }
 
@@ -88,25 +116,23 @@ func (q *queues) done(h *host, at time.Time) {
 
 // drop empties the queue of a host and returns what was in it.
 func (q *queues) drop(h *host) []item {
-	items := h.items
-	h.items = nil
+	items := append(h.items, h.robots...)
+	h.items, h.robots = nil, nil
 	q.items -= len(items)
 	return items
 }
 
-// drain empties all queues and returns how many items were in them.
-func (q *queues) drain() int {
-	for _, h := range q.ready {
-		h.index = -1
-		delete(q.hosts, h.name)
+// drain empties all queues and returns how many pages were in them.
+func (q *queues) drain() (pages int) {
+	for name, h := range q.hosts {
+		pages += len(h.items)
+		h.items, h.robots, h.index = nil, nil, -1
+		if !h.busy {
+			delete(q.hosts, name)
+		}
 	}
-	q.ready = nil
-	for _, h := range q.hosts { // those that are visited now
-		h.items = nil
-	}
-	n := q.items
-	q.items = 0
-	return n
+	q.ready, q.items = nil, 0
+	return pages
 }
 
 type readyHeap []*host

@@ -22,6 +22,10 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.err = err
 		return r
 	}
+	if j.it.robots != nil {
+		l.followRobots(ctx, &r)
+		return r
+	}
 	if !l.o.NoRobots {
 		rules, known, err := l.o.Robots.Cached(ctx, url)
 		switch {
@@ -35,7 +39,11 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 			r.out = l.unasked(j, protocol.Refused, rules.Reason)
 			return r
 		case rules.Unavailable:
-			r.out = l.unasked(j, protocol.RobotsFailed, "robots.txt could not be had")
+			reason := "robots.txt could not be had"
+			if rules.Reason != "" {
+				reason += ": " + rules.Reason
+			}
+			r.out = l.unasked(j, protocol.RobotsFailed, reason)
 			return r
 		case !rules.Allowed(url):
 			r.out = l.unasked(j, protocol.RobotsDenied, "robots.txt")
@@ -89,23 +97,6 @@ func (l *loop) unasked(j job, code protocol.Code, reason string) *visited {
 		l.o.reader().read(context.Background(), v, &j.it.Datum, nil) // there is no content, so nothing that takes time
 	}
 	return v
-}
-
-// askRobots uses the turn for robots.txt; the page waits for the next one.
-func (l *loop) askRobots(ctx context.Context, r *result) {
-	if !l.claim(ctx, r) {
-		return
-	}
-	r.robots = true
-	rules, err := l.o.Robots.Fetch(ctx, r.it.URL)
-	delay := l.pause(r.delay)
-	if err == nil && l.o.MaxCrawlDelay >= 0 {
-		delay = max(delay, min(rules.CrawlDelay, l.o.MaxCrawlDelay))
-	}
-	l.release(ctx, r, nil, delay)
-	if err != nil {
-		r.err = err
-	}
 }
 
 // fetch asks the protocol, and turns a panic of it into a failed visit.

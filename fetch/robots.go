@@ -1,0 +1,180 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// robotsHop is a robots.txt that has moved: on its way, it takes a turn with each
+// host it leads to, in the queue of that host. Meanwhile the pages of home wait,
+// but not what else has business with home: two robots.txt that lead to each
+// other's hosts do not wait for each other.
+type robotsHop struct {
+	asking *robots.Asking
+	home   *host
+	// end says why there must be no further request; empty if there may be.
+	end string
+	// asked says that the rules for Next were asked for.
+	asked bool
+}
+
+// askRobots uses the turn for robots.txt; the page waits for the next one, or for
+// what the file leads to.
+func (l *loop) askRobots(ctx context.Context, r *result) {
+	if !l.claim(ctx, r) {
+		return
+	}
+	hop := &robotsHop{asking: l.o.Robots.Ask(r.it.URL), home: r.h}
+	if l.stepRobots(ctx, r, hop.asking); r.err == nil && hop.asking.Next() != "" {
+		l.admit(hop.asking)
+		if hop.asking.Next() != "" {
+			r.hop = hop
+		}
+	}
+}
+
+// followRobots uses the turn with a host to which a robots.txt has led.
+func (l *loop) followRobots(ctx context.Context, r *result) {
+	hop := r.it.robots
+	a := hop.asking
+	if hop.end != "" {
+		a.GiveUp(hop.end)
+	} else if _, r.err = a.Known(ctx); r.err != nil {
+		return
+	}
+	if a.Next() != "" && a.Elsewhere() && !a.File() {
+		// A page like any other: its own robots.txt decides, and if that has moved,
+		// that is as far as it goes.
+		rules, known, err := l.o.Robots.Cached(ctx, a.Next())
+		switch {
+		case err != nil:
+			r.err = err
+			return
+		case !known && hop.asked, known && rules.Unavailable:
+			a.GiveUp(leads(a) + ", whose own robots.txt could not be had")
+		case !known:
+			if !l.claim(ctx, r) {
+				return
+			}
+			hop.asked = true
+			l.stepRobots(ctx, r, l.o.Robots.Ask(a.Next()))
+			return
+		case !rules.Allowed(a.Next()):
+			a.GiveUp(leads(a) + ", which the robots.txt there does not allow")
+		case l.o.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.MaxCrawlDelay:
+			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", leads(a), rules.CrawlDelay, l.o.MaxCrawlDelay))
+		}
+	}
+	if a.Next() != "" {
+		if !l.claim(ctx, r) {
+			return
+		}
+		if l.stepRobots(ctx, r, a); r.err != nil {
+			return
+		}
+		hop.asked = false
+		l.admit(a)
+	}
+	if rules := a.Rules(); rules != nil && hop.home != r.h {
+		r.err = l.putOff(ctx, hop.home.name, l.crawlDelay(rules))
+	}
+	r.hop = hop
+}
+
+// stepRobots makes one request for a robots.txt in a turn that was claimed, and
+// ends the turn.
+func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
+	r.robots = true
+	err := a.Step(ctx)
+	delay := l.pause(r.delay)
+	if rules := a.Rules(); err == nil && rules != nil {
+		delay = max(delay, l.crawlDelay(rules))
+	}
+	if l.release(ctx, r, nil, delay); err != nil {
+		r.err = err
+	}
+}
+
+// crawlDelay is the Crawl-delay that counts.
+func (l *loop) crawlDelay(rules *robots.Rules) time.Duration {
+	if l.o.MaxCrawlDelay >= 0 {
+		return min(rules.CrawlDelay, l.o.MaxCrawlDelay)
+	}
+	return rules.CrawlDelay
+}
+
+// putOff makes sure that there is a pause after the last request to a host, of
+// which it was not known then.
+func (l *loop) putOff(ctx context.Context, name string, pause time.Duration) error {
+	if name == "" || pause <= 0 {
+		return nil
+	}
+	return l.o.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		if old == nil || old.LastFetch.IsZero() || !old.LastFetch.Add(pause).After(old.NextFetch) {
+			return old, nil
+		}
+		h := *old
+		h.NextFetch = h.LastFetch.Add(pause)
+		return &h, nil
+	})
+}
+
+// admit applies the rules of the crawl to where a robots.txt leads, as to the
+// target of any redirect. Where that is the robots.txt of its origin, which rules
+// for pages say nothing about, those for its start page decide.
+func (l *loop) admit(a *robots.Asking) {
+	next := a.Next()
+	if next == "" {
+		return
+	}
+	page := next
+	if a.File() {
+		u, err := url.Parse(next)
+		if err != nil {
+			a.GiveUp(leads(a) + ", which is no URL")
+			return
+		}
+		u.Path, u.RawPath = "/", ""
+		page = u.String()
+	}
+	r := l.o.reader()
+	to, ok := "", !r.tooLong(len(page))
+	if ok {
+		to, ok = r.rules(urlfilter.Fetcher, page)
+	}
+	if !ok || to == "" {
+		a.GiveUp(leads(a) + ", which the rules reject")
+		return
+	}
+	if page == next {
+		a.Lead(to)
+	}
+}
+
+func leads(a *robots.Asking) string { return "robots.txt leads to " + oneLine(a.Next()) }
+
+// moveRobots puts a robots.txt that is on its way into the queue of the host to
+// which it leads, or lets the pages go on that waited for it.
+func (l *loop) moveRobots(hop *robotsHop) {
+	home := hop.home
+	if next := hop.asking.Next(); next != "" {
+		home.waits = true
+		l.q.first(l.o.By.Key(next), item{robots: hop})
+		return
+	}
+	home.waits = false
+	l.q.enqueue(home)
+}
+
+// endRobots gives up on a robots.txt at a host that is skipped. What is to be
+// noted is noted in the queue it came from.
+func (l *loop) endRobots(hop *robotsHop, reason string) {
+	hop.end = leads(hop.asking) + ", but " + reason
+	l.q.first(hop.home.name, item{robots: hop})
+}

@@ -1,0 +1,246 @@
+package fetch_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// moving is a web whose robots.txt files move about: by URL, where a redirect
+// leads, or the text that is there; elsewhere there is an empty page, and no
+// robots.txt.
+type moving struct {
+	site
+	to, text map[string]string
+}
+
+func (m *moving) Fetch(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+	resp, err := m.site.Fetch(ctx, r)
+	if err != nil {
+		return resp, err
+	}
+	if to, ok := m.to[r.URL]; ok {
+		resp = code(protocol.MovedTemp)
+		resp.Outcome.Location = to
+	} else if text, ok := m.text[r.URL]; ok {
+		resp = body("text/plain", text)
+	}
+	return resp, nil
+}
+
+// polite checks that no two requests to one host were closer than the pause, and
+// returns how many there were.
+func polite(t *testing.T, s *site, by hostdb.By, pause func(queue string) time.Duration) int {
+	t.Helper()
+	last := map[string]ask{}
+	asks := s.of("")
+	for _, a := range asks {
+		q := by.Key(a.url)
+		if before, ok := last[q]; ok && a.begin.Sub(before.end) < pause(q) {
+			t.Errorf("%s was asked %v after %s", a.url, a.begin.Sub(before.end), before.url)
+		}
+		last[q] = a
+	}
+	return len(asks)
+}
+
+func five(string) time.Duration { return 5 * time.Second }
+
+func (m *moving) rig(t *testing.T, urls ...string) *rig {
+	r := newRig(t, &m.site, urls...)
+	r.o.Protocol = m
+	r.renew()
+	return r
+}
+
+// Two robots.txt that lead to each other's hosts do not wait for each other, and
+// each hop waits for the turn of its host.
+func TestRobotsThatLeadToEachOther(t *testing.T) {
+	for _, threads := range []int{1, 2, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &moving{site: site{latency: 300 * time.Millisecond}, text: map[string]string{
+				"http://a.test/of-b": "User-agent: *\nDisallow: /1",
+				"http://b.test/of-a": "User-agent: *\nDisallow: /2",
+			}, to: map[string]string{
+				"http://a.test/robots.txt": "http://b.test/of-a", "http://b.test/robots.txt": "http://a.test/of-b",
+				// Rules of a page there can only be had from a file that has moved.
+				"http://c.test/robots.txt": "http://d.test/robots.txt", "http://d.test/robots.txt": "http://c.test/robots.txt",
+			}}
+			r := m.rig(t, append(append(pages("a.test", 3), pages("b.test", 3)...), append(pages("c.test", 2), pages("d.test", 2)...)...)...)
+			r.o.Threads = threads
+			rep := r.run(seg)
+			polite(t, &m.site, hostdb.ByHost, five)
+			v := r.visits(seg)
+			for _, u := range append(pages("a.test", 3), pages("b.test", 3)...) {
+				if o := v[u].Outcome; o.Code != protocol.RobotsFailed || !strings.Contains(o.Reason, "own robots.txt could not be had") {
+					t.Errorf("%d threads: %s: %v %s", threads, u, o.Code, o.Reason)
+				}
+			}
+			for _, u := range append(pages("c.test", 2), pages("d.test", 2)...) {
+				if v[u].Outcome.Code != protocol.Success { // a loop is as good as no file
+					t.Errorf("%d threads: %s: %v", threads, u, v[u].Outcome)
+				}
+			}
+			if rep.Robots > 4+4 || rep.Robots != len(m.of("robots.txt"))+len(m.of("/of-")) {
+				t.Errorf("%d threads: %d requests for robots.txt", threads, rep.Robots)
+			}
+		})
+	}
+}
+
+func TestHopsOfRobots(t *testing.T) {
+	deny := "User-agent: *\nDisallow: /0"
+	for _, c := range []struct {
+		name     string
+		to, text map[string]string
+		filter   string
+		code     protocol.Code // of http://a.test/0
+		reason   string
+		asks     int // for robots.txt
+	}{
+		{name: "within the host", to: map[string]string{"http://a.test/robots.txt": "/x"}, text: map[string]string{"http://a.test/x": deny},
+			code: protocol.RobotsDenied, asks: 2},
+		{name: "to the robots.txt of another host", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}, text: map[string]string{"http://b.test/robots.txt": deny},
+			code: protocol.RobotsDenied, asks: 2},
+		{name: "to a page of another host", to: map[string]string{"http://a.test/robots.txt": "http://b.test/x"}, text: map[string]string{"http://b.test/x": deny},
+			code: protocol.RobotsDenied, asks: 3},
+		{name: "to a page that is forbidden there", to: map[string]string{"http://a.test/robots.txt": "http://b.test/x"},
+			text: map[string]string{"http://b.test/x": deny, "http://b.test/robots.txt": "User-agent: *\nDisallow: /x"},
+			code: protocol.RobotsFailed, reason: "robots.txt leads to http://b.test/x, which the robots.txt there does not allow", asks: 2},
+		{name: "to a page of a host that is slow by request", to: map[string]string{"http://a.test/robots.txt": "http://b.test/x"},
+			text: map[string]string{"http://b.test/x": deny, "http://b.test/robots.txt": "User-agent: *\nCrawl-delay: 90"},
+			code: protocol.RobotsFailed, reason: "Crawl-delay of 1m30s is more than 30s", asks: 2},
+		{name: "there and back", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt", "http://b.test/robots.txt": "http://a.test/x"}, text: map[string]string{"http://a.test/x": deny},
+			code: protocol.RobotsDenied, asks: 3},
+		{name: "into what the filter rejects", to: map[string]string{"http://a.test/robots.txt": "http://b.test/x"}, filter: "-/x\n+.",
+			code: protocol.RobotsFailed, reason: "robots.txt could not be had: robots.txt leads to http://b.test/x, which the rules reject", asks: 1},
+		{name: "to a host that the filter rejects", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}, filter: "+a.test",
+			code: protocol.RobotsFailed, reason: "robots.txt leads to http://b.test/robots.txt, which the rules reject", asks: 1},
+		{name: "to a robots.txt that the filter would reject as a page", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}, text: map[string]string{"http://b.test/robots.txt": deny}, filter: "-txt$\n+.",
+			code: protocol.RobotsDenied, asks: 2},
+		{name: "six", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt", "http://b.test/robots.txt": "http://c.test/robots.txt", "http://c.test/robots.txt": "http://d.test/robots.txt",
+			"http://d.test/robots.txt": "http://e.test/robots.txt", "http://e.test/robots.txt": "http://f.test/robots.txt", "http://f.test/robots.txt": "http://g.test/robots.txt"},
+			code: protocol.Success, asks: 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &moving{to: c.to, text: c.text}
+				r := m.rig(t, "http://a.test/0")
+				if c.filter != "" {
+					f, err := urlfilter.ParseRegex(strings.NewReader(c.filter))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.o.Rules = &urlfilter.Rules{Filters: []urlfilter.Filter{f}}
+				}
+				rep := r.run(seg)
+				o := r.visits(seg)["http://a.test/0"].Outcome
+				if o.Code != c.code || !strings.Contains(o.Reason, c.reason) || rep.Robots != c.asks {
+					t.Errorf("%v, %q, %d requests", o.Code, o.Reason, rep.Robots)
+				}
+				polite(t, &m.site, hostdb.ByHost, five)
+			})
+		})
+	}
+}
+
+// The delay that comes with a robots.txt from elsewhere counts from the last
+// request to the host that it is for.
+func TestCrawlDelayFromElsewhere(t *testing.T) {
+	for _, by := range []hostdb.By{hostdb.ByHost, hostdb.ByDomain} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"},
+				text: map[string]string{"http://b.test/robots.txt": "User-agent: *\nCrawl-delay: 20"}}
+			r := m.rig(t, pages("a.test", 3)...)
+			r.o.By = by
+			r.run(seg)
+			if n := polite(t, &m.site, by, func(string) time.Duration { return 20 * time.Second }); n != 5 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// A host that must be left alone holds nobody up whose robots.txt it has.
+func TestRobotsAtAHostThatIsSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}}
+		r := m.rig(t, pages("a.test", 2)...)
+		until := time.Now().Add(time.Hour)
+		if err := r.o.Hosts.Update(t.Context(), "b.test", func(*hostdb.Host) (*hostdb.Host, error) {
+			return &hostdb.Host{LastFetch: time.Now(), NextFetch: until}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		r.run(seg)
+		for u, v := range r.visits(seg) {
+			if v.Outcome.Code != protocol.RobotsFailed || !strings.Contains(v.Outcome.Reason, "http://b.test/robots.txt, but the host has to be left alone") {
+				t.Errorf("%s: %v", u, v.Outcome)
+			}
+		}
+		if took := time.Since(began); took > time.Minute || len(m.of("b.test")) > 0 {
+			t.Errorf("it took %v and %v", took, m.of("b.test"))
+		}
+	})
+}
+
+// The rule of the pause holds at every host of webs whose robots.txt files move
+// about at random, and every page is over in the end.
+func TestRobotsWebs(t *testing.T) {
+	total := 0
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			m := &moving{site: site{latency: time.Second, slow: map[string]time.Duration{}}, to: map[string]string{}, text: map[string]string{}}
+			const hosts = 12
+			host := func() string { return fmt.Sprintf("h%d.d%d.test", rnd.IntN(hosts), rnd.IntN(2)) }
+			var urls []string
+			place := func() string {
+				return "http://" + host() + []string{"/robots.txt", "/robots.txt", "/x", "/y"}[rnd.IntN(4)]
+			}
+			for i := range hosts {
+				for d := range 2 {
+					base := fmt.Sprintf("http://h%d.d%d.test", i, d)
+					urls = append(urls, pages(strings.TrimPrefix(base, "http://"), 3)...)
+					for _, p := range []string{"/robots.txt", "/x", "/y"} {
+						m.slow[base+p] = time.Duration(rnd.IntN(9000)) * time.Millisecond
+						switch rnd.IntN(4) {
+						case 0:
+							m.text[base+p] = "User-agent: *\nDisallow: /1\nDisallow: " + []string{"/x", "/q"}[rnd.IntN(2)]
+						case 1:
+						default:
+							m.to[base+p] = place()
+						}
+					}
+				}
+			}
+			rnd.Shuffle(len(urls), func(i, j int) { urls[i], urls[j] = urls[j], urls[i] })
+			r := m.rig(t, urls...)
+			r.o.Threads = 1 + rnd.IntN(20)
+			r.o.By = []hostdb.By{hostdb.ByHost, hostdb.ByDomain}[rnd.IntN(2)]
+			rep := r.run(seg)
+			total += polite(t, &m.site, r.o.By, five)
+			if rep.Visits() != len(urls) || len(r.visits(seg)) != len(urls) {
+				t.Errorf("web %d: %d visits of %d", seed, rep.Visits(), len(urls))
+			}
+			for _, a := range m.of("") {
+				if u := a.url; strings.HasSuffix(u, "/x") && strings.Contains(m.text[strings.TrimSuffix(u, "/x")+"/robots.txt"], "Disallow: /x") {
+					// Only who was led there by the file of the same origin may ask.
+					t.Errorf("web %d: %s is forbidden", seed, u)
+				}
+			}
+		})
+	}
+	if total < 2000 {
+		t.Errorf("only %d requests", total)
+	}
+}
