@@ -185,6 +185,9 @@ func (c *Crawler) open() error {
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
+		if client.Anonymous() {
+			o.Logger.Warn("recrawl: requests name no page and no mailbox of who answers for them; httpproto.Options has AgentURL and AgentEmail", "agent", o.Agent)
+		}
 		o.Protocol = client
 		c.owned = append(c.owned, client.Close)
 	}

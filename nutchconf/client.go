@@ -31,6 +31,9 @@ func (b *builder) agent(o *Options) {
 			about = append(about, text)
 		}
 	}
+	if email := b.sent("http.agent.email"); strings.Count(email, "@") == 1 && !strings.Contains(email, " ") {
+		h.From = email
+	}
 	if h.Agent == "" {
 		return // another one may be given
 	}

@@ -215,6 +215,11 @@ func TestUserAgent(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.properties, o.Crawl.HTTP.UserAgent, tt.want)
 		}
 	}
+	for email, from := range map[string]string{"bot@example.com": "bot@example.com", "bot at example dot com": "", "": "", "a @ b": ""} {
+		if o := options(t, "http.agent.name", "testbot", "http.agent.email", email); o.Crawl.HTTP.From != from {
+			t.Errorf("http.agent.email %q: From %q, want %q", email, o.Crawl.HTTP.From, from)
+		}
+	}
 	o := options(t, "http.agent.name", "My Nutch Spider")
 	if o.Crawl.Agent != "MyNutchSpider" || o.Crawl.HTTP.UserAgent != "My Nutch Spider/Nutch-1.23-SNAPSHOT" || len(o.Notes) != 1 {
 		t.Errorf("%q, %q, %v", o.Crawl.Agent, o.Crawl.HTTP.UserAgent, o.Notes)

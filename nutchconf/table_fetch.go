@@ -7,7 +7,7 @@ var fetchProperties = [...]group{
 		{Name: "http.robots.agents", Support: Honoured, Field: "robots.Policy.Aliases", Note: "meta robots and X-Robots-Tag are read under http.agent.name alone"},
 		{Name: "http.agent.description", Support: Honoured, Field: "httpproto.Options.UserAgent"},
 		{Name: "http.agent.url", Support: Honoured, Field: "httpproto.Options.UserAgent"},
-		{Name: "http.agent.email", Support: Honoured, Field: "httpproto.Options.UserAgent", Note: "no From header is sent; Nutch sends none either"},
+		{Name: "http.agent.email", Support: Honoured, Field: "httpproto.Options.UserAgent, From", Note: "a mailbox is sent in a From header, too, which Nutch promises and leaves out"},
 		{Name: "http.agent.version", Default: "Nutch-1.23-SNAPSHOT", Support: Honoured, Field: "httpproto.Options.UserAgent"},
 		{Name: "http.agent.rotate", Default: "false", Only: "false", Note: "a crawler has one name here, under which it obeys robots.txt"},
 		{Name: "http.agent.rotate.file", Default: "agents.txt", Note: "see http.agent.rotate"},

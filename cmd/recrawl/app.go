@@ -58,7 +58,7 @@ func reporting() []cli.Flag {
 }
 
 func networking() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "agent", Category: toNetwork, Usage: "the `NAME` of the crawler: letters, digits, '-' and '_'; it is sent with every request and looked up in robots.txt (required)"},
 		&cli.DurationFlag{Name: "delay", Category: toNetwork, Usage: "pause for `TIME` between requests to a host, or as long as its robots.txt asks for if that is longer; 0 for none (default 5s)", Value: 5 * time.Second},
 		&cli.IntFlag{Name: "threads", Category: toNetwork, Usage: "have at most `N` visits under way at once (0: 50)"},
@@ -66,7 +66,7 @@ func networking() []cli.Flag {
 		&cli.StringFlag{Name: "cacert", Category: toNetwork, Usage: "trust the certificates in this PEM `FILE` instead of the system's"},
 		&cli.StringFlag{Name: "proxy", Category: toNetwork, Usage: "connect through the HTTP proxy at this `URL`, such as http://localhost:3128; empty for none"},
 		&cli.BoolFlag{Name: "allow-private", Category: toNetwork, Usage: "connect to loopback, private and link-local addresses too, but not to those where clouds keep secrets"},
-	}
+	}, requesting()...)
 }
 
 func stayFlag() cli.Flag {
@@ -206,7 +206,7 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 		}
 	}
 	if network {
-		if s.client, err = client(c, o.HTTP, s.now); err != nil {
+		if s.client, err = a.client(c, o.HTTP, s.now); err != nil {
 			return nil, err
 		}
 		o.Protocol = s.client
@@ -287,13 +287,15 @@ func (r refusals) tell(w io.Writer) {
 		hint := ""
 		if strings.HasPrefix(reason, "address:") {
 			hint = "; -allow-private connects to loopback, private and link-local ones"
+		} else if strings.HasPrefix(reason, "url: port ") {
+			hint = "; -allow-port asks it"
 		}
 		fmt.Fprintf(w, "recrawl: %d refused: %s%s\n", r[reason], reason, hint)
 	}
 }
 
 // client makes the HTTP client of the flags.
-func client(c *cli.Command, o httpproto.Options, now func() time.Time) (*httpproto.Client, error) {
+func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) (*httpproto.Client, error) {
 	if c.IsSet("agent") || o.Agent == "" {
 		o.Agent = c.String("agent")
 	}
@@ -331,10 +333,14 @@ func client(c *cli.Command, o httpproto.Options, now func() time.Time) (*httppro
 	}) {
 		return nil, usagef("-agent: %q is no name for a crawler; it may have letters, digits, '-' and '_'", o.Agent)
 	}
+	if err := requests(c, &o, a.err); err != nil {
+		return nil, err
+	}
 	cl, err := httpproto.New(o)
 	if err != nil {
 		return nil, usageError{err}
 	}
+	tellAnonymous(c, cl, a.err)
 	return cl, nil
 }
 

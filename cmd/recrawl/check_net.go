@@ -19,12 +19,12 @@ import (
 )
 
 // client makes the HTTP client of a checker.
-func (k *checker) client() (*httpproto.Client, error) {
+func (k *checker) client(a *app) (*httpproto.Client, error) {
 	var o httpproto.Options
 	if k.conf != nil {
 		o = k.conf.Crawl.HTTP
 	}
-	return client(k.c, o, time.Now)
+	return a.client(k.c, o, time.Now)
 }
 
 // agent is the name under which robots.txt and meta robots are read.
@@ -77,7 +77,7 @@ crawl would follow it and - and the rule if it would not.
 			if err != nil {
 				return err
 			}
-			client, err := k.client()
+			client, err := k.client(a)
 			if err != nil {
 				return err
 			}
@@ -257,7 +257,7 @@ decides, and the Crawl-delay if there is one, with tabs between.
 				}
 				fixed = robots.Parse(body, append([]string{k.agent()}, k.policy().Aliases...)...)
 			} else {
-				client, err := k.client()
+				client, err := k.client(a)
 				if err != nil {
 					return err
 				}

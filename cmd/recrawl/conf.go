@@ -41,6 +41,13 @@ func (a *app) configured(c *cli.Command) (*nutchconf.Options, error) {
 	if c.IsSet("agent") {
 		conf.Set("http.agent.name", c.String("agent"))
 	}
+	if c.IsSet("contact") {
+		property, err := contactProperty(c.String("contact"))
+		if err != nil {
+			return nil, err
+		}
+		conf.Set(property, c.String("contact"))
+	}
 	return conf.Options()
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/idna"
+
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 )
@@ -137,8 +139,9 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	return nil
 }
 
-// parseURL returns the URL, or an error that says by which rule of ours it is
-// not visited.
+// parseURL returns the URL as it is asked for, or an error that says by which rule
+// of ours it is not visited. Its host is that of the Host header: in ASCII and
+// lower case, and without a port that goes without saying.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -153,16 +156,40 @@ func parseURL(raw string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("url: has user information")
 	}
-	if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.Zone() != "" {
-		return nil, errors.New("url: address has a zone")
-	}
-	if p := u.Port(); p != "" {
-		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return nil, errors.New("url: port is not within 1 to 65535")
+	host := strings.ToLower(u.Hostname())
+	if a, err := netip.ParseAddr(host); err == nil {
+		if a.Zone() != "" {
+			return nil, errors.New("url: address has a zone")
+		}
+		if host = a.String(); a.Is6() {
+			host = "[" + host + "]"
+		}
+	} else if strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
+		// As browsers look up names (UTS #46), so that what is dialled and what the
+		// server is told are one.
+		if host, err = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(host); err != nil || host == "" {
+			return nil, errors.New("url: host is not a name")
 		}
 	}
+	if p := u.Port(); p != "" {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return nil, errors.New("url: port is not within 1 to 65535")
+		}
+		if n != uint64(defaultPort(u.Scheme)) {
+			host += ":" + strconv.FormatUint(n, 10)
+		}
+	}
+	u.Host = host
 	u.RawQuery = escapeQuery(u.RawQuery)
 	return u, nil
+}
+
+func defaultPort(scheme string) int {
+	if scheme == "https" {
+		return 443
+	}
+	return 80
 }
 
 // escapeQuery escapes what a request line cannot have: url.Parse lets spaces and
@@ -208,6 +235,9 @@ func (c *Client) header(u *url.URL, req protocol.Request) http.Header {
 		"Accept":          {c.o.Accept},
 		"Accept-Language": {c.o.AcceptLanguage},
 		"Accept-Encoding": {acceptEncoding},
+	}
+	if c.o.From != "" {
+		h["From"] = []string{c.o.From}
 	}
 	if login := c.logins[origin(u)]; login != "" {
 		h["Authorization"] = []string{login}

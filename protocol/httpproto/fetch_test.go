@@ -1,6 +1,7 @@
 package httpproto_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -34,6 +35,7 @@ func TestNewWantsAnAgent(t *testing.T) {
 		"UserAgent":      {Agent: "bot", UserAgent: "bot\n"},
 		"Accept":         {Agent: "bot", Accept: "a\tb"},
 		"AcceptLanguage": {Agent: "bot", AcceptLanguage: "\n"},
+		"From":           {Agent: "bot", From: "a@bot.example\r\nX: y"},
 		"ConnectTo[1]":   {Agent: "bot", ConnectTo: []httpproto.ConnectTo{{}, {Host: "a b"}}},
 		"MaxHeaderBytes": {Agent: "bot", MaxHeaderBytes: -1},
 		"RoundTripper":   {Agent: "bot", RoundTripper: func(http.RoundTripper) http.RoundTripper { return nil }},
@@ -66,13 +68,85 @@ func TestRequestIsHonest(t *testing.T) {
 		}
 	}
 	want := http.Header{
-		"User-Agent": {"bot"}, "Accept": {"text/plain"}, "Accept-Language": {"de"}, "Accept-Encoding": {"gzip, deflate, zstd"},
+		"User-Agent": {"bot"}, "From": {"a@bot.example"}, "Accept": {"text/plain"}, "Accept-Language": {"de"}, "Accept-Encoding": {"gzip, deflate, zstd"},
 		"If-None-Match": {`"x"`}, "If-Modified-Since": {"yesterday"},
 	}
-	c := newClient(t, httpproto.Options{AcceptLanguage: "de"})
+	c := newClient(t, httpproto.Options{AcceptLanguage: "de", From: "a@bot.example"})
 	fetch(t, c, protocol.Request{URL: s.URL + "/a?b#c", Accept: "text/plain", ETag: `"x"`, LastModified: "yesterday"})
 	if fmt.Sprint(got.Header) != fmt.Sprint(want) || got.RequestURI != "/a?b" || got.Method != "GET" {
 		t.Errorf("%s %s %v, want GET /a?b %v", got.Method, got.RequestURI, got.Header, want)
+	}
+}
+
+func TestAnonymous(t *testing.T) {
+	for _, k := range []struct {
+		o    httpproto.Options
+		want bool
+	}{
+		{httpproto.Options{}, true},
+		{httpproto.Options{Version: "1.2"}, true},
+		{httpproto.Options{UserAgent: "bot/1 (like the others)"}, true},
+		{httpproto.Options{UserAgent: "bot (+https://bot.example)"}, false},
+		{httpproto.Options{UserAgent: "bot (a at bot.example)"}, false},
+		{httpproto.Options{AgentURL: "www.bot.example"}, false},
+		{httpproto.Options{AgentEmail: "a@bot.example"}, false},
+		{httpproto.Options{From: "a@bot.example"}, false},
+	} {
+		if got := newClient(t, k.o).Anonymous(); got != k.want {
+			t.Errorf("%+v: %v, want %v", k.o, got, k.want)
+		}
+	}
+}
+
+// A request says Host as the URL does: in ASCII and without the port that the
+// scheme has anyway, and what it says besides is four headers.
+func TestRequestOnTheWire(t *testing.T) {
+	noLeak(t)
+	s := serveRaw(t, func(nc net.Conn) {
+		in := bufio.NewReader(nc)
+		for {
+			var lines []string
+			for {
+				l, err := in.ReadString('\n')
+				if err != nil {
+					return
+				}
+				if l == "\r\n" {
+					break
+				}
+				lines = append(lines, strings.TrimSuffix(l, "\r\n"))
+			}
+			body := strings.Join(lines, "|")
+			fmt.Fprintf(nc, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		}
+	})
+	c := newClient(t, httpproto.Options{ConnectTo: []httpproto.ConnectTo{loopback(t, s)}})
+	for url, want := range map[string]string{
+		"http://name.example":             "GET / HTTP/1.1|Host: name.example",
+		"http://NAME.Example/A?b=C#d":     "GET /A?b=C HTTP/1.1|Host: name.example",
+		"http://name.example:80/":         "GET / HTTP/1.1|Host: name.example",
+		"http://name.example:8080/":       "GET / HTTP/1.1|Host: name.example:8080",
+		"http://name.example:443/":        "GET / HTTP/1.1|Host: name.example:443",
+		"http://name.example:/":           "GET / HTTP/1.1|Host: name.example",
+		"http://name.example./":           "GET / HTTP/1.1|Host: name.example.",
+		"http://bücher.example/":          "GET / HTTP/1.1|Host: xn--bcher-kva.example",
+		"http://BÜCHER.example:8080/":     "GET / HTTP/1.1|Host: xn--bcher-kva.example:8080",
+		"http://192.0.2.1:8080/":          "GET / HTTP/1.1|Host: 192.0.2.1:8080",
+		"http://[2001:DB8::1]/":           "GET / HTTP/1.1|Host: [2001:db8::1]",
+		"http://１９２.0.2.1/":               "GET / HTTP/1.1|Host: 192.0.2.1",
+		"http://[2001:db8:0::0:1]:080/":   "GET / HTTP/1.1|Host: [2001:db8::1]",
+		"http://straße.example/":          "GET / HTTP/1.1|Host: xn--strae-oqa.example",
+		"http://a_b.example/":             "GET / HTTP/1.1|Host: a_b.example",
+		"http://[2001:db8::1]:8080/":      "GET / HTTP/1.1|Host: [2001:db8::1]:8080",
+		"http://name.example//../%0d%0a?": "GET //../%0d%0a? HTTP/1.1|Host: name.example",
+	} {
+		want += "|User-Agent: bot|Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8|Accept-Encoding: gzip, deflate, zstd|Accept-Language: en-us,en-gb,en;q=0.7,*;q=0.3"
+		if r := get(t, c, url, protocol.Success, 200, ""); string(r.Content.Body) != want {
+			t.Errorf("%s: sent %q, want %q", url, r.Content.Body, want)
+		}
+	}
+	if n := s.accepted.Load(); n > 12 {
+		t.Errorf("%d connections", n)
 	}
 }
 
@@ -289,6 +363,8 @@ func TestRefusedURLs(t *testing.T) {
 		"http://example.com:99999": "url: port is not within 1 to 65535",
 		"http://example.com:x/":    "url: cannot be parsed",
 		"http://a b/":              "url: cannot be parsed",
+		"http://\xff.example/":     "url: host is not a name",
+		"http://\u00ad/":           "url: host is not a name",
 		"http://example.com/\r\n":  "url: cannot be parsed",
 		"http://[::1/":             "url: cannot be parsed",
 	} {

@@ -24,6 +24,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,10 @@ type Options struct {
 	// UserAgent is sent instead of what is made of the four above, by crawlers that
 	// are known by another form of it. Agent should be in it.
 	UserAgent string
+	// From is the header of that name, the mailbox of who answers for the crawler
+	// (RFC 9110, section 10.1.2); empty sends none. http.agent.email, which Nutch
+	// puts into User-Agent alone
+	From string
 	// Accept and AcceptLanguage are the headers of that name; empty means those
 	// of a browser that prefers HTML, and English. http.accept,
 	// http.accept.language
@@ -206,7 +211,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range map[string]string{"Accept": o.Accept, "AcceptLanguage": o.AcceptLanguage} {
+	for name, v := range map[string]string{"Accept": o.Accept, "AcceptLanguage": o.AcceptLanguage, "From": o.From} {
 		if !printable(v) {
 			return nil, fmt.Errorf("httpproto: option %s is not printable ASCII: %q", name, v)
 		}
@@ -290,6 +295,18 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	return c, nil
+}
+
+// Anonymous reports whether the requests name neither a page nor a mailbox, so
+// that who has trouble with them can tell nobody.
+func (c *Client) Anonymous() bool {
+	ua := strings.ToLower(c.userAgent)
+	for _, s := range []string{"://", "www.", "@", " at "} {
+		if strings.Contains(ua, s) {
+			return false
+		}
+	}
+	return c.o.From == ""
 }
 
 // CloseIdleConnections closes the connections that no visit uses.

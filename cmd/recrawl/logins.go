@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/recrawl/recrawl/protocol/httpproto"
+)
+
+// readLogins reads a file of logins and cookies. Its errors name file and line, and
+// quote nothing of it.
+func readLogins(file string, warn io.Writer) ([]httpproto.Login, []httpproto.Cookie, error) {
+	if file == "" {
+		return nil, nil, usagef("-logins wants the name of a file")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, usagef("-logins: %w", err)
+	}
+	if info, err := os.Stat(file); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		fmt.Fprintf(warn, "recrawl: others may read the secrets in %s: its mode is %04o\n", file, info.Mode().Perm())
+	}
+	// A client of what was read so far says what is wrong with the last line.
+	o := httpproto.Options{Agent: "logins"}
+	s := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	for n := 1; s.Scan(); n++ {
+		line := strings.TrimSpace(s.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		origin, rest := cutField(line)
+		kind, secret := cutField(rest)
+		err := errors.New("want ORIGIN basic USER:PASSWORD, ORIGIN bearer TOKEN or ORIGIN cookie NAME=VALUE")
+		user, password, pair := strings.Cut(secret, ":")
+		switch kind = strings.ToLower(kind); {
+		case kind == "basic" && pair:
+			o.Logins, err = append(o.Logins, httpproto.Login{Origin: origin, User: user, Password: password}), nil
+		case kind == "bearer" && secret != "":
+			o.Logins, err = append(o.Logins, httpproto.Login{Origin: origin, Token: secret}), nil
+		case kind == "cookie" && strings.Contains(secret, "="):
+			o.Cookies, err = append(o.Cookies, httpproto.Cookie{Origin: origin, Value: secret}), nil
+		}
+		if err == nil {
+			if _, wrong := httpproto.New(o); wrong != nil {
+				err = errors.Unwrap(wrong)
+			}
+		}
+		if err != nil {
+			return nil, nil, usagef("-logins: %s:%d: %w", file, n, err)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, nil, usagef("-logins: %s: %w", file, err)
+	}
+	return o.Logins, o.Cookies, nil
+}
+
+// cutField cuts a line behind its first word.
+func cutField(s string) (word, rest string) {
+	i := strings.IndexAny(s, " \t")
+	if i < 0 {
+		return s, ""
+	}
+	return s[:i], strings.TrimLeft(s[i:], " \t")
+}

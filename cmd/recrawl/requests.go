@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/protocol/httpproto"
+)
+
+// requesting returns the flags that say how requests are made, and to whom.
+func requesting() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "contact", Category: toNetwork, Usage: "who answers for the crawler: the `ADDRESS` of a page or a mailbox; it is sent with every request"},
+		&cli.StringFlag{Name: "logins", Category: toNetwork, Usage: "send the logins in `FILE`, each to its exact origin. A line is ORIGIN basic USER:PASSWORD, ORIGIN bearer TOKEN or ORIGIN cookie NAME=VALUE; # begins a comment line"},
+		&cli.BoolFlag{Name: "cookies", Category: toNetwork, Usage: "keep cookies while the verb runs, and send each back to the exact origin that set it"},
+		&cli.StringSliceFlag{Name: "allow-network", Category: toNetwork, Usage: "connect to the addresses in `PREFIX` too, such as 10.1.0.0/16. May be given again"},
+		&cli.StringSliceFlag{Name: "deny-network", Category: toNetwork, Usage: "connect to no address in `PREFIX`, whatever allows it. May be given again"},
+		&cli.StringSliceFlag{Name: "allow-port", Category: toNetwork, Usage: "ask port `N` too, although it is that of another protocol, such as 25. May be given again"},
+	}
+}
+
+// requests puts what the flags of requesting say into options.
+func requests(c *cli.Command, o *httpproto.Options, warn io.Writer) error {
+	if c.IsSet("contact") && c.String("conf") == "" {
+		property, err := contactProperty(c.String("contact"))
+		if err != nil {
+			return err
+		}
+		if property == "http.agent.email" {
+			o.AgentEmail, o.From = c.String("contact"), c.String("contact")
+		} else {
+			o.AgentURL = c.String("contact")
+		}
+	}
+	if c.IsSet("logins") {
+		logins, cookies, err := readLogins(c.String("logins"), warn)
+		if err != nil {
+			return err
+		}
+		o.Logins, o.Cookies = append(o.Logins, logins...), append(o.Cookies, cookies...)
+	}
+	if c.Bool("cookies") {
+		o.Jar = &httpproto.Jar{}
+	}
+	for flag, to := range map[string]*[]netip.Prefix{"allow-network": &o.Allow, "deny-network": &o.Deny} {
+		for _, s := range c.StringSlice(flag) {
+			p, err := network(s)
+			if err != nil {
+				return usagef("-%s: %q is not a network such as 10.1.0.0/16 or fd00::/8", flag, s)
+			}
+			*to = append(*to, p)
+		}
+	}
+	for _, s := range c.StringSlice("allow-port") {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || n == 0 {
+			return usagef("-allow-port: %q is not within 1 to 65535", s)
+		}
+		o.AllowPorts = append(o.AllowPorts, uint16(n))
+	}
+	return nil
+}
+
+// network reads a prefix, or an address that is one by itself.
+func network(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(s)
+}
+
+// contactProperty returns the property of Nutch that a contact is: the page about
+// the crawler, or the mailbox of who answers for it.
+func contactProperty(s string) (string, error) {
+	u, err := url.Parse(s)
+	switch at := strings.Count(s, "@"); {
+	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "":
+		return "http.agent.url", nil
+	case at == 1 && !strings.ContainsAny(s, " <>()/:;,\"") && s[0] != '@' && s[len(s)-1] != '@':
+		return "http.agent.email", nil
+	}
+	return "", usagef("-contact: %q is neither the address of a page, such as https://example.com/bot, nor that of a mailbox", s)
+}
+
+// tellAnonymous says that nobody could complain of the crawler, if it asks servers
+// that others may run.
+func tellAnonymous(c *cli.Command, cl *httpproto.Client, w io.Writer) {
+	if cl.Anonymous() && len(c.StringSlice("connect-to")) == 0 {
+		fmt.Fprintln(w, "recrawl: no page and no mailbox is sent with the requests; -contact says who answers for them")
+	}
+}
