@@ -25,8 +25,10 @@ var ErrUnsupported = errors.New("parse: unsupported content type")
 // limits of its own. What it found before a limit, it returns, marked as
 // truncated. It keeps nothing of the body and does not change it.
 //
-// Cancellation: when the context is done it returns soon, with what it has
-// found, marked as truncated, or with an error that is ctx.Err().
+// Cancellation: when the context is done it returns soon, within a second however
+// long the page is, with what it has found, marked as truncated, or with an error
+// that is ctx.Err(). So it looks at the context again and again while it works.
+// Who calls it waits for it: one that does not look keeps a worker of the fetch.
 //
 // Errors: an error says that nothing of use could be read. It fails that page
 // only.

@@ -2,7 +2,9 @@ package htmlparse_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/page"
@@ -51,17 +53,44 @@ func TestConformance(t *testing.T) {
 // BenchmarkWorstInputs reads 1 MB of each hostile document. What is promised is
 // less than a second for a megabyte.
 func BenchmarkWorstInputs(b *testing.B) {
-	var p htmlparse.Parser
-	for name, body := range parsetest.Hostile(1 << 20) {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := p.Parse(b.Context(), &page.Content{URL: "http://h.example/d/p", Type: "text/html", Body: body}); err != nil {
-					b.Fatal(err)
+	for _, p := range []struct {
+		name string
+		htmlparse.Parser
+	}{
+		{name: "default"},
+		{name: "nutch", Parser: htmlparse.Parser{NutchCompat: true, FormAction: true, MaxOutlinks: -1}},
+	} {
+		for name, body := range parsetest.Hostile(1 << 20) {
+			b.Run(p.name+"/"+name, func(b *testing.B) {
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := p.Parse(b.Context(), &page.Content{URL: "http://h.example/d/p", Type: "text/html", Body: body}); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
+	}
+}
+
+// TestNutchCompatIsLinear wants that a tag costs the same however many elements
+// and links are open around it.
+func TestNutchCompatIsLinear(t *testing.T) {
+	const size = 512 << 10
+	p := htmlparse.Parser{NutchCompat: true, FormAction: true, MaxOutlinks: -1}
+	for name, body := range parsetest.Hostile(size) {
+		if !strings.Contains(name, "forms") && !strings.Contains(name, "reach") && name != "nested links" {
+			continue
+		}
+		start := time.Now()
+		if _, err := p.Parse(t.Context(), &page.Content{URL: "http://h.example/d/p", Type: "text/html", Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		// It takes a tenth of that, and a product of the two twice as long.
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("%s: %v for %d bytes", name, d, size)
+		}
 	}
 }
 

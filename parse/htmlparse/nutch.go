@@ -26,14 +26,16 @@ type nutchScan struct {
 
 	root   nutchElem // what no tag opens
 	open   []nutchElem
-	counts map[string]int
-	body   bool // the body has begun: what stands in it is no directive
-	ended  bool // and its end tag was seen
+	places map[string][]int // of the elements in open, by name
+	body   bool             // the body has begun: what stands in it is no directive
+	ended  bool             // and its end tag was seen
 	based  bool
 	titled bool
 
 	text, title nutchText
-	links       []*nutchLink // those whose text is being read
+	links       []*nutchLink // those whose text is being read and has room left
+	lined       bool         // all texts end with a line, and nothing came since
+	altsLined   bool         // and so do those that stand in for a text
 	kept        []*nutchLink // those that may be links
 	linkBytes   int
 }
@@ -65,7 +67,7 @@ func (p *Parser) parseNutch(c *page.Content, lim *limits, r io.Reader) (page.Par
 	if err != nil {
 		return page.Parsed{}, fmt.Errorf("htmlparse: %s: %w", c.URL, err)
 	}
-	s := &nutchScan{p: p, lim: lim, page: base, base: base, counts: map[string]int{}}
+	s := &nutchScan{p: p, lim: lim, page: base, base: base, places: map[string][]int{}}
 	s.text.max, s.title.max = lim.text, lim.title
 	s.run(r)
 	return s.finish(), nil
@@ -116,18 +118,47 @@ func (s *nutchScan) child(block bool) {
 		e.link.children = true
 	}
 	if before || block {
-		s.each(func(t *nutchText) { t.line() })
+		s.line()
 	}
 }
 
-// each calls f for all texts that are being read.
-func (s *nutchScan) each(f func(*nutchText)) {
-	f(&s.text)
+// line ends a line in all texts that are being read.
+func (s *nutchScan) line() {
+	if s.lined {
+		return
+	}
+	s.lined = true
+	s.text.line()
 	for _, l := range s.links {
 		if l.anchors <= 1 {
-			f(&l.text)
+			l.text.line()
 		}
 	}
+}
+
+// add adds a text node to all texts that are being read; one of white space ends
+// a line. A link that has no room for more is read no further.
+func (s *nutchScan) add(b []byte, white bool) {
+	if white {
+		s.line()
+		for _, l := range s.links {
+			if s.altsLined {
+				break
+			}
+			l.alt.line()
+		}
+		s.altsLined = true
+		return
+	}
+	s.lined, s.altsLined = false, false
+	s.text.add(b)
+	s.links = slices.DeleteFunc(s.links, func(l *nutchLink) bool {
+		if l.anchors <= 1 {
+			l.text.add(b)
+		}
+		l.alt.add(b)
+		return l.alt.cut && (l.text.cut || l.anchors > 1)
+	})
 }
 
 func (s *nutchScan) textNode(b []byte) {
@@ -149,10 +180,7 @@ func (s *nutchScan) textNode(b []byte) {
 	if in == "title" && !s.body && !s.titled {
 		s.title.add(b)
 	}
-	s.each(func(t *nutchText) { t.add(b) })
-	for _, l := range s.links {
-		l.alt.add(b)
-	}
+	s.add(b, white)
 }
 
 // begin notes that the body has begun.
@@ -204,8 +232,8 @@ func (s *nutchScan) start(name string, closed bool) (raw bool) {
 		}
 		return raw
 	}
+	s.places[name] = append(s.places[name], len(s.open))
 	s.open = append(s.open, e)
-	s.counts[name]++
 	return raw
 }
 
@@ -237,31 +265,28 @@ func (s *nutchScan) end(name string) {
 // pop closes the innermost element of some names, and all within it, unless one
 // of others stands between.
 func (s *nutchScan) pop(names, until string) {
-	some := 0
-	for n := range strings.FieldsSeq(names) {
-		some += s.counts[n]
-	}
-	if some == 0 {
+	at := s.innermost(names)
+	if at < 0 || at < s.innermost(until) {
 		return
 	}
-	if !strings.HasPrefix(names, " ") {
-		names = " " + names + " "
+	for len(s.open) > at {
+		e := s.top()
+		places := s.places[e.name]
+		s.places[e.name] = places[:len(places)-1]
+		s.close(e)
+		s.open = s.open[:len(s.open)-1]
 	}
-	for i := len(s.open) - 1; i >= 0; i-- {
-		e := &s.open[i]
-		if oneOf(names, e.name) {
-			for len(s.open) > i {
-				e := s.top()
-				s.counts[e.name]--
-				s.close(e)
-				s.open = s.open[:len(s.open)-1]
-			}
-			return
-		}
-		if oneOf(until, e.name) {
-			return
+}
+
+// innermost returns the place of the innermost open element of some names, or -1.
+func (s *nutchScan) innermost(names string) int {
+	at := -1
+	for n := range strings.FieldsSeq(names) {
+		if places := s.places[n]; len(places) > 0 {
+			at = max(at, places[len(places)-1])
 		}
 	}
+	return at
 }
 
 // close ends an element.
@@ -301,6 +326,7 @@ func (s *nutchScan) linkTag(name string) *nutchLink {
 	}
 	a := s.nutchAttrs()
 	if name == "img" {
+		s.altsLined = false
 		for _, l := range s.links {
 			l.alt.add([]byte(a["alt"]))
 		}

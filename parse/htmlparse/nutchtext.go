@@ -1,7 +1,5 @@
 package htmlparse
 
-import "strings"
-
 // nutchText puts texts together as Nutch does: the white space in each is
 // folded, a space stands between them unless a line ends there, and a line ends
 // once.
@@ -12,6 +10,9 @@ type nutchText struct {
 }
 
 func (t *nutchText) line() {
+	if t.cut {
+		return
+	}
 	for n := len(t.buf); n > 0 && t.buf[n-1] == ' '; n-- {
 		t.buf = t.buf[:n-1]
 	}
@@ -23,13 +24,13 @@ func (t *nutchText) line() {
 // add adds a text node; one of white space ends a line.
 func (t *nutchText) add(s []byte) {
 	first := true
-	for len(s) > 0 {
+	for len(s) > 0 && !t.cut {
 		start := 0
 		for start < len(s) && javaWhite(s[start]) {
 			start++
 		}
 		end := start
-		for end < len(s) && !javaWhite(s[end]) {
+		for end < len(s) && end-start <= t.max && !javaWhite(s[end]) {
 			end++
 		}
 		word := s[start:end]
@@ -111,5 +112,3 @@ func closes(name string) (ends, until string) {
 	}
 	return "", ""
 }
-
-func oneOf(list, name string) bool { return list != "" && strings.Contains(list, " "+name+" ") }

@@ -45,6 +45,11 @@ var fills = []struct{ name, before, again, after string }{
 	{"nested drawings", "", "<svg><foreignObject>", "<title>x"},
 	{"drawings and formulas", "", "<svg><math><annotation-xml encoding=text/html>", "<p>x"},
 	{"end tags only", "", "</p></b></svg></template>", ""},
+	{"nested forms", "", "<form action=x>", "x"},
+	{"forms around lines", strings.Repeat("<form action=x>", 500), "<br><p>", ""},
+	{"forms around one word", strings.Repeat("<form action=x>", 500), "&nGt;", ""},
+	{"end tags that reach no element", "<b><table><tr><td>" + strings.Repeat("<span>", 480), "</b>", ""},
+	{"list items that reach no list", "<li><table><tr><td>" + strings.Repeat("<span>", 480), "<li></li>", ""},
 	{"nested frames", "", "<frameset>", "<frame src=x>"},
 	{"nested options", "<select>", "<optgroup><option>", "x"},
 
@@ -112,6 +117,9 @@ var fills = []struct{ name, before, again, after string }{
 	{"UTF-16", "\xff\xfe", "<\x00a\x00", "x"},
 	{"UTF-16 by halves", "\xfe\xff", "\xd8\x00", ""},
 	{"escapes of ISO-2022-JP", "<meta charset=iso-2022-jp>", "\x1b$B\x1b(B", "\x1b"},
+	{"shifts of ISO-2022-JP", "<meta charset=iso-2022-jp>", "\x1b(J\x1b(I\x1b$@", ""},
+	{"Big5", "<meta charset=big5>", "\x88\x62", "\xfe"},
+	{"a charset that replaces", "<meta charset=hz-gb-2312>", "<a href=x>~{", ""},
 	{"GB18030", "<meta charset=gb18030>", "\x81\x30\x81", "\xff"},
 
 	// URLs.

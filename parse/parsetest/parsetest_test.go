@@ -32,7 +32,11 @@ func (l *lines) Parse(ctx context.Context, c *page.Content) (page.Parsed, error)
 	}
 	seen := make(map[string]bool)
 	var text []string
-	for _, line := range strings.Split(strings.ToValidUTF8(string(c.Body), "?"), "\n") {
+	for i, line := range strings.Split(strings.ToValidUTF8(string(c.Body), "?"), "\n") {
+		if i%1000 == 999 && l.bug == nil && ctx.Err() != nil {
+			out.Truncated = true
+			break
+		}
 		path, ok := strings.CutPrefix(line, "=> ")
 		switch {
 		case !ok:
@@ -223,6 +227,15 @@ func TestMutants(t *testing.T) {
 		{"does not look at the context", "a done context is noticed", func() parse.Parser {
 			l := &lines{}
 			return parserFunc(func(_ context.Context, c *page.Content) (page.Parsed, error) {
+				return l.Parse(context.Background(), c)
+			})
+		}, nil},
+		{"looks at the context once", "a context that ends is noticed", func() parse.Parser {
+			l := &lines{}
+			return parserFunc(func(ctx context.Context, c *page.Content) (page.Parsed, error) {
+				if err := ctx.Err(); err != nil {
+					return page.Parsed{}, err
+				}
 				return l.Parse(context.Background(), c)
 			})
 		}, nil},

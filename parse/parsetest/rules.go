@@ -29,6 +29,7 @@ var rules = []rule{
 	{name: "an error fails that page only", check: independent},
 	{name: "many at once", check: concurrent},
 	{name: "a done context is noticed", check: noticesDone},
+	{name: "a context that ends is noticed", check: noticesEnd},
 }
 
 func readsDocuments(k *kit) error {
@@ -299,6 +300,18 @@ func concurrent(k *kit) error {
 }
 
 func noticesDone(k *kit) error {
+	ctx, cancel := context.WithCancel(k.ctx)
+	cancel()
+	return k.notices(ctx)
+}
+
+func noticesEnd(k *kit) error {
+	return k.notices(&ending{Context: k.ctx, looks: 3, done: make(chan struct{})})
+}
+
+// notices wants that a parser does not read a long document to its end if the
+// context is done, or will be.
+func (k *kit) notices(ctx context.Context) error {
 	const size = 4 << 20 // so long that a parser looks
 	c := k.h.Documents[0]
 	if len(c.Body) == 0 {
@@ -311,14 +324,44 @@ func noticesDone(k *kit) error {
 		}
 		return nil // many documents in a row are none
 	}
-	ctx, cancel := context.WithCancel(k.ctx)
-	cancel()
 	got, err := k.read(ctx, k.h.New(), c)
 	switch {
-	case err != nil && !errors.Is(err, ctx.Err()):
+	case errors.Is(err, errBroken):
+		return err
+	case err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())):
 		return fmt.Errorf("the error is %v, not that of the context", err)
 	case err == nil && !got.Truncated:
-		return fmt.Errorf("%d bytes were read to the end after the context was done", len(c.Body))
+		return fmt.Errorf("%d bytes were read to the end although the context was done", len(c.Body))
+	}
+	return nil
+}
+
+// ending is a context that is done when it has been looked at some times.
+type ending struct {
+	context.Context
+	mu    sync.Mutex
+	looks int
+	done  chan struct{}
+}
+
+func (c *ending) look() (over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looks--; c.looks == 0 {
+		close(c.done)
+	}
+	return c.looks <= 0
+}
+
+// Done counts as a look, since who has it may select on it.
+func (c *ending) Done() <-chan struct{} {
+	c.look()
+	return c.done
+}
+
+func (c *ending) Err() error {
+	if c.look() {
+		return context.Canceled
 	}
 	return nil
 }
