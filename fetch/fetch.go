@@ -79,6 +79,14 @@ type Options struct {
 	// filters of Rules. Targets of redirects always go through both. (Nutch:
 	// parse.normalize.urls=false, parse.filter.urls=false.)
 	NoNormalize, NoFilter bool
+	// ParseTimeout is how long a page may take to be parsed: then the context of
+	// the parser is done. What a parser returns that was cut short is kept, links
+	// and all, and counts as ParseCut; an error fails the page. Zero means 30
+	// seconds, negative no bound. A parser that does not look at its context keeps
+	// its worker for as long as it likes, which is logged: nothing can end it but
+	// itself, and to leave it behind would let each such page keep a processor for
+	// ever. (Nutch: parser.timeout.)
+	ParseTimeout time.Duration
 	// SkipTruncated leaves content unparsed that was cut at a limit. (Nutch:
 	// parser.skip.truncated, true.)
 	SkipTruncated bool
@@ -192,8 +200,10 @@ type Report struct {
 	Listed, Resumed int
 	// Outcomes counts the visits of this run by their outcome.
 	Outcomes map[protocol.Code]int
-	// Parsed and ParseFailed count the pages that a parser read or could not.
-	Parsed, ParseFailed int
+	// Parsed and ParseFailed count the pages that a parser read or could not,
+	// ParseCut those of Parsed that it did not read to the end, because of a limit
+	// or for lack of time.
+	Parsed, ParseFailed, ParseCut int
 	// Links counts accepted outlinks; LinksRejected those that the rules
 	// rejected, LinksCut those beyond the limit of the parser.
 	Links, LinksRejected, LinksCut int
@@ -251,6 +261,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SlowAfter == 0 {
 		o.SlowAfter = 5 * time.Minute
+	}
+	if o.ParseTimeout == 0 {
+		o.ParseTimeout = 30 * time.Second
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -349,6 +349,9 @@ func (l *loop) count(v *visited) {
 			rep.ParseFailed++
 		} else if v.data != nil {
 			rep.Parsed++
+			if v.data.Parsed.Truncated {
+				rep.ParseCut++
+			}
 		}
 	}
 }

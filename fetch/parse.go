@@ -14,9 +14,9 @@ import (
 
 // Parse is the parse stage for a segment that was fetched without a parser: it
 // reads the contents and writes what a fetch that parses would have written.
-// Of the options Parser, Signature, Rules, Scoring, Logger and those that say
-// which links are kept count; Parser is required. It may be interrupted and called again, as
-// Run may. A segment that is parsed is left alone.
+// Of the options Parser, ParseTimeout, Signature, Rules, Scoring, Logger and those
+// that say which links are kept count; Parser is required. It may be interrupted
+// and called again, as Run may. A segment that is parsed is left alone.
 func Parse(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
 	if o.Parser == nil {
 		return Report{}, errors.New("fetch: Options.Parser is required to parse")
@@ -101,6 +101,7 @@ func (l *loop) parseRest(ctx context.Context, o *Options) error {
 	r, err := parseSegment(ctx, l.segments, l.name, o)
 	l.report.Parsed += r.Parsed
 	l.report.ParseFailed += r.ParseFailed
+	l.report.ParseCut += r.ParseCut
 	l.report.Links += r.Links
 	l.report.LinksRejected += r.LinksRejected
 	l.report.LinksCut += r.LinksCut

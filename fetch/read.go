@@ -3,7 +3,9 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
@@ -53,7 +55,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		return
 	}
 	v.parse = &segment.Parse{URL: from.URL}
-	parsed, err := parsePage(ctx, r.o.Parser, c)
+	parsed, err := r.parse(ctx, c)
 	if err != nil {
 		if errors.Is(err, parse.ErrUnsupported) {
 			// Nutch's parse stage leaves nothing of content without a parser.
@@ -87,6 +89,33 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 	parsed.Text = ""
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
 }
+
+// parse asks the parser, within the time that a page may take, and turns a panic
+// of it into an error.
+func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed, err error) {
+	if limit := r.o.ParseTimeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+		start := time.Now()
+		defer func() {
+			if took := time.Since(start); took > limit+parseGrace {
+				r.o.Logger.Warn("fetch: the parser did not end in time", "url", c.URL, "limit", limit, "took", took)
+			}
+		}()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: %v", errPanic, v)
+		}
+	}()
+	return r.o.Parser.Parse(ctx, c)
+}
+
+// parseGrace is how long a parser may take to notice that its time is over.
+const parseGrace = time.Second
+
+var errPanic = errors.New("fetch: parser panicked")
 
 // properties picks what the crawl db is to keep of the properties of a page: of
 // each name the first value.

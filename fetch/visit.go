@@ -2,11 +2,9 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
@@ -130,15 +128,3 @@ func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visi
 	}
 	return v
 }
-
-// parsePage asks the parser, and turns a panic of it into an error.
-func parsePage(ctx context.Context, p parse.Parser, c *page.Content) (parsed page.Parsed, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: %v", errPanic, v)
-		}
-	}()
-	return p.Parse(ctx, c)
-}
-
-var errPanic = errors.New("fetch: parser panicked")

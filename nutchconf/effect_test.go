@@ -494,7 +494,7 @@ func TestOtherProperties(t *testing.T) {
 		t.Errorf("the proxy is %q", o.Crawl.HTTP.Proxy)
 	}
 	parser := o.Crawl.Parser.(parse.Mux)["text/html"].(*htmlparse.Parser)
-	if parser.Timeout != 7*time.Second || !o.Crawl.Update.ParseFailed || o.Index.DeleteFailedParse != index.Set(true) || o.Crawl.Update.VisitMeta ||
+	if parser.Timeout != 7*time.Second || o.Crawl.Fetch.ParseTimeout != 7*time.Second || !o.Crawl.Update.ParseFailed || o.Index.DeleteFailedParse != index.Set(true) || o.Crawl.Update.VisitMeta ||
 		!slices.Equal(o.Quantiles, []float64{.5, .25}) || o.File.MaxBytes != 9 || !slices.Equal(o.Crawl.Scoring.(*scoring.Metadata).Content, []string{"a", "b"}) {
 		t.Errorf("%+v, %+v", parser, o)
 	}

@@ -362,6 +362,9 @@ func (b *builder) fetch(o *fetch.Options) {
 	case o.MaxFailures == 0:
 		o.MaxFailures = 1
 	}
+	if o.ParseTimeout = b.wholeSeconds("parser.timeout"); o.ParseTimeout < 0 {
+		o.ParseTimeout = -1
+	}
 	o.By = b.by("fetcher.queue.mode", "byHost", "byDomain")
 	o.NoContent = !b.bool("fetcher.store.content")
 	b.limits(o)

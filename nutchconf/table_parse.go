@@ -17,7 +17,7 @@ var parseProperties = [...]group{
 		{Name: "parsefilter.naivebayes.wordlist", Default: "naivebayes-wordlist.txt", Note: "see htmlparsefilter.order"},
 		{Name: "parsefilter.regex.file", Note: "see htmlparsefilter.order"},
 		{Name: "parsefilter.regex.rules", Note: "see htmlparsefilter.order"},
-		{Name: "parser.timeout", Default: "30", Support: Honoured, Field: "htmlparse.Parser.Timeout"},
+		{Name: "parser.timeout", Default: "30", Support: Honoured, Field: "fetch.Options.ParseTimeout, htmlparse.Parser.Timeout", Note: "what was found by then is kept"},
 		{Name: "parse.filter.urls", Default: "true", Support: Honoured, Field: "fetch.Options.NoFilter"},
 		{Name: "parse.normalize.urls", Default: "true", Support: Honoured, Field: "fetch.Options.NoNormalize"},
 		{Name: "parser.skip.truncated", Default: "true", Support: Honoured, Field: "fetch.Options.SkipTruncated"},

@@ -119,7 +119,7 @@ func (a *app) parse() *cli.Command {
 func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	if c.Bool("json") {
 		return a.printJSON(map[string]any{"segment": name, "already": r.Already, "lists_left": r.Left, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
-			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes, "timed_out": r.TimedOut, "too_slow": r.TooSlow})
+			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "parse_cut": r.ParseCut, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes, "timed_out": r.TimedOut, "too_slow": r.TooSlow})
 	}
 	if r.Already {
 		fmt.Fprintf(a.out, "%s was complete\n", name)
@@ -128,7 +128,7 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 		}
 		return nil
 	}
-	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d links (%d rejected, %d cut)\n", name, r.Visits(), size(r.Bytes), r.Parsed, r.ParseFailed, r.Links, r.LinksRejected, r.LinksCut)
+	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d parsed in part, %d links (%d rejected, %d cut)\n", name, r.Visits(), size(r.Bytes), r.Parsed, r.ParseFailed, r.ParseCut, r.Links, r.LinksRejected, r.LinksCut)
 	printOutcomes(a, r.Outcomes)
 	if n := r.TimedOut + r.TooSlow; n > 0 {
 		fmt.Fprintf(a.out, "%d pages were left for the next round: %s\n", n, map[bool]string{true: "the time limit is over", false: "the fetch was too slow"}[r.TimedOut > 0])
