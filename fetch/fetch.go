@@ -116,6 +116,14 @@ type Options struct {
 	// Threads is how many visits may be under way at once; zero means 50.
 	// (Nutch: fetcher.threads.fetch, 10.)
 	Threads int
+	// SlowVisit is when a visit counts as slow, and a host whose visits take as long
+	// on the average; zero means a second. SpareThreads is how many slow visits there
+	// may be beside the Threads others; half of them are kept for hosts that are
+	// known to answer quickly, so that no number of hosts that never answer costs
+	// them anything. Zero means twice Threads, negative none. A worker is started
+	// when it is needed.
+	SlowVisit    time.Duration
+	SpareThreads int
 	// By says which URLs share a queue, and so a turn and a pause. (Nutch:
 	// fetcher.queue.mode.)
 	By hostdb.By
@@ -125,13 +133,30 @@ type Options struct {
 	// for some hosts: see generate.Options.HostDelay. (Nutch: fetcher.server.delay,
 	// _variableFetchDelay_.)
 	Delay time.Duration
+	// ThreadsPerHost is how many requests to a host may be under way at once, over
+	// all that share Hosts; zero means one. With more than one a request begins
+	// MinDelay after the last one began and MinDelay after the last one ended, and
+	// not Delay; zero means as long as Delay, negative no pause. A host whose
+	// robots.txt has a Crawl-delay, or that has failed, is asked for one page at a
+	// time all the same. (Nutch: fetcher.threads.per.queue, fetcher.server.min.delay,
+	// which counts from the end and replaces the Crawl-delay, too.)
+	ThreadsPerHost int
+	MinDelay       time.Duration
 	// MaxCrawlDelay is the longest Crawl-delay that is honoured; the pages of a
 	// host that asks for more are not visited. Zero means 30 seconds, negative no
 	// bound. (Nutch: fetcher.max.crawl.delay.)
 	MaxCrawlDelay time.Duration
+	// FailureDelay is the pause after a first failure: no connection, 5xx, 429. It
+	// doubles with each failure, up to an hour, and halves with each answer; the
+	// longer of it and the usual pause holds, or of what the server asks for
+	// (Retry-After, a day at most). Zero means the usual pause, a second at least,
+	// negative that failures change nothing. What was failures is forgotten when the
+	// host was not asked for ForgetAfter beyond the pause; zero means 30 minutes,
+	// negative never. (Nutch: fetcher.exceptions.per.queue.delay, .clear.after.)
+	FailureDelay, ForgetAfter time.Duration
 	// MaxWait is how long a fetch waits for a host that asked for patience or
-	// fails; the pages of one that needs longer are skipped for this round. Zero
-	// means 5 minutes.
+	// fails, beyond its usual pause; the pages of one that needs longer are skipped
+	// for this round. Zero means 5 minutes.
 	MaxWait time.Duration
 	// MaxFailures is after how many failures in a row, counted over rounds, the
 	// rest of a host's pages is skipped for this round; zero means 5, negative
@@ -153,9 +178,9 @@ type Options struct {
 	SlowSeconds int
 	SlowAfter   time.Duration
 	// QueueDepth is how many URLs of the list wait in memory for their hosts, times
-	// Threads; zero means 50, and 10,000 URLs at least. A run that sees too few of a
-	// list that is not well mixed waits for one host while others are idle. (Nutch:
-	// fetcher.queue.depth.multiplier.)
+	// Threads; zero means 50, and 10,000 URLs at least. Of a list that is not well
+	// mixed, what there is no room for is read again later, so that a host at its
+	// head does not keep the others waiting. (Nutch: fetcher.queue.depth.multiplier.)
 	QueueDepth int
 	// MaxBytes bounds the decoded body of a page; zero means the limit of the
 	// protocol. (Nutch: http.content.limit.)
@@ -252,7 +277,23 @@ func (o Options) withDefaults() Options {
 	if o.MaxWait <= 0 {
 		o.MaxWait = 5 * time.Minute
 	}
-	o.MaxWait = max(o.MaxWait, 2*o.Delay, 2*o.MaxCrawlDelay)
+	switch {
+	case o.MinDelay == 0:
+		o.MinDelay = o.Delay
+	case o.MinDelay < 0:
+		o.MinDelay = 0
+	}
+	o.ThreadsPerHost = max(o.ThreadsPerHost, 1)
+	if o.SlowVisit <= 0 {
+		o.SlowVisit = time.Second
+	}
+	if o.SpareThreads == 0 {
+		o.SpareThreads = 2 * o.Threads
+	}
+	o.SpareThreads = max(o.SpareThreads, 0)
+	if o.ForgetAfter == 0 {
+		o.ForgetAfter = 30 * time.Minute
+	}
 	if o.MaxFailures == 0 {
 		o.MaxFailures = 5
 	}

@@ -46,7 +46,7 @@ func (l *loop) limit(wake *time.Time) (hit bool) {
 		}
 		return false
 	}
-	*m.left += l.q.drain()
+	*m.left += l.q.drain() + l.list.abandon()
 	return true
 }
 

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -27,6 +25,8 @@ type job struct {
 	h     *host
 	it    item
 	delay time.Duration // of the host
+	was   pace          // of the host
+	*flight
 }
 
 // result is what a worker made of a job. A page that was asked for makes two: one
@@ -36,9 +36,22 @@ type result struct {
 	// out is the visit; nil if the item has to wait for another turn.
 	out *visited
 	// at is when the host may be visited again, failures how often in a row it
-	// has failed by then.
+	// has failed by then, limit how many visits to it there may be, zero if that was
+	// not looked up. full says that others have all turns, and now how quickly the
+	// host answers.
 	at       time.Time
 	failures int64
+	limit    int
+	full     bool
+	now      pace
+	// crawlDelay is that of the origin. pause is the one that the host is due in any
+	// case, why the reason for a longer one.
+	crawlDelay, pause time.Duration
+	why               verdict
+	// alone says that there must be no other request to the host meanwhile.
+	alone bool
+	// A turn was claimed at claimed, until a time.
+	claimed, until time.Time
 	// turnOver says that the page is being read and follows, after that this is
 	// the page.
 	turnOver, after bool
@@ -56,13 +69,12 @@ type loop struct {
 	name     string
 	report   Report
 
-	q        queues
-	seen     map[string]struct{} // visited before this run
-	lists    *lists              // nil if the segment is fetched as a whole
-	nextList func() ([]crawldb.Datum, error, bool)
-	block    []crawldb.Datum // read, and not queued yet
-	listDone bool
-	limits   limits
+	q      queues
+	seen   map[string]struct{} // visited before this run
+	lists  *lists              // nil if the segment is fetched as a whole
+	list   *feed
+	lanes  lanes
+	limits limits
 
 	group      []*visited
 	groupBytes int
@@ -72,7 +84,8 @@ type loop struct {
 
 func run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
 	l := &loop{o: o, given: o, segments: segments, name: name,
-		q:      queues{hosts: map[string]*host{}},
+		q:      newQueues(o.ThreadsPerHost),
+		lanes:  lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
 		report: Report{Outcomes: map[protocol.Code]int{}},
 		groups: make(chan []*visited, 1),
 		limits: newLimits(&o),
@@ -99,17 +112,16 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		l.o.Parser = nil
 	}
 
-	next, stop := iter.Pull2(segment.Blocks[crawldb.Datum](ctx, segments, name, 0))
-	defer stop()
-	l.nextList = next
+	l.list = newFeed(ctx, segments, name)
+	defer func() { l.list.stop() }()
 
 	// Everything that is started here has ended when run returns.
 	var g errgroup.Group
 	visiting, stopVisiting := context.WithCancel(ctx)
 	defer stopVisiting()
 	jobs := make(chan job)
-	results := make(chan result, 2*o.Threads)
-	for range o.Threads {
+	results := make(chan result, 2*(o.Threads+o.SpareThreads))
+	hire := func() {
 		g.Go(func() error {
 			for j := range jobs {
 				results <- l.work(visiting, j, results)
@@ -133,7 +145,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		return err
 	})
 
-	err = l.loop(visiting, jobs, results)
+	err = l.loop(visiting, hire, jobs, results)
 	close(jobs)
 	l.flush()
 	close(l.groups)
@@ -170,8 +182,8 @@ func (l *loop) finish(ctx context.Context, w *output) error {
 
 // loop decides, until the list is done or something ends it; then it waits for
 // the visits under way.
-func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result) error {
-	inFlight := 0
+func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <-chan result) error {
+	workers := 0
 	var failed error
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -181,29 +193,33 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result)
 		}
 		var wake time.Time
 		if failed == nil {
-			if failed = l.feed(); failed != nil {
+			if wake, failed = l.feed(); failed != nil {
 				continue
 			}
-			for inFlight < l.o.Threads {
-				h, it, at := l.q.next(time.Now())
+			for {
+				now := time.Now()
+				sooner(&wake, l.lanes.age(now))
+				h, it, at := l.q.next(now, l.lanes.open())
 				if h == nil {
-					wake = at
+					sooner(&wake, at)
 					break
 				}
-				jobs <- job{h, it, h.delay} // a worker is free: there are as many as visits
-				inFlight++
+				j := job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now)}
+				if l.lanes.under > workers {
+					workers++
+					hire()
+				}
+				jobs <- j // a worker is free: there are as many as visits
 			}
 			if l.limit(&wake) {
 				continue
 			}
 		}
-		if inFlight == 0 && (failed != nil || l.q.items == 0 && l.listDone) {
+		if l.lanes.under == 0 && (failed != nil || l.q.items == 0 && l.list.over()) {
 			return failed
 		}
 		if len(l.group) > 0 {
-			if due := l.groupSince.Add(groupAge); wake.IsZero() || due.Before(wake) {
-				wake = due
-			}
+			sooner(&wake, l.groupSince.Add(groupAge))
 		}
 		if wake.IsZero() {
 			wake = time.Now().Add(time.Hour)
@@ -216,9 +232,9 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result)
 		select {
 		case r := <-results:
 			if !r.turnOver {
-				inFlight--
+				l.lanes.end(r.flight)
 			}
-			if err := l.take(r, inFlight); err != nil && failed == nil {
+			if err := l.take(r); err != nil && failed == nil {
 				failed = err
 			}
 		case <-timer.C:
@@ -230,47 +246,19 @@ func (l *loop) loop(ctx context.Context, jobs chan<- job, results <-chan result)
 	}
 }
 
-// feed reads the list until enough is queued to keep the workers busy. Once a
-// limit is hit it only counts what is left.
-func (l *loop) feed() error {
-	depth := max(l.o.Threads*50, 10_000)
-	if l.o.QueueDepth > 0 {
-		depth = l.o.Threads * l.o.QueueDepth
+// sooner brings a time forward, if there is another one.
+func sooner(t *time.Time, other time.Time) {
+	if !other.IsZero() && (t.IsZero() || other.Before(*t)) {
+		*t = other
 	}
-	for !l.listDone && l.q.items < depth {
-		if len(l.block) == 0 {
-			block, err, ok := l.nextList()
-			if err != nil {
-				return err
-			}
-			l.block, l.listDone = block, !ok
-			continue
-		}
-		d := l.block[0]
-		l.block = l.block[1:]
-		turn, err := segment.Unmark(&d)
-		if err != nil {
-			return err
-		}
-		if l.lists != nil && !l.lists.mine[turn.List] {
-			continue
-		}
-		l.report.Listed++
-		if _, ok := l.seen[d.URL]; ok {
-			l.report.Resumed++
-			continue
-		}
-		if l.limits.left != nil {
-			*l.limits.left++
-			continue
-		}
-		l.q.add(l.o.By.Key(d.URL), item{Datum: d, list: turn.List, delay: turn.Delay})
-	}
-	return nil
 }
 
+// queueOf returns the name of the queue that a URL belongs to, as far as it is
+// known.
+func (l *loop) queueOf(url string) string { return l.o.By.Key(url) }
+
 // take puts a result where it belongs.
-func (l *loop) take(r result, inFlight int) error {
+func (l *loop) take(r result) error {
 	h := r.h
 	if r.robots {
 		l.report.Robots++
@@ -288,51 +276,75 @@ func (l *loop) take(r result, inFlight int) error {
 		if r.err == nil && r.hop != nil && l.limits.left == nil {
 			l.moveRobots(r.hop)
 		}
+		if r.limit > 0 {
+			h.limit = r.limit
+		}
+		if r.full && h.busy > 1 { // by visits of ours, which tell when they end
+			h.limit = h.busy - 1
+		}
+		if r.now != unknown {
+			h.pace = r.now
+		}
 		if r.err == nil {
-			l.skip(h, &r, inFlight)
+			l.skip(h, &r)
 		}
 		l.q.done(h, r.at)
 	}
 	if r.out != nil {
-		l.over(r.out, inFlight)
+		l.over(r.out)
 	}
 	return r.err
 }
 
+// A verdict says why a host is not visited any more in this round.
+type verdict struct {
+	reason string
+	// after is how long it will be so; zero if that is not known.
+	after time.Duration
+}
+
 // skip gives up on a host for this round if it fails all the time, or asks for
 // too much patience: it holds nobody up.
-func (l *loop) skip(h *host, r *result, inFlight int) {
-	reason := ""
-	switch {
+func (l *loop) skip(h *host, r *result) {
+	v := r.why
+	switch wait := time.Until(r.at); {
 	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
-		reason = fmt.Sprintf("the host failed %d times in a row", r.failures)
-	case time.Until(r.at) > max(l.o.MaxWait, 2*h.delay):
-		reason = "the host has to be left alone for longer than this round waits"
-	default:
+		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures)}
+	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
 		return
+	case v.reason == "":
+		v.reason = "the host has to be left alone for longer than this round waits"
+	}
+	if h.unread > 0 { // and those that are yet to be read again
+		h.over = &v
 	}
 	items := l.q.drop(h)
 	if len(items) == 0 {
 		return
 	}
-	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", reason)
+	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", v.reason)
 	for _, it := range items {
 		if it.robots != nil {
-			l.endRobots(it.robots, reason)
+			l.endRobots(it.robots, v.reason)
 			continue
 		}
-		l.over(&visited{list: it.list, visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: reason}}}, inFlight)
+		l.over(l.skipped(it, &v))
 	}
 }
 
+// skipped is the visit to a page whose host was given up.
+func (l *loop) skipped(it item, v *verdict) *visited {
+	return &visited{list: it.list, visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: v.reason, RetryAfter: v.after}}}
+}
+
 // over keeps a visit and tells of it.
-func (l *loop) over(v *visited, inFlight int) {
+func (l *loop) over(v *visited) {
 	l.add(v)
 	if v.visit.Outcome.Code.Asked() {
 		l.limits.visits++
 	}
 	if l.o.OnVisit != nil {
-		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: inFlight, Hosts: len(l.q.hosts)})
+		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: l.lanes.under, Hosts: len(l.q.hosts)})
 	}
 }
 

@@ -178,7 +178,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 			t.Errorf("%v", rep.Outcomes)
 		}
 		sec := time.Second
-		want := []time.Duration{5 * sec, 5 * sec, 10 * sec, 20 * sec, 5 * sec, 5 * sec, 5 * sec}
+		want := []time.Duration{5 * sec, 5 * sec, 10 * sec, 20 * sec, 10 * sec, 5 * sec, 10 * sec}
 		if g := gaps(t, s.of(host)); !slices.Equal(g, want) {
 			t.Errorf("pauses %v, want %v", g, want)
 		}

@@ -5,14 +5,24 @@ import (
 	"time"
 )
 
-// host is a queue: what waits for one host. It is owned by the loop, but for
-// the time a worker visits it, when the loop does not touch it.
+// pace is how quickly a host answers, as far as that is known.
+type pace uint8
+
+const (
+	unknown pace = iota
+	quick
+	slow
+	paces
+)
+
+// host is a queue: what waits for one host. It is owned by the loop; a worker
+// that visits it reads its name and nothing else.
 type host struct {
 	name  string
-	items []item
+	items deque
 	// robots are robots.txt files that have moved here: they come first, but for
 	// every other turn.
-	robots []item
+	robots deque
 	lately bool // that the last turn was one of robots
 	// waits says that the items wait for a robots.txt that has moved elsewhere.
 	waits bool
@@ -21,118 +31,210 @@ type host struct {
 	// delay is the pause that the fetch list asks for; zero for that of the
 	// options, negative for none.
 	delay time.Duration
-	// index is the place in the heap, -1 outside.
+	// busy counts the visits under way, of which there may be limit.
+	busy, limit int
+	pace        pace
+	// unread counts the URLs of the list that are to be read again, because the
+	// queue was long enough.
+	unread int
+	// over says why the host was given up for this round.
+	over *verdict
+	// index is the place in the heap of line, -1 outside.
 	index int
-	busy  bool
+	line  pace
 }
 
 // queues orders the hosts by when they may be visited next. A step costs
 // O(log hosts).
 type queues struct {
 	hosts map[string]*host
-	ready readyHeap
+	ready [paces]readyHeap
+	// limit is how many visits to a host may be under way, unless it is known to
+	// want fewer.
+	limit int
 	// items counts what waits in all queues.
 	items int
+	// hungry says that a queue has run empty although the list has more for it.
+	hungry bool
+}
+
+func newQueues(limit int) queues { return queues{hosts: map[string]*host{}, limit: max(limit, 1)} }
+
+// of returns the queue of that name.
+func (q *queues) of(name string) *host {
+	h := q.hosts[name]
+	if h == nil {
+		h = &host{name: name, index: -1, limit: q.limit}
+		q.hosts[name] = h
+	}
+	return h
 }
 
 func (q *queues) add(name string, it item) {
-	h := q.hosts[name]
-	if h == nil {
-		h = &host{name: name, index: -1}
-		q.hosts[name] = h
-	}
+	h := q.of(name)
 	if h.delay == 0 {
 		h.delay = it.delay
 	}
-	h.items = append(h.items, it)
+	h.items.push(it)
 	q.items++
 	q.enqueue(h)
 }
 
 // first puts a robots.txt that has moved into the queue of a host.
 func (q *queues) first(name string, it item) {
-	h := q.hosts[name]
-	if h == nil {
-		h = &host{name: name, index: -1}
-		q.hosts[name] = h
-	}
-	h.robots = append(h.robots, it)
+	h := q.of(name)
+	h.robots.push(it)
 	q.items++
 	q.enqueue(h)
 }
 
 // enqueue puts a host in line if it has something to wait for.
 func (q *queues) enqueue(h *host) {
+	wanted := (h.robots.len() > 0 || h.items.len() > 0 && !h.waits) && h.busy < h.limit
 	switch {
-	case h.busy || h.index >= 0:
-	case len(h.robots) > 0 || len(h.items) > 0 && !h.waits:
-		heap.Push(&q.ready, h)
-	case len(h.items) == 0 && q.hosts[h.name] == h:
+	case h.index >= 0 && wanted && h.line == h.pace:
+		heap.Fix(&q.ready[h.line], h.index)
+		return
+	case h.index >= 0:
+		heap.Remove(&q.ready[h.line], h.index)
+	}
+	switch {
+	case wanted:
+		h.line = h.pace
+		heap.Push(&q.ready[h.line], h)
+	case h.items.len() > 0 || h.robots.len() > 0 || h.busy > 0:
+	case h.unread > 0:
+		q.hungry = q.hungry || h.over == nil
+	default:
 		// What politeness needs to know of it is in the hostdb.
-		delete(q.hosts, h.name)
+		if q.hosts[h.name] == h {
+			delete(q.hosts, h.name)
+		}
 	}
 }
 
-// next returns a host that may be visited at now, with its first item; nil if
-// there is none, and then the time at which there will be one, zero for never.
-func (q *queues) next(now time.Time) (*host, item, time.Time) {
-	if len(q.ready) == 0 {
+// next returns a host that may be visited at now, of the paces that are wanted,
+// with its first item; nil if there is none, and then the time at which there will
+// be one, zero for never.
+func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time) {
+	var first *host
+	for p := range q.ready {
+		if r := q.ready[p]; wanted[p] && len(r) > 0 && (first == nil || r[0].at.Before(first.at)) {
+			first = r[0]
+		}
+	}
+	if first == nil {
 		return nil, item{}, time.Time{}
 	}
-	if h := q.ready[0]; h.at.After(now) {
-		return nil, item{}, h.at
+	if first.at.After(now) {
+		return nil, item{}, first.at
 	}
-	h := heap.Pop(&q.ready).(*host)
-	from := &h.items
-	h.lately = len(h.robots) > 0 && (!h.lately || h.waits || len(h.items) == 0)
-	if h.lately {
-		from = &h.robots
+	from := &first.items
+	first.lately = first.robots.len() > 0 && (!first.lately || first.waits || first.items.len() == 0)
+	if first.lately {
+		from = &first.robots
 	}
-	it := (*from)[0]
-	(*from)[0] = item{}
-	*from = (*from)[1:]
+	it := from.pop()
 	q.items--
-	h.busy = true
-	return h, it, time.Time{}
+	first.busy++
+	q.enqueue(first)
+	return first, it, time.Time{}
 }
 
 // back puts an item at the front again.
 func (q *queues) back(h *host, it item) {
-	to := &h.items
-	if it.robots != nil {
-		to = &h.robots
+	if q.items++; it.robots != nil {
+		h.robots.back(it)
 		h.lately = false
+		return
 	}
-	*to = append([]item{it}, *to...)
-	q.items++
+	h.items.back(it)
 }
 
-// done ends the visit to a host, which may be visited again at that time.
+// done ends a visit to a host, which may be visited again at that time.
 func (q *queues) done(h *host, at time.Time) {
-	h.busy = false
+	h.busy--
 	h.at = at
 	q.enqueue(h)
 }
 
 // drop empties the queue of a host and returns what was in it.
 func (q *queues) drop(h *host) []item {
-	items := append(h.items, h.robots...)
-	h.items, h.robots = nil, nil
+	items := append(h.items.all(), h.robots.all()...)
+	h.items, h.robots = deque{}, deque{}
 	q.items -= len(items)
+	q.enqueue(h)
 	return items
+}
+
+// move puts all that waits for a host behind what waits for another.
+func (q *queues) move(h *host, name string) {
+	if h.name == name {
+		return
+	}
+	to := q.of(name)
+	if to.delay == 0 {
+		to.delay = h.delay
+	}
+	for _, it := range h.items.all() {
+		to.items.push(it)
+	}
+	for _, it := range h.robots.all() {
+		to.robots.push(it)
+	}
+	to.unread += h.unread
+	h.items, h.robots, h.unread = deque{}, deque{}, 0
+	q.enqueue(h)
+	q.enqueue(to)
 }
 
 // drain empties all queues and returns how many pages were in them.
 func (q *queues) drain() (pages int) {
-	for name, h := range q.hosts {
-		pages += len(h.items)
-		h.items, h.robots, h.index = nil, nil, -1
-		if !h.busy {
-			delete(q.hosts, name)
-		}
+	for _, h := range q.hosts {
+		pages += h.items.len()
+		h.items, h.robots, h.unread = deque{}, deque{}, 0
+		q.enqueue(h)
 	}
-	q.ready, q.items = nil, 0
+	q.items, q.hungry = 0, false
 	return pages
+}
+
+// deque is a list of items that grows and shrinks at both ends.
+type deque struct {
+	items []item
+	head  int // those before are empty
+}
+
+func (d *deque) len() int    { return len(d.items) - d.head }
+func (d *deque) all() []item { return d.items[d.head:] }
+
+func (d *deque) push(it item) {
+	if d.head > 16 && d.head > len(d.items)/2 && len(d.items) == cap(d.items) {
+		n := copy(d.items, d.items[d.head:])
+		clear(d.items[n:])
+		d.items, d.head = d.items[:n], 0
+	}
+	d.items = append(d.items, it)
+}
+
+func (d *deque) pop() item {
+	it := d.items[d.head]
+	d.items[d.head] = item{}
+	if d.head++; d.head == len(d.items) {
+		*d = deque{}
+	}
+	return it
+}
+
+// back is mostly the opposite of a pop, and finds the room that this left.
+func (d *deque) back(it item) {
+	if d.head == 0 {
+		room := len(d.items)/8 + 1
+		d.items = append(make([]item, room, room+len(d.items)+1), d.items...)
+		d.head = room
+	}
+	d.head--
+	d.items[d.head] = it
 }
 
 type readyHeap []*host

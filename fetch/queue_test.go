@@ -11,10 +11,12 @@ import (
 
 var epoch = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
+var every = [paces]bool{true, true, true}
+
 func TestQueuesAgainstAModel(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		q := queues{hosts: map[string]*host{}}
+		q := newQueues(1)
 		type model struct {
 			items []string
 			at    time.Time
@@ -40,7 +42,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 				total++
 			case 2, 3:
 				now = now.Add(time.Duration(rnd.IntN(3)) * time.Second)
-				h, it, at := q.next(now)
+				h, it, at := q.next(now, every)
 				var first *model
 				for _, o := range want {
 					if o.busy == nil && len(o.items) > 0 && (first == nil || o.at.Before(first.at)) {
@@ -103,7 +105,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 
 // What one decision of the loop costs when a million hosts wait.
 func BenchmarkLoopStepAtAMillionHosts(b *testing.B) {
-	q := queues{hosts: map[string]*host{}}
+	q := newQueues(1)
 	for i := range 1_000_000 {
 		name := fmt.Sprintf("h%d.example.test", i)
 		q.add(name, item{Datum: crawldb.Datum{URL: "http://" + name + "/"}})
@@ -111,7 +113,7 @@ func BenchmarkLoopStepAtAMillionHosts(b *testing.B) {
 	now := epoch
 	b.ReportAllocs()
 	for b.Loop() {
-		h, it, _ := q.next(now)
+		h, it, _ := q.next(now, every)
 		if h == nil {
 			b.Fatal("nobody waits")
 		}

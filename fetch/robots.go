@@ -27,6 +27,7 @@ type robotsHop struct {
 // askRobots uses the turn for robots.txt; the page waits for the next one, or for
 // what the file leads to.
 func (l *loop) askRobots(ctx context.Context, r *result) {
+	r.alone = true // another request would ask for the file, too
 	if !l.claim(ctx, r) {
 		return
 	}
@@ -92,11 +93,10 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	r.robots = true
 	err := a.Step(ctx)
-	delay := l.pause(r.delay)
 	if rules := a.Rules(); err == nil && rules != nil {
-		delay = max(delay, l.crawlDelay(rules))
+		r.crawlDelay = l.crawlDelay(rules)
 	}
-	if l.release(ctx, r, nil, delay); err != nil {
+	if l.release(ctx, r, nil); err != nil {
 		r.err = err
 	}
 }
@@ -165,7 +165,7 @@ func (l *loop) moveRobots(hop *robotsHop) {
 	home := hop.home
 	if next := hop.asking.Next(); next != "" {
 		home.waits = true
-		l.q.first(l.o.By.Key(next), item{robots: hop})
+		l.q.first(l.queueOf(next), item{robots: hop})
 		return
 	}
 	home.waits = false

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/hostdb"
@@ -10,46 +11,94 @@ import (
 
 const (
 	// claimFor is how long a visit may take before others may think that
-	// whoever made it is dead.
+	// whoever made it is dead; it is cut off a little before.
 	claimFor = 10 * time.Minute
+	cutAfter = claimFor - 10*time.Second
 	// minBackoff is the pause after a first failure where there is no other, and
 	// maxBackoff the longest.
 	minBackoff = time.Second
 	maxBackoff = time.Hour
 	// maxRetryAfter bounds the patience a server can ask for.
 	maxRetryAfter = 24 * time.Hour
+	// askAgain is when to look again at a host whose turns others have: they give
+	// them back much sooner than they must.
+	askAgain = 100 * time.Millisecond
 )
 
-// claim takes the turn with a host. If it is another's, or not time yet, it
+// terms are those on which a host is visited, robots.txt apart.
+type terms struct {
+	// limit is how many requests may be under way.
+	limit int
+	// begun is the pause after the beginning of a request, ended that after its
+	// end.
+	begun, ended time.Duration
+}
+
+// terms returns those of a host, given the pause that the list asks for and the
+// Crawl-delay, which is for one request at a time.
+func (l *loop) terms(asked, crawlDelay time.Duration) terms {
+	pause := l.pause(asked)
+	if l.o.ThreadsPerHost <= 1 || crawlDelay > 0 {
+		return terms{limit: 1, ended: max(pause, crawlDelay)}
+	}
+	if asked == 0 {
+		pause = l.o.MinDelay
+	}
+	return terms{limit: l.o.ThreadsPerHost, begun: pause, ended: pause}
+}
+
+// pause is the pause between two visits to a host, given what the list asks for.
+func (l *loop) pause(asked time.Duration) time.Duration {
+	if asked != 0 {
+		return max(asked, 0)
+	}
+	return l.o.Delay
+}
+
+// termsOf returns the terms by which the record of a host is to be treated: the longest
+// Crawl-delay of its origins holds, as far as it is honoured, and after failures
+// there is one request at a time.
+func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
+	delay := h.CrawlDelay
+	if l.o.MaxCrawlDelay >= 0 {
+		delay = min(delay, l.o.MaxCrawlDelay)
+	}
+	t := l.terms(r.delay, max(delay, r.crawlDelay))
+	if h.Backoff > 0 || r.alone {
+		t.limit = 1
+	}
+	return t
+}
+
+// claim takes a turn with a host. If all are taken, or it is not time yet, it
 // notes when to ask again, and whether it is worth waiting for.
 func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 	now := time.Now()
+	r.claimed = now
 	if r.h.name == "" { // no host, no politeness: a file
 		return true
 	}
-	r.err = l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
+	err := l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {
 			h = *old
 		}
-		// A clock that was ahead has left times that lie in the future. The pause
-		// after the last request counts from now on then.
-		busy := time.Time{}
-		if n := len(h.Busy); n > 0 {
-			busy = h.Busy[n-1]
+		wrong := rightClock(&h, now)
+		r.now = r.was
+		h.Busy = slices.DeleteFunc(slices.Clone(h.Busy), func(end time.Time) bool { return !end.After(now) })
+		if l.o.ForgetAfter >= 0 && h.Backoff > 0 && now.After(h.NextFetch.Add(l.o.ForgetAfter)) {
+			h.Backoff = 0
 		}
-		wrong := h.LastFetch.After(now) || busy.After(now.Add(claimFor))
-		if h.LastFetch.After(now) {
-			h.NextFetch = now.Add(min(max(h.NextFetch.Sub(h.LastFetch), 0), maxRetryAfter))
-			h.LastFetch = now
+		t := l.termsOf(&h, r)
+		r.limit, r.pause, r.why = t.limit, t.ended, verdict{}
+		r.at, r.full, r.failures = later(h.NextFetch, now), len(h.Busy) >= t.limit, 0
+		if r.full {
+			r.at = later(r.at, now.Add(askAgain))
 		}
-		if end := now.Add(claimFor); busy.After(end) {
-			h.Busy = []time.Time{end}
-		}
-		r.at = later(h.NextFetch, now)
-		if busy.After(now) {
-			// Whoever has the turn gives it back much sooner.
-			r.at = later(r.at, now.Add(100*time.Millisecond))
+		if !r.at.After(now) && r.was == unknown && l.lanes.spare > 0 && h.Elapsed >= l.o.SlowVisit {
+			// It has to begin in another lane.
+			r.now, mine = slow, false
+			return old, nil
 		}
 		if mine = !r.at.After(now); !mine {
 			r.failures = h.Stats.Failures
@@ -58,16 +107,44 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 			}
 			return old, nil
 		}
-		h.Busy = []time.Time{now.Add(claimFor)}
+		r.until = now.Add(claimFor).Truncate(time.Millisecond)
+		h.Busy = append(h.Busy, r.until)
+		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(t.begun)))
+		h.Spent = h.Spent.On(now)
+		h.Spent.Requests++
 		return &h, nil
 	})
-	return mine && r.err == nil
+	if err != nil {
+		r.err = err
+	}
+	return mine && err == nil
 }
 
-// release ends the turn, after which the host is left alone for at least delay,
-// and notes when the next may begin. resp is nil if no page was asked for, or if
+// rightClock reports whether a clock that was ahead has left times that lie in
+// the future, and sets them right. The pause after the last request counts from
+// now on then.
+func rightClock(h *hostdb.Host, now time.Time) (wrong bool) {
+	if h.LastFetch.After(now) {
+		h.NextFetch = now.Add(min(max(h.NextFetch.Sub(h.LastFetch), 0), maxRetryAfter))
+		h.LastFetch = now
+		wrong = true
+	}
+	if end := now.Add(claimFor); len(h.Busy) > 0 && h.Busy[len(h.Busy)-1].After(end) {
+		h.Busy = slices.Clone(h.Busy)
+		for i := range h.Busy {
+			if h.Busy[i].After(end) {
+				h.Busy[i] = end
+			}
+		}
+		wrong = true
+	}
+	return wrong
+}
+
+// release ends the turn, after which the host is left alone for a while, and
+// notes when the next may begin. resp is nil if no page was asked for, or if
 // nothing is known of what came.
-func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response, delay time.Duration) {
+func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) {
 	now := time.Now()
 	if r.at = now; r.h.name == "" {
 		return
@@ -79,38 +156,62 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response, 
 		if old != nil {
 			h = *old
 		}
-		h.Busy = nil
+		if i := slices.IndexFunc(h.Busy, r.until.Equal); i >= 0 {
+			h.Busy = slices.Delete(slices.Clone(h.Busy), i, i+1)
+		}
+		r.full = false
 		if resp != nil && !resp.Outcome.Code.Asked() {
-			r.at = later(h.NextFetch, now)
+			h.Spent.Requests = max(h.Spent.Requests-1, 0)
+			r.at, r.limit = later(h.NextFetch, now), l.termsOf(&h, r).limit
 			return &h, nil
 		}
 		h.LastFetch = now
-		// The longest Crawl-delay of the origins of the host, as far as it is
-		// honoured.
-		pause := max(delay, h.CrawlDelay)
-		if l.o.MaxCrawlDelay >= 0 {
-			pause = max(delay, min(h.CrawlDelay, l.o.MaxCrawlDelay))
+		took := min(now.Sub(r.claimed), 4*l.o.SlowVisit).Truncate(time.Microsecond)
+		if h.Elapsed == 0 {
+			h.Elapsed = max(took, 1)
+		} else {
+			h.Elapsed = max(h.Elapsed+(took-h.Elapsed)/4, 1)
+		}
+		if r.now = quick; h.Elapsed >= l.o.SlowVisit {
+			r.now = slow
 		}
 		if resp != nil {
 			count(&h, resp)
+			h.Spent = h.Spent.On(now)
+			h.Spent.Bytes += resp.Bytes
 			r.failures = h.Stats.Failures
-			if h.Backoff > 0 {
-				pause = max(pause, min(maxBackoff, max(pause, minBackoff)<<min(h.Backoff-1, 12)))
-			}
-			pause = max(pause, min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
-		// Kept to the millisecond: never a part of one too early.
-		r.at = now.Add(pause)
-		if ms := r.at.Truncate(time.Millisecond); ms.Before(r.at) {
-			r.at = ms.Add(time.Millisecond)
+		t := l.termsOf(&h, r)
+		r.limit, r.pause = t.limit, t.ended
+		pause := t.ended
+		if resp != nil {
+			pause = max(pause, l.backoff(h.Backoff, pause), min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
-		h.NextFetch = r.at
+		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(pause)))
+		r.at = h.NextFetch
 		return &h, nil
 	})
 	if r.err == nil {
 		r.err = err
 	}
 }
+
+// backoff is the pause of a host that has failed: it doubles with each failure and
+// halves with each answer.
+func (l *loop) backoff(n int, pause time.Duration) time.Duration {
+	if n == 0 || l.o.FailureDelay < 0 {
+		return 0
+	}
+	first := l.o.FailureDelay
+	if first == 0 {
+		first = max(pause, minBackoff)
+	}
+	return min(maxBackoff, min(first, maxBackoff)<<min(n-1, 12))
+}
+
+// mostBackoff is how many doublings are remembered: from the shortest pause to the
+// longest.
+const mostBackoff = 13
 
 // count adds a response to what is known of a host.
 func count(h *hostdb.Host, resp *protocol.Response) {
@@ -120,7 +221,7 @@ func count(h *hostdb.Host, resp *protocol.Response) {
 	case c == protocol.Busy || c == protocol.Failed:
 		s.Failed++
 		s.Failures++
-		h.Backoff++
+		h.Backoff = min(h.Backoff+1, mostBackoff)
 		return
 	case c == protocol.Success:
 		s.Fetched++
@@ -131,7 +232,15 @@ func count(h *hostdb.Host, resp *protocol.Response) {
 	default:
 		s.Gone++
 	}
-	s.Failures, h.Backoff = 0, 0
+	s.Failures, h.Backoff = 0, max(h.Backoff-1, 0)
+}
+
+// wholeMillisecond returns the time as it is kept: never a part of one too early.
+func wholeMillisecond(t time.Time) time.Time {
+	if ms := t.Truncate(time.Millisecond); ms.Before(t) {
+		return ms.Add(time.Millisecond)
+	}
+	return t
 }
 
 func later(a, b time.Time) time.Time {

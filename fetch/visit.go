@@ -15,7 +15,6 @@ import (
 func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result) {
 	r = result{job: j, at: time.Now()}
 	url := j.it.URL
-	delay := l.pause(j.delay)
 	if err := ctx.Err(); err != nil {
 		r.err = err
 		return r
@@ -50,7 +49,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 			r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.MaxCrawlDelay))
 			return r
 		}
-		delay = max(delay, rules.CrawlDelay)
+		r.crawlDelay = rules.CrawlDelay
 	}
 	if !l.claim(ctx, &r) {
 		return r
@@ -61,11 +60,11 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	}
 	resp, err := l.fetch(ctx, req)
 	if err != nil {
-		l.release(ctx, &r, nil, delay)
+		l.release(ctx, &r, nil)
 		r.err = fmt.Errorf("%s: %w", url, err)
 		return r
 	}
-	if l.release(ctx, &r, &resp, delay); r.err != nil {
+	if l.release(ctx, &r, &resp); r.err != nil {
 		return r
 	}
 	// The turn is over: the host need not wait for the parser.
@@ -78,14 +77,6 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.out, r.err = nil, ctx.Err()
 	}
 	return r
-}
-
-// pause is the pause between two visits to a host, given what the list asks for.
-func (l *loop) pause(asked time.Duration) time.Duration {
-	if asked != 0 {
-		return max(asked, 0)
-	}
-	return l.o.Delay
 }
 
 // unasked is the outcome of a visit that is not made.
@@ -105,7 +96,13 @@ func (l *loop) fetch(ctx context.Context, req protocol.Request) (resp protocol.R
 			resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: "the protocol panicked"}}, nil
 		}
 	}()
-	return l.o.Protocol.Fetch(ctx, req)
+	limited, cancel := context.WithTimeout(ctx, cutAfter)
+	defer cancel()
+	resp, err = l.o.Protocol.Fetch(limited, req)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil { // a protocol without a limit of its own
+		resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: fmt.Sprintf("the visit took longer than %v", cutAfter)}}, nil
+	}
+	return resp, err
 }
 
 // visited makes of a response what the segment keeps.

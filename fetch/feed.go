@@ -1,0 +1,209 @@
+package fetch
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
+)
+
+const (
+	// few is how long the queue of a host may be, at most, once half of what may
+	// wait in memory does.
+	few = 16
+	// feedBlocks is how many blocks of the list are read in one step of the loop.
+	feedBlocks = 4
+)
+
+// feed reads the fetch list, as far as there is room for it in memory.
+//
+// A list need not be well mixed. So that a host at its head does not keep those
+// behind it waiting, the second half of the room is for hosts whose queues are
+// short. What is passed over for that is read in another pass over the list, of
+// which there is one whenever a queue has run empty that the list has more for.
+type feed struct {
+	// blocks reads the list from one of its blocks on.
+	blocks func(block int) iter.Seq2[[]crawldb.Datum, error]
+	next   func() ([]crawldb.Datum, error, bool)
+	stop   func()
+
+	block []crawldb.Datum // read, and not queued yet
+	// record is the number of the first record of block, nextBlock that of the block
+	// that is to be read next.
+	record, nextBlock int
+	done              bool // this pass is
+
+	// again says that it is not the first pass. passed marks the records that were
+	// passed over, of which there are left.
+	again  bool
+	passed bits
+	left   int
+	// A pass begins with the block in which the one before has passed something
+	// over first, and its first record; -1 for none.
+	firstBlock, firstRecord int
+	// began is the number of the first record of the block read last.
+	began int
+	// ended is when the last pass was over, took how long it took to read.
+	ended time.Time
+	took  time.Duration
+}
+
+func newFeed(ctx context.Context, segments segment.Store, name string) *feed {
+	f := &feed{stop: func() {}, blocks: func(block int) iter.Seq2[[]crawldb.Datum, error] {
+		return segment.Blocks[crawldb.Datum](ctx, segments, name, block)
+	}}
+	f.pass(0, 0)
+	return f
+}
+
+// pass begins a pass with a block, whose first record has a number.
+func (f *feed) pass(block, record int) {
+	f.stop()
+	f.next, f.stop = iter.Pull2(f.blocks(block))
+	f.block, f.record, f.nextBlock, f.done = nil, record, block, false
+	f.firstBlock, f.took = -1, 0
+}
+
+// read takes the next block into hand; false at the end of the list.
+func (f *feed) read() (bool, error) {
+	block, err, ok := f.next()
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		f.done, f.ended = true, time.Now()
+		return false, nil
+	}
+	f.block, f.began = block, f.record
+	f.nextBlock++
+	return true, nil
+}
+
+// passOver leaves a record to another pass.
+func (f *feed) passOver(record int) {
+	if f.firstBlock < 0 {
+		f.firstBlock, f.firstRecord = f.nextBlock-1, f.began
+	}
+	if !f.passed.has(record) {
+		f.passed.set(record)
+		f.left++
+	}
+}
+
+// over reports whether all of the list was taken.
+func (f *feed) over() bool { return f.done && f.left == 0 }
+
+// feed reads the list until enough is queued to keep the workers busy. Once a
+// limit is hit it only counts what is left. It returns when to go on, zero if not
+// before something is over.
+func (l *loop) feed() (again time.Time, err error) {
+	f := l.list
+	depth := max(l.o.Threads*50, 10_000)
+	if l.o.QueueDepth > 0 {
+		depth = l.o.Threads * l.o.QueueDepth
+	}
+	now := time.Now()
+	if f.done && f.left > 0 && (l.q.hungry || l.q.items == 0) {
+		// No more than a tenth of the time goes into what was read before.
+		if at := f.ended.Add(9 * f.took); l.q.items > 0 && at.After(now) {
+			return at, nil
+		}
+		f.again, l.q.hungry = true, false
+		f.pass(f.firstBlock, f.firstRecord)
+	}
+	if f.done {
+		return time.Time{}, nil
+	}
+	defer func() { f.took += time.Since(now) }()
+	for blocks := 0; l.q.items < depth; {
+		if len(f.block) == 0 {
+			if blocks == feedBlocks {
+				return now, nil
+			}
+			blocks++
+			if ok, err := f.read(); !ok {
+				return time.Time{}, err
+			}
+			continue
+		}
+		d, record := f.block[0], f.record
+		f.block = f.block[1:]
+		f.record++
+		if f.again && !f.passed.has(record) {
+			continue
+		}
+		turn, err := segment.Unmark(&d)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if !f.again {
+			if l.lists != nil && !l.lists.mine[turn.List] {
+				continue
+			}
+			l.report.Listed++
+			if _, ok := l.seen[d.URL]; ok {
+				l.report.Resumed++
+				continue
+			}
+			if l.limits.left != nil {
+				*l.limits.left++
+				continue
+			}
+		}
+		l.queue(record, item{Datum: d, list: turn.List, delay: turn.Delay}, depth)
+	}
+	return time.Time{}, nil
+}
+
+// queue puts an item into its queue, or leaves it to another pass if the queue is
+// too long for that.
+func (l *loop) queue(record int, it item, depth int) {
+	f, name := l.list, l.queueOf(it.URL)
+	h := l.q.hosts[name]
+	if h != nil && h.over == nil && l.q.items >= depth/2 && h.items.len() >= min(few, max(depth/64, 1)) {
+		if !f.passed.has(record) {
+			h.unread++
+		}
+		f.passOver(record)
+		return
+	}
+	if f.again {
+		f.passed.clear(record)
+		f.left--
+		if h != nil && h.unread > 0 {
+			h.unread--
+		}
+	}
+	if h != nil && h.over != nil {
+		l.over(l.skipped(it, h.over))
+		l.q.enqueue(h) // it may be forgotten now
+		return
+	}
+	l.q.add(name, it)
+}
+
+// abandon gives up what was passed over, and returns how much that was.
+func (f *feed) abandon() int {
+	n := f.left
+	f.left, f.passed = 0, nil
+	if f.again {
+		f.block, f.done = nil, true
+	}
+	return n
+}
+
+// bits is a set of small numbers.
+type bits []uint64
+
+func (b bits) has(i int) bool { return i/64 < len(b) && b[i/64]&(1<<(i%64)) != 0 }
+
+func (b *bits) set(i int) {
+	for i/64 >= len(*b) {
+		*b = append(*b, 0)
+	}
+	(*b)[i/64] |= 1 << (i % 64)
+}
+
+func (b bits) clear(i int) { b[i/64] &^= 1 << (i % 64) }
