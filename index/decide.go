@@ -1,6 +1,8 @@
 package index
 
 import (
+	"time"
+
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
@@ -86,7 +88,8 @@ func (d Decision) Deletes() bool { return d >= DeleteGone }
 //	another                  success                      Add
 //
 // A deletion that is switched off becomes Leave; but a page that asks not to be
-// indexed is indexed then.
+// indexed is indexed then. One that asks for that from some time on does so if it
+// was visited since, modified or not.
 //
 // With NutchCompat the rows are those of Nutch's indexer, in its order: see the
 // comment of [Options].
@@ -127,12 +130,19 @@ func decide(in Input, o Options) Decision {
 		return DeleteFailedParse
 	case in.Data == nil:
 		return LeaveUnparsed
-	case in.Data.Parsed.NoIndex && o.DeleteRobotsNoIndex.on(true):
+	case o.DeleteRobotsNoIndex.on(true) && !in.Data.Parsed.Indexable(later(v.Time, rec.LastFetch)):
 		return DeleteNoIndex
 	case o.SkipNotModified && rec.Status == crawldb.NotModified:
 		return LeaveNotModified
 	}
 	return Add
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // decideByRecord returns Add for a record whose page is there.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/index"
@@ -30,7 +31,7 @@ func input(status crawldb.Status, code protocol.Code, parsed string) index.Input
 	}
 	switch parsed {
 	case "text", "noindex":
-		in.Text, in.Data, in.Parse = &segment.Text{}, &segment.Data{Parsed: page.Parsed{NoIndex: parsed == "noindex"}}, &segment.Parse{}
+		in.Text, in.Data, in.Parse = &segment.Text{}, &segment.Data{Parsed: page.Parsed{Directives: page.Directives{NoIndex: parsed == "noindex"}}}, &segment.Parse{}
 	case "failed":
 		in.Parse = &segment.Parse{Error: "no PDF"}
 	}
@@ -272,5 +273,28 @@ func TestClean(t *testing.T) {
 	cancel()
 	if _, err := index.Clean(ctx, db.Crawl(), &shelf{}, index.CleanOptions{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A page that has a time after which it must not be shown is deleted once it was
+// visited after that time, even if nothing came.
+func TestDecideUnavailableAfter(t *testing.T) {
+	for _, c := range []struct {
+		visit, last time.Duration
+		o           index.Options
+		want        index.Decision
+	}{
+		{0, 0, index.Options{}, index.Add},
+		{0, time.Hour - 1, index.Options{}, index.Add},
+		{0, time.Hour, index.Options{}, index.DeleteNoIndex},
+		{time.Hour, 0, index.Options{}, index.DeleteNoIndex},
+		{0, time.Hour, index.Options{DeleteRobotsNoIndex: index.Off}, index.Add},
+	} {
+		in := input(crawldb.Fetched, protocol.Success, "text")
+		in.Data.Parsed.UnavailableAfter = start.Add(time.Hour)
+		in.Visit.Time, in.Record.LastFetch = start.Add(c.visit), start.Add(c.last)
+		if got := index.Decide(in, c.o); got != c.want {
+			t.Errorf("visited after %v, last after %v: %v, want %v", c.visit, c.last, got, c.want)
+		}
 	}
 }

@@ -49,6 +49,9 @@ type Document struct {
 	// Boost is the weight of the document, 1 being that of any other; 0 if nobody
 	// weighs documents.
 	Boost float32 `json:"boost,omitempty"`
+	// NoArchive says that the page asks not to show a copy of it. (Nutch: the field
+	// cache of index-basic.)
+	NoArchive bool `json:"noarchive,omitempty"`
 	// Segment is where the content lies.
 	Segment string `json:"segment,omitempty"`
 	// BinaryContent are the bytes that were fetched, if they are wanted; JSON has

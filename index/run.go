@@ -268,6 +268,7 @@ func (j *job) add(ctx context.Context, name, url string, in Input, content []byt
 	doc := &Document{
 		URL: url, Title: in.Data.Parsed.Title, Host: crawldb.Host(url),
 		ContentType: v.ContentType, Fetched: v.Time, Segment: name, BinaryContent: content,
+		NoArchive: in.Data.Parsed.NoArchive,
 	}
 	if rec := in.Record; rec != nil {
 		doc.Modified, doc.Signature, doc.Score = rec.Modified, hex.EncodeToString(rec.Signature), rec.Score

@@ -99,7 +99,7 @@ func put(t *testing.T, s segment.Store, name string, at time.Time, visits ...vis
 			continue
 		}
 		texts = append(texts, []segment.Text{{URL: v.url, Text: v.text}})
-		data = append(data, []segment.Data{{URL: v.url, Parsed: page.Parsed{Title: "T " + v.text, NoIndex: v.noIndex}}})
+		data = append(data, []segment.Data{{URL: v.url, Parsed: page.Parsed{Title: "T " + v.text, Directives: page.Directives{NoIndex: v.noIndex}}}})
 		parses = append(parses, []segment.Parse{{URL: v.url, Signature: []byte(v.text)}})
 	}
 	blocks(t, s, name, vs)
@@ -321,5 +321,19 @@ func TestCancelledIndex(t *testing.T) {
 	w := &shelf{}
 	if _, err := index.Run(ctx, db.Crawl(), nil, db.Segments(), w, index.Options{}); !errors.Is(err, context.Canceled) || w.commits > 0 {
 		t.Errorf("%v, %d commits", err, w.commits)
+	}
+}
+
+// What must not be shown as a copy is indexed, and says so.
+func TestNoArchive(t *testing.T) {
+	const u = "http://a.example.test/p"
+	db, w := new(memstore.DB), new(shelf)
+	record(t, db.Crawl(), u, crawldb.Fetched)
+	write(t, db.Segments(), recent, []segment.Visit{{URL: u, Time: start, Outcome: protocol.Outcome{Code: protocol.Success}}}, 1)
+	write(t, db.Segments(), recent, []segment.Text{{URL: u, Text: "text"}}, 1)
+	write(t, db.Segments(), recent, []segment.Data{{URL: u, Parsed: page.Parsed{Directives: page.Directives{NoArchive: true}}}}, 1)
+	write(t, db.Segments(), recent, []segment.Parse{{URL: u}}, 1)
+	if run(t, db, w, index.Options{}); !w.docs[u].NoArchive || w.docs[u].Text != "text" {
+		t.Errorf("the document is %+v", w.docs[u])
 	}
 }

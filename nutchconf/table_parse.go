@@ -6,7 +6,7 @@ var parseProperties = [...]group{
 		{Name: "parse.plugin.file", Default: "parse-plugins.xml", Note: "recrawl.Options.Parser picks the parser"},
 		{Name: "parser.character.encoding.default", Default: "windows-1252", Only: "windows-1252", Note: "windows-1252, unless the text is valid UTF-8"},
 		{Name: "encodingdetector.charset.min.confidence", Default: "-1", Only: "-1", Note: "there is no detection by statistics"},
-		{Name: "parser.caching.forbidden.policy", Default: "content", Note: "what noarchive asks for is not looked at"},
+		{Name: "parser.caching.forbidden.policy", Default: "content", Note: "index.Document.NoArchive says that a page asks for it; there is no policy"},
 		{Name: "parser.html.impl", Default: "neko", Note: "htmlparse reads HTML as browsers do"},
 		{Name: "parser.html.form.use_action", Default: "false", Code: "true", Support: Honoured, Field: "htmlparse.Parser.FormAction", Note: "with NutchCompat only; otherwise forms are no links"},
 		{Name: "parser.html.outlinks.ignore_tags", Support: Honoured, Field: "htmlparse.Parser.IgnoreTags", Note: "with NutchCompat only"},

@@ -25,6 +25,7 @@ type Content struct {
 	Time time.Time
 	// Robots holds the directives of X-Robots-Tag headers that apply to this
 	// crawler, lower-case and separated by commas; empty if none was sent.
+	// robots.ParseHeader reads it.
 	Robots string
 	// Refresh is the Refresh header as it was sent; empty if none was. A parser
 	// reads it like a meta refresh that stands before all others.
@@ -62,9 +63,10 @@ type Parsed struct {
 	// empty if it names none. It is a hint by a stranger: nothing acts on it
 	// unasked.
 	Canonical string
-	// NoIndex and NoFollow are the directives of meta robots and X-Robots-Tag
-	// together.
-	NoIndex, NoFollow bool
+	// Directives are those of meta robots and X-Robots-Tag together. NoIndex is set,
+	// too, once UnavailableAfter is over. A copy for the crawl is kept of a NoArchive
+	// page like of any other; who shows copies must not show that.
+	Directives
 	// Charset is the WHATWG name of the encoding the text was decoded from;
 	// empty for formats that have none.
 	Charset string

@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/robots"
 )
 
 // asks spells what directives ask for: i, f and a, and the time if there is one.
-func asks(d robots.Directives) string {
+func asks(d page.Directives) string {
 	s := ""
 	if d.NoIndex {
 		s += "i"
@@ -127,19 +128,19 @@ func TestParseMeta(t *testing.T) {
 
 func TestIndexable(t *testing.T) {
 	at := time.Date(2029, 7, 14, 0, 0, 0, 0, time.UTC)
-	d := robots.Directives{UnavailableAfter: at}
+	d := page.Directives{UnavailableAfter: at}
 	for _, tt := range []struct {
-		d    robots.Directives
+		d    page.Directives
 		now  time.Time
 		want bool
 	}{
-		{robots.Directives{}, at, true},
-		{robots.Directives{NoIndex: true}, at, false},
+		{page.Directives{}, at, true},
+		{page.Directives{NoIndex: true}, at, false},
 		{d, at.Add(-1), true},
 		{d, at, false},
-		{d.And(robots.Directives{UnavailableAfter: at.Add(1)}), at, false},
-		{robots.Directives{UnavailableAfter: at.Add(1)}.And(d), at, false},
-		{d.And(robots.Directives{NoFollow: true}), at.Add(-1), true},
+		{d.And(page.Directives{UnavailableAfter: at.Add(1)}), at, false},
+		{page.Directives{UnavailableAfter: at.Add(1)}.And(d), at, false},
+		{d.And(page.Directives{NoFollow: true}), at.Add(-1), true},
 	} {
 		if got := tt.d.Indexable(tt.now); got != tt.want {
 			t.Errorf("%+v at %v: %v", tt.d, tt.now, got)

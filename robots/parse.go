@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
+
+	"github.com/recrawl/recrawl/internal/directives"
 )
 
 const (
@@ -31,7 +33,7 @@ func Parse(body []byte, products ...string) *Rules { return parse(body, products
 
 // parse reads as much of a file as the limit allows.
 func parse(body []byte, products []string, limit int) *Rules {
-	p := parser{products: words(products)}
+	p := parser{products: directives.Products(products)}
 	body = text(body, limit)
 	p.html = isHTML(body)
 	for len(body) > 0 {
@@ -131,7 +133,7 @@ func (p *parser) userAgent(value string) {
 		switch {
 		case v == "*" || len(v) > 1 && v[0] == '*' && strings.IndexByte(space, v[1]) >= 0:
 			p.named[everybody], p.delays[everybody] = true, true
-		case slices.Contains(p.products, word(v)) || slices.Contains(p.products, token(v)):
+		case directives.Names(v, p.products):
 			p.named[mine], p.delays[mine] = true, true
 			p.found = true
 		}
@@ -331,11 +333,10 @@ func split(s string) (key, value string, ok bool) {
 	return trim(key), trim(value), true
 }
 
-// space is white space: that of the RFC, and what C takes for it, as Google does.
-// A no-break space is none, and so no part of a path or name is lost with it.
-const space = " \t\v\f\r\n"
+// space is white space: see directives.Space.
+const space = directives.Space
 
-func trim(s string) string { return strings.Trim(s, space) }
+func trim(s string) string { return directives.Trim(s) }
 
 type fieldName uint8
 
@@ -381,36 +382,6 @@ func field(key string) fieldName {
 		}
 	}
 	return fieldUnknown
-}
-
-// word returns the first word of the name of a crawler in lower case, without a
-// version.
-func word(s string) string {
-	s = trim(s)
-	if i := strings.IndexAny(s, space+"/;,("); i >= 0 {
-		s = s[:i]
-	}
-	return strings.ToLower(s)
-}
-
-// words returns the first word of each name that has one.
-func words(names []string) (all []string) {
-	for _, n := range names {
-		if w := word(n); w != "" {
-			all = append(all, w)
-		}
-	}
-	return all
-}
-
-// token returns the product token that a User-agent line begins with, in lower
-// case: letters, hyphens and underscores (RFC 9309 section 2.2.1).
-func token(s string) string {
-	i := 0
-	for i < len(s) && ('a' <= s[i]|0x20 && s[i]|0x20 <= 'z' || s[i] == '-' || s[i] == '_') {
-		i++
-	}
-	return strings.ToLower(s[:i])
 }
 
 // parseDelay reads seconds: "10", "0.5", "1,5", "10s", "10 seconds". What it

@@ -179,7 +179,10 @@ func (w *writer) record(rec any) {
 		w.str(p.Refresh)
 		w.int(int64(p.RefreshDelay))
 		w.str(p.Canonical)
-		w.bits(p.NoIndex, p.NoFollow, p.Truncated)
+		w.bits(p.NoIndex, p.NoFollow, p.Truncated, p.NoArchive, !p.UnavailableAfter.IsZero())
+		if !p.UnavailableAfter.IsZero() {
+			w.time(p.UnavailableAfter)
+		}
 		w.str(p.Charset)
 		w.uint(uint64(len(p.Meta)))
 		for _, m := range p.Meta {
@@ -341,7 +344,10 @@ func (r *reader) record(rec any) {
 		p.Refresh = r.str()
 		p.RefreshDelay = time.Duration(r.int())
 		p.Canonical = r.str()
-		r.bits(&p.NoIndex, &p.NoFollow, &p.Truncated)
+		var until bool
+		if r.bits(&p.NoIndex, &p.NoFollow, &p.Truncated, &p.NoArchive, &until); until {
+			p.UnavailableAfter = r.time()
+		}
 		p.Charset = r.str()
 		if n := r.count(2); n > 0 {
 			p.Meta = make([]page.Property, n)

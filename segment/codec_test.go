@@ -137,7 +137,8 @@ func TestRoundTrip(t *testing.T) {
 	testRecords(t, Visit{Outcome: protocol.Outcome{Code: 255, Status: -1, RetryAfter: math.MaxInt64}, Bytes: math.MinInt64, Elapsed: -1, Time: time.UnixMilli(-62135596800001).UTC()})
 	testRecords(t, page.Content{Body: bytes.Repeat([]byte{0, 1, 2}, 1<<17)}, page.Content{URL: strings.Repeat("u", 100_000)})
 	testRecords(t, Text{Text: strings.Repeat("word ", 1<<18)})
-	testRecords(t, Data{Parsed: page.Parsed{NoFollow: true}}, Data{Parsed: page.Parsed{NoIndex: true}}, Data{Parsed: page.Parsed{Truncated: true}},
+	testRecords(t, Data{Parsed: page.Parsed{Directives: page.Directives{NoFollow: true}}}, Data{Parsed: page.Parsed{Directives: page.Directives{NoIndex: true}}}, Data{Parsed: page.Parsed{Truncated: true}},
+		Data{Parsed: page.Parsed{Directives: page.Directives{NoArchive: true}}}, Data{Parsed: page.Parsed{Directives: page.Directives{UnavailableAfter: time.UnixMilli(1893456000000).UTC()}}},
 		Data{Parsed: page.Parsed{Outlinks: make([]page.Outlink, 10_000), Meta: make([]page.Property, 1000)}})
 	testRecords(t, Parse{Signature: []byte{}}, Parse{Gave: math.Inf(-1), Links: []Link{{}, {Score: math.Copysign(0, -1)}, {Score: math.MaxFloat64}}})
 }

@@ -154,6 +154,23 @@ func outcomeText(o *protocol.Outcome) string {
 	return s
 }
 
+// asked spells directives as a page would.
+func asked(d page.Directives) string {
+	var all []string
+	for _, a := range []struct {
+		name string
+		on   bool
+	}{{"noindex", d.NoIndex}, {"nofollow", d.NoFollow}, {"noarchive", d.NoArchive}} {
+		if a.on {
+			all = append(all, a.name)
+		}
+	}
+	if !d.UnavailableAfter.IsZero() {
+		all = append(all, "unavailable_after: "+d.UnavailableAfter.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(all, ",")
+}
+
 // printPage prints what was read in a page.
 func (a *app) printPage(k *checker, resp *protocol.Response, p *page.Parsed) error {
 	type link struct {
@@ -178,7 +195,7 @@ func (a *app) printPage(k *checker, resp *protocol.Response, p *page.Parsed) err
 	}
 	if k.c.Bool("json") {
 		out := map[string]any{"url": resp.Content.URL, "status": resp.Outcome.Status, "type": resp.Content.Type, "bytes": resp.Bytes, "truncated": resp.Content.Truncated,
-			"title": p.Title, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow, "refresh": p.Refresh, "canonical": p.Canonical,
+			"title": p.Title, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow, "noarchive": p.NoArchive, "refresh": p.Refresh, "canonical": p.Canonical,
 			"meta": p.Meta, "text_bytes": len(p.Text), "outlinks": links, "outlinks_cut": p.OutlinksCut}
 		if k.c.Bool("dumpText") {
 			out["text"] = p.Text
@@ -196,8 +213,8 @@ func (a *app) printPage(k *checker, resp *protocol.Response, p *page.Parsed) err
 			fmt.Fprintf(w, "%s:\t%s\n", f.name, f.value)
 		}
 	}
-	if p.NoIndex || p.NoFollow {
-		fmt.Fprintf(w, "robots:\t%s\n", strings.Trim(map[bool]string{true: "noindex"}[p.NoIndex]+","+map[bool]string{true: "nofollow"}[p.NoFollow], ","))
+	if asks := asked(p.Directives); asks != "" {
+		fmt.Fprintf(w, "robots:\t%s\n", asks)
 	}
 	for _, m := range p.Meta {
 		fmt.Fprintf(w, "meta:\t%s = %s\n", m.Name, m.Value)

@@ -135,8 +135,12 @@ func data(d *segment.Data) any {
 	for _, l := range p.Outlinks {
 		links = append(links, link{l.URL, l.Anchor})
 	}
-	return map[string]any{"url": d.URL, "title": p.Title, "outlinks": links, "outlinks_cut": p.OutlinksCut, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow,
+	m := map[string]any{"url": d.URL, "title": p.Title, "outlinks": links, "outlinks_cut": p.OutlinksCut, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow, "noarchive": p.NoArchive,
 		"refresh": p.Refresh, "canonical": p.Canonical, "truncated": p.Truncated, "meta": p.Meta}
+	if !p.UnavailableAfter.IsZero() {
+		m["unavailable_after"] = p.UnavailableAfter
+	}
+	return m
 }
 
 func parseJSON(p *segment.Parse) any {

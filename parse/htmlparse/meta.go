@@ -3,22 +3,16 @@ package htmlparse
 import (
 	"bytes"
 	"time"
+
+	"github.com/recrawl/recrawl/page"
 )
 
-// robots reads the directives of meta robots or X-Robots-Tag. What is unknown
-// is ignored.
-func robots(s []byte) (noIndex, noFollow bool) {
-	for w := range words(s) {
-		switch {
-		case equalFold(w, "none"):
-			noIndex, noFollow = true, true
-		case equalFold(w, "noindex"):
-			noIndex = true
-		case equalFold(w, "nofollow"):
-			noFollow = true
-		}
+// expire makes a page whose time is over by the time of the visit one that asks
+// not to be indexed.
+func expire(out *page.Parsed, visit time.Time) {
+	if !visit.IsZero() && !out.Indexable(visit) {
+		out.NoIndex = true
 	}
-	return noIndex, noFollow
 }
 
 // words yields the words of a list whose separators are white space and, as

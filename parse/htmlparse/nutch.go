@@ -395,10 +395,14 @@ func (s *nutchScan) metaTag(a map[string]string) {
 			none := strings.Contains(c, "none")
 			s.out.NoIndex = s.out.NoIndex || none || strings.Contains(c, "noindex")
 			s.out.NoFollow = s.out.NoFollow || none || strings.Contains(c, "nofollow")
+			s.out.NoArchive = s.out.NoArchive || strings.Contains(c, "noarchive")
 		}
 	}
-	if strings.EqualFold(a["http-equiv"], "refresh") {
+	switch equiv := a["http-equiv"]; {
+	case strings.EqualFold(equiv, "refresh"):
 		s.refresh(content)
+	case strings.EqualFold(equiv, "pragma") && strings.Contains(strings.ToLower(content), "no-cache"):
+		s.out.NoArchive = true
 	}
 }
 

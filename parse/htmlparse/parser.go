@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/directives"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 )
@@ -204,7 +205,7 @@ func Mux(p *Parser) parse.Mux {
 type limits struct {
 	outlinks, url, text, title, anchor, meta int
 	timeout                                  time.Duration
-	agent                                    string
+	products                                 []string
 	images, resources                        bool
 	schemes                                  []string
 }
@@ -218,7 +219,7 @@ func (p *Parser) limits() limits {
 		anchor:    limit(p.MaxAnchor, DefaultMaxAnchor),
 		meta:      limit(p.MaxMeta, DefaultMaxMeta),
 		timeout:   limit(p.Timeout, DefaultTimeout),
-		agent:     p.Agent,
+		products:  directives.Products([]string{p.Agent}),
 		images:    p.Images,
 		resources: p.FollowResources,
 		schemes:   p.Schemes,

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"time"
 
-	"github.com/recrawl/recrawl/page"
 	"golang.org/x/net/html"
+
+	"github.com/recrawl/recrawl/internal/directives"
+	"github.com/recrawl/recrawl/page"
 )
 
 // scan reads the tokens of one page.
@@ -16,6 +19,7 @@ type scan struct {
 	res resolver
 	out page.Parsed
 
+	time    time.Time // of the visit
 	page    *location // nil if the URL of the page is none
 	baseSet bool      // the first base element was seen
 	based   bool      // something was resolved
@@ -76,7 +80,8 @@ func newScan(lim *limits, c *page.Content) *scan {
 	s.title = folder{max: lim.title}
 	s.anchor = folder{max: lim.anchor}
 	s.alt = folder{max: lim.anchor}
-	s.out.NoIndex, s.out.NoFollow = robots([]byte(c.Robots))
+	s.out.Directives = directives.Header([]string{c.Robots})
+	s.time = c.Time
 	if c.Refresh != "" {
 		// A header comes before any base element, and before any meta element.
 		s.refresh([]byte(c.Refresh))
@@ -507,10 +512,8 @@ func (s *scan) metaTag() {
 	if len(name) == 0 || len(name) > 256 {
 		return
 	}
-	if equalFold(name, "robots") || s.lim.agent != "" && strings.EqualFold(string(name), s.lim.agent) {
-		noIndex, noFollow := robots(a.content)
-		s.out.NoIndex = s.out.NoIndex || noIndex
-		s.out.NoFollow = s.out.NoFollow || noFollow
+	if directives.IsMeta(string(name), s.lim.products) {
+		s.out.Directives = s.out.And(directives.List(string(a.content)))
 	}
 	if s.skip == inline {
 		f := folder{max: 256}
@@ -552,6 +555,7 @@ func (s *scan) finish() page.Parsed {
 	s.out.Title = string(s.title.buf)
 	s.out.Text = string(s.text.buf)
 	s.out.Truncated = s.text.cut
+	expire(&s.out, s.time)
 	if s.out.NoFollow {
 		for i := range s.out.Outlinks {
 			s.out.Outlinks[i].NoFollow = true

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/recrawl/recrawl/internal/directives"
 	"github.com/recrawl/recrawl/page"
 )
 
@@ -133,7 +134,8 @@ func (t *Text) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) 
 	b, _ := io.ReadAll(io.LimitReader(newReader(body, enc, stop), int64(maxText)+1))
 	out.Truncated = len(b) > maxText || stop.stopped
 	out.Text = string(clip(clean(b), maxText))
-	out.NoIndex, out.NoFollow = robots([]byte(c.Robots))
+	out.Directives = directives.Header([]string{c.Robots})
+	expire(&out, c.Time)
 	return out, nil
 }
 

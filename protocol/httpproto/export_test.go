@@ -37,10 +37,8 @@ func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 
 // What the fuzz targets call.
 var (
-	RobotsTag  = robotsTag
 	RetryAfter = retryAfter
 	Date       = date
-	Printable  = printable
 )
 
 const (

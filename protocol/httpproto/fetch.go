@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/recrawl/recrawl/internal/directives"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 )
@@ -304,7 +305,7 @@ func (c *Client) answer(u *url.URL, req protocol.Request, h *http.Response, resp
 	}
 	content := &resp.Content
 	content.Type = field(h.Header, "Content-Type")
-	content.Robots = robotsTag(h.Header["X-Robots-Tag"], c.o.Agent)
+	content.Robots = directives.Text(h.Header["X-Robots-Tag"], c.o.Agent)
 	content.Refresh = field(h.Header, "Refresh")
 	content.Truncated = h.StatusCode == http.StatusPartialContent
 	if o.Code == protocol.Success || o.Code == protocol.NotModified {

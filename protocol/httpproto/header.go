@@ -2,7 +2,6 @@ package httpproto
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,42 +84,4 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		now = d
 	}
 	return min(max(t.Sub(now), 0), maxRetryAfter)
-}
-
-// valued are the directives of X-Robots-Tag that carry a value behind a colon;
-// before any other colon stands the name of a crawler.
-var valued = []string{"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
-
-// robotsTag returns the directives of X-Robots-Tag headers that are for every
-// crawler or for agent, lower-case, each once, separated by commas. A crawler's
-// name holds to the end of its header, or until the next name.
-func robotsTag(values []string, agent string) string {
-	const most = 64 // directives; there are about a dozen
-	var out []string
-	for _, v := range values {
-		mine := true
-		for part := range strings.SplitSeq(v, ",") {
-			d := strings.ToLower(strings.TrimSpace(part))
-			if name, rest, ok := strings.Cut(d, ":"); ok && isAgent(strings.TrimSpace(name)) {
-				name = strings.TrimSpace(name)
-				mine = name == "*" || strings.EqualFold(name, agent)
-				d = strings.TrimSpace(rest)
-			}
-			if !mine || d == "" || len(d) > 128 || !printable(d) || slices.Contains(out, d) {
-				continue
-			}
-			if out = append(out, d); len(out) == most {
-				return strings.Join(out, ",")
-			}
-		}
-	}
-	return strings.Join(out, ",")
-}
-
-// isAgent reports whether what stands before a colon is the name of a crawler: a
-// product token, "*", or nothing, which is nobody's. A date is none, whose comma and
-// colons are its own: "unavailable_after: Wed, 03 Oct 2029 10:00:00 GMT, noindex".
-func isAgent(name string) bool {
-	return name == "" || name == "*" ||
-		('a' <= name[0] && name[0] <= 'z' || name[0] == '_') && !strings.ContainsAny(name, " \t") && !slices.Contains(valued, name)
 }

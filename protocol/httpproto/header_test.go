@@ -9,55 +9,6 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-func TestRobotsTag(t *testing.T) {
-	for _, c := range []struct {
-		values []string
-		want   string
-	}{
-		{nil, ""},
-		{[]string{"noindex"}, "noindex"},
-		{[]string{" NoIndex , NOFOLLOW "}, "noindex,nofollow"},
-		{[]string{"noindex", "nofollow, noindex"}, "noindex,nofollow"},
-		{[]string{"otherbot: noindex"}, ""},
-		{[]string{"Bot: noindex, nofollow"}, "noindex,nofollow"},
-		{[]string{"otherbot: noindex, nofollow", "noarchive"}, "noarchive"},
-		{[]string{"otherbot: noindex, bot: nofollow"}, "nofollow"},
-		{[]string{"noarchive, otherbot: noindex, nofollow"}, "noarchive"},
-		{[]string{"*: noindex"}, "noindex"},
-		{[]string{"bot:noindex"}, "noindex"},
-		{[]string{"bottle: noindex"}, ""},
-		{[]string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}, "unavailable_after: 25 jun 2010 15:00:00 pst"},
-		{[]string{"otherbot: unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"}, ""},
-		{[]string{"max-snippet: 50, max-image-preview: large"}, "max-snippet: 50,max-image-preview: large"},
-		{[]string{"bot: max-snippet:0"}, "max-snippet:0"},
-		{[]string{",, ,noindex,"}, "noindex"},
-		{[]string{"no\x00index", "caf\xe9", strings.Repeat("x", 1000)}, ""},
-		{[]string{":noindex", ":"}, ""},
-		{[]string{"other: noindex, *: nofollow"}, "nofollow"},
-		{[]string{"unavailable_after: Wed, 03 Oct 2029 10:00:00 GMT, noindex"}, "unavailable_after: wed,03 oct 2029 10:00:00 gmt,noindex"},
-		{[]string{"unavailable_after: Wednesday, 03-Oct-29 10:00:00 GMT", "none"}, "unavailable_after: wednesday,03-oct-29 10:00:00 gmt,none"},
-	} {
-		if got := httpproto.RobotsTag(c.values, "bot"); got != c.want {
-			t.Errorf("%q: got %q, want %q", c.values, got, c.want)
-		}
-	}
-}
-
-func FuzzRobotsTag(f *testing.F) {
-	for _, s := range []string{"noindex", "bot: noindex, nofollow", "a:b:c,,:", "unavailable_after: x, y", "\xff\x00,\n"} {
-		f.Add(s, "bot")
-	}
-	f.Fuzz(func(t *testing.T, v, agent string) {
-		got := httpproto.RobotsTag([]string{v, v}, agent)
-		if !httpproto.Printable(got) || len(got) > 64*129 {
-			t.Errorf("%q: unsafe %q", v, got)
-		}
-		if got != strings.ToLower(got) {
-			t.Errorf("%q: %q is not lower case", v, got)
-		}
-	})
-}
-
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }

@@ -1,0 +1,156 @@
+// Package directives reads what pages ask of crawlers in X-Robots-Tag headers and
+// meta elements, and whom they ask. It is the one reader of them: package robots
+// shows it to the world, protocol/httpproto and parse/htmlparse use it.
+package directives
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/page"
+)
+
+// Header reads the values of X-Robots-Tag headers for the crawler with the given
+// names: what they ask of everybody and of it, taken together. The name of a
+// crawler before a colon holds for all that follows in that header, up to the
+// next name: "otherbot: noindex, nofollow, recrawl: nofollow".
+func Header(values []string, names ...string) page.Directives {
+	var d page.Directives
+	products := Products(names)
+	for _, v := range values {
+		d = d.And(sum(all(v, products, true)))
+	}
+	return d
+}
+
+// Meta reads a meta element. It asks for something if its name is "robots" or
+// one of the crawler's.
+func Meta(name, content string, names ...string) page.Directives {
+	if IsMeta(name, Products(names)) {
+		return List(content)
+	}
+	return page.Directives{}
+}
+
+// IsMeta reports whether a meta element of the given name is for the crawler that
+// Products returned.
+func IsMeta(name string, products []string) bool {
+	name = Trim(name)
+	return strings.EqualFold(name, "robots") || Names(name, products)
+}
+
+// List reads the content of a meta element.
+func List(content string) page.Directives { return sum(all(content, nil, false)) }
+
+const (
+	maxDirectives = 64 // there are about a dozen
+	maxLength     = 128
+)
+
+// Text returns the directives of X-Robots-Tag headers that Header would read, and
+// those it knows nothing of, in lower case, each once, separated by commas. Header
+// and Meta read it as they would the headers. It is printable ASCII, and of
+// bounded length.
+func Text(values []string, names ...string) string {
+	var out []string
+	products := Products(names)
+	for _, v := range values {
+		for name, value := range all(v, products, true) {
+			if value != "" {
+				name += ": " + strings.ToLower(value)
+			}
+			if len(name) > maxLength || !printable(name) || slices.Contains(out, name) {
+				continue
+			}
+			if out = append(out, name); len(out) == maxDirectives {
+				return strings.Join(out, ",")
+			}
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+func printable(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// sum is what directives ask for, taken together. What is not understood asks for
+// nothing.
+func sum(list iter.Seq2[string, string]) (d page.Directives) {
+	for name, value := range list {
+		switch name {
+		case "none":
+			d.NoIndex, d.NoFollow = true, true
+		case "noindex":
+			d.NoIndex = true
+		case "nofollow":
+			d.NoFollow = true
+		case "noarchive", "nocache":
+			d.NoArchive = true
+		case unavailableAfter:
+			if t, ok := date(value); ok {
+				d = d.And(page.Directives{UnavailableAfter: t})
+			}
+		}
+	}
+	return d
+}
+
+const unavailableAfter = "unavailable_after"
+
+// all yields the directives of a list that are for everybody or for the products:
+// a name in lower case, and the value behind its colon if it has one. If named is
+// set, names of crawlers may stand in the list.
+func all(list string, products []string, named bool) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		mine := true
+		for more := true; more; {
+			var part string
+			part, list, more = strings.Cut(list, ",")
+			name, value, valued := strings.Cut(part, ":")
+			for name = strings.ToLower(Trim(name)); valued && named && isName(name); name = strings.ToLower(Trim(name)) {
+				mine = name == "*" || Names(name, products)
+				part = value
+				name, value, valued = strings.Cut(part, ":")
+			}
+			if !valued {
+				if mine && !words(part, yield) {
+					return
+				}
+				continue
+			}
+			if name == unavailableAfter && more {
+				// A date may hold a comma: "Sunday, 06-Nov-94 08:49:37 GMT".
+				next, after, found := strings.Cut(list, ",")
+				if _, ok := date(value + "," + next); ok {
+					value, list, more = value+","+next, after, found
+				}
+			}
+			if mine && slices.Contains(valuedNames[:], name) && !yield(name, Trim(value)) {
+				return
+			}
+		}
+	}
+}
+
+// valuedNames are the directives that have a value behind a colon; before any
+// other colon stands the name of a crawler.
+var valuedNames = [...]string{unavailableAfter, "max-snippet", "max-image-preview", "max-video-preview"}
+
+// isName reports whether what stands before a colon is the name of a crawler. It
+// begins with a letter: "06-Nov-94 08" does not.
+func isName(s string) bool {
+	return s != "" && (s[0] == '*' && len(s) == 1 || s[0] == '_' || 'a' <= s[0] && s[0] <= 'z') && !slices.Contains(valuedNames[:], s)
+}
+
+// words yields directives without a value, which commas should separate, and
+// white space and semicolons often do.
+func words(s string, yield func(string, string) bool) bool {
+	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ';' || strings.ContainsRune(Space, r) }) {
+		if !yield(strings.ToLower(w), "") {
+			return false
+		}
+	}
+	return true
+}

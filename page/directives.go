@@ -1,0 +1,32 @@
+package page
+
+import "time"
+
+// Directives is what a page asks of a crawler, in X-Robots-Tag headers and in
+// meta elements. The zero value asks for nothing. Package robots reads them
+// (robots.ParseHeader, robots.ParseMeta).
+type Directives struct {
+	// NoIndex asks not to show the page in an index, NoFollow not to follow its
+	// links, NoArchive not to show a copy of it. "none" is NoIndex and NoFollow,
+	// "nocache" is NoArchive.
+	NoIndex, NoFollow, NoArchive bool
+	// UnavailableAfter is when NoIndex begins to hold (unavailable_after); zero if
+	// the page does not say so.
+	UnavailableAfter time.Time
+}
+
+// Indexable reports whether the page may be in an index at the given time.
+func (d Directives) Indexable(now time.Time) bool {
+	return !d.NoIndex && (d.UnavailableAfter.IsZero() || now.Before(d.UnavailableAfter))
+}
+
+// And returns what both ask for: of two that disagree the stricter holds.
+func (d Directives) And(e Directives) Directives {
+	d.NoIndex = d.NoIndex || e.NoIndex
+	d.NoFollow = d.NoFollow || e.NoFollow
+	d.NoArchive = d.NoArchive || e.NoArchive
+	if !e.UnavailableAfter.IsZero() && (d.UnavailableAfter.IsZero() || e.UnavailableAfter.Before(d.UnavailableAfter)) {
+		d.UnavailableAfter = e.UnavailableAfter
+	}
+	return d
+}
