@@ -138,21 +138,27 @@ func (l *loop) feed() (again time.Time, err error) {
 		if err != nil {
 			return time.Time{}, err
 		}
+		it := item{Datum: d, list: turn.List, delay: turn.Delay}
 		if !f.again {
 			if l.lists != nil && !l.lists.mine[turn.List] {
 				continue
 			}
 			l.report.Listed++
-			if _, ok := l.seen[d.URL]; ok {
+			_, seen := l.seen[d.URL]
+			if seen {
 				l.report.Resumed++
-				continue
 			}
 			if l.limits.left != nil {
-				*l.limits.left++
+				if !seen {
+					*l.limits.left++
+				}
+				continue
+			}
+			if !l.listed(it, seen) {
 				continue
 			}
 		}
-		l.queue(record, item{Datum: d, list: turn.List, delay: turn.Delay}, depth)
+		l.queue(record, it, depth)
 	}
 	return time.Time{}, nil
 }

@@ -182,6 +182,23 @@ type Options struct {
 	// mixed, what there is no room for is read again later, so that a host at its
 	// head does not keep the others waiting. (Nutch: fetcher.queue.depth.multiplier.)
 	QueueDepth int
+	// FollowDepth visits pages that are not on the list, too: those that a page of
+	// it links to, if it is 1, those that they link to, if it is 2, and so on; zero or
+	// less visits none. Of the links of a page, which the rules have accepted, the
+	// first FollowLinks count that are not on the list (zero means 4), and only those
+	// within its host unless FollowExternal is set. They wait for their hosts behind
+	// the list, obey robots.txt, and are asked for without validators. It takes a
+	// Parser, and about 60 bytes of memory for each page that is listed or followed.
+	// (Nutch: fetcher.follow.outlinks.depth, .num.links, .ignore.external.)
+	FollowDepth, FollowLinks int
+	FollowExternal           bool
+	// NormalizeList and FilterList apply the normalizers and the filters of Rules to
+	// the list again, in the scope urlfilter.AnyScope, should they have changed since
+	// generate did. What they reject is skipped for this round, and so is what they
+	// spell otherwise: that spelling is visited instead. Where lists are fetched
+	// apart it has to be of the same queue. (Nutch: fetcher.normalize.urls,
+	// fetcher.filter.urls; it leaves no record of what it drops.)
+	NormalizeList, FilterList bool
 	// MaxBytes bounds the decoded body of a page; zero means the limit of the
 	// protocol. (Nutch: http.content.limit.)
 	MaxBytes int64
@@ -211,8 +228,8 @@ type Options struct {
 // Progress is where a fetch stands.
 type Progress struct {
 	// Listed is the number of URLs on the fetch list that were read so far, Done
-	// how many of them are over.
-	Listed, Done int
+	// how many of them are over, Followed how many pages were visited besides.
+	Listed, Done, Followed int
 	// InFlight counts the visits under way, Hosts the hosts with pages waiting
 	// or under way.
 	InFlight, Hosts int
@@ -234,6 +251,10 @@ type Report struct {
 	Links, LinksRejected, LinksCut int
 	// Robots counts the requests for robots.txt.
 	Robots int
+	// Followed counts the visits of this run to pages that are not on the list, and
+	// Filtered the URLs of the list that Options.FilterList kept from being visited.
+	// (Nutch: outlinks_following_total, filtered_total.)
+	Followed, Filtered int
 	// TimedOut and TooSlow count the URLs of the list that were left because of
 	// Options.TimeLimit or MinRate. (Nutch: hit_by_timelimit_total,
 	// hit_by_throughput_threshold_total.)
@@ -296,6 +317,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxFailures == 0 {
 		o.MaxFailures = 5
+	}
+	if o.FollowLinks <= 0 {
+		o.FollowLinks = 4
 	}
 	if o.SlowSeconds <= 0 {
 		o.SlowSeconds = 5
@@ -362,6 +386,8 @@ type item struct {
 	crawldb.Datum
 	list  int
 	delay time.Duration
+	// unlisted says that it is not on the list.
+	unlisted bool
 	// robots is not nil for a robots.txt that has moved to the host; there is no
 	// record then.
 	robots *robotsHop

@@ -396,6 +396,26 @@ func (o *output) parsing() bool {
 	return false
 }
 
+// each calls f with what was read of the pages that were visited before, in the
+// order in which they were.
+func (o *output) each(ctx context.Context, s segment.Store, name string, f func(list int, p *segment.Parse)) error {
+	for _, i := range slices.Sorted(maps.Keys(o.parts)) {
+		part := segment.ParsePart
+		if o.lists != nil {
+			part = segment.ListPart(part, i)
+		}
+		for block, err := range segment.PartialOf[segment.Parse](ctx, s, name, part, 0) {
+			if err != nil {
+				return err
+			}
+			for k := range block {
+				f(i, &block[k])
+			}
+		}
+	}
+	return nil
+}
+
 // write appends a group to the parts it belongs to.
 func (o *output) write(ctx context.Context, group []*visited) error {
 	if o.lists == nil {

@@ -75,6 +75,7 @@ type loop struct {
 	list   *feed
 	lanes  lanes
 	limits limits
+	beyond beyond
 
 	group      []*visited
 	groupBytes int
@@ -110,6 +111,9 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	}
 	if !w.parsing() {
 		l.o.Parser = nil
+	}
+	if err := l.openBeyond(ctx, w); err != nil {
+		return l.report, err
 	}
 
 	l.list = newFeed(ctx, segments, name)
@@ -267,7 +271,7 @@ func (l *loop) take(r result) error {
 		moved := r.it.robots != nil && r.hop != nil // and is in this queue no more
 		switch again := r.err != nil || r.out == nil && !r.turnOver && !moved; {
 		case again && l.limits.left != nil:
-			if r.it.robots == nil {
+			if r.it.robots == nil && !r.it.unlisted {
 				*l.limits.left++
 			}
 		case again:
@@ -291,7 +295,7 @@ func (l *loop) take(r result) error {
 		l.q.done(h, r.at)
 	}
 	if r.out != nil {
-		l.over(r.out)
+		l.came(&r)
 	}
 	return r.err
 }
@@ -328,7 +332,9 @@ func (l *loop) skip(h *host, r *result) {
 			l.endRobots(it.robots, v.reason)
 			continue
 		}
-		l.over(l.skipped(it, &v))
+		if !it.unlisted {
+			l.over(l.skipped(it, &v))
+		}
 	}
 }
 
@@ -344,7 +350,7 @@ func (l *loop) over(v *visited) {
 		l.limits.visits++
 	}
 	if l.o.OnVisit != nil {
-		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits(), InFlight: l.lanes.under, Hosts: len(l.q.hosts)})
+		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits() - l.report.Followed, Followed: l.report.Followed, InFlight: l.lanes.under, Hosts: len(l.q.hosts)})
 	}
 }
 

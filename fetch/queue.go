@@ -188,10 +188,14 @@ func (q *queues) move(h *host, name string) {
 	q.enqueue(to)
 }
 
-// drain empties all queues and returns how many pages were in them.
+// drain empties all queues and returns how many pages of the list were in them.
 func (q *queues) drain() (pages int) {
 	for _, h := range q.hosts {
-		pages += h.items.len()
+		for _, it := range h.items.all() {
+			if !it.unlisted {
+				pages++
+			}
+		}
 		h.items, h.robots, h.unread = deque{}, deque{}, 0
 		q.enqueue(h)
 	}

@@ -268,10 +268,12 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		return err
 	}
 	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared}
+	var left unvisited
 	for pair, err := range sorter.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
+		report.Unvisited += left.add(pair)
 		if resumed && string(pair.Key) <= reached {
 			continue
 		}
@@ -325,12 +327,10 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 		key = crawldb.AppendKey(key[:0], url)
 		return sorter.Add(key, value)
 	}
-	listed := 0
 	for d, err := range segment.Records[crawldb.Datum](ctx, s, name) {
 		if err != nil {
 			return 0, err
 		}
-		listed++
 		value = append(value[:0], kindListed)
 		if whole {
 			if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
@@ -360,7 +360,6 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 			return 0, err
 		}
 	}
-	report.Unvisited = listed - report.Visits
 	parsed, err := segment.Has[segment.Parse](ctx, s, name)
 	if err != nil {
 		return 0, err
@@ -399,6 +398,29 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 	}
 	report.Unparsed = success
 	return gifts.share(report.Visits), nil
+}
+
+// unvisited counts the URLs of the list without a visit. There are visits besides,
+// of pages that a fetch was led to.
+type unvisited struct {
+	key  []byte
+	open bool // that key is listed, and no visit was seen
+}
+
+// add returns what the next pair changes.
+func (u *unvisited) add(pair extsort.Pair) int {
+	if len(pair.Value) == 0 {
+		return 0
+	}
+	switch kind := pair.Value[0]; {
+	case kind == kindListed && !(u.open && bytes.Equal(u.key, pair.Key)):
+		u.key, u.open = append(u.key[:0], pair.Key...), true
+		return 1
+	case kind == kindVisit && u.open && bytes.Equal(u.key, pair.Key):
+		u.open = false
+		return -1
+	}
+	return 0
 }
 
 // grouper gathers the sorted pairs of one URL.

@@ -1,0 +1,228 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// A fetch may visit pages that are not on its list: those that links of its pages
+// lead to, and other spellings of what is listed. Which these are depends on the
+// list and on what the pages say, not on what came first: the links of a page that
+// count do not depend on what was visited, and a page is as many links away from
+// the list as the shortest way has, even if that is found last.
+//
+// What is not on the list and was not asked for in the end, because the run is
+// over or the host fails, leaves no trace but the link.
+
+// pageID stands for a URL: those of hostile pages, too, have none in common.
+type pageID [16]byte
+
+func idOf(url string) (id pageID) {
+	sum := sha256.Sum256([]byte(url))
+	return pageID(sum[:])
+}
+
+// place is where a page is.
+type place struct {
+	depth int       // links away from the list, on the shortest way known
+	links *[]string // those to follow if the way gets shorter; nil if it cannot, or the page is not read yet
+	// spelling says that it is another spelling of one of the list, and not queued
+	// yet.
+	spelling bool
+}
+
+// beyond knows the pages of the list and those that are visited besides. It is
+// about 60 bytes for each.
+type beyond struct {
+	places map[pageID]place // nil if no page is visited besides
+	depth  int
+	visit  func(url string, from item) // puts a page into its queue
+}
+
+// openBeyond reads the list, and of what was fetched before this run which links
+// it follows.
+func (l *loop) openBeyond(ctx context.Context, w *output) error {
+	if l.o.Parser == nil {
+		l.o.FollowDepth = 0
+	}
+	normalize := l.o.NormalizeList && l.o.Rules != nil
+	if l.o.FollowDepth <= 0 && !normalize {
+		return nil
+	}
+	b := &l.beyond
+	b.places, b.depth = map[pageID]place{}, l.o.FollowDepth
+	var spellings []string
+	for d, err := range segment.Records[crawldb.Datum](ctx, l.segments, l.name) {
+		if err != nil {
+			return err
+		}
+		b.places[idOf(d.URL)] = place{}
+		if !normalize {
+			continue
+		}
+		url, err := l.spelled(d.URL)
+		if err == nil && url != d.URL && (l.lists == nil || l.o.By.Key(url) == l.o.By.Key(d.URL)) {
+			spellings = append(spellings, url)
+		}
+	}
+	for _, url := range spellings {
+		if _, ok := b.places[idOf(url)]; !ok {
+			b.places[idOf(url)] = place{spelling: true}
+		}
+	}
+	b.visit = l.visitBeyond
+	if b.depth <= 0 || len(l.seen) == 0 {
+		return nil
+	}
+	return w.each(ctx, l.segments, l.name, func(list int, p *segment.Parse) {
+		b.read(p.URL, l.toFollow(p), item{Datum: crawldb.Datum{URL: p.URL}, list: list})
+	})
+}
+
+// visitBeyond queues a page that is not on the list.
+func (l *loop) visitBeyond(url string, from item) {
+	if _, ok := l.seen[url]; ok || l.limits.left != nil {
+		return
+	}
+	if l.o.By.Key(url) != l.o.By.Key(from.URL) {
+		from.delay = 0 // which the list asks for
+	}
+	from.Datum = crawldb.Datum{URL: url, Status: crawldb.Unfetched}
+	from.unlisted = true
+	l.goTo(from)
+}
+
+// goTo queues what is not on the list, unless its host was given up.
+func (l *loop) goTo(it item) {
+	name := l.queueOf(it.URL)
+	if h := l.q.hosts[name]; h == nil || h.over == nil {
+		l.q.add(name, it)
+	}
+}
+
+// toFollow returns the links of a page that are followed: the first that lead to
+// pages that are not on the list. Lists that are fetched apart share no host, so
+// there only links to the same queue are.
+func (l *loop) toFollow(p *segment.Parse) (links []string) {
+	if p == nil || p.Signature == nil { // not read
+		return nil
+	}
+	host, queue := hostdb.ByHost.Key(p.URL), l.o.By.Key(p.URL)
+	for _, to := range p.Links {
+		switch at, known := l.beyond.places[idOf(to.URL)]; {
+		case known && at.depth == 0, slices.Contains(links, to.URL):
+		case !l.o.FollowExternal && hostdb.ByHost.Key(to.URL) != host:
+		case l.lists != nil && l.o.By.Key(to.URL) != queue:
+		default:
+			if links = append(links, to.URL); len(links) == l.o.FollowLinks {
+				return links
+			}
+		}
+	}
+	return links
+}
+
+// read follows the links of a page.
+func (b *beyond) read(url string, links []string, from item) {
+	id := idOf(url)
+	at, ok := b.places[id]
+	if !ok {
+		return
+	}
+	if at.depth > 1 { // there may be a shorter way
+		at.links = &links
+		b.places[id] = at
+	}
+	b.follow(links, at.depth+1, from)
+}
+
+// follow goes to pages that are so many links away.
+func (b *beyond) follow(links []string, depth int, from item) {
+	if depth > b.depth {
+		return
+	}
+	for _, url := range links {
+		id := idOf(url)
+		at, known := b.places[id]
+		if known && at.depth <= depth {
+			continue
+		}
+		at.depth = depth
+		if !known {
+			b.visit(url, from)
+		}
+		if read := at.links; read != nil {
+			if depth == 1 {
+				at.links = nil
+			}
+			b.places[id] = at
+			b.follow(*read, depth+1, from)
+			continue
+		}
+		b.places[id] = at
+	}
+}
+
+// spelled returns a URL of the list as the rules have it.
+func (l *loop) spelled(url string) (string, error) {
+	rules := *l.o.Rules
+	if !l.o.NormalizeList {
+		rules.Normalizers = nil
+	}
+	if !l.o.FilterList {
+		rules.Filters = nil
+	}
+	return rules.Apply(urlfilter.AnyScope, url)
+}
+
+// listed reports whether a page of the list is to be visited as it is. One that
+// the rules reject, or spell otherwise, is noted as skipped, and the other spelling
+// queued; seen says that it was visited, or noted, before this run.
+func (l *loop) listed(it item, seen bool) bool {
+	if !l.o.NormalizeList && !l.o.FilterList || l.o.Rules == nil {
+		return !seen
+	}
+	url, err := l.spelled(it.URL)
+	if err == nil && url == it.URL {
+		return !seen
+	}
+	reason := "it is spelled " + oneLine(url)
+	if err != nil {
+		reason = "the rules reject it: " + oneLine(err.Error())
+	}
+	if !seen {
+		l.over(l.skipped(it, &verdict{reason: reason}))
+		if err != nil {
+			l.report.Filtered++
+		}
+	}
+	if err != nil || !l.beyond.places[idOf(url)].spelling {
+		return false
+	}
+	l.beyond.places[idOf(url)] = place{}
+	if _, ok := l.seen[url]; !ok {
+		it.URL, it.unlisted = url, true
+		l.goTo(it)
+	}
+	return false
+}
+
+// came keeps a visit, and goes where the links of the page lead.
+func (l *loop) came(r *result) {
+	if r.it.unlisted {
+		if r.out.visit.Outcome.Code.Deferred() {
+			return
+		}
+		l.report.Followed++
+	}
+	l.over(r.out)
+	if l.beyond.depth > 0 {
+		l.beyond.read(r.it.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.it.URL}, list: r.it.list, delay: r.it.delay})
+	}
+}
