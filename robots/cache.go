@@ -128,7 +128,7 @@ func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
 	if err != nil || !fresh(rec.Fetched, rec.Expires, now) {
 		return nil, false, err
 	}
-	return c.keep(rec), true, nil
+	return c.keep(rec, ""), true, nil
 }
 
 // known returns what Hosts has of an origin, which may be nothing.
@@ -192,9 +192,13 @@ func (c *Cache) maxAge() time.Duration {
 
 func (c *Cache) maxBytes() int { return max(c.MaxBytes, MaxBytes) }
 
-// keep returns the rules of a record and remembers them.
-func (c *Cache) keep(rec hostdb.Robots) *Rules {
+// keep returns the rules of a record and remembers them, with the reason if the
+// file could not be had.
+func (c *Cache) keep(rec hostdb.Robots, reason string) *Rules {
 	r := c.rules(rec)
+	if r.Unavailable {
+		r.Reason = reason
+	}
 	size := 256 + r.size
 	if r.allow != nil {
 		size += 64 * len(rec.Body) // what is kept by a parser that makes regular expressions of rules

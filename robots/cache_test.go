@@ -587,3 +587,21 @@ func TestWhatWeRefuseToAskIsNotUnknown(t *testing.T) {
 		t.Errorf("the refusal was kept with the host: %v, %v", ok, err)
 	}
 }
+
+// Why a file cannot be had is told for as long as there is the cache; another one
+// knows only that it cannot.
+func TestWhyAFileCannotBeHad(t *testing.T) {
+	var hosts hosts
+	c := &robots.Cache{Protocol: &site{answers: map[string]protocol.Response{
+		origin + "/robots.txt": {Outcome: protocol.Outcome{Code: protocol.Failed, Reason: "tls: handshake failed"}},
+	}}, Hosts: &hosts, Product: "bot"}
+	for range 2 {
+		if r, err := c.Fetch(t.Context(), origin+"/x"); err != nil || !r.Unavailable || r.Reason != "tls: handshake failed" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	other := &robots.Cache{Protocol: c.Protocol, Hosts: &hosts, Product: "bot"}
+	if r, ok, err := other.Cached(t.Context(), origin+"/x"); err != nil || !ok || !r.Unavailable || r.Reason != "" {
+		t.Errorf("%+v, %v, %v", r, ok, err)
+	}
+}

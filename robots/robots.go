@@ -50,8 +50,8 @@ type Rules struct {
 	// the file, as it would from asking for any page there. Rules that are refused
 	// are unavailable too.
 	Refused bool
-	// Reason says which rule refused, or why the file could not be had where that
-	// was no answer of its server; empty otherwise.
+	// Reason says which rule refused, or why the file could not be had; empty
+	// otherwise, or if that is only known from an earlier process.
 	Reason string
 
 	deny  bool                   // forbid what no rule speaks of

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -10,20 +9,16 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
-	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
-	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -172,7 +167,7 @@ type session struct {
 	client  *httpproto.Client
 	conf    *nutchconf.Options // nil without -conf
 	now     func() time.Time
-	refused refusals
+	trouble trouble
 }
 
 // begin opens the crawl and makes a crawler of the flags.
@@ -219,7 +214,7 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	} else {
 		o.Protocol = offline{}
 	}
-	o.Fetch.OnVisit = s.noteRefusal
+	o.Fetch.OnVisit = s.trouble.note
 	for _, f := range adjust {
 		f(&o)
 	}
@@ -262,36 +257,6 @@ func (s *session) end() error {
 		keep(s.db.Close())
 	}
 	return first
-}
-
-// refusals counts the visits that a rule of ours kept from being made, by the
-// reason.
-type refusals map[string]int
-
-func (s *session) noteRefusal(v segment.Visit, _ fetch.Progress) {
-	if v.Outcome.Code == protocol.Refused {
-		if s.refused == nil {
-			s.refused = refusals{}
-		}
-		s.refused[v.Outcome.Reason]++
-	}
-}
-
-// tell says why visits were refused: nobody else knows.
-func (r refusals) tell(w io.Writer) {
-	for i, reason := range slices.SortedFunc(maps.Keys(r), func(x, y string) int { return cmp.Or(r[y]-r[x], cmp.Compare(x, y)) }) {
-		if i == 5 {
-			fmt.Fprintf(w, "recrawl: and for %d more reasons\n", len(r)-i)
-			return
-		}
-		hint := ""
-		if strings.HasPrefix(reason, "address:") {
-			hint = "; -allow-private connects to loopback, private and link-local ones"
-		} else if strings.HasPrefix(reason, "url: port ") {
-			hint = "; -allow-port asks it"
-		}
-		fmt.Fprintf(w, "recrawl: %d refused: %s%s\n", r[reason], reason, hint)
-	}
 }
 
 // client makes the HTTP client of the flags.

@@ -82,7 +82,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *s
 	stop := a.showProgress(c, s.crawler)
 	report, err := s.crawler.Run(ctx)
 	stop()
-	s.refused.tell(a.err)
+	s.trouble.tell(a.err, c.Bool("v"))
 	if e := a.printCrawl(c, &report, err == nil); err == nil {
 		err = e
 	}

@@ -1,7 +1,10 @@
 package main_test
 
 import (
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -164,6 +167,30 @@ func TestPortsAndNetworks(t *testing.T) {
 	for _, flags := range [][]string{{"-allow-network", "nowhere"}, {"-allow-network", "10.0.0.0/33"}, {"-deny-network", "fe80::1%eth0"}, {"-allow-port", "0"}, {"-allow-port", "65536"}, {"-allow-port", "smtp"}, {"-logins", ""}, {"-logins", "/nowhere"}} {
 		if r := recrawl(t, append(at, flags...)...); r.code != 2 || !strings.Contains(r.err, flags[0]) {
 			t.Errorf("%v: %+v", flags, r)
+		}
+	}
+}
+
+// What a server is told by its certificate not to be is the reason of what fails.
+func TestTrustsTheAuthorityThatIsNamed(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	own := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+	for _, k := range []struct{ host, ca, want string }{
+		{"example.com", own, "not_found"},
+		{"other.test", own, "1 robots_failed: robots.txt could not be had: tls: certificate is for another name"},
+		{"example.com", "", "1 robots_failed: robots.txt could not be had: tls: certificate of an unknown authority"},
+	} {
+		args := []string{"crawl", "-d", t.TempDir(), "-agent", "testbot", "-delay", "0", "-rounds", "1", "-connect-to", "::" + s.Listener.Addr().String(), "https://" + k.host + "/"}
+		if k.ca != "" {
+			args = append(args, "-cacert", k.ca)
+		}
+		if r := recrawl(t, args...); r.code != 0 || !strings.Contains(r.out+r.err, k.want) {
+			t.Errorf("%+v: %+v", k, r)
 		}
 	}
 }

@@ -83,6 +83,7 @@ was interrupted goes on where it stopped.
 				stop := a.showProgress(c, s.crawler)
 				r, err := stage(ctx, name)
 				stop()
+				s.trouble.tell(a.err, c.Bool("v"))
 				if err != nil {
 					return err
 				}

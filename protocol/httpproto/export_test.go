@@ -68,3 +68,8 @@ const (
 	MaxCookieSite = maxCookieSite
 	MaxCookieJar  = maxCookieJar
 )
+
+const (
+	MaxDrain  = maxDrain
+	DrainTime = drainTime
+)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/netip"
@@ -109,9 +110,10 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		return nil
 	}
 	if resp.Outcome.Code != protocol.Success {
-		// Nobody wants this body: over HTTP/2 its stream is reset, over HTTP/1 a
-		// new connection costs less than to read who knows how much.
-		keep = hresp.ProtoMajor == 2
+		// Nobody wants this body. If it is short, it is read for the sake of the
+		// connection; if not, a stream of HTTP/2 is reset, and over HTTP/1 a new
+		// connection costs less than to read who knows how much.
+		keep = drain(hresp, stop) || hresp.ProtoMajor == 2
 		return nil
 	}
 
@@ -138,6 +140,17 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		resp.Outcome.Status = status
 	}
 	return nil
+}
+
+// drain reads a body that nobody wants, and reports whether that was all of it. It
+// gives up, and ends the visit, when there is more than a little or it takes long.
+func drain(resp *http.Response, stop context.CancelCauseFunc) bool {
+	if resp.ContentLength > maxDrain {
+		return false
+	}
+	defer time.AfterFunc(drainTime, func() { stop(errSlow) }).Stop()
+	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain+1))
+	return err == nil && n <= maxDrain
 }
 
 // parseURL returns the URL as it is asked for, or an error that says by which rule

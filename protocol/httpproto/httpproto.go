@@ -159,6 +159,11 @@ const (
 	// decoded. Markup rarely passes 20:1.
 	ratioFloor = 1 << 20
 	maxRatio   = 200
+	// maxDrain and drainTime bound what is read of a body that nobody wants, such
+	// as that of a 404, so that its connection is good for another visit: what
+	// costs either side less than a handshake.
+	maxDrain  = 32 << 10
+	drainTime = 500 * time.Millisecond
 	// maxField bounds each header value that is kept.
 	maxField = 1 << 10
 	// maxLocation bounds targets of redirects: more than any URL a crawl keeps.
