@@ -16,7 +16,8 @@ import (
 //
 // A policy keeps its state under names that begin with its own and a dot
 // ("opic.cash"); what a page says of itself is kept under "page." and can set
-// nothing else; seeds may set any name.
+// nothing else; what sitemaps say of it is under "sitemap." ([Sitemap], [Hint]);
+// seeds may set any name.
 type Meta struct{ enc string }
 
 // Get returns the value of a name, and whether there is one.

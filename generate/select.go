@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"encoding/binary"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -102,6 +103,25 @@ func (j *job) allowed(url string) bool {
 	}
 	u, err := j.o.Rules.Apply(urlfilter.Generate, url)
 	return err == nil && u == url
+}
+
+// admits asks the rules about a candidate, which may be a sitemap.
+func (j *job) admits(ctx context.Context, url string) (bool, error) {
+	if j.allowed(url) {
+		return true, nil
+	}
+	if !strings.HasSuffix(url, ".gz") {
+		return false, nil
+	}
+	d, err := j.crawl.Get(ctx, url)
+	if errors.Is(err, crawldb.ErrNotFound) {
+		return false, nil
+	}
+	if _, marked := crawldb.SitemapOf(d.Meta); err != nil || !marked {
+		return false, err
+	}
+	u, err := j.o.Rules.ApplySitemap(urlfilter.Generate, url)
+	return err == nil && u == url, nil
 }
 
 // spelling is how a URL counts in a scope; false if it does not count.
@@ -318,7 +338,11 @@ func (j *job) selectAll(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !j.allowed(c.URL) {
+			ok, err = j.admits(ctx, c.URL)
+			if err != nil {
+				return err
+			}
+			if !ok {
 				j.report.Rejected[URLFilters]++
 				continue
 			}

@@ -191,7 +191,7 @@ func (w *writer) record(rec any) {
 		}
 	case *Parse:
 		w.str(v.URL)
-		w.bits(v.Signature != nil)
+		w.bits(v.Signature != nil, v.Sitemap)
 		w.bytes(v.Signature)
 		w.str(v.Error)
 		w.float(v.Gave)
@@ -358,7 +358,7 @@ func (r *reader) record(rec any) {
 	case *Parse:
 		v.URL = r.str()
 		var signed bool
-		r.bits(&signed)
+		r.bits(&signed, &v.Sitemap)
 		if s := r.str(); signed {
 			v.Signature = []byte(s)
 		}

@@ -72,6 +72,10 @@ type Parse struct {
 	Signature []byte
 	// Error says why the content could not be parsed; empty if it was.
 	Error string
+	// Sitemap says that the content was read as a sitemap and not as a page. What
+	// it says of other URLs is in the Meta of its Links: see crawldb.Hint and
+	// crawldb.Sitemap.
+	Sitemap bool
 	// Links are the accepted targets, or the target of a redirect, and what each
 	// is given.
 	Links []Link
@@ -86,6 +90,6 @@ type Parse struct {
 type Link struct {
 	URL   string
 	Score float64
-	// Meta is what the scoring filters pass along.
+	// Meta is what the scoring filters pass along, or what a sitemap says.
 	Meta crawldb.Meta
 }

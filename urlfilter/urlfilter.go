@@ -15,6 +15,7 @@ package urlfilter
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // A Filter accepts or rejects a URL.
@@ -131,12 +132,35 @@ func (r *Rules) Apply(scope Scope, url string) (string, error) {
 	if r.tooLong(url) {
 		return "", errTooLong
 	}
-	for i, f := range r.Filters {
-		if !f.Accept(url) {
-			return "", &rejection{f, i}
-		}
+	if err := r.accept(url); err != nil {
+		return "", err
 	}
 	return url, nil
+}
+
+// ApplySitemap does for a sitemap what Apply does for a page. A file that is
+// compressed belongs to the crawl if it would without the ".gz", which keeps out
+// archives among pages.
+func (r *Rules) ApplySitemap(scope Scope, url string) (string, error) {
+	normal, err := r.Apply(scope, url)
+	if !errors.Is(err, ErrRejected) {
+		return normal, err
+	}
+	names := Rules{Normalizers: r.Normalizers, Loops: r.Loops, MaxLength: r.MaxLength}
+	normal, e := names.Apply(scope, url)
+	if plain, ok := strings.CutSuffix(normal, ".gz"); e == nil && ok && r.accept(plain) == nil {
+		return normal, nil
+	}
+	return "", err
+}
+
+func (r *Rules) accept(url string) error {
+	for i, f := range r.Filters {
+		if !f.Accept(url) {
+			return &rejection{f, i}
+		}
+	}
+	return nil
 }
 
 func (r *Rules) tooLong(url string) bool {

@@ -43,8 +43,6 @@ func ExampleWeb_Protocol() {
 	// success
 	// User-agent: *
 	// Disallow:
-	//
-	// Sitemap: http://docs.example.test/sitemap.xml
 	// requests: 1
 }
 
@@ -77,6 +75,4 @@ func ExampleServe() {
 	// 200 OK <nil> <nil>
 	// User-agent: *
 	// Disallow:
-	//
-	// Sitemap: http://wiki.example.test/sitemap.xml
 }

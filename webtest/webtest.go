@@ -59,6 +59,8 @@ type Web struct {
 	// CrawlDelay is what robots.txt asks for. Zero or negative means that it does
 	// not ask.
 	CrawlDelay time.Duration
+	// Sitemaps makes robots.txt list sitemap.xml, which is there in any case.
+	Sitemaps bool
 	// Latency is how long each answer takes, on a real timer.
 	Latency time.Duration
 	// Now tells which version of a page to show. It is called by each request, from
@@ -449,9 +451,11 @@ func (w *Web) serveRobots(rw http.ResponseWriter, r *http.Request, h int) {
 		b = strconv.AppendFloat(b, w.CrawlDelay.Seconds(), 'f', -1, 64)
 		b = append(b, '\n')
 	}
-	b = append(b, "\nSitemap: http://"...)
-	b = append(b, w.Host(h)...)
-	b = append(b, "/sitemap.xml\n"...)
+	if w.Sitemaps {
+		b = append(b, "\nSitemap: http://"...)
+		b = append(b, w.Host(h)...)
+		b = append(b, "/sitemap.xml\n"...)
+	}
 	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	send(rw, r, b)
 }

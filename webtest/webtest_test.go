@@ -324,7 +324,7 @@ func TestCharsets(t *testing.T) {
 }
 
 func TestRobotsAndSitemap(t *testing.T) {
-	w := at(&webtest.Web{Hosts: 7, CrawlDelay: 1500 * time.Millisecond}, 20*day)
+	w := at(&webtest.Web{Hosts: 7, CrawlDelay: 1500 * time.Millisecond, Sitemaps: true}, 20*day)
 	robots := string(get(t, w, w.Seeds()[0]+"robots.txt").Content.Body)
 	want := "User-agent: *\nDisallow: /private/\nCrawl-delay: 1.5\n\nSitemap: http://news.example.test/sitemap.xml\n"
 	if robots != want {

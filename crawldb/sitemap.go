@@ -1,0 +1,193 @@
+package crawldb
+
+import (
+	"encoding/binary"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What sitemaps have to do with a record is in its Meta, under these names. They
+// belong to the stages: fetch gives them to links, update to records.
+const (
+	sitemapKey = "sitemap.mark"
+	hintKey    = "sitemap.hint"
+)
+
+// maxOrigins is how many sites of those that list a sitemap are remembered.
+const maxOrigins = 16
+
+// Sitemap marks the record of a sitemap, which is fetched when it is due like
+// any other, and then read as a sitemap. No page can set the mark: it comes from
+// robots.txt, from an index, from a seed ("sitemap.mark=0") or from an operator.
+type Sitemap struct {
+	// Depth is how many indexes led to it.
+	Depth int
+	// Budget is how many other sitemaps may be named by it and by those it names,
+	// together: so an index of indexes ends.
+	Budget int
+	// Origins are the sites, as "https://example.com", whose robots.txt lists it or
+	// an index that leads to it, in ascending order and 16 at most. It may speak of
+	// their pages.
+	Origins []string
+	// Page says that the URL is known as that of a page, too: that a seed or a link
+	// named it. What turns out to be no sitemap is read as a page then.
+	Page bool
+}
+
+// SitemapOf returns the mark of a record or a link, and whether it has one.
+func SitemapOf(m Meta) (Sitemap, bool) {
+	var s Sitemap
+	text, ok := m.Get(sitemapKey)
+	if !ok {
+		return s, false
+	}
+	var err error
+	for i, f := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			if s.Depth, err = strconv.Atoi(f); err != nil || s.Depth < 0 {
+				return Sitemap{}, false
+			}
+		case f == "page":
+			s.Page = true
+		case strings.HasPrefix(f, "budget="):
+			if s.Budget, err = strconv.Atoi(f[len("budget="):]); err != nil || s.Budget < 0 {
+				return Sitemap{}, false
+			}
+		default:
+			s.Origins = append(s.Origins, f)
+		}
+	}
+	return s, text != ""
+}
+
+// Set puts the mark into m. It is text, such as "1 budget=40 https://example.com".
+func (s Sitemap) Set(m *Meta) {
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(s.Depth))
+	if s.Page {
+		b.WriteString(" page")
+	}
+	if s.Budget > 0 {
+		b.WriteString(" budget=" + strconv.Itoa(s.Budget))
+	}
+	for _, o := range s.Origins {
+		b.WriteString(" " + o)
+	}
+	m.Set(sitemapKey, b.String())
+}
+
+// With returns the mark of what was marked twice, whatever the order: the lesser
+// depth, the larger budget, the sites of both.
+func (s Sitemap) With(t Sitemap) Sitemap {
+	s.Depth, s.Budget, s.Page = min(s.Depth, t.Depth), max(s.Budget, t.Budget), s.Page || t.Page
+	s.Origins = slices.Concat(s.Origins, t.Origins)
+	slices.Sort(s.Origins)
+	s.Origins = slices.Compact(s.Origins)
+	s.Origins = s.Origins[:min(len(s.Origins), maxOrigins)]
+	return s
+}
+
+// ClearSitemap takes the mark from m.
+func ClearSitemap(m *Meta) { m.Delete(sitemapKey) }
+
+// Origin returns the site of a URL as "https://example.com", in lower case and
+// without the port that goes without saying; empty for what is not of http or
+// https.
+func Origin(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	host := strings.ToLower(u.Host)
+	if port := u.Port(); port == "" || port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	return u.Scheme + "://" + host
+}
+
+// Hint is what a sitemap or feed says of a page. It takes a few bytes of Meta.
+type Hint struct {
+	// Modified is when the page last changed: at Modified or later, and before
+	// Modified.Add(Span). It is zero if not given, and is kept to the second.
+	Modified time.Time
+	Span     time.Duration
+	// Every is how often it changes, in whole seconds; zero if not given.
+	Every time.Duration
+	// Priority is from 0 to 1; HasPriority says that it is given.
+	Priority    float32
+	HasPriority bool
+}
+
+const (
+	hintModified = 1 << iota
+	hintEvery
+	hintPriority
+	hintAll = 1<<iota - 1
+)
+
+// HintOf returns the hint of a record or a link, and whether it has one.
+func HintOf(m Meta) (h Hint, ok bool) {
+	text, ok := m.Get(hintKey)
+	if !ok || text == "" || text[0]&^hintAll != 0 {
+		return h, false
+	}
+	r := reader{s: text[1:]}
+	if text[0]&hintModified != 0 {
+		at := r.uvarint()
+		h.Modified = time.Unix(int64(at>>1)^-int64(at&1), 0).UTC()
+		h.Span = time.Duration(r.below(math.MaxInt32)) * time.Second
+	}
+	if text[0]&hintEvery != 0 {
+		h.Every = time.Duration(r.below(math.MaxInt32)) * time.Second
+	}
+	if text[0]&hintPriority != 0 {
+		h.Priority, h.HasPriority = r.float32(), true
+	}
+	if r.bad || r.s != "" || !(h.Priority >= 0 && h.Priority <= 1) {
+		return Hint{}, false
+	}
+	return h, true
+}
+
+// Set puts the hint into m.
+func (h Hint) Set(m *Meta) {
+	b := []byte{0}
+	if !h.Modified.IsZero() {
+		b[0] |= hintModified
+		b = binary.AppendVarint(b, h.Modified.Unix())
+		b = binary.AppendUvarint(b, uint64(max(0, min(h.Span/time.Second, math.MaxInt32))))
+	}
+	if h.Every >= time.Second {
+		b[0] |= hintEvery
+		b = binary.AppendUvarint(b, uint64(min(h.Every/time.Second, math.MaxInt32)))
+	}
+	if h.HasPriority {
+		b[0] |= hintPriority
+		b = binary.BigEndian.AppendUint32(b, math.Float32bits(h.Priority))
+	}
+	m.Set(hintKey, string(b))
+}
+
+// With returns what two hints say of one page, whatever their order: the later
+// change, and of two at the same time the one that is known better; the shorter
+// interval; the higher priority.
+func (h Hint) With(o Hint) Hint {
+	if c := o.Modified.Compare(h.Modified); c > 0 || c == 0 && o.Span < h.Span {
+		h.Modified, h.Span = o.Modified, o.Span
+	}
+	if o.Every > 0 && (h.Every == 0 || o.Every < h.Every) {
+		h.Every = o.Every
+	}
+	if o.HasPriority && (!h.HasPriority || o.Priority > h.Priority) {
+		h.Priority, h.HasPriority = o.Priority, true
+	}
+	return h
+}
+
+// ClearHint takes the hint from m.
+func ClearHint(m *Meta) { m.Delete(hintKey) }

@@ -1,0 +1,82 @@
+package crawldb
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSitemapMark(t *testing.T) {
+	var m Meta
+	if _, ok := SitemapOf(m); ok {
+		t.Error("a record without a mark has one")
+	}
+	a := Sitemap{Depth: 2, Budget: 7, Origins: []string{"http://b.test"}, Page: true}
+	a.Set(&m)
+	if text, _ := m.Get(sitemapKey); text != "2 page budget=7 http://b.test" {
+		t.Errorf("%q", text)
+	}
+	b := Sitemap{Depth: 1, Budget: 9, Origins: []string{"http://a.test", "http://b.test"}}
+	for _, got := range []Sitemap{a.With(b), b.With(a)} {
+		var m Meta
+		got.Set(&m)
+		if text, _ := m.Get(sitemapKey); text != "1 page budget=9 http://a.test http://b.test" {
+			t.Errorf("%q", text)
+		}
+		if again, ok := SitemapOf(m); !ok || len(again.Origins) != 2 || !again.Page || again.Budget != 9 || again.Depth != 1 {
+			t.Errorf("%+v", again)
+		}
+	}
+	many := Sitemap{}
+	for i := range 40 {
+		many = many.With(Sitemap{Origins: []string{"http://" + string(rune('A'+i)) + ".test"}})
+	}
+	if len(many.Origins) != maxOrigins {
+		t.Errorf("%d origins", len(many.Origins))
+	}
+	for _, bad := range []string{"", "x", "-1", "0 budget=x", "0 budget=-1"} {
+		if s, ok := SitemapOf(MetaOf(sitemapKey, bad)); ok {
+			t.Errorf("%q: %+v", bad, s)
+		}
+	}
+	if s, ok := SitemapOf(MetaOf(sitemapKey, "0")); !ok || s.Depth != 0 {
+		t.Errorf("the mark of a seed: %+v %v", s, ok)
+	}
+	ClearSitemap(&m)
+	if m.Len() != 0 {
+		t.Error("the mark is still there")
+	}
+}
+
+func TestHint(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, h := range []Hint{
+		{},
+		{Modified: at, Span: time.Second},
+		{Modified: time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC), Span: 365 * 24 * time.Hour},
+		{Every: time.Hour},
+		{Priority: 0.7, HasPriority: true},
+		{HasPriority: true},
+		{Modified: at, Span: 24 * time.Hour, Every: 24 * time.Hour, Priority: 1, HasPriority: true},
+	} {
+		var m Meta
+		h.Set(&m)
+		got, ok := HintOf(m)
+		if !ok || got != h {
+			t.Errorf("%+v: %+v %v", h, got, ok)
+		}
+		if v, _ := m.Get(hintKey); len(v) > 16 {
+			t.Errorf("%d bytes", len(v))
+		}
+	}
+	day := Hint{Modified: at.Truncate(24 * time.Hour), Span: 24 * time.Hour, Every: time.Hour}
+	second := Hint{Modified: at.Truncate(24 * time.Hour), Span: time.Second, Every: 2 * time.Hour, Priority: 0.5, HasPriority: true}
+	want := Hint{Modified: day.Modified, Span: time.Second, Every: time.Hour, Priority: 0.5, HasPriority: true}
+	if a, b := day.With(second), second.With(day); a != want || b != want {
+		t.Errorf("%+v %+v", a, b)
+	}
+	for _, bad := range []string{"", "\x08", "\x01", "\x01\x00", "\x04\x7f\xc0\x00\x00", "\x04\xbf\x80\x00\x00", "\x00x"} {
+		if h, ok := HintOf(MetaOf(hintKey, bad)); ok {
+			t.Errorf("%q: %+v", bad, h)
+		}
+	}
+}
