@@ -38,6 +38,8 @@ type Host struct {
 	Robots []Robots
 	// Stats counts what became of the requests.
 	Stats Stats
+	// Lastmod says whether sitemaps tell the truth about the host.
+	Lastmod Lastmod
 
 	// Pages counts the records of the host in the crawl db.
 	Pages Pages

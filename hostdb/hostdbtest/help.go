@@ -117,6 +117,7 @@ func samples() []hostdb.Host {
 			{Origin: "https://example.com:8443", Status: 503, Fetched: at, Expires: at.Add(time.Hour), FailingSince: at.Add(-time.Hour)},
 		},
 		Stats:    hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 7, Failures: 8},
+		Lastmod:  hostdb.Lastmod{Hits: 1, False: 2, Misses: 3, Segment: "20240229235959-000"},
 		Pages:    hostdb.Pages{Unfetched: 1, Fetched: 2, Gone: 3, RedirTemp: 4, RedirPerm: 5, NotModified: 6, Duplicate: 7, Orphan: 8, ParseFailed: 9},
 		Homepage: "https://www.example.com/", Score: 0.25, DNSFailures: 10, ConnectionFailures: 11, LastCheck: at.Add(-time.Minute), Overdue: 12,
 		Fields:  map[string]float64{"min._rs_": 15, "avg._rs_": 20.5, "Content-Type.text/html": 3},
@@ -173,6 +174,7 @@ func samples() []hostdb.Host {
 			h.Pages = hostdb.Pages{Unfetched: v, Fetched: v, Gone: v, RedirTemp: v, RedirPerm: v, NotModified: v, Duplicate: v, Orphan: v, ParseFailed: v}
 		})
 		add(func(h *hostdb.Host) { h.Spent.Requests, h.Spent.Bytes = v, v })
+		add(func(h *hostdb.Host) { h.Lastmod.Hits, h.Lastmod.False, h.Lastmod.Misses = v, v, v })
 		add(func(h *hostdb.Host) { h.DNSFailures, h.ConnectionFailures, h.Overdue = v, v, v })
 	}
 	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, -1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN()} {
@@ -186,6 +188,7 @@ func samples() []hostdb.Host {
 			add(func(h *hostdb.Host) { h.Robots[0].ETag, h.Robots[0].LastModified = v, "" })
 			add(func(h *hostdb.Host) { h.Robots[0].ETag, h.Robots[0].LastModified = "", v })
 			add(func(h *hostdb.Host) { h.Homepage = v })
+			add(func(h *hostdb.Host) { h.Lastmod.Segment = v })
 			add(func(h *hostdb.Host) { h.Fields[v] = 1 })
 		}
 	}
@@ -219,6 +222,8 @@ func same(got, want hostdb.Host) error {
 		return fmt.Errorf("%s: Busy has %d entries, want %d", at, len(got.Busy), len(want.Busy))
 	case got.Stats != want.Stats:
 		return fmt.Errorf("%s: Stats are %+v, want %+v", at, got.Stats, want.Stats)
+	case got.Lastmod != want.Lastmod:
+		return fmt.Errorf("%s: Lastmod is %+v, want %+v", at, got.Lastmod, want.Lastmod)
 	case got.Pages != want.Pages:
 		return fmt.Errorf("%s: Pages are %+v, want %+v", at, got.Pages, want.Pages)
 	case got.Homepage != want.Homepage:

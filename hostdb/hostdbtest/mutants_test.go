@@ -120,6 +120,8 @@ func fieldMutants() []mutant {
 		"drops Robots":              func(h *host) { h.Robots = nil },
 		"keeps one origin":          func(h *host) { h.Robots = h.Robots[:min(len(h.Robots), 1)] },
 		"drops Stats":               func(h *host) { h.Stats = hostdb.Stats{} },
+		"drops Lastmod":             func(h *host) { h.Lastmod = hostdb.Lastmod{} },
+		"drops a name of Lastmod":   func(h *host) { h.Lastmod.Segment = "" },
 		"drops Pages":               func(h *host) { h.Pages = hostdb.Pages{} },
 		"drops a count of Pages":    func(h *host) { h.Pages.ParseFailed = 0 },
 		"drops Homepage":            func(h *host) { h.Homepage = "" },

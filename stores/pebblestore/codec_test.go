@@ -24,6 +24,8 @@ var sampleHosts = []hostdb.Host{
 	{NextFetch: ms(0), Stats: hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 1 << 40, Failures: 8}},
 	{CrawlDelay: -1, Backoff: -1, Stats: hostdb.Stats{Bytes: -1}},
 	{Counted: ms(0)},
+	{Lastmod: hostdb.Lastmod{Hits: 1}},
+	{Lastmod: hostdb.Lastmod{Hits: -1, False: 1 << 40, Misses: 3, Segment: "20260105080000-000"}, CrawlDelay: 1},
 	{LastCheck: ms(-1), DNSFailures: 3, Overdue: math.MaxInt64},
 	{Pages: hostdb.Pages{ParseFailed: -1}, ConnectionFailures: 1 << 40},
 	{

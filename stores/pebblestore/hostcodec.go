@@ -30,7 +30,8 @@ const (
 	hasElapsed
 	hasSpent
 	hasStats
-	hasSide      // there is a side value, under a key of its own
+	hasSide // there is a side value, under a key of its own
+	hasLastmod
 	hasAllOfHost = 1<<iota - 1
 )
 
@@ -79,6 +80,7 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 	set(hasSpent, h.Spent != hostdb.Spent{})
 	set(hasStats, h.Stats != hostdb.Stats{})
 	set(hasSide, hasSideValue(h))
+	set(hasLastmod, h.Lastmod != hostdb.Lastmod{})
 
 	b = binary.AppendUvarint(append(b, hostVersion), flags)
 	if flags&hasNextFetch != 0 {
@@ -109,6 +111,10 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 		for _, n := range counters(&h.Stats) {
 			b = binary.AppendVarint(b, *n)
 		}
+	}
+	if l := &h.Lastmod; flags&hasLastmod != 0 {
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, l.Hits), l.False), l.Misses)
+		b = append(binary.AppendUvarint(b, uint64(len(l.Segment))), l.Segment...)
 	}
 	return b
 }
@@ -172,6 +178,9 @@ func decodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 		for _, n := range counters(&h.Stats) {
 			*n = r.int()
 		}
+	}
+	if flags&hasLastmod != 0 {
+		h.Lastmod = hostdb.Lastmod{Hits: r.int(), False: r.int(), Misses: r.int(), Segment: string(r.bytes())}
 	}
 	if r.bad || len(r.b) > 0 {
 		return hostdb.Host{}, false, errHost
