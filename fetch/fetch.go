@@ -216,6 +216,9 @@ type Options struct {
 	// fetcher.store.content.)
 	NoContent bool
 
+	// Sitemaps says how sitemaps are found and read.
+	Sitemaps SitemapOptions
+
 	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
 	Now func() time.Time
 	// OnVisit, if not nil, is told of every visit that is over, from one
@@ -249,6 +252,8 @@ type Report struct {
 	// Links counts accepted outlinks; LinksRejected those that the rules
 	// rejected, LinksCut those beyond the limit of the parser.
 	Links, LinksRejected, LinksCut int
+	// Sitemaps says what was read in sitemaps and feeds.
+	Sitemaps SitemapReport
 	// Robots counts the requests for robots.txt.
 	Robots int
 	// Followed counts the visits of this run to pages that are not on the list, and
@@ -378,6 +383,7 @@ type visited struct {
 	list int
 	// What the report counts.
 	rejected, cut int
+	sitemap       *SitemapReport
 }
 
 // item is a URL on its way: its record as it was when selected, and what the

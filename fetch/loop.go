@@ -55,6 +55,8 @@ type result struct {
 	// turnOver says that the page is being read and follows, after that this is
 	// the page.
 	turnOver, after bool
+	// behind says that an item that has to wait lets those of its host pass.
+	behind bool
 	// robots says that robots.txt was asked for.
 	robots bool
 	// hop is a robots.txt that has moved, or has come to its end.
@@ -77,6 +79,9 @@ type loop struct {
 	limits limits
 	beyond beyond
 
+	listed   listed        // whose robots.txt was looked at for sitemaps
+	sitemaps chan struct{} // places for those who hold one in memory
+
 	group      []*visited
 	groupBytes int
 	groupSince time.Time
@@ -88,7 +93,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		q:      newQueues(o.ThreadsPerHost),
 		lanes:  lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
 		report: Report{Outcomes: map[protocol.Code]int{}},
-		groups: make(chan []*visited, 1),
+		groups: make(chan []*visited, 1), sitemaps: make(chan struct{}, sitemapPlaces(o.Threads)),
 		limits: newLimits(&o),
 	}
 	w, err := l.open(ctx)
@@ -274,6 +279,8 @@ func (l *loop) take(r result) error {
 			if r.it.robots == nil && !r.it.unlisted {
 				*l.limits.left++
 			}
+		case again && r.behind:
+			l.q.behind(h, r.it)
 		case again:
 			l.q.back(h, r.it)
 		}
@@ -361,6 +368,7 @@ func (l *loop) count(v *visited) {
 	rep.Bytes += v.visit.Bytes
 	rep.LinksRejected += v.rejected
 	rep.LinksCut += v.cut
+	rep.Sitemaps.add(v.sitemap)
 	if v.parse != nil {
 		rep.Links += len(v.parse.Links)
 		if v.parse.Error != "" {
@@ -387,6 +395,7 @@ func (l *loop) add(v *visited) {
 	if v.text != nil {
 		l.groupBytes += len(v.text.Text)
 	}
+	l.groupBytes += v.heavy()
 	if len(l.group) >= groupVisits || l.groupBytes >= groupBytes {
 		l.flush()
 	}

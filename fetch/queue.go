@@ -151,6 +151,12 @@ func (q *queues) back(h *host, it item) {
 	h.items.back(it)
 }
 
+// behind puts an item at the end of its queue.
+func (q *queues) behind(h *host, it item) {
+	h.items.push(it)
+	q.items++
+}
+
 // done ends a visit to a host, which may be visited again at that time.
 func (q *queues) done(h *host, at time.Time) {
 	h.busy--

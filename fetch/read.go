@@ -39,6 +39,7 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 			links = []scoring.Link{l}
 		}
 		r.distribute(v.parse, scoring.Page{Datum: from, Found: 1}, links)
+		r.redirectedSitemap(v.parse, from)
 	case code == protocol.NotModified || code.Transient():
 		// What the page has it keeps for the links that it will have.
 	default:
@@ -51,11 +52,20 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 }
 
 func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {
+	if r.readSitemap(ctx, v, from, c) {
+		return
+	}
 	if r.o.SkipTruncated && c.Truncated {
 		return
 	}
 	v.parse = &segment.Parse{URL: from.URL}
 	parsed, err := r.parse(ctx, c)
+	var hints []segmentLink
+	if errors.Is(err, parse.ErrUnsupported) {
+		if p, links, ok := r.readFeed(ctx, v, c); ok {
+			parsed, hints, err = p, links, nil
+		}
+	}
 	if err != nil {
 		if errors.Is(err, parse.ErrUnsupported) {
 			// Nutch's parse stage leaves nothing of content without a parser.
@@ -75,6 +85,9 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		return
 	}
 	v.parse.Signature = r.o.Signature.Sum(c, &parsed)
+	if hints != nil { // a feed has no text to tell it by
+		v.parse.Signature = r.signSitemap(c)
+	}
 	v.parse.Meta = r.properties(&parsed)
 	v.cut = parsed.OutlinksCut
 
@@ -85,6 +98,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 	} else {
 		r.links(v, p)
 	}
+	v.parse.Links = append(v.parse.Links, hints...)
 	v.text = &segment.Text{URL: from.URL, Text: parsed.Text}
 	parsed.Text = ""
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}

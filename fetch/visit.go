@@ -25,6 +25,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	}
 	if !l.o.NoRobots {
 		rules, known, err := l.o.Robots.Cached(ctx, url)
+		defer func() { l.found(&r, rules) }()
 		switch {
 		case err != nil:
 			r.err = err
@@ -51,14 +52,16 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		}
 		r.crawlDelay = rules.CrawlDelay
 	}
+	leave, ok := l.enter(&j.it.Datum)
+	if !ok {
+		r.behind, r.at = true, r.at.Add(placeWait)
+		return r
+	}
+	defer leave()
 	if !l.claim(ctx, &r) {
 		return r
 	}
-	req := protocol.Request{URL: url, ETag: j.it.ETag, LastModified: j.it.LastModified, MaxBytes: l.o.MaxBytes}
-	if l.o.Unconditional || j.it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could stand for
-		req.ETag, req.LastModified = "", ""
-	}
-	resp, err := l.fetch(ctx, req)
+	resp, err := l.fetch(ctx, l.request(&j.it.Datum))
 	if err != nil {
 		l.release(ctx, &r, nil)
 		r.err = fmt.Errorf("%s: %w", url, err)
@@ -120,7 +123,7 @@ func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visi
 	if l.o.Parser != nil {
 		l.o.reader().read(ctx, v, &j.it.Datum, &c)
 	}
-	if resp.Outcome.Code == protocol.Success && !l.o.NoContent {
+	if resp.Outcome.Code == protocol.Success && !l.o.NoContent && (v.parse == nil || !v.parse.Sitemap || l.o.Sitemaps.KeepContent) {
 		v.content = &c
 	}
 	return v

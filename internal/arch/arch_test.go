@@ -52,7 +52,7 @@ var repo = policy{
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter"},
-		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature urlfilter internal/nutchvisit"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/nutchvisit"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/nutchvisit"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},

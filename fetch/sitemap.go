@@ -1,0 +1,517 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/signature"
+	"github.com/recrawl/recrawl/sitemap"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// A sitemap is a record of the crawl db like any other, but for a mark
+// (crawldb.Sitemap). So each of its hops passes the rules, robots.txt and the
+// politeness of its host, and it has validators, retries and leases as a page
+// has. What it names are links without a share of importance, with what it says
+// of each in their Meta; update makes of them what it will.
+
+// SitemapOptions say how sitemaps are found and read. The zero value finds those
+// that robots.txt lists, and reads them and feeds. In each limit zero means the
+// default and a negative number none.
+type SitemapOptions struct {
+	// NoDiscovery follows no sitemap that robots.txt lists. What is marked as a
+	// sitemap is still read as one. NutchCompat follows none, either: to Nutch
+	// sitemaps are a job of their own.
+	NoDiscovery bool
+	// NoFeeds takes feeds for content without a parser, as NutchCompat does.
+	NoFeeds bool
+	// NoStrict lets a sitemap speak of any URL, not only of those of its own
+	// directory and of the sites that list it. (Nutch: sitemap.strict.parsing=false.)
+	NoStrict bool
+	// NoNormalize and NoFilter take what sitemaps name without the normalizers or
+	// the filters of Rules. (Nutch: sitemap.url.normalize=false,
+	// sitemap.url.filter=false.)
+	NoNormalize, NoFilter bool
+	// MaxListed is how many sitemaps of one robots.txt are followed; default 100.
+	MaxListed int
+	// MaxFiles is how many sitemaps those of one robots.txt may name, with all that
+	// these name; default 10,000. The number is divided, first among the sitemaps
+	// that are listed and then among those that an index names: one that leads to
+	// many more files than its share is followed in part.
+	MaxFiles int
+	// MaxDepth is how many indexes may lead to a sitemap; default 2, that is one
+	// index within an index. MaxURLs is how many URLs of one file are read; default
+	// 50,000.
+	MaxDepth, MaxURLs int
+	// MaxBytes bounds a sitemap, decoded; default 50 MiB. Each of an eighth of the
+	// workers, and of two at least, may hold as much at a time. (Nutch:
+	// sitemap.size.max.)
+	MaxBytes int64
+	// KeepContent puts the bodies of sitemaps into the segment.
+	KeepContent bool
+}
+
+// Defaults of SitemapOptions.
+const (
+	defaultListed = 100
+	defaultFiles  = 10_000
+	// unlimited is the budget where there is no limit; it can be divided a few
+	// times.
+	unlimited = 1 << 40
+	// acceptSitemap is what is asked for where a sitemap is expected.
+	acceptSitemap = "application/xml,text/xml,application/rss+xml,application/atom+xml,text/plain;q=0.9,*/*;q=0.8"
+)
+
+// SitemapReport says what was read in sitemaps.
+type SitemapReport struct {
+	// Files counts the sitemaps that were read, Indexes those of them that name
+	// others, Feeds those that are feeds, and Failed what was expected to be a
+	// sitemap and is none.
+	Files, Indexes, Feeds, Failed int
+	// URLs and Sitemaps count the links to pages and to other sitemaps that were
+	// accepted, each once a file.
+	URLs, Sitemaps int
+	// OutOfScope counts the entries that the sitemap may not speak of, Rejected
+	// those that the rules reject, Bad those that are no URL, and Cut those beyond
+	// a limit. Truncated counts the files that were not read to the end.
+	OutOfScope, Rejected, Bad, Cut, Truncated int
+}
+
+func (r *SitemapReport) add(o *SitemapReport) {
+	if o == nil {
+		return
+	}
+	r.Files += o.Files
+	r.Indexes += o.Indexes
+	r.Feeds += o.Feeds
+	r.Failed += o.Failed
+	r.URLs += o.URLs
+	r.Sitemaps += o.Sitemaps
+	r.OutOfScope += o.OutOfScope
+	r.Rejected += o.Rejected
+	r.Bad += o.Bad
+	r.Cut += o.Cut
+	r.Truncated += o.Truncated
+}
+
+// limit resolves an option.
+func limit(n, std int) int {
+	switch {
+	case n == 0:
+		return std
+	case n < 0:
+		return unlimited
+	}
+	return n
+}
+
+// listed remembers for which origins robots.txt was looked at.
+type listed struct {
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+// first reports whether an origin is new.
+func (l *listed) first(origin string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.seen[origin]; ok {
+		return false
+	}
+	if l.seen == nil {
+		l.seen = map[string]struct{}{}
+	}
+	l.seen[origin] = struct{}{}
+	return true
+}
+
+// found adds to the result of a turn what robots.txt lists. Without a parser that
+// is left to the parse stage.
+func (l *loop) found(r *result, rules *robots.Rules) {
+	if l.o.Parser != nil {
+		l.o.reader().discover(&l.listed, r.out, rules)
+	}
+}
+
+// found does the same in the parse stage, which makes no request.
+func (r reader) found(ctx context.Context, seen *listed, v *visited) error {
+	if r.o.NoRobots || r.o.Robots.Hosts == nil {
+		return nil
+	}
+	rules, _, err := r.o.Robots.Cached(ctx, v.visit.URL)
+	if err == nil {
+		r.discover(seen, v, rules)
+	}
+	return err
+}
+
+// discover adds the sitemaps that robots.txt lists to the links of a visit, once
+// for each origin. Which visit that is makes no difference: the links say who
+// lists them.
+func (r reader) discover(seen *listed, v *visited, rules *robots.Rules) {
+	if v == nil || rules == nil || len(rules.Sitemaps) == 0 || r.o.Sitemaps.NoDiscovery || r.o.NutchCompat {
+		return
+	}
+	origin := crawldb.Origin(v.visit.URL)
+	if origin == "" || !seen.first(origin) {
+		return
+	}
+	links := r.listedLinks(v, origin, rules.Sitemaps)
+	if len(links) == 0 {
+		return
+	}
+	if v.parse == nil {
+		v.parse = &segment.Parse{URL: v.visit.URL}
+	}
+	v.parse.Links = append(v.parse.Links, links...)
+}
+
+func (r reader) listedLinks(v *visited, origin string, sitemaps []string) []segment.Link {
+	base, err := url.Parse(origin + "/robots.txt")
+	if err != nil {
+		return nil
+	}
+	sitemaps = sitemaps[:min(len(sitemaps), limit(r.o.Sitemaps.MaxListed, defaultListed))]
+	mark := crawldb.Sitemap{Origins: []string{origin}, Budget: limit(r.o.Sitemaps.MaxFiles, defaultFiles) / max(len(sitemaps), 1)}
+	var m crawldb.Meta
+	mark.Set(&m)
+	var links []segment.Link
+	for _, s := range sitemaps {
+		if r.tooLong(len(s)) {
+			v.rejected++
+			continue
+		}
+		ref, err := base.Parse(s)
+		if err != nil {
+			v.rejected++
+			continue
+		}
+		target, ok := r.acceptSitemap(origin+"/robots.txt", ref.String())
+		if !ok {
+			v.rejected++
+			continue
+		}
+		if !slices.ContainsFunc(links, func(l segment.Link) bool { return l.URL == target }) {
+			links = append(links, segment.Link{URL: target, Meta: m})
+		}
+	}
+	return links
+}
+
+// acceptSitemap applies the rules of the crawl to the URL of a sitemap.
+func (r reader) acceptSitemap(from, target string) (string, bool) {
+	if rules := r.sitemapRules(); rules != nil {
+		normal, err := rules.ApplySitemap(urlfilter.Outlink, target)
+		if err != nil {
+			return "", false
+		}
+		target = normal
+	}
+	return target, !r.tooLong(len(target)) && !r.ignored(from, target)
+}
+
+// sitemapRules are the rules for what sitemaps name; nil if there are none.
+func (r reader) sitemapRules() *urlfilter.Rules {
+	o := &r.o.Sitemaps
+	if r.o.Rules == nil || !o.NoNormalize && !o.NoFilter {
+		return r.o.Rules
+	}
+	some := *r.o.Rules
+	if o.NoNormalize {
+		some.Normalizers = nil
+	}
+	if o.NoFilter {
+		some.Filters = nil
+	}
+	return &some
+}
+
+// expects reports whether a record is to be read as a sitemap.
+func expects(d *crawldb.Datum) (crawldb.Sitemap, bool) { return crawldb.SitemapOf(d.Meta) }
+
+// readSitemap reads the content of a record that is marked. It returns false if
+// that is no sitemap and may be a page.
+func (r reader) readSitemap(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) bool {
+	mark, ok := expects(from)
+	if !ok {
+		return false
+	}
+	s := r.newSitemap(from.URL, mark, c)
+	err := s.read(ctx, v)
+	if errors.Is(err, sitemap.ErrFormat) && mark.Page {
+		return false
+	}
+	v.sitemap = &s.report
+	v.parse = &segment.Parse{URL: from.URL, Sitemap: true}
+	switch {
+	case err == nil:
+		v.parse.Signature = r.signSitemap(c)
+	case ctx.Err() == nil:
+		s.report = SitemapReport{Failed: 1}
+		v.parse.Error = oneLine(strings.TrimPrefix(err.Error(), "sitemap "+from.URL+": "))
+		s.links = nil
+	}
+	// It has no links to give to.
+	r.distribute(v.parse, scoring.Page{Datum: from, Content: c}, nil)
+	v.parse.Links = append(v.parse.Links, s.links...)
+	return true
+}
+
+// signSitemap is the fingerprint of what has no text.
+func (r reader) signSitemap(c *page.Content) []byte { return signature.MD5{}.Sum(c, nil) }
+
+// redirectedSitemap hands the mark of a sitemap on to where it is now.
+func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
+	mark, ok := expects(from)
+	if !ok {
+		return
+	}
+	mark.Page = false
+	for i := range p.Links {
+		mark.Set(&p.Links[i].Meta)
+	}
+}
+
+// readFeed adds what a feed says of the pages of its own site, and returns what a
+// parser would have found in it; false if it is none.
+func (r reader) readFeed(ctx context.Context, v *visited, c *page.Content) (page.Parsed, []segment.Link, bool) {
+	var p page.Parsed
+	if r.o.NutchCompat || r.o.Sitemaps.NoFeeds || !mayBeFeed(v.visit.ContentType) {
+		return p, nil, false
+	}
+	s := r.newSitemap(v.visit.URL, crawldb.Sitemap{}, c)
+	s.feed = &p
+	if err := s.read(ctx, v); err != nil {
+		return p, nil, false
+	}
+	v.sitemap = &s.report
+	return p, s.links, true
+}
+
+// mayBeFeed says whether content of that type is looked at for a feed.
+func mayBeFeed(mediaType string) bool {
+	switch mediaType {
+	case "application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/xml", "text/xml":
+		return true
+	}
+	return false
+}
+
+// reading is one sitemap or feed as it is read.
+type reading struct {
+	r      reader
+	url    string
+	mark   crawldb.Sitemap
+	opts   sitemap.Options
+	body   []byte
+	at     time.Time
+	feed   *page.Parsed // takes the links of a feed; nil if a sitemap is expected
+	rules  *urlfilter.Rules
+	links  []segment.Link
+	report SitemapReport
+}
+
+func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *reading {
+	o := &r.o.Sitemaps
+	maxURL := r.o.MaxOutlinkLength
+	if maxURL == 0 {
+		maxURL = urlfilter.DefaultMaxLength
+	}
+	return &reading{r: r, url: url, mark: mark, body: c.Body, at: c.Time, rules: r.sitemapRules(), opts: sitemap.Options{
+		URL: url, ContentType: c.Type, Truncated: c.Truncated, Depth: mark.Depth,
+		MaxDepth: o.MaxDepth, MaxURLs: o.MaxURLs, MaxBytes: o.MaxBytes, MaxURL: maxURL,
+	}}
+}
+
+var errNoFeed = errors.New("not a feed")
+
+// read collects the links. An error is one of the context, or that the content is
+// no sitemap.
+func (s *reading) read(ctx context.Context, v *visited) error {
+	rd := sitemap.NewReader(bytes.NewReader(s.body), s.opts)
+	var scope sitemap.Scope
+	known := false
+	seen := map[string]struct{}{s.url: {}}
+	var children []string
+	for e, err := range rd.All(ctx) {
+		if err != nil {
+			return err
+		}
+		if !known {
+			known = true
+			if err := s.begin(rd.Report().Format, &scope); err != nil {
+				return err
+			}
+		}
+		target, ok := s.accept(v, &scope, e)
+		if !ok {
+			continue
+		}
+		if _, dup := seen[target]; dup {
+			continue
+		}
+		seen[target] = struct{}{}
+		if e.Sitemap {
+			children = append(children, target)
+			continue
+		}
+		if s.feed != nil {
+			s.feed.Outlinks = append(s.feed.Outlinks, page.Outlink{URL: target})
+			if crawldb.Origin(target) != crawldb.Origin(s.url) {
+				continue // another site's pages are for that site to speak of
+			}
+		}
+		s.links = append(s.links, segment.Link{URL: target, Meta: s.hint(e)})
+		s.report.URLs++
+	}
+	if !known { // nothing in it
+		if err := s.begin(rd.Report().Format, &scope); err != nil {
+			return err
+		}
+	}
+	s.name(children)
+	rep := rd.Report()
+	s.report.Files = 1
+	s.report.Bad += rep.BadURLs
+	s.report.Cut += rep.TooDeep
+	if rep.Truncated {
+		s.report.Truncated = 1
+	}
+	if s.feed != nil {
+		s.feed.Truncated = rep.Truncated
+	}
+	return nil
+}
+
+// begin is called when the form of the document is known.
+func (s *reading) begin(f sitemap.Format, scope *sitemap.Scope) (err error) {
+	origins := s.mark.Origins
+	switch f {
+	case sitemap.RSS, sitemap.RDF, sitemap.Atom:
+		origins = append(origins[:len(origins):len(origins)], s.url)
+		s.report.Feeds = 1
+	case sitemap.Index:
+		s.report.Indexes = 1
+		fallthrough
+	default:
+		if s.feed != nil {
+			return errNoFeed
+		}
+	}
+	*scope, err = sitemap.NewScope(s.url, origins...)
+	return err
+}
+
+// accept says whether an entry is followed, and how its URL is spelled.
+func (s *reading) accept(v *visited, scope *sitemap.Scope, e sitemap.Entry) (string, bool) {
+	var err error
+	switch target := e.URL; {
+	case s.rules == nil:
+	case e.Sitemap:
+		e.URL, err = s.rules.ApplySitemap(urlfilter.Outlink, target)
+	default:
+		e.URL, err = s.rules.Apply(urlfilter.Outlink, target)
+	}
+	if err != nil || s.r.tooLong(len(e.URL)) || s.r.ignored(s.url, e.URL) {
+		s.report.Rejected++
+		return "", false
+	}
+	if s.feed == nil && !s.r.o.Sitemaps.NoStrict && !scope.Contains(e) {
+		s.report.OutOfScope++
+		return "", false
+	}
+	return e.URL, true
+}
+
+// hint is what an entry says of a page. What it says of the future is not
+// believed.
+func (s *reading) hint(e sitemap.Entry) (m crawldb.Meta) {
+	h := crawldb.Hint{Every: e.ChangeFreq.Interval(), Priority: e.Priority, HasPriority: e.HasPriority}
+	if !e.Modified.After(s.at) && e.Modified.Year() > 1990 {
+		h.Modified, h.Span = e.Modified, e.Span
+	}
+	h.Set(&m)
+	return m
+}
+
+// name marks the sitemaps that an index names, as many as its budget allows, and
+// divides among them what is left of it.
+func (s *reading) name(children []string) {
+	budget := s.mark.Budget
+	if budget == 0 && s.mark.Depth == 0 { // of a seed
+		budget = limit(s.r.o.Sitemaps.MaxFiles, defaultFiles)
+	}
+	if n := len(children) - budget; n > 0 {
+		s.report.Cut += n
+		children = children[:budget]
+	}
+	if len(children) == 0 {
+		return
+	}
+	var m crawldb.Meta
+	crawldb.Sitemap{Depth: s.mark.Depth + 1, Budget: (budget - len(children)) / len(children), Origins: s.mark.Origins}.Set(&m)
+	for _, c := range children {
+		s.links = append(s.links, segment.Link{URL: c, Meta: m})
+	}
+	s.report.Sitemaps = len(children)
+}
+
+// heavy is what a visit holds in memory besides content and text.
+func (v *visited) heavy() int {
+	n := 0
+	if v.parse != nil && len(v.parse.Links) > 1000 {
+		for i := range v.parse.Links {
+			n += len(v.parse.Links[i].URL) + 64
+		}
+	}
+	return n
+}
+
+// request makes the request for an item.
+func (l *loop) request(it *crawldb.Datum) protocol.Request {
+	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.o.MaxBytes}
+	if l.o.Unconditional || it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could stand for
+		req.ETag, req.LastModified = "", ""
+	}
+	if _, ok := expects(it); ok {
+		req.Accept = acceptSitemap
+		switch req.MaxBytes = l.o.Sitemaps.MaxBytes; {
+		case req.MaxBytes == 0:
+			req.MaxBytes = sitemap.DefaultMaxBytes
+		case req.MaxBytes < 0:
+			req.MaxBytes = -1
+		}
+	}
+	return req
+}
+
+// enter takes one of the places for those who hold a sitemap in memory, unless
+// the item is none; false if all are taken. leave gives it back.
+func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
+	if _, marked := expects(it); !marked {
+		return func() {}, true
+	}
+	select {
+	case l.sitemaps <- struct{}{}:
+		return func() { <-l.sitemaps }, true
+	default:
+		return nil, false
+	}
+}
+
+// placeWait is how long a sitemap waits for a place before it is tried again.
+const placeWait = 50 * time.Millisecond
+
+func sitemapPlaces(threads int) int { return max(2, threads/8) }
