@@ -43,7 +43,7 @@ func (k PageKind) String() string {
 // PageEvent tells of one page that was visited. A visit that failed and will be
 // tried again is no event, and neither is a page that was never there for this
 // crawl and was not asked for: because robots.txt forbids it, or a rule of ours
-// such as the guard against private addresses.
+// such as the guard against private addresses. Sitemaps are no pages.
 //
 // Only what the server sent in this visit has content, and of that only what a
 // parser reads has text: an unchanged page often has neither, a picture no text.
@@ -156,13 +156,18 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		for i := range visits {
 			v := &visits[i]
 			e := PageEvent{URL: v.URL, Visit: *v, Segment: name, parts: shared}
+			read := false
 			if len(parsed) > 0 && parsed[0].URL == v.URL {
 				e.Signature, e.ParseError = parsed[0].Signature, parsed[0].Error
+				read = parsed[0].Sitemap
 				parsed = parsed[1:]
 			}
 			old := before[v.URL]
 			if e.OldSignature = old.Signature; v.Outcome.Code == protocol.NotModified {
 				e.Signature = old.Signature
+			}
+			if notAPage(&old, v, read) {
+				continue
 			}
 			if e.Kind, err = c.kind(ctx, &e); err != nil {
 				return events, err
@@ -184,6 +189,13 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		}
 	}
 	return events, nil
+}
+
+// notAPage reports whether a visit was to a sitemap, given the record as it was
+// and whether what came was read as one.
+func notAPage(old *crawldb.Datum, v *segment.Visit, read bool) bool {
+	mark, marked := crawldb.SitemapOf(old.Meta)
+	return read || marked && !mark.Page && v.Outcome.Code != protocol.Success
 }
 
 // kind says what a visit made known; 0 if nothing.

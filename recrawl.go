@@ -354,6 +354,7 @@ func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, er
 	if o.Now == nil {
 		o.Now = c.o.Now
 	}
+	setDefault(&o.Hosts, c.s.Hosts)
 	setNil(&o.Sweep.Rules, c.o.Rules)
 	return update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
 }

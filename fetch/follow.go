@@ -110,12 +110,13 @@ func (l *loop) goTo(it item) {
 // pages that are not on the list. Lists that are fetched apart share no host, so
 // there only links to the same queue are.
 func (l *loop) toFollow(p *segment.Parse) (links []string) {
-	if p == nil || p.Signature == nil { // not read
+	if p == nil || p.Signature == nil || p.Sitemap { // not read, or no page
 		return nil
 	}
 	host, queue := hostdb.ByHost.Key(p.URL), l.o.By.Key(p.URL)
 	for _, to := range p.Links {
 		switch at, known := l.beyond.places[idOf(to.URL)]; {
+		case ofSitemap(&to):
 		case known && at.depth == 0, slices.Contains(links, to.URL):
 		case !l.o.FollowExternal && hostdb.ByHost.Key(to.URL) != host:
 		case l.lists != nil && l.o.By.Key(to.URL) != queue:

@@ -79,7 +79,7 @@ type loop struct {
 	limits limits
 	beyond beyond
 
-	listed   listed        // whose robots.txt was looked at for sitemaps
+	origins  origins       // whose robots.txt was looked at for sitemaps
 	sitemaps chan struct{} // places for those who hold one in memory
 
 	group      []*visited

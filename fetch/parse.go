@@ -58,7 +58,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 	nextContent, stop := iter.Pull2(segment.Blocks[page.Content](ctx, segments, name, keep))
 	defer stop()
 	reader := reader{o: o, stage: true}
-	var listed listed
+	var known origins
 	for visits, err := range segment.Blocks[segment.Visit](ctx, segments, name, keep) {
 		if err != nil {
 			return l.report, err
@@ -84,7 +84,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 				continue // fetched with NoContent: there is nothing to parse
 			}
 			reader.read(ctx, group[i], &d, c)
-			if err := reader.found(ctx, &listed, group[i]); err != nil {
+			if err := reader.found(ctx, &known, group[i]); err != nil {
 				return l.report, err
 			}
 			if err := ctx.Err(); err != nil {

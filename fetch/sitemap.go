@@ -117,14 +117,14 @@ func limit(n, std int) int {
 	return n
 }
 
-// listed remembers for which origins robots.txt was looked at.
-type listed struct {
+// origins remembers for which origins robots.txt was looked at.
+type origins struct {
 	mu   sync.Mutex
 	seen map[string]struct{}
 }
 
 // first reports whether an origin is new.
-func (l *listed) first(origin string) bool {
+func (l *origins) first(origin string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.seen[origin]; ok {
@@ -141,12 +141,12 @@ func (l *listed) first(origin string) bool {
 // is left to the parse stage.
 func (l *loop) found(r *result, rules *robots.Rules) {
 	if l.o.Parser != nil {
-		l.o.reader().discover(&l.listed, r.out, rules)
+		l.o.reader().discover(&l.origins, r.out, rules)
 	}
 }
 
 // found does the same in the parse stage, which makes no request.
-func (r reader) found(ctx context.Context, seen *listed, v *visited) error {
+func (r reader) found(ctx context.Context, seen *origins, v *visited) error {
 	if r.o.NoRobots || r.o.Robots.Hosts == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (r reader) found(ctx context.Context, seen *listed, v *visited) error {
 // discover adds the sitemaps that robots.txt lists to the links of a visit, once
 // for each origin. Which visit that is makes no difference: the links say who
 // lists them.
-func (r reader) discover(seen *listed, v *visited, rules *robots.Rules) {
+func (r reader) discover(seen *origins, v *visited, rules *robots.Rules) {
 	if v == nil || rules == nil || len(rules.Sitemaps) == 0 || r.o.Sitemaps.NoDiscovery || r.o.NutchCompat {
 		return
 	}
@@ -236,6 +236,16 @@ func (r reader) sitemapRules() *urlfilter.Rules {
 		some.Filters = nil
 	}
 	return &some
+}
+
+// ofSitemap reports whether a link is not of the page, but one of a sitemap.
+func ofSitemap(l *segment.Link) bool {
+	if l.Meta == (crawldb.Meta{}) {
+		return false
+	}
+	_, mark := crawldb.SitemapOf(l.Meta)
+	_, hint := crawldb.HintOf(l.Meta)
+	return mark || hint
 }
 
 // expects reports whether a record is to be read as a sitemap.

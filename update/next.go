@@ -27,6 +27,12 @@ type Input struct {
 	Parse *segment.Parse
 	// Links are what other pages give to this one, best first.
 	Links []scoring.Link
+	// Sitemap marks the URL as that of a sitemap, by all that links in the segment
+	// say; nil if none does. Hint is what sitemaps say of the page; nil if nothing.
+	// Trusted says that the word of its host counts.
+	Sitemap *crawldb.Sitemap
+	Hint    *crawldb.Hint
+	Trusted bool
 	// Shared is this page's part of the gifts of the segment that no link
 	// received: see scoring.Flow.
 	Shared float64
@@ -76,7 +82,7 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 		flow.Time = visit.Time
 	}
 	if o.NutchCompat {
-		return nutchNext(old, in, flow, o)
+		return nutchHinted(old, nutchNext(old, in, flow, o), in, o)
 	}
 
 	var d crawldb.Datum
@@ -87,26 +93,29 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 			d.LeasedUntil, d.LeasedBy = time.Time{}, ""
 		}
 		if visit == nil && len(in.Links) == 0 && flow.Gave == 0 && flow.Shared == 0 {
-			if old.LeasedBy != in.Segment {
+			if hinted := hinted(&d, in, o); !hinted && old.LeasedBy != in.Segment {
 				return old
 			}
+			d.Priority = o.priority(&d)
 			return &d
 		}
-	case visit == nil && len(in.Links) == 0, o.NoAdditions:
+	case visit == nil && len(in.Links) == 0 && in.Sitemap == nil && in.Hint == nil, o.NoAdditions:
 		return nil
 	default:
 		d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched}
 		if len(in.Links) > 0 {
 			d.Meta = in.Links[0].Meta
 		}
+		born(&d, in, o)
 		d = o.Schedule.Init(d, o.now)
 		o.Scoring.Discovered(&d)
 	}
 	if visit != nil {
 		d = visited(d, visit, in.Parse, o)
 	}
+	hinted(&d, in, o)
 	o.Scoring.Updated(old, &d, flow)
-	d.Priority = o.Scoring.Priority(&d, d.Score)
+	d.Priority = o.priority(&d)
 	return &d
 }
 
@@ -124,6 +133,9 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 		Modified: v.Modified, ContentType: v.ContentType,
 	}
 	d.LastFetch = v.Time
+	if code == protocol.Success {
+		rhythm(&d, p, o)
+	}
 	if o.VisitMeta {
 		nutchvisit.Note(&d.Meta, v, false)
 	}
@@ -194,9 +206,15 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 const pagePrefix = "page."
 
 // fetched asks the schedule about a visit that brought content or news of it.
-// Content that is the same was not modified, whatever the schedule made of it.
+// Content that is the same was not modified, whatever the schedule made of it. A
+// visit that was made because of a claim that turned out to be false is as if it
+// had not been made: the page is due when it was to be.
 func fetched(d crawldb.Datum, sv schedule.Visit, o Options) crawldb.Datum {
+	due, interval := planned(&d), d.Interval
 	d = o.Schedule.Fetched(d, sv)
+	if sv.Change == schedule.Unchanged && due.After(sv.Time) {
+		d.Interval, d.FetchTime = interval, due
+	}
 	if sv.Change == schedule.Unchanged && !sv.PrevModified.After(sv.Time) {
 		d.Modified = sv.PrevModified
 	}
@@ -205,5 +223,6 @@ func fetched(d crawldb.Datum, sv schedule.Visit, o Options) crawldb.Datum {
 
 // forget drops what is known of the content: should it come back, that is news.
 func forget(d *crawldb.Datum) {
+	planned(d)
 	d.Signature, d.ETag, d.LastModified = nil, "", ""
 }

@@ -40,12 +40,12 @@ func nutchNext(old *crawldb.Datum, in Input, flow scoring.Flow, o Options) *craw
 	default:
 		d = *old
 		o.Scoring.Updated(old, &d, flow)
-		d.Priority = o.Scoring.Priority(&d, d.Score)
+		d.Priority = o.priority(&d)
 		return &d
 	}
 	d.LeasedUntil, d.LeasedBy = time.Time{}, "" // whoever has it
 	o.Scoring.Updated(old, &d, flow)
-	d.Priority = o.Scoring.Priority(&d, d.Score)
+	d.Priority = o.priority(&d)
 	return &d
 }
 

@@ -382,7 +382,7 @@ func (s *sweep) count(c *slot, found bool) {
 func (s *sweep) judge(d crawldb.Datum) candidate {
 	c := candidate{d: d, target: d.URL}
 	if s.o.Normalize {
-		u, err := s.ask(&s.names, d.URL)
+		u, err := s.ask(s.names.Apply, d.URL)
 		switch {
 		case errors.Is(err, errRule):
 		case err != nil:
@@ -396,7 +396,11 @@ func (s *sweep) judge(d crawldb.Datum) candidate {
 		c.ruled = moves
 	}
 	if s.o.Filter {
-		if _, err := s.ask(&s.admits, c.target); err != nil && !errors.Is(err, errRule) {
+		admits := s.admits.Apply
+		if _, marked := crawldb.SitemapOf(d.Meta); marked {
+			admits = s.admits.ApplySitemap
+		}
+		if _, err := s.ask(admits, c.target); err != nil && !errors.Is(err, errRule) {
 			c.ruled = filtered
 		}
 	}
@@ -406,7 +410,7 @@ func (s *sweep) judge(d crawldb.Datum) candidate {
 // errRule says that a rule panicked.
 var errRule = errors.New("a rule panicked")
 
-func (s *sweep) ask(r *urlfilter.Rules, url string) (target string, err error) {
+func (s *sweep) ask(apply func(urlfilter.Scope, string) (string, error), url string) (target string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w over %q: %v", errRule, url, p)
@@ -415,7 +419,7 @@ func (s *sweep) ask(r *urlfilter.Rules, url string) (target string, err error) {
 			}
 		}
 	}()
-	return r.Apply(s.o.Scope, url)
+	return apply(s.o.Scope, url)
 }
 
 // fate is what becomes of a record that is there, of whose URL the rules say
@@ -443,7 +447,7 @@ func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
 	d.URL = url
 	if s.o.Orphans && (s.o.Since.IsZero() || d.LastFetch.Before(s.o.Since)) {
 		s.o.Scoring.Orphaned(&d, s.now)
-		d.Priority = s.o.Scoring.Priority(&d, d.Score)
+		d.Priority = priority(s.o.Scoring, &d)
 	}
 	if d.URL == old.URL && same(old, &d) {
 		return old
@@ -478,7 +482,7 @@ func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
 	if gave != 0 {
 		s.o.Scoring.Updated(a, &d, scoring.Flow{In: links, Time: s.now})
 	}
-	d.Priority = s.o.Scoring.Priority(&d, d.Score)
+	d.Priority = priority(s.o.Scoring, &d)
 	return &d
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/internal/nutchvisit"
 	"github.com/recrawl/recrawl/protocol"
@@ -78,6 +79,13 @@ type Options struct {
 	//
 	// A segment is applied once all the same.
 	NutchCompat bool
+	// Hosts keeps for each host whether what sitemaps say of changes was true, which
+	// Run counts once for each segment, and believes accordingly
+	// ([hostdb.Lastmod]). Nil counts nothing and believes all. NutchCompat does not
+	// use it.
+	Hosts hostdb.Store
+	// Sitemaps says what becomes of sitemaps and of what they say.
+	Sitemaps SitemapOptions
 	// Sweep is what Run does to all records of the crawl db besides, once the
 	// segment is in it; those that the segment visited are left alone, and Scoring,
 	// Now and NutchCompat are those here. With NutchCompat it purges, normalizes and
@@ -127,6 +135,8 @@ type Report struct {
 	Visits, Unvisited, Unparsed int
 	// Links counts the links, Targets the pages they lead to.
 	Links, Targets int
+	// Sitemaps is what came of what sitemaps say.
+	Sitemaps SitemapReport
 	// Swept is what Options.Sweep came to.
 	Swept SweepReport
 	// Resumed says that a run that had died was continued, Already that the
@@ -248,12 +258,24 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	report.Resumed = resumed
 	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
 	defer sorter.Close()
-	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, report)
+	var counted *tally
+	if o.Hosts != nil && !o.NutchCompat {
+		counted = &tally{}
+	}
+	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, counted, report)
 	if err != nil {
 		return err
 	}
+	if err := counted.keep(ctx, o.Hosts, name); err != nil {
+		return err
+	}
+	trust := trust{}
+	if counted != nil {
+		trust.hosts, trust.claims = o.Hosts, counted.hints
+	}
 
 	inputs := make([]Input, 0, o.chunk)
+	changes := make([]change, o.chunk)
 	flush := func() error {
 		urls := make([]string, len(inputs))
 		for i := range inputs {
@@ -261,9 +283,16 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		}
 		err := crawl.Update(ctx, crawldb.Batch{
 			URLs: urls,
-			Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) { return Next(old, inputs[i], o), nil },
-			Job:  Job(name), Cursor: at + crawldb.Key(urls[len(urls)-1]),
+			Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				d := Next(old, inputs[i], o)
+				changes[i] = changed(old, d, inputs[i], o)
+				return d, nil
+			},
+			Job: Job(name), Cursor: at + crawldb.Key(urls[len(urls)-1]),
 		})
+		for i := range inputs {
+			report.Sitemaps.count(changes[i])
+		}
 		inputs = inputs[:0]
 		return err
 	}
@@ -285,6 +314,11 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 			continue
 		}
 		report.count(in)
+		if in.Hint != nil {
+			if in.Trusted, err = trust.believes(ctx, in.URL); err != nil {
+				return err
+			}
+		}
 		if inputs = append(inputs, in); len(inputs) == o.chunk {
 			if err := flush(); err != nil {
 				return err
@@ -293,6 +327,11 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	}
 	if in, ok := g.last(); ok {
 		report.count(in)
+		if in.Hint != nil {
+			if in.Trusted, err = trust.believes(ctx, in.URL); err != nil {
+				return err
+			}
+		}
 		inputs = append(inputs, in)
 	}
 	if len(inputs) > 0 {
@@ -321,7 +360,7 @@ const (
 // URL. What comes out is a pure function of the segment. The records of the fetch
 // list are among it if whole, else only that they are listed. It returns what
 // each visit gets of the gifts that no link received.
-func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, report *Report) (shared float64, err error) {
+func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, counted *tally, report *Report) (shared float64, err error) {
 	var key, value []byte
 	add := func(url string) error {
 		key = crawldb.AppendKey(key[:0], url)
@@ -331,6 +370,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 		if err != nil {
 			return 0, err
 		}
+		counted.listed(&d)
 		value = append(value[:0], kindListed)
 		if whole {
 			if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
@@ -350,6 +390,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 			return 0, err
 		}
 		report.Visits++
+		counted.visited(&v)
 		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
 			success++
 		}
@@ -376,6 +417,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 		if p.Signature != nil || p.Error != "" {
 			success--
 		}
+		counted.parsed(&p)
 		gifts.add(&p)
 		links := p.Links
 		p.Links = nil
@@ -387,6 +429,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 		}
 		report.Links += len(links)
 		for _, l := range links {
+			counted.linked(&l)
 			value = binary.BigEndian.AppendUint64(append(value[:0], kindLink), math.Float64bits(l.Score))
 			meta := l.Meta.Encoded()
 			value = binary.AppendUvarint(value, uint64(len(meta)))
@@ -486,10 +529,14 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 		if err != nil {
 			return in, full, errSorted
 		}
-		g.in.Links = append(g.in.Links, scoring.Link{
+		link := scoring.Link{
 			From: string(rest[n:]), URL: g.in.URL, Meta: meta,
 			Score: math.Float64frombits(binary.BigEndian.Uint64(value)),
-		})
+		}
+		if g.in.told(meta) && link.Score == 0 {
+			break // that is all it is for
+		}
+		g.in.Links = append(g.in.Links, link)
 		if len(g.in.Links) >= 2*g.maxLinks+1000 {
 			g.best()
 		}

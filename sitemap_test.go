@@ -1,0 +1,224 @@
+package recrawl_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// A crawl finds the sitemaps of its hosts, and in them pages to which no link
+// leads; the same whatever the number of workers. Sitemaps have no part in the
+// importance of pages, and OnPage hears nothing of them.
+func TestSitemapsInARound(t *testing.T) {
+	first := ""
+	for _, threads := range []int{1, 3, 16} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetup(&webtest.Web{Hosts: 4, PagesPerHost: 40, Calm: true, Sitemaps: true})
+			s.opts.Fetch.Threads = threads
+			s.opts.Fetch.MaxOutlinks = 1 // links alone do not lead far
+			s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
+				if strings.HasSuffix(e.URL, "sitemap.xml") {
+					t.Errorf("OnPage was told of %s", e.URL)
+				}
+				return nil
+			}
+			r := s.run(t, s.web.Seeds()...)
+			cash, sitemaps, pages := 0.0, 0, 0
+			for u, d := range s.records(t) {
+				cash += scoring.Cash(&d)
+				if _, marked := crawldb.SitemapOf(d.Meta); marked {
+					if sitemaps++; d.Status != crawldb.Fetched || !strings.HasSuffix(u, "/sitemap.xml") || d.FetchTime.Sub(d.LastFetch) != 24*time.Hour {
+						t.Errorf("%s is %v and due after %v", u, d.Status, d.FetchTime.Sub(d.LastFetch))
+					}
+					continue
+				}
+				if pages++; d.Status != crawldb.Fetched {
+					t.Errorf("%s is %v", u, d.Status)
+				}
+			}
+			if sitemaps != 3 && sitemaps != 4 || pages < 3*40 {
+				t.Errorf("%d sitemaps, %d pages", sitemaps, pages)
+			}
+			if seeds := float64(len(s.web.Seeds())); math.Abs(cash-seeds) > 1e-9*seeds {
+				t.Errorf("cash %v of %v", cash, seeds)
+			}
+			if r.Events != pages {
+				t.Errorf("%d events of %d pages", r.Events, pages)
+			}
+			if dump := s.dump(t); first == "" {
+				first = dump
+			} else if dump != first {
+				t.Errorf("with %d workers the crawl db is another", threads)
+			}
+		})
+	}
+}
+
+// liar changes what a sitemap says: each page has changed just now.
+type liar struct {
+	protocol.Protocol
+	now func() time.Time
+}
+
+func (l liar) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+	r, err := l.Protocol.Fetch(ctx, req)
+	if err == nil && strings.HasSuffix(req.URL, "/sitemap.xml") {
+		var b strings.Builder
+		for i, part := range strings.Split(string(r.Content.Body), "<lastmod>") {
+			if i > 0 {
+				_, part, _ = strings.Cut(part, "<")
+				part = "<lastmod>" + l.now().UTC().Format(time.RFC3339) + "<" + part
+			}
+			b.WriteString(part)
+		}
+		r.Content.Body = []byte(b.String())
+	}
+	return r, err
+}
+
+// weeks crawls a web every six hours for some weeks, and returns how much of the
+// time the copies of pages were those of the web, how many visits pages had, and
+// what is thought of the host.
+func weeks(t *testing.T, sitemaps, lies bool) (fresh float64, visits int, trusted bool) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 60, Calm: true, Sitemaps: sitemaps})
+		if lies {
+			s.opts.Protocol = liar{s.opts.Protocol, func() time.Time { return s.now }}
+		}
+		s.opts.KeepSegments = 1
+		seen := map[string]time.Time{}
+		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
+			visits++
+			seen[e.URL] = e.Visit.Time
+			return nil
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		all, good := 0, 0
+		for range 6 * 7 * 4 {
+			if _, err := c.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for u := range s.web.URLs() {
+				truth, ok := s.web.Page(u)
+				if !ok {
+					t.Fatal(u)
+				}
+				if all++; !truth.Changed.After(seen[u]) {
+					good++
+				}
+			}
+			s.now = s.now.Add(6 * time.Hour)
+		}
+		fresh = float64(good) / float64(all)
+		h, err := s.db.Hosts().Get(t.Context(), s.web.Host(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		trusted = h.Lastmod.Trusted()
+		t.Logf("sitemaps %v, lies %v: fresh %.3f, %d visits, %+v", sitemaps, lies, fresh, visits, h.Lastmod)
+	})
+	return fresh, visits, trusted
+}
+
+func TestTrustInLastmod(t *testing.T) {
+	plain, plainVisits, _ := weeks(t, false, false)
+	truth, truthVisits, trusted := weeks(t, true, false)
+	if !trusted || truth < plain+0.05 {
+		t.Errorf("a site that tells the truth: trusted %v, fresh %.3f instead of %.3f, %d visits instead of %d", trusted, truth, plain, truthVisits, plainVisits)
+	}
+	lie, lieVisits, trusted := weeks(t, true, true)
+	if trusted || lieVisits > plainVisits+plainVisits/4 || lie < plain-0.02 {
+		t.Errorf("a site that lies: trusted %v, fresh %.3f instead of %.3f, %d visits instead of %d", trusted, lie, plain, lieVisits, plainVisits)
+	}
+}
+
+// pages is a web of a few documents.
+type pages map[string]string
+
+func (p pages) Fetch(_ context.Context, req protocol.Request) (protocol.Response, error) {
+	body, ok := p[req.URL]
+	if !ok {
+		return protocol.Response{Outcome: protocol.Outcome{Code: protocol.NotFound}}, nil
+	}
+	typ := "text/html"
+	if strings.HasSuffix(req.URL, ".xml") {
+		typ = "application/xml"
+	} else if strings.HasSuffix(req.URL, ".txt") {
+		typ = "text/plain"
+	}
+	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Success}, Content: page.Content{Type: typ, Body: []byte(body)}}, nil
+}
+
+// What another site lists as its sitemap is not lost as a page, nor is a start
+// page that its own site lists as one.
+func TestPageListedAsSitemap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{})
+		web := pages{
+			"http://good.test/robots.txt": "Sitemap: http://good.test/\n",
+			"http://good.test/":           "<a href=/a>a</a>",
+			"http://good.test/a":          "<a href=/b>b</a>",
+			"http://good.test/b":          "b",
+			"http://evil.test/robots.txt": "Sitemap: http://good.test/a\nSitemap: http://good.test/b\nSitemap: http://good.test/404.xml\n",
+			"http://evil.test/":           "x",
+		}
+		s.opts.Protocol = web
+		s.run(t, "http://good.test/", "http://evil.test/")
+		for range 5 {
+			s.now = s.now.Add(24 * time.Hour)
+			s.run(t)
+		}
+		all := s.records(t)
+		for _, u := range []string{"http://good.test/", "http://good.test/a", "http://good.test/b", "http://evil.test/"} {
+			if d := all[u]; d.Status != crawldb.Fetched && d.Status != crawldb.NotModified || d.Interval < 20*24*time.Hour {
+				t.Errorf("%s is %v, interval %v", u, d.Status, d.Interval)
+			}
+		}
+	})
+}
+
+func ExampleCrawler_sitemaps() {
+	web := pages{
+		"http://example.test/robots.txt":  "Sitemap: http://example.test/sitemap.xml\n",
+		"http://example.test/sitemap.xml": "<urlset><url><loc>http://example.test/lonely</loc></url></urlset>",
+		"http://example.test/":            "no links",
+		"http://example.test/lonely":      "no page links to me",
+	}
+	c, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{Protocol: web, Fetch: fetch.Options{Delay: -1},
+		OnPage: func(_ context.Context, e recrawl.PageEvent) error {
+			fmt.Println(e.Kind, e.URL)
+			return nil
+		}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	_, err = c.Inject(context.Background(), "http://example.test/")
+	if err == nil {
+		_, err = c.Run(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// new http://example.test/
+	// new http://example.test/lonely
+}

@@ -1,0 +1,330 @@
+package update
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// SitemapOptions say what becomes of sitemaps and of what they say.
+type SitemapOptions struct {
+	// Interval is after which time a sitemap is read again; zero means a day,
+	// negative that the schedule decides, as for a page. A seed may give one sitemap
+	// another (schedule.FixedKey). What sitemaps say of how often a page changes never
+	// makes its interval shorter than this, or than a day if it is negative.
+	Interval time.Duration
+	// Overwrite replaces score, interval and time of the last change of a known page
+	// by those that a sitemap gives. Only NutchCompat asks. (Nutch:
+	// sitemap.url.overwrite.existing.)
+	Overwrite bool
+	// Bounds are the least and the greatest interval that NutchCompat takes from a
+	// sitemap; zero means a minute and 365 days. (Nutch:
+	// db.fetch.schedule.adaptive.min_interval, max_interval.)
+	Bounds schedule.Bounds
+}
+
+func (o SitemapOptions) interval() time.Duration {
+	if o.Interval == 0 {
+		return 24 * time.Hour
+	}
+	return o.Interval
+}
+
+// SitemapReport counts what came of what the sitemaps of a segment say. A run that
+// is continued counts what is left.
+type SitemapReport struct {
+	// New and Known count the pages that sitemaps name, by whether there was a
+	// record; Due those of the known that are due at once, or sooner, because their
+	// sitemap says that they have changed; Untrusted those of which a change is
+	// claimed by a host that is not believed.
+	New, Known, Due, Untrusted int
+	// Sitemaps counts the records that became sitemaps.
+	Sitemaps int
+}
+
+// change is what the links of sitemaps did to one record.
+type change struct{ page, fresh, due, untrusted, sitemap bool }
+
+func (r *SitemapReport) count(c change) {
+	for _, n := range []struct {
+		n  *int
+		on bool
+	}{
+		{&r.New, c.page && c.fresh}, {&r.Known, c.page && !c.fresh}, {&r.Due, c.due}, {&r.Untrusted, c.untrusted}, {&r.Sitemaps, c.sitemap},
+	} {
+		if n.on {
+			*n.n++
+		}
+	}
+}
+
+// changed compares a record before and after.
+func changed(old, d *crawldb.Datum, in Input, o Options) (c change) {
+	if in.Sitemap == nil && in.Hint == nil || d == nil {
+		return c
+	}
+	c.page, c.fresh = in.Hint != nil, old == nil
+	if _, is := crawldb.SitemapOf(d.Meta); is {
+		c.sitemap = old == nil
+		if old != nil {
+			_, was := crawldb.SitemapOf(old.Meta)
+			c.sitemap = !was
+		}
+	}
+	if in.Hint != nil && old != nil && !o.NutchCompat {
+		_, claims := claimed(d, *in.Hint)
+		c.due, c.untrusted = claims && in.Trusted && d.FetchTime.Before(old.FetchTime), claims && !in.Trusted
+	}
+	return c
+}
+
+// told adds what the Meta of a link says as one of a sitemap, and reports whether
+// it is one. The order of the links makes no difference.
+func (in *Input) told(m crawldb.Meta) bool {
+	if m == (crawldb.Meta{}) {
+		return false
+	}
+	mark, marked := crawldb.SitemapOf(m)
+	if marked {
+		if in.Sitemap != nil {
+			mark = in.Sitemap.With(mark)
+		}
+		in.Sitemap = &mark
+	}
+	hint, some := crawldb.HintOf(m)
+	if some {
+		if in.Hint != nil {
+			hint = in.Hint.With(hint)
+		}
+		in.Hint = &hint
+	}
+	return marked || some
+}
+
+// page reports whether a link says that the URL is of a page.
+func (in *Input) page() bool {
+	return slices.ContainsFunc(in.Links, func(l scoring.Link) bool {
+		_, marked := crawldb.SitemapOf(l.Meta)
+		return !marked
+	})
+}
+
+// priority is the order of a record among those that are due. Sitemaps have no
+// share of importance, and go before the bulk of the pages that they are about.
+func (o Options) priority(d *crawldb.Datum) float32 { return priority(o.Scoring, d) }
+
+func priority(f scoring.Filter, d *crawldb.Datum) float32 {
+	p := f.Priority(d, d.Score)
+	if _, ok := crawldb.SitemapOf(d.Meta); ok {
+		return max(p, 1)
+	}
+	return p
+}
+
+// born prepares a record that is new for the schedule: a sitemap has an interval
+// of its own, and a page that of its changefreq, if its host is trusted, that is
+// not shorter than the one of sitemaps and not longer than it would be without.
+func born(d *crawldb.Datum, in Input, o Options) {
+	if mark, ok := crawldb.SitemapOf(d.Meta); ok && in.Sitemap == nil {
+		in.Sitemap = &mark
+	}
+	crawldb.ClearSitemap(&d.Meta)
+	crawldb.ClearHint(&d.Meta)
+	if in.Sitemap != nil {
+		mark := *in.Sitemap
+		mark.Page = in.page()
+		mark.Set(&d.Meta)
+		if i := o.Sitemaps.interval(); i > 0 && !mark.Page {
+			d.Interval = i
+		}
+		return
+	}
+	if in.Hint == nil || in.Hint.Every == 0 || !in.Trusted {
+		return
+	}
+	least := o.Sitemaps.interval()
+	if least < 0 {
+		least = 24 * time.Hour
+	}
+	every := max(in.Hint.Every, least)
+	if every < o.Schedule.Init(*d, o.now).Interval {
+		d.Interval = every
+	}
+}
+
+// hinted applies to a record, which is what the visit made of it, what the
+// segment says of it as a sitemap or in sitemaps. It reports whether that changes
+// anything.
+func hinted(d *crawldb.Datum, in Input, o Options) bool {
+	before := *d
+	mark, marked := crawldb.SitemapOf(d.Meta)
+	switch {
+	case marked && (in.Sitemap != nil || !mark.Page && in.page()):
+		all := mark
+		if in.Sitemap != nil {
+			all = mark.With(*in.Sitemap)
+		}
+		all.Page = mark.Page || in.page()
+		all.Set(&d.Meta)
+		if all.Page && !mark.Page && (d.Status == crawldb.Unfetched || d.Status == crawldb.ParseFailed) {
+			// As a sitemap it was not there, or not yet: a page begins anew.
+			d.Status, d.Interval = crawldb.Unfetched, 0
+			*d = o.Schedule.Init(*d, o.now)
+		}
+	case in.Sitemap != nil && mayMark(d.URL, in.Sitemap):
+		// What was read as a page is to be read again.
+		all := *in.Sitemap
+		all.Page = true
+		all.Set(&d.Meta)
+		forget(d)
+		if d.Status != crawldb.Unfetched && o.now.Before(d.FetchTime) {
+			d.FetchTime = o.now
+		}
+	}
+	if in.Hint != nil && !in.Hint.Modified.IsZero() {
+		if hint, ok := crawldb.HintOf(d.Meta); !ok || hint != *in.Hint {
+			in.Hint.Set(&d.Meta)
+		}
+		if at, due := claimed(d, *in.Hint); due && in.Trusted {
+			if at.Before(o.now) {
+				at = o.now
+			}
+			if at.Before(d.FetchTime) {
+				plan(d)
+				d.FetchTime = at
+			}
+		}
+	}
+	return d.Meta != before.Meta || !d.FetchTime.Equal(before.FetchTime)
+}
+
+// mayMark reports whether a page that is known becomes a sitemap: if its own site
+// says so. Others could otherwise have any page read as what it is not.
+func mayMark(url string, s *crawldb.Sitemap) bool {
+	return s.Depth > 0 || slices.Contains(s.Origins, crawldb.Origin(url))
+}
+
+// claimed reports whether a hint says that a page has changed since its last
+// visit, and from when on a visit would show it. Where only the day is known, or
+// the month, on which it changed, and the visit was made on that day, that is when
+// the day is over. A page that waits to be tried for the first time, or again,
+// goes on to wait.
+func claimed(d *crawldb.Datum, h crawldb.Hint) (time.Time, bool) {
+	switch {
+	case d.Status == crawldb.Unfetched || d.LastFetch.IsZero() || !h.Modified.Add(h.Span).After(d.LastFetch):
+		return time.Time{}, false
+	case h.Modified.After(d.LastFetch):
+		return h.Modified, true
+	}
+	return h.Modified.Add(h.Span), true
+}
+
+// plannedKey is where a record that is due because of a claim has when it would
+// have been due, in milliseconds since 1970.
+const plannedKey = "sitemap.planned"
+
+// plan notes when the record was to be fetched before a claim.
+func plan(d *crawldb.Datum) {
+	if _, ok := d.Meta.Get(plannedKey); !ok {
+		d.Meta.Set(plannedKey, strconv.FormatInt(d.FetchTime.UnixMilli(), 36))
+	}
+}
+
+// planned returns what plan noted, and forgets it.
+func planned(d *crawldb.Datum) (at time.Time) {
+	text, ok := d.Meta.Get(plannedKey)
+	if !ok {
+		return at
+	}
+	d.Meta.Delete(plannedKey)
+	if ms, err := strconv.ParseInt(text, 36, 64); err == nil {
+		at = time.UnixMilli(ms).UTC()
+	}
+	return at
+}
+
+// rhythm gives a sitemap that was read its interval, and takes it from a page that
+// was taken for one.
+func rhythm(d *crawldb.Datum, p *segment.Parse, o Options) {
+	i := o.Sitemaps.interval()
+	if _, marked := crawldb.SitemapOf(d.Meta); !marked || p == nil || i < 0 {
+		return
+	}
+	ours := strconv.FormatInt(int64(max(i, time.Second)/time.Second), 10)
+	fixed, has := d.Meta.Get(schedule.FixedKey)
+	switch {
+	case p.Sitemap && p.Error == "" && !has:
+		d.Meta.Set(schedule.FixedKey, ours)
+	case !p.Sitemap && has && fixed == ours:
+		d.Meta.Delete(schedule.FixedKey)
+	}
+}
+
+// nutchHinted does what Nutch's sitemap job does with a record, given what the
+// rest of a segment made of it. What a sitemap does not give is left
+// as it is, where Nutch's makes it zero.
+func nutchHinted(old, made *crawldb.Datum, in Input, o Options) *crawldb.Datum {
+	if in.Sitemap == nil && in.Hint == nil {
+		return made
+	}
+	var d crawldb.Datum
+	known := made != nil
+	switch {
+	case known && in.Sitemap == nil && !o.Sitemaps.Overwrite:
+		return made
+	case known:
+		d = *made
+	case old != nil || o.NoAdditions:
+		return made
+	default:
+		d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched}
+	}
+	if in.Sitemap != nil {
+		mark := *in.Sitemap
+		if was, ok := crawldb.SitemapOf(d.Meta); ok {
+			mark = was.With(mark)
+		} else if mark.Page = known; known && !mayMark(d.URL, &mark) {
+			return made
+		}
+		mark.Set(&d.Meta)
+		if i := o.Sitemaps.interval(); !known && i > 0 {
+			d.Interval = i
+		}
+	}
+	if h := in.Hint; h != nil && (!known || o.Sitemaps.Overwrite) {
+		switch {
+		case h.HasPriority && h.Priority > 0:
+			d.Score = h.Priority
+		case !known:
+			d.Score = 0.5
+		}
+		if h.Every > 0 {
+			d.Interval = o.Sitemaps.clamp(h.Every)
+		}
+		if !h.Modified.IsZero() {
+			d.Modified = h.Modified
+		}
+	}
+	if !known {
+		d = o.Schedule.Init(d, o.now)
+	}
+	d.Priority = o.priority(&d)
+	return &d
+}
+
+// clamp brings an interval within the bounds.
+func (o SitemapOptions) clamp(every time.Duration) time.Duration {
+	least, most := o.Bounds.Min, o.Bounds.Max
+	if least == 0 {
+		least = time.Minute
+	}
+	if most == 0 {
+		most = 365 * 24 * time.Hour
+	}
+	return max(least, min(every, most))
+}
