@@ -241,6 +241,10 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 		{"fetcher.throughput.threshold.pages", "1", []string{"fetcher.throughput.threshold.check.after", "0"}},
 		{"fetcher.throughput.threshold.retries", "20", []string{"fetcher.throughput.threshold.check.after", "0", "fetcher.throughput.threshold.pages", "1"}},
 		{"fetcher.throughput.threshold.check.after", "0", []string{"fetcher.throughput.threshold.pages", "1"}},
+		{"fetcher.follow.outlinks.depth", "2", []string{"fetcher.parse", "true"}},
+		{"fetcher.follow.outlinks.num.links", "1", []string{"fetcher.parse", "true", "fetcher.follow.outlinks.depth", "1"}},
+		{"fetcher.follow.outlinks.ignore.external", "false", []string{"fetcher.parse", "true", "fetcher.follow.outlinks.depth", "1", "fetcher.follow.outlinks.num.links", "40"}},
+		{"fetcher.normalize.urls", "true", []string{"parse.normalize.urls", "false", "urlfilter.regex.rules", "+."}},
 		{"fetcher.queue.depth.multiplier", "1", []string{"fetcher.threads.fetch", "2"}},
 		{"parser.html.form.use_action", "true", nil},
 		{"parser.html.outlinks.ignore_tags", "img", nil},
@@ -407,6 +411,7 @@ func elsewhere() []string {
 		"parser.timeout", "parser.delete.failed.parse", // no page fails
 		"scoring.content.md",                                                               // scoring.parse.md finds the same without it
 		"http.proxy.host", "http.proxy.port", "http.proxy.username", "http.proxy.password", // package httpproto has one
+		"fetcher.filter.urls", // generate has asked the same filters
 		"http.store.responsetime", "db.stats.score.quantiles", "file.content.limit", "anchorIndexingFilter.deduplicate",
 	}
 	for _, tt := range clientProperties() {
@@ -482,13 +487,16 @@ func TestClientProperties(t *testing.T) {
 
 // What no crawl of a small web shows sets what it is to set.
 func TestOtherProperties(t *testing.T) {
-	c := read(t, conf(t, "http.agent.name", "testbot", "parser.timeout", "7", "parser.delete.failed.parse", "true", "fetcher.parse", "true", "http.store.responsetime", "false",
+	c := read(t, conf(t, "http.agent.name", "testbot", "parser.timeout", "7", "parser.delete.failed.parse", "true", "fetcher.parse", "true", "http.store.responsetime", "false", "fetcher.filter.urls", "true",
 		"http.proxy.host", "proxy.example", "http.proxy.port", "3128", "http.proxy.username", "me", "http.proxy.password", "p@ss",
 		"db.stats.score.quantiles", ".5,.25", "file.content.limit", "9", "plugin.includes", "protocol-http|parse-html|urlfilter-regex|scoring-metadata", "scoring.content.md", "a , b"))
 	c.Corrected = true
 	o, err := c.Options()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !o.Crawl.Fetch.FilterList || o.Crawl.Fetch.NormalizeList {
+		t.Errorf("%+v", o.Crawl.Fetch)
 	}
 	if o.Crawl.HTTP.Proxy != "http://me:p%40ss@proxy.example:3128" {
 		t.Errorf("the proxy is %q", o.Crawl.HTTP.Proxy)

@@ -31,6 +31,17 @@ func (b *builder) limits(o *fetch.Options) {
 	}
 }
 
+// beyond says what is visited besides the list, and what of it is not.
+func (b *builder) beyond(o *fetch.Options) {
+	const follow = "fetcher.follow.outlinks."
+	depth, links, internal := b.int(follow+"depth"), b.int(follow+"num.links"), b.bool(follow+"ignore.external")
+	if depth > 0 && links > 0 {
+		o.FollowDepth, o.FollowLinks, o.FollowExternal = depth, links, !internal
+	}
+	o.NormalizeList = b.bool("fetcher.normalize.urls")
+	o.FilterList = b.bool("fetcher.filter.urls")
+}
+
 // robots says whose rules hold.
 func (b *builder) robots(o *Options) {
 	p := &o.Crawl.Robots

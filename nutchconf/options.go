@@ -368,6 +368,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.By = b.by("fetcher.queue.mode", "byHost", "byDomain")
 	o.NoContent = !b.bool("fetcher.store.content")
 	b.limits(o)
+	b.beyond(o)
 
 	o.IgnoreExternal = b.bool("db.ignore.external.links")
 	o.IgnoreInternal = b.bool("db.ignore.internal.links")

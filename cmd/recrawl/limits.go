@@ -13,6 +13,8 @@ func limiting() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "time-limit", Category: toLimit, Usage: "end the fetch of a round after this `TIME`; what is left is due in the next (0: none)"},
 		&cli.Float64Flag{Name: "min-rate", Category: toLimit, Usage: "end it, once it has run for 5 minutes, if it makes less than `N` visits a second for 5 seconds (0: never)"},
+		&cli.IntFlag{Name: "follow-depth", Category: toLimit, Usage: "visit in the same round what the pages link to within their hosts, up to `N` links away (0: nothing)"},
+		&cli.IntFlag{Name: "follow-links", Category: toLimit, Usage: "with -follow-depth: the first `N` links of each page, without those that are visited anyway (0: 4)"},
 	}
 }
 
@@ -25,6 +27,13 @@ func limits(c *cli.Command, o *fetch.Options) error {
 	if c.IsSet("min-rate") {
 		if o.MinRate = c.Float64("min-rate"); !(o.MinRate >= 0) {
 			return usagef("-min-rate: %v is not a rate", o.MinRate)
+		}
+	}
+	for flag, n := range map[string]*int{"follow-depth": &o.FollowDepth, "follow-links": &o.FollowLinks} {
+		if c.IsSet(flag) {
+			if *n = c.Int(flag); *n < 0 {
+				return usagef("-%s: %d is negative", flag, *n)
+			}
 		}
 	}
 	return nil

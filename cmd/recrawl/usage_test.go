@@ -118,6 +118,8 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{crawl("-cacert", noPEM), "there is no certificate in"},
 		{crawl("-topN", "-1"), "-topN: -1 is negative"},
 		{crawl("-time-limit", "-1s"), "-time-limit: -1s is negative"},
+		{crawl("-follow-depth", "-1"), "-follow-depth: -1 is negative"},
+		{crawl("-follow-links", "-1"), "-follow-links: -1 is negative"},
 		{crawl("-min-rate", "-1"), "-min-rate: -1 is not a rate"},
 		{crawl("-min-rate", "NaN"), "-min-rate: NaN is not a rate"},
 		{crawl("-topN", "many"), "-topN"},
