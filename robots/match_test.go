@@ -105,18 +105,6 @@ func BenchmarkMatch50Stars(b *testing.B) {
 	}
 }
 
-func BenchmarkAllowed100Rules(b *testing.B) {
-	var s strings.Builder
-	s.WriteString("User-agent: *\n")
-	for i := range 100 {
-		s.WriteString("Disallow: /section" + strings.Repeat("x", i%7) + "/page" + strings.Repeat("y", i/7) + "*.html$\n")
-	}
-	r := Parse([]byte(s.String()), "")
-	for b.Loop() {
-		r.Allowed("http://example.com/sectionxxx/about/us?id=1")
-	}
-}
-
 func BenchmarkParse10000Rules(b *testing.B) {
 	var s strings.Builder
 	s.WriteString("User-agent: *\n")

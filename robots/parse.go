@@ -2,8 +2,6 @@ package robots
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -171,46 +169,16 @@ func (p *parser) finish() *Rules {
 	if p.found {
 		g = mine
 	}
-	rules := p.rules[g]
-	slices.SortFunc(rules, func(a, b rule) int {
-		if c := cmp.Compare(b.octets(), a.octets()); c != 0 {
-			return c
-		}
-		if a.allow != b.allow {
-			if a.allow {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(strings.Compare(a.pattern, b.pattern), cmp.Compare(a.line, b.line))
-	})
 	r := &Rules{
 		CrawlDelay:    p.delay[g],
 		HasCrawlDelay: p.given[g],
 		Sitemaps:      p.sitemaps,
 	}
-	r.rules, r.size = pack(slices.CompactFunc(rules, func(a, b rule) bool {
-		return a.pattern == b.pattern && a.anchored == b.anchored && a.allow == b.allow
-	}))
+	r.rules, r.size = newRuleSet(p.rules[g])
 	for _, s := range r.Sitemaps {
 		r.size += 16 + len(s)
 	}
 	return r
-}
-
-// pack copies rules to memory of their own, in one piece: their patterns are
-// parts of lines, which may be much longer. It returns the size of the copy.
-func pack(rules []rule) ([]rule, int) {
-	var b strings.Builder
-	for _, r := range rules {
-		b.WriteString(r.pattern)
-	}
-	packed, all := make([]rule, len(rules)), b.String()
-	for i, r := range rules {
-		packed[i], packed[i].pattern = r, all[:len(r.pattern)]
-		all = all[len(r.pattern):]
-	}
-	return packed, 24*len(packed) + b.Len()
 }
 
 // whole cuts a file that is longer than the limit at the end of a line.

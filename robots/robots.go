@@ -54,8 +54,8 @@ type Rules struct {
 	// otherwise, or if that is only known from an earlier process.
 	Reason string
 
-	deny  bool                   // forbid what no rule speaks of
-	rules []rule                 // longest first, Allow before Disallow
+	deny  bool // forbid what no rule speaks of
+	rules ruleSet
 	allow func(path string) bool // decides instead of the above, unless nil
 	size  int                    // bytes in memory, about
 }
@@ -128,10 +128,8 @@ func (r *Rules) decide(url string) (bool, *rule) {
 	if r.allow != nil {
 		return r.allow(raw), nil
 	}
-	for i := range r.rules {
-		if r.rules[i].match(path) {
-			return r.rules[i].allow, &r.rules[i]
-		}
+	if by := r.rules.find(path); by != nil {
+		return by.allow, by
 	}
 	return !r.deny, nil
 }

@@ -1,0 +1,135 @@
+package robots
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRuleSetAgainstModel: the rule that is looked up is the one that is found by
+// trying all, the one that wins first.
+func TestRuleSetAgainstModel(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	text := func(alphabet string, n int) string {
+		var b strings.Builder
+		for range rnd.IntN(n) {
+			b.WriteByte(alphabet[rnd.IntN(len(alphabet))])
+		}
+		return b.String()
+	}
+	allowed, denied, none := 0, 0, 0
+	for range 3000 {
+		var rules []rule
+		for line := range rnd.IntN(30) {
+			alphabet := []string{"/ab", "/ab*", "/aab**$", "/aé%*$"}[rnd.IntN(4)]
+			pattern := []string{"", "/", "/", "/a"}[rnd.IntN(4)] + text(alphabet, 7) + []string{"", "", "", "$", "*", "***", "*$"}[rnd.IntN(7)]
+			r := newRule(pattern, rnd.IntN(2) == 0)
+			r.line = int32(line)
+			rules = append(rules, r)
+		}
+		set, _ := newRuleSet(rules)
+		slices.SortFunc(rules, func(a, b rule) int { return wins(&a, &b) })
+		for range 20 {
+			path := canonicalPath("/" + text("/aabé*$", 9))
+			var want *rule
+			if i := slices.IndexFunc(rules, func(r rule) bool { return r.match(path) }); i >= 0 {
+				want = &rules[i]
+			}
+			got := set.find(path)
+			if (got == nil) != (want == nil) || got != nil && *got != *want {
+				t.Fatalf("seed %d: by\n%+v\n%s is for %+v, want %+v", seed, rules, path, got, want)
+			}
+			switch {
+			case got == nil:
+				none++
+			case got.allow:
+				allowed++
+			default:
+				denied++
+			}
+		}
+	}
+	if min(allowed, denied, none) < 2000 {
+		t.Errorf("%d allowed, %d denied, %d without a rule: the test shows little", allowed, denied, none)
+	}
+}
+
+// manyRules is a file of which one rule in every wild has a wildcard.
+func manyRules(n, wild int) []byte {
+	var b strings.Builder
+	b.WriteString("User-agent: *\n")
+	for i := range n {
+		star := ""
+		if wild > 0 && i%wild == 0 {
+			star = "*/"
+		}
+		fmt.Fprintf(&b, "Disallow: /%sshop/article-%d/print\n", star, i*7919%n)
+	}
+	return []byte(b.String())
+}
+
+const usualURL = "http://example.com/shop/article-77/pictures/large.html?page=2"
+
+// A file at its limit costs little for a URL, even if all of its rules have a
+// wildcard and the URL is long and like them.
+func TestManyRules(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		body []byte
+		url  string
+		max  time.Duration
+	}{
+		{"plain", manyRules(20_000, 0), usualURL, time.Millisecond},
+		{"a fifth with wildcards", manyRules(20_000, 5), usualURL, time.Millisecond},
+		{"all with wildcards", manyRules(20_000, 1), usualURL, 20 * time.Millisecond},
+		{"nested", []byte("User-agent: *\n" + nested(900)), "http://h/" + strings.Repeat("a", 8<<10), time.Millisecond},
+		{"alike", []byte("User-agent: *\n" + alike(18_000)), "http://h/" + strings.Repeat("ab", 4<<10), 200 * time.Millisecond},
+	} {
+		r := Parse(tt.body, "bot")
+		best := time.Hour
+		for range 10 { // the best of ten is the code, the others are the machine
+			start := time.Now()
+			r.Allowed(tt.url)
+			best = min(best, time.Since(start))
+		}
+		if best > tt.max {
+			t.Errorf("%s: a URL takes %v", tt.name, best)
+		}
+	}
+}
+
+// nested returns rules each of which begins the next.
+func nested(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "Disallow: /%s\n", strings.Repeat("a", i))
+	}
+	return b.String()
+}
+
+// alike returns rules that begin to match everywhere in a path of as and bs.
+func alike(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "Disallow: /*ab*%s\n", strings.NewReplacer("0", "a", "1", "b").Replace(fmt.Sprintf("%b", i)))
+	}
+	return b.String()
+}
+
+func BenchmarkAllowed(b *testing.B) {
+	for _, n := range []int{10, 100, 1000, 10_000} {
+		for _, wild := range []int{0, 5, 1} {
+			name := map[int]string{0: "none", 5: "fifth", 1: "all"}[wild]
+			b.Run(fmt.Sprintf("rules=%d/wild=%s", n, name), func(b *testing.B) {
+				r := Parse(manyRules(n, wild), "bot")
+				for b.Loop() {
+					r.Allowed(usualURL)
+				}
+			})
+		}
+	}
+}
