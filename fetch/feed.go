@@ -183,7 +183,7 @@ func (l *loop) queue(record int, it item, depth int) {
 		}
 	}
 	if h != nil && h.over != nil {
-		l.over(l.skipped(it, h.over))
+		l.over(l.skipped(it, h.over, 0))
 		l.q.enqueue(h) // it may be forgotten now
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -124,9 +125,26 @@ type Options struct {
 	// when it is needed.
 	SlowVisit    time.Duration
 	SpareThreads int
-	// By says which URLs share a queue, and so a turn and a pause. (Nutch:
-	// fetcher.queue.mode.)
+	// By says which URLs share a queue, and so a turn and a pause. By address, a
+	// worker looks up each host; one without an address fails with the reason.
+	// (Nutch: fetcher.queue.mode.)
 	By hostdb.By
+	// Lookup finds the addresses of a host if By is ByIP; the least of them names
+	// the queue. Nil means the resolver of the system. It should be what Protocol
+	// asks (httpproto.Client.Lookup, which a recrawl.Crawler takes): of a host that
+	// has several addresses, or others with each answer, another may be dialled than
+	// that which names the queue. A run remembers addresses until it ends.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// HostRule returns what an operator has decided of a host, given the name of its
+	// queue: daily budgets, and at which times of the day it may be asked. The pages
+	// of a host that has to wait longer than MaxWait are skipped for this round, with
+	// the reason, and due when it may be asked again. It is called often, from many
+	// goroutines, and must be quick. Nil means that nothing was decided. See
+	// HostRules.
+	HostRule func(queue string) HostRule
+	// Limiter bounds requests and bytes a second over all hosts, for all fetches that
+	// are given it; nil means that there is no bound.
+	Limiter *Limiter
 	// Delay is the pause between the end of one request to a host and the
 	// beginning of the next; zero means 5 seconds, negative none. The larger of
 	// it and the Crawl-delay of robots.txt holds. A fetch list may ask for another

@@ -198,7 +198,7 @@ func (l *loop) listed(it item, seen bool) bool {
 		reason = "the rules reject it: " + oneLine(err.Error())
 	}
 	if !seen {
-		l.over(l.skipped(it, &verdict{reason: reason}))
+		l.over(l.skipped(it, &verdict{reason: reason}, 0))
 		if err != nil {
 			l.report.Filtered++
 		}

@@ -9,17 +9,20 @@ import (
 // others nothing.
 //
 // There may be threads visits at once. One that has lasted for long, or whose host
-// is known to take long, does not count among them, but among spare others. Half
-// of those only hosts may use that are known to answer quickly: however many others
-// there are that never answer, these have threads visits to themselves.
+// is known to take long, does not count among them, but among spare others. Of all
+// these, hosts that are known to be slow may have threads, with those of which
+// nothing is known a quarter of the spare ones more, with those that have answered
+// for their robots.txt another quarter. So there are always some for those that are
+// better known: whatever number of hosts never answers, those that are known to be
+// quick have threads visits to themselves, if there are twice as many spare ones.
 type lanes struct {
 	threads, spare int
 	// long is when a visit has lasted for long.
 	long time.Duration
-	// under counts the visits under way; fresh those of them that count among
-	// threads, strange those at hosts not known to be quick, slow those at hosts
-	// that were known to be slow when they began.
-	under, fresh, strange, slow int
+	// under counts the visits under way, by what was known of their hosts when they
+	// began; fresh those of them that count among threads.
+	under [paces]int
+	fresh int
 	// young are those that are fresh, in the order in which they began.
 	young list.List
 }
@@ -34,13 +37,8 @@ type flight struct {
 // begin notes that a visit begins.
 func (s *lanes) begin(p pace, now time.Time) *flight {
 	f := &flight{began: now, pace: p}
-	s.under++
-	if p != quick {
-		s.strange++
-	}
-	if p == slow && s.spare > 0 {
-		s.slow++
-	} else {
+	s.under[p]++
+	if p != slow || s.spare == 0 {
 		s.fresh++
 		f.young = s.young.PushBack(f)
 	}
@@ -49,14 +47,16 @@ func (s *lanes) begin(p pace, now time.Time) *flight {
 
 // end notes that a visit is over.
 func (s *lanes) end(f *flight) {
-	s.under--
-	if f.pace != quick {
-		s.strange--
-	}
-	if f.pace == slow && s.spare > 0 {
-		s.slow--
-	}
+	s.under[f.pace]--
 	s.late(f)
+}
+
+// flying counts the visits under way.
+func (s *lanes) flying() (n int) {
+	for _, u := range s.under {
+		n += u
+	}
+	return n
 }
 
 func (s *lanes) late(f *flight) {
@@ -85,16 +85,17 @@ func (s *lanes) age(now time.Time) time.Time {
 
 // open says hosts of which pace may be visited now.
 func (s *lanes) open() (w [paces]bool) {
-	if s.under >= s.threads+s.spare {
-		return w
-	}
 	room := s.fresh < s.threads
-	strange := s.strange < s.threads+s.spare/2
-	w[quick] = room
-	w[unknown] = room && strange
-	w[slow] = strange && s.slow < s.threads
-	if s.spare == 0 {
-		w[slow] = room
+	n := s.under[slow]
+	w[slow] = n < s.threads && (room || s.spare > 0)
+	n += s.under[unknown]
+	w[unknown] = room && n < s.threads+s.spare/4
+	n += s.under[fair]
+	w[fair] = room && n < s.threads+s.spare/2
+	n += s.under[quick]
+	w[quick] = room && n < s.threads+s.spare
+	if n >= s.threads+s.spare {
+		return [paces]bool{}
 	}
 	return w
 }

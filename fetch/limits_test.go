@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +93,7 @@ func TestTimeLimitLosesNothing(t *testing.T) {
 func (r *rig) lease(name string, due time.Time, urls ...string) {
 	r.t.Helper()
 	r.list(name, urls...)
+	urls = slices.SortedFunc(slices.Values(urls), crawldb.Compare)
 	batch := crawldb.Batch{URLs: urls}
 	batch.Next = func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 		return &crawldb.Datum{URL: urls[i], Status: crawldb.Unfetched, FetchTime: due, LeasedBy: name, LeasedUntil: due.Add(7 * 24 * time.Hour)}, nil

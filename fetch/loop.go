@@ -27,6 +27,7 @@ type job struct {
 	delay time.Duration // of the host
 	was   pace          // of the host
 	*flight
+	grant grant
 }
 
 // result is what a worker made of a job. A page that was asked for makes two: one
@@ -50,6 +51,11 @@ type result struct {
 	why               verdict
 	// alone says that there must be no other request to the host meanwhile.
 	alone bool
+	// made says that a request was made, and bytes how many came.
+	made  bool
+	bytes int64
+	// addr is the queue of the host by its address, lost why there is none.
+	addr, lost string
 	// A turn was claimed at claimed, until a time.
 	claimed, until time.Time
 	// turnOver says that the page is being read and follows, after that this is
@@ -71,13 +77,14 @@ type loop struct {
 	name     string
 	report   Report
 
-	q      queues
-	seen   map[string]struct{} // visited before this run
-	lists  *lists              // nil if the segment is fetched as a whole
-	list   *feed
-	lanes  lanes
-	limits limits
-	beyond beyond
+	q         queues
+	seen      map[string]struct{} // visited before this run
+	lists     *lists              // nil if the segment is fetched as a whole
+	list      *feed
+	lanes     lanes
+	addresses addresses
+	limits    limits
+	beyond    beyond
 
 	origins  origins       // whose robots.txt was looked at for sitemaps
 	sitemaps chan struct{} // places for those who hold one in memory
@@ -208,13 +215,19 @@ func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <
 			for {
 				now := time.Now()
 				sooner(&wake, l.lanes.age(now))
-				h, it, at := l.q.next(now, l.lanes.open())
-				if h == nil {
+				g, at := l.o.Limiter.begin(now)
+				if !at.IsZero() {
 					sooner(&wake, at)
 					break
 				}
-				j := job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now)}
-				if l.lanes.under > workers {
+				h, it, at := l.q.next(now, l.lanes.open())
+				if h == nil {
+					l.o.Limiter.end(g, false, 0, now)
+					sooner(&wake, at)
+					break
+				}
+				j := job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now), g}
+				if l.lanes.flying() > workers {
 					workers++
 					hire()
 				}
@@ -224,7 +237,7 @@ func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <
 				continue
 			}
 		}
-		if l.lanes.under == 0 && (failed != nil || l.q.items == 0 && l.list.over()) {
+		if l.lanes.flying() == 0 && (failed != nil || l.q.items == 0 && l.list.over()) {
 			return failed
 		}
 		if len(l.group) > 0 {
@@ -242,6 +255,9 @@ func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <
 		case r := <-results:
 			if !r.turnOver {
 				l.lanes.end(r.flight)
+			}
+			if !r.after {
+				l.o.Limiter.end(r.grant, r.made, r.bytes, time.Now())
 			}
 			if err := l.take(r); err != nil && failed == nil {
 				failed = err
@@ -262,17 +278,18 @@ func sooner(t *time.Time, other time.Time) {
 	}
 }
 
-// queueOf returns the name of the queue that a URL belongs to, as far as it is
-// known.
-func (l *loop) queueOf(url string) string { return l.o.By.Key(url) }
-
 // take puts a result where it belongs.
 func (l *loop) take(r result) error {
 	h := r.h
 	if r.robots {
 		l.report.Robots++
 	}
-	if !r.after {
+	switch {
+	case r.after:
+	case (r.addr != "" || r.lost != "") && l.limits.left == nil:
+		l.resolved(&r)
+		l.q.done(h, r.at)
+	default:
 		moved := r.it.robots != nil && r.hop != nil // and is in this queue no more
 		switch again := r.err != nil || r.out == nil && !r.turnOver && !moved; {
 		case again && l.limits.left != nil:
@@ -310,8 +327,12 @@ func (l *loop) take(r result) error {
 // A verdict says why a host is not visited any more in this round.
 type verdict struct {
 	reason string
-	// after is how long it will be so; zero if that is not known.
+	// after is how long it will be so; zero if that is not known. Then aDay pages can
+	// be visited each day; zero for all.
 	after time.Duration
+	aDay  int64
+	// code is that of the visits; zero means Skipped.
+	code protocol.Code
 }
 
 // skip gives up on a host for this round if it fails all the time, or asks for
@@ -326,6 +347,11 @@ func (l *loop) skip(h *host, r *result) {
 	case v.reason == "":
 		v.reason = "the host has to be left alone for longer than this round waits"
 	}
+	l.giveUp(h, v)
+}
+
+// giveUp ends the visits to a host for this round.
+func (l *loop) giveUp(h *host, v verdict) {
 	if h.unread > 0 { // and those that are yet to be read again
 		h.over = &v
 	}
@@ -334,20 +360,31 @@ func (l *loop) skip(h *host, r *result) {
 		return
 	}
 	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", v.reason)
-	for _, it := range items {
+	for i, it := range items {
 		if it.robots != nil {
 			l.endRobots(it.robots, v.reason)
 			continue
 		}
 		if !it.unlisted {
-			l.over(l.skipped(it, &v))
+			l.over(l.skipped(it, &v, i))
 		}
 	}
 }
 
-// skipped is the visit to a page whose host was given up.
-func (l *loop) skipped(it item, v *verdict) *visited {
-	return &visited{list: it.list, visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: v.reason, RetryAfter: v.after}}}
+// maxPutOff bounds how long a page is put off because others come before it.
+const maxPutOff = 7
+
+// skipped is the visit to a page whose host was given up, with a number of pages
+// before it.
+func (l *loop) skipped(it item, v *verdict, before int) *visited {
+	if v.code != 0 {
+		return l.unasked(job{it: it}, v.code, v.reason)
+	}
+	after := v.after
+	if after > 0 && v.aDay > 0 {
+		after += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour
+	}
+	return &visited{list: it.list, visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: v.reason, RetryAfter: after}}}
 }
 
 // over keeps a visit and tells of it.
@@ -357,7 +394,7 @@ func (l *loop) over(v *visited) {
 		l.limits.visits++
 	}
 	if l.o.OnVisit != nil {
-		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits() - l.report.Followed, Followed: l.report.Followed, InFlight: l.lanes.under, Hosts: len(l.q.hosts)})
+		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits() - l.report.Followed, Followed: l.report.Followed, InFlight: l.lanes.flying(), Hosts: len(l.q.hosts)})
 	}
 }
 

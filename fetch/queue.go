@@ -10,8 +10,9 @@ type pace uint8
 
 const (
 	unknown pace = iota
-	quick
 	slow
+	fair  // its robots.txt came quickly, of its pages nothing is known
+	quick // so do its pages
 	paces
 )
 
@@ -26,8 +27,10 @@ type host struct {
 	lately bool // that the last turn was one of robots
 	// waits says that the items wait for a robots.txt that has moved elsewhere.
 	waits bool
-	// at is the earliest time of the next visit, as far as is known here.
-	at time.Time
+	// at is the earliest time of the next visit, as far as is known here. Of hosts
+	// with the same the first to come is the first to be visited.
+	at    time.Time
+	since uint64
 	// delay is the pause that the fetch list asks for; zero for that of the
 	// options, negative for none.
 	delay time.Duration
@@ -52,6 +55,8 @@ type queues struct {
 	// limit is how many visits to a host may be under way, unless it is known to
 	// want fewer.
 	limit int
+	// came counts the queues that there were.
+	came uint64
 	// items counts what waits in all queues.
 	items int
 	// hungry says that a queue has run empty although the list has more for it.
@@ -64,7 +69,8 @@ func newQueues(limit int) queues { return queues{hosts: map[string]*host{}, limi
 func (q *queues) of(name string) *host {
 	h := q.hosts[name]
 	if h == nil {
-		h = &host{name: name, index: -1, limit: q.limit}
+		q.came++
+		h = &host{name: name, index: -1, limit: q.limit, since: q.came}
 		q.hosts[name] = h
 	}
 	return h
@@ -119,7 +125,7 @@ func (q *queues) enqueue(h *host) {
 func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time) {
 	var first *host
 	for p := range q.ready {
-		if r := q.ready[p]; wanted[p] && len(r) > 0 && (first == nil || r[0].at.Before(first.at)) {
+		if r := q.ready[p]; wanted[p] && len(r) > 0 && (first == nil || r[0].before(first)) {
 			first = r[0]
 		}
 	}
@@ -247,10 +253,17 @@ func (d *deque) back(it item) {
 	d.items[d.head] = it
 }
 
+func (h *host) before(o *host) bool {
+	if c := h.at.Compare(o.at); c != 0 {
+		return c < 0
+	}
+	return h.since < o.since
+}
+
 type readyHeap []*host
 
 func (r readyHeap) Len() int           { return len(r) }
-func (r readyHeap) Less(i, j int) bool { return r[i].at.Before(r[j].at) }
+func (r readyHeap) Less(i, j int) bool { return r[i].before(r[j]) }
 func (r readyHeap) Swap(i, j int) {
 	r[i], r[j] = r[j], r[i]
 	r[i].index, r[j].index = i, j

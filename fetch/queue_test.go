@@ -11,7 +11,7 @@ import (
 
 var epoch = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
-var every = [paces]bool{true, true, true}
+var every = [paces]bool{true, true, true, true}
 
 func TestQueuesAgainstAModel(t *testing.T) {
 	for seed := range uint64(20) {

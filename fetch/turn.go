@@ -95,7 +95,14 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 		if r.full {
 			r.at = later(r.at, now.Add(askAgain))
 		}
-		if !r.at.After(now) && r.was == unknown && l.lanes.spare > 0 && h.Elapsed >= l.o.SlowVisit {
+		if l.o.HostRule != nil {
+			rule := l.o.HostRule(r.h.name)
+			if at, why := rule.next(h.Spent, r.at); at.After(r.at) {
+				why.after = at.Sub(now)
+				r.at, r.why = at, why
+			}
+		}
+		if !r.at.After(now) && r.was != slow && r.was != quick && l.lanes.spare > 0 && h.Elapsed >= l.o.SlowVisit {
 			// It has to begin in another lane.
 			r.now, mine = slow, false
 			return old, nil
@@ -146,6 +153,10 @@ func rightClock(h *hostdb.Host, now time.Time) (wrong bool) {
 // nothing is known of what came.
 func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) {
 	now := time.Now()
+	r.made = resp == nil || resp.Outcome.Code.Asked()
+	if resp != nil {
+		r.bytes = resp.Bytes
+	}
 	if r.at = now; r.h.name == "" {
 		return
 	}
@@ -160,21 +171,13 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 			h.Busy = slices.Delete(slices.Clone(h.Busy), i, i+1)
 		}
 		r.full = false
-		if resp != nil && !resp.Outcome.Code.Asked() {
+		if !r.made {
 			h.Spent.Requests = max(h.Spent.Requests-1, 0)
 			r.at, r.limit = later(h.NextFetch, now), l.termsOf(&h, r).limit
 			return &h, nil
 		}
 		h.LastFetch = now
-		took := min(now.Sub(r.claimed), 4*l.o.SlowVisit).Truncate(time.Microsecond)
-		if h.Elapsed == 0 {
-			h.Elapsed = max(took, 1)
-		} else {
-			h.Elapsed = max(h.Elapsed+(took-h.Elapsed)/4, 1)
-		}
-		if r.now = quick; h.Elapsed >= l.o.SlowVisit {
-			r.now = slow
-		}
+		r.now = l.note(&h, now.Sub(r.claimed), resp != nil, r.was)
 		if resp != nil {
 			count(&h, resp)
 			h.Spent = h.Spent.On(now)
@@ -194,6 +197,28 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 	if r.err == nil {
 		r.err = err
 	}
+}
+
+// note adds the time that a request took to the mean of its host, and returns what
+// the host is known for. A robots.txt that comes quickly says little: whoever has
+// pages that never end may well have one. No single request counts for much.
+func (l *loop) note(h *hostdb.Host, took time.Duration, page bool, was pace) pace {
+	took = min(took, 4*l.o.SlowVisit).Truncate(time.Microsecond)
+	switch {
+	case !page && took < l.o.SlowVisit && h.Elapsed < l.o.SlowVisit:
+		return max(was, fair)
+	case h.Elapsed == 0:
+		h.Elapsed = max(took, 1)
+	default:
+		h.Elapsed = max(h.Elapsed+(took-h.Elapsed)/4, 1)
+	}
+	if h.Elapsed >= l.o.SlowVisit {
+		return slow
+	}
+	if page {
+		return quick
+	}
+	return fair
 }
 
 // backoff is the pause of a host that has failed: it doubles with each failure and

@@ -19,6 +19,10 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.err = err
 		return r
 	}
+	if l.nameless(j.h.name) {
+		l.resolve(ctx, &r)
+		return r
+	}
 	if j.it.robots != nil {
 		l.followRobots(ctx, &r)
 		return r

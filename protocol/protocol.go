@@ -78,7 +78,7 @@ type Outcome struct {
 	// Location is the absolute target of a redirect.
 	Location string
 	// RetryAfter is how long the server asks to be left alone; zero if it does
-	// not ask.
+	// not ask. Of a visit that was skipped, how long it has to wait, if that is known.
 	RetryAfter time.Duration
 	// Reason says in one line what went wrong or why; empty on success.
 	Reason string
@@ -114,8 +114,8 @@ const (
 	// RobotsFailed: robots.txt could not be had, so that the visit was not made
 	// and has to wait.
 	RobotsFailed Code = 12
-	// Skipped: the host failed so often in this round that the visit was not
-	// made and has to wait.
+	// Skipped: the host failed so often in this round, or must be left alone for so
+	// long, that the visit was not made and has to wait.
 	Skipped Code = 13
 )
 

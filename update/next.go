@@ -58,6 +58,8 @@ type Input struct {
 //	the same, MaxRetries times  db_gone         gone        none
 //	robots_failed, skipped      unchanged       later       kept
 //
+// What is later, the schedule says, unless a visit that was skipped says when the
+// host may be asked again (Outcome.RetryAfter).
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
 // and the name. A visit older than the record's last one changes nothing but the lease, unless that
 // one lies in the future, as of a clock that was wrong; links alone make a record that is new
@@ -119,6 +121,9 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	return &d
 }
 
+// maxPutOff bounds how long a page waits for its host.
+const maxPutOff = 30 * 24 * time.Hour
+
 // visited applies a visit to a record.
 func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) crawldb.Datum {
 	code := v.Outcome.Code
@@ -126,6 +131,11 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 		retries := d.Retries
 		d = o.Schedule.Retry(d, schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: d.Modified, Skipped: true})
 		d.Retries = retries
+		if after := v.Outcome.RetryAfter; code == protocol.Skipped && after > 0 {
+			// The fetch knows when the host may be asked again: within its hours, or
+			// when a new day has begun.
+			d.FetchTime = v.Time.Add(min(after, maxPutOff))
+		}
 		return d
 	}
 	sv := schedule.Visit{

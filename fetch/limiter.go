@@ -1,0 +1,85 @@
+package fetch
+
+import (
+	"sync"
+	"time"
+)
+
+// A Limiter bounds what a crawl takes of a network, whatever the hosts: requests
+// and bytes a second. One that several fetches are given is a budget for all of
+// them together. It may be used from many goroutines at once, must not be changed
+// once it is used, nor copied.
+type Limiter struct {
+	// Requests is how many requests may begin in a second, robots.txt included;
+	// there are no bursts. Zero or less means any number.
+	Requests float64
+	// Bytes is how many bytes of the bodies of pages may come in a second on the
+	// average, as they were sent; zero or less means any number. How large a body is
+	// shows when it has come: what comes may be more by what was under way, and is
+	// made good. (Nutch: fetcher.bandwidth.target, which changes the number of
+	// threads.)
+	Bytes float64
+
+	mu sync.Mutex
+	// requests and bytes are when the next request may begin.
+	requests, bytes time.Time
+	// mean is how many bytes a body has had of late.
+	mean float64
+}
+
+// A grant is leave for one request.
+type grant struct {
+	before, after time.Time // of Limiter.requests
+	bytes         float64   // that are expected
+}
+
+// begin asks for leave to make a request now. Without it, it says when to ask
+// again.
+func (l *Limiter) begin(now time.Time) (g grant, again time.Time) {
+	if l == nil {
+		return grant{}, time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if again = later(l.requests, l.bytes); again.After(now) {
+		return grant{}, again
+	}
+	if l.Requests > 0 {
+		g.before = l.requests
+		l.requests = now.Add(seconds(1 / l.Requests))
+		g.after = l.requests
+	}
+	if l.Bytes > 0 {
+		g.bytes = l.mean
+		l.bytes = later(l.bytes, now).Add(seconds(g.bytes / l.Bytes))
+	}
+	return g, time.Time{}
+}
+
+// end says what became of a request: whether it was made, and if so how many
+// bytes came.
+func (l *Limiter) end(g grant, made bool, n int64, now time.Time) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Leave that was not used is given back if nobody had any since: what would be
+	// too early for one of them is not worth it.
+	if !made && l.requests.Equal(g.after) {
+		l.requests = g.before
+	}
+	if l.Bytes <= 0 {
+		return
+	}
+	l.bytes = later(l.bytes, now.Add(-seconds(g.bytes/l.Bytes))).Add(seconds((float64(n) - g.bytes) / l.Bytes))
+	if made {
+		l.mean += (float64(n) - l.mean) / 16
+	}
+}
+
+// seconds is a number of them, a year at most.
+func seconds(s float64) time.Duration {
+	const year = 365 * 24 * 3600
+	return time.Duration(max(-year, min(s, year)) * float64(time.Second))
+}

@@ -1,0 +1,126 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+const (
+	// lookupFor is how long the look-up of a name may take.
+	lookupFor = 30 * time.Second
+	// maxAddresses is of how many names the address is remembered in a run; others
+	// are looked up again.
+	maxAddresses = 20_000
+)
+
+// queueOf returns the name of the queue that a URL belongs to. By address, that is
+// the one of its host for as long as its address is not known: there it waits to
+// be looked up.
+func (l *loop) queueOf(url string) string {
+	name := l.o.By.Key(url)
+	if l.o.By == hostdb.ByIP {
+		if addr := l.addresses.get(name); addr != "" {
+			return addr
+		}
+	}
+	return name
+}
+
+// nameless reports whether a queue is one of a host whose address has to be looked
+// up.
+func (l *loop) nameless(queue string) bool {
+	if l.o.By != hostdb.ByIP || queue == "" {
+		return false
+	}
+	_, err := netip.ParseAddr(strings.Trim(queue, "[]"))
+	return err != nil
+}
+
+// resolve looks up to which queue a host belongs: that of the least of its
+// addresses, so that it is the same one for all, whatever the order of an answer.
+func (l *loop) resolve(ctx context.Context, r *result) {
+	lookup := l.o.Lookup
+	if lookup == nil {
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, lookupFor)
+	defer cancel()
+	addrs, err := l.lookup(limited, lookup, r.h.name)
+	var dns *net.DNSError
+	switch {
+	case ctx.Err() != nil:
+		r.err = ctx.Err()
+	case limited.Err() != nil && err != nil:
+		r.lost = fmt.Sprintf("the address could not be looked up within %v", lookupFor)
+	case errors.As(err, &dns):
+		r.lost = "the address could not be looked up: " + oneLine(dns.Err)
+	case err != nil:
+		r.lost = "the address could not be looked up: " + oneLine(err.Error())
+	case len(addrs) == 0:
+		r.lost = "the host has no address"
+	default:
+		for i := range addrs {
+			addrs[i] = addrs[i].Unmap().WithZone("")
+		}
+		r.addr = hostdb.AddrKey(slices.MinFunc(addrs, netip.Addr.Compare))
+	}
+}
+
+// lookup asks the caller's function, and turns a panic of it into an error.
+func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]netip.Addr, error), host string) (addrs []netip.Addr, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.o.Logger.Error("fetch: Lookup panicked", "host", host, "panic", fmt.Sprint(p))
+			addrs, err = nil, errors.New("it panicked")
+		}
+	}()
+	addrs, err = f(ctx, host)
+	return slices.Clone(addrs), err
+}
+
+// resolved puts what waits for a host where it belongs, now that its address is
+// known, or that there is none.
+func (l *loop) resolved(r *result) {
+	h := r.h
+	l.q.back(h, r.it)
+	if r.addr != "" {
+		l.addresses.put(h.name, r.addr)
+		l.q.move(h, r.addr)
+		return
+	}
+	l.giveUp(h, verdict{reason: r.lost, code: protocol.Failed})
+}
+
+// addresses remembers the queues of hosts, in two generations: what is used moves
+// to the younger one, and when that is full the older one is forgotten.
+type addresses struct{ young, old map[string]string }
+
+func (a *addresses) get(host string) string {
+	if addr, ok := a.young[host]; ok {
+		return addr
+	}
+	addr, ok := a.old[host]
+	if ok {
+		a.put(host, addr)
+	}
+	return addr
+}
+
+func (a *addresses) put(host, addr string) {
+	delete(a.old, host)
+	if a.young == nil || len(a.young) >= maxAddresses/2 {
+		a.young, a.old = map[string]string{}, a.young
+	}
+	a.young[host] = addr
+}

@@ -1,0 +1,360 @@
+package fetch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// inFlight returns how many requests overlapped at most, and the least time
+// between a request and one that began before it: from beginning to beginning,
+// and from an end to the next beginning.
+func inFlight(asks []ask) (most int, begun, ended time.Duration) {
+	begun, ended = time.Hour, time.Hour
+	for i, a := range asks {
+		under := 0
+		for _, b := range asks[:i+1] {
+			if b.end.After(a.begin) || b == a {
+				under++
+			} else if !b.end.Equal(a.begin) { // neither can know of the other
+				ended = min(ended, a.begin.Sub(b.end))
+			}
+		}
+		most = max(most, under)
+		if i > 0 {
+			begun = min(begun, a.begin.Sub(asks[i-1].begin))
+		}
+	}
+	return most, begun, ended
+}
+
+func TestSeveralThreadsOfAHost(t *testing.T) {
+	const sec, ms = time.Second, time.Millisecond
+	for _, c := range []struct {
+		name         string
+		threads      int
+		delay, min   time.Duration
+		robots       string
+		most         int
+		begun, ended time.Duration
+	}{
+		{"one", 0, 0, 0, "", 1, 15300 * ms, 5 * sec},
+		{"one has no MinDelay", 1, 2 * sec, sec, "", 1, 12300 * ms, 2 * sec},
+		{"polite by default", 4, 0, 0, "", 3, 5 * sec, 5 * sec},
+		{"MinDelay", 3, 5 * sec, 2 * sec, "", 3, 2 * sec, 2 * sec},
+		{"no pause", 4, 5 * sec, -1, "", 4, 0, 0},
+		{"a Crawl-delay is for one at a time", 4, sec, sec, "User-agent: *\nCrawl-delay: 3", 1, 13300 * ms, 3 * sec},
+		{"a Crawl-delay below the delay", 4, 7 * sec, sec, "User-agent: *\nCrawl-delay: 3", 1, 17300 * ms, 7 * sec},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &site{latency: 10*sec + 300*time.Millisecond, robots: c.robots}
+				r := newRig(t, s, pages(host, 13)...)
+				r.o.ThreadsPerHost, r.o.Delay, r.o.MinDelay = c.threads, c.delay, c.min
+				r.o.SpareThreads = -1
+				rep := r.run(seg)
+				asks := s.of(host)
+				if n := len(asks); n != 14 || rep.Robots != 1 || rep.Outcomes[protocol.Success] != 13 {
+					t.Errorf("%d requests, %+v", n, rep)
+				}
+				most, begun, ended := inFlight(asks)
+				if most != c.most || begun < c.begun || ended < c.ended || begun > c.begun && ended > c.ended {
+					t.Errorf("%d at once, %v between beginnings, %v after an end, want %d, %v and %v", most, begun, ended, c.most, c.begun, c.ended)
+				}
+				if h := hostOf(t, r, host); len(h.Busy) > 0 {
+					t.Errorf("%+v", h)
+				}
+			})
+		})
+	}
+}
+
+// However many share a store, they have the turns of a host together.
+func TestTurnsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: 10300 * time.Millisecond}
+		r := newRig(t, s, pages(host, 20)...)
+		r.list("s2", pages(host+"/b", 20)...)
+		r.list("s3", pages(host+"/c", 20)...)
+		r.o.ThreadsPerHost, r.o.MinDelay = 3, 500*time.Millisecond
+		var wg sync.WaitGroup
+		for _, name := range []string{seg, "s2", "s3"} {
+			wg.Go(func() { r.run(name) })
+		}
+		wg.Wait()
+		most, begun, ended := inFlight(s.of(host))
+		if most != 3 || begun < 500*time.Millisecond || ended < 500*time.Millisecond {
+			t.Errorf("%d at once, %v between beginnings, %v after an end", most, begun, ended)
+		}
+	})
+}
+
+// A host that fails is asked for one page at a time, and its back-off is not
+// undone by an answer that comes meanwhile.
+func TestFailuresEndSeveralThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{slow: map[string]time.Duration{}}
+		for i, u := range pages(host, 12) {
+			s.slow[u] = time.Duration(1+i) * time.Second
+		}
+		s.answer = func(url string) protocol.Response {
+			if url == "http://"+host+"/0" {
+				return code(protocol.Failed)
+			}
+			return body("text/html", "x")
+		}
+		r := newRig(t, s, pages(host, 12)...)
+		r.o.ThreadsPerHost, r.o.MinDelay, r.o.FailureDelay = 3, 100*time.Millisecond, 40*time.Second
+		r.run(seg)
+		asks := s.of(host + "/")[1:]
+		failed := asks[0].end
+		for _, a := range asks[1:] {
+			if a.begin.After(failed) && a.begin.Sub(failed) < 40*time.Second {
+				t.Errorf("%s was asked for %v after the failure", a.url, a.begin.Sub(failed))
+			}
+		}
+		if most, _, _ := inFlight(asks[3:]); most != 3 {
+			t.Errorf("%d at once when all is well again", most)
+		}
+	})
+}
+
+func TestBackoffIsForgotten(t *testing.T) {
+	for _, c := range []struct {
+		forget, away time.Duration
+		want         int // of Backoff after another failure
+	}{
+		{0, 29 * time.Minute, 5},
+		{0, 31 * time.Minute, 1},
+		{time.Minute, 59 * time.Second, 5},
+		{time.Minute, 61 * time.Second, 1},
+		{-1, 90 * 24 * time.Hour, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
+			r := newRig(t, s, pages(host, 4)...)
+			r.o.MaxFailures, r.o.MaxWait, r.o.ForgetAfter, r.o.NoRobots = -1, 3*time.Hour, c.forget, true
+			r.run(seg)
+			h := hostOf(t, r, host)
+			if h.Backoff != 4 || h.NextFetch.Sub(h.LastFetch) != 40*time.Second {
+				t.Fatalf("%+v", h)
+			}
+			time.Sleep(time.Until(h.NextFetch) + c.away)
+			r.list("s2", pages(host, 1)...)
+			r.run("s2")
+			if h := hostOf(t, r, host); h.Backoff != c.want {
+				t.Errorf("forgotten after %v, away for %v: Backoff is %d, want %d", c.forget, c.away, h.Backoff, c.want)
+			}
+		})
+	}
+}
+
+// MaxWait is about patience beyond the usual pause.
+func TestMaxWait(t *testing.T) {
+	for _, c := range []struct {
+		wait, after time.Duration
+		skipped     int
+	}{
+		{time.Second, 0, 0},
+		{time.Second, 20 * time.Second, 0}, // it is what the host is due anyway
+		{time.Second, 21 * time.Second, 3},
+		{21 * time.Second, 21 * time.Second, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{robots: "User-agent: *\nCrawl-delay: 20"}
+			s.answer = func(string) protocol.Response {
+				r := body("text/html", "x")
+				if len(s.of(host)) == 2 {
+					r.Outcome.RetryAfter = c.after
+				}
+				return r
+			}
+			r := newRig(t, s, pages(host, 4)...)
+			r.o.MaxWait = c.wait
+			if rep := r.run(seg); rep.Outcomes[protocol.Skipped] != c.skipped {
+				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Outcomes)
+			}
+		})
+	}
+}
+
+// A visit that does not end by itself is cut off before others take its turn for
+// abandoned.
+func TestVisitWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{slow: map[string]time.Duration{"http://" + host + "/0": 100 * time.Hour}}
+		r := newRig(t, s, pages(host, 2)...)
+		r.run(seg)
+		v := r.visits(seg)["http://"+host+"/0"]
+		if v.Outcome.Code != protocol.Failed || !strings.Contains(v.Outcome.Reason, "took longer than") {
+			t.Errorf("%+v", v.Outcome)
+		}
+		gaps(t, s.of(host))
+	})
+}
+
+// Hosts that answer late or never cost those that do answer nothing, however many
+// they are.
+func TestSlowHostsCostTheOthersNothing(t *testing.T) {
+	const quick, each = 12, 20
+	for _, c := range []struct {
+		slow  int // hosts
+		takes time.Duration
+		first bool // on the list
+	}{{1, 30 * time.Second, true}, {8, 30 * time.Second, true}, {11, 8 * time.Minute, true}, {500, 8 * time.Minute, false}} {
+		var rates [2]float64
+		for run := range rates {
+			synctest.Test(t, func(t *testing.T) {
+				s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
+				var slow, all []string
+				for i := range each {
+					for h := range quick {
+						all = append(all, fmt.Sprintf("http://h%d.example.test/%d", h, i))
+					}
+				}
+				for i := range 4 {
+					for h := range c.slow {
+						u := fmt.Sprintf("http://slow%d.example.test/%d", h, i)
+						slow = append(slow, u)
+						s.slow[u], s.slow[fmt.Sprintf("http://slow%d.example.test/robots.txt", h)] = c.takes, c.takes
+					}
+				}
+				if run == 1 && c.first {
+					all = slices.Concat(slow, all)
+				} else if run == 1 {
+					all = slices.Concat(all, slow)
+				}
+				r := newRig(t, s, all...)
+				r.o.Threads = 8
+				began := time.Now()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				n := 0
+				r.o.OnVisit = func(v segment.Visit, p fetch.Progress) {
+					if p.InFlight > 3*8 {
+						t.Errorf("%d visits at once", p.InFlight)
+					}
+					if strings.Contains(v.URL, "//h") {
+						if n++; n == quick*each {
+							rates[run] = float64(n) / time.Since(began).Seconds()
+							cancel()
+						}
+					}
+				}
+				fetch.Run(ctx, r.db.Segments(), seg, r.o)
+			})
+		}
+		// Those who come after many slow hosts that nobody knows yet wait for them.
+		if rates[1] < 0.9*rates[0] {
+			t.Errorf("%d hosts that take %v: %.2f pages a second, and %.2f without them", c.slow, c.takes, rates[1], rates[0])
+		}
+	}
+}
+
+// Once a host is known to be quick there are always workers for it.
+func TestQuickHostsHaveWorkersOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
+		urls := pages(host, 40)
+		for h := range 300 {
+			for _, u := range pages(fmt.Sprintf("slow%d.example.test", h), 3) {
+				urls = append(urls, u)
+				s.slow[u] = 9 * time.Minute
+			}
+		}
+		r := newRig(t, s, urls...)
+		r.o.Threads = 4
+		r.run(seg)
+		for i, gap := range gaps(t, s.of(host)) {
+			if gap != 5*time.Second && i > 0 { // three hundred robots.txt come first
+				t.Errorf("pause %d is %v", i, gap)
+			}
+		}
+	})
+}
+
+func TestSlowHostIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: 20 * time.Second}
+		r := newRig(t, s, pages(host, 3)...)
+		r.run(seg)
+		if h := hostOf(t, r, host); h.Elapsed != 4*time.Second {
+			t.Errorf("%v", h.Elapsed)
+		}
+		s.latency = 0
+		r.list("s2", pages(host, 8)...)
+		r.run("s2")
+		if h := hostOf(t, r, host); h.Elapsed > time.Second || h.Elapsed == 0 {
+			t.Errorf("%v", h.Elapsed)
+		}
+	})
+}
+
+// A host that owns the head of the list does not keep those behind it waiting, and
+// nothing is lost or visited twice.
+func TestListThatIsNotMixed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		urls := pages("big.example.test", 3000)
+		const others = 150
+		for h := range others {
+			urls = append(urls, pages(fmt.Sprintf("h%d.example.test", h), 30)...)
+		}
+		s := &site{}
+		r := newRig(t, s, urls...)
+		r.o.QueueDepth, r.o.Threads, r.o.NoRobots = 40, 50, true // 2,000 in memory
+		r.o.Delay = time.Second
+		waits := 0
+		r.o.OnVisit = func(_ segment.Visit, p fetch.Progress) { waits = max(waits, p.Listed-p.Done) }
+		began := time.Now()
+		rep := r.run(seg)
+		if rep.Listed != len(urls) || rep.Outcomes[protocol.Success] != len(urls) || len(s.of("")) != len(urls) {
+			t.Errorf("%d requests, %+v", len(s.of("")), rep)
+		}
+		last := s.of("//h")
+		if took := last[len(last)-1].end.Sub(began); took > 5*time.Minute {
+			t.Errorf("the others took %v", took)
+		}
+		if took := time.Since(began); took > 3001*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// What was passed over is given up with its host, and counted when a limit is hit.
+func TestPassedOver(t *testing.T) {
+	for _, limited := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			urls := pages("big.example.test", 3000)
+			for h := range 100 {
+				urls = append(urls, pages(fmt.Sprintf("h%d.example.test", h), 3)...)
+			}
+			s := &site{answer: func(u string) protocol.Response {
+				if strings.Contains(u, "big") {
+					return code(protocol.Failed)
+				}
+				return body("text/html", "x")
+			}}
+			r := newRig(t, s, urls...)
+			r.o.QueueDepth, r.o.Threads = 10, 40
+			if limited {
+				r.o.TimeLimit = 8 * time.Second
+			}
+			rep := r.run(seg)
+			if n := rep.Visits() + rep.TimedOut; rep.Listed != len(urls) || n != len(urls) || limited != (rep.TimedOut > 0) {
+				t.Errorf("%d of %d, %+v", n, len(urls), rep)
+			}
+			if n := len(s.of("big.example.test/")); !limited && n != 6 {
+				t.Errorf("%d requests to the host that fails", n)
+			}
+		})
+	}
+}
