@@ -1,6 +1,7 @@
 package nutchconf
 
 import (
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -71,6 +72,8 @@ func (b *builder) http(h *httpproto.Options) {
 	h.AcceptLanguage = b.header("http.accept.language")
 	h.InsecureSkipVerify = !b.bool("http.tls.certificates.check")
 	b.proxy(h)
+	b.addresses(h)
+	b.cookies(h)
 }
 
 // proxy says through whom.
@@ -107,4 +110,37 @@ func (b *builder) header(name string) string {
 
 func (b *builder) file(o *Options) {
 	o.File.MaxBytes = int64(b.limit("file.content.limit"))
+}
+
+// addresses says which may be dialled.
+func (b *builder) addresses(h *httpproto.Options) {
+	h.Only = b.networks("http.filter.ipaddress.include")
+	h.Deny = b.networks("http.filter.ipaddress.exclude")
+}
+
+// networks returns the addresses and networks of a list, some of which have names.
+func (b *builder) networks(name string) (all []netip.Prefix) {
+	for _, s := range b.list(name) {
+		named, ok := map[string][]string{
+			"localhost": {"127.0.0.0/8", "::1/128"},
+			"loopback":  {"127.0.0.0/8", "::1/128"},
+			// And what came in the place of the last, RFC 4193.
+			"sitelocal": {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fec0::/10", "fc00::/7"},
+		}[strings.ToLower(s)]
+		if !ok {
+			named = []string{s}
+		}
+		for _, n := range named {
+			p, err := netip.ParsePrefix(n)
+			if a, e := netip.ParseAddr(n); e == nil && a.Zone() == "" {
+				p, err = a.Prefix(a.BitLen())
+			}
+			if err != nil {
+				b.fail(name, "%q is neither an address nor a network, nor localhost, loopback or sitelocal", s)
+				continue
+			}
+			all = append(all, p.Masked())
+		}
+	}
+	return all
 }

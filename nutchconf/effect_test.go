@@ -411,6 +411,7 @@ func elsewhere() []string {
 		"parser.timeout", "parser.delete.failed.parse", // no page fails
 		"scoring.content.md",                                                               // scoring.parse.md finds the same without it
 		"http.proxy.host", "http.proxy.port", "http.proxy.username", "http.proxy.password", // package httpproto has one
+		"http.auth.file", "http.agent.host.cookie.file", "http.enable.cookie.header", // TestSecretsGoWhereTheyBelong
 		"fetcher.filter.urls", // generate has asked the same filters
 		"http.store.responsetime", "db.stats.score.quantiles", "file.content.limit", "anchorIndexingFilter.deduplicate",
 	}
@@ -425,6 +426,7 @@ func clientProperties() [][2]string {
 		{"http.agent.description", "a test"}, {"http.agent.url", "http://bot.example/"}, {"http.agent.email", "bot at bot.example"}, {"http.agent.version", "7"},
 		{"http.accept", "text/plain"}, {"http.accept.language", "de"}, {"http.content.limit", "5"}, {"http.timeout", "50"}, {"http.time.limit", "1"},
 		{"http.tls.certificates.check", "true"},
+		{"http.filter.ipaddress.include", "192.0.2.0/24, 198.51.100.7"}, {"http.filter.ipaddress.exclude", "LocalHost"},
 	}
 }
 

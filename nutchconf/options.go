@@ -74,6 +74,7 @@ func (b *builder) options() *Options {
 	b.agent(o)
 	b.robots(o)
 	b.http(&o.Crawl.HTTP)
+	b.logins(plugins, &o.Crawl.HTTP)
 	b.file(o)
 	o.Crawl.Parser = b.parser(plugins)
 	o.Crawl.Schedule = b.schedule()

@@ -1,0 +1,118 @@
+package nutchconf
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const anAuthFile = `<?xml version="1.0"?>
+<!-- as shipped -->
+<auth-configuration>
+  <credentials username="me" password="s3cret">
+    <authscope host="Wiki.example" port="8080" realm="r" scheme="Basic"/>
+    <authscope host="plain.example" port="80"/><authscope host="tls.example" port="443" scheme=""/>
+  </credentials>
+  <credentials username="you" password=""><authscope host="2001:db8::1" port="-1"/></credentials>
+</auth-configuration>`
+
+func TestParseLogins(t *testing.T) {
+	logins, err := parseLogins(strings.NewReader(anAuthFile))
+	var got []string
+	for _, l := range logins {
+		got = append(got, l.User+":"+l.Password+"@"+l.Origin)
+	}
+	want := "[me:s3cret@http://wiki.example:8080 me:s3cret@https://wiki.example:8080 me:s3cret@http://plain.example me:s3cret@https://tls.example you:@http://[2001:db8::1] you:@https://[2001:db8::1]]"
+	if err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v, %v", got, err)
+	}
+	if logins, err := parseLogins(strings.NewReader("<auth-configuration/>")); err != nil || logins != nil {
+		t.Errorf("%v, %v", logins, err)
+	}
+}
+
+func TestLoginsThatCannotBeHad(t *testing.T) {
+	in := func(s string) string {
+		return "<auth-configuration>\n<credentials username='me' password='s3cret'>\n" + s + "\n</credentials></auth-configuration>"
+	}
+	for text, want := range map[string]string{
+		"":                     "line 1: there is no <auth-configuration>",
+		"<configuration/>":     "line 1: the file begins with <configuration>",
+		"<auth-configuration>": "line 1: unexpected EOF",
+		"<auth-configuration>\n<credentials password='s3cret'/></auth-configuration>":                     "line 2: <credentials> without a username",
+		"<auth-configuration>\n\n<credentials authMethod='formAuth' loginUrl='x'/></auth-configuration>":  `line 3: <credentials authMethod="formAuth">: a form is not filled in`,
+		"<auth-configuration><credentials username='me' password='s3cret&s3cret;'/></auth-configuration>": "line 1: invalid character entity",
+		in("<default/>"):                                                   "line 3: <default> would tell the password to every server",
+		in("<authscope port='80'/>"):                                       `line 3: <authscope>: "" is not the name of a host`,
+		in("<authscope host='a.example/x'/>"):                              `"a.example/x" is not the name of a host`,
+		in("<authscope host='a.example:80'/>"):                             "is not the name of a host",
+		in("<authscope host='a.example' port='x'/>"):                       `"x" is no port`,
+		in("<authscope host='a.example' port='65536'/>"):                   `"65536" is no port`,
+		in("<authscope host='a.example' scheme='NTLM'/>"):                  `line 3: <authscope scheme="NTLM">: only basic is known`,
+		in("<authscope host='a.example' scheme='digest'/>"):                `only basic is known`,
+		in("<authscope host='a.example'/>\n<authscope host='A.example'/>"): "line 4: <authscope>: there is another login for http://a.example",
+		in("<loginPostData/>"):                                             "line 3: <loginPostData> means nothing within <credentials>",
+	} {
+		logins, err := parseLogins(strings.NewReader(text))
+		if l := (*lineError)(nil); err == nil || logins != nil || !errors.As(err, &l) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s\ngives %v, %v, want %s", text, logins, err, want)
+		}
+	}
+}
+
+func TestParseCookies(t *testing.T) {
+	cookies, err := parseCookies(strings.NewReader("# a comment\n\na.example\tid=7#8; b=c\r\n  B.Example \t x=y\n"))
+	var got []string
+	for _, c := range cookies {
+		got = append(got, c.Origin+" "+c.Value)
+	}
+	if want := "[http://a.example id=7#8; b=c https://a.example id=7#8; b=c http://b.example x=y https://b.example x=y]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		"a.example s3cret=1":                       "line 1: a line wants a host, a tab and a cookie",
+		"\na.example\t":                            "line 2: a line wants",
+		"\ts3cret=1":                               "line 1: a line wants",
+		"http://a.example\ts3cret=1":               "line 1: \"http://a.example\" is not the name",
+		"a.example\ts3cret=\xfc":                   "line 1: the cookie is not printable",
+		"a.example\ts3cret=1\nA.example\ts3cret=2": "line 2: there is another cookie for http://a.example",
+	} {
+		cookies, err := parseCookies(strings.NewReader(text))
+		if err == nil || cookies != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%q gives %v, %v, want %s", text, cookies, err, want)
+		}
+	}
+}
+
+func FuzzParseLogins(f *testing.F) {
+	f.Add([]byte(anAuthFile))
+	f.Add([]byte("<auth-configuration><credentials username='a' password='&amp;'><authscope host='[::1]' port='1'/></credentials></auth-configuration>"))
+	f.Add([]byte("<auth-configuration></credentials>"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		logins, err := parseLogins(strings.NewReader(string(data)))
+		if l := (*lineError)(nil); err != nil && (logins != nil || !errors.As(err, &l) || l.line < 1) {
+			t.Errorf("%v, %v", logins, err)
+		}
+		for _, l := range logins {
+			if l.User == "" || !strings.HasPrefix(l.Origin, "http") || strings.ContainsAny(l.Origin, "@?# ") {
+				t.Errorf("%q", l.Origin)
+			}
+		}
+	})
+}
+
+func FuzzParseCookies(f *testing.F) {
+	f.Add([]byte("a.example\tb=c\n# no\nb.example\td"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cookies, err := parseCookies(strings.NewReader(string(data)))
+		if err != nil && cookies != nil {
+			t.Errorf("%v, %v", cookies, err)
+		}
+		for _, c := range cookies {
+			if c.Value == "" || strings.ContainsAny(c.Value, "\r\n") || strings.ContainsAny(c.Origin, "@?# ") {
+				t.Errorf("%q: %q", c.Origin, c.Value)
+			}
+		}
+	})
+}
