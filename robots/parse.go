@@ -159,7 +159,7 @@ func (p *parser) rule(value string, allow bool) {
 	// The file "index.html" of a directory is what a server shows for the
 	// directory, so whoever allows the one means the other. (As Google.)
 	dir := strings.LastIndexByte(r.pattern, '/') + 1
-	if name := r.pattern[dir:]; dir > 0 && (name == "index.html" || name == "index.htm") {
+	if dir > 0 && strings.HasPrefix(r.pattern[dir:], "index.htm") {
 		p.rule(value[:strings.LastIndexByte(value, '/')+1]+"$", true)
 	}
 }

@@ -114,7 +114,7 @@ func TestAllowed(t *testing.T) {
 		{"index.html is its directory", "Disallow: /\nAllow: /a/index.html", "/a/", true},
 		{"index.html is no other file", "Disallow: /\nAllow: /a/index.html", "/a/b", false},
 		{"index.html does not forbid", "Disallow: /a/index.html", "/a/", true},
-		{"index.htmlx", "Disallow: /\nAllow: /a/index.htmlx", "/a/", false},
+		{"index.htmlx", "Disallow: /\nAllow: /a/index.htmlx", "/a/", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := robots.Parse([]byte("User-agent: *\n"+tt.rules+"\n"), "bot")
