@@ -117,8 +117,11 @@ func (r reader) nutchLinks(v *visited, p scoring.Page) {
 		}
 	}
 	if !r.stage { // the fetcher that parses redirects, and its parser links there too
-		if target, ok := r.nutchRedirect(v, from, refresh); ok {
-			add(target, nutchTargetMeta(v, p.Datum, target, temporary))
+		if l, ok := r.follow(v, p.Datum, refresh); ok {
+			add(l.URL, nutchTargetMeta(v, p.Datum, l.URL, temporary))
+			if v.leadsTo(l.URL); v.leads != nil {
+				v.parse.Refresh = l.URL
+			}
 		}
 	}
 	if target, ok := r.rules(urlfilter.Fetcher, refresh); ok && !r.nutchIgnored(from, target) {

@@ -68,6 +68,20 @@ type Options struct {
 	// IgnoreNoRedirects follows redirects wherever they lead. (Nutch:
 	// db.ignore.also.redirects=false.)
 	IgnoreNoRedirects bool
+	// MaxRedirects is how many redirects in a row are followed in this fetch; zero
+	// or less means none: each is a link, and its target visited when it is selected.
+	// Redirects of pages (meta refresh, and the header) count as those of HTTP, if the
+	// fetch parses. Once the list is through, the targets are visited that are not on
+	// it, then theirs, each by the rules for links and robots.txt, in the turn of its
+	// host, and once a segment, whatever the crawl db has of it; since that is not known here, nothing is said
+	// to the server of what it may have sent before. A redirect that is followed
+	// is a link all the same, and so is one more than the limit, unless SkipExceeded
+	// drops it. Where lists are fetched apart only redirects within a
+	// host are followed, or within a domain if the lists were made by domain. All
+	// redirects that a fetch meets are kept in memory. (Nutch: http.redirect.max,
+	// http.redirect.max.exceeded.skip.)
+	MaxRedirects int
+	SkipExceeded bool
 	// MaxOutlinks is how many links of a page are kept, counted when they are
 	// accepted; zero or less means as many as the parser found. (Nutch:
 	// db.max.outlinks.per.page, 100.)
@@ -272,6 +286,8 @@ type Report struct {
 	Links, LinksRejected, LinksCut int
 	// Sitemaps says what was read in sitemaps and feeds.
 	Sitemaps SitemapReport
+	// Redirects says what became of redirects.
+	Redirects Redirects
 	// Robots counts the requests for robots.txt.
 	Robots int
 	// Followed counts the visits of this run to pages that are not on the list, and
@@ -397,11 +413,15 @@ type visited struct {
 	text    *segment.Text
 	data    *segment.Data
 	parse   *segment.Parse
-	// list is the fetch list it was on.
+	// list is the fetch list it was on, hop how it came there; nil if it was on it.
 	list int
+	hop  *hop
+	// leads is where it leads: one of the links; nil if nowhere.
+	leads *segment.Link
 	// What the report counts.
 	rejected, cut int
 	sitemap       *SitemapReport
+	redirects     Redirects
 }
 
 // item is a URL on its way: its record as it was when selected, and what the
@@ -412,6 +432,8 @@ type item struct {
 	delay time.Duration
 	// unlisted says that it is not on the list.
 	unlisted bool
+	// hop is not nil for what a redirect led to.
+	hop *hop
 	// robots is not nil for a robots.txt that has moved to the host; there is no
 	// record then.
 	robots *robotsHop

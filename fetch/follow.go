@@ -99,11 +99,14 @@ func (l *loop) visitBeyond(url string, from item) {
 }
 
 // goTo queues what is not on the list, unless its host was given up.
-func (l *loop) goTo(it item) {
+func (l *loop) goTo(it item) bool {
 	name := l.queueOf(it.URL)
-	if h := l.q.hosts[name]; h == nil || h.over == nil {
-		l.q.add(name, it)
+	h := l.q.hosts[name]
+	if h != nil && h.over != nil {
+		return false
 	}
+	l.q.add(name, it)
+	return true
 }
 
 // toFollow returns the links of a page that are followed: the first that lead to
@@ -218,6 +221,9 @@ func (l *loop) listed(it item, seen bool) bool {
 func (l *loop) came(r *result) {
 	if r.it.unlisted {
 		if r.out.visit.Outcome.Code.Deferred() {
+			if r.it.hop != nil {
+				l.report.Redirects.Waiting++
+			}
 			return
 		}
 		l.report.Followed++

@@ -32,6 +32,7 @@ type lists struct {
 	s    segment.Store
 	name string
 	n    int
+	by   segment.Partition
 	mine map[int]bool
 	left int // lists that are not complete
 }
@@ -51,7 +52,7 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 			break
 		}
 	}
-	ls := &lists{s: s, name: name, n: max(turn.Lists, 1), mine: map[int]bool{}}
+	ls := &lists{s: s, name: name, n: max(turn.Lists, 1), by: turn.By, mine: map[int]bool{}}
 	for _, i := range o.Lists {
 		if i < 0 || i >= ls.n {
 			return nil, fmt.Errorf("fetch: there is no list %d; the segment has %d, from 0", i, ls.n)
@@ -364,7 +365,9 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 	out := &output{parts: map[int]*parts{}, lists: l.lists}
 	l.seen = map[string]struct{}{}
 	if l.lists == nil {
-		out.parts[0], err = openParts(ctx, s, l.name, wholeName, parsing, l.seen)
+		if out.parts[0], err = openParts(ctx, s, l.name, wholeName, parsing, l.seen); err == nil {
+			err = l.recallAll(ctx, out)
+		}
 		return out, err
 	}
 	for _, i := range slices.Sorted(maps.Keys(l.lists.mine)) {
@@ -386,7 +389,28 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 	for _, p := range out.parts {
 		p.parsing = parsing
 	}
+	if err := l.recallAll(ctx, out); err != nil {
+		out.close()
+		return nil, err
+	}
 	return out, nil
+}
+
+// recallAll notes where the visits lead that were made before this run.
+func (l *loop) recallAll(ctx context.Context, out *output) error {
+	if l.hops == nil || len(l.seen) == 0 {
+		return nil
+	}
+	for i := range out.parts {
+		named := wholeName
+		if l.lists != nil {
+			named = func(part string) string { return segment.ListPart(part, i) }
+		}
+		if err := l.recall(ctx, named, i, out.parsing()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *output) parsing() bool {

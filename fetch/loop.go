@@ -85,6 +85,7 @@ type loop struct {
 	addresses addresses
 	limits    limits
 	beyond    beyond
+	hops      *hops // nil if redirects are not followed
 
 	origins  origins       // whose robots.txt was looked at for sitemaps
 	sitemaps chan struct{} // places for those who hold one in memory
@@ -102,6 +103,9 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		report: Report{Outcomes: map[protocol.Code]int{}},
 		groups: make(chan []*visited, 1), sitemaps: make(chan struct{}, sitemapPlaces(o.Threads)),
 		limits: newLimits(&o),
+	}
+	if o.MaxRedirects > 0 {
+		l.hops = &hops{to: map[string]led{}, via: map[string]string{}}
 	}
 	w, err := l.open(ctx)
 	if errors.Is(err, errComplete) {
@@ -238,7 +242,14 @@ func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <
 			}
 		}
 		if l.lanes.flying() == 0 && (failed != nil || l.q.items == 0 && l.list.over()) {
-			return failed
+			more := false
+			if failed == nil {
+				more, failed = l.nextHops(ctx)
+			}
+			if !more {
+				return failed
+			}
+			continue
 		}
 		if len(l.group) > 0 {
 			sooner(&wake, l.groupSince.Add(groupAge))
@@ -365,8 +376,11 @@ func (l *loop) giveUp(h *host, v verdict) {
 			l.endRobots(it.robots, v.reason)
 			continue
 		}
-		if !it.unlisted {
+		switch {
+		case !it.unlisted:
 			l.over(l.skipped(it, &v, i))
+		case it.hop != nil:
+			l.report.Redirects.Waiting++
 		}
 	}
 }
@@ -380,16 +394,18 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 	if v.code != 0 {
 		return l.unasked(job{it: it}, v.code, v.reason)
 	}
-	after := v.after
-	if after > 0 && v.aDay > 0 {
-		after += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour
+	s := l.notAsked(it, protocol.Skipped, v.reason)
+	s.visit.Outcome.RetryAfter = v.after
+	if v.after > 0 && v.aDay > 0 {
+		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour
 	}
-	return &visited{list: it.list, visit: segment.Visit{URL: it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: protocol.Skipped, Reason: v.reason, RetryAfter: after}}}
+	return s
 }
 
 // over keeps a visit and tells of it.
 func (l *loop) over(v *visited) {
 	l.add(v)
+	l.hops.met(v)
 	if v.visit.Outcome.Code.Asked() {
 		l.limits.visits++
 	}
@@ -406,6 +422,10 @@ func (l *loop) count(v *visited) {
 	rep.LinksRejected += v.rejected
 	rep.LinksCut += v.cut
 	rep.Sitemaps.add(v.sitemap)
+	rep.Redirects.add(v.redirects)
+	if v.visit.Via != "" {
+		rep.Redirects.Followed++
+	}
 	if v.parse != nil {
 		rep.Links += len(v.parse.Links)
 		if v.parse.Error != "" {

@@ -46,6 +46,10 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 		}
 		from[d.URL] = d
 	}
+	heirs, err := readHeirs(ctx, segments, name)
+	if err != nil {
+		return l.report, err
+	}
 	keep, err := commonBlocks(ctx, segments, name, parsedNames())
 	if err != nil {
 		return l.report, err
@@ -59,6 +63,9 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 	defer stop()
 	reader := reader{o: o, stage: true}
 	var known origins
+	if err := heirs.recall(ctx, segments, name, keep); err != nil {
+		return l.report, err
+	}
 	for visits, err := range segment.Blocks[segment.Visit](ctx, segments, name, keep) {
 		if err != nil {
 			return l.report, err
@@ -75,7 +82,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 			group[i] = &visited{visit: v}
 			d, ok := from[v.URL]
 			if !ok {
-				d = crawldb.Datum{URL: v.URL}
+				d = o.heir(v.URL, heirs.from[v.URL])
 			}
 			c := &page.Content{URL: v.URL}
 			if len(contents) > 0 && contents[0].URL == v.URL {
@@ -90,12 +97,14 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 			if err := ctx.Err(); err != nil {
 				return l.report, err
 			}
+			heirs.met(&v, group[i].parse)
 			l.count(group[i])
 		}
 		if err := w.write(ctx, group); err != nil {
 			return l.report, err
 		}
 	}
+	l.report.Redirects = Redirects{} // which are of the fetch
 	return l.report, w.commit(ctx)
 }
 

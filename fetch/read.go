@@ -35,11 +35,14 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 	case code.Redirect():
 		v.parse = &segment.Parse{URL: from.URL}
 		var links []scoring.Link
-		if l, ok := r.redirect(v, from, v.visit.Outcome.Location); ok {
+		if l, ok := r.follow(v, from, v.visit.Outcome.Location); ok {
 			links = []scoring.Link{l}
 		}
 		r.distribute(v.parse, scoring.Page{Datum: from, Found: 1}, links)
 		r.redirectedSitemap(v.parse, from)
+		if len(v.parse.Links) > 0 {
+			v.leads = &v.parse.Links[0]
+		}
 	case code == protocol.NotModified || code.Transient():
 		// What the page has it keeps for the links that it will have.
 	default:
@@ -170,11 +173,18 @@ func (r reader) links(v *visited, p scoring.Page) {
 		links = append(links, scoring.Link{From: from, URL: target})
 		return true
 	}
+	refresh := ""
 	if p.Parsed.Refresh != "" && !p.Parsed.NoFollow {
 		p.Found++
-		if target, ok := r.accept(v, urlfilter.Fetcher, from, p.Parsed.Refresh); ok {
-			add(target)
-			p.Parsed.Refresh = target
+		l, ok := r.follow(v, p.Datum, p.Parsed.Refresh)
+		if l.URL != "" {
+			p.Parsed.Refresh = l.URL
+		}
+		if ok {
+			add(l.URL)
+			refresh = l.URL
+		} else if l.URL == from {
+			p.Found--
 		}
 	}
 	for _, l := range found {
@@ -195,6 +205,9 @@ func (r reader) links(v *visited, p scoring.Page) {
 		}
 	}
 	r.distribute(v.parse, p, links)
+	if v.leadsTo(refresh); v.leads != nil {
+		v.parse.Refresh = refresh
+	}
 }
 
 // distribute gives the links their share of the page's importance.

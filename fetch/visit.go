@@ -7,7 +7,6 @@ import (
 
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/segment"
 )
 
 // work takes a turn with one host: it visits a page, or asks for robots.txt, or
@@ -88,10 +87,16 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 
 // unasked is the outcome of a visit that is not made.
 func (l *loop) unasked(j job, code protocol.Code, reason string) *visited {
-	v := &visited{list: j.it.list, visit: segment.Visit{URL: j.it.URL, Time: l.o.Now(), Outcome: protocol.Outcome{Code: code, Reason: reason}}}
+	v := l.notAsked(j.it, code, reason)
 	if l.o.Parser != nil {
 		l.o.reader().read(context.Background(), v, &j.it.Datum, nil) // there is no content, so nothing that takes time
 	}
+	return v
+}
+
+func (l *loop) notAsked(it item, code protocol.Code, reason string) *visited {
+	v := &visited{list: it.list, hop: it.hop, visit: it.visit()}
+	v.visit.Time, v.visit.Outcome = l.o.Now(), protocol.Outcome{Code: code, Reason: reason}
 	return v
 }
 
@@ -116,16 +121,17 @@ func (l *loop) fetch(ctx context.Context, req protocol.Request) (resp protocol.R
 func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visited {
 	c := resp.Content
 	c.URL, c.Time = j.it.URL, l.o.Now()
-	v := &visited{list: j.it.list, visit: segment.Visit{
-		URL: j.it.URL, Time: c.Time, Outcome: resp.Outcome,
-		ETag: resp.ETag, LastModified: resp.LastModified, Modified: resp.Modified,
-		Truncated: c.Truncated, Bytes: resp.Bytes, Elapsed: resp.Elapsed,
-	}}
+	v := &visited{list: j.it.list, hop: j.it.hop, visit: j.it.visit()}
+	v.visit.Time, v.visit.Outcome = c.Time, resp.Outcome
+	v.visit.ETag, v.visit.LastModified, v.visit.Modified = resp.ETag, resp.LastModified, resp.Modified
+	v.visit.Truncated, v.visit.Bytes, v.visit.Elapsed = c.Truncated, resp.Bytes, resp.Elapsed
 	if code := resp.Outcome.Code; code == protocol.Success || code.Redirect() && l.o.NutchCompat && c.Type != "" {
 		v.visit.ContentType = parse.MediaType(&c)
 	}
 	if l.o.Parser != nil {
 		l.o.reader().read(ctx, v, &j.it.Datum, &c)
+	} else {
+		l.o.reader().leads(v)
 	}
 	if resp.Outcome.Code == protocol.Success && !l.o.NoContent && (v.parse == nil || !v.parse.Sitemap || l.o.Sitemaps.KeepContent) {
 		v.content = &c

@@ -154,6 +154,8 @@ func (w *writer) record(rec any) {
 		w.bits(v.Truncated)
 		w.int(v.Bytes)
 		w.int(int64(v.Elapsed))
+		w.int(int64(v.Hops))
+		w.str(v.Via)
 	case *page.Content:
 		w.str(v.URL)
 		w.str(v.Type)
@@ -194,6 +196,7 @@ func (w *writer) record(rec any) {
 		w.bits(v.Signature != nil, v.Sitemap)
 		w.bytes(v.Signature)
 		w.str(v.Error)
+		w.str(v.Refresh)
 		w.float(v.Gave)
 		w.uint(uint64(len(v.Links)))
 		for _, l := range v.Links {
@@ -314,6 +317,8 @@ func (r *reader) record(rec any) {
 		r.bits(&v.Truncated)
 		v.Bytes = r.int()
 		v.Elapsed = time.Duration(r.int())
+		v.Hops = int(r.int())
+		v.Via = r.str()
 	case *page.Content:
 		v.URL = r.str()
 		v.Type = r.str()
@@ -363,6 +368,7 @@ func (r *reader) record(rec any) {
 			v.Signature = []byte(s)
 		}
 		v.Error = r.str()
+		v.Refresh = r.str()
 		v.Gave = r.float()
 		if n := r.count(10); n > 0 {
 			v.Links = make([]Link, n)

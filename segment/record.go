@@ -52,6 +52,11 @@ type Visit struct {
 	// took.
 	Bytes   int64
 	Elapsed time.Duration
+	// Hops is how many redirects in a row led here from a page on the fetch list,
+	// and Via a page that made the last of them; zero and empty for what is on the
+	// list.
+	Hops int
+	Via  string
 }
 
 // Text is the text of one page.
@@ -79,6 +84,9 @@ type Parse struct {
 	// Links are the accepted targets, or the target of a redirect, and what each
 	// is given.
 	Links []Link
+	// Refresh is the one of Links to which the page itself leads on, after a while
+	// (<meta http-equiv=refresh>); empty if it leads nowhere, or not to a link.
+	Refresh string
 	// Gave is what the page gave away.
 	Gave float64
 	// Meta is what the crawl db is to keep of the properties of the page. (Nutch:

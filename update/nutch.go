@@ -57,6 +57,16 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 	switch {
 	case in.Listed != nil:
 		d = *in.Listed
+	case v.Via != "": // the fetcher has made it a record of its own
+		for _, l := range in.Links {
+			if l.From == v.Via {
+				d.Score, d.Meta = float32(l.Score), l.Meta
+				break
+			}
+		}
+		d.URL = in.URL
+		d = o.Schedule.Init(d, v.Time)
+		o.Scoring.Discovered(&d)
 	case old != nil:
 		d = *old
 	default:

@@ -1,0 +1,362 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Redirects that are followed at once are followed in steps: when all that was
+// listed is over, the pages come that it redirected to, then those to which they
+// redirected, and so on up to the limit. They are queued like what was listed, so
+// that all that holds for a page holds for them. What a page inherits from those
+// that lead to it, and how far it is from the list, are then functions of the
+// segment alone, whoever came first; and a run that was interrupted finds all it
+// needs in the segment.
+
+// Redirects counts what became of redirects and refreshes.
+type Redirects struct {
+	// Followed counts the pages that were visited because of one.
+	Followed int
+	// Limit counts redirects that were one more than MaxRedirects, Loops those that
+	// lead back to a page on the way, or to themselves, Rejected those that the
+	// rules do not let through; under MaxRedirects. Waiting counts targets that could
+	// not be asked for now. All but Rejected, and what MaxRedirects says of the limit,
+	// are links.
+	Limit, Loops, Rejected, Waiting int
+	// Downgrades counts those that lead from https to http.
+	Downgrades int
+}
+
+func (r *Redirects) add(o Redirects) {
+	r.Followed += o.Followed
+	r.Limit += o.Limit
+	r.Loops += o.Loops
+	r.Rejected += o.Rejected
+	r.Waiting += o.Waiting
+	r.Downgrades += o.Downgrades
+}
+
+// hop says how a page that is not on the list came to be visited.
+type hop struct {
+	n     int      // redirects in a row
+	chain []string // the pages on the way, the last of which led there
+}
+
+func (h *hop) hops() int {
+	if h == nil {
+		return 0
+	}
+	return h.n
+}
+
+// visit begins the visit to an item.
+func (it *item) visit() segment.Visit {
+	v := segment.Visit{URL: it.URL}
+	if it.hop != nil {
+		v.Hops, v.Via = it.hop.n, it.hop.chain[len(it.hop.chain)-1]
+	}
+	return v
+}
+
+// led is where a page leads.
+type led struct {
+	segment.Link
+	list int
+	hop  bool // that it was itself led to
+}
+
+// hops follow redirects.
+type hops struct {
+	to    map[string]led    // where the pages lead that were visited
+	via   map[string]string // by each target that is dealt with, the first by key of the pages that led there
+	now   []string          // the targets that are visited now,
+	level int               // after so many redirects in a row
+}
+
+// met notes where a visit leads.
+func (h *hops) met(v *visited) {
+	if h != nil && v.leads != nil {
+		h.to[v.visit.URL] = led{*v.leads, v.list, v.visit.Via != ""}
+	}
+}
+
+// nextHops queues what the pages that are over have led to, and reports whether
+// there is any.
+func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
+	h := l.hops
+	for h != nil && l.limits.left == nil && h.level < l.o.MaxRedirects && len(h.to) > 0 && !more {
+		from := h.now
+		if h.level == 0 {
+			for f, to := range h.to {
+				if !to.hop {
+					from = append(from, f)
+				}
+			}
+		}
+		links, err := l.gather(ctx, from)
+		if err != nil {
+			return false, err
+		}
+		h.level++
+		h.now = slices.SortedFunc(maps.Keys(links), compareKeys)
+		for _, url := range h.now {
+			// That does not depend on what is given: a fetch that does not parse does not
+			// know it.
+			via := slices.MinFunc(links[url], func(a, b scoring.Link) int { return compareKeys(a.From, b.From) }).From
+			h.via[url] = via
+			if _, ok := l.seen[url]; ok {
+				continue // by a run before this one
+			}
+			if l.goTo(item{Datum: l.o.heir(url, links[url]), list: h.to[via].list, unlisted: true, hop: &hop{h.level, h.chain(via)}}) {
+				more = true
+			} else {
+				l.report.Redirects.Waiting++
+			}
+		}
+		for _, f := range from {
+			delete(h.to, f)
+		}
+		if len(h.now) == 0 {
+			break
+		}
+	}
+	return more, nil
+}
+
+// gather returns the links by which some pages lead to others that are to be
+// visited for that: not those that are visited anyway, or were.
+func (l *loop) gather(ctx context.Context, from []string) (map[string][]scoring.Link, error) {
+	h := l.hops
+	links := map[string][]scoring.Link{}
+	for _, f := range from {
+		to, ok := h.to[f]
+		if !ok || !l.within(f, to.URL) {
+			continue
+		}
+		if _, known := h.via[to.URL]; known {
+			continue
+		}
+		if _, known := l.beyond.places[idOf(to.URL)]; known {
+			continue
+		}
+		links[to.URL] = append(links[to.URL], scoring.Link{From: f, URL: to.URL, Score: to.Score, Meta: to.Meta})
+	}
+	if len(links) == 0 {
+		return links, nil
+	}
+	for d, err := range segment.Records[crawldb.Datum](ctx, l.segments, l.name) {
+		if err != nil {
+			return nil, err
+		}
+		delete(links, d.URL)
+	}
+	return links, nil
+}
+
+// chain returns the pages on the way to a page, and the page.
+func (h *hops) chain(url string) (urls []string) {
+	for ok := true; ok; url, ok = h.via[url] {
+		urls = append(urls, url)
+	}
+	slices.Reverse(urls)
+	return urls
+}
+
+// within reports whether a redirect stays on the list that its page is on. Where
+// lists are fetched apart, another may be visiting what is not.
+func (l *loop) within(from, to string) bool {
+	if l.lists == nil {
+		return true
+	}
+	by := hostdb.ByHost
+	if l.lists.by == segment.ByDomain {
+		by = hostdb.ByDomain
+	}
+	return by.Key(from) == by.Key(to)
+}
+
+func compareKeys(a, b string) int { return cmp.Compare(crawldb.Key(a), crawldb.Key(b)) }
+
+// heir is the record of a page that has none but what redirects give it: what an
+// update would make of them. It orders the links as an update does.
+func (o *Options) heir(url string, links []scoring.Link) crawldb.Datum {
+	slices.SortFunc(links, func(a, b scoring.Link) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), compareKeys(a.From, b.From))
+	})
+	d := crawldb.Datum{URL: url, Status: crawldb.Unfetched}
+	if len(links) == 0 {
+		return d
+	}
+	d.Meta = links[0].Meta
+	if o.NutchCompat {
+		d.Score = float32(links[0].Score)
+	}
+	o.Scoring.Discovered(&d)
+	if !o.NutchCompat {
+		o.Scoring.Updated(nil, &d, scoring.Flow{In: links, Time: o.Now()})
+	}
+	return d
+}
+
+// heirs gather, in a segment that is parsed, what its pages give to those that a
+// redirect led to. They are read in the order of their visits, in which all that
+// are nearer to the list come first.
+type heirs struct {
+	hops map[string]int // of each page that is not on the list
+	from map[string][]scoring.Link
+}
+
+func readHeirs(ctx context.Context, s segment.Store, name string) (h heirs, err error) {
+	h = heirs{hops: map[string]int{}, from: map[string][]scoring.Link{}}
+	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
+		if err != nil {
+			return h, err
+		}
+		if v.Via != "" {
+			h.hops[v.URL] = v.Hops
+		}
+	}
+	return h, nil
+}
+
+// recall notes what the first blocks give, which were read before.
+func (h *heirs) recall(ctx context.Context, s segment.Store, name string, blocks int) error {
+	if blocks == 0 || len(h.hops) == 0 {
+		return nil
+	}
+	parses, stop := iter.Pull2(segment.PartialOf[segment.Parse](ctx, s, name, segment.ParsePart, 0))
+	defer stop()
+	for visits, err := range segment.Blocks[segment.Visit](ctx, s, name, 0) {
+		if err != nil {
+			return err
+		}
+		parsed, err, ok := parses()
+		if err != nil || !ok {
+			return err
+		}
+		for i := range visits {
+			if len(parsed) > 0 && parsed[0].URL == visits[i].URL {
+				h.met(&visits[i], &parsed[0])
+				parsed = parsed[1:]
+			}
+		}
+		if blocks--; blocks == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// met notes what a visit gives to where it leads.
+func (h *heirs) met(v *segment.Visit, p *segment.Parse) {
+	if p == nil || !v.Outcome.Code.Redirect() || len(p.Links) == 0 {
+		return
+	}
+	if to := p.Links[0]; h.hops[to.URL] == v.Hops+1 {
+		h.from[to.URL] = append(h.from[to.URL], scoring.Link{From: v.URL, URL: to.URL, Score: to.Score, Meta: to.Meta})
+	}
+}
+
+// follow accepts the target of a redirect and notes what is to be known of it.
+func (r reader) follow(v *visited, from *crawldb.Datum, location string) (scoring.Link, bool) {
+	l, ok := r.redirect(v, from, location)
+	var notes []string
+	if downgrade(from.URL, location) {
+		v.redirects.Downgrades++
+		notes = append(notes, "leads from https to http")
+	}
+	switch target := cmp.Or(l.URL, location); {
+	case target == from.URL:
+		v.redirects.Loops++
+		notes = append(notes, "leads to itself")
+	case !ok:
+		v.redirects.Rejected++
+		notes = append(notes, "the rules reject where it leads")
+	case r.o.MaxRedirects <= 0:
+	case v.hop != nil && slices.Contains(v.hop.chain, target):
+		v.redirects.Loops++
+		notes = append(notes, "a loop: leads back to a page on the way")
+	case v.visit.Hops >= r.o.MaxRedirects:
+		v.redirects.Limit++
+		notes = append(notes, "one redirect too many")
+		ok = !r.o.SkipExceeded
+	}
+	if len(notes) > 0 && !r.stage && v.visit.Outcome.Code.Redirect() {
+		v.visit.Outcome.Reason = strings.Join(notes, "; ")
+	}
+	return l, ok
+}
+
+// downgrade reports whether a redirect gives up TLS.
+func downgrade(from, to string) bool {
+	return hasScheme(from, "https:") && hasScheme(to, "http:")
+}
+
+func hasScheme(url, scheme string) bool {
+	return len(url) >= len(scheme) && strings.EqualFold(url[:len(scheme)], scheme)
+}
+
+// leadsTo notes that a page leads to one of its links.
+func (v *visited) leadsTo(target string) {
+	for i := range v.parse.Links {
+		if v.parse.Links[i].URL == target {
+			v.leads = &v.parse.Links[i]
+			return
+		}
+	}
+}
+
+// recall notes where the visits lead that a run before this one has made.
+func (l *loop) recall(ctx context.Context, named func(string) string, list int, parsed bool) error {
+	parses, stop := iter.Pull2(segment.PartialOf[segment.Parse](ctx, l.segments, l.name, named(segment.ParsePart), 0))
+	defer stop()
+	for visits, err := range segment.PartialOf[segment.Visit](ctx, l.segments, l.name, named(segment.FetchPart), 0) {
+		if err != nil {
+			return err
+		}
+		var read []segment.Parse
+		if parsed {
+			if read, err, _ = parses(); err != nil && !errors.Is(err, segment.ErrNotFound) {
+				return err
+			}
+		}
+		for i := range visits {
+			v := &visited{visit: visits[i], list: list}
+			if !parsed {
+				l.o.reader().leads(v)
+			} else if len(read) > 0 && read[0].URL == v.visit.URL {
+				v.parse, read = &read[0], read[1:]
+				switch {
+				case v.visit.Outcome.Code.Redirect() && len(v.parse.Links) > 0:
+					v.leads = &v.parse.Links[0]
+				case v.parse.Refresh != "":
+					v.leadsTo(v.parse.Refresh)
+				}
+			}
+			l.hops.met(v)
+		}
+	}
+	return nil
+}
+
+// leads finds where a redirect leads in a fetch that does not parse, in which it
+// gives nothing yet.
+func (r reader) leads(v *visited) {
+	if !v.visit.Outcome.Code.Redirect() {
+		return
+	}
+	if link, ok := r.follow(v, &crawldb.Datum{URL: v.visit.URL}, v.visit.Outcome.Location); ok {
+		v.leads = &segment.Link{URL: link.URL}
+	}
+	v.rejected = 0 // the parse stage counts that
+}
