@@ -258,7 +258,7 @@ func TestDefaultsOfAnotherNutch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "nutch-default.xml"), site("db.fetch.interval.max", "7776000", "http.robot.rules.whitelist", "", "generate.min.score", "0", "fetcher.parse", "false",
+	write(t, filepath.Join(dir, "nutch-default.xml"), site("db.fetch.interval.max", "7776000", "http.robot.rules.whitelist", "", "generate.min.score", "0", "fetcher.parse", "false", "http.redirect.max", "0",
 		"fetcher.server.delay", "5.0", "fetcher.max.exceptions.per.queue", "5", "parser.html.form.use_action", "false", "hostdb.purge.failed.hosts.threshold", "3", "hostdb.num.resolvers.threads", "25",
 		"db.fetch.schedule.adaptive.inc_rate", "0.4", "db.fetch.schedule.adaptive.sync_delta_rate", "0.3", "selenium.driver", "chrome", "parser.html.line.separators", "article,aside", "some.old.property", "1",
 		"plugin.includes", "\n protocol-http|urlfilter-regex|parse-(html|tika)|index-(basic|anchor)|indexer-solr|scoring-opic|urlnormalizer-(pass|regex|basic)\n"))

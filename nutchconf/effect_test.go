@@ -41,7 +41,7 @@ type oddWeb struct {
 
 const start = `<html><head><title>Start</title><meta name=topic content=odd><meta name=keywords content=k></head><body>
 <a href="/a">A</a> <a href="/a">A again, which is a long text for a link, much longer than a hundred characters, so that it has to be cut somewhere</a> <a href="/b">B</a> <a href="/changes">C</a>
-<a href="/tail/">T</a> <a href="/moved">moved</a> <a href="/away">away</a> <a href="/missing">missing</a>
+<a href="/tail/">T</a> <a href="/moved">moved</a> <a href="/twice-moved">m</a> <a href="/away">away</a> <a href="/missing">missing</a>
 <a href="/fails/1">f</a> <a href="/fails/2">f</a> <a href="/fails/3">f</a> <a href="/fails/4">f</a> <a href="/fails/5">f</a> <a href="/fails/6">f</a> <a href="/fails/7">f</a>
 <a href="/cut">cut</a> <a href="/none">none</a> <a href="/q/?b=2&a=1">q</a> <a href="/x/?&sid=1">x</a> <a href="/pic.gif">g</a> <a href="/up/../n/./o">n</a>
 <a href="http://sub.example.com/">sub</a> <a href="http://b.example/">b</a> <a href="http://slow.example/">slow</a> <a href="http://gone.example/">gone</a>
@@ -68,6 +68,14 @@ func (w *oddWeb) Fetch(ctx context.Context, r protocol.Request) (protocol.Respon
 		resp.Content.Type = "text/plain"
 	case path == "robots.txt" && host == "sub.example.com":
 		resp.Outcome = protocol.Outcome{Code: protocol.Denied, Status: 403}
+	case path == "twice-moved":
+		resp.Outcome = protocol.Outcome{Code: protocol.MovedPerm, Status: 301, Location: "http://example.com/moved-on"}
+	case path == "moved-on":
+		resp.Outcome = protocol.Outcome{Code: protocol.MovedPerm, Status: 301, Location: "http://example.com/moved-to"}
+	case path == "robots.txt" && host == "c.example":
+		resp.Outcome = protocol.Outcome{Code: protocol.MovedPerm, Status: 301, Location: "http://c.example/rules"}
+	case path == "rules":
+		resp.Outcome = protocol.Outcome{Code: protocol.MovedPerm, Status: 301, Location: "http://b.example/robots.txt"}
 	case path == "robots.txt" || path == "missing" || host == "gone.example" && time.Since(w.began) > 24*time.Hour:
 		resp.Outcome = protocol.Outcome{Code: protocol.NotFound, Status: 404}
 	case strings.HasPrefix(path, "fails"):
@@ -236,6 +244,9 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 		{"fetcher.queue.mode", "byDomain", nil},
 		{"fetcher.parse", "true", []string{"db.score.count.filtered", "true"}},
 		{"fetcher.store.content", "false", nil},
+		{"http.redirect.max", "1", nil},
+		{"http.redirect.max.exceeded.skip", "true", []string{"http.redirect.max", "1"}},
+		{"http.robots.redirect.max", "1", nil},
 		{"fetcher.max.exceptions.per.queue", "2", nil},
 		{"fetcher.timelimit.mins", "1", nil},
 		{"fetcher.throughput.threshold.pages", "1", []string{"fetcher.throughput.threshold.check.after", "0"}},

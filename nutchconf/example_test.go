@@ -16,7 +16,7 @@ func Example() {
 	}
 	c.Set("http.agent.name", "testbot") // as -D does
 	c.Set("fetcher.server.delay", "2.5")
-	c.Set("http.redirect.max", "3")
+	c.Set("http.useHttp11", "false")
 	c.Set("fetcher.thread.fetch", "20")
 	o, err := c.Options()
 	if err != nil {
@@ -32,7 +32,7 @@ func Example() {
 	// Output:
 	// 2.5s 10
 	// http://example.com/a/b <nil>
-	// -D http.redirect.max: not honoured: a redirect is a link to a later round
+	// -D http.useHttp11: not honoured: net/http speaks HTTP/1.1 and HTTP/2
 	// -D fetcher.thread.fetch: unknown: Nutch has no such property; is fetcher.threads.fetch meant?
 }
 

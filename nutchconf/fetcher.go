@@ -42,12 +42,21 @@ func (b *builder) beyond(o *fetch.Options) {
 	o.FilterList = b.bool("fetcher.filter.urls")
 }
 
+// redirects says how far redirects are followed in the fetch that meets them.
+func (b *builder) redirects(o *fetch.Options) {
+	o.MaxRedirects = max(b.int("http.redirect.max"), 0)
+	o.SkipExceeded = b.bool("http.redirect.max.exceeded.skip")
+}
+
 // robots says whose rules hold.
 func (b *builder) robots(o *Options) {
 	p := &o.Crawl.Robots
 	p.Aliases = b.list("http.robots.agents")
 	for _, host := range b.list("http.robot.rules.allowlist") {
 		p.Exempt = append(p.Exempt, strings.ToLower(host))
+	}
+	if p.MaxHops = b.int("http.robots.redirect.max"); p.MaxHops <= 0 {
+		p.MaxHops = -1
 	}
 	p.Deny403 = !b.bool("http.robots.403.allow")
 }

@@ -10,8 +10,8 @@ func TestNotes(t *testing.T) {
 	o := options(t,
 		"http.agent.name", "testbot",
 		"http.proxy.realm", "example.com",
-		"http.redirect.max", "0", // which is what happens here
-		"http.redirect.max.exceeded.skip", "true",
+		"http.useHttp11", "true", // which is what happens here
+		"fetcher.redirect.dedupcache.seconds", "60",
 		"fetcher.thread.fetch", "20",
 		"http.robot.rules.whitelist", "example.com",
 		"mapreduce.job.maps", "4",
@@ -38,7 +38,7 @@ func TestNotes(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := []string{"http.proxy.realm", "http.redirect.max.exceeded.skip", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
+	want := []string{"http.proxy.realm", "fetcher.redirect.dedupcache.seconds", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
 		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter"}
 	if !slices.Equal(got, want) {
 		t.Errorf("notes about\n%q, want\n%q", got, want)

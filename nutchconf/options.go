@@ -370,6 +370,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.NoContent = !b.bool("fetcher.store.content")
 	b.limits(o)
 	b.beyond(o)
+	b.redirects(o)
 
 	o.IgnoreExternal = b.bool("db.ignore.external.links")
 	o.IgnoreInternal = b.bool("db.ignore.internal.links")

@@ -138,7 +138,7 @@ func TestAskingEndsInLoopsAndAtTheLimit(t *testing.T) {
 		{"http://self.test/", 0, 1}, {"http://a.test/", 0, 2}, {"http://grow.test/", 0, 6},
 		{"http://grow.test/", 2, 3}, {"http://grow.test/", -1, 1},
 	} {
-		cache := &robots.Cache{Protocol: s, Hosts: &hosts{}, MaxHops: c.max}
+		cache := &robots.Cache{Protocol: s, Hosts: &hosts{}, Policy: robots.Policy{MaxHops: c.max}}
 		a := cache.Ask(c.url)
 		if n := len(steps(t, a)); n != c.asks || !a.Rules().Allowed("/") {
 			t.Errorf("%s, at most %d: %d requests, want %d; %+v", c.url, c.max, n, c.asks, a.Rules())

@@ -89,10 +89,6 @@ type Cache struct {
 	// Parse reads a file, of which it is given at most MaxBytes, for Product and
 	// Aliases; nil means the parser of [Parse]. It must not fail, whatever the bytes.
 	Parse func(body []byte, products ...string) *Rules
-	// MaxHops is how many redirects of a robots.txt are followed; zero means 5, the
-	// least that RFC 9309 section 2.3.1.2 asks for, negative none. (Nutch:
-	// http.robots.redirect.max.)
-	MaxHops int
 	// Hop is asked before Fetch follows a redirect, and returns the URL to ask for,
 	// to as it is or in another spelling. An error says why it must not be: the file
 	// cannot be had then ([Rules].Unavailable, with the error as Reason). Nil follows

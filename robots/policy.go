@@ -7,8 +7,8 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// A Policy says under which names robots.txt is read, and where it does not
-// decide. The zero value is that of RFC 9309.
+// A Policy says under which names robots.txt is read, how far it is looked for, and
+// where it does not decide. The zero value is that of RFC 9309.
 type Policy struct {
 	// Aliases are further product tokens of the crawler: the groups that name one
 	// of them hold together with those that name Cache.Product, and those for
@@ -24,6 +24,10 @@ type Policy struct {
 	// where RFC 9309 section 2.3.1.3 takes it for a file that is not there. (Nutch:
 	// http.robots.403.allow=false.)
 	Deny403 bool
+	// MaxHops is how many redirects of a robots.txt are followed; zero means 5, the
+	// least that RFC 9309 section 2.3.1.2 asks for, negative none. (Nutch:
+	// http.robots.redirect.max.)
+	MaxHops int
 }
 
 // exempt reports whether the robots.txt of an origin does not count.

@@ -189,7 +189,7 @@ func TestCheck(t *testing.T) {
 			"  unknown    interval 2d         next 2026-01-03T00:00:00.000Z   in 2d\n" +
 			"  failed     interval 2d         next 2026-01-02T00:00:00.000Z   in 24h0m0s\n" +
 			"  gone       interval 3d         next 2026-01-04T00:00:00.000Z   in 3d\n"},
-		{"conf -conf testdata/conf", "testdata/conf/nutch-site.xml:48: http.redirect.max: not honoured: a redirect is a link to a later round\n" +
+		{"conf -conf testdata/conf", "testdata/conf/nutch-site.xml:48: http.useHttp11: not honoured: net/http speaks HTTP/1.1 and HTTP/2\n" +
 			"testdata/conf/nutch-site.xml:53: fetcher.thread.fetch: unknown: Nutch has no such property; is fetcher.threads.fetch meant?\n"},
 	} {
 		if out := ok(t, append([]string{"check"}, strings.Fields(tt.args)...)...); out != tt.want {

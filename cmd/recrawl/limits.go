@@ -15,6 +15,7 @@ func limiting() []cli.Flag {
 		&cli.Float64Flag{Name: "min-rate", Category: toLimit, Usage: "end it, once it has run for 5 minutes, if it makes less than `N` visits a second for 5 seconds (0: never)"},
 		&cli.IntFlag{Name: "follow-depth", Category: toLimit, Usage: "visit in the same round what the pages link to within their hosts, up to `N` links away (0: nothing)"},
 		&cli.IntFlag{Name: "follow-links", Category: toLimit, Usage: "with -follow-depth: the first `N` links of each page, without those that are visited anyway (0: 4)"},
+		&cli.IntFlag{Name: "redirects", Category: toLimit, Usage: "follow up to `N` redirects in a row in the fetch that meets them, once its list is through (0: each is a link for a later round)"},
 	}
 }
 
@@ -29,7 +30,7 @@ func limits(c *cli.Command, o *fetch.Options) error {
 			return usagef("-min-rate: %v is not a rate", o.MinRate)
 		}
 	}
-	for flag, n := range map[string]*int{"follow-depth": &o.FollowDepth, "follow-links": &o.FollowLinks} {
+	for flag, n := range map[string]*int{"follow-depth": &o.FollowDepth, "follow-links": &o.FollowLinks, "redirects": &o.MaxRedirects} {
 		if c.IsSet(flag) {
 			if *n = c.Int(flag); *n < 0 {
 				return usagef("-%s: %d is negative", flag, *n)

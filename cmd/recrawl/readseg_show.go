@@ -122,7 +122,7 @@ func showPart[T segment.Record](ctx context.Context, s segment.Store, show showe
 func visit(v *segment.Visit) any {
 	return map[string]any{"url": v.URL, "time": v.Time, "outcome": v.Outcome.Code.String(), "status": v.Outcome.Status, "location": v.Outcome.Location, "reason": v.Outcome.Reason,
 		"retry_after_seconds": v.Outcome.RetryAfter.Seconds(), "content_type": v.ContentType, "etag": v.ETag, "last_modified": v.LastModified, "truncated": v.Truncated,
-		"bytes": v.Bytes, "elapsed_ms": v.Elapsed.Milliseconds()}
+		"bytes": v.Bytes, "elapsed_ms": v.Elapsed.Milliseconds(), "hops": v.Hops, "via": v.Via}
 }
 
 func data(d *segment.Data) any {
@@ -152,7 +152,7 @@ func parseJSON(p *segment.Parse) any {
 	for _, l := range p.Links {
 		links = append(links, link{l.URL, l.Score})
 	}
-	return map[string]any{"url": p.URL, "signature": hex.EncodeToString(p.Signature), "error": p.Error, "gave": p.Gave, "links": links}
+	return map[string]any{"url": p.URL, "signature": hex.EncodeToString(p.Signature), "error": p.Error, "gave": p.Gave, "links": links, "refresh": p.Refresh}
 }
 
 // parsedCharsets returns the charsets in which the parser read the pages of a

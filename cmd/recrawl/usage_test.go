@@ -120,6 +120,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{crawl("-time-limit", "-1s"), "-time-limit: -1s is negative"},
 		{crawl("-follow-depth", "-1"), "-follow-depth: -1 is negative"},
 		{crawl("-follow-links", "-1"), "-follow-links: -1 is negative"},
+		{crawl("-redirects", "-1"), "-redirects: -1 is negative"},
 		{crawl("-min-rate", "-1"), "-min-rate: -1 is not a rate"},
 		{crawl("-min-rate", "NaN"), "-min-rate: NaN is not a rate"},
 		{crawl("-topN", "many"), "-topN"},

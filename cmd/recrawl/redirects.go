@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/recrawl/recrawl/fetch"
+)
+
+func redirects(r *fetch.Redirects) map[string]int {
+	return map[string]int{"followed": r.Followed, "limit": r.Limit, "loops": r.Loops, "rejected": r.Rejected, "waiting": r.Waiting, "downgrades": r.Downgrades}
+}
+
+// redirectText says what became of redirects, as far as there is something to
+// say.
+func redirectText(r *fetch.Redirects) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{r.Followed, "followed"}, {r.Limit, "one too many"}, {r.Loops, "in loops"}, {r.Rejected, "rejected by the rules"},
+		{r.Waiting, "to hosts that must wait"}, {r.Downgrades, "from https to http"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
