@@ -210,6 +210,7 @@ func w5() row {
 		{name: "frame-size", handle: say(frame(4, 0, 0, "\x00\x05\x00\x00\x00\x00"), ""), code: protocol.Failed},
 		{name: "no-streams", handle: say(frame(4, 0, 0, "\x00\x03\x00\x00\x00\x00")+good+frame(0, 1, 1, "hello"), ""), code: protocol.Success, body: 5},
 		{name: "overflow", handle: say(settings+frame(8, 0, 0, "\x7f\xff\xff\xff"), frame(8, 0, 0, "\x7f\xff\xff\xff")), code: protocol.Failed},
+		{name: "stream-overflow", handle: say(settings+frame(8, 0, 1, "\x7f\xff\xff\xff"), ""), code: protocol.Failed},
 		{name: "giant", handle: say(settings+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", strings.Repeat("x", 16384)), code: protocol.Failed},
 		{name: "padding", handle: say(settings+good, frame(0, 8, 1, "\xff"+strings.Repeat("\x00", 255))), code: protocol.Failed},
 		{name: "altsvc", handle: say(settings, frame(10, 0, 0, "\x00\x00h2=\"evil.example:443\"")), code: protocol.Failed},
@@ -218,7 +219,7 @@ func w5() row {
 		sites[i].scheme = "h2"
 	}
 	return row{
-		id: "W5", input: "HTTP/2: floods of PING, SETTINGS, WINDOW_UPDATE, CONTINUATION, padding, empty and unknown frames; HPACK bombs, push, resets, overrun windows, frames of 16 MiB, streams that never end",
+		id: "W5", input: "HTTP/2: floods of PING, SETTINGS, WINDOW_UPDATE, CONTINUATION, padding, empty and unknown frames; HPACK bombs, push, resets, windows that are overrun or overflow, frames of 16 MiB, streams that never end",
 		outcome: "bytes and time of a connection are bounded, and the connection of a visit that failed is closed with it",
 		figure:  fmt.Sprintf("%d servers: exact outcomes, ≤ 2 connections a visit, none left open", len(sites)),
 		sites:   sites,

@@ -8,6 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
 )
 
 // ReadBody decodes a body like a visit does, and reports whether it ended
@@ -39,6 +42,7 @@ func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 var (
 	RetryAfter = retryAfter
 	Date       = date
+	Printable  = printable
 )
 
 const (
@@ -73,3 +77,14 @@ const (
 	MaxDrain  = maxDrain
 	DrainTime = drainTime
 )
+
+// Answer returns what is read of status and headers.
+func (c *Client) Answer(from string, h *http.Response, req protocol.Request) protocol.Response {
+	u, err := parseURL(from)
+	if err != nil {
+		panic(err)
+	}
+	r := protocol.Response{Content: page.Content{URL: from, Time: c.o.Now()}}
+	c.answer(u, req, h, &r)
+	return r
+}

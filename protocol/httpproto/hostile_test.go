@@ -434,6 +434,8 @@ func TestHostileHTTP2(t *testing.T) {
 		"push":                  {say(settings+frame(5, 4, 1, "\x00\x00\x00\x02\x88"), ""), protocol.Failed},
 		"frame size of zero":    {say(frame(4, 0, 0, "\x00\x05\x00\x00\x00\x00"), ""), protocol.Failed},
 		"window overflow":       {say(settings+frame(8, 0, 0, "\x7f\xff\xff\xff"), frame(8, 0, 0, "\x7f\xff\xff\xff")), protocol.Failed},
+		"stream overflow":       {say(settings+frame(8, 0, 1, "\x7f\xff\xff\xff"), ""), protocol.Failed},
+		"overflow in the body":  {say(settings+ok+frame(0, 0, 1, "hello")+frame(8, 0, 1, "\x7f\xff\xff\xff"), ""), protocol.Success},
 		"giant frame":           {say(settings+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", strings.Repeat("x", 16384)), protocol.Failed},
 		"padding flood":         {say(settings+ok, frame(0, 8, 1, "\xff"+strings.Repeat("\x00", 255))), protocol.Failed},
 		"priority flood":        {say(settings, frame(2, 0, 1, "\x00\x00\x00\x00\x10")), protocol.Failed},

@@ -21,6 +21,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,6 +29,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"github.com/recrawl/recrawl/protocol"
 )
@@ -293,6 +296,13 @@ func New(o Options) (*Client, error) {
 	}
 	c.transport.Protocols.SetHTTP1(true)
 	c.transport.Protocols.SetHTTP2(true)
+	// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
+	// ever when a server overflows the window of a stream (up to Go 1.26).
+	h2, err := http2.ConfigureTransports(c.transport)
+	if err != nil {
+		return nil, fmt.Errorf("httpproto: %w", err)
+	}
+	h2.MaxHeaderListSize = uint32(min(o.MaxHeaderBytes, math.MaxUint32))
 	c.rt = c.transport
 	if o.RoundTripper != nil {
 		if c.rt = o.RoundTripper(c.transport); c.rt == nil {
