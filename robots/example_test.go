@@ -7,6 +7,7 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/stores/memstore"
 )
 
 func ExampleParse() {
@@ -33,6 +34,18 @@ Sitemap: https://example.com/sitemap.xml
 	// 2s [https://example.com/sitemap.xml]
 }
 
+// Who has a fetcher of his own asks for the file himself.
+func ExampleParseResponse() {
+	for _, status := range []int{200, 404, 503} {
+		rules := robots.ParseResponse(status, []byte("User-agent: *\nDisallow: /private/\n"), "recrawl")
+		fmt.Println(status, rules.Allowed("/private/diary"), rules.Unavailable)
+	}
+	// Output:
+	// 200 false false
+	// 404 true false
+	// 503 false true
+}
+
 // A tiny web of one server, which has only a robots.txt.
 type tinyWeb struct{}
 
@@ -46,7 +59,7 @@ func (tinyWeb) Fetch(_ context.Context, req protocol.Request) (protocol.Response
 
 func ExampleCache() {
 	ctx := context.Background()
-	cache := &robots.Cache{Protocol: tinyWeb{}, Hosts: new(hosts), Product: "recrawl"}
+	cache := &robots.Cache{Protocol: tinyWeb{}, Hosts: new(memstore.Hosts), Product: "recrawl"}
 	for _, url := range []string{"http://example.com/", "http://example.com/private/diary"} {
 		rules, known, err := cache.Cached(ctx, url)
 		if err == nil && !known {

@@ -1,6 +1,7 @@
 package robots_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/recrawl/recrawl/robots"
@@ -15,11 +16,25 @@ func FuzzParse(f *testing.F) {
 		seen[c.Base64] = true
 		f.Add(c.Robots, c.Agents[0], c.URL)
 	}
+	for _, d := range decisions(f) {
+		if len(d.file) < 1000 {
+			f.Add(d.file, d.agent, strings.Join(append(d.deny, d.allow...), "|"))
+		}
+	}
 	f.Add([]byte("\xFF\xFEU\x00"), "bot", "/")
 	f.Add([]byte("<html>User-agent:*<br>Disallow:/<p"), "b", "//")
 	f.Fuzz(func(t *testing.T, body []byte, product, url string) {
 		r := robots.Parse(body, product)
-		r.Allowed(url)
+		allowed, line := r.Explain(url)
+		if allowed != r.Allowed(url) || allowed && strings.Contains(line, ": Disallow: ") || !allowed && !strings.Contains(line, ": Disallow: ") {
+			t.Errorf("%q is allowed %v by %q", url, allowed, line)
+		}
+		if u, _, _ := strings.Cut(url, "#"); r.Allowed(u) != allowed {
+			t.Errorf("the fragment of %q counts", url)
+		}
+		if a, b := robots.Parse(body, "other", product), robots.Parse(body, product, "other", product); a.Allowed(url) != b.Allowed(url) || a.CrawlDelay != b.CrawlDelay {
+			t.Errorf("%q: the order of the names counts", url)
+		}
 		for _, own := range []string{"/robots.txt", "http://example.com/robots.txt", "https://h:1/robots.txt#f"} {
 			if !r.Allowed(own) {
 				t.Errorf("%s is forbidden", own)

@@ -50,6 +50,40 @@ func TestMatchAgainstModel(t *testing.T) {
 	}
 }
 
+// FuzzMatch: a rule and a path of any bytes, against the model.
+func FuzzMatch(f *testing.F) {
+	f.Add("/a*b$", "/axxb")
+	f.Add("/%C3%a9**$", "/\xc3\xa9")
+	f.Add("*%2a$*", "/*$")
+	f.Add("/"+strings.Repeat("a*", 50)+"b", "/"+strings.Repeat("a", 100))
+	f.Fuzz(func(t *testing.T, pattern, path string) {
+		path = canonicalPath("/" + path)
+		if canonicalPath(path) != path {
+			t.Fatalf("%q has another canonical form, %q", path, canonicalPath(path))
+		}
+		if len(pattern) > 500 {
+			return // the model would take long
+		}
+		r := newRule(pattern, false)
+		want := model(pattern).MatchString(path)
+		if got := r.match(path); got != want {
+			t.Fatalf("%q matches %q: %v, want %v", pattern, path, got, want)
+		}
+		// Among other rules it is found if it is the one that wins.
+		others := []rule{newRule("/", true), newRule("/a", false), newRule("/a*", true), newRule("/*b$", false), newRule(path+"$", true), r}
+		set, _ := newRuleSet(others)
+		var best *rule
+		for i := range others {
+			if o := &others[i]; o.match(path) && (best == nil || wins(o, best) < 0) {
+				best = o
+			}
+		}
+		if got := set.find(path); *got != *best {
+			t.Fatalf("%q with %q: found %+v, want %+v", path, pattern, *got, *best)
+		}
+	})
+}
+
 func TestCanonical(t *testing.T) {
 	for _, tt := range []struct{ in, path, pattern string }{
 		{"/", "/", "/"},

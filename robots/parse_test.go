@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
 )
 
@@ -369,4 +370,33 @@ func TestManyGroupsAndRules(t *testing.T) {
 	if r.Allowed("/777") || !r.Allowed("/777a") {
 		t.Error("a rule among many is lost")
 	}
+}
+
+// ParseResponse sorts as the Cache does.
+func TestParseResponse(t *testing.T) {
+	for status := range 700 {
+		var want string
+		s := new(site)
+		s.set(file, answerOf(status))
+		r, err := (&robots.Cache{Protocol: s, Hosts: new(hosts)}).Fetch(t.Context(), origin)
+		if want = says(r); err != nil {
+			t.Fatal(err)
+		}
+		if got := says(robots.ParseResponse(status, []byte(noX), "bot")); got != want {
+			t.Errorf("status %d: %q, but %q by way of the cache", status, got, want)
+		}
+	}
+}
+
+// answerOf is what httpproto makes of a status.
+func answerOf(n int) protocol.Response {
+	switch {
+	case n >= 200 && n < 300:
+		return status(n, noX)
+	case n >= 300 && n < 400 && n != 304:
+		return redirect("")
+	case n < 200:
+		return failure(protocol.Failed)
+	}
+	return status(n)
 }

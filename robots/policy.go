@@ -17,8 +17,8 @@ type Policy struct {
 	// Exempt are hosts whose robots.txt is neither asked for nor obeyed, and
 	// domains with all hosts below them: "example.org" is the host of that name and
 	// "www.example.org", not "badexample.org"; ".example.org" is only what is below.
-	// They are in lower case, and in the spelling of the URLs. For servers of one's own, or whose owners agree. (Nutch:
-	// http.robot.rules.allowlist.)
+	// They are in lower case, and in the spelling of the URLs. For servers of one's
+	// own, or whose owners agree. (Nutch: http.robot.rules.allowlist.)
 	Exempt []string
 	// Deny403 makes a robots.txt that the server refuses to show with 403 forbid all,
 	// where RFC 9309 section 2.3.1.3 takes it for a file that is not there. (Nutch:

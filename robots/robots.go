@@ -20,19 +20,26 @@
 //     are forgiven. So is what cannot be understood: the line is skipped.
 //   - "Allow: /dir/index.html" allows "/dir/" too.
 //
-// The package keeps no politeness: a Crawl-delay is handed on, not obeyed.
+// Hostile files cost little: 500 KiB of a file are read, 16 KiB of a line; a path
+// is matched in time linear in its length, and of rules without a wildcard within
+// any number costs the same. What a Cache keeps is bounded, in memory and in its
+// store.
+//
+// The package keeps no politeness: a Crawl-delay is handed on, not obeyed. Who has
+// a fetcher of his own needs Parse and [ParseResponse] only.
 package robots
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Rules is what one robots.txt file asks of one crawler. It is not changed once
-// made, may be used from many goroutines at once, and must not be changed by
-// those it is given to.
+// Rules is what one robots.txt file asks of one crawler; the zero value allows
+// all. It is not changed once made, may be used from many goroutines at once, and
+// must not be changed by those it is given to.
 type Rules struct {
 	// CrawlDelay is the pause between requests that the file asks for, at most
 	// 24 hours; HasCrawlDelay says that it asks for one, which may be of zero.
@@ -79,6 +86,21 @@ func NewRules(s RuleSet) *Rules {
 		r.CrawlDelay, r.HasCrawlDelay = min(s.CrawlDelay, maxCrawlDelay), true
 	}
 	return r
+}
+
+// ParseResponse returns the rules that follow from what a server answered to the
+// request for its robots.txt, redirects followed: the status of HTTP, and the body
+// if it is 2xx. Zero is for no answer at all. See [Cache] for the table; like it,
+// who has a good copy should keep to that while the rules are Unavailable, for 30
+// days.
+func ParseResponse(status int, body []byte, products ...string) *Rules {
+	switch {
+	case status >= 200 && status < 300:
+		return Parse(body, products...)
+	case status >= 300 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusNotModified:
+		return AllowAll()
+	}
+	return Unavailable()
 }
 
 // AllowAll returns the rules of a site without robots.txt.
