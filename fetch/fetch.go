@@ -275,7 +275,10 @@ type Report struct {
 	// Listed counts the URLs of the list, Resumed those of them that were
 	// visited before this run began.
 	Listed, Resumed int
-	// Outcomes counts the visits of this run by their outcome.
+	// Outcomes counts the visits of this run by their outcome. (Nutch has a counter
+	// for each of its words for them; robots_denied_total is protocol.RobotsDenied,
+	// robots_defer_visits_dropped_total protocol.RobotsFailed, errors_total
+	// protocol.Failed.)
 	Outcomes map[protocol.Code]int
 	// Parsed and ParseFailed count the pages that a parser read or could not,
 	// ParseCut those of Parsed that it did not read to the end, because of a limit
@@ -298,7 +301,11 @@ type Report struct {
 	// Options.TimeLimit or MinRate. (Nutch: hit_by_timelimit_total,
 	// hit_by_throughput_threshold_total.)
 	TimedOut, TooSlow int
-	// Bytes counts the bytes of bodies as sent.
+	// Causes says why pages were not visited or visits failed, Latency how long
+	// visits took.
+	Causes  Causes
+	Latency Latency
+	// Bytes counts the bytes of bodies as sent. (Nutch: bytes_downloaded_total.)
 	Bytes int64
 	// Already says that the segment, or every list that was asked for, was complete
 	// before.
@@ -420,6 +427,7 @@ type visited struct {
 	leads *segment.Link
 	// What the report counts.
 	rejected, cut int
+	cause         cause
 	sitemap       *SitemapReport
 	redirects     Redirects
 }

@@ -343,7 +343,8 @@ type verdict struct {
 	after time.Duration
 	aDay  int64
 	// code is that of the visits; zero means Skipped.
-	code protocol.Code
+	code  protocol.Code
+	cause cause
 }
 
 // skip gives up on a host for this round if it fails all the time, or asks for
@@ -352,11 +353,14 @@ func (l *loop) skip(h *host, r *result) {
 	v := r.why
 	switch wait := time.Until(r.at); {
 	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
-		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures)}
+		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), cause: hostFails}
 	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
 		return
 	case v.reason == "":
 		v.reason = "the host has to be left alone for longer than this round waits"
+	}
+	if v.cause == noCause {
+		v.cause = hostWaits
 	}
 	l.giveUp(h, v)
 }
@@ -399,6 +403,7 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 	if v.after > 0 && v.aDay > 0 {
 		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour
 	}
+	s.cause = v.cause
 	return s
 }
 
@@ -419,6 +424,10 @@ func (l *loop) count(v *visited) {
 	rep := &l.report
 	rep.Outcomes[v.visit.Outcome.Code]++
 	rep.Bytes += v.visit.Bytes
+	rep.Causes.count(v)
+	if v.visit.Outcome.Code.Asked() {
+		rep.Latency.add(v.visit.Elapsed)
+	}
 	rep.LinksRejected += v.rejected
 	rep.LinksCut += v.cut
 	rep.Sitemaps.add(v.sitemap)

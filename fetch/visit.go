@@ -51,6 +51,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 			return r
 		case l.o.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.MaxCrawlDelay:
 			r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.MaxCrawlDelay))
+			r.out.cause = crawlDelay
 			return r
 		}
 		r.crawlDelay = rules.CrawlDelay

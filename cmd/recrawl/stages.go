@@ -119,8 +119,8 @@ func (a *app) parse() *cli.Command {
 
 func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	if c.Bool("json") {
-		return a.printJSON(map[string]any{"segment": name, "already": r.Already, "lists_left": r.Left, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
-			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "parse_cut": r.ParseCut, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes, "timed_out": r.TimedOut, "too_slow": r.TooSlow, "redirects": redirects(&r.Redirects)})
+		return a.printJSON(tally(r, map[string]any{"segment": name, "already": r.Already, "lists_left": r.Left, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
+			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "parse_cut": r.ParseCut, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes, "redirects": redirects(&r.Redirects)}))
 	}
 	if r.Already {
 		fmt.Fprintf(a.out, "%s was complete\n", name)
@@ -134,9 +134,7 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	if t := redirectText(&r.Redirects); t != "" {
 		fmt.Fprintf(a.out, "redirects: %s\n", t)
 	}
-	if n := r.TimedOut + r.TooSlow; n > 0 {
-		fmt.Fprintf(a.out, "%d pages were left for the next round: %s\n", n, map[bool]string{true: "the time limit is over", false: "the fetch was too slow"}[r.TimedOut > 0])
-	}
+	a.printTally(r)
 	if r.Left > 0 {
 		fmt.Fprintf(a.out, "%d lists of %s are to be fetched yet\n", r.Left, name)
 	}
