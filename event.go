@@ -194,8 +194,7 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 // notAPage reports whether a visit was to a sitemap, given the record as it was
 // and whether what came was read as one.
 func notAPage(old *crawldb.Datum, v *segment.Visit, read bool) bool {
-	mark, marked := crawldb.SitemapOf(old.Meta)
-	return read || marked && !mark.Page && v.Outcome.Code != protocol.Success
+	return read || old.Sitemap() && v.Outcome.Code != protocol.Success
 }
 
 // kind says what a visit made known; 0 if nothing.

@@ -28,6 +28,11 @@ type Explanation struct {
 	// RobotsKnown says that robots.txt was fetched and holds; RobotsAllowed and
 	// RobotsUnavailable then say what it says.
 	RobotsKnown, RobotsAllowed, RobotsUnavailable bool
+	// Sitemap is the mark of a sitemap, nil if the record is of a page; Hint is what
+	// sitemaps say of the page, nil if nothing; Claim says what comes of it.
+	Sitemap *crawldb.Sitemap
+	Hint    *crawldb.Hint
+	Claim   string
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
 	// Verdict is the answer in one sentence.
@@ -48,6 +53,9 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 		e.Record = &d
 		e.Leased = d.Leased(e.Now)
 		e.Due = c.o.Schedule.Due(&d, e.Now)
+		if err := c.explainSitemap(ctx, &e); err != nil {
+			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
+		}
 	case !errors.Is(err, crawldb.ErrNotFound):
 		return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
 	}
@@ -68,6 +76,36 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	}
 	e.Verdict = e.verdict(c.o.Generate.MinScore)
 	return e, nil
+}
+
+// explainSitemap says what sitemaps have to do with a record.
+func (c *Crawler) explainSitemap(ctx context.Context, e *Explanation) error {
+	if m, ok := crawldb.SitemapOf(e.Record.Meta); ok {
+		e.Sitemap = &m
+	}
+	hint, ok := crawldb.HintOf(e.Record.Meta)
+	if !ok {
+		return nil
+	}
+	e.Hint = &hint
+	h, err := c.s.Hosts.Get(ctx, hostdb.ByHost.Key(e.Record.URL))
+	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
+		return err
+	}
+	l := h.Lastmod
+	e.Claim = fmt.Sprintf("%d of %d claims of the host were true", l.Hits, l.Hits+l.False)
+	if l.Hits+l.False == 0 {
+		e.Claim = "no claim of the host was checked yet"
+	}
+	switch {
+	case !hint.Modified.Add(hint.Span).After(e.Record.LastFetch):
+		e.Claim = "not changed since the last visit; " + e.Claim
+	case l.Trusted():
+		e.Claim = "changed since the last visit, which is believed; " + e.Claim
+	default:
+		e.Claim = "changed since the last visit, which is not believed; " + e.Claim
+	}
+	return nil
 }
 
 func (e *Explanation) verdict(minScore float32) string {

@@ -348,6 +348,10 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 
 // Update folds a segment that was fetched into the crawl db: the third stage.
 func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
+	return update.Run(ctx, c.s.Crawl, c.s.Segments, segment, c.updateOptions())
+}
+
+func (c *Crawler) updateOptions() update.Options {
 	o := c.o.Update
 	setDefault(&o.Schedule, c.o.Schedule)
 	setDefault(&o.Scoring, c.o.Scoring)
@@ -356,7 +360,7 @@ func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, er
 	}
 	setDefault(&o.Hosts, c.s.Hosts)
 	setNil(&o.Sweep.Rules, c.o.Rules)
-	return update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+	return o
 }
 
 // Sweep goes over all records of the crawl db. An update does so besides if

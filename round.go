@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
@@ -28,6 +29,9 @@ type Report struct {
 	// Links counts the outlinks that the crawl follows, LinksRejected those that
 	// the rules keep out.
 	Links, LinksRejected int
+	// Sitemaps says what was read in sitemaps, Told what it did to the crawl db.
+	Sitemaps fetch.SitemapReport
+	Told     update.SitemapReport
 	// Events counts the calls of OnPage.
 	Events int
 	// NextDue is when the next page is due, if the last round found none; zero
@@ -59,6 +63,8 @@ func (r *Report) add(o Report) {
 	r.Bytes += o.Bytes
 	r.Links += o.Links
 	r.LinksRejected += o.LinksRejected
+	r.Sitemaps.Add(o.Sitemaps)
+	r.Told.Add(o.Told)
 	r.Events += o.Events
 	r.NextDue = o.NextDue
 	r.Elapsed += o.Elapsed
@@ -175,6 +181,7 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	}
 	f, err := stage(ctx, name)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Outcomes, f.Bytes, f.Links, f.LinksRejected
+	r.Sitemaps = f.Sitemaps
 	if err != nil {
 		return err
 	}
@@ -182,12 +189,14 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 		c.status.stage("parse", name)
 		p, err := c.Parse(ctx, name)
 		r.Links, r.LinksRejected = r.Links+p.Links, r.LinksRejected+p.LinksRejected
+		r.Sitemaps.Add(p.Sitemaps)
 		if err != nil {
 			return err
 		}
 	}
 	c.status.stage("update", name)
-	if _, err := c.Update(ctx, name); err != nil {
+	u, err := c.Update(ctx, name)
+	if r.Told = u.Sitemaps; err != nil {
 		return err
 	}
 	c.status.stage("invert", name)

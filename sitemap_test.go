@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -192,6 +193,121 @@ func TestPageListedAsSitemap(t *testing.T) {
 			}
 		}
 	})
+}
+
+// asked remembers what was asked for, and can be told to stop.
+type asked struct {
+	pages
+	urls   *[]string
+	stopAt string
+	stop   func()
+}
+
+func (a asked) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+	*a.urls = append(*a.urls, strings.TrimPrefix(req.URL, "http://"))
+	if req.URL == a.stopAt {
+		a.stop()
+		return protocol.Response{}, context.Canceled
+	}
+	return a.pages.Fetch(ctx, req)
+}
+
+func urlset(urls ...string) string {
+	return "<urlset><url><loc>" + strings.Join(urls, "</loc></url><url><loc>") + "</loc></url></urlset>"
+}
+
+func indexOf(urls ...string) string {
+	return "<sitemapindex><sitemap><loc>" + strings.Join(urls, "</loc></sitemap><sitemap><loc>") + "</loc></sitemap></sitemapindex>"
+}
+
+func sources(s ...string) func(func(string, error) bool) {
+	return func(yield func(string, error) bool) {
+		for _, x := range s {
+			if !yield(x, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestSitemapsOnDemand(t *testing.T) {
+	web := pages{
+		"http://a.test/robots.txt":  "Sitemap: /i.xml\nSitemap: /no.xml\n",
+		"http://a.test/i.xml":       indexOf("http://a.test/1.xml", "http://a.test/2.xml", "http://a.test/i.xml"),
+		"http://a.test/1.xml":       urlset("http://a.test/x", "http://a.test/", "http://b.test/x"),
+		"http://a.test/2.xml":       indexOf("http://a.test/3.xml"),
+		"http://a.test/3.xml":       urlset("http://a.test/y", "http://a.test/pic.gif"),
+		"http://b.test/robots.txt":  "User-agent: *\nDisallow: /hidden/\n",
+		"http://b.test/hidden/s":    urlset("http://b.test/hidden/z"),
+		"http://d.test/sitemap.xml": urlset("http://d.test/z"),
+	}
+	for _, stop := range []string{"", "http://a.test/robots.txt", "http://a.test/i.xml", "http://a.test/2.xml"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetup(&webtest.Web{})
+			var urls []string
+			ctx, cancel := context.WithCancel(t.Context())
+			s.opts.Protocol = asked{web, &urls, stop, cancel}
+			s.opts.Fetch.Threads = 1
+			c := s.crawler(t)
+			defer c.Close()
+			if _, err := c.Inject(t.Context(), "http://a.test/"); err != nil { // a page, which is due
+				t.Fatal(err)
+			}
+			o := recrawl.SitemapOptions{Default: true, Sources: sources("a.test", "c.test", "d.test", "http://b.test/hidden/s", "ftp://x/y", "a b")}
+			r, err := c.Sitemaps(ctx, o)
+			if stop != "" {
+				if err == nil {
+					t.Fatal("it was not stopped")
+				}
+				// The same again goes on.
+				s.opts.Protocol = asked{pages: web, urls: &urls}
+				c2 := s.crawler(t)
+				defer c2.Close()
+				r, err = c2.Sitemaps(t.Context(), o)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Refused) != 2 || r.Hosts != 3 || len(r.None) != 0 || r.Listed != 5 {
+				t.Errorf("%+v", r)
+			}
+			var got []string
+			for u, d := range s.records(t) {
+				m, marked := crawldb.SitemapOf(d.Meta)
+				got = append(got, fmt.Sprintf("%s %v %v %d", strings.TrimPrefix(u, "http://"), d.Status, marked, m.Depth))
+			}
+			slices.Sort(got)
+			want := []string{
+				"a.test/ db_unfetched false 0", "a.test/1.xml db_fetched true 1", "a.test/2.xml db_fetched true 1", "a.test/3.xml db_fetched true 2",
+				"a.test/i.xml db_fetched true 0", "a.test/no.xml db_gone true 0", "a.test/x db_unfetched false 0", "a.test/y db_unfetched false 0",
+				"b.test/hidden/s db_gone true 0", "c.test/sitemap.xml db_gone true 0", "d.test/sitemap.xml db_fetched true 0", "d.test/z db_unfetched false 0",
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("records\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			if stop != "" {
+				return
+			}
+			if r.Rounds != 3 || r.Sitemaps.Files != 5 || r.Sitemaps.Indexes != 2 || r.Sitemaps.URLs != 4 || r.Sitemaps.OutOfScope != 1 || r.Sitemaps.Rejected != 1 || r.Told.New != 3 || r.Told.Known != 1 || r.Told.Sitemaps != 3 {
+				t.Errorf("%+v", r)
+			}
+			slices.Sort(urls)
+			if want := []string{
+				"a.test/1.xml", "a.test/2.xml", "a.test/3.xml", "a.test/i.xml", "a.test/no.xml", "a.test/robots.txt", "b.test/robots.txt",
+				"c.test/robots.txt", "c.test/sitemap.xml", "d.test/robots.txt", "d.test/sitemap.xml",
+			}; !slices.Equal(urls, want) {
+				t.Errorf("asked for %q", urls)
+			}
+			// What is known of the hosts is enough the next time, and it is read again
+			// although it is not due.
+			urls = nil
+			r, err = c.Sitemaps(t.Context(), recrawl.SitemapOptions{KnownHosts: true})
+			slices.Sort(urls)
+			if want := []string{"a.test/i.xml", "a.test/no.xml"}; err != nil || !slices.Equal(urls, want) || r.Hosts != 1 || r.Told.Known != 0 {
+				t.Errorf("asked for %q, %+v, %v", urls, r, err)
+			}
+		})
+	}
 }
 
 func ExampleCrawler_sitemaps() {

@@ -29,6 +29,8 @@ type Sitemap struct {
 	// Budget is how many other sitemaps may be named by it and by those it names,
 	// together: so an index of indexes ends.
 	Budget int
+	// Hops is how many redirects led to it from where it was named.
+	Hops int
 	// Origins are the sites, as "https://example.com", whose robots.txt lists it or
 	// an index that leads to it, in ascending order and 16 at most. It may speak of
 	// their pages.
@@ -58,11 +60,22 @@ func SitemapOf(m Meta) (Sitemap, bool) {
 			if s.Budget, err = strconv.Atoi(f[len("budget="):]); err != nil || s.Budget < 0 {
 				return Sitemap{}, false
 			}
+		case strings.HasPrefix(f, "hops="):
+			if s.Hops, err = strconv.Atoi(f[len("hops="):]); err != nil || s.Hops < 0 {
+				return Sitemap{}, false
+			}
 		default:
 			s.Origins = append(s.Origins, f)
 		}
 	}
 	return s, text != ""
+}
+
+// Sitemap reports whether the record is that of a sitemap, and nothing has said
+// that it may be a page.
+func (d *Datum) Sitemap() bool {
+	s, ok := SitemapOf(d.Meta)
+	return ok && !s.Page
 }
 
 // Set puts the mark into m. It is text, such as "1 budget=40 https://example.com".
@@ -75,6 +88,9 @@ func (s Sitemap) Set(m *Meta) {
 	if s.Budget > 0 {
 		b.WriteString(" budget=" + strconv.Itoa(s.Budget))
 	}
+	if s.Hops > 0 {
+		b.WriteString(" hops=" + strconv.Itoa(s.Hops))
+	}
 	for _, o := range s.Origins {
 		b.WriteString(" " + o)
 	}
@@ -82,8 +98,9 @@ func (s Sitemap) Set(m *Meta) {
 }
 
 // With returns the mark of what was marked twice, whatever the order: the lesser
-// depth, the larger budget, the sites of both.
+// depth, the larger budget, the fewer hops, the sites of both.
 func (s Sitemap) With(t Sitemap) Sitemap {
+	s.Hops = min(s.Hops, t.Hops)
 	s.Depth, s.Budget, s.Page = min(s.Depth, t.Depth), max(s.Budget, t.Budget), s.Page || t.Page
 	s.Origins = slices.Concat(s.Origins, t.Origins)
 	slices.Sort(s.Origins)

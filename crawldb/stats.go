@@ -14,6 +14,8 @@ type Stats struct {
 	// Total counts the records; Due those whose fetch time has come, Leased those
 	// that a segment has.
 	Total, Due, Leased int
+	// Sitemaps counts the records of sitemaps, which the other figures count as well.
+	Sitemaps int
 	// Statuses, Retries and Hosts count the records by status, by the number of
 	// failures in a row, and by host.
 	Statuses map[Status]int
@@ -70,6 +72,9 @@ func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64
 			return Stats{}, err
 		}
 		st.Total++
+		if _, marked := SitemapOf(d.Meta); marked {
+			st.Sitemaps++
+		}
 		st.Statuses[d.Status]++
 		st.Retries[d.Retries]++
 		host := Host(d.URL)

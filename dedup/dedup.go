@@ -156,7 +156,7 @@ func (o *Options) candidate(d *crawldb.Datum) bool {
 	default:
 		return false
 	}
-	return d.Signature != nil
+	return d.Signature != nil && !d.Sitemap()
 }
 
 var errSorted = errors.New("sorted data is damaged")

@@ -259,10 +259,10 @@ func (h *heirs) recall(ctx context.Context, s segment.Store, name string, blocks
 
 // met notes what a visit gives to where it leads.
 func (h *heirs) met(v *segment.Visit, p *segment.Parse) {
-	if p == nil || !v.Outcome.Code.Redirect() || len(p.Links) == 0 {
+	if p == nil || !v.Outcome.Code.Redirect() {
 		return
 	}
-	if to := p.Links[0]; h.hops[to.URL] == v.Hops+1 {
+	if to := target(p); to != nil && h.hops[to.URL] == v.Hops+1 {
 		h.from[to.URL] = append(h.from[to.URL], scoring.Link{From: v.URL, URL: to.URL, Score: to.Score, Meta: to.Meta})
 	}
 }
@@ -337,8 +337,8 @@ func (l *loop) recall(ctx context.Context, named func(string) string, list int, 
 			} else if len(read) > 0 && read[0].URL == v.visit.URL {
 				v.parse, read = &read[0], read[1:]
 				switch {
-				case v.visit.Outcome.Code.Redirect() && len(v.parse.Links) > 0:
-					v.leads = &v.parse.Links[0]
+				case v.visit.Outcome.Code.Redirect():
+					v.leads = target(v.parse)
 				case v.parse.Refresh != "":
 					v.leadsTo(v.parse.Refresh)
 				}

@@ -430,7 +430,9 @@ func (l *loop) count(v *visited) {
 	}
 	rep.LinksRejected += v.rejected
 	rep.LinksCut += v.cut
-	rep.Sitemaps.add(v.sitemap)
+	if v.sitemap != nil {
+		rep.Sitemaps.Add(*v.sitemap)
+	}
 	rep.Redirects.add(v.redirects)
 	if v.visit.Via != "" {
 		rep.Redirects.Followed++

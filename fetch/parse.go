@@ -118,5 +118,6 @@ func (l *loop) parseRest(ctx context.Context, o *Options) error {
 	l.report.Links += r.Links
 	l.report.LinksRejected += r.LinksRejected
 	l.report.LinksCut += r.LinksCut
+	l.report.Sitemaps.Add(r.Sitemaps)
 	return err
 }

@@ -55,6 +55,9 @@ type SitemapOptions struct {
 	// index within an index. MaxURLs is how many URLs of one file are read; default
 	// 50,000.
 	MaxDepth, MaxURLs int
+	// MaxRedirects is how many redirects of a sitemap are followed in a row; default
+	// 5. (Nutch: sitemap.redir.max.)
+	MaxRedirects int
 	// MaxBytes bounds a sitemap, decoded; default 50 MiB. Each of an eighth of the
 	// workers, and of two at least, may hold as much at a time. (Nutch:
 	// sitemap.size.max.)
@@ -67,6 +70,8 @@ type SitemapOptions struct {
 const (
 	defaultListed = 100
 	defaultFiles  = 10_000
+	// as for robots.txt
+	defaultRedirects = 5
 	// unlimited is the budget where there is no limit; it can be divided a few
 	// times.
 	unlimited = 1 << 40
@@ -89,10 +94,8 @@ type SitemapReport struct {
 	OutOfScope, Rejected, Bad, Cut, Truncated int
 }
 
-func (r *SitemapReport) add(o *SitemapReport) {
-	if o == nil {
-		return
-	}
+// Add adds another report.
+func (r *SitemapReport) Add(o SitemapReport) {
 	r.Files += o.Files
 	r.Indexes += o.Indexes
 	r.Feeds += o.Feeds
@@ -238,6 +241,18 @@ func (r reader) sitemapRules() *urlfilter.Rules {
 	return &some
 }
 
+// target returns where a redirect leads, nil if that is not followed: its only
+// link, but for the sitemaps that robots.txt lists.
+func target(p *segment.Parse) *segment.Link {
+	if len(p.Links) == 0 {
+		return nil
+	}
+	if m, ok := crawldb.SitemapOf(p.Links[0].Meta); ok && m.Hops == 0 {
+		return nil
+	}
+	return &p.Links[0]
+}
+
 // ofSitemap reports whether a link is not of the page, but one of a sitemap.
 func ofSitemap(l *segment.Link) bool {
 	if l.Meta == (crawldb.Meta{}) {
@@ -289,6 +304,9 @@ func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 		return
 	}
 	mark.Page = false
+	if mark.Hops++; mark.Hops > limit(r.o.Sitemaps.MaxRedirects, defaultRedirects) {
+		p.Links = nil
+	}
 	for i := range p.Links {
 		mark.Set(&p.Links[i].Meta)
 	}

@@ -234,6 +234,14 @@ func TestSitemapMoves(t *testing.T) {
 		r.records("s", d)
 		r.run("s")
 		want(t, "links", told(r.parses("s")[d.URL]), "/new.xml sitemap 1 5 "+home)
+		m, _ := crawldb.SitemapOf(r.parses("s")[d.URL].Links[0].Meta)
+		if m.Hops != 1 || m.Page {
+			t.Errorf("%+v", m)
+		}
+		d = marked(home+"/old.xml", crawldb.Sitemap{Hops: 5})
+		r.records("t", d)
+		r.run("t")
+		want(t, "links after five", told(r.parses("t")[d.URL]))
 	})
 }
 

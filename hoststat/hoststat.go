@@ -221,6 +221,9 @@ func (j *job) scan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if d.Sitemap() { // which is no page
+			continue
+		}
 		j.report.Records++
 		g, err := j.group(ctx, &d)
 		if err != nil {

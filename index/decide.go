@@ -113,6 +113,9 @@ func Decide(in Input, o Options) Decision {
 
 func decide(in Input, o Options) Decision {
 	rec, v := in.Record, in.Visit
+	if rec != nil && rec.Sitemap() || in.Parse != nil && in.Parse.Sitemap {
+		return Leave // it is no page
+	}
 	if d := decideByRecord(rec); d != Add {
 		return d
 	}

@@ -78,6 +78,15 @@ func (w *oddWeb) Fetch(ctx context.Context, r protocol.Request) (protocol.Respon
 		resp.Outcome = protocol.Outcome{Code: protocol.MovedPerm, Status: 301, Location: "http://b.example/robots.txt"}
 	case path == "robots.txt" || path == "missing" || host == "gone.example" && time.Since(w.began) > 24*time.Hour:
 		resp.Outcome = protocol.Outcome{Code: protocol.NotFound, Status: 404}
+	case path == "s.xml" || path == "hop/0":
+		resp.Content.Type = "application/xml"
+		body = "<urlset><url><loc>http://example.com/a</loc><priority>0.9</priority></url><url><loc>http://example.com/only/../listed</loc></url>" +
+			"<url><loc>http://example.com/listed.gif</loc></url><url><loc>http://b.example/listed</loc></url></urlset>"
+		if r.MaxBytes > 0 && int64(len(body)) > r.MaxBytes {
+			body, resp.Content.Truncated = body[:r.MaxBytes], true
+		}
+	case strings.HasPrefix(path, "hop/"):
+		resp.Outcome = protocol.Outcome{Code: protocol.MovedPerm, Status: 301, Location: "http://example.com/hop/" + string(path[4]-1)}
 	case strings.HasPrefix(path, "fails"):
 		resp.Outcome = protocol.Outcome{Code: protocol.Failed, Status: 500}
 	case path == "moved":
@@ -195,6 +204,11 @@ func effects(t *testing.T, c *nutchconf.Conf) string {
 			fmt.Fprintf(&b, "%+v, %v\n", h, err)
 			time.Sleep(pause * time.Hour)
 		}
+		o.Sitemaps.Sources = func(yield func(string, error) bool) {
+			_ = yield("http://example.com/s.xml", nil) && yield("http://example.com/hop/3", nil) && yield("c.example", nil)
+		}
+		sitemaps, err := cr.Sitemaps(ctx, o.Sitemaps)
+		fmt.Fprintf(&b, "%+v, %v\n", sitemaps, err)
 		o.Index.Filter = func(_ context.Context, d *index.Document) (bool, error) { return d.URL != "http://example.com/b", nil }
 		i, err := index.Run(ctx, db.Crawl(), db.Links(), db.Segments(), documents{&b}, o.Index)
 		fmt.Fprintf(&b, "%+v, %v\n", i, err)
@@ -247,6 +261,13 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 		{"http.redirect.max", "1", nil},
 		{"http.redirect.max.exceeded.skip", "true", []string{"http.redirect.max", "1"}},
 		{"http.robots.redirect.max", "1", nil},
+		{"sitemap.strict.parsing", "false", nil},
+		{"sitemap.url.filter", "false", nil},
+		{"sitemap.url.normalize", "false", nil},
+		{"sitemap.url.default.sitemap.xml", "false", nil},
+		{"sitemap.url.overwrite.existing", "true", nil},
+		{"sitemap.redir.max", "1", nil},
+		{"sitemap.size.max", "100", nil},
 		{"fetcher.max.exceptions.per.queue", "2", nil},
 		{"fetcher.timelimit.mins", "1", nil},
 		{"fetcher.throughput.threshold.pages", "1", []string{"fetcher.throughput.threshold.check.after", "0"}},

@@ -43,6 +43,8 @@ type Options struct {
 	Index  index.Options
 	Hosts  hoststat.Options
 	Dedup  dedup.Options
+	// Sitemaps are for Crawler.Sitemaps: what follows when robots.txt lists none.
+	Sitemaps recrawl.SitemapOptions
 	// Quantiles are what the statistics of a crawl db list of scores. (Nutch:
 	// db.stats.score.quantiles.)
 	Quantiles []float64
@@ -97,6 +99,7 @@ func (b *builder) options() *Options {
 	b.hosts(&o.Hosts)
 	o.Crawl.Dedup = b.dedup()
 	o.Dedup = *o.Crawl.Dedup
+	o.Sitemaps.Default = b.bool("sitemap.url.default.sitemap.xml")
 	o.Quantiles = b.quantiles()
 	if sweep := &o.Crawl.Update.Sweep; sweep.Normalize || sweep.Filter {
 		sweep.Rules = o.Crawl.Rules
@@ -386,6 +389,17 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.ParseMeta = b.list("db.parsemeta.to.crawldb")
 	o.Unconditional = !b.bool("http.enable.if.modified.since.header")
 	o.NutchCompat = b.compat()
+	o.Sitemaps = fetch.SitemapOptions{
+		NoDiscovery: true, NoFeeds: true, // Nutch's rounds read none
+		NoStrict:     !b.bool("sitemap.strict.parsing"),
+		NoFilter:     !b.bool("sitemap.url.filter"),
+		NoNormalize:  !b.bool("sitemap.url.normalize"),
+		MaxRedirects: b.int("sitemap.redir.max"),
+		MaxBytes:     int64(b.limit("sitemap.size.max")),
+	}
+	if o.Sitemaps.MaxRedirects <= 0 {
+		o.Sitemaps.MaxRedirects = -1
+	}
 }
 
 func (b *builder) generate(o *generate.Options) {
@@ -453,6 +467,11 @@ func (b *builder) update(o *update.Options) {
 		b.note("http.store.responsetime", "the response time is noted all the same, as all that Nutch notes of a visit; with the corrected rules nothing of it would be")
 	}
 	o.NutchCompat = b.compat()
+	const adaptive = "db.fetch.schedule.adaptive."
+	o.Sitemaps = update.SitemapOptions{
+		Overwrite: b.bool("sitemap.url.overwrite.existing"),
+		Bounds:    schedule.Bounds{Min: b.seconds(adaptive + "min_interval"), Max: b.seconds(adaptive + "max_interval")},
+	}
 	o.Sweep = update.SweepOptions{
 		PurgeGone:    b.bool("db.update.purge.404"),
 		PurgeOrphans: b.bool("db.update.purge.orphans"),

@@ -18,9 +18,9 @@ type SitemapOptions struct {
 	// another (schedule.FixedKey). What sitemaps say of how often a page changes never
 	// makes its interval shorter than this, or than a day if it is negative.
 	Interval time.Duration
-	// Overwrite replaces score, interval and time of the last change of a known page
-	// by those that a sitemap gives. Only NutchCompat asks. (Nutch:
-	// sitemap.url.overwrite.existing.)
+	// Overwrite gives a page that is known the interval that a sitemap asks for, as
+	// if it were new; with NutchCompat also its score and the time of the last change.
+	// (Nutch: sitemap.url.overwrite.existing.)
 	Overwrite bool
 	// Bounds are the least and the greatest interval that NutchCompat takes from a
 	// sitemap; zero means a minute and 365 days. (Nutch:
@@ -45,6 +45,15 @@ type SitemapReport struct {
 	New, Known, Due, Untrusted int
 	// Sitemaps counts the records that became sitemaps.
 	Sitemaps int
+}
+
+// Add adds another report.
+func (r *SitemapReport) Add(o SitemapReport) {
+	r.New += o.New
+	r.Known += o.Known
+	r.Due += o.Due
+	r.Untrusted += o.Untrusted
+	r.Sitemaps += o.Sitemaps
 }
 
 // change is what the links of sitemaps did to one record.
@@ -144,6 +153,11 @@ func born(d *crawldb.Datum, in Input, o Options) {
 		}
 		return
 	}
+	frequent(d, in, o)
+}
+
+// frequent gives a page the interval that its sitemap asks for.
+func frequent(d *crawldb.Datum, in Input, o Options) {
 	if in.Hint == nil || in.Hint.Every == 0 || !in.Trusted {
 		return
 	}
@@ -151,10 +165,7 @@ func born(d *crawldb.Datum, in Input, o Options) {
 	if least < 0 {
 		least = 24 * time.Hour
 	}
-	every := max(in.Hint.Every, least)
-	if every < o.Schedule.Init(*d, o.now).Interval {
-		d.Interval = every
-	}
+	d.Interval = min(max(in.Hint.Every, least), o.Schedule.Init(crawldb.Datum{URL: d.URL}, o.now).Interval)
 }
 
 // hinted applies to a record, which is what the visit made of it, what the
@@ -186,6 +197,9 @@ func hinted(d *crawldb.Datum, in Input, o Options) bool {
 			d.FetchTime = o.now
 		}
 	}
+	if o.Sitemaps.Overwrite && !marked {
+		frequent(d, in, o)
+	}
 	if in.Hint != nil && !in.Hint.Modified.IsZero() {
 		if hint, ok := crawldb.HintOf(d.Meta); !ok || hint != *in.Hint {
 			in.Hint.Set(&d.Meta)
@@ -200,7 +214,37 @@ func hinted(d *crawldb.Datum, in Input, o Options) bool {
 			}
 		}
 	}
-	return d.Meta != before.Meta || !d.FetchTime.Equal(before.FetchTime)
+	return d.Meta != before.Meta || d.Interval != before.Interval || !d.FetchTime.Equal(before.FetchTime)
+}
+
+// MarkSitemap returns the record of a sitemap that somebody asks for: marked, due
+// at once, and to be read even if it is not modified. old is nil if there is none.
+// Of the options those count that say what becomes of a record that is new.
+func MarkSitemap(old *crawldb.Datum, url string, mark crawldb.Sitemap, o Options) *crawldb.Datum {
+	o = o.withDefaults()
+	if old == nil {
+		d := crawldb.Datum{URL: url, Status: crawldb.Unfetched}
+		mark.Set(&d.Meta)
+		if i := o.Sitemaps.interval(); i > 0 {
+			d.Interval = i
+		}
+		d = o.Schedule.Init(d, o.now)
+		d.Priority = o.priority(&d)
+		return &d
+	}
+	d := *old
+	if was, marked := crawldb.SitemapOf(d.Meta); marked {
+		mark = was.With(mark)
+	} else {
+		mark.Page = true
+	}
+	mark.Set(&d.Meta)
+	forget(&d)
+	if d.FetchTime.After(o.now) {
+		d.FetchTime = o.now
+	}
+	d.Priority = o.priority(&d)
+	return &d
 }
 
 // mayMark reports whether a page that is known becomes a sitemap: if its own site

@@ -77,6 +77,9 @@ func optionsOf(c *cli.Command, conf *nutchconf.Options) recrawl.Options {
 	if given("ignore-external") {
 		o.Fetch.IgnoreExternal = c.Bool("ignore-external")
 	}
+	if c.Bool("no-sitemaps") {
+		o.Fetch.Sitemaps.NoDiscovery, o.Fetch.Sitemaps.NoFeeds = true, true
+	}
 	return o
 }
 

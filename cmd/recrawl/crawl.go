@@ -44,7 +44,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + seedFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(), limiting(), stayFlag(), scoringFlag(),
+		Flags: flags(dirFlag(), seedsFlag(), networking(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), reporting()),
@@ -151,6 +151,9 @@ func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error
 	}
 	fmt.Fprintf(a.out, "%d rounds, %d visits, %s, %d links in %v\n", r.Rounds, r.Visited(), size(r.Bytes), r.Links, r.Elapsed.Round(time.Millisecond))
 	printOutcomes(a, r.Visits)
+	if s := &r.Sitemaps; s.Files > 0 {
+		fmt.Fprintf(a.out, "  sitemaps      %d read, %d pages: %d new, %d due sooner\n", s.Files, s.URLs, r.Told.New, r.Told.Due)
+	}
 	if !r.NextDue.IsZero() {
 		fmt.Fprintf(a.out, "  next due      %s\n", r.NextDue.Format(time.RFC3339))
 	}

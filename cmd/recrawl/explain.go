@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -35,6 +37,12 @@ learned. -agent is the name under which robots.txt is read.
 					}
 					if e.Record != nil {
 						out["record"] = record(e.Record)
+					}
+					if m := e.Sitemap; m != nil {
+						out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": m.Origins}
+					}
+					if h := e.Hint; h != nil {
+						out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.Claim}
 					}
 					if e.Host != nil {
 						out["host"] = host(e.Host)
@@ -72,6 +80,12 @@ learned. -agent is the name under which robots.txt is read.
 				if e.Record == nil {
 					fmt.Fprintln(a.out, "record       none")
 					return nil
+				}
+				if m := e.Sitemap; m != nil {
+					fmt.Fprintf(a.out, "sitemap      at depth %d; listed by %s\n", m.Depth, cmp.Or(strings.Join(m.Origins, ", "), "nobody"))
+				}
+				if h := e.Hint; h != nil {
+					fmt.Fprintf(a.out, "sitemaps say modified %s within %v: %s\n", stamp(h.Modified), h.Span, e.Claim)
 				}
 				fmt.Fprintf(a.out, "lease        %v\n\n", map[bool]string{true: e.Record.LeasedBy + " until " + stamp(e.Record.LeasedUntil), false: "none"}[e.Leased])
 				return printRecord(a.out, e.Record)

@@ -137,7 +137,7 @@ Come back for what is due:
 		},
 		Commands: []*cli.Command{
 			a.demo(), a.crawl(),
-			a.inject(), a.generate(), a.freegen(), a.fetch(), a.parse(), a.update(), a.invert(),
+			a.inject(), a.generate(), a.freegen(), a.sitemap(), a.fetch(), a.parse(), a.update(), a.invert(),
 			a.updatehostdb(), a.dedup(),
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(),

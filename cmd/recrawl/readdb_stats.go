@@ -23,6 +23,7 @@ type statsJSON struct {
 	Total         int                       `json:"total"`
 	Due           int                       `json:"due"`
 	Leased        int                       `json:"leased"`
+	Sitemaps      int                       `json:"sitemaps,omitempty"`
 	Status        map[string]int            `json:"status"`
 	Retry         map[string]int            `json:"retry"`
 	Host          map[string]int            `json:"host"`
@@ -63,7 +64,7 @@ func (a *app) stats(ctx context.Context, c *cli.Command, db *pebblestore.DB, now
 		return err
 	}
 	if format == "json" {
-		j := statsJSON{Total: st.Total, Due: st.Due, Leased: st.Leased, Status: map[string]int{}, Retry: map[string]int{}, Host: st.Hosts, HostStatus: map[string]map[string]int{},
+		j := statsJSON{Total: st.Total, Due: st.Due, Leased: st.Leased, Sitemaps: st.Sitemaps, Status: map[string]int{}, Retry: map[string]int{}, Host: st.Hosts, HostStatus: map[string]map[string]int{},
 			Score: distribution(st.Score, st.Asked), Interval: distribution(st.Interval, st.Asked), NaN: st.NaN,
 			EarliestFetch: timePtr(st.EarliestFetch), MeanFetch: timePtr(st.MeanFetch), LatestFetch: timePtr(st.LatestFetch)}
 		for s, n := range st.Statuses {
@@ -82,6 +83,9 @@ func (a *app) stats(ctx context.Context, c *cli.Command, db *pebblestore.DB, now
 	}
 	w := bufio.NewWriter(a.out)
 	fmt.Fprintf(w, "TOTAL urls:\t%d\ndue now:\t%d\nleased:\t%d\n", st.Total, st.Due, st.Leased)
+	if st.Sitemaps > 0 {
+		fmt.Fprintf(w, "sitemaps:\t%d\n", st.Sitemaps)
+	}
 	if st.Total == 0 {
 		return w.Flush()
 	}

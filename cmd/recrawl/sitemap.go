@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/sitemap"
+)
+
+func (a *app) sitemap() *cli.Command {
+	return &cli.Command{
+		Name: "sitemap", Category: stages, Usage: "read sitemaps and feeds, and put what they name into the crawl db", ArgsUsage: "[URL|HOST...]",
+		Description: `Reads sitemaps (XML, lines of text, gzip, RSS, Atom), indexes and what they name:
+those whose URLs are given, and those that the robots.txt of the given hosts
+lists. Each is fetched as politely as a page. What they name is added to the crawl
+db, to be fetched by crawl; what they say has changed there is due at once, as far
+as the host has told the truth before. Rounds of crawl read the sitemaps that
+robots.txt lists by themselves, once a day; with -conf, as Nutch's, they do not.
+
+  recrawl sitemap -d crawl -agent mybot https://example.com/sitemap.xml
+  recrawl sitemap -d crawl -agent mybot -default example.com
+  recrawl sitemap -d crawl -agent mybot -hosts
+  recrawl sitemap -list -agent mybot https://example.com/sitemap.xml
+  recrawl sitemap -list sitemap.xml.gz
+
+With -conf, records are what Nutch's sitemap job makes: the score is the priority,
+the interval that of changefreq.`,
+		Flags: flags(dirFlag(),
+			&cli.BoolFlag{Name: "hosts", Category: toSelect, Usage: "those that the robots.txt of every known host lists, too"},
+			&cli.StringFlag{Name: "file", Category: toSelect, Aliases: []string{"sitemapUrls"}, Usage: "those in `FILE`, a URL or host on each line, too; - is standard input"},
+			&cli.BoolFlag{Name: "default", Category: toSelect, Usage: "take /sitemap.xml of a host whose robots.txt lists none (with -conf: as sitemap.url.default.sitemap.xml says)"},
+			&cli.BoolFlag{Name: "no-strict", Aliases: []string{"noStrict"}, Category: toSelect, Usage: "believe a sitemap about all URLs, not only those below its directory and of the sites that list it"},
+			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Category: toSelect, Usage: "take URLs that the filters reject, too"},
+			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Category: toSelect, Usage: "take URLs as they are spelled"},
+			&cli.BoolFlag{Name: "overwrite", Category: toSelect, Usage: "give known pages the interval of their changefreq, and with -conf score and time of the last change"},
+			&cli.BoolFlag{Name: "list", Category: toReport, Usage: "print what is in sitemaps, given as URLs or files, and do nothing else"},
+			networking(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.Bool("list") {
+				return a.listSitemaps(ctx, c)
+			}
+			if !c.Args().Present() && !c.Bool("hosts") && c.String("file") == "" {
+				return usagef("sitemap wants URLs or hosts, -file or -hosts")
+			}
+			return a.with(c, true, false, func(s *session) error {
+				o := recrawl.SitemapOptions{}
+				if s.conf != nil {
+					o = s.conf.Sitemaps
+				}
+				given(c, "default", &o.Default)
+				o.KnownHosts = c.Bool("hosts")
+				o.Sources = func(yield func(string, error) bool) {
+					for _, arg := range c.Args().Slice() {
+						if !yield(arg, nil) {
+							return
+						}
+					}
+					if file := c.String("file"); file != "" {
+						urlsOf(file, os.Stdin, yield)
+					}
+				}
+				stop := a.showProgress(c, s.crawler)
+				r, err := s.crawler.Sitemaps(ctx, o)
+				stop()
+				s.trouble.tell(a.err, c.Bool("v"))
+				for _, bad := range r.Refused {
+					fmt.Fprintln(a.err, bad)
+				}
+				if e := a.printSitemaps(c, &r); err == nil {
+					err = e
+				}
+				if n := len(r.Refused); err == nil && n > 0 {
+					err = fmt.Errorf("%d of what was given could not be used", n)
+				}
+				return err
+			}, func(o *recrawl.Options) {
+				for flag, on := range map[string]*bool{"no-strict": &o.Fetch.Sitemaps.NoStrict, "no-filter": &o.Fetch.Sitemaps.NoFilter, "no-norm": &o.Fetch.Sitemaps.NoNormalize, "overwrite": &o.Update.Sitemaps.Overwrite} {
+					given(c, flag, on)
+				}
+				if o.Fetch.Sitemaps.NoFilter || o.Fetch.Sitemaps.NoNormalize {
+					// What was taken into the crawl db has to be selected, too.
+					o.Generate.NoFilter = o.Generate.NoFilter || o.Fetch.Sitemaps.NoFilter
+					o.Generate.NoNormalize = true
+				}
+			})
+		},
+	}
+}
+
+// noSitemaps is for the verbs that fetch.
+func noSitemaps() cli.Flag {
+	return &cli.BoolFlag{Name: "no-sitemaps", Category: toSelect, Usage: "follow neither the sitemaps that robots.txt lists nor feeds"}
+}
+
+// sitemapsJSON is what sitemap -json prints.
+type sitemapsJSON struct {
+	Rounds   int                    `json:"rounds"`
+	Hosts    int                    `json:"hosts"`
+	Listed   int                    `json:"listed"`
+	None     []string               `json:"none,omitempty"`
+	Read     map[string]int         `json:"read"`
+	New      int                    `json:"new"`
+	Known    int                    `json:"known"`
+	Due      int                    `json:"due"`
+	NoTrust  int                    `json:"untrusted"`
+	Sitemaps int                    `json:"new_sitemaps"`
+	Outcomes map[string]int         `json:"outcomes"`
+	Bytes    int64                  `json:"bytes"`
+	Lastmod  map[string]lastmodJSON `json:"lastmod,omitempty"`
+	Seconds  float64                `json:"seconds"`
+}
+
+func readJSON(s *fetch.SitemapReport) map[string]int {
+	return map[string]int{"files": s.Files, "indexes": s.Indexes, "feeds": s.Feeds, "failed": s.Failed, "urls": s.URLs, "sitemaps": s.Sitemaps,
+		"out_of_scope": s.OutOfScope, "rejected": s.Rejected, "bad": s.Bad, "cut": s.Cut, "truncated": s.Truncated}
+}
+
+type lastmodJSON struct {
+	Hits    int64 `json:"hits"`
+	False   int64 `json:"false"`
+	Misses  int64 `json:"misses"`
+	Trusted bool  `json:"trusted"`
+}
+
+func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
+	lastmod := map[string]lastmodJSON{}
+	for name, l := range r.Lastmod {
+		lastmod[name] = lastmodJSON{l.Hits, l.False, l.Misses, l.Trusted()}
+	}
+	if c.Bool("json") {
+		return a.printJSON(sitemapsJSON{Rounds: r.Rounds, Hosts: r.Hosts, Listed: r.Listed, None: r.None, Read: readJSON(&r.Sitemaps),
+			New: r.Told.New, Known: r.Told.Known, Due: r.Told.Due, NoTrust: r.Told.Untrusted, Sitemaps: r.Told.Sitemaps,
+			Outcomes: outcomes(r.Visits), Bytes: r.Bytes, Lastmod: lastmod, Seconds: r.Elapsed.Seconds()})
+	}
+	s := &r.Sitemaps
+	fmt.Fprintf(a.out, "%d sitemaps asked for, %d hosts; %d rounds, %d visits, %s in %v\n", r.Listed, r.Hosts, r.Rounds, r.Visited(), size(r.Bytes), r.Elapsed.Round(time.Millisecond))
+	fmt.Fprintf(a.out, "  read          %d (%d indexes, %d feeds, %d cut off), %d are none\n", s.Files, s.Indexes, s.Feeds, s.Truncated, s.Failed)
+	fmt.Fprintf(a.out, "  entries       %d pages, %d sitemaps\n", s.URLs, s.Sitemaps)
+	fmt.Fprintf(a.out, "  left out      %d out of scope, %d by the rules, %d no URLs, %d beyond a limit\n", s.OutOfScope, s.Rejected, s.Bad, s.Cut)
+	fmt.Fprintf(a.out, "  pages         %d new, %d known, of which %d are due sooner and %d are not believed\n", r.Told.New, r.Told.Known, r.Told.Due, r.Told.Untrusted)
+	printOutcomes(a, r.Visits)
+	for _, name := range r.None {
+		fmt.Fprintf(a.out, "  %s: robots.txt lists no sitemap, or cannot be had\n", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(lastmod)) {
+		l := lastmod[name]
+		fmt.Fprintf(a.out, "  %s: lastmod was true %d times, false %d, missing %d: %s\n", name, l.Hits, l.False, l.Misses,
+			map[bool]string{true: "believed", false: "not believed"}[l.Trusted])
+	}
+	return nil
+}
+
+// listSitemaps prints the entries of sitemaps.
+func (a *app) listSitemaps(ctx context.Context, c *cli.Command) error {
+	if !c.Args().Present() {
+		return usagef("sitemap -list wants the URL of a sitemap, or a file")
+	}
+	k, err := a.checker(c)
+	if err != nil {
+		return err
+	}
+	var client *httpproto.Client
+	for _, arg := range c.Args().Slice() {
+		o := sitemap.Options{URL: arg, MaxDepth: -1}
+		var in io.Reader
+		if strings.Contains(arg, "://") {
+			if client == nil {
+				if client, err = k.client(a); err != nil {
+					return err
+				}
+				defer client.Close()
+			}
+			resp, err := fetchSitemap(ctx, client, arg)
+			if err != nil {
+				return err
+			}
+			o.URL, o.ContentType, o.Truncated = resp.Content.URL, resp.Content.Type, resp.Content.Truncated
+			in = bytes.NewReader(resp.Content.Body)
+		} else {
+			f, err := os.Open(arg)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			o.URL, o.ContentType = "", "text/plain"
+			in = f
+		}
+		if err := a.listSitemap(ctx, c, arg, sitemap.NewReader(in, o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchSitemap asks for a sitemap, and for what it redirects to.
+func fetchSitemap(ctx context.Context, client *httpproto.Client, url string) (protocol.Response, error) {
+	for range maxHops + 1 {
+		resp, err := client.Fetch(ctx, protocol.Request{URL: url, MaxBytes: sitemap.DefaultMaxBytes})
+		switch code := resp.Outcome.Code; {
+		case err != nil:
+			return resp, err
+		case code == protocol.Success:
+			return resp, nil
+		case !code.Redirect():
+			return resp, fmt.Errorf("%s: %v: %s", url, code, resp.Outcome.Reason)
+		}
+		url = resp.Outcome.Location
+	}
+	return protocol.Response{}, fmt.Errorf("%s: more than %d redirects", url, maxHops)
+}
+
+func (a *app) listSitemap(ctx context.Context, c *cli.Command, name string, r *sitemap.Reader) error {
+	for e, err := range r.All(ctx) {
+		if err != nil {
+			return err
+		}
+		modified := ""
+		if !e.Modified.IsZero() {
+			modified = e.Modified.Format(time.RFC3339)
+		}
+		if c.Bool("json") {
+			j := map[string]any{"url": e.URL, "sitemap": e.Sitemap, "priority": sitemap.DefaultPriority}
+			if e.HasPriority {
+				j["priority"] = e.Priority
+			}
+			if modified != "" {
+				j["modified"], j["span_seconds"] = modified, e.Span.Seconds()
+			}
+			if e.ChangeFreq != sitemap.Unknown {
+				j["changefreq"] = e.ChangeFreq.String()
+			}
+			if err := a.printJSON(j); err != nil {
+				return err
+			}
+			continue
+		}
+		line := []string{e.URL}
+		if e.Sitemap {
+			line = append(line, "sitemap")
+		}
+		if modified != "" {
+			line = append(line, fmt.Sprintf("modified %s within %v", modified, e.Span))
+		}
+		if e.ChangeFreq != sitemap.Unknown {
+			line = append(line, e.ChangeFreq.String())
+		}
+		if e.HasPriority {
+			line = append(line, fmt.Sprintf("priority %g", e.Priority))
+		}
+		if _, err := fmt.Fprintln(a.out, strings.Join(line, "\t")); err != nil {
+			return err
+		}
+	}
+	rep := r.Report()
+	fmt.Fprintf(a.err, "recrawl: %s: %s, %d entries, %d no URLs, %d fields that cannot be read, %d faults\n", name, rep.Format, rep.Entries, rep.BadURLs, rep.BadFields, rep.Faults)
+	if rep.Truncated {
+		return fmt.Errorf("%s was not read to the end: %w", name, errors.New(rep.Reason))
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package recrawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// SitemapOptions say which sitemaps to read. (Nutch: its sitemap job.)
+type SitemapOptions struct {
+	// Sources are URLs of sitemaps, and names of hosts, whose robots.txt is asked
+	// for if it is not known and whose sitemaps are those that it lists. Nil are
+	// none.
+	Sources iter.Seq2[string, error]
+	// KnownHosts adds the sitemaps that the robots.txt of each host lists that is
+	// known. It makes no request.
+	KnownHosts bool
+	// Default takes /sitemap.xml where robots.txt lists none, for hosts that are
+	// named in Sources. (Nutch: sitemap.url.default.sitemap.xml.)
+	Default bool
+}
+
+// SitemapReport says what came of a reading of sitemaps.
+type SitemapReport struct {
+	// Report is what the rounds did. Its Sitemaps and Told are of sitemaps that are
+	// read in any round.
+	Report
+	// Listed counts the sitemaps that were asked for, each once; Hosts the hosts.
+	// None names the hosts whose robots.txt lists no sitemap, or cannot be had.
+	Listed, Hosts int
+	None          []string
+	// Refused are the sources that are no URL, or that the rules keep out, with why.
+	Refused []error
+	// Lastmod is what is known by now of hosts whose sitemaps were asked for, as far
+	// as anything is.
+	Lastmod map[string]hostdb.Lastmod
+}
+
+// Sitemaps reads sitemaps now, whether they are due or not, with what they name in
+// turn: it marks their records, and works on rounds in which nothing else is
+// selected. A round that was interrupted comes first, and one that is interrupted
+// is finished by the next Sitemaps or Run. Pages that sitemaps name are not
+// fetched; that is for Run.
+func (c *Crawler) Sitemaps(ctx context.Context, o SitemapOptions) (SitemapReport, error) {
+	c.round.Lock()
+	defer c.round.Unlock()
+	var r SitemapReport
+	err := c.sitemaps(ctx, o, &r)
+	if e := c.s.Crawl.Sync(context.WithoutCancel(ctx)); err == nil && e != nil {
+		err = fmt.Errorf("recrawl: %w", e)
+	}
+	c.status.stage("", "")
+	return r, err
+}
+
+func (c *Crawler) sitemaps(ctx context.Context, o SitemapOptions, r *SitemapReport) error {
+	marks, asked := map[string]crawldb.Sitemap{}, map[string]bool{}
+	if err := c.sources(ctx, o, marks, asked, r); err != nil {
+		return err
+	}
+	if o.KnownHosts {
+		for h, err := range c.s.Hosts.Scan(ctx) {
+			if err != nil {
+				return fmt.Errorf("recrawl: sitemaps: %w", err)
+			}
+			for _, f := range h.Robots {
+				rules := robots.Parse(f.Body, c.o.Agent)
+				if c.listed(f.Origin, rules.Sitemaps, marks) > 0 {
+					asked[hostdb.ByHost.Key(f.Origin)] = true
+				}
+			}
+		}
+	}
+	r.Listed, r.Hosts = len(marks), len(asked)
+	if err := c.markSitemaps(ctx, marks); err != nil {
+		return err
+	}
+	g := c.generateOptions()
+	g.Where = func(d *crawldb.Datum) (bool, error) {
+		_, marked := crawldb.SitemapOf(d.Meta)
+		return marked, nil
+	}
+	g.Status, g.MinScore, g.MaxInterval, g.Ahead, g.MaxPerHost, g.HostLimit = 0, 0, 0, 0, 0, nil
+	for {
+		round, err := c.oneRound(ctx, g, false)
+		r.add(round)
+		if err != nil {
+			return err
+		}
+		if round.Rounds == 0 {
+			break
+		}
+	}
+	return c.lastmods(ctx, marks, r)
+}
+
+// sources adds what is named.
+func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[string]crawldb.Sitemap, asked map[string]bool, r *SitemapReport) error {
+	if o.Sources == nil {
+		return nil
+	}
+	homes := map[string]string{}
+	for source, err := range o.Sources {
+		if err != nil {
+			return err
+		}
+		if strings.Contains(source, "://") {
+			normal, err := c.sitemapRules().ApplySitemap(urlfilter.Inject, source)
+			if err == nil && crawldb.Origin(normal) == "" {
+				err = errors.New("not a URL of http or https")
+			}
+			if err != nil {
+				r.Refused = append(r.Refused, fmt.Errorf("recrawl: sitemap %s: %w", source, err))
+				continue
+			}
+			addMark(marks, normal, crawldb.Sitemap{Budget: c.sitemapFiles()})
+			continue
+		}
+		home, err := c.home(source)
+		if err != nil {
+			r.Refused = append(r.Refused, fmt.Errorf("recrawl: sitemaps of %s: %w", source, err))
+			continue
+		}
+		homes[source] = home
+	}
+	urls := slices.Sorted(maps.Values(homes))
+	if err := c.askRobots(ctx, slices.Compact(urls)); err != nil {
+		return err
+	}
+	for _, source := range slices.Sorted(maps.Keys(homes)) {
+		home := homes[source]
+		asked[hostdb.ByHost.Key(home)] = true
+		rules, known, err := c.robots.Cached(ctx, home)
+		if err != nil {
+			return fmt.Errorf("recrawl: sitemaps: %w", err)
+		}
+		if known && c.listed(crawldb.Origin(home), rules.Sitemaps, marks) > 0 {
+			continue
+		}
+		if o.Default && known && !rules.Unavailable {
+			c.listed(crawldb.Origin(home), []string{"/sitemap.xml"}, marks)
+			continue
+		}
+		r.None = append(r.None, source)
+	}
+	return nil
+}
+
+// home is the start page of a host, by the scheme that the rules take first.
+// (Nutch: SitemapMapper.)
+func (c *Crawler) home(host string) (string, error) {
+	var first error
+	for _, scheme := range []string{"http", "https"} {
+		u, err := c.sitemapRules().Apply(urlfilter.Inject, scheme+"://"+host+"/")
+		if err == nil && crawldb.Origin(u) == "" {
+			err = errors.New("not the name of a host")
+		}
+		if err == nil {
+			return u, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return "", first
+}
+
+// sitemapRules are the rules for what sitemaps name.
+func (c *Crawler) sitemapRules() *urlfilter.Rules {
+	some := *c.o.Rules
+	if c.o.Fetch.Sitemaps.NoNormalize {
+		some.Normalizers = nil
+	}
+	if c.o.Fetch.Sitemaps.NoFilter {
+		some.Filters = nil
+	}
+	return &some
+}
+
+// listed adds the sitemaps that a robots.txt lists, and returns how many.
+func (c *Crawler) listed(origin string, sitemaps []string, marks map[string]crawldb.Sitemap) (n int) {
+	base, err := url.Parse(origin + "/robots.txt")
+	if err != nil {
+		return 0
+	}
+	most := c.o.Fetch.Sitemaps.MaxListed
+	if most == 0 {
+		most = 100
+	}
+	if most > 0 {
+		sitemaps = sitemaps[:min(len(sitemaps), most)]
+	}
+	for _, s := range sitemaps {
+		ref, err := base.Parse(s)
+		if err != nil {
+			continue
+		}
+		normal, err := c.sitemapRules().ApplySitemap(urlfilter.Inject, ref.String())
+		if err != nil || crawldb.Origin(normal) == "" {
+			continue
+		}
+		addMark(marks, normal, crawldb.Sitemap{Budget: c.sitemapFiles() / len(sitemaps), Origins: []string{origin}})
+		n++
+	}
+	return n
+}
+
+// sitemapFiles is how many sitemaps one source may name.
+func (c *Crawler) sitemapFiles() int {
+	switch n := c.o.Fetch.Sitemaps.MaxFiles; {
+	case n == 0:
+		return 10_000
+	case n < 0:
+		return 1 << 40
+	default:
+		return n
+	}
+}
+
+func addMark(marks map[string]crawldb.Sitemap, url string, mark crawldb.Sitemap) {
+	if was, ok := marks[url]; ok {
+		mark = was.With(mark)
+	}
+	marks[url] = mark
+}
+
+// askRobots asks for the robots.txt of hosts of which it is not known, as a round
+// would: a fetch of their start pages by a protocol that asks for none.
+func (c *Crawler) askRobots(ctx context.Context, homes []string) error {
+	homes = slices.Clone(homes)
+	var err error
+	homes = slices.DeleteFunc(homes, func(u string) bool {
+		_, known, e := c.robots.Cached(ctx, u)
+		err = errors.Join(err, e)
+		return known
+	})
+	if err != nil || len(homes) == 0 {
+		return err
+	}
+	c.status.stage("robots", "")
+	segments := new(memstore.Segments)
+	g, err := generate.Free(ctx, segments, func(yield func(string, error) bool) {
+		for _, u := range homes {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}, generate.Options{By: c.o.Fetch.By, Now: c.o.Now})
+	if err != nil || len(g.Segments) == 0 {
+		return err
+	}
+	o := c.fetchOptions(false)
+	o.Protocol, o.OnVisit, o.NoContent = nobody{}, nil, true
+	_, err = fetch.Run(ctx, segments, g.Segments[0], o)
+	return err
+}
+
+// nobody asks for no page.
+type nobody struct{}
+
+func (nobody) Fetch(context.Context, protocol.Request) (protocol.Response, error) {
+	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "only robots.txt was asked for"}}, nil
+}
+
+// markSitemaps marks the records, new ones among them, and has them due.
+func (c *Crawler) markSitemaps(ctx context.Context, marks map[string]crawldb.Sitemap) error {
+	o := c.updateOptions()
+	urls := slices.SortedFunc(maps.Keys(marks), crawldb.Compare)
+	for some := range slices.Chunk(urls, 1000) {
+		err := c.s.Crawl.Update(ctx, crawldb.Batch{URLs: some, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			return update.MarkSitemap(old, some[i], marks[some[i]], o), nil
+		}})
+		if err != nil {
+			return fmt.Errorf("recrawl: sitemaps: %w", err)
+		}
+	}
+	return nil
+}
+
+// lastmods reports what is known of the hosts.
+func (c *Crawler) lastmods(ctx context.Context, marks map[string]crawldb.Sitemap, r *SitemapReport) error {
+	r.Lastmod = map[string]hostdb.Lastmod{}
+	for u, mark := range marks {
+		for _, of := range append([]string{u}, mark.Origins...) {
+			name := hostdb.ByHost.Key(of)
+			if _, ok := r.Lastmod[name]; ok {
+				continue
+			}
+			h, err := c.s.Hosts.Get(ctx, name)
+			if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
+				return fmt.Errorf("recrawl: sitemaps: %w", err)
+			}
+			if h.Lastmod != (hostdb.Lastmod{}) {
+				r.Lastmod[name] = h.Lastmod
+			}
+		}
+	}
+	return nil
+}
