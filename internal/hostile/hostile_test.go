@@ -14,7 +14,7 @@ import (
 
 // rows are all that is checked here, in the order they are published.
 var rows = sync.OnceValue(func() []row {
-	return slices.Concat(connectRows(), wireRows(), robotsRows(), contentRows())
+	return slices.Concat(connectRows(), hopRows(), wireRows(), robotsRows(), contentRows())
 })
 
 // TestHostile crawls each row beside an honest site, and wants its figure and the
@@ -124,7 +124,7 @@ loopback by the whole stack beside an honest site, and the row's figure and six 
 | B5 | crawl db, link db and segments read back, and fit together; nothing is left leased |
 | B6 | every URL that was selected has a visit and a record, with a status and a reason in one line of ASCII; nothing panics |
 
-B4 is not wanted of P10 and P14, whose runs are cancelled or have other numbers of workers, nor under the race detector;
+B4 is not wanted of P10, P14 and P14a, whose runs are cancelled or have other numbers of workers, nor under the race detector;
 W8 runs in a process of its own, without the budgets. The crawls have %d workers, and limits of %d KiB for
 bodies and %d ms for visits unless a row says otherwise. Servers that flood send 16 MB a second.
 

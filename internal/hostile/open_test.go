@@ -6,7 +6,6 @@ type gap struct{ id, what, why string }
 func open() []gap {
 	return []gap{
 		{"S1", "addresses told by a sitemap", "no round reads sitemaps yet"},
-		{"S3", "a chain whose URLs grow, stopped by its length", "redirects are followed a round later, each as a link; following them at once, with a limit, is not built yet"},
 		{"W3", "every worker on a drip at once", "no worker is kept free of hosts that never end"},
 		{"W8", "more workers than files", "a fetch for which no file gets free within 0.1 s ends with an error and is taken up by the next run; it does not wait longer"},
 		{"R5", "many domains of one address", "there are no queues by address yet"},
