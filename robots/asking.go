@@ -201,6 +201,10 @@ func (a *Asking) end(ctx context.Context, ans answer) error {
 func (c *Cache) record(ctx context.Context, origin string, a answer) (*Rules, error) {
 	now := c.now().UTC().Truncate(time.Millisecond)
 	var rec hostdb.Robots
+	var r, read *Rules
+	if a.kind == good { // before the update, for which other hosts may have to wait
+		read = c.rules(hostdb.Robots{Body: a.body})
+	}
 	err := c.Hosts.Update(ctx, hostdb.ByHost.Key(origin), func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {
@@ -212,14 +216,17 @@ func (c *Cache) record(ctx context.Context, origin string, a answer) (*Rules, er
 		}
 		rec = a.apply(rec, now, c.maxAge())
 		rec.Body = bytes.Clone(rec.Body) // old is only lent
+		if r = read; r == nil {
+			r = c.rules(rec)
+		}
 		h.Robots = c.upsert(h.Robots, rec)
-		h.CrawlDelay = c.crawlDelay(h.Robots, now)
+		h.CrawlDelay = max(r.CrawlDelay, c.crawlDelay(h.Robots, origin, now))
 		return &h, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("robots: remember %s: %w", origin, err)
 	}
-	r := c.keep(rec, a.reason)
+	c.keep(rec, r, a.reason)
 	if c.Logger != nil && !rec.FailingSince.IsZero() {
 		c.Logger.LogAttrs(ctx, slog.LevelWarn, "robots.txt cannot be had", slog.String("origin", origin), slog.Int("status", rec.Status),
 			slog.String("reason", a.reason), slog.Time("since", rec.FailingSince), slog.Time("again", rec.Expires), slog.Bool("wait", r.Unavailable))

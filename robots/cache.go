@@ -124,7 +124,9 @@ func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
 	if err != nil || !fresh(rec.Fetched, rec.Expires, now) {
 		return nil, false, err
 	}
-	return c.keep(rec, ""), true, nil
+	r := c.rules(rec)
+	c.keep(rec, r, "")
+	return r, true, nil
 }
 
 // known returns what Hosts has of an origin, which may be nothing.
@@ -188,10 +190,9 @@ func (c *Cache) maxAge() time.Duration {
 
 func (c *Cache) maxBytes() int { return max(c.MaxBytes, MaxBytes) }
 
-// keep returns the rules of a record and remembers them, with the reason if the
+// keep remembers the rules of a record, which are new, with the reason if the
 // file could not be had.
-func (c *Cache) keep(rec hostdb.Robots, reason string) *Rules {
-	r := c.rules(rec)
+func (c *Cache) keep(rec hostdb.Robots, r *Rules, reason string) {
 	if r.Unavailable {
 		r.Reason = reason
 	}
@@ -200,7 +201,6 @@ func (c *Cache) keep(rec hostdb.Robots, reason string) *Rules {
 		size += 64 * len(rec.Body) // what is kept by a parser that makes regular expressions of rules
 	}
 	c.remember(entry{origin: rec.Origin, rules: r, fetched: rec.Fetched, expires: rec.Expires, size: size})
-	return r
 }
 
 func (c *Cache) remember(e entry) {
@@ -230,14 +230,21 @@ func (c *Cache) rules(rec hostdb.Robots) *Rules {
 	return AllowAll()
 }
 
-// crawlDelay returns the longest Crawl-delay of the origins of a host: they share
-// a server and a queue.
-func (c *Cache) crawlDelay(recs []hostdb.Robots, now time.Time) time.Duration {
+// crawlDelay returns the longest Crawl-delay of the other origins of a host: they
+// share a server and a queue.
+func (c *Cache) crawlDelay(recs []hostdb.Robots, but string, now time.Time) time.Duration {
 	var d time.Duration
 	for _, rec := range recs {
-		if fresh(rec.Fetched, rec.Expires, now) {
-			d = max(d, c.rules(rec).CrawlDelay)
+		if rec.Origin == but || !fresh(rec.Fetched, rec.Expires, now) {
+			continue
 		}
+		c.mu.Lock()
+		e, ok := c.memory.get(rec.Origin)
+		c.mu.Unlock()
+		if !ok || !e.fetched.Equal(rec.Fetched) {
+			e.rules = c.rules(rec)
+		}
+		d = max(d, e.rules.CrawlDelay)
 	}
 	return d
 }
