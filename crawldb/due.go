@@ -15,6 +15,9 @@ import (
 type Candidate struct {
 	URL      string
 	Priority float32
+	// Due says that the store knows more than a hint: when it looked, the times of
+	// the record answered the query.
+	Due bool
 }
 
 // DueQuery says which candidates [Due] is asked for.
@@ -22,6 +25,10 @@ type DueQuery struct {
 	// Now is the time at which a record must be due: FetchTime not after it, and
 	// no lease beyond it.
 	Now time.Time
+	// Ahead is how far Now lies ahead of the clock, for who asks about the future.
+	// It changes no answer. An index that moves on with the clock moves no further
+	// for it.
+	Ahead time.Duration
 	// Beyond, if not zero, makes records due whose FetchTime is after it: no
 	// schedule sets such a time, so a clock was wrong.
 	Beyond time.Time
@@ -32,7 +39,8 @@ type DueQuery struct {
 	MinPriority float32
 	// Want, if not nil, is asked about the [Host] of a candidate, any number of
 	// times, while the sequence runs; once it has said false of a host, no
-	// candidate of that host need follow. What is left out counts to no Limit.
+	// candidate of that host need follow. What is left out counts to no Limit. It
+	// must not use the store.
 	Want func(host string) bool
 	// Seen, if not nil, is called with each record that a full scan passes and
 	// that is not due: its time is what a report of the next due time needs. An
@@ -170,7 +178,7 @@ func rank(d *Datum) ranked {
 	if p != p { // NaN orders nothing; last
 		p = float32(math.Inf(-1))
 	}
-	return ranked{Candidate{URL: d.URL, Priority: p}, Key(d.URL)}
+	return ranked{Candidate{URL: d.URL, Priority: p, Due: true}, Key(d.URL)}
 }
 
 // compare is negative if a comes before b.

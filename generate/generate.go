@@ -194,7 +194,7 @@ type job struct {
 
 	makes    []*making
 	place    placer
-	pending  map[string]struct{} // placed, but not leased yet
+	placed   map[string]struct{} // URLs that have had a place
 	known    map[string]hostInfo
 	affected map[string]struct{}
 }
@@ -245,8 +245,8 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 		o.Schedule = &schedule.Default{}
 	}
 	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
-		report:  Report{Rejected: map[Reason]int{}},
-		pending: map[string]struct{}{}, known: map[string]hostInfo{}, affected: map[string]struct{}{}}
+		report: Report{Rejected: map[Reason]int{}},
+		placed: map[string]struct{}{}, known: map[string]hostInfo{}, affected: map[string]struct{}{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}

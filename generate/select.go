@@ -155,7 +155,7 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 	}
 	// What is leased now may not be when Ahead has passed: the index shows it, and
 	// check does not let it pass.
-	q := crawldb.DueQuery{Now: j.due, MinPriority: max(j.o.MinScore, 0), Want: j.want}
+	q := crawldb.DueQuery{Now: j.due, Ahead: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), Want: j.want}
 	if ahead > 0 {
 		q.Beyond = j.due.Add(ahead)
 	}
@@ -184,9 +184,17 @@ func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 	return crawldb.DueByScan(ctx, j.crawl, crawldb.DueQuery{Now: j.due, Want: want}, due)
 }
 
+// byIndex reports whether a candidate that is due passes check, whatever else its
+// record says: then it is not read before it is leased.
+func (j *job) byIndex() bool {
+	o := &j.o
+	return o.Where == nil && o.Status == 0 && o.MaxInterval <= 0 && o.Ahead == 0 && o.MinScore >= 0
+}
+
 // read yields those candidates whose records pass check.
 func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
 	const batch = 1000
+	sure := j.byIndex()
 	return func(yield func(crawldb.Candidate, error) bool) {
 		var some []crawldb.Candidate
 		flush := func() (more bool) {
@@ -211,7 +219,7 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 			}
 			byURL := make(map[string]*crawldb.Datum, len(urls))
 			for i, u := range urls {
-				if _, placed := j.pending[u]; !placed && !(records[i] != nil && j.ours(records[i])) {
+				if _, placed := j.placed[u]; !placed && !(records[i] != nil && j.ours(records[i])) {
 					byURL[u] = records[i] // what is ours was yielded before
 				}
 			}
@@ -236,6 +244,12 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 			if err != nil {
 				yield(crawldb.Candidate{}, err)
 				return
+			}
+			if sure && c.Due && len(some) == 0 {
+				if _, placed := j.placed[c.URL]; !placed && !yield(c, nil) {
+					return
+				}
+				continue
 			}
 			if some = append(some, c); len(some) == batch && !flush() {
 				return
@@ -328,7 +342,6 @@ func (j *job) selectAll(ctx context.Context) error {
 	defer stop()
 	for more := true; more; {
 		var batch []placed
-		clear(j.pending)
 		for len(batch) < j.o.chunk && !j.place.full() {
 			c, err, ok := next()
 			if !ok {
@@ -352,7 +365,7 @@ func (j *job) selectAll(ctx context.Context) error {
 			}
 			if ok {
 				batch = append(batch, p)
-				j.pending[c.URL] = struct{}{}
+				j.placed[c.URL] = struct{}{}
 			}
 		}
 		if len(batch) == 0 {

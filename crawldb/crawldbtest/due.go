@@ -33,6 +33,7 @@ func dueRules() []rule {
 	var all []rule
 	for _, l := range []law{
 		{"Due omits nothing that is due", 0, dueOmitsNothing},
+		{"Due says only of what is due that it is", 0, dueIsDue},
 		{"Due yields the best level first", 0, dueBestFirst},
 		{"Due ends at its limit", 0, dueLimit},
 		{"Due leaves out what is below MinPriority", 0, dueMinPriority},
@@ -123,6 +124,7 @@ func moments() []crawldb.DueQuery {
 	return []crawldb.DueQuery{
 		{Now: dueEpoch},
 		{Now: dueEpoch.Add(time.Millisecond)},
+		{Now: dueEpoch.Add(26 * time.Hour), Ahead: 25 * time.Hour, Beyond: dueEpoch.AddDate(1, 0, 0)},
 		{Now: dueEpoch.AddDate(1, 0, 0)},
 		{Now: dueEpoch.AddDate(0, -1, 0)},
 		{Now: dueEpoch, Beyond: dueEpoch.AddDate(1, 0, 0)},
@@ -140,6 +142,17 @@ func dueOmitsNothing(c *check, due dueFunc) {
 	s, model, _ := c.dueStore(1500)
 	for _, q := range moments() {
 		c.covers(s, due, q, model)
+	}
+}
+
+func dueIsDue(c *check, due dueFunc) {
+	s, model, _ := c.dueStore(1500)
+	for _, q := range moments() {
+		for _, cand := range c.candidates(s, due, q) {
+			if d := model[cand.URL]; cand.Due && !isDue(d, q) {
+				c.failf("at %v, beyond %v: %s is said to be due; FetchTime %v, LeasedUntil %v", q.Now, q.Beyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
+			}
+		}
 	}
 }
 

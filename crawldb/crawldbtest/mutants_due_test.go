@@ -48,7 +48,8 @@ func giveDue(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, err
 		if q.Want != nil && !q.Want(crawldb.Host(d.URL)) {
 			continue
 		}
-		if !yield(crawldb.Candidate{URL: d.URL, Priority: d.Priority}, nil) {
+		known := len(d.URL)%5 != 0 && !d.FetchTime.After(q.Now) && !d.Leased(q.Now)
+		if !yield(crawldb.Candidate{URL: d.URL, Priority: d.Priority, Due: known}, nil) {
 			return
 		}
 		if n++; n == q.Limit {
@@ -106,6 +107,14 @@ func dueMutants() []mutant {
 			}
 			return s
 		}},
+		{fault: "Due is sure of its hints", rule: "Due says only of what is due that it is", wrap: on(func(s *indexed) {
+			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
+				giveDue(q, data, func(c crawldb.Candidate, err error) bool {
+					c.Due = true
+					return yield(c, err)
+				})
+			}
+		})},
 		{fault: "Due yields the worst first", rule: "Due yields the best level first", wrap: on(func(s *indexed) { s.rank = func(a, b datum) int { return byLevel(b, a) } })},
 		{fault: "Due has levels of an octave", rule: "Due yields the best level first", wrap: on(func(s *indexed) {
 			s.rank = func(a, b datum) int {

@@ -5,13 +5,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-var _ crawldb.Store = (*crawlStore)(nil)
+var _ crawldb.DueStore = (*crawlStore)(nil)
 
 // crawlStore is the crawl db.
 //
@@ -22,6 +23,7 @@ type crawlStore struct {
 	db   *DB
 	view view
 	turn chan struct{}
+	due  dueIndex
 }
 
 // checkEvery is after how many records a long call looks whether it should end.
@@ -94,7 +96,8 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
-	if err := s.walk(ctx, b, batch); err != nil {
+	index := s.mover()
+	if err := s.walk(ctx, b, batch, index); err != nil {
 		return err
 	}
 	if b.Job != "" {
@@ -115,6 +118,9 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	if batch.Empty() {
 		return nil
 	}
+	if index.first {
+		return s.commitDue(ctx, batch, index.state)
+	}
 	return s.db.commit(ctx, &s.view, batch, pebble.NoSync)
 }
 
@@ -132,8 +138,8 @@ func inOrder(urls []string) error {
 }
 
 // walk passes the records of b by one iterator and puts what becomes of them
-// into batch.
-func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Batch) error {
+// and of their entries in the index into batch.
+func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Batch, index *mover) error {
 	if len(b.URLs) == 0 {
 		return nil
 	}
@@ -161,12 +167,17 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Ba
 			return err
 		}
 		var old *crawldb.Datum
+		var from, to *entry
+		var was, is entry
+		var seen time.Time
 		if stored != nil {
 			d, err := s.decode(url, stored)
 			if err != nil {
 				return err
 			}
 			old = &d
+			was = entryOf(&d)
+			from = &was
 		}
 		d, err := b.Next(i, old)
 		switch {
@@ -184,6 +195,13 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Ba
 				continue
 			}
 			err = batch.Set(key, enc, nil)
+			is, seen = entryOf(d), d.LastFetch
+			if to = &is; seen.IsZero() {
+				seen = d.FetchTime
+			}
+		}
+		if err == nil {
+			err = index.move(batch, key[1:], from, to, seen)
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", url, err)

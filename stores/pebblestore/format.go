@@ -23,10 +23,11 @@ const (
 // FORMAT holds this, a decimal version and a newline. The version changes when
 // an older package could not read or would spoil what a newer one has written.
 // Version 2 has statistics of hosts; a store of version 1 is one without any, and
-// becomes one of version 2 when it is opened.
+// becomes one of version 2 when it is opened. Version 3 has an index of due
+// records, which a store of an older version is given by its first selection.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 2
+	formatVersion = 3
 	oldestVersion = 1
 )
 

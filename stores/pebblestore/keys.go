@@ -14,11 +14,13 @@ type table byte
 
 const (
 	crawlTable table = 'c' // crawldb.Key: Datum
+	readyTable table = 'd' // level, crawldb.Key: entry
 	hostTable  table = 'h' // name: Host without its robots.txt files
 	linkTable  table = 'l' // crawldb.Key: inlinks
 	markTable  table = 'm' // job: cursor
 	sideTable  table = 'r' // name: robots.txt files and statistics of a host
 	stateTable table = 's' // what the store keeps for itself
+	wheelTable table = 'w' // bucket, crawldb.Key: entry
 )
 
 func (t table) key(name string) []byte {

@@ -157,6 +157,9 @@ func open(dir string, o Options) (_ *DB, err error) {
 		}
 	}
 	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1)}
+	if err := d.crawl.loadDue(); err != nil {
+		return nil, err
+	}
 	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1)}
 	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1)}
 	if err := d.hosts.recover(); err != nil {

@@ -1,0 +1,161 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+var (
+	errNoEntry  = errors.New("has no entry in the due index")
+	errNoRecord = errors.New("no record accounts for it")
+)
+
+// checkDue is CheckIndex. Sums of hashes, which do not depend on the order, tell
+// whether the tables agree; only if they do not, entries are looked for.
+func (s *crawlStore) checkDue(ctx context.Context) error {
+	if err := s.db.enter(ctx, &s.view); err != nil {
+		return err
+	}
+	defer s.db.leave()
+	snap := s.db.db.NewSnapshot()
+	defer snap.Close()
+	b, err := get(snap, dueKey)
+	if err := s.db.outcome("due index", err); err != nil {
+		return err
+	}
+	state := &dueState{} // of a store that has none yet
+	if b != nil {
+		known, ok, err := parseState(b)
+		if err != nil {
+			return s.db.damaged("the state of", "the due index", err)
+		}
+		if !ok {
+			return nil // to be built anew
+		}
+		state = known
+	}
+	seed := maphash.MakeSeed()
+	sum := func(key, value []byte) uint64 {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		h.Write(key)
+		h.WriteByte(0)
+		h.Write(value)
+		return h.Sum64()
+	}
+	var want, got, wantN, gotN uint64
+	err = s.entries(ctx, snap, state, func(_ string, key, value []byte) error {
+		want += sum(key, value)
+		wantN++
+		return nil
+	})
+	for _, t := range [...]table{readyTable, wheelTable} {
+		if err == nil {
+			err = s.rows(ctx, snap, t, func(key, value []byte) error {
+				e, err := s.readyEntry(key, value)
+				if t == wheelTable {
+					e, err = s.wheelEntry(key, value)
+				}
+				_ = e
+				got += sum(key, value)
+				gotN++
+				return err
+			})
+		}
+	}
+	if err != nil || want == got && wantN == gotN {
+		return err
+	}
+	err = s.entries(ctx, snap, state, func(url string, key, value []byte) error {
+		stored, err := get(snap, key)
+		if err := s.db.outcome("due index", err); err != nil {
+			return err
+		}
+		if stored == nil || !bytes.Equal(stored, value) {
+			return s.db.damaged("the record of", url, errNoEntry)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Each record has its entry: there are others.
+	for _, t := range [...]table{readyTable, wheelTable} {
+		err := s.rows(ctx, snap, t, func(key, _ []byte) error {
+			own := key[min(len(key), readyPrefix):]
+			if t == wheelTable {
+				own = key[min(len(key), wheelPrefix):]
+			}
+			url := crawldb.URLOf(string(own))
+			value, err := get(snap, crawlTable.key(string(own)))
+			if err := s.db.outcome("due index", err); err != nil {
+				return err
+			}
+			if value != nil {
+				d, err := s.decode(url, value)
+				if err != nil {
+					return err
+				}
+				e := entryOf(&d)
+				if state.has(own) && bytes.Equal(e.appendKey(nil, state.mark, own), key) {
+					return nil
+				}
+			}
+			return s.db.damaged("the entry of the due index", url, errNoRecord)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d entries for %d records", gotN, wantN)
+}
+
+// entries calls f with the entry that each record must have.
+func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueState, f func(url string, key, value []byte) error) error {
+	var key, enc []byte
+	return s.rows(ctx, r, crawlTable, func(k, value []byte) error {
+		url := crawldb.URLOf(string(k[1:]))
+		d, err := s.decode(url, value)
+		if err != nil {
+			return err
+		}
+		if !state.has(k[1:]) {
+			return nil
+		}
+		e := entryOf(&d)
+		key, enc = e.appendKey(key[:0], state.mark, k[1:]), e.appendValue(enc[:0])
+		return f(url, key, enc)
+	})
+}
+
+// rows calls f with each row of a table.
+func (s *crawlStore) rows(ctx context.Context, r pebble.Reader, t table, f func(key, value []byte) error) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}})
+	if err != nil {
+		return s.db.outcome("due index", err)
+	}
+	defer it.Close()
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n%checkEvery == 0 {
+			if err := s.db.goingOn(ctx, &s.view); err != nil {
+				return err
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err == nil {
+			err = f(it.Key(), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.db.outcome("due index", it.Error())
+}

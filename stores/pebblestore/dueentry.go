@@ -1,0 +1,189 @@
+package pebblestore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// The due index has one entry for each record, in one of two tables:
+//
+//	ready  level(2) key         best level first, in a level by key
+//	wheel  bucket(4) key        by the hour from which the record is due
+//
+// and the value of both is the priority of the record and the time from which it
+// is due. Which table, and where in it, follows from the record and from the mark
+// of the index alone: what the wheel has before the mark has moved to ready. So
+// an update deletes the entry of a record without looking for it, and writes the
+// new one in the batch that writes the record; and no selection need believe the
+// mark, which only says where to look: the entry says when the record is due.
+
+// An entry is what the due index has of a record.
+type entry struct {
+	from     int64 // ms: the later of FetchTime and LeasedUntil, or always
+	priority float32
+}
+
+// always is the from of a record with neither time.
+const always = math.MinInt64
+
+func entryOf(d *crawldb.Datum) entry {
+	e := entry{from: always, priority: d.Priority}
+	for _, t := range [...]time.Time{d.FetchTime, d.LeasedUntil} {
+		if ms := t.UnixMilli(); ms > (time.Time{}).UnixMilli() {
+			e.from = max(e.from, ms)
+		}
+	}
+	return e
+}
+
+// bucketMillis is the width of a bucket of the wheel.
+const bucketMillis = int64(time.Hour / time.Millisecond)
+
+// bucket returns the number of the bucket of a time: those before 1970 share the
+// first. There is always one more bucket behind it.
+func bucket(ms int64) uint32 {
+	return uint32(min(max(ms/bucketMillis, 0), math.MaxUint32-1))
+}
+
+// levels of numbers come first, from the highest to the lowest, and NaN last.
+const (
+	halfLevels = 256 * 8
+	lastLevel  = 2 * halfLevels
+)
+
+// level returns the number of the eighth of an octave in which a priority lies,
+// counted downwards. It never falls as the priority falls.
+func level(p float32) uint16 {
+	switch {
+	case p != p:
+		return lastLevel
+	case p == 0: // and the negative zero
+		return halfLevels - 1
+	case p < 0:
+		return halfLevels + magnitude(math.Float32bits(-p))
+	}
+	return halfLevels - 1 - magnitude(math.Float32bits(p))
+}
+
+// magnitude counts eighths of octaves upwards, by the bits of a float that is not
+// negative.
+func magnitude(bits uint32) uint16 {
+	// The mantissas of 2^(1/8) to 2^(7/8).
+	steps := [7]uint32{759234, 1587184, 2490071, 3474675, 4548394, 5719293, 6996167}
+	n, mantissa := uint16(bits>>23)*8, bits&(1<<23-1)
+	for _, s := range steps {
+		if mantissa < s {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// appendKey appends the key under which the index with that mark has the entry of
+// the record with that key.
+func (e entry) appendKey(dst, mark, key []byte) []byte {
+	n := len(dst)
+	dst = binary.BigEndian.AppendUint32(append(dst, byte(wheelTable)), bucket(e.from))
+	dst = append(dst, key...)
+	if bytes.Compare(dst[n+1:], mark) >= 0 {
+		return dst
+	}
+	return e.appendReady(dst[:n], key)
+}
+
+func (e entry) appendReady(dst, key []byte) []byte {
+	dst = binary.BigEndian.AppendUint16(append(dst, byte(readyTable)), level(e.priority))
+	return append(dst, key...)
+}
+
+// The lengths of what comes before the key of the record.
+const (
+	readyPrefix = 3
+	wheelPrefix = 5
+)
+
+func (e entry) appendValue(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, math.Float32bits(e.priority))
+	if e.from != always {
+		dst = binary.AppendVarint(dst, e.from)
+	}
+	return dst
+}
+
+var errEntry = errors.New("not an entry of the due index")
+
+// decode reads what appendValue wrote.
+func (e *entry) decode(b []byte) error {
+	if len(b) < 4 {
+		return errEntry
+	}
+	e.priority, e.from = math.Float32frombits(binary.BigEndian.Uint32(b)), always
+	if b = b[4:]; len(b) > 0 {
+		v, n := binary.Varint(b)
+		if n != len(b) || v == always {
+			return errEntry
+		}
+		e.from = v
+	}
+	return nil
+}
+
+// markOf returns the mark behind a bucket.
+func markOf(bucket uint32) []byte { return binary.BigEndian.AppendUint32(nil, bucket+1) }
+
+// dueState is how far the index is built and how far it has moved. It is not
+// changed in place.
+type dueState struct {
+	mark []byte // the wheel begins here; a key of the wheel without the table's byte
+	// The index has the records whose keys are less than built, or all.
+	built []byte
+	whole bool
+}
+
+// has reports whether the index has records under that key.
+func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s.built) < 0 }
+
+// stateVersion is that of the index alone: one that was written in another is
+// built anew.
+const stateVersion = 1
+
+func (s *dueState) append(dst []byte) []byte {
+	dst = append(dst, stateVersion)
+	if s.whole {
+		dst = append(dst, 1)
+	} else {
+		dst = append(dst, 0)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(s.mark)))
+	dst = append(dst, s.mark...)
+	return append(dst, s.built...)
+}
+
+// parseState reads what append wrote; ok is false if it is of another version.
+func parseState(b []byte) (s *dueState, ok bool, err error) {
+	if len(b) > 0 && b[0] != stateVersion {
+		return nil, false, nil
+	}
+	if len(b) < 3 || b[1] > 1 {
+		return nil, false, errEntry
+	}
+	s = &dueState{whole: b[1] == 1}
+	n, size := binary.Uvarint(b[2:])
+	if b = b[2:]; size <= 0 || n > uint64(len(b)-size) {
+		return nil, false, errEntry
+	}
+	b = b[size:]
+	s.mark, s.built = b[:n:n], b[n:]
+	return s, true, nil
+}
+
+// same reports whether two entries have the same value.
+func (e *entry) same(o *entry) bool {
+	return e.from == o.from && math.Float32bits(e.priority) == math.Float32bits(o.priority)
+}

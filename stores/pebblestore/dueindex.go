@@ -1,0 +1,297 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// dueKey is where the state of the due index is kept.
+var dueKey = stateTable.key("due")
+
+// dueIndex is what is known of the due index in memory. Who has the turn of the
+// crawl db may change it.
+type dueIndex struct {
+	state atomic.Pointer[dueState]
+	// moves is raised before and after entries move that no update moved: who reads
+	// the index and finds it raised may have missed some.
+	moves atomic.Uint64
+	// late says that the mark is so far ahead of the clock that selections are slow.
+	late atomic.Bool
+}
+
+const (
+	// stepSize is how many entries one batch of maturing or building writes.
+	stepSize  = 10_000
+	stepBytes = 8 << 20 // or more bytes than this
+	// A clock that goes back leaves entries in the ready table that are not due.
+	// When a selection has passed this many, and the mark is this many buckets ahead
+	// of the clock, the index is built anew: that costs some microseconds a record,
+	// once, and passing them a tenth of one, each time.
+	tooMany  = 1 << 17
+	tooLate  = 24
+	seekFrom = 8 // steps over the entries of a host before they are skipped
+)
+
+// loadDue reads the state of the index, or decides on one. A store that has records
+// and no index is given one by the first selection.
+func (s *crawlStore) loadDue() error {
+	b, err := get(s.db.db, dueKey)
+	if err := s.db.outcome("due index", err); err != nil {
+		return err
+	}
+	if b != nil {
+		state, ok, err := parseState(b)
+		if err != nil {
+			return s.db.damaged("the state of", "the due index", err)
+		}
+		if !ok { // of another version: clear away what it left
+			state = &dueState{}
+			s.due.late.Store(true)
+		}
+		s.due.state.Store(state)
+		return nil
+	}
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(crawlTable)}, UpperBound: []byte{byte(crawlTable) + 1}})
+	if err != nil {
+		return s.db.outcome("due index", err)
+	}
+	defer it.Close()
+	s.due.state.Store(&dueState{whole: !it.First()})
+	return s.db.outcome("due index", it.Error())
+}
+
+// prepare completes the index and moves its mark to the bucket of the clock, ms. It
+// lets updates have their turns in between.
+func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
+	for {
+		state := s.due.state.Load()
+		if state.whole && !s.due.late.Load() && bytes.Compare(state.mark, markOf(bucket(clock))) >= 0 {
+			return nil
+		}
+		if err := s.db.take(ctx, &s.view, s.turn); err != nil {
+			return err
+		}
+		err := s.step(ctx, clock)
+		s.db.give(s.turn)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// step does a part of what prepare has to do. It has the turn.
+func (s *crawlStore) step(ctx context.Context, clock int64) error {
+	batch := s.db.db.NewBatch()
+	defer batch.Close()
+	old, mark := s.due.state.Load(), markOf(bucket(clock))
+	var next *dueState
+	var err error
+	moved := true
+	switch {
+	case s.due.late.Load():
+		next, err = s.clear(batch, mark)
+	case !old.whole:
+		next, err = s.build(ctx, batch, old, mark)
+	case bytes.Compare(old.mark, mark) < 0:
+		next, moved, err = s.mature(ctx, batch, old, mark)
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if moved {
+		s.due.moves.Add(1)
+		defer s.due.moves.Add(1)
+	}
+	if err := s.commitDue(ctx, batch, next); err != nil {
+		return err
+	}
+	if !next.whole && next.built == nil { // it was cleared
+		s.due.late.Store(false)
+	}
+	return nil
+}
+
+// commitDue commits a batch and what it makes of the index.
+func (s *crawlStore) commitDue(ctx context.Context, batch *pebble.Batch, next *dueState) error {
+	if err := batch.Set(dueKey, next.append(nil), nil); err != nil {
+		return err
+	}
+	if err := s.db.commit(ctx, &s.view, batch, pebble.NoSync); err != nil {
+		return err
+	}
+	s.due.state.Store(next)
+	return nil
+}
+
+// clear begins the index anew.
+func (s *crawlStore) clear(batch *pebble.Batch, mark []byte) (*dueState, error) {
+	for _, t := range [...]table{readyTable, wheelTable} {
+		if err := batch.DeleteRange([]byte{byte(t)}, []byte{byte(t) + 1}, nil); err != nil {
+			return nil, err
+		}
+	}
+	return &dueState{mark: mark}, nil
+}
+
+// build adds the entries of some more records.
+func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueState, mark []byte) (*dueState, error) {
+	next := &dueState{mark: old.mark, whole: true}
+	if next.mark == nil {
+		next.mark = mark
+	}
+	it, err := s.db.db.NewIter(&pebble.IterOptions{
+		LowerBound: append([]byte{byte(crawlTable)}, old.built...),
+		UpperBound: []byte{byte(crawlTable) + 1},
+	})
+	if err != nil {
+		return nil, s.db.outcome("due index", err)
+	}
+	defer it.Close()
+	var key, enc []byte
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n == stepSize || batch.Len() > stepBytes {
+			next.whole, next.built = false, bytes.Clone(it.Key()[1:])
+			break
+		}
+		if n++; n%checkEvery == 0 {
+			if err := s.db.goingOn(ctx, &s.view); err != nil {
+				return nil, err
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, s.db.outcome("due index", err)
+		}
+		d, err := s.decode(crawldb.URLOf(string(it.Key()[1:])), value)
+		if err != nil {
+			return nil, err
+		}
+		e := entryOf(&d)
+		key, enc = e.appendKey(key[:0], next.mark, it.Key()[1:]), e.appendValue(enc[:0])
+		if err := batch.Set(key, enc, nil); err != nil {
+			return nil, err
+		}
+	}
+	return next, s.db.outcome("due index", it.Error())
+}
+
+// mature moves entries of the wheel, as far as the mark, to the ready table; moved
+// says whether there were any.
+func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueState, mark []byte) (next *dueState, moved bool, err error) {
+	lower, upper := wheelTable.key(string(old.mark)), wheelTable.key(string(mark))
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, false, s.db.outcome("due index", err)
+	}
+	defer it.Close()
+	next = &dueState{mark: mark, whole: true}
+	var key []byte
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n == stepSize || batch.Len() > stepBytes {
+			next.mark = bytes.Clone(it.Key()[1:])
+			break
+		}
+		if n++; n%checkEvery == 0 {
+			if err := s.db.goingOn(ctx, &s.view); err != nil {
+				return nil, false, err
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, false, s.db.outcome("due index", err)
+		}
+		e, err := s.wheelEntry(it.Key(), value)
+		if err != nil {
+			return nil, false, err
+		}
+		key = e.appendReady(key[:0], it.Key()[wheelPrefix:])
+		if err := batch.Set(key, value, nil); err != nil {
+			return nil, false, err
+		}
+	}
+	if n > 0 {
+		err = batch.DeleteRange(lower, wheelTable.key(string(next.mark)), nil)
+	}
+	if err == nil {
+		err = s.db.outcome("due index", it.Error())
+	}
+	return next, n > 0, err
+}
+
+// wheelEntry and readyEntry decode an entry and check that it is where it belongs.
+func (s *crawlStore) wheelEntry(key, value []byte) (e entry, err error) {
+	if len(key) < wheelPrefix || e.decode(value) != nil || binary.BigEndian.Uint32(key[1:]) != bucket(e.from) {
+		return e, s.db.damaged("the entry of the due index", string(key), errEntry)
+	}
+	return e, nil
+}
+
+func (s *crawlStore) readyEntry(key, value []byte) (e entry, err error) {
+	if len(key) < readyPrefix || e.decode(value) != nil || binary.BigEndian.Uint16(key[1:]) != level(e.priority) {
+		return e, s.db.damaged("the entry of the due index", string(key), errEntry)
+	}
+	return e, nil
+}
+
+// A mover keeps the index in step with the records of one update.
+type mover struct {
+	state   *dueState
+	first   bool // the state is new
+	scratch [3][]byte
+}
+
+// mover returns what an update keeps the index by.
+func (s *crawlStore) mover() *mover { return &mover{state: s.due.state.Load()} }
+
+// move puts into the batch what becomes of the entry of a record; nil stands for
+// none. An index that has never been asked begins at seen, which is about the time
+// of the first record: any time will do, a good one saves moving its entries.
+func (m *mover) move(batch *pebble.Batch, key []byte, from, to *entry, seen time.Time) error {
+	if !m.state.has(key) {
+		return nil
+	}
+	if m.state.mark == nil && to != nil {
+		m.state, m.first = &dueState{mark: markOf(bucket(seen.UnixMilli())), whole: true}, true
+	}
+	was, is := m.scratch[0][:0], m.scratch[1][:0]
+	if from != nil {
+		was = from.appendKey(was, m.state.mark, key)
+	}
+	if to != nil {
+		is = to.appendKey(is, m.state.mark, key)
+	}
+	m.scratch[0], m.scratch[1] = was, is
+	same := bytes.Equal(was, is)
+	if from != nil && !same {
+		if err := batch.Delete(was, nil); err != nil {
+			return err
+		}
+	}
+	if to != nil && !(same && from != nil && from.same(to)) {
+		m.scratch[2] = to.appendValue(m.scratch[2][:0])
+		return batch.Set(is, m.scratch[2], nil)
+	}
+	return nil
+}
+
+// CheckIndex compares the index of due records with the records and says where
+// they differ first; nil if they agree. It reads all of both as of one moment and
+// may run beside anything.
+func (d *DB) CheckIndex(ctx context.Context) error {
+	if err := d.crawl.checkDue(ctx); err != nil {
+		return fmt.Errorf("pebblestore: check index: %w", err)
+	}
+	return nil
+}

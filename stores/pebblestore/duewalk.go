@@ -1,0 +1,382 @@
+package pebblestore
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Due implements [crawldb.DueStore]: it reads the due index from its best level
+// on. Levels are an eighth of an octave wide, and in a level candidates come in
+// the order of their keys. Every candidate is due by the index, but for those
+// beyond the horizon, whose records must be asked.
+//
+// The first call on a store that has no index yet builds it, and a call in a later
+// hour than the one before moves what has become due: both cost some microseconds
+// a record, once.
+func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
+	return func(yield func(crawldb.Candidate, error) bool) {
+		w := dueWalk{s: s, q: q, now: q.Now.UnixMilli(), beyond: math.MaxInt64, floor: lastLevel, left: q.Limit, yield: yield}
+		w.clock = q.Now.Add(-max(q.Ahead, 0)).UnixMilli()
+		if !q.Beyond.IsZero() {
+			w.beyond = q.Beyond.UnixMilli()
+		}
+		if q.MinPriority > 0 {
+			w.floor = level(q.MinPriority)
+		}
+		err := w.run(ctx)
+		if w.passed > tooMany && w.markIsLate() {
+			s.due.late.Store(true)
+		}
+		if err != nil && !w.stopped {
+			yield(crawldb.Candidate{}, fmt.Errorf("pebblestore: due: %w", err))
+		}
+	}
+}
+
+// A dueWalk is one sequence of candidates.
+type dueWalk struct {
+	s                  *crawlStore
+	q                  crawldb.DueQuery
+	now, beyond, clock int64 // ms
+	floor              uint16
+	left               int // candidates, if the query has a limit
+	yield              func(crawldb.Candidate, error) bool
+	stopped            bool // by the loop or by the limit
+
+	passed int // entries that were not due
+	page   hintPage
+	side   sideList
+}
+
+// A hint is an entry with the key of its record.
+type hint struct {
+	entry
+	level uint16
+	key   []byte
+}
+
+// hintPage is a run of hints that were read at one go; see page.
+type hintPage struct {
+	hints []hint
+	buf   []byte
+}
+
+// The page of a level is kept small enough that little of it is read in vain when
+// the hosts in it are full.
+const largestHints = 1024
+
+func (w *dueWalk) markIsLate() bool {
+	mark := w.s.due.state.Load().mark
+	return len(mark) >= 4 && int64(binary.BigEndian.Uint32(mark)) > int64(bucket(w.clock))+tooLate
+}
+
+// shows reports whether the query is answered by an entry, and whether it is for
+// sure.
+func (w *dueWalk) shows(e entry) (shown, due bool) {
+	due = e.from <= w.now
+	return due || e.from > w.beyond, due
+}
+
+// run ends with nil if the sequence is at its end or was stopped.
+func (w *dueWalk) run(ctx context.Context) error {
+	for {
+		if err := w.s.prepare(ctx, w.clock); err != nil {
+			return err
+		}
+		moves := w.s.due.moves.Load()
+		if w.s.due.late.Load() { // since then
+			continue
+		}
+		whole, err := w.pass(ctx, moves)
+		if whole || err != nil {
+			return err
+		}
+	}
+}
+
+// pass goes through the index once. It is not whole if entries have moved
+// meanwhile, in which case some may have been missed.
+func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error) {
+	w.side = sideList{}
+	if err := w.readSide(ctx); err != nil {
+		return false, err
+	}
+	lower, more := []byte{byte(readyTable)}, true
+	for size := firstPage; more; size = min(size*4, largestHints) {
+		if lower, more, err = w.readReady(ctx, size, lower); err != nil {
+			return false, err
+		}
+		if w.s.due.moves.Load() != moves {
+			return false, nil
+		}
+		for _, h := range w.page.hints {
+			if err := w.emitSide(ctx, h.level); err != nil || w.stopped {
+				return true, err
+			}
+			if err := w.emit(ctx, h); err != nil || w.stopped {
+				return true, err
+			}
+		}
+	}
+	err = w.emitSide(ctx, math.MaxUint16)
+	return w.stopped || w.s.due.moves.Load() == moves, err
+}
+
+// emit hands out a candidate.
+func (w *dueWalk) emit(ctx context.Context, h hint) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	url := crawldb.URLOf(string(h.key))
+	if w.q.Want != nil && !w.q.Want(crawldb.Host(url)) {
+		return nil
+	}
+	if !w.yield(crawldb.Candidate{URL: url, Priority: h.priority, Due: h.from <= w.now}, nil) {
+		w.stopped = true
+	}
+	w.left--
+	w.stopped = w.stopped || w.left == 0
+	return nil
+}
+
+// readReady reads a page of candidates of the ready table from lower on, and
+// returns where the next begins.
+func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next []byte, more bool, err error) {
+	d := w.s.db
+	if err := d.enter(ctx, &w.s.view); err != nil {
+		return nil, false, err
+	}
+	defer d.leave()
+	p := &w.page
+	p.hints, p.buf = p.hints[:0], p.buf[:0]
+	upper := binary.BigEndian.AppendUint16([]byte{byte(readyTable)}, w.floor+1)
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil, false, nil
+	}
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, false, d.outcome("due index", err)
+	}
+	defer it.Close()
+	var hosts hostFilter
+	n := 0
+	for ok := it.First(); ok; {
+		if n++; n%checkEvery == 0 {
+			if err := d.goingOn(ctx, &w.s.view); err != nil {
+				return nil, false, err
+			}
+		}
+		if len(p.hints) >= size || len(p.buf) >= maxPageBytes {
+			return bytes.Clone(it.Key()), true, nil
+		}
+		if w.q.Want != nil && !hosts.wants(it.Key(), readyPrefix, w.q.Want) {
+			if skip := hosts.behind(); skip != nil {
+				ok = it.SeekGE(skip)
+			} else {
+				ok = it.Next()
+			}
+			continue
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, false, d.outcome("due index", err)
+		}
+		e, err := w.s.readyEntry(it.Key(), value)
+		if err != nil {
+			return nil, false, err
+		}
+		if shown, _ := w.shows(e); !shown {
+			w.passed++
+		} else if !(w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority)) {
+			from := len(p.buf)
+			p.buf = append(p.buf, it.Key()[readyPrefix:]...)
+			p.hints = append(p.hints, hint{e, binary.BigEndian.Uint16(it.Key()[1:]), p.buf[from:len(p.buf):len(p.buf)]})
+		}
+		ok = it.Next()
+	}
+	return nil, false, d.outcome("due index", it.Error())
+}
+
+// A hostFilter asks about hosts, once for neighbours.
+type hostFilter struct {
+	group  []byte // all of a key up to the end of its host
+	wanted bool
+	steps  int // entries of a host that is not wanted
+}
+
+// wants reports whether the host of a key of an index is wanted.
+func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool {
+	own := key[prefix:]
+	end := bytes.IndexByte(own, ')')
+	if end < 0 || own[0] == '!' { // its host is for crawldb to find
+		f.group, f.steps = f.group[:0], 0
+		return want(crawldb.Host(crawldb.URLOf(string(own))))
+	}
+	if group := key[:prefix+end+1]; !bytes.Equal(group, f.group) {
+		f.group, f.steps = append(f.group[:0], group...), 0
+		f.wanted = want(crawldb.Host(crawldb.URLOf(string(own))))
+	}
+	return f.wanted
+}
+
+// behind returns the first key that can follow those of the host last asked about,
+// nil if a step is as good.
+func (f *hostFilter) behind() []byte {
+	if f.steps++; f.steps < seekFrom || len(f.group) == 0 {
+		return nil
+	}
+	f.steps = 0
+	f.group[len(f.group)-1]++ // no key has this
+	skip := bytes.Clone(f.group)
+	f.group = f.group[:0]
+	return skip
+}
+
+// sideList holds candidates that the wheel still has: those that become due
+// between the clock and the time of the query, and those beyond the horizon. They
+// are few, or asked for by someone who looks far ahead; so many as do not fit are
+// left for later and read again.
+type sideList struct {
+	best worstHint
+	done int   // hints that were handed out
+	more bool  // there are others after the last
+	last *hint // of the list before
+}
+
+const sideSize = 1 << 16
+
+// readSide fills the list with the best that come after last.
+func (w *dueWalk) readSide(ctx context.Context) error {
+	l := &w.side
+	l.best, l.done, l.more = l.best[:0], 0, false
+	mark := w.s.due.state.Load().mark
+	first := uint32(0)
+	if len(mark) >= 4 {
+		first = binary.BigEndian.Uint32(mark)
+	}
+	// What is due begins at the mark, and what is beyond ends the wheel.
+	until := first
+	if b := bucket(w.now) + 1; b > first {
+		until = b
+		if err := w.readWheel(ctx, first, until); err != nil {
+			return err
+		}
+	}
+	if w.beyond != math.MaxInt64 {
+		if err := w.readWheel(ctx, max(bucket(w.beyond), until), math.MaxUint32); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(l.best, hint.compare)
+	return nil
+}
+
+// readWheel adds what the query shows of some buckets.
+func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
+	d, l := w.s.db, &w.side
+	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
+	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
+	if from >= to {
+		return nil
+	}
+	if err := d.enter(ctx, &w.s.view); err != nil {
+		return err
+	}
+	defer d.leave()
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return d.outcome("due index", err)
+	}
+	defer it.Close()
+	var hosts hostFilter
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n%checkEvery == 0 {
+			if err := d.goingOn(ctx, &w.s.view); err != nil {
+				return err
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return d.outcome("due index", err)
+		}
+		e, err := w.s.wheelEntry(it.Key(), value)
+		if err != nil {
+			return err
+		}
+		h := hint{entry: e, level: level(e.priority), key: it.Key()[wheelPrefix:]}
+		if shown, _ := w.shows(e); !shown || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
+			continue
+		}
+		if w.q.Want != nil && !hosts.wants(it.Key(), wheelPrefix, w.q.Want) {
+			continue
+		}
+		switch {
+		case len(l.best) < sideSize:
+			h.key = bytes.Clone(h.key)
+			heap.Push(&l.best, h)
+		case h.compare(l.best[0]) < 0:
+			l.more = true
+			h.key = bytes.Clone(h.key)
+			l.best[0] = h
+			heap.Fix(&l.best, 0)
+		default:
+			l.more = true
+		}
+	}
+	return d.outcome("due index", it.Error())
+}
+
+// emitSide hands out what is in the list and not of a worse level.
+func (w *dueWalk) emitSide(ctx context.Context, level uint16) error {
+	l := &w.side
+	for {
+		for ; l.done < len(l.best); l.done++ {
+			h := l.best[l.done]
+			if h.level > level {
+				return nil
+			}
+			if err := w.emit(ctx, h); err != nil || w.stopped {
+				return err
+			}
+		}
+		if !l.more {
+			return nil
+		}
+		last := l.best[len(l.best)-1]
+		l.last = &last
+		if err := w.readSide(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// compare is negative if a comes before b.
+func (a hint) compare(b hint) int {
+	return cmp.Or(cmp.Compare(a.level, b.level), bytes.Compare(a.key, b.key))
+}
+
+// worstHint is a heap whose root comes last.
+type worstHint []hint
+
+func (h worstHint) Len() int           { return len(h) }
+func (h worstHint) Less(i, j int) bool { return h[i].compare(h[j]) > 0 }
+func (h worstHint) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *worstHint) Push(x any)        { *h = append(*h, x.(hint)) }
+func (h *worstHint) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
