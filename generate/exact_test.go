@@ -24,7 +24,8 @@ import (
 )
 
 // lazy is a store with an index as poor as the contract allows: levels of an
-// eighth of an octave in any order, records that are not due, and some twice.
+// eighth of an octave in any order, records that are not due, and some twice; of
+// some it says that they are due.
 type lazy struct {
 	crawldb.Store
 	rnd *rand.Rand
@@ -47,6 +48,7 @@ func (s lazy) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Can
 				level = -2e6 - level
 			}
 			c := crawldb.Candidate{URL: d.URL, Priority: d.Priority}
+			c.Due = !d.FetchTime.After(q.Now) && !d.Leased(q.Now) && s.rnd.IntN(3) > 0
 			levels[level] = append(levels[level], c)
 			if s.rnd.IntN(10) == 0 {
 				levels[level] = append(levels[level], c)

@@ -80,6 +80,12 @@ func trialBatch(round int) crawldb.Batch {
 			d = *old
 		}
 		d.Retries = round
+		// Its entry in the index of due records moves now and then.
+		d.FetchTime, d.Priority = dueEpoch.Add(time.Duration((i*13+round*31)%97)*time.Hour), float32((i+round/2)%50)
+		d.LeasedUntil = time.Time{}
+		if (i+round)%4 == 0 {
+			d.LeasedUntil = d.FetchTime.Add(50 * time.Hour)
+		}
 		d.ETag = strings.Repeat(string(rune('a'+(i*7+round)%26)), 40+(i*round)%60)
 		return &d, nil
 	}
@@ -93,6 +99,11 @@ func (tr *trial) run(t *testing.T, db *DB) error {
 			return err
 		}
 		tr.round++
+		for _, err := range db.crawl.Due(ctx, crawldb.DueQuery{Now: dueEpoch.Add(time.Duration(tr.round) * 5 * time.Hour), Limit: 1}) {
+			if err != nil {
+				return err
+			}
+		}
 		name := fmt.Sprintf("h%02d.example", tr.round)
 		err := db.Hosts().Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) {
 			return &hostdb.Host{NextFetch: time.UnixMilli(5)}, nil
@@ -156,6 +167,9 @@ func (tr *trial) check(t *testing.T, path string, o Options) {
 	if round < tr.synced || round > tr.round+1 {
 		t.Errorf("the mark is %d; %d were synced and %d returned", round, tr.synced, tr.round)
 	}
+	if err := db.CheckIndex(t.Context()); err != nil {
+		t.Errorf("at mark %d: %v", round, err)
+	}
 	want := trialBatch(round)
 	n := 0
 	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
@@ -163,6 +177,9 @@ func (tr *trial) check(t *testing.T, path string, o Options) {
 			t.Fatal(err)
 		}
 		w, _ := want.Next(n, nil)
+		if !d.FetchTime.Equal(w.FetchTime) || !d.LeasedUntil.Equal(w.LeasedUntil) || d.Priority != w.Priority {
+			t.Fatalf("at mark %d record %d is %+v", round, n, d)
+		}
 		if d.URL != want.URLs[n] || d.Retries != round || d.ETag != w.ETag {
 			t.Fatalf("at mark %d record %d is %+v", round, n, d)
 		}

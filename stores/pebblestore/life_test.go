@@ -30,10 +30,13 @@ func everyCall(ctx context.Context, db *DB) map[string]error {
 	}
 	errs := map[string]error{}
 	_, errs["crawl.Get"] = db.Crawl().Get(ctx, "http://h00.example/0000")
+	note := first("crawl.Due", errs)
+	db.crawl.Due(ctx, crawldb.DueQuery{Now: time.UnixMilli(1)})(func(_ crawldb.Candidate, err error) bool { return note(err) })
+	errs["crawl.CheckIndex"] = db.CheckIndex(ctx)
 	errs["crawl.Update"] = db.Crawl().Update(ctx, trialBatch(1))
 	errs["crawl.Sync"] = db.Crawl().Sync(ctx)
 	_, errs["crawl.Progress"] = db.Crawl().Progress(ctx, "j")
-	note := first("crawl.Scan", errs)
+	note = first("crawl.Scan", errs)
 	db.Crawl().Scan(ctx, crawldb.Range{})(func(_ crawldb.Datum, err error) bool { return note(err) })
 	_, errs["hosts.Get"] = db.Hosts().Get(ctx, "h.example")
 	errs["hosts.Update"] = db.Hosts().Update(ctx, "h.example", func(*hostdb.Host) (*hostdb.Host, error) { return &hostdb.Host{}, nil })

@@ -62,6 +62,11 @@ var jobs = map[string]func(dir string) error{
 				return err
 			}
 			fmt.Println("updated", round)
+			for _, err := range db.crawl.Due(ctx, crawldb.DueQuery{Now: dueEpoch.Add(time.Duration(round) * 5 * time.Hour), Limit: 1}) {
+				if err != nil {
+					return err
+				}
+			}
 			if round%3 == 0 {
 				if err := db.Crawl().Sync(ctx); err != nil {
 					return err
