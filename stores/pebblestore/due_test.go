@@ -85,6 +85,9 @@ func dueModelURLs() []string {
 	urls := []string{"", "!", "file:///a", "HTTP://Example.com/", "http://h1.example", "http://h1.example:8080/x", "http://[2001:db8::1]/", "http://u@h1.example/"}
 	for i := range 150 {
 		urls = append(urls, fmt.Sprintf("http://h%d.example/%03d", i%7*i%5, i))
+		if i%10 == 0 {
+			urls = append(urls, fmt.Sprintf("http://www.h0.example/%03d", i), fmt.Sprintf("http://h0.example-%d.test/%03d", i, i))
+		}
 	}
 	slices.SortFunc(urls, crawldb.Compare)
 	return urls
@@ -157,7 +160,24 @@ func TestDueModel(t *testing.T) {
 				clock = clock.Add(time.Duration(r.IntN(300)) * time.Minute)
 			case n == 8:
 				clock = clock.Add(time.Duration(r.IntN(2000)-1000) * time.Hour)
-			case n == 9 && r.IntN(4) == 0:
+			case n == 9 && r.IntN(2) == 0: // a selection that ends before it has begun
+				s, to := &h.crawl, clock.Add(time.Duration(r.IntN(50))*time.Hour)
+				s.due.step = 1 + r.IntN(20)
+				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
+					t.Fatal(err)
+				}
+				err := s.step(t.Context(), to.UnixMilli())
+				s.db.give(s.turn)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := h.CheckIndex(t.Context()); err != nil {
+					t.Fatalf("seed %d, step %d: %v", seed, step, err)
+				}
+				if r.IntN(2) == 0 {
+					continue // and nothing asks before the next change
+				}
+			case n == 9 && r.IntN(2) == 0:
 				h.crawl.due.late.Store(true) // as after a clock that went back
 			case n == 10 && r.IntN(2) == 0:
 				if err := h.DB.Close(); err != nil {
@@ -364,8 +384,8 @@ func TestMoreBeyondThanFit(t *testing.T) {
 	}
 }
 
-// TestMovesMeanwhile lets another selection move the entries that one that looks
-// ahead has not come to.
+// TestMovesMeanwhile lets another selection, by another clock, move the entries that
+// one has not come to.
 func TestMovesMeanwhile(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {
@@ -378,20 +398,36 @@ func TestMovesMeanwhile(t *testing.T) {
 		}
 		return dueEpoch.Add(50 * time.Hour)
 	})
-	for _, late := range []bool{false, true} {
-		got := map[string]bool{}
-		for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch.Add(100 * time.Hour), Ahead: 100 * time.Hour}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got[c.URL] = true; len(got) == 10 {
-				db.crawl.due.late.Store(late)
-				countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(60 * time.Hour), Limit: 1})
+	got := map[string]bool{}
+	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch.Add(100 * time.Hour)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[c.URL] = true; len(got) == 10 {
+			db.crawl.due.late.Store(true)
+			if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch}); n != 2000 {
+				t.Errorf("%d are due before", n)
 			}
 		}
-		if len(got) != len(urls) {
-			t.Errorf("late %v: %d of %d", late, len(got), len(urls))
+	}
+	if len(got) != len(urls) {
+		t.Errorf("%d of %d", len(got), len(urls))
+	}
+	// The same with more than one list of those that are not due by the clock.
+	urls = putDue(t, db, sideSize+3000, func(int) time.Time { return dueEpoch.Add(50 * time.Hour) })
+	db.crawl.due.late.Store(true)
+	countDue(t, db, crawldb.DueQuery{Now: dueEpoch})
+	clear(got)
+	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch.Add(100 * time.Hour), Ahead: 100 * time.Hour}) {
+		if err != nil {
+			t.Fatal(err)
 		}
+		if got[c.URL] = true; len(got) == 10 {
+			countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(50 * time.Hour), Limit: 1})
+		}
+	}
+	if len(got) != len(urls) {
+		t.Errorf("%d of %d", len(got), len(urls))
 	}
 }
 

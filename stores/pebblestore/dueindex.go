@@ -25,12 +25,13 @@ type dueIndex struct {
 	moves atomic.Uint64
 	// late says that the mark is so far ahead of the clock that selections are slow.
 	late atomic.Bool
+	// step is how many entries one batch of maturing or building writes.
+	step int
 }
 
 const (
-	// stepSize is how many entries one batch of maturing or building writes.
 	stepSize  = 10_000
-	stepBytes = 8 << 20 // or more bytes than this
+	stepBytes = 8 << 20 // or more than these bytes
 	// A clock that goes back leaves entries in the ready table that are not due.
 	// When a selection has passed this many, and the mark is this many buckets ahead
 	// of the clock, the index is built anew: that costs some microseconds a record,
@@ -43,6 +44,7 @@ const (
 // loadDue reads the state of the index, or decides on one. A store that has records
 // and no index is given one by the first selection.
 func (s *crawlStore) loadDue() error {
+	s.due.step = stepSize
 	b, err := get(s.db.db, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
@@ -160,7 +162,7 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 	var key, enc []byte
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
-		if n == stepSize || batch.Len() > stepBytes {
+		if n == s.due.step || batch.Len() > stepBytes {
 			next.whole, next.built = false, bytes.Clone(it.Key()[1:])
 			break
 		}
@@ -199,7 +201,7 @@ func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueSt
 	var key []byte
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
-		if n == stepSize || batch.Len() > stepBytes {
+		if n == s.due.step || batch.Len() > stepBytes {
 			next.mark = bytes.Clone(it.Key()[1:])
 			break
 		}

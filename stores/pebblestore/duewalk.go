@@ -55,6 +55,7 @@ type dueWalk struct {
 	stopped            bool // by the loop or by the limit
 
 	passed int // entries that were not due
+	hosts  hostFilter
 	page   hintPage
 	side   sideList
 }
@@ -169,7 +170,6 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		return nil, false, d.outcome("due index", err)
 	}
 	defer it.Close()
-	var hosts hostFilter
 	n := 0
 	for ok := it.First(); ok; {
 		if n++; n%checkEvery == 0 {
@@ -180,8 +180,8 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		if len(p.hints) >= size || len(p.buf) >= maxPageBytes {
 			return bytes.Clone(it.Key()), true, nil
 		}
-		if w.q.Want != nil && !hosts.wants(it.Key(), readyPrefix, w.q.Want) {
-			if skip := hosts.behind(); skip != nil {
+		if w.q.Want != nil && !w.hosts.wants(it.Key(), readyPrefix, w.q.Want) {
+			if skip := w.hosts.behind(); skip != nil {
 				ok = it.SeekGE(skip)
 			} else {
 				ok = it.Next()
@@ -208,11 +208,11 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 	return nil, false, d.outcome("due index", it.Error())
 }
 
-// A hostFilter asks about hosts, once for neighbours.
+// A hostFilter asks about hosts, and not again about one that was not wanted.
 type hostFilter struct {
-	group  []byte // all of a key up to the end of its host
-	wanted bool
-	steps  int // entries of a host that is not wanted
+	group    []byte // of the key last asked about, all up to the end of its host
+	unwanted map[string]struct{}
+	steps    int // entries of a host that is not wanted
 }
 
 // wants reports whether the host of a key of an index is wanted.
@@ -225,9 +225,19 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 	}
 	if group := key[:prefix+end+1]; !bytes.Equal(group, f.group) {
 		f.group, f.steps = append(f.group[:0], group...), 0
-		f.wanted = want(crawldb.Host(crawldb.URLOf(string(own))))
 	}
-	return f.wanted
+	host := own[:end]
+	if _, ok := f.unwanted[string(host)]; ok {
+		return false
+	}
+	if want(crawldb.Host(crawldb.URLOf(string(own)))) {
+		return true
+	}
+	if f.unwanted == nil {
+		f.unwanted = map[string]struct{}{}
+	}
+	f.unwanted[string(host)] = struct{}{}
+	return false
 }
 
 // behind returns the first key that can follow those of the host last asked about,
@@ -236,10 +246,9 @@ func (f *hostFilter) behind() []byte {
 	if f.steps++; f.steps < seekFrom || len(f.group) == 0 {
 		return nil
 	}
-	f.steps = 0
 	f.group[len(f.group)-1]++ // no key has this
-	skip := bytes.Clone(f.group)
-	f.group = f.group[:0]
+	skip := f.group
+	f.group, f.steps = nil, 0
 	return skip
 }
 
@@ -299,7 +308,6 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 		return d.outcome("due index", err)
 	}
 	defer it.Close()
-	var hosts hostFilter
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n++; n%checkEvery == 0 {
@@ -319,7 +327,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 		if shown, _ := w.shows(e); !shown || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
 			continue
 		}
-		if w.q.Want != nil && !hosts.wants(it.Key(), wheelPrefix, w.q.Want) {
+		if w.q.Want != nil && !w.hosts.wants(it.Key(), wheelPrefix, w.q.Want) {
 			continue
 		}
 		switch {
