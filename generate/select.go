@@ -334,6 +334,7 @@ func (h *bestFirst) Pop() any {
 // placed is a candidate with its segment.
 type placed struct {
 	url, key string
+	order    string // crawldb.Key: many are compared
 	segment  int
 }
 
@@ -389,7 +390,7 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 	if err != nil {
 		return placed{}, false, err
 	}
-	p := placed{url: url, key: j.o.By.Key(spelled)}
+	p := placed{url: url, key: j.o.By.Key(spelled), order: crawldb.Key(url)}
 	if p.segment = j.place.place(p.key, h.limit); p.segment < 0 {
 		j.report.Rejected[HostFull]++
 		if _, ok := j.affected[p.key]; !ok {
@@ -404,7 +405,7 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 // lease notes the URLs of the batch, leases those that still pass check, and puts
 // them on the list of their segment.
 func (j *job) lease(ctx context.Context, batch []placed) error {
-	slices.SortFunc(batch, func(a, b placed) int { return crawldb.Compare(a.url, b.url) })
+	slices.SortFunc(batch, func(a, b placed) int { return cmp.Compare(a.order, b.order) })
 	for i, m := range j.makes {
 		var block []byte
 		for _, p := range batch {
