@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -181,6 +182,7 @@ func (c *Crawler) open() error {
 		if o.HTTP.Now == nil {
 			o.HTTP.Now = o.Now
 		}
+		o.HTTP.Ascending = o.HTTP.Ascending || o.Fetch.By == hostdb.ByIP
 		client, err := httpproto.New(o.HTTP)
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)
@@ -328,6 +330,9 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	setNil(&o.Rules, c.o.Rules)
 	setDefault(&o.Scoring, c.o.Scoring)
 	setNil(&o.Logger, c.o.Logger)
+	if r, ok := o.Protocol.(resolver); ok && o.Lookup == nil {
+		o.Lookup = r.Lookup
+	}
 	if parsing {
 		setDefault(&o.Parser, c.o.Parser)
 	} else {
@@ -344,6 +349,11 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 		}
 	}
 	return o
+}
+
+// A resolver is a protocol that says where hosts are, such as httpproto.Client.
+type resolver interface {
+	Lookup(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
 // Update folds a segment that was fetched into the crawl db: the third stage.

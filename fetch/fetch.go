@@ -178,6 +178,10 @@ type Options struct {
 	// host that asks for more are not visited. Zero means 30 seconds, negative no
 	// bound. (Nutch: fetcher.max.crawl.delay.)
 	MaxCrawlDelay time.Duration
+	// MinCrawlDelay is the pause that a host is due that asks for a shorter one than
+	// Delay: a Crawl-delay between the two holds. Zero means Delay. (Nutch:
+	// fetcher.min.crawl.delay.)
+	MinCrawlDelay time.Duration
 	// FailureDelay is the pause after a first failure: no connection, 5xx, 429. It
 	// doubles with each failure, up to an hour, and halves with each answer; the
 	// longer of it and the usual pause holds, or of what the server asks for

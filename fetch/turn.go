@@ -39,6 +39,9 @@ type terms struct {
 func (l *loop) terms(asked, crawlDelay time.Duration) terms {
 	pause := l.pause(asked)
 	if l.o.ThreadsPerHost <= 1 || crawlDelay > 0 {
+		if crawlDelay > 0 && asked == 0 && l.o.MinCrawlDelay > 0 {
+			pause = l.o.MinCrawlDelay
+		}
 		return terms{limit: 1, ended: max(pause, crawlDelay)}
 	}
 	if asked == 0 {

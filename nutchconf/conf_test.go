@@ -259,7 +259,7 @@ func TestDefaultsOfAnotherNutch(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "nutch-default.xml"), site("db.fetch.interval.max", "7776000", "http.robot.rules.whitelist", "", "generate.min.score", "0", "fetcher.parse", "false", "http.redirect.max", "0",
-		"fetcher.server.delay", "5.0", "fetcher.max.exceptions.per.queue", "5", "parser.html.form.use_action", "false", "hostdb.purge.failed.hosts.threshold", "3", "hostdb.num.resolvers.threads", "25",
+		"fetcher.server.delay", "5.0", "fetcher.exceptions.per.queue.delay", "${fetcher.server.delay}", "fetcher.max.exceptions.per.queue", "5", "parser.html.form.use_action", "false", "hostdb.purge.failed.hosts.threshold", "3", "hostdb.num.resolvers.threads", "25",
 		"db.fetch.schedule.adaptive.inc_rate", "0.4", "db.fetch.schedule.adaptive.sync_delta_rate", "0.3", "selenium.driver", "chrome", "parser.html.line.separators", "article,aside", "some.old.property", "1",
 		"plugin.includes", "\n protocol-http|urlfilter-regex|parse-(html|tika)|index-(basic|anchor)|indexer-solr|scoring-opic|urlnormalizer-(pass|regex|basic)\n"))
 	other, err := read(t, dir).Options()
@@ -464,7 +464,7 @@ func TestMistakes(t *testing.T) {
 		{"fetcher.threads.fetch", "99999999999", "more than 32 bits"},
 		{"fetcher.server.delay", "5s", `"5s" is not a number`},
 		{"fetcher.server.delay", "NaN", `"NaN" is not a number`},
-		{"fetcher.queue.mode", "byIP", `"byIP" is neither byHost nor byDomain`},
+		{"fetcher.queue.mode", "byPort", `"byPort" is none of byHost, byDomain and byIP`},
 		{"db.ignore.external.links", "yes", `"yes" is neither true nor false`},
 		{"db.fetch.interval.max", "0", `"0" is not above zero`},
 		{"db.fetch.schedule.class", "com.example.Mine", "there is no schedule com.example.Mine"},
@@ -518,7 +518,7 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("no interval is left: %v", err)
 	}
 	// Once, however often it is asked for.
-	_, err := read(t, conf(t, "fetcher.queue.mode", "byIP")).Options()
+	_, err := read(t, conf(t, "fetcher.queue.mode", "byPort")).Options()
 	if err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("one mistake: %v", err)
 	}

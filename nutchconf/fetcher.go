@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/hostdb"
 )
 
 // limits say when a fetch ends before its list does.
@@ -59,4 +60,41 @@ func (b *builder) robots(o *Options) {
 		p.MaxHops = -1
 	}
 	p.Deny403 = !b.bool("http.robots.403.allow")
+}
+
+// politeness says what hosts and the network have to bear.
+func (b *builder) politeness(o *fetch.Options) {
+	o.By = b.queueMode()
+	o.ThreadsPerHost = b.count("fetcher.threads.per.queue")
+	if o.MinDelay = b.seconds("fetcher.server.min.delay"); o.MinDelay <= 0 {
+		o.MinDelay = -1
+	}
+	o.MinCrawlDelay = b.secondsLike("fetcher.min.crawl.delay", "fetcher.server.delay")
+	if o.FailureDelay = b.secondsLike("fetcher.exceptions.per.queue.delay", "fetcher.server.delay"); o.FailureDelay <= 0 {
+		o.FailureDelay = -1
+	}
+	o.ForgetAfter = max(b.wholeSeconds("fetcher.exceptions.per.queue.clear.after"), 1)
+	if kbits := b.int("fetcher.bandwidth.target"); kbits > 0 {
+		o.Limiter = &fetch.Limiter{Bytes: float64(kbits) * 1000 / 8}
+	}
+}
+
+// secondsLike returns a time that is that of another property unless it is set.
+func (b *builder) secondsLike(name, other string) time.Duration {
+	if s := b.word(name); s == "${"+other+"}" || s == b.word(other) {
+		return b.seconds(other)
+	}
+	return b.seconds(name)
+}
+
+// queueMode returns what shares a queue.
+func (b *builder) queueMode() hostdb.By {
+	const name = "fetcher.queue.mode"
+	for _, by := range []hostdb.By{hostdb.ByHost, hostdb.ByDomain, hostdb.ByIP} {
+		if strings.EqualFold(b.word(name), by.String()) {
+			return by
+		}
+	}
+	b.fail(name, "%q is none of byHost, byDomain and byIP", b.word(name))
+	return hostdb.ByHost
 }

@@ -369,7 +369,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	if o.ParseTimeout = b.wholeSeconds("parser.timeout"); o.ParseTimeout < 0 {
 		o.ParseTimeout = -1
 	}
-	o.By = b.by("fetcher.queue.mode", "byHost", "byDomain")
+	b.politeness(o)
 	o.NoContent = !b.bool("fetcher.store.content")
 	b.limits(o)
 	b.beyond(o)
@@ -519,7 +519,10 @@ func (b *builder) index(o *index.Options) {
 
 // hosts says what the statistics of hosts are made of.
 func (b *builder) hosts(o *hoststat.Options) {
-	o.By = b.by("fetcher.queue.mode", "byHost", "byDomain")
+	o.By = b.queueMode() // a record by address has statistics of no host
+	if o.By == hostdb.ByIP {
+		o.By = hostdb.ByHost
+	}
 	o.URLLimit = max(b.integer("hostdb.url.limit", 64), 0)
 	o.Numbers = b.list("hostdb.numeric.fields")
 	o.Texts = b.list("hostdb.string.fields")

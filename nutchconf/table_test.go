@@ -94,7 +94,7 @@ func TestTableIsSound(t *testing.T) {
 func TestTableNamesWhatIsThere(t *testing.T) {
 	types := map[string]reflect.Type{}
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[recrawl.Options](), reflect.TypeFor[recrawl.SitemapOptions](), reflect.TypeFor[fetch.SitemapOptions](), reflect.TypeFor[update.SitemapOptions](), reflect.TypeFor[httpproto.Options](), reflect.TypeFor[fileproto.Options](), reflect.TypeFor[fileproto.Client](), reflect.TypeFor[fetch.Options](),
+		reflect.TypeFor[recrawl.Options](), reflect.TypeFor[recrawl.SitemapOptions](), reflect.TypeFor[fetch.SitemapOptions](), reflect.TypeFor[update.SitemapOptions](), reflect.TypeFor[httpproto.Options](), reflect.TypeFor[fileproto.Options](), reflect.TypeFor[fileproto.Client](), reflect.TypeFor[fetch.Options](), reflect.TypeFor[fetch.Limiter](),
 		reflect.TypeFor[generate.Options](), reflect.TypeFor[update.Options](), reflect.TypeFor[update.SweepOptions](), reflect.TypeFor[inject.Options](), reflect.TypeFor[index.Options](),
 		reflect.TypeFor[index.Document](), reflect.TypeFor[index.Writer](), reflect.TypeFor[hoststat.Options](), reflect.TypeFor[dedup.Options](), reflect.TypeFor[linkdb.InvertOptions](),
 		reflect.TypeFor[htmlparse.Parser](), reflect.TypeFor[parse.Mux](), reflect.TypeFor[protocol.Mux](), reflect.TypeFor[protocol.Response](), reflect.TypeFor[page.Parsed](), reflect.TypeFor[robots.Cache](), reflect.TypeFor[robots.Policy](),

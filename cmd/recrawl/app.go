@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
@@ -85,7 +86,7 @@ func share(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range flags(networking(), limiting(), selecting(), scoringFlag(), reporting()) {
+		for _, f := range flags(networking(), sparing(), limiting(), selecting(), scoringFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -201,6 +202,10 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 		}
 	}
 	if network {
+		if err := spare(c, &o.Fetch); err != nil {
+			return nil, err
+		}
+		o.HTTP.Ascending = o.Fetch.By == hostdb.ByIP
 		if s.client, err = a.client(c, o.HTTP, s.now); err != nil {
 			return nil, err
 		}

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // for the hours of -host-rules, wherever this runs
 
 	"github.com/urfave/cli/v3"
 )

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
@@ -31,11 +30,6 @@ func (c *Client) Remembered() int {
 	c.lookups.mu.Lock()
 	defer c.lookups.mu.Unlock()
 	return len(c.lookups.young) + len(c.lookups.old)
-}
-
-// Lookup looks up a host as a dial does.
-func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	return c.lookup(ctx, host)
 }
 
 // What the fuzz targets call.

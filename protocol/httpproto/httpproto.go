@@ -113,6 +113,11 @@ type Options struct {
 	// Resolver looks up the addresses of a host ("ip" is the network); nil means
 	// the resolver of the system. It must return soon after its context is done.
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// Ascending dials the addresses of a host in ascending order, IPv4 first, instead
+	// of that of the answer. So what is dialled is what a crawl that queues by address
+	// (fetch.Options.By) takes for the address of the host, unless that cannot be
+	// reached.
+	Ascending bool
 	// LookupTime is how long the addresses of a host are remembered, of the last
 	// ten thousand hosts or so; zero means 5 min. They are forgotten when none of
 	// them can be connected to, and each is guarded whenever it is dialled.

@@ -2,6 +2,7 @@ package httpproto
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -75,6 +76,24 @@ func (l *lookups) forget(host string) {
 	delete(l.old, host)
 }
 
+// Lookup returns the addresses of a host in the order in which Fetch would dial
+// them, without regard to which of them it may; of a host that ConnectTo sends
+// elsewhere, those of where it is sent.
+func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	host, _, _, err := c.connectTo(host, "80")
+	if err != nil {
+		return nil, fmt.Errorf("httpproto: look up %q: %w", host, err)
+	}
+	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	addrs, err := c.lookup(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("httpproto: look up %q: %w", host, err)
+	}
+	return slices.Clone(addrs), nil
+}
+
 // lookup returns addresses of a host, the first maxAddrs there are. Failures are
 // not remembered.
 func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -86,7 +105,11 @@ func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	if err != nil {
 		return nil, err
 	}
-	addrs = slices.Clone(addrs[:min(len(addrs), maxAddrs)])
+	addrs = slices.Clone(addrs)
+	if c.o.Ascending {
+		slices.SortFunc(addrs, func(a, b netip.Addr) int { return a.Unmap().Compare(b.Unmap()) })
+	}
+	addrs = addrs[:min(len(addrs), maxAddrs)]
 	if c.o.LookupTime > 0 && len(addrs) > 0 && len(host) <= maxHost {
 		c.lookups.add(host, lookup{addrs, time.Now().Add(c.o.LookupTime)})
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/hostdb"
+)
+
+const toSpare = "How much hosts and the network have to bear"
+
+// sparing returns the flags that say what is asked of hosts, beside -delay and
+// -threads.
+func sparing() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "queue-by", Category: toSpare, Usage: "pauses are between requests to one `WHAT`: host, domain or ip (default host)"},
+		&cli.IntFlag{Name: "threads-per-host", Category: toSpare, Usage: "have at most `N` requests to a host under way at once (0: 1); one if it has a Crawl-delay or has failed"},
+		&cli.DurationFlag{Name: "min-delay", Category: toSpare, Usage: "with -threads-per-host above 1: pause for `TIME` instead of -delay after a request to a host has begun, and after one has ended; 0 for none"},
+		&cli.Float64Flag{Name: "max-rate", Category: toSpare, Usage: "begin at most `N` requests a second, whatever the hosts (0: any number)"},
+		&cli.StringFlag{Name: "max-bandwidth", Category: toSpare, Usage: "read `BYTES` of pages a second on the average, such as 500K or 10M"},
+		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day hosts are asked for, and at which times: see crawl -help"},
+	}
+}
+
+// hostRulesFile explains the format of the file that -host-rules names.
+const hostRulesFile = `A file of -host-rules has a rule on each line: a host, a domain with a dot before
+it for all that is below it, too, or * for all others; and what holds for it:
+requests=N and bytes=N a day (UTC), window=HH:MM-HH:MM for when it may be asked,
+which may be given again, zone=NAME for the time zone of these. Pages that have to
+wait are due when they may be asked for.
+
+  example.com   requests=1000 bytes=200M
+  .example.org  window=22:00-06:00 zone=Europe/Berlin`
+
+func spare(c *cli.Command, o *fetch.Options) (err error) {
+	if c.IsSet("queue-by") {
+		if o.By, err = hostdb.ParseBy(c.String("queue-by")); err != nil {
+			return usagef("-queue-by: %q is not one of host, domain and ip", c.String("queue-by"))
+		}
+	}
+	if c.IsSet("threads-per-host") {
+		if o.ThreadsPerHost = c.Int("threads-per-host"); o.ThreadsPerHost < 0 {
+			return usagef("-threads-per-host: %d is negative", o.ThreadsPerHost)
+		}
+	}
+	if c.IsSet("min-delay") {
+		switch o.MinDelay = c.Duration("min-delay"); {
+		case o.MinDelay < 0:
+			return usagef("-min-delay: %v is negative", o.MinDelay)
+		case o.MinDelay == 0:
+			o.MinDelay = -1 // here 0 means none
+		}
+	}
+	var requests, bytes float64
+	if o.Limiter != nil {
+		requests, bytes = o.Limiter.Requests, o.Limiter.Bytes
+	}
+	if c.IsSet("max-rate") {
+		if requests = c.Float64("max-rate"); !(requests >= 0) {
+			return usagef("-max-rate: %v is not a rate", requests)
+		}
+	}
+	if c.IsSet("max-bandwidth") {
+		n, err := fetch.ParseBytes(c.String("max-bandwidth"))
+		if err != nil {
+			return usagef("-max-bandwidth: %v", err)
+		}
+		bytes = float64(n)
+	}
+	if requests > 0 || bytes > 0 {
+		o.Limiter = &fetch.Limiter{Requests: requests, Bytes: bytes}
+	}
+	if c.IsSet("host-rules") {
+		name := c.String("host-rules")
+		file, err := os.Open(name)
+		if err != nil {
+			return usagef("-host-rules: %v", err)
+		}
+		defer file.Close()
+		rules, err := fetch.ReadHostRules(file, name)
+		if err != nil {
+			return usagef("-host-rules: %v", err)
+		}
+		o.HostRule = rules.Rule
+	}
+	return nil
+}
