@@ -19,6 +19,7 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -329,5 +330,113 @@ func (r *rig) relist(list []crawldb.Datum) {
 	}
 	if err := errors.Join(w.Append(r.t.Context(), list), w.Commit(r.t.Context())); err != nil {
 		r.t.Fatal(err)
+	}
+}
+
+// Lists that are fetched apart share no host: what leads elsewhere is a link.
+func TestRedirectsInLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to, list := map[string]string{}, []string(nil)
+		for h := range 4 {
+			at := fmt.Sprintf("http://h%d.test/", h)
+			to[at], to[at+"2"], to[at+"3"] = at+"2", at+"3", fmt.Sprintf("http://h%d.test/end", (h+1)%4)
+			to[at+"x"] = at + "2"
+			list = append(list, at, at+"x")
+		}
+		s := &site{answer: leading(to)}
+		r := newRig(t, s)
+		r.spread("lists", 2, list...)
+		r.o.MaxRedirects = 9
+		for _, i := range []int{1, 0} {
+			r.o.Lists = []int{i}
+			r.run("lists")
+		}
+		visits := r.visits("lists")
+		if len(visits) != 16 {
+			t.Errorf("%d visits, want those of /, /x, /2, /3 of 4 hosts", len(visits))
+		}
+		for u, v := range visits {
+			if n := strings.Count("23", u[len(u)-1:]); (n > 0) != (v.Hops > 0) || strings.HasSuffix(u, "end") {
+				t.Errorf("%s: %d hops", u, v.Hops)
+			}
+		}
+	})
+}
+
+// Importance passes along a chain that is followed at once, and none is lost or
+// made; a page at its end that the crawl db knows gives what it was given, and
+// keeps the rest.
+func TestRedirectsAreFolded(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const a, b, c, old = "http://a.test/", "http://b.test/", "http://c.test/", "http://old.test/"
+			r := newRig(t, &site{answer: leading(map[string]string{a: b, b: c, "http://d.test/": old, "http://e.test/": old})})
+			opic := scoring.OPIC{NutchCompat: compat}
+			r.o.Scoring, r.o.MaxRedirects, r.o.NutchCompat = opic, 5, compat
+			now := time.Now().UTC()
+			record := func(u string) crawldb.Datum {
+				d := crawldb.Datum{URL: u, Status: crawldb.Unfetched, Score: 1, FetchTime: now}
+				d.Meta.Set("mine", u)
+				opic.Injected(&d)
+				return d
+			}
+			var list, all []crawldb.Datum
+			for _, u := range []string{a, "http://d.test/", "http://e.test/"} {
+				list = append(list, record(u))
+			}
+			all = append(slices.Clone(list), record(old))
+			slices.SortFunc(all, func(x, y crawldb.Datum) int { return crawldb.Compare(x.URL, y.URL) })
+			urls := make([]string, len(all))
+			for i := range all {
+				urls[i] = all[i].URL
+			}
+			if err := r.db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &all[i], nil }}); err != nil {
+				t.Fatal(err)
+			}
+			r.relist(list)
+			r.run(seg)
+			rep, err := update.Run(t.Context(), r.db.Crawl(), r.db.Segments(), seg, update.Options{Scoring: opic, NutchCompat: compat})
+			if err != nil || rep.Visits != 6 || rep.Unvisited != 0 {
+				t.Fatalf("%+v, %v", rep, err)
+			}
+			cash := 0.0
+			for d, err := range r.db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				cash += scoring.Cash(&d)
+			}
+			get := func(u string) crawldb.Datum {
+				d, err := r.db.Crawl().Get(t.Context(), u)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			for u, want := range map[string]crawldb.Status{a: crawldb.RedirTemp, b: crawldb.RedirTemp, c: crawldb.Fetched, old: crawldb.Fetched, "http://c.test/out": crawldb.Unfetched, "http://old.test/out": crawldb.Unfetched} {
+				if d := get(u); d.Status != want || want != crawldb.Unfetched && !d.LastFetch.After(now) {
+					t.Errorf("%s: %+v", u, d)
+				}
+			}
+			end, o := get("http://c.test/out"), get(old)
+			if !compat {
+				out := get("http://old.test/out")
+				if cash != 4 || scoring.Cash(&end) != 1 || scoring.Cash(&o) != 1 || scoring.Cash(&out) != 2 {
+					t.Errorf("%v in all, %v at the end of the chain, %v kept, %v given", cash, scoring.Cash(&end), scoring.Cash(&o), scoring.Cash(&out))
+				}
+				return
+			}
+			// Nutch copies the record of the page that redirects, but for the score, which
+			// its OPIC takes from the crawl db.
+			mine, _ := o.Meta.Get("mine")
+			repr, _ := o.Meta.Get("_repr_")
+			from := r.visits(seg)[old].Via
+			if o.Score != 1 || mine != from || repr != old || end.Score != 0 || o.Retries != 0 {
+				t.Errorf("%+v by %s", o, from)
+			}
+			if d := get(c); d.Score != 0 || func() string { m, _ := d.Meta.Get("mine"); return m }() != a {
+				t.Errorf("%+v", d)
+			}
+		})
 	}
 }
