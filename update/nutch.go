@@ -59,7 +59,7 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 		d = *in.Listed
 	case v.Via != "": // the fetcher has made it a record of its own
 		for _, l := range in.Links {
-			if l.From == v.Via {
+			if l.From == v.Via && nutchvisit.Noted(l.Meta) { // not the link that its parser made
 				d.Score, d.Meta = float32(l.Score), l.Meta
 				break
 			}
