@@ -18,6 +18,7 @@ func requesting() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "contact", Category: toNetwork, Usage: "who answers for the crawler: the `ADDRESS` of a page or a mailbox; it is sent with every request"},
 		&cli.StringFlag{Name: "logins", Category: toNetwork, Usage: "send the logins in `FILE`, each to its exact origin. A line is ORIGIN basic USER:PASSWORD, ORIGIN bearer TOKEN or ORIGIN cookie NAME=VALUE; # begins a comment line"},
+		&cli.BoolFlag{Name: "http1", Category: toNetwork, Usage: "speak HTTP/1.1 also with servers that offer HTTP/2"},
 		&cli.BoolFlag{Name: "cookies", Category: toNetwork, Usage: "keep cookies while the verb runs, and send each back to the exact origin that set it"},
 		&cli.StringSliceFlag{Name: "allow-network", Category: toNetwork, Usage: "connect to the addresses in `PREFIX` too, such as 10.1.0.0/16. May be given again"},
 		&cli.StringSliceFlag{Name: "deny-network", Category: toNetwork, Usage: "connect to no address in `PREFIX`, whatever allows it. May be given again"},
@@ -44,6 +45,9 @@ func requests(c *cli.Command, o *httpproto.Options, warn io.Writer) error {
 			return err
 		}
 		o.Logins, o.Cookies = append(o.Logins, logins...), append(o.Cookies, cookies...)
+	}
+	if c.Bool("http1") {
+		o.HTTP1 = true
 	}
 	if c.Bool("cookies") {
 		o.Jar = &httpproto.Jar{}

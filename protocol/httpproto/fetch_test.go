@@ -559,6 +559,20 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+func TestHTTP1(t *testing.T) {
+	noLeak(t)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto, " ", r.TLS.NegotiatedProtocol) }))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	for http1, want := range map[bool]string{false: "HTTP/2.0 h2", true: "HTTP/1.1 "} {
+		c := newClient(t, httpproto.Options{InsecureSkipVerify: true, HTTP1: http1})
+		if r := get(t, c, s.URL, protocol.Success, 200, ""); strings.TrimSuffix(string(r.Content.Body), "http/1.1") != want {
+			t.Errorf("HTTP1 %v: %q, want %q", http1, r.Content.Body, want)
+		}
+	}
+}
+
 func TestRoundTripperSigns(t *testing.T) {
 	noLeak(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Signature")) }))

@@ -97,6 +97,9 @@ type Options struct {
 	MaxIdle     int
 	IdleTimeout time.Duration
 
+	// HTTP1 speaks HTTP/1.1 also with servers that offer HTTP/2. http.useHttp2
+	HTTP1 bool
+
 	// Allow and AllowPrivate widen the addresses that may be dialled, Deny and Only
 	// narrow them: see Guard. What ConnectTo names by its address is none of their
 	// business. http.filter.ipaddress.include, http.filter.ipaddress.exclude
@@ -302,14 +305,16 @@ func New(o Options) (*Client, error) {
 		},
 	}
 	c.transport.Protocols.SetHTTP1(true)
-	c.transport.Protocols.SetHTTP2(true)
-	// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
-	// ever when a server overflows the window of a stream (up to Go 1.26).
-	h2, err := http2.ConfigureTransports(c.transport)
-	if err != nil {
-		return nil, fmt.Errorf("httpproto: %w", err)
+	if !o.HTTP1 {
+		c.transport.Protocols.SetHTTP2(true)
+		// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
+		// ever when a server overflows the window of a stream (up to Go 1.26).
+		h2, err := http2.ConfigureTransports(c.transport)
+		if err != nil {
+			return nil, fmt.Errorf("httpproto: %w", err)
+		}
+		h2.MaxHeaderListSize = uint32(min(o.MaxHeaderBytes, math.MaxUint32))
 	}
-	h2.MaxHeaderListSize = uint32(min(o.MaxHeaderBytes, math.MaxUint32))
 	c.rt = c.transport
 	if o.RoundTripper != nil {
 		if c.rt = o.RoundTripper(c.transport); c.rt == nil {
