@@ -19,6 +19,7 @@ var forbidden = []string{
 	"192.168.0.1", "100.64.0.1", "100.100.100.200", "169.254.169.254", "169.254.170.2", "168.63.129.16", "192.0.0.192", "192.0.2.1", "198.18.0.1",
 	"198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]",
 	"[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2001::1]", "[2001:db8::1]", "[fe80::1]", "[fc00::1]", "[fd00:ec2::254]",
+	"169.254.170.23", "169.254.42.42", "[fd20:ce::254]", "[fe80::a9fe:a9fe]", "[2a00::5efe:7f00:1]", "[::ffff:0:7f00:1]",
 	"[fec0::1]", "[ff02::1]", "[100::1]", "[5f00::1]", "１２７.0.0.1", "localhost",
 }
 
@@ -205,18 +206,27 @@ func s3() row {
 }
 
 func s4() row {
-	targets := []string{"file:///etc/hostname", "ftp://{h}/", "data:text/html,<a href=/x>", "javascript:alert(1)", "gopher://{h}/", "about:blank", "ws://{h}/", "HTTPS:\\\\{h}\\"}
+	targets := []string{"file:///etc/hostname", "ftp://{h}/", "data:text/html,<a href=/x>", "javascript:alert(1)", "gopher://{h}/", "about:blank", "ws://{h}/", "http://{h}:22/", "https://{h}:25/", "http://{h}:6379/", "HTTPS:\\\\{h}\\"}
 	r := row{
-		id: "S4", input: "redirects and links to file, ftp, data, javascript, gopher, about, ws", outcome: "nothing but http and https is ever opened",
-		figure: fmt.Sprintf("%d schemes by 2 routes: 0 visits", len(targets)-1),
+		id: "S4", input: "redirects and links to file, ftp, data, javascript, gopher, about, ws, and to the ports of other protocols", outcome: "nothing but http and https is ever opened, and no port of mail, shells or databases",
+		figure: fmt.Sprintf("%d schemes and 3 ports by 2 routes: 0 visits", len(targets)-4),
 		sites:  []site{untouched("target")},
 		edit:   hasty,
 		check: func(t testing.TB, c *crawl) {
+			ports := 0
 			for u, vs := range c.visits {
 				scheme, _, _ := strings.Cut(u, ":")
-				if o := vs[len(vs)-1].Outcome; scheme != "http" && scheme != "https" && o.Code != protocol.Refused {
-					t.Errorf("%s: %v", u, o.Code)
+				o := vs[len(vs)-1].Outcome
+				port := strings.Contains(u, "target.s4.test:")
+				if port {
+					ports++
 				}
+				if (port || scheme != "http" && scheme != "https") && o.Code != protocol.Refused {
+					t.Errorf("%s: %v %s", u, o.Code, o.Reason)
+				}
+			}
+			if ports != 3 {
+				t.Errorf("%d visits to ports of other protocols", ports)
 			}
 		},
 	}
