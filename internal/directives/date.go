@@ -23,13 +23,19 @@ func date(s string) (time.Time, bool) {
 	for _, layout := range [...]string{"2 Jan 2006", "2 Jan 06", "2-Jan-2006", "2-Jan-06", "2006-01-02", "2 January 2006", "Jan 2, 2006", "January 2, 2006"} {
 		for _, clock := range [...]string{"", " 15:04:05", " 15:04"} {
 			if t, err := time.Parse(layout+clock, s); err == nil {
-				return t.Add(-offset), true
+				return written(t.Add(-offset))
 			}
 		}
 	}
 	t, err := time.Parse("Jan 2 15:04:05 2006", s) // as C writes it
-	return t.Add(-offset), err == nil
+	if err != nil {
+		return time.Time{}, false
+	}
+	return written(t.Add(-offset))
 }
+
+// written reports whether a time can be written as one reads it.
+func written(t time.Time) (time.Time, bool) { return t, t.Year() > 0 && t.Year() < 10_000 }
 
 // zone takes the zone off the end of a date.
 func zone(s string) (string, time.Duration) {

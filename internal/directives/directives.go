@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/recrawl/recrawl/page"
 )
@@ -48,15 +49,18 @@ const (
 	maxLength     = 128
 )
 
-// Text returns the directives of X-Robots-Tag headers that Header would read, and
-// those it knows nothing of, in lower case, each once, separated by commas. Header
-// and Meta read it as they would the headers. It is printable ASCII, and of
-// bounded length.
+// Text returns the directives of X-Robots-Tag headers that Header would read,
+// spelled alike, and behind them those it knows nothing of, in lower case, each
+// once, all separated by commas. Header and Meta read it as they would the
+// headers. It is printable ASCII, and of bounded length.
 func Text(values []string, names ...string) string {
-	var out []string
+	out := spell(Header(values, names...))
 	products := Products(names)
 	for _, v := range values {
 		for name, value := range all(v, products, true) {
+			if _, ok := meaning(name, value); ok {
+				continue
+			}
 			if value != "" {
 				name += ": " + strings.ToLower(value)
 			}
@@ -71,6 +75,23 @@ func Text(values []string, names ...string) string {
 	return strings.Join(out, ",")
 }
 
+// spell returns what must be said to ask for d.
+func spell(d page.Directives) (out []string) {
+	if d.NoIndex {
+		out = append(out, "noindex")
+	}
+	if d.NoFollow {
+		out = append(out, "nofollow")
+	}
+	if d.NoArchive {
+		out = append(out, "noarchive")
+	}
+	if !d.UnavailableAfter.IsZero() {
+		out = append(out, strings.ToLower(unavailableAfter+": "+d.UnavailableAfter.UTC().Format(time.RFC3339Nano)))
+	}
+	return out
+}
+
 func printable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
@@ -79,22 +100,30 @@ func printable(s string) bool {
 // nothing.
 func sum(list iter.Seq2[string, string]) (d page.Directives) {
 	for name, value := range list {
-		switch name {
-		case "none":
-			d.NoIndex, d.NoFollow = true, true
-		case "noindex":
-			d.NoIndex = true
-		case "nofollow":
-			d.NoFollow = true
-		case "noarchive", "nocache":
-			d.NoArchive = true
-		case unavailableAfter:
-			if t, ok := date(value); ok {
-				d = d.And(page.Directives{UnavailableAfter: t})
-			}
-		}
+		e, _ := meaning(name, value)
+		d = d.And(e)
 	}
 	return d
+}
+
+// meaning returns what a directive asks for, and whether it is understood.
+func meaning(name, value string) (page.Directives, bool) {
+	switch name {
+	case "all", "index", "follow":
+		return page.Directives{}, true
+	case "none":
+		return page.Directives{NoIndex: true, NoFollow: true}, true
+	case "noindex":
+		return page.Directives{NoIndex: true}, true
+	case "nofollow":
+		return page.Directives{NoFollow: true}, true
+	case "noarchive", "nocache":
+		return page.Directives{NoArchive: true}, true
+	case unavailableAfter:
+		t, ok := date(value)
+		return page.Directives{UnavailableAfter: t}, ok
+	}
+	return page.Directives{}, false
 }
 
 const unavailableAfter = "unavailable_after"

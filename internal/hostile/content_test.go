@@ -21,7 +21,7 @@ import (
 )
 
 func contentRows() []row {
-	return []row{c1(), c2(), c3(), c4(), c8(), c9(), c10(), c12(), p10(), p14()}
+	return []row{c1(), c2(), c3(), c4(), c8(), c9(), c10(), c12(), c13(), p10(), p14()}
 }
 
 // A stopwatch is a parser that notes how long it takes for a megabyte, at worst.
@@ -308,6 +308,60 @@ func c10() row {
 			}
 		},
 	}
+}
+
+func c13() row {
+	tag := func(values ...string) string {
+		header := "Content-Type: text/html\r\n"
+		for _, v := range values {
+			header += "X-Robots-Tag: " + v + "\r\n"
+		}
+		return answer("200 OK", header, "<a href=/next>x</a>")
+	}
+	meta := func(s string) string { return html(s + "<a href=/next>x</a>") }
+	var unknown []string
+	for i := range 2000 {
+		unknown = append(unknown, fmt.Sprintf("unknown%d", i))
+	}
+	pages := []struct {
+		name, raw string
+		want      page.Directives
+	}{
+		{"all", tag("none"), page.Directives{NoIndex: true, NoFollow: true}},
+		{"us", tag("Recrawl-Hostile: nofollow"), page.Directives{NoFollow: true}},
+		{"others", tag("otherbot: none", "recrawl: none", "hostile: none"), page.Directives{}},
+		{"more", tag("otherbot: noindex, nofollow, recrawl-hostile: noarchive"), page.Directives{NoArchive: true}},
+		{"names", tag(strings.Repeat("a:", 50_000)+" none", "noarchive"), page.Directives{NoArchive: true}},
+		{"flood", tag(append(unknown, "nofollow")...), page.Directives{NoFollow: true}},
+		{"commas", tag(strings.Repeat(",; \t", 25_000) + "nofollow"), page.Directives{NoFollow: true}},
+		{"bytes", tag("no\x80index", "\xff: none", "\"none\"", "unavailable_after: \xff"), page.Directives{}},
+		{"past", tag("unavailable_after: Wed, 03 Oct 2001 10:00:00 GMT"), page.Directives{NoIndex: true, UnavailableAfter: time.Date(2001, 10, 3, 10, 0, 0, 0, time.UTC)}},
+		{"future", tag("unavailable_after: 31 Dec 9999 23:59:59 PST", "unavailable_after: 2999-12-31"), page.Directives{UnavailableAfter: time.Date(2999, 12, 31, 0, 0, 0, 0, time.UTC)}},
+		{"ages", tag("unavailable_after: 99999-99-99", "unavailable_after: "+strings.Repeat("9", 50_000)), page.Directives{}},
+		{"meta", meta(strings.Repeat("<meta name=robots content=all>", 3000) + "<meta name=robots content=nofollow>"), page.Directives{NoFollow: true}},
+		{"metas", meta("<meta name=otherbot content=none><meta name=RECRAWL-HOSTILE content=noarchive>"), page.Directives{NoArchive: true}},
+		{"list", meta("<meta name=robots content='" + strings.Repeat("x,", 50_000) + "nofollow'>"), page.Directives{NoFollow: true}},
+	}
+	r := row{
+		id: "C13", input: "X-Robots-Tag and meta robots for us, for others and for all, 2,000 of them, of 100 KB, with dates of the past, the future and of nobody",
+		outcome: "what is meant for all and for us is obeyed, the stricter where they disagree",
+		figure:  fmt.Sprintf("%d pages: exact directives, 0 requests for what is not to be followed", len(pages)),
+		pages:   20,
+		check: func(t testing.TB, c *crawl) {
+			for _, p := range pages {
+				if got := c.parsed(t, "http://"+c.host[p.name]+"/").Directives; got != p.want {
+					t.Errorf("%s: asks for %+v, want %+v", p.name, got, p.want)
+				}
+				if n := c.servers[p.name].count("/next"); (n == 0) != p.want.NoFollow {
+					t.Errorf("%s: %d requests for the page it links to", p.name, n)
+				}
+			}
+		},
+	}
+	for _, p := range pages {
+		r.sites = append(r.sites, site{name: p.name, handle: only(p.raw)})
+	}
+	return r
 }
 
 func c12() row {
