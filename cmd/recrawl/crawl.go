@@ -43,13 +43,8 @@ The last looks again at all that is due within 31 days. To crawl a test server:
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
 
-<<<<<<< HEAD
-` + seedFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
-=======
 ` + seedFile + "\n\n" + hostRulesFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), stayFlag(), scoringFlag(),
->>>>>>> cc7a88b (recrawl, nutchconf: threads per host, queues by address, rates, rules of an operator)
+		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), reporting()),

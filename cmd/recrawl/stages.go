@@ -63,11 +63,7 @@ was interrupted goes on where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-<<<<<<< HEAD
-		Flags: flags(dirFlag(), networking(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
-=======
-		Flags: flags(dirFlag(), networking(), sparing(), limiting(), stayFlag(), scoringFlag(),
->>>>>>> cc7a88b (recrawl, nutchconf: threads per host, queues by address, rates, rules of an operator)
+		Flags: flags(dirFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
 			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...` of those that generate -lists made, from 0; fetches of other lists may run at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
