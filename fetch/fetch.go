@@ -251,6 +251,10 @@ type Options struct {
 	// NoContent keeps the bodies out of the segment. (Nutch:
 	// fetcher.store.content.)
 	NoContent bool
+	// Sign fingerprints the content of pages that are not parsed while they are
+	// fetched, as it came, so that a crawl which never parses knows what has changed.
+	// (Nutch: fetcher.signature.)
+	Sign bool
 
 	// Sitemaps says how sitemaps are found and read.
 	Sitemaps SitemapOptions

@@ -371,16 +371,21 @@ func TestListRules(t *testing.T) {
 
 // spread writes a fetch list of which each URL is on the list that its host says.
 func (r *rig) spread(name string, lists int, urls ...string) {
-	r.t.Helper()
-	w, err := segment.NewWriter[crawldb.Datum](r.t.Context(), r.db.Segments(), name, 0)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	var data []crawldb.Datum
 	for _, u := range urls {
 		d := crawldb.Datum{URL: u, Status: crawldb.Unfetched}
 		segment.Turn{List: int(hostdb.ByHost.Key(u)[1]) % lists, Lists: lists}.Mark(&d)
 		data = append(data, d)
+	}
+	r.write(name, data)
+}
+
+// write writes a fetch list.
+func (r *rig) write(name string, data []crawldb.Datum) {
+	r.t.Helper()
+	w, err := segment.NewWriter[crawldb.Datum](r.t.Context(), r.db.Segments(), name, 0)
+	if err != nil {
+		r.t.Fatal(err)
 	}
 	if err := errors.Join(w.Append(r.t.Context(), data), w.Commit(r.t.Context())); err != nil {
 		r.t.Fatal(err)

@@ -133,6 +133,9 @@ func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visi
 		l.o.reader().read(ctx, v, &j.it.Datum, &c)
 	} else {
 		l.o.reader().leads(v)
+		if l.o.Sign && resp.Outcome.Code == protocol.Success {
+			v.visit.Signature = l.o.Signature.Sum(&c, nil)
+		}
 	}
 	if resp.Outcome.Code == protocol.Success && !l.o.NoContent && (v.parse == nil || !v.parse.Sitemap || l.o.Sitemaps.KeepContent) {
 		v.content = &c

@@ -450,6 +450,7 @@ func elsewhere() []string {
 		"scoring.content.md",                                                               // scoring.parse.md finds the same without it
 		"http.proxy.host", "http.proxy.port", "http.proxy.username", "http.proxy.password", // package httpproto has one
 		"http.auth.file", "http.agent.host.cookie.file", "http.enable.cookie.header", // TestSecretsGoWhereTheyBelong
+		"fetcher.signature",   // every round parses
 		"fetcher.filter.urls", // generate has asked the same filters
 		"http.store.responsetime", "db.stats.score.quantiles", "file.content.limit", "anchorIndexingFilter.deduplicate",
 	}
@@ -527,7 +528,7 @@ func TestClientProperties(t *testing.T) {
 
 // What no crawl of a small web shows sets what it is to set.
 func TestOtherProperties(t *testing.T) {
-	c := read(t, conf(t, "http.agent.name", "testbot", "parser.timeout", "7", "parser.delete.failed.parse", "true", "fetcher.parse", "true", "http.store.responsetime", "false", "fetcher.filter.urls", "true",
+	c := read(t, conf(t, "http.agent.name", "testbot", "parser.timeout", "7", "parser.delete.failed.parse", "true", "fetcher.parse", "true", "http.store.responsetime", "false", "fetcher.filter.urls", "true", "fetcher.signature", "true",
 		"http.proxy.host", "proxy.example", "http.proxy.port", "3128", "http.proxy.username", "me", "http.proxy.password", "p@ss",
 		"db.stats.score.quantiles", ".5,.25", "file.content.limit", "9", "plugin.includes", "protocol-http|parse-html|urlfilter-regex|scoring-metadata", "scoring.content.md", "a , b"))
 	c.Corrected = true
@@ -535,7 +536,7 @@ func TestOtherProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.Crawl.Fetch.FilterList || o.Crawl.Fetch.NormalizeList {
+	if !o.Crawl.Fetch.FilterList || !o.Crawl.Fetch.Sign || o.Crawl.Fetch.NormalizeList {
 		t.Errorf("%+v", o.Crawl.Fetch)
 	}
 	if o.Crawl.HTTP.Proxy != "http://me:p%40ss@proxy.example:3128" {

@@ -371,6 +371,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	}
 	b.politeness(o)
 	o.NoContent = !b.bool("fetcher.store.content")
+	o.Sign = b.bool("fetcher.signature")
 	b.limits(o)
 	b.beyond(o)
 	b.redirects(o)

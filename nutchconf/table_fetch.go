@@ -82,7 +82,7 @@ var fetchProperties = [...]group{
 		{Name: "fetcher.queue.mode", Default: "byHost", Support: Honoured, Field: "fetch.Options.By", Flag: "-queue-by, updatehostdb -by", Note: "byIP, a host without an address fails, and is tried again; its statistics are by host"},
 		{Name: "fetcher.parse", Default: "false", Code: "true", Support: Honoured, Field: "recrawl.Options.ParseLater", Flag: "fetch -no-parse"},
 		{Name: "fetcher.store.content", Default: "true", Support: Honoured, Field: "fetch.Options.NoContent"},
-		{Name: "fetcher.signature", Default: "false", Note: "a signature is computed when a page is parsed"},
+		{Name: "fetcher.signature", Default: "false", Support: Honoured, Field: "fetch.Options.Sign", Note: "of pages that nobody parses by the time of the update; a signature of the parser counts before it"},
 		{Name: "fetcher.timelimit.mins", Default: "-1", Support: Honoured, Field: "fetch.Options.TimeLimit", Flag: "-time-limit", Note: "what is left is due in the next round, where Nutch keeps it from it for a week"},
 		{Name: "fetcher.timelimit", Note: "Nutch computes it when a fetch begins, of fetcher.timelimit.mins, and overwrites what was set"},
 		{Name: "fetcher.max.exceptions.per.queue", Default: "5", Code: "-1", Support: Honoured, Field: "fetch.Options.MaxFailures", Note: "counted over rounds"},

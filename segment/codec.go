@@ -151,11 +151,12 @@ func (w *writer) record(rec any) {
 		w.str(v.ETag)
 		w.str(v.LastModified)
 		w.time(v.Modified)
-		w.bits(v.Truncated)
+		w.bits(v.Truncated, v.Signature != nil)
 		w.int(v.Bytes)
 		w.int(int64(v.Elapsed))
 		w.int(int64(v.Hops))
 		w.str(v.Via)
+		w.bytes(v.Signature)
 	case *page.Content:
 		w.str(v.URL)
 		w.str(v.Type)
@@ -314,11 +315,15 @@ func (r *reader) record(rec any) {
 		v.ETag = r.str()
 		v.LastModified = r.str()
 		v.Modified = r.time()
-		r.bits(&v.Truncated)
+		var signed bool
+		r.bits(&v.Truncated, &signed)
 		v.Bytes = r.int()
 		v.Elapsed = time.Duration(r.int())
 		v.Hops = int(r.int())
 		v.Via = r.str()
+		if s := r.str(); signed {
+			v.Signature = []byte(s)
+		}
 	case *page.Content:
 		v.URL = r.str()
 		v.Type = r.str()

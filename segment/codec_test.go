@@ -134,6 +134,7 @@ func testRecords[T Record](t *testing.T, more ...T) {
 
 func TestRoundTrip(t *testing.T) {
 	testRecords[crawldb.Datum](t)
+	testRecords(t, Visit{Signature: []byte{}}, Visit{Signature: []byte("sum"), Truncated: true, Via: "v"})
 	testRecords(t, Visit{Outcome: protocol.Outcome{Code: 255, Status: -1, RetryAfter: math.MaxInt64}, Bytes: math.MinInt64, Elapsed: -1, Time: time.UnixMilli(-62135596800001).UTC()})
 	testRecords(t, page.Content{Body: bytes.Repeat([]byte{0, 1, 2}, 1<<17)}, page.Content{URL: strings.Repeat("u", 100_000)})
 	testRecords(t, Text{Text: strings.Repeat("word ", 1<<18)})

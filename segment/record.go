@@ -52,6 +52,9 @@ type Visit struct {
 	// took.
 	Bytes   int64
 	Elapsed time.Duration
+	// Signature is the fingerprint of the content as it came, of a page that nobody
+	// has parsed; nil if there is none. That of Parse counts before it.
+	Signature []byte
 	// Hops is how many redirects in a row led here from a page on the fetch list,
 	// and Via a page that made the last of them; zero and empty for what is on the
 	// list.

@@ -48,7 +48,7 @@ type Input struct {
 //	outcome                     status          schedule    signature, validators
 //	success, other signature    db_fetched      changed     new
 //	success, same signature     db_notmodified  unchanged   same
-//	success, nothing to compare db_fetched      unknown     new; none if not parsed
+//	success, nothing to compare db_fetched      unknown     new; none if neither parsed nor signed
 //	success, not parsable       db_parse_failed gone        none
 //	not_modified                db_notmodified  unchanged   kept
 //	moved_perm, moved_temp      db_redir_*      unknown     none
@@ -157,7 +157,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) cra
 		return o.Schedule.Gone(d, sv)
 
 	case code == protocol.Success:
-		var sum []byte
+		sum := v.Signature
 		if p != nil {
 			sum = p.Signature
 			for name, value := range p.Meta.All() {

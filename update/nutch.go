@@ -75,8 +75,11 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 	d.URL = in.URL
 	listed := d.Modified
 	sum := d.Signature // of the page as it was: content that nobody parsed looks the same
-	if in.Parse != nil && in.Parse.Signature != nil {
+	switch {
+	case in.Parse != nil && in.Parse.Signature != nil:
 		sum = in.Parse.Signature
+	case v.Signature != nil:
+		sum = v.Signature
 	}
 	nutchvisit.Note(&d.Meta, v, true)
 	var before time.Time // when the record as it is now was modified
