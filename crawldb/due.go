@@ -42,9 +42,10 @@ type DueQuery struct {
 	// candidate of that host need follow. What is left out counts to no Limit. It
 	// must not use the store.
 	Want func(host string) bool
-	// Seen, if not nil, is called with each record that a full scan passes and
-	// that is not due: its time is what a report of the next due time needs. An
-	// indexed store does not call it.
+	// Seen, if not nil, is told when more will be due: a full scan calls it with
+	// each record that it passes and that is not due; an indexed store, at the end
+	// of a sequence that nothing ended before, with one that has the earliest times
+	// of all that are not due, and maybe nothing but those times and its URL.
 	Seen func(*Datum)
 }
 

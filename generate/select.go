@@ -155,7 +155,7 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 	}
 	// What is leased now may not be when Ahead has passed: the index shows it, and
 	// check does not let it pass.
-	q := crawldb.DueQuery{Now: j.due, Ahead: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), Want: j.want}
+	q := crawldb.DueQuery{Now: j.due, Ahead: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), Want: j.want, Seen: j.seen}
 	if ahead > 0 {
 		q.Beyond = j.due.Add(ahead)
 	}

@@ -34,6 +34,7 @@ func dueRules() []rule {
 	for _, l := range []law{
 		{"Due omits nothing that is due", 0, dueOmitsNothing},
 		{"Due says only of what is due that it is", 0, dueIsDue},
+		{"Due tells when the next is due", 0, dueNext},
 		{"Due yields the best level first", 0, dueBestFirst},
 		{"Due ends at its limit", 0, dueLimit},
 		{"Due leaves out what is below MinPriority", 0, dueMinPriority},
@@ -152,6 +153,35 @@ func dueIsDue(c *check, due dueFunc) {
 			if d := model[cand.URL]; cand.Due && !isDue(d, q) {
 				c.failf("at %v, beyond %v: %s is said to be due; FetchTime %v, LeasedUntil %v", q.Now, q.Beyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
 			}
+		}
+	}
+}
+
+func dueNext(c *check, due dueFunc) {
+	next := func(d *crawldb.Datum) time.Time {
+		if d.LeasedUntil.After(d.FetchTime) {
+			return d.LeasedUntil
+		}
+		return d.FetchTime
+	}
+	s, model, _ := c.dueStore(300)
+	for _, q := range moments() {
+		if !q.Beyond.IsZero() {
+			continue // what counts as due has a time as well
+		}
+		var want, got time.Time
+		earlier := func(least *time.Time, d *crawldb.Datum) {
+			if at := next(d); at.After(q.Now) && (least.IsZero() || at.Before(*least)) {
+				*least = at
+			}
+		}
+		for _, d := range model {
+			earlier(&want, &d)
+		}
+		q.Seen = func(d *crawldb.Datum) { earlier(&got, d) }
+		c.candidates(s, due, q)
+		if !got.Equal(want) {
+			c.failf("at %v: the next is due at %v, want %v", q.Now, got, want)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type indexed struct {
 	rank func(a, b datum) int
 	give func(crawldb.DueQuery, []datum, func(crawldb.Candidate, error) bool)
 	ctx  func(context.Context) context.Context
+	mute bool
 }
 
 func newIndexed(e *engine) *indexed {
@@ -69,6 +70,9 @@ func (s *indexed) Due(c context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.C
 			if s.due(d, q) {
 				data = append(data, d)
 			}
+			if (d.FetchTime.After(q.Now) || d.Leased(q.Now)) && q.Seen != nil && !s.mute {
+				q.Seen(&d)
+			}
 		}
 		slices.SortStableFunc(data, s.rank)
 		s.give(q, data, yield)
@@ -115,6 +119,7 @@ func dueMutants() []mutant {
 				})
 			}
 		})},
+		{fault: "Due keeps the next time to itself", rule: "Due tells when the next is due", wrap: on(func(s *indexed) { s.mute = true })},
 		{fault: "Due yields the worst first", rule: "Due yields the best level first", wrap: on(func(s *indexed) { s.rank = func(a, b datum) int { return byLevel(b, a) } })},
 		{fault: "Due has levels of an octave", rule: "Due yields the best level first", wrap: on(func(s *indexed) {
 			s.rank = func(a, b datum) int {

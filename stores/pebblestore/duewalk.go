@@ -10,6 +10,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -27,6 +28,7 @@ import (
 func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
 	return func(yield func(crawldb.Candidate, error) bool) {
 		w := dueWalk{s: s, q: q, now: q.Now.UnixMilli(), beyond: math.MaxInt64, floor: lastLevel, left: q.Limit, yield: yield}
+		w.next.from = math.MaxInt64
 		w.clock = q.Now.Add(-max(q.Ahead, 0)).UnixMilli()
 		if !q.Beyond.IsZero() {
 			w.beyond = q.Beyond.UnixMilli()
@@ -35,6 +37,9 @@ func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[craw
 			w.floor = level(q.MinPriority)
 		}
 		err := w.run(ctx)
+		if err == nil && !w.stopped && q.Seen != nil {
+			err = w.tellNext(ctx)
+		}
 		if w.passed > tooMany && w.markIsLate() {
 			s.due.late.Store(true)
 		}
@@ -54,7 +59,8 @@ type dueWalk struct {
 	yield              func(crawldb.Candidate, error) bool
 	stopped            bool // by the loop or by the limit
 
-	passed int // entries that were not due
+	passed int  // entries that were not due
+	next   hint // the earliest of those
 	hosts  hostFilter
 	page   hintPage
 	side   sideList
@@ -198,6 +204,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		}
 		if shown, _ := w.shows(e); !shown {
 			w.passed++
+			w.later(e, it.Key()[readyPrefix:])
 		} else if !(w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority)) {
 			from := len(p.buf)
 			p.buf = append(p.buf, it.Key()[readyPrefix:]...)
@@ -206,6 +213,61 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		ok = it.Next()
 	}
 	return nil, false, d.outcome("due index", it.Error())
+}
+
+// later notes an entry that is not due.
+func (w *dueWalk) later(e entry, key []byte) {
+	if e.from < w.next.from {
+		w.next = hint{entry: e, key: bytes.Clone(key)}
+	}
+}
+
+// tellNext tells of the entry that is due next.
+func (w *dueWalk) tellNext(ctx context.Context) error {
+	if err := w.firstOfWheel(ctx); err != nil || w.next.key == nil {
+		return err
+	}
+	w.q.Seen(&crawldb.Datum{URL: crawldb.URLOf(string(w.next.key)), Priority: w.next.priority, FetchTime: time.UnixMilli(w.next.from).UTC()})
+	return nil
+}
+
+// firstOfWheel notes what is due next of the first bucket that has any such.
+func (w *dueWalk) firstOfWheel(ctx context.Context) error {
+	d := w.s.db
+	if err := d.enter(ctx, &w.s.view); err != nil {
+		return err
+	}
+	defer d.leave()
+	lower := wheelTable.key(string(w.s.due.state.Load().mark))
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{byte(wheelTable) + 1}})
+	if err != nil {
+		return d.outcome("due index", err)
+	}
+	defer it.Close()
+	found, n := int64(-1), 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n%checkEvery == 0 {
+			if err := d.goingOn(ctx, &w.s.view); err != nil {
+				return err
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return d.outcome("due index", err)
+		}
+		e, err := w.s.wheelEntry(it.Key(), value)
+		if err != nil {
+			return err
+		}
+		if found >= 0 && int64(bucket(e.from)) > found {
+			break
+		}
+		if shown, _ := w.shows(e); !shown {
+			found = int64(bucket(e.from))
+			w.later(e, it.Key()[wheelPrefix:])
+		}
+	}
+	return d.outcome("due index", it.Error())
 }
 
 // A hostFilter asks about hosts, and not again about one that was not wanted.
