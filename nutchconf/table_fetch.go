@@ -40,7 +40,7 @@ var fetchProperties = [...]group{
 		{Name: "http.proxy.exception.list", Note: "all connections go through the proxy"},
 		{Name: "http.auth.file", Default: "httpclient-auth.xml", Support: Partly, Field: "httpproto.Options.Logins", Note: "Basic for named hosts, with every request, whatever the realm; NTLM, Digest, forms and a default for all hosts are errors"},
 		{Name: "http.useHttp11", Default: "true", Only: "true", Note: "net/http speaks HTTP/1.1 and HTTP/2"},
-		{Name: "http.useHttp2", Default: "false", Note: "HTTP/2 is spoken with servers that offer it"},
+		{Name: "http.useHttp2", Default: "false", Note: "HTTP/2 is spoken with servers that offer it, unless httpproto.Options.HTTP1 or -http1 says otherwise"},
 		{Name: "http.accept", Default: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Support: Honoured, Field: "httpproto.Options.Accept"},
 		{Name: "http.accept.language", Default: "en-us,en-gb,en;q=0.7,*;q=0.3", Support: Honoured, Field: "httpproto.Options.AcceptLanguage"},
 		{Name: "http.accept.charset", Default: "utf-8,iso-8859-1;q=0.7,*;q=0.7", Note: "the header is obsolete (RFC 9110) and not sent"},

@@ -153,9 +153,9 @@ func TestPortsAndNetworks(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		{nil, "address: loopback"},
+		{nil, "1 refused: address: loopback; -allow-private connects"},
 		{[]string{"-allow-network", "127.0.0.1"}, "not_found"},
-		{[]string{"-allow-network", "127.0.0.0/8", "-deny-network", "127.0.0.0/30"}, "address: denied"},
+		{[]string{"-allow-network", "127.0.0.0/8", "-deny-network", "127.0.0.0/30"}, "address: denied\n"},
 		{[]string{"http://127.0.0.1:25/"}, "url: port 25 is that of another protocol; -allow-port asks it"},
 		{[]string{"http://127.0.0.1:25/", "-allow-port", "25"}, "2 refused: address: loopback"},
 	} {

@@ -58,11 +58,13 @@ func (r reasons) tell(w io.Writer) {
 			return
 		}
 		hint := ""
-		switch {
-		case strings.HasPrefix(why[1], "address:") && why[0] == protocol.Refused.String():
+		switch why[1] {
+		case "address: loopback", "address: private use", "address: link-local", "address: unique local":
 			hint = "; -allow-private connects to loopback, private and link-local ones"
-		case strings.HasPrefix(why[1], "url: port "):
-			hint = "; -allow-port asks it"
+		default:
+			if strings.HasPrefix(why[1], "url: port ") {
+				hint = "; -allow-port asks it"
+			}
 		}
 		fmt.Fprintf(w, "recrawl: %d %s: %s%s\n", r[why], why[0], why[1], hint)
 	}
