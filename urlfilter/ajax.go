@@ -98,7 +98,11 @@ func unescapeFragment(url string) string {
 	// characters and a "%" that begins no escape have no place in a URL.
 	b := make([]byte, 0, len(fragment))
 	for i := 0; i < len(fragment); i++ {
-		if fragment[i] == '%' && i+2 < len(fragment) {
+		if fragment[i] == '%' {
+			if i+2 >= len(fragment) || unhex(fragment[i+1]) < 0 || unhex(fragment[i+2]) < 0 {
+				b = append(b, "%25"...)
+				continue
+			}
 			switch code := fragment[i : i+3]; {
 			case code == "%23" || code == "%26" || code == "%2B" || code == "%2b",
 				code == "%25" && i+4 < len(fragment) && unhex(fragment[i+3]) >= 0 && unhex(fragment[i+4]) >= 0:

@@ -182,6 +182,7 @@ func TestNormalizerDifferences(t *testing.T) {
 		{"ajax: a fragment begins at the first #", ajax, AnyScope, "http://h/#a#!b", "http://h/#a#!b", "http://h/#a?_escaped_fragment_=b"},
 		{"ajax: the parameter may be the first of several", ajax, Indexer, "http://h/?_escaped_fragment_=a&b=cccccccccccccccccc", "http://h/?b=cccccccccccccccccc#!a",
 			"http://h/?_escaped_fragment_=a#!c"},
+		{"ajax: a % that begins no escape is one", ajax, Indexer, "http://h/?_escaped_fragment_=x%&y%4", "http://h/?y%4#!x%25", refused},
 		{"ajax: a + is no blank", ajax, Indexer, "http://h/?_escaped_fragment_=a+b", "http://h/#!a+b", "http://h/#!a b"},
 		{"ajax: without the parameter nothing is done", ajax, Indexer, "http://h/_escaped_fragment_=", "http://h/_escaped_fragment_=", refused},
 	} {

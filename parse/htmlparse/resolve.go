@@ -545,9 +545,13 @@ func (r *resolver) other(scheme string, rest []byte) ([]byte, bool) {
 func (r *resolver) generic(ref []byte) ([]byte, bool) {
 	r.buf = r.buf[:0]
 	r.appendEncoded(ref, encodedQ, true)
-	u, err := r.base.opaque.Parse(string(r.buf))
+	target, err := url.Parse(string(r.buf))
 	if err != nil {
 		return nil, false
+	}
+	u := r.base.opaque.ResolveReference(target)
+	if target.Fragment, target.RawFragment = "", ""; *target == (url.URL{}) {
+		u.ForceQuery = r.base.opaque.ForceQuery // with which net/url does not reckon
 	}
 	r.buf = append(r.buf[:0], u.String()...)
 	return r.buf, true
