@@ -8,6 +8,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -28,6 +29,9 @@ type Explanation struct {
 	// RobotsKnown says that robots.txt was fetched and holds; RobotsAllowed and
 	// RobotsUnavailable then say what it says.
 	RobotsKnown, RobotsAllowed, RobotsUnavailable bool
+	// Visit is the last visit, if the segment that made it is still there and all it
+	// did is written; it says where a redirect leads, and which led there.
+	Visit *segment.Visit
 	// Sitemap is the mark of a sitemap, nil if the record is of a page; Hint is what
 	// sitemaps say of the page, nil if nothing; Claim says what comes of it.
 	Sitemap *crawldb.Sitemap
@@ -53,6 +57,9 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 		e.Record = &d
 		e.Leased = d.Leased(e.Now)
 		e.Due = c.o.Schedule.Due(&d, e.Now)
+		if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
+			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
+		}
 		if err := c.explainSitemap(ctx, &e); err != nil {
 			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
 		}
@@ -76,6 +83,42 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	}
 	e.Verdict = e.verdict(c.o.Generate.MinScore)
 	return e, nil
+}
+
+// lastVisit looks for the last visit in the segments that may have made it: the
+// two that were begun last before it.
+func (c *Crawler) lastVisit(ctx context.Context, d *crawldb.Datum) (*segment.Visit, error) {
+	const digits = "20060102150405"
+	if d.LastFetch.IsZero() {
+		return nil, nil
+	}
+	at := d.LastFetch.UTC().Format(digits)
+	var names [2]string
+	for name, err := range c.s.Segments.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if len(name) >= len(digits) && name[:len(digits)] <= at {
+			names = [2]string{name, names[0]}
+		}
+	}
+	for _, name := range names {
+		if name == "" {
+			break
+		}
+		for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
+			if errors.Is(err, segment.ErrNotFound) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			if v.URL == d.URL && v.Time.Equal(d.LastFetch) {
+				return &v, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // explainSitemap says what sitemaps have to do with a record.

@@ -29,6 +29,8 @@ type Report struct {
 	// Links counts the outlinks that the crawl follows, LinksRejected those that
 	// the rules keep out.
 	Links, LinksRejected int
+	// Redirects says what became of redirects: see fetch.Options.MaxRedirects.
+	Redirects fetch.Redirects
 	// Sitemaps says what was read in sitemaps, Told what it did to the crawl db.
 	Sitemaps fetch.SitemapReport
 	Told     update.SitemapReport
@@ -63,6 +65,7 @@ func (r *Report) add(o Report) {
 	r.Bytes += o.Bytes
 	r.Links += o.Links
 	r.LinksRejected += o.LinksRejected
+	r.Redirects.Add(o.Redirects)
 	r.Sitemaps.Add(o.Sitemaps)
 	r.Told.Add(o.Told)
 	r.Events += o.Events
@@ -181,7 +184,7 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	}
 	f, err := stage(ctx, name)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Outcomes, f.Bytes, f.Links, f.LinksRejected
-	r.Sitemaps = f.Sitemaps
+	r.Redirects, r.Sitemaps = f.Redirects, f.Sitemaps
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,8 @@ type Redirects struct {
 	Downgrades int
 }
 
-func (r *Redirects) add(o Redirects) {
+// Add adds what another fetch has counted.
+func (r *Redirects) Add(o Redirects) {
 	r.Followed += o.Followed
 	r.Limit += o.Limit
 	r.Loops += o.Loops

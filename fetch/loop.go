@@ -433,7 +433,7 @@ func (l *loop) count(v *visited) {
 	if v.sitemap != nil {
 		rep.Sitemaps.Add(*v.sitemap)
 	}
-	rep.Redirects.add(v.redirects)
+	rep.Redirects.Add(v.redirects)
 	if v.visit.Via != "" {
 		rep.Redirects.Followed++
 	}

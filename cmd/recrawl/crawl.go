@@ -135,6 +135,7 @@ type crawlJSON struct {
 	Outcomes map[string]int `json:"outcomes"`
 	Bytes    int64          `json:"bytes"`
 	Links    int            `json:"links"`
+	Redirect map[string]int `json:"redirects"`
 	Segments []string       `json:"segments"`
 	NextDue  *time.Time     `json:"next_due,omitempty"`
 	Seconds  float64        `json:"seconds"`
@@ -143,7 +144,7 @@ type crawlJSON struct {
 func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error {
 	if c.Bool("json") {
 		j := crawlJSON{Finished: finished, Rounds: r.Rounds, Selected: r.Selected, Visits: r.Visited(), Outcomes: outcomes(r.Visits),
-			Bytes: r.Bytes, Links: r.Links, Segments: r.Segments, Seconds: r.Elapsed.Seconds()}
+			Bytes: r.Bytes, Links: r.Links, Redirect: redirects(&r.Redirects), Segments: r.Segments, Seconds: r.Elapsed.Seconds()}
 		if !r.NextDue.IsZero() {
 			j.NextDue = &r.NextDue
 		}
@@ -151,6 +152,9 @@ func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error
 	}
 	fmt.Fprintf(a.out, "%d rounds, %d visits, %s, %d links in %v\n", r.Rounds, r.Visited(), size(r.Bytes), r.Links, r.Elapsed.Round(time.Millisecond))
 	printOutcomes(a, r.Visits)
+	if t := redirectText(&r.Redirects); t != "" {
+		fmt.Fprintf(a.out, "  redirects     %s\n", t)
+	}
 	if s := &r.Sitemaps; s.Files > 0 {
 		fmt.Fprintf(a.out, "  sitemaps      %d read, %d pages: %d new, %d due sooner\n", s.Files, s.URLs, r.Told.New, r.Told.Due)
 	}

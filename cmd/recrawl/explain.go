@@ -38,6 +38,9 @@ learned. -agent is the name under which robots.txt is read.
 					if e.Record != nil {
 						out["record"] = record(e.Record)
 					}
+					if e.Visit != nil {
+						out["visit"] = visit(e.Visit)
+					}
 					if m := e.Sitemap; m != nil {
 						out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": m.Origins}
 					}
@@ -80,6 +83,9 @@ learned. -agent is the name under which robots.txt is read.
 				if e.Record == nil {
 					fmt.Fprintln(a.out, "record       none")
 					return nil
+				}
+				if v := e.Visit; v != nil {
+					fmt.Fprintf(a.out, "last visit   %s\n", visitText(v))
 				}
 				if m := e.Sitemap; m != nil {
 					fmt.Fprintf(a.out, "sitemap      at depth %d; listed by %s\n", m.Depth, cmp.Or(strings.Join(m.Origins, ", "), "nobody"))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/segment"
 )
 
 func redirects(r *fetch.Redirects) map[string]int {
@@ -27,4 +28,22 @@ func redirectText(r *fetch.Redirects) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// visitText says how a visit ended, where it leads, and what led there.
+func visitText(v *segment.Visit) string {
+	t := v.Outcome.Code.String()
+	if v.Outcome.Status != 0 {
+		t += fmt.Sprintf(" (%d)", v.Outcome.Status)
+	}
+	if v.Outcome.Location != "" {
+		t += " to " + v.Outcome.Location
+	}
+	if v.Outcome.Reason != "" {
+		t += ": " + v.Outcome.Reason
+	}
+	if v.Via != "" {
+		t += fmt.Sprintf("; redirect %d in a row, from %s", v.Hops, v.Via)
+	}
+	return t
 }
