@@ -349,6 +349,9 @@ type reading struct {
 	rules  *urlfilter.Rules
 	links  []segment.Link
 	report SitemapReport
+
+	last     crawldb.Hint
+	lastMeta crawldb.Meta
 }
 
 func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *reading {
@@ -470,8 +473,11 @@ func (s *reading) hint(e sitemap.Entry) (m crawldb.Meta) {
 	if !e.Modified.After(s.at) && e.Modified.Year() > 1990 {
 		h.Modified, h.Span = e.Modified, e.Span
 	}
-	h.Set(&m)
-	return m
+	if h != s.last || s.lastMeta == (crawldb.Meta{}) {
+		h.Set(&m)
+		s.last, s.lastMeta = h, m
+	}
+	return s.lastMeta // most are alike, and share their memory
 }
 
 // name marks the sitemaps that an index names, as many as its budget allows, and

@@ -57,11 +57,17 @@ func s1() row {
 		return b.String()
 	}
 	r := row{
-		id: "S1", input: "private, local and special addresses and their spellings, as seed, link, redirect and redirect of robots.txt",
+		id: "S1", input: "private, local and special addresses and their spellings, as seed, link, redirect, redirect of robots.txt and sitemap",
 		outcome: "refused when they are dialled, whatever named them",
-		figure:  fmt.Sprintf("%d addresses by 4 routes: 0 connections, all refused", len(forbidden)),
+		figure:  fmt.Sprintf("%d addresses by 5 routes: 0 connections, all refused", len(forbidden)),
 		sites: []site{
 			untouched("canary"),
+			{name: "sitemaps", code: protocol.Success, handle: replying(func(r *http.Request) string {
+				if r.RequestURI == "/robots.txt" {
+					return file(all("Sitemap: http://%s:%s/sitemap\n"))
+				}
+				return html("hello")
+			})},
 			{name: "links", code: protocol.Success, handle: replying(func(r *http.Request) string {
 				if r.RequestURI != "/" {
 					return ""
@@ -71,6 +77,15 @@ func s1() row {
 		},
 		check: func(t testing.TB, c *crawl) {
 			wantUntouched(t, c, "canary")
+			listed := 0
+			for u := range c.visits {
+				if strings.HasSuffix(u, "/sitemap") {
+					listed++
+				}
+			}
+			if listed < len(forbidden)/2 {
+				t.Errorf("%d visits to sitemaps at forbidden addresses", listed)
+			}
 			// Not every spelling is a URL of its own, nor are all kept.
 			n := 0
 			for u, vs := range c.visits {

@@ -334,7 +334,7 @@ func crawlRow(t testing.TB, r row) (*crawl, float64) {
 	if err := c.run(t.Context(), t); err != nil {
 		t.Errorf("the crawl failed: %v", err)
 	}
-	if most := uint64(96<<20 + workers*2*c.http.MaxBytes); c.memory > most {
+	if most := uint64(96<<20 + workers*2*c.http.MaxBytes + 2*2*c.opts.Fetch.Sitemaps.MaxBytes); c.memory > most {
 		t.Errorf("B1: %d MiB in use, want at most %d", c.memory>>20, most>>20)
 	}
 	if d := c.slowest; d > c.http.TimeLimit+patience(time.Second) {

@@ -117,7 +117,7 @@ loopback by the whole stack beside an honest site, and the row's figure and six 
 
 | budget | |
 | --- | --- |
-| B1 | memory in use stays under 96 MiB and two bodies for each worker |
+| B1 | memory in use stays under 96 MiB and two bodies for each worker, and for each of the two sitemaps that are read at a time |
 | B2 | no visit takes longer than its time limit and a second |
 | B3 | connections, goroutines and open files are back where they were within 2 s of the end of the crawl |
 | B4 | the honest site beside is visited at 90 %% or more of the rate it is visited at alone |

@@ -5,11 +5,9 @@ type gap struct{ id, what, why string }
 
 func open() []gap {
 	return []gap{
-		{"S1", "addresses told by a sitemap", "no round reads sitemaps yet"},
 		{"W3", "every worker on a drip at once", "no worker is kept free of hosts that never end"},
 		{"W8", "more workers than files", "a fetch for which no file gets free within 0.1 s ends with an error and is taken up by the next run; it does not wait longer"},
 		{"R5", "many domains of one address", "there are no queues by address yet"},
-		{"R6", "hostile sitemaps", "package sitemap bounds and fuzzes them; no round reads them yet"},
 		{"C5", "slow expressions", "all are RE2; checked in package urlfilter"},
 		{"C6", "traps", "limits for hosts, path prefixes and near duplicates are not built yet"},
 		{"C7", "link farms", "no server is needed; checked in package scoring"},

@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-func robotsRows() []row { return []row{r1(), r2(), r3(), r4(), r5()} }
+func robotsRows() []row { return []row{r1(), r2(), r3(), r4(), r5(), r6()} }
 
 // robotsTxt is a handler whose robots.txt is given, and whose pages all exist.
 func robotsTxt(raw string) func(*conn) {
