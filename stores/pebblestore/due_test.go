@@ -127,7 +127,7 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 // of the records, and every query is answered as the map would.
 func TestDueModel(t *testing.T) {
 	urls := dueModelURLs()
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		rg := newRig(t)
 		rg.power = seed%2 == 0
@@ -337,7 +337,8 @@ func TestClockThatWentBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	const n = tooMany + 1000
+	const n = 5000
+	db.crawl.due.tooMany = n - 1000
 	putDue(t, db, n, func(i int) time.Time { return dueEpoch.Add(time.Duration(i) * time.Minute) })
 	if got := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.AddDate(10, 0, 0), Limit: 5}); got != 5 || tableSize(t, db, readyTable) != n {
 		t.Fatalf("%d are due, %d are ready", got, tableSize(t, db, readyTable))
@@ -359,14 +360,15 @@ func TestMoreBeyondThanFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	const n = 2*sideSize + 100
+	const n = 4100
+	db.crawl.due.side = 2000
 	putDue(t, db, n, func(i int) time.Time {
-		if i%1000 == 0 {
+		if i == 0 {
 			return dueEpoch
 		}
 		return dueEpoch.AddDate(3, 0, 0)
 	})
-	// The records that are due were written first, or there would be one mark for all.
+	// The first record is due, and the mark is where it is.
 	got, least := map[string]bool{}, uint16(0)
 	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch, Beyond: dueEpoch.AddDate(1, 0, 0)}) {
 		if err != nil {
@@ -414,7 +416,8 @@ func TestMovesMeanwhile(t *testing.T) {
 		t.Errorf("%d of %d", len(got), len(urls))
 	}
 	// The same with more than one list of those that are not due by the clock.
-	urls = putDue(t, db, sideSize+3000, func(int) time.Time { return dueEpoch.Add(50 * time.Hour) })
+	db.crawl.due.side = 1000
+	urls = putDue(t, db, 5000, func(int) time.Time { return dueEpoch.Add(50 * time.Hour) })
 	db.crawl.due.late.Store(true)
 	countDue(t, db, crawldb.DueQuery{Now: dueEpoch})
 	clear(got)

@@ -294,3 +294,61 @@ func (w *web) visit(b *testing.B, db *DB, segments []string, r *rand.Rand) int {
 	}
 	return len(urls)
 }
+
+// BenchmarkWhatTheIndexCosts loads the same records into a store that keeps the
+// index and into one that does not, and then changes time and priority of one in
+// twenty: CPU time of the whole process, until what it left to do in the background
+// is done.
+//
+//	go test -run '^$' -bench WhatTheIndexCosts -benchtime 1x ./stores/pebblestore -due.urls 1000000
+func BenchmarkWhatTheIndexCosts(b *testing.B) {
+	ctx := context.Background()
+	for _, index := range []bool{false, true} {
+		b.Run(fmt.Sprintf("index=%t", index), func(b *testing.B) {
+			db, err := Open(b.TempDir(), Options{CacheSize: *dueCache})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			if !index { // as if it were to be built
+				db.crawl.due.state.Store(&dueState{})
+			}
+			w := &web{n: *dueURLs, due: 0.5, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+			start := cpu()
+			spent := w.load(b, db)
+			say("index %t: load: %v a URL", index, spent/time.Duration(w.n))
+			settle(b, db)
+			say("index %t: load and settle, with the making of the records: %v a URL", index, (cpu()-start)/time.Duration(w.n))
+			say("index %t: disk: %.1f bytes a URL", index, disk(b, db, 0, 0xff)/float64(w.n))
+			r := rand.New(rand.NewPCG(8, 8))
+			var some []string
+			for u := range w.urls() {
+				if r.IntN(20) == 0 {
+					some = append(some, u)
+				}
+			}
+			for round := range 3 {
+				start = cpu()
+				for chunk := range slices.Chunk(some, 20_000) {
+					err := db.Crawl().Update(ctx, crawldb.Batch{URLs: chunk, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+						d := *old
+						d.Priority *= 0.5 + r.Float32()
+						w.fetched(&d, r, w.now)
+						return &d, nil
+					}})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := db.Crawl().Sync(ctx); err != nil {
+					b.Fatal(err)
+				}
+				say("index %t: update %d: %v a URL until durable", index, round, (cpu()-start)/time.Duration(len(some)))
+			}
+			settle(b, db)
+			say("index %t: the last update, settled by a whole compaction: %v a URL", index, (cpu()-start)/time.Duration(len(some)))
+			for b.Loop() {
+			}
+		})
+	}
+}

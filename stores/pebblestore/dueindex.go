@@ -25,11 +25,12 @@ type dueIndex struct {
 	moves atomic.Uint64
 	// late says that the mark is so far ahead of the clock that selections are slow.
 	late atomic.Bool
-	// step is how many entries one batch of maturing or building writes.
-	step int
+	// These are stepSize, tooMany and sideSize, but in tests.
+	step, tooMany, side int
 }
 
 const (
+	// stepSize is how many entries one batch of maturing or building writes.
 	stepSize  = 10_000
 	stepBytes = 8 << 20 // or more than these bytes
 	// A clock that goes back leaves entries in the ready table that are not due.
@@ -44,7 +45,7 @@ const (
 // loadDue reads the state of the index, or decides on one. A store that has records
 // and no index is given one by the first selection.
 func (s *crawlStore) loadDue() error {
-	s.due.step = stepSize
+	s.due.step, s.due.tooMany, s.due.side = stepSize, tooMany, sideSize
 	b, err := get(s.db.db, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err

@@ -40,7 +40,7 @@ func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[craw
 		if err == nil && !w.stopped && q.Seen != nil {
 			err = w.tellNext(ctx)
 		}
-		if w.passed > tooMany && w.markIsLate() {
+		if w.passed > w.s.due.tooMany && w.markIsLate() {
 			s.due.late.Store(true)
 		}
 		if err != nil && !w.stopped {
@@ -393,7 +393,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 			continue
 		}
 		switch {
-		case len(l.best) < sideSize:
+		case len(l.best) < w.s.due.side:
 			h.key = bytes.Clone(h.key)
 			heap.Push(&l.best, h)
 		case h.compare(l.best[0]) < 0:
