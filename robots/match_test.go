@@ -58,9 +58,6 @@ func FuzzMatch(f *testing.F) {
 	f.Add("/"+strings.Repeat("a*", 50)+"b", "/"+strings.Repeat("a", 100))
 	f.Fuzz(func(t *testing.T, pattern, path string) {
 		path = canonicalPath("/" + path)
-		if canonicalPath(path) != path {
-			t.Fatalf("%q has another canonical form, %q", path, canonicalPath(path))
-		}
 		if len(pattern) > 500 {
 			return // the model would take long
 		}

@@ -120,6 +120,11 @@ func locs(body []byte) (urls []string, ok bool) {
 			return nil, false
 		case xml.Directive:
 			return nil, false
+		case xml.ProcInst:
+			// A declaration with a ">" in it is none, though encoding/xml takes it.
+			if strings.HasPrefix(tok.Target, "xml") && bytes.Contains(tok.Inst, []byte(">")) {
+				return nil, false
+			}
 		case xml.StartElement:
 			name := tok.Name.Local
 			switch {
