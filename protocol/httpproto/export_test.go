@@ -68,8 +68,7 @@ const (
 )
 
 const (
-	MaxDrain  = maxDrain
-	DrainTime = drainTime
+	MaxDrain = maxDrain
 )
 
 // Answer returns what is read of status and headers.

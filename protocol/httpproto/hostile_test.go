@@ -96,7 +96,7 @@ func TestBrokenAnswers(t *testing.T) {
 				t.Errorf("body %q, truncated %v, want %q, %v", r.Content.Body, r.Content.Truncated, c.body, c.truncated)
 			}
 			within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
-			if n := s.accepted.Load(); n > httpproto.MaxDials {
+			if n := s.accepted.Load(); n > 2 {
 				t.Errorf("%d connections for one visit", n)
 			}
 		})
@@ -460,11 +460,28 @@ func TestHostileHTTP2(t *testing.T) {
 				t.Errorf("%+v, %d bytes, truncated %v", r.Outcome, len(r.Content.Body), r.Content.Truncated)
 			}
 			t.Logf("%s %q", r.Outcome.Code, r.Outcome.Reason)
-			if n := s.accepted.Load(); n > httpproto.MaxDials {
+			if n := s.accepted.Load(); n > 2 {
 				t.Errorf("%d connections for one visit", n)
 			}
 			within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
 		})
+	}
+}
+
+// A few kilobytes of HPACK stand for a megabyte of headers. They are counted as
+// what they stand for.
+func TestHeadersOfHTTP2AreBounded(t *testing.T) {
+	noLeak(t)
+	for refs, want := range map[int]string{3: "", 300: "http: headers are too large"} {
+		// A field of 4,000 bytes goes into the table, and is then referred to.
+		block := "\x88\x40\x01a\x7f\xa1\x1e" + strings.Repeat("a", 4000) + strings.Repeat("\xbe", refs)
+		s := serveHTTP2(t, func(nc net.Conn) {
+			io.WriteString(nc, frame(4, 0, 0, "")+frame(1, 5, 1, block))
+		})
+		c := newClient(t, httpproto.Options{InsecureSkipVerify: true})
+		if r := fetch(t, c, protocol.Request{URL: s.url}); r.Outcome.Reason != want {
+			t.Errorf("%d references: %+v, want %q", refs, r.Outcome, want)
+		}
 	}
 }
 

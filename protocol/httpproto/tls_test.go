@@ -179,7 +179,7 @@ func TestBrokenHandshakes(t *testing.T) {
 			s := serveRaw(t, k.handle)
 			c := newClient(t, httpproto.Options{InsecureSkipVerify: true})
 			get(t, c, strings.Replace(s.url, "http:", "https:", 1), protocol.Failed, 0, k.reason)
-			if n := s.accepted.Load(); n > httpproto.MaxDials {
+			if n := s.accepted.Load(); n > 2 {
 				t.Errorf("%d connections for one visit", n)
 			}
 			within(t, "a connection is open", func() bool { return s.open.Load() == 0 })
