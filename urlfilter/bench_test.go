@@ -131,3 +131,30 @@ func BenchmarkFilterShippedRegex(b *testing.B) {
 }
 
 var shipped = []string{`-^(?:file|ftp|mailto):`, newSuffixes, `-[?*!@=]`, `-.*(/[^/]+)/[^/]+\1/[^/]+\1/`, `+.`}
+
+// How long does it take to see that a URL is no trap, and to normalize and filter
+// it by the rules of a new crawl?
+func BenchmarkDefaultRules(b *testing.B) {
+	urls := []string{
+		"https://www.example.com/",
+		"https://docs.example.com/current/sql/create/index.html",
+		"https://www.example.com/forum/viewtopic.php?f=12&t=4711&start=50",
+		"https://www.example.com/catalogue/tools/saws/circular/blades/steel/product.html?colour=red&size=5&sort=price&page=3",
+	}
+	trapped := "https://www.example.com" + strings.Repeat("/a/b", 1000) + "?" + strings.Repeat("a=b&", 200)
+	rules := Default()
+	b.Run("traps", func(b *testing.B) { benchFilter(b, Traps{}, urls, true) })
+	b.Run("traps, 4 KB", func(b *testing.B) { benchFilter(b, Traps{MaxDepth: -1, MaxRepeats: -1, MaxParams: -1}, []string{trapped}, false) })
+	b.Run("session ids", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			SessionIDs{}.Normalize(Outlink, urls[i%len(urls)])
+		}
+	})
+	b.Run("all", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			rules.Apply(Outlink, urls[i%len(urls)])
+		}
+	})
+}

@@ -3,15 +3,15 @@ package urlfilter
 import "slices"
 
 // Default returns rules for a new crawl: [Basic], which also refuses schemes
-// other than http and https; no files of [DefaultSuffixes]; and
-// [RepeatedSegments] against loops. Unlike Nutch's stock rules they keep URLs
-// that have a query. Each call returns rules of their own to add to.
+// other than http and https; [SessionIDs]; no files of [DefaultSuffixes]; and
+// [Traps] against what has no end. Unlike Nutch's stock rules they keep URLs
+// that have a query. Each call returns rules of their own to add to, or take from.
 func Default() *Rules {
 	return &Rules{
-		Normalizers: []Normalizer{Basic{}},
+		Normalizers: []Normalizer{Basic{}, SessionIDs{}},
 		Filters: []Filter{
 			NewSuffix(SuffixOptions{Reject: true, IgnoreCase: true, Path: true}, DefaultSuffixes()...),
-			RepeatedSegments{},
+			Traps{},
 		},
 	}
 }

@@ -18,12 +18,12 @@ func TestRulesExplain(t *testing.T) {
 		url   string
 		steps []string // name, accepted, out, rule
 	}{
-		{"HTTP://Example.com/b", []string{"basic true http://example.com/b", "suffix true http://example.com/b", "repeated true http://example.com/b", "explained true http://example.com/b yes"}},
-		{"http://example.com/b.gif", []string{"basic true http://example.com/b.gif", "suffix false "}},
-		{"http://example.com/x", []string{"basic true http://example.com/x", "suffix true http://example.com/x", "repeated true http://example.com/x", "explained false  no"}},
+		{"HTTP://Example.com/b", []string{"basic true http://example.com/b", "session true http://example.com/b", "suffix true http://example.com/b", "traps true http://example.com/b", "explained true http://example.com/b yes"}},
+		{"http://example.com/b.gif", []string{"basic true http://example.com/b.gif", "session true http://example.com/b.gif", "suffix false "}},
+		{"http://example.com/x", []string{"basic true http://example.com/x", "session true http://example.com/x", "suffix true http://example.com/x", "traps true http://example.com/x", "explained false  no"}},
 		{"nonsense", []string{"basic false "}},
 		{strings.Repeat("x", 5000), []string{"length false "}},
-		{"http://example.com/" + strings.Repeat("\xff", 2000), []string{"basic true http://example.com/" + strings.Repeat("%FF", 2000), "length false "}},
+		{"http://example.com/" + strings.Repeat("\xff", 2000), []string{"basic true http://example.com/" + strings.Repeat("%FF", 2000), "session true http://example.com/" + strings.Repeat("%FF", 2000), "length false "}},
 	} {
 		steps := r.Explain(Outlink, c.url)
 		var got []string

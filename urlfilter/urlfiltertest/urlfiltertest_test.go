@@ -42,6 +42,8 @@ func TestStock(t *testing.T) {
 		"zero Domain":      new(urlfilter.Domain),
 		"RepeatedParts":    urlfilter.RepeatedParts{},
 		"Validator":        urlfilter.Validator{},
+		"Traps":            urlfilter.Traps{},
+		"strict Traps":     urlfilter.Traps{MaxDepth: 2, MaxRepeats: 1, MaxParams: 1, MaxSame: 1, MaxQuery: 20},
 		"zero Automaton":   new(urlfilter.Automaton),
 		"zero Fast":        new(urlfilter.Fast),
 	} {
@@ -83,6 +85,8 @@ func TestStockNormalizers(t *testing.T) {
 		"Slash":         slash,
 		"Query":         urlfilter.QueryNormalizer{},
 		"Ajax":          urlfilter.AjaxNormalizer{},
+		"SessionIDs":    urlfilter.SessionIDs{},
+		"BasicSessions": urlfilter.Chain{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}, urlfilter.SessionIDs{}}},
 		"Pass":          urlfilter.Pass{},
 		"All":           urlfilter.Chain{Normalizers: all},
 		"Scoped": urlfilter.Scoped{
