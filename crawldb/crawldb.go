@@ -101,4 +101,10 @@ type Batch struct {
 	// step: where the job named Job stands once this batch is applied. An empty
 	// Job writes no mark; a Job with an empty Cursor removes its mark.
 	Job, Cursor string
+
+	// Marks, if not nil, is called once Next has been called for all URLs, and
+	// returns further marks by their jobs, which are written in the same step in
+	// the same way: so a mark may depend on what Next found. Like Next it must be
+	// pure and may be called again.
+	Marks func() map[string]string
 }

@@ -23,6 +23,7 @@ type write struct {
 	data        []*crawldb.Datum // nil deletes
 	same        []bool           // left as it was
 	job, cursor string
+	marks       map[string]string
 }
 
 // engine is a sound store: a memstore that can be opened again from a disk.
@@ -45,6 +46,12 @@ func (e *engine) Update(ctx context.Context, b crawldb.Batch) error {
 			w.data[i] = &kept
 		}
 		return d, err
+	}
+	if marks := b.Marks; marks != nil {
+		b.Marks = func() map[string]string {
+			w.marks = marks()
+			return w.marks
+		}
 	}
 	if err := e.Crawl.Update(ctx, b); err != nil {
 		return err
@@ -70,7 +77,7 @@ func (e *engine) self() *engine { return e }
 func replay(log []write) (*engine, error) {
 	e := &engine{new(memstore.Crawl), &disk{log: log, synced: len(log)}}
 	for _, w := range log {
-		err := e.Crawl.Update(context.Background(), crawldb.Batch{URLs: w.urls, Job: w.job, Cursor: w.cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		err := e.Crawl.Update(context.Background(), crawldb.Batch{URLs: w.urls, Job: w.job, Cursor: w.cursor, Marks: func() map[string]string { return w.marks }, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			if w.same[i] {
 				return old, nil
 			}

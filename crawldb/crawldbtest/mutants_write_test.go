@@ -213,6 +213,7 @@ func writeMutants() []mutant {
 
 func markMutants() []mutant {
 	rule := "a mark is written with its batch"
+	further := "further marks are written with the batch that found them"
 	return []mutant{
 		{fault: "marks no empty batch", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if len(b.URLs) == 0 {
@@ -248,6 +249,34 @@ func markMutants() []mutant {
 		{fault: "marks before the batch", rule: "an error of Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if err := e.Update(c, batch{Job: b.Job, Cursor: b.Cursor}); err != nil {
 				return err
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "knows no further marks", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			b.Marks = nil
+			return e.Update(c, b)
+		})},
+		{fault: "asks for further marks before Next", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if b.Marks != nil {
+				marks := b.Marks()
+				b.Marks = func() map[string]string { return marks }
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "further marks are written whatever Next says", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			err := e.Update(c, b)
+			if err != nil && b.Marks != nil {
+				return errors.Join(err, e.Update(c, batch{Marks: b.Marks}))
+			}
+			return err
+		})},
+		{fault: "an empty further mark leaves what was there", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if marks := b.Marks; marks != nil {
+				b.Marks = func() map[string]string {
+					some := marks()
+					delete(some, "old")
+					return some
+				}
 			}
 			return e.Update(c, b)
 		})},

@@ -186,6 +186,38 @@ func markRules() []rule {
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{plain(url, 2)})
 			})
 		}},
+		{"further marks are written with the batch that found them", 0, func(c *check) {
+			s := c.store()
+			c.must(c.update(s, "old", "one", plain("http://example.com/0001", 1)), "Update")
+			urls := numbered(300)
+			found := make([]bool, len(urls))
+			b := crawldb.Batch{URLs: urls, Job: "job", Cursor: "at", Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				found[i] = true
+				d := plain(urls[i], 2)
+				return &d, nil
+			}}
+			b.Marks = func() map[string]string {
+				n := 0
+				for _, f := range found {
+					if f {
+						n++
+					}
+				}
+				return map[string]string{"count": fmt.Sprint(n), "\x00\xff": "\xff\x00", "old": "", "none": ""}
+			}
+			c.must(s.Update(c.ctx, b), "Update with further marks")
+			want := map[string]string{"count": "300", "\x00\xff": "\xff\x00", "old": "", "none": "", "job": "at"}
+			s = c.twice(s, func(s crawldb.Store) {
+				for job, cursor := range want {
+					c.progress(s, job, cursor)
+				}
+			})
+			c.must(s.Update(c.ctx, crawldb.Batch{Marks: func() map[string]string { return map[string]string{"count": "0"} }}), "Update with nothing else")
+			c.progress(s, "count", "0")
+			b.Next = func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, errStop }
+			c.is(s.Update(c.ctx, b), errStop, "Update whose Next fails")
+			c.progress(s, "count", "0")
+		}},
 		{"an empty cursor removes the mark", 0, func(c *check) {
 			s := c.store()
 			c.must(c.update(s, "job", "one"), "Update with a mark")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -102,6 +103,13 @@ func (s *Crawl) update(ctx context.Context, b crawldb.Batch) error {
 			changes = append(changes, entry[[]byte]{keys[i], enc})
 		}
 	}
+	marks := map[string]string{}
+	if b.Marks != nil {
+		maps.Copy(marks, b.Marks())
+	}
+	if b.Job != "" {
+		marks[b.Job] = b.Cursor
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -113,15 +121,15 @@ func (s *Crawl) update(ctx context.Context, b crawldb.Batch) error {
 				t.set(c.key, c.val)
 			}
 		}
-		switch {
-		case b.Job == "":
-		case b.Cursor == "":
-			delete(s.marks, b.Job)
-		default:
+		for job, cursor := range marks {
+			if cursor == "" {
+				delete(s.marks, job)
+				continue
+			}
 			if s.marks == nil {
 				s.marks = map[string]string{}
 			}
-			s.marks[b.Job] = b.Cursor
+			s.marks[job] = cursor
 		}
 	})
 }

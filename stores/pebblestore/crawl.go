@@ -100,15 +100,15 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	if err := s.walk(ctx, b, batch, index); err != nil {
 		return err
 	}
-	if b.Job != "" {
-		key := markTable.key(b.Job)
-		var err error
-		if b.Cursor == "" {
-			err = batch.Delete(key, nil)
-		} else {
-			err = batch.Set(key, []byte(b.Cursor), nil)
+	if b.Marks != nil {
+		for job, cursor := range b.Marks() {
+			if err := mark(batch, job, cursor); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+	}
+	if b.Job != "" {
+		if err := mark(batch, b.Job, b.Cursor); err != nil {
 			return err
 		}
 	}
@@ -122,6 +122,14 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 		return s.commitDue(ctx, batch, index.state)
 	}
 	return s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+}
+
+func mark(batch *pebble.Batch, job, cursor string) error {
+	key := markTable.key(job)
+	if cursor == "" {
+		return batch.Delete(key, nil)
+	}
+	return batch.Set(key, []byte(cursor), nil)
 }
 
 // inOrder checks that URLs are strictly ascending in key order.
