@@ -5,7 +5,10 @@
 //
 // The selection is exact: the TopN best that pass every condition, those of equal
 // priority in the order of their keys, whatever the number of lists the URLs are
-// spread over.
+// spread over. But which URLs of a registered domain they are is decided by turns:
+// its hosts, and the parts of these, come one after the other, so that a part that
+// has no end, as a calendar or a search, cannot take the place of all others. See
+// Options.Exact.
 //
 // A lease is written only after a note of it is safe in the segment, so a
 // generate that died leaves nothing leased for ever: [Recover] releases it.
@@ -21,6 +24,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/frontier"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -38,6 +42,22 @@ type Options struct {
 	MaxPerHost int
 	// By says what MaxPerHost counts. (Nutch: generate.count.mode.)
 	By hostdb.By
+	// MaxPerPart is the most URLs of one part of a host that are selected, for each of
+	// the Segments: of its first directory, or of what has a query in it. Parts that
+	// differ in numbers or session ids are one. Zero means no limit: see Exact for what
+	// keeps the parts of a site in balance without one.
+	MaxPerPart int
+	// Exact selects the TopN best without regard to the parts of a site. By default
+	// as many URLs of a registered domain are selected as of the TopN best are of it,
+	// but of its parts in turns, the best of each first: of the hosts of a domain, of
+	// the first directories of a host, and so on. A part of which many pages said
+	// what others had said has its turn less often, down to a sixteenth, and so have
+	// parts that differ in numbers or parameters, parts of which much is waiting, and
+	// hosts that were found late. What the turns leave over goes to whoever has
+	// something, so this changes the order in which a crawl goes on and nothing that
+	// it finds in the end. It looks at twice as many candidates as are selected.
+	// NutchCompat is always exact.
+	Exact bool
 	// Segments is how many segments may be made; what exceeds the limits of one
 	// goes into the next. Zero means one. (Nutch: generate.max.num.segments.)
 	Segments int
@@ -145,11 +165,12 @@ const (
 	Interval    Reason = "interval_rejected"    // MaxInterval
 	Malformed   Reason = "malformed_urls"       // nothing to count by
 	HostFull    Reason = "urls_skipped_per_host_overflow"
+	PartFull    Reason = "urls_skipped_per_part_overflow" // MaxPerPart
 )
 
 // Reasons lists every reason.
 func Reasons() []Reason {
-	return []Reason{URLFilters, Schedule, WaitUpdate, Expr, StatusOther, ScoreTooLow, Interval, Malformed, HostFull}
+	return []Reason{URLFilters, Schedule, WaitUpdate, Expr, StatusOther, ScoreTooLow, Interval, Malformed, HostFull, PartFull}
 }
 
 // Report says what was selected and why the rest was not.
@@ -197,6 +218,8 @@ type job struct {
 	placed   map[string]struct{} // URLs that have had a place
 	known    map[string]hostInfo
 	affected map[string]struct{}
+	accounts map[string]frontier.Account // of domains
+	parts    map[string]int              // how many of each part were placed
 }
 
 // making is a segment in the making.
@@ -246,7 +269,7 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 	}
 	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
 		report: Report{Rejected: map[Reason]int{}},
-		placed: map[string]struct{}{}, known: map[string]hostInfo{}, affected: map[string]struct{}{}}
+		placed: map[string]struct{}{}, known: map[string]hostInfo{}, affected: map[string]struct{}{}, accounts: map[string]frontier.Account{}, parts: map[string]int{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}

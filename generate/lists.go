@@ -23,8 +23,8 @@ import (
 func (j *job) write(ctx context.Context, m *making) error {
 	if j.o.NutchCompat {
 		hashed(m.list)
-	} else {
-		spread(m.list, j.o.By)
+	} else if err := j.spread(ctx, m.list); err != nil {
+		return err
 	}
 	turns, err := j.turns(ctx, m.list)
 	if err != nil {
@@ -196,8 +196,9 @@ func addressHash(ctx context.Context, host string, lookup func(context.Context, 
 
 // spread orders a fetch list so that a fetcher which reads it from the front
 // finds many hosts at once: the best URL of every host, then the second best of
-// every host, and so on, in each turn in the order of a hash.
-func spread(list []crawldb.Datum, by hostdb.By) {
+// every host, and so on, in each turn in the order of a hash. What is best is decided
+// by turns of the parts of a domain, as it is for the selection.
+func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 	type ranked struct {
 		d    crawldb.Datum
 		turn int
@@ -209,10 +210,21 @@ func spread(list []crawldb.Datum, by hostdb.By) {
 		}
 		return crawldb.Compare(a.URL, b.URL) // dear, and seldom needed
 	})
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	if !j.o.Exact && j.crawl != nil { // Free has no crawl db
+		var err error
+		if order, err = j.turnsOf(ctx, len(list), func(i int) string { return list[i].URL }); err != nil {
+			return err
+		}
+	}
 	turns := map[string]int{}
 	all := make([]ranked, len(list))
-	for i, d := range list {
-		host := by.Key(d.URL)
+	for i, at := range order {
+		d := list[at]
+		host := j.o.By.Key(d.URL)
 		all[i] = ranked{d, turns[host], xxhash.Sum64String(d.URL)}
 		turns[host]++
 	}
@@ -222,6 +234,7 @@ func spread(list []crawldb.Datum, by hostdb.By) {
 	for i := range all {
 		list[i] = all[i].d
 	}
+	return nil
 }
 
 // hashed orders a fetch list as Nutch does.

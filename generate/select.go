@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/frontier"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -335,11 +336,12 @@ func (h *bestFirst) Pop() any {
 type placed struct {
 	url, key string
 	order    string // crawldb.Key: many are compared
+	part     string // empty if parts have no limit
 	segment  int
 }
 
 func (j *job) selectAll(ctx context.Context) error {
-	next, stop := iter.Pull2(j.candidates(ctx))
+	next, stop := iter.Pull2(j.fairly(ctx, j.candidates(ctx)))
 	defer stop()
 	for more := true; more; {
 		var batch []placed
@@ -391,6 +393,13 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 		return placed{}, false, err
 	}
 	p := placed{url: url, key: j.o.By.Key(spelled), order: crawldb.Key(url)}
+	if j.o.MaxPerPart > 0 && !j.o.NutchCompat {
+		p.part = frontier.PartOf(spelled)
+		if j.parts[p.part] >= j.o.MaxPerPart*j.o.Segments {
+			j.report.Rejected[PartFull]++
+			return placed{}, false, nil
+		}
+	}
 	if p.segment = j.place.place(p.key, h.limit); p.segment < 0 {
 		j.report.Rejected[HostFull]++
 		if _, ok := j.affected[p.key]; !ok {
@@ -398,6 +407,9 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 			j.report.HostsAffected++
 		}
 		return placed{}, false, nil
+	}
+	if p.part != "" {
+		j.parts[p.part]++
 	}
 	return p, true, j.open(ctx, p.segment)
 }
@@ -464,6 +476,9 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 			continue
 		}
 		j.place.giveBack(p.key, p.segment)
+		if p.part != "" {
+			j.parts[p.part]--
+		}
 	}
 	return nil
 }

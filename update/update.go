@@ -39,6 +39,18 @@ type Options struct {
 	// a page whose record was deleted while it was fetched. (Nutch:
 	// db.update.additions.allowed.)
 	NoAdditions bool
+	// MaxGrowth is how many records links may add to a registered domain for each
+	// of its pages that was visited, so that a site without end cannot fill the
+	// crawl db: a URL that is new and of a kind that can be made without end (it has
+	// a query, or a segment that is a number or looks like a session id, or is the
+	// start page of another host of the domain) is left out while the links of the
+	// crawl have added as many. It is taken up when a page that links to it is
+	// updated later and there is room. The first FreeGrowth of a domain are free, and
+	// of the other URLs, which are plain, five times as many. Zero means 10 and 2000,
+	// a negative MaxGrowth no bound. Seeds, pages that
+	// are visited and what sitemaps name are never left out and do not count, and
+	// NutchCompat bounds nothing.
+	MaxGrowth, FreeGrowth int
 	// MaxInlinks is how many links to a page count, the best ones; zero means
 	// 10,000. (Nutch: db.update.max.inlinks.)
 	MaxInlinks int
@@ -113,6 +125,12 @@ func (o Options) withDefaults() Options {
 	if o.MaxRetries <= 0 {
 		o.MaxRetries = 3
 	}
+	if o.MaxGrowth == 0 {
+		o.MaxGrowth = 10
+	}
+	if o.FreeGrowth <= 0 {
+		o.FreeGrowth = 2000
+	}
 	if o.MaxInlinks <= 0 {
 		o.MaxInlinks = 10_000
 	}
@@ -135,6 +153,8 @@ type Report struct {
 	Visits, Unvisited, Unparsed int
 	// Links counts the links, Targets the pages they lead to.
 	Links, Targets int
+	// Overgrown counts the targets that were left out by Options.MaxGrowth.
+	Overgrown int
 	// Sitemaps is what came of what sitemaps say.
 	Sitemaps SitemapReport
 	// Swept is what Options.Sweep came to.
@@ -256,13 +276,14 @@ func firstVisit(ctx context.Context, s segment.Store, name string) (first time.T
 func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name, cursor string, report *Report, o Options) error {
 	reached, resumed := strings.CutPrefix(cursor, at)
 	report.Resumed = resumed
+	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]int64{}}
 	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
 	defer sorter.Close()
 	var counted *tally
 	if o.Hosts != nil && !o.NutchCompat {
 		counted = &tally{}
 	}
-	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, counted, report)
+	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, counted, report, &sites)
 	if err != nil {
 		return err
 	}
@@ -281,20 +302,29 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		for i := range inputs {
 			urls[i] = inputs[i].URL
 		}
-		err := crawl.Update(ctx, crawldb.Batch{
+		step, err := sites.step(ctx, inputs)
+		if err != nil {
+			return err
+		}
+		err = crawl.Update(ctx, crawldb.Batch{
 			URLs: urls,
 			Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-				d := Next(old, inputs[i], o)
+				d := step.next(i, old, Next(old, inputs[i], o))
 				changes[i] = changed(old, d, inputs[i], o)
 				return d, nil
 			},
 			Job: Job(name), Cursor: at + crawldb.Key(urls[len(urls)-1]),
+			Marks: step.marks,
 		})
+		if err != nil {
+			return err
+		}
+		report.Overgrown += step.overgrown()
 		for i := range inputs {
 			report.Sitemaps.count(changes[i])
 		}
 		inputs = inputs[:0]
-		return err
+		return nil
 	}
 	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared}
 	var left unvisited
@@ -360,7 +390,7 @@ const (
 // URL. What comes out is a pure function of the segment. The records of the fetch
 // list are among it if whole, else only that they are listed. It returns what
 // each visit gets of the gifts that no link received.
-func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, counted *tally, report *Report) (shared float64, err error) {
+func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, counted *tally, report *Report, sites *sites) (shared float64, err error) {
 	var key, value []byte
 	add := func(url string) error {
 		key = crawldb.AppendKey(key[:0], url)
@@ -391,6 +421,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 		}
 		report.Visits++
 		counted.visited(&v)
+		sites.visit(&v)
 		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
 			success++
 		}

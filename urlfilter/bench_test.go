@@ -144,7 +144,9 @@ func BenchmarkDefaultRules(b *testing.B) {
 	trapped := "https://www.example.com" + strings.Repeat("/a/b", 1000) + "?" + strings.Repeat("a=b&", 200)
 	rules := Default()
 	b.Run("traps", func(b *testing.B) { benchFilter(b, Traps{}, urls, true) })
-	b.Run("traps, 4 KB", func(b *testing.B) { benchFilter(b, Traps{MaxDepth: -1, MaxRepeats: -1, MaxParams: -1}, []string{trapped}, false) })
+	b.Run("traps, 4 KB", func(b *testing.B) {
+		benchFilter(b, Traps{MaxDepth: -1, MaxRepeats: -1, MaxParams: -1}, []string{trapped}, false)
+	})
 	b.Run("session ids", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {

@@ -51,9 +51,9 @@ var repo = policy{
 		"webtest":               {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter"},
-		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter"},
+		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/nutchvisit"},
-		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/nutchvisit"},
+		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort"},
@@ -65,6 +65,7 @@ var repo = policy{
 
 		"internal/extsort":    {tool, ""},
 		"internal/directives": {adapter, "page"},
+		"internal/frontier":   {adapter, "crawldb"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
 		"internal/hostile":    {tool, ""},

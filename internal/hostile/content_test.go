@@ -21,7 +21,7 @@ import (
 )
 
 func contentRows() []row {
-	return []row{c1(), c2(), c3(), c4(), c8(), c9(), c10(), c12(), c13(), p10(), p14()}
+	return []row{c1(), c2(), c3(), c4(), c6(), c8(), c9(), c10(), c12(), c13(), p10(), p14()}
 }
 
 // A stopwatch is a parser that notes how long it takes for a megabyte, at worst.

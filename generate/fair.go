@@ -1,0 +1,249 @@
+package generate
+
+import (
+	"container/heap"
+	"context"
+	"iter"
+	"math"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/frontier"
+)
+
+// How many candidates are looked at to divide the room for some: twice as many, and
+// so many.
+const (
+	windowFactor = 2
+	windowExtra  = 4096
+)
+
+// fairly yields candidates in another order: how many of each registered domain come
+// in which places stays as it is, but the parts of a domain take turns. So a part
+// that has no end takes its share and no more, and where nothing else is due it takes
+// all.
+func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
+	if j.o.Exact || j.o.NutchCompat || j.o.TopN <= 0 {
+		return best
+	}
+	size := windowFactor*j.o.TopN*j.o.Segments + windowExtra
+	return func(yield func(crawldb.Candidate, error) bool) {
+		var some []crawldb.Candidate
+		held := map[string]struct{}{} // an index may yield a record twice
+		flush := func() bool {
+			order, err := j.turnsOf(ctx, len(some), func(i int) string { return some[i].URL })
+			if err != nil {
+				yield(crawldb.Candidate{}, err)
+				return false
+			}
+			for _, i := range order {
+				if !yield(some[i], nil) {
+					return false
+				}
+			}
+			some = some[:0]
+			clear(held)
+			return true
+		}
+		for c, err := range best {
+			if err != nil {
+				yield(crawldb.Candidate{}, err)
+				return
+			}
+			if _, twice := held[c.URL]; twice {
+				continue
+			}
+			held[c.URL] = struct{}{}
+			if some = append(some, c); len(some) >= size && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// turnsOf returns the order in which n URLs, the best first, are taken if the parts
+// of each domain take turns.
+func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, error) {
+	order := make([]int, n)
+	domains := map[string][]int{}
+	var host, domain string
+	for i := range order {
+		order[i] = i
+		if h := crawldb.Host(url(i)); h != host || i == 0 {
+			host, domain = h, hostdb.Domain(h)
+		}
+		domains[domain] = append(domains[domain], i)
+	}
+	for domain, places := range domains {
+		if len(places) < 3 {
+			continue // the best goes first in any case
+		}
+		account, ok := j.accounts[domain]
+		if !ok {
+			var err error
+			if account, err = frontier.Load(ctx, j.crawl, domain); err != nil {
+				return nil, err
+			}
+			j.accounts[domain] = account
+		}
+		site := plant(&account)
+		for _, i := range places {
+			site.due[frontier.PartOf(url(i))]++
+		}
+		for _, i := range places {
+			site.add(i, site.way(url(i)))
+		}
+		for _, at := range places {
+			order[at] = site.take()
+		}
+	}
+	return order, nil
+}
+
+// A site is the tree of the parts of a domain: hosts, directories, and pages of one
+// kind.
+type site struct {
+	branch
+	account *frontier.Account
+	rank    map[string]int // of the hosts that are known, the oldest first
+	due     map[string]int // how many URLs each part has
+	steps   []step
+}
+
+// A branch takes turns with its siblings: each comes as often as it weighs, and of
+// those that are next the one that has the better page. It has either children or
+// leaves.
+type branch struct {
+	weight   float64
+	turn     float64 // when it is next
+	born     int     // among its siblings
+	children map[string]*branch
+	waiting  queue // those children that have something
+	leaves   []int // the best first
+}
+
+// step is one step from a domain to a URL: the name of a branch and what it weighs.
+type step struct {
+	name   string
+	weight float64
+}
+
+func plant(a *frontier.Account) *site {
+	s := &site{account: a, rank: map[string]int{}, due: map[string]int{}}
+	for i, h := range a.Hosts() {
+		s.rank[h] = i
+	}
+	return s
+}
+
+// The weights. An older host has more than a younger one, since those that a name
+// server makes up come later. A part has as much as what it says is new, once that
+// can be told, but a sixteenth at least; what differs in numbers or parameters has
+// three quarters; and the more of a part is waiting the less it has, slowly: what has
+// an end is done before what has none. The numbers are those with which sixty pages
+// beside eleven traps are all found in 350 visits (internal/hostile, C6).
+const (
+	judged   = 8
+	leastNew = 1.0 / 16
+	numbered = 0.75
+	backlog  = 16
+)
+
+// maxSteps is how far down parts are told apart.
+const maxSteps = 6
+
+// way returns the steps to a URL. The branches "host" and "part" hold that of which
+// nothing was read yet; no name of a host or part is one of these.
+func (s *site) way(url string) []step {
+	s.steps = s.steps[:0]
+	part := frontier.PartOf(url)
+	host := frontier.HostOf(part)
+	if n, ok := s.rank[host]; ok {
+		s.steps = append(s.steps, step{host + "/", 1 / float64(1+n)})
+	} else {
+		s.steps = append(s.steps, step{"host", 1 / float64(1+len(s.rank))}, step{host, kindWeight(host)})
+	}
+	w := kindWeight(part[len(host):])
+	if p := s.account.Part(part); p == nil {
+		s.steps = append(s.steps, step{"part", 1})
+	} else if p.Judged >= judged {
+		w *= max(p.New(), leastNew)
+	}
+	w /= 1 + math.Log2(1+float64(s.due[part])/backlog)
+	s.steps = append(s.steps, step{part, w})
+	first := true
+	for name := range frontier.Steps(url) {
+		if first { // it is in the name of the part
+			first = false
+			continue
+		}
+		if len(s.steps) >= maxSteps {
+			break
+		}
+		s.steps = append(s.steps, step{name, kindWeight(name)})
+	}
+	return append(s.steps, step{"", 1})
+}
+
+// kindWeight is what a branch of that name weighs.
+func kindWeight(name string) float64 {
+	if strings.ContainsAny(name, "#*?") {
+		return numbered
+	}
+	return 1
+}
+
+// add puts a leaf at the end of a way.
+func (b *branch) add(leaf int, way []step) {
+	for _, st := range way {
+		c := b.children[st.name]
+		if c == nil {
+			if b.children == nil {
+				b.children = map[string]*branch{}
+			}
+			c = &branch{weight: st.weight, turn: 1/st.weight - 1, born: len(b.children)}
+			b.children[st.name] = c
+			heap.Push(&b.waiting, c)
+		}
+		b = c
+	}
+	b.leaves = append(b.leaves, leaf)
+}
+
+// take removes the leaf whose turn it is. There is one.
+func (b *branch) take() int {
+	if len(b.waiting) == 0 {
+		leaf := b.leaves[0]
+		b.leaves = b.leaves[1:]
+		return leaf
+	}
+	c := b.waiting[0]
+	leaf := c.take()
+	if c.turn += 1 / c.weight; len(c.waiting) == 0 && len(c.leaves) == 0 {
+		heap.Pop(&b.waiting)
+	} else {
+		heap.Fix(&b.waiting, 0)
+	}
+	return leaf
+}
+
+// queue is a heap of branches, that whose turn it is first.
+type queue []*branch
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	if q[i].turn != q[j].turn {
+		return q[i].turn < q[j].turn
+	}
+	return q[i].born < q[j].born
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(*branch)) }
+func (q *queue) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}

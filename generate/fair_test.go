@@ -1,0 +1,167 @@
+package generate_test
+
+import (
+	"crypto/md5"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/internal/frontier"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/memstore"
+)
+
+// count says how many of the URLs contain each text.
+func count(urls []string, texts ...string) []int {
+	n := make([]int, len(texts))
+	for i, text := range texts {
+		for _, u := range urls {
+			if strings.Contains(u, text) {
+				n[i]++
+			}
+		}
+	}
+	return n
+}
+
+// one selects and returns the list of the only segment, in the order of the list.
+func one(t *testing.T, db *memstore.DB, o generate.Options) ([]string, generate.Report) {
+	t.Helper()
+	r := run(t, db.Crawl(), db.Segments(), o)
+	if len(r.Segments) != 1 {
+		t.Fatalf("%d segments", len(r.Segments))
+	}
+	var urls []string
+	for d, err := range segment.Records[crawldb.Datum](t.Context(), db.Segments(), r.Segments[0]) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls = append(urls, d.URL)
+	}
+	return urls, r
+}
+
+// A part of a site that has no end, and better priorities than all others, gets no
+// more than its share; Exact gives it all.
+func TestPartsTakeTurns(t *testing.T) {
+	var data []crawldb.Datum
+	for i := range 1000 {
+		data = append(data, due(fmt.Sprintf("http://www.example.org/calendar/%d", i), 10))
+	}
+	for i := range 20 {
+		data = append(data, due(fmt.Sprintf("http://www.example.org/docs/%c", 'a'+i), 1), due(fmt.Sprintf("http://www.example.org/news/%c", 'a'+i), 2))
+	}
+	for _, c := range []struct {
+		exact bool
+		topN  int
+		want  []int
+	}{
+		{false, 60, []int{20, 20, 20}},
+		{true, 60, []int{60, 0, 0}},
+		{false, 200, []int{160, 20, 20}}, // what is left over goes to whoever has something
+		{false, 9, nil},
+	} {
+		db := &memstore.DB{}
+		put(t, db.Crawl(), data...)
+		urls, r := one(t, db, generate.Options{TopN: c.topN, Exact: c.exact})
+		got := count(urls, "/calendar/", "/docs/", "/news/")
+		if c.want != nil && !slices.Equal(got, c.want) || len(urls) != c.topN || r.Selected != c.topN || !c.exact && slices.Min(got) < 1 {
+			t.Errorf("exact %v, %d: %v, want %v", c.exact, c.topN, got, c.want)
+		}
+		// The list, too, goes round.
+		if got := count(urls[:6], "/calendar/"); !c.exact && got[0] > 3 {
+			t.Errorf("the list begins with %q", urls[:6])
+		}
+	}
+}
+
+// How many places a domain has is decided by priority, as before; the order of the
+// records in the store does not matter.
+func TestTurnsStayWithinADomain(t *testing.T) {
+	var data []crawldb.Datum
+	for i := range 100 {
+		data = append(data, due(fmt.Sprintf("http://www.example.org/trap/%d", i), 5), due(fmt.Sprintf("http://www.example.org/page/%d", i), 3),
+			due(fmt.Sprintf("http://www.example.com/%d", i), 4))
+	}
+	var first []string
+	for seed := range uint64(3) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		rnd.Shuffle(len(data), func(i, j int) { data[i], data[j] = data[j], data[i] })
+		db := &memstore.DB{}
+		put(t, db.Crawl(), data...)
+		urls, _ := one(t, db, generate.Options{TopN: 150})
+		if got := count(urls, "example.org", "example.com", "/trap/", "/page/"); !slices.Equal(got, []int{100, 50, 50, 50}) {
+			t.Errorf("%v", got)
+		}
+		if first == nil {
+			first = urls
+		} else if !slices.Equal(first, urls) {
+			t.Error("the same records make another list")
+		}
+	}
+}
+
+// A part that says nothing new has its turn less often, and so has a host that was
+// found later.
+func TestTurnsByWhatIsNew(t *testing.T) {
+	sum := func(s string) []byte { h := md5.Sum([]byte(s)); return h[:] }
+	var a frontier.Account
+	for i := range 50 {
+		a.Read("www.example.org/docs/", sum(fmt.Sprint(i)))
+		a.Read("www.example.org/empty/", sum("nothing"))
+		a.Read("mirror.example.org/docs/", sum(fmt.Sprint(i)))
+	}
+	db := &memstore.DB{}
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: frontier.Job("example.org"), Cursor: a.Encode()}); err != nil {
+		t.Fatal(err)
+	}
+	var data []crawldb.Datum
+	for i := range 200 {
+		for _, dir := range []string{"www.example.org/docs", "www.example.org/empty", "mirror.example.org/docs", word(i) + ".example.org"} {
+			data = append(data, due(fmt.Sprintf("http://%s/%s", dir, word(i)), 1))
+		}
+	}
+	put(t, db.Crawl(), data...)
+	urls, _ := one(t, db, generate.Options{TopN: 100})
+	got := count(urls, "www.example.org/docs", "www.example.org/empty", "mirror.")
+	if got[0] < 45 || got[1] < 1 || got[1] > 5 || got[2] < 20 || got[2] > 35 {
+		t.Errorf("%v of docs, empty and mirror", got)
+	}
+}
+
+func word(n int) string {
+	return fmt.Sprintf("%c%c%c", 'a'+n/26%26, 'a'+n%26, 'a'+n%7)
+}
+
+// An account that is damaged is an error, and not a selection without it.
+func TestDamagedAccount(t *testing.T) {
+	db := &memstore.DB{}
+	put(t, db.Crawl(), due("http://h.example.org/a/1", 1), due("http://h.example.org/b/1", 1), due("http://h.example.org/c/1", 1))
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: frontier.Job("example.org"), Cursor: "\xff"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := generate.Run(t.Context(), db.Crawl(), db.Segments(), generate.Options{TopN: 2}); err == nil {
+		t.Error("no error")
+	}
+	if _, err := generate.Run(t.Context(), db.Crawl(), db.Segments(), generate.Options{TopN: 2, Exact: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMaxPerPart(t *testing.T) {
+	db := &memstore.DB{}
+	var data []crawldb.Datum
+	for i := range 30 {
+		data = append(data, due(fmt.Sprintf("http://www.example.org/a/%d", i), 2), due(fmt.Sprintf("http://www.example.org/s%d/x", i), 2),
+			due(fmt.Sprintf("http://www.example.org/q?%d", i), 1), due(fmt.Sprintf("http://www.example.org/%d", i), 1))
+	}
+	put(t, db.Crawl(), data...)
+	urls, r := one(t, db, generate.Options{MaxPerPart: 5})
+	if got := count(urls, "/a/", "org/s", "/q?"); !slices.Equal(got, []int{5, 5, 5}) || len(urls) != 20 || r.Rejected[generate.PartFull] != 100 {
+		t.Errorf("%v of %d, %v", got, len(urls), r.Rejected)
+	}
+}

@@ -1,0 +1,219 @@
+// Package frontier keeps what each site has brought a crawl: how many records links
+// have added to it, how many of its pages were visited, and how much of what they
+// said was new, for each part of the site. It is what update and generate bound a
+// site by that has no end.
+//
+// The accounts are progress marks of the crawl db, one for each registered domain.
+// A mark is small, a hundred bytes for most domains and some kilobytes at most.
+package frontier
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Account is what a domain has brought.
+type Account struct {
+	// Added counts the records that links have added, Visits the visits that were
+	// answered.
+	Added, Visits int64
+	// Segment is the last segment whose visits are counted.
+	Segment string
+	// Parts are the parts of the site of which pages were read, by ascending name.
+	Parts []Part
+	// sums are the smallest of the different fingerprints of the pages, in ascending
+	// order: as many as fit, so in the end those of a random sample of all contents.
+	sums []uint32
+}
+
+// Part is a part of a site, as [PartOf] names it.
+type Part struct {
+	Name string
+	// Born is how many parts there were before it.
+	Born int64
+	// Judged counts the pages that were read for the first time and are in the
+	// sample, Fresh those of them that said what no page of the domain had said.
+	Judged, Fresh int64
+}
+
+// Bounds of an account. Half of the parts are for hosts that are known.
+const (
+	maxParts = 32
+	maxSums  = 256
+	maxName  = 64 // bytes
+)
+
+// Job is the name of the progress mark of a domain.
+func Job(domain string) string { return "site/" + domain }
+
+// Load returns the account of a domain; an empty one if there is none.
+func Load(ctx context.Context, crawl crawldb.Store, domain string) (Account, error) {
+	mark, err := crawl.Progress(ctx, Job(domain))
+	if err != nil {
+		return Account{}, err
+	}
+	return Decode(mark)
+}
+
+// Part returns a part, nil if it is not known.
+func (a *Account) Part(name string) *Part {
+	if i, ok := a.find(name); ok {
+		return &a.Parts[i]
+	}
+	return nil
+}
+
+func (a *Account) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(a.Parts, name, func(p Part, name string) int { return cmp.Compare(p.Name, name) })
+}
+
+// Hosts returns the hosts of which pages were read, the oldest first.
+func (a *Account) Hosts() []string {
+	parts := slices.SortedFunc(slices.Values(a.Parts), func(p, q Part) int { return cmp.Compare(p.Born, q.Born) })
+	var hosts []string
+	for _, p := range parts {
+		if h := HostOf(p.Name); !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// Clone returns a copy that shares nothing.
+func (a *Account) Clone() Account {
+	b := *a
+	b.Parts, b.sums = slices.Clone(a.Parts), slices.Clone(a.sums)
+	return b
+}
+
+// Read counts a page that was read for the first time, with the fingerprint of
+// its content. What is read of parts for which there is no room is not counted.
+func (a *Account) Read(part string, sum []byte) {
+	i, ok := a.find(part)
+	if !ok {
+		room := maxParts
+		if !slices.Contains(a.Hosts(), HostOf(part)) {
+			room /= 2
+		}
+		if len(a.Parts) >= room {
+			return
+		}
+		a.Parts = slices.Insert(a.Parts, i, Part{Name: part, Born: int64(len(a.Parts))})
+	}
+	var b [4]byte
+	copy(b[:], sum)
+	h := binary.BigEndian.Uint32(b[:])
+	j, seen := slices.BinarySearch(a.sums, h)
+	if j == maxSums {
+		return
+	}
+	p := &a.Parts[i]
+	if p.Judged++; seen {
+		return
+	}
+	p.Fresh++
+	a.sums = slices.Insert(a.sums, j, h)
+	a.sums = a.sums[:min(len(a.sums), maxSums)]
+}
+
+// New returns which share of the pages that were read said something new.
+func (p *Part) New() float64 {
+	if p.Judged == 0 {
+		return 1
+	}
+	return float64(p.Fresh) / float64(p.Judged)
+}
+
+// Encode returns the mark of an account.
+func (a *Account) Encode() string {
+	b := binary.AppendUvarint(nil, uint64(a.Added))
+	b = binary.AppendUvarint(b, uint64(a.Visits))
+	b = appendString(b, a.Segment)
+	b = binary.AppendUvarint(b, uint64(len(a.sums)))
+	for _, s := range a.sums {
+		b = binary.BigEndian.AppendUint32(b, s)
+	}
+	for _, p := range a.Parts {
+		b = appendString(b, p.Name)
+		for _, n := range []int64{p.Born, p.Judged, p.Fresh} {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
+	}
+	return string(b)
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// ErrDamaged says that a mark is no account.
+var ErrDamaged = errors.New("frontier: account is damaged")
+
+// Decode reads a mark; an empty one is an empty account.
+func Decode(mark string) (Account, error) {
+	var a Account
+	if mark == "" {
+		return a, nil
+	}
+	d := decoder{b: []byte(mark)}
+	a.Added, a.Visits, a.Segment = d.number(), d.number(), d.text(1<<10)
+	n := d.number()
+	if d.bad = d.bad || n > maxSums || int64(len(d.b)) < 4*n; !d.bad {
+		for range n {
+			a.sums = append(a.sums, binary.BigEndian.Uint32(d.b))
+			d.b = d.b[4:]
+		}
+		d.bad = !ascending(a.sums)
+	}
+	for len(d.b) > 0 && !d.bad {
+		p := Part{Name: d.text(maxName), Born: d.number(), Judged: d.number(), Fresh: d.number()}
+		last := len(a.Parts) - 1
+		d.bad = d.bad || last+1 == maxParts || last >= 0 && a.Parts[last].Name >= p.Name || p.Fresh > p.Judged
+		a.Parts = append(a.Parts, p)
+	}
+	if d.bad {
+		return Account{}, fmt.Errorf("%w: %d bytes", ErrDamaged, len(mark))
+	}
+	return a, nil
+}
+
+func ascending(sums []uint32) bool {
+	for i := 1; i < len(sums); i++ {
+		if sums[i-1] >= sums[i] {
+			return false
+		}
+	}
+	return true
+}
+
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) number() int64 {
+	n, size := binary.Uvarint(d.b)
+	if size <= 0 || n > 1<<62 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[size:]
+	return int64(n)
+}
+
+func (d *decoder) text(limit int64) string {
+	n := d.number()
+	if n > limit || n > int64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}

@@ -1,0 +1,163 @@
+package update
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/frontier"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// sites keeps the accounts of the domains that a segment is about, and bounds by
+// them what links add. The accounts change in the same steps as the records, so
+// they are what they would be had nothing been interrupted.
+type sites struct {
+	crawl   crawldb.Store
+	segment string
+	o       *Options
+	visits  map[string]int64 // of the segment that were answered, by domain
+
+	host, domain string // the last that was asked for
+}
+
+// domainOf returns the registered domain of a URL; most neighbours share it.
+func (s *sites) domainOf(url string) string {
+	if host := crawldb.Host(url); host != s.host || s.domain == "" {
+		s.host, s.domain = host, hostdb.Domain(host)
+	}
+	return s.domain
+}
+
+// visit counts a visit of the segment.
+func (s *sites) visit(v *segment.Visit) {
+	if !s.o.NutchCompat && v.Outcome.Code.Asked() {
+		s.visits[s.domainOf(v.URL)]++
+	}
+}
+
+// A step is what one batch does to the accounts.
+type step struct {
+	s      *sites
+	inputs []Input
+	slots  []target
+	sites  []site
+}
+
+// site is a domain in a batch, and its account as it is before.
+type site struct {
+	domain  string
+	account frontier.Account
+	last    int // its last slot
+}
+
+// target is what becomes of one input.
+type target struct {
+	site, before int   // the site, and the slot of it before this one, or -1
+	added        int64 // records that links have added to the site, with this one
+	overgrown    bool
+	read         bool // the page was read for the first time
+}
+
+// step begins a batch.
+func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
+	st := &step{s: s, inputs: inputs}
+	if s.o.NutchCompat {
+		return st, nil
+	}
+	st.slots = make([]target, len(inputs))
+	known := map[string]int{}
+	for i := range inputs {
+		domain := s.domainOf(inputs[i].URL)
+		n, ok := known[domain]
+		if !ok {
+			n = len(st.sites)
+			known[domain] = n
+			a, err := frontier.Load(ctx, s.crawl, domain)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", domain, err)
+			}
+			if a.Segment != s.segment {
+				a.Segment = s.segment
+				a.Visits += s.visits[domain]
+			}
+			st.sites = append(st.sites, site{domain: domain, account: a, last: -1})
+		}
+		st.slots[i].site, st.slots[i].before = n, st.sites[n].last
+		st.sites[n].last = i
+	}
+	return st, nil
+}
+
+// next leaves a record out that is one too many. It is pure: it fills slot i, from
+// the slots before it.
+func (st *step) next(i int, old, d *crawldb.Datum) *crawldb.Datum {
+	if st.slots == nil {
+		return d
+	}
+	in, sl := &st.inputs[i], &st.slots[i]
+	site := &st.sites[sl.site]
+	sl.added, sl.overgrown = site.account.Added, false
+	if sl.before >= 0 {
+		sl.added = st.slots[sl.before].added
+	}
+	sl.read = in.Visit != nil && in.Visit.Outcome.Code == protocol.Success && in.Parse != nil && in.Parse.Signature != nil && (old == nil || old.LastFetch.IsZero())
+	if old != nil || d == nil || in.Visit != nil || in.Sitemap != nil || in.Hint != nil {
+		return d
+	}
+	if st.full(site, sl.added, in.URL) {
+		sl.overgrown = true
+		return nil
+	}
+	sl.added++
+	return d
+}
+
+// plainShare is how many times as many plain URLs as others are free.
+const plainShare = 5
+
+// full reports whether there is no room for a URL in a site to which links have
+// added so many.
+func (st *step) full(site *site, added int64, url string) bool {
+	o := st.s.o
+	if o.MaxGrowth < 0 || added < int64(o.FreeGrowth) || added < int64(o.MaxGrowth)*site.account.Visits-1 {
+		return false
+	}
+	return added >= plainShare*int64(o.FreeGrowth) || frontier.Endless(url, site.domain)
+}
+
+// marks returns the accounts as the batch leaves them.
+func (st *step) marks() map[string]string {
+	if len(st.sites) == 0 {
+		return nil
+	}
+	accounts := make([]frontier.Account, len(st.sites))
+	for n := range st.sites {
+		accounts[n] = st.sites[n].account.Clone()
+		accounts[n].Added = st.slots[st.sites[n].last].added
+	}
+	for i, sl := range st.slots {
+		if sl.read {
+			accounts[sl.site].Read(frontier.PartOf(st.inputs[i].URL), st.inputs[i].Parse.Signature)
+		}
+	}
+	marks := make(map[string]string, len(accounts))
+	for n := range accounts {
+		if a := &accounts[n]; a.Added > 0 || a.Visits > 0 {
+			marks[frontier.Job(st.sites[n].domain)] = a.Encode()
+		}
+	}
+	return marks
+}
+
+// overgrown counts the records that were left out.
+func (st *step) overgrown() (n int) {
+	for i := range st.slots {
+		if st.slots[i].overgrown {
+			n++
+		}
+	}
+	return n
+}

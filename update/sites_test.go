@@ -1,0 +1,157 @@
+package update_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/frontier"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/update"
+)
+
+// trapped makes a segment: so many visits of www.example.org from number first on,
+// whose pages link to so many URLs of each kind, and one of another domain.
+func (w *world) trapped(name string, first, visits, links int) {
+	var list []crawldb.Datum
+	var made []segment.Visit
+	var parses []segment.Parse
+	page := func(url string, links []segment.Link) {
+		v := visitAt(noon, protocol.Success)
+		v.URL = url
+		list = append(list, crawldb.Datum{URL: url, Status: crawldb.Unfetched})
+		made = append(made, *v)
+		parses = append(parses, segment.Parse{URL: url, Signature: []byte("same"), Links: links})
+	}
+	for i := range visits {
+		var out []segment.Link
+		for n := range links {
+			out = append(out, segment.Link{URL: fmt.Sprintf("http://www.example.org/search?p=%d-%d", first+i, n), Score: 1},
+				segment.Link{URL: fmt.Sprintf("http://www.example.org/plain/%c%c%c", 'a'+first+i, 'a'+n/26, 'a'+n%26), Score: 1})
+		}
+		page(fmt.Sprintf("http://www.example.org/page/%c", 'a'+first+i), out)
+	}
+	page(fmt.Sprintf("http://other.example.com/%d", first), []segment.Link{{URL: fmt.Sprintf("http://other.example.com/x?%d", first), Score: 1}})
+	write(w, name, list)
+	write(w, name, made)
+	write(w, name, parses)
+}
+
+// records counts the records whose URL contains a text.
+func (w *world) records(text string) (n int) {
+	w.t.Helper()
+	for d, err := range w.crawl.Scan(w.t.Context(), crawldb.Range{}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if strings.Contains(d.URL, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) account(domain string) frontier.Account {
+	w.t.Helper()
+	a, err := frontier.Load(w.t.Context(), w.crawl, domain)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func growing(growth, free int) update.Options {
+	return update.Options{MaxGrowth: growth, FreeGrowth: free, Now: func() time.Time { return noon.Add(time.Hour) }}.WithChunk(16)
+}
+
+// A domain gets ten new records for a visit, a few in any case and plain ones more
+// freely; what is left out is taken up when there is room.
+func TestGrowth(t *testing.T) {
+	const second = "20260106080000-000"
+	for _, c := range []struct {
+		name          string
+		o             update.Options
+		search, plain int
+	}{
+		// Plain URLs come first, in the order of keys: 60 of them.
+		{"free", growing(10, 200), 60, 60},
+		{"ten a visit", growing(10, 20), 0, 60},
+		{"thirty a visit", growing(30, 20), 29, 60}, // of 3 visits: 90 less the one that began it
+		{"even plain ones", growing(10, 5), 0, 29},
+		{"by default", growing(0, 0), 60, 60},
+		{"no bound", growing(-1, 1), 60, 60},
+		{"as Nutch does", update.Options{NutchCompat: true, MaxGrowth: 1, FreeGrowth: 1}, 60, 60},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.trapped(seg, 0, 3, 20)
+			r, err := update.Run(t.Context(), w.crawl, w.segments, seg, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			search, plain := w.records("/search?"), w.records("/plain/")
+			if search != c.search || plain != c.plain || r.Overgrown != 120-c.search-c.plain {
+				t.Errorf("%d and %d records, %d left out; want %d and %d", search, plain, r.Overgrown, c.search, c.plain)
+			}
+			if w.records("other.example.com") != 2 {
+				t.Error("another domain is bounded")
+			}
+			if a := w.account("example.org"); !c.o.NutchCompat && (a.Visits != 3 || a.Added != int64(search+plain)) {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+	w := newWorld(t)
+	w.trapped(seg, 0, 3, 20)
+	w.trapped(second, 3, 7, 0)
+	const third = "20260107080000-000"
+	w.trapped(third, 0, 3, 20)
+	for _, name := range []string{seg, second, third} {
+		if _, err := update.Run(t.Context(), w.crawl, w.segments, name, growing(10, 20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// 13 visits allow 129 records.
+	if search, plain := w.records("/search?"), w.records("/plain/"); search != 60 || plain != 60 {
+		t.Errorf("with more visits %d and %d records", search, plain)
+	}
+	// The second visit of a page says nothing about what is new.
+	a := w.account("example.org")
+	if p := a.Part("www.example.org/page/"); p == nil || p.Judged != 10 || p.Fresh != 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// The accounts are what they would be had nothing died, and so is what is left out.
+func TestGrowthWhateverDies(t *testing.T) {
+	o := growing(30, 20)
+	calm := newWorld(t)
+	calm.trapped(seg, 0, 3, 20)
+	if _, err := update.Run(t.Context(), calm.crawl, calm.segments, seg, o); err != nil {
+		t.Fatal(err)
+	}
+	want, account := calm.dump(), calm.account("example.org")
+	for _, applies := range []bool{false, true} {
+		for n := 1; ; n++ {
+			w := newWorld(t)
+			w.trapped(seg, 0, 3, 20)
+			_, err := update.Run(t.Context(), &dying{w.crawl, n, applies}, w.segments, seg, o)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, errDied) {
+				t.Fatal(err)
+			}
+			if _, err := update.Run(t.Context(), w.crawl, w.segments, seg, o); err != nil {
+				t.Fatal(err)
+			}
+			if a := w.account("example.org"); w.dump() != want || a.Encode() != account.Encode() {
+				t.Fatalf("died at step %d (applied: %v): the crawl db or the account differs: %+v", n, applies, a)
+			}
+		}
+	}
+}
