@@ -98,7 +98,7 @@ func newMaze(layout string, traps ...string) *maze {
 	return m
 }
 
-var entries = map[string][]string{
+var mazeEntries = map[string][]string{
 	"calendar":      {"/calendar/2026/01"},
 	"session path":  {"/s/a1b2c3d4e5f6/0"},
 	"session query": {"/view?PHPSESSID=0123456789abcdef0123456789abcdef&p=0"},
@@ -130,7 +130,7 @@ func (m *maze) content(u *url.URL) (text string, links []string, ok bool) {
 		}
 		if host == mazeHost {
 			for _, t := range slices.Sorted(maps.Keys(m.traps)) {
-				links = append(links, entries[t]...)
+				links = append(links, mazeEntries[t]...)
 			}
 		} else {
 			for i := range 20 {
@@ -277,7 +277,7 @@ const (
 )
 
 func c6() row {
-	traps := slices.Sorted(maps.Keys(entries))
+	traps := slices.Sorted(maps.Keys(mazeEntries))
 	return row{
 		id: "C6", input: "sixty pages beside a calendar, session ids in path and query, /a/b/a/b, slashes, facets shallow and wide, links that grow, a soft 404 with links, mirrors, names without end: each alone, and all at once beside four layouts of the pages",
 		outcome: "what can be told by its URL is rejected, the parts of a site take turns, and a domain has ten new records for a visit",
