@@ -194,7 +194,7 @@ func (c *Crawler) open() error {
 		c.owned = append(c.owned, client.Close)
 	}
 	if o.Parser == nil {
-		o.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent})
+		o.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.ParseTimeout})
 	}
 	if o.Schedule == nil {
 		o.Schedule = &schedule.Adaptive{}

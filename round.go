@@ -31,6 +31,9 @@ type Report struct {
 	Links, LinksRejected int
 	// Redirects says what became of redirects: see fetch.Options.MaxRedirects.
 	Redirects fetch.Redirects
+	// Overgrown counts pages that were linked to and not added, because their domains
+	// had as many as Options.Update.MaxGrowth allows.
+	Overgrown int
 	// Sitemaps says what was read in sitemaps, Told what it did to the crawl db.
 	Sitemaps fetch.SitemapReport
 	Told     update.SitemapReport
@@ -66,6 +69,7 @@ func (r *Report) add(o Report) {
 	r.Links += o.Links
 	r.LinksRejected += o.LinksRejected
 	r.Redirects.Add(o.Redirects)
+	r.Overgrown += o.Overgrown
 	r.Sitemaps.Add(o.Sitemaps)
 	r.Told.Add(o.Told)
 	r.Events += o.Events
@@ -199,6 +203,7 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	}
 	c.status.stage("update", name)
 	u, err := c.Update(ctx, name)
+	r.Overgrown = u.Overgrown
 	if r.Told = u.Sitemaps; err != nil {
 		return err
 	}

@@ -207,17 +207,17 @@ func (t Traps) Explain(url string) string {
 	limit := func(n, def int) int { n, _ = limitOf(n, def); return n }
 	switch t.rule(url) {
 	case trapDepth:
-		return fmt.Sprintf("more than %d path segments", limit(t.MaxDepth, DefaultMaxDepth))
+		return fmt.Sprintf("trap: more than %d path segments", limit(t.MaxDepth, DefaultMaxDepth))
 	case trapRepeats:
-		return fmt.Sprintf("path segments that follow each other more than %d times, or stand three times", limit(t.MaxRepeats, DefaultMaxRepeats))
+		return fmt.Sprintf("trap: path segments that follow each other more than %d times, or stand three times", limit(t.MaxRepeats, DefaultMaxRepeats))
 	case trapHosts:
-		return fmt.Sprintf("the host more than %d times in the path", limit(t.MaxHosts, DefaultMaxHosts))
+		return fmt.Sprintf("trap: the host more than %d times in the path", limit(t.MaxHosts, DefaultMaxHosts))
 	case trapParams:
-		return fmt.Sprintf("more than %d parameters", limit(t.MaxParams, DefaultMaxParams))
+		return fmt.Sprintf("trap: more than %d parameters", limit(t.MaxParams, DefaultMaxParams))
 	case trapSame:
-		return fmt.Sprintf("more than %d parameters of one name", limit(t.MaxSame, DefaultMaxSame))
+		return fmt.Sprintf("trap: more than %d parameters of one name", limit(t.MaxSame, DefaultMaxSame))
 	case trapQuery:
-		return fmt.Sprintf("a query of more than %d bytes", limit(t.MaxQuery, DefaultMaxQuery))
+		return fmt.Sprintf("trap: a query of more than %d bytes", limit(t.MaxQuery, DefaultMaxQuery))
 	}
 	return ""
 }

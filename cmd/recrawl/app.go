@@ -86,7 +86,7 @@ func share(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range flags(networking(), sparing(), limiting(), selecting(), scoringFlag(), reporting()) {
+		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -186,6 +186,9 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	o := optionsOf(c, s.conf)
 	o.Now, o.Logger = s.now, a.logger(c)
 	if err := selection(c, &o.Generate); err != nil {
+		return nil, err
+	}
+	if err := bounds(c, &o); err != nil {
 		return nil, err
 	}
 	filter, err := scoringOf(c)

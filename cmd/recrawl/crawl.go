@@ -47,7 +47,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			dedupFlag(), visitMetaFlag(),
-			selecting(), conditions(), reporting()),
+			selecting(), conditions(), bounding(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
 			if err != nil {
@@ -128,23 +128,24 @@ func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds
 
 // crawlJSON is what crawl -json prints.
 type crawlJSON struct {
-	Finished bool           `json:"finished"`
-	Rounds   int            `json:"rounds"`
-	Selected int            `json:"selected"`
-	Visits   int            `json:"visits"`
-	Outcomes map[string]int `json:"outcomes"`
-	Bytes    int64          `json:"bytes"`
-	Links    int            `json:"links"`
-	Redirect map[string]int `json:"redirects"`
-	Segments []string       `json:"segments"`
-	NextDue  *time.Time     `json:"next_due,omitempty"`
-	Seconds  float64        `json:"seconds"`
+	Finished  bool           `json:"finished"`
+	Rounds    int            `json:"rounds"`
+	Selected  int            `json:"selected"`
+	Visits    int            `json:"visits"`
+	Outcomes  map[string]int `json:"outcomes"`
+	Bytes     int64          `json:"bytes"`
+	Links     int            `json:"links"`
+	Overgrown int            `json:"overgrown"`
+	Redirect  map[string]int `json:"redirects"`
+	Segments  []string       `json:"segments"`
+	NextDue   *time.Time     `json:"next_due,omitempty"`
+	Seconds   float64        `json:"seconds"`
 }
 
 func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error {
 	if c.Bool("json") {
 		j := crawlJSON{Finished: finished, Rounds: r.Rounds, Selected: r.Selected, Visits: r.Visited(), Outcomes: outcomes(r.Visits),
-			Bytes: r.Bytes, Links: r.Links, Redirect: redirects(&r.Redirects), Segments: r.Segments, Seconds: r.Elapsed.Seconds()}
+			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: redirects(&r.Redirects), Segments: r.Segments, Seconds: r.Elapsed.Seconds()}
 		if !r.NextDue.IsZero() {
 			j.NextDue = &r.NextDue
 		}

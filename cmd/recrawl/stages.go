@@ -63,7 +63,7 @@ was interrupted goes on where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-		Flags: flags(dirFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
+		Flags: flags(dirFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), bounding("no-traps", "parse-timeout"), scoringFlag(),
 			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...` of those that generate -lists made, from 0; fetches of other lists may run at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -100,7 +100,7 @@ func (a *app) parse() *cli.Command {
 
   recrawl fetch -d crawl -agent mybot -no-parse
   recrawl parse -d crawl -agent mybot`,
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, stayFlag(), scoringFlag(), reporting()),
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, stayFlag(), bounding("no-traps", "parse-timeout"), scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -164,7 +164,7 @@ is left alone.
 			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},
 			&cli.BoolFlag{Name: "purge-gone", Usage: "drop the records of pages that were gone before"},
 			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, to which no page links any more"},
-			visitMetaFlag(), reporting()),
+			visitMetaFlag(), bounding("max-growth"), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -177,7 +177,7 @@ is left alone.
 				}
 				if c.Bool("json") {
 					w := r.Swept
-					return a.printJSON(map[string]any{"segment": name, "already": r.Already, "resumed": r.Resumed, "visits": r.Visits, "unvisited": r.Unvisited, "unparsed": r.Unparsed, "links": r.Links, "targets": r.Targets,
+					return a.printJSON(map[string]any{"segment": name, "already": r.Already, "resumed": r.Resumed, "visits": r.Visits, "unvisited": r.Unvisited, "unparsed": r.Unparsed, "links": r.Links, "targets": r.Targets, "overgrown": r.Overgrown,
 						"swept": w.Records, "gone": w.Gone, "orphans": w.Orphans, "filtered": w.Filtered, "invalid": w.Invalid, "moved": w.Moved, "merged": w.Merged, "leased": w.Leased})
 				}
 				if r.Already {
@@ -185,6 +185,9 @@ is left alone.
 					return nil
 				}
 				fmt.Fprintf(a.out, "%s: %d visits, %d links to %d pages\n", name, r.Visits, r.Links, r.Targets)
+				if r.Overgrown > 0 {
+					fmt.Fprintf(a.out, "%d pages were left out: their domains have as many as -max-growth allows\n", r.Overgrown)
+				}
 				if w := r.Swept; w.Records > 0 {
 					fmt.Fprintf(a.out, "of %d records %d gone and %d orphans purged, %d filtered, %d invalid, %d moved (%d merged), %d left alone on a fetch list\n",
 						w.Records, w.Gone, w.Orphans, w.Filtered, w.Invalid, w.Moved, w.Merged, w.Leased)

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+const toBound = "Sites without end"
+
+// bounding returns the flags about sites that have no end; given names, only those.
+func bounding(names ...string) []cli.Flag {
+	all := []cli.Flag{
+		&cli.BoolFlag{Name: "no-traps", Category: toBound, Usage: "take URLs with session ids as they are, and those that look as if they had no end"},
+		&cli.BoolFlag{Name: "exact", Category: toBound, Usage: "select what is best, even if it is all in one part of a site"},
+		&cli.IntFlag{Name: "max-per-part", Category: toBound, Usage: "select at most `N` URLs of a part of a host, such as a directory, a round (0: no limit)"},
+		&cli.IntFlag{Name: "max-growth", Category: toBound, Usage: "add up to `N` records to a domain for each of its pages that is visited, beyond the first 2000 (0: no limit)", Value: 10},
+		&cli.DurationFlag{Name: "parse-timeout", Category: toBound, Usage: "keep what was found in a page after this `TIME` and go on (0: no limit)", Value: 30 * time.Second},
+	}
+	if len(names) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(f cli.Flag) bool { return !slices.Contains(names, f.Names()[0]) })
+}
+
+// bounds adds what those flags say to what a configuration does.
+func bounds(c *cli.Command, o *recrawl.Options) error {
+	if c.Bool("no-traps") {
+		rules := *ownRules(o.Rules)
+		rules.Normalizers = slices.DeleteFunc(slices.Clone(rules.Normalizers), func(n urlfilter.Normalizer) bool { _, is := n.(urlfilter.SessionIDs); return is })
+		rules.Filters = slices.DeleteFunc(slices.Clone(rules.Filters), func(f urlfilter.Filter) bool { _, is := f.(urlfilter.Traps); return is })
+		o.Rules = &rules
+	}
+	given(c, "exact", &o.Generate.Exact)
+	if c.IsSet("max-per-part") {
+		if o.Generate.MaxPerPart = c.Int("max-per-part"); o.Generate.MaxPerPart < 0 {
+			return usagef("-max-per-part: %d is negative", o.Generate.MaxPerPart)
+		}
+	}
+	if c.IsSet("max-growth") {
+		switch o.Update.MaxGrowth = c.Int("max-growth"); {
+		case o.Update.MaxGrowth < 0:
+			return usagef("-max-growth: %d is negative", o.Update.MaxGrowth)
+		case o.Update.MaxGrowth == 0:
+			o.Update.MaxGrowth = -1 // here 0 means none
+		}
+	}
+	if c.IsSet("parse-timeout") {
+		switch o.Fetch.ParseTimeout = c.Duration("parse-timeout"); {
+		case o.Fetch.ParseTimeout < 0:
+			return usagef("-parse-timeout: %v is negative", o.Fetch.ParseTimeout)
+		case o.Fetch.ParseTimeout == 0:
+			o.Fetch.ParseTimeout = -1
+		}
+	}
+	return nil
+}
+
+// ownRules returns the rules of a crawl that may have none of its own.
+func ownRules(r *urlfilter.Rules) *urlfilter.Rules {
+	if r == nil {
+		return urlfilter.Default()
+	}
+	return r
+}
