@@ -49,7 +49,7 @@ type Options struct {
 	// of the other URLs, which are plain, five times as many. Zero means 10 and 2000,
 	// a negative MaxGrowth no bound. Seeds, pages that
 	// are visited and what sitemaps name are never left out and do not count, and
-	// NutchCompat bounds nothing.
+	// NutchCompat bounds nothing. What links give to a page that is left out is lost.
 	MaxGrowth, FreeGrowth int
 	// MaxInlinks is how many links to a page count, the best ones; zero means
 	// 10,000. (Nutch: db.update.max.inlinks.)

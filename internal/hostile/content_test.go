@@ -21,7 +21,7 @@ import (
 )
 
 func contentRows() []row {
-	return []row{c1(), c2(), c3(), c4(), c6(), c8(), c9(), c10(), c12(), c13(), p10(), p14()}
+	return []row{c1(), c2(), c3(), c4(), c6(), c7(), c8(), c9(), c10(), c12(), c13(), p10(), p14()}
 }
 
 // A stopwatch is a parser that notes how long it takes for a megabyte, at worst.
@@ -66,6 +66,9 @@ func c1() row {
 		{"entities", "", "&amp;&#x110000;&notit;"},
 		{"entity", "&", "a"},
 		{"form", "", "<form><input>"},
+		{"forms", "", "<form action=/x>"},
+		{"spans", "<b><table><tr><td>" + strings.Repeat("<span>", 480), "</b>"},
+		{"annotation", "<math><annotation-xml encoding=text/html>", "<p><svg>"},
 		{"formatting", "", "<b><i><font size=1>"},
 		{"frameset", "", "<frameset>"},
 		{"isindex", "", "<isindex><image>"},
@@ -89,7 +92,7 @@ func c1() row {
 			if r.RequestURI != "/" {
 				return ""
 			}
-			return html("<a href=/first>first</a>" + k.head + strings.Repeat(k.again, (maxBytes-100)/len(k.again)))
+			return html("<a href=/first>first</a>" + k.head + strings.Repeat(k.again, (maxBytes-100-len(k.head))/len(k.again)))
 		})})
 	}
 	r.figure = fmt.Sprintf("%d pages: first link kept, ≤ 1 s/MB", len(r.sites))
