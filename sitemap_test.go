@@ -2,10 +2,12 @@ package recrawl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,73 @@ func TestSitemapsInARound(t *testing.T) {
 				t.Errorf("with %d workers the crawl db is another", threads)
 			}
 		})
+	}
+}
+
+// A crawl with sitemaps, redirects of them among them, that dies at any request and
+// is taken up again comes to the same crawl db.
+func TestSitemapsSurvive(t *testing.T) {
+	web := pages{
+		"http://a.test/robots.txt": "Sitemap: /moved.xml\nSitemap: http://b.test/a.xml\nSitemap: http://b.test/\n",
+		"http://a.test/":           "<a href=/x>x</a><a href=/moved.xml>m</a>",
+		"http://a.test/moved.xml":  "-> http://a.test/i.xml",
+		"http://a.test/i.xml":      indexOf("http://a.test/1.xml", "http://a.test/2.xml"),
+		"http://a.test/1.xml":      urlset("http://a.test/x", "http://a.test/y"),
+		"http://a.test/2.xml":      urlset("http://a.test/z"),
+		"http://b.test/robots.txt": "Sitemap: /a.xml\n",
+		"http://b.test/":           "<a href=http://a.test/>a</a><a href=/old>o</a>",
+		"http://b.test/a.xml":      urlset("http://a.test/w", "http://b.test/w", "http://c.test/w"),
+		"http://b.test/old":        "-> http://c.test/gone",
+		"http://a.test/x":          "x", "http://a.test/y": "y", "http://a.test/z": "z", "http://a.test/w": "w", "http://b.test/w": "w",
+	}
+	for _, hops := range []int{0, 3} {
+		first := ""
+		for die := range 22 {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(&webtest.Web{})
+				s.opts.Fetch.MaxRedirects, s.opts.Fetch.Threads = hops, 4
+				requests := 0
+				var mu sync.Mutex
+				for {
+					ctx, cancel := context.WithCancel(t.Context())
+					s.opts.Protocol = protocolFunc(func(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+						mu.Lock()
+						requests++
+						n := requests
+						mu.Unlock()
+						if n == die {
+							cancel()
+							return protocol.Response{}, context.Canceled
+						}
+						if to, ok := strings.CutPrefix(web[req.URL], "-> "); ok {
+							return protocol.Response{Outcome: protocol.Outcome{Code: protocol.MovedPerm, Location: to}}, nil
+						}
+						return web.Fetch(ctx, req)
+					})
+					c := s.crawler(t)
+					_, err := c.Inject(t.Context(), "http://a.test/", "http://b.test/")
+					if err == nil {
+						_, err = c.Run(ctx)
+					}
+					c.Close()
+					cancel()
+					if err == nil {
+						break
+					}
+					if !errors.Is(err, context.Canceled) {
+						t.Fatal(err)
+					}
+				}
+				if dump := s.dump(t); first == "" {
+					first = dump
+					if n := len(s.records(t)); n != 14 {
+						t.Errorf("%d records\n%s", n, dump)
+					}
+				} else if dump != first {
+					t.Errorf("%d hops, died at request %d: another crawl db\n%s\nwant\n%s", hops, die, dump, first)
+				}
+			})
+		}
 	}
 }
 

@@ -80,3 +80,39 @@ func TestHint(t *testing.T) {
 		}
 	}
 }
+
+// What is read is written as it was, and With does not depend on the order.
+func FuzzSitemapMeta(f *testing.F) {
+	f.Add("0", "\x00", "1 page budget=7 hops=2 http://a.test", "\x07\x02\x01\x3c\x3f\x00\x00\x00")
+	f.Add("2 http://b.test http://a.test", "\x01\x90\x01\x01", "", "\x02\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01")
+	f.Fuzz(func(t *testing.T, mark, hint, mark2, hint2 string) {
+		a, ok := SitemapOf(MetaOf(sitemapKey, mark))
+		b, ok2 := SitemapOf(MetaOf(sitemapKey, mark2))
+		if ok && ok2 {
+			var x, y Meta
+			a.With(b).Set(&x)
+			b.With(a).Set(&y)
+			if x != y {
+				t.Errorf("%q %q: %q or %q", mark, mark2, x.Encoded(), y.Encoded())
+			}
+			c, ok := SitemapOf(x)
+			var again Meta
+			c.Set(&again)
+			if !ok || again != x {
+				t.Errorf("%q is read as %+v", x.Encoded(), c)
+			}
+		}
+		h, ok := HintOf(MetaOf(hintKey, hint))
+		g, ok2 := HintOf(MetaOf(hintKey, hint2))
+		if ok && ok2 {
+			if x, y := h.With(g), g.With(h); x != y {
+				t.Errorf("%+v %+v: %+v or %+v", h, g, x, y)
+			}
+			var m Meta
+			h.Set(&m)
+			if again, ok := HintOf(m); !ok || again != h && !h.Modified.IsZero() == again.Modified.IsZero() {
+				t.Errorf("%+v is read as %+v", h, again)
+			}
+		}
+	})
+}

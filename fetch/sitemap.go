@@ -546,6 +546,6 @@ func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
 }
 
 // placeWait is how long a sitemap waits for a place before it is tried again.
-const placeWait = 50 * time.Millisecond
+const placeWait = 100 * time.Millisecond
 
 func sitemapPlaces(threads int) int { return max(2, threads/8) }

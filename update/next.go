@@ -60,6 +60,12 @@ type Input struct {
 //
 // What is later, the schedule says, unless a visit that was skipped says when the
 // host may be asked again (Outcome.RetryAfter).
+// What sitemaps say comes last: a mark makes the record one of a sitemap, read at an
+// interval of its own; a claim that the page has changed since its last visit, if
+// its host is trusted, makes it due, or when the day is over that is all that is
+// known; a visit that finds such a claim false leaves interval and next fetch as
+// they were.
+//
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
 // and the name. A visit older than the record's last one changes nothing but the lease, unless that
 // one lies in the future, as of a clock that was wrong; links alone make a record that is new
