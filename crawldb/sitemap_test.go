@@ -116,3 +116,26 @@ func FuzzSitemapMeta(f *testing.F) {
 		}
 	})
 }
+
+func TestRecordsOfSitemaps(t *testing.T) {
+	d := Datum{URL: "http://a.test/s"}
+	if d.Sitemap() {
+		t.Error("a page is taken for a sitemap")
+	}
+	Sitemap{Page: true}.Set(&d.Meta)
+	if d.Sitemap() {
+		t.Error("what may be a page is taken for none")
+	}
+	Sitemap{}.Set(&d.Meta)
+	if !d.Sitemap() {
+		t.Error("a sitemap is taken for a page")
+	}
+	for raw, want := range map[string]string{
+		"http://A.test:80/x": "http://a.test", "https://a.test:443": "https://a.test", "https://a.test:80/": "https://a.test:80", "http://[::1]:8080/": "http://[::1]:8080",
+		"ftp://a.test/": "", "a.test": "", "http:///x": "", "%": "",
+	} {
+		if got := Origin(raw); got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}

@@ -608,3 +608,14 @@ func TestLookupsAreBounded(t *testing.T) {
 		t.Errorf("%d lookups at once; %+v", most, r)
 	}
 }
+
+// Sitemaps are no pages of their host.
+func TestSitemapsDoNotCount(t *testing.T) {
+	sitemap := page("http://a.example/sitemap.xml")
+	crawldb.Sitemap{}.Set(&sitemap.Meta)
+	hosts := new(memstore.Hosts)
+	r, err := hoststat.Run(t.Context(), crawlOf(t, page("http://a.example/"), sitemap), hosts, hoststat.Options{Now: clock})
+	if n := all(t, hosts)["a.example"].Pages.Total(); err != nil || r.Records != 1 || n != 1 {
+		t.Errorf("%d pages, %+v, %v", n, r, err)
+	}
+}

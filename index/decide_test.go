@@ -298,3 +298,23 @@ func TestDecideUnavailableAfter(t *testing.T) {
 		}
 	}
 }
+
+// A sitemap is no page, whatever became of it; what is known as both is one if it
+// was read as one.
+func TestDecideSitemap(t *testing.T) {
+	for _, status := range crawldb.Statuses() {
+		in := input(status, protocol.Success, "failed")
+		crawldb.Sitemap{}.Set(&in.Record.Meta)
+		if d := index.Decide(in, index.Options{}); d != index.Leave {
+			t.Errorf("%v: %v", status, d)
+		}
+	}
+	in := input(crawldb.Fetched, protocol.Success, "text")
+	crawldb.Sitemap{Page: true}.Set(&in.Record.Meta)
+	if d := index.Decide(in, index.Options{}); d != index.Add {
+		t.Errorf("a page that is listed as a sitemap: %v", d)
+	}
+	if in.Parse.Sitemap = true; index.Decide(in, index.Options{}) != index.Leave {
+		t.Error("a sitemap that is linked as a page is indexed")
+	}
+}

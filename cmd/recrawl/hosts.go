@@ -163,6 +163,7 @@ type hostJSON struct {
 	LastCheck          *time.Time         `json:"last_check,omitempty"`
 	Overdue            int64              `json:"overdue,omitempty"`
 	Fields             map[string]float64 `json:"fields,omitempty"`
+	Lastmod            *lastmodJSON       `json:"lastmod,omitempty"`
 }
 
 // statistics is hostdb.Stats under the names that JSON has.
@@ -192,6 +193,9 @@ func host(h *hostdb.Host) hostJSON {
 	if p := h.Pages; !h.Counted.IsZero() {
 		j.Pages = map[string]int64{"unfetched": p.Unfetched, "fetched": p.Fetched, "gone": p.Gone, "redir_temp": p.RedirTemp, "redir_perm": p.RedirPerm,
 			"notmodified": p.NotModified, "duplicate": p.Duplicate, "orphan": p.Orphan, "parse_failed": p.ParseFailed}
+	}
+	if l := h.Lastmod; l != (hostdb.Lastmod{}) {
+		j.Lastmod = &lastmodJSON{l.Hits, l.False, l.Misses, l.Trusted()}
 	}
 	for _, r := range h.Robots {
 		j.Robots = append(j.Robots, robotsJSON{r.Origin, r.Status, len(r.Body), timePtr(r.Fetched), timePtr(r.Expires)})
