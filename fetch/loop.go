@@ -324,7 +324,7 @@ func (l *loop) take(r result) error {
 		if r.now != unknown {
 			h.pace = r.now
 		}
-		if r.err == nil {
+		if r.err == nil && !r.behind { // which is for us to wait, not for the host
 			l.skip(h, &r)
 		}
 		l.q.done(h, r.at)

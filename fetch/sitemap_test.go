@@ -252,6 +252,7 @@ func TestSitemapsInMemory(t *testing.T) {
 		s := &site{latency: time.Second, answer: func(string) protocol.Response { return body("text/plain", home+"/x\n") }}
 		r := newRig(t, s)
 		r.o.Threads, r.o.Delay, r.o.NoRobots = 16, -1, true
+		r.o.MaxWait, r.o.MaxCrawlDelay = 1, 1 // to wait for a place is no wait for a host
 		var list []crawldb.Datum
 		for i := range 8 {
 			u := fmt.Sprintf("http://h%d.test/", i)
