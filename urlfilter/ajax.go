@@ -60,7 +60,7 @@ func (n AjaxNormalizer) escape(s string) string {
 	}
 	b := make([]byte, 0, len(s)+8)
 	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= utf8.RuneSelf || strings.IndexByte("#%&+", c) >= 0 {
+		if c := s[i]; c <= ' ' || c >= utf8.RuneSelf || c == 0x7f && !n.NutchCompat || strings.IndexByte("#%&+", c) >= 0 {
 			b = append(b, '%', hex[c>>4], hex[c&15])
 		} else {
 			b = append(b, c)

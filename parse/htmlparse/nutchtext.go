@@ -16,7 +16,7 @@ func (t *nutchText) line() {
 	for n := len(t.buf); n > 0 && t.buf[n-1] == ' '; n-- {
 		t.buf = t.buf[:n-1]
 	}
-	if n := len(t.buf); n > 0 && t.buf[n-1] != '\n' {
+	if n := len(t.buf); n > 0 && n < t.max && t.buf[n-1] != '\n' {
 		t.buf = append(t.buf, '\n')
 	}
 }
@@ -38,10 +38,10 @@ func (t *nutchText) add(s []byte) {
 		if len(word) == 0 {
 			break
 		}
-		if n := len(t.buf); n > 0 && t.buf[n-1] != ' ' && t.buf[n-1] != '\n' {
+		first = false
+		if n := len(t.buf); n > 0 && n < t.max && t.buf[n-1] != ' ' && t.buf[n-1] != '\n' {
 			t.buf = append(t.buf, ' ')
 		}
-		first = false
 		if len(t.buf)+len(word) > t.max {
 			t.cut = true
 			return

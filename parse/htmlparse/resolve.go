@@ -76,6 +76,9 @@ func locate(s string) *location {
 		return nil
 	}
 	if !special(lowerString(scheme)) {
+		if href, ok := r.other(lowerString(scheme), []byte(s[len(scheme)+1:])); ok {
+			s = string(href) // as a link to the page is written
+		}
 		u, err := url.Parse(s)
 		if err != nil || u.Opaque != "" {
 			return nil
