@@ -89,3 +89,38 @@ func ExampleParseHeader() {
 	fmt.Println(d.NoIndex, d.NoFollow, d.NoArchive, d.UnavailableAfter)
 	// Output: false true true 2029-10-03 10:00:00 +0000 UTC
 }
+
+// movedWeb is a web whose first server has its robots.txt at the second.
+type movedWeb struct{}
+
+func (movedWeb) Fetch(_ context.Context, r protocol.Request) (protocol.Response, error) {
+	if r.URL == "https://example.com/robots.txt" {
+		return protocol.Response{Outcome: protocol.Outcome{Code: protocol.MovedPerm, Status: 301, Location: "https://www.example.com/robots.txt"}}, nil
+	}
+	return protocol.Response{
+		Outcome: protocol.Outcome{Code: protocol.Success, Status: 200},
+		Content: page.Content{Body: []byte("User-agent: *\nDisallow: /private/\n")},
+	}, nil
+}
+
+// Who gives each server its turn takes the steps himself.
+func ExampleCache_Ask() {
+	c := &robots.Cache{Protocol: movedWeb{}, Hosts: new(memstore.Hosts), Product: "recrawl"}
+	asking := c.Ask("https://example.com/private/diary")
+	for asking.Next() != "" {
+		fmt.Println("the turn of", asking.Next())
+		if asking.Elsewhere() && !asking.File() {
+			asking.GiveUp("that is far enough")
+			break
+		}
+		if err := asking.Step(context.Background()); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println(asking.Rules().Allowed("/private/diary"))
+	// Output:
+	// the turn of https://example.com/robots.txt
+	// the turn of https://www.example.com/robots.txt
+	// false
+}
