@@ -21,7 +21,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -309,11 +308,10 @@ func New(o Options) (*Client, error) {
 		c.transport.Protocols.SetHTTP2(true)
 		// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
 		// ever when a server overflows the window of a stream (up to Go 1.26).
-		h2, err := http2.ConfigureTransports(c.transport)
-		if err != nil {
+		// It takes its bounds from the transport.
+		if err := http2.ConfigureTransport(c.transport); err != nil {
 			return nil, fmt.Errorf("httpproto: %w", err)
 		}
-		h2.MaxHeaderListSize = uint32(min(o.MaxHeaderBytes, math.MaxUint32))
 	}
 	c.rt = c.transport
 	if o.RoundTripper != nil {
