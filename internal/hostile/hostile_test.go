@@ -14,7 +14,7 @@ import (
 
 // rows are all that is checked here, in the order they are published.
 var rows = sync.OnceValue(func() []row {
-	return slices.Concat(connectRows(), hopRows(), wireRows(), robotsRows(), contentRows())
+	return slices.Concat(connectRows(), hopRows(), wireRows(), robotsRows(), politeRows(), contentRows())
 })
 
 // TestHostile crawls each row beside an honest site, and wants its figure and the

@@ -5,9 +5,7 @@ type gap struct{ id, what, why string }
 
 func open() []gap {
 	return []gap{
-		{"W3", "every worker on a drip at once", "no worker is kept free of hosts that never end"},
 		{"W8", "more workers than files", "a fetch for which no file gets free within 0.1 s ends with an error and is taken up by the next run; it does not wait longer"},
-		{"R5", "many domains of one address", "there are no queues by address yet"},
 		{"C5", "slow expressions", "all are RE2; checked in package urlfilter"},
 		{"C11", "names of exported files", "nothing is exported under names that come from the web"},
 		{"P", "kills, power loss, full disks, damage", "no server is needed; checked in stores, update and cmd/recrawl"},
