@@ -158,3 +158,28 @@ func TestLookupThatPanics(t *testing.T) {
 		}
 	})
 }
+
+// Ten thousand names, however they are spelled, are one server if they are at one
+// address.
+func TestTenThousandNamesAtOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var urls []string
+		for i := range 10_000 {
+			urls = append(urls, fmt.Sprintf([]string{"http://n%d.example.test/", "https://N%d.Example.Test.:8443/", "http://n%d.d%[1]d.test:81/", "HTTP://n%d.xn--bcher-kva.test/"}[i%4], i))
+		}
+		s := &site{latency: time.Second}
+		r := newRig(t, s, urls...)
+		r.o.By, r.o.NoRobots, r.o.Parser = hostdb.ByIP, true, nil
+		r.o.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1")}, nil
+		}
+		if rep := r.run(seg); rep.Outcomes[protocol.Success] != len(urls) {
+			t.Errorf("%v", rep.Outcomes)
+		}
+		for i, gap := range gaps(t, s.of("")) {
+			if gap != 5*time.Second {
+				t.Fatalf("pause %d is %v", i, gap)
+			}
+		}
+	})
+}

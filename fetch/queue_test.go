@@ -3,8 +3,10 @@ package fetch
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -103,22 +105,46 @@ func TestQueuesAgainstAModel(t *testing.T) {
 	}
 }
 
-// What one decision of the loop costs when a million hosts wait.
-func BenchmarkLoopStepAtAMillionHosts(b *testing.B) {
-	q := newQueues(1)
-	for i := range 1_000_000 {
-		name := fmt.Sprintf("h%d.example.test", i)
-		q.add(name, item{Datum: crawldb.Datum{URL: "http://" + name + "/"}})
-	}
-	now := epoch
-	b.ReportAllocs()
-	for b.Loop() {
-		h, it, _ := q.next(now, every)
-		if h == nil {
-			b.Fatal("nobody waits")
-		}
-		q.add(h.name, it)
-		now = now.Add(time.Millisecond)
-		q.done(h, now)
+// What one decision of the loop costs, and what a host that waits takes in memory
+// with one page, beside the record of that.
+func BenchmarkLoopStep(b *testing.B) {
+	for _, hosts := range []int{1_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			q := newQueues(1)
+			for i := range hosts {
+				name := fmt.Sprintf("h%d.example.test", i)
+				q.add(name, item{Datum: crawldb.Datum{URL: "http://" + name + "/"}})
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			per := float64(after.HeapAlloc-before.HeapAlloc)/float64(hosts) - float64(unsafe.Sizeof(item{}))
+			s := lanes{threads: 50, spare: 100, long: time.Second}
+			var limiter Limiter
+			now := epoch
+			var under []*flight
+			b.ReportAllocs()
+			for b.Loop() {
+				s.age(now)
+				g, _ := limiter.begin(now)
+				h, it, _ := q.next(now, s.open())
+				if h == nil {
+					b.Fatal("nobody waits")
+				}
+				under = append(under, s.begin(h.pace, now))
+				if len(under) == 50 {
+					s.end(under[0])
+					under = append(under[:0], under[1:]...)
+				}
+				limiter.end(g, true, 0, now)
+				q.add(h.name, it)
+				now = now.Add(time.Millisecond)
+				h.pace = quick
+				q.done(h, now)
+			}
+			b.ReportMetric(per, "B/host")
+		})
 	}
 }

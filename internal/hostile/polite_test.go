@@ -20,14 +20,13 @@ func politeRows() []row { return []row{w3workers(), r5address()} }
 
 // w3workers has more hosts that never end than there are workers.
 func w3workers() row {
-	const more = workers + workers/2
+	const more, each = workers + workers/2, 2
 	r := row{
 		id: "W3b", input: "more hosts than there are workers, whose pages come a byte at a time, or never", domain: "w3b.test",
 		outcome: "a visit that lasts counts among spare workers, of which some are kept for hosts that answer quickly",
-		figure:  fmt.Sprintf("%d servers beside %d workers: B4, and at most %d visits at once", more, workers, 3*workers),
+		figure:  fmt.Sprintf("%d servers with %d such pages each, %d workers: B4", more, each, workers),
 		edit: func(c *crawl) {
-			hasty(c)
-			c.opts.Fetch.SlowVisit = pause / 2
+			c.opts.Fetch.SlowVisit, c.opts.Fetch.FailureDelay, c.opts.Fetch.MaxFailures = pause/2, -1, -1
 		},
 	}
 	for i := range more {
@@ -36,6 +35,9 @@ func w3workers() row {
 			handle = dripping(ok, "X")
 		}
 		r.sites = append(r.sites, site{name: fmt.Sprintf("d%d", i), handle: handle, code: protocol.Failed})
+		for page := range each - 1 {
+			r.seeds = append(r.seeds, fmt.Sprintf("http://d%d.w3b.test/%d", i, page))
+		}
 	}
 	return r
 }
