@@ -80,7 +80,7 @@ func (w *witness) Fetch(ctx context.Context, r protocol.Request) (protocol.Respo
 		resp = body("text/plain", "User-agent: *\nCrawl-delay: 7\n")
 	case path == "robots.txt" && hashOf(s.host)%7 == 1:
 		resp = code(protocol.MovedTemp)
-		resp.Outcome.Location = "http://h3.d1.example.com/robots.txt"
+		resp.Outcome.Location = "http://h9.d1.example.com/robots.txt"
 	case path == "robots.txt":
 		resp = code(protocol.NotFound)
 	case n%13 == 0:
@@ -110,7 +110,11 @@ func (w *witness) Fetch(ctx context.Context, r protocol.Request) (protocol.Respo
 }
 
 func proveGaps(t *testing.T, by hostdb.By) {
-	const hosts, requests = 40, 3400 // times three
+	const hosts = 40
+	requests := 3400 // times three
+	if raceEnabled { // which cannot bear so many events
+		requests = 600
+	}
 	rnd := rand.New(rand.NewPCG(4, 2))
 	w := &witness{t: t, name: map[string]string{}}
 	addr := func(host string) string { return fmt.Sprintf("192.0.2.%d", hashOf(host)%20) }
@@ -136,7 +140,7 @@ func proveGaps(t *testing.T, by hostdb.By) {
 		w.name[strings.TrimSuffix(strings.ToLower(spelled), ":80")] = host
 		lists[i%2] = append(lists[i%2], fmt.Sprintf("%s://%s/%d", []string{"http", "https"}[rnd.IntN(2)], spelled, i))
 	}
-	w.name["h3.d1.example.com"], w.name["h0.d0.example.com"] = "h3.d1.example.com", "h0.d0.example.com"
+	w.name["h9.d1.example.com"], w.name["h0.d0.example.com"] = "h9.d1.example.com", "h0.d0.example.com"
 	queue := func(host string) string {
 		switch {
 		case by == hostdb.ByDomain:
