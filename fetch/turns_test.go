@@ -116,13 +116,13 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 		r.o.ThreadsPerHost, r.o.MinDelay, r.o.FailureDelay = 3, 100*time.Millisecond, 40*time.Second
 		r.run(seg)
 		asks := s.of(host + "/")[1:]
-		failed := asks[0].end
-		for _, a := range asks[1:] {
+		failed := s.of(host + "/0")[0].end
+		for _, a := range asks {
 			if a.begin.After(failed) && a.begin.Sub(failed) < 40*time.Second {
 				t.Errorf("%s was asked for %v after the failure", a.url, a.begin.Sub(failed))
 			}
 		}
-		if most, _, _ := inFlight(asks[3:]); most != 3 {
+		if most, _, _ := inFlight(asks[4:]); most != 3 {
 			t.Errorf("%d at once when all is well again", most)
 		}
 	})
