@@ -24,6 +24,9 @@ func (s *Store) Update(ctx context.Context, b crawldb.Batch) error {
 			return fmt.Errorf("customstore: update %s: %w", url, err)
 		}
 	}
+	if b.Marks != nil {
+		maps.Copy(t.Marks, b.Marks())
+	}
 	if b.Job != "" {
 		t.Marks[b.Job] = b.Cursor // an empty one reads as none
 	}
