@@ -190,6 +190,13 @@ type Options struct {
 	// host was not asked for ForgetAfter beyond the pause; zero means 30 minutes,
 	// negative never. (Nutch: fetcher.exceptions.per.queue.delay, .clear.after.)
 	FailureDelay, ForgetAfter time.Duration
+	// RobotsRetries is how often a host that does not show its robots.txt is waited
+	// for in a fetch, RobotsWait each time, before its pages are put off to another
+	// round; zero or less means never, and a RobotsWait of zero 5 minutes. When the
+	// file is asked for again is for Robots to say. (Nutch:
+	// http.robots.503.defer.visits.retries, .delay.)
+	RobotsRetries int
+	RobotsWait    time.Duration
 	// MaxWait is how long a fetch waits for a host that asked for patience or
 	// fails, beyond its usual pause; the pages of one that needs longer are skipped
 	// for this round. Zero means 5 minutes.
@@ -348,6 +355,9 @@ func (o Options) withDefaults() Options {
 	o.Delay = max(o.Delay, 0)
 	if o.MaxCrawlDelay == 0 {
 		o.MaxCrawlDelay = 30 * time.Second
+	}
+	if o.RobotsWait <= 0 {
+		o.RobotsWait = 5 * time.Minute
 	}
 	if o.MaxWait <= 0 {
 		o.MaxWait = 5 * time.Minute

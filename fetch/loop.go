@@ -28,6 +28,8 @@ type job struct {
 	was   pace          // of the host
 	*flight
 	grant grant
+	// waited is how often the host was waited for to show its robots.txt.
+	waited int
 }
 
 // result is what a worker made of a job. A page that was asked for makes two: one
@@ -67,6 +69,8 @@ type result struct {
 	robots bool
 	// hop is a robots.txt that has moved, or has come to its end.
 	hop *robotsHop
+	// waits says that the host is waited for to show its robots.txt.
+	waits bool
 	// err ends the run.
 	err error
 }
@@ -230,7 +234,7 @@ func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <
 					sooner(&wake, at)
 					break
 				}
-				j := job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now), g}
+				j := job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now), g, h.waited}
 				if l.lanes.flying() > workers {
 					workers++
 					hire()
@@ -323,6 +327,9 @@ func (l *loop) take(r result) error {
 		}
 		if r.now != unknown {
 			h.pace = r.now
+		}
+		if r.waits {
+			h.waited++
 		}
 		if r.err == nil && !r.behind { // which is for us to wait, not for the host
 			l.skip(h, &r)

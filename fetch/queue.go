@@ -27,6 +27,8 @@ type host struct {
 	lately bool // that the last turn was one of robots
 	// waits says that the items wait for a robots.txt that has moved elsewhere.
 	waits bool
+	// waited is how often the host was waited for to show its robots.txt.
+	waited int
 	// at is the earliest time of the next visit, as far as is known here. Of hosts
 	// with the same the first to come is the first to be visited.
 	at    time.Time

@@ -39,6 +39,9 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		case rules.Refused:
 			r.out = l.unasked(j, protocol.Refused, rules.Reason)
 			return r
+		case rules.Unavailable && j.waited < l.o.RobotsRetries:
+			r.waits, r.pause, r.at = true, l.o.RobotsWait, r.at.Add(l.o.RobotsWait)
+			return r
 		case rules.Unavailable:
 			reason := "robots.txt could not be had"
 			if rules.Reason != "" {

@@ -66,6 +66,8 @@ func (w *oddWeb) Fetch(ctx context.Context, r protocol.Request) (protocol.Respon
 	case path == "robots.txt" && host == "b.example":
 		body = "User-agent: otherbot\nDisallow: /\n"
 		resp.Content.Type = "text/plain"
+	case path == "robots.txt" && host == "gone.example" && time.Since(w.began) < 30*time.Hour:
+		resp.Outcome = protocol.Outcome{Code: protocol.Busy, Status: 503}
 	case path == "robots.txt" && host == "sub.example.com":
 		resp.Outcome = protocol.Outcome{Code: protocol.Denied, Status: 403}
 	case path == "twice-moved":
@@ -252,6 +254,8 @@ func TestEveryPropertyHasAnEffect(t *testing.T) {
 		{"http.robots.agents", "somebot, otherbot", nil},
 		{"http.robot.rules.allowlist", "slow.example", nil},
 		{"http.robots.403.allow", "false", nil},
+		{"http.robots.503.defer.visits.delay", "600000", nil},
+		{"http.robots.503.defer.visits.retries", "1", nil},
 		{"fetcher.server.delay", "2.5", nil},
 		{"fetcher.max.crawl.delay", "10", nil},
 		{"fetcher.threads.fetch", "1", nil},

@@ -8,6 +8,15 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
+// patience says how long a host is waited for that does not show its robots.txt.
+func (b *builder) patience(o *fetch.Options) {
+	const visits = "http.robots.503.defer.visits."
+	o.RobotsRetries = max(b.int(visits+"retries"), 0)
+	if o.RobotsWait = b.millis(visits + "delay"); o.RobotsWait <= 0 {
+		o.RobotsWait = 1 // at once
+	}
+}
+
 // limits say when a fetch ends before its list does.
 func (b *builder) limits(o *fetch.Options) {
 	switch n := b.int("fetcher.timelimit.mins"); {

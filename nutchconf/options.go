@@ -373,6 +373,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.NoContent = !b.bool("fetcher.store.content")
 	o.Sign = b.bool("fetcher.signature")
 	b.limits(o)
+	b.patience(o)
 	b.beyond(o)
 	b.redirects(o)
 

@@ -17,9 +17,9 @@ var fetchProperties = [...]group{
 	{"robots.txt", []Property{
 		{Name: "http.robot.rules.allowlist", Support: Honoured, Field: "robots.Policy.Exempt", Note: "a host and those below it, where Nutch takes any host that ends so: example.com is not badexample.com"},
 		{Name: "http.robots.403.allow", Default: "true", Support: Honoured, Field: "robots.Policy.Deny403"},
-		{Name: "http.robots.503.defer.visits", Default: "true", Only: "true", Note: "a host whose robots.txt fails is always left alone for a while"},
-		{Name: "http.robots.503.defer.visits.delay", Default: "300000", Note: "robots.Cache asks again after a minute, then after twice the time, up to an hour"},
-		{Name: "http.robots.503.defer.visits.retries", Default: "3", Note: "the pages of such a host are put off to a later round (fetch.Options.MaxWait)"},
+		{Name: "http.robots.503.defer.visits", Default: "true", Only: "true", Note: "what a server fails to show may forbid everything (RFC 9309, section 2.3.1.4), so that false cannot be had"},
+		{Name: "http.robots.503.defer.visits.delay", Default: "300000", Support: Honoured, Field: "fetch.Options.RobotsWait", Note: "the server is not asked again sooner than robots.Cache and its Retry-After say"},
+		{Name: "http.robots.503.defer.visits.retries", Default: "3", Support: Honoured, Field: "fetch.Options.RobotsRetries", Note: "then the pages of the host are put off to another round, and noted in the segment"},
 		{Name: "http.robots.redirect.max", Default: "5", Support: Honoured, Field: "robots.Policy.MaxHops", Note: "each hop by the rules of the crawl and in the turn of its host"},
 		{Name: "fetcher.store.robotstxt", Default: "false", Only: "false", Note: "hostdb keeps the robots.txt of each host; segments do not"},
 	}},
