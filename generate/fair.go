@@ -77,8 +77,8 @@ func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, 
 		domains[domain] = append(domains[domain], i)
 	}
 	for domain, places := range domains {
-		if len(places) < 3 {
-			continue // the best goes first in any case
+		if len(places) < fewPlaces {
+			continue
 		}
 		account, ok := j.accounts[domain]
 		if !ok {
@@ -87,6 +87,9 @@ func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, 
 				return nil, err
 			}
 			j.accounts[domain] = account
+		}
+		if account.Visits < newcomer {
+			continue
 		}
 		site := plant(&account)
 		for _, i := range places {
@@ -144,7 +147,13 @@ func plant(a *frontier.Account) *site {
 // three quarters; and the more of a part is waiting the less it has, slowly: what has
 // an end is done before what has none. The numbers are those with which sixty pages
 // beside eleven traps are all found in 350 visits (internal/hostile, C6).
+//
+// A site is divided once it has had as many visits as newcomer, and only if it has
+// fewPlaces: before that nothing is known of its parts, and the best go first.
 const (
+	newcomer  = 32
+	fewPlaces = 8
+
 	judged   = 8
 	leastNew = 1.0 / 16
 	numbered = 0.75

@@ -45,6 +45,35 @@ func one(t *testing.T, db *memstore.DB, o generate.Options) ([]string, generate.
 	return urls, r
 }
 
+// known keeps an account of a domain that was visited.
+func known(t *testing.T, db *memstore.DB, domain string, a frontier.Account) {
+	t.Helper()
+	a.Visits = 32
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: frontier.Job(domain), Cursor: a.Encode()}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of a site that was hardly visited the best go first, whatever part they are of.
+func TestNewcomersAreExact(t *testing.T) {
+	var data []crawldb.Datum
+	for i := range 1000 {
+		data = append(data, due(fmt.Sprintf("http://www.example.org/%s/%d", []string{"a", "b", "c"}[i%3], i), float32(i*i%997)))
+	}
+	db, exact := &memstore.DB{}, &memstore.DB{}
+	for _, db := range []*memstore.DB{db, exact} {
+		put(t, db.Crawl(), data...)
+		if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: frontier.Job("example.org"), Cursor: (&frontier.Account{Visits: 31}).Encode()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, _ := one(t, db, generate.Options{TopN: 50})
+	want, _ := one(t, exact, generate.Options{TopN: 50, Exact: true})
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A part of a site that has no end, and better priorities than all others, gets no
 // more than its share; Exact gives it all.
 func TestPartsTakeTurns(t *testing.T) {
@@ -66,6 +95,7 @@ func TestPartsTakeTurns(t *testing.T) {
 		{false, 9, nil},
 	} {
 		db := &memstore.DB{}
+		known(t, db, "example.org", frontier.Account{})
 		put(t, db.Crawl(), data...)
 		urls, r := one(t, db, generate.Options{TopN: c.topN, Exact: c.exact})
 		got := count(urls, "/calendar/", "/docs/", "/news/")
@@ -92,6 +122,7 @@ func TestTurnsStayWithinADomain(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		rnd.Shuffle(len(data), func(i, j int) { data[i], data[j] = data[j], data[i] })
 		db := &memstore.DB{}
+		known(t, db, "example.org", frontier.Account{})
 		put(t, db.Crawl(), data...)
 		urls, _ := one(t, db, generate.Options{TopN: 150})
 		if got := count(urls, "example.org", "example.com", "/trap/", "/page/"); !slices.Equal(got, []int{100, 50, 50, 50}) {
@@ -116,9 +147,7 @@ func TestTurnsByWhatIsNew(t *testing.T) {
 		a.Read("mirror.example.org/docs/", sum(fmt.Sprint(i)))
 	}
 	db := &memstore.DB{}
-	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: frontier.Job("example.org"), Cursor: a.Encode()}); err != nil {
-		t.Fatal(err)
-	}
+	known(t, db, "example.org", a)
 	var data []crawldb.Datum
 	for i := range 200 {
 		for _, dir := range []string{"www.example.org/docs", "www.example.org/empty", "mirror.example.org/docs", word(i) + ".example.org"} {
@@ -140,7 +169,9 @@ func word(n int) string {
 // An account that is damaged is an error, and not a selection without it.
 func TestDamagedAccount(t *testing.T) {
 	db := &memstore.DB{}
-	put(t, db.Crawl(), due("http://h.example.org/a/1", 1), due("http://h.example.org/b/1", 1), due("http://h.example.org/c/1", 1))
+	for i := range 8 {
+		put(t, db.Crawl(), due(fmt.Sprintf("http://h.example.org/%d", i), 1))
+	}
 	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: frontier.Job("example.org"), Cursor: "\xff"}); err != nil {
 		t.Fatal(err)
 	}

@@ -55,8 +55,9 @@ type Options struct {
 	// parts that differ in numbers or parameters, parts of which much is waiting, and
 	// hosts that were found late. What the turns leave over goes to whoever has
 	// something, so this changes the order in which a crawl goes on and nothing that
-	// it finds in the end. It looks at twice as many candidates as are selected.
-	// NutchCompat is always exact.
+	// it finds in the end. A domain that has had fewer than 32 visits is not divided.
+	// It looks at twice as many candidates as are selected. NutchCompat is always
+	// exact.
 	Exact bool
 	// Segments is how many segments may be made; what exceeds the limits of one
 	// goes into the next. Zero means one. (Nutch: generate.max.num.segments.)
