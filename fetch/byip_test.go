@@ -70,13 +70,14 @@ func TestByIP(t *testing.T) {
 		}
 		at := func(u string) string {
 			name := hostdb.ByIP.Key(u)
-			for _, a := range res.addrs[name] {
-				if a == "::ffff:192.0.2.1" || a == "192.0.2.9" {
-					return "192.0.2.1"
-				}
-				return strings.Trim(a, "[]")
+			addrs := res.addrs[name]
+			switch {
+			case len(addrs) == 0:
+				return strings.Trim(name, "[]")
+			case addrs[0] == "::ffff:192.0.2.1" || addrs[0] == "192.0.2.9":
+				return "192.0.2.1"
 			}
-			return strings.Trim(name, "[]")
+			return strings.Trim(addrs[0], "[]")
 		}
 		by := map[string][]ask{}
 		for _, a := range s.of("") {

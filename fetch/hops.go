@@ -53,13 +53,6 @@ type hop struct {
 	chain []string // the pages on the way, the last of which led there
 }
 
-func (h *hop) hops() int {
-	if h == nil {
-		return 0
-	}
-	return h.n
-}
-
 // visit begins the visit to an item.
 func (it *item) visit() segment.Visit {
 	v := segment.Visit{URL: it.URL}

@@ -147,7 +147,7 @@ func TestBudget(t *testing.T) {
 		for round, want := range []int{4, 4, 8, 12} { // with robots.txt once a day
 			name := fmt.Sprint("round", round)
 			if round > 1 {
-				time.Sleep(day.Add(24 * time.Hour).Sub(time.Now()))
+				time.Sleep(time.Until(day.Add(24 * time.Hour)))
 				day = day.Add(24 * time.Hour)
 			}
 			r.lease(name, time.Now(), urls...)
@@ -257,7 +257,7 @@ func TestPutOffIsNotDue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if wait := d.FetchTime.Sub(time.Now()); wait != 22*time.Hour || d.Retries != 0 || d.Status != crawldb.Unfetched {
+			if wait := time.Until(d.FetchTime); wait != 22*time.Hour || d.Retries != 0 || d.Status != crawldb.Unfetched {
 				t.Errorf("%s is due in %v", d.URL, wait)
 			}
 		}

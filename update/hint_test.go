@@ -21,11 +21,6 @@ func claim(at time.Time, span time.Duration) *crawldb.Hint {
 	return &crawldb.Hint{Modified: at, Span: span}
 }
 
-func meta(set func(*crawldb.Meta)) (m crawldb.Meta) {
-	set(&m)
-	return m
-}
-
 // What a sitemap says of a page that is known.
 func TestNextClaims(t *testing.T) {
 	visited := noon.Add(-30 * day) // the last time

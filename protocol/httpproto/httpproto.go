@@ -309,6 +309,7 @@ func New(o Options) (*Client, error) {
 		// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
 		// ever when a server overflows the window of a stream (up to Go 1.26).
 		// It takes its bounds from the transport.
+		//lint:ignore SA1019 what is to replace it is the copy
 		if err := http2.ConfigureTransport(c.transport); err != nil {
 			return nil, fmt.Errorf("httpproto: %w", err)
 		}

@@ -41,10 +41,9 @@ func cpu() time.Duration {
 // web is a crawl db whose hosts are as unequal as those of the web: the largest of
 // up to 100,000 has 8 % of the URLs, and all have some.
 type web struct {
-	n    int
-	due  float64 // share of records that are due
-	now  time.Time
-	last time.Time
+	n   int
+	due float64 // share of records that are due
+	now time.Time
 }
 
 func (w *web) hosts() []int {
