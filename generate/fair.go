@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -20,9 +21,9 @@ const (
 )
 
 // fairly yields candidates in another order: how many of each registered domain come
-// in which places stays as it is, but the parts of a domain take turns. So a part
-// that has no end takes its share and no more, and where nothing else is due it takes
-// all.
+// in which places stays as it is, but those parts of a domain that may have no end
+// take turns, with each other and with all the rest. So a part that has no end takes
+// its share and no more, and where nothing else is due it takes all.
 func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
 	if j.o.Exact || j.o.NutchCompat || j.o.TopN <= 0 {
 		return best
@@ -91,13 +92,14 @@ func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, 
 		if account.Visits < newcomer {
 			continue
 		}
-		site := plant(&account)
+		site := plant(&account, domain)
 		for _, i := range places {
 			site.due[frontier.PartOf(url(i))]++
 		}
 		for _, i := range places {
 			site.add(i, site.way(url(i)))
 		}
+		site.begin()
 		for _, at := range places {
 			order[at] = site.take()
 		}
@@ -105,13 +107,16 @@ func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, 
 	return order, nil
 }
 
-// A site is the tree of the parts of a domain: hosts, directories, and pages of one
-// kind.
+// A site is the tree of those parts of a domain that are in doubt: hosts, directories,
+// and pages of one kind. The rest is one branch.
 type site struct {
 	branch
 	account *frontier.Account
-	rank    map[string]int // of the hosts that are known, the oldest first
-	due     map[string]int // how many URLs each part has
+	domain  string
+	rank    map[string]int      // of the hosts that are known, the oldest first
+	due     map[string]int      // how many URLs each part has
+	counted map[string]struct{} // hosts and parts whose weight was added
+	known   map[string]bool     // what proven said
 	steps   []step
 }
 
@@ -133,8 +138,8 @@ type step struct {
 	weight float64
 }
 
-func plant(a *frontier.Account) *site {
-	s := &site{account: a, rank: map[string]int{}, due: map[string]int{}}
+func plant(a *frontier.Account, domain string) *site {
+	s := &site{account: a, domain: domain, rank: map[string]int{}, due: map[string]int{}, counted: map[string]struct{}{}, known: map[string]bool{}}
 	for i, h := range a.Hosts() {
 		s.rank[h] = i
 	}
@@ -145,8 +150,9 @@ func plant(a *frontier.Account) *site {
 // server makes up come later. A part has as much as what it says is new, once that
 // can be told, but a sixteenth at least; what differs in numbers or parameters has
 // three quarters; and the more of a part is waiting the less it has, slowly: what has
-// an end is done before what has none. The numbers are those with which sixty pages
-// beside eleven traps are all found in 350 visits (internal/hostile, C6).
+// an end is done before what has none. What is beyond doubt has what its parts have
+// together. The numbers are those with which sixty pages beside eleven traps are all
+// found in 350 visits (internal/hostile, C6).
 //
 // A site is divided once it has had as many visits as newcomer, and only if it has
 // fewPlaces: before that nothing is known of its parts, and the best go first.
@@ -155,6 +161,7 @@ const (
 	fewPlaces = 8
 
 	judged   = 8
+	mostNew  = 0.75
 	leastNew = 1.0 / 16
 	numbered = 0.75
 	backlog  = 16
@@ -163,27 +170,36 @@ const (
 // maxSteps is how far down parts are told apart.
 const maxSteps = 6
 
-// way returns the steps to a URL. The branches "host" and "part" hold that of which
-// nothing was read yet; no name of a host or part is one of these.
+// way returns the steps to a URL: those that may lead to what has no end. What is
+// beyond doubt is one branch, so it stays in the order of its priorities, whatever
+// part it is of. In doubt are hosts of which little was read, or little that was
+// new; parts that said what others had said; what differs in numbers, tokens or
+// parameters; and paths that come by one name twice. The branch "host" holds hosts
+// of which nothing was read yet; no name of a branch is that of another kind.
 func (s *site) way(url string) []step {
 	s.steps = s.steps[:0]
 	part := frontier.PartOf(url)
 	host := frontier.HostOf(part)
-	if n, ok := s.rank[host]; ok {
-		s.steps = append(s.steps, step{host + "/", 1 / float64(1+n)})
-	} else {
+	if n, ok := s.rank[host]; !ok {
 		s.steps = append(s.steps, step{"host", 1 / float64(1+len(s.rank))}, step{host, kindWeight(host)})
+	} else if s.proven(host) {
+		s.steps = append(s.steps, step{proven, s.once(host, 1/float64(1+n))})
+	} else {
+		s.steps = append(s.steps, step{host + "/", 1 / float64(1+n)})
 	}
-	w := kindWeight(part[len(host):])
-	if p := s.account.Part(part); p == nil {
-		s.steps = append(s.steps, step{"part", 1})
-	} else if p.Judged >= judged {
-		w *= max(p.New(), leastNew)
+	w, fresh := kindWeight(part[len(host):]), 1.0
+	told := w < 1
+	if p := s.account.Part(part); p != nil && p.Judged >= judged {
+		fresh = p.New()
+		w *= max(fresh, leastNew)
 	}
+	told = told || fresh < mostNew || frontier.Endless(url, s.domain) || repeats(url)
 	w /= 1 + math.Log2(1+float64(s.due[part])/backlog)
-	s.steps = append(s.steps, step{part, w})
-	first := true
-	for name := range frontier.Steps(url) {
+	if told {
+		s.steps = append(s.steps, step{part, w})
+	}
+	name, first := part, true
+	for dir := range frontier.Steps(url) {
 		if first { // it is in the name of the part
 			first = false
 			continue
@@ -191,9 +207,63 @@ func (s *site) way(url string) []step {
 		if len(s.steps) >= maxSteps {
 			break
 		}
-		s.steps = append(s.steps, step{name, kindWeight(name)})
+		name += dir
+		if k := kindWeight(dir); k < 1 {
+			if !told {
+				s.steps, told = append(s.steps, step{part, w}), true
+			}
+			s.steps = append(s.steps, step{name, k})
+		}
 	}
-	return append(s.steps, step{"", 1})
+	if told {
+		return append(s.steps, step{"", 1})
+	}
+	return append(s.steps, step{sure, s.once(part, w)})
+}
+
+// The branches of all hosts, and of all parts of a host, that are beyond doubt. They
+// weigh what these weigh together.
+const (
+	proven = "proven"
+	sure   = "sure"
+)
+
+// once returns the weight that a host or part adds: none the second time.
+func (s *site) once(name string, weight float64) float64 {
+	if _, again := s.counted[name]; again {
+		return 0
+	}
+	s.counted[name] = struct{}{}
+	return weight
+}
+
+// proven reports whether enough of a host was read, and most of it was new.
+func (s *site) proven(host string) bool {
+	if is, ok := s.known[host]; ok {
+		return is
+	}
+	var read, fresh int64
+	for i := range s.account.Parts {
+		if p := &s.account.Parts[i]; frontier.HostOf(p.Name) == host {
+			read, fresh = read+p.Judged, fresh+p.Fresh
+		}
+	}
+	s.known[host] = read >= judged && float64(fresh) >= mostNew*float64(read)
+	return s.known[host]
+}
+
+// repeats reports whether the path of a URL comes by a name twice.
+func repeats(url string) bool {
+	seen := make([]string, 0, 16)
+	for dir := range frontier.Steps(url) {
+		if slices.Contains(seen, dir) {
+			return true
+		}
+		if len(seen) < cap(seen) {
+			seen = append(seen, dir)
+		}
+	}
+	return false
 }
 
 // kindWeight is what a branch of that name weighs.
@@ -212,13 +282,24 @@ func (b *branch) add(leaf int, way []step) {
 			if b.children == nil {
 				b.children = map[string]*branch{}
 			}
-			c = &branch{weight: st.weight, turn: 1/st.weight - 1, born: len(b.children)}
+			c = &branch{weight: st.weight, born: len(b.children)}
 			b.children[st.name] = c
-			heap.Push(&b.waiting, c)
+			b.waiting = append(b.waiting, c)
+		} else if st.name == sure || st.name == proven {
+			c.weight += st.weight
 		}
 		b = c
 	}
 	b.leaves = append(b.leaves, leaf)
+}
+
+// begin says who is next, once all is added.
+func (b *branch) begin() {
+	for _, c := range b.waiting {
+		c.turn = 1/c.weight - 1
+		c.begin()
+	}
+	heap.Init(&b.waiting)
 }
 
 // take removes the leaf whose turn it is. There is one.

@@ -92,19 +92,69 @@ func TestPartsTakeTurns(t *testing.T) {
 		{false, 60, []int{20, 20, 20}},
 		{true, 60, []int{60, 0, 0}},
 		{false, 200, []int{160, 20, 20}}, // what is left over goes to whoever has something
-		{false, 9, nil},
+		{false, 9, []int{1, 0, 8}},       // beside it the best go first
 	} {
 		db := &memstore.DB{}
 		known(t, db, "example.org", frontier.Account{})
 		put(t, db.Crawl(), data...)
 		urls, r := one(t, db, generate.Options{TopN: c.topN, Exact: c.exact})
 		got := count(urls, "/calendar/", "/docs/", "/news/")
-		if c.want != nil && !slices.Equal(got, c.want) || len(urls) != c.topN || r.Selected != c.topN || !c.exact && slices.Min(got) < 1 {
+		if !slices.Equal(got, c.want) || len(urls) != c.topN || r.Selected != c.topN {
 			t.Errorf("exact %v, %d: %v, want %v", c.exact, c.topN, got, c.want)
 		}
 		// The list, too, goes round.
 		if got := count(urls[:6], "/calendar/"); !c.exact && got[0] > 3 {
 			t.Errorf("the list begins with %q", urls[:6])
+		}
+	}
+}
+
+// A site of which nothing looks as if it had no end is selected from as by Exact,
+// however many parts it has, with any priorities, and on several hosts if these were
+// read.
+func TestHonestSitesAreExact(t *testing.T) {
+	dirs := []string{"www.example.org", "www.example.org/api", "www.example.org/docs/guide", "www.example.org/docs/howto", "www.example.org/news", "docs.example.org/lib", "docs.example.org/lib/os"}
+	var a frontier.Account
+	for i := range 100 {
+		a.Read(dirs[i%len(dirs)][:15]+"/", fmt.Appendf(nil, "%04x", i*641))
+		a.Read("docs.example.org/lib/", fmt.Appendf(nil, "%04x", i*643+1))
+	}
+	for _, extra := range []int{0, 200} { // of one page in numbers, at the top
+		var data []crawldb.Datum
+		for i := range 2000 {
+			data = append(data, due(fmt.Sprintf("http://%s/%s%c.html", dirs[i%len(dirs)], word(i), 'a'+i/676), float32(i*i%1999)))
+		}
+		for i := range extra {
+			data = append(data, due(fmt.Sprintf("http://www.example.org/page/%d", i), 1000))
+		}
+		db, exact := &memstore.DB{}, &memstore.DB{}
+		for _, db := range []*memstore.DB{db, exact} {
+			known(t, db, "example.org", a)
+			put(t, db.Crawl(), data...)
+		}
+		got, _ := one(t, db, generate.Options{TopN: 300})
+		want, _ := one(t, exact, generate.Options{TopN: 300, Exact: true})
+		if len(want) != 300 || slices.Equal(got, want) != (extra == 0) {
+			t.Errorf("with %d pages that may go on: %d URLs, %d wanted; equal: %v", extra, len(got), len(want), slices.Equal(got, want))
+		}
+		// What is in doubt costs its share and nothing else: the rest are the best.
+		plain := func(urls []string) (p []string) {
+			for _, u := range urls {
+				if !strings.Contains(u, "/page/") {
+					p = append(p, u)
+				}
+			}
+			slices.Sort(p)
+			return p
+		}
+		few, many := plain(got), plain(want)
+		if len(few) > len(many) {
+			few, many = many, few
+		}
+		for _, u := range few {
+			if !slices.Contains(many, u) {
+				t.Errorf("%s was not among the best", u)
+			}
 		}
 	}
 }

@@ -5,10 +5,9 @@
 //
 // The selection is exact: the TopN best that pass every condition, those of equal
 // priority in the order of their keys, whatever the number of lists the URLs are
-// spread over. But which URLs of a registered domain they are is decided by turns:
-// its hosts, and the parts of these, come one after the other, so that a part that
-// has no end, as a calendar or a search, cannot take the place of all others. See
-// Options.Exact.
+// spread over. But where a registered domain has parts that look as if they had no
+// end, as a calendar or a search has none, these take turns with the rest of it, so
+// that they cannot take the place of all others. See Options.Exact.
 //
 // A lease is written only after a note of it is safe in the segment, so a
 // generate that died leaves nothing leased for ever: [Recover] releases it.
@@ -49,15 +48,22 @@ type Options struct {
 	MaxPerPart int
 	// Exact selects the TopN best without regard to the parts of a site. By default
 	// as many URLs of a registered domain are selected as of the TopN best are of it,
-	// but of its parts in turns, the best of each first: of the hosts of a domain, of
-	// the first directories of a host, and so on. A part of which many pages said
-	// what others had said has its turn less often, down to a sixteenth, and so have
-	// parts that differ in numbers or parameters, parts of which much is waiting, and
-	// hosts that were found late. What the turns leave over goes to whoever has
-	// something, so this changes the order in which a crawl goes on and nothing that
-	// it finds in the end. A domain that has had fewer than 32 visits is not divided.
-	// It looks at twice as many candidates as are selected. NutchCompat is always
-	// exact.
+	// and they are the best of it, too, while nothing looks as if it had no end. What
+	// does, takes turns with all the rest, the best of each first: what differs in
+	// numbers, tokens or parameters, a part of which many pages said what others had
+	// said, a path that comes by one name twice, a host of which little was read. Each
+	// part of a host that is in doubt is one of those that take turns, and the rest of
+	// the host has as many turns as its parts would have. A part of which little is
+	// new has its turn less often, down to a sixteenth, and so have parts of numbers or
+	// parameters, parts of which much is waiting, and hosts that were found late.
+	//
+	// On a site of names only, the selection is exact. On one of which half the pages
+	// are a blog by dates, beside documentation, between a tenth and a third of the
+	// TopN best have to wait for a later round. What the turns leave over goes to
+	// whoever has something, so this changes the order in which a crawl goes on and
+	// nothing that it finds in the end. A domain that has had fewer than 32 visits is
+	// not divided. It looks at twice as many candidates as are selected. NutchCompat
+	// is always exact.
 	Exact bool
 	// Segments is how many segments may be made; what exceeds the limits of one
 	// goes into the next. Zero means one. (Nutch: generate.max.num.segments.)
