@@ -144,6 +144,7 @@ func (l *loop) feed() (again time.Time, err error) {
 				continue
 			}
 			l.report.Listed++
+			l.asksFor(d.URL, turn.Delay)
 			_, seen := l.seen[d.URL]
 			if seen {
 				l.report.Resumed++

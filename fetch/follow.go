@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
@@ -63,6 +64,11 @@ func (l *loop) openBeyond(ctx context.Context, w *output) error {
 			return err
 		}
 		b.places[idOf(d.URL)] = place{}
+		turn, err := segment.Unmark(&d)
+		if err != nil {
+			return err
+		}
+		l.asksFor(d.URL, turn.Delay)
 		if !normalize {
 			continue
 		}
@@ -105,8 +111,25 @@ func (l *loop) goTo(it item) bool {
 	if h != nil && h.over != nil {
 		return false
 	}
+	if d, ok := l.delays[l.o.By.Key(it.URL)]; ok {
+		it.delay = d
+	}
 	l.q.add(name, it)
 	return true
+}
+
+// asksFor notes the pause that the list asks for, for those pages of the host that
+// are not on it: its queue may be forgotten by then.
+func (l *loop) asksFor(url string, delay time.Duration) {
+	if delay == 0 || l.hops == nil && l.beyond.places == nil {
+		return
+	}
+	if l.delays == nil {
+		l.delays = map[string]time.Duration{}
+	}
+	if key := l.o.By.Key(url); l.delays[key] == 0 {
+		l.delays[key] = delay
+	}
 }
 
 // toFollow returns the links of a page that are followed: the first that lead to

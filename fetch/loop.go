@@ -89,7 +89,8 @@ type loop struct {
 	addresses addresses
 	limits    limits
 	beyond    beyond
-	hops      *hops // nil if redirects are not followed
+	hops      *hops                    // nil if redirects are not followed
+	delays    map[string]time.Duration // that the list asks for, by queue
 
 	origins  origins       // whose robots.txt was looked at for sitemaps
 	sitemaps chan struct{} // places for those who hold one in memory

@@ -37,17 +37,19 @@ type terms struct {
 // terms returns those of a host, given the pause that the list asks for and the
 // Crawl-delay, which is for one request at a time.
 func (l *loop) terms(asked, crawlDelay time.Duration) terms {
-	pause := l.pause(asked)
+	pause, begun := l.pause(asked), time.Duration(0)
+	if l.o.ThreadsPerHost > 1 { // those of its domain or address without a Crawl-delay may begin meanwhile
+		if begun = pause; asked == 0 {
+			begun = l.o.MinDelay
+		}
+	}
 	if l.o.ThreadsPerHost <= 1 || crawlDelay > 0 {
 		if crawlDelay > 0 && asked == 0 && l.o.MinCrawlDelay > 0 {
 			pause = l.o.MinCrawlDelay
 		}
-		return terms{limit: 1, ended: max(pause, crawlDelay)}
+		return terms{limit: 1, begun: begun, ended: max(pause, crawlDelay)}
 	}
-	if asked == 0 {
-		pause = l.o.MinDelay
-	}
-	return terms{limit: l.o.ThreadsPerHost, begun: pause, ended: pause}
+	return terms{limit: l.o.ThreadsPerHost, begun: begun, ended: begun}
 }
 
 // pause is the pause between two visits to a host, given what the list asks for.
