@@ -458,6 +458,9 @@ type item struct {
 	delay time.Duration
 	// unlisted says that it is not on the list.
 	unlisted bool
+	// rules are not nil if its last turn was used for its robots.txt: they hold for
+	// the next, should the pause between be longer than a robots.txt holds.
+	rules *robots.Rules
 	// hop is not nil for what a redirect led to.
 	hop *hop
 	// robots is not nil for a robots.txt that has moved to the host; there is no

@@ -329,7 +329,7 @@ func (l *loop) take(r result) error {
 		if r.now != unknown {
 			h.pace = r.now
 		}
-		if r.waits {
+		if r.waits && h.waited == r.waited { // several visits may wait at the same time
 			h.waited++
 		}
 		if r.err == nil && !r.behind { // which is for us to wait, not for the host

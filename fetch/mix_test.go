@@ -35,7 +35,6 @@ func TestAnyMix(t *testing.T) {
 	}
 }
 
-
 // mix is a web and the options to visit it with.
 type mix struct {
 	t     *testing.T

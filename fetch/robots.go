@@ -32,12 +32,22 @@ func (l *loop) askRobots(ctx context.Context, r *result) {
 		return
 	}
 	hop := &robotsHop{asking: l.o.Robots.Ask(r.it.URL), home: r.h}
-	if l.stepRobots(ctx, r, hop.asking); r.err == nil && hop.asking.Next() != "" {
-		l.admit(hop.asking)
-		if hop.asking.Next() != "" {
-			r.hop = hop
-		}
+	if l.stepRobots(ctx, r, hop.asking); r.err != nil {
+		return
 	}
+	if l.admit(hop.asking); hop.asking.Next() != "" {
+		r.hop = hop
+		return
+	}
+	rules := hop.asking.Rules()
+	if r.it.rules = rules; !rules.Unavailable && !rules.Allowed(r.it.URL) || l.tooSlow(rules) {
+		r.at = r.claimed // nothing more is asked for the page, so it need not wait
+	}
+}
+
+// tooSlow reports whether a host asks for a longer Crawl-delay than is honoured.
+func (l *loop) tooSlow(rules *robots.Rules) bool {
+	return l.o.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.MaxCrawlDelay
 }
 
 // followRobots uses the turn with a host to which a robots.txt has led.
@@ -68,8 +78,10 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 			return
 		case !rules.Allowed(a.Next()):
 			a.GiveUp(leads(a) + ", which the robots.txt there does not allow")
-		case l.o.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.MaxCrawlDelay:
+		case l.tooSlow(rules):
 			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", leads(a), rules.CrawlDelay, l.o.MaxCrawlDelay))
+		default:
+			r.crawlDelay = rules.CrawlDelay
 		}
 	}
 	if a.Next() != "" {
@@ -94,7 +106,7 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	r.robots = true
 	err := a.Step(ctx)
 	if rules := a.Rules(); err == nil && rules != nil {
-		r.crawlDelay = l.crawlDelay(rules)
+		r.crawlDelay = max(r.crawlDelay, l.crawlDelay(rules))
 	}
 	if l.release(ctx, r, nil); err != nil {
 		r.err = err

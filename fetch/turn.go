@@ -113,7 +113,11 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 			return old, nil
 		}
 		if mine = !r.at.After(now); !mine {
-			r.failures = h.Stats.Failures
+			// A host that fails is given up while it is left alone for that. When only
+			// another visit is in the way, or the usual pause, it is tried once.
+			if !r.full && h.NextFetch.Sub(now) > t.ended {
+				r.failures = h.Stats.Failures
+			}
 			if wrong {
 				return &h, nil
 			}

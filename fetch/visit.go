@@ -28,6 +28,9 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	}
 	if !l.o.NoRobots {
 		rules, known, err := l.o.Robots.Cached(ctx, url)
+		if err == nil && !known && j.it.rules != nil && !j.it.rules.Unavailable {
+			rules, known = j.it.rules, true
+		}
 		defer func() { l.found(&r, rules) }()
 		switch {
 		case err != nil:
@@ -52,7 +55,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		case !rules.Allowed(url):
 			r.out = l.unasked(j, protocol.RobotsDenied, "robots.txt")
 			return r
-		case l.o.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.MaxCrawlDelay:
+		case l.tooSlow(rules):
 			r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.MaxCrawlDelay))
 			r.out.cause = crawlDelay
 			return r
