@@ -358,7 +358,11 @@ type resolver interface {
 
 // Update folds a segment that was fetched into the crawl db: the third stage.
 func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
-	return update.Run(ctx, c.s.Crawl, c.s.Segments, segment, c.updateOptions())
+	r, err := update.Run(ctx, c.s.Crawl, c.s.Segments, segment, c.updateOptions())
+	if r.Damaged > 0 {
+		c.o.Logger.Warn("recrawl: what domains have brought could not be read, and is counted anew", "segment", segment, "domains", r.Damaged)
+	}
+	return r, err
 }
 
 func (c *Crawler) updateOptions() update.Options {

@@ -84,7 +84,7 @@ func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, 
 		account, ok := j.accounts[domain]
 		if !ok {
 			var err error
-			if account, err = frontier.Load(ctx, j.crawl, domain); err != nil {
+			if account, _, err = frontier.Load(ctx, j.crawl, domain); err != nil {
 				return nil, err
 			}
 			j.accounts[domain] = account

@@ -104,7 +104,9 @@ type Flow struct {
 	// returned for it.
 	Gave float64
 	// Shared is the page's part of what pages of the segment gave away and none
-	// of their links received: the segment's visits have equal parts of it.
+	// of their links received: the segment's visits have equal parts of it. With it
+	// comes what links gave to pages of the domain for which there is no room in the
+	// crawl db (update.Options.MaxGrowth), since the last visit.
 	Shared float64
 	// Visited says that the segment visited the page; Time is when, and
 	// otherwise the time of the update.

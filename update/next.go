@@ -36,6 +36,8 @@ type Input struct {
 	// Shared is this page's part of the gifts of the segment that no link
 	// received: see scoring.Flow.
 	Shared float64
+
+	gave bool // a page that links to this one gave cash away
 }
 
 // Next is the heart of the crawl: what one segment makes of one record. It is a

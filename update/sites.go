@@ -3,6 +3,7 @@ package update
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
@@ -19,6 +20,7 @@ type sites struct {
 	segment string
 	o       *Options
 	visits  map[string]int64 // of the segment that were answered, by domain
+	damaged map[string]struct{}
 
 	host, domain string // the last that was asked for
 }
@@ -55,8 +57,9 @@ type site struct {
 
 // target is what becomes of one input.
 type target struct {
-	site, before int   // the site, and the slot of it before this one, or -1
-	added        int64 // records that links have added to the site, with this one
+	site, before int     // the site, and the slot of it before this one, or -1
+	added        int64   // records that links have added to the site, with this one
+	owed         float64 // cash of pages that were left out that no visit got, with this one
 	overgrown    bool
 	read         bool // the page was read for the first time
 }
@@ -75,9 +78,12 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 		if !ok {
 			n = len(st.sites)
 			known[domain] = n
-			a, err := frontier.Load(ctx, s.crawl, domain)
+			a, damaged, err := frontier.Load(ctx, s.crawl, domain)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", domain, err)
+			}
+			if damaged {
+				s.damaged[domain] = struct{}{}
 			}
 			if a.Segment != s.segment {
 				a.Segment = s.segment
@@ -91,28 +97,53 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 	return st, nil
 }
 
-// next leaves a record out that is one too many. It is pure: it fills slot i, from
-// the slots before it.
-func (st *step) next(i int, old, d *crawldb.Datum) *crawldb.Datum {
+// next is what Next makes of slot i, but that it leaves a record out that is one too
+// many. What links gave to that goes to the next visit of the domain, in the order of
+// the keys, of this segment or a later one. It is pure: it fills slot i, from the
+// slots before it.
+func (st *step) next(i int, old *crawldb.Datum) *crawldb.Datum {
+	in, o := st.inputs[i], *st.s.o
 	if st.slots == nil {
-		return d
+		return Next(old, in, o)
 	}
-	in, sl := &st.inputs[i], &st.slots[i]
+	sl := &st.slots[i]
 	site := &st.sites[sl.site]
-	sl.added, sl.overgrown = site.account.Added, false
+	sl.added, sl.owed, sl.overgrown = site.account.Added, site.account.Owed, false
 	if sl.before >= 0 {
-		sl.added = st.slots[sl.before].added
+		sl.added, sl.owed = st.slots[sl.before].added, st.slots[sl.before].owed
 	}
 	sl.read = in.Visit != nil && in.Visit.Outcome.Code == protocol.Success && in.Parse != nil && in.Parse.Signature != nil && (old == nil || old.LastFetch.IsZero())
+	if in.Visit != nil {
+		in.Shared += sl.owed
+	}
+	d := Next(old, in, o)
+	if in.Visit != nil && d != nil {
+		sl.owed = 0
+	}
 	if old != nil || d == nil || in.Visit != nil || in.Sitemap != nil || in.Hint != nil {
 		return d
 	}
 	if st.full(site, sl.added, in.URL) {
 		sl.overgrown = true
+		sl.owed = min(sl.owed+in.given(), math.MaxFloat64)
 		return nil
 	}
 	sl.added++
 	return d
+}
+
+// given is the cash that links give to the page; none if their pages gave none away,
+// whatever their scores are.
+func (in *Input) given() (cash float64) {
+	if !in.gave {
+		return 0
+	}
+	for _, l := range in.Links {
+		if l.Score > 0 && !math.IsInf(l.Score, 0) {
+			cash += l.Score
+		}
+	}
+	return cash
 }
 
 // plainShare is how many times as many plain URLs as others are free.
@@ -136,7 +167,8 @@ func (st *step) marks() map[string]string {
 	accounts := make([]frontier.Account, len(st.sites))
 	for n := range st.sites {
 		accounts[n] = st.sites[n].account.Clone()
-		accounts[n].Added = st.slots[st.sites[n].last].added
+		last := &st.slots[st.sites[n].last]
+		accounts[n].Added, accounts[n].Owed = last.added, last.owed
 	}
 	for i, sl := range st.slots {
 		if sl.read {

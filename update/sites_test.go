@@ -3,13 +3,17 @@ package update_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/frontier"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 )
@@ -57,7 +61,7 @@ func (w *world) records(text string) (n int) {
 
 func (w *world) account(domain string) frontier.Account {
 	w.t.Helper()
-	a, err := frontier.Load(w.t.Context(), w.crawl, domain)
+	a, _, err := frontier.Load(w.t.Context(), w.crawl, domain)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -153,5 +157,88 @@ func TestGrowthWhateverDies(t *testing.T) {
 				t.Fatalf("died at step %d (applied: %v): the crawl db or the account differs: %+v", n, applies, a)
 			}
 		}
+	}
+}
+
+// What links gave to records that were left out goes to the next visit of their
+// domain, once, whatever dies in between: the crawl db and the account together have
+// what the seeds brought.
+func TestCashOfWhatIsLeftOut(t *testing.T) {
+	f := scoring.OPIC{}
+	o := growing(1, 10)
+	o.Scoring = f
+	var dumps []string
+	for _, dies := range []bool{false, true} {
+		w, r, left := newWorld(t), rand.New(rand.NewPCG(1, 2)), 0
+		for i := range 20 {
+			d := crawldb.Datum{URL: url(i), Status: crawldb.Unfetched, Score: float32(i%3) + 0.5}
+			f.Injected(&d)
+			w.put(d)
+		}
+		want, owed := w.cash(), 0.0
+		for n := range 30 {
+			name := fmt.Sprintf("2026%04d", n)
+			w.visitAll(name, f, func(*crawldb.Datum) bool { return r.IntN(3) > 0 }, func(d *crawldb.Datum) (out []string) {
+				for k := range 1 + r.IntN(5) {
+					out = append(out, url(r.IntN(100)*5+k))
+				}
+				return out
+			}, noon.Add(time.Duration(n)*day), r)
+			for step := 1; ; step++ {
+				var crawl crawldb.Store = w.crawl
+				if dies && step < 9 {
+					crawl = &dying{w.crawl, 1 + step%3, step%2 == 0}
+				}
+				report, err := update.Run(t.Context(), crawl, w.segments, name, o)
+				left += report.Overgrown
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, errDied) {
+					t.Fatal(err)
+				}
+			}
+			owes := 0.0
+			for i := range 7 {
+				owes += w.account(hostdb.Domain(crawldb.Host(url(i)))).Owed
+			}
+			if got := w.cash() + owes; math.Abs(got-want) > 1e-6 {
+				t.Fatalf("dies %v: cash is %v after %d rounds, want %v", dies, got, n+1, want)
+			}
+			owed = max(owed, owes)
+		}
+		if left == 0 || owed == 0 || owed > want/2 {
+			t.Errorf("dies %v: %d were left out, %v of %v owed at most", dies, left, owed, want)
+		}
+		dumps = append(dumps, w.dump())
+	}
+	if dumps[0] != dumps[1] {
+		t.Error("updates that die make another crawl db")
+	}
+}
+
+// A link of a page that gave nothing away owes nobody anything, whatever its score.
+func TestScoresThatAreNoCash(t *testing.T) {
+	w := newWorld(t)
+	w.trapped(seg, 0, 3, 20)
+	r, err := update.Run(t.Context(), w.crawl, w.segments, seg, growing(10, 5))
+	if a := w.account("example.org"); err != nil || r.Overgrown == 0 || a.Owed != 0 {
+		t.Errorf("%+v, %+v, %v", r, a, err)
+	}
+}
+
+// An account that is damaged is begun anew, and the report says so.
+func TestDamagedAccount(t *testing.T) {
+	w := newWorld(t)
+	w.trapped(seg, 0, 3, 20)
+	if err := w.crawl.Update(t.Context(), crawldb.Batch{Job: frontier.Job("example.org"), Cursor: "\xff"}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := update.Run(t.Context(), w.crawl, w.segments, seg, growing(10, 5))
+	if err != nil || r.Damaged != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if a := w.account("example.org"); a.Visits != 3 || a.Added != 29 {
+		t.Errorf("%+v", a)
 	}
 }

@@ -36,8 +36,8 @@ type Options struct {
 	// (Nutch: db.fetch.retry.max.)
 	MaxRetries int
 	// NoAdditions adds no record: neither for what is known only by a link nor for
-	// a page whose record was deleted while it was fetched. (Nutch:
-	// db.update.additions.allowed.)
+	// a page whose record was deleted while it was fetched. What links give to such a
+	// page is lost. (Nutch: db.update.additions.allowed.)
 	NoAdditions bool
 	// MaxGrowth is how many records links may add to a registered domain for each
 	// of its pages that was visited, so that a site without end cannot fill the
@@ -47,9 +47,9 @@ type Options struct {
 	// crawl have added as many. It is taken up when a page that links to it is
 	// updated later and there is room. The first FreeGrowth of a domain are free, and
 	// of the other URLs, which are plain, five times as many. Zero means 10 and 2000,
-	// a negative MaxGrowth no bound. Seeds, pages that
-	// are visited and what sitemaps name are never left out and do not count, and
-	// NutchCompat bounds nothing. What links give to a page that is left out is lost.
+	// a negative MaxGrowth no bound. Seeds, pages that are visited and what sitemaps
+	// name are never left out and do not count, and NutchCompat bounds nothing. What
+	// links give to a page that is left out goes to the next visit of its domain.
 	MaxGrowth, FreeGrowth int
 	// MaxInlinks is how many links to a page count, the best ones; zero means
 	// 10,000. (Nutch: db.update.max.inlinks.)
@@ -155,6 +155,9 @@ type Report struct {
 	Links, Targets int
 	// Overgrown counts the targets that were left out by Options.MaxGrowth.
 	Overgrown int
+	// Damaged counts the domains whose account (records added, visits, what was new)
+	// could not be read. It was begun anew.
+	Damaged int
 	// Sitemaps is what came of what sitemaps say.
 	Sitemaps SitemapReport
 	// Swept is what Options.Sweep came to.
@@ -276,7 +279,8 @@ func firstVisit(ctx context.Context, s segment.Store, name string) (first time.T
 func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name, cursor string, report *Report, o Options) error {
 	reached, resumed := strings.CutPrefix(cursor, at)
 	report.Resumed = resumed
-	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]int64{}}
+	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]int64{}, damaged: map[string]struct{}{}}
+	defer func() { report.Damaged = len(sites.damaged) }()
 	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
 	defer sorter.Close()
 	var counted *tally
@@ -309,7 +313,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		err = crawl.Update(ctx, crawldb.Batch{
 			URLs: urls,
 			Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-				d := step.next(i, old, Next(old, inputs[i], o))
+				d := step.next(i, old)
 				changes[i] = changed(old, d, inputs[i], o)
 				return d, nil
 			},
@@ -463,7 +467,11 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 			counted.linked(&l)
 			value = binary.BigEndian.AppendUint64(append(value[:0], kindLink), math.Float64bits(l.Score))
 			meta := l.Meta.Encoded()
-			value = binary.AppendUvarint(value, uint64(len(meta)))
+			head := uint64(len(meta)) << 1
+			if p.Gave > 0 {
+				head |= 1
+			}
+			value = binary.AppendUvarint(value, head)
 			value = append(append(value, meta...), p.URL...)
 			if err := add(l.URL); err != nil {
 				return 0, err
@@ -552,7 +560,8 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 			return in, full, errSorted
 		}
 		n, size := binary.Uvarint(value[8:])
-		rest := value[8+max(size, 0):]
+		rest, gave := value[8+max(size, 0):], n&1 != 0
+		n >>= 1
 		if size <= 0 || n > uint64(len(rest)) {
 			return in, full, errSorted
 		}
@@ -567,6 +576,7 @@ func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
 		if g.in.told(meta) && link.Score == 0 {
 			break // that is all it is for
 		}
+		g.in.gave = g.in.gave || gave
 		g.in.Links = append(g.in.Links, link)
 		if len(g.in.Links) >= 2*g.maxLinks+1000 {
 			g.best()

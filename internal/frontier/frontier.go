@@ -13,6 +13,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -25,6 +27,9 @@ type Account struct {
 	Added, Visits int64
 	// Segment is the last segment whose visits are counted.
 	Segment string
+	// Owed is the cash that links gave to pages that were left out. The next visit of
+	// the domain gets it.
+	Owed float64
 	// Parts are the parts of the site of which pages were read, by ascending name.
 	Parts []Part
 	// sums are the smallest of the different fingerprints of the pages, in ascending
@@ -52,13 +57,18 @@ const (
 // Job is the name of the progress mark of a domain.
 func Job(domain string) string { return "site/" + domain }
 
-// Load returns the account of a domain; an empty one if there is none.
-func Load(ctx context.Context, crawl crawldb.Store, domain string) (Account, error) {
+// Load returns the account of a domain; an empty one if there is none. One that is
+// damaged is begun anew: a crawl without it is a crawl, and one that cannot go on for
+// ever is none.
+func Load(ctx context.Context, crawl crawldb.Store, domain string) (a Account, damaged bool, err error) {
 	mark, err := crawl.Progress(ctx, Job(domain))
 	if err != nil {
-		return Account{}, err
+		return Account{}, false, err
 	}
-	return Decode(mark)
+	if a, err = Decode(mark); err != nil {
+		return Account{}, true, nil
+	}
+	return a, false, nil
 }
 
 // Part returns a part, nil if it is not known.
@@ -135,6 +145,7 @@ func (a *Account) Encode() string {
 	b := binary.AppendUvarint(nil, uint64(a.Added))
 	b = binary.AppendUvarint(b, uint64(a.Visits))
 	b = appendString(b, a.Segment)
+	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(a.Owed))) // most are 0
 	b = binary.AppendUvarint(b, uint64(len(a.sums)))
 	for _, s := range a.sums {
 		b = binary.BigEndian.AppendUint32(b, s)
@@ -163,6 +174,8 @@ func Decode(mark string) (Account, error) {
 	}
 	d := decoder{b: []byte(mark)}
 	a.Added, a.Visits, a.Segment = d.number(), d.number(), d.text(1<<10)
+	a.Owed = math.Float64frombits(bits.ReverseBytes64(d.uvarint()))
+	d.bad = d.bad || !(a.Owed >= 0) || math.IsInf(a.Owed, 0)
 	n := d.number()
 	if d.bad = d.bad || n > maxSums || int64(len(d.b)) < 4*n; !d.bad {
 		for range n {
@@ -197,13 +210,22 @@ type decoder struct {
 	bad bool
 }
 
-func (d *decoder) number() int64 {
+func (d *decoder) uvarint() uint64 {
 	n, size := binary.Uvarint(d.b)
-	if size <= 0 || n > 1<<62 {
+	if size <= 0 {
 		d.bad, d.b = true, nil
 		return 0
 	}
 	d.b = d.b[size:]
+	return n
+}
+
+func (d *decoder) number() int64 {
+	n := d.uvarint()
+	if n > 1<<62 {
+		d.bad, d.b = true, nil
+		return 0
+	}
 	return int64(n)
 }
 

@@ -86,7 +86,7 @@ func TestAccount(t *testing.T) {
 	if hosts := a.Hosts(); len(a.Parts) != maxParts || len(hosts) != maxParts/2-1 || hosts[0] != "h" || hosts[1] != "mirror" {
 		t.Errorf("%d parts of hosts %q", len(a.Parts), hosts)
 	}
-	a.Added, a.Visits, a.Segment = 1<<40, 7, "20240229235959-000"
+	a.Added, a.Visits, a.Segment, a.Owed = 1<<40, 7, "20240229235959-000", 1.0/3
 	mark := a.Encode()
 	if b, err := Decode(mark); err != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("%+v becomes %+v, %v", a, b, err)
@@ -113,6 +113,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	a.Added, a.Segment = 3, "s"
 	f.Add(a.Encode())
+	f.Add("\x00\x00\x00\x01\x00")
 	f.Add("\x00\x00\x00\xff\xff\xff\xff\x0f")
 	f.Fuzz(func(t *testing.T, mark string) {
 		a, err := Decode(mark)
