@@ -313,12 +313,16 @@ func (l *loop) take(r result) error {
 				*l.limits.left++
 			}
 		case again && r.behind:
-			l.q.behind(h, r.it)
+			// Many hosts that have nothing but sitemaps must not keep the loop busy.
+			r.at = r.at.Add(placeWait<<min(l.q.behind(h, r.it)/8, 6) - placeWait)
 		case again:
 			l.q.back(h, r.it)
 		}
 		if r.err == nil && r.hop != nil && l.limits.left == nil {
 			l.moveRobots(r.hop)
+		}
+		if !r.behind {
+			h.refused = 0
 		}
 		if r.limit > 0 {
 			h.limit = r.limit

@@ -29,6 +29,8 @@ type host struct {
 	waits bool
 	// waited is how often the host was waited for to show its robots.txt.
 	waited int
+	// refused counts the sitemaps in a row that there was no place for.
+	refused int
 	// at is the earliest time of the next visit, as far as is known here. Of hosts
 	// with the same the first to come is the first to be visited.
 	at    time.Time
@@ -84,6 +86,7 @@ func (q *queues) add(name string, it item) {
 		h.delay = it.delay
 	}
 	h.items.push(it)
+	h.refused = 0
 	q.items++
 	q.enqueue(h)
 }
@@ -159,10 +162,13 @@ func (q *queues) back(h *host, it item) {
 	h.items.back(it)
 }
 
-// behind puts an item at the end of its queue.
-func (q *queues) behind(h *host, it item) {
+// behind puts an item at the end of its queue, and returns how often all that is
+// in it was put there.
+func (q *queues) behind(h *host, it item) (rounds int) {
 	h.items.push(it)
 	q.items++
+	h.refused++
+	return (h.refused - 1) / h.items.len()
 }
 
 // done ends a visit to a host, which may be visited again at that time.
@@ -196,6 +202,7 @@ func (q *queues) move(h *host, name string) {
 	for _, it := range h.robots.all() {
 		to.robots.push(it)
 	}
+	to.refused = 0
 	to.unread += h.unread
 	h.items, h.robots, h.unread = deque{}, deque{}, 0
 	q.enqueue(h)

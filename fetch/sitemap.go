@@ -545,7 +545,8 @@ func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
 	}
 }
 
-// placeWait is how long a sitemap waits for a place before it is tried again.
+// placeWait is how long a sitemap waits for a place before it is tried again; it
+// doubles after each eight times, up to six times, while its host has nothing else.
 const placeWait = 100 * time.Millisecond
 
 func sitemapPlaces(threads int) int { return max(2, threads/8) }
