@@ -191,7 +191,11 @@ func (r *run) encode(key, value []byte, d *crawldb.Datum) ([]byte, []byte) {
 	case ByHost:
 		key = append(key, hostdb.ByHost.Key(d.URL)...)
 	case ByDomain:
-		key = append(key, hostdb.ByDomain.Key(d.URL)...)
+		domain := hostdb.ByDomain.Key
+		if r.o.NutchCompat {
+			domain = hostdb.ByDomain.NutchKey
+		}
+		key = append(key, domain(d.URL)...)
 	}
 	t, place := d.LastFetch, ""
 	if r.o.NutchCompat {

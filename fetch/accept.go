@@ -151,7 +151,7 @@ func (r reader) nutchIgnored(from, target string) bool {
 	if !r.o.IgnoreExternal && !r.o.IgnoreInternal {
 		return false
 	}
-	internal := r.o.LinksBy.Key(from) == r.o.LinksBy.Key(target)
+	internal := r.o.LinksBy.NutchKey(from) == r.o.LinksBy.NutchKey(target)
 	if internal || !r.o.IgnoreExternal {
 		return internal && r.o.IgnoreInternal
 	}
@@ -166,7 +166,7 @@ func (r reader) nutchRedirect(v *visited, from, location string) (string, bool) 
 		target, ok = r.rules(urlfilter.Fetcher, location)
 	}
 	if ok && !r.o.IgnoreNoRedirects {
-		external := r.o.LinksBy.Key(from) != r.o.LinksBy.Key(target)
+		external := r.o.LinksBy.NutchKey(from) != r.o.LinksBy.NutchKey(target)
 		internal := hostdb.ByHost.Key(from) == hostdb.ByHost.Key(target)
 		ok = (!r.o.IgnoreExternal || !external) && (!r.o.IgnoreInternal || !internal)
 	}

@@ -34,7 +34,7 @@ func representative(src, dst string, temporary bool) string {
 		return dst
 	}
 	d, err := url.Parse(dst)
-	if err != nil || hostdb.ByDomain.Key(src) != hostdb.ByDomain.Key(dst) {
+	if err != nil || hostdb.ByDomain.NutchKey(src) != hostdb.ByDomain.NutchKey(dst) {
 		return dst
 	}
 	sFile, dFile := file(s), file(d)

@@ -185,6 +185,14 @@ func round(f float64, most int64) int64 {
 	return int64(f)
 }
 
+// countKey returns what a URL counts as for MaxPerHost.
+func (j *job) countKey(url string) string {
+	if j.o.NutchCompat {
+		return j.o.By.NutchKey(url)
+	}
+	return j.o.By.Key(url)
+}
+
 // want says whether a host has room left in any segment, as far as is known.
 func (j *job) want(host string) bool {
 	limit := j.o.MaxPerHost
@@ -200,7 +208,7 @@ func (j *job) want(host string) bool {
 		return true // only the URL tells what it counts as
 	}
 	if j.o.By == hostdb.ByDomain {
-		host = hostdb.Domain(host)
+		host = j.countKey("http://" + host + "/")
 	}
 	return j.place.room(host, limit)
 }

@@ -392,7 +392,7 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 	if err != nil {
 		return placed{}, false, err
 	}
-	p := placed{url: url, key: j.o.By.Key(spelled), order: crawldb.Key(url)}
+	p := placed{url: url, key: j.countKey(spelled), order: crawldb.Key(url)}
 	if j.o.MaxPerPart > 0 && !j.o.NutchCompat {
 		p.part = frontier.PartOf(spelled)
 		if j.parts[p.part] >= j.o.MaxPerPart*j.o.Segments {

@@ -18,7 +18,7 @@ type By uint8
 
 const (
 	ByHost   By = iota // the host
-	ByDomain           // the registered domain: see Domain
+	ByDomain           // the registered domain: see By.Key
 	ByIP               // the address that the host is found at
 )
 
@@ -52,12 +52,46 @@ func ParseBy(word string) (By, error) {
 // dots at the end do not count; a name that is not ASCII has the key of its
 // ASCII form (UTS 46); an address has that of [AddrKey], and what browsers take
 // for an IPv4 address (0x7f.1) is one.
+//
+// By domain, hosts under a top-level name that the public suffix list does not
+// have, such as those of an intranet, share the key of their last two labels:
+// whoever has a.b.corp has all of b.corp. To Nutch each is its own: see
+// [By.NutchKey].
 func (b By) Key(url string) string {
+	key := b.NutchKey(url)
+	if b == ByDomain && Suffix(key) == "" && !isAddr(key) {
+		key = lastTwo(key)
+	}
+	return key
+}
+
+// NutchKey is Key with the domains of Nutch: see [Domain].
+func (b By) NutchKey(url string) string {
 	host := canonical(crawldb.Host(url))
 	if b == ByDomain {
 		return Domain(host)
 	}
 	return host
+}
+
+// isAddr reports whether a canonical host is an address.
+func isAddr(host string) bool {
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil
+}
+
+// lastTwo returns the last two labels of a host: its domain by the rule of the
+// public suffix list for names that no other rule is about.
+func lastTwo(host string) string {
+	i := strings.LastIndexByte(host, '.')
+	if i < 0 || host[0] == '.' || strings.Contains(host, "..") {
+		return host
+	}
+	domain := host[strings.LastIndexByte(host[:i], '.')+1:]
+	if _, ok := parseIPv4(domain); ok { // a name that ends in numbers is none
+		return host
+	}
+	return domain
 }
 
 // AddrKey returns the name of the queue of an address, "192.0.2.1" or

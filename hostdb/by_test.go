@@ -19,11 +19,15 @@ func TestBy(t *testing.T) {
 		{"http://localhost:8080/", "localhost", "localhost"},
 		{"http://a.github.io/", "a.github.io", "github.io"},
 		{"http://b.a.github.io/", "b.a.github.io", "github.io"},
-		{"http://a.b.nosuchtld/", "a.b.nosuchtld", "a.b.nosuchtld"},
+		{"http://a.b.nosuchtld/", "a.b.nosuchtld", "b.nosuchtld"},
 		{"http://192.0.2.1/", "192.0.2.1", "192.0.2.1"},
 		{"http://[2001:db8::1]:80/", "[2001:db8::1]", "[2001:db8::1]"},
-		{"http://www.xn--bcher-kva.example/", "www.xn--bcher-kva.example", "www.xn--bcher-kva.example"},
+		{"http://www.xn--bcher-kva.example/", "www.xn--bcher-kva.example", "xn--bcher-kva.example"},
 		{"http://a..b/", "a..b", "a..b"},
+		{"http://wiki.a.corp/", "wiki.a.corp", "a.corp"},
+		{"http://b.corp/", "b.corp", "b.corp"},
+		{"http://.a.b.corp/", ".a.b.corp", ".a.b.corp"},
+		{"http://a.b.1.2/", "a.b.1.2", "a.b.1.2"},
 		{"http://./", "", ""},
 		{"http://.example.com/", ".example.com", ".example.com"},
 		{"mailto:a@example.com", "", ""},
@@ -34,6 +38,9 @@ func TestBy(t *testing.T) {
 		}
 		if got := hostdb.ByDomain.Key(test.url); got != test.domain {
 			t.Errorf("ByDomain.Key(%q) = %q, want %q", test.url, got, test.domain)
+		}
+		if got := hostdb.ByDomain.NutchKey(test.url); got != hostdb.Domain(test.host) {
+			t.Errorf("ByDomain.NutchKey(%q) = %q, want %q", test.url, got, hostdb.Domain(test.host))
 		}
 	}
 	for word, want := range map[string]hostdb.By{"byHost": hostdb.ByHost, "DOMAIN": hostdb.ByDomain, "byIP": hostdb.ByIP, "ip": hostdb.ByIP} {
@@ -73,6 +80,9 @@ func FuzzBy(f *testing.F) {
 		}
 		if got := hostdb.Domain(domain); got != domain {
 			t.Fatalf("the domain of domain %q is %q", domain, got)
+		}
+		if again := hostdb.ByDomain.Key("http://" + domain + "/"); domain != "" && !strings.ContainsAny(domain, "/?#\\@:%") && again != domain {
+			t.Fatalf("%q has domain %q, which has domain %q", url, domain, again)
 		}
 	})
 }

@@ -241,7 +241,11 @@ func (k *checker) ignored(from, to string) string {
 		return ""
 	}
 	o := &k.conf.Crawl.Fetch
-	switch internal := o.LinksBy.Key(from) == o.LinksBy.Key(to); {
+	key := o.LinksBy.Key
+	if o.NutchCompat {
+		key = o.LinksBy.NutchKey
+	}
+	switch internal := key(from) == key(to); {
 	case internal && o.IgnoreInternal:
 		return "db.ignore.internal.links"
 	case !internal && o.IgnoreExternal && (o.Exempt == nil || !o.Exempt(from, to)):
