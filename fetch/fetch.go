@@ -199,7 +199,7 @@ type Options struct {
 	RobotsWait    time.Duration
 	// MaxWait is how long a fetch waits for a host that asked for patience or
 	// fails, beyond its usual pause; the pages of one that needs longer are skipped
-	// for this round. Zero means 5 minutes.
+	// for this round. Zero or less means 5 minutes.
 	MaxWait time.Duration
 	// MaxFailures is after how many failures in a row, counted over rounds, the
 	// rest of a host's pages is skipped for this round; zero means 5, negative

@@ -218,8 +218,13 @@ func parseHostRule(settings []string) (HostRule, error) {
 	if len(settings) == 0 {
 		return r, errors.New("the rule says nothing; there are requests=, bytes=, window= and zone=")
 	}
+	given := map[string]bool{}
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
+		if given[name] && name != "window" {
+			return r, fmt.Errorf("%s= is given twice", name)
+		}
+		given[name] = true
 		var err error
 		switch name {
 		case "requests":

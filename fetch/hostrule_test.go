@@ -67,6 +67,7 @@ bücher.example requests=2
 		"a.example window=07:00-08:00 zone=Mars/Base": `rules.txt:1: "Mars/Base" is no time zone that is known here`,
 		"a.example window=07:00-08:00 zone=Local":     `rules.txt:1: "Local" is no time zone`,
 		"a.example zone=UTC":                          `rules.txt:1: zone= without window=`,
+		"a.example requests=1 bytes=1 requests=2":     `rules.txt:1: requests= is given twice`,
 		"http://a.example/ requests=1":                `rules.txt:1: "http://a.example/" is no host`,
 		"*.example requests=1":                        `rules.txt:1: "*.example" is no host`,
 		". requests=1":                                `rules.txt:1: "." is no host`,

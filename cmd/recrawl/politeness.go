@@ -20,7 +20,7 @@ func sparing() []cli.Flag {
 		&cli.DurationFlag{Name: "min-delay", Category: toSpare, Usage: "with -threads-per-host above 1: pause for `TIME` instead of -delay after a request to a host has begun, and after one has ended; 0 for none"},
 		&cli.Float64Flag{Name: "max-rate", Category: toSpare, Usage: "begin at most `N` requests a second, whatever the hosts (0: any number)"},
 		&cli.StringFlag{Name: "max-bandwidth", Category: toSpare, Usage: "read `BYTES` of pages a second on the average, such as 500K or 10M"},
-		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day hosts are asked for, and at which times: see crawl -help"},
+		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day hosts are asked for, and at which times: see recrawl crawl --help"},
 	}
 }
 
