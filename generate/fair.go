@@ -147,7 +147,7 @@ func plant(a *frontier.Account, domain string) *site {
 }
 
 // The weights. An older host has more than a younger one, since those that a name
-// server makes up come later. A part has as much as what it says is new, once that
+// server makes up come later; hosts that are proven have more than others. A part has as much as what it says is new, once that
 // can be told, but a sixteenth at least; what differs in numbers or parameters has
 // three quarters; and the more of a part is waiting the less it has, slowly: what has
 // an end is done before what has none. What is beyond doubt has what its parts have
@@ -181,11 +181,11 @@ func (s *site) way(url string) []step {
 	part := frontier.PartOf(url)
 	host := frontier.HostOf(part)
 	if n, ok := s.rank[host]; !ok {
-		s.steps = append(s.steps, step{"host", 1 / float64(1+len(s.rank))}, step{host, kindWeight(host)})
+		s.steps = append(s.steps, step{"host", hostWeight(len(s.rank))}, step{host, kindWeight(host)})
 	} else if s.proven(host) {
 		s.steps = append(s.steps, step{proven, s.once(host, 1/float64(1+n))})
 	} else {
-		s.steps = append(s.steps, step{host + "/", 1 / float64(1+n)})
+		s.steps = append(s.steps, step{host + "/", hostWeight(n)})
 	}
 	w, fresh := kindWeight(part[len(host):]), 1.0
 	told := w < 1
@@ -227,6 +227,13 @@ const (
 	proven = "proven"
 	sure   = "sure"
 )
+
+// hostWeight is what the n-th host of a domain weighs that is not proven, from 0 on: so
+// little that all of them that a name server makes up come to a fifth of the first.
+func hostWeight(n int) float64 {
+	h := float64(1 + n)
+	return 1 / (h * h * h)
+}
 
 // once returns the weight that a host or part adds: none the second time.
 func (s *site) once(name string, weight float64) float64 {

@@ -207,7 +207,7 @@ func TestTurnsByWhatIsNew(t *testing.T) {
 	put(t, db.Crawl(), data...)
 	urls, _ := one(t, db, generate.Options{TopN: 100})
 	got := count(urls, "www.example.org/docs", "www.example.org/empty", "mirror.")
-	if got[0] < 45 || got[1] < 1 || got[1] > 5 || got[2] < 20 || got[2] > 35 {
+	if got[0] < 70 || got[1] < 1 || got[1] > 6 || got[2] < 7 || got[2] > 15 {
 		t.Errorf("%v of docs, empty and mirror", got)
 	}
 }

@@ -33,7 +33,8 @@ type maze struct {
 	asked map[string]int
 }
 
-const mazeHost = "www.maze.test"
+// The hosts of a maze are of one registered domain, which those below .test are not.
+const mazeHost = "www.example.org"
 
 // A layout says where the sixty pages are and how they hang together.
 var layouts = map[string]func(i int) (path string, parent int){
@@ -106,10 +107,10 @@ var mazeEntries = map[string][]string{
 	"slashes":       {"/slash/"},
 	"shallow":       {"/shop?colour=0", "/shop?size=0", "/shop?sort=0"},
 	"wide":          {"/search?f0=1"},
-	"relative":      {"/rel/www.maze.test/x/"},
+	"relative":      {"/rel/www.example.org/x/"},
 	"soft 404":      {"/missing"},
-	"mirrors":       {"http://m1.maze.test/", "http://m2.maze.test/"},
-	"wildcard":      {"http://" + word(1) + ".maze.test/"},
+	"mirrors":       {"http://m1.example.org/", "http://m2.example.org/"},
+	"wildcard":      {"http://" + word(1) + ".example.org/"},
 }
 
 // content returns text and links of a page; the links of traps come first.
@@ -134,13 +135,13 @@ func (m *maze) content(u *url.URL) (text string, links []string, ok bool) {
 			}
 		} else {
 			for i := range 20 {
-				add("http://m%d.maze.test%s", i, path)
+				add("http://m%d.example.org%s", i, path)
 			}
 		}
 		return fmt.Sprintf("Page %d. %s", slices.Index(m.real, path), path), append(links, m.links[path]...), true
 	case m.traps["wildcard"] && host != mazeHost:
 		for range 10 {
-			add("http://%s.maze.test/", word(rnd.IntN(1<<30)))
+			add("http://%s.example.org/", word(rnd.IntN(1<<30)))
 		}
 		return "Welcome to " + host, links, true
 	case is("calendar", "/calendar/"):
@@ -190,7 +191,7 @@ func (m *maze) content(u *url.URL) (text string, links []string, ok bool) {
 		}
 		return "Results " + path, links, true
 	case is("relative", "/rel/"):
-		return "Relative " + path, []string{"www.maze.test/x/", "x/www.maze.test/", "y/"}, true
+		return "Relative " + path, []string{"www.example.org/x/", "x/www.example.org/", "y/"}, true
 	case m.traps["soft 404"]:
 		for range 5 {
 			add("/%s", word(rnd.IntN(1<<30)))
