@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,7 +34,7 @@ func echo(t *testing.T, header string) (connectTo string, sent func() map[string
 	return "::" + s.Listener.Addr().String(), func() map[string]string {
 		mu.Lock()
 		defer mu.Unlock()
-		return all
+		return maps.Clone(all)
 	}
 }
 
