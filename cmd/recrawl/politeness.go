@@ -19,7 +19,7 @@ func sparing() []cli.Flag {
 		&cli.IntFlag{Name: "threads-per-host", Category: toSpare, Usage: "have at most `N` requests to a host under way at once (0: 1); one if it has a Crawl-delay or has failed"},
 		&cli.DurationFlag{Name: "min-delay", Category: toSpare, Usage: "with -threads-per-host above 1: pause for `TIME` instead of -delay after a request to a host has begun, and after one has ended; 0 for none"},
 		&cli.Float64Flag{Name: "max-rate", Category: toSpare, Usage: "begin at most `N` requests a second, whatever the hosts (0: any number)"},
-		&cli.StringFlag{Name: "max-bandwidth", Category: toSpare, Usage: "read `BYTES` of pages a second on the average, such as 500K or 10M"},
+		&cli.StringFlag{Name: "max-bandwidth", Category: toSpare, Usage: "read `BYTES` of pages a second on the average, such as 500K or 10M (0: any number)"},
 		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day hosts are asked for, and at which times: see recrawl crawl --help"},
 	}
 }
@@ -63,12 +63,16 @@ func spare(c *cli.Command, o *fetch.Options) (err error) {
 		}
 	}
 	if c.IsSet("max-bandwidth") {
-		n, err := fetch.ParseBytes(c.String("max-bandwidth"))
-		if err != nil {
-			return usagef("-max-bandwidth: %v", err)
+		bytes = 0
+		if s := c.String("max-bandwidth"); s != "0" {
+			n, err := fetch.ParseBytes(s)
+			if err != nil {
+				return usagef("-max-bandwidth: %v", err)
+			}
+			bytes = float64(n)
 		}
-		bytes = float64(n)
 	}
+	o.Limiter = nil
 	if requests > 0 || bytes > 0 {
 		o.Limiter = &fetch.Limiter{Requests: requests, Bytes: bytes}
 	}

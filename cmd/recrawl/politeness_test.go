@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/fetch"
+)
+
+// On the command line 0 is none, whatever a configuration has.
+func TestNoBounds(t *testing.T) {
+	o := fetch.Options{Limiter: &fetch.Limiter{Requests: 3, Bytes: 1000}}
+	cmd := &cli.Command{Flags: sparing(), Action: func(_ context.Context, c *cli.Command) error { return spare(c, &o) }}
+	if err := cmd.Run(t.Context(), []string{"crawl", "-max-bandwidth", "0"}); err != nil {
+		t.Fatal(err)
+	}
+	if o.Limiter == nil || o.Limiter.Requests != 3 || o.Limiter.Bytes != 0 {
+		t.Errorf("the bounds are %+v", o.Limiter)
+	}
+	if err := cmd.Run(t.Context(), []string{"crawl", "-max-rate", "0", "-max-bandwidth", "0"}); err != nil || o.Limiter != nil {
+		t.Errorf("the bounds are %+v, %v", o.Limiter, err)
+	}
+}
