@@ -233,18 +233,34 @@ func (w *dueWalk) tellNext(ctx context.Context) error {
 
 // firstOfWheel notes what is due next of the first bucket that has any such.
 func (w *dueWalk) firstOfWheel(ctx context.Context) error {
+	found := int64(-1)
+	lower := wheelTable.key(string(w.s.due.state.Load().mark))
+	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte) bool {
+		if found >= 0 && int64(bucket(e.from)) > found {
+			return false
+		}
+		if shown, _ := w.shows(e); !shown {
+			found = int64(bucket(e.from))
+			w.later(e, key[wheelPrefix:])
+		}
+		return true
+	})
+}
+
+// wheel calls each with the entries of the wheel from lower to upper, until it
+// returns false. The keys are those of the table, and lent.
+func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e entry, key []byte) bool) error {
 	d := w.s.db
 	if err := d.enter(ctx, &w.s.view); err != nil {
 		return err
 	}
 	defer d.leave()
-	lower := wheelTable.key(string(w.s.due.state.Load().mark))
-	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{byte(wheelTable) + 1}})
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return d.outcome("due index", err)
 	}
 	defer it.Close()
-	found, n := int64(-1), 0
+	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n++; n%checkEvery == 0 {
 			if err := d.goingOn(ctx, &w.s.view); err != nil {
@@ -259,12 +275,8 @@ func (w *dueWalk) firstOfWheel(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if found >= 0 && int64(bucket(e.from)) > found {
+		if !each(e, it.Key()) {
 			break
-		}
-		if shown, _ := w.shows(e); !shown {
-			found = int64(bucket(e.from))
-			w.later(e, it.Key()[wheelPrefix:])
 		}
 	}
 	return d.outcome("due index", it.Error())
@@ -355,42 +367,19 @@ func (w *dueWalk) readSide(ctx context.Context) error {
 
 // readWheel adds what the query shows of some buckets.
 func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
-	d, l := w.s.db, &w.side
-	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
-	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
 	if from >= to {
 		return nil
 	}
-	if err := d.enter(ctx, &w.s.view); err != nil {
-		return err
-	}
-	defer d.leave()
-	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		return d.outcome("due index", err)
-	}
-	defer it.Close()
-	n := 0
-	for ok := it.First(); ok; ok = it.Next() {
-		if n++; n%checkEvery == 0 {
-			if err := d.goingOn(ctx, &w.s.view); err != nil {
-				return err
-			}
-		}
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return d.outcome("due index", err)
-		}
-		e, err := w.s.wheelEntry(it.Key(), value)
-		if err != nil {
-			return err
-		}
-		h := hint{entry: e, level: level(e.priority), key: it.Key()[wheelPrefix:]}
+	l := &w.side
+	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
+	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
+	return w.wheel(ctx, lower, upper, func(e entry, key []byte) bool {
+		h := hint{entry: e, level: level(e.priority), key: key[wheelPrefix:]}
 		if shown, _ := w.shows(e); !shown || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
-			continue
+			return true
 		}
-		if w.q.Want != nil && !w.hosts.wants(it.Key(), wheelPrefix, w.q.Want) {
-			continue
+		if w.q.Want != nil && !w.hosts.wants(key, wheelPrefix, w.q.Want) {
+			return true
 		}
 		switch {
 		case len(l.best) < w.s.due.side:
@@ -404,8 +393,8 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 		default:
 			l.more = true
 		}
-	}
-	return d.outcome("due index", it.Error())
+		return true
+	})
 }
 
 // emitSide hands out what is in the list and not of a worse level.
