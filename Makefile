@@ -23,6 +23,7 @@ cover:
 bench:
 	go test -run='^$$' -bench=. -benchmem work
 	cd bench && GOWORK=off go run . -web
+	cd bench && GOWORK=off go run . db
 
 demo:
 	go run ./cmd/recrawl demo

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 // TestMain lets the test binary be the children that the program makes of itself.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && (os.Args[1] == workerArg || os.Args[1] == serverArg) {
+	if len(os.Args) == 2 && slices.Contains([]string{workerArg, serverArg, dbWorkerArg, victimArg}, os.Args[1]) {
 		main()
 		return
 	}

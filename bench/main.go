@@ -5,6 +5,7 @@
 //	GOWORK=off go run . -web                                    a synthetic web on loopback
 //	GOWORK=off go run . -farm ADDR -farm-tls ADDR -seeds FILE -cacert FILE
 //	                                                            any sites that are served on loopback
+//	GOWORK=off go run . db -urls 1000000,10000000,20000000      what grows with the crawl db
 //
 // Every crawl runs in a process of its own, and so does the server of the
 // synthetic web: what is measured is the crawler alone. The contenders take
@@ -29,8 +30,10 @@ import (
 // workerArg and serverArg as the only argument make this program a child of
 // itself, which is told the rest on its standard input.
 const (
-	workerArg = "worker"
-	serverArg = "server"
+	workerArg   = "worker"
+	serverArg   = "server"
+	dbWorkerArg = "db-worker"
+	victimArg   = "db-victim"
 )
 
 func main() {
@@ -52,6 +55,12 @@ func run(ctx context.Context, args []string) error {
 		return work(ctx, os.Stdin, os.Stdout)
 	case len(args) == 1 && args[0] == serverArg:
 		return serve(os.Stdin, os.Stdout)
+	case len(args) == 1 && args[0] == dbWorkerArg:
+		return measureDB(ctx, os.Stdin, os.Stdout)
+	case len(args) == 1 && args[0] == victimArg:
+		return victim(ctx, os.Stdin, os.Stdout)
+	case len(args) > 0 && args[0] == "db":
+		return db(ctx, args[1:])
 	}
 	var (
 		f          = flag.NewFlagSet("bench", flag.ContinueOnError)

@@ -25,29 +25,49 @@ func perPage(d time.Duration, pages int) float64 {
 	return float64(d) / float64(time.Microsecond) / float64(max(pages, 1))
 }
 
+// table is a table of Markdown.
+type table struct{ w *tabwriter.Writer }
+
+func newTable(out io.Writer) table { return table{tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)} }
+
+func (t table) head(names ...any) {
+	t.row(names...)
+	rule := make([]any, len(names))
+	for i := range rule {
+		rule[i] = "--:"
+	}
+	if len(rule) > 0 && names[0] == "" {
+		rule[0] = "---"
+	}
+	t.row(rule...)
+}
+
+func (t table) row(cells ...any) {
+	for _, c := range cells {
+		if f, ok := c.(float64); ok {
+			c = fmt.Sprintf("%.2f", f)
+			if f >= 100 {
+				c = fmt.Sprintf("%.0f", f)
+			}
+		}
+		fmt.Fprintf(t.w, "| %v\t", c)
+	}
+	fmt.Fprintln(t.w, "|")
+}
+
+// end writes the rows out.
+func (t table) end() error { return t.w.Flush() }
+
 // printTables writes the medians as Markdown.
 func printTables(out io.Writer, names []string, all map[string][]result) error {
-	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
-	row := func(cells ...any) {
-		for _, c := range cells {
-			if f, ok := c.(float64); ok {
-				c = fmt.Sprintf("%.2f", f)
-				if f >= 100 {
-					c = fmt.Sprintf("%.0f", f)
-				}
-			}
-			fmt.Fprintf(w, "| %v\t", c)
-		}
-		fmt.Fprintln(w, "|")
-	}
+	t := newTable(out)
 	page := func(f func(*result) float64) func(*result) float64 {
 		return func(r *result) float64 { return f(r) / float64(max(r.Pages, 1)) }
 	}
 	cpuPage := func(r *result) float64 { return perPage(r.cpu(), r.Pages) }
 	base := all["colly"]
 
-	row("", "pages", "KB/page", "CPU µs/page", "of it system", "lowest", "highest", "of colly", "CPU ms/MB", "wall s", "allocs/page", "KB alloc/page", "peak RSS MB")
-	row("---", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:")
+	t.head("", "pages", "KB/page", "CPU µs/page", "of it system", "lowest", "highest", "of colly", "CPU ms/MB", "wall s", "allocs/page", "KB alloc/page", "peak RSS MB")
 	for _, name := range names {
 		rs := all[name]
 		ratio := "-"
@@ -58,7 +78,7 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 		for i := range rs {
 			costs[i] = cpuPage(&rs[i])
 		}
-		row(name,
+		t.row(name,
 			median(rs, func(r *result) int { return r.Pages }),
 			median(rs, page(func(r *result) float64 { return float64(r.Bytes) / 1e3 })),
 			median(rs, cpuPage),
@@ -71,7 +91,7 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 			median(rs, func(r *result) float64 { return float64(r.PeakRSS) / 1e6 }),
 		)
 	}
-	if err := w.Flush(); err != nil {
+	if err := t.end(); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -80,12 +100,11 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 			continue
 		}
 		fmt.Fprintf(out, "\nWhat %s leaves on disk:\n\n", name)
-		row("URLs known", "crawl, host and link db, B/URL", "compacted", "crawl db alone, compacted", "logs kept for reuse, MB", "segments, B/page", "of the bodies")
-		row("--:", "--:", "--:", "--:", "--:", "--:", "--:")
+		t.head("URLs known", "crawl, host and link db, B/URL", "compacted", "crawl db alone, compacted", "logs kept for reuse, MB", "segments, B/page", "of the bodies")
 		url := func(f func(*disk) int64) float64 {
 			return median(rs, func(r *result) float64 { return float64(f(&r.Disk)) / float64(r.Disk.URLs) })
 		}
-		row(
+		t.row(
 			median(rs, func(r *result) int { return r.Disk.URLs }),
 			url(func(d *disk) int64 { return d.DB }),
 			url(func(d *disk) int64 { return d.Compacted }),
@@ -95,5 +114,5 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 			fmt.Sprintf("%.0f %%", median(rs, func(r *result) float64 { return 100 * float64(r.Disk.Segments) / float64(r.Bytes) })),
 		)
 	}
-	return w.Flush()
+	return t.end()
 }
