@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestEveryContenderCrawlsTheWholeWeb(t *testing.T) {
-	s, err := startServer(t.Context(), 4, 6)
+	s, err := startServer(t.Context(), webSize{Hosts: 4, Pages: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +44,53 @@ func TestEveryContenderCrawlsTheWholeWeb(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestAWebWithoutEndIsLeftAfterSoManyPages(t *testing.T) {
+	s, err := startServer(t.Context(), webSize{Hosts: 3, Pages: 10, KB: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	for _, name := range contenderNames() {
+		j := job{site: s.site, Contender: name, Workers: 4, Idle: 10, Max: 30}
+		r, err := crawl(t.Context(), j)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if size := r.Bytes / int64(max(r.Pages, 1)); r.Pages != 30 && name != "colly" || size < 9_800 || size > 10_200 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestPagesAreAsTheySay(t *testing.T) {
+	for kb, links := range map[int]int{2: 6, 10: 31, 30: 77, 50: 124} {
+		p := &pages{Hosts: 40, KB: kb}
+		leads, all := map[string]int{}, 0
+		for _, u := range p.list(400) {
+			host, path, _ := strings.Cut(strings.TrimPrefix(u, "http://"), "/")
+			h := 0
+			for p.host(h) != host {
+				h++
+			}
+			n, ok := p.find(h, "/"+path)
+			if !ok {
+				t.Fatalf("%d KB: %s is not found", kb, u)
+			}
+			body := string(p.render(nil, h, n))
+			if len(body) < kb*980 || len(body) > kb*1020 || strings.Count(body, "<a ") != links {
+				t.Fatalf("%d KB: %s has %d bytes and %d links, want %d", kb, u, len(body), strings.Count(body, "<a "), links)
+			}
+			for i := range links {
+				all++
+				leads[p.url(p.link(h, n, i))]++
+			}
+		}
+		if again := 1 - float64(len(leads))/float64(all); again < 0.4 || again > 0.5 {
+			t.Errorf("%d KB: %.2f of the links lead where another does", kb, again)
+		}
 	}
 }
 
@@ -87,7 +134,7 @@ func TestTableShowsMedians(t *testing.T) {
 		t.Fatal(err)
 	}
 	squeezed := strings.Join(strings.Fields(out.String()), " ")
-	if want := "| recrawl-mem | 1000 | 2.00 | 200 | 0.00 | 100 | 300 | 0.50 |"; !strings.Contains(squeezed, want) {
+	if want := "| recrawl-mem | 1000 | 2.00 | 200 | 0.00 | 100 | 300 | 5000 | - | 2.00 |"; !strings.Contains(squeezed, want) {
 		t.Errorf("no %q in\n%s", want, out.String())
 	}
 }

@@ -21,7 +21,7 @@ import (
 // every page once, follows links and redirects, and takes title and text of each
 // page. It keeps nothing, knows no Crawl-delay, and asks a host as many times at
 // once as it likes.
-func collyCrawl(ctx context.Context, j job, r *result, measured func() error) error {
+func collyCrawl(ctx context.Context, j job, r *result, m *meter) error {
 	roots, err := j.roots()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func collyCrawl(ctx context.Context, j job, r *result, measured func() error) er
 			}
 			return new(net.Dialer).DialContext(ctx, network, to)
 		},
-		TLSClientConfig:     &tls.Config{RootCAs: roots},
+		TLSClientConfig:     tlsConfig(roots),
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        j.Idle,
 		IdleConnTimeout:     90 * time.Second,
@@ -71,6 +71,9 @@ func collyCrawl(ctx context.Context, j job, r *result, measured func() error) er
 	})
 	c.OnHTML("title", func(e *colly.HTMLElement) { titles.Add(int64(len(e.Text))) })
 	c.OnHTML("body", func(e *colly.HTMLElement) { text.Add(int64(len(e.Text))) })
+	if err := m.start(); err != nil {
+		return err
+	}
 	// All at once: the first would use up a limit of pages.
 	var seeds errgroup.Group
 	for _, seed := range j.Seeds {
@@ -89,7 +92,7 @@ func collyCrawl(ctx context.Context, j job, r *result, measured func() error) er
 		return err
 	}
 	transport.CloseIdleConnections()
-	if err := measured(); err != nil {
+	if err := m.stop(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -101,6 +104,8 @@ func collyCrawl(ctx context.Context, j job, r *result, measured func() error) er
 	}
 	return nil
 }
+
+func tlsConfig(roots *x509.CertPool) *tls.Config { return &tls.Config{RootCAs: roots} }
 
 // connectTo returns where to connect for what a URL says.
 func (s *site) connectTo(addr string) (string, error) {

@@ -1,9 +1,10 @@
-// Command bench measures what a page costs recrawl and what it costs colly, side
-// by side: CPU time of the crawling process, allocations and memory, and the
-// disk that a crawl leaves behind.
+// Command bench measures what a page costs recrawl, what it costs colly, and what it
+// costs a bare loop of net/http, tokenizer and zstd, side by side: CPU time of the
+// crawling process, allocations and memory, and the disk that a crawl leaves behind.
 //
-//	GOWORK=off go run . -web                                    a synthetic web on loopback
-//	GOWORK=off go run . -farm ADDR -farm-tls ADDR -seeds FILE -cacert FILE
+//	GOWORK=off go run . -kb 2,10,30,50                          synthetic webs without end, of pages as large as pages are
+//	GOWORK=off go run . -web                                    a small synthetic web of pages of 2 KB, crawled to its end
+//	GOWORK=off go run . -farm ADDR -farm-tls ADDR -seeds FILE -cacert FILE -run recrawl-pebble,colly
 //	                                                            any sites that are served on loopback
 //	GOWORK=off go run . db -urls 1000000,10000000,20000000      what grows with the crawl db
 //
@@ -24,6 +25,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -67,13 +69,14 @@ func run(ctx context.Context, args []string) error {
 		web        = f.Bool("web", false, "crawl a synthetic web")
 		hosts      = f.Int("hosts", 200, "hosts of the synthetic web")
 		pages      = f.Int("pages", 50, "pages a host of the synthetic web")
+		kb         = f.String("kb", "", "crawl synthetic webs with pages of so many kB: `SIZES`, such as 2,10,30,50")
 		farm       = f.String("farm", "", "crawl what is served over HTTP at this loopback `ADDR`")
 		farmTLS    = f.String("farm-tls", "", "where the same sites are served over HTTPS")
 		seeds      = f.String("seeds", "", "`FILE` of URLs to start from, one a line; their hosts bound the crawl")
 		cacert     = f.String("cacert", "", "PEM `FILE` of the authority of the HTTPS sites")
 		maxPages   = f.Int("max", 0, "stop a crawl after so many pages (0: when there are no more)")
 		workers    = f.Int("workers", 64, "requests at once")
-		idle       = f.Int("idle", 100, "idle connections kept at once, one a host")
+		idle       = f.Int("idle", 256, "idle connections kept at once, one a host")
 		reps       = f.Int("n", 3, "crawls of each contender")
 		contenders = f.String("run", strings.Join(contenderNames(), ","), "`NAMES` of the contenders")
 		profile    = f.String("profile", "", "write profiles of CPU and allocations into this `DIR`")
@@ -81,42 +84,89 @@ func run(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if f.NArg() > 0 || *web == (*farm != "") {
-		return errors.New("want either -web or -farm, and no arguments")
-	}
-	j := job{Max: *maxPages, Workers: *workers, Idle: *idle}
-	if *web {
-		s, err := startServer(ctx, *hosts, *pages)
-		if err != nil {
-			return err
+	which := 0
+	for _, b := range []bool{*web, *kb != "", *farm != ""} {
+		if b {
+			which++
 		}
-		defer s.stop()
-		j.HTTP, j.Seeds, j.Hosts = s.HTTP, s.Seeds, s.Hosts
-	} else {
-		var err error
-		if j.Seeds, j.Hosts, err = readSeeds(*seeds); err != nil {
-			return err
-		}
-		j.HTTP, j.HTTPS, j.CACert = *farm, *farmTLS, *cacert
 	}
+	if f.NArg() > 0 || which != 1 {
+		return errors.New("want one of -web, -kb and -farm, and no arguments")
+	}
+	c := comparison{
+		names: strings.Split(*contenders, ","), reps: *reps, profile: *profile,
+		job: job{Max: *maxPages, Workers: *workers, Idle: *idle},
+	}
+	for _, name := range c.names {
+		if contender(name) == nil {
+			return fmt.Errorf("no contender %q; there are %s", name, strings.Join(contenderNames(), ", "))
+		}
+	}
+	switch {
+	case *web:
+		return c.web(ctx, webSize{Hosts: *hosts, Pages: *pages})
+	case *kb != "":
+		for i, field := range strings.Split(*kb, ",") {
+			size, err := strconv.Atoi(field)
+			if err != nil || size < 1 || size > 10_000 {
+				return fmt.Errorf("-kb: %q is not a size from 1 to 10000", field)
+			}
+			if i > 0 {
+				fmt.Println()
+			}
+			fmt.Printf("Pages of %d KB:\n\n", size)
+			if err := c.web(ctx, webSize{Hosts: *hosts, Pages: *pages, KB: size}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var err error
+	if c.Seeds, c.Hosts, err = readSeeds(*seeds); err != nil {
+		return err
+	}
+	c.HTTP, c.HTTPS, c.CACert = *farm, *farmTLS, *cacert
+	return c.run(ctx)
+}
+
+// comparison has the contenders crawl the same in turns.
+type comparison struct {
+	job
+	names   []string
+	reps    int
+	profile string
+}
+
+// web is run for a synthetic web. One that has no end is left after as many pages
+// as are asked for.
+func (c comparison) web(ctx context.Context, size webSize) error {
+	s, err := startServer(ctx, size)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	if c.site = s.site; c.Max > 0 && c.Max < len(c.List) {
+		c.List = c.List[:c.Max]
+	} else if size.KB > 0 && c.Max <= 0 {
+		c.Max = len(c.List)
+	}
+	return c.run(ctx)
+}
+
+func (c comparison) run(ctx context.Context) error {
+	j := c.job
 	for _, addr := range []string{j.HTTP, j.HTTPS} {
 		if a, err := netip.ParseAddrPort(addr); addr != "" && (err != nil || !a.Addr().IsLoopback()) {
 			return fmt.Errorf("%q is not an address and port of loopback", addr)
 		}
 	}
-	names := strings.Split(*contenders, ",")
-	for _, name := range names {
-		if contender(name) == nil {
-			return fmt.Errorf("no contender %q; there are %s", name, strings.Join(contenderNames(), ", "))
-		}
-	}
 	all := map[string][]result{}
-	for i := range *reps {
-		for _, name := range names {
+	for i := range c.reps {
+		for _, name := range c.names {
 			j := j
 			j.Contender = name
-			if *profile != "" {
-				path, err := filepath.Abs(filepath.Join(*profile, fmt.Sprintf("%s.%d", name, i)))
+			if c.profile != "" {
+				path, err := filepath.Abs(filepath.Join(c.profile, fmt.Sprintf("%s.%d", name, i)))
 				if err != nil {
 					return err
 				}
@@ -126,11 +176,11 @@ func run(ctx context.Context, args []string) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			fmt.Fprintf(os.Stderr, "%d/%d %-17s %6d pages, %v CPU, %v\n", i+1, *reps, name, r.Pages, r.cpu().Round(1e6), r.Wall.Round(1e6))
+			fmt.Fprintf(os.Stderr, "%d/%d %-17s %6d pages, %v CPU, %v\n", i+1, c.reps, name, r.Pages, r.cpu().Round(1e6), r.Wall.Round(1e6))
 			all[name] = append(all[name], r)
 		}
 	}
-	return printTables(os.Stdout, names, all)
+	return printTables(os.Stdout, c.names, all)
 }
 
 // crawl runs one crawl in a process of its own.

@@ -24,8 +24,11 @@ const agent = "recrawl-bench"
 // recrawlPebble runs the whole cycle on disk: robots.txt, one request at a time
 // to a host, segments with contents, texts and links, signatures, scores, crawl
 // db, link db, and an event for each page.
-func recrawlPebble(ctx context.Context, j job, r *result, measured func() error) error {
+func recrawlPebble(ctx context.Context, j job, r *result, m *meter) error {
 	dir := filepath.Join(j.Dir, "store")
+	if err := m.start(); err != nil {
+		return err
+	}
 	db, err := pebblestore.Open(dir, pebblestore.Options{})
 	if err != nil {
 		return err
@@ -34,27 +37,93 @@ func recrawlPebble(ctx context.Context, j job, r *result, measured func() error)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	if err := measured(); err != nil {
+	if err := m.stop(); err != nil {
 		return err
 	}
 	return measureDisk(ctx, dir, j.Dir, &r.Disk)
 }
 
 // recrawlMem runs the same cycle in memory, segments included.
-func recrawlMem(ctx context.Context, j job, r *result, measured func() error) error {
+func recrawlMem(ctx context.Context, j job, r *result, m *meter) error {
 	db := new(memstore.DB)
+	if err := m.start(); err != nil {
+		return err
+	}
 	err := cycle(ctx, j, r, recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()})
 	if err != nil {
 		return err
 	}
-	return measured()
+	return m.stop()
 }
 
-// cycle crawls until nothing is due or there are enough pages.
-func cycle(ctx context.Context, j job, r *result, s recrawl.Stores) error {
-	roots, err := j.roots()
+// recrawlFetch is the one stage that asks for pages, reads and stores them, on the
+// same stores as recrawlPebble: fetch lists are there when it begins, and what it
+// found goes into no crawl db.
+func recrawlFetch(ctx context.Context, j job, r *result, m *meter) (err error) {
+	db, err := pebblestore.Open(filepath.Join(j.Dir, "store"), pebblestore.Options{})
 	if err != nil {
 		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	client, o, err := j.options()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if len(j.List) == 0 {
+		return errNoList
+	}
+	if _, err := c.Inject(ctx, j.List...); err != nil {
+		return err
+	}
+	g, err := c.Generate(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.start(); err != nil {
+		return err
+	}
+	for _, name := range g.Segments {
+		f, err := c.Fetch(ctx, name)
+		if err != nil {
+			return err
+		}
+		r.Pages += f.Outcomes[protocol.Success]
+		r.Visits += f.Visits()
+		r.Bytes += f.Bytes
+	}
+	return m.stop()
+}
+
+var errNoList = errors.New("what pages there are is known of a synthetic web only")
+
+// options are those of a crawl, and its client, which is to be closed.
+func (j *job) options() (*httpproto.Client, recrawl.Options, error) {
+	client, err := j.client()
+	if err != nil {
+		return nil, recrawl.Options{}, err
+	}
+	within, err := urlfilter.Within(j.Hosts...)
+	if err != nil {
+		return nil, recrawl.Options{}, errors.Join(err, client.Close())
+	}
+	rules := urlfilter.Default()
+	rules.Filters = append(rules.Filters, within)
+	return client, recrawl.Options{
+		Agent: agent, Protocol: client, Rules: rules,
+		Fetch: fetch.Options{Threads: j.Workers, Delay: -1},
+	}, nil
+}
+
+func (j *job) client() (*httpproto.Client, error) {
+	roots, err := j.roots()
+	if err != nil {
+		return nil, err
 	}
 	var to []httpproto.ConnectTo
 	for port, addr := range map[uint16]string{80: j.HTTP, 443: j.HTTPS} {
@@ -63,37 +132,32 @@ func cycle(ctx context.Context, j job, r *result, s recrawl.Stores) error {
 		}
 		host, p, err := net.SplitHostPort(addr)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		toPort, err := strconv.ParseUint(p, 10, 16)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		to = append(to, httpproto.ConnectTo{Port: port, ToHost: host, ToPort: uint16(toPort)})
 	}
-	client, err := httpproto.New(httpproto.Options{Agent: agent, ConnectTo: to, RootCAs: roots, MaxIdle: j.Idle})
+	return httpproto.New(httpproto.Options{Agent: agent, ConnectTo: to, RootCAs: roots, MaxIdle: j.Idle})
+}
+
+// cycle crawls until nothing is due or there are enough pages.
+func cycle(ctx context.Context, j job, r *result, s recrawl.Stores) error {
+	client, o, err := j.options()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	within, err := urlfilter.Within(j.Hosts...)
-	if err != nil {
-		return err
-	}
-	rules := urlfilter.Default()
-	rules.Filters = append(rules.Filters, within)
 	text := 0 // what an application would work on, as with colly
-	o := recrawl.Options{
-		Agent: agent, Protocol: client, Rules: rules,
-		Fetch: fetch.Options{Threads: j.Workers, Delay: -1},
-		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
-			if e.Kind != recrawl.PageNew {
-				return nil
-			}
-			s, err := e.Text(ctx)
-			text += len(s)
-			return err
-		},
+	o.OnPage = func(ctx context.Context, e recrawl.PageEvent) error {
+		if e.Kind != recrawl.PageNew {
+			return nil
+		}
+		s, err := e.Text(ctx)
+		text += len(s)
+		return err
 	}
 	for first := true; ; first = false {
 		if j.Max > 0 {

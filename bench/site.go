@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -23,6 +24,9 @@ type site struct {
 	CACert string
 	// Seeds is where a crawl starts, Hosts what it must not leave.
 	Seeds, Hosts []string
+	// List is every page there is to visit, for a contender that finds none by
+	// itself; empty if that is not known.
+	List []string
 }
 
 func readSeeds(file string) (seeds, hosts []string, err error) {
@@ -47,8 +51,27 @@ func readSeeds(file string) (seeds, hosts []string, err error) {
 	return seeds, hosts, nil
 }
 
-// webSize is what the server child is told.
-type webSize struct{ Hosts, Pages int }
+// webSize is what the server child is told: how many hosts there are, and how many
+// pages each has. KB is how long a page is; zero stands for the pages of webtest.
+type webSize struct{ Hosts, Pages, KB int }
+
+// handler serves the web of that size; seeds, hosts and list are those of a crawl.
+func (s webSize) handler() (h http.Handler, at site) {
+	if s.KB == 0 {
+		web := &webtest.Web{Hosts: s.Hosts, PagesPerHost: s.Pages, Calm: true}
+		for h := range s.Hosts {
+			at.Hosts = append(at.Hosts, web.Host(h))
+		}
+		at.Seeds, at.List = web.Seeds(), slices.Collect(web.URLs())
+		return web, at
+	}
+	web := &pages{Hosts: s.Hosts, KB: s.KB}
+	for h := range s.Hosts {
+		at.Hosts = append(at.Hosts, web.host(h))
+	}
+	at.Seeds, at.List = web.list(s.Hosts), web.list(s.Hosts*s.Pages)
+	return web, at
+}
 
 // server is a synthetic web in a process of its own.
 type server struct {
@@ -57,7 +80,7 @@ type server struct {
 	stdin io.WriteCloser
 }
 
-func startServer(ctx context.Context, hosts, pages int) (*server, error) {
+func startServer(ctx context.Context, size webSize) (*server, error) {
 	cmd, err := self(ctx, serverArg)
 	if err != nil {
 		return nil, err
@@ -73,7 +96,7 @@ func startServer(ctx context.Context, hosts, pages int) (*server, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err = json.NewEncoder(s.stdin).Encode(webSize{hosts, pages}); err == nil {
+	if err = json.NewEncoder(s.stdin).Encode(size); err == nil {
 		err = json.NewDecoder(out).Decode(&s.site)
 	}
 	if err != nil {
@@ -101,15 +124,12 @@ func serve(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(line, &size); err != nil {
 		return err
 	}
-	web := &webtest.Web{Hosts: size.Hosts, PagesPerHost: size.Pages, Calm: true}
+	web, at := size.handler()
 	s, err := webtest.Serve(web)
 	if err != nil {
 		return err
 	}
-	at := site{HTTP: s.Addr, Seeds: web.Seeds()}
-	for h := range size.Hosts {
-		at.Hosts = append(at.Hosts, web.Host(h))
-	}
+	at.HTTP = s.Addr
 	if err := json.NewEncoder(out).Encode(at); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -65,15 +66,17 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 		return func(r *result) float64 { return f(r) / float64(max(r.Pages, 1)) }
 	}
 	cpuPage := func(r *result) float64 { return perPage(r.cpu(), r.Pages) }
-	base := all["colly"]
+	// speed says how many pages are dealt with in the time of one of another's.
+	speed := func(rs, other []result) string {
+		if len(other) == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.2f", median(other, cpuPage)/median(rs, cpuPage))
+	}
 
-	t.head("", "pages", "KB/page", "CPU µs/page", "of it system", "lowest", "highest", "of colly", "CPU ms/MB", "wall s", "allocs/page", "KB alloc/page", "peak RSS MB")
+	t.head("", "pages", "KB/page", "CPU µs/page", "of it system", "lowest", "highest", "pages/CPU s", "× bare", "× colly", "CPU ms/MB", "wall s", "allocs/page", "KB alloc/page", "peak RSS MB")
 	for _, name := range names {
 		rs := all[name]
-		ratio := "-"
-		if len(base) > 0 {
-			ratio = fmt.Sprintf("%.2f", median(rs, cpuPage)/median(base, cpuPage))
-		}
 		costs := make([]float64, len(rs))
 		for i := range rs {
 			costs[i] = cpuPage(&rs[i])
@@ -83,7 +86,8 @@ func printTables(out io.Writer, names []string, all map[string][]result) error {
 			median(rs, page(func(r *result) float64 { return float64(r.Bytes) / 1e3 })),
 			median(rs, cpuPage),
 			median(rs, func(r *result) float64 { return perPage(r.Sys, r.Pages) }),
-			slices.Min(costs), slices.Max(costs), ratio,
+			slices.Min(costs), slices.Max(costs),
+			math.Round(1e6/median(rs, cpuPage)), speed(rs, all["bare"]), speed(rs, all["colly"]),
 			median(rs, func(r *result) float64 { return r.cpu().Seconds() * 1e3 / (float64(r.Bytes) / 1e6) }),
 			median(rs, func(r *result) float64 { return r.Wall.Seconds() }),
 			median(rs, page(func(r *result) float64 { return float64(r.Mallocs) })),

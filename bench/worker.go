@@ -28,8 +28,7 @@ type job struct {
 	Profile   string // where to write profiles, without a suffix; empty for none
 }
 
-// result is what a worker has measured, from before the crawl until everything
-// is closed.
+// result is what a worker has measured.
 type result struct {
 	// Pages counts the answers 200, Bytes their bodies.
 	Pages int
@@ -60,9 +59,9 @@ func (r *result) cpu() time.Duration { return r.User + r.Sys }
 
 var errNoText = errors.New("no page had a text: nothing was measured")
 
-// crawler is a contender. measured is called when everything is over that the
-// crawl costs; what comes after it is not counted.
-type crawler func(ctx context.Context, j job, r *result, measured func() error) error
+// crawler is a contender. What it costs is counted from the start of the meter to
+// its stop.
+type crawler func(ctx context.Context, j job, r *result, m *meter) error
 
 func contender(name string) crawler {
 	switch name {
@@ -70,13 +69,19 @@ func contender(name string) crawler {
 		return recrawlPebble
 	case "recrawl-mem":
 		return recrawlMem
+	case "recrawl-fetch":
+		return recrawlFetch
+	case "bare":
+		return bareLoop
 	case "colly":
 		return collyCrawl
 	}
 	return nil
 }
 
-func contenderNames() []string { return []string{"recrawl-pebble", "recrawl-mem", "colly"} }
+func contenderNames() []string {
+	return []string{"recrawl-pebble", "recrawl-mem", "recrawl-fetch", "bare", "colly"}
+}
 
 // work is the worker child.
 func work(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -88,35 +93,51 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if crawl == nil {
 		return fmt.Errorf("no contender %q", j.Contender)
 	}
-	profiled, err := profile(j.Profile)
-	if err != nil {
+	m := meter{profile: j.Profile, r: new(result)}
+	if err := crawl(ctx, j, m.r, &m); err != nil {
 		return err
 	}
-	var r result
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	user, sys, err := cpu()
-	if err != nil {
-		return err
-	}
-	began, over := time.Now(), false
-	err = crawl(ctx, j, &r, func() error {
-		over = true
-		r.Wall = time.Since(began)
-		u, s, err := cpu()
-		r.User, r.Sys = u-user, s-sys
-		runtime.ReadMemStats(&after)
-		r.Mallocs, r.AllocBytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
-		r.PeakRSS = peakRSS()
-		return errors.Join(err, profiled())
-	})
-	if err != nil {
-		return err
-	}
-	if !over {
+	if !m.over {
 		return errors.New("the contender never said that it was over")
 	}
-	return json.NewEncoder(out).Encode(r)
+	return json.NewEncoder(out).Encode(m.r)
+}
+
+// meter measures what is done between start and stop.
+type meter struct {
+	profile string
+	r       *result
+
+	profiled  func() error
+	before    runtime.MemStats
+	user, sys time.Duration
+	began     time.Time
+	over      bool
+}
+
+func (m *meter) start() (err error) {
+	// What was done to prepare is collected before, not while it counts.
+	runtime.GC()
+	if m.profiled, err = profile(m.profile); err != nil {
+		return err
+	}
+	runtime.ReadMemStats(&m.before)
+	m.user, m.sys, err = cpu()
+	m.began = time.Now()
+	return err
+}
+
+func (m *meter) stop() error {
+	m.over = true
+	r := m.r
+	r.Wall = time.Since(m.began)
+	u, s, err := cpu()
+	r.User, r.Sys = u-m.user, s-m.sys
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	r.Mallocs, r.AllocBytes = after.Mallocs-m.before.Mallocs, after.TotalAlloc-m.before.TotalAlloc
+	r.PeakRSS = peakRSS()
+	return errors.Join(err, m.profiled())
 }
 
 // profile begins to write path.cpu and path.allocs; what it returns ends that. No
