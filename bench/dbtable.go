@@ -152,7 +152,7 @@ func printDB(out io.Writer, all []dbResult) error {
 		return err
 	}
 	fmt.Fprint(out, "\nWhat a URL takes:\n\n")
-	t.head("URLs", "of them fetched", "inject, lines/s", "with compaction", "load by Update, URLs/s", "scan, records/s", "disk, B/URL", "after the rounds", "open, ms", "after the rounds", "after kill -9")
+	t.head("URLs", "of them fetched", "inject, lines/s", "with compaction", "load by Update, URLs/s", "scan, records/s", "disk, B/URL", "with links, after the rounds", "open, ms", "after the rounds", "after kill -9")
 	for i := range all {
 		r := &all[i]
 		injected, settled := any("-"), any("-")

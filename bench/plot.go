@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"image/color"
+	"math"
 	"path/filepath"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -26,8 +29,9 @@ func drawPlot(file, title, x, y string, lines []line) error {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.BackgroundColor = color.White // or it is not to be read on a dark page
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Y.Tick.Marker = plot.LogTicks{Prec: 1}
+	p.Legend.Top, p.Legend.Left, p.Legend.TextStyle.Font.Size = true, true, vg.Points(9)
+	var sizes plot.ConstantTicks
 	p.Add(plotter.NewGrid())
 	for i, l := range lines {
 		if len(l.xy) == 0 {
@@ -44,8 +48,23 @@ func drawPlot(file, title, x, y string, lines []line) error {
 		}
 		p.Add(drawn, points)
 		p.Legend.Add(l.name, drawn, points)
+		for _, at := range l.xy {
+			if !slices.ContainsFunc(sizes, func(t plot.Tick) bool { return t.Value == at.X }) {
+				sizes = append(sizes, plot.Tick{Value: at.X, Label: inMillions(at.X)})
+			}
+		}
 	}
+	p.X.Tick.Marker = sizes
+	p.X.Min, p.X.Max = p.X.Min/1.2, p.X.Max*1.2
+	p.Y.Max *= math.Pow(p.Y.Max/p.Y.Min, 0.6) // room for the legend
 	return p.Save(16*vg.Centimeter, 10*vg.Centimeter, file)
+}
+
+func inMillions(n float64) string {
+	if n < 1e6 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.3g M", n/1e6)
 }
 
 // plotDB draws what grows with the crawl db and what does not.
