@@ -293,7 +293,7 @@ func TestValidName(t *testing.T) {
 func TestCorruptError(t *testing.T) {
 	cause := errors.New("wrong hash")
 	err := error(&segment.CorruptError{File: "dir/seg/part", Offset: 42, Err: cause})
-	if want := "segment: dir/seg/part is damaged at 42: wrong hash"; err.Error() != want || !errors.Is(err, cause) {
+	if want := "dir/seg/part is damaged at 42: wrong hash"; err.Error() != want || !errors.Is(err, cause) {
 		t.Errorf("%v", err)
 	}
 }

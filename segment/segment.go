@@ -27,6 +27,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
 )
 
 var (
@@ -45,22 +47,7 @@ var (
 )
 
 // CorruptError says that what was read is not what was written.
-type CorruptError struct {
-	// File names the file or other place, or segment and part.
-	File string
-	// Offset is where in the file the damage begins; with a place that has no
-	// offsets, the number of the block.
-	Offset int64
-	Err    error
-}
-
-// Error names the place.
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("segment: %s is damaged at %d: %v", e.File, e.Offset, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *CorruptError) Unwrap() error { return e.Err }
+type CorruptError = crawldb.CorruptError
 
 // A Store keeps the blocks of the parts of segments.
 //

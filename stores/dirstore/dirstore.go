@@ -39,7 +39,8 @@ var _ segment.Store = (*Store)(nil)
 // Store is a [segment.Store] in a directory. One process may use a directory at
 // a time, which is for the caller to see to: the store does not lock it.
 type Store struct {
-	dir string
+	dir      string
+	readOnly bool
 
 	// mu is held while names are looked up and changed, never while blocks are
 	// read, written or synced. A writer that needs its own lock takes that first.
@@ -291,6 +292,9 @@ func (s *Store) Read(ctx context.Context, seg, part string, from int) iter.Seq2[
 func (s *Store) Append(ctx context.Context, seg, part string, keep int) (segment.BlockWriter, error) {
 	w := &writer{store: s, names: [2]string{seg, part}}
 	err := s.use(ctx, w.names[:], func() error {
+		if s.readOnly {
+			return ErrReadOnly
+		}
 		if s.writers[w.names] != nil {
 			return segment.ErrBusy
 		}
@@ -319,6 +323,9 @@ func (s *Store) Remove(ctx context.Context, seg string) error {
 func (s *Store) remove(ctx context.Context, seg string) error {
 	var root *os.Root
 	err := s.use(ctx, []string{seg}, func() error {
+		if s.readOnly {
+			return ErrReadOnly
+		}
 		for names := range s.writers {
 			if names[0] == seg {
 				return segment.ErrBusy

@@ -65,8 +65,11 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		under = vfs.Default
 	}
 	d.under, d.path = under, path
-	if err := unseal(d.dir, under, path); err != nil {
+	if err := unseal(d.dir, under, path, o.ReadOnly); err != nil {
 		return err
+	}
+	if o.ReadOnly {
+		under = readOnlyFS{under}
 	}
 	d.fence = newFence(under, func(err error) {
 		d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
@@ -82,6 +85,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		L0StopWritesThreshold:       engineSublevels,
 		FormatMajorVersion:          engineFormat,
 		ErrorIfNotExists:            !fresh,
+		ReadOnly:                    o.ReadOnly,
 		Logger:                      engineLog{d},
 		EventListener:               d.listener(),
 		CompactionConcurrencyRange: func() (int, int) {
@@ -102,8 +106,8 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if cause := d.fence.failure(); cause != nil {
 		return cause
 	}
-	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("%w: %w", ErrDamaged, d.corrupt(err))
 	}
 	return err
 }
@@ -233,6 +237,9 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	if b.Len() > maxBatch {
 		return fmt.Errorf("pebblestore: one step of %d bytes is too large", b.Len())
 	}
+	if d.readOnly {
+		return ErrReadOnly
+	}
 	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
 		return err
 	}
@@ -266,6 +273,9 @@ func (d *DB) sync(ctx context.Context, v *view) error {
 // syncInside is sync for who has entered. An empty record at the end of the log
 // is synced, and with it all that is before it.
 func (d *DB) syncInside() error {
+	if d.readOnly {
+		return nil
+	}
 	return d.outcome("sync", d.db.LogData(nil, pebble.Sync))
 }
 

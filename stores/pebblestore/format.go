@@ -39,9 +39,11 @@ type home struct {
 }
 
 // claim locks dir, which is a store, empty, or not there yet.
-func claim(dir string) (*home, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+func claim(dir string, readOnly bool) (*home, error) {
+	if !readOnly {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
 	}
 	abs, err := filepath.Abs(dir)
 	if err == nil {
@@ -55,8 +57,14 @@ func claim(dir string) (*home, error) {
 	h := &home{dir: abs}
 	// Look before locking: the lock is a file, and a stranger's directory is
 	// left as it is.
-	if _, err := h.inspect(); err != nil {
+	if fresh, err := h.inspect(); err != nil {
 		return nil, err
+	} else if readOnly {
+		if fresh {
+			return nil, fmt.Errorf("%w: %s is not there", ErrNotStore, formatName)
+		}
+		h.lock, err = lockShared(filepath.Join(abs, lockName))
+		return h, err
 	}
 	if h.lock, err = lockFile(filepath.Join(abs, lockName)); err != nil {
 		return nil, err

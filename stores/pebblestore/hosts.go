@@ -346,7 +346,7 @@ func (s *hostStore) Close() error {
 	if s.db.fence.failure() != nil {
 		return s.db.failed()
 	}
-	if s.clean {
+	if s.clean || s.db.readOnly {
 		return s.db.syncInside()
 	}
 	s.db.dirty.Store(true)

@@ -23,5 +23,14 @@ func lockFile(name string) (io.Closer, error) {
 	return nil, errors.Join(ErrLocked, err)
 }
 
+// lockShared is lockFile for a file that is there: these systems have no lock to
+// share.
+func lockShared(name string) (io.Closer, error) {
+	if _, err := os.Stat(name); err != nil {
+		return notLocked(err)
+	}
+	return lockFile(name)
+}
+
 // syncDir does nothing: these systems keep no names back.
 func syncDir(string) error { return nil }

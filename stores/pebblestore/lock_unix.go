@@ -55,6 +55,25 @@ func lockFile(name string) (io.Closer, error) {
 	return f, nil
 }
 
+// lockShared keeps out who would write, and changes nothing.
+func lockShared(name string) (io.Closer, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return notLocked(err)
+	}
+	for {
+		switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			err = ErrLocked
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+}
+
 // A process that was killed holds its lock until the system has taken it apart,
 // which takes a moment; whoever starts it again at once should not be refused.
 const (

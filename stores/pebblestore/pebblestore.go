@@ -28,12 +28,17 @@ var (
 	// ErrVersion says that a store was written in a format this version of the
 	// package does not know.
 	ErrVersion = errors.New("pebblestore: unknown format version")
-	// ErrDamaged says that what was read is not what was written.
+	// ErrDamaged says that what was read is not what was written. An error that is
+	// ErrDamaged is also a *crawldb.CorruptError, which names the file, the offset
+	// if there is one, and the URL if it is one record.
 	ErrDamaged = errors.New("pebblestore: damaged")
 	// ErrFailed says that a write failed, so that the store has stopped: it
 	// must be closed and opened again. The error is also the one that the file
 	// system gave.
 	ErrFailed = errors.New("pebblestore: store has failed")
+	// ErrReadOnly says that a store that was opened with Options.ReadOnly was to
+	// be changed.
+	ErrReadOnly = errors.New("pebblestore: store is open for reading only")
 )
 
 // The smallest and the default sizes.
@@ -65,6 +70,11 @@ type Options struct {
 	// Logger is told of damage, failures, slow disks, and at debug level of
 	// what the engine does. Nil is silent.
 	Logger *slog.Logger
+	// ReadOnly opens a store that is there and changes no byte of it, not even
+	// after a crash: what is in the logs is read into memory. Several handles may
+	// have a store so at once, while none has it to write. What would change it is
+	// an error that is ErrReadOnly; a selection of what is due may need to.
+	ReadOnly bool
 
 	// fs stands in for the file system under the database in tests.
 	fs vfs.FS
@@ -96,6 +106,7 @@ type DB struct {
 	fsCloser io.Closer
 	db       *pebble.DB
 	memSize  uint64
+	readOnly bool
 
 	// use is held for reading by every call that is inside the engine, and for
 	// writing by Close: so the engine is never closed under a call.
@@ -132,11 +143,11 @@ func open(dir string, o Options) (_ *DB, err error) {
 	if o.CacheSize < 0 || o.MemTableSize < 0 || o.Compression > Fast {
 		return nil, errors.New("invalid options")
 	}
-	home, err := claim(dir)
+	home, err := claim(dir, o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dir: home.dir, log: o.Logger, lock: home.lock, closing: make(chan struct{})}
+	d := &DB{dir: home.dir, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{})}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -145,7 +156,11 @@ func open(dir string, o Options) (_ *DB, err error) {
 			err = errors.Join(err, d.release())
 		}
 	}()
-	if d.segments, err = dirstore.Open(filepath.Join(home.dir, segmentsName)); err != nil {
+	openSegments := dirstore.Open
+	if o.ReadOnly {
+		openSegments = dirstore.OpenReadOnly
+	}
+	if d.segments, err = openSegments(filepath.Join(home.dir, segmentsName)); err != nil {
 		return nil, err
 	}
 	if err := d.openEngine(o, home.fresh); err != nil {
@@ -162,6 +177,9 @@ func open(dir string, o Options) (_ *DB, err error) {
 	}
 	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1)}
 	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1)}
+	if o.ReadOnly {
+		return d, nil
+	}
 	if err := d.hosts.recover(); err != nil {
 		return nil, err
 	}
@@ -247,7 +265,7 @@ func (d *DB) release() error {
 		}
 		d.fence.release()
 		err = errors.Join(err, closeEngine(d.db))
-		if err == nil && d.fence.failure() == nil {
+		if err == nil && d.fence.failure() == nil && !d.readOnly {
 			err = seal(d.dir, d.under, d.path)
 		}
 		switch failed := d.fence.failure() != nil; {
@@ -334,12 +352,9 @@ func (d *DB) outcome(what string, err error) error {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err):
-		return fmt.Errorf("%w: %s: %s: %w", ErrDamaged, d.dir, what, err)
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, what, d.corrupt(err))
+	case errors.Is(err, pebble.ErrReadOnly):
+		err = ErrReadOnly
 	}
 	return fmt.Errorf("pebblestore: %s: %s: %w", d.dir, what, err)
-}
-
-// damaged says that a stored value is not one.
-func (d *DB) damaged(what, name string, err error) error {
-	return fmt.Errorf("%w: %s: %s %q: %w", ErrDamaged, d.dir, what, name, err)
 }

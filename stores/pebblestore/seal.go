@@ -87,8 +87,8 @@ func seal(dir string, under vfs.FS, path string) error {
 	return errors.Join(os.Rename(name+".new", name), syncDir(dir))
 }
 
-// unseal checks and removes the seal, if there is one.
-func unseal(dir string, under vfs.FS, path string) error {
+// unseal checks the seal, if there is one, and removes it unless it is to stay.
+func unseal(dir string, under vfs.FS, path string, stays bool) error {
 	name := filepath.Join(dir, sealName)
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +97,7 @@ func unseal(dir string, under vfs.FS, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkSeal(text, under, path); err != nil {
+	if err := checkSeal(text, under, path); err != nil || stays {
 		return err
 	}
 	return errors.Join(os.Remove(name), syncDir(dir))

@@ -1,0 +1,37 @@
+package pebblestore
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// corrupt names the place of damage that the engine has found.
+func (d *DB) corrupt(err error) *crawldb.CorruptError {
+	c := &crawldb.CorruptError{File: d.path, Offset: -1, Err: err}
+	if at, ok := blockIn(err); ok {
+		c.Offset = at
+	}
+	info := pebble.ExtractDataCorruptionInfo(err)
+	if info == nil {
+		return c
+	}
+	c.File = info.Path
+	// The engine carries the place beside the error, with a text of its own.
+	if both, ok := err.(interface{ Unwrap() []error }); ok && len(both.Unwrap()) > 0 {
+		c.Err = both.Unwrap()[0]
+	}
+	if key := behind(d.under, c.File, c.Offset); len(key) > 1 {
+		c.Behind = string(key[1:])
+	}
+	return c
+}
+
+// damaged says that a stored value is not one.
+func (d *DB) damaged(what, name string, err error) error {
+	c := &crawldb.CorruptError{File: filepath.Join(d.dir, databaseName), Offset: -1, URL: name, Err: err}
+	return fmt.Errorf("%w: %s: %w", ErrDamaged, what, c)
+}

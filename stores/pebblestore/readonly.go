@@ -1,0 +1,46 @@
+package pebblestore
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// readOnlyFS is a file system that nothing can be changed in.
+type readOnlyFS struct{ vfs.FS }
+
+func (f readOnlyFS) Unwrap() vfs.FS { return f.FS }
+
+func (readOnlyFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, ErrReadOnly }
+func (readOnlyFS) Link(string, string) error                              { return ErrReadOnly }
+func (readOnlyFS) Remove(string) error                                    { return ErrReadOnly }
+func (readOnlyFS) RemoveAll(string) error                                 { return ErrReadOnly }
+func (readOnlyFS) Rename(string, string) error                            { return ErrReadOnly }
+func (readOnlyFS) MkdirAll(string, os.FileMode) error                     { return ErrReadOnly }
+
+func (readOnlyFS) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, ErrReadOnly
+}
+
+func (readOnlyFS) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, ErrReadOnly
+}
+
+// Lock locks nothing: the lock of the store is enough, and this one would make a
+// file.
+func (readOnlyFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+// notLocked is the answer to a lock file that is not there: a copy of a store may
+// have none.
+func notLocked(err error) (io.Closer, error) {
+	if errors.Is(err, os.ErrNotExist) {
+		return noLock{}, nil
+	}
+	return nil, err
+}
