@@ -72,6 +72,7 @@ var repo = policy{
 
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring segment signature update urlfilter"},
+		"verify":   {root, "page crawldb hostdb linkdb segment"},
 		"simulate": {root, "crawldb protocol schedule segment update"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +

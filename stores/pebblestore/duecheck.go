@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,11 +14,26 @@ import (
 var (
 	errNoEntry  = errors.New("has no entry in the due index")
 	errNoRecord = errors.New("no record accounts for it")
+	errKey      = errors.New("it is under the key of another")
 )
 
-// checkDue is CheckIndex. Sums of hashes, which do not depend on the order, tell
-// whether the tables agree; only if they do not, entries are looked for.
-func (s *crawlStore) checkDue(ctx context.Context) error {
+// checkDue is CheckIndex, and tells found all that it finds. Sums of hashes, which
+// do not depend on the order, tell whether the tables agree; only if they do not,
+// entries are looked for. Damage that hides the rest is told, too; an error means
+// that the check could not go on.
+func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
+	told := 0
+	err := s.compareDue(ctx, func(err error) { told++; found(err) })
+	if errors.Is(err, ErrDamaged) {
+		if told == 0 {
+			found(err)
+		}
+		return nil
+	}
+	return err
+}
+
+func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 	if err := s.db.enter(ctx, &s.view); err != nil {
 		return err
 	}
@@ -79,14 +93,13 @@ func (s *crawlStore) checkDue(ctx context.Context) error {
 			return err
 		}
 		if stored == nil || !bytes.Equal(stored, value) {
-			return s.db.damaged("the record of", url, errNoEntry)
+			found(s.db.damaged("the record of", url, errNoEntry))
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	// Each record has its entry: there are others.
 	for _, t := range [...]table{readyTable, wheelTable} {
 		err := s.rows(ctx, snap, t, func(key, _ []byte) error {
 			own := key[min(len(key), readyPrefix):]
@@ -108,13 +121,39 @@ func (s *crawlStore) checkDue(ctx context.Context) error {
 					return nil
 				}
 			}
-			return s.db.damaged("the entry of the due index", url, errNoRecord)
+			found(s.db.damaged("the entry of the due index", url, errNoRecord))
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%d entries for %d records", gotN, wantN)
+	return nil
+}
+
+// checkKeys checks that each record is under the key of its URL, and that hosts
+// have all that they say they have.
+func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
+	if err := s.db.enter(ctx, &s.view); err != nil {
+		return err
+	}
+	defer s.db.leave()
+	snap := s.db.db.NewSnapshot()
+	defer snap.Close()
+	for _, t := range [...]table{crawlTable, linkTable} {
+		var again []byte
+		err := s.rows(ctx, snap, t, func(key, _ []byte) error {
+			url := crawldb.URLOf(string(key[1:]))
+			if again = crawldb.AppendKey(again[:0], url); !bytes.Equal(again, key[1:]) {
+				found(s.db.damaged("the key of", url, errKey))
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrDamaged) { // damage was told by the scan
+			return err
+		}
+	}
+	return nil
 }
 
 // entries calls f with the entry that each record must have.

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -293,7 +294,9 @@ func (m *mover) move(batch *pebble.Batch, key []byte, from, to *entry, seen time
 // they differ first; nil if they agree. It reads all of both as of one moment and
 // may run beside anything.
 func (d *DB) CheckIndex(ctx context.Context) error {
-	if err := d.crawl.checkDue(ctx); err != nil {
+	var first error
+	err := d.crawl.checkDue(ctx, func(err error) { first = cmp.Or(first, err) })
+	if err = cmp.Or(err, first); err != nil {
 		return fmt.Errorf("pebblestore: check index: %w", err)
 	}
 	return nil

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -71,6 +73,9 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if o.ReadOnly {
 		under = readOnlyFS{under}
 	}
+	if err := checkCurrent(under, path); err != nil {
+		return err
+	}
 	d.fence = newFence(under, func(err error) {
 		d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
 	})
@@ -106,10 +111,19 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if cause := d.fence.failure(); cause != nil {
 		return cause
 	}
-	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) {
+	if err != nil && (!fromSystem(err) || errors.Is(err, fs.ErrNotExist)) {
 		return fmt.Errorf("%w: %w", ErrDamaged, d.corrupt(err))
 	}
 	return err
+}
+
+// fromSystem tells a failure of the file system from files that the engine
+// cannot read.
+func fromSystem(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	var number syscall.Errno
+	return errors.As(err, &path) || errors.As(err, &link) || errors.As(err, &number) || errors.Is(err, ErrReadOnly)
 }
 
 // openEngine is pebble.Open for files of which nobody knows who wrote them: it

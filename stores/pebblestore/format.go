@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
 )
 
 // What lies in the directory of a store.
@@ -30,6 +32,8 @@ const (
 	formatVersion = 3
 	oldestVersion = 1
 )
+
+var errFormat = errors.New("no number of a version")
 
 // home is a directory that is claimed by this handle.
 type home struct {
@@ -120,8 +124,8 @@ func checkFormat(text string) error {
 		return fmt.Errorf("%w: %s says something else", ErrNotStore, formatName)
 	}
 	v, err := strconv.Atoi(strings.TrimSuffix(rest, "\n"))
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, formatName, err)
+	if err != nil || text != formatMagic+strconv.Itoa(v)+"\n" {
+		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: formatName, Offset: int64(len(formatMagic)), Err: errFormat})
 	}
 	if v < oldestVersion || v > formatVersion {
 		return fmt.Errorf("%w: %d; this is version %d", ErrVersion, v, formatVersion)

@@ -9,9 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
 )
 
 // A seal is a file that is there while a store is closed after an orderly end.
@@ -32,7 +35,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sealed reports whether a file is under the seal.
 func sealed(name string) bool {
-	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".log")
+	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "OPTIONS-") || strings.HasSuffix(name, ".log")
 }
 
 // sealText describes the files of the database as they are.
@@ -103,29 +106,55 @@ func unseal(dir string, under vfs.FS, path string, stays bool) error {
 	return errors.Join(os.Remove(name), syncDir(dir))
 }
 
+var (
+	errSeal    = errors.New("wrong check of the seal")
+	errChanged = errors.New("it has changed since the store was closed")
+)
+
+// sealSum is the length of the line that ends a seal.
+const sealSum = 8 + 1
+
+// wholeSeal reports whether a seal is one.
+func wholeSeal(text []byte) bool {
+	n := len(text) - sealSum
+	return n >= len(sealMagic) && bytes.HasPrefix(text, []byte(sealMagic)) &&
+		string(text[n:]) == fmt.Sprintf("%08x\n", crc32.Checksum(text[:n], castagnoli))
+}
+
+// changedAt says where a file is not what it was, as far as that can be told.
+func changedAt(under vfs.FS, name string, size, want int64, err error) int64 {
+	if err != nil {
+		return -1
+	}
+	var number uint64
+	if n, ok := strings.CutSuffix(filepath.Base(name), ".log"); ok {
+		number, _ = strconv.ParseUint(n, 10, 32)
+	}
+	if r, _, err := recordsOf(under, name, uint32(number)); err == nil && r.end < size {
+		return r.end
+	}
+	return min(size, want)
+}
+
 // checkSeal compares the database with its seal. A seal that is damaged itself
 // proves nothing.
 func checkSeal(text []byte, under vfs.FS, path string) error {
-	body, sum := text, ""
-	if i := bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n'); i >= 0 {
-		body, sum = text[:i+1], string(text[i+1:])
-	}
-	if !bytes.HasPrefix(body, []byte(sealMagic)) || sum != fmt.Sprintf("%08x\n", crc32.Checksum(body, castagnoli)) {
+	if !wholeSeal(text) {
 		return nil
 	}
-	for line := range strings.Lines(string(body[len(sealMagic):])) {
+	for line := range strings.Lines(string(text[len(sealMagic) : len(text)-sealSum])) {
 		var want uint32
 		var wantSize int64
 		var name string
 		if _, err := fmt.Sscanf(line, "%x %d %s\n", &want, &wantSize, &name); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrDamaged, sealName, err)
+			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: sealName, Offset: -1, Err: err})
 		}
 		full := under.PathJoin(path, name)
 		switch sum, size, err := checksum(under, full); {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
 		case err != nil || sum != want || size != wantSize:
-			return fmt.Errorf("%w: %s has changed since the store was closed", ErrDamaged, full)
+			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: changedAt(under, full, size, wantSize, err), Err: errChanged})
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -262,8 +261,8 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 
 // isData tells a block of data from others of a table by its columns.
 func isData(b []byte) bool {
-	const version1, columns = 1, 7
-	return len(b) >= 7 && b[0] == version1 && binary.LittleEndian.Uint16(b[1:]) == columns && binary.LittleEndian.Uint32(b[3:]) <= math.MaxInt32
+	const own, version1, columns = 4, 1, 7
+	return len(b) >= own+7 && b[own] == version1 && binary.LittleEndian.Uint16(b[own+1:]) == columns
 }
 
 // check reads the whole table and tells what is damaged.

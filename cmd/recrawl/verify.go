@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/verify"
+)
+
+const repairing = "Damage"
+
+func (a *app) verify() *cli.Command {
+	return &cli.Command{
+		Name: "verify", Category: repairing, Usage: "check that everything is whole and agrees with everything else",
+		Description: `Reads all of a crawl and changes nothing: every block of every file by its
+checksum, every record, the index of what is due, hosts, links and segments, and
+that they agree. A line is one finding, with the file and offset, the URL or the
+segment; what begins with "harmless" is left over from something and does no harm.
+With -json a line is one object. The last line is a summary. The exit code is 0 if
+all is sound and 1 if something is damaged or wrong; recrawl salvage keeps the
+rest then. What a crash has cut off, and was never acknowledged, is no damage.
+
+  recrawl verify -d crawl
+  recrawl verify -d crawl -json | jq -r .file`,
+		Flags: flags(dirFlag(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			dir := c.String("d")
+			if dir == "" {
+				return usagef("-d DIR is required: the directory of the crawl")
+			}
+			now, err := clock(c)
+			if err != nil {
+				return err
+			}
+			w := bufio.NewWriter(a.out)
+			stop, progress := a.counting(c)
+			r, err := pebblestore.Verify(ctx, dir, verify.Options{
+				Now: now(), Progress: progress,
+				Found: func(f verify.Finding) { showFinding(w, f, c.Bool("json")) },
+			})
+			stop()
+			if err == nil {
+				showVerified(w, &r, c.Bool("json"))
+			}
+			if e := w.Flush(); err == nil {
+				err = e
+			}
+			if err == nil && r.Findings > 0 {
+				err = fmt.Errorf("%s is not sound: %s; recrawl salvage keeps what is whole", dir, number(r.Findings, "finding"))
+			}
+			return err
+		},
+	}
+}
+
+// counting shows on a terminal how far a check is.
+func (a *app) counting(c *cli.Command) (stop func(), progress func(verify.Report)) {
+	f, ok := a.err.(*os.File)
+	if !ok || c.Bool("json") {
+		return func() {}, nil
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return func() {}, nil
+	}
+	var last time.Time
+	return func() { fmt.Fprint(f, "\r\x1b[K") }, func(r verify.Report) {
+		if now := time.Now(); now.Sub(last) > 250*time.Millisecond {
+			last = now
+			fmt.Fprintf(f, "\r\x1b[K%d blocks, %d records of segments, %d URLs, %d pages with inlinks, %d hosts", r.Blocks, r.SegmentRecords, r.Records, r.Targets, r.Hosts)
+		}
+	}
+}
+
+type findingJSON struct {
+	File     string `json:"file,omitempty"`
+	Offset   *int64 `json:"offset,omitempty"`
+	URL      string `json:"url,omitempty"`
+	Segment  string `json:"segment,omitempty"`
+	Part     string `json:"part,omitempty"`
+	Block    *int   `json:"block,omitempty"`
+	Harmless bool   `json:"harmless,omitempty"`
+	Error    string `json:"error"`
+}
+
+func showFinding(w *bufio.Writer, f verify.Finding, asJSON bool) {
+	if !asJSON {
+		if f.Harmless {
+			w.WriteString("harmless: ")
+		}
+		fmt.Fprintln(w, f.Error())
+		return
+	}
+	j := findingJSON{File: f.File, URL: f.URL, Segment: f.Segment, Part: f.Part, Harmless: f.Harmless, Error: f.Error()}
+	if f.Offset >= 0 {
+		j.Offset = &f.Offset
+	}
+	if f.Block >= 0 {
+		j.Block = &f.Block
+	}
+	printLine(w, j)
+}
+
+// printLine prints one object on a line.
+func printLine(w *bufio.Writer, v any) {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // the flush tells
+}
+
+func showVerified(w *bufio.Writer, r *verify.Report, asJSON bool) {
+	if asJSON {
+		printLine(w, map[string]any{"findings": r.Findings, "harmless": r.Harmless, "files": r.Files, "blocks": r.Blocks, "bytes": r.Bytes, "torn": r.Torn,
+			"records": r.Records, "leased": r.Leased, "hosts": r.Hosts, "targets": r.Targets, "inlinks": r.Inlinks,
+			"segments": r.Segments, "parts": r.Parts, "segment_blocks": r.SegmentBlocks, "segment_records": r.SegmentRecords})
+		return
+	}
+	fmt.Fprintf(w, "%s, of them %d leased; %s; %s to %s\n", number(r.Records, "record"), r.Leased, number(r.Hosts, "host"), number(r.Inlinks, "inlink"), number(r.Targets, "page"))
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", number(r.Segments, "segment"), number(r.Parts, "part"), number(r.SegmentBlocks, "block"), number(r.SegmentRecords, "record"))
+	fmt.Fprintf(w, "%s of the database: %s, %s", number(r.Files, "file"), number(r.Blocks, "block"), size(r.Bytes))
+	if r.Torn > 0 {
+		fmt.Fprintf(w, "; a crash has cut off %s", number(r.Torn, "byte"))
+	}
+	fmt.Fprintln(w)
+	switch {
+	case r.Findings > 0:
+		fmt.Fprintln(w, number(r.Findings, "finding"))
+	case r.Harmless > 0:
+		fmt.Fprintf(w, "sound, but for %s left over\n", number(r.Harmless, "thing"))
+	default:
+		fmt.Fprintln(w, "sound")
+	}
+}
+
+// number counts things.
+func number[T int | int64](n T, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

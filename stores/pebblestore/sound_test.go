@@ -1,0 +1,154 @@
+package pebblestore_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// soundTime is when all that soundStore makes was made.
+func soundTime() time.Time { return time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC) }
+
+const (
+	soundDone  = "20260105080000-000" // a segment that is done
+	soundBegun = "20260105090000-000" // one that is half fetched, and has leases
+)
+
+// soundStore makes a crawl of n records in dir, of which a part is in tables and
+// a part in the log; it is left open.
+func soundStore(t *testing.T, dir string, n int) *pebblestore.DB {
+	t.Helper()
+	db, err := pebblestore.Open(dir, pebblestore.Options{MemTableSize: 64 << 10, CacheSize: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := soundTime()
+	var all []crawldb.Datum
+	for i := range n {
+		d := crawldb.Datum{URL: fmt.Sprintf("http://h%02d.example/%04d", i/40, i), Status: crawldb.Unfetched, FetchTime: at.Add(time.Duration(i) * time.Minute), Interval: 24 * time.Hour, Score: float32(i) / 8, Priority: float32(i) / 8}
+		switch {
+		case i%3 == 0:
+			d.Status, d.LastFetch, d.Signature, d.ETag = crawldb.Fetched, at, []byte(fmt.Sprintf("%016d", i)), fmt.Sprintf("\"%d\"", i)
+		case i%7 == 1:
+			d.LeasedBy, d.LeasedUntil = soundBegun, at.Add(100*365*24*time.Hour)
+		}
+		all = append(all, d)
+	}
+	put := func(some []crawldb.Datum) {
+		urls := make([]string, len(some))
+		for i := range some {
+			urls[i] = some[i].URL
+		}
+		must(db.Crawl().Update(ctx, crawldb.Batch{URLs: urls, Job: "update/" + soundDone, Cursor: "done", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &some[i], nil }}))
+	}
+	put(all[:n/2])
+	var links []linkdb.Entry
+	for i := range n / 4 {
+		links = append(links, linkdb.Entry{URL: all[i].URL, Inlinks: []linkdb.Inlink{{From: "http://b.example/", Anchor: "a"}, {From: "http://b.example/2"}}})
+	}
+	must(db.Links().Merge(ctx, links, 0))
+	for i := range n/40 + 1 {
+		must(db.Hosts().Update(ctx, fmt.Sprintf("h%02d.example", i), func(*hostdb.Host) (*hostdb.Host, error) {
+			return &hostdb.Host{NextFetch: at, Robots: []hostdb.Robots{{Origin: "http://a.example", Status: 200, Body: []byte("User-agent: *"), Fetched: at}}}, nil
+		}))
+	}
+	must(db.Compact(ctx))
+	put(all[n/2:])
+	must(db.Crawl().Update(ctx, crawldb.Batch{Job: "round/" + soundDone, Cursor: "done"}))
+
+	s := db.Segments()
+	for _, name := range []string{soundDone, soundBegun} {
+		list, err := segment.NewWriter[crawldb.Datum](ctx, s, name, 0)
+		must(err)
+		var listed []crawldb.Datum
+		for _, d := range all {
+			if (d.LeasedBy == soundBegun) == (name == soundBegun) {
+				listed = append(listed, d)
+			}
+		}
+		must(list.Append(ctx, listed[:len(listed)/2]))
+		must(list.Append(ctx, listed[len(listed)/2:]))
+		must(list.Commit(ctx))
+		contents, err := segment.NewWriter[page.Content](ctx, s, name, 0)
+		must(err)
+		texts, err := segment.NewWriter[segment.Text](ctx, s, name, 0)
+		must(err)
+		data, err := segment.NewWriter[segment.Data](ctx, s, name, 0)
+		must(err)
+		parses, err := segment.NewWriter[segment.Parse](ctx, s, name, 0)
+		must(err)
+		visits, err := segment.NewWriter[segment.Visit](ctx, s, name, 0)
+		must(err)
+		for k := range 4 {
+			var c []page.Content
+			var x []segment.Text
+			var d []segment.Data
+			var p []segment.Parse
+			var v []segment.Visit
+			for _, l := range listed[k*2 : k*2+2] {
+				v = append(v, segment.Visit{URL: l.URL, Time: at, Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}})
+				c = append(c, page.Content{URL: l.URL, Type: "text/html", Body: []byte("<p>" + l.URL), Time: at})
+				x = append(x, segment.Text{URL: l.URL, Text: l.URL})
+				d = append(d, segment.Data{URL: l.URL, Parsed: page.Parsed{Title: l.URL}})
+				p = append(p, segment.Parse{URL: l.URL, Signature: []byte("0123456789abcdef")})
+			}
+			must(contents.Append(ctx, c))
+			must(texts.Append(ctx, x))
+			must(data.Append(ctx, d))
+			must(parses.Append(ctx, p))
+			must(visits.Append(ctx, v))
+		}
+		end := []interface{ Close() error }{contents, texts, data, parses, visits}
+		if name == soundDone {
+			must(contents.Commit(ctx))
+			must(texts.Commit(ctx))
+			must(data.Commit(ctx))
+			must(parses.Commit(ctx))
+			must(visits.Commit(ctx))
+			end = nil
+		}
+		for _, w := range end {
+			must(w.Close())
+		}
+	}
+	must(db.Crawl().Sync(ctx))
+	return db
+}
+
+// sound makes such a store that was closed in order, or that is as after kill -9.
+func sound(t *testing.T, n int, killed bool) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "store")
+	db := soundStore(t, dir, n)
+	if !killed {
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}

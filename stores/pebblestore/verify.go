@@ -1,0 +1,302 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/dirstore"
+	"github.com/recrawl/recrawl/verify"
+)
+
+// Verify checks a whole store: every file, every block of every table by its
+// checksum, the records of logs and manifest, the index of due records, and what
+// package verify checks of the stores and of their agreement. It tells all that it
+// finds, not only the first.
+//
+// It changes no byte of the directory, which no other handle may have open for
+// writing. What a crash has left is not damage: a log that was cut off ends with
+// its last whole record, and Report.Torn counts what is behind it. A store that
+// cannot be opened is a finding; an error means that the check could not go on.
+func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, error) {
+	c := verify.NewCheck(o)
+	if err := check(ctx, dir, c); err != nil {
+		return c.Report, fmt.Errorf("pebblestore: verify %s: %w", dir, err)
+	}
+	return c.Report, nil
+}
+
+func check(ctx context.Context, dir string, c *verify.Check) error {
+	h, err := claim(dir, true)
+	switch {
+	case errors.Is(err, ErrDamaged):
+		// What it holds may still be looked at.
+		c.Damage(err)
+		if h, err = noFormat(dir); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	err = checkFiles(ctx, h.dir, c)
+	if e := h.lock.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	db, err := Open(dir, Options{ReadOnly: true})
+	if errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist) {
+		c.Damage(err)
+		return checkSegments(ctx, filepath.Join(h.dir, segmentsName), c)
+	}
+	if err != nil {
+		return err
+	}
+	err = db.verify(ctx, c)
+	if e := db.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// noFormat is claim for a directory whose FORMAT cannot be read.
+func noFormat(dir string) (*home, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockShared(filepath.Join(abs, lockName))
+	return &home{dir: abs, lock: lock}, err
+}
+
+// verify checks what an open store shows.
+func (d *DB) verify(ctx context.Context, c *verify.Check) error {
+	stores := verify.Stores{Crawl: d.Crawl(), Hosts: d.Hosts(), Links: d.Links(), Segments: d.Segments()}
+	if err := c.Stores(ctx, stores); err != nil {
+		return err
+	}
+	found := func(err error) { c.Damage(err) }
+	if err := d.crawl.checkKeys(ctx, found); err != nil {
+		return err
+	}
+	return d.crawl.checkDue(ctx, found)
+}
+
+// checkSegments checks the segments of a store whose database cannot be opened.
+func checkSegments(ctx context.Context, dir string, c *verify.Check) error {
+	s, err := dirstore.OpenReadOnly(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was told
+	}
+	if err != nil {
+		return err
+	}
+	err = c.Stores(ctx, verify.Stores{Segments: s})
+	return errors.Join(err, s.Close())
+}
+
+// checkFiles checks the files of a store, each by itself.
+func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
+	if err := foreignFiles(ctx, dir, c); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, databaseName)
+	if text, err := os.ReadFile(filepath.Join(dir, sealName)); err == nil {
+		if !wholeSeal(text) {
+			c.Add(verify.Finding{File: filepath.Join(dir, sealName), Offset: 0, Block: -1, Err: errSeal})
+		} else if err := checkSeal(text, vfs.Default, path); err != nil {
+			c.Damage(err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	names, err := vfs.Default.List(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // opening it tells
+		}
+		return err
+	}
+	slices.Sort(names)
+	manifest := currentManifest(names)
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		full := filepath.Join(path, name)
+		c.Report.Files++
+		switch ext := filepath.Ext(name); {
+		case ext == ".sst":
+			err = checkTable(ctx, full, c)
+		case name == manifest:
+			err = checkManifest(vfs.Default, full)
+			if errors.Is(err, ErrDamaged) {
+				c.Damage(err)
+				err = nil
+			}
+		case ext == ".log":
+			err = checkLog(full, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkTable(ctx context.Context, path string, c *verify.Check) error {
+	t, err := openTable(vfs.Default, path)
+	if t != nil {
+		defer t.close()
+	}
+	var damage *crawldb.CorruptError
+	if errors.As(err, &damage) {
+		c.Damage(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, c.Damage)
+}
+
+// checkLog counts what a crash has left at the end of a log; that it is no more
+// than a crash can leave is for the engine to say.
+func checkLog(path string, c *verify.Check) error {
+	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), ".log"), 10, 32)
+	if err != nil {
+		return nil // not one of the engine
+	}
+	r, size, err := recordsOf(vfs.Default, path, uint32(number))
+	if err == nil {
+		c.Report.Blocks += int64(r.chunks)
+		c.Report.Bytes += size
+		c.Report.Torn += r.tail
+	}
+	return err
+}
+
+func recordsOf(under vfs.FS, path string, number uint32) (records, int64, error) {
+	f, err := under.Open(path)
+	if err != nil {
+		return records{}, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return records{}, 0, err
+	}
+	r, err := readRecords(f, info.Size(), number)
+	return r, info.Size(), err
+}
+
+// currentManifest returns the name of the manifest that counts.
+func currentManifest(names []string) string {
+	last, manifest := "", ""
+	for _, name := range names {
+		if text, ok := strings.CutPrefix(name, "marker.manifest."); ok && text > last {
+			last = text
+			_, manifest, _ = strings.Cut(text, ".")
+		}
+	}
+	return manifest
+}
+
+// checkCurrent is checkManifest for that of a database, which may not be there
+// yet.
+func checkCurrent(under vfs.FS, path string) error {
+	names, err := under.List(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	manifest := currentManifest(names)
+	if err != nil || manifest == "" || filepath.Base(manifest) != manifest {
+		return err
+	}
+	if err = checkManifest(under, under.PathJoin(path, manifest)); errors.Is(err, fs.ErrNotExist) {
+		return nil // the engine tells
+	}
+	return err
+}
+
+// checkManifest tells damage of the manifest from what a crash has cut off, which
+// the engine does not.
+func checkManifest(under vfs.FS, path string) error {
+	r, _, err := recordsOf(under, path, 0)
+	if err == nil && (r.later || r.whole) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
+	}
+	return err
+}
+
+// foreignFiles tells of files that nobody reads.
+func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || path == dir {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if ours(filepath.ToSlash(rel), e) {
+			return nil
+		}
+		c.Add(verify.Finding{File: path, Offset: -1, Block: -1, Harmless: true, Err: errForeign})
+		if e.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+var errForeign = errors.New("no file of the store")
+
+// ours reports whether a file or directory is one of a store.
+func ours(rel string, e fs.DirEntry) bool {
+	parts := strings.Split(rel, "/")
+	name := parts[len(parts)-1]
+	switch {
+	case len(parts) == 1:
+		return slices.Contains([]string{formatName, newName, lockName, sealName, sealName + ".new", databaseName, segmentsName}, rel)
+	case parts[0] == databaseName:
+		return len(parts) == 2 && (name == "LOCK" || strings.HasSuffix(name, ".dbtmp") || engineFile(name))
+	case len(parts) == 2:
+		return e.IsDir() && (segment.ValidName(name) == nil || strings.HasPrefix(name, ".recrawl-removed-"))
+	default:
+		return len(parts) == 3 && !e.IsDir() && segment.ValidName(strings.TrimSuffix(name, ".open")) == nil
+	}
+}
+
+// engineFile reports whether a file has a name that the engine gives.
+func engineFile(name string) bool {
+	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary."} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	for _, suffix := range []string{".sst", ".log", ".blob"} {
+		if s, ok := strings.CutSuffix(name, suffix); ok && digits(s) {
+			return true
+		}
+	}
+	return false
+}

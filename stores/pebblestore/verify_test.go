@@ -1,0 +1,84 @@
+package pebblestore_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/verify"
+)
+
+// findings verifies a store, and that this changes nothing.
+func findings(t *testing.T, dir string) []verify.Finding {
+	t.Helper()
+	before := bytesOf(t, dir)
+	var all []verify.Finding
+	r, err := pebblestore.Verify(t.Context(), dir, verify.Options{Found: func(f verify.Finding) { all = append(all, f) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Findings+r.Harmless != len(all) {
+		t.Errorf("%d findings are reported and %d were told", r.Findings+r.Harmless, len(all))
+	}
+	if bytesOf(t, dir) != before {
+		t.Error("the check has changed the directory")
+	}
+	return all
+}
+
+func bytesOf(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		b.WriteString(path)
+		if e.Type().IsRegular() {
+			text, err := os.ReadFile(path)
+			b.Write(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestVerifyOfASoundStore(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		for _, f := range findings(t, sound(t, 400, killed)) {
+			t.Errorf("killed %v: %v", killed, f)
+		}
+	}
+}
+
+func TestVerifyNamesThePlace(t *testing.T) {
+	dir := sound(t, 400, false)
+	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	text, err := os.ReadFile(tables[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[10] ^= 1
+	if err := os.WriteFile(tables[0], text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all := findings(t, dir)
+	if len(all) == 0 {
+		t.Fatal("nothing was found")
+	}
+	var damage *crawldb.CorruptError
+	if f := all[0]; !errors.As(f, &damage) || f.File != tables[0] || f.Offset != 0 || strings.Contains(f.Error(), "carrier") {
+		t.Errorf("found %v in %q at %d", f, f.File, f.Offset)
+	}
+}

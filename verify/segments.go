@@ -1,0 +1,367 @@
+package verify
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/segment"
+)
+
+var (
+	errNote     = errors.New("not a list of URLs")
+	errContents = errors.New("the visits are complete, and this part is not")
+	errParses   = errors.New("it is complete, and the texts or properties of the pages are not")
+	errShort    = errors.New("it has fewer blocks than the visits")
+	errLong     = errors.New("it has more blocks than the visits, which are complete")
+	errPages    = errors.New("it has a page that the same block of the visits does not have there")
+	errNoVisits = errors.New("there is a mark of an update, and the visits are not complete")
+	errNotDone  = errors.New("the round is done, and the update is not")
+	errMark     = errors.New("a mark that means nothing")
+)
+
+// segments checks all segments and returns their names; nil if there is no store
+// of them.
+func (c *Check) segments(ctx context.Context, s Stores) (map[string]bool, error) {
+	if s.Segments == nil {
+		return nil, nil
+	}
+	names := map[string]bool{}
+	for name, err := range s.Segments.List(ctx) {
+		if err != nil {
+			if stopped(ctx, err) {
+				return nil, err
+			}
+			c.Damage(err)
+			break
+		}
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		c.Report.Segments++
+		if err := c.segment(ctx, s, name); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// part is what was found of a part.
+type part struct {
+	info    segment.Info
+	there   bool
+	damaged bool
+}
+
+func (c *Check) segment(ctx context.Context, s Stores, name string) error {
+	lists, err := c.list(ctx, s.Segments, name)
+	if err != nil {
+		return err
+	}
+	whole, err := c.parts(ctx, s.Segments, name, func(part string) string { return part })
+	if err != nil {
+		return err
+	}
+	for i := range lists {
+		if _, err := c.parts(ctx, s.Segments, name, func(part string) string { return segment.ListPart(part, i) }); err != nil {
+			return err
+		}
+		if err := c.plain(ctx, s.Segments, name, segment.ListPart("list", i), anyBlock); err != nil {
+			return err
+		}
+	}
+	if err := c.plain(ctx, s.Segments, name, "lists", anyBlock); err != nil {
+		return err
+	}
+	if err := c.plain(ctx, s.Segments, name, "leases", urlBlock); err != nil {
+		return err
+	}
+	if s.Crawl == nil {
+		return nil
+	}
+	return c.marks(ctx, s.Crawl, name, whole[segment.FetchPart])
+}
+
+// list reads the fetch list and returns how many lists it is made of, if more
+// than one.
+func (c *Check) list(ctx context.Context, s segment.Store, name string) (int, error) {
+	lists := 0
+	_, err := read(ctx, c, s, name, segment.GeneratePart, func(_ int, block []crawldb.Datum) error {
+		for i := range block {
+			t, err := segment.Unmark(&block[i])
+			if err != nil {
+				return err
+			}
+			if t.Lists > 1 {
+				lists = max(lists, t.Lists)
+			}
+		}
+		return nil
+	})
+	return min(lists, 1<<16), err
+}
+
+// parts checks the parts of a fetch beside each other.
+func (c *Check) parts(ctx context.Context, s segment.Store, name string, named func(string) string) (map[string]part, error) {
+	all := map[string]part{}
+	var pages pages
+	var err error
+	keep := func(kind string, p part, e error) {
+		all[kind] = p
+		err = e
+	}
+	p, e := read(ctx, c, s, name, named(segment.FetchPart), func(k int, block []segment.Visit) error {
+		urls := make([]string, len(block))
+		for i := range block {
+			urls[i] = block[i].URL
+		}
+		pages.add(urls)
+		return nil
+	})
+	keep(segment.FetchPart, p, e)
+	if !all[segment.FetchPart].there || all[segment.FetchPart].damaged {
+		pages.blocks = nil
+	}
+	if err == nil {
+		p, e := read(ctx, c, s, name, named(segment.ContentPart), func(k int, b []page.Content) error {
+			return pages.has(k, len(b), func(i int) string { return b[i].URL })
+		})
+		keep(segment.ContentPart, p, e)
+	}
+	if err == nil {
+		p, e := read(ctx, c, s, name, named(segment.ParseTextPart), func(k int, b []segment.Text) error {
+			return pages.has(k, len(b), func(i int) string { return b[i].URL })
+		})
+		keep(segment.ParseTextPart, p, e)
+	}
+	if err == nil {
+		p, e := read(ctx, c, s, name, named(segment.ParseDataPart), func(k int, b []segment.Data) error {
+			return pages.has(k, len(b), func(i int) string { return b[i].URL })
+		})
+		keep(segment.ParseDataPart, p, e)
+	}
+	if err == nil {
+		p, e := read(ctx, c, s, name, named(segment.ParsePart), func(k int, b []segment.Parse) error {
+			return pages.has(k, len(b), func(i int) string { return b[i].URL })
+		})
+		keep(segment.ParsePart, p, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	wrong := func(kind string, err error) {
+		c.Add(Finding{Offset: -1, Block: -1, Segment: name, Part: named(kind), Err: err})
+	}
+	visits, parses := all[segment.FetchPart], all[segment.ParsePart]
+	complete := func(kind string) bool { return all[kind].info.Committed }
+	if visits.there && !visits.damaged {
+		for _, kind := range []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {
+			p := all[kind]
+			if kind == segment.ContentPart && visits.info.Committed && p.there && !p.damaged && !p.info.Committed {
+				wrong(kind, errContents)
+			}
+			if !p.there || p.damaged {
+				continue
+			}
+			// Parsing may come later, and is begun anew where it does.
+			if p.info.Blocks < visits.info.Blocks && (kind == segment.ContentPart || p.info.Committed) {
+				wrong(kind, fmt.Errorf("%w: %d of %d", errShort, p.info.Blocks, visits.info.Blocks))
+			}
+			if p.info.Blocks > visits.info.Blocks && visits.info.Committed {
+				wrong(kind, fmt.Errorf("%w: %d of %d", errLong, p.info.Blocks, visits.info.Blocks))
+			}
+		}
+	}
+	if parses.there && parses.info.Committed {
+		for _, kind := range []string{segment.ParseTextPart, segment.ParseDataPart} {
+			if all[kind].there && !all[kind].damaged && !complete(kind) {
+				wrong(segment.ParsePart, errParses)
+			}
+		}
+	}
+	return all, nil
+}
+
+// pages remembers the pages of each block by hashes.
+type pages struct{ blocks [][]uint64 }
+
+func (p *pages) add(urls []string) {
+	h := make([]uint64, len(urls))
+	for i, u := range urls {
+		h[i] = hash(u)
+	}
+	p.blocks = append(p.blocks, h)
+}
+
+// has checks that a block has pages of the same block of the visits, in their
+// order.
+func (p *pages) has(k, n int, url func(int) string) error {
+	if k >= len(p.blocks) {
+		return nil
+	}
+	rest := p.blocks[k]
+	for i := range n {
+		at := slices.Index(rest, hash(url(i)))
+		if at < 0 {
+			return fmt.Errorf("%w: %q", errPages, url(i))
+		}
+		rest = rest[at+1:]
+	}
+	return nil
+}
+
+// hash is FNV-1a.
+func hash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// read reads a part and calls f with each block. It goes on behind a block that
+// is damaged, as far as the store can.
+func read[T segment.Record](ctx context.Context, c *Check, s segment.Store, name, kind string, f func(k int, block []T) error) (part, error) {
+	var p part
+	info, err := s.Stat(ctx, name, kind)
+	if errors.Is(err, segment.ErrNotFound) {
+		return p, nil
+	}
+	p.there = true
+	if p.info = info; err != nil {
+		if stopped(ctx, err) {
+			return p, err
+		}
+		p.damaged = true
+		c.at(name, kind, -1, err)
+		return p, nil
+	}
+	c.Report.Parts++
+	told := map[string]bool{}
+	for k := 0; ; {
+		var failed error
+		for block, err := range segment.PartialOf[T](ctx, s, name, kind, k) {
+			if failed = err; err != nil {
+				break
+			}
+			if err := f(k, block); err != nil {
+				c.at(name, kind, k, err)
+			}
+			k++
+			c.Report.SegmentBlocks++
+			c.Report.SegmentRecords += int64(len(block))
+			if err := c.Step(ctx); err != nil {
+				return p, err
+			}
+		}
+		if failed == nil {
+			if k < info.Blocks && !p.damaged {
+				c.at(name, kind, k, fmt.Errorf("%d blocks of %d can be read", k, info.Blocks))
+			}
+			return p, nil
+		}
+		if stopped(ctx, failed) {
+			return p, failed
+		}
+		p.damaged = true
+		text := failed.Error()
+		if told[text] { // what is behind it cannot be reached
+			return p, nil
+		}
+		told[text] = true
+		c.at(name, kind, k, failed)
+		if k++; k >= info.Blocks {
+			return p, nil
+		}
+	}
+}
+
+// at tells of something in a block of a part.
+func (c *Check) at(name, kind string, block int, err error) {
+	f := finding(err)
+	f.Segment, f.Part, f.Block = name, kind, block
+	c.Add(f)
+}
+
+func anyBlock([]byte) error { return nil }
+
+// urlBlock checks a block of the note of leases.
+func urlBlock(block []byte) error {
+	for len(block) > 0 {
+		n, size := binary.Uvarint(block)
+		if size <= 0 || n > uint64(len(block)-size) {
+			return errNote
+		}
+		block = block[size+int(n):]
+	}
+	return nil
+}
+
+// plain reads a part that holds no records.
+func (c *Check) plain(ctx context.Context, s segment.Store, name, kind string, f func([]byte) error) error {
+	if _, err := s.Stat(ctx, name, kind); errors.Is(err, segment.ErrNotFound) {
+		return nil
+	}
+	c.Report.Parts++
+	k := 0
+	for block, err := range s.Read(ctx, name, kind, 0) {
+		if err == nil {
+			err = f(block)
+		}
+		if err != nil {
+			if stopped(ctx, err) {
+				return err
+			}
+			c.at(name, kind, k, err)
+			return nil
+		}
+		k++
+		c.Report.SegmentBlocks++
+	}
+	return c.Step(ctx)
+}
+
+// marks checks what is noted of a segment.
+func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits part) error {
+	var mark [2]string
+	for i, job := range []string{"update/" + name, "round/" + name} {
+		var err error
+		if mark[i], err = s.Progress(ctx, job); err != nil {
+			if stopped(ctx, err) {
+				return err
+			}
+			c.at(name, "", -1, err)
+			return nil
+		}
+	}
+	wrong := func(err error) { c.Add(Finding{Offset: -1, Block: -1, Segment: name, Err: err}) }
+	updated, round := mark[0], mark[1]
+	switch {
+	case updated == "" || updated == "done" || updated == "folded" || strings.HasPrefix(updated, "at "):
+	default:
+		wrong(fmt.Errorf("%w: update: %q", errMark, updated))
+	}
+	if updated != "" && !visits.damaged && !visits.info.Committed {
+		wrong(errNoVisits)
+	}
+	switch n, pages := strings.CutPrefix(round, "pages "); {
+	case round == "" || round == "done":
+	case pages:
+		if k, err := strconv.Atoi(n); err != nil || k < 0 || !visits.damaged && k > visits.info.Blocks {
+			wrong(fmt.Errorf("%w: round: %q", errMark, round))
+		}
+	default:
+		wrong(fmt.Errorf("%w: round: %q", errMark, round))
+	}
+	if round != "" && updated != "done" {
+		wrong(errNotDone)
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+// Package verify checks that what the stores of a crawl hold is whole, and that
+// the stores agree with each other. It reads through their contracts, so it
+// checks any engine; what lies below them, such as files and indexes, the engine
+// checks itself (for stores/pebblestore: its Verify).
+//
+// These hold at every moment of a crawl, also after its process was killed:
+//
+//   - records come in the order of their keys, each under its own key, and have a
+//     status that there is; a lease says by whom and until when;
+//   - a record is leased by a segment that is there, or has a note of its leases;
+//   - inlinks are distinct and in order; hosts are in the order of their names;
+//   - every block of every part of a segment can be read;
+//   - visits are complete only if what they brought is, the signatures and links
+//     of pages only if their texts are;
+//   - a part has as many blocks as the visits, or more while they are written, and
+//     its block k has pages of block k of the visits, in their order;
+//   - a segment that is being folded into the crawl db is fetched; one whose round
+//     is done was folded in; neither has a mark that means nothing.
+//
+// Nothing is changed, and memory does not grow with the size of the stores.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Stores are what is checked; those that are nil are not. Nobody may write to
+// them meanwhile.
+type Stores struct {
+	Crawl    crawldb.Store
+	Hosts    hostdb.Store
+	Links    linkdb.Store
+	Segments segment.Store
+}
+
+// Options are the settings of a check.
+type Options struct {
+	// Found, if not nil, is told of every finding, in the order of the check. It is
+	// called from one goroutine.
+	Found func(Finding)
+	// Progress, if not nil, is called now and then with what was read so far.
+	Progress func(Report)
+	// Now is the time that leases are judged by; zero means the clock's.
+	Now time.Time
+}
+
+// Finding is something that is not as it should be. It is an error, and wraps
+// the cause.
+type Finding struct {
+	// File and Offset name the place of damage; Offset is negative if there is
+	// none, and File empty if the bytes are good and what they say is wrong.
+	File   string
+	Offset int64
+	// URL is whose record it is about, Segment and Part which part of which
+	// segment, and Block which block of it; those that do not apply are empty, or
+	// negative.
+	URL           string
+	Segment, Part string
+	Block         int
+	// Harmless says that nothing is lost or wrong by it: something was left over.
+	Harmless bool
+	Err      error
+}
+
+// Error names the place and the cause.
+func (f Finding) Error() string {
+	var damage *crawldb.CorruptError
+	if errors.As(f.Err, &damage) && f.Segment == "" {
+		return damage.Error()
+	}
+	where := f.File
+	if where != "" && f.Offset >= 0 {
+		where = fmt.Sprintf("%s at %d", where, f.Offset)
+	}
+	add := func(s string) {
+		if where != "" {
+			where += ": "
+		}
+		where += s
+	}
+	if f.Segment != "" {
+		name := "segment " + f.Segment
+		if f.Part != "" {
+			name += "/" + f.Part
+		}
+		if f.Block >= 0 {
+			name = fmt.Sprintf("%s, block %d", name, f.Block)
+		}
+		add(name)
+	}
+	if f.URL != "" {
+		add(fmt.Sprintf("%q", f.URL))
+	}
+	if damage != nil {
+		add(damage.Error())
+	} else {
+		add(f.Err.Error())
+	}
+	return where
+}
+
+// Unwrap returns the cause.
+func (f Finding) Unwrap() error { return f.Err }
+
+// Report says what was read and how much of it is not as it should be.
+type Report struct {
+	// Findings counts what is damaged or wrong, Harmless what was left over.
+	Findings, Harmless int
+	// Files, Blocks and Bytes count what an engine has below its stores.
+	Files, Blocks, Bytes int64
+	// Records counts those of the crawl db, Leased those of them that are leased;
+	// Hosts, Targets and Inlinks what the other stores hold.
+	Records, Leased, Hosts, Targets, Inlinks int64
+	// Segments, Parts, SegmentBlocks and SegmentRecords count what segments hold.
+	Segments, Parts, SegmentBlocks, SegmentRecords int64
+	// Torn counts the bytes behind the last whole record of files that a crash cut
+	// short: they were never acknowledged.
+	Torn int64
+}
+
+// Run checks the stores. What is found is told to Options.Found and counted; an
+// error means that the check could not go on.
+func Run(ctx context.Context, s Stores, o Options) (Report, error) {
+	c := NewCheck(o)
+	err := c.Stores(ctx, s)
+	return c.Report, err
+}
+
+// A Check is a check under way, for engines that add findings of their own to
+// those of the stores.
+type Check struct {
+	Report Report
+	o      Options
+	steps  int
+}
+
+// NewCheck begins a check.
+func NewCheck(o Options) *Check {
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
+	return &Check{o: o}
+}
+
+// Add tells of a finding.
+func (c *Check) Add(f Finding) {
+	if f.Harmless {
+		c.Report.Harmless++
+	} else {
+		c.Report.Findings++
+	}
+	if c.o.Found != nil {
+		c.o.Found(f)
+	}
+}
+
+// Damage tells of an error that a store has returned.
+func (c *Check) Damage(err error) { c.Add(finding(err)) }
+
+// finding makes one of an error.
+func finding(err error) Finding {
+	f := Finding{Offset: -1, Block: -1, Err: err}
+	var damage *crawldb.CorruptError
+	if errors.As(err, &damage) {
+		f.File, f.Offset, f.URL = damage.File, damage.Offset, damage.URL
+	}
+	return f
+}
+
+const progressEvery = 4096
+
+// Step is called once for each thing that was read.
+func (c *Check) Step(ctx context.Context) error {
+	if c.steps++; c.steps%progressEvery == 0 && c.o.Progress != nil {
+		c.o.Progress(c.Report)
+	}
+	return ctx.Err()
+}
+
+// Stores checks the stores.
+func (c *Check) Stores(ctx context.Context, s Stores) error {
+	segments, err := c.segments(ctx, s)
+	if err == nil && s.Crawl != nil {
+		err = c.records(ctx, s, segments)
+	}
+	if err == nil && s.Links != nil {
+		err = c.links(ctx, s.Links)
+	}
+	if err == nil && s.Hosts != nil {
+		err = c.hosts(ctx, s.Hosts)
+	}
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	return nil
+}
+
+// stopped reports whether an error is the end of the check and not a finding.
+func stopped(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, crawldb.ErrClosed) || errors.Is(err, segment.ErrClosed) ||
+		errors.Is(err, hostdb.ErrClosed) || errors.Is(err, linkdb.ErrClosed)
+}
