@@ -1,7 +1,6 @@
 package crawldb
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"iter"
@@ -22,7 +21,10 @@ type Meta struct{ enc string }
 
 // Get returns the value of a name, and whether there is one.
 func (m Meta) Get(name string) (string, bool) {
-	for n, v := range m.All() {
+	for rest := m.enc; rest != ""; {
+		var n, v string
+		n, rest, _ = cutString(rest)
+		v, rest, _ = cutString(rest)
 		if n == name {
 			return v, true
 		}
@@ -63,25 +65,40 @@ func (m Meta) Len() int {
 }
 
 func (m *Meta) edit(name string, value *string) {
-	b := make([]byte, 0, len(m.enc)+len(name)+16)
-	put := func(n, v string) { b = appendString(appendString(b, n), v) }
-	done := false
-	for n, v := range m.All() {
-		if c := cmp.Compare(n, name); c >= 0 && !done {
-			done = true
-			if value != nil {
-				put(name, *value)
+	// What comes before the pair, and what comes behind it.
+	before, behind := len(m.enc), ""
+	for rest := m.enc; rest != ""; {
+		n, r, _ := cutString(rest)
+		_, r, _ = cutString(r)
+		if n >= name {
+			before, behind = len(m.enc)-len(rest), rest
+			if n == name {
+				behind = r
 			}
-			if c == 0 {
-				continue
-			}
+			break
 		}
-		put(n, v)
+		rest = r
 	}
-	if !done && value != nil {
-		put(name, *value)
+	if value == nil && before+len(behind) == len(m.enc) {
+		return
 	}
-	m.enc = string(b)
+	var b strings.Builder
+	if value == nil {
+		b.Grow(before + len(behind))
+		b.WriteString(m.enc[:before])
+	} else {
+		var head, tail [binary.MaxVarintLen64]byte
+		h := binary.AppendUvarint(head[:0], uint64(len(name)))
+		t := binary.AppendUvarint(tail[:0], uint64(len(*value)))
+		b.Grow(before + len(h) + len(name) + len(t) + len(*value) + len(behind))
+		b.WriteString(m.enc[:before])
+		b.Write(h)
+		b.WriteString(name)
+		b.Write(t)
+		b.WriteString(*value)
+	}
+	b.WriteString(behind)
+	m.enc = b.String()
 }
 
 // validMeta reports whether enc is what edit makes: whole pairs, names ascending.

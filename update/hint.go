@@ -73,7 +73,7 @@ func (r *SitemapReport) count(c change) {
 }
 
 // changed compares a record before and after.
-func changed(old, d *crawldb.Datum, in Input, o Options) (c change) {
+func changed(old, d *crawldb.Datum, in *Input, o *Options) (c change) {
 	if in.Sitemap == nil && in.Hint == nil || d == nil {
 		return c
 	}
@@ -125,7 +125,7 @@ func (in *Input) page() bool {
 
 // priority is the order of a record among those that are due. Sitemaps have no
 // share of importance, and go before the bulk of the pages that they are about.
-func (o Options) priority(d *crawldb.Datum) float32 { return priority(o.Scoring, d) }
+func (o *Options) priority(d *crawldb.Datum) float32 { return priority(o.Scoring, d) }
 
 func priority(f scoring.Filter, d *crawldb.Datum) float32 {
 	p := f.Priority(d, d.Score)
@@ -138,14 +138,15 @@ func priority(f scoring.Filter, d *crawldb.Datum) float32 {
 // born prepares a record that is new for the schedule: a sitemap has an interval
 // of its own, and a page that of its changefreq, if its host is trusted, that is
 // not shorter than the one of sitemaps and not longer than it would be without.
-func born(d *crawldb.Datum, in Input, o Options) {
-	if mark, ok := crawldb.SitemapOf(d.Meta); ok && in.Sitemap == nil {
-		in.Sitemap = &mark
+func born(d *crawldb.Datum, in *Input, o *Options) {
+	sitemap := in.Sitemap
+	if mark, ok := crawldb.SitemapOf(d.Meta); ok && sitemap == nil {
+		sitemap = &mark
 	}
 	crawldb.ClearSitemap(&d.Meta)
 	crawldb.ClearHint(&d.Meta)
-	if in.Sitemap != nil {
-		mark := *in.Sitemap
+	if sitemap != nil {
+		mark := *sitemap
 		mark.Page = in.page()
 		mark.Set(&d.Meta)
 		if i := o.Sitemaps.interval(); i > 0 && !mark.Page {
@@ -157,7 +158,7 @@ func born(d *crawldb.Datum, in Input, o Options) {
 }
 
 // frequent gives a page the interval that its sitemap asks for.
-func frequent(d *crawldb.Datum, in Input, o Options) {
+func frequent(d *crawldb.Datum, in *Input, o *Options) {
 	if in.Hint == nil || in.Hint.Every == 0 || !in.Trusted {
 		return
 	}
@@ -171,8 +172,8 @@ func frequent(d *crawldb.Datum, in Input, o Options) {
 // hinted applies to a record, which is what the visit made of it, what the
 // segment says of it as a sitemap or in sitemaps. It reports whether that changes
 // anything.
-func hinted(d *crawldb.Datum, in Input, o Options) bool {
-	before := *d
+func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
+	meta, interval, due := d.Meta, d.Interval, d.FetchTime
 	mark, marked := crawldb.SitemapOf(d.Meta)
 	switch {
 	case marked && (in.Sitemap != nil || !mark.Page && in.page()):
@@ -204,7 +205,7 @@ func hinted(d *crawldb.Datum, in Input, o Options) bool {
 		if hint, ok := crawldb.HintOf(d.Meta); !ok || hint != *in.Hint {
 			in.Hint.Set(&d.Meta)
 		}
-		if at, due := claimed(d, *in.Hint); due && in.Trusted {
+		if at, claims := claimed(d, *in.Hint); claims && in.Trusted {
 			if at.Before(o.now) {
 				at = o.now
 			}
@@ -214,7 +215,7 @@ func hinted(d *crawldb.Datum, in Input, o Options) bool {
 			}
 		}
 	}
-	return d.Meta != before.Meta || d.Interval != before.Interval || !d.FetchTime.Equal(before.FetchTime)
+	return d.Meta != meta || d.Interval != interval || !d.FetchTime.Equal(due)
 }
 
 // MarkSitemap returns the record of a sitemap that somebody asks for: marked, due
@@ -294,7 +295,7 @@ func planned(d *crawldb.Datum) (at time.Time) {
 
 // rhythm gives a sitemap that was read its interval, and takes it from a page that
 // was taken for one.
-func rhythm(d *crawldb.Datum, p *segment.Parse, o Options) {
+func rhythm(d *crawldb.Datum, p *segment.Parse, o *Options) {
 	i := o.Sitemaps.interval()
 	if _, marked := crawldb.SitemapOf(d.Meta); !marked || p == nil || i < 0 {
 		return
@@ -312,7 +313,7 @@ func rhythm(d *crawldb.Datum, p *segment.Parse, o Options) {
 // nutchHinted does what Nutch's sitemap job does with a record, given what the
 // rest of a segment made of it. What a sitemap does not give is left
 // as it is, where Nutch's makes it zero.
-func nutchHinted(old, made *crawldb.Datum, in Input, o Options) *crawldb.Datum {
+func nutchHinted(old, made *crawldb.Datum, in *Input, o *Options) *crawldb.Datum {
 	if in.Sitemap == nil && in.Hint == nil {
 		return made
 	}

@@ -74,6 +74,11 @@ type Input struct {
 // (db_unfetched), or add to its score.
 func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	o = o.withDefaults()
+	return next(old, &in, &o)
+}
+
+// next is Next with options that have their defaults. It changes neither.
+func next(old *crawldb.Datum, in *Input, o *Options) *crawldb.Datum {
 	visit := in.Visit
 	switch {
 	case visit == nil:
@@ -133,7 +138,7 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 const maxPutOff = 30 * 24 * time.Hour
 
 // visited applies a visit to a record.
-func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o Options) crawldb.Datum {
+func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) crawldb.Datum {
 	code := v.Outcome.Code
 	if code.Deferred() { // nobody asked the host for the page
 		retries := d.Retries
@@ -227,7 +232,7 @@ const pagePrefix = "page."
 // Content that is the same was not modified, whatever the schedule made of it. A
 // visit that was made because of a claim that turned out to be false is as if it
 // had not been made: the page is due when it was to be.
-func fetched(d crawldb.Datum, sv schedule.Visit, o Options) crawldb.Datum {
+func fetched(d crawldb.Datum, sv schedule.Visit, o *Options) crawldb.Datum {
 	due, interval := planned(&d), d.Interval
 	d = o.Schedule.Fetched(d, sv)
 	if sv.Change == schedule.Unchanged && due.After(sv.Time) {

@@ -19,7 +19,7 @@ import (
 // only looks at the record as it is now: so score, interval and retries begin
 // with what the fetch list has.
 
-func nutchNext(old *crawldb.Datum, in Input, flow scoring.Flow, o Options) *crawldb.Datum {
+func nutchNext(old *crawldb.Datum, in *Input, flow scoring.Flow, o *Options) *crawldb.Datum {
 	var d crawldb.Datum
 	switch {
 	case old == nil && o.NoAdditions:
@@ -50,7 +50,7 @@ func nutchNext(old *crawldb.Datum, in Input, flow scoring.Flow, o Options) *craw
 }
 
 // nutchVisited applies a visit.
-func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
+func nutchVisited(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
 	v := in.Visit
 	// The record as it was listed, with what the fetcher notes.
 	var d crawldb.Datum
@@ -159,7 +159,7 @@ func nutchVisited(old *crawldb.Datum, in Input, o Options) crawldb.Datum {
 }
 
 // maxInterval is Nutch's db.fetch.interval.max.
-func (o Options) maxInterval() time.Duration {
+func (o *Options) maxInterval() time.Duration {
 	if o.MaxInterval > 0 {
 		return o.MaxInterval
 	}

@@ -102,9 +102,9 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 // the keys, of this segment or a later one. It is pure: it fills slot i, from the
 // slots before it.
 func (st *step) next(i int, old *crawldb.Datum) *crawldb.Datum {
-	in, o := st.inputs[i], *st.s.o
+	in, o := &st.inputs[i], st.s.o
 	if st.slots == nil {
-		return Next(old, in, o)
+		return next(old, in, o)
 	}
 	sl := &st.slots[i]
 	site := &st.sites[sl.site]
@@ -114,9 +114,11 @@ func (st *step) next(i int, old *crawldb.Datum) *crawldb.Datum {
 	}
 	sl.read = in.Visit != nil && in.Visit.Outcome.Code == protocol.Success && in.Parse != nil && in.Parse.Signature != nil && (old == nil || old.LastFetch.IsZero())
 	if in.Visit != nil {
-		in.Shared += sl.owed
+		with := *in
+		with.Shared += sl.owed
+		in = &with
 	}
-	d := Next(old, in, o)
+	d := next(old, in, o)
 	if in.Visit != nil && d != nil {
 		sl.owed = 0
 	}

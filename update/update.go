@@ -4,22 +4,14 @@
 package update
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/extsort"
-	"github.com/recrawl/recrawl/internal/nutchvisit"
-	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -134,6 +126,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxInlinks <= 0 {
 		o.MaxInlinks = 10_000
 	}
+	if o.SortMemory <= 0 {
+		o.SortMemory = 64 << 20
+	}
 	if o.chunk <= 0 {
 		o.chunk = chunk
 	}
@@ -167,7 +162,11 @@ type Report struct {
 	Resumed, Already bool
 }
 
-const chunk = 10_000
+// A batch has so many URLs at most, and about so many bytes of what is gathered.
+const (
+	chunk      = 10_000
+	chunkBytes = 16 << 20
+)
 
 // Job is the name of the progress mark of a segment.
 func Job(segment string) string { return "update/" + segment }
@@ -281,13 +280,14 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	report.Resumed = resumed
 	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]int64{}, damaged: map[string]struct{}{}}
 	defer func() { report.Damaged = len(sites.damaged) }()
-	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})
+	from := sources{room: o.SortMemory / 4}
+	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory - from.room, Dir: o.TempDir})
 	defer sorter.Close()
 	var counted *tally
 	if o.Hosts != nil && !o.NutchCompat {
 		counted = &tally{}
 	}
-	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, counted, report, &sites)
+	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, &from, counted, report, &sites)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 			URLs: urls,
 			Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 				d := step.next(i, old)
-				changes[i] = changed(old, d, inputs[i], o)
+				changes[i] = changed(old, d, &inputs[i], &o)
 				return d, nil
 			},
 			Job: Job(name), Cursor: at + crawldb.Key(urls[len(urls)-1]),
@@ -330,7 +330,26 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		inputs = inputs[:0]
 		return nil
 	}
-	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared}
+	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared, from: &from}
+	g.begin()
+	// take puts the URL that was gathered into the batch.
+	take := func() error {
+		in, ok := g.last()
+		if !ok {
+			return nil
+		}
+		report.count(&in)
+		if in.Hint != nil {
+			if in.Trusted, err = trust.believes(ctx, in.URL); err != nil {
+				return err
+			}
+		}
+		if inputs = append(inputs, in); len(inputs) == o.chunk || g.size > chunkBytes {
+			err = flush()
+			g.begin()
+		}
+		return err
+	}
 	var left unvisited
 	for pair, err := range sorter.Sorted(ctx) {
 		if err != nil {
@@ -340,285 +359,23 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		if resumed && string(pair.Key) <= reached {
 			continue
 		}
-		in, full, err := g.add(pair)
-		if err != nil {
-			return err
-		}
-		if !full {
-			continue
-		}
-		report.count(in)
-		if in.Hint != nil {
-			if in.Trusted, err = trust.believes(ctx, in.URL); err != nil {
+		if g.starts(pair) {
+			if err := take(); err != nil {
 				return err
 			}
 		}
-		if inputs = append(inputs, in); len(inputs) == o.chunk {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if in, ok := g.last(); ok {
-		report.count(in)
-		if in.Hint != nil {
-			if in.Trusted, err = trust.believes(ctx, in.URL); err != nil {
-				return err
-			}
-		}
-		inputs = append(inputs, in)
-	}
-	if len(inputs) > 0 {
-		if err := flush(); err != nil {
+		if err := g.add(pair); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := take(); err != nil || len(inputs) == 0 {
+		return err
+	}
+	return flush()
 }
 
-func (r *Report) count(in Input) {
+func (r *Report) count(in *Input) {
 	if len(in.Links) > 0 {
 		r.Targets++
 	}
-}
-
-// What the sorter holds under the key of a URL. The kinds sort in this order.
-const (
-	kindListed = 'g'
-	kindLink   = 'l'
-	kindParse  = 'p'
-	kindVisit  = 'v'
-)
-
-// sortSegment puts all that a segment says of any URL under the key of that
-// URL. What comes out is a pure function of the segment. The records of the fetch
-// list are among it if whole, else only that they are listed. It returns what
-// each visit gets of the gifts that no link received.
-func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, counted *tally, report *Report, sites *sites) (shared float64, err error) {
-	var key, value []byte
-	add := func(url string) error {
-		key = crawldb.AppendKey(key[:0], url)
-		return sorter.Add(key, value)
-	}
-	for d, err := range segment.Records[crawldb.Datum](ctx, s, name) {
-		if err != nil {
-			return 0, err
-		}
-		counted.listed(&d)
-		value = append(value[:0], kindListed)
-		if whole {
-			if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
-				return 0, err
-			}
-			if value, err = segment.AppendRecord(value, &d); err != nil {
-				return 0, err
-			}
-		}
-		if err := add(d.URL); err != nil {
-			return 0, err
-		}
-	}
-	success := 0
-	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
-		if err != nil {
-			return 0, err
-		}
-		report.Visits++
-		counted.visited(&v)
-		sites.visit(&v)
-		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
-			success++
-		}
-		if value, err = segment.AppendRecord(append(value[:0], kindVisit), &v); err != nil {
-			return 0, err
-		}
-		if err := add(v.URL); err != nil {
-			return 0, err
-		}
-	}
-	parsed, err := segment.Has[segment.Parse](ctx, s, name)
-	if err != nil {
-		return 0, err
-	}
-	if !parsed {
-		report.Unparsed = success
-		return 0, nil
-	}
-	var gifts pot
-	for p, err := range segment.Records[segment.Parse](ctx, s, name) {
-		if err != nil {
-			return 0, err
-		}
-		if p.Signature != nil || p.Error != "" {
-			success--
-		}
-		counted.parsed(&p)
-		gifts.add(&p)
-		links := p.Links
-		p.Links = nil
-		if value, err = segment.AppendRecord(append(value[:0], kindParse), &p); err != nil {
-			return 0, err
-		}
-		if err := add(p.URL); err != nil {
-			return 0, err
-		}
-		report.Links += len(links)
-		for _, l := range links {
-			counted.linked(&l)
-			value = binary.BigEndian.AppendUint64(append(value[:0], kindLink), math.Float64bits(l.Score))
-			meta := l.Meta.Encoded()
-			head := uint64(len(meta)) << 1
-			if p.Gave > 0 {
-				head |= 1
-			}
-			value = binary.AppendUvarint(value, head)
-			value = append(append(value, meta...), p.URL...)
-			if err := add(l.URL); err != nil {
-				return 0, err
-			}
-		}
-	}
-	report.Unparsed = success
-	return gifts.share(report.Visits), nil
-}
-
-// unvisited counts the URLs of the list without a visit. There are visits besides,
-// of pages that a fetch was led to.
-type unvisited struct {
-	key  []byte
-	open bool // that key is listed, and no visit was seen
-}
-
-// add returns what the next pair changes.
-func (u *unvisited) add(pair extsort.Pair) int {
-	if len(pair.Value) == 0 {
-		return 0
-	}
-	switch kind := pair.Value[0]; {
-	case kind == kindListed && !(u.open && bytes.Equal(u.key, pair.Key)):
-		u.key, u.open = append(u.key[:0], pair.Key...), true
-		return 1
-	case kind == kindVisit && u.open && bytes.Equal(u.key, pair.Key):
-		u.open = false
-		return -1
-	}
-	return 0
-}
-
-// grouper gathers the sorted pairs of one URL.
-type grouper struct {
-	segment  string
-	maxLinks int
-	worst    bool    // of too many links the worst are kept
-	shared   float64 // what a visit gets of gifts to no one
-	key      []byte
-	in       Input
-	some     bool
-}
-
-var errSorted = errors.New("update: sorted data is damaged")
-
-// add takes the next pair and returns the input before it once that is full.
-func (g *grouper) add(pair extsort.Pair) (in Input, full bool, err error) {
-	if !g.some || !bytes.Equal(pair.Key, g.key) {
-		in, full = g.last()
-		g.key = append(g.key[:0], pair.Key...)
-		g.in, g.some = Input{URL: crawldb.URLOf(string(pair.Key)), Segment: g.segment}, true
-	}
-	if len(pair.Value) == 0 {
-		return in, full, errSorted
-	}
-	kind, value := pair.Value[0], pair.Value[1:]
-	switch kind {
-	case kindListed:
-		if len(value) == 0 {
-			break
-		}
-		d, err := segment.DecodeRecord[crawldb.Datum](value)
-		if err != nil {
-			return in, full, err
-		}
-		g.in.Listed = &d
-	case kindVisit:
-		v, err := segment.DecodeRecord[segment.Visit](value)
-		if err != nil {
-			return in, full, err
-		}
-		// Of several visits in one segment the latest counts.
-		if g.in.Visit == nil || !v.Time.Before(g.in.Visit.Time) {
-			g.in.Visit = &v
-		}
-		g.in.Shared += g.shared
-	case kindParse:
-		p, err := segment.DecodeRecord[segment.Parse](value)
-		if err != nil {
-			return in, full, err
-		}
-		g.in.Parse = &p
-	case kindLink:
-		if len(value) < 8 {
-			return in, full, errSorted
-		}
-		n, size := binary.Uvarint(value[8:])
-		rest, gave := value[8+max(size, 0):], n&1 != 0
-		n >>= 1
-		if size <= 0 || n > uint64(len(rest)) {
-			return in, full, errSorted
-		}
-		meta, err := crawldb.DecodeMeta(string(rest[:n]))
-		if err != nil {
-			return in, full, errSorted
-		}
-		link := scoring.Link{
-			From: string(rest[n:]), URL: g.in.URL, Meta: meta,
-			Score: math.Float64frombits(binary.BigEndian.Uint64(value)),
-		}
-		if g.in.told(meta) && link.Score == 0 {
-			break // that is all it is for
-		}
-		g.in.gave = g.in.gave || gave
-		g.in.Links = append(g.in.Links, link)
-		if len(g.in.Links) >= 2*g.maxLinks+1000 {
-			g.best()
-		}
-	default:
-		return in, full, errSorted
-	}
-	return in, full, nil
-}
-
-// best orders the links, best first, and drops what is too much: of the worst, or
-// in Nutch's way of the best. Of equal ones Nutch meets those first that are in the
-// larger of its files. As a rule that is what its parser wrote, and not the
-// redirects of its fetcher, which have metadata of the visit.
-func (g *grouper) best() {
-	slices.SortFunc(g.in.Links, func(a, b scoring.Link) int {
-		if c := cmp.Compare(b.Score, a.Score); c != 0 {
-			return c
-		}
-		if g.worst {
-			if x, y := nutchvisit.Noted(a.Meta), nutchvisit.Noted(b.Meta); x != y {
-				if y {
-					return -1
-				}
-				return 1
-			}
-		}
-		return crawldb.Compare(a.From, b.From) // dear, and seldom needed
-	})
-	if over := len(g.in.Links) - g.maxLinks; over > 0 && g.worst {
-		g.in.Links = g.in.Links[over:]
-	} else if over > 0 {
-		g.in.Links = g.in.Links[:g.maxLinks]
-	}
-}
-
-// last returns what was gathered.
-func (g *grouper) last() (Input, bool) {
-	if !g.some {
-		return Input{}, false
-	}
-	g.best()
-	g.some = false
-	return g.in, true
 }

@@ -11,7 +11,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 )
 
@@ -37,8 +36,8 @@ const (
 // Options say how much memory a [Sorter] uses and where the rest goes.
 type Options struct {
 	// MemoryBytes bounds the records held in memory, bookkeeping included; zero
-	// means 64 MiB. Merging takes up to a quarter more. A record is not
-	// refused for being larger, but for being larger than 1 GiB.
+	// means 64 MiB. What is read back from files takes up to a quarter of it. A
+	// record is not refused for being larger, but for being larger than 1 GiB.
 	MemoryBytes int
 	// Dir is where temporary files are made, in a directory of their own whose
 	// name begins with "extsort-"; empty means os.TempDir. It is made when it is
@@ -54,27 +53,18 @@ type Pair struct{ Key, Value []byte }
 // Sorter takes records in any order and gives them back sorted. It is used by
 // one goroutine at a time, and must be closed.
 type Sorter struct {
-	memory  int
-	block   int
-	parent  string
-	dir     string // empty until the first spill
-	arena   []byte
-	entries []entry
-	pack    *packer
-	runs    []run // levels descend
-	made    int   // files made so far: the name of the next
-	used    bool
-	closed  bool
-	err     error // the first failure to write; all later calls return it
+	memory int
+	block  int
+	parent string
+	dir    string // empty until the first spill
+	held   held
+	out    runWriter
+	runs   []run // levels descend
+	made   int   // files made so far: the name of the next
+	used   bool
+	closed bool
+	err    error // the first failure to write; all later calls return it
 }
-
-// entry is a record in the arena.
-type entry struct {
-	at         int
-	klen, vlen uint32
-}
-
-const entrySize = 16
 
 // New returns an empty sorter. It makes no file and starts nothing.
 func New(o Options) *Sorter {
@@ -88,6 +78,7 @@ func New(o Options) *Sorter {
 		// memory at a time: an eighth of it.
 		block:  min(max(memory/(16*fanIn), 256), 128<<10),
 		parent: o.Dir,
+		held:   newHeld(memory),
 	}
 }
 
@@ -104,24 +95,13 @@ func (s *Sorter) Add(key, value []byte) error {
 	case len(key) > maxRecord-len(value):
 		return fmt.Errorf("extsort: a record of %d and %d bytes is too large", len(key), len(value))
 	}
-	size := len(key) + len(value)
-	if len(s.entries) > 0 && len(s.arena)+size+(len(s.entries)+1)*entrySize > s.memory {
+	if !s.held.add(key, value) {
 		if s.err = s.spill(); s.err != nil {
 			return s.err
 		}
+		s.held.add(key, value)
 	}
-	s.entries = append(double(s.entries, 1, s.memory/entrySize), entry{at: len(s.arena), klen: uint32(len(key)), vlen: uint32(len(value))})
-	s.arena = append(append(double(s.arena, size, s.memory), key...), value...)
 	return nil
-}
-
-// double makes room for n more, and if that takes new memory for as many as there
-// are, up to limit: append would copy a large slice several times as often.
-func double[T any](s []T, n, limit int) []T {
-	if len(s)+n <= cap(s) {
-		return s
-	}
-	return slices.Grow(s, max(n, min(len(s), limit-len(s))))
 }
 
 // Sorted yields every record, ascending by key and then by value, as bytes
@@ -159,12 +139,12 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 		return ctx.Err()
 	}
 	if len(s.runs) == 0 {
-		s.sort()
-		for _, e := range s.entries {
+		s.held.sort()
+		for _, e := range s.held.entries {
 			if err := done(); err != nil {
 				return err
 			}
-			if !yield(s.pair(e)) {
+			if !yield(s.held.pair(e)) {
 				return nil
 			}
 		}
@@ -173,7 +153,7 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 	if s.err = s.spill(); s.err != nil {
 		return s.err
 	}
-	s.arena, s.entries = nil, nil
+	s.held = held{}
 	m, err := s.open(s.runs)
 	if err != nil {
 		return err
@@ -197,9 +177,7 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 // Close does nothing.
 func (s *Sorter) Close() error {
 	s.closed = true
-	s.arena, s.entries, s.runs = nil, nil, nil
-	s.pack.close()
-	s.pack = nil
+	s.held, s.out, s.runs = held{}, runWriter{}, nil
 	dir := s.dir
 	s.dir = ""
 	if dir == "" {
@@ -209,16 +187,6 @@ func (s *Sorter) Close() error {
 		return fmt.Errorf("extsort: remove temporary files: %w", err)
 	}
 	return nil
-}
-
-func (s *Sorter) pair(e entry) Pair {
-	k := e.at + int(e.klen)
-	v := k + int(e.vlen)
-	return Pair{Key: s.arena[e.at:k:k], Value: s.arena[k:v:v]}
-}
-
-func (s *Sorter) sort() {
-	slices.SortFunc(s.entries, func(a, b entry) int { return compare(s.pair(a), s.pair(b)) })
 }
 
 func compare(a, b Pair) int {
@@ -231,26 +199,23 @@ func compare(a, b Pair) int {
 // spill writes the records in memory as a run, and merges runs if there are
 // enough of one level.
 func (s *Sorter) spill() error {
-	if len(s.entries) == 0 {
+	if len(s.held.entries) == 0 {
 		return nil
 	}
-	s.sort()
+	s.held.sort()
 	i := 0
 	r, err := s.write(0, func() (Pair, bool, error) {
-		if i == len(s.entries) {
+		if i == len(s.held.entries) {
 			return Pair{}, false, nil
 		}
 		i++
-		return s.pair(s.entries[i-1]), true, nil
+		return s.held.pair(s.held.entries[i-1]), true, nil
 	})
 	if err != nil {
 		return err
 	}
 	s.runs = append(s.runs, r)
-	s.arena, s.entries = s.arena[:0], s.entries[:0]
-	if cap(s.arena) > 2*s.memory { // one record was larger than all of it
-		s.arena = nil
-	}
+	s.held.reset()
 	for {
 		from := len(s.runs) - fanIn
 		if from < 0 || s.runs[from].level != s.runs[len(s.runs)-1].level {
@@ -295,14 +260,9 @@ func (s *Sorter) write(level int, next func() (Pair, bool, error)) (r run, err e
 			return run{}, fmt.Errorf("extsort: %w", err)
 		}
 	}
-	if s.pack == nil {
-		if s.pack, err = newPacker(); err != nil {
-			return run{}, fmt.Errorf("extsort: %w", err)
-		}
-	}
 	name := filepath.Join(s.dir, strconv.Itoa(s.made))
 	s.made++
-	r, err = writeRun(name, s.block, s.pack, next)
+	r, err = s.out.write(name, s.block, next)
 	r.level = level
 	return r, err
 }
@@ -310,7 +270,7 @@ func (s *Sorter) write(level int, next func() (Pair, bool, error)) (r run, err e
 func (s *Sorter) open(runs []run) (*merger, error) {
 	m := &merger{}
 	for _, r := range runs {
-		src, err := openRun(r, s.pack)
+		src, err := openRun(r)
 		if err != nil {
 			m.close()
 			return nil, err

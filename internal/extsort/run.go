@@ -5,10 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/compress/s2"
 )
 
 // A run is a file of sorted records in packed blocks. Behind the header of a
@@ -26,30 +27,14 @@ type run struct {
 
 const headerSize = 4 + 8
 
-// packer packs and unpacks blocks.
-type packer struct {
-	zw *zstd.Encoder
-	zr *zstd.Decoder
+// runWriter writes runs. Its memory serves one after the other.
+type runWriter struct {
+	buf           *bufio.Writer
+	plain, packed []byte
+	key, value    []byte // the last of the block
 }
 
-func newPacker() (*packer, error) {
-	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
-	if err != nil {
-		return nil, err
-	}
-	zr, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	return &packer{zw: zw, zr: zr}, err
-}
-
-func (p *packer) close() {
-	if p != nil {
-		p.zw.Close()
-		p.zr.Close()
-	}
-}
-
-func writeRun(name string, size int, p *packer, next func() (Pair, bool, error)) (r run, err error) {
+func (w *runWriter) write(name string, size int, next func() (Pair, bool, error)) (r run, err error) {
 	r.name = name
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -60,22 +45,11 @@ func writeRun(name string, size int, p *packer, next func() (Pair, bool, error))
 			err = fmt.Errorf("extsort: %w", cerr)
 		}
 	}()
-	w := bufio.NewWriterSize(f, max(size, 4096))
-	var plain, packed []byte
-	flush := func() error {
-		packed = p.zw.EncodeAll(plain, packed[:0])
-		r.blocks++
-		r.packed, r.plain = max(r.packed, len(packed)), max(r.plain, len(plain))
-		plain = plain[:0]
-		var h [headerSize]byte
-		binary.BigEndian.PutUint32(h[:], uint32(len(packed)))
-		binary.BigEndian.PutUint64(h[4:], xxhash.Sum64(packed))
-		if _, err := w.Write(h[:]); err != nil {
-			return err
-		}
-		_, err := w.Write(packed)
-		return err
+	if w.buf == nil {
+		w.buf = bufio.NewWriterSize(f, max(size, 4096))
 	}
+	w.buf.Reset(f)
+	w.begin()
 	for {
 		pair, ok, err := next()
 		if err != nil {
@@ -84,44 +58,96 @@ func writeRun(name string, size int, p *packer, next func() (Pair, bool, error))
 		if !ok {
 			break
 		}
-		plain = binary.AppendUvarint(plain, uint64(len(pair.Key)))
-		plain = binary.AppendUvarint(plain, uint64(len(pair.Value)))
-		plain = append(append(plain, pair.Key...), pair.Value...)
-		if len(plain) >= size {
-			if err := flush(); err != nil {
+		if w.add(pair); len(w.plain) >= size {
+			if err := w.flush(&r); err != nil {
 				return r, fmt.Errorf("extsort: %w", err)
 			}
 		}
 	}
-	if len(plain) > 0 {
-		if err := flush(); err != nil {
+	if len(w.plain) > 0 {
+		if err := w.flush(&r); err != nil {
 			return r, fmt.Errorf("extsort: %w", err)
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := w.buf.Flush(); err != nil {
 		return r, fmt.Errorf("extsort: %w", err)
 	}
 	return r, nil
 }
 
+// begin begins a block, of which nothing depends on what was before it.
+func (w *runWriter) begin() { w.plain, w.key, w.value = w.plain[:0], w.key[:0], w.value[:0] }
+
+// add adds a record: how many bytes its key shares with the last, how many follow,
+// the same of the value if the key is the last one, and these bytes.
+func (w *runWriter) add(p Pair) {
+	b := w.plain
+	k := shared(w.key, p.Key)
+	b = binary.AppendUvarint(b, uint64(k))
+	b = binary.AppendUvarint(b, uint64(len(p.Key)-k))
+	v := 0
+	if same := k == len(p.Key) && k == len(w.key); same {
+		v = shared(w.value, p.Value)
+		b = binary.AppendUvarint(b, uint64(v))
+	} else {
+		w.key = append(w.key[:k], p.Key[k:]...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(p.Value)-v))
+	w.value = append(w.value[:v], p.Value[v:]...)
+	w.plain = append(append(b, p.Key[k:]...), p.Value[v:]...)
+}
+
+func (w *runWriter) flush(r *run) error {
+	if n := s2.MaxEncodedLen(len(w.plain)); n > cap(w.packed) {
+		w.packed = make([]byte, n)
+	}
+	packed := s2.Encode(w.packed[:cap(w.packed)], w.plain)
+	r.blocks++
+	r.packed, r.plain = max(r.packed, len(packed)), max(r.plain, len(w.plain))
+	w.begin()
+	var h [headerSize]byte
+	binary.BigEndian.PutUint32(h[:], uint32(len(packed)))
+	binary.BigEndian.PutUint64(h[4:], xxhash.Sum64(packed))
+	if _, err := w.buf.Write(h[:]); err != nil {
+		return err
+	}
+	_, err := w.buf.Write(packed)
+	return err
+}
+
+// shared returns how many bytes two strings have in common at their beginning.
+func shared(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
 // source reads a run from its beginning to its end.
 type source struct {
 	run
-	f      *os.File
-	pack   *packer
-	read   int // blocks read
-	packed []byte
-	plain  []byte
-	rest   []byte // of plain, behind cur
-	cur    Pair
+	f          *os.File
+	read       int // blocks read
+	packed     []byte
+	plain      []byte
+	rest       []byte // of plain, behind cur
+	key, value []byte // of cur
+	cur        Pair
 }
 
-func openRun(r run, p *packer) (*source, error) {
+func openRun(r run) (*source, error) {
 	f, err := os.Open(r.name)
 	if err != nil {
 		return nil, fmt.Errorf("extsort: %w", err)
 	}
-	return &source{run: r, f: f, pack: p}, nil
+	return &source{run: r, f: f}, nil
 }
 
 // advance makes cur the next record; it reports false behind the last.
@@ -134,19 +160,32 @@ func (s *source) advance() (bool, error) {
 			return false, fmt.Errorf("extsort: %s, block %d: %w", s.name, s.read, err)
 		}
 		s.read++
+		s.key, s.value = s.key[:0], s.value[:0]
 	}
-	klen, n := binary.Uvarint(s.rest)
-	vlen, m := binary.Uvarint(s.rest[max(n, 0):])
-	if n <= 0 || m <= 0 {
+	b, ok := s.rest, true
+	number := func() int {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > maxRecord {
+			ok = false
+			return 0
+		}
+		b = b[size:]
+		return int(n)
+	}
+	k := number()
+	klen := number()
+	v := 0
+	if ok && klen == 0 && k == len(s.key) {
+		v = number()
+	}
+	vlen := number()
+	if !ok || k > len(s.key) || v > len(s.value) || klen > len(b) || vlen > len(b)-klen {
 		return false, fmt.Errorf("extsort: %s: %w", s.name, ErrCorrupt)
 	}
-	body := s.rest[n+m:]
-	if klen > uint64(len(body)) || vlen > uint64(len(body))-klen {
-		return false, fmt.Errorf("extsort: %s: %w", s.name, ErrCorrupt)
-	}
-	end := klen + vlen
-	s.cur = Pair{Key: body[:klen:klen], Value: body[klen:end:end]}
-	s.rest = body[end:]
+	s.key = append(s.key[:k], b[:klen]...)
+	s.value = append(s.value[:v], b[klen:klen+vlen]...)
+	s.rest = b[klen+vlen:]
+	s.cur = Pair{Key: s.key, Value: s.value}
 	return true, nil
 }
 
@@ -169,8 +208,14 @@ func (s *source) load() error {
 	if xxhash.Sum64(s.packed) != binary.BigEndian.Uint64(h[4:]) {
 		return ErrCorrupt
 	}
-	var err error
-	if s.plain, err = s.pack.zr.DecodeAll(s.packed, s.plain[:0]); err != nil || len(s.plain) > s.run.plain {
+	n, err := s2.DecodedLen(s.packed)
+	if err != nil || n > s.run.plain {
+		return ErrCorrupt
+	}
+	if cap(s.plain) < n {
+		s.plain = make([]byte, n)
+	}
+	if s.plain, err = s2.Decode(s.plain[:n], s.packed); err != nil {
 		return ErrCorrupt
 	}
 	s.rest = s.plain

@@ -1,0 +1,206 @@
+package extsort
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// held are the records in memory. Their bytes lie in chunks, so that they are not
+// copied when there are more of them.
+type held struct {
+	memory, chunk int
+	chunks        [][]byte // of which those before cur are full, and those behind it empty
+	cur           int
+	size          int // of all chunks
+	entries       []entry
+}
+
+// entry is a record, and some of its bytes for the sort.
+type entry struct {
+	word   uint64
+	chunk  uint32
+	offset uint32
+}
+
+const entrySize = 16
+
+func newHeld(memory int) held {
+	return held{memory: memory, chunk: min(max(memory/64, 256), 1<<20)}
+}
+
+// add adds a record if there is room for it, and one to nothing always.
+func (h *held) add(key, value []byte) bool {
+	size := 2*binary.MaxVarintLen32 + len(key) + len(value)
+	at := h.cur
+	for at < len(h.chunks) && cap(h.chunks[at])-len(h.chunks[at]) < size {
+		at++
+	}
+	more, room := 0, cap(h.entries)
+	if at == len(h.chunks) {
+		more = max(h.chunk, size)
+	}
+	if len(h.entries) == room {
+		room += max(room/2, 16)
+	}
+	if len(h.entries) > 0 && h.size+more+room*entrySize > h.memory {
+		return false
+	}
+	if room > cap(h.entries) {
+		h.entries = append(make([]entry, 0, room), h.entries...)
+	}
+	if at == len(h.chunks) {
+		h.chunks = append(h.chunks, make([]byte, 0, more))
+		h.size += more
+	}
+	h.cur = at
+	c := h.chunks[at]
+	h.entries = append(h.entries, entry{chunk: uint32(at), offset: uint32(len(c))})
+	c = binary.AppendUvarint(c, uint64(len(key)))
+	c = binary.AppendUvarint(c, uint64(len(value)))
+	h.chunks[at] = append(append(c, key...), value...)
+	return true
+}
+
+// reset forgets the records and keeps the memory, but of those that were larger
+// than a chunk.
+func (h *held) reset() {
+	h.entries = h.entries[:0]
+	h.chunks = slices.DeleteFunc(h.chunks, func(c []byte) bool { return cap(c) > h.chunk })
+	h.cur, h.size = 0, 0
+	for i, c := range h.chunks {
+		h.chunks[i] = c[:0]
+		h.size += cap(c)
+	}
+}
+
+func (h *held) pair(e entry) Pair {
+	b := h.chunks[e.chunk][e.offset:]
+	k, n := binary.Uvarint(b)
+	v, m := binary.Uvarint(b[n:])
+	b = b[n+m:]
+	end := k + v
+	return Pair{Key: b[:k:k], Value: b[k:end:end]}
+}
+
+// The records are sorted by words of some bytes: first by those that their keys
+// begin with, then those whose word is the same by the next, at last by the values.
+// (Bentley and Sedgewick: Fast algorithms for sorting and searching strings, SODA
+// 1997; with the words beside the pointers as Rantala has them.) Keys of one site have
+// long beginnings in common, which a sort by comparison looks at again and again.
+
+// wordBytes are in a word; below them is how many of them, and of what follows,
+// there are: one more if the string goes on.
+const wordBytes = 7
+
+func word(b []byte) uint64 {
+	if len(b) > wordBytes {
+		return binary.BigEndian.Uint64(b)&^0xff | (wordBytes + 1)
+	}
+	w := uint64(len(b))
+	for i, c := range b {
+		w |= uint64(c) << (56 - 8*i)
+	}
+	return w
+}
+
+// rest returns what the record is compared by once so many bytes of its key, or of
+// its value, were found to be the same.
+func (h *held) rest(e entry, depth int, value bool) []byte {
+	p := h.pair(e)
+	if value {
+		return p.Value[depth:]
+	}
+	return p.Key[depth:]
+}
+
+func (h *held) sort() {
+	for i := range h.entries {
+		h.entries[i].word = word(h.pair(h.entries[i]).Key)
+	}
+	h.sortBy(h.entries, 0, false, patience(len(h.entries)))
+}
+
+// patience is how many times a run of records is divided by a word before it is
+// taken for one that is made to be divided badly.
+func patience(n int) int { return 2 * bits.Len(uint(n)) }
+
+// few records are sorted by comparison.
+const few = 12
+
+// sortBy sorts records whose keys, or whose keys and values, are the same before
+// depth, and whose words are those at depth.
+func (h *held) sortBy(a []entry, depth int, value bool, left int) {
+	for len(a) > 1 {
+		if len(a) <= few || left == 0 {
+			h.sortFew(a, depth, value)
+			return
+		}
+		left--
+		pivot := median(a)
+		less, more := 0, len(a)
+		for i := 0; i < more; {
+			switch w := a[i].word; {
+			case w < pivot:
+				a[less], a[i] = a[i], a[less]
+				less++
+				i++
+			case w > pivot:
+				more--
+				a[more], a[i] = a[i], a[more]
+			default:
+				i++
+			}
+		}
+		h.sortBy(a[:less], depth, value, left)
+		h.sortBy(a[more:], depth, value, left)
+		a = a[less:more]
+		switch {
+		case pivot&0xff > wordBytes:
+			depth += wordBytes
+		case value:
+			return // they are all the same
+		default:
+			depth, value = 0, true
+		}
+		if len(a) < 2 {
+			return
+		}
+		for i := range a {
+			a[i].word = word(h.rest(a[i], depth, value))
+		}
+		left = patience(len(a))
+	}
+}
+
+func median(a []entry) uint64 {
+	n := len(a)
+	if n < 64 {
+		return middle(a[0].word, a[n/2].word, a[n-1].word)
+	}
+	s := n / 8
+	return middle(middle(a[0].word, a[s].word, a[2*s].word), middle(a[3*s].word, a[4*s].word, a[5*s].word), middle(a[6*s].word, a[7*s].word, a[n-1].word))
+}
+
+func middle(a, b, c uint64) uint64 { return max(min(a, b), min(max(a, b), c)) }
+
+func (h *held) sortFew(a []entry, depth int, value bool) {
+	order := func(x, y entry) int {
+		if x.word != y.word {
+			if x.word < y.word {
+				return -1
+			}
+			return 1
+		}
+		p, q := h.pair(x), h.pair(y)
+		if value {
+			return bytes.Compare(p.Value[depth:], q.Value[depth:])
+		}
+		if c := bytes.Compare(p.Key[depth:], q.Key[depth:]); c != 0 {
+			return c
+		}
+		return bytes.Compare(p.Value, q.Value)
+	}
+	slices.SortFunc(a, order)
+}

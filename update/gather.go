@@ -1,0 +1,340 @@
+package update
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/internal/nutchvisit"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// What the sorter holds under the key of a URL. The kinds sort in this order.
+const (
+	kindListed = 'g'
+	kindLink   = 'l'
+	kindParse  = 'p'
+	kindVisit  = 'v'
+)
+
+// A link is kept as its score, a number, its metadata and the page it is on. The
+// number is the length of the metadata and two bits: that the page gave cash away,
+// and that the page is told by its place among the sources.
+const (
+	linkGave   = 1
+	linkRanked = 2
+)
+
+// sources are the pages that were visited, so that a link need not be sorted with
+// the URL of its page.
+type sources struct {
+	urls []string // in key order
+	room int      // bytes
+}
+
+func (s *sources) add(url string) {
+	if n := len(url) + 16; s.room >= n {
+		s.room -= n
+		s.urls = append(s.urls, strings.Clone(url)) // of a block
+	}
+}
+
+func (s *sources) sort() {
+	slices.SortFunc(s.urls, crawldb.Compare)
+	s.urls = slices.Compact(s.urls)
+}
+
+// find returns the place of a page; ok is false if there was no room for it.
+func (s *sources) find(url string) (place int, ok bool) {
+	return slices.BinarySearchFunc(s.urls, url, crawldb.Compare)
+}
+
+// sortSegment puts all that a segment says of any URL under the key of that
+// URL. What comes out is a pure function of the segment. The records of the fetch
+// list are among it if whole, else only that they are listed. It returns what
+// each visit gets of the gifts that no link received.
+func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, from *sources, counted *tally, report *Report, sites *sites) (shared float64, err error) {
+	var key, value []byte
+	add := func(url string) error {
+		key = crawldb.AppendKey(key[:0], url)
+		return sorter.Add(key, value)
+	}
+	for d, err := range segment.Records[crawldb.Datum](ctx, s, name) {
+		if err != nil {
+			return 0, err
+		}
+		counted.listed(&d)
+		value = append(value[:0], kindListed)
+		if whole {
+			if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
+				return 0, err
+			}
+			if value, err = segment.AppendRecord(value, &d); err != nil {
+				return 0, err
+			}
+		}
+		if err := add(d.URL); err != nil {
+			return 0, err
+		}
+	}
+	success := 0
+	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
+		if err != nil {
+			return 0, err
+		}
+		report.Visits++
+		counted.visited(&v)
+		sites.visit(&v)
+		from.add(v.URL)
+		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
+			success++
+		}
+		if value, err = segment.AppendRecord(append(value[:0], kindVisit), &v); err != nil {
+			return 0, err
+		}
+		if err := add(v.URL); err != nil {
+			return 0, err
+		}
+	}
+	from.sort()
+	parsed, err := segment.Has[segment.Parse](ctx, s, name)
+	if err != nil {
+		return 0, err
+	}
+	if !parsed {
+		report.Unparsed = success
+		return 0, nil
+	}
+	var gifts pot
+	for p, err := range segment.Records[segment.Parse](ctx, s, name) {
+		if err != nil {
+			return 0, err
+		}
+		if p.Signature != nil || p.Error != "" {
+			success--
+		}
+		counted.parsed(&p)
+		gifts.add(&p)
+		links := p.Links
+		p.Links = nil
+		if value, err = segment.AppendRecord(append(value[:0], kindParse), &p); err != nil {
+			return 0, err
+		}
+		if err := add(p.URL); err != nil {
+			return 0, err
+		}
+		report.Links += len(links)
+		rank, ranked := from.find(p.URL)
+		for i := range links {
+			l := &links[i]
+			counted.linked(l)
+			value = binary.BigEndian.AppendUint64(append(value[:0], kindLink), math.Float64bits(l.Score))
+			meta := l.Meta.Encoded()
+			head := uint64(len(meta)) << 2
+			if p.Gave > 0 {
+				head |= linkGave
+			}
+			if ranked {
+				head |= linkRanked
+			}
+			value = append(binary.AppendUvarint(value, head), meta...)
+			if ranked {
+				value = binary.AppendUvarint(value, uint64(rank))
+			} else {
+				value = append(value, p.URL...)
+			}
+			if err := add(l.URL); err != nil {
+				return 0, err
+			}
+		}
+	}
+	report.Unparsed = success
+	return gifts.share(report.Visits), nil
+}
+
+// unvisited counts the URLs of the list without a visit. There are visits besides,
+// of pages that a fetch was led to.
+type unvisited struct {
+	key  []byte
+	open bool // that key is listed, and no visit was seen
+}
+
+// add returns what the next pair changes.
+func (u *unvisited) add(pair extsort.Pair) int {
+	if len(pair.Value) == 0 {
+		return 0
+	}
+	switch kind := pair.Value[0]; {
+	case kind == kindListed && !(u.open && bytes.Equal(u.key, pair.Key)):
+		u.key, u.open = append(u.key[:0], pair.Key...), true
+		return 1
+	case kind == kindVisit && u.open && bytes.Equal(u.key, pair.Key):
+		u.open = false
+		return -1
+	}
+	return 0
+}
+
+// grouper gathers the sorted pairs of one URL.
+type grouper struct {
+	segment  string
+	maxLinks int
+	worst    bool    // of too many links the worst are kept
+	shared   float64 // what a visit gets of gifts to no one
+	from     *sources
+	key      []byte
+	in       Input
+	links    []scoring.Link // of in, behind those of the inputs before it
+	first    int            // the first of in
+	some     bool
+	size     int // bytes gathered for the batch, about
+}
+
+// What an input and a link take in memory, about.
+const (
+	inputSize = 1000
+	linkSize  = 64
+)
+
+var errSorted = errors.New("update: sorted data is damaged")
+
+// starts reports whether a pair is the first of another URL.
+func (g *grouper) starts(pair extsort.Pair) bool { return !g.some || !bytes.Equal(pair.Key, g.key) }
+
+// begin begins a batch: what was gathered before is no longer the grouper's.
+func (g *grouper) begin() {
+	g.links, g.first, g.size = make([]scoring.Link, 0, max(len(g.links), 64)), 0, 0
+}
+
+// add takes the next pair.
+func (g *grouper) add(pair extsort.Pair) error {
+	if g.starts(pair) {
+		g.key = append(g.key[:0], pair.Key...)
+		g.in, g.some = Input{URL: crawldb.URLOf(string(pair.Key)), Segment: g.segment}, true
+		g.first = len(g.links)
+		g.size += inputSize + len(pair.Key)
+	}
+	g.size += len(pair.Value)
+	if len(pair.Value) == 0 {
+		return errSorted
+	}
+	kind, value := pair.Value[0], pair.Value[1:]
+	switch kind {
+	case kindListed:
+		if len(value) == 0 {
+			break
+		}
+		d, err := segment.DecodeRecord[crawldb.Datum](value)
+		if err != nil {
+			return err
+		}
+		g.in.Listed = &d
+	case kindVisit:
+		v, err := segment.DecodeRecord[segment.Visit](value)
+		if err != nil {
+			return err
+		}
+		// Of several visits in one segment the latest counts.
+		if g.in.Visit == nil || !v.Time.Before(g.in.Visit.Time) {
+			g.in.Visit = &v
+		}
+		g.in.Shared += g.shared
+	case kindParse:
+		p, err := segment.DecodeRecord[segment.Parse](value)
+		if err != nil {
+			return err
+		}
+		g.in.Parse = &p
+	case kindLink:
+		if len(value) < 8 {
+			return errSorted
+		}
+		n, size := binary.Uvarint(value[8:])
+		rest, bits := value[8+max(size, 0):], n
+		n >>= 2
+		if size <= 0 || n > uint64(len(rest)) {
+			return errSorted
+		}
+		link := scoring.Link{URL: g.in.URL, Score: math.Float64frombits(binary.BigEndian.Uint64(value))}
+		if n > 0 {
+			var err error
+			if link.Meta, err = crawldb.DecodeMeta(string(rest[:n])); err != nil {
+				return errSorted
+			}
+			rest = rest[n:]
+			if g.in.told(link.Meta) && link.Score == 0 {
+				break // that is all it is for
+			}
+		}
+		if bits&linkRanked == 0 {
+			link.From = string(rest)
+		} else if place, size := binary.Uvarint(rest); size != len(rest) || place >= uint64(len(g.from.urls)) {
+			return errSorted
+		} else {
+			link.From = g.from.urls[place]
+		}
+		g.in.gave = g.in.gave || bits&linkGave != 0
+		g.links = append(g.links, link)
+		g.size += linkSize
+		if len(g.links)-g.first >= 2*g.maxLinks+1000 {
+			g.best()
+		}
+	default:
+		return errSorted
+	}
+	return nil
+}
+
+// best orders the links, best first, and drops what is too much: of the worst, or
+// in Nutch's way of the best. Of equal ones Nutch meets those first that are in the
+// larger of its files. As a rule that is what its parser wrote, and not the
+// redirects of its fetcher, which have metadata of the visit.
+func (g *grouper) best() {
+	links := g.links[g.first:]
+	if len(links) > 1 {
+		slices.SortFunc(links, g.compare)
+	}
+	if over := len(links) - g.maxLinks; over > 0 {
+		if g.worst {
+			copy(links, links[over:])
+		}
+		g.links = g.links[:g.first+g.maxLinks]
+	}
+}
+
+func (g *grouper) compare(a, b scoring.Link) int {
+	if c := cmp.Compare(b.Score, a.Score); c != 0 {
+		return c
+	}
+	if g.worst {
+		if x, y := nutchvisit.Noted(a.Meta), nutchvisit.Noted(b.Meta); x != y {
+			if y {
+				return -1
+			}
+			return 1
+		}
+	}
+	return crawldb.Compare(a.From, b.From) // dear, and seldom needed
+}
+
+// last returns what was gathered of the URL.
+func (g *grouper) last() (Input, bool) {
+	if !g.some {
+		return Input{}, false
+	}
+	g.best()
+	if n := len(g.links); n > g.first {
+		g.in.Links = g.links[g.first:n:n]
+	}
+	g.some = false
+	return g.in, true
+}
