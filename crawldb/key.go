@@ -63,7 +63,7 @@ func Compare(a, b string) int {
 // siteEnd returns the length of what comes before the path, with the byte that
 // begins it; 0 if there is none.
 func siteEnd(url string) int {
-	i := strings.Index(url, "://")
+	i := schemeEnd(url)
 	if i < 0 {
 		return 0
 	}
@@ -92,7 +92,7 @@ func Host(url string) string {
 	if _, host, _, _, ok := split(url); ok {
 		return host
 	}
-	i := strings.Index(url, "://")
+	i := schemeEnd(url)
 	if i < 0 {
 		return ""
 	}
@@ -136,9 +136,21 @@ func (r Range) Contains(key string) bool {
 	return key >= r.From && (r.To == "" || key < r.To)
 }
 
+// schemeEnd returns where the scheme ends: the index of the first "://", or
+// negative.
+func schemeEnd(url string) int {
+	switch { // nearly always
+	case strings.HasPrefix(url, "https://"):
+		return 5
+	case strings.HasPrefix(url, "http://"):
+		return 4
+	}
+	return strings.Index(url, "://")
+}
+
 // split takes a plain URL apart; rest begins with '/', '?' or '#', or is empty.
 func split(url string) (scheme, host, port, rest string, ok bool) {
-	i := strings.Index(url, "://")
+	i := schemeEnd(url)
 	if i <= 0 {
 		return
 	}

@@ -86,9 +86,6 @@ func (s *crawlStore) Update(ctx context.Context, b crawldb.Batch) error {
 }
 
 func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
-	if err := inOrder(b.URLs); err != nil {
-		return err
-	}
 	if err := s.db.take(ctx, &s.view, s.turn); err != nil {
 		return err
 	}
@@ -132,21 +129,9 @@ func mark(batch *pebble.Batch, job, cursor string) error {
 	return batch.Set(key, []byte(cursor), nil)
 }
 
-// inOrder checks that URLs are strictly ascending in key order.
-func inOrder(urls []string) error {
-	var keys [2][]byte
-	for i, url := range urls {
-		last, key := keys[1], crawldb.AppendKey(keys[0][:0], url)
-		if i > 0 && bytes.Compare(last, key) >= 0 {
-			return fmt.Errorf("%q after %q: %w", url, urls[i-1], crawldb.ErrOrder)
-		}
-		keys = [2][]byte{last, key}
-	}
-	return nil
-}
-
 // walk passes the records of b by one iterator and puts what becomes of them
-// and of their entries in the index into batch.
+// and of their entries in the index into batch. That the URLs are in order is found
+// out on the way: nothing of the batch is applied if they are not.
 func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Batch, index *mover) error {
 	if len(b.URLs) == 0 {
 		return nil
@@ -156,20 +141,26 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Ba
 	}
 	lower := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[0])
 	upper := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[len(b.URLs)-1])
+	if bytes.Compare(lower, upper) > 0 {
+		return outOfOrder(b.URLs, len(b.URLs)-1)
+	}
 	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: append(upper, 0)})
 	if err != nil {
 		return s.db.outcome("crawl db", err)
 	}
 	defer it.Close()
 	at := cursor{it: it}
-	var key, enc []byte
+	var key, last, enc []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
 			if err := s.db.goingOn(ctx, &s.view); err != nil {
 				return err
 			}
 		}
-		key = crawldb.AppendKey(append(key[:0], byte(crawlTable)), url)
+		key, last = crawldb.AppendKey(append(last[:0], byte(crawlTable)), url), key
+		if bytes.Compare(last, key) >= 0 {
+			return outOfOrder(b.URLs, i)
+		}
 		stored, err := at.find(key)
 		if err := s.db.outcome("crawl db", err); err != nil {
 			return err
@@ -219,6 +210,10 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Ba
 		}
 	}
 	return nil
+}
+
+func outOfOrder(urls []string, i int) error {
+	return fmt.Errorf("%q after %q: %w", urls[i], urls[i-1], crawldb.ErrOrder)
 }
 
 func (s *crawlStore) Sync(ctx context.Context) error { return s.db.sync(ctx, &s.view) }

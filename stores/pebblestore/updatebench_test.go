@@ -110,11 +110,11 @@ func (w *linkedWeb) links(r *rand.Rand, host, own, n int) []content.Outlink {
 	for len(out) < n {
 		h, p := host, own
 		switch x := r.IntN(100); {
-		case x < 10: // a new one
-			p = w.sizes[h] + r.IntN(w.sizes[h]/4+200)
-		case x < 50: // the neighbours
-			p = min(max(own+r.IntN(401)-200, 0), w.sizes[h]-1+200)
-		case x < 78: // what is popular here
+		case x < 8: // a new one
+			p = w.sizes[h] + r.IntN(w.sizes[h]/10+50)
+		case x < 30: // the neighbours
+			p = min(max(own+r.IntN(101)-50, 0), w.sizes[h]-1)
+		case x < 77: // what is popular here
 			p = popular(r, w.sizes[h])
 		default: // and elsewhere
 			h, _ = w.at(r.IntN(w.n))
