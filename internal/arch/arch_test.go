@@ -60,8 +60,9 @@ var repo = policy{
 		"index":           {verb, "page crawldb linkdb protocol scoring segment"},
 		"index/indextest": {kit, ""},
 
-		"stores/memstore": {store, "crawldb hostdb linkdb segment"},
-		"stores/dirstore": {store, "segment"},
+		"stores/memstore":              {store, "crawldb hostdb linkdb segment"},
+		"stores/dirstore":              {store, "segment"},
+		"stores/dirstore/dirstoretest": {kit, ""},
 
 		"internal/extsort":    {tool, ""},
 		"internal/directives": {adapter, "page"},

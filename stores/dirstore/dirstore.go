@@ -19,10 +19,12 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/recrawl/recrawl/segment"
 )
@@ -39,40 +41,48 @@ var _ segment.Store = (*Store)(nil)
 // Store is a [segment.Store] in a directory. One process may use a directory at
 // a time, which is for the caller to see to: the store does not lock it.
 type Store struct {
-	dir      string
+	dir      string // for errors
+	fs       FS
 	readOnly bool
 
 	// mu is held while names are looked up and changed, never while blocks are
 	// read, written or synced. A writer that needs its own lock takes that first.
 	mu      sync.Mutex
-	root    *os.Root
 	writers map[[2]string]*writer // by segment and part
 	closed  bool
+	// settled has the segments whose names are known to be durable.
+	settled map[string]bool
+	// users counts those who need the file system, the store itself while it is
+	// open among them; the last one closes it.
+	users int
 }
 
 // Open opens the store in a directory, which it makes if it is not there, and
 // ends what a Remove that was interrupted had begun.
 func Open(dir string) (*Store, error) {
 	dir, err := filepath.Abs(dir)
-	if err == nil {
-		err = makeDir(dir)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
 	}
-	root, err := os.OpenRoot(dir)
+	files, err := openDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
 	}
-	s := &Store{dir: dir, root: root, writers: map[[2]string]*writer{}}
-	entries, err := readDir(root, ".")
+	return OpenFS(files, dir)
+}
+
+// OpenFS is Open for a directory that a file system has for its own. The store
+// closes it, after an error too; dir is what it is called in errors.
+func OpenFS(files FS, dir string) (*Store, error) {
+	s := &Store{dir: dir, fs: files, writers: map[[2]string]*writer{}, settled: map[string]bool{}, users: 1}
+	entries, err := readDir(files, ".")
 	for _, e := range entries {
 		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), removedPrefix) {
-			err = s.delete(root, e.Name())
+			err = s.delete(e.Name())
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dirstore: open %s: %w", dir, err), root.Close())
+		return nil, errors.Join(fmt.Errorf("dirstore: open %s: %w", dir, err), files.Close())
 	}
 	return s, nil
 }
@@ -92,8 +102,8 @@ func (s *Store) Close() error {
 	for _, w := range s.writers {
 		open = append(open, w)
 	}
-	err := s.root.Close()
 	s.mu.Unlock()
+	err := s.drop()
 	for _, w := range open {
 		err = errors.Join(err, w.Close())
 	}
@@ -122,6 +132,27 @@ func (s *Store) use(ctx context.Context, names []string, f func() error) error {
 	return f()
 }
 
+// keep calls f with the lock held if the store is open, and keeps the file
+// system until drop, even if the store is closed before.
+func (s *Store) keep(f func() error) error {
+	return s.use(context.Background(), nil, func() error {
+		err := f()
+		if err == nil {
+			s.users++
+		}
+		return err
+	})
+}
+
+func (s *Store) drop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users > 0 {
+		return nil
+	}
+	return s.fs.Close()
+}
+
 func failed(op string, err error, names ...string) error {
 	return fmt.Errorf("dirstore: %s %s: %w", op, strings.Join(names, "/"), err)
 }
@@ -131,7 +162,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []string
 		err := s.use(ctx, nil, func() error {
-			entries, err := readDir(s.root, ".")
+			entries, err := readDir(s.fs, ".")
 			for _, e := range entries {
 				if e.IsDir() && segment.ValidName(e.Name()) == nil {
 					names = append(names, e.Name())
@@ -145,7 +176,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
 			}
 			has := false
 			err = s.use(ctx, nil, func() error {
-				entries, err := readDir(s.root, name)
+				entries, err := readDir(s.fs, name)
 				if errors.Is(err, fs.ErrNotExist) {
 					return nil // removed in the meantime
 				}
@@ -186,6 +217,9 @@ func (s *Store) stat(ctx context.Context, seg, part string) (segment.Info, error
 	}
 	defer f.Close()
 	if b.committed {
+		if err := s.settle(seg); err != nil {
+			return segment.Info{}, err
+		}
 		return segment.Info{Blocks: b.blocks, Bytes: b.end + footSize, Committed: true}, nil
 	}
 	for {
@@ -202,10 +236,42 @@ func (s *Store) stat(ctx context.Context, seg, part string) (segment.Info, error
 	}
 }
 
+// settle makes durable the names of a segment that this store did not write: a
+// part that was committed at the very end of a process may have its name in
+// memory only, and whoever is told that it is committed builds on that.
+func (s *Store) settle(seg string) error {
+	done := false
+	err := s.keep(func() error { done = s.settled[seg]; return nil })
+	if err != nil {
+		return err
+	}
+	if !done && !s.readOnly {
+		// What nobody can change has nothing to be made durable.
+		if err = s.syncNames(seg); errors.Is(err, syscall.EROFS) {
+			err = nil
+		}
+	}
+	return errors.Join(err, s.drop())
+}
+
+// syncNames makes durable the names of a segment and of its parts. Whoever calls
+// it keeps the file system.
+func (s *Store) syncNames(seg string) error {
+	err := errors.Join(s.fs.SyncDir(seg), s.fs.SyncDir("."))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled[seg] = true
+	return nil
+}
+
 // open opens the file of a part for reading. If a writer has the part and info
 // is not nil, it opens nothing and sets *info.
-func (s *Store) open(ctx context.Context, seg, part string, info *segment.Info) (*os.File, *blockFile, error) {
-	var f *os.File
+func (s *Store) open(ctx context.Context, seg, part string, info *segment.Info) (File, *blockFile, error) {
+	var f File
+	var name string
 	var size int64
 	committed := false
 	err := s.use(ctx, []string{seg, part}, func() (err error) {
@@ -217,10 +283,11 @@ func (s *Store) open(ctx context.Context, seg, part string, info *segment.Info) 
 			}
 			end = w.end
 		}
-		name := filepath.Join(seg, part)
-		f, size, err = openFile(s.root, name, os.O_RDONLY)
+		name = path.Join(seg, part)
+		f, size, err = openFile(s.fs, name, os.O_RDONLY)
 		if committed = err == nil; errors.Is(err, fs.ErrNotExist) {
-			f, size, err = openFile(s.root, name+openSuffix, os.O_RDONLY)
+			name += openSuffix
+			f, size, err = openFile(s.fs, name, os.O_RDONLY)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return segment.ErrNotFound
@@ -233,7 +300,7 @@ func (s *Store) open(ctx context.Context, seg, part string, info *segment.Info) 
 	if err != nil || f == nil {
 		return nil, nil, err
 	}
-	b, err := openBlocks(f, size, f.Name(), committed)
+	b, err := openBlocks(f, size, filepath.Join(s.dir, name), committed)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -243,15 +310,15 @@ func (s *Store) open(ctx context.Context, seg, part string, info *segment.Info) 
 
 // openFile opens a regular file. Anything else, such as a link or a pipe, is
 // refused and not opened.
-func openFile(root *os.Root, name string, flag int) (*os.File, int64, error) {
-	info, err := root.Lstat(name)
+func openFile(files FS, name string, flag int) (File, int64, error) {
+	info, err := files.Lstat(name)
 	if err != nil {
 		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, 0, fmt.Errorf("%s is not a regular file", name)
 	}
-	f, err := root.OpenFile(name, flag, 0)
+	f, err := files.OpenFile(name, flag)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -320,9 +387,12 @@ func (s *Store) Remove(ctx context.Context, seg string) error {
 	return nil
 }
 
-func (s *Store) remove(ctx context.Context, seg string) error {
-	var root *os.Root
-	err := s.use(ctx, []string{seg}, func() error {
+func (s *Store) remove(ctx context.Context, seg string) (err error) {
+	if err := s.use(ctx, []string{seg}, func() error { return nil }); err != nil {
+		return err
+	}
+	found := false
+	err = s.keep(func() error {
 		if s.readOnly {
 			return ErrReadOnly
 		}
@@ -331,8 +401,8 @@ func (s *Store) remove(ctx context.Context, seg string) error {
 				return segment.ErrBusy
 			}
 		}
-		entries, err := readDir(s.root, seg)
-		if errors.Is(err, fs.ErrNotExist) {
+		entries, err := readDir(s.fs, seg)
+		if found = !errors.Is(err, fs.ErrNotExist); !found {
 			return nil
 		}
 		for _, e := range entries {
@@ -347,32 +417,37 @@ func (s *Store) remove(ctx context.Context, seg string) error {
 		// on. So nobody ever sees half a segment.
 		name := removedPrefix + seg
 		for i := 1; ; i++ {
-			if _, err := s.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			if _, err := s.fs.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 				break
+			} else if err != nil {
+				return err
 			}
 			name = fmt.Sprintf("%s%s.%d", removedPrefix, seg, i)
 		}
-		if err := s.root.Rename(seg, name); err != nil {
+		if err := s.fs.Rename(seg, name); err != nil {
 			return err
 		}
+		delete(s.settled, seg)
 		seg = name
-		// A root of its own: the store may be closed while the files are deleted.
-		root, err = s.root.OpenRoot(".")
-		return err
+		return nil
 	})
-	if err != nil || root == nil {
+	if err != nil {
 		return err
 	}
-	defer root.Close()
-	if err := syncDir(root, "."); err != nil {
+	// The store may be closed while the files are deleted.
+	defer func() { err = errors.Join(err, s.drop()) }()
+	if !found {
+		return nil
+	}
+	if err := s.fs.SyncDir("."); err != nil {
 		return err
 	}
-	return s.delete(root, seg)
+	return s.delete(seg)
 }
 
 // delete deletes a renamed segment, but no file that is not ours.
-func (s *Store) delete(root *os.Root, name string) error {
-	entries, err := readDir(root, name)
+func (s *Store) delete(name string) error {
+	entries, err := readDir(s.fs, name)
 	if err != nil {
 		return err
 	}
@@ -382,24 +457,12 @@ func (s *Store) delete(root *os.Root, name string) error {
 			foreign = true
 			continue
 		}
-		if err := root.Remove(filepath.Join(name, e.Name())); err != nil {
+		if err := s.fs.Remove(path.Join(name, e.Name())); err != nil {
 			return err
 		}
 	}
 	if foreign {
 		return nil
 	}
-	return root.Remove(name)
-}
-
-// readDir returns the entries of a directory in the order of their names.
-func readDir(root *os.Root, name string) ([]fs.DirEntry, error) {
-	d, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
+	return s.fs.Remove(name)
 }

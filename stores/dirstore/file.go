@@ -196,6 +196,9 @@ func readAt(r io.ReaderAt, b []byte, at, end int64) error {
 	if at < 0 || at > end || int64(len(b)) > end-at {
 		return io.ErrUnexpectedEOF
 	}
+	if len(b) == 0 {
+		return nil
+	}
 	n, err := r.ReadAt(b, at)
 	if n == len(b) {
 		return nil

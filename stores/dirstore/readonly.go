@@ -22,5 +22,5 @@ func OpenReadOnly(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
 	}
-	return &Store{dir: abs, root: root, readOnly: true, writers: map[[2]string]*writer{}}, nil
+	return &Store{dir: abs, fs: dirFS{root}, readOnly: true, writers: map[[2]string]*writer{}, users: 1}, nil
 }

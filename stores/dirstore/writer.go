@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 
@@ -19,7 +20,7 @@ type writer struct {
 	names [2]string // segment and part
 
 	mu     sync.Mutex // for the Close of the store, which may come at any time
-	f      *os.File   // nil once the writer has ended
+	f      File       // nil once the writer has ended
 	broken error      // why the file can no longer be trusted
 	frame  []byte
 	sum    int64 // of the sizes of the blocks
@@ -31,7 +32,7 @@ type writer struct {
 	end    int64 // where the next block goes
 }
 
-func (w *writer) path() string { return filepath.Join(w.names[0], w.names[1]) + openSuffix }
+func (w *writer) path() string { return path.Join(w.names[0], w.names[1]) + openSuffix }
 
 // start makes the writer ready, or gives the part back.
 func (w *writer) start(ctx context.Context, keep int) error {
@@ -55,13 +56,13 @@ func (w *writer) open(ctx context.Context, keep int) error {
 	var size int64
 	found := false
 	err := s.use(ctx, nil, func() error {
-		if _, err := s.root.Lstat(filepath.Join(w.names[0], w.names[1])); err == nil {
+		if _, err := s.fs.Lstat(path.Join(w.names[0], w.names[1])); err == nil {
 			return segment.ErrCommitted
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		var err error
-		w.f, size, err = openFile(s.root, w.path(), os.O_RDWR)
+		w.f, size, err = openFile(s.fs, w.path(), os.O_RDWR)
 		found = err == nil
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -69,10 +70,10 @@ func (w *writer) open(ctx context.Context, keep int) error {
 		if keep > 0 {
 			return fmt.Errorf("%d blocks of none: %w", keep, segment.ErrNotFound)
 		}
-		if err := s.root.Mkdir(w.names[0], 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := s.fs.Mkdir(w.names[0]); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		w.f, err = s.root.OpenFile(w.path(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		w.f, err = s.fs.OpenFile(w.path(), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 		return err
 	})
 	if err != nil {
@@ -80,7 +81,7 @@ func (w *writer) open(ctx context.Context, keep int) error {
 	}
 	blocks, end := 0, int64(0)
 	if found {
-		b, err := openBlocks(w.f, size, w.f.Name(), false)
+		b, err := openBlocks(w.f, size, filepath.Join(s.dir, w.path()), false)
 		if err != nil {
 			return err
 		}
@@ -88,9 +89,18 @@ func (w *writer) open(ctx context.Context, keep int) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if _, err := b.next(true); err == io.EOF {
+			number, at := b.number, b.at
+			block, err := b.next(false)
+			if err == io.EOF {
 				break
-			} else if err != nil {
+			}
+			// What is kept is written once more: if the last sync failed, it may be
+			// in memory only and pass for written, so that the next sync would
+			// promise what is not on the disk.
+			if err == nil {
+				err = w.put(number, block, at)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -109,17 +119,25 @@ func (w *writer) open(ctx context.Context, keep int) error {
 			return err
 		}
 	}
-	if end == 0 {
-		if _, err := w.f.WriteAt(appendHead(nil), 0); err != nil {
-			return err
-		}
-		end = headSize
+	if _, err := w.f.WriteAt(appendHead(nil), 0); err != nil {
+		return err
 	}
+	end = max(end, headSize)
 	w.sum = end - headSize - frameSize*int64(blocks)
 	return s.use(ctx, nil, func() error {
 		w.ready, w.blocks, w.end = true, blocks, end
 		return nil
 	})
+}
+
+// put writes a block.
+func (w *writer) put(number int, block []byte, at int64) error {
+	w.frame = appendFrame(w.frame[:0], number, block)
+	_, err := w.f.WriteAt(w.frame, at)
+	if err == nil {
+		_, err = w.f.WriteAt(block, at+frameSize)
+	}
+	return err
 }
 
 // release gives the part back.
@@ -158,12 +176,7 @@ func (w *writer) Append(ctx context.Context, block []byte) error {
 		if len(block) > maxBlock {
 			return fmt.Errorf("a block of %d bytes is too large", len(block))
 		}
-		w.frame = appendFrame(w.frame[:0], w.blocks, block)
-		_, err := w.f.WriteAt(w.frame, w.end)
-		if err == nil {
-			_, err = w.f.WriteAt(block, w.end+frameSize)
-		}
-		if err != nil {
+		if err := w.put(w.blocks, block, w.end); err != nil {
 			// The disk may be full for a moment only.
 			w.broken = w.f.Truncate(w.end)
 			return err
@@ -194,25 +207,21 @@ func (w *writer) sync() error {
 
 // syncNames makes durable the names of the file and of its directory.
 func (w *writer) syncNames() error {
-	var root *os.Root
-	err := w.store.use(context.Background(), nil, func() (err error) {
-		root, err = w.store.root.OpenRoot(".")
-		return err
-	})
-	if err != nil {
+	s := w.store
+	if err := s.keep(func() error { return nil }); err != nil {
 		return err
 	}
-	defer root.Close()
-	return errors.Join(syncDir(root, w.names[0]), syncDir(root, "."))
+	return errors.Join(s.syncNames(w.names[0]), s.drop())
 }
 
 // Commit makes the part durable and complete.
 func (w *writer) Commit(ctx context.Context) error {
 	return w.use(ctx, "commit", func() error {
-		_, err := w.f.WriteAt(appendFoot(nil, w.blocks, w.sum), w.end)
-		if err == nil {
-			err = w.f.Sync()
+		if _, err := w.f.WriteAt(appendFoot(nil, w.blocks, w.sum), w.end); err != nil {
+			w.broken = w.f.Truncate(w.end) // as in Append
+			return err
 		}
+		err := w.f.Sync()
 		if err != nil {
 			w.broken = err
 			return err
@@ -220,8 +229,8 @@ func (w *writer) Commit(ctx context.Context) error {
 		// Some systems do not rename a file that is open.
 		if err = w.f.Close(); err == nil {
 			err = w.store.use(context.Background(), nil, func() error {
-				path := w.path()
-				return w.store.root.Rename(path, path[:len(path)-len(openSuffix)])
+				delete(w.store.settled, w.names[0])
+				return w.store.fs.Rename(w.path(), path.Join(w.names[0], w.names[1]))
 			})
 		}
 		if err == nil {
