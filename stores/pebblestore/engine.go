@@ -55,18 +55,14 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	d.memSize = uint64(memSize)
 
 	path := filepath.Join(d.dir, databaseName)
-	under := o.fs
-	switch {
-	case under != nil:
-		path = databaseName
-	case o.Logger != nil:
-		under, d.fsCloser = vfs.WithDiskHealthChecks(vfs.Default, slowDisk, nil, func(i vfs.DiskSlowInfo) {
+	under := d.under
+	if o.fs == nil && o.Logger != nil {
+		under, d.fsCloser = vfs.WithDiskHealthChecks(under, slowDisk, nil, func(i vfs.DiskSlowInfo) {
 			d.log.Warn("pebblestore: the disk is slow", "dir", d.dir, "op", i.OpType.String(), "file", i.Path, "took", i.Duration)
 		})
-	default:
-		under = vfs.Default
+		d.under = under
 	}
-	d.under, d.path = under, path
+	d.path = path
 	if err := unseal(d.dir, under, path, o.ReadOnly); err != nil {
 		return err
 	}

@@ -3,10 +3,7 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -131,20 +128,6 @@ func (tr *trial) run(t *testing.T, db *DB) error {
 	return nil
 }
 
-// crashCopy copies the files of a store, without the seal that a later end may
-// have put on it.
-func crashCopy(t *testing.T, path string, i int) string {
-	t.Helper()
-	copied := fmt.Sprint(path, "-", i)
-	if err := os.CopyFS(copied, os.DirFS(path)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(copied, sealName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	return copied
-}
-
 // check opens the store on a sound disk and compares it with the account.
 func (tr *trial) check(t *testing.T, path string, o Options) {
 	t.Helper()
@@ -202,11 +185,9 @@ func TestEveryWriteFails(t *testing.T) {
 				}
 				b := &breaker{at: at, once: once, cause: syscall.ENOSPC, picks: writes}
 				mem := vfs.NewCrashableMem()
-				path := t.TempDir() + "/s"
-				o := small()
-				o.fs = errorfs.Wrap(mem, b)
+				o := inMemory(small(), errorfs.Wrap(mem, b))
 				var tr trial
-				db, err := Open(path, o)
+				db, err := Open(memPath, o)
 				if err == nil {
 					err = tr.run(t, db)
 					if err != nil && !errors.Is(err, ErrFailed) {
@@ -235,9 +216,8 @@ func TestEveryWriteFails(t *testing.T) {
 					t.Errorf("write %d: %v", at, err)
 				}
 				failed++
-				for i, fs := range []vfs.FS{mem.CrashClone(vfs.CrashCloneCfg{}), mem} {
-					o.fs = fs
-					tr.check(t, crashCopy(t, path, i), o)
+				for _, fs := range []vfs.FS{mem.CrashClone(vfs.CrashCloneCfg{}), mem} {
+					tr.check(t, memPath, inMemory(small(), fs))
 				}
 			}
 		})
@@ -248,10 +228,7 @@ func TestEveryWriteFails(t *testing.T) {
 // tables for which there is no room: at each write of the opening in turn.
 func TestOpenOnAFullDisk(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	path := t.TempDir() + "/s"
-	o := small()
-	o.fs = mem
-	db, err := Open(path, o)
+	db, err := Open(memPath, inMemory(small(), mem))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,8 +242,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	defer db.Close()
 	for at := int64(0); ; at++ {
 		b := &breaker{at: at, cause: syscall.ENOSPC, picks: writes}
-		o.fs = errorfs.Wrap(crashed(), b)
-		again, err := Open(crashCopy(t, path, int(at)), o)
+		again, err := Open(memPath, inMemory(small(), errorfs.Wrap(crashed(), b)))
 		if err == nil {
 			err = again.Close() // what fails now comes behind the opening
 		}

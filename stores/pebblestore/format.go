@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/recrawl/recrawl/crawldb"
 )
 
@@ -37,28 +39,39 @@ var errFormat = errors.New("no number of a version")
 
 // home is a directory that is claimed by this handle.
 type home struct {
+	fs    vfs.FS
 	dir   string // absolute and without symbolic links
 	lock  io.Closer
 	fresh bool // there is no store in it yet
 }
 
-// claim locks dir, which is a store, empty, or not there yet.
-func claim(dir string, readOnly bool) (*home, error) {
-	if !readOnly {
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
+// claim locks dir, which is a store, empty, or not there yet. In tests another
+// file system stands in for that of the machine.
+func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
+	h := &home{fs: stand, dir: dir}
+	lock := func(name string) (io.Closer, error) { return h.fs.Lock(name) }
+	if stand == nil {
+		h.fs, lock = vfs.Default, lockFile
+	}
+	switch {
+	case readOnly:
+	case stand != nil:
+		err = h.fs.MkdirAll(dir, 0o755)
+	default:
+		if err = os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
+			err = nil
 		}
 	}
-	abs, err := filepath.Abs(dir)
-	if err == nil {
-		// The engine knows which directories this process has open by their
-		// names, so a directory must have one name.
-		abs, err = filepath.EvalSymlinks(abs)
+	if err == nil && stand == nil {
+		if h.dir, err = filepath.Abs(dir); err == nil {
+			// The engine knows which directories this process has open by their
+			// names, so a directory must have one name.
+			h.dir, err = filepath.EvalSymlinks(h.dir)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	h := &home{dir: abs}
 	// Look before locking: the lock is a file, and a stranger's directory is
 	// left as it is.
 	if fresh, err := h.inspect(); err != nil {
@@ -67,10 +80,10 @@ func claim(dir string, readOnly bool) (*home, error) {
 		if fresh {
 			return nil, fmt.Errorf("%w: %s is not there", ErrNotStore, formatName)
 		}
-		h.lock, err = lockShared(filepath.Join(abs, lockName))
+		h.lock, err = lockShared(h.file(lockName))
 		return h, err
 	}
-	if h.lock, err = lockFile(filepath.Join(abs, lockName)); err != nil {
+	if h.lock, err = lock(h.file(lockName)); err != nil {
 		return nil, err
 	}
 	h.fresh, err = h.inspect()
@@ -79,7 +92,11 @@ func claim(dir string, readOnly bool) (*home, error) {
 	case h.fresh:
 		err = h.begin()
 	default:
-		err = h.upgrade()
+		// The process that made the store may have been killed before the name of
+		// FORMAT was durable; what follows builds on it.
+		if err = syncDir(h.fs, h.dir); err == nil {
+			err = h.upgrade()
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.lock.Close())
@@ -87,32 +104,34 @@ func claim(dir string, readOnly bool) (*home, error) {
 	return h, nil
 }
 
+func (h *home) file(name string) string { return filepath.Join(h.dir, name) }
+
 // inspect says whether the directory still needs a store.
 func (h *home) inspect() (fresh bool, err error) {
-	text, err := os.ReadFile(filepath.Join(h.dir, formatName))
+	text, err := readFile(h.fs, h.file(formatName))
 	if err == nil {
 		return false, checkFormat(string(text))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	entries, err := os.ReadDir(h.dir)
+	names, err := h.fs.List(h.dir)
 	if err != nil {
 		return false, err
 	}
 	begun := false
-	for _, e := range entries {
-		begun = begun || e.Name() == newName
+	for _, name := range names {
+		begun = begun || name == newName
 	}
-	for _, e := range entries {
-		switch e.Name() {
-		case lockName, newName, sealName:
+	for _, name := range names {
+		switch name {
+		case lockName, newName, sealName, newSealName:
 		case databaseName, segmentsName:
 			if !begun {
-				return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, e.Name(), formatName)
+				return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, name, formatName)
 			}
 		default:
-			return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, e.Name(), formatName)
+			return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, name, formatName)
 		}
 	}
 	return true, nil
@@ -139,15 +158,19 @@ func (h *home) begin() error {
 	if err := h.writeNew(); err != nil {
 		return err
 	}
-	if err := errors.Join(syncDir(h.dir), syncDir(filepath.Dir(h.dir))); err != nil {
+	if err := errors.Join(syncDir(h.fs, h.dir), syncDir(h.fs, filepath.Dir(h.dir))); err != nil {
 		return err
 	}
-	return os.RemoveAll(filepath.Join(h.dir, databaseName))
+	// A seal of what is cleared away would make damage of what comes.
+	if err := h.fs.Remove(h.file(sealName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return h.fs.RemoveAll(h.file(databaseName))
 }
 
 // upgrade gives a store of an older version the mark of this one.
 func (h *home) upgrade() error {
-	text, err := os.ReadFile(filepath.Join(h.dir, formatName))
+	text, err := readFile(h.fs, h.file(formatName))
 	if err != nil || string(text) == formatMagic+strconv.Itoa(formatVersion)+"\n" {
 		return err
 	}
@@ -159,21 +182,13 @@ func (h *home) upgrade() error {
 
 // writeNew writes what is to become FORMAT.
 func (h *home) writeNew() error {
-	f, err := os.Create(filepath.Join(h.dir, newName))
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "%s%d\n", formatMagic, formatVersion)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return writeFile(h.fs, h.file(newName), fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion))
 }
 
 // confirm makes the directory a store.
 func (h *home) confirm() error {
-	if err := os.Rename(filepath.Join(h.dir, newName), filepath.Join(h.dir, formatName)); err != nil {
+	if err := h.fs.Rename(h.file(newName), h.file(formatName)); err != nil {
 		return err
 	}
-	return syncDir(h.dir)
+	return syncDir(h.fs, h.dir)
 }

@@ -17,11 +17,8 @@ import (
 // TestCrashIsMadeGoodOnce shows that a second crash does not take the time
 // since the first for a part of the pause.
 func TestCrashIsMadeGoodOnce(t *testing.T) {
-	path := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		mem := vfs.NewCrashableMem()
-		h := handle{path: path, o: small()}
-		h.o.fs = mem
+		h := handle{path: memPath, o: inMemory(small(), vfs.NewCrashableMem())}
 		h, err := h.reopen()
 		if err != nil {
 			t.Fatal(err)

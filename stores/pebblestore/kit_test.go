@@ -42,7 +42,7 @@ type handle struct {
 func (r *rig) open() (handle, error) {
 	h := handle{path: filepath.Join(r.dir, fmt.Sprint(r.next.Add(1))), o: small()}
 	if r.power {
-		h.o.fs = vfs.NewCrashableMem()
+		h.path, h.o = memPath, inMemory(small(), vfs.NewCrashableMem())
 	}
 	return h.reopen()
 }

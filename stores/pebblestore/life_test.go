@@ -84,11 +84,8 @@ func TestFatalf(t *testing.T) {
 // ever, with all it is given in memory.
 func TestTablesCannotBeWritten(t *testing.T) {
 	tables := func(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".sst") && writes(op) }
-	o := small()
 	mem := vfs.NewMem()
-	o.fs = errorfs.Wrap(mem, &breaker{cause: syscall.EIO, picks: tables})
-	path := t.TempDir()
-	db, err := Open(path, o)
+	db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, &breaker{cause: syscall.EIO, picks: tables})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +101,7 @@ func TestTablesCannotBeWritten(t *testing.T) {
 	if err := db.Close(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("Close: %v", err)
 	}
-	o.fs = mem
-	tr.check(t, path, o)
+	tr.check(t, memPath, inMemory(small(), mem))
 }
 
 // TestEveryReadFails lets each read fail in turn, once. An error may be told or
@@ -114,11 +110,8 @@ func TestEveryReadFails(t *testing.T) {
 	for at := int64(0); ; at += 1 + at/12 {
 		b := &breaker{at: at, once: true, cause: syscall.EIO, picks: reads}
 		mem := vfs.NewMem()
-		path := t.TempDir()
-		o := small()
-		o.fs = errorfs.Wrap(mem, b)
 		var tr trial
-		db, err := Open(path, o)
+		db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, b)))
 		if err == nil {
 			err = tr.run(t, db)
 			if all, e := contents(t, db); e != nil {
@@ -136,8 +129,7 @@ func TestEveryReadFails(t *testing.T) {
 			return
 		}
 		if db != nil {
-			o.fs = mem
-			tr.check(t, path, o)
+			tr.check(t, memPath, inMemory(small(), mem))
 		}
 	}
 }
@@ -254,11 +246,8 @@ func TestWaitForRoom(t *testing.T) {
 		{"failure", func(db *DB, _ func()) { db.fence.fail(errCrash) }, ErrFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				o := small()
-				o.fs = vfs.NewMem()
-				db, err := Open(path, o)
+				db, err := Open(memPath, inMemory(small(), vfs.NewMem()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -283,12 +272,9 @@ func TestWaitForRoom(t *testing.T) {
 // TestHostsAreDurableSoon also shows that Close leaves nothing running: the
 // bubble would not end.
 func TestHostsAreDurableSoon(t *testing.T) {
-	path := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		mem := vfs.NewCrashableMem()
-		o := small()
-		o.fs = mem
-		db, err := Open(filepath.Join(path, "a"), o)
+		db, err := Open(memPath, inMemory(small(), mem))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,8 +297,7 @@ func TestHostsAreDurableSoon(t *testing.T) {
 		}
 		for i, want := range []int{2, 3} {
 			d := &DB{}
-			o.fs = []vfs.FS{clone, late}[i]
-			if d, err = Open(crashCopy(t, filepath.Join(path, "a"), i), o); err != nil {
+			if d, err = Open(memPath, inMemory(small(), []vfs.FS{clone, late}[i])); err != nil {
 				t.Fatal(err)
 			}
 			n := 0

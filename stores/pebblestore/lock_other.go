@@ -31,6 +31,3 @@ func lockShared(name string) (io.Closer, error) {
 	}
 	return lockFile(name)
 }
-
-// syncDir does nothing: these systems keep no names back.
-func syncDir(string) error { return nil }

@@ -113,12 +113,3 @@ func dying(owner string) bool {
 	}
 	return false
 }
-
-// syncDir makes the names in a directory durable.
-func syncDir(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}

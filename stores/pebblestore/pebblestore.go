@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -76,8 +75,15 @@ type Options struct {
 	// an error that is ErrReadOnly; a selection of what is due may need to.
 	ReadOnly bool
 
-	// fs stands in for the file system under the database in tests.
-	fs vfs.FS
+	// fs stands in for the file system in tests, and segments for what of it is
+	// below the directory of the segments.
+	fs       vfs.FS
+	segments standIn
+}
+
+// standIn makes the directory of the segments on a file system of tests.
+type standIn interface {
+	below(dir string) (dirstore.FS, error)
 }
 
 // Compression says how tables are packed.
@@ -143,11 +149,11 @@ func open(dir string, o Options) (_ *DB, err error) {
 	if o.CacheSize < 0 || o.MemTableSize < 0 || o.Compression > Fast {
 		return nil, errors.New("invalid options")
 	}
-	home, err := claim(dir, o.ReadOnly)
+	home, err := claim(dir, o.ReadOnly, o.fs)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dir: home.dir, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{})}
+	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{})}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -156,11 +162,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 			err = errors.Join(err, d.release())
 		}
 	}()
-	openSegments := dirstore.Open
-	if o.ReadOnly {
-		openSegments = dirstore.OpenReadOnly
-	}
-	if d.segments, err = openSegments(filepath.Join(home.dir, segmentsName)); err != nil {
+	if d.segments, err = openSegments(home.file(segmentsName), o); err != nil {
 		return nil, err
 	}
 	if err := d.openEngine(o, home.fresh); err != nil {
@@ -184,6 +186,20 @@ func open(dir string, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+func openSegments(dir string, o Options) (*dirstore.Store, error) {
+	switch {
+	case o.ReadOnly:
+		return dirstore.OpenReadOnly(dir)
+	case o.segments == nil:
+		return dirstore.Open(dir)
+	}
+	files, err := o.segments.below(dir)
+	if err != nil {
+		return nil, err
+	}
+	return dirstore.OpenFS(files, dir)
 }
 
 // Crawl returns the crawl db. Closing it ends the use of the crawl db, not of

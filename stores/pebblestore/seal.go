@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,8 +26,9 @@ import (
 // The file is removed before the engine is opened and written after it was
 // closed. A store that has none is opened as after a crash.
 const (
-	sealName  = "SEAL"
-	sealMagic = "recrawl pebblestore seal 1\n"
+	sealName    = "SEAL"
+	newSealName = "SEAL.new"
+	sealMagic   = "recrawl pebblestore seal 1\n"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -76,24 +76,20 @@ func seal(dir string, under vfs.FS, path string) error {
 		return err
 	}
 	name := filepath.Join(dir, sealName)
-	f, err := os.Create(name + ".new")
-	if err != nil {
+	made := filepath.Join(dir, newSealName)
+	if err := writeFile(under, made, text); err != nil {
+		return errors.Join(err, under.Remove(made))
+	}
+	if err := under.Rename(made, name); err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(name+".new"))
-	}
-	return errors.Join(os.Rename(name+".new", name), syncDir(dir))
+	return syncDir(under, dir)
 }
 
 // unseal checks the seal, if there is one, and removes it unless it is to stay.
 func unseal(dir string, under vfs.FS, path string, stays bool) error {
 	name := filepath.Join(dir, sealName)
-	text, err := os.ReadFile(name)
+	text, err := readFile(under, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -103,7 +99,10 @@ func unseal(dir string, under vfs.FS, path string, stays bool) error {
 	if err := checkSeal(text, under, path); err != nil || stays {
 		return err
 	}
-	return errors.Join(os.Remove(name), syncDir(dir))
+	if err := under.Remove(name); err != nil {
+		return err
+	}
+	return syncDir(under, dir)
 }
 
 var (

@@ -37,7 +37,7 @@ func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, e
 }
 
 func check(ctx context.Context, dir string, c *verify.Check) error {
-	h, err := claim(dir, true)
+	h, err := claim(dir, true, nil)
 	switch {
 	case errors.Is(err, ErrDamaged):
 		// What it holds may still be looked at.
