@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -24,6 +25,8 @@ type crawlStore struct {
 	view view
 	turn chan struct{}
 	due  dueIndex
+	// leasing says that there is, or was, a lease: it is set before one is written.
+	leasing atomic.Bool
 }
 
 // checkEvery is after how many records a long call looks whether it should end.
@@ -42,30 +45,37 @@ func (s *crawlStore) get(ctx context.Context, url string) (crawldb.Datum, error)
 		return crawldb.Datum{}, err
 	}
 	defer s.db.leave()
-	value, err := get(s.db.db, crawlTable.key(crawldb.Key(url)))
+	key := crawldb.Key(url)
+	value, err := get(s.db.db, crawlTable.key(key))
+	var lease []byte
+	if err == nil && s.leasing.Load() { // asked after the record was read: then it holds for it
+		value, lease, err = s.getBoth(key)
+	}
 	if err := s.db.outcome("crawl db", err); err != nil {
 		return crawldb.Datum{}, err
 	}
 	if value == nil {
 		return crawldb.Datum{}, crawldb.ErrNotFound
 	}
-	return s.decode(url, value)
+	return s.decode(url, value, lease)
 }
 
-func (s *crawlStore) decode(url string, value []byte) (crawldb.Datum, error) {
-	d := crawldb.Datum{URL: url}
-	if err := d.UnmarshalBinary(value); err != nil {
-		return crawldb.Datum{}, s.db.damaged("the crawl record of", url, err)
+// getBoth returns record and lease as of one moment.
+func (s *crawlStore) getBoth(key string) (value, lease []byte, err error) {
+	snap := s.db.db.NewSnapshot()
+	defer snap.Close()
+	if value, err = get(snap, crawlTable.key(key)); err == nil && value != nil {
+		lease, err = get(snap, leaseTable.key(key))
 	}
-	return d, nil
+	return value, lease, err
 }
 
 func (s *crawlStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
 	return func(yield func(crawldb.Datum, error) bool) {
-		for r, err := range s.db.scan(ctx, &s.view, crawlTable, 0, r.From, r.To) {
+		for r, err := range s.db.scan(ctx, &s.view, crawlTable, leaseTable, r.From, r.To) {
 			var d crawldb.Datum
 			if err == nil {
-				d, err = s.decode(crawldb.URLOf(r.key), r.value)
+				d, err = s.decode(crawldb.URLOf(r.key), r.value, r.joined)
 			}
 			if err != nil {
 				yield(crawldb.Datum{}, fmt.Errorf("pebblestore: scan: %w", err))
@@ -150,7 +160,12 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Ba
 	}
 	defer it.Close()
 	at := cursor{it: it}
-	var key, last, enc []byte
+	leases, err := leasesBeside(it)
+	if err != nil {
+		return s.db.outcome("crawl db", err)
+	}
+	defer leases.close()
+	var key, last, enc, lease []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
 			if err := s.db.goingOn(ctx, &s.view); err != nil {
@@ -169,8 +184,12 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Ba
 		var from, to *entry
 		var was, is entry
 		var seen time.Time
+		var held []byte
 		if stored != nil {
-			d, err := s.decode(url, stored)
+			if held, err = leases.find(key); err != nil {
+				return s.db.outcome("crawl db", err)
+			}
+			d, err := s.decode(url, stored, held)
 			if err != nil {
 				return err
 			}
@@ -186,18 +205,26 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Ba
 			continue
 		case d == nil:
 			err = batch.Delete(key, nil)
+			lease = lease[:0]
 		default:
-			if enc, err = d.AppendBinary(enc[:0]); err != nil {
+			if enc, err = appendRecord(enc[:0], d); err != nil {
 				return fmt.Errorf("%q: %w", url, err)
 			}
-			if bytes.Equal(enc, stored) {
+			lease = appendLease(lease[:0], d)
+			same := bytes.Equal(enc, stored)
+			if same && bytes.Equal(lease, held) {
 				continue
 			}
-			err = batch.Set(key, enc, nil)
+			if !same {
+				err = batch.Set(key, enc, nil)
+			}
 			is, seen = entryOf(d), d.LastFetch
 			if to = &is; seen.IsZero() {
 				seen = d.FetchTime
 			}
+		}
+		if err == nil && !bytes.Equal(lease, held) {
+			err = s.putLease(batch, key, lease)
 		}
 		if err == nil {
 			err = index.move(batch, key[1:], from, to, seen)

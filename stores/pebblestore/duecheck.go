@@ -108,11 +108,15 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 			}
 			url := crawldb.URLOf(string(own))
 			value, err := get(snap, crawlTable.key(string(own)))
+			var lease []byte
+			if err == nil {
+				lease, err = get(snap, leaseTable.key(string(own)))
+			}
 			if err := s.db.outcome("due index", err); err != nil {
 				return err
 			}
 			if value != nil {
-				d, err := s.decode(url, value)
+				d, err := s.decode(url, value, lease)
 				if err != nil {
 					return err
 				}
@@ -156,14 +160,42 @@ func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 	return nil
 }
 
-// entries calls f with the entry that each record must have.
+// entries calls f with the entry that each record must have. It checks leases, which
+// have a part in it: none is of a record that is not there.
 func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueState, f func(url string, key, value []byte) error) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
+	if err != nil {
+		return s.db.outcome("due index", err)
+	}
+	defer it.Close()
+	it.First()
+	next := func() error {
+		if it.Error() == nil && it.Valid() {
+			return s.db.damaged("the lease of", crawldb.URLOf(string(it.Key()[1:])), errNoRecord)
+		}
+		return s.db.outcome("due index", it.Error())
+	}
 	var key, enc []byte
-	return s.rows(ctx, r, crawlTable, func(k, value []byte) error {
+	err = s.rows(ctx, r, crawlTable, func(k, value []byte) error {
 		url := crawldb.URLOf(string(k[1:]))
-		d, err := s.decode(url, value)
+		var lease []byte
+		if it.Valid() {
+			switch c := bytes.Compare(it.Key()[1:], k[1:]); {
+			case c < 0:
+				return next()
+			case c == 0:
+				var err error
+				if lease, err = it.ValueAndErr(); err != nil {
+					return err
+				}
+			}
+		}
+		d, err := s.decode(url, value, lease)
 		if err != nil {
 			return err
+		}
+		if lease != nil {
+			it.Next()
 		}
 		if !state.has(k[1:]) {
 			return nil
@@ -172,6 +204,10 @@ func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueSta
 		key, enc = e.appendKey(key[:0], state.mark, k[1:]), e.appendValue(enc[:0])
 		return f(url, key, enc)
 	})
+	if err != nil {
+		return err
+	}
+	return next()
 }
 
 // rows calls f with each row of a table.

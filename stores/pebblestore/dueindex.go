@@ -63,13 +63,9 @@ func (s *crawlStore) loadDue() error {
 		s.due.state.Store(state)
 		return nil
 	}
-	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(crawlTable)}, UpperBound: []byte{byte(crawlTable) + 1}})
-	if err != nil {
-		return s.db.outcome("due index", err)
-	}
-	defer it.Close()
-	s.due.state.Store(&dueState{whole: !it.First()})
-	return s.db.outcome("due index", it.Error())
+	any, err := s.db.has(crawlTable)
+	s.due.state.Store(&dueState{whole: !any})
+	return err
 }
 
 // prepare completes the index and moves its mark to the bucket of the clock, ms. It
@@ -161,6 +157,11 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		return nil, s.db.outcome("due index", err)
 	}
 	defer it.Close()
+	leases, err := leasesBeside(it)
+	if err != nil {
+		return nil, s.db.outcome("due index", err)
+	}
+	defer leases.close()
 	var key, enc []byte
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
@@ -177,7 +178,11 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		if err != nil {
 			return nil, s.db.outcome("due index", err)
 		}
-		d, err := s.decode(crawldb.URLOf(string(it.Key()[1:])), value)
+		lease, err := leases.find(it.Key())
+		if err != nil {
+			return nil, s.db.outcome("due index", err)
+		}
+		d, err := s.decode(crawldb.URLOf(string(it.Key()[1:])), value, lease)
 		if err != nil {
 			return nil, err
 		}

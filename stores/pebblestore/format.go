@@ -28,10 +28,12 @@ const (
 // an older package could not read or would spoil what a newer one has written.
 // Version 2 has statistics of hosts; a store of version 1 is one without any, and
 // becomes one of version 2 when it is opened. Version 3 has an index of due
-// records, which a store of an older version is given by its first selection.
+// records, which a store of an older version is given by its first selection. Version 4
+// has leases in a table of their own; those that a store of an older version has in
+// its records hold there until they are written again.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 3
+	formatVersion = 4
 	oldestVersion = 1
 )
 

@@ -13,7 +13,8 @@ import (
 type table byte
 
 const (
-	crawlTable table = 'c' // crawldb.Key: Datum
+	crawlTable table = 'c' // crawldb.Key: Datum without its lease
+	leaseTable table = 'e' // crawldb.Key: lease
 	readyTable table = 'd' // level, crawldb.Key: entry
 	hostTable  table = 'h' // name: Host without its robots.txt files
 	linkTable  table = 'l' // crawldb.Key: inlinks
@@ -214,4 +215,14 @@ func get(r pebble.Reader, key []byte) ([]byte, error) {
 	}
 	out := append(make([]byte, 0, len(value)), value...)
 	return out, closer.Close()
+}
+
+// has reports whether a table has any row.
+func (d *DB) has(t table) (bool, error) {
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}})
+	if err != nil {
+		return false, d.outcome("open", err)
+	}
+	defer it.Close()
+	return it.First(), d.outcome("open", it.Error())
 }

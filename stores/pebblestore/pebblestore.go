@@ -174,7 +174,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 		}
 	}
 	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1)}
-	if err := d.crawl.loadDue(); err != nil {
+	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
 		return nil, err
 	}
 	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1)}

@@ -1,0 +1,140 @@
+package pebblestore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// A lease is kept beside the record it is of, in a table of its own. Records that
+// are selected together lie far apart, and to write one anew means that the engine
+// sooner or later reads and writes all around it; the leases there are at a time
+// are few and lie together.
+//
+// A record that an older version wrote may have its lease in itself; that holds
+// while there is none in the table, and goes there when the record is written.
+
+// What a lease has; the numbers are stored.
+const (
+	leaseUntil = 1 << iota
+	leaseBy
+	leaseAll = 1<<iota - 1
+)
+
+var errLease = errors.New("not a lease")
+
+// appendLease appends the lease of a record, nothing if it has none.
+func appendLease(dst []byte, d *crawldb.Datum) []byte {
+	var has byte
+	if !d.LeasedUntil.IsZero() {
+		has |= leaseUntil
+	}
+	if d.LeasedBy != "" {
+		has |= leaseBy
+	}
+	if has == 0 {
+		return dst
+	}
+	if dst = append(dst, has); has&leaseUntil != 0 {
+		dst = binary.AppendVarint(dst, d.LeasedUntil.UnixMilli())
+	}
+	return append(dst, d.LeasedBy...)
+}
+
+// takeLease gives a record what appendLease wrote.
+func takeLease(d *crawldb.Datum, b []byte) error {
+	if len(b) < 2 || b[0] == 0 || b[0]&^leaseAll != 0 {
+		return errLease
+	}
+	has := b[0]
+	b = b[1:]
+	d.LeasedUntil, d.LeasedBy = time.Time{}, ""
+	if has&leaseUntil != 0 {
+		ms, n := binary.Varint(b)
+		if n <= 0 {
+			return errLease
+		}
+		if d.LeasedUntil, b = time.UnixMilli(ms).UTC(), b[n:]; d.LeasedUntil.IsZero() {
+			return errLease
+		}
+	}
+	if (has&leaseBy != 0) != (len(b) > 0) {
+		return errLease
+	}
+	d.LeasedBy = string(b)
+	return nil
+}
+
+// appendRecord appends a record without its lease.
+func appendRecord(dst []byte, d *crawldb.Datum) ([]byte, error) {
+	if d.LeasedUntil.IsZero() && d.LeasedBy == "" {
+		return d.AppendBinary(dst)
+	}
+	bare := *d
+	bare.LeasedUntil, bare.LeasedBy = time.Time{}, ""
+	return bare.AppendBinary(dst)
+}
+
+// decode makes a record of what the tables have of it.
+func (s *crawlStore) decode(url string, value, lease []byte) (crawldb.Datum, error) {
+	d := crawldb.Datum{URL: url}
+	if err := d.UnmarshalBinary(value); err != nil {
+		return crawldb.Datum{}, s.db.damaged("the crawl record of", url, err)
+	}
+	if len(lease) > 0 {
+		if err := takeLease(&d, lease); err != nil {
+			return crawldb.Datum{}, s.db.damaged("the lease of", url, err)
+		}
+	}
+	return d, nil
+}
+
+// leases finds the leases of records that are passed in ascending order. It stands
+// on the first that was not passed, so where there is none it costs a comparison.
+type leases struct {
+	at  cursor
+	key []byte
+}
+
+// leasesBeside returns the leases as of the moment of an iterator over records.
+func leasesBeside(it *pebble.Iterator) (leases, error) {
+	o := pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}}
+	beside, err := it.Clone(pebble.CloneOptions{IterOptions: &o})
+	return leases{at: cursor{it: beside}}, err
+}
+
+func (l *leases) close() error { return l.at.it.Close() }
+
+// find returns the lease under a key of the crawl table, nil if there is none. It
+// is good until the next find.
+func (l *leases) find(key []byte) ([]byte, error) {
+	if l.at.started && (!l.at.it.Valid() || bytes.Compare(l.at.it.Key()[1:], key[1:]) > 0) {
+		return nil, l.at.it.Error()
+	}
+	l.key = append(append(l.key[:0], byte(leaseTable)), key[1:]...)
+	return l.at.find(l.key)
+}
+
+// putLease puts a lease into the batch that writes the record with that key of the
+// crawl table; an empty one is none.
+func (s *crawlStore) putLease(batch *pebble.Batch, key, lease []byte) error {
+	key[0] = byte(leaseTable)
+	defer func() { key[0] = byte(crawlTable) }()
+	if len(lease) == 0 {
+		return batch.Delete(key, nil)
+	}
+	s.leasing.Store(true)
+	return batch.Set(key, lease, nil)
+}
+
+// loadLeases looks whether there are any.
+func (s *crawlStore) loadLeases() error {
+	any, err := s.db.has(leaseTable)
+	s.leasing.Store(any)
+	return err
+}
