@@ -25,7 +25,7 @@ var (
 	dueTop    = flag.Int("due.top", 20_000, "URLs it selects at a time")
 	dueRounds = flag.Int("due.rounds", 3, "rounds before it measures again")
 	dueDir    = flag.String("due.dir", "", "where it keeps its store; empty is a temporary directory")
-	dueFast   = flag.Bool("due.fast", false, "pack with Fast")
+	dueSmall  = flag.Bool("due.small", false, "pack with Small")
 	dueCache  = flag.Int64("due.cache", 128<<20, "cache in bytes")
 )
 
@@ -190,8 +190,8 @@ func BenchmarkSelectionAgainstScan(b *testing.B) {
 			}
 			dir = filepath.Join(dir, fmt.Sprintf("%d-%v", *dueURLs, due))
 			o := Options{CacheSize: *dueCache}
-			if *dueFast {
-				o.Compression = Fast
+			if *dueSmall {
+				o.Compression = Small
 			}
 			db, err := Open(dir, o)
 			if err != nil {

@@ -90,12 +90,13 @@ type standIn interface {
 type Compression uint8
 
 const (
-	// Balanced packs the last level, where nine tenths of the data come to
-	// rest, with zstd and the others with snappy.
-	Balanced Compression = iota
-	// Fast packs every level with snappy: about a fifth more disk than Balanced
-	// and less time to read.
-	Fast
+	// Fast packs every level with MinLZ: what is read here and there is read
+	// cheaply.
+	Fast Compression = iota
+	// Small packs the last level, where nine tenths of the data come to rest, with
+	// zstd: about a quarter less disk than Fast, and a third more time for each
+	// record that is selected or changed in a large crawl db.
+	Small
 )
 
 // DB is a crawl db, a host db, a link db and a store of segments in one
@@ -146,7 +147,7 @@ func Open(dir string, o Options) (*DB, error) {
 }
 
 func open(dir string, o Options) (_ *DB, err error) {
-	if o.CacheSize < 0 || o.MemTableSize < 0 || o.Compression > Fast {
+	if o.CacheSize < 0 || o.MemTableSize < 0 || o.Compression > Small {
 		return nil, errors.New("invalid options")
 	}
 	home, err := claim(dir, o.ReadOnly, o.fs)
