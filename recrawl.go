@@ -116,8 +116,8 @@ type Options struct {
 	// round, which the next one takes up at that block.
 	OnPage func(ctx context.Context, e PageEvent) error
 
-	// Rounds ends Run after so many rounds; zero means none but for the other
-	// reasons to end.
+	// Rounds ends Run after so many rounds, those of a Run that was interrupted
+	// included; zero means none but for the other reasons to end.
 	Rounds int
 	// Wait makes Run wait when nothing is due, until something is or is
 	// injected, instead of returning.

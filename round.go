@@ -152,6 +152,11 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, running bool, r 
 		r.Selected = g.Selected
 		name = g.Segments[0]
 	}
+	if running {
+		if err := c.beginRound(ctx, name); err != nil {
+			return err
+		}
+	}
 	r.Rounds, r.Segments = 1, []string{name}
 	return c.segment(ctx, name, r)
 }
@@ -287,7 +292,8 @@ func (c *Crawler) retire(ctx context.Context) error {
 //
 // Generate.Ahead applies to what is due when a run begins: a page that the run
 // has fetched is not selected again because it is due within that time. A Run
-// that takes up one that was interrupted goes on in the same way.
+// that takes up one that was interrupted goes on in the same way, and with the same
+// Options.Rounds runs as many rounds as that had left.
 func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	c.round.Lock()
 	defer c.round.Unlock()
@@ -295,6 +301,9 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	err := c.run(ctx, &total)
 	if err == nil {
 		err = c.mark(ctx, aheadJob, "")
+	}
+	if err == nil && c.o.Rounds > 0 {
+		err = c.mark(ctx, roundsJob, "")
 	}
 	if e := c.s.Crawl.Sync(context.WithoutCancel(ctx)); err == nil && e != nil {
 		err = fmt.Errorf("recrawl: %w", e)
@@ -304,7 +313,11 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 }
 
 func (c *Crawler) run(ctx context.Context, total *Report) error {
-	for c.o.Rounds <= 0 || total.Rounds < c.o.Rounds {
+	left, err := c.roundsLeft(ctx)
+	if err != nil {
+		return err
+	}
+	for c.o.Rounds <= 0 || left > 0 {
 		o, err := c.ahead(ctx)
 		if err != nil {
 			return err
@@ -315,6 +328,7 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 			return err
 		}
 		if r.Rounds > 0 {
+			left--
 			continue
 		}
 		if o.Ahead > 0 {
@@ -329,6 +343,54 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 		}
 	}
 	return nil
+}
+
+// roundsJob is the mark of a run that is to end after Options.Rounds rounds and
+// has not ended yet: that number, how many it has begun, and the segment of the
+// last of these.
+const roundsJob = "run/rounds"
+
+// roundsBegun returns how many rounds a run of as many as this one has begun, and
+// the segment of the last. A run of another number has nothing to do with this one.
+func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err error) {
+	mark, err := c.s.Crawl.Progress(ctx, roundsJob)
+	if err != nil {
+		return 0, "", fmt.Errorf("recrawl: %w", err)
+	}
+	var of int
+	if _, err := fmt.Sscanf(mark, "%d of %d: %s", &n, &of, &last); err != nil || of != c.o.Rounds {
+		return 0, "", nil
+	}
+	return n, last, nil
+}
+
+// beginRound counts a round of a run, but not one that is taken up again.
+func (c *Crawler) beginRound(ctx context.Context, segment string) error {
+	if c.o.Rounds <= 0 {
+		return nil
+	}
+	n, last, err := c.roundsBegun(ctx)
+	if err != nil || last == segment {
+		return err
+	}
+	return c.mark(ctx, roundsJob, fmt.Sprintf("%d of %d: %s", n+1, c.o.Rounds, segment))
+}
+
+// roundsLeft returns how many rounds a run has before it, one that is to be taken
+// up again included.
+func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
+	n, last, err := c.roundsBegun(ctx)
+	if err != nil || n == 0 {
+		return c.o.Rounds, err
+	}
+	mark, err := c.s.Crawl.Progress(ctx, roundJob(last))
+	if err != nil {
+		return 0, fmt.Errorf("recrawl: %w", err)
+	}
+	if mark != roundDone {
+		n--
+	}
+	return c.o.Rounds - n, nil
 }
 
 // ahead returns the options for the next selection of a run: the first selects

@@ -83,6 +83,47 @@ func TestRounds(t *testing.T) {
 	})
 }
 
+// A run of three rounds that is cut short in the middle of any of them, or between
+// two, has three rounds with the run that takes it up.
+func TestRoundsOfAnInterruptedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for pages := range 16 { // five a round
+			s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
+			s.opts.Generate.TopN = 5
+			s.opts.Rounds = 3
+			c := s.crawler(t)
+			if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			told := 0
+			s.opts.OnPage = func(context.Context, recrawl.PageEvent) error {
+				if told++; told > pages {
+					cancel()
+					return ctx.Err()
+				}
+				return nil
+			}
+			c = s.crawler(t)
+			_, err := c.Run(ctx)
+			c.Close()
+			cancel()
+			s.opts.OnPage = nil
+			if err != nil {
+				s.run(t)
+			}
+			if n := len(segments(t, s)); n != 3 {
+				t.Errorf("interrupted at page %d (%v): %d rounds", pages, err, n)
+			}
+			// And that is the end of it.
+			if r := s.run(t); r.Rounds != 3 {
+				t.Errorf("interrupted at page %d: the next run has %d rounds", pages, r.Rounds)
+			}
+		}
+	})
+}
+
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 3, Calm: true})
