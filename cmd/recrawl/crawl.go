@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -260,42 +257,4 @@ func (m *meter) perSecond(now time.Time, n int) float64 {
 		return float64(n-m.n[0]) / d
 	}
 	return 0
-}
-
-// replaceFile writes a file beside its place and moves it there once it is whole
-// and durable.
-func replaceFile(name string, write func(*os.File) error) (err error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe is not replaced
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if err != nil {
-		if path := (*fs.PathError)(nil); errors.As(err, &path) {
-			err = fmt.Errorf("open %s: %w", name, path.Err)
-		}
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
 }

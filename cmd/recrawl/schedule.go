@@ -140,15 +140,7 @@ func (a *app) printSimulation(c *cli.Command, r *simulate.Result) error {
 }
 
 func writeSVG(name string, r *simulate.Result) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	err = r.WriteSVG(f)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err := replaceFile(name, func(f *os.File) error { return r.WriteSVG(f) }); err != nil {
 		return fmt.Errorf("-svg: %w", err)
 	}
 	return nil

@@ -1,0 +1,27 @@
+//go:build !unix || solaris || aix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// openBeside opens the empty file that is to become the named one. A process that
+// is killed leaves it there.
+func openBeside(name string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+}
+
+// moveBeside puts a file into its place. Not every system moves one that is open.
+func moveBeside(f *os.File, name string) error {
+	err := errors.Join(f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
