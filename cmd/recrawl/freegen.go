@@ -39,21 +39,21 @@ are neither filtered nor normalized, as by Nutch's freegen, unless -filter and
 				return err
 			}
 			return a.with(c, false, false, func(s *session) error {
-				r, err := s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
-					for _, name := range c.Args().Slice() {
-						if !urlsOf(name, os.Stdin, yield) {
-							return
+				return a.generating(ctx, s, c.Name, func() (generate.Report, error) {
+					return s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
+						for _, name := range c.Args().Slice() {
+							if !urlsOf(name, os.Stdin, yield) {
+								return
+							}
 						}
+					})
+				}, func(r *generate.Report) error {
+					if !c.Bool("json") && r.Selected == 0 {
+						tellRejected(a.err, r)
+						return fmt.Errorf("there is no URL to fetch in %s", strings.Join(c.Args().Slice(), ", "))
 					}
+					return a.printGenerate(c, r)
 				})
-				if err != nil {
-					return err
-				}
-				if !c.Bool("json") && r.Selected == 0 {
-					tellRejected(a.err, &r)
-					return fmt.Errorf("there is no URL to fetch in %s", strings.Join(c.Args().Slice(), ", "))
-				}
-				return a.printGenerate(c, &r)
 			}, func(all *recrawl.Options) {
 				o := &all.Generate
 				o.NoFilter, o.NoNormalize = o.NutchCompat, o.NutchCompat

@@ -154,11 +154,8 @@ error.
 				return err
 			}
 			return a.with(c, false, true, func(s *session) error {
-				r, err := s.crawler.Generate(ctx)
-				if err != nil {
-					return err
-				}
-				return a.printGenerate(c, &r)
+				return a.generating(ctx, s, c.Name, func() (generate.Report, error) { return s.crawler.Generate(ctx) },
+					func(r *generate.Report) error { return a.printGenerate(c, r) })
 			}, func(all *recrawl.Options) {
 				if c.IsSet("segments") {
 					all.Generate.Segments = c.Int("segments")

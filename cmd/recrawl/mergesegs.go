@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -40,52 +41,84 @@ done; each must have been updated. With -remove they are removed afterwards.
 				return usagef("-slice: %d is negative", n)
 			}
 			return a.with(c, false, true, func(s *session) error {
-				done, err := s.crawler.DoneSegments(ctx)
-				if err != nil {
-					return err
-				}
-				names := c.Args().Slice()
-				for _, name := range names {
-					if err := s.hasSegment(ctx, name); err != nil {
-						return err
-					}
-				}
-				if len(names) == 0 {
-					names = done
-				}
-				if len(names) == 0 {
-					return fmt.Errorf("there is no segment that is done")
-				}
 				o := merge.SegmentOptions{
 					Accept: accepting(c, s.conf, urlfilter.AnyScope), Slice: c.Int("slice"),
 					NutchCompat: compat(c, s.conf),
 				}
-				r, err := s.crawler.MergeSegments(ctx, o, names...)
-				if err != nil {
-					return err
-				}
-				if c.Bool("remove") {
-					for _, name := range names {
-						if err := s.crawler.RemoveSegment(ctx, name); err != nil {
-							return err
-						}
-					}
-				}
-				if r.Unparsed > 0 {
-					fmt.Fprintf(a.err, "recrawl: %d pages were never parsed, and cannot be any more; parse a segment before it is merged\n", r.Unparsed)
-				}
-				if c.Bool("json") {
-					made := r.Segments
-					if made == nil {
-						made = []string{}
-					}
-					return a.printJSON(map[string]any{"segments": made, "urls": r.URLs, "visits": r.Visits, "superseded": r.Superseded, "rejected": r.Rejected, "unparsed": r.Unparsed})
-				}
-				for _, name := range r.Segments {
-					fmt.Fprintln(a.out, name)
-				}
-				return nil
+				return a.mergeSegments(ctx, c, s, o)
 			})
 		},
 	}
+}
+
+func (a *app) mergeSegments(ctx context.Context, c *cli.Command, s *session, o merge.SegmentOptions) error {
+	before, err := s.merging(ctx, c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	r := merge.SegmentReport{Segments: before.Made}
+	names := before.Sources
+	if before.Whole {
+		fmt.Fprintln(a.err, "recrawl: the segments were merged before, by a mergesegs that could not tell")
+	} else {
+		if names, err = s.toMerge(ctx, c.Args().Slice()); err != nil {
+			return err
+		}
+		u := untold{Verb: c.Name, Sources: slices.Compact(slices.Sorted(slices.Values(names)))}
+		o.Complete = func(ctx context.Context, name string) error {
+			u.Made = append(u.Made, name)
+			return s.note(ctx, u)
+		}
+		if r, err = s.crawler.MergeSegments(ctx, o, names...); err != nil {
+			return err
+		}
+		u.Whole = true
+		if err := s.note(ctx, u); err != nil {
+			return err
+		}
+	}
+	if c.Bool("remove") {
+		for _, name := range names {
+			if err := s.crawler.RemoveSegment(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	if r.Unparsed > 0 {
+		fmt.Fprintf(a.err, "recrawl: %d pages were never parsed, and cannot be any more; parse a segment before it is merged\n", r.Unparsed)
+	}
+	if c.Bool("json") {
+		made := r.Segments
+		if made == nil {
+			made = []string{}
+		}
+		err = a.printJSON(map[string]any{"segments": made, "urls": r.URLs, "visits": r.Visits, "superseded": r.Superseded, "rejected": r.Rejected, "unparsed": r.Unparsed})
+	}
+	if err != nil {
+		return err
+	}
+	if !c.Bool("json") {
+		for _, name := range r.Segments {
+			fmt.Fprintln(a.out, name)
+		}
+	}
+	return s.told(ctx)
+}
+
+// toMerge returns the segments that are named, which must be there, or all that
+// are done.
+func (s *session) toMerge(ctx context.Context, names []string) ([]string, error) {
+	for _, name := range names {
+		if err := s.hasSegment(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) > 0 {
+		return names, nil
+	}
+	names, err := s.crawler.DoneSegments(ctx)
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("there is no segment that is done")
+	}
+	return names, err
 }
