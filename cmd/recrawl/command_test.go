@@ -2,12 +2,21 @@ package main
 
 import "os"
 
-// asCommand is the variable of the environment in which the test binary is the
-// command, and no test.
-const asCommand = "RECRAWL_TEST_AS_COMMAND" // set by TestMain
+// Variables of the environment in which the test binary is something else, and no
+// test.
+const (
+	asCommand = "RECRAWL_TEST_AS_COMMAND" // the command; set by TestMain
+	asTracer  = "RECRAWL_TEST_AS_TRACER"  // what kills the command at a call, see tracer_linux_test.go
+	asReader  = "RECRAWL_TEST_AS_READER"  // a program that uses the library, see reader_test.go
+)
 
 func init() {
-	if os.Getenv(asCommand) != "" {
+	switch {
+	case os.Getenv(asTracer) != "":
+		traceMain()
+	case os.Getenv(asReader) != "":
+		readerMain()
+	case os.Getenv(asCommand) != "":
 		main()
 	}
 }

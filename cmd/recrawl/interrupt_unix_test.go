@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"fmt"
 	"os/exec"
 	"strings"
 	"sync"
@@ -88,73 +87,4 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 		t.Errorf("it took %v", d)
 	}
 	ok(t, s.crawl()...)
-}
-
-func TestKilledCrawlConverges(t *testing.T) {
-	t.Parallel()
-	web := func() *webtest.Web {
-		return &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true, Latency: 2 * time.Millisecond}
-	}
-	undisturbed := serve(t, web())
-	command := func(s *site) []string { return s.crawl(append([]string{"-topN", "12"}, s.web.Seeds()...)...) }
-	ok(t, command(undisturbed)...)
-	want := dump(t, undisturbed.dir)
-
-	// Each crawl is killed until it is done, some twenty times; the next one dies
-	// at other moments.
-	kills := 0
-	for crawls := 1; kills < 30; crawls++ {
-		if crawls > 10 {
-			t.Fatalf("10 crawls were killed %d times only", kills)
-		}
-		s := serve(t, web())
-		for done := false; !done; {
-			if done = killed(t, s, kills, command(s)); !done {
-				kills++
-			}
-			if kills > 400 {
-				t.Fatal("a crawl that is killed again and again does not come to its end")
-			}
-		}
-		ok(t, command(s)...)
-		same(t, fmt.Sprintf("crawl %d, %d kills", crawls, kills), dump(t, s.dir), want)
-		if st := object(t, ok(t, "readdb", "-d", s.dir, "-stats", "-json", "-now", frozen)); st["leased"] != 0.0 || st["due"] != 0.0 {
-			t.Errorf("crawl %d: %v leased, %v due", crawls, st["leased"], st["due"])
-		}
-	}
-}
-
-// killed starts the command and kills it, unless it is done before.
-func killed(t *testing.T, s *site, i int, command []string) (done bool) {
-	t.Helper()
-	before := s.web.Requests()
-	c, out, errs := start(t, command...)
-	ended := make(chan struct{})
-	go func() { c.Wait(); close(ended) }()
-	// Now after some requests, now after some time: it is to die in every stage.
-	requests, pause := before+i%25, time.Duration(i*i%43)*time.Millisecond
-	deadline := time.Now().Add(30 * time.Second)
-	for s.web.Requests() < requests && !closed(ended) && time.Now().Before(deadline) {
-		time.Sleep(100 * time.Microsecond)
-	}
-	select {
-	case <-ended:
-	case <-time.After(pause):
-	}
-	c.Process.Kill()
-	<-ended
-	code := c.ProcessState.ExitCode()
-	if code > 0 {
-		t.Fatalf("exit %d\n%s%s", code, out, errs)
-	}
-	return code == 0
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
