@@ -45,6 +45,8 @@ type hostStore struct {
 	// Of these the one who has the turn disposes.
 	clean bool
 	alive time.Time
+	cache hostCache
+	enc   []byte // the value that is being written
 
 	// timer is set while a sync is due; late counts the timer until it has
 	// run or was stopped.
@@ -194,7 +196,7 @@ func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.H
 	defer s.db.give(s.turn)
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
-	same, err := s.step(batch, name, next)
+	after, same, err := s.step(batch, name, next)
 	if same || err != nil {
 		return err
 	}
@@ -210,7 +212,13 @@ func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.H
 		return err
 	}
 	if err := s.db.commit(ctx, &s.view, batch, pebble.NoSync); err != nil {
+		s.cache.forget(name)
 		return err
+	}
+	if after.value == nil {
+		s.cache.forget(name)
+	} else {
+		s.cache.put(name, after)
 	}
 	if s.clean = false; sign {
 		s.alive = now
@@ -221,9 +229,11 @@ func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.H
 
 // step asks next what is to become of a host and writes that to the batch; same
 // says that nothing is. The robots.txt files, of which there may be a megabyte,
-// are not copied for that: next sees them in the memory of the engine.
-func (s *hostStore) step(batch *pebble.Batch, name string, next func(*hostdb.Host) (*hostdb.Host, error)) (same bool, err error) {
-	old, side, err := s.lend(name)
+// are not copied for that: next sees them in the memory of the engine, or of the
+// cache. after has the values as they are once the batch is committed, none if the
+// host is deleted.
+func (s *hostStore) step(batch *pebble.Batch, name string, next func(*hostdb.Host) (*hostdb.Host, error)) (after hostValues, same bool, err error) {
+	old, values, side, err := s.lend(name)
 	if side != nil {
 		defer func() {
 			if e := s.db.outcome("host db", side.Close()); err == nil {
@@ -232,59 +242,74 @@ func (s *hostStore) step(batch *pebble.Batch, name string, next func(*hostdb.Hos
 		}()
 	}
 	if err != nil {
-		return false, err
+		return after, false, err
 	}
 	h, err := next(old)
 	if err != nil {
-		return false, err
+		return after, false, err
 	}
 	if h == old {
-		return true, nil
+		return after, true, nil
 	}
-	return false, s.put(batch, name, old, h)
+	after, err = s.put(batch, name, values, old, h)
+	return after, false, err
 }
 
-// lend returns the record of a host, nil if there is none. The bodies of its
-// robots.txt files are the engine's until side, unless it is nil, is closed.
-func (s *hostStore) lend(name string) (h *hostdb.Host, side io.Closer, err error) {
-	value, err := get(s.db.db, hostTable.key(name))
-	if err := s.db.outcome("host db", err); err != nil || value == nil {
-		return nil, nil, err
+// lend returns the record of a host and its values, nil if there is none. The
+// bodies of its robots.txt files are the engine's until side, unless it is nil, is
+// closed.
+func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Closer, err error) {
+	v, cached := s.cache.get(name)
+	if !cached {
+		value, err := get(s.db.db, hostTable.key(name))
+		if err := s.db.outcome("host db", err); err != nil || value == nil {
+			return nil, v, nil, err
+		}
+		v.value = value
 	}
-	host, has, err := decodeHost(name, value)
+	host, has, err := decodeHost(name, v.value)
 	if err == nil && has {
-		var b []byte
-		b, side, err = s.db.db.Get(sideTable.key(name))
-		if err != nil && err != pebble.ErrNotFound {
-			return nil, nil, s.db.outcome("host db", err)
+		b := v.side
+		if b == nil {
+			b, side, err = s.db.db.Get(sideTable.key(name))
+			if err != nil && err != pebble.ErrNotFound {
+				return nil, v, nil, s.db.outcome("host db", err)
+			}
+			if len(b) <= maxCachedSide { // so that it can be lent from the cache next time
+				v.side = append(make([]byte, 0, len(b)), b...)
+			}
 		}
 		err = lendSide(&host, b)
 	}
 	if err != nil {
-		return nil, side, s.db.damaged("the record of host", name, err)
+		return nil, v, side, s.db.damaged("the record of host", name, err)
 	}
-	return &host, side, nil
+	return &host, v, side, nil
 }
 
-// put writes what became of a host. A turn at a host changes a few times and
-// counters; the side value, which may be half a megabyte, is written when it has
-// changed.
-func (s *hostStore) put(batch *pebble.Batch, name string, old, h *hostdb.Host) error {
+// put writes what became of a host, and returns its values. A turn at a host changes
+// a few times and counters; the side value, which may be half a megabyte, is
+// written when it has changed.
+func (s *hostStore) put(batch *pebble.Batch, name string, v hostValues, old, h *hostdb.Host) (hostValues, error) {
 	key, sideKey := hostTable.key(name), sideTable.key(name)
 	if h == nil {
-		return errors.Join(batch.Delete(key, nil), batch.Delete(sideKey, nil))
+		return hostValues{}, errors.Join(batch.Delete(key, nil), batch.Delete(sideKey, nil))
 	}
-	err := batch.Set(key, appendHost(nil, h), nil)
+	s.enc = appendHost(s.enc[:0], h)
+	v.value = s.enc
+	err := batch.Set(key, v.value, nil)
 	if old == nil {
 		old = new(hostdb.Host)
 	}
 	switch {
 	case err != nil || sameSide(old, h):
-		return err
+		return v, err
 	case !hasSideValue(h):
-		return batch.Delete(sideKey, nil)
+		v.side = nil
+		return v, batch.Delete(sideKey, nil)
 	}
-	return batch.Set(sideKey, appendSide(nil, h), nil)
+	v.side = appendSide(nil, h)
+	return v, batch.Set(sideKey, v.side, nil)
 }
 
 // sameSide reports whether two hosts would have the same side value, or nearly.

@@ -1,0 +1,70 @@
+package pebblestore
+
+import "strings"
+
+const (
+	// maxHostCache bounds, in bytes, what each of two generations of hosts takes
+	// in memory.
+	maxHostCache = 2 << 20
+	// maxCachedSide is the longest side value that is kept: most robots.txt files,
+	// and not the few that are as long as all others together.
+	maxCachedSide = 4 << 10
+	// hostEntry is about what an entry takes beside its bytes.
+	hostEntry = 160
+)
+
+// hostCache has the values of the hosts that took turns of late, as they are in the
+// engine, so that a turn need not look for them there. Whoever has the turn disposes
+// of it. What is used moves to the younger generation, and when that is full the
+// older one is forgotten.
+type hostCache struct {
+	young, old map[string]hostValues
+	size       int // of young
+}
+
+// hostValues are the two values of a host; side, which is never written to, is nil
+// if it is not known.
+type hostValues struct{ value, side []byte }
+
+func (v *hostValues) size(name string) int {
+	return hostEntry + len(name) + cap(v.value) + cap(v.side)
+}
+
+// get returns the values of a host; none if they are not known.
+func (c *hostCache) get(name string) (v hostValues, ok bool) {
+	if v, ok = c.young[name]; ok {
+		return v, true
+	}
+	if v, ok = c.old[name]; ok {
+		c.put(name, v)
+	}
+	return v, ok
+}
+
+// put keeps the values of a host: a copy of value, and side itself.
+func (c *hostCache) put(name string, v hostValues) {
+	if len(v.side) > maxCachedSide {
+		v.side = nil
+	}
+	was, ok := c.young[name]
+	if ok {
+		c.size -= was.size(name)
+	} else {
+		delete(c.old, name)
+		if c.young == nil || c.size > maxHostCache {
+			c.young, c.old, c.size = map[string]hostValues{}, c.young, 0
+		}
+		name = strings.Clone(name) // which may be part of something large
+	}
+	v.value = append(was.value[:0], v.value...)
+	c.young[name] = v
+	c.size += v.size(name)
+}
+
+func (c *hostCache) forget(name string) {
+	if v, ok := c.young[name]; ok {
+		c.size -= v.size(name)
+		delete(c.young, name)
+	}
+	delete(c.old, name)
+}
