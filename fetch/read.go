@@ -161,9 +161,10 @@ const maxProperty = 1024
 func (r reader) links(v *visited, p scoring.Page) {
 	from := p.Datum.URL
 	found := p.Parsed.Outlinks
-	p.Parsed.Outlinks = nil
-	seen := map[string]struct{}{from: {}}
-	var links []scoring.Link
+	p.Parsed.Outlinks = make([]outlink, 0, len(found))
+	seen := make(map[string]struct{}, len(found)+1)
+	seen[from] = struct{}{}
+	links := make([]scoring.Link, 0, len(found)+1)
 	add := func(target string) bool {
 		if _, dup := seen[target]; dup {
 			p.Found--

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -20,6 +22,10 @@ const (
 	blockVersion = 1
 	packedPlain  = 0
 	packedZstd   = 1
+	// packedS2 is a sequence of pieces, each behind its length, of which each unpacks
+	// to maxPiece at most.
+	packedS2 = 2
+	maxPiece = 1 << 20
 	// maxBlock bounds what a block may unpack to: no length in a damaged or
 	// hostile block makes a decoder ask for more.
 	maxBlock = 256 << 20
@@ -29,12 +35,14 @@ var errBlock = errors.New("not an encoded block")
 
 // encoder packs blocks of records. Its memory serves one block after the other.
 type encoder struct {
-	zw            *zstd.Encoder
-	one, buf, out []byte
+	zw                   *zstd.Encoder
+	one, buf, piece, out []byte
 }
 
 func newEncoder() (*encoder, error) {
-	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	// Pages that follow each other have much in common; with those a megabyte away
+	// hardly more, and to look there costs cache misses.
+	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	return &encoder{zw: zw}, err
 }
 
@@ -53,23 +61,50 @@ func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
 	if len(e.buf) > maxBlock {
 		return nil, fmt.Errorf("segment: a block of %d bytes is too large", len(e.buf))
 	}
-	if len(e.buf) < 64 {
+	switch {
+	case len(e.buf) < 64:
 		e.out = append(append(e.out[:0], blockVersion, packedPlain), e.buf...)
-	} else {
+	case quick[T]():
+		e.packS2()
+	default:
 		e.out = e.zw.EncodeAll(e.buf, append(e.out[:0], blockVersion, packedZstd))
 	}
 	return e.out, nil
+}
+
+// quick reports whether the records are what a parser made of the contents, which
+// lie beside them: what is read again by the next stages, and could be made again.
+// S2 takes a third of the time of zstd for it, to write and to read, and a third more
+// room.
+func quick[T Record]() bool {
+	var zero T
+	switch any(zero).(type) {
+	case Text, Data, Parse:
+		return true
+	}
+	return false
+}
+
+func (e *encoder) packS2() {
+	e.out = append(e.out[:0], blockVersion, packedS2)
+	for rest := e.buf; len(rest) > 0; {
+		n := min(len(rest), maxPiece)
+		e.piece = s2.Encode(e.piece[:cap(e.piece)], rest[:n])
+		e.out = append(binary.AppendUvarint(e.out, uint64(len(e.piece))), e.piece...)
+		rest = rest[n:]
+	}
 }
 
 // decoder unpacks blocks.
 type decoder struct {
 	zr  *zstd.Decoder
 	buf []byte
+	max int // that a block may unpack to
 }
 
 func newDecoder() (*decoder, error) {
 	zr, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlock))
-	return &decoder{zr: zr}, err
+	return &decoder{zr: zr, max: maxBlock}, err
 }
 
 func (d *decoder) close() { d.zr.Close() }
@@ -84,6 +119,11 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 	case packedZstd:
 		var err error
 		if d.buf, err = d.zr.DecodeAll(body, d.buf[:0]); err != nil {
+			return nil, err
+		}
+		body = d.buf
+	case packedS2:
+		if err := d.unpackS2(body); err != nil {
 			return nil, err
 		}
 		body = d.buf
@@ -103,6 +143,30 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 		out = append(out, rec)
 	}
 	return out, nil
+}
+
+// unpackS2 fills buf. It asks for the memory of a piece at a time, so that what is
+// no block asks for little.
+func (d *decoder) unpackS2(body []byte) error {
+	d.buf = d.buf[:0]
+	for len(body) > 0 {
+		length, n := binary.Uvarint(body)
+		if n <= 0 || length > uint64(len(body)-n) {
+			return errBlock
+		}
+		piece := body[n : n+int(length)]
+		body = body[n+int(length):]
+		size, err := s2.DecodedLen(piece)
+		if err != nil || size > maxPiece || len(d.buf)+size > d.max {
+			return errBlock
+		}
+		at := len(d.buf)
+		d.buf = slices.Grow(d.buf, size)[:at+size]
+		if _, err := s2.Decode(d.buf[at:], piece); err != nil {
+			return errBlock
+		}
+	}
+	return nil
 }
 
 type writer struct {

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"reflect"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/s2"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
@@ -184,6 +187,21 @@ func TestForeignBytesAreNoRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	packed = bytes.Clone(packed)
+	zstd := enc.zw.EncodeAll(enc.buf, []byte{blockVersion, packedZstd})
+	if got, err := decodeBlock[Text](dec, zstd); err != nil || len(got) != 1 {
+		t.Fatalf("text that was packed by zstd: %v", err)
+	}
+	// As much as an S2 piece may say that it holds, and one byte more.
+	piece := func(n int) []byte {
+		b := s2.Encode(nil, make([]byte, n))
+		return append(binary.AppendUvarint([]byte{blockVersion, packedS2}, uint64(len(b))), b...)
+	}
+	pieces := append([]byte{blockVersion, packedS2}, bytes.Repeat(piece(maxPiece)[2:], 3)...)
+	if dec.max != maxBlock {
+		t.Errorf("a block may unpack to %d bytes", dec.max)
+	}
+	dec.max = 3*maxPiece - 1
 	// A bomb: more than a block may unpack to, in a few bytes.
 	bomb := enc.zw.EncodeAll(make([]byte, maxBlock+1), []byte{blockVersion, packedZstd})
 	for name, block := range map[string][]byte{
@@ -192,7 +210,12 @@ func TestForeignBytesAreNoRecords(t *testing.T) {
 		"another version":    {blockVersion + 1, packedPlain},
 		"another packing":    {blockVersion, 7},
 		"no zstd":            {blockVersion, packedZstd, 1, 2, 3},
-		"cut zstd":           packed[:len(packed)-1],
+		"cut zstd":           zstd[:len(zstd)-1],
+		"cut S2":             packed[:len(packed)-1],
+		"no S2":              {blockVersion, packedS2, 3, 1, 2, 3},
+		"an S2 length":       {blockVersion, packedS2, 0xff},
+		"a large piece":      piece(maxPiece + 1),
+		"many pieces":        pieces,
 		"a bomb":             bomb,
 		"a length of more":   {blockVersion, packedPlain, 5, 0, 0},
 		"an endless length":  append([]byte{blockVersion, packedPlain}, bytes.Repeat([]byte{0xff}, 20)...),

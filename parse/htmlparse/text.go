@@ -46,9 +46,15 @@ func (f *folder) add(s []byte) {
 		}
 		start := i
 		for i++; i < len(s); i++ {
-			if c := s[i]; plain[c] {
+			c := s[i]
+			if plain[c] {
 				continue
-			} else if c < 0x80 || spaceLen(s[i:]) > 0 {
+			}
+			if c == ' ' && i+1 < len(s) && plain[s[i+1]] {
+				i++ // one space between words stays as it is
+				continue
+			}
+			if c < 0x80 || spaceLen(s[i:]) > 0 {
 				break
 			}
 		}
