@@ -173,6 +173,32 @@ func TestRecordThatCannotBeKept(t *testing.T) {
 	}
 }
 
+func TestPiecesAreBounded(t *testing.T) {
+	dec, err := newDecoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dec.close()
+	if dec.max != maxBlock {
+		t.Errorf("a block may unpack to %d bytes", dec.max)
+	}
+	piece := func(n int) []byte {
+		b := s2.Encode(nil, make([]byte, n))
+		return append(binary.AppendUvarint(nil, uint64(len(b))), b...)
+	}
+	three := bytes.Repeat(piece(maxPiece), 3)
+	dec.max = 3 * maxPiece
+	if err := dec.unpackS2(three); err != nil || len(dec.buf) != dec.max {
+		t.Errorf("%d bytes, %v", len(dec.buf), err)
+	}
+	if dec.max--; dec.unpackS2(three) == nil {
+		t.Error("more was unpacked than may be")
+	}
+	if dec.unpackS2(piece(maxPiece+1)) == nil {
+		t.Error("a piece was unpacked that is too large")
+	}
+}
+
 func TestForeignBytesAreNoRecords(t *testing.T) {
 	dec, err := newDecoder()
 	if err != nil {
@@ -192,16 +218,6 @@ func TestForeignBytesAreNoRecords(t *testing.T) {
 	if got, err := decodeBlock[Text](dec, zstd); err != nil || len(got) != 1 {
 		t.Fatalf("text that was packed by zstd: %v", err)
 	}
-	// As much as an S2 piece may say that it holds, and one byte more.
-	piece := func(n int) []byte {
-		b := s2.Encode(nil, make([]byte, n))
-		return append(binary.AppendUvarint([]byte{blockVersion, packedS2}, uint64(len(b))), b...)
-	}
-	pieces := append([]byte{blockVersion, packedS2}, bytes.Repeat(piece(maxPiece)[2:], 3)...)
-	if dec.max != maxBlock {
-		t.Errorf("a block may unpack to %d bytes", dec.max)
-	}
-	dec.max = 3*maxPiece - 1
 	// A bomb: more than a block may unpack to, in a few bytes.
 	bomb := enc.zw.EncodeAll(make([]byte, maxBlock+1), []byte{blockVersion, packedZstd})
 	for name, block := range map[string][]byte{
@@ -214,8 +230,6 @@ func TestForeignBytesAreNoRecords(t *testing.T) {
 		"cut S2":             packed[:len(packed)-1],
 		"no S2":              {blockVersion, packedS2, 3, 1, 2, 3},
 		"an S2 length":       {blockVersion, packedS2, 0xff},
-		"a large piece":      piece(maxPiece + 1),
-		"many pieces":        pieces,
 		"a bomb":             bomb,
 		"a length of more":   {blockVersion, packedPlain, 5, 0, 0},
 		"an endless length":  append([]byte{blockVersion, packedPlain}, bytes.Repeat([]byte{0xff}, 20)...),
