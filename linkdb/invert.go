@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -54,7 +53,8 @@ type InvertOptions struct {
 	// character at the cut; and ignoring both internal and external links does
 	// nothing instead of being an error.
 	NutchCompat bool
-	// SortMemory bounds the bytes of links held in memory; zero means 64 MiB.
+	// SortMemory bounds the memory for links that are sorted and for the pages they
+	// are on, in bytes; zero means 64 MiB. Beside it, a Merge holds some 16 MB.
 	SortMemory int
 	// TempDir is where links go that do not fit; empty means os.TempDir. Nothing
 	// is left there, unless the process is killed.
@@ -98,7 +98,11 @@ func Invert(ctx context.Context, links Store, segs segment.Store, segments []str
 		}
 		return InvertReport{}, errNoLinks
 	}
-	v := inverter{o: o, sorter: extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})}
+	if o.SortMemory <= 0 {
+		o.SortMemory = 64 << 20
+	}
+	v := inverter{o: o, from: sources{room: o.SortMemory / 4}}
+	v.sorter = extsort.New(extsort.Options{MemoryBytes: o.SortMemory - v.from.room, Dir: o.TempDir})
 	err := v.run(ctx, links, segs, segments)
 	if cerr := v.sorter.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("linkdb: invert: %w", cerr)
@@ -110,6 +114,7 @@ var errNoLinks = errors.New("linkdb: invert: IgnoreInternal and IgnoreExternal t
 
 type inverter struct {
 	o      InvertOptions
+	from   sources
 	sorter *extsort.Sorter
 	report InvertReport
 }
@@ -126,6 +131,9 @@ func (v *inverter) run(ctx context.Context, links Store, segs segment.Store, seg
 		if err != nil {
 			return fmt.Errorf("linkdb: invert %s: %w", name, err)
 		}
+	}
+	if err := v.sources(ctx, segs, segments); err != nil {
+		return err
 	}
 	for _, name := range segments {
 		for d, err := range segment.Records[segment.Data](ctx, segs, name) {
@@ -157,7 +165,7 @@ func (v *inverter) page(d *segment.Data) error {
 			host = crawldb.Host(url)
 		}
 	}
-	from := appendPart(nil, crawldb.AppendKey(nil, url))
+	from := v.from.appendTo(nil, url)
 	var key, value []byte
 	for _, l := range d.Parsed.Outlinks {
 		v.report.Links++
@@ -216,6 +224,7 @@ func (v *inverter) sameSide(host, target string) bool {
 func (v *inverter) merge(ctx context.Context, links Store) error {
 	var (
 		chunk      []Entry
+		inlinks    []Inlink // of all entries of the chunk
 		size, kept int
 		key, last  []byte
 		first      = true
@@ -226,7 +235,8 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		}
 		err := links.Merge(ctx, chunk, v.o.MaxInlinks)
 		clear(chunk)
-		chunk, size = chunk[:0], 0
+		clear(inlinks)
+		chunk, inlinks, size = chunk[:0], inlinks[:0], 0
 		return err
 	}
 	for p, err := range v.sorter.Sorted(ctx) {
@@ -258,13 +268,22 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 			chunk = append(chunk, Entry{URL: crawldb.URLOf(string(p.Key))})
 			size += len(p.Key)
 		}
-		from, anchor := cutPart(p.Value)
+		from, anchor, ok := v.from.cut(p.Value)
+		if !ok {
+			return errSorted
+		}
+		n := len(inlinks)
+		inlinks = append(inlinks, Inlink{From: from, Anchor: string(anchor)})
+		// Those of an entry lie together, and what append moves is good where it was.
 		e := &chunk[len(chunk)-1]
-		e.Inlinks = append(e.Inlinks, Inlink{From: crawldb.URLOf(string(from)), Anchor: string(anchor)})
-		size += len(p.Value)
+		n -= len(e.Inlinks)
+		e.Inlinks = inlinks[n:len(inlinks):len(inlinks)]
+		size += len(p.Key) + len(anchor) + 32
 	}
 	return flush()
 }
+
+var errSorted = errors.New("linkdb: sorted data is damaged")
 
 // cut returns the first MaxAnchor characters of an anchor, or UTF-16 units.
 func (v *inverter) cut(s string) string {
@@ -283,38 +302,4 @@ func (v *inverter) cut(s string) string {
 		at += size
 	}
 	return s[:at]
-}
-
-// Parts are joined so that the bytes of the whole compare as the parts do: a
-// part ends in 0 0, and a 0 in it is followed by 1.
-const (
-	partZero = 0x0001
-	partEnd  = 0x0000
-)
-
-func appendPart(dst, part []byte) []byte {
-	for _, c := range part {
-		if c == 0 {
-			dst = binary.BigEndian.AppendUint16(dst, partZero)
-		} else {
-			dst = append(dst, c)
-		}
-	}
-	return binary.BigEndian.AppendUint16(dst, partEnd)
-}
-
-// cutPart takes apart what appendPart and what was appended behind it made.
-func cutPart(b []byte) (part, rest []byte) {
-	for i := 0; i+1 < len(b); i++ {
-		if b[i] != 0 {
-			part = append(part, b[i])
-			continue
-		}
-		i++
-		if b[i] == 0 {
-			return part, b[i+1:]
-		}
-		part = append(part, 0)
-	}
-	return part, nil
 }

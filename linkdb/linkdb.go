@@ -92,8 +92,11 @@ func CompareInlinks(a, b Inlink) int {
 func Union(a, b []Inlink, limit int) []Inlink {
 	a, b = inOrder(a), inOrder(b)
 	n := len(a) + len(b)
-	if n == 0 {
+	switch {
+	case n == 0:
 		return nil
+	case n == 1: // as most pages have
+		return slices.Concat(a, b)
 	}
 	if limit <= 0 || limit > n {
 		limit = n

@@ -328,47 +328,56 @@ func BenchmarkUpdateOfASegment(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer db.Close()
-	if *updProfile != "" {
-		f, err := os.Create(*updProfile)
-		if err != nil {
-			b.Fatal(err)
+	profiled(b, func() {
+		peak()
+		for round := range *updRounds {
+			now := w.now.Add(time.Duration(round)*6*time.Hour + time.Hour)
+			before, start, wall := db.db.Metrics(), cpu(), time.Now()
+			counting := &countingStore{DueStore: db.Crawl().(crawldb.DueStore), start: start}
+			r, err := update.Run(ctx, counting, db.Segments(), roundName(round), update.Options{
+				Scoring: scoring.OPIC{}, SortMemory: *updMemory, Now: func() time.Time { return now },
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			durable, took := cpu()-start, time.Since(wall)
+			rest(b, db)
+			settled := cpu() - start
+			m := db.db.Metrics()
+			perCore := func(n int, d time.Duration) float64 { return float64(n) / d.Seconds() / 1000 }
+			say("round %d: %d links, %d targets, %d changed, overgrown %d; CPU %.2f s durable (%.2f wall), %.2f settled: %.0f k links/s, %.2f us a changed record, apply alone %.2f us settled = %.0f k/s; WAL %.0f MB, flushed %.0f, compacted %.0f; peak %.0f MiB",
+				round, r.Links, r.Targets, counting.changed, r.Overgrown, durable.Seconds(), took.Seconds(), settled.Seconds(), perCore(r.Links, settled), settled.Seconds()*1e6/float64(counting.changed),
+				(settled-counting.before).Seconds()*1e6/float64(counting.changed), perCore(counting.changed, settled-counting.before),
+				float64(m.WAL.BytesWritten-before.WAL.BytesWritten)/1e6, float64(m.Total().TableBytesFlushed-before.Total().TableBytesFlushed)/1e6,
+				float64(m.Total().TableBytesCompacted-before.Total().TableBytesCompacted)/1e6, peak())
+			if round == *updRounds-1 {
+				b.ReportMetric(perCore(r.Links, settled)*1000, "links/s")
+				b.ReportMetric(perCore(counting.changed, settled)*1000, "changed/s")
+			}
 		}
-		defer f.Close()
-		pprof.StartCPUProfile(f)
-		defer pprof.StopCPUProfile()
-	}
-	peak()
-	for round := range *updRounds {
-		now := w.now.Add(time.Duration(round)*6*time.Hour + time.Hour)
-		before, start, wall := db.db.Metrics(), cpu(), time.Now()
-		counting := &countingStore{DueStore: db.Crawl().(crawldb.DueStore), start: start}
-		r, err := update.Run(ctx, counting, db.Segments(), roundName(round), update.Options{
-			Scoring: scoring.OPIC{}, SortMemory: *updMemory, Now: func() time.Time { return now },
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		durable, took := cpu()-start, time.Since(wall)
-		rest(b, db)
-		settled := cpu() - start
-		m := db.db.Metrics()
-		perCore := func(n int, d time.Duration) float64 { return float64(n) / d.Seconds() / 1000 }
-		say("round %d: %d links, %d targets, %d changed, overgrown %d; CPU %.2f s durable (%.2f wall), %.2f settled: %.0f k links/s, %.2f us a changed record, apply alone %.2f us settled = %.0f k/s; WAL %.0f MB, flushed %.0f, compacted %.0f; peak %.0f MiB",
-			round, r.Links, r.Targets, counting.changed, r.Overgrown, durable.Seconds(), took.Seconds(), settled.Seconds(), perCore(r.Links, settled), settled.Seconds()*1e6/float64(counting.changed),
-			(settled-counting.before).Seconds()*1e6/float64(counting.changed), perCore(counting.changed, settled-counting.before),
-			float64(m.WAL.BytesWritten-before.WAL.BytesWritten)/1e6, float64(m.Total().TableBytesFlushed-before.Total().TableBytesFlushed)/1e6,
-			float64(m.Total().TableBytesCompacted-before.Total().TableBytesCompacted)/1e6, peak())
-		if round == *updRounds-1 {
-			b.ReportMetric(perCore(r.Links, settled)*1000, "links/s")
-			b.ReportMetric(perCore(counting.changed, settled)*1000, "changed/s")
-		}
-	}
-	if *updProfile != "" {
-		pprof.StopCPUProfile()
-	}
+	})
 	w.getAndSet(b, db)
 	for b.Loop() {
 	}
+}
+
+// profiled calls f, and writes a profile of it if one is asked for.
+func profiled(b *testing.B, f func()) {
+	b.Helper()
+	if *updProfile == "" {
+		f()
+		return
+	}
+	file, err := os.Create(*updProfile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	if err := pprof.StartCPUProfile(file); err != nil {
+		b.Fatal(err)
+	}
+	defer pprof.StopCPUProfile()
+	f()
 }
 
 // countingStore counts what an update changes, and what it took before that.

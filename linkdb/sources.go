@@ -1,0 +1,121 @@
+package linkdb
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// sources are pages that link, as far as there is room for them: a link is sorted
+// with the place of its page, which is a tenth of its URL, and compares as that does.
+type sources struct {
+	urls []string // in key order
+	room int      // bytes
+}
+
+// sources reads which pages were visited. A page that is missing, or is spelled
+// otherwise by Accept, is written out with each of its links.
+func (v *inverter) sources(ctx context.Context, segs segment.Store, segments []string) error {
+	s := &v.from
+	for _, name := range segments {
+		ok, err := segment.Has[segment.Visit](ctx, segs, name)
+		if err != nil {
+			return fmt.Errorf("linkdb: invert %s: %w", name, err)
+		}
+		if !ok {
+			continue
+		}
+		for visit, err := range segment.Records[segment.Visit](ctx, segs, name) {
+			if err != nil {
+				return fmt.Errorf("linkdb: invert %s: %w", name, err)
+			}
+			s.add(visit.URL)
+		}
+	}
+	s.sort()
+	return nil
+}
+
+func (s *sources) add(url string) {
+	if n := len(url) + 16; s.room >= n {
+		s.room -= n
+		s.urls = append(s.urls, strings.Clone(url)) // of a block
+	}
+}
+
+func (s *sources) sort() {
+	slices.SortFunc(s.urls, crawldb.Compare)
+	s.urls = slices.Compact(s.urls)
+}
+
+// What a page is told by: its place, or the place that it would have, and its key.
+const (
+	spelled = 0
+	placed  = 1
+)
+
+// appendTo appends the name of a page. Names compare as the keys of their pages do,
+// and none is the beginning of another.
+func (s *sources) appendTo(dst []byte, url string) []byte {
+	place, ok := slices.BinarySearchFunc(s.urls, url, crawldb.Compare)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(place))
+	if ok {
+		return append(dst, placed)
+	}
+	return appendPart(append(dst, spelled), crawldb.AppendKey(nil, url))
+}
+
+// cut takes the page from what begins with its name.
+func (s *sources) cut(b []byte) (url string, rest []byte, ok bool) {
+	if len(b) < 5 {
+		return "", nil, false
+	}
+	if b[4] == placed {
+		place := binary.BigEndian.Uint32(b)
+		if place >= uint32(len(s.urls)) {
+			return "", nil, false
+		}
+		return s.urls[place], b[5:], true
+	}
+	key, rest := cutPart(b[5:])
+	return crawldb.URLOf(string(key)), rest, true
+}
+
+// Parts are joined so that the bytes of the whole compare as the parts do: a
+// part ends in 0 0, and a 0 in it is followed by 1.
+const (
+	partZero = 0x0001
+	partEnd  = 0x0000
+)
+
+func appendPart(dst, part []byte) []byte {
+	for _, c := range part {
+		if c == 0 {
+			dst = binary.BigEndian.AppendUint16(dst, partZero)
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return binary.BigEndian.AppendUint16(dst, partEnd)
+}
+
+// cutPart takes apart what appendPart and what was appended behind it made.
+func cutPart(b []byte) (part, rest []byte) {
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != 0 {
+			part = append(part, b[i])
+			continue
+		}
+		i++
+		if b[i] == 0 {
+			return part, b[i+1:]
+		}
+		part = append(part, 0)
+	}
+	return part, nil
+}
