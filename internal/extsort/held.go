@@ -17,22 +17,28 @@ type held struct {
 	entries       []entry
 }
 
-// entry is a record, and some of its bytes for the sort.
+// entry is a record: some bytes of its key for the sort, and where the key lies, by
+// the number of the chunk and the place in it. Behind the key are the length of the
+// value and the value.
 type entry struct {
-	word   uint64
-	chunk  uint32
-	offset uint32
+	word uint64
+	at   uint32
+	klen uint32
 }
 
-const entrySize = 16
+const (
+	entrySize = 16
+	chunkBits = 20 // a larger chunk has one record
+	maxChunks = 1 << (32 - chunkBits)
+)
 
 func newHeld(memory int) held {
-	return held{memory: memory, chunk: min(max(memory/64, 256), 1<<20)}
+	return held{memory: memory, chunk: min(max(memory/64, 256), 1<<chunkBits)}
 }
 
 // add adds a record if there is room for it, and one to nothing always.
 func (h *held) add(key, value []byte) bool {
-	size := 2*binary.MaxVarintLen32 + len(key) + len(value)
+	size := binary.MaxVarintLen32 + len(key) + len(value)
 	at := h.cur
 	for at < len(h.chunks) && cap(h.chunks[at])-len(h.chunks[at]) < size {
 		at++
@@ -44,7 +50,7 @@ func (h *held) add(key, value []byte) bool {
 	if len(h.entries) == room {
 		room += max(room/2, 16)
 	}
-	if len(h.entries) > 0 && h.size+more+room*entrySize > h.memory {
+	if len(h.entries) > 0 && (h.size+more+room*entrySize > h.memory || at == maxChunks) {
 		return false
 	}
 	if room > cap(h.entries) {
@@ -56,10 +62,9 @@ func (h *held) add(key, value []byte) bool {
 	}
 	h.cur = at
 	c := h.chunks[at]
-	h.entries = append(h.entries, entry{chunk: uint32(at), offset: uint32(len(c))})
-	c = binary.AppendUvarint(c, uint64(len(key)))
-	c = binary.AppendUvarint(c, uint64(len(value)))
-	h.chunks[at] = append(append(c, key...), value...)
+	h.entries = append(h.entries, entry{word: word(key), at: uint32(at)<<chunkBits | uint32(len(c)), klen: uint32(len(key))})
+	c = binary.AppendUvarint(append(c, key...), uint64(len(value)))
+	h.chunks[at] = append(c, value...)
 	return true
 }
 
@@ -75,13 +80,15 @@ func (h *held) reset() {
 	}
 }
 
+func (h *held) key(e entry) []byte {
+	return h.chunks[e.at>>chunkBits][e.at&(1<<chunkBits-1):][:e.klen:e.klen]
+}
+
 func (h *held) pair(e entry) Pair {
-	b := h.chunks[e.chunk][e.offset:]
-	k, n := binary.Uvarint(b)
-	v, m := binary.Uvarint(b[n:])
-	b = b[n+m:]
-	end := k + v
-	return Pair{Key: b[:k:k], Value: b[k:end:end]}
+	b := h.chunks[e.at>>chunkBits][e.at&(1<<chunkBits-1):]
+	v, n := binary.Uvarint(b[e.klen:])
+	end := int(e.klen) + n + int(v)
+	return Pair{Key: b[:e.klen:e.klen], Value: b[end-int(v) : end : end]}
 }
 
 // The records are sorted by words of some bytes: first by those that their keys
@@ -108,19 +115,13 @@ func word(b []byte) uint64 {
 // rest returns what the record is compared by once so many bytes of its key, or of
 // its value, were found to be the same.
 func (h *held) rest(e entry, depth int, value bool) []byte {
-	p := h.pair(e)
 	if value {
-		return p.Value[depth:]
+		return h.pair(e).Value[depth:]
 	}
-	return p.Key[depth:]
+	return h.key(e)[depth:]
 }
 
-func (h *held) sort() {
-	for i := range h.entries {
-		h.entries[i].word = word(h.pair(h.entries[i]).Key)
-	}
-	h.sortBy(h.entries, 0, false, patience(len(h.entries)))
-}
+func (h *held) sort() { h.sortBy(h.entries, 0, false, patience(len(h.entries))) }
 
 // patience is how many times a run of records is divided by a word before it is
 // taken for one that is made to be divided badly.
@@ -193,14 +194,10 @@ func (h *held) sortFew(a []entry, depth int, value bool) {
 			}
 			return 1
 		}
-		p, q := h.pair(x), h.pair(y)
-		if value {
-			return bytes.Compare(p.Value[depth:], q.Value[depth:])
-		}
-		if c := bytes.Compare(p.Key[depth:], q.Key[depth:]); c != 0 {
+		if c := bytes.Compare(h.rest(x, depth, value), h.rest(y, depth, value)); c != 0 || value {
 			return c
 		}
-		return bytes.Compare(p.Value, q.Value)
+		return bytes.Compare(h.pair(x).Value, h.pair(y).Value)
 	}
 	slices.SortFunc(a, order)
 }

@@ -36,9 +36,6 @@ func TestSortsByWordsAsByBytes(t *testing.T) {
 					t.Fatal("there was no room")
 				}
 			}
-			for i := range h.entries {
-				h.entries[i].word = word(h.pair(h.entries[i]).Key)
-			}
 			h.sortBy(h.entries, 0, false, left)
 			slices.SortFunc(in, compare)
 			for i, e := range h.entries {
