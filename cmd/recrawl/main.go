@@ -7,7 +7,7 @@
 //	recrawl readdb | explain | hosts | readlinks | readseg | index -d DIR …   what is in there
 //	recrawl mergedb | mergelinkdb | mergesegs -d DIR …      one of several
 //	recrawl check | schedule                                what would be decided, and why
-//	recrawl verify -d DIR                                   is everything whole?
+//	recrawl verify | salvage -d DIR …                       is all whole, and a new crawl of what is
 //
 // Every verb may be interrupted or killed; the same command goes on where it
 // stopped. The exit code is 0 if all is done, 1 if something failed or the run was
@@ -144,7 +144,7 @@ Come back for what is due:
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(),
 			a.mergedb(), a.mergelinkdb(), a.mergesegs(),
-			a.verify(),
+			a.verify(), a.salvage(),
 			a.demoCrawl(),
 		},
 	}

@@ -137,6 +137,7 @@ type partJSON struct {
 // listSegments lists one segment, or all.
 func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store, only string) error {
 	all := []segmentJSON{}
+	var bad []error // the list goes on behind what cannot be read
 	for name, err := range s.List(ctx) {
 		if err != nil {
 			return err
@@ -150,10 +151,14 @@ func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store,
 			if errors.Is(err, segment.ErrNotFound) {
 				continue
 			}
-			if err != nil {
-				return err
+			n := 0
+			if err == nil {
+				n, err = countAndNote(ctx, s, name, part, &seg)
 			}
-			n, err := countAndNote(ctx, s, name, part, &seg)
+			if damage := (*segment.CorruptError)(nil); errors.As(err, &damage) {
+				bad = append(bad, fmt.Errorf("%s/%s: %w", name, part, damage))
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -165,10 +170,10 @@ func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store,
 		return fmt.Errorf("segment %s: %w", only, segment.ErrNotFound)
 	}
 	if c.Bool("json") {
-		return a.printJSON(map[string]any{"segments": all})
+		return cmp.Or(a.printJSON(map[string]any{"segments": all}), errors.Join(bad...))
 	}
 	if c.String("format") == "nutch" {
-		return a.listAsNutch(all)
+		return cmp.Or(a.listAsNutch(all), errors.Join(bad...))
 	}
 	for _, seg := range all {
 		fmt.Fprint(a.out, seg.Name)
@@ -183,7 +188,7 @@ func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store,
 		}
 		fmt.Fprintln(a.out)
 	}
-	return nil
+	return errors.Join(bad...)
 }
 
 // listAsNutch prints Nutch's columns, with "?" for what is not known. What was

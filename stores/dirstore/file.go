@@ -34,13 +34,16 @@ const (
 	maxBlock = 1 << 30
 )
 
+// ErrVersion says that a file was written in a format this version of the package
+// does not know.
+var ErrVersion = errors.New("dirstore: unknown format version")
+
 var (
-	errHead    = errors.New("not a file of blocks")
-	errVersion = errors.New("unknown format version")
-	errFoot    = errors.New("no valid foot: the file was cut, or something was added")
-	errFrame   = errors.New("wrong check of a block header")
-	errHash    = errors.New("wrong hash of a block")
-	errEnd     = errors.New("blocks and foot do not agree")
+	errHead  = errors.New("not a file of blocks")
+	errFoot  = errors.New("no valid foot: the file was cut, or something was added")
+	errFrame = errors.New("wrong check of a block header")
+	errHash  = errors.New("wrong hash of a block")
+	errEnd   = errors.New("blocks and foot do not agree")
 )
 
 // castagnoli returns the table of CRC-32C, which the hash package makes once.
@@ -104,7 +107,7 @@ func openBlocks(r io.ReaderAt, size int64, name string, committed bool) (*blockF
 		return f, nil
 	}
 	if v := binary.BigEndian.Uint32(head[len(magic):]); v != version {
-		return nil, f.corrupt(int64(len(magic)), fmt.Errorf("%w %d", errVersion, v))
+		return nil, f.corrupt(int64(len(magic)), fmt.Errorf("%w %d", ErrVersion, v))
 	}
 	if !committed {
 		return f, nil

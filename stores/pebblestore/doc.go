@@ -41,10 +41,12 @@
 //
 // # Failure
 //
-// Damage that is found is an error that is [ErrDamaged] and names the place.
-// Tables are checked as they are read, and everything else when a store is opened
-// that was closed in order. After a crash the engine cannot tell damage at the end
-// of its log from what the crash cut off.
+// Damage that is found is an error that is [ErrDamaged] and a
+// *crawldb.CorruptError, which names the place. Tables are checked as they are
+// read, and everything else when a store is opened that was closed in order. After
+// a crash nobody can tell damage of what was last synced to the log from what the
+// crash cut off; damage of what was synced before that is told. [Verify] reads
+// everything, and [Salvage] keeps what is whole.
 //
 // A write that fails (a full disk, a broken one) stops the store: the disk is
 // left as it is at that moment, and every call that has not returned by then,

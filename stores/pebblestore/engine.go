@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -72,7 +74,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if o.ReadOnly {
 		under = readOnlyFS{under}
 	}
-	if err := checkCurrent(under, path); err != nil {
+	if err := checkRecords(under, path); err != nil {
 		return err
 	}
 	d.fence = newFence(under, func(err error) {
@@ -112,9 +114,47 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		return cause
 	}
 	if err != nil && (!fromSystem(err) || errors.Is(err, fs.ErrNotExist)) {
-		return fmt.Errorf("%w: %w", ErrDamaged, d.corrupt(err))
+		c := d.corrupt(err)
+		if name := badOptions(under, path, po); name != "" && c.Offset < 0 {
+			c.File = name
+		}
+		return fmt.Errorf("%w: %w", ErrDamaged, c)
 	}
 	return err
+}
+
+// badOptions returns the file in which the engine keeps its options, if it cannot
+// be read: the engine does not name it.
+func badOptions(under vfs.FS, path string, po *pebble.Options) string {
+	names, err := under.List(path)
+	if err != nil {
+		return ""
+	}
+	last := ""
+	for _, name := range names {
+		if strings.HasPrefix(name, "OPTIONS-") {
+			last = max(last, name)
+		}
+	}
+	if last == "" {
+		return ""
+	}
+	name := under.PathJoin(path, last)
+	f, err := under.Open(name)
+	if err != nil {
+		return name
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err == nil {
+		o := po.Clone()
+		o.EnsureDefaults()
+		err = o.CheckCompatibility(path, string(text))
+	}
+	if err != nil {
+		return name
+	}
+	return ""
 }
 
 // fromSystem tells a failure of the file system from files that the engine

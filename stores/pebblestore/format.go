@@ -149,7 +149,7 @@ func checkFormat(text string) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: formatName, Offset: int64(len(formatMagic)), Err: errFormat})
 	}
 	if v < oldestVersion || v > formatVersion {
-		return fmt.Errorf("%w: %d; this is version %d", ErrVersion, v, formatVersion)
+		return fmt.Errorf("%w: %s says %d; this is version %d", ErrVersion, formatName, v, formatVersion)
 	}
 	return nil
 }

@@ -36,7 +36,12 @@ type records struct {
 	// where a crash cuts; whole that the chunk at end is all there, and none of its
 	// sectors is empty.
 	later, whole bool
+	// synced is how far a good chunk behind end says that the file was synced.
+	synced int64
 }
+
+// broken reports whether there is damage at end that no crash can have made.
+func (r *records) broken() bool { return r.synced > r.end }
 
 // readRecords reads a file of records. number is that of the log, 0 for a
 // manifest.
@@ -50,7 +55,7 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 		}
 		if out.end < from {
 			// A chunk before was bad: is there a good one behind it?
-			out.later = out.later || findChunk(b, number)
+			out.look(b, number)
 			out.tail += significant(b)
 			continue
 		}
@@ -70,9 +75,11 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 			out.end = from + recordBlock
 		case len(rest) > 0:
 			out.end = from + int64(at)
-			out.tail = significant(rest)
+			if out.tail = significant(rest); endMark(rest, number) {
+				out.tail = 0
+			}
 			out.whole = wholeChunk(rest, at)
-			out.later = findChunk(rest[1:], number)
+			out.look(rest[1:], number)
 		}
 	}
 	return out, nil
@@ -99,14 +106,25 @@ func chunk(b []byte, number uint32) (size int, ok bool) {
 	return size, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
 }
 
-// findChunk reports whether a good chunk begins anywhere in b.
-func findChunk(b []byte, number uint32) bool {
-	for i := range b {
-		if _, ok := chunk(b[i:], number); ok {
-			return true
+// look looks for good chunks behind a bad one.
+func (r *records) look(b []byte, number uint32) {
+	for i := 0; i < len(b); i++ {
+		n, ok := chunk(b[i:], number)
+		if !ok {
+			continue
 		}
+		r.later = true
+		if kind := b[i+6]; kind > 2*recordsPerSet {
+			r.synced = max(r.synced, int64(binary.LittleEndian.Uint64(b[i+recordHead+4:])))
+		}
+		i += n - 1
 	}
-	return false
+}
+
+// endMark reports whether b begins with what the engine ends a log with: the head
+// of a chunk of the log behind it.
+func endMark(b []byte, number uint32) bool {
+	return len(b) >= recordHead+4 && b[6] > recordsPerSet && b[6] <= recordKinds && binary.LittleEndian.Uint32(b[recordHead:]) == number+1
 }
 
 // wholeChunk reports whether what should be a chunk is one that was written
@@ -129,3 +147,50 @@ func wholeChunk(b []byte, at int) bool {
 
 // significant returns the length of b without the zeros at its end.
 func significant(b []byte) int64 { return int64(len(bytes.TrimRight(b, "\x00"))) }
+
+// eachRecord calls f with each whole record of a log, also those behind damage,
+// and lost with where damage begins that is not the end of the log.
+func eachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost func(at int64)) error {
+	buf := make([]byte, recordBlock)
+	var rec []byte
+	within, bad := false, int64(-1)
+	for from := int64(0); from < size; from += recordBlock {
+		b := buf[:min(recordBlock, size-from)]
+		if n, err := r.ReadAt(b, from); n < len(b) {
+			return err
+		}
+		for at := 0; len(b)-at >= recordHead; {
+			n, ok := chunk(b[at:], number)
+			if !ok {
+				if bad < 0 {
+					bad, within = from+int64(at), false
+				}
+				at++
+				continue
+			}
+			if bad >= 0 {
+				lost(bad)
+				bad = -1
+			}
+			kind := b[at+6]
+			head := recordHead + 4*min(int((kind-1)/recordsPerSet), 1) + 8*min(int((kind-1)/recordsPerSet/2), 1)
+			body := b[at+head : at+n]
+			at += n
+			switch (kind - 1) % recordsPerSet {
+			case 0: // whole
+				f(body)
+				within = false
+			case 1: // first
+				rec, within = append(rec[:0], body...), true
+			case 2: // middle
+				rec = append(rec, body...)
+			case 3: // last
+				if rec = append(rec, body...); within {
+					f(rec)
+				}
+				within = false
+			}
+		}
+	}
+	return nil
+}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -125,11 +124,7 @@ func changedAt(under vfs.FS, name string, size, want int64, err error) int64 {
 	if err != nil {
 		return -1
 	}
-	var number uint64
-	if n, ok := strings.CutSuffix(filepath.Base(name), ".log"); ok {
-		number, _ = strconv.ParseUint(n, 10, 32)
-	}
-	if r, _, err := recordsOf(under, name, uint32(number)); err == nil && r.end < size {
+	if r, _, err := recordsOf(under, name, logNumber(name)); err == nil && r.end < size {
 		return r.end
 	}
 	return min(size, want)

@@ -71,6 +71,7 @@ func soundStore(t *testing.T, dir string, n int) *pebblestore.DB {
 	}
 	must(db.Compact(ctx))
 	put(all[n/2:])
+	must(db.Crawl().Sync(ctx))
 	must(db.Crawl().Update(ctx, crawldb.Batch{Job: "round/" + soundDone, Cursor: "done"}))
 
 	s := db.Segments()
@@ -96,7 +97,7 @@ func soundStore(t *testing.T, dir string, n int) *pebblestore.DB {
 		must(err)
 		visits, err := segment.NewWriter[segment.Visit](ctx, s, name, 0)
 		must(err)
-		for k := range 4 {
+		for k := range 3 {
 			var c []page.Content
 			var x []segment.Text
 			var d []segment.Data

@@ -36,6 +36,59 @@ func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, e
 	return c.Report, nil
 }
 
+// checkTails counts what a crash has left at the end of parts that are not
+// complete. Blocks behind a bad one are taken as never written; that they are
+// there is worth telling.
+func checkTails(ctx context.Context, dir string, c *verify.Check) error {
+	open, err := filepath.Glob(filepath.Join(dir, "*", "*.open"))
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	s, err := dirstore.OpenReadOnly(dir)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, path := range open {
+		seg, part := filepath.Base(filepath.Dir(path)), strings.TrimSuffix(filepath.Base(path), ".open")
+		if segment.ValidName(seg) != nil || segment.ValidName(part) != nil {
+			continue
+		}
+		var bad error
+		for _, err := range s.Whole(ctx, seg, part) {
+			var damage *crawldb.CorruptError
+			switch {
+			case err == nil && bad != nil:
+				c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: true, Err: errBehind})
+				bad = nil
+			case errors.As(err, &damage):
+				bad = err
+			case err != nil:
+				return err
+			}
+		}
+		if bad == nil {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		c.Report.Torn += info.Size() - offsetOf(bad)
+	}
+	return nil
+}
+
+var errBehind = errors.New("there are blocks behind one that is damaged; they are taken as never written")
+
+func offsetOf(err error) int64 {
+	var damage *crawldb.CorruptError
+	if errors.As(err, &damage) {
+		return damage.Offset
+	}
+	return 0
+}
+
 func check(ctx context.Context, dir string, c *verify.Check) error {
 	h, err := claim(dir, true, nil)
 	switch {
@@ -114,6 +167,9 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	if err := foreignFiles(ctx, dir, c); err != nil {
 		return err
 	}
+	if err := checkTails(ctx, filepath.Join(dir, segmentsName), c); err != nil {
+		return err
+	}
 	path := filepath.Join(dir, databaseName)
 	if text, err := os.ReadFile(filepath.Join(dir, sealName)); err == nil {
 		if !wholeSeal(text) {
@@ -149,7 +205,11 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 				err = nil
 			}
 		case ext == ".log":
-			err = checkLog(full, c)
+			err = checkLog(vfs.Default, full, c)
+			if errors.Is(err, ErrDamaged) {
+				c.Damage(err)
+				err = nil
+			}
 		}
 		if err != nil {
 			return err
@@ -174,20 +234,33 @@ func checkTable(ctx context.Context, path string, c *verify.Check) error {
 	return t.check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, c.Damage)
 }
 
-// checkLog counts what a crash has left at the end of a log; that it is no more
-// than a crash can leave is for the engine to say.
-func checkLog(path string, c *verify.Check) error {
-	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), ".log"), 10, 32)
+// checkLog tells damage of a log from what a crash has cut off, which it counts:
+// each record says how far the log was synced when it was written.
+func checkLog(under vfs.FS, path string, c *verify.Check) error {
+	r, size, err := recordsOf(under, path, logNumber(path))
 	if err != nil {
-		return nil // not one of the engine
+		return err
 	}
-	r, size, err := recordsOf(vfs.Default, path, uint32(number))
-	if err == nil {
+	if r.broken() {
+		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
+	}
+	if c != nil {
 		c.Report.Blocks += int64(r.chunks)
 		c.Report.Bytes += size
 		c.Report.Torn += r.tail
 	}
-	return err
+	return nil
+}
+
+// logNumber is the number of a log, which its records have; zero for what is no
+// log.
+func logNumber(path string) uint32 {
+	text, ok := strings.CutSuffix(filepath.Base(path), ".log")
+	n, err := strconv.ParseUint(text, 10, 32)
+	if !ok || err != nil {
+		return 0
+	}
+	return uint32(n)
 }
 
 func recordsOf(under vfs.FS, path string, number uint32) (records, int64, error) {
@@ -216,21 +289,29 @@ func currentManifest(names []string) string {
 	return manifest
 }
 
-// checkCurrent is checkManifest for that of a database, which may not be there
-// yet.
-func checkCurrent(under vfs.FS, path string) error {
+// checkRecords checks manifest and logs of a database, which may not be there yet.
+func checkRecords(under vfs.FS, path string) error {
 	names, err := under.List(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	manifest := currentManifest(names)
-	if err != nil || manifest == "" || filepath.Base(manifest) != manifest {
+	if err != nil {
 		return err
 	}
-	if err = checkManifest(under, under.PathJoin(path, manifest)); errors.Is(err, fs.ErrNotExist) {
-		return nil // the engine tells
+	manifest := currentManifest(names)
+	for _, name := range names {
+		full := under.PathJoin(path, name)
+		switch {
+		case name == manifest:
+			err = checkManifest(under, full)
+		case strings.HasSuffix(name, ".log"):
+			err = checkLog(under, full, nil)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // checkManifest tells damage of the manifest from what a crash has cut off, which

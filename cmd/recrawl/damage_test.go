@@ -1,0 +1,78 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// A crawl is sound; one bit makes it unsound, which is told with the place; what is
+// salvaged is sound again.
+func TestVerifyAndSalvage(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "crawl")
+	ok(t, "inject", "-d", dir, "-now", frozen, "http://a.example/", "http://b.example/")
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seg = "20260105080000-000"
+	writePart(t, db.Segments(), seg, crawldb.Datum{URL: "http://a.example/", Status: crawldb.Unfetched})
+	writePart(t, db.Segments(), seg, page.Content{URL: "http://a.example/", Type: "text/html", Body: []byte(strings.Repeat("words ", 20))})
+	writePart(t, db.Segments(), seg, segment.Visit{URL: "http://a.example/", Time: parsed(frozen)})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out := ok(t, "verify", "-d", dir, "-now", frozen); !strings.HasSuffix(out, "\nsound\n") {
+		t.Errorf("a sound crawl: %s", out)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "segments", "*", "content"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	text, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)-30] ^= 1
+	if err := os.WriteFile(logs[0], text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := recrawl(t, "verify", "-d", dir, "-now", frozen)
+	if r.code != 1 || !strings.Contains(r.out, "/content at 12: ") || !strings.HasSuffix(r.out, "\n1 finding\n") || !strings.Contains(r.err, "salvage") {
+		t.Errorf("a damaged crawl: %+v", r)
+	}
+	r = recrawl(t, "verify", "-d", dir, "-now", frozen, "-json")
+	var f struct {
+		File   string
+		Offset int
+	}
+	if err := json.Unmarshal([]byte(strings.SplitN(r.out, "\n", 2)[0]), &f); err != nil || f.File != logs[0] || f.Offset != 12 || r.code != 1 {
+		t.Errorf("a damaged crawl: %+v, %v", r, err)
+	}
+
+	// The list goes on behind what is damaged.
+	r = recrawl(t, "readseg", "-d", dir, "-list")
+	if r.code != 1 || !strings.Contains(r.out, "crawl_fetch 1") || !strings.Contains(r.err, "content") {
+		t.Errorf("readseg -list of a damaged crawl: %+v", r)
+	}
+
+	to := filepath.Join(t.TempDir(), "new")
+	out := ok(t, "salvage", "-d", dir, to)
+	if !strings.Contains(out, "lost: segment ") || !strings.Contains(out, "kept: 2 records") {
+		t.Errorf("salvage: %s", out)
+	}
+	if out := ok(t, "verify", "-d", to, "-now", frozen); !strings.HasSuffix(out, "\nsound\n") {
+		t.Errorf("a salvaged crawl: %s", out)
+	}
+	if r := recrawl(t, "salvage", "-d", dir, to); r.code != 1 || !strings.Contains(r.err, "not empty") {
+		t.Errorf("salvage into a crawl: %+v", r)
+	}
+}

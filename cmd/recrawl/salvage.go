@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+func (a *app) salvage() *cli.Command {
+	return &cli.Command{
+		Name: "salvage", Category: repairing, Usage: "make a new crawl of what is whole of a damaged one", ArgsUsage: "NEWDIR",
+		Description: `Reads all that is whole in the crawl, which stays as it is, and makes a new one of
+it in NEWDIR: every block of a table that is not damaged, with or without what says
+where it belongs; every step that is in a log; the blocks of segments that all parts
+have. A line is one loss, with the file and offset, and the keys, URL or segment
+that are lost; with -json a line is one object. The last line is a summary. What is
+lost of a fetch list is due again. It may be killed and begun anew.
+
+  recrawl salvage -d crawl crawl-new
+  recrawl verify -d crawl-new`,
+		Flags: flags(dirFlag(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			dir, to := c.String("d"), c.Args().First()
+			switch {
+			case dir == "":
+				return usagef("-d DIR is required: the directory of the crawl that is damaged")
+			case c.Args().Len() != 1:
+				return usagef("salvage takes one argument, the directory of the new crawl")
+			}
+			if _, err := clock(c); err != nil {
+				return err
+			}
+			w := bufio.NewWriter(a.out)
+			r, err := pebblestore.Salvage(ctx, dir, to, pebblestore.SalvageOptions{Lost: func(l pebblestore.Loss) { showLoss(w, l, c.Bool("json")) }})
+			if err == nil {
+				if c.Bool("json") {
+					printLine(w, map[string]any{"losses": r.Losses, "records": r.Records, "hosts": r.Hosts, "targets": r.Targets, "marks": r.Marks,
+						"segments": r.Segments, "segment_blocks": r.SegmentBlocks, "leases_ended": r.Leases})
+				} else {
+					fmt.Fprintf(w, "kept: %s, %s, inlinks of %s, %s with %s\n", number(r.Records, "record"), number(r.Hosts, "host"), number(r.Targets, "page"), number(r.Segments, "segment"), number(r.SegmentBlocks, "block"))
+					fmt.Fprintf(w, "%s; %s ended\n", lossesOf(r.Losses), number(r.Leases, "lease"))
+				}
+			}
+			if e := w.Flush(); err == nil {
+				err = e
+			}
+			return err
+		},
+	}
+}
+
+func lossesOf(n int64) string {
+	switch n {
+	case 0:
+		return "nothing is lost"
+	case 1:
+		return "1 loss"
+	}
+	return fmt.Sprintf("%d losses", n)
+}
+
+type lossJSON struct {
+	What    string `json:"what"`
+	File    string `json:"file,omitempty"`
+	Offset  *int64 `json:"offset,omitempty"`
+	After   string `json:"after,omitempty"`
+	To      string `json:"to,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Segment string `json:"segment,omitempty"`
+	Part    string `json:"part,omitempty"`
+	Block   *int   `json:"block,omitempty"`
+	Error   string `json:"error"`
+}
+
+func showLoss(w *bufio.Writer, l pebblestore.Loss, asJSON bool) {
+	if !asJSON {
+		fmt.Fprintf(w, "lost: %v\n", l)
+		return
+	}
+	j := lossJSON{What: l.What, File: l.File, After: l.After, To: l.To, URL: l.URL, Segment: l.Segment, Part: l.Part, Error: l.Err.Error()}
+	if l.Offset >= 0 {
+		j.Offset = &l.Offset
+	}
+	if l.Block >= 0 {
+		j.Block = &l.Block
+	}
+	printLine(w, j)
+}

@@ -1,0 +1,191 @@
+package dirstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/recrawl/recrawl/segment"
+)
+
+// A WholeBlock is a block that was found whole in a file.
+type WholeBlock struct {
+	// Number is that of the block in its part, and Offset where it begins.
+	Number int
+	Offset int64
+	Block  []byte
+}
+
+// Whole yields every block of a part that is whole, also those behind damage, in
+// the order of their numbers. Each place that is damaged comes as an error that is
+// a *segment.CorruptError, and does not end the sequence; any other error does. A
+// part that is not committed ends where it was cut off; if that is within a block,
+// damage says where, too.
+func (s *Store) Whole(ctx context.Context, seg, part string) iter.Seq2[WholeBlock, error] {
+	return func(yield func(WholeBlock, error) bool) {
+		err := s.whole(ctx, seg, part, yield)
+		if err != nil && !errors.Is(err, errStop) {
+			yield(WholeBlock{}, failed("read", err, seg, part))
+		}
+	}
+}
+
+// errStop says that the loop was left.
+var errStop = errors.New("stop")
+
+// inRow is how many blocks in a row may be lost for those behind to be found.
+const inRow = 64
+
+func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlock, error) bool) error {
+	f, size, committed, err := s.raw(ctx, seg, part)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b, err := openBlocks(f, size, f.Name(), committed)
+	tell := func(err error) error {
+		if !yield(WholeBlock{}, failed("read", err, seg, part)) {
+			return errStop
+		}
+		return nil
+	}
+	switch {
+	case err == nil && b.end == 0 && size >= headSize:
+		err = b.corrupt(0, errHead)
+		fallthrough
+	case damage(err) || errors.Is(err, errHead) || errors.Is(err, errFoot) || errors.Is(err, ErrVersion):
+		// Neither head nor foot is needed to find the blocks.
+		if err := tell(err); err != nil {
+			return err
+		}
+		b = &blockFile{end: size}
+	case err != nil:
+		return err
+	case b.end == 0:
+		return nil
+	}
+	end := b.end
+	r := &blockFile{r: f, name: f.Name(), end: end, at: headSize}
+	foot := committed && end == size-footSize
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		at, number := r.at, r.number
+		block, n, err := r.frame(false)
+		switch {
+		case err == nil:
+			if !yield(WholeBlock{number, at, block}, nil) {
+				return errStop
+			}
+			r.at, r.number = at+frameSize+n, number+1
+			continue
+		case err == io.EOF:
+			if foot && number != b.blocks {
+				return tell(r.corrupt(at, errEnd))
+			}
+			return nil
+		case !damage(err):
+			return err
+		}
+		// The foot of a file that was not taken for a whole one is no block.
+		if !foot && end-at == footSize && footAt(f, at, end) {
+			return nil
+		}
+		if err := tell(r.corrupt(at, err)); err != nil {
+			return err
+		}
+		if r.at, r.number, err = nextFrame(ctx, f, at, end, number, errors.Is(err, errHash)); err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+func footAt(r io.ReaderAt, at, end int64) bool {
+	var b [4]byte
+	return readAt(r, b[:], at, end) == nil && binary.BigEndian.Uint32(b[:]) == footMark
+}
+
+// nextFrame looks for the block behind one that begins at a place and is damaged.
+// If the header of that one is good, its size is.
+func nextFrame(ctx context.Context, r io.ReaderAt, at, end int64, number int, known bool) (int64, int, error) {
+	if known {
+		var h [4]byte
+		if err := readAt(r, h[:], at, end); err != nil {
+			return 0, 0, err
+		}
+		return at + frameSize + int64(binary.BigEndian.Uint32(h[:])), number + 1, nil
+	}
+	buf := make([]byte, 64<<10)
+	for from := at + 1; end-from >= frameSize; {
+		if err := ctx.Err(); err != nil {
+			return 0, 0, err
+		}
+		b := buf[:min(int64(len(buf)), end-from)]
+		if err := readAt(r, b, from, end); err != nil {
+			return 0, 0, err
+		}
+		for i := 0; i+frameSize <= len(b); i++ {
+			n, check, hash := binary.BigEndian.Uint32(b[i:]), binary.BigEndian.Uint32(b[i+4:]), binary.BigEndian.Uint64(b[i+8:])
+			if int64(n) > end-from-int64(i)-frameSize {
+				continue
+			}
+			for k := number; k <= number+inRow; k++ {
+				if checkFrame(k, n, hash) == check {
+					return from + int64(i), k, nil
+				}
+			}
+		}
+		from += int64(len(b)) - frameSize + 1
+	}
+	return 0, 0, io.EOF
+}
+
+// raw opens the file of a part as it is.
+func (s *Store) raw(ctx context.Context, seg, part string) (f *os.File, size int64, committed bool, err error) {
+	err = s.use(ctx, []string{seg, part}, func() error {
+		name := filepath.Join(seg, part)
+		committed = true
+		file, n, err := openFile(s.root, name, os.O_RDONLY)
+		if errors.Is(err, fs.ErrNotExist) {
+			committed = false
+			file, n, err = openFile(s.root, name+openSuffix, os.O_RDONLY)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return segment.ErrNotFound
+		}
+		f, size = file, n
+		return err
+	})
+	return f, size, committed, err
+}
+
+// Parts returns the names of the parts of a segment, and whether each is
+// committed, whatever is in their files.
+func (s *Store) Parts(ctx context.Context, seg string) (map[string]bool, error) {
+	parts := map[string]bool{}
+	err := s.use(ctx, []string{seg}, func() error {
+		entries, err := readDir(s.root, seg)
+		for _, e := range entries {
+			if !isPart(e) {
+				continue
+			}
+			name := strings.TrimSuffix(e.Name(), openSuffix)
+			parts[name] = parts[name] || name == e.Name()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, failed("list", err, seg)
+	}
+	return parts, nil
+}

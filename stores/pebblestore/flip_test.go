@@ -1,0 +1,316 @@
+package pebblestore_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/dirstore"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/verify"
+)
+
+// The long form flips every bit and cuts at every length:
+//
+//	go test ./stores/pebblestore -run TestEveryBit -damage all -timeout 3h
+var damageForm = flag.String("damage", "short", "short, or all for every bit of every file")
+
+// readAll reads all that a store holds, table by table; what cannot be read is an
+// error in its place.
+func readAll(ctx context.Context, db *pebblestore.DB) (tables map[string]string, err error) {
+	tables = map[string]string{}
+	var errs []error
+	var b strings.Builder
+	end := func(name string) { tables[name] = b.String(); b.Reset() }
+	for d, err := range db.Crawl().Scan(ctx, crawldb.Range{}) {
+		fmt.Fprintf(&b, "%+v %q\n", d, d.Meta.Encoded())
+		errs = append(errs, err)
+	}
+	for _, job := range []string{"update/", "round/"} {
+		mark, err := db.Crawl().Progress(ctx, job+soundDone)
+		fmt.Fprintln(&b, mark)
+		errs = append(errs, err)
+	}
+	end("crawl db")
+	for h, err := range db.Hosts().Scan(ctx) {
+		fmt.Fprintf(&b, "%+v\n", h)
+		errs = append(errs, err)
+	}
+	end("host db")
+	for e, err := range db.Links().Scan(ctx, crawldb.Range{}) {
+		fmt.Fprintf(&b, "%+v\n", e)
+		errs = append(errs, err)
+	}
+	end("link db")
+	for name, err := range db.Segments().List(ctx) {
+		if errs = append(errs, err); err != nil {
+			continue
+		}
+		fmt.Fprintln(&b, name)
+		for _, p := range segment.Parts() {
+			info, err := db.Segments().Stat(ctx, name, p)
+			if errors.Is(err, segment.ErrNotFound) {
+				continue
+			}
+			if errs = append(errs, err); err == nil {
+				tables[name+"/"+p], err = readPart(ctx, db.Segments(), name, p)
+				tables[name+"/"+p] += fmt.Sprintln(info.Committed)
+				errs = append(errs, err)
+			}
+		}
+	}
+	end("segments")
+	return tables, errors.Join(errs...)
+}
+
+func readPart(ctx context.Context, s segment.Store, name, part string) (string, error) {
+	switch part {
+	case segment.GeneratePart:
+		return records[crawldb.Datum](ctx, s, name)
+	case segment.FetchPart:
+		return records[segment.Visit](ctx, s, name)
+	case segment.ContentPart:
+		return records[page.Content](ctx, s, name)
+	case segment.ParseTextPart:
+		return records[segment.Text](ctx, s, name)
+	case segment.ParseDataPart:
+		return records[segment.Data](ctx, s, name)
+	default:
+		return records[segment.Parse](ctx, s, name)
+	}
+}
+
+func records[T segment.Record](ctx context.Context, s segment.Store, name string) (string, error) {
+	var b strings.Builder
+	for block, err := range segment.Partial[T](ctx, s, name, 0) {
+		if err != nil {
+			return b.String(), err
+		}
+		for i := range block {
+			fmt.Fprintf(&b, "%+v\n", block[i])
+		}
+	}
+	return b.String(), nil
+}
+
+func quick() pebblestore.Options {
+	return pebblestore.Options{ReadOnly: true, MemTableSize: 64 << 10, CacheSize: 1 << 20}
+}
+
+// A trial is one damaged file.
+type trial struct {
+	dir, file string // file in dir
+	what      string
+	want      map[string]string
+	killed    bool
+}
+
+// outcomes counts what came of the trials.
+type outcomes struct{ trials, detected, harmless, cut, panics, large int }
+
+func (o *outcomes) String() string {
+	return fmt.Sprintf("%d trials: %d detected and named, %d harmless, %d cut off as after a crash, %d panics, %d large allocations", o.trials, o.detected, o.harmless, o.cut, o.panics, o.large)
+}
+
+// damaged reports whether an error is one that damage may give.
+func damagedError(err error) bool {
+	var damage *crawldb.CorruptError
+	return errors.As(err, &damage) || errors.Is(err, pebblestore.ErrVersion) || errors.Is(err, pebblestore.ErrNotStore) || errors.Is(err, dirstore.ErrVersion)
+}
+
+// run opens and reads a store with one damaged file, and verifies it. Either the
+// damage is found, and its file named, or there is none to the data.
+func (tr trial) run(t *testing.T, o *outcomes) {
+	o.trials++
+	defer func() {
+		if p := recover(); p != nil {
+			o.panics++
+			t.Errorf("%s: panic: %v", tr.what, p)
+		}
+	}()
+	before := allocated()
+	got, err := tr.read(t.Context())
+	var found []string
+	named := false
+	r, verr := pebblestore.Verify(t.Context(), tr.dir, verify.Options{Found: func(f verify.Finding) {
+		found = append(found, f.Error())
+		named = named || f.File == filepath.Join(tr.dir, tr.file) || strings.Contains(f.Error(), strings.TrimSuffix(filepath.Base(tr.file), ".open"))
+	}})
+	if n := allocated() - before; n > 64<<20 {
+		o.large++
+		t.Errorf("%s: %d bytes were allocated", tr.what, n)
+	}
+	if err != nil && !damagedError(err) {
+		t.Errorf("%s: opened and read: %v", tr.what, err)
+	}
+	if verr != nil && !damagedError(verr) {
+		t.Errorf("%s: verify: %v", tr.what, verr)
+	}
+	named = named || verr != nil && strings.Contains(verr.Error(), filepath.Base(tr.file))
+	switch {
+	case err == nil && !tr.same(got) && !tr.prefix(got, &r):
+		t.Errorf("%s: SILENT: reads otherwise than what was written: %s\nfound: %q", tr.what, tr.differs(got), found)
+	case (err != nil || r.Findings > 0 || verr != nil) && !named:
+		t.Errorf("%s: the file is not named: %v; %v; found %q", tr.what, err, verr, found)
+	case err != nil && r.Findings == 0 && verr == nil:
+		t.Errorf("%s: verify found nothing, and reading did: %v", tr.what, err)
+	case err != nil || r.Findings > 0 || verr != nil:
+		o.detected++
+	case !tr.same(got):
+		o.cut++
+	default:
+		o.harmless++
+	}
+}
+
+func (tr trial) read(ctx context.Context) (map[string]string, error) {
+	db, err := pebblestore.Open(tr.dir, quick())
+	if err != nil {
+		return nil, err
+	}
+	got, err := readAll(ctx, db)
+	return got, errors.Join(err, db.Close())
+}
+
+func (tr trial) same(got map[string]string) bool { return tr.differs(got) == "" }
+
+func (tr trial) differs(got map[string]string) string {
+	for name, text := range tr.want {
+		if got[name] != text {
+			return name
+		}
+	}
+	return ""
+}
+
+// prefix reports whether what differs is what a crash may have cut off, and was
+// counted as that: a part that is not complete, or, of a store that was killed, the
+// end of a log.
+func (tr trial) prefix(got map[string]string, r *verify.Report) bool {
+	if r.Torn == 0 && r.Harmless == 0 {
+		return false
+	}
+	for name, want := range tr.want {
+		text := got[name]
+		switch {
+		case text == want:
+		case strings.HasPrefix(name, soundBegun) && strings.HasPrefix(want, strings.TrimSuffix(text, "false\n")):
+		case tr.killed && strings.HasSuffix(tr.file, ".log"):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// files lists the files of a store, relative to it.
+func files(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// TestEveryBit changes one bit of a store at a time, cuts each file, and fills a
+// sector of it with zeros.
+func TestEveryBit(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {
+			dir := sound(t, 90, killed)
+			base := trial{dir: dir, killed: killed}
+			var err error
+			if base.want, err = base.read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			total := 0
+			for _, name := range files(t, dir) {
+				info, err := os.Stat(filepath.Join(dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				total += int(info.Size())
+			}
+			stride, cuts := total*8/40, total/10
+			if *damageForm == "all" {
+				stride, cuts = 1, 1
+			}
+			var sum outcomes
+			for _, name := range files(t, dir) {
+				var o outcomes
+				flipFile(t, base, name, stride, cuts, &o)
+				if testing.Verbose() {
+					t.Logf("%s: %v", name, &o)
+				}
+				sum.trials, sum.detected, sum.harmless, sum.cut = sum.trials+o.trials, sum.detected+o.detected, sum.harmless+o.harmless, sum.cut+o.cut
+				if t.Failed() && *damageForm != "all" {
+					break
+				}
+				runtime.GC()
+			}
+			t.Logf("%d bytes in all: %v", total, &sum)
+		})
+	}
+}
+
+// flipFile tries every damage of one file, and puts it back.
+func flipFile(t *testing.T, tr trial, name string, stride, cuts int, o *outcomes) {
+	full := filepath.Join(tr.dir, name)
+	text, err := os.ReadFile(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(b []byte) {
+		if err := os.WriteFile(full, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer put(text)
+	if filepath.Base(name) == "LOCK" {
+		return // says who has it, to people
+	}
+	tr.file = name
+	for bit := min(stride/2, len(text)*4); bit < len(text)*8; bit += stride {
+		bad := slices.Clone(text)
+		bad[bit/8] ^= 1 << (bit % 8)
+		put(bad)
+		tr.what = fmt.Sprintf("%s with bit %d of byte %d of %d changed", name, bit%8, bit/8, len(text))
+		tr.run(t, o)
+	}
+	for n := min(cuts/2, len(text)/2); n < len(text); n += cuts {
+		put(text[:n])
+		tr.what = fmt.Sprintf("%s cut to %d bytes of %d", name, n, len(text))
+		tr.run(t, o)
+	}
+	for at := 0; at < len(text); at += max(cuts, 512) {
+		bad := slices.Clone(text)
+		clear(bad[at:min(at+512, len(bad))])
+		put(bad)
+		tr.what = fmt.Sprintf("%s with zeros at %d of %d bytes", name, at, len(text))
+		tr.run(t, o)
+	}
+}

@@ -1,0 +1,255 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/dirstore"
+)
+
+// A Loss is something that could not be kept.
+type Loss struct {
+	// File and Offset name the damage; Offset is negative if it is not known.
+	File   string
+	Offset int64
+	// What says of what: "crawl db", "host db", "link db", "marks", "state", "log" or
+	// "segment".
+	What string
+	// After and To are keys (crawldb.Key, or names of hosts) between which records
+	// are lost, the second included; both are empty if it is not known which are.
+	After, To string
+	// URL is whose record is lost, if it is one.
+	URL string
+	// Segment, Part and Block say what is lost of a segment; an empty Part is all of
+	// it, a negative Block all of the part. What is lost of a block is lost of all
+	// parts.
+	Segment, Part string
+	Block         int
+	Err           error
+}
+
+// String names the place, what is lost, and why.
+func (l Loss) String() string {
+	var b strings.Builder
+	b.WriteString(l.What)
+	switch {
+	case l.Segment != "" && l.Part == "":
+		fmt.Fprintf(&b, " %s", l.Segment)
+	case l.Segment != "" && l.Block < 0:
+		fmt.Fprintf(&b, " %s/%s", l.Segment, l.Part)
+	case l.Segment != "":
+		fmt.Fprintf(&b, " %s, block %d of %s", l.Segment, l.Block, l.Part)
+	case l.URL != "":
+		fmt.Fprintf(&b, ", the record of %q", l.URL)
+	case l.After != "" || l.To != "":
+		fmt.Fprintf(&b, ", keys after %q up to %q", l.After, l.To)
+	}
+	if l.File != "" {
+		fmt.Fprintf(&b, ": %s", l.File)
+		if l.Offset >= 0 {
+			fmt.Fprintf(&b, " at %d", l.Offset)
+		}
+	}
+	if l.Err != nil {
+		fmt.Fprintf(&b, ": %v", l.Err)
+	}
+	return b.String()
+}
+
+// SalvageOptions are the settings of Salvage.
+type SalvageOptions struct {
+	// Lost, if not nil, is told of everything that is lost.
+	Lost func(Loss)
+	// Progress, if not nil, is called now and then.
+	Progress func(SalvageReport)
+}
+
+// SalvageReport counts what was kept and what was not.
+type SalvageReport struct {
+	// Records, Hosts, Targets (pages with inlinks), Marks, Segments and
+	// SegmentBlocks count what was kept.
+	Records, Hosts, Targets, Marks, Segments, SegmentBlocks int64
+	// Losses counts what was told to Lost, Leases those that were ended since their
+	// segment, or their place on its list, is lost.
+	Losses, Leases int64
+}
+
+// salvageMark is the file that says that a directory is a salvage under way.
+const salvageMark = "SALVAGE"
+
+// Salvage reads what is whole of a damaged store, without changing it, and makes a
+// new store of it in newDir, which must not be there yet or be empty: of tables
+// every block that is whole, whether or not manifest and indexes are; of logs every
+// step; of segments the blocks that all parts have whole. What a step of the crawl
+// did is not undone with what is lost: leases on a segment that is lost are ended,
+// and pages of a block that is lost are due again if their update was still to
+// come. The index of due records is made anew.
+//
+// The new store is made beside newDir, under its name with ".salvage" behind it, and
+// moved there once it is complete; a salvage that was cut short is begun anew by the
+// next.
+//
+// Without a manifest nobody can tell which of the tables had been replaced and not
+// been deleted yet, so a record may come back that was removed shortly before; of
+// those that are there more than once the newest counts.
+func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
+	s := &salvage{o: o}
+	if err := s.run(ctx, dir, newDir); err != nil {
+		return s.report, fmt.Errorf("pebblestore: salvage %s: %w", dir, err)
+	}
+	return s.report, nil
+}
+
+type salvage struct {
+	o      SalvageOptions
+	report SalvageReport
+	steps  int
+
+	src      *home
+	segments *dirstore.Store // nil if there are none
+	db       *DB
+
+	kept map[string]*keptSegment
+}
+
+func (s *salvage) lost(l Loss) {
+	s.report.Losses++
+	if s.o.Lost != nil {
+		s.o.Lost(l)
+	}
+}
+
+// lostBy is lost for an error that names the place.
+func (s *salvage) lostBy(l Loss, err error) {
+	var damage *crawldb.CorruptError
+	l.Err, l.Offset = err, -1
+	if errors.As(err, &damage) {
+		l.File, l.Offset, l.Err = damage.File, damage.Offset, damage.Err
+	}
+	s.lost(l)
+}
+
+const salvageProgress = 4096
+
+func (s *salvage) step(ctx context.Context) error {
+	if s.steps++; s.steps%salvageProgress == 0 && s.o.Progress != nil {
+		s.o.Progress(s.report)
+	}
+	return ctx.Err()
+}
+
+func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
+	if s.src, err = claim(dir, true); errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
+		s.lostBy(Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, err)
+		s.src, err = noFormat(dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer s.src.lock.Close()
+	if err := s.free(newDir); err != nil {
+		return err
+	}
+	work := filepath.Clean(newDir) + ".salvage"
+	if err := s.begin(work); err != nil {
+		return err
+	}
+	target := filepath.Join(work, "store")
+	if err := s.fill(ctx, target); err != nil {
+		return err
+	}
+	if err := os.Remove(newDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(target, newDir); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(work), syncDir(filepath.Dir(work)))
+}
+
+func hasDatabase(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, databaseName))
+	return err == nil
+}
+
+// free checks that nothing is in the way.
+func (s *salvage) free(newDir string) error {
+	entries, err := os.ReadDir(newDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s is not empty", newDir)
+	}
+	abs, err := filepath.Abs(newDir)
+	if err != nil {
+		return err
+	}
+	if rel, err := filepath.Rel(s.src.dir, abs); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return fmt.Errorf("%s is in the store that is to stay as it is", newDir)
+	}
+	return nil
+}
+
+// begin makes the directory to work in, and clears away what a salvage that was
+// cut short has left there.
+func (s *salvage) begin(work string) error {
+	mark := filepath.Join(work, salvageMark)
+	entries, err := os.ReadDir(work)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(mark); len(entries) > 0 && err != nil {
+		return fmt.Errorf("%s is in the way, and no salvage has left it", work)
+	}
+	if err := os.RemoveAll(filepath.Join(work, "store")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o644)
+}
+
+func (s *salvage) fill(ctx context.Context, target string) (err error) {
+	s.segments, err = dirstore.OpenReadOnly(filepath.Join(s.src.dir, segmentsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		s.lostBy(Loss{What: "segment", File: filepath.Join(s.src.dir, segmentsName), Block: -1}, err)
+	} else if err != nil {
+		return err
+	} else {
+		defer s.segments.Close()
+	}
+	if s.db, err = Open(target, Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.db.Close()) }()
+	if err := s.copySegments(ctx); err != nil {
+		return err
+	}
+	in, err := s.openSources(ctx, vfs.Default, filepath.Join(s.src.dir, databaseName))
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	for _, do := range []func(context.Context, *sources) error{s.copyMarks, s.copyRecords, s.copyLinks, s.copyHosts} {
+		if err := do(ctx, in); err != nil {
+			return err
+		}
+	}
+	// The first question builds the index.
+	for _, err := range crawldb.Due(ctx, s.db.Crawl(), crawldb.DueQuery{Limit: 1}) {
+		if err != nil {
+			return err
+		}
+	}
+	return s.db.Crawl().Sync(ctx)
+}

@@ -1,0 +1,277 @@
+package pebblestore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/verify"
+)
+
+// salvaged salvages a store, and checks that the source stays as it is and that
+// the new store is sound.
+func salvaged(t *testing.T, dir string) (*pebblestore.DB, []pebblestore.Loss, pebblestore.SalvageReport) {
+	t.Helper()
+	before := bytesOf(t, dir)
+	to := filepath.Join(t.TempDir(), "new")
+	var losses []pebblestore.Loss
+	r, err := pebblestore.Salvage(t.Context(), dir, to, pebblestore.SalvageOptions{Lost: func(l pebblestore.Loss) { losses = append(losses, l) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int(r.Losses) != len(losses) {
+		t.Errorf("%d losses are reported and %d were told", r.Losses, len(losses))
+	}
+	if bytesOf(t, dir) != before {
+		t.Error("the source has changed")
+	}
+	if _, err := os.Stat(to + ".salvage"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was worked in is left: %v", err)
+	}
+	_, err = pebblestore.Verify(t.Context(), to, verify.Options{Found: func(f verify.Finding) { t.Errorf("the new store is not sound: %v", f) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := pebblestore.Open(to, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db, losses, r
+}
+
+// crawlOf reads the crawl db into a map.
+func crawlOf(t *testing.T, db *pebblestore.DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[d.URL] = fmt.Sprintf("%+v", d)
+	}
+	return all
+}
+
+func openSound(t *testing.T, dir string) *pebblestore.DB {
+	t.Helper()
+	db, err := pebblestore.Open(dir, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestSalvageOfASoundStore(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir := sound(t, 400, killed)
+		want, err := readAll(t.Context(), openSound(t, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, losses, _ := salvaged(t, dir)
+		for _, l := range losses {
+			t.Errorf("lost: %v", l)
+		}
+		got, err := readAll(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range want {
+			if got[name] != want[name] {
+				t.Errorf("killed %v: %s is\n%.300s\nand was\n%.300s", killed, name, got[name], want[name])
+			}
+		}
+	}
+}
+
+// covered reports whether a loss was told of a URL.
+func covered(losses []pebblestore.Loss, url string) bool {
+	key := crawldb.Key(url)
+	for _, l := range losses {
+		if l.What == "log" || l.URL == url || l.What == "crawl db" && l.URL == "" && l.After < key && (l.To == "" || key <= l.To) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSalvage damages each file of a store in turn. All that is not in the damaged
+// block is there.
+func TestSalvage(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir := sound(t, 400, killed)
+		src := openSound(t, dir)
+		want := crawlOf(t, src)
+		wantAll, err := readAll(t.Context(), src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src.Close()
+		for i, name := range files(t, dir) {
+			if filepath.Base(name) == "LOCK" {
+				continue
+			}
+			hows := []string{"flip", "cut", "gone"}
+			if *damageForm != "all" { // a kind for each file; after kill -9 segments are the same
+				if hows = hows[i%3 : i%3+1]; strings.HasSuffix(name, ".sst") {
+					hows = []string{"flip"}
+				}
+				if killed && strings.HasPrefix(name, "segments") {
+					continue
+				}
+			}
+			for _, how := range hows {
+				t.Run(fmt.Sprintf("%v/%s/%s", killed, name, how), func(t *testing.T) {
+					full := filepath.Join(dir, name)
+					text, err := os.ReadFile(full)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() {
+						if err := os.WriteFile(full, text, 0o644); err != nil {
+							t.Fatal(err)
+						}
+					}()
+					bad := append([]byte(nil), text...)
+					switch {
+					case how == "gone":
+						err = os.Remove(full)
+					case len(text) == 0:
+						return
+					case how == "flip":
+						bad[len(bad)/3] ^= 4
+						err = os.WriteFile(full, bad, 0o644)
+					default:
+						err = os.WriteFile(full, bad[:len(bad)*2/3], 0o644)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					db, losses, r := salvaged(t, dir)
+					got := crawlOf(t, db)
+					missing := 0
+					for url, text := range want {
+						switch g, ok := got[url]; {
+						case !ok && !covered(losses, url) && !strings.HasSuffix(name, ".sst") && !(killed && strings.HasSuffix(name, ".log")):
+							t.Errorf("%s is lost and nobody said so", url)
+						case !ok && !covered(losses, url) && how == "flip":
+							t.Errorf("%s is lost and nobody said so", url)
+						case !ok:
+							missing++
+						case g != text && !strings.HasPrefix(name, "segments/") && !strings.HasSuffix(name, ".log"):
+							t.Errorf("%s is\n%s\nand was\n%s", url, g, text)
+						}
+					}
+					gotAll, err := readAll(t.Context(), db)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for part, text := range wantAll {
+						if strings.Contains(part, "/") && !strings.HasPrefix(name, "segments/"+strings.Split(part, "/")[0]) && gotAll[part] != text {
+							t.Errorf("%s is\n%.300s\nand was\n%.300s", part, gotAll[part], text)
+						}
+					}
+					if testing.Verbose() {
+						t.Logf("%+v, missing %d", r, missing)
+						for _, l := range losses {
+							t.Log(l)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// One bit costs one block: of the index, none of the records.
+func TestSalvageLosesOneBlock(t *testing.T) {
+	const n = 4000
+	dir := sound(t, n, false)
+	src := openSound(t, dir)
+	want := crawlOf(t, src)
+	src.Close()
+	full, size := "", int64(0)
+	for _, name := range files(t, dir) {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		} else if strings.HasSuffix(name, ".sst") && info.Size() > size {
+			full, size = filepath.Join(dir, name), info.Size()
+		}
+	}
+	text, err := os.ReadFile(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		what     string
+		spoil    func([]byte) []byte
+		from, to int // how many records may be lost
+	}{
+		{"a bit of the first block", func(b []byte) []byte { b[20] ^= 1; return b }, 1, n / 5},
+		{"a bit of a block in the middle", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, 0, n / 5},
+		{"the foot", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, 0, 0},
+		{"the foot is cut off", func(b []byte) []byte { return b[:len(b)-100] }, 0, 0},
+		{"the foot, and a bit of the first block", func(b []byte) []byte { b[20] ^= 1; return b[:len(b)-100] }, 1, n / 5},
+	} {
+		if err := os.WriteFile(full, tt.spoil(append([]byte(nil), text...)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		db, losses, _ := salvaged(t, dir)
+		got := crawlOf(t, db)
+		if lost := len(want) - len(got); lost < tt.from || lost > tt.to {
+			t.Errorf("%s: %d records are lost: %v", tt.what, lost, losses)
+		}
+		for url, text := range got {
+			if want[url] != text {
+				t.Errorf("%s: %s is %s", tt.what, url, text)
+			}
+		}
+	}
+}
+
+func TestSalvageIsBegunAnew(t *testing.T) {
+	dir := sound(t, 100, false)
+	to := filepath.Join(t.TempDir(), "new")
+	for n := range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		left := n * 40
+		_, err := pebblestore.Salvage(untilStep{ctx, &left}, dir, to, pebblestore.SalvageOptions{})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("cut short after %d steps: %v", n*40, err)
+		}
+		if _, err := os.Stat(to); err == nil {
+			t.Fatal("half a store has its name")
+		}
+	}
+	if _, err := pebblestore.Salvage(t.Context(), dir, to, pebblestore.SalvageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pebblestore.Salvage(t.Context(), dir, to, pebblestore.SalvageOptions{}); err == nil {
+		t.Error("a store that is there was written over")
+	}
+	if _, err := pebblestore.Salvage(t.Context(), dir, filepath.Join(dir, "new"), pebblestore.SalvageOptions{}); err == nil {
+		t.Error("the source was written into")
+	}
+}
+
+// untilStep is a context that ends when it was asked a number of times.
+type untilStep struct {
+	context.Context
+	left *int
+}
+
+func (c untilStep) Err() error {
+	if *c.left--; *c.left < 0 {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}

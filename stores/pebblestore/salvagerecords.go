@@ -1,0 +1,170 @@
+package pebblestore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/linkdb"
+)
+
+// salvageBatch is how many records are written at a time.
+const salvageBatch = 5_000
+
+// copyMarks copies the marks, but for those of segments that are lost.
+func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
+	marks := map[string]string{}
+	flush := func() error {
+		if len(marks) == 0 {
+			return nil
+		}
+		all := marks
+		marks = map[string]string{}
+		return s.db.Crawl().Update(ctx, crawldb.Batch{Marks: func() map[string]string { return all }})
+	}
+	err := in.run(ctx, markTable, func(job string, value []byte) error {
+		cursor := string(value)
+		for _, prefix := range []string{"update/", "round/"} {
+			name, ok := strings.CutPrefix(job, prefix)
+			if !ok {
+				continue
+			}
+			kept := s.kept[name]
+			if kept == nil {
+				return nil
+			}
+			if n, ok := strings.CutPrefix(cursor, "pages "); ok && prefix == "round/" {
+				if k, err := strconv.Atoi(n); err == nil {
+					cursor = "pages " + strconv.Itoa(kept.before(k))
+				}
+			}
+		}
+		marks[job] = cursor
+		s.report.Marks++
+		if len(marks) < salvageBatch {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	// A round that was so far has had its update, if the mark of that is lost.
+	for name := range s.kept {
+		round, err := s.db.Crawl().Progress(ctx, "round/"+name)
+		if err != nil {
+			return err
+		}
+		if round != "" {
+			marks["update/"+name] = "done"
+		}
+	}
+	return flush()
+}
+
+// copyRecords copies the crawl db.
+func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
+	var urls []string
+	var data []crawldb.Datum
+	flush := func() error {
+		if len(urls) == 0 {
+			return nil
+		}
+		err := s.db.Crawl().Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &data[i], nil }})
+		urls, data = urls[:0], data[:0]
+		return err
+	}
+	err := in.run(ctx, crawlTable, func(key string, value []byte) error {
+		d := crawldb.Datum{URL: crawldb.URLOf(key)}
+		err := d.UnmarshalBinary(value)
+		if err == nil && crawldb.Key(d.URL) != key {
+			err = errKey
+		}
+		if err != nil {
+			s.lost(Loss{What: "crawl db", URL: d.URL, Offset: -1, Block: -1, Err: err})
+			return nil
+		}
+		if d.LeasedBy != "" && !s.kept[d.LeasedBy].lists(d.URL) {
+			d.LeasedBy, d.LeasedUntil = "", crawldb.Datum{}.LeasedUntil
+			s.report.Leases++
+		}
+		urls, data = append(urls, d.URL), append(data, d)
+		s.report.Records++
+		if len(urls) < salvageBatch {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// copyLinks copies the link db.
+func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
+	var entries []linkdb.Entry
+	size := 0
+	flush := func() error {
+		err := s.db.Links().Merge(ctx, entries, 0)
+		entries, size = entries[:0], 0
+		return err
+	}
+	err := in.run(ctx, linkTable, func(key string, value []byte) error {
+		e := linkdb.Entry{URL: crawldb.URLOf(key)}
+		links, err := decodeInlinks(value)
+		if err == nil && crawldb.Key(e.URL) != key {
+			err = errKey
+		}
+		if err != nil {
+			s.lost(Loss{What: "link db", URL: e.URL, Offset: -1, Block: -1, Err: err})
+			return nil
+		}
+		e.Inlinks = links
+		entries = append(entries, e)
+		s.report.Targets++
+		if size += len(value); len(entries) < salvageBatch && size < mergeStep {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// copyHosts copies the host db. A host whose robots.txt files or statistics are
+// lost is kept without.
+func (s *salvage) copyHosts(ctx context.Context, in *sources) error {
+	err := in.run(ctx, hostTable, func(name string, value []byte) error {
+		h, _, err := decodeHost(name, value)
+		if err != nil {
+			s.lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
+			return nil
+		}
+		s.report.Hosts++
+		return s.db.Hosts().Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil })
+	})
+	if err != nil {
+		return err
+	}
+	return in.run(ctx, sideTable, func(name string, value []byte) error {
+		return s.db.Hosts().Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+			if old == nil {
+				return nil, nil
+			}
+			h := *old
+			if err := decodeSide(&h, value); err != nil {
+				s.lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
+				return old, nil
+			}
+			return &h, nil
+		})
+	})
+}

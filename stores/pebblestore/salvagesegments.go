@@ -1,0 +1,295 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// keptSegment is what was kept of a segment.
+type keptSegment struct {
+	blocks []int           // of the visits, by the numbers they had
+	listed map[uint64]bool // what is on the list, if a part of it was lost; else nil
+}
+
+// before returns how many of the first n blocks were kept.
+func (k *keptSegment) before(n int) int {
+	at, _ := slices.BinarySearch(k.blocks, n)
+	return at
+}
+
+// lists reports whether a lease on a URL stays.
+func (k *keptSegment) lists(url string) bool {
+	return k != nil && (k.listed == nil || k.listed[crawlHash(url)])
+}
+
+func crawlHash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// partBlocks is what is whole of a part.
+type partBlocks struct {
+	name      string
+	committed bool
+	good      map[int]bool
+	damaged   bool
+}
+
+// last returns the number behind the last block that is whole.
+func (p *partBlocks) end() int {
+	n := 0
+	for k := range p.good {
+		n = max(n, k+1)
+	}
+	return n
+}
+
+// copySegments copies what is whole of every segment.
+func (s *salvage) copySegments(ctx context.Context) error {
+	s.kept = map[string]*keptSegment{}
+	if s.segments == nil {
+		return nil
+	}
+	var names []string
+	for name, err := range s.segments.List(ctx) {
+		if err != nil {
+			return err
+		}
+		names = append(names, name)
+	}
+	for _, name := range names {
+		if err := s.copySegment(ctx, name); err != nil {
+			return fmt.Errorf("segment %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (s *salvage) copySegment(ctx context.Context, name string) error {
+	found, err := s.segments.Parts(ctx, name)
+	if err != nil {
+		return err
+	}
+	all := map[string]*partBlocks{}
+	damaged := false
+	for _, part := range slices.Sorted(maps.Keys(found)) {
+		p, err := s.lookAt(ctx, name, part, found[part])
+		if err != nil {
+			return err
+		}
+		all[part] = p
+		damaged = damaged || p.damaged
+	}
+	list := all[segment.GeneratePart]
+	if list == nil || !list.committed {
+		// It was in the making, and is undone as at every opening.
+		if list == nil && all[segment.FetchPart] != nil {
+			s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNoList})
+		}
+		return nil
+	}
+	group := []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart, segment.FetchPart}
+	apart := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(part string) bool { return part == "leases" || slices.Contains(segment.Parts(), part) })
+	if damaged && len(apart) > 0 {
+		// What the lists have together depends on all of each, in order.
+		if v := all[segment.FetchPart]; v != nil && !v.committed {
+			group = nil
+		}
+		for _, part := range apart {
+			s.lost(Loss{What: "segment", Segment: name, Part: part, Offset: -1, Block: -1, Err: errApart})
+		}
+		apart = nil
+	}
+	kept := &keptSegment{}
+	visits := all[segment.FetchPart]
+	if visits != nil && len(group) > 0 {
+		kept.blocks = s.wholeInAll(name, all, group)
+	}
+	if contents := all[segment.ContentPart]; visits == nil && contents != nil && contents.committed {
+		s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNoVisits})
+		return nil
+	}
+	if len(list.good) == 0 && list.damaged && len(kept.blocks) == 0 {
+		s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNothing})
+		return nil
+	}
+	for _, part := range group {
+		p := all[part]
+		if p == nil || visits == nil {
+			continue
+		}
+		// Who parses later goes on behind the last block that is there.
+		take := kept.blocks
+		for i, k := range take {
+			if !p.good[k] {
+				take = take[:i]
+				break
+			}
+		}
+		if err := s.copyPart(ctx, name, p, take); err != nil {
+			return err
+		}
+	}
+	for _, part := range apart {
+		p := all[part]
+		if err := s.copyPart(ctx, name, p, slices.Sorted(maps.Keys(p.good))); err != nil {
+			return err
+		}
+	}
+	if list.damaged {
+		kept.listed = map[uint64]bool{}
+	}
+	if err := s.copyPart(ctx, name, list, slices.Sorted(maps.Keys(list.good))); err != nil {
+		return err
+	}
+	if kept.listed != nil {
+		for d, err := range segment.Records[crawldb.Datum](ctx, s.db.Segments(), name) {
+			if err != nil {
+				return err
+			}
+			kept.listed[crawlHash(d.URL)] = true
+		}
+	}
+	s.kept[name] = kept
+	s.report.Segments++
+	return nil
+}
+
+var (
+	errNoList   = errors.New("its fetch list is not there")
+	errNoVisits = errors.New("its visits are not there")
+	errNothing  = errors.New("nothing of it is whole")
+	errApart    = errors.New("its lists were being fetched apart, and are fetched again")
+	errPart     = errors.New("the block does not hold what the part should")
+)
+
+// lookAt finds out which blocks of a part are whole, and hold what they should.
+func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool) (*partBlocks, error) {
+	p := &partBlocks{name: part, committed: committed, good: map[int]bool{}}
+	var tail error
+	for b, err := range s.segments.Whole(ctx, name, part) {
+		var damage *crawldb.CorruptError
+		switch {
+		case errors.As(err, &damage):
+			if tail != nil || committed {
+				p.damaged = true
+			}
+			if committed {
+				s.lostBy(Loss{What: "segment", Segment: name, Part: part, Block: len(p.good)}, err)
+			}
+			tail = err
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if tail != nil {
+			p.damaged = true // it was no tail
+		}
+		if err := decodes(part, b.Block); err != nil {
+			p.damaged = true
+			s.lost(Loss{What: "segment", Segment: name, Part: part, Block: b.Number, Offset: b.Offset, Err: err})
+			continue
+		}
+		p.good[b.Number] = true
+		if err := s.step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// decodes reports whether a block holds records of its part.
+func decodes(part string, block []byte) error {
+	base := part
+	if i := strings.LastIndexByte(part, '-'); i > 0 {
+		if _, err := strconv.Atoi(part[i+1:]); err == nil {
+			base = part[:i]
+		}
+	}
+	err := segment.CheckBlock(base, block)
+	if base == "list" && err == nil {
+		if _, n := binary.Uvarint(block); n <= 0 {
+			err = errPart
+		}
+	}
+	return err
+}
+
+// wholeInAll returns the numbers of the blocks that all parts have whole which
+// have them at all, and tells which of the visits are lost.
+func (s *salvage) wholeInAll(name string, all map[string]*partBlocks, group []string) []int {
+	visits := all[segment.FetchPart]
+	needed := func(part string) bool {
+		p := all[part]
+		// Parsing may not have come so far.
+		return p != nil && (p.committed || part == segment.ContentPart)
+	}
+	end := 0
+	for _, part := range group {
+		if p := all[part]; p != nil {
+			end = max(end, p.end())
+		}
+	}
+	var blocks []int
+	for k := range end {
+		lost := ""
+		for _, part := range group {
+			if needed(part) && !all[part].good[k] {
+				lost = part
+			}
+		}
+		switch {
+		case lost == "":
+			blocks = append(blocks, k)
+		case visits.good[k] || visits.committed:
+			s.lost(Loss{What: "segment", Segment: name, Part: lost, Block: k, Offset: -1, Err: errLostBlock})
+		}
+	}
+	return blocks
+}
+
+var errLostBlock = errors.New("the block is lost in all parts, since it is not whole in this one")
+
+// copyPart copies blocks of a part.
+func (s *salvage) copyPart(ctx context.Context, name string, p *partBlocks, take []int) error {
+	w, err := s.db.Segments().Append(ctx, name, p.name, 0)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for b, err := range s.segments.Whole(ctx, name, p.name) {
+		var damage *crawldb.CorruptError
+		if errors.As(err, &damage) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if _, ok := slices.BinarySearch(take, b.Number); !ok {
+			continue
+		}
+		if err := w.Append(ctx, b.Block); err != nil {
+			return err
+		}
+		s.report.SegmentBlocks++
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+	}
+	if !p.committed {
+		return w.Sync(ctx)
+	}
+	return w.Commit(ctx)
+}

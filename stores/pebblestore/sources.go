@@ -1,0 +1,457 @@
+package pebblestore
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// sources are the tables and logs of a database, each read by itself.
+type sources struct {
+	s      *salvage
+	tables []*source
+	logged []version // what the logs hold, the newest of each key, in order
+}
+
+// A source is a table. Its number says how new it is, if nothing else does.
+type source struct {
+	t      *tableFile
+	number uint64
+	// seq is the number that all of its keys have, of a table that was ingested; 0
+	// if they have their own.
+	seq uint64
+
+	told map[int64]bool // blocks whose loss was told
+
+	// The run at hand.
+	next int // block
+	to   []byte
+	rows []version
+	row  int
+}
+
+func (in *sources) close() {
+	for _, t := range in.tables {
+		t.t.close()
+	}
+}
+
+// live is what the engine says of a table that counts.
+type live struct{ smallest, largest uint64 }
+
+// liveTables asks the engine which tables count; nil if it cannot say.
+func liveTables(fs vfs.FS, path string) (tables map[uint64]live) {
+	defer func() {
+		if recover() != nil {
+			tables = nil
+		}
+	}()
+	if checkRecords(fs, path) != nil {
+		return nil
+	}
+	db, err := openEngine(path, &pebble.Options{FS: readOnlyFS{fs}, ReadOnly: true, ErrorIfNotExists: true, DisableConsistencyCheck: true, FormatMajorVersion: engineFormat, Logger: quiet{}})
+	if err != nil {
+		return nil
+	}
+	defer closeEngine(db)
+	levels, err := db.SSTables()
+	if err != nil {
+		return nil
+	}
+	tables = map[uint64]live{}
+	for _, level := range levels {
+		for i := range level {
+			tables[uint64(level[i].BackingSSTNum)] = live{uint64(level[i].SmallestSeqNum), uint64(level[i].LargestSeqNum)}
+		}
+	}
+	return tables
+}
+
+// sealHolds reports whether the manifest is the one that was sealed, if one was.
+func (s *salvage) sealHolds(under vfs.FS, path string) bool {
+	text, err := os.ReadFile(filepath.Join(s.src.dir, sealName))
+	if err != nil || !wholeSeal(text) {
+		return true
+	}
+	var damage *crawldb.CorruptError
+	err = checkSeal(text, under, path)
+	return !errors.As(err, &damage) || strings.HasSuffix(damage.File, ".log")
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(string, ...any) {}
+
+// openSources opens all that there is to read.
+func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (in *sources, err error) {
+	in = &sources{s: s}
+	defer func() {
+		if err != nil {
+			in.close()
+		}
+	}()
+	names, err := under.List(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.lostBy(Loss{What: "crawl db", File: path, Block: -1}, err)
+		return in, nil
+	}
+	if err != nil {
+		return in, err
+	}
+	var counts map[uint64]live
+	if s.sealHolds(under, path) {
+		counts = liveTables(under, path)
+	}
+	if counts == nil {
+		s.lost(Loss{What: "state", File: path, Offset: -1, Block: -1, Err: errNoManifest})
+	}
+	flushed := uint64(0)
+	missing := map[uint64]bool{}
+	for number, l := range counts {
+		missing[number] = true
+		if l.smallest != l.largest {
+			flushed = max(flushed, l.largest)
+		}
+	}
+	logs := map[string]version{}
+	slices.Sort(names)
+	for _, name := range names {
+		full := under.PathJoin(path, name)
+		ext := filepath.Ext(name)
+		number, err := strconv.ParseUint(strings.TrimSuffix(name, ext), 10, 63)
+		if err != nil {
+			continue
+		}
+		switch ext {
+		case ".sst":
+			l, ok := counts[number]
+			if counts != nil && !ok {
+				continue // it was replaced
+			}
+			delete(missing, number)
+			src := &source{number: number, told: map[int64]bool{}}
+			if l.smallest == l.largest {
+				src.seq = l.largest
+			}
+			if src.t, err = s.openSource(ctx, under, full); err != nil {
+				return in, err
+			}
+			in.tables = append(in.tables, src)
+		case ".log":
+			if err := s.readLog(under, full, uint32(number), flushed, logs); err != nil {
+				return in, err
+			}
+		}
+	}
+	for number := range missing {
+		s.lost(Loss{What: "crawl db", File: under.PathJoin(path, fmt.Sprintf("%06d.sst", number)), Offset: -1, Block: -1, Err: fs.ErrNotExist})
+	}
+	for _, v := range logs {
+		in.logged = append(in.logged, v)
+	}
+	slices.SortFunc(in.logged, func(a, b version) int { return bytes.Compare(a.key, b.key) })
+	return in, nil
+}
+
+var errNoManifest = errors.New("the engine cannot open it; all tables and logs that are there are read")
+
+// openSource opens a table, and finds its blocks without an index if that is
+// damaged.
+func (s *salvage) openSource(ctx context.Context, under vfs.FS, path string) (*tableFile, error) {
+	t, err := openTable(under, path)
+	if t == nil {
+		return nil, err
+	}
+	if err == nil {
+		return t, nil
+	}
+	at := int64(-1)
+	if c, ok := err.(interface{ Unwrap() error }); ok {
+		err = c.Unwrap()
+	}
+	s.lost(Loss{What: "state", File: path, Offset: at, Block: -1, Err: fmt.Errorf("its blocks are found without its index: %w", err)})
+	if err := t.carve(ctx); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+// carve finds the blocks of a table by their checksums alone. They lie one behind
+// the other; where one is damaged, each place behind it may be where the next
+// begins.
+func (t *tableFile) carve(ctx context.Context) error {
+	// Few blocks are larger than near, none than far, which is tried where a block
+	// must begin.
+	const near, far = 256 << 10, 4 << 20
+	t.r, t.data, t.other = nil, nil, nil
+	window := make([]byte, far)
+	begins := true
+	for at := int64(0); at < t.size; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		reach := int64(near)
+		if begins {
+			reach = far
+		}
+		b := window[:min(reach, t.size-at)]
+		if _, err := t.f.ReadAt(b, at); err != nil {
+			return err
+		}
+		n := blockEnd(b)
+		if begins = n >= 0; !begins {
+			at++
+			continue
+		}
+		if data, err := t.read(at, int64(n)); err == nil && isData(data) {
+			var first, last []byte
+			err := t.decode(at, data, func(v version) error {
+				if first == nil {
+					first = bytes.Clone(v.key)
+				}
+				last = append(last[:0], v.key...)
+				return nil
+			})
+			if err == nil && first != nil {
+				t.data = append(t.data, tableBlock{at: at, size: int64(n), after: first, last: last})
+			}
+		}
+		at += int64(n) + block.TrailerLen
+	}
+	slices.SortFunc(t.data, func(a, b tableBlock) int { return bytes.Compare(a.after, b.after) })
+	return nil
+}
+
+// blockEnd returns the size of the block that b begins with, without its trailer;
+// negative if none does.
+func blockEnd(b []byte) int {
+	sum := ^uint32(0)
+	for n := 0; n+block.TrailerLen <= len(b); n++ {
+		sum = castagnoli[byte(sum)^b[n]] ^ sum>>8
+		// b[n] is taken for the kind of compression, which is part of the sum.
+		if n > 16 && b[n] <= 16 && binary.LittleEndian.Uint32(b[n+1:]) == (^sum>>15|^sum<<17)+0xa282ead8 {
+			return n
+		}
+	}
+	return -1
+}
+
+// tableName says what is lost with a table.
+func tableName(t table) string {
+	switch t {
+	case crawlTable:
+		return "crawl db"
+	case linkTable:
+		return "link db"
+	case markTable:
+		return "marks"
+	}
+	return "host db"
+}
+
+// seek begins a run over the keys from lower up to upper.
+func (src *source) seek(lower, upper []byte) {
+	src.next, src.to, src.rows, src.row = 0, upper, nil, 0
+	for src.next < len(src.t.data) && bytes.Compare(src.t.data[src.next].last, lower) < 0 {
+		src.next++
+	}
+}
+
+// fetch makes sure that there is a row, if any is left.
+func (src *source) fetch(in *sources, lower []byte) (ok bool) {
+	for src.row >= len(src.rows) {
+		if src.next >= len(src.t.data) {
+			return false
+		}
+		b := src.t.data[src.next]
+		if b.after != nil && bytes.Compare(b.after, src.to) >= 0 {
+			return false
+		}
+		src.next++
+		src.rows, src.row = src.rows[:0], 0
+		data, err := src.t.read(b.at, b.size)
+		if err == nil {
+			err = src.t.decode(b.at, data, func(v version) error {
+				if bytes.Compare(v.key, lower) < 0 || bytes.Compare(v.key, src.to) >= 0 {
+					return nil
+				}
+				v.key, v.value = bytes.Clone(v.key), bytes.Clone(v.value)
+				if src.seq > 0 {
+					v.seq = src.seq
+				}
+				src.rows = append(src.rows, v)
+				return nil
+			})
+		}
+		if err != nil {
+			src.rows = src.rows[:0]
+			in.lostBlock(src, b, err)
+		}
+	}
+	return true
+}
+
+// lostBlock tells once that a block is lost.
+func (in *sources) lostBlock(src *source, b tableBlock, err error) {
+	if src.told[b.at] {
+		return
+	}
+	src.told[b.at] = true
+	for _, t := range [...]table{crawlTable, hostTable, linkTable, markTable, sideTable} {
+		lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
+		if bytes.Compare(b.last, lower) < 0 || bytes.Compare(b.after, upper) >= 0 {
+			continue
+		}
+		l := Loss{What: tableName(t), Block: -1, File: src.t.path}
+		if bytes.Compare(b.after, lower) >= 0 {
+			l.After = string(b.after[1:])
+		}
+		if bytes.Compare(b.last, upper) < 0 {
+			l.To = string(b.last[1:])
+		}
+		in.s.lostBy(l, err)
+	}
+}
+
+// run calls f with the newest version of each key of a table, in order.
+func (in *sources) run(ctx context.Context, t table, f func(key string, value []byte) error) error {
+	lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
+	var q sourceHeap
+	for _, src := range in.tables {
+		src.seek(lower, upper)
+		if src.fetch(in, lower) {
+			q = append(q, src)
+		}
+	}
+	heap.Init(&q)
+	from, _ := slices.BinarySearchFunc(in.logged, lower, func(v version, k []byte) int { return bytes.Compare(v.key, k) })
+	logged := in.logged[from:]
+	var last []byte
+	some := false
+	for {
+		if err := in.s.step(ctx); err != nil {
+			return err
+		}
+		var v version
+		fromLog := len(logged) > 0 && bytes.Compare(logged[0].key, upper) < 0
+		if len(q) > 0 && fromLog {
+			head := &q[0].rows[q[0].row]
+			c := bytes.Compare(logged[0].key, head.key)
+			fromLog = c < 0 || c == 0 && logged[0].seq >= head.seq
+		}
+		switch {
+		case fromLog:
+			v, logged = logged[0], logged[1:]
+		case len(q) > 0:
+			src := q[0]
+			v = src.rows[src.row]
+			src.row++
+			if src.fetch(in, lower) {
+				heap.Fix(&q, 0)
+			} else {
+				heap.Pop(&q)
+			}
+		default:
+			return nil
+		}
+		if some && bytes.Equal(v.key, last) {
+			continue // an older one
+		}
+		last, some = append(last[:0], v.key...), true
+		if v.deleted {
+			continue
+		}
+		if err := f(string(v.key[1:]), v.value); err != nil {
+			return err
+		}
+	}
+}
+
+// sourceHeap has the least key on top, of one key the newest version.
+type sourceHeap []*source
+
+func (q sourceHeap) Len() int      { return len(q) }
+func (q sourceHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q sourceHeap) Less(i, j int) bool {
+	a, b := &q[i].rows[q[i].row], &q[j].rows[q[j].row]
+	return cmp.Or(bytes.Compare(a.key, b.key), cmp.Compare(b.seq, a.seq), cmp.Compare(q[j].number, q[i].number)) < 0
+}
+func (q *sourceHeap) Push(x any) { *q = append(*q, x.(*source)) }
+func (q *sourceHeap) Pop() any {
+	n := len(*q) - 1
+	x := (*q)[n]
+	*q = (*q)[:n]
+	return x
+}
+
+// readLog adds the steps of a log, as far as they are newer than what was
+// flushed, also those behind damage.
+func (s *salvage) readLog(under vfs.FS, path string, number uint32, flushed uint64, into map[string]version) error {
+	f, err := under.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return eachRecord(f, info.Size(), number, func(rec []byte) {
+		readBatch(rec, flushed, into)
+	}, func(at int64) {
+		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: errRecord})
+	})
+}
+
+// readBatch adds what a step of a log has written.
+func readBatch(rec []byte, flushed uint64, into map[string]version) {
+	r, ok := batchrepr.Read(rec), len(rec) >= batchrepr.HeaderLen
+	if !ok {
+		return
+	}
+	seq := binary.LittleEndian.Uint64(rec)
+	for {
+		kind, key, value, ok, err := r.Next()
+		if !ok || err != nil {
+			return
+		}
+		v := version{key: bytes.Clone(key), seq: seq}
+		switch kind {
+		case pebble.InternalKeyKindLogData:
+			continue
+		case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:
+			v.value = bytes.Clone(value)
+		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
+			v.deleted = true
+		default: // of the index, which is made anew
+			seq++
+			continue
+		}
+		seq++
+		if v.seq <= flushed {
+			continue
+		}
+		if old, ok := into[string(v.key)]; !ok || old.seq <= v.seq {
+			into[string(v.key)] = v
+		}
+	}
+}
