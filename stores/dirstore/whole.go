@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -43,12 +44,12 @@ var errStop = errors.New("stop")
 const inRow = 64
 
 func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlock, error) bool) error {
-	f, size, committed, err := s.raw(ctx, seg, part)
+	f, size, name, committed, err := s.raw(ctx, seg, part)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	b, err := openBlocks(f, size, f.Name(), committed)
+	b, err := openBlocks(f, size, name, committed)
 	tell := func(err error) error {
 		if !yield(WholeBlock{}, failed("read", err, seg, part)) {
 			return errStop
@@ -71,7 +72,7 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 		return nil
 	}
 	end := b.end
-	r := &blockFile{r: f, name: f.Name(), end: end, at: headSize}
+	r := &blockFile{r: f, name: name, end: end, at: headSize}
 	foot := committed && end == size-footSize
 	for {
 		if err := ctx.Err(); err != nil {
@@ -151,22 +152,22 @@ func nextFrame(ctx context.Context, r io.ReaderAt, at, end int64, number int, kn
 }
 
 // raw opens the file of a part as it is.
-func (s *Store) raw(ctx context.Context, seg, part string) (f *os.File, size int64, committed bool, err error) {
-	err = s.use(ctx, []string{seg, part}, func() error {
-		name := filepath.Join(seg, part)
+func (s *Store) raw(ctx context.Context, seg, part string) (f File, size int64, name string, committed bool, err error) {
+	err = s.use(ctx, []string{seg, part}, func() (err error) {
+		name = path.Join(seg, part)
 		committed = true
-		file, n, err := openFile(s.root, name, os.O_RDONLY)
+		f, size, err = openFile(s.fs, name, os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
+			name += openSuffix
 			committed = false
-			file, n, err = openFile(s.root, name+openSuffix, os.O_RDONLY)
+			f, size, err = openFile(s.fs, name, os.O_RDONLY)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return segment.ErrNotFound
 		}
-		f, size = file, n
 		return err
 	})
-	return f, size, committed, err
+	return f, size, filepath.Join(s.dir, filepath.FromSlash(name)), committed, err
 }
 
 // Parts returns the names of the parts of a segment, and whether each is
@@ -174,7 +175,7 @@ func (s *Store) raw(ctx context.Context, seg, part string) (f *os.File, size int
 func (s *Store) Parts(ctx context.Context, seg string) (map[string]bool, error) {
 	parts := map[string]bool{}
 	err := s.use(ctx, []string{seg}, func() error {
-		entries, err := readDir(s.root, seg)
+		entries, err := readDir(s.fs, seg)
 		for _, e := range entries {
 			if !isPart(e) {
 				continue

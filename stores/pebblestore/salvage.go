@@ -20,7 +20,7 @@ type Loss struct {
 	// File and Offset name the damage; Offset is negative if it is not known.
 	File   string
 	Offset int64
-	// What says of what: "crawl db", "host db", "link db", "marks", "state", "log" or
+	// What says of what: "crawl db", "leases", "host db", "link db", "marks", "state", "log" or
 	// "segment".
 	What string
 	// After and To are keys (crawldb.Key, or names of hosts) between which records
@@ -147,7 +147,7 @@ func (s *salvage) step(ctx context.Context) error {
 }
 
 func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
-	if s.src, err = claim(dir, true); errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
+	if s.src, err = claim(dir, true, nil); errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
 		s.lostBy(Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, err)
 		s.src, err = noFormat(dir)
 	}
@@ -172,7 +172,7 @@ func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
 	if err := os.Rename(target, newDir); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(work), syncDir(filepath.Dir(work)))
+	return errors.Join(os.RemoveAll(work), syncDir(vfs.Default, filepath.Dir(work)))
 }
 
 func hasDatabase(dir string) bool {

@@ -2,6 +2,8 @@ package pebblestore
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -79,11 +81,33 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 		urls, data = urls[:0], data[:0]
 		return err
 	}
+	// Leases lie beside the records, in the same order.
+	type lease struct {
+		key   string
+		value []byte
+	}
+	var failed error
+	next, stop := iter.Pull(func(yield func(lease) bool) {
+		failed = in.beside().run(ctx, leaseTable, func(key string, value []byte) error {
+			if !yield(lease{key, value}) {
+				return errEnough
+			}
+			return nil
+		})
+	})
+	defer stop()
+	l, some := next()
 	err := in.run(ctx, crawlTable, func(key string, value []byte) error {
 		d := crawldb.Datum{URL: crawldb.URLOf(key)}
 		err := d.UnmarshalBinary(value)
 		if err == nil && crawldb.Key(d.URL) != key {
 			err = errKey
+		}
+		for some && l.key < key {
+			l, some = next()
+		}
+		if err == nil && some && l.key == key {
+			err = takeLease(&d, l.value)
 		}
 		if err != nil {
 			s.lost(Loss{What: "crawl db", URL: d.URL, Offset: -1, Block: -1, Err: err})
@@ -100,11 +124,17 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 		}
 		return flush()
 	})
+	if err == nil && !some {
+		err = failed
+	}
 	if err != nil {
 		return err
 	}
 	return flush()
 }
+
+// errEnough ends a run whose rest is not wanted.
+var errEnough = errors.New("enough")
 
 // copyLinks copies the link db.
 func (s *salvage) copyLinks(ctx context.Context, in *sources) error {

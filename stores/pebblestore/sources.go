@@ -53,6 +53,15 @@ func (in *sources) close() {
 	}
 }
 
+// beside returns the same sources, to be read at the same time.
+func (in *sources) beside() *sources {
+	b := &sources{s: in.s, logged: in.logged}
+	for _, src := range in.tables {
+		b.tables = append(b.tables, &source{t: src.t, number: src.number, seq: src.seq, told: src.told})
+	}
+	return b
+}
+
 // live is what the engine says of a table that counts.
 type live struct{ smallest, largest uint64 }
 
@@ -260,6 +269,8 @@ func tableName(t table) string {
 	switch t {
 	case crawlTable:
 		return "crawl db"
+	case leaseTable:
+		return "leases"
 	case linkTable:
 		return "link db"
 	case markTable:
@@ -316,7 +327,7 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 		return
 	}
 	src.told[b.at] = true
-	for _, t := range [...]table{crawlTable, hostTable, linkTable, markTable, sideTable} {
+	for _, t := range [...]table{crawlTable, leaseTable, hostTable, linkTable, markTable, sideTable} {
 		lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
 		if bytes.Compare(b.last, lower) < 0 || bytes.Compare(b.after, upper) >= 0 {
 			continue
