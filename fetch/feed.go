@@ -145,7 +145,7 @@ func (l *loop) feed() (again time.Time, err error) {
 			}
 			l.report.Listed++
 			l.asksFor(d.URL, turn.Delay)
-			_, seen := l.seen[d.URL]
+			seen := l.seen.has(d.URL)
 			if seen {
 				l.report.Resumed++
 			}

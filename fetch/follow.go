@@ -29,6 +29,19 @@ func idOf(url string) (id pageID) {
 	return pageID(sum[:])
 }
 
+// pages is a set of URLs that takes some 30 bytes for each, however long it is.
+type pages map[pageID]struct{}
+
+func (p pages) add(url string) { p[idOf(url)] = struct{}{} }
+
+func (p pages) has(url string) bool {
+	if len(p) == 0 {
+		return false
+	}
+	_, ok := p[idOf(url)]
+	return ok
+}
+
 // place is where a page is.
 type place struct {
 	depth int       // links away from the list, on the shortest way known
@@ -93,7 +106,7 @@ func (l *loop) openBeyond(ctx context.Context, w *output) error {
 
 // visitBeyond queues a page that is not on the list.
 func (l *loop) visitBeyond(url string, from item) {
-	if _, ok := l.seen[url]; ok || l.limits.left != nil {
+	if l.seen.has(url) || l.limits.left != nil {
 		return
 	}
 	if l.o.By.Key(url) != l.o.By.Key(from.URL) {
@@ -233,7 +246,7 @@ func (l *loop) listed(it item, seen bool) bool {
 		return false
 	}
 	l.beyond.places[idOf(url)] = place{}
-	if _, ok := l.seen[url]; !ok {
+	if !l.seen.has(url) {
 		it.URL, it.unlisted = url, true
 		l.goTo(it)
 	}

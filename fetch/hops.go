@@ -108,7 +108,7 @@ func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
 			// know it.
 			via := slices.MinFunc(links[url], func(a, b scoring.Link) int { return compareKeys(a.From, b.From) }).From
 			h.via[url] = via
-			if _, ok := l.seen[url]; ok {
+			if l.seen.has(url) {
 				continue // by a run before this one
 			}
 			if l.goTo(item{Datum: l.o.heir(url, links[url]), list: h.to[via].list, unlisted: true, hop: &hop{h.level, h.chain(via)}}) {

@@ -363,7 +363,7 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 		return nil, err
 	}
 	out := &output{parts: map[int]*parts{}, lists: l.lists}
-	l.seen = map[string]struct{}{}
+	l.seen = pages{}
 	if l.lists == nil {
 		if out.parts[0], err = openParts(ctx, s, l.name, wholeName, parsing, l.seen); err == nil {
 			err = l.recallAll(ctx, out)

@@ -82,8 +82,8 @@ type loop struct {
 	report   Report
 
 	q         queues
-	seen      map[string]struct{} // visited before this run
-	lists     *lists              // nil if the segment is fetched as a whole
+	seen      pages  // visited before this run
+	lists     *lists // nil if the segment is fetched as a whole
 	list      *feed
 	lanes     lanes
 	addresses addresses

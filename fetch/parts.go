@@ -141,7 +141,7 @@ func commonBlocks(ctx context.Context, s segment.Store, name string, names []str
 // the last block that all of them have, and adds the URLs of the visits before to
 // seen. A fetch that was begun without a parser goes on without: what it has is
 // kept.
-func openParts(ctx context.Context, s segment.Store, name string, named func(string) string, parsing bool, seen map[string]struct{}) (*parts, error) {
+func openParts(ctx context.Context, s segment.Store, name string, named func(string) string, parsing bool, seen pages) (*parts, error) {
 	keep, err := commonBlocks(ctx, s, name, []string{named(segment.ContentPart), named(segment.FetchPart)})
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func openParts(ctx context.Context, s segment.Store, name string, named func(str
 				return nil, err
 			}
 			for _, v := range block {
-				seen[v.URL] = struct{}{}
+				seen.add(v.URL)
 			}
 			if n++; n == keep {
 				break

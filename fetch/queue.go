@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"container/heap"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -74,6 +76,7 @@ func (q *queues) of(name string) *host {
 	h := q.hosts[name]
 	if h == nil {
 		q.came++
+		name = strings.Clone(name) // which is part of a URL, and that of a block of the list
 		h = &host{name: name, index: -1, limit: q.limit, since: q.came}
 		q.hosts[name] = h
 	}
@@ -180,7 +183,7 @@ func (q *queues) done(h *host, at time.Time) {
 
 // drop empties the queue of a host and returns what was in it.
 func (q *queues) drop(h *host) []item {
-	items := append(h.items.all(), h.robots.all()...)
+	items := slices.AppendSeq(slices.Collect(h.items.all()), h.robots.all())
 	h.items, h.robots = deque{}, deque{}
 	q.items -= len(items)
 	q.enqueue(h)
@@ -196,10 +199,10 @@ func (q *queues) move(h *host, name string) {
 	if to.delay == 0 {
 		to.delay = h.delay
 	}
-	for _, it := range h.items.all() {
+	for it := range h.items.all() {
 		to.items.push(it)
 	}
-	for _, it := range h.robots.all() {
+	for it := range h.robots.all() {
 		to.robots.push(it)
 	}
 	to.refused = 0
@@ -212,7 +215,7 @@ func (q *queues) move(h *host, name string) {
 // drain empties all queues and returns how many pages of the list were in them.
 func (q *queues) drain() (pages int) {
 	for _, h := range q.hosts {
-		for _, it := range h.items.all() {
+		for it := range h.items.all() {
 			if !it.unlisted {
 				pages++
 			}
@@ -222,44 +225,6 @@ func (q *queues) drain() (pages int) {
 	}
 	q.items, q.hungry = 0, false
 	return pages
-}
-
-// deque is a list of items that grows and shrinks at both ends.
-type deque struct {
-	items []item
-	head  int // those before are empty
-}
-
-func (d *deque) len() int    { return len(d.items) - d.head }
-func (d *deque) all() []item { return d.items[d.head:] }
-
-func (d *deque) push(it item) {
-	if d.head > 16 && d.head > len(d.items)/2 && len(d.items) == cap(d.items) {
-		n := copy(d.items, d.items[d.head:])
-		clear(d.items[n:])
-		d.items, d.head = d.items[:n], 0
-	}
-	d.items = append(d.items, it)
-}
-
-func (d *deque) pop() item {
-	it := d.items[d.head]
-	d.items[d.head] = item{}
-	if d.head++; d.head == len(d.items) {
-		*d = deque{}
-	}
-	return it
-}
-
-// back is mostly the opposite of a pop, and finds the room that this left.
-func (d *deque) back(it item) {
-	if d.head == 0 {
-		room := len(d.items)/8 + 1
-		d.items = append(make([]item, room, room+len(d.items)+1), d.items...)
-		d.head = room
-	}
-	d.head--
-	d.items[d.head] = it
 }
 
 func (h *host) before(o *host) bool {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -120,7 +120,7 @@ func BenchmarkLoopStep(b *testing.B) {
 			}
 			runtime.GC()
 			runtime.ReadMemStats(&after)
-			per := float64(after.HeapAlloc-before.HeapAlloc)/float64(hosts) - float64(unsafe.Sizeof(item{}))
+			per := float64(after.HeapAlloc-before.HeapAlloc) / float64(hosts)
 			s := lanes{threads: 50, spare: 100, long: time.Second}
 			var limiter Limiter
 			now := epoch
@@ -146,5 +146,49 @@ func BenchmarkLoopStep(b *testing.B) {
 			}
 			b.ReportMetric(per, "B/host")
 		})
+	}
+}
+
+// listedURL is a page as a crawl db with scores lists it after it was discovered; n
+// is below ten million.
+func listedURL(host string, n int) crawldb.Datum {
+	d := crawldb.Datum{
+		URL:    fmt.Sprintf("http://%s/section-%02d/2026/an-article-of-usual-length-%07d.html", host, n%50, n),
+		Status: crawldb.Unfetched, FetchTime: epoch, Interval: 30 * 24 * time.Hour, Score: 0.01,
+	}
+	d.Meta.Set("opic.cash", "12345678")
+	d.Meta.Set("opic.history", "1234567812345678")
+	return d
+}
+
+// A page that waits in memory must not cost more than 300 bytes, nor the host of one
+// a kilobyte, whatever else was in the block of the list that they came in.
+func TestMemoryOfWhatWaits(t *testing.T) {
+	for _, hosts := range []int{20, 20_000} {
+		const urls = 20_000
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		q := newQueues(1)
+		size := 0
+		for n := range urls {
+			d := listedURL(fmt.Sprintf("h%06d.example.test", n%hosts), n)
+			size += len(d.URL)
+			// As it is read: part of a string that holds the block.
+			block := d.URL + strings.Repeat("x", 2000)
+			d.URL = block[:len(d.URL)]
+			q.add(d.URL[len("http://"):][:len("h000000.example.test")], item{Datum: d})
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		per := float64(after.HeapAlloc-before.HeapAlloc) / urls
+		t.Logf("%d hosts: %.0f bytes a URL, of which %d are the URL", hosts, per, size/urls)
+		if limit := 300. + 700*float64(hosts)/urls; per > limit {
+			t.Errorf("%d hosts: %.0f bytes a URL, want %.0f", hosts, per, limit)
+		}
+		if q.items != urls || len(q.hosts) != hosts {
+			t.Errorf("%d URLs of %d hosts wait", q.items, len(q.hosts))
+		}
+		runtime.KeepAlive(q)
 	}
 }
