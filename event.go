@@ -1,6 +1,7 @@
 package recrawl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -131,8 +132,9 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 			return 0, fmt.Errorf("recrawl: mark of %s: %w", name, err)
 		}
 	}
-	// The records as they were before the update.
-	before := map[string]crawldb.Datum{}
+	// The records as they were before the update, as far as they had anything to
+	// tell: nothing else of the list is held in memory.
+	before := map[string]known{}
 	for d, err := range segment.Records[crawldb.Datum](ctx, c.s.Segments, name) {
 		if err != nil {
 			return 0, fmt.Errorf("recrawl: %w", err)
@@ -140,7 +142,9 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
 			return 0, fmt.Errorf("recrawl: %w", err)
 		}
-		before[d.URL] = d
+		if k := (known{string(d.Signature), d.Signature != nil, d.Sitemap()}); k != (known{}) {
+			before[strings.Clone(d.URL)] = k
+		}
 	}
 	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.s.Segments, name, block))
 	defer stop()
@@ -163,10 +167,13 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 				parsed = parsed[1:]
 			}
 			old := before[v.URL]
-			if e.OldSignature = old.Signature; v.Outcome.Code == protocol.NotModified {
-				e.Signature = old.Signature
+			if old.signed {
+				e.OldSignature = []byte(old.signature)
 			}
-			if notAPage(&old, v, read) {
+			if v.Outcome.Code == protocol.NotModified {
+				e.Signature = bytes.Clone(e.OldSignature)
+			}
+			if notAPage(old, v, read) {
 				continue
 			}
 			if e.Kind, err = c.kind(ctx, &e); err != nil {
@@ -191,10 +198,16 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 	return events, nil
 }
 
+// known is what a page was known by before it was visited.
+type known struct {
+	signature       string
+	signed, sitemap bool
+}
+
 // notAPage reports whether a visit was to a sitemap, given the record as it was
 // and whether what came was read as one.
-func notAPage(old *crawldb.Datum, v *segment.Visit, read bool) bool {
-	return read || old.Sitemap() && v.Outcome.Code != protocol.Success
+func notAPage(old known, v *segment.Visit, read bool) bool {
+	return read || old.sitemap && v.Outcome.Code != protocol.Success
 }
 
 // kind says what a visit made known; 0 if nothing.
