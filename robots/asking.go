@@ -205,6 +205,7 @@ func (c *Cache) record(ctx context.Context, origin string, a answer) (*Rules, er
 	if a.kind == good { // before the update, for which other hosts may have to wait
 		read = c.rules(hostdb.Robots{Body: a.body})
 	}
+	defer c.writes(origin, a.reason)()
 	err := c.Hosts.Update(ctx, hostdb.ByHost.Key(origin), func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {

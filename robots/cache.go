@@ -100,6 +100,9 @@ type Cache struct {
 
 	mu     sync.Mutex
 	memory lru
+	// why are the reasons of files that could not be had, by origin, while their
+	// records are being written.
+	why map[string]string
 }
 
 // Cached returns the rules that hold for a URL, from memory or from Hosts, and
@@ -194,6 +197,9 @@ func (c *Cache) maxBytes() int { return max(c.MaxBytes, MaxBytes) }
 // file could not be had.
 func (c *Cache) keep(rec hostdb.Robots, r *Rules, reason string) {
 	if r.Unavailable {
+		if reason == "" { // of a record, which has none
+			reason = c.reason(rec)
+		}
 		r.Reason = reason
 	}
 	size := 256 + r.size
@@ -201,6 +207,39 @@ func (c *Cache) keep(rec hostdb.Robots, r *Rules, reason string) {
 		size += 64 * len(rec.Body) // what is kept by a parser that makes regular expressions of rules
 	}
 	c.remember(entry{origin: rec.Origin, rules: r, fetched: rec.Fetched, expires: rec.Expires, size: size})
+}
+
+// reason returns why the file of a record could not be had; empty if that was in
+// another life.
+func (c *Cache) reason(rec hostdb.Robots) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if why, ok := c.why[rec.Origin]; ok {
+		return why
+	}
+	if e, ok := c.memory.get(rec.Origin); ok && e.fetched.Equal(rec.Fetched) {
+		return e.rules.Reason
+	}
+	return ""
+}
+
+// writes notes a reason until the function it returns is called: from when a record
+// is in Hosts others may read it, and they are told, too.
+func (c *Cache) writes(origin, reason string) (written func()) {
+	if reason == "" {
+		return func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why == nil {
+		c.why = map[string]string{}
+	}
+	c.why[origin] = reason
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.why, origin)
+	}
 }
 
 func (c *Cache) remember(e entry) {

@@ -600,8 +600,33 @@ func TestWhyAFileCannotBeHad(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
+	// So is who asks while the record is written, and does not make it forgotten.
+	both := &robots.Cache{Protocol: c.Protocol, Product: "bot"}
+	both.Hosts = written{&hosts, func() {
+		if r, ok, err := both.Cached(t.Context(), origin+"/x"); err != nil || !ok || r.Reason != "tls: handshake failed" {
+			t.Errorf("%+v, %v, %v", r, ok, err)
+		}
+	}}
+	if _, err := both.Fetch(t.Context(), origin+"/x"); err != nil {
+		t.Error(err)
+	}
+	if r, _, err := both.Cached(t.Context(), origin+"/x"); err != nil || r.Reason != "tls: handshake failed" {
+		t.Errorf("%+v, %v", r, err)
+	}
 	other := &robots.Cache{Protocol: c.Protocol, Hosts: &hosts, Product: "bot"}
 	if r, ok, err := other.Cached(t.Context(), origin+"/x"); err != nil || !ok || !r.Unavailable || r.Reason != "" {
 		t.Errorf("%+v, %v, %v", r, ok, err)
 	}
+}
+
+// written tells when a record is in Hosts and its Update is not over yet.
+type written struct {
+	hostdb.Store
+	tell func()
+}
+
+func (w written) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	err := w.Store.Update(ctx, name, next)
+	w.tell()
+	return err
 }
