@@ -78,12 +78,15 @@ func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
 // claim takes a turn with a host. If all are taken, or it is not time yet, it
 // notes when to ask again, and whether it is worth waiting for.
 func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
-	now := time.Now()
-	r.claimed = now
+	r.claimed = time.Now()
 	if r.h.name == "" { // no host, no politeness: a file
 		return true
 	}
 	err := l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		// Not before: who waits for the store must not take those who went first for
+		// people of the future, nor the host for slow.
+		now := time.Now()
+		r.claimed = now
 		var h hostdb.Host
 		if old != nil {
 			h = *old
@@ -124,7 +127,8 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 			return old, nil
 		}
 		r.until = now.Add(claimFor).Truncate(time.Millisecond)
-		h.Busy = append(h.Busy, r.until)
+		i, _ := slices.BinarySearchFunc(h.Busy, r.until, time.Time.Compare)
+		h.Busy = slices.Insert(h.Busy, i, r.until)
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(t.begun)))
 		h.Spent = h.Spent.On(now)
 		h.Spent.Requests++
@@ -176,9 +180,7 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		if old != nil {
 			h = *old
 		}
-		if i := slices.IndexFunc(h.Busy, r.until.Equal); i >= 0 {
-			h.Busy = slices.Delete(slices.Clone(h.Busy), i, i+1)
-		}
+		h.Busy = without(h.Busy, r.until, now)
 		r.full = false
 		if !r.made {
 			h.Spent.Requests = max(h.Spent.Requests-1, 0)
@@ -206,6 +208,19 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 	if r.err == nil {
 		r.err = err
 	}
+}
+
+// without returns the turns of a host but for that until some time. If a clock that
+// went back has had others set it right, it is the last of those before; if one that
+// went forward has ended it, it is none.
+func without(busy []time.Time, until, now time.Time) []time.Time {
+	i, ok := slices.BinarySearchFunc(busy, until, time.Time.Compare)
+	if !ok {
+		if i--; i < 0 || !now.Before(until) {
+			return busy
+		}
+	}
+	return slices.Delete(slices.Clone(busy), i, i+1)
 }
 
 // note adds the time that a request took to the mean of its host, and returns what

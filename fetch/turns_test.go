@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -355,6 +356,66 @@ func TestPassedOver(t *testing.T) {
 			if n := len(s.of("big.example.test/")); !limited && n != 6 {
 				t.Errorf("%d requests to the host that fails", n)
 			}
+		})
+	}
+}
+
+// queued is a host db of which some have to wait for others, and which others write,
+// too.
+type queued struct {
+	hostdb.Store
+	mu      sync.Mutex
+	calls   int
+	wait    time.Duration // up to four times of it
+	earlier time.Duration // by which others, whose clock is behind, set turns right
+}
+
+func (q *queued) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	q.mu.Lock()
+	q.calls++
+	wait := time.Duration(q.calls*7%5) * q.wait
+	q.mu.Unlock()
+	time.Sleep(wait)
+	err := q.Store.Update(ctx, name, next)
+	if err != nil || q.earlier == 0 {
+		return err
+	}
+	return q.Store.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		h := *old
+		h.Busy = slices.Clone(h.Busy)
+		for i := range h.Busy {
+			h.Busy[i] = h.Busy[i].Add(-q.earlier)
+		}
+		return &h, nil
+	})
+}
+
+// Every turn is given back, though some that asked the clock first come second, and
+// though others, whose clock is behind, take the turns for those of the future. A
+// host whose turns are kept is not asked for ten minutes.
+func TestTurnsAreGivenBack(t *testing.T) {
+	for name, q := range map[string]*queued{
+		"some wait for the store":    {wait: 5 * time.Millisecond},
+		"a clock is behind":          {earlier: 700 * time.Millisecond},
+		"a clock is behind and wait": {earlier: 3 * time.Millisecond, wait: 2 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, &site{latency: 7 * time.Millisecond}, pages(host, 60)...)
+				r.o.ThreadsPerHost, r.o.Delay, r.o.SpareThreads = 4, -1, -1
+				q.Store = r.o.Hosts
+				r.o.Hosts = q
+				began := time.Now()
+				if rep := r.run(seg); rep.Outcomes[protocol.Success] != 60 {
+					t.Errorf("%+v", rep)
+				}
+				if took := time.Since(began); took > time.Minute {
+					t.Errorf("took %v", took)
+				}
+				if h := hostOf(t, r, host); len(h.Busy) > 0 {
+					t.Errorf("%d turns are kept", len(h.Busy))
+				}
+			})
 		})
 	}
 }
