@@ -1,0 +1,5 @@
+//go:build !race
+
+package crawls
+
+const raceEnabled = false
