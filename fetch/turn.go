@@ -12,7 +12,7 @@ import (
 const (
 	// claimFor is how long a visit may take before others may think that
 	// whoever made it is dead; it is cut off a little before.
-	claimFor = 10 * time.Minute
+	claimFor = hostdb.Turn
 	cutAfter = claimFor - 10*time.Second
 	// minBackoff is the pause after a first failure where there is no other, and
 	// maxBackoff the longest.

@@ -126,17 +126,29 @@ func (s Spent) On(now time.Time) Spent {
 	return s
 }
 
+// Turn is how long a turn with a host lasts at most: an entry of Busy is that much
+// later than the request it stands for.
+const Turn = 10 * time.Minute
+
 // AskedAgain returns the record as it must be after a crash: if the host was
 // being asked, or was asked within the minute before the last sign of life of
-// the store, then as if it had been asked at now, with the same pause as after
-// its last request.
+// the store, then as if it had been asked at now, with the same pause as at its
+// last request.
 func (h Host) AskedAgain(alive, now time.Time) Host {
 	if len(h.Busy) == 0 && (h.LastFetch.IsZero() || h.LastFetch.Before(alive.Add(-time.Minute))) {
 		return h
 	}
-	pause := max(h.NextFetch.Sub(h.LastFetch), h.CrawlDelay, 0)
-	if h.LastFetch.IsZero() {
-		pause = max(h.CrawlDelay, 0)
+	asked := h.LastFetch
+	if n := len(h.Busy); n > 0 {
+		// The last request may have ended days ago: the pause is that of the one
+		// that was on its way.
+		if began := h.Busy[n-1].Add(-Turn); began.After(asked) && !began.After(h.NextFetch) {
+			asked = began
+		}
+	}
+	pause := max(h.CrawlDelay, 0)
+	if !asked.IsZero() {
+		pause = max(pause, h.NextFetch.Sub(asked))
 	}
 	h.Busy = nil
 	if next := now.Add(min(pause, time.Hour)); next.After(h.NextFetch) {
