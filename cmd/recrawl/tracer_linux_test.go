@@ -136,7 +136,7 @@ func changing(tid int, all map[uint64]change) string {
 		return c.name + " " + stringAt(tid, uintptr(info.args[1]))
 	}
 	file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, int32(info.args[0])))
-	if err != nil || !strings.HasPrefix(file, "/") || strings.HasPrefix(file, "/dev/") {
+	if err != nil || !strings.HasPrefix(file, "/") {
 		return "" // a socket, a pipe
 	}
 	return c.name + " " + file
