@@ -83,19 +83,7 @@ func Due(ctx context.Context, s Store, q DueQuery) iter.Seq2[Candidate, error] {
 }
 
 // Index returns the [DueStore] that s is or wraps, if there is one.
-func Index(s Store) (DueStore, bool) {
-	for s != nil {
-		if d, ok := s.(DueStore); ok {
-			return d, true
-		}
-		u, ok := s.(interface{ Unwrap() Store })
-		if !ok {
-			break
-		}
-		s = u.Unwrap()
-	}
-	return nil, false
-}
+func Index(s Store) (DueStore, bool) { return as[DueStore](s) }
 
 // passSize is how many candidates one pass of DueByScan holds.
 const passSize = 1 << 20

@@ -7,8 +7,9 @@
 //		})
 //	}
 //
-// The rules about [crawldb.DueStore] are run through [crawldb.Due], once on the
-// store as it is and once on a plain Store around it, which is scanned.
+// The rules about [crawldb.DueStore] and [crawldb.BulkStore] are run through
+// [crawldb.Due] and [crawldb.UpdateAll], once on the store as it is and once on a
+// plain Store around it, which is scanned, and updated batch by batch.
 //
 // No kit proves durability: Harness.Crash shows only that nothing waits for
 // Close. That a Sync reaches the disk is for the engine to test below itself.
@@ -105,7 +106,7 @@ const (
 
 func rules() []rule {
 	return slices.Concat(recordRules(), scanRules(), updateRules(), markRules(), lifeRules(),
-		concurrencyRules(), crashRules(), modelRules(), dueRules())
+		concurrencyRules(), crashRules(), modelRules(), dueRules(), bulkRules())
 }
 
 func (r rule) skip(h Harness) string {

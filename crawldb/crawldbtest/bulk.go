@@ -1,0 +1,353 @@
+package crawldbtest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// A bulkLaw is told how to apply many batches.
+type bulkLaw struct {
+	name  string
+	needs int
+	check func(*check, bulkFunc)
+}
+
+type bulkFunc func(context.Context, crawldb.Store, iter.Seq2[crawldb.Batch, error]) error
+
+func oneByOne(ctx context.Context, s crawldb.Store, batches iter.Seq2[crawldb.Batch, error]) error {
+	return crawldb.UpdateAll(ctx, bare{s}, batches)
+}
+
+// bulkRules has each law twice: of the store as it is, and of its Update.
+func bulkRules() []rule {
+	var all []rule
+	for _, l := range []bulkLaw{
+		{"UpdateAll leaves what updates leave", 0, bulkLeaves},
+		{"UpdateAll gives Next what the batches before have left", 0, bulkGives},
+		{"UpdateAll is done with a batch when it asks for the next", 0, bulkForgets},
+		{"UpdateAll ends at an error with whole batches", 0, bulkEnds},
+		{"UpdateAll heeds its context", 0, bulkContext},
+		{"UpdateAll syncs", needsCrash, bulkSyncs},
+		{"Due follows UpdateAll", 0, bulkDue},
+	} {
+		all = append(all,
+			rule{l.name, l.needs, func(c *check) { l.check(c, crawldb.UpdateAll) }},
+			rule{l.name + ", one by one", l.needs, func(c *check) { l.check(c, oneByOne) }})
+	}
+	return all
+}
+
+// seq yields batches and then an error, if there is one.
+func seq(batches []crawldb.Batch, err error) iter.Seq2[crawldb.Batch, error] {
+	return func(yield func(crawldb.Batch, error) bool) {
+		for _, b := range batches {
+			if !yield(b, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(crawldb.Batch{}, err)
+		}
+	}
+}
+
+// writing returns a batch that writes the records, which are in key order.
+func writing(job, cursor string, data ...crawldb.Datum) crawldb.Batch {
+	b := crawldb.Batch{Job: job, Cursor: cursor}
+	for _, d := range data {
+		b.URLs = append(b.URLs, d.URL)
+	}
+	b.Next = func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		d := data[i]
+		return &d, nil
+	}
+	return b
+}
+
+// numberedBatches returns n batches of ascending records, each with its number in
+// the mark of "job", and the records of all.
+func numberedBatches(n, each int) (batches []crawldb.Batch, data []crawldb.Datum) {
+	for i, url := range numbered(n * each) {
+		data = append(data, plain(url, i))
+	}
+	for i := range n {
+		batches = append(batches, writing("job", strconv.Itoa(i+1), data[i*each:(i+1)*each]...))
+	}
+	return batches, data
+}
+
+func bulkLeaves(c *check, all bulkFunc) {
+	rnd := rand.New(rand.NewPCG(c.h.Seed, 2))
+	s, model, marks := c.store(), map[string]crawldb.Datum{}, map[string]string{}
+	urls := append(numbered(1000), hostileURLs()...)
+	slices.SortFunc(urls, crawldb.Compare)
+	for step := range 4 {
+		c.prefix = fmt.Sprintf("seed %d, step %d: ", c.h.Seed, step)
+		var batches []crawldb.Batch
+		rest := urls
+		for n := 0; len(rest) > 0; n++ {
+			// Behind one another, mostly.
+			part := rest[:min(len(rest), rnd.IntN(120))]
+			if rest = rest[len(part):]; rnd.IntN(6) == 0 {
+				part = urls[:rnd.IntN(50)]
+			}
+			next := make([]*crawldb.Datum, len(part))
+			for i, url := range part {
+				next[i] = nil
+				delete(model, url)
+				if rnd.IntN(4) > 0 {
+					d := plain(url, rnd.IntN(1e6))
+					model[url], next[i] = d, &d
+				}
+			}
+			b := crawldb.Batch{URLs: part, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return next[i], nil }}
+			job, cursor := fmt.Sprint("job ", rnd.IntN(3)), fmt.Sprint(step, n)
+			switch rnd.IntN(4) {
+			case 0:
+				b.Job, b.Cursor, marks[job] = job, cursor, cursor
+			case 1:
+				b.Job, marks[job] = job, ""
+			case 2:
+				b.Marks = func() map[string]string { return map[string]string{job: cursor, "gone": ""} }
+				marks[job] = cursor
+			}
+			batches = append(batches, b)
+		}
+		c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+		prefix := c.prefix
+		s = c.twice(s, func(s crawldb.Store) {
+			c.holds(s, crawldb.Range{}, inOrder(model))
+			for job, cursor := range marks {
+				c.progress(s, job, cursor)
+			}
+			c.progress(s, "gone", "")
+		})
+		c.prefix = prefix
+	}
+	c.prefix = ""
+	c.must(all(c.ctx, s, seq(nil, nil)), "UpdateAll of nothing")
+	c.must(all(c.ctx, s, seq([]crawldb.Batch{{}, {Job: "job", Cursor: "alone"}, {}}, nil)), "UpdateAll of a mark")
+	c.progress(s, "job", "alone")
+	// Enough to be written at once, and to be written over.
+	var data []crawldb.Datum
+	for i, url := range numbered(5000) {
+		d := plain(url, i)
+		data, model[url] = append(data, d), d
+	}
+	var batches []crawldb.Batch
+	for part := range slices.Chunk(data, 1500) {
+		batches = append(batches, writing("", "", part...))
+	}
+	for range 2 {
+		c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+		c.holds(s, crawldb.Range{}, inOrder(model))
+	}
+}
+
+func bulkGives(c *check, all bulkFunc) {
+	s := c.store()
+	urls := numbered(400)
+	c.put(s, plain(urls[0], 1))
+	add := func(url string, old *crawldb.Datum) *crawldb.Datum {
+		n := 1
+		if old != nil {
+			n += old.Retries
+		}
+		d := plain(url, n)
+		return &d
+	}
+	var batches []crawldb.Batch
+	for _, part := range [][]string{urls[:100], urls[100:300], urls[200:], urls[:300], urls[299:300], urls} {
+		batches = append(batches, crawldb.Batch{URLs: part, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) { return add(part[i], old), nil }})
+	}
+	c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+	want := map[string]crawldb.Datum{urls[0]: plain(urls[0], 1)}
+	for _, b := range batches {
+		for _, url := range b.URLs {
+			n := want[url].Retries + 1
+			want[url] = plain(url, n)
+		}
+	}
+	c.holds(s, crawldb.Range{}, inOrder(want))
+}
+
+func bulkForgets(c *check, all bulkFunc) {
+	s := c.store()
+	urls := numbered(2000)
+	var want []crawldb.Datum
+	for i, url := range urls {
+		want = append(want, plain(url, i))
+	}
+	c.must(all(c.ctx, s, func(yield func(crawldb.Batch, error) bool) {
+		// One memory for all.
+		part, data, valid := make([]string, 100), make([]crawldb.Datum, 100), true
+		for at := 0; at < len(urls); at += len(part) {
+			copy(part, urls[at:])
+			copy(data, want[at:])
+			valid = true
+			ok := yield(crawldb.Batch{URLs: part, Job: "job", Cursor: fmt.Sprint(at), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				if !valid {
+					return nil, fmt.Errorf("Next is called when its batch is over")
+				}
+				return &data[i], nil
+			}}, nil)
+			if valid = false; !ok {
+				return
+			}
+			clear(part)
+			clear(data)
+		}
+	}), "UpdateAll")
+	c.holds(s, crawldb.Range{}, want)
+	c.progress(s, "job", "1900")
+}
+
+// bulkEnds demands that what is there after an error is what the first batches, as
+// many as the mark says, have left.
+func bulkEnds(c *check, all bulkFunc) {
+	const n, each = 20, 60
+	for _, at := range []int{0, 1, 13, n - 1} {
+		for what := range 4 {
+			s := c.store()
+			batches, data := numberedBatches(n, each)
+			want, ctx, cancel := errStop, c.ctx, func() {}
+			var broken iter.Seq2[crawldb.Batch, error]
+			switch what {
+			case 0:
+				b := &batches[at]
+				next := b.Next
+				b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+					if i == each/2 {
+						return nil, errStop
+					}
+					return next(i, old)
+				}
+				broken = seq(batches, nil)
+			case 1:
+				slices.Reverse(batches[at].URLs)
+				want, broken = crawldb.ErrOrder, seq(batches, nil)
+			case 2:
+				broken = seq(batches[:at], errStop)
+			case 3:
+				ctx, cancel = context.WithCancel(c.ctx)
+				want = context.Canceled
+				b := &batches[at]
+				next := b.Next
+				b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+					cancel()
+					return next(i, old)
+				}
+				broken = seq(batches, nil)
+			}
+			err := all(ctx, s, broken)
+			cancel()
+			if what < 3 || err != nil || at < n-1 { // the last may come through
+				c.is(err, want, "UpdateAll whose batch %d fails", at)
+			}
+			s = c.twice(s, func(s crawldb.Store) {
+				cursor, err := s.Progress(c.ctx, "job")
+				c.must(err, "Progress")
+				done, _ := strconv.Atoi(cursor)
+				most := at
+				if what == 3 {
+					most++
+				}
+				if done > most {
+					c.failf("the mark is %d after an error in batch %d", done, at)
+				}
+				c.holds(s, crawldb.Range{}, data[:done*each])
+			})
+			// The store is as good as before.
+			batches, _ = numberedBatches(n, each)
+			c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll after an error")
+			c.holds(s, crawldb.Range{}, data)
+			c.progress(s, "job", strconv.Itoa(n))
+		}
+	}
+}
+
+func bulkContext(c *check, all bulkFunc) {
+	s := c.store()
+	batches, _ := numberedBatches(3, 10)
+	ctx, cancel := context.WithCancel(c.ctx)
+	cancel()
+	c.is(all(ctx, s, seq(batches, nil)), context.Canceled, "UpdateAll")
+	c.is(all(ctx, s, seq(nil, nil)), context.Canceled, "UpdateAll of nothing")
+	c.holds(s, crawldb.Range{}, nil)
+	c.progress(s, "job", "")
+	c.close(s)
+	c.is(all(c.ctx, s, seq(batches, nil)), crawldb.ErrClosed, "UpdateAll of a closed store")
+	c.is(all(c.ctx, s, seq(nil, nil)), crawldb.ErrClosed, "UpdateAll of a closed store, of nothing")
+}
+
+// bulkSyncs demands that no update is lost before an UpdateAll that is there, nor
+// one that is there without it.
+func bulkSyncs(c *check, all bulkFunc) {
+	s := c.store()
+	model := map[string]crawldb.Datum{}
+	urls := numbered(600)
+	for round := range 5 {
+		a, z := plain(urls[round], 1000+round), plain(urls[599-round], 2000+round)
+		c.must(c.update(s, "before", fmt.Sprint(round), a), "Update")
+		model[a.URL] = a
+		var batches []crawldb.Batch
+		for i, part := range slices.Collect(slices.Chunk(urls, 100)) {
+			var data []crawldb.Datum
+			for _, url := range part {
+				d := plain(url, round)
+				data, model[url] = append(data, d), d
+			}
+			batches = append(batches, writing("job", fmt.Sprint(round, i), data...))
+		}
+		c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+		c.must(c.update(s, "behind", fmt.Sprint(round), z), "Update")
+		s = c.crash(s)
+		c.progress(s, "before", fmt.Sprint(round))
+		c.progress(s, "job", fmt.Sprint(round, 5))
+		want := maps.Clone(model)
+		if behind, err := s.Progress(c.ctx, "behind"); err != nil {
+			c.must(err, "Progress")
+		} else if behind == fmt.Sprint(round) {
+			want[z.URL] = z
+		}
+		model = want
+		c.holds(s, crawldb.Range{}, inOrder(want))
+	}
+}
+
+func bulkDue(c *check, all bulkFunc) {
+	s, model, rnd := c.dueStore(300)
+	urls := append(numbered(1000), hostileURLs()...)
+	slices.SortFunc(urls, crawldb.Compare)
+	urls = slices.Compact(urls)
+	for range 2 {
+		for _, now := range []time.Time{dueEpoch, dueEpoch.Add(30 * time.Hour)} {
+			c.candidates(s, crawldb.Due, crawldb.DueQuery{Now: now}) // an index may move on
+			var batches []crawldb.Batch
+			for part := range slices.Chunk(urls, 250) {
+				next := make([]*crawldb.Datum, len(part))
+				for i, url := range part {
+					if rnd.IntN(5) == 0 {
+						delete(model, url)
+						continue
+					}
+					d := randomDatum(rnd, url)
+					model[url], next[i] = d, &d
+				}
+				batches = append(batches, crawldb.Batch{URLs: part, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return next[i], nil }})
+			}
+			c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+			for _, q := range moments() {
+				c.covers(s, crawldb.Due, q, model)
+			}
+		}
+	}
+}
