@@ -27,6 +27,8 @@ type crawlStore struct {
 	due  dueIndex
 	// leasing says that there is, or was, a lease: it is set before one is written.
 	leasing atomic.Bool
+	// These are the constants of their names, but in tests.
+	bulkStep, bulkLeast int
 }
 
 // checkEvery is after how many records a long call looks whether it should end.
@@ -104,22 +106,7 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
 	index := s.mover()
-	if err := s.walk(ctx, b, batch, index); err != nil {
-		return err
-	}
-	if b.Marks != nil {
-		for job, cursor := range b.Marks() {
-			if err := mark(batch, job, cursor); err != nil {
-				return err
-			}
-		}
-	}
-	if b.Job != "" {
-		if err := mark(batch, b.Job, b.Cursor); err != nil {
-			return err
-		}
-	}
-	if err := s.db.goingOn(ctx, &s.view); err != nil {
+	if err := s.collect(ctx, b, batch, index); err != nil {
 		return err
 	}
 	if batch.Empty() {
@@ -131,7 +118,34 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	return s.db.commit(ctx, &s.view, batch, pebble.NoSync)
 }
 
-func mark(batch *pebble.Batch, job, cursor string) error {
+// changes is what changes are put into: a batch, or a step of UpdateAll.
+type changes interface {
+	Set(key, value []byte, _ *pebble.WriteOptions) error
+	Delete(key []byte, _ *pebble.WriteOptions) error
+	Len() int
+}
+
+// collect puts what a batch changes into to.
+func (s *crawlStore) collect(ctx context.Context, b crawldb.Batch, to changes, index *mover) error {
+	if err := s.walk(ctx, b, to, index); err != nil {
+		return err
+	}
+	if b.Marks != nil {
+		for job, cursor := range b.Marks() {
+			if err := mark(to, job, cursor); err != nil {
+				return err
+			}
+		}
+	}
+	if b.Job != "" {
+		if err := mark(to, b.Job, b.Cursor); err != nil {
+			return err
+		}
+	}
+	return s.db.goingOn(ctx, &s.view)
+}
+
+func mark(batch changes, job, cursor string) error {
 	key := markTable.key(job)
 	if cursor == "" {
 		return batch.Delete(key, nil)
@@ -142,7 +156,7 @@ func mark(batch *pebble.Batch, job, cursor string) error {
 // walk passes the records of b by one iterator and puts what becomes of them
 // and of their entries in the index into batch. That the URLs are in order is found
 // out on the way: nothing of the batch is applied if they are not.
-func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch *pebble.Batch, index *mover) error {
+func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, index *mover) error {
 	if len(b.URLs) == 0 {
 		return nil
 	}

@@ -267,7 +267,7 @@ func (s *crawlStore) mover() *mover { return &mover{state: s.due.state.Load()} }
 // move puts into the batch what becomes of the entry of a record; nil stands for
 // none. An index that has never been asked begins at seen, which is about the time
 // of the first record: any time will do, a good one saves moving its entries.
-func (m *mover) move(batch *pebble.Batch, key []byte, from, to *entry, seen time.Time) error {
+func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time) error {
 	if !m.state.has(key) {
 		return nil
 	}

@@ -98,6 +98,9 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 			return 1, min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 		},
 	}
+	// Tables that UpdateAll makes lie above no memtable. If they did the engine would
+	// note them in a log of their own, by which it cannot always recover.
+	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockSize
 		profile := sstable.MinLZCompression
@@ -108,6 +111,11 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		}
 		po.Levels[i].Compression = func() *sstable.CompressionProfile { return profile }
 	}
+	if !fresh && !o.ReadOnly {
+		d.sweepBulk()
+	}
+	d.options = po.Clone()
+	d.options.EnsureDefaults()
 	d.db, err = openEngine(path, po)
 	d.fence.opened.Store(true)
 	if cause := d.fence.failure(); cause != nil {
@@ -297,6 +305,7 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
 		return err
 	}
+	d.unflushed.Store(true)
 	d.dirty.Store(true)
 	return d.outcome("write", b.Commit(o))
 }

@@ -2,11 +2,13 @@ package pebblestore
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -148,8 +150,22 @@ func (f *fence) Rename(oldname, newname string) error {
 	return f.do(func() error { return f.FS.Rename(oldname, newname) })
 }
 
+// Link tells of a file system that has no links, since the engine makes copies
+// then.
 func (f *fence) Link(oldname, newname string) error {
-	return f.do(func() error { return f.FS.Link(oldname, newname) })
+	var unlinked error
+	err := f.do(func() error {
+		err := f.FS.Link(oldname, newname)
+		for _, no := range [...]error{errors.ErrUnsupported, syscall.EPERM, syscall.EMLINK, syscall.EXDEV} {
+			if errors.Is(err, no) {
+				// EPERM by itself is what the engine takes for final.
+				unlinked = fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
+				return nil
+			}
+		}
+		return err
+	})
+	return errors.Join(err, unlinked)
 }
 
 func (f *fence) MkdirAll(dir string, perm os.FileMode) error {

@@ -49,7 +49,9 @@ func (r *rig) open() (handle, error) {
 
 func (h handle) reopen() (handle, error) {
 	var err error
-	h.DB, err = Open(h.path, h.o)
+	if h.DB, err = Open(h.path, h.o); err == nil {
+		h.crawl.bulkStep, h.crawl.bulkLeast = 32<<10, 1 // tables, and many steps
+	}
 	return h, err
 }
 
@@ -88,9 +90,10 @@ type (
 	}
 )
 
-func (c crawlHandle) Close() error { return c.h.Close() }
-func (c hostHandle) Close() error  { return c.h.Close() }
-func (c linkHandle) Close() error  { return c.h.Close() }
+func (c crawlHandle) Close() error          { return c.h.Close() }
+func (c crawlHandle) Unwrap() crawldb.Store { return c.Store } // it is a DueStore and a BulkStore
+func (c hostHandle) Close() error           { return c.h.Close() }
+func (c linkHandle) Close() error           { return c.h.Close() }
 
 func asCrawl(h handle, err error) (crawldb.Store, error) {
 	if err != nil {

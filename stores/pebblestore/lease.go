@@ -122,7 +122,7 @@ func (l *leases) find(key []byte) ([]byte, error) {
 
 // putLease puts a lease into the batch that writes the record with that key of the
 // crawl table; an empty one is none.
-func (s *crawlStore) putLease(batch *pebble.Batch, key, lease []byte) error {
+func (s *crawlStore) putLease(batch changes, key, lease []byte) error {
 	key[0] = byte(leaseTable)
 	defer func() { key[0] = byte(crawlTable) }()
 	if len(lease) == 0 {

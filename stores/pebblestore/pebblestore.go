@@ -114,6 +114,8 @@ type DB struct {
 	db       *pebble.DB
 	memSize  uint64
 	readOnly bool
+	options  *pebble.Options
+	ingests  sync.WaitGroup // of tables; after a failure they wait for release
 
 	// use is held for reading by every call that is inside the engine, and for
 	// writing by Close: so the engine is never closed under a call.
@@ -121,8 +123,10 @@ type DB struct {
 	closed  bool
 	closing chan struct{} // closed when Close begins
 	once    sync.Once
-	dirty   atomic.Bool  // something was committed
-	written atomic.Int64 // bytes committed since makeRoom last looked
+	dirty   atomic.Bool // something was committed
+	// unflushed says that something was committed since ingest last wrote it out.
+	unflushed atomic.Bool
+	written   atomic.Int64 // bytes committed since makeRoom last looked
 
 	crawl    crawlStore
 	hosts    hostStore
@@ -174,7 +178,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 			return nil, err
 		}
 	}
-	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1)}
+	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: bulkStep, bulkLeast: bulkLeast}
 	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
 		return nil, err
 	}
@@ -281,6 +285,7 @@ func (d *DB) release() error {
 			err = d.flush()
 		}
 		d.fence.release()
+		d.ingests.Wait()
 		err = errors.Join(err, closeEngine(d.db))
 		if err == nil && d.fence.failure() == nil && !d.readOnly {
 			err = seal(d.dir, d.under, d.path)

@@ -1,0 +1,437 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+var _ crawldb.BulkStore = (*crawlStore)(nil)
+
+const (
+	// bulkStep is how many bytes of changes are collected, sorted and written as
+	// tables at one go, and bulkLeast how many there must be: fewer are a batch.
+	bulkStep  = 32 << 20
+	bulkLeast = 4 << 20
+	// fullTable is how many entries of the index have a table of their own; levels
+	// and hours with fewer share one.
+	fullTable = 4096
+)
+
+// bulkPrefix begins the names of tables that are not yet the engine's. No name of
+// the engine begins so, and it leaves such files alone. One that is there when the
+// store is opened was left behind by a crash.
+const bulkPrefix = "bulk-"
+
+// UpdateAll collects the changes of many batches and makes tables of them, which
+// the engine takes as they are: they pass neither the log nor a memtable, and, where
+// there is nothing yet, are not written again. Records, their entries in the index,
+// marks and the state of the index are all in the tables that the engine takes in
+// one step, so a crash leaves all or nothing of it.
+func (s *crawlStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
+	if err := s.updateAll(ctx, batches); err != nil {
+		return fmt.Errorf("pebblestore: update all: %w", err)
+	}
+	return nil
+}
+
+func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
+	b := bulk{s: s}
+	defer b.end()
+	for batch, err := range batches {
+		if err == nil {
+			err = b.add(ctx, batch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := b.apply(ctx); err != nil {
+		return err
+	}
+	return s.db.sync(ctx, &s.view)
+}
+
+// A bulk is one call of UpdateAll. It has the turn of the crawl db from the first
+// batch of a step to its last, also while the sequence makes the next: what a Next
+// was given must not change before what it returned is written.
+type bulk struct {
+	s     *crawlStore
+	turn  bool
+	step  step
+	index *mover
+	last  string // URL of the step
+}
+
+// end gives up what was not applied.
+func (b *bulk) end() {
+	if b.turn {
+		b.turn = false
+		<-b.s.turn
+	}
+}
+
+func (b *bulk) add(ctx context.Context, batch crawldb.Batch) error {
+	behind := len(batch.URLs) == 0 || b.step.empty() || crawldb.Compare(b.last, batch.URLs[0]) < 0
+	if b.step.size() >= b.s.bulkStep || !behind {
+		if err := b.apply(ctx); err != nil {
+			return err
+		}
+	}
+	if !b.turn {
+		if err := b.s.db.take(ctx, &b.s.view, b.s.turn); err != nil {
+			return err
+		}
+		b.turn, b.index = true, b.s.mover()
+	} else if err := b.s.db.enter(ctx, &b.s.view); err != nil {
+		return err
+	}
+	defer b.s.db.leave()
+	if err := b.s.collect(ctx, batch, &b.step, b.index); err != nil {
+		return err
+	}
+	if n := len(batch.URLs); n > 0 {
+		b.last = batch.URLs[n-1]
+	}
+	return nil
+}
+
+// apply writes the step and gives the turn to others.
+func (b *bulk) apply(ctx context.Context) error {
+	defer b.end()
+	if b.step.empty() {
+		return nil
+	}
+	if err := b.s.db.enter(ctx, &b.s.view); err != nil {
+		return err
+	}
+	defer b.s.db.leave()
+	if b.index.first {
+		if err := b.step.Set(dueKey, b.index.state.append(nil), nil); err != nil {
+			return err
+		}
+	}
+	write := b.s.ingest
+	if b.step.size() < b.s.bulkLeast {
+		write = b.s.commitStep
+	}
+	if err := write(ctx, &b.step); err != nil {
+		return err
+	}
+	if b.index.first {
+		b.s.due.state.Store(b.index.state)
+	}
+	b.step.reset()
+	return nil
+}
+
+// commitStep writes a small step as a batch.
+func (s *crawlStore) commitStep(ctx context.Context, st *step) error {
+	batch := s.db.db.NewBatch()
+	defer batch.Close()
+	for _, t := range st.tables(1) {
+		for key, value := range t {
+			var err error
+			if value == nil {
+				err = batch.Delete(key, nil)
+			} else {
+				err = batch.Set(key, value, nil)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+}
+
+// ingest writes a step as tables and lets the engine take them. They are durable
+// at once, so what was committed before has to be, too. It is written out, since
+// the engine would wait for that itself if it lay where the tables do, and does not
+// stop waiting when the disk fails. What others commit meanwhile, who have no turn
+// of the crawl db, lies elsewhere.
+func (s *crawlStore) ingest(ctx context.Context, st *step) (err error) {
+	d := s.db
+	if err := d.makeRoom(ctx, &s.view, st.size()); err != nil {
+		return err
+	}
+	if d.unflushed.Swap(false) {
+		if err := d.outcome("flush", d.flush()); err != nil {
+			d.unflushed.Store(true)
+			return err
+		}
+	}
+	var names []string
+	defer func() {
+		if err != nil {
+			for _, name := range names {
+				_ = d.fence.Remove(name) // or at the next opening
+			}
+		}
+	}()
+	for i, t := range st.tables(fullTable) {
+		if err := d.goingOn(ctx, &s.view); err != nil {
+			return err
+		}
+		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, i))
+		names = append(names, name)
+		if err := d.writeTable(name, t); err != nil {
+			return d.outcome("write tables", err)
+		}
+	}
+	if d.fence.failure() != nil {
+		return d.failed()
+	}
+	d.dirty.Store(true)
+	// After a failure of the disk the engine may wait until release.
+	done := make(chan error, 1)
+	d.ingests.Go(func() { done <- ingestTables(d.db, names) })
+	select {
+	case err = <-done:
+	case <-d.fence.down:
+	}
+	return d.outcome("ingest", err)
+}
+
+// ingestTables is db.Ingest, which a failure of the disk may make panic. It is not
+// cancelled: it is short, and not in one piece.
+func ingestTables(db *pebble.DB, names []string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return db.Ingest(context.Background(), names)
+}
+
+// writeTable writes and syncs a table.
+func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte]) error {
+	f, err := d.fence.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	o := d.options.MakeWriterOptions(len(d.options.Levels)-1, d.db.TableFormat())
+	o.WritingToLowestLevel = false // that is for the engine to say
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), o)
+	for key, value := range rows {
+		if value == nil {
+			err = w.Delete(key)
+		} else {
+			err = w.Set(key, value)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// sweepBulk removes tables that a crash has kept from the engine. One that cannot
+// be removed only takes room.
+func (d *DB) sweepBulk() {
+	names, _ := d.under.List(d.path) // which the engine reads next
+	for _, name := range names {
+		if strings.HasPrefix(name, bulkPrefix) {
+			if err := d.under.Remove(d.under.PathJoin(d.path, name)); err != nil {
+				d.log.Warn("pebblestore: a temporary file was left", "dir", d.dir, "error", err)
+			}
+		}
+	}
+}
+
+// A step is what has to be written at one go. The records come in the order of
+// their keys, and so do the entries of the index in each of their levels and hours,
+// which are kept apart.
+type step struct {
+	buf     []byte
+	records []change
+	entries map[uint64][]change // by table and level, or bucket; and leases
+	few     map[string][]byte   // marks and states; nil deletes
+}
+
+// change is a key, and the value to be set under it. The key of an entry is without
+// what stands before the key of the record.
+type change struct {
+	key, value int // where they begin in buf
+	klen       uint32
+	vlen       int32 // or deleted
+}
+
+const (
+	changeSize = 24
+	deleted    = -1
+)
+
+func (st *step) size() int { return len(st.buf) }
+
+func (st *step) empty() bool {
+	return len(st.records) == 0 && len(st.entries) == 0 && len(st.few) == 0
+}
+
+func (st *step) reset() {
+	st.buf, st.records = st.buf[:0], st.records[:0]
+	clear(st.entries)
+	clear(st.few)
+}
+
+// Len is that of the whole step.
+func (st *step) Len() int { return st.size() }
+
+// Set and Delete are those of a batch.
+func (st *step) Set(key, value []byte, _ *pebble.WriteOptions) error {
+	st.put(key, value, int32(len(value)))
+	return nil
+}
+
+func (st *step) Delete(key []byte, _ *pebble.WriteOptions) error {
+	st.put(key, nil, deleted)
+	return nil
+}
+
+func (st *step) put(key, value []byte, vlen int32) {
+	prefix := lanePrefix(table(key[0]))
+	switch {
+	case table(key[0]) == crawlTable:
+		st.records = append(st.records, st.change(key, value, vlen))
+		return
+	case prefix == 0:
+		if st.few == nil {
+			st.few = map[string][]byte{}
+		}
+		if vlen == deleted {
+			st.few[string(key)] = nil
+		} else {
+			st.few[string(key)] = append([]byte{}, value...)
+		}
+		return
+	}
+	if st.entries == nil {
+		st.entries = map[uint64][]change{}
+	}
+	var lane [8]byte
+	copy(lane[:], key[:prefix])
+	n := binary.BigEndian.Uint64(lane[:])
+	var c change
+	// An entry comes behind its record.
+	if last := len(st.records) - 1; last >= 0 && bytes.Equal(st.key(st.records[last])[1:], key[prefix:]) {
+		r := st.records[last]
+		c = st.change(nil, value, vlen)
+		c.key, c.klen = r.key+1, r.klen-1
+	} else {
+		c = st.change(key[prefix:], value, vlen)
+	}
+	st.entries[n] = append(st.entries[n], c)
+}
+
+// lanePrefix is how much of a key of a table stands before that of a record; zero if
+// the table has nothing for each record.
+func lanePrefix(t table) int {
+	switch t {
+	case leaseTable:
+		return 1
+	case readyTable:
+		return readyPrefix
+	case wheelTable:
+		return wheelPrefix
+	}
+	return 0
+}
+
+func (st *step) change(key, value []byte, vlen int32) change {
+	c := change{key: len(st.buf), klen: uint32(len(key)), value: len(st.buf) + len(key), vlen: vlen}
+	st.buf = append(append(st.buf, key...), value...)
+	return c
+}
+
+func (st *step) key(c change) []byte { return st.buf[c.key : c.key+int(c.klen)] }
+
+// valueOf is nil for what is deleted.
+func (st *step) valueOf(c change) []byte {
+	if c.vlen == deleted {
+		return nil
+	}
+	return st.buf[c.value : c.value+int(c.vlen) : c.value+int(c.vlen)]
+}
+
+// tables returns the changes in tables that do not overlap, each in key order, with
+// nil for what is deleted. Levels and hours that have at least full entries are
+// tables by themselves: the next step begins where they end, while one of many
+// would lie across all of it.
+func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
+	var all []iter.Seq2[[]byte, []byte]
+	if len(st.records) > 0 {
+		all = append(all, func(yield func(key, value []byte) bool) {
+			for _, c := range st.records {
+				if !yield(st.key(c), st.valueOf(c)) {
+					return
+				}
+			}
+		})
+	}
+	var some []uint64
+	flush := func() {
+		if len(some) > 0 {
+			all = append(all, st.lanes(some))
+			some = nil
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(st.entries)) {
+		if len(st.entries[n]) >= full || len(some) > 0 && some[0]>>56 != n>>56 {
+			flush()
+		}
+		some = append(some, n)
+		if len(st.entries[n]) >= full {
+			flush()
+		}
+	}
+	flush()
+	names := slices.Sorted(maps.Keys(st.few))
+	for i := 0; i < len(names); {
+		from := i
+		for i < len(names) && names[i][0] == names[from][0] {
+			i++
+		}
+		all = append(all, func(yield func(key, value []byte) bool) {
+			for _, name := range names[from:i] {
+				if !yield([]byte(name), st.few[name]) {
+					return
+				}
+			}
+		})
+	}
+	return all
+}
+
+// lanes yields the entries of some levels or hours of one table.
+func (st *step) lanes(numbers []uint64) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		var key []byte
+		for _, n := range numbers {
+			var lane [8]byte
+			binary.BigEndian.PutUint64(lane[:], n)
+			prefix := lanePrefix(table(lane[0]))
+			key = append(key[:0], lane[:prefix]...)
+			for _, c := range st.entries[n] {
+				key = append(key[:prefix], st.key(c)...)
+				if !yield(key, st.valueOf(c)) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,394 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// countingBatch adds one to the count that every one of some records keeps, in the
+// manner of whatever is wrong if it is done twice, and moves their entries in the
+// index.
+func countingBatch(n, from, to int) crawldb.Batch {
+	b := crawldb.Batch{Job: "bulk", Cursor: strconv.Itoa(n)}
+	for i := from; i < to; i++ {
+		b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%05d", i/100, i))
+	}
+	b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		d := crawldb.Datum{ETag: strings.Repeat(string(rune('a'+i%26)), 40)}
+		if old != nil {
+			d = *old
+		}
+		d.Retries++
+		d.FetchTime, d.Priority = dueEpoch.Add(time.Duration((from+i)*d.Retries%97)*time.Hour), float32((from+i+d.Retries)%50)
+		return &d, nil
+	}
+	return b
+}
+
+const (
+	countEach    = 60
+	countBatches = 20 // in a pass over all records
+)
+
+// counting yields the batches from number n on, as their mark counts them, in
+// passes over all records.
+func counting(n, passes int, each func(n int)) iter.Seq2[crawldb.Batch, error] {
+	return func(yield func(crawldb.Batch, error) bool) {
+		for ; n < passes*countBatches; n++ {
+			if each != nil {
+				each(n)
+			}
+			at := n % countBatches * countEach
+			if !yield(countingBatch(n+1, at, at+countEach), nil) {
+				return
+			}
+		}
+	}
+}
+
+// asideURL lies, and so does its entry in the index, where no batch of counting
+// writes: nothing makes the engine write it out before their tables.
+const asideURL = "http://z.zzz/"
+
+func aside(n int) crawldb.Batch {
+	return crawldb.Batch{URLs: []string{asideURL}, Job: "aside", Cursor: strconv.Itoa(n), Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+		return &crawldb.Datum{Retries: n, Priority: -1, FetchTime: dueEpoch.AddDate(1000, 0, 0)}, nil
+	}}
+}
+
+// checkCounted demands that exactly the batches are there that the mark says, and
+// returns how many that is.
+func checkCounted(t *testing.T, db *DB) int {
+	t.Helper()
+	mark, err := db.Crawl().Progress(t.Context(), "bulk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := strconv.Atoi(mark)
+	records := 0
+	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.URL == asideURL {
+			continue
+		}
+		want := n / countBatches
+		if records/countEach < n%countBatches {
+			want++
+		}
+		if d.Retries != want {
+			t.Fatalf("with the mark %d record %d was counted %d times, want %d", n, records, d.Retries, want)
+		}
+		records++
+	}
+	if want := min(n, countBatches) * countEach; records != want {
+		t.Fatalf("with the mark %d there are %d records, want %d", n, records, want)
+	}
+	if err := db.CheckIndex(t.Context()); err != nil {
+		t.Fatalf("with the mark %d: %v", n, err)
+	}
+	return n
+}
+
+// shortSteps makes tables of a few batches.
+func shortSteps(db *DB, least int) {
+	db.crawl.bulkStep, db.crawl.bulkLeast = 40<<10, least
+}
+
+// onWrite calls do before the write numbered at, counted from when it is armed.
+type onWrite struct {
+	at    int64
+	armed atomic.Bool
+	n     atomic.Int64
+	do    func()
+}
+
+func (w *onWrite) String() string { return "on write" }
+
+func (w *onWrite) MaybeError(op errorfs.Op) error {
+	if w.armed.Load() && (writes(op) || op.Kind == errorfs.OpRemove) && w.n.Add(1)-1 == w.at {
+		w.do()
+	}
+	return nil
+}
+
+// TestBulkIsExactlyOnce lets the machine crash at any write under an UpdateAll, with
+// any share of what was not synced lost, and goes on from the mark: every batch is
+// applied once, and what UpdateAll returned from is there.
+func TestBulkIsExactlyOnce(t *testing.T) {
+	const trials = 30
+	states, cut := map[int]bool{}, 0
+	for trial := range uint64(trials) {
+		r := rand.New(rand.NewPCG(trial, 9))
+		mem := vfs.NewCrashableMem()
+		acknowledged, wasAside := 0, 0
+		check := func(db *DB) int {
+			t.Helper()
+			n := checkCounted(t, db)
+			if n < acknowledged {
+				t.Fatalf("trial %d: the mark is %d after %d were acknowledged", trial, n, acknowledged)
+			}
+			mark, err := db.Crawl().Progress(t.Context(), "aside")
+			if at, _ := strconv.Atoi(mark); err != nil || n > wasAside && at != wasAside {
+				t.Fatalf("trial %d: the mark is %d, and the update before it, at %d, is lost (%d, %v)", trial, n, wasAside, at, err)
+			}
+			states[n] = true
+			return n
+		}
+		for range 3 {
+			// The clone is what the disk holds when the power fails; the store that
+			// goes on is another one's.
+			var left *vfs.MemFS
+			w := &onWrite{at: r.Int64N(90)}
+			w.do = func() { left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r}) }
+			if trial%7 == 0 {
+				w.at = 1 << 40 // it comes through
+			}
+			db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, w)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.armed.Store(true)
+			shortSteps(db, []int{1, 24 << 10}[trial%2])
+			n := check(db)
+			// Updates before it, which are not synced.
+			wasAside = n
+			if err := db.Crawl().Update(t.Context(), aside(n)); err != nil {
+				t.Fatal(err)
+			}
+			if n%countBatches == 0 && r.IntN(2) == 0 {
+				if err := db.Crawl().Update(t.Context(), countingBatch(n+1, 0, countEach)); err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			passes := n/countBatches + 2
+			if err := db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(n, passes, nil)); err != nil {
+				t.Fatal(err)
+			}
+			if left == nil {
+				acknowledged = passes * countBatches
+				w.do()
+			} else {
+				cut++
+			}
+			db.fence.fail(errCrash) // it leaves no seal
+			if err := db.Close(); err != nil && !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			mem = left
+		}
+		db, err := Open(memPath, inMemory(small(), mem))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(db)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if t.Logf("%d crashes on the way, %d states", cut, len(states)); cut < 60 || len(states) < 8 {
+		t.Errorf("too few: %d crashes, %d states", cut, len(states))
+	}
+}
+
+// TestEveryWriteOfBulkFails lets each write under an UpdateAll fail in turn: the
+// error is told, nothing hangs, and what is left is exactly what the mark says.
+func TestEveryWriteOfBulkFails(t *testing.T) {
+	for _, once := range []bool{true, false} {
+		failed := 0
+		for at := int64(0); ; at++ {
+			if at > 40 { // the many appends to tables are alike
+				at += at / 12
+			}
+			b := &breaker{at: at, once: once, cause: syscall.ENOSPC, picks: writes}
+			mem := vfs.NewCrashableMem()
+			db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, b)))
+			acknowledged := 0
+			if err == nil {
+				shortSteps(db, 1)
+				if err = db.Crawl().Update(t.Context(), countingBatch(1, 0, countEach)); err == nil {
+					err = db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(1, 2, nil))
+				}
+				if err == nil {
+					acknowledged = 2 * countBatches
+				}
+				if err != nil && !errors.Is(err, ErrFailed) {
+					t.Errorf("write %d: %v", at, err)
+				}
+				err = errors.Join(err, db.Close())
+			}
+			if b.hits.Load() == 0 {
+				t.Logf("%d writes; %d trials failed", at, failed)
+				if err != nil {
+					t.Error(err)
+				}
+				break
+			}
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("write %d failed and UpdateAll said %v", at, err)
+			}
+			failed++
+			for _, fs := range []vfs.FS{mem.CrashClone(vfs.CrashCloneCfg{}), mem} {
+				db, err := Open(memPath, inMemory(small(), fs))
+				if err != nil {
+					t.Fatalf("write %d: %v", at, err)
+				}
+				if n := checkCounted(t, db); n < acknowledged {
+					t.Errorf("write %d: the mark is %d", at, n)
+				}
+				names, err := db.under.List(db.path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range names {
+					if strings.HasPrefix(name, bulkPrefix) {
+						t.Errorf("write %d: %s was left", at, name)
+					}
+				}
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// noLinks is a file system that has no hard links.
+type noLinks struct{ vfs.FS }
+
+func (noLinks) Link(oldname, newname string) error { return syscall.EPERM }
+
+func TestBulkWithoutLinks(t *testing.T) {
+	db, err := Open(memPath, inMemory(small(), noLinks{vfs.NewMem()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	shortSteps(db, 1)
+	if err := db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(0, 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if n := checkCounted(t, db); n != countBatches {
+		t.Error(n)
+	}
+}
+
+// TestBulkMakesTables: what is to be large is neither logged nor compacted again.
+func TestBulkMakesTables(t *testing.T) {
+	db, err := Open(t.TempDir()+"/s", small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	shortSteps(db, 1)
+	if err := db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(0, 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	m := db.db.Metrics()
+	if m.WAL.BytesIn > 2000 || m.Ingest.Count < 2 {
+		t.Errorf("%d bytes were logged, and %d times tables were taken", m.WAL.BytesIn, m.Ingest.Count)
+	}
+	// And what is small is.
+	shortSteps(db, 1<<30)
+	if err := db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(countBatches, 2, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if after := db.db.Metrics(); after.Ingest.Count != m.Ingest.Count || after.WAL.BytesIn == m.WAL.BytesIn {
+		t.Error("a small UpdateAll made tables")
+	}
+	if n := checkCounted(t, db); n != 2*countBatches {
+		t.Error(n)
+	}
+}
+
+// TestCloseWaitsForNoSequence closes the store while a sequence of batches takes its
+// time.
+func TestCloseWaitsForNoSequence(t *testing.T) {
+	db, err := Open(t.TempDir()+"/s", small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shortSteps(db, 1)
+	err = db.Crawl().(crawldb.BulkStore).UpdateAll(context.Background(), counting(0, 1, func(n int) {
+		if n == 10 {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+	if !errors.Is(err, crawldb.ErrClosed) {
+		t.Errorf("UpdateAll of a store closed meanwhile: %v", err)
+	}
+}
+
+// TestTablesOfAStep: the tables of a step do not overlap, and each is in order.
+func TestTablesOfAStep(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, full := range []int{1, 3, 10, 1 << 30} {
+		var st step
+		n := 0
+		for i := range 300 {
+			key := fmt.Appendf(nil, "c%04d", i)
+			if r.IntN(5) > 0 {
+				_ = st.Set(key, key, nil)
+				n++
+			}
+			e := entry{from: dueEpoch.UnixMilli() + r.Int64N(20)*bucketMillis, priority: r.Float32()}
+			_ = st.Set(e.appendKey(nil, markOf(bucket(dueEpoch.UnixMilli())+uint32(r.IntN(20))), key[1:]), e.appendValue(nil), nil)
+			n++
+			if r.IntN(3) == 0 {
+				e.priority /= 7
+				_ = st.Delete(e.appendReady(nil, key[1:]), nil)
+				n++
+			}
+		}
+		_ = st.Set(markTable.key("a"), nil, nil)
+		_ = st.Set(markTable.key("b"), []byte("b"), nil)
+		_ = st.Delete(markTable.key("c"), nil)
+		_ = st.Set(dueKey, []byte("state"), nil)
+		n += 4
+		bounds := map[string]string{}
+		for _, table := range st.tables(full) {
+			var first, last []byte
+			for key, value := range table {
+				if last != nil && bytes.Compare(last, key) >= 0 {
+					t.Fatalf("full %d: %q after %q", full, key, last)
+				}
+				if key[0] == byte(crawlTable) && !bytes.Equal(key, value) {
+					t.Fatalf("%q has %q", key, value)
+				}
+				if first == nil {
+					first = bytes.Clone(key)
+				}
+				last = append(last[:0], key...)
+				n--
+			}
+			for f, l := range bounds {
+				if f <= string(last) && string(first) <= l {
+					t.Errorf("full %d: the table from %q to %q overlaps that from %q to %q", full, first, last, f, l)
+				}
+			}
+			bounds[string(first)] = string(last)
+		}
+		if n != 0 {
+			t.Errorf("full %d: %d changes are not in the tables", full, n)
+		}
+	}
+}
