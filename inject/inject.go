@@ -7,14 +7,12 @@ package inject
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/urlfilter"
@@ -75,6 +73,11 @@ type Options struct {
 	NutchCompat bool
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
+	// SortMemory bounds the bytes of seeds held in memory; zero means 64 MiB. What
+	// exceeds it goes to files in TempDir, by default that of the system, which are
+	// removed again.
+	SortMemory int
+	TempDir    string
 }
 
 // Report says what became of the seeds, with Nutch's names of the counters.
@@ -121,16 +124,15 @@ func clip(s string) string {
 	return s
 }
 
-const (
-	chunk  = 20_000
-	maxBad = 100
-)
+const maxBad = 100
 
-// Run puts the seeds into the store and syncs it. Seeds that cannot be used are
-// counted and named in the report and do no harm to the others; an error of the
-// sequence or the store ends the run, and what was put in before stays.
+// Run puts the seeds into the store and syncs it: it reads them all, sorts them,
+// and gives them to [crawldb.UpdateAll]. Seeds that cannot be used are counted and
+// named in the report and do no harm to the others. An error of the sequence ends
+// the run before anything was put in; after one of the store some of the seeds may
+// be there, and a second run adds the others.
 func Run(ctx context.Context, store crawldb.Store, seeds iter.Seq2[Seed, error], o Options) (Report, error) {
-	j := job{store: store, o: o, now: time.Now()}
+	j := job{o: o, now: time.Now(), sorter: extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})}
 	if o.Now != nil {
 		j.now = o.Now()
 	}
@@ -145,34 +147,41 @@ func Run(ctx context.Context, store crawldb.Store, seeds iter.Seq2[Seed, error],
 	}
 	j.o.Rules = j.o.rules()
 	j.usual = j.o.Schedule.Init(crawldb.Datum{Status: crawldb.Unfetched}, j.now).Interval
-	for s, err := range seeds {
-		if err != nil {
-			return j.report, fmt.Errorf("inject: read seeds: %w", err)
-		}
-		j.add(s)
-		// For Nutch the last of equal seeds counts, so all have to be there.
-		if len(j.chunk) == chunk && !o.NutchCompat {
-			if err := j.flush(ctx); err != nil {
-				return j.report, err
-			}
-		}
+	err := j.run(ctx, store, seeds)
+	if cerr := j.sorter.Close(); err == nil {
+		err = cerr
 	}
-	if err := j.flush(ctx); err != nil {
-		return j.report, err
-	}
-	if err := store.Sync(ctx); err != nil {
+	if err != nil {
 		return j.report, fmt.Errorf("inject: %w", err)
 	}
 	return j.report, nil
 }
 
+func (j *job) run(ctx context.Context, store crawldb.Store, seeds iter.Seq2[Seed, error]) error {
+	for s, err := range seeds {
+		if err != nil {
+			return fmt.Errorf("read seeds: %w", err)
+		}
+		if j.report.Seeds%256 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if err := j.add(s); err != nil {
+			return err
+		}
+	}
+	return crawldb.UpdateAll(ctx, store, j.batches(ctx))
+}
+
 type job struct {
-	store  crawldb.Store
 	o      Options
 	now    time.Time
 	usual  time.Duration // the interval of a seed that names none
 	report Report
-	chunk  []entry
+	sorter *extsort.Sorter
+	key    []byte
+	sorted []byte
 }
 
 // rules are what is left of the rules.
@@ -191,140 +200,6 @@ func (o *Options) rules() *urlfilter.Rules {
 		r.MaxLength = -1
 	}
 	return &r
-}
-
-// entry is a seed as a record, and what of it the seed itself asked for.
-type entry struct {
-	d                     crawldb.Datum
-	meta                  crawldb.Meta
-	scoreGiven, timeGiven bool
-}
-
-func (j *job) add(s Seed) {
-	if j.o.NutchCompat && strings.TrimSpace(s.URL) == "" {
-		return
-	}
-	j.report.Seeds++
-	e, err := j.entry(s)
-	switch {
-	case err == nil:
-		j.chunk = append(j.chunk, e)
-		return
-	case errors.Is(err, urlfilter.ErrRejected):
-		j.report.Filtered++
-	default:
-		j.report.Invalid++
-	}
-	if len(j.report.Bad) < maxBad {
-		j.report.Bad = append(j.report.Bad, Bad{s, err})
-	}
-}
-
-func (j *job) entry(s Seed) (entry, error) {
-	url := strings.TrimSpace(s.URL)
-	if url == "" {
-		return entry{}, errNoURL
-	}
-	if j.o.Rules != nil {
-		u, err := j.o.Rules.Apply(urlfilter.Inject, url)
-		if err != nil {
-			return entry{}, err
-		}
-		url = u
-	}
-	e := entry{d: crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: j.o.Score}}
-	read := e.read
-	if j.o.NutchCompat {
-		read = e.nutchRead
-	}
-	if err := read(s.Meta); err != nil {
-		return e, err
-	}
-	e.d.Meta = e.meta
-	given := e.d.Interval
-	e.d = j.o.Schedule.Init(e.d, j.now)
-	if e.timeGiven && j.o.NutchCompat {
-		e.d.Interval = given
-	}
-	j.o.Scoring.Injected(&e.d)
-	e.d.Priority = j.o.Scoring.Priority(&e.d, e.d.Score)
-	return e, nil
-}
-
-func (j *job) flush(ctx context.Context) error {
-	// Stable, so that equal URLs are applied in the order they came in, each as if
-	// it were a run of its own.
-	slices.SortStableFunc(j.chunk, func(a, b entry) int { return crawldb.Compare(a.d.URL, b.d.URL) })
-	var urls []string
-	var first []int // where the seeds of each URL begin
-	for i := range j.chunk {
-		u := j.chunk[i].d.URL
-		if n := len(urls); n > 0 && urls[n-1] == u {
-			j.report.Duplicate++
-			continue
-		}
-		urls, first = append(urls, u), append(first, i)
-	}
-	first = append(first, len(j.chunk))
-	for len(urls) > 0 {
-		n := min(len(urls), chunk)
-		if err := j.put(ctx, urls[:n], first[:n+1]); err != nil {
-			return err
-		}
-		urls, first = urls[n:], first[n:]
-	}
-	j.chunk = j.chunk[:0]
-	return nil
-}
-
-// put merges the seeds of some URLs into their records; those of the i-th are in
-// the chunk from first[i] to first[i+1].
-func (j *job) put(ctx context.Context, urls []string, first []int) error {
-	const (
-		isNew = iota
-		isMerged
-		isKnown
-	)
-	outcome, purged := make([]int, len(urls)), make([]bool, len(urls))
-	err := j.store.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-		purged[i] = old != nil && j.o.PurgeGone && old.Status == crawldb.Gone
-		if purged[i] {
-			old = nil
-		}
-		switch {
-		case old == nil:
-			outcome[i] = isNew
-		case j.o.Overwrite || j.o.Update:
-			outcome[i] = isMerged
-		default:
-			outcome[i] = isKnown
-		}
-		d, k := old, first[i]
-		if j.o.NutchCompat {
-			k = first[i+1] - 1
-		}
-		for ; k < first[i+1]; k++ {
-			d = j.merge(d, &j.chunk[k])
-		}
-		return d, nil
-	}})
-	if err != nil {
-		return fmt.Errorf("inject: %w", err)
-	}
-	for i, o := range outcome {
-		if purged[i] {
-			j.report.Purged++
-		}
-		switch o {
-		case isNew:
-			j.report.New++
-		case isMerged:
-			j.report.Merged++
-		case isKnown:
-			j.report.Known++
-		}
-	}
-	return nil
 }
 
 // merge returns what a seed makes of a record. What policies keep in the record

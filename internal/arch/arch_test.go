@@ -50,7 +50,7 @@ var repo = policy{
 		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
 		"webtest":               {adapter, "page protocol"},
 
-		"inject":          {verb, "crawldb schedule scoring urlfilter"},
+		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/nutchvisit"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit"},

@@ -1,0 +1,204 @@
+package inject
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// The seeds are sorted by the key of their URLs, and those of one URL by the order
+// in which they came. What is sorted is:
+//
+//	key: crawldb.Key   value: number(8) metadata, each with its length
+//
+// The metadata were read once before, so they are known to be sound.
+
+// add sorts a seed in, or counts why it cannot be used.
+func (j *job) add(s Seed) error {
+	if j.o.NutchCompat && strings.TrimSpace(s.URL) == "" {
+		return nil
+	}
+	j.report.Seeds++
+	url, err := j.usable(s)
+	if err == nil {
+		return j.sort(url, s.Meta)
+	}
+	if errors.Is(err, urlfilter.ErrRejected) {
+		j.report.Filtered++
+	} else {
+		j.report.Invalid++
+	}
+	if len(j.report.Bad) < maxBad {
+		j.report.Bad = append(j.report.Bad, Bad{s, err})
+	}
+	return nil
+}
+
+// usable returns the URL under which a seed is injected, or says why it is not.
+func (j *job) usable(s Seed) (string, error) {
+	url := strings.TrimSpace(s.URL)
+	if url == "" {
+		return "", errNoURL
+	}
+	if j.o.Rules != nil {
+		u, err := j.o.Rules.Apply(urlfilter.Inject, url)
+		if err != nil {
+			return "", err
+		}
+		url = u
+	}
+	if len(s.Meta) > 0 {
+		var e entry
+		if err := j.read(&e, s.Meta); err != nil {
+			return "", err
+		}
+	}
+	return url, nil
+}
+
+func (j *job) sort(url string, meta []string) error {
+	j.key = crawldb.AppendKey(j.key[:0], url)
+	j.sorted = binary.BigEndian.AppendUint64(j.sorted[:0], uint64(j.report.Seeds))
+	for _, m := range meta {
+		j.sorted = binary.AppendUvarint(j.sorted, uint64(len(m)))
+		j.sorted = append(j.sorted, m...)
+	}
+	return j.sorter.Add(j.key, j.sorted)
+}
+
+// metaOf reads the metadata that sort wrote.
+func metaOf(sorted []byte) (meta []string) {
+	for rest := sorted[8:]; len(rest) > 0; {
+		n, size := binary.Uvarint(rest)
+		rest = rest[size:]
+		meta, rest = append(meta, string(rest[:n])), rest[n:]
+	}
+	return meta
+}
+
+// entry is a seed as a record, and what of it the seed itself asked for.
+type entry struct {
+	d                     crawldb.Datum
+	meta                  crawldb.Meta
+	scoreGiven, timeGiven bool
+}
+
+func (j *job) read(e *entry, meta []string) error {
+	if j.o.NutchCompat {
+		return e.nutchRead(meta)
+	}
+	return e.read(meta)
+}
+
+// entry makes the record of a seed that is usable.
+func (j *job) entry(url string, meta []string) (entry, error) {
+	e := entry{d: crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: j.o.Score}}
+	if err := j.read(&e, meta); err != nil {
+		return e, err
+	}
+	e.d.Meta = e.meta
+	given := e.d.Interval
+	e.d = j.o.Schedule.Init(e.d, j.now)
+	if e.timeGiven && j.o.NutchCompat {
+		e.d.Interval = given
+	}
+	j.o.Scoring.Injected(&e.d)
+	e.d.Priority = j.o.Scoring.Priority(&e.d, e.d.Score)
+	return e, nil
+}
+
+// chunk is how many URLs make a batch.
+const chunk = 10_000
+
+// batches yields the sorted seeds, and counts what became of them.
+func (j *job) batches(ctx context.Context) iter.Seq2[crawldb.Batch, error] {
+	return func(yield func(crawldb.Batch, error) bool) {
+		c := seedsOfBatch{job: j}
+		var key []byte
+		for p, err := range j.sorter.Sorted(ctx) {
+			if err == nil && (len(c.urls) == 0 || string(key) != string(p.Key)) {
+				if len(c.urls) == chunk {
+					if !c.yield(yield) {
+						return
+					}
+				}
+				key = append(key[:0], p.Key...)
+				c.urls, c.first = append(c.urls, crawldb.URLOf(string(key))), append(c.first, len(c.entries))
+			} else if err == nil {
+				j.report.Duplicate++
+			}
+			var e entry
+			if err == nil {
+				e, err = j.entry(c.urls[len(c.urls)-1], metaOf(p.Value))
+			}
+			if err != nil {
+				yield(crawldb.Batch{}, err)
+				return
+			}
+			c.entries = append(c.entries, e)
+		}
+		if len(c.urls) > 0 {
+			c.yield(yield)
+		}
+	}
+}
+
+// seedsOfBatch are the seeds of some URLs; those of the i-th are in entries from
+// first[i] to first[i+1].
+type seedsOfBatch struct {
+	*job
+	urls    []string
+	first   []int
+	entries []entry
+	outcome []outcome
+}
+
+type outcome struct{ isNew, purged bool }
+
+// yield hands the batch out and, when that is done with, begins another.
+func (c *seedsOfBatch) yield(yield func(crawldb.Batch, error) bool) bool {
+	c.first = append(c.first, len(c.entries))
+	c.outcome = append(c.outcome[:0], make([]outcome, len(c.urls))...)
+	if !yield(crawldb.Batch{URLs: c.urls, Next: c.next}, nil) {
+		return false
+	}
+	for _, o := range c.outcome {
+		switch {
+		case o.isNew:
+			c.report.New++
+		case c.o.Overwrite || c.o.Update:
+			c.report.Merged++
+		default:
+			c.report.Known++
+		}
+		if o.purged {
+			c.report.Purged++
+		}
+	}
+	c.urls, c.first, c.entries = c.urls[:0], c.first[:0], c.entries[:0]
+	return true
+}
+
+// next merges the seeds of a URL into its record, each as if it were a run of its
+// own.
+func (c *seedsOfBatch) next(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	purged := old != nil && c.o.PurgeGone && old.Status == crawldb.Gone
+	if purged {
+		old = nil
+	}
+	c.outcome[i] = outcome{isNew: old == nil, purged: purged}
+	seeds := c.entries[c.first[i]:c.first[i+1]]
+	if c.o.NutchCompat { // the last counts
+		seeds = seeds[len(seeds)-1:]
+	}
+	d := old
+	for k := range seeds {
+		d = c.merge(d, &seeds[k])
+	}
+	return d, nil
+}
