@@ -365,10 +365,14 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 	out := &output{parts: map[int]*parts{}, lists: l.lists}
 	l.seen = pages{}
 	if l.lists == nil {
-		if out.parts[0], err = openParts(ctx, s, l.name, wholeName, parsing, l.seen); err == nil {
-			err = l.recallAll(ctx, out)
+		if out.parts[0], err = openParts(ctx, s, l.name, wholeName, parsing, l.seen); err != nil {
+			return nil, err
 		}
-		return out, err
+		if err := l.recallAll(ctx, out); err != nil {
+			out.close()
+			return nil, err
+		}
+		return out, nil
 	}
 	for _, i := range slices.Sorted(maps.Keys(l.lists.mine)) {
 		if _, done, err := l.lists.done(ctx, i); err != nil {

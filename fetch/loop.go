@@ -170,7 +170,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		return err
 	})
 
-	err = l.loop(visiting, hire, jobs, results)
+	err = l.loop(visiting, stopVisiting, hire, jobs, results)
 	close(jobs)
 	l.flush()
 	close(l.groups)
@@ -205,9 +205,9 @@ func (l *loop) finish(ctx context.Context, w *output) error {
 	return nil
 }
 
-// loop decides, until the list is done or something ends it; then it waits for
-// the visits under way.
-func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <-chan result) error {
+// loop decides, until the list is done or something ends it; then it stops the
+// visits under way and waits for them.
+func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) error {
 	workers := 0
 	var failed error
 	timer := time.NewTimer(time.Hour)
@@ -277,6 +277,7 @@ func (l *loop) loop(ctx context.Context, hire func(), jobs chan<- job, results <
 			}
 			if err := l.take(r); err != nil && failed == nil {
 				failed = err
+				stop() // a page that never ends must not keep the news back
 			}
 		case <-timer.C:
 		case <-done:

@@ -2,10 +2,12 @@ package fetch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -418,4 +420,73 @@ func TestTurnsAreGivenBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// failing is a host db that fails after some calls.
+type failing struct {
+	hostdb.Store
+	left atomic.Int64
+}
+
+func (f *failing) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
+	if f.left.Add(-1) < 0 && ctx.Done() != nil { // turns can be given back
+		return hostdb.ErrClosed
+	}
+	return f.Store.Update(ctx, name, next)
+}
+
+// When the host db fails, the visits under way are stopped: nobody waits for a page
+// that takes its time.
+func TestAStoreThatFailsEndsTheVisits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{slow: map[string]time.Duration{"http://slow.test/": time.Minute}}
+		r := newRig(t, s, append(pages(host, 20), "http://slow.test/")...)
+		f := &failing{Store: r.o.Hosts}
+		f.left.Store(14)
+		r.o.Hosts, r.o.NoRobots = f, true
+		began := time.Now()
+		_, err := fetch.Run(t.Context(), r.db.Segments(), seg, r.o)
+		if !errors.Is(err, hostdb.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if asks := s.of("slow.test"); len(asks) != 1 || !asks[0].cut || time.Since(began) > 50*time.Second {
+			t.Errorf("%+v after %v", asks, time.Since(began))
+		}
+	})
+}
+
+// unreadable segments cannot be read from some moment on.
+type unreadable struct {
+	segment.Store
+	cancel func()
+}
+
+func (u unreadable) Append(ctx context.Context, name, part string, keep int) (segment.BlockWriter, error) {
+	w, err := u.Store.Append(ctx, name, part, keep)
+	if part == segment.FetchPart { // the last to be opened
+		u.cancel()
+	}
+	return w, err
+}
+
+// A fetch that goes on and is cancelled when it has opened its parts, and has not
+// begun, leaves none of them open.
+func TestCancelledAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &site{latency: time.Second}, pages(host, 20)...)
+		r.o.MaxRedirects = 3 // so that what was visited is read again
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		_, err := fetch.Run(ctx, r.db.Segments(), seg, r.o)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		if _, err := fetch.Run(ctx, unreadable{r.db.Segments(), cancel}, seg, r.o); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if rep := r.run(seg); rep.Resumed == 0 || rep.Resumed+rep.Visits() != 20 {
+			t.Errorf("%+v", rep)
+		}
+	})
 }
