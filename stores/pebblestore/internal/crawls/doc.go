@@ -7,6 +7,7 @@
 // flag:
 //
 //	go test ./internal/crawls -run TestDeterminism -mixes 300
+//	go test ./internal/crawls -run TestCancel -cancels 1000
 //	go test ./internal/crawls -run TestSoak -soak 30m -timeout 0 -v
 //
 // What fails names its seed; -seed N runs that one alone.

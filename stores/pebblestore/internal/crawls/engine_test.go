@@ -59,38 +59,51 @@ func (h *home) open() error {
 // came.
 func dump(ctx context.Context, s recrawl.Stores) (string, error) {
 	var b strings.Builder
+	if err := dumpCrawl(ctx, s, &b); err != nil {
+		return "", err
+	}
+	err := dumpRest(ctx, s, &b)
+	return b.String(), err
+}
+
+// dumpCrawl is the crawl db and the link db.
+func dumpCrawl(ctx context.Context, s recrawl.Stores, b *strings.Builder) error {
 	for d, err := range s.Crawl.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
-			return "", err
+			return err
 		}
 		raw, err := d.AppendBinary(nil)
 		if err != nil {
-			return "", err
+			return err
 		}
-		fmt.Fprintf(&b, "%s %s %+v %x\n", d.URL, d.Status, plain(d), raw)
+		fmt.Fprintf(b, "%s %s %+v %x\n", d.URL, d.Status, plain(d), raw)
 	}
 	for e, err := range s.Links.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
-			return "", err
+			return err
 		}
-		fmt.Fprintf(&b, "%s <- %q\n", e.URL, e.Inlinks)
+		fmt.Fprintf(b, "%s <- %q\n", e.URL, e.Inlinks)
 	}
+	return nil
+}
+
+func dumpRest(ctx context.Context, s recrawl.Stores, b *strings.Builder) error {
 	for h, err := range s.Hosts.Scan(ctx) {
 		if err != nil {
-			return "", err
+			return err
 		}
 		if len(h.Busy) > 0 {
-			return "", fmt.Errorf("%s: %d turns are kept", h.Name, len(h.Busy))
+			return fmt.Errorf("%s: %d turns are kept", h.Name, len(h.Busy))
 		}
 		h.Stats.Failures = 0 // in a row
-		fmt.Fprintf(&b, "host %s: delay %v, %+v, %+v\n", h.Name, h.CrawlDelay, h.Stats, h.Lastmod)
+		fmt.Fprintf(b, "host %s: delay %v, %+v, %+v\n", h.Name, h.CrawlDelay, h.Stats, h.Lastmod)
 		for _, r := range h.Robots {
-			fmt.Fprintf(&b, "host %s: %s %d %q fetched %v, expires %v, failing since %v\n", h.Name, r.Origin, r.Status, r.Body, r.Fetched, r.Expires, r.FailingSince)
+			fmt.Fprintf(b, "host %s: %s %d %q fetched %v, expires %v, failing since %v\n", h.Name, r.Origin, r.Status, r.Body, r.Fetched, r.Expires, r.FailingSince)
 		}
 	}
 	for name, err := range s.Segments.List(ctx) {
 		if err != nil {
-			return "", err
+			return err
 		}
 		for _, part := range []func(context.Context, segment.Store, string) ([]string, error){
 			records(func(d *crawldb.Datum) string { return fmt.Sprintf("%+v", plain(*d)) }),
@@ -102,14 +115,14 @@ func dump(ctx context.Context, s recrawl.Stores) (string, error) {
 		} {
 			lines, err := part(ctx, s.Segments, name)
 			if err != nil {
-				return "", err
+				return err
 			}
 			for _, l := range lines {
-				fmt.Fprintf(&b, "segment %s %s\n", name, l)
+				fmt.Fprintf(b, "segment %s %s\n", name, l)
 			}
 		}
 	}
-	return b.String(), nil
+	return nil
 }
 
 // visited leaves out how long it took. Why a robots.txt could not be had depends on
