@@ -86,7 +86,7 @@ func share(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), reporting()) {
+		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), memoryFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -158,7 +158,13 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 			return nil, fmt.Errorf("there is no crawl in %s; inject or crawl makes one", dir)
 		}
 	}
-	return pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c)})
+	o := pebblestore.Options{Logger: a.logger(c)}
+	m, err := memoryOf(c)
+	if err != nil {
+		return nil, err
+	}
+	m.boundStore(&o)
+	return pebblestore.Open(dir, o)
 }
 
 // session is an open crawl.
@@ -185,6 +191,11 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	}
 	o := optionsOf(c, s.conf)
 	o.Now, o.Logger = s.now, a.logger(c)
+	m, err := memoryOf(c)
+	if err != nil {
+		return nil, err
+	}
+	m.bound(&o)
 	if err := selection(c, &o.Generate); err != nil {
 		return nil, err
 	}

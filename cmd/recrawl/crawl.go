@@ -44,7 +44,7 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			dedupFlag(), visitMetaFlag(),
-			selecting(), conditions(), bounding(), reporting()),
+			selecting(), conditions(), bounding(), memoryFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
 			if err != nil {

@@ -157,6 +157,7 @@ there, one that the rules reject is dropped. What the segment has just visited
 is left alone.
 
   recrawl update -d crawl
+  recrawl update -d crawl -memory 256M
   recrawl update -d crawl -purge-gone -filter`,
 		Flags: flags(dirFlag(), scoringFlag(),
 			&cli.BoolFlag{Name: "no-additions", Aliases: []string{"noAdditions"}, Usage: "add no record for what is known only by a link"},
@@ -164,7 +165,7 @@ is left alone.
 			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},
 			&cli.BoolFlag{Name: "purge-gone", Usage: "drop the records of pages that were gone before"},
 			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, to which no page links any more"},
-			visitMetaFlag(), bounding("max-growth"), reporting()),
+			visitMetaFlag(), bounding("max-growth"), memoryFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -227,7 +228,7 @@ are given; in the rounds of crawl they are off.
 			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
 			&cli.IntFlag{Name: "max-anchor", Usage: "cut the text of a link at `N` characters (0: 100; -1: never)"},
 			&cli.BoolFlag{Name: "nutch-compat", Usage: "leave out links within a host unless -ignore-internal=false is given, and cut texts as Nutch does"},
-			confFlags(), reporting()),
+			memoryFlag(), confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Bool("ignore-internal") && c.Bool("ignore-external") {
 				return usagef("-ignore-internal and -ignore-external together leave no link")

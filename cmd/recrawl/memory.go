@@ -1,0 +1,59 @@
+package main
+
+import (
+	"math"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+func memoryFlag() cli.Flag {
+	return &cli.StringFlag{Name: "memory", Usage: "keep within `SIZE` bytes of memory, for example 256M or 1G, 64M at least; more makes it faster (default: 64 MB to sort in, a cache of 128 MB, and what they make of Go's heap)"}
+}
+
+// memory is what a verb may take in all; zero is not said.
+type memory int64
+
+const leastMemory = 64 << 20
+
+func memoryOf(c *cli.Command) (memory, error) {
+	text := c.String("memory")
+	if text == "" {
+		return 0, nil
+	}
+	number, unit := text, int64(1)
+	if i := strings.IndexByte("KMG", text[len(text)-1]&^0x20); i >= 0 {
+		number, unit = text[:len(text)-1], 1<<(10*(i+1))
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return 0, usagef("-memory: %q is not a size such as 256M", text)
+	}
+	if n *= unit; n < leastMemory {
+		return 0, usagef("-memory: %q is less than 64M", text)
+	}
+	return memory(n), nil
+}
+
+// The cache of the engine, which is not part of Go's heap, has a quarter, and what
+// is sorted an eighth. The heap may grow to five eighths, garbage included. The last
+// eighth is for what nobody counts: the program itself, and buffers of the engine.
+
+func (m memory) bound(o *recrawl.Options) {
+	if m > 0 {
+		sort := int(m / 8)
+		o.Update.SortMemory, o.Invert.SortMemory = sort, sort
+	}
+}
+
+func (m memory) boundStore(o *pebblestore.Options) {
+	if m > 0 {
+		o.CacheSize, o.MemTableSize = int64(m)/4, min(int64(m)/32, 64<<20)
+		debug.SetMemoryLimit(int64(m) / 8 * 5)
+	}
+}
