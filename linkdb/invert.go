@@ -15,10 +15,12 @@ import (
 )
 
 // One Merge holds at most this many pages, and their links about this many
-// bytes: what a page of many links has above that goes into the next.
+// bytes, or a quarter of SortMemory if that is less: what a page of many links has
+// above that goes into the next.
 const (
-	chunkTargets = 10_000
-	chunkBytes   = 8 << 20
+	chunkTargets  = 10_000
+	maxChunkBytes = 8 << 20
+	minChunkBytes = 64 << 10
 )
 
 // InvertOptions say which links [Invert] keeps. The zero value keeps every link
@@ -53,8 +55,8 @@ type InvertOptions struct {
 	// character at the cut; and ignoring both internal and external links does
 	// nothing instead of being an error.
 	NutchCompat bool
-	// SortMemory bounds the memory for links that are sorted and for the pages they
-	// are on, in bytes; zero means 64 MiB. Beside it, a Merge holds some 16 MB.
+	// SortMemory bounds the memory for links that are sorted, for the pages they are
+	// on and for what is merged at a time, in bytes; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where links go that do not fit; empty means os.TempDir. Nothing
 	// is left there, unless the process is killed.
@@ -101,8 +103,8 @@ func Invert(ctx context.Context, links Store, segs segment.Store, segments []str
 	if o.SortMemory <= 0 {
 		o.SortMemory = 64 << 20
 	}
-	v := inverter{o: o, from: sources{room: o.SortMemory / 4}}
-	v.sorter = extsort.New(extsort.Options{MemoryBytes: o.SortMemory - v.from.room, Dir: o.TempDir})
+	v := inverter{o: o, from: sources{room: o.SortMemory / 4}, chunk: max(min(o.SortMemory/4, maxChunkBytes), minChunkBytes)}
+	v.sorter = extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-v.from.room-v.chunk, 1), Dir: o.TempDir})
 	err := v.run(ctx, links, segs, segments)
 	if cerr := v.sorter.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("linkdb: invert: %w", cerr)
@@ -115,6 +117,7 @@ var errNoLinks = errors.New("linkdb: invert: IgnoreInternal and IgnoreExternal t
 type inverter struct {
 	o      InvertOptions
 	from   sources
+	chunk  int // bytes of one Merge, about
 	sorter *extsort.Sorter
 	report InvertReport
 }
@@ -259,7 +262,7 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		kept++
 		v.report.Inlinks++
 
-		if fresh && len(chunk) == chunkTargets || size > chunkBytes {
+		if fresh && len(chunk) == chunkTargets || size > v.chunk {
 			if err := flush(); err != nil {
 				return err
 			}

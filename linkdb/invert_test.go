@@ -370,6 +370,7 @@ func TestInvertIsBounded(t *testing.T) {
 				var db memstore.DB
 				for i, pages := range all {
 					put(t, db.Segments(), names[i], pages...)
+					visit(t, db.Segments(), names[i], pages[:len(pages)*i/2])
 				}
 				dir := t.TempDir()
 				o := linkdb.InvertOptions{MaxInlinks: limit, SortMemory: memory, TempDir: dir}
@@ -384,7 +385,7 @@ func TestInvertIsBounded(t *testing.T) {
 				if got := dump(t, db.Links()); !reflect.DeepEqual(got, dump(t, want.Links())) {
 					t.Errorf("%d links, not those of the model", len(got))
 				}
-				if want := (len(model) + 9_999) / 10_000; c.n != want {
+				if want := (len(model) + 9_999) / 10_000; c.n < want || memory == 0 && c.n != want {
 					t.Errorf("%d chunks, not %d", c.n, want)
 				}
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -410,6 +411,27 @@ func TestInvertIsBounded(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// visit notes visits of pages, so that Invert knows of them beforehand.
+func visit(t *testing.T, s segment.Store, name string, pages []segment.Data) {
+	t.Helper()
+	w, err := segment.NewWriter[segment.Visit](t.Context(), s, name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := range slices.Chunk(pages, 1000) {
+		visits := make([]segment.Visit, len(block))
+		for i := range block {
+			visits[i].URL = block[i].URL
+		}
+		if err := w.Append(t.Context(), visits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

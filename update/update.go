@@ -95,9 +95,11 @@ type Options struct {
 	// Now and NutchCompat are those here. With NutchCompat it purges, normalizes and
 	// filters before that. (Nutch: every updatedb.)
 	Sweep SweepOptions
-	// SortMemory bounds the memory in which the links are sorted, in bytes; zero
-	// means 64 MiB. What exceeds it goes to files in TempDir, by default that of
-	// the system.
+	// SortMemory bounds the memory in which the links are sorted and gathered for a
+	// batch, in bytes; zero means 64 MiB. What exceeds it goes to files in TempDir,
+	// by default that of the system. What Run takes beside it does not grow with the
+	// segment, but for some bytes for each domain that was visited; the garbage
+	// collector lets a heap grow to twice what is in use (see runtime/debug).
 	SortMemory int
 	TempDir    string
 	// Now is the time to record; nil means time.Now.
@@ -162,10 +164,12 @@ type Report struct {
 	Resumed, Already bool
 }
 
-// A batch has so many URLs at most, and about so many bytes of what is gathered.
+// A batch has so many URLs at most, and about so many bytes with what becomes of
+// them, or a quarter of SortMemory if that is less.
 const (
-	chunk      = 10_000
-	chunkBytes = 16 << 20
+	chunk         = 10_000
+	maxBatchBytes = 16 << 20
+	minBatchBytes = 64 << 10
 )
 
 // Job is the name of the progress mark of a segment.
@@ -281,7 +285,8 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]int64{}, damaged: map[string]struct{}{}}
 	defer func() { report.Damaged = len(sites.damaged) }()
 	from := sources{room: o.SortMemory / 4}
-	sorter := extsort.New(extsort.Options{MemoryBytes: o.SortMemory - from.room, Dir: o.TempDir})
+	batchBytes := max(min(o.SortMemory/4, maxBatchBytes), minBatchBytes)
+	sorter := extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-from.room-batchBytes, 1), Dir: o.TempDir})
 	defer sorter.Close()
 	var counted *tally
 	if o.Hosts != nil && !o.NutchCompat {
@@ -344,7 +349,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 				return err
 			}
 		}
-		if inputs = append(inputs, in); len(inputs) == o.chunk || g.size > chunkBytes {
+		if inputs = append(inputs, in); len(inputs) == o.chunk || g.size > batchBytes {
 			err = flush()
 			g.begin()
 		}
