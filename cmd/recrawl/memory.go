@@ -40,9 +40,10 @@ func memoryOf(c *cli.Command) (memory, error) {
 	return memory(n), nil
 }
 
-// The cache of the engine, which is not part of Go's heap, has a quarter, and what
-// is sorted an eighth. The heap may grow to five eighths, garbage included. The last
-// eighth is for what nobody counts: the program itself, and buffers of the engine.
+// The cache of the engine, which is not part of Go's heap, has three sixteenths, and
+// what is sorted an eighth. The heap may grow to a half, garbage included. The rest is
+// for what nobody counts: the program itself, buffers of the engine, and what malloc
+// loses between the blocks of the cache.
 
 func (m memory) bound(o *recrawl.Options) {
 	if m > 0 {
@@ -53,7 +54,7 @@ func (m memory) bound(o *recrawl.Options) {
 
 func (m memory) boundStore(o *pebblestore.Options) {
 	if m > 0 {
-		o.CacheSize, o.MemTableSize = int64(m)/4, min(int64(m)/32, 64<<20)
-		debug.SetMemoryLimit(int64(m) / 8 * 5)
+		o.CacheSize, o.MemTableSize = int64(m)/16*3, min(int64(m)/64, 64<<20)
+		debug.SetMemoryLimit(int64(m) / 2)
 	}
 }
