@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
@@ -36,7 +37,11 @@ func (s *sites) domainOf(url string) string {
 // visit counts a visit of the segment.
 func (s *sites) visit(v *segment.Visit) {
 	if !s.o.NutchCompat && v.Outcome.Code.Asked() {
-		s.visits[s.domainOf(v.URL)]++
+		domain := s.domainOf(v.URL)
+		if _, ok := s.visits[domain]; !ok {
+			domain = strings.Clone(domain) // which is part of a block
+		}
+		s.visits[domain]++
 	}
 }
 
