@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"path"
+	"path/filepath"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -15,17 +18,19 @@ import (
 // A file is a head, the blocks and, once it is committed, a foot. All numbers
 // are big-endian.
 //
-//	head    magic [8], version uint32
+//	head    magic [8], place [3], version uint8
 //	block   size uint32, check uint32, hash uint64, and size bytes
 //	foot    ^0 uint32, check uint32, number of blocks uint64, sum of their sizes uint64
 //
 // The hash is the xxhash64 of the bytes of a block. The check is the CRC-32C of
 // the number of the block, of its size and of its hash, so a block that was
 // moved, left out or repeated is seen too; that of the foot covers the two
-// numbers behind it. A file that was cut has no foot, whatever was cut off.
+// numbers behind it. The place is the first three bytes of the CRC-32C of the
+// names of segment and part with a slash between, so that a file that was put in
+// the place of another is seen; version 1 had zeros there. A file that was cut has no foot, whatever was cut off.
 const (
 	magic     = "recrawl\n"
-	version   = 1
+	version   = 2
 	headSize  = 8 + 4
 	frameSize = 4 + 4 + 8
 	footSize  = 4 + 4 + 8 + 8
@@ -40,6 +45,7 @@ var ErrVersion = errors.New("dirstore: unknown format version")
 
 var (
 	errHead  = errors.New("not a file of blocks")
+	errPlace = errors.New("a file of another segment or part")
 	errFoot  = errors.New("no valid foot: the file was cut, or something was added")
 	errFrame = errors.New("wrong check of a block header")
 	errHash  = errors.New("wrong hash of a block")
@@ -49,8 +55,16 @@ var (
 // castagnoli returns the table of CRC-32C, which the hash package makes once.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-func appendHead(b []byte) []byte {
-	return binary.BigEndian.AppendUint32(append(b, magic...), version)
+func appendHead(b []byte, name string) []byte {
+	return binary.BigEndian.AppendUint32(append(b, magic...), placeOf(name)<<8|version)
+}
+
+// placeOf returns what a file has in its head of where it belongs; name ends with
+// segment and part.
+func placeOf(name string) uint32 {
+	name = strings.TrimSuffix(filepath.ToSlash(name), openSuffix)
+	dir, part := path.Split(name)
+	return crc32.Checksum([]byte(path.Base(dir)+"/"+part), castagnoli()) >> 8
 }
 
 func appendFrame(b []byte, number int, block []byte) []byte {
@@ -106,8 +120,11 @@ func openBlocks(r io.ReaderAt, size int64, name string, committed bool) (*blockF
 		f.at, f.end = 0, 0
 		return f, nil
 	}
-	if v := binary.BigEndian.Uint32(head[len(magic):]); v != version {
-		return nil, f.corrupt(int64(len(magic)), fmt.Errorf("%w %d", ErrVersion, v))
+	switch v, place := head[headSize-1], binary.BigEndian.Uint32(head[len(magic):])>>8; {
+	case v != version && (v != 1 || place != 0):
+		return nil, f.corrupt(int64(headSize-1), fmt.Errorf("%w %d; this is version %d", ErrVersion, v, version))
+	case v == version && place != placeOf(name):
+		return nil, f.corrupt(int64(len(magic)), errPlace)
 	}
 	if !committed {
 		return f, nil

@@ -60,7 +60,7 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 	case err == nil && b.end == 0 && size >= headSize:
 		err = b.corrupt(0, errHead)
 		fallthrough
-	case damage(err) || errors.Is(err, errHead) || errors.Is(err, errFoot) || errors.Is(err, ErrVersion):
+	case damage(err) || errors.Is(err, errHead) || errors.Is(err, errFoot) || errors.Is(err, errPlace) || errors.Is(err, ErrVersion):
 		// Neither head nor foot is needed to find the blocks.
 		if err := tell(err); err != nil {
 			return err

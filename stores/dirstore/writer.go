@@ -119,7 +119,7 @@ func (w *writer) open(ctx context.Context, keep int) error {
 			return err
 		}
 	}
-	if _, err := w.f.WriteAt(appendHead(nil), 0); err != nil {
+	if _, err := w.f.WriteAt(appendHead(nil, w.path()), 0); err != nil {
 		return err
 	}
 	end = max(end, headSize)

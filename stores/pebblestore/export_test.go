@@ -1,0 +1,28 @@
+package pebblestore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// FormatVersion is that of what is written now.
+const FormatVersion = formatVersion
+
+// Rows returns what the tables of a store have, byte by byte, but for what depends
+// on when it was written.
+func (d *DB) Rows() (string, error) {
+	it, err := d.db.NewIter(&pebble.IterOptions{})
+	if err != nil {
+		return "", err
+	}
+	defer it.Close()
+	var b strings.Builder
+	for ok := it.First(); ok; ok = it.Next() {
+		if table(it.Key()[0]) != stateTable {
+			fmt.Fprintf(&b, "%q %x\n", it.Key(), it.Value())
+		}
+	}
+	return b.String(), it.Error()
+}
