@@ -118,8 +118,12 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 	case packedPlain:
 	case packedZstd:
 		var err error
-		if d.buf, err = d.zr.DecodeAll(body, d.buf[:0]); err != nil {
+		frame, size := modest(body)
+		if d.buf, err = d.zr.DecodeAll(frame, d.buf[:0]); err != nil {
 			return nil, err
+		}
+		if size > 0 && uint64(len(d.buf)) != size {
+			return nil, errBlock
 		}
 		body = d.buf
 	case packedS2:
@@ -167,6 +171,31 @@ func (d *decoder) unpackS2(body []byte) error {
 		}
 	}
 	return nil
+}
+
+// manyBytes is how much a frame may say that it unpacks to and be believed.
+const manyBytes = 32 << 20
+
+// modest returns a frame that does not say how much it unpacks to, if that is said
+// to be much: the decoder asks for all of it before it has seen any. What it is not
+// told, it finds out step by step, and size is what it should find; zero if the
+// frame still says it.
+func modest(frame []byte) (_ []byte, size uint64) {
+	var h zstd.Header
+	if h.Decode(frame) != nil || h.Skippable || !h.HasFCS || h.FrameContentSize <= manyBytes || h.DictionaryID != 0 {
+		return frame, 0
+	}
+	const magicSize, checked = 4, 1 << 2
+	head := append([]byte(nil), frame[:magicSize]...)
+	flags := byte(0)
+	if h.HasCheckSum {
+		flags = checked
+	}
+	window := byte(0) // 1 KiB << window
+	for window < 31 && uint64(1)<<(10+window) < h.FrameContentSize {
+		window++
+	}
+	return append(append(head, flags, window<<3), frame[h.HeaderSize:]...), h.FrameContentSize
 }
 
 type writer struct {
