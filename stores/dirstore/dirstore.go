@@ -4,7 +4,8 @@
 //	dir/20260102030405-000/content.open
 //
 // A part that is not committed has ".open" behind its name, so that ls shows
-// what is complete, and a segment can be copied or packed by the usual tools.
+// what is complete, and a segment can be copied or packed by the usual tools. It
+// keeps its name: a file says whose it is, and is refused in the place of another.
 // Other files in the directory are left alone.
 //
 // Damage is found by checksums on every block and on every file. What is

@@ -27,7 +27,8 @@ import (
 // moved, left out or repeated is seen too; that of the foot covers the two
 // numbers behind it. The place is the first three bytes of the CRC-32C of the
 // names of segment and part with a slash between, so that a file that was put in
-// the place of another is seen; version 1 had zeros there. A file that was cut has no foot, whatever was cut off.
+// the place of another is seen; version 1 had zeros there. A file that was cut has
+// no foot, whatever was cut off.
 const (
 	magic     = "recrawl\n"
 	version   = 2
