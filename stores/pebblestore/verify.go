@@ -369,7 +369,7 @@ func ours(rel string, e fs.DirEntry) bool {
 // engineFile reports whether a file has a name that the engine gives.
 func engineFile(name string) bool {
 	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary."} {
+	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary.", bulkPrefix} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
