@@ -13,11 +13,14 @@ import (
 )
 
 // A group of results is written when it has this many visits or bytes, or is
-// this old: what a kill can cost.
+// this old: what a kill can cost. The first of a run is written sooner, and each
+// waits twice as long as the one before, so that even a fetch that is killed
+// again and again after a moment gets on.
 const (
-	groupVisits = 500
-	groupBytes  = 8 << 20
-	groupAge    = 2 * time.Second
+	groupVisits   = 500
+	groupBytes    = 8 << 20
+	firstGroupAge = 100 * time.Millisecond
+	groupAge      = 2 * time.Second
 )
 
 // job is one visit for a worker.
@@ -98,15 +101,17 @@ type loop struct {
 	group      []*visited
 	groupBytes int
 	groupSince time.Time
+	groupAge   time.Duration // how old it may get
 	groups     chan []*visited
 }
 
 func run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
 	l := &loop{o: o, given: o, segments: segments, name: name,
-		q:      newQueues(o.ThreadsPerHost),
-		lanes:  lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
-		report: Report{Outcomes: map[protocol.Code]int{}},
-		groups: make(chan []*visited, 1), sitemaps: make(chan struct{}, sitemapPlaces(o.Threads)),
+		q:        newQueues(o.ThreadsPerHost),
+		groupAge: firstGroupAge,
+		lanes:    lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
+		report:   Report{Outcomes: map[protocol.Code]int{}},
+		groups:   make(chan []*visited, 1), sitemaps: make(chan struct{}, sitemapPlaces(o.Threads)),
 		limits: newLimits(&o),
 	}
 	if o.MaxRedirects > 0 {
@@ -257,7 +262,7 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 			continue
 		}
 		if len(l.group) > 0 {
-			sooner(&wake, l.groupSince.Add(groupAge))
+			sooner(&wake, l.groupSince.Add(l.groupAge))
 		}
 		if wake.IsZero() {
 			wake = time.Now().Add(time.Hour)
@@ -282,7 +287,8 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 		case <-timer.C:
 		case <-done:
 		}
-		if len(l.group) > 0 && time.Since(l.groupSince) >= groupAge {
+		if len(l.group) > 0 && time.Since(l.groupSince) >= l.groupAge {
+			l.groupAge = min(2*l.groupAge, groupAge)
 			l.flush()
 		}
 	}
