@@ -299,14 +299,16 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	defer c.round.Unlock()
 	var total Report
 	err := c.run(ctx, &total)
+	if e := c.s.Crawl.Sync(context.WithoutCancel(ctx)); err == nil && e != nil {
+		err = fmt.Errorf("recrawl: %w", e)
+	}
+	// What says that the run goes on is removed last: who dies before finds nothing
+	// left to do.
 	if err == nil {
 		err = c.mark(ctx, aheadJob, "")
 	}
 	if err == nil && c.o.Rounds > 0 {
 		err = c.mark(ctx, roundsJob, "")
-	}
-	if e := c.s.Crawl.Sync(context.WithoutCancel(ctx)); err == nil && e != nil {
-		err = fmt.Errorf("recrawl: %w", e)
 	}
 	c.status.stage("", "")
 	return total, err
