@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -74,6 +75,22 @@ var jobs = map[string]func(dir string) error{
 				fmt.Println("synced", round)
 			}
 		}
+	},
+	"race": func(dir string) error {
+		began := time.Now()
+		db, err := Open(dir, Options{})
+		took := time.Since(began)
+		switch {
+		case err == nil:
+			defer db.Close()
+			fmt.Println("open", took)
+		case errors.Is(err, ErrLocked):
+			fmt.Println("locked", took, err)
+		default:
+			return err
+		}
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return nil
 	},
 	"ask": func(dir string) error {
 		ctx := context.Background()
@@ -191,6 +208,49 @@ func TestLock(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+var races = flag.Int("races", 10, "let two processes open a store at once `N` times")
+
+// TestRace has two processes open a store at the same moment, sometimes just after
+// its owner was killed: one of them has it, and the other is told at once by whom.
+func TestRace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	slowest := time.Duration(0)
+	for i := range *races {
+		var two [2]child
+		for n := range two {
+			two[n] = start(t, "race", dir)
+		}
+		var said [2]string
+		for n := range two {
+			said[n] = two[n].line(t)
+		}
+		owner := 0
+		if !strings.HasPrefix(said[0], "open ") {
+			owner = 1
+		}
+		if !strings.HasPrefix(said[owner], "open ") || !strings.HasPrefix(said[1-owner], "locked ") {
+			t.Fatalf("race %d: %q", i, said)
+		}
+		if pid := fmt.Sprintf("by process %d", two[owner].Process.Pid); !strings.Contains(said[1-owner], pid) {
+			t.Errorf("race %d: %q does not say %q", i, said[1-owner], pid)
+		}
+		for _, s := range said {
+			_, took, _ := strings.Cut(s, " ")
+			d, err := time.ParseDuration(strings.Fields(took)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slowest = max(slowest, d); d > 30*time.Second { // whatever the load
+				t.Errorf("race %d: %q took %v", i, s, d)
+			}
+		}
+		for _, c := range two {
+			c.kill(t)
+		}
+	}
+	t.Logf("%d races; the slowest answer took %v", *races, slowest)
 }
 
 // TestKill kills a process in the midst of updates, again and again. Mark and
