@@ -33,8 +33,8 @@ func lockFile(name string) (io.Closer, error) {
 		}
 		b := make([]byte, 32)
 		n, _ := f.ReadAt(b, 0)
-		owner = strings.TrimSpace(string(b[:n]))
-		if took := time.Since(began); took > dyingPatience || took > lockPatience && !dying(owner) {
+		owner, _, _ = strings.Cut(string(b[:n]), "\n")
+		if took := time.Since(began); took > dyingPatience || took > lockPatience && owner != "" && !dying(owner) || took > namelessPatience && owner == "" {
 			break
 		}
 	}
@@ -49,8 +49,9 @@ func lockFile(name string) (io.Closer, error) {
 		return nil, errors.Join(&os.PathError{Op: "lock", Path: name, Err: err}, f.Close())
 	}
 	// Who has it is for people to read; a disk too full for it is no obstacle.
-	if f.Truncate(0) == nil {
-		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
+	// The file is never empty on the way, so that nobody reads no number.
+	if n, err := f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0); err == nil {
+		_ = f.Truncate(int64(n))
 	}
 	return f, nil
 }
@@ -75,11 +76,13 @@ func lockShared(name string) (io.Closer, error) {
 }
 
 // A process that was killed holds its lock until the system has taken it apart,
-// which takes a moment; whoever starts it again at once should not be refused.
+// which takes a moment; whoever starts it again at once should not be refused. And
+// one that has just got its lock may not have written yet who it is.
 const (
-	lockPoll      = 5 * time.Millisecond
-	lockPatience  = 50 * time.Millisecond
-	dyingPatience = 3 * time.Second
+	lockPoll         = 5 * time.Millisecond
+	lockPatience     = 50 * time.Millisecond
+	namelessPatience = time.Second
+	dyingPatience    = 3 * time.Second
 )
 
 // dying reports whether a process is gone, or was killed and is on its way.
