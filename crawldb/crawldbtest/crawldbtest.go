@@ -46,6 +46,11 @@ type Harness struct {
 	// zero means 30 seconds. A store that exceeds it is left behind as it is.
 	Patience time.Duration
 
+	// Sequences is how many sequences of random steps are compared with a map; zero
+	// means a few. An engine under work deserves 10,000, of which one that fails is
+	// made short and printed.
+	Sequences int
+
 	// Seed begins the random checks; zero is a seed like any other. Messages
 	// name the seed and the step.
 	Seed uint64
@@ -106,7 +111,7 @@ const (
 
 func rules() []rule {
 	return slices.Concat(recordRules(), scanRules(), updateRules(), markRules(), lifeRules(),
-		concurrencyRules(), crashRules(), modelRules(), dueRules(), bulkRules())
+		concurrencyRules(), crashRules(), modelRules(), sequenceRules(), dueRules(), bulkRules())
 }
 
 func (r rule) skip(h Harness) string {

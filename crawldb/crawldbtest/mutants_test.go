@@ -61,7 +61,7 @@ func or[F func(ctx, string) (datum, error) | func(ctx, crawldb.Range) records | 
 
 func mutants() []mutant {
 	var all []mutant
-	for _, part := range [][]mutant{fieldMutants(), readMutants(), writeMutants(), markMutants(), lifeMutants(), crashMutants(), dueMutants(), bulkMutants()} {
+	for _, part := range [][]mutant{fieldMutants(), readMutants(), writeMutants(), markMutants(), lifeMutants(), crashMutants(), sequenceMutants(), dueMutants(), bulkMutants()} {
 		all = append(all, part...)
 	}
 	return all

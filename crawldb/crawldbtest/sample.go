@@ -119,9 +119,9 @@ func same(got, want crawldb.Datum) error {
 		return differs("Interval", got.Interval, want.Interval)
 	case got.Retries != want.Retries:
 		return differs("Retries", got.Retries, want.Retries)
-	case got.Score != want.Score:
+	case got.Score != want.Score && !(nan(got.Score) && nan(want.Score)):
 		return differs("Score", got.Score, want.Score)
-	case got.Priority != want.Priority:
+	case got.Priority != want.Priority && !(nan(got.Priority) && nan(want.Priority)):
 		return differs("Priority", got.Priority, want.Priority)
 	case !bytes.Equal(got.Signature, want.Signature), want.Signature == nil && got.Signature != nil:
 		return differs("Signature", fmt.Sprintf("%#v", got.Signature), fmt.Sprintf("%#v", want.Signature))
@@ -140,6 +140,8 @@ func same(got, want crawldb.Datum) error {
 		sameTime(want.URL, "Modified", got.Modified, want.Modified),
 		sameTime(want.URL, "LeasedUntil", got.LeasedUntil, want.LeasedUntil))
 }
+
+func nan(f float32) bool { return f != f }
 
 // sameTime demands the millisecond, rounded in whatever way, and UTC.
 func sameTime(url, field string, got, want time.Time) error {
