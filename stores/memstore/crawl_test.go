@@ -1,6 +1,7 @@
 package memstore_test
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
@@ -11,9 +12,12 @@ import (
 
 func TestCrawl(t *testing.T) {
 	crawldbtest.Run(t, crawldbtest.Harness{
-		Open: func() (crawldb.Store, error) { return new(memstore.Crawl), nil },
+		Open:      func() (crawldb.Store, error) { return new(memstore.Crawl), nil },
+		Sequences: *sequences,
 	})
 }
+
+var sequences = flag.Int("sequences", 10, "how many sequences of steps are compared with a map; 10000 is the long form")
 
 // TestReadsPassASlowNext checks that an update under way stops no reader.
 func TestReadsPassASlowNext(t *testing.T) {

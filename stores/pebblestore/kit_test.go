@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,6 +30,12 @@ type rig struct {
 
 func newRig(t *testing.T) *rig { return &rig{dir: t.TempDir()} }
 
+// sequences is the long form of the random steps of the crawl kit, over engines of
+// any size:
+//
+//	go test . -run 'TestCrawlKit/.*/any_sequence' -sequences 10000 -timeout 0
+var sequences = flag.Int("sequences", 0, "how many sequences of steps are compared with a map; 0 is a few")
+
 // small makes tables and their compaction a matter of a few hundred records.
 func small() Options { return Options{CacheSize: 2 << 20, MemTableSize: 64 << 10} }
 
@@ -40,7 +47,13 @@ type handle struct {
 }
 
 func (r *rig) open() (handle, error) {
-	h := handle{path: filepath.Join(r.dir, fmt.Sprint(r.next.Add(1))), o: small()}
+	n := r.next.Add(1)
+	h := handle{path: filepath.Join(r.dir, fmt.Sprint(n)), o: small()}
+	if *sequences > 0 {
+		rnd := rand.New(rand.NewPCG(uint64(n), 8))
+		h.o.CacheSize, h.o.MemTableSize = 1<<(20+rnd.IntN(4)), 1<<(16+rnd.IntN(5))
+		h.o.Compression = Compression(rnd.IntN(2))
+	}
 	if r.power {
 		h.path, h.o = memPath, inMemory(small(), vfs.NewCrashableMem())
 	}
@@ -136,6 +149,8 @@ func overEnds(t *testing.T, f func(*testing.T, *rig)) {
 func TestCrawlKit(t *testing.T) {
 	overEnds(t, func(t *testing.T, r *rig) {
 		crawldbtest.Run(t, crawldbtest.Harness{
+			Sequences: *sequences,
+
 			Open:   func() (crawldb.Store, error) { return asCrawl(r.open()) },
 			Reopen: func(s crawldb.Store) (crawldb.Store, error) { return asCrawl(s.(crawlHandle).h.reopen()) },
 			Crash:  func(s crawldb.Store) (crawldb.Store, error) { return asCrawl(s.(crawlHandle).h.crash()) },
