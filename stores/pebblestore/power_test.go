@@ -1,0 +1,389 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+var long = flag.Bool("long", false, "let the power go before every operation, and every operation fail in every way")
+
+// told is what a crawl was told to be durable.
+type told struct {
+	mu     sync.Mutex
+	marks  map[string][]string // all cursors of a job, in order
+	synced map[string]int      // how many of these, by the last Sync that returned
+	parts  map[[2]string]bool  // committed
+}
+
+func newTold() *told {
+	return &told{marks: map[string][]string{}, synced: map[string]int{}, parts: map[[2]string]bool{}}
+}
+
+func (k *told) clone() *told {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return &told{marks: maps.Clone(k.marks), synced: maps.Clone(k.synced), parts: maps.Clone(k.parts)}
+}
+
+// tellingCrawl and tellingSegments note what the stores say.
+type tellingCrawl struct {
+	crawldb.DueStore
+	told *told
+}
+
+func (s tellingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
+	marks := map[string]string{}
+	if all := b.Marks; all != nil {
+		b.Marks = func() map[string]string {
+			m := all()
+			maps.Copy(marks, m)
+			return m
+		}
+	}
+	err := s.DueStore.Update(ctx, b)
+	if b.Job != "" {
+		marks[b.Job] = b.Cursor
+	}
+	s.told.mu.Lock()
+	defer s.told.mu.Unlock()
+	for job, cursor := range marks {
+		s.told.marks[job] = append(slices.Clip(s.told.marks[job]), cursor) // one that failed may be there
+	}
+	return err
+}
+
+func (s tellingCrawl) Sync(ctx context.Context) error {
+	before := s.told.clone()
+	err := s.DueStore.Sync(ctx)
+	s.told.mu.Lock()
+	defer s.told.mu.Unlock()
+	if err == nil {
+		for job, cursors := range before.marks {
+			s.told.synced[job] = len(cursors)
+		}
+	}
+	return err
+}
+
+type tellingSegments struct {
+	segment.Store
+	told *told
+}
+
+func (s tellingSegments) Append(ctx context.Context, seg, part string, keep int) (segment.BlockWriter, error) {
+	w, err := s.Store.Append(ctx, seg, part, keep)
+	if err != nil {
+		return nil, err
+	}
+	return tellingWriter{w, s.told, [2]string{seg, part}}, nil
+}
+
+func (s tellingSegments) Remove(ctx context.Context, seg string) error {
+	s.told.mu.Lock()
+	for at := range s.told.parts {
+		if at[0] == seg {
+			delete(s.told.parts, at)
+		}
+	}
+	s.told.mu.Unlock()
+	return s.Store.Remove(ctx, seg)
+}
+
+type tellingWriter struct {
+	segment.BlockWriter
+	told *told
+	at   [2]string
+}
+
+func (w tellingWriter) Commit(ctx context.Context) error {
+	err := w.BlockWriter.Commit(ctx)
+	if err == nil {
+		w.told.mu.Lock()
+		w.told.parts[w.at] = true
+		w.told.mu.Unlock()
+	}
+	return err
+}
+
+// site is a web, and the crawl of it until nothing is due.
+type site struct {
+	web  *webtest.Web
+	now  time.Time
+	topN int
+}
+
+func newSite(topN int) site {
+	w := &webtest.Web{Hosts: 3, PagesPerHost: 14, LinksPerPage: 4, WordsPerPage: 30}
+	return site{w, time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC), topN}
+}
+
+func (s site) crawl(ctx context.Context, db *DB, k *told) (err error) {
+	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
+	if k != nil {
+		stores.Crawl, stores.Segments = tellingCrawl{db.Crawl().(crawldb.DueStore), k}, tellingSegments{db.Segments(), k}
+	}
+	c, err := recrawl.New(stores, recrawl.Options{
+		Agent: "tester", Protocol: s.web.Protocol(), Now: func() time.Time { return s.now },
+		Fetch: fetch.Options{Delay: -1, Threads: 3}, Generate: generate.Options{TopN: s.topN},
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if _, err := c.InjectSeeds(ctx, inject.URLs(s.web.Seeds()...), inject.Options{}); err != nil {
+		return err
+	}
+	_, err = c.Run(ctx)
+	return err
+}
+
+// dump is everything that a crawl comes to, whatever happens on the way: crawl db,
+// link db, and of the hosts what does not depend on the time of day.
+func dump(ctx context.Context, db *DB) (string, error) {
+	var b bytes.Buffer
+	for d, err := range db.Crawl().Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return "", err
+		}
+		raw, err := d.AppendBinary(nil)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%s %x\n", d.URL, raw)
+	}
+	for e, err := range db.Links().Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%v\n", e)
+	}
+	for h, err := range db.Hosts().Scan(ctx) {
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%s", h.Name)
+		for _, r := range h.Robots {
+			fmt.Fprintf(&b, " %s %d %q", r.Origin, r.Status, r.Body)
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String(), db.CheckIndex(ctx)
+}
+
+// undisturbed is what the crawl comes to when nothing happens.
+func (s site) undisturbed(t *testing.T) string {
+	t.Helper()
+	db, err := Open(memPath, onDisk(small(), dirstoretest.NewDisk()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := s.crawl(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	want, err := dump(t.Context(), db)
+	if err != nil || strings.Count(want, "\n") < 80 {
+		t.Fatalf("%v\n%s", err, want)
+	}
+	return want
+}
+
+// check opens the store that is left on a disk, compares it with what was told,
+// and crawls on to the end.
+func (k *told) check(ctx context.Context, s site, d *dirstoretest.Disk, want string) (err error) {
+	db, err := Open(memPath, onDisk(small(), d))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := k.kept(ctx, db); err != nil {
+		return err
+	}
+	if err := s.crawl(ctx, db, nil); err != nil {
+		return fmt.Errorf("going on: %w", err)
+	}
+	got, err := dump(ctx, db)
+	if err == nil && got != want {
+		err = fmt.Errorf("it comes to something else: %s", difference(got, want))
+	}
+	return err
+}
+
+func (k *told) kept(ctx context.Context, db *DB) error {
+	if err := db.CheckIndex(ctx); err != nil {
+		return err
+	}
+	for job, cursors := range k.marks {
+		cursor, err := db.Crawl().Progress(ctx, job)
+		if err != nil {
+			return err
+		}
+		if n := k.synced[job]; n > 0 && !slices.Contains(cursors[n-1:], cursor) && cursor != "" {
+			return fmt.Errorf("the mark %q is %q; %q was synced", job, cursor, cursors[n-1])
+		} else if n > 0 && cursor == "" && !slices.Contains(cursors[n-1:], "") {
+			return fmt.Errorf("the mark %q is gone; %q was synced", job, cursors[n-1])
+		}
+	}
+	for at := range k.parts {
+		info, err := db.Segments().Stat(ctx, at[0], at[1])
+		if err != nil || !info.Committed {
+			return fmt.Errorf("%v was committed: %+v, %w", at, info, err)
+		}
+		blocks := 0
+		for _, err := range db.Segments().Read(ctx, at[0], at[1], 0) {
+			if err != nil {
+				return err
+			}
+			blocks++
+		}
+		if blocks != info.Blocks {
+			return fmt.Errorf("%v has %d blocks of %d", at, blocks, info.Blocks)
+		}
+	}
+	return nil
+}
+
+func difference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d is\n%s\nwant\n%s", i, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(a), len(b))
+}
+
+// A crash is a disk after the power went.
+type crash struct {
+	what  string
+	disk  *dirstoretest.Disk
+	told  *told
+	again uint64 // if not zero, the power goes once more
+}
+
+func (c *crash) check(ctx context.Context, s site, want string) error {
+	if c.again == 0 {
+		return c.told.check(ctx, s, c.disk, want)
+	}
+	rng, mu := rand.New(rand.NewPCG(c.again, 1)), sync.Mutex{}
+	at := rng.IntN(300)
+	var second *dirstoretest.Disk
+	var before *told
+	k := c.told.clone()
+	c.disk.OnOp = func(op dirstoretest.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if at--; at == 0 {
+			before = k.clone()
+			second = c.disk.Crash(rng.Float64(), rng)
+		}
+		return nil
+	}
+	db, err := Open(memPath, onDisk(small(), c.disk))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(k.kept(ctx, db), s.crawl(ctx, db, k), db.Close()); err != nil {
+		return err
+	}
+	if second == nil {
+		return nil
+	}
+	if err := before.check(ctx, s, second, want); err != nil {
+		return fmt.Errorf("and once more: %w", err)
+	}
+	return nil
+}
+
+// TestPowerLoss lets the power go, while a site is crawled to the end, before the
+// operations on the disk, whoever does them: with nothing, a half or all of what
+// was not synced on the disk afterwards. Whatever was told is there, and the crawl
+// goes on to what it would have come to. Now and then the power goes once more
+// while it does.
+func TestPowerLoss(t *testing.T) {
+	runs, stride := 1, 23
+	if *long {
+		// How the background work falls between is another thing each time.
+		runs, stride = 8, 1
+	}
+	points := 0
+	for run := range runs {
+		points += powerLoss(t, run, stride)
+	}
+	t.Logf("%d crash points", points)
+}
+
+func powerLoss(t *testing.T, run, stride int) (points int) {
+	s := newSite(20 + 5*run)
+	want := s.undisturbed(t)
+	crashes := make(chan crash)
+	var checks sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		checks.Go(func() {
+			for c := range crashes {
+				if err := c.check(t.Context(), s, want); err != nil {
+					t.Errorf("%s: %v", c.what, err)
+				}
+			}
+		})
+	}
+	rng, mu, n := rand.New(rand.NewPCG(7, uint64(run))), sync.Mutex{}, 0
+	disk, k := dirstoretest.NewDisk(), newTold()
+	disk.OnOp = func(op dirstoretest.Op) error {
+		if !op.Kind.Changes() || path.Base(op.Name) == lockName {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if n++; n%stride != 0 {
+			return nil
+		}
+		// What was told before must be on the disk as it is afterwards.
+		before := k.clone()
+		for _, survives := range []float64{0, 0.5, 1} {
+			points++
+			c := crash{disk: disk.Crash(survives, rng), told: before}
+			c.what = fmt.Sprintf("run %d, before operation %d, %v, %.0f %% survive", run, n, op, 100*survives)
+			if points%5 == 0 {
+				c.again = uint64(points)
+			}
+			crashes <- c
+		}
+		return nil
+	}
+	db, err := Open(memPath, onDisk(small(), disk))
+	if err == nil {
+		err = errors.Join(s.crawl(t.Context(), db, k), db.Close())
+	}
+	close(crashes)
+	checks.Wait()
+	if err != nil || n < 300 {
+		t.Errorf("%d operations, %v", n, err)
+	}
+	t.Logf("run %d: %d operations, %d crash points", run, n, points)
+	return points
+}
