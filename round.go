@@ -9,6 +9,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
@@ -299,7 +300,9 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	defer c.round.Unlock()
 	var total Report
 	err := c.run(ctx, &total)
-	if e := c.s.Crawl.Sync(context.WithoutCancel(ctx)); err == nil && e != nil {
+	keep, done := grace.Context(ctx)
+	defer done()
+	if e := c.s.Crawl.Sync(keep); err == nil && e != nil {
 		err = fmt.Errorf("recrawl: %w", e)
 	}
 	// What says that the run goes on is removed last: who dies before finds nothing

@@ -14,6 +14,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -61,7 +62,9 @@ func (c *Crawler) Sitemaps(ctx context.Context, o SitemapOptions) (SitemapReport
 	defer c.round.Unlock()
 	var r SitemapReport
 	err := c.sitemaps(ctx, o, &r)
-	if e := c.s.Crawl.Sync(context.WithoutCancel(ctx)); err == nil && e != nil {
+	keep, done := grace.Context(ctx)
+	defer done()
+	if e := c.s.Crawl.Sync(keep); err == nil && e != nil {
 		err = fmt.Errorf("recrawl: %w", e)
 	}
 	c.status.stage("", "")

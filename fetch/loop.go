@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -159,10 +160,12 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 			return nil
 		})
 	}
-	// The writer outlives a cancelled context, so that what is complete is kept.
+	// The writer outlives a cancelled context for a moment, so that what is complete
+	// is kept.
 	// If it fails it goes on taking groups, so that nobody waits for it, and ends
 	// the visits.
-	keep := context.WithoutCancel(ctx)
+	keep, done := grace.Context(ctx)
+	defer done()
 	g.Go(func() (err error) {
 		for group := range l.groups {
 			if err != nil {

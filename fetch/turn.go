@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/protocol"
 )
 
@@ -175,7 +176,9 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 	}
 	// A turn is given back even if the run ends. One for robots.txt says nothing
 	// of failures: those of former rounds must not keep a host from being tried.
-	err := l.o.Hosts.Update(context.WithoutCancel(ctx), r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
+	ctx, done := grace.Context(ctx)
+	defer done()
+	err := l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {
 			h = *old

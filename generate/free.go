@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/urlfilter"
@@ -29,7 +30,8 @@ func Free(ctx context.Context, segments segment.Store, urls iter.Seq2[string, er
 	if err == nil {
 		return j.report, nil
 	}
-	clean := context.WithoutCancel(ctx)
+	clean, done := grace.Context(ctx)
+	defer done()
 	for _, m := range j.makes {
 		m.leases.Close()
 		if e := segments.Remove(clean, m.name); e != nil {

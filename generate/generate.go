@@ -24,6 +24,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/frontier"
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -246,8 +247,10 @@ func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Opt
 		err = j.commit(ctx)
 	}
 	if err != nil {
-		// Cleaning up must not be cut short by what cut the run short.
-		clean := context.WithoutCancel(ctx)
+		// Cleaning up must not be cut short by what cut the run short, unless that
+		// takes long.
+		clean, done := grace.Context(ctx)
+		defer done()
 		for _, m := range j.makes {
 			m.leases.Close()
 			if e := release(clean, crawl, segments, m.name); e != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -92,7 +93,9 @@ func Segments(ctx context.Context, dst segment.Store, srcs []Source, o SegmentOp
 	slices.SortStableFunc(m.srcs, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
 	err := m.run(ctx)
 	if err != nil {
-		m.undo(context.WithoutCancel(ctx))
+		clean, done := grace.Context(ctx)
+		m.undo(clean)
+		done()
 		m.report.Segments = nil
 		err = fmt.Errorf("merge: segments: %w", err)
 	}

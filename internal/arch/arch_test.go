@@ -51,12 +51,12 @@ var repo = policy{
 		"webtest":               {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort"},
-		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier"},
-		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/nutchvisit"},
+		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
-		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort"},
+		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
 		"index":           {verb, "page crawldb linkdb protocol scoring segment"},
 		"index/indextest": {kit, ""},
 
@@ -66,6 +66,7 @@ var repo = policy{
 
 		"internal/extsort":    {tool, ""},
 		"internal/directives": {adapter, "page"},
+		"internal/grace":      {tool, ""},
 		"internal/frontier":   {adapter, "crawldb"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
@@ -77,7 +78,7 @@ var repo = policy{
 		"simulate": {root, "crawldb protocol schedule segment update"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
-			"inject generate fetch update dedup merge index stores/memstore stores/dirstore"},
+			"inject generate fetch update dedup merge index internal/grace stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a

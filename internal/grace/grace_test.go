@@ -1,0 +1,43 @@
+package grace
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		keep, done := Context(ctx)
+		defer done()
+		if keep.Value(key{}) != "value" {
+			t.Error("the values are lost")
+		}
+		cancel()
+		time.Sleep(Period - 1)
+		if keep.Err() != nil {
+			t.Error("it is done too soon")
+		}
+		time.Sleep(2)
+		if keep.Err() != context.Canceled {
+			t.Errorf("a moment later: %v", keep.Err())
+		}
+	})
+}
+
+// A context that is cancelled leaves nothing behind: the bubble would not end.
+func TestCancelEndsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		keep, done := Context(ctx)
+		cancel()
+		synctest.Wait()
+		done()
+		if keep.Err() == nil {
+			t.Error("it is not done")
+		}
+	})
+}
