@@ -7,8 +7,9 @@ import (
 )
 
 // Period is how long storing what is complete may take after a run was cancelled:
-// long for a disk that works, and short for who waits for the run to end.
-const Period = time.Second
+// long for a disk that works, and short for who waits for a run to end that does this
+// more than once.
+const Period = 500 * time.Millisecond
 
 // Context returns a context with the values of ctx that is done a [Period] after
 // ctx is, or when cancel is called, which it must be.

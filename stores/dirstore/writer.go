@@ -14,6 +14,11 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
+// ErrBroken says that a writer is of no more use: after what has failed, it is not
+// known what is on the disk. Close it and append again. Another failure to write
+// leaves a writer as it was before.
+var ErrBroken = errors.New("writer is broken")
+
 // writer is a [segment.BlockWriter].
 type writer struct {
 	store *Store
@@ -160,9 +165,11 @@ func (w *writer) use(ctx context.Context, op string, f func() error) error {
 		err = segment.ErrClosed
 	case err != nil:
 	case w.broken != nil:
-		err = w.broken
+		err = fmt.Errorf("%w: %w", ErrBroken, w.broken)
 	default:
-		err = f()
+		if err = f(); err != nil && w.broken != nil {
+			err = fmt.Errorf("%w: %w", ErrBroken, err)
+		}
 	}
 	if err != nil {
 		return failed(op, err, w.names[:]...)
@@ -236,6 +243,7 @@ func (w *writer) Commit(ctx context.Context) error {
 		if err == nil {
 			err = w.syncNames()
 		}
+		w.broken = err
 		w.f = nil
 		w.release()
 		return err

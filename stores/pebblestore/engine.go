@@ -77,7 +77,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if err := checkRecords(under, path); err != nil {
 		return err
 	}
-	d.fence = newFence(under, func(err error) {
+	d.fence = newFence(spaceFS{under, d.space}, func(err error) {
 		d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
 	})
 
@@ -302,11 +302,15 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	if d.readOnly {
 		return ErrReadOnly
 	}
+	if err := d.space.wait(ctx, v.errClosed); err != nil {
+		return err
+	}
 	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
 		return err
 	}
 	d.unflushed.Store(true)
 	d.dirty.Store(true)
+	defer d.space.hurry(ctx)()
 	return d.outcome("write", b.Commit(o))
 }
 
@@ -330,6 +334,7 @@ func (d *DB) sync(ctx context.Context, v *view) error {
 		return err
 	}
 	defer d.leave()
+	defer d.space.hurry(ctx)()
 	return d.syncInside()
 }
 

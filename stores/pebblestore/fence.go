@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -116,7 +117,15 @@ func (f *fence) Stat(name string) (vfs.FileInfo, error) {
 	return f.FS.Stat(name)
 }
 
+// Create makes durable, before it makes a marker, the name of what it will point
+// at, which the engine makes durable only together with the marker: of two names
+// in a directory POSIX lets a crash keep the second.
 func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(filepath.Base(name), "marker.") && f.failure() == nil {
+		if err := syncDir(f.FS, filepath.Dir(name)); err != nil {
+			f.fail(err)
+		}
+	}
 	return f.open(name, func() (vfs.File, error) { return f.FS.Create(name, c) })
 }
 

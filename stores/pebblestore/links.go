@@ -99,6 +99,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 		}
 		entries = entries[n:]
 	}
+	defer s.db.space.hurry(ctx)()
 	return s.db.syncInside()
 }
 

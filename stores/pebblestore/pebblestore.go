@@ -75,6 +75,19 @@ type Options struct {
 	// an error that is ErrReadOnly; a selection of what is due may need to.
 	ReadOnly bool
 
+	// MinFree is how much is left free on the disk, in bytes: for others, and for
+	// what it takes to open the store after a crash. With less, changes wait, of
+	// segments too, and go on when half as much again is free; what is there can be
+	// read meanwhile. The end of its context ends the wait of a call, and Close all
+	// of them. Zero means 64 MiB, or a twentieth of the file system if that is less.
+	// Negative means none, and a write for which there is no room fails: see
+	// [ErrFailed].
+	MinFree int64
+	// OnRoom, if not nil, is told when changes begin to wait for room on the disk
+	// and when they go on. It is called by one goroutine at a time, and must not
+	// use the store.
+	OnRoom func(Room)
+
 	// fs stands in for the file system in tests, and segments for what of it is
 	// below the directory of the segments.
 	fs       vfs.FS
@@ -128,10 +141,12 @@ type DB struct {
 	unflushed atomic.Bool
 	written   atomic.Int64 // bytes committed since makeRoom last looked
 
+	space    *space
 	crawl    crawlStore
 	hosts    hostStore
 	links    linkStore
 	segments *dirstore.Store
+	waiting  segmentStore // segments, for callers
 }
 
 // Open opens the store in dir, which it makes if there is none; the directory
@@ -170,6 +185,8 @@ func open(dir string, o Options) (_ *DB, err error) {
 	if d.segments, err = openSegments(home.file(segmentsName), o); err != nil {
 		return nil, err
 	}
+	d.space = d.newSpace(o)
+	d.waiting = segmentStore{d.segments, d.space}
 	if err := d.openEngine(o, home.fresh); err != nil {
 		return nil, err
 	}
@@ -190,7 +207,23 @@ func open(dir string, o Options) (_ *DB, err error) {
 	if err := d.hosts.recover(); err != nil {
 		return nil, err
 	}
+	d.space.opened.Store(true)
 	return d, nil
+}
+
+func (d *DB) newSpace(o Options) *space {
+	s := &space{fs: d.under, dir: d.dir, min: o.MinFree, closing: d.closing}
+	s.tell = func(r Room) {
+		if r.Paused {
+			d.log.Warn("pebblestore: paused: the disk is full", "dir", d.dir, "free", r.Free, "need", r.Need, "error", r.Err)
+		} else {
+			d.log.Info("pebblestore: there is room on the disk again", "dir", d.dir, "free", r.Free)
+		}
+		if o.OnRoom != nil {
+			o.OnRoom(r)
+		}
+	}
+	return s
 }
 
 func openSegments(dir string, o Options) (*dirstore.Store, error) {
@@ -220,7 +253,7 @@ func (d *DB) Hosts() hostdb.Store { return &d.hosts }
 func (d *DB) Links() linkdb.Store { return &d.links }
 
 // Segments returns the store of segments, which are files beside the database.
-func (d *DB) Segments() segment.Store { return d.segments }
+func (d *DB) Segments() segment.Store { return &d.waiting }
 
 // Compact rewrites the tables of the database so that what was deleted or
 // replaced takes no more room. It takes as long as writing the database anew,

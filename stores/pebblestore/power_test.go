@@ -34,18 +34,19 @@ var long = flag.Bool("long", false, "let the power go before every operation, an
 type told struct {
 	mu     sync.Mutex
 	marks  map[string][]string // all cursors of a job, in order
-	synced map[string]int      // how many of these, by the last Sync that returned
+	done   map[string]int      // how many of these, by the last Update that returned
+	synced map[string]int      // and by the last Sync
 	parts  map[[2]string]bool  // committed
 }
 
 func newTold() *told {
-	return &told{marks: map[string][]string{}, synced: map[string]int{}, parts: map[[2]string]bool{}}
+	return &told{marks: map[string][]string{}, done: map[string]int{}, synced: map[string]int{}, parts: map[[2]string]bool{}}
 }
 
 func (k *told) clone() *told {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return &told{marks: maps.Clone(k.marks), synced: maps.Clone(k.synced), parts: maps.Clone(k.parts)}
+	return &told{marks: maps.Clone(k.marks), done: maps.Clone(k.done), synced: maps.Clone(k.synced), parts: maps.Clone(k.parts)}
 }
 
 // tellingCrawl and tellingSegments note what the stores say.
@@ -55,22 +56,33 @@ type tellingCrawl struct {
 }
 
 func (s tellingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
-	marks := map[string]string{}
+	// What is under way may be there, too.
+	begun := map[string]int{}
+	begin := func(marks map[string]string) {
+		s.told.mu.Lock()
+		defer s.told.mu.Unlock()
+		for job, cursor := range marks {
+			s.told.marks[job] = append(slices.Clip(s.told.marks[job]), cursor)
+			begun[job] = len(s.told.marks[job])
+		}
+	}
 	if all := b.Marks; all != nil {
 		b.Marks = func() map[string]string {
 			m := all()
-			maps.Copy(marks, m)
+			begin(m)
 			return m
 		}
 	}
-	err := s.DueStore.Update(ctx, b)
 	if b.Job != "" {
-		marks[b.Job] = b.Cursor
+		begin(map[string]string{b.Job: b.Cursor})
 	}
+	err := s.DueStore.Update(ctx, b)
 	s.told.mu.Lock()
 	defer s.told.mu.Unlock()
-	for job, cursor := range marks {
-		s.told.marks[job] = append(slices.Clip(s.told.marks[job]), cursor) // one that failed may be there
+	for job, n := range begun {
+		if err == nil {
+			s.told.done[job] = n
+		}
 	}
 	return err
 }
@@ -81,8 +93,8 @@ func (s tellingCrawl) Sync(ctx context.Context) error {
 	s.told.mu.Lock()
 	defer s.told.mu.Unlock()
 	if err == nil {
-		for job, cursors := range before.marks {
-			s.told.synced[job] = len(cursors)
+		for job, n := range before.done {
+			s.told.synced[job] = max(s.told.synced[job], n)
 		}
 	}
 	return err
@@ -294,6 +306,7 @@ func (c *crash) check(ctx context.Context, s site, want string) error {
 	var second *dirstoretest.Disk
 	var before *told
 	k := c.told.clone()
+	k.done = maps.Clone(k.synced) // the rest may be lost, and done again or not
 	c.disk.OnOp = func(op dirstoretest.Op) error {
 		mu.Lock()
 		defer mu.Unlock()

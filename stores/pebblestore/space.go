@@ -1,0 +1,262 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/stores/dirstore"
+)
+
+// Room says that changes begin to wait for room on the disk, or go on.
+type Room struct {
+	// Dir is the directory of the store.
+	Dir string
+	// Paused says that changes wait.
+	Paused bool
+	// Free is what is free on the disk, and Need what must be before changes go
+	// on, in bytes.
+	Free, Need int64
+	// Err is what the system said, if it has refused a write: syscall.ENOSPC or
+	// syscall.EDQUOT. Then it is asked again about every second, whatever is free.
+	Err error
+}
+
+const (
+	// A crash with a default memtable or four in the log needs less than this.
+	defaultMinFree = 64 << 20
+	// Of a small file system so much is kept free.
+	minFreeShare = 20
+	lookFree     = 50 * time.Millisecond
+	pollFree     = 200 * time.Millisecond
+	askAgain     = time.Second
+)
+
+// space sees to it that the disk is not filled to the last byte, and that nothing
+// fails when it is.
+//
+// Changes wait before they begin while there is less room than is to be left: at
+// the gate, in wait, where their context ends the wait and nothing has happened
+// yet. If the disk is full all the same, because others fill it or the engine's
+// work in the background does, what the system has refused is asked for again
+// until it is granted, in retry. A sync is never asked for again: after one that
+// failed nobody knows what is on the disk.
+type space struct {
+	fs      vfs.FS
+	dir     string
+	min     int64 // zero: the default; negative: nothing waits
+	tell    func(Room)
+	closing <-chan struct{}
+	opened  atomic.Bool // until then nothing waits
+	looked  atomic.Int64
+	paused  atomic.Bool // written with mu held
+	hurried atomic.Int64
+
+	mu     sync.Mutex
+	struck int // calls that the system has refused, and that wait
+	cause  error
+}
+
+// isFull reports whether an error says that there is no room, now, and nothing
+// worse.
+func isFull(err error) bool {
+	if errors.Is(err, dirstore.ErrBroken) {
+		return false
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// look brings paused up to date. More has to be free before changes go on than
+// when they begin to wait.
+func (s *space) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked.Store(time.Now().UnixNano())
+	free, least := s.usage()
+	need := least + least/2
+	paused := s.struck > 0 || free < least || s.paused.Load() && free < need
+	if paused == s.paused.Load() {
+		return
+	}
+	s.paused.Store(paused)
+	r := Room{Dir: s.dir, Paused: paused, Free: free, Need: need}
+	if s.struck > 0 {
+		r.Err = s.cause
+	}
+	s.tell(r)
+}
+
+// usage returns what is free and what has to be. A disk that does not tell has
+// room.
+func (s *space) usage() (free, least int64) {
+	u, err := s.fs.GetDiskUsage(s.dir)
+	if err != nil {
+		return 0, 0
+	}
+	least = s.min
+	if least == 0 {
+		least = min(defaultMinFree, int64(u.TotalBytes/minFreeShare))
+	}
+	return int64(min(u.AvailBytes, 1<<62)), least
+}
+
+// wait waits for room. It is the gate that changes pass.
+func (s *space) wait(ctx context.Context, closed error) error {
+	if s.min < 0 {
+		return nil
+	}
+	if time.Now().UnixNano()-s.looked.Load() > int64(lookFree) {
+		s.look()
+	}
+	for s.paused.Load() {
+		if err := s.pause(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-s.closing:
+			return closed
+		default:
+		}
+		s.look()
+	}
+	return nil
+}
+
+// pause lets some time pass, or less if the context is done or the store is to be
+// closed.
+func (s *space) pause(ctx context.Context) error {
+	t := time.NewTimer(pollFree)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.closing:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// retry does something again for as long as the disk is full. It gives up, with
+// the error of the last time, when the context is done, the store is to be closed,
+// or, if it is inside the engine, somebody cannot wait for that.
+func (s *space) retry(ctx context.Context, inside bool, do func() error) error {
+	err := do()
+	if !isFull(err) || s.min < 0 || !s.opened.Load() {
+		return err
+	}
+	s.mu.Lock()
+	s.struck++
+	s.cause = err
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.struck--
+		s.mu.Unlock()
+		s.look()
+	}()
+	for isFull(err) {
+		s.look()
+		for began := time.Now(); time.Since(began) < askAgain; {
+			if e := s.pause(ctx); e != nil {
+				return e
+			}
+			select {
+			case <-s.closing:
+				return err
+			default:
+			}
+			if inside && s.hurried.Load() > 0 {
+				return err
+			}
+		}
+		err = do()
+	}
+	return err
+}
+
+// hurry makes the end of a context the end of the patience that the engine has
+// with a full disk, until stop is called. The store has failed then: what the
+// engine has begun cannot be taken back.
+func (s *space) hurry(ctx context.Context) (stop func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	end := context.AfterFunc(ctx, func() { s.hurried.Add(1) })
+	return func() {
+		if !end() {
+			s.hurried.Add(-1)
+		}
+	}
+}
+
+// spaceFS waits for room for the engine.
+type spaceFS struct {
+	vfs.FS
+	space *space
+}
+
+func (f spaceFS) Unwrap() vfs.FS { return f.FS }
+
+func (f spaceFS) again(do func() error) error { return f.space.retry(context.Background(), true, do) }
+
+func (f spaceFS) open(do func() (vfs.File, error)) (vfs.File, error) {
+	var file vfs.File
+	err := f.again(func() (err error) { file, err = do(); return err })
+	if err != nil {
+		return nil, err
+	}
+	return spaceFile{file, f}, nil
+}
+
+func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.open(func() (vfs.File, error) { return f.FS.Create(name, c) })
+}
+
+func (f spaceFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.open(func() (vfs.File, error) { return f.FS.OpenReadWrite(name, c, opts...) })
+}
+
+func (f spaceFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.open(func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
+}
+
+func (f spaceFS) Link(oldname, newname string) error {
+	return f.again(func() error { return f.FS.Link(oldname, newname) })
+}
+
+func (f spaceFS) Rename(oldname, newname string) error {
+	return f.again(func() error { return f.FS.Rename(oldname, newname) })
+}
+
+func (f spaceFS) MkdirAll(dir string, perm os.FileMode) error {
+	return f.again(func() error { return f.FS.MkdirAll(dir, perm) })
+}
+
+type spaceFile struct {
+	vfs.File
+	fs spaceFS
+}
+
+func (f spaceFile) Write(p []byte) (n int, err error) {
+	err = f.fs.again(func() error {
+		m, err := f.File.Write(p[n:])
+		n += m
+		return err
+	})
+	return n, err
+}
+
+func (f spaceFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.fs.again(func() error {
+		m, err := f.File.WriteAt(p[n:], off+int64(n))
+		n += m
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,202 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
+)
+
+// TestFullDiskPausesTheCrawl fills the disk a hundred times while a site is
+// crawled, to the last byte or to what is to be left free, and makes room again.
+// What is there can be read meanwhile, nobody need do anything, and the crawl
+// comes to what it would have come to.
+func TestFullDiskPausesTheCrawl(t *testing.T) {
+	s := newSite(20)
+	want := s.undisturbed(t)
+	rounds := 0
+	for seed := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			disk := dirstoretest.NewDisk()
+			disk.Resize(1 << 30)
+			var db *DB
+			var mu sync.Mutex
+			n, full, filled := 0, false, 0
+			var reads sync.WaitGroup
+			disk.OnOp = func(op dirstoretest.Op) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if n++; !op.Kind.Changes() || full || db == nil || (n+seed*7)%(29+seed) != 0 {
+					return nil
+				}
+				full = true
+				filled++
+				used, _ := disk.Usage()
+				left := int64(0)
+				if filled%3 == 0 {
+					left = 30_000 // less than is to be left
+				}
+				disk.Resize(used + left)
+				reads.Add(1)
+				time.AfterFunc(3*time.Second, func() { // of the bubble: when all wait
+					defer reads.Done()
+					if _, err := dump(t.Context(), db); err != nil {
+						t.Errorf("reading from a full disk: %v", err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					disk.Resize(1 << 30)
+					full = false
+				})
+				return nil
+			}
+			o := onDisk(small(), disk)
+			o.MinFree = 60_000
+			var events []Room
+			o.OnRoom = func(r Room) { events = append(events, r) }
+			opened, err := Open(memPath, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			db = opened
+			mu.Unlock()
+			if err := s.crawl(t.Context(), db, nil); err != nil {
+				t.Fatal(err)
+			}
+			reads.Wait()
+			got, err := dump(t.Context(), db)
+			if err != nil || got != want {
+				t.Errorf("%v: it comes to something else: %s", err, difference(got, want))
+			}
+			disk.OnOp = nil
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			rounds += filled
+			if len(events) == 0 || len(events)%2 != 0 {
+				t.Errorf("%d events", len(events))
+			}
+			for i, e := range events {
+				if e.Paused != (i%2 == 0) || e.Paused && e.Free >= 60_000 && e.Err == nil || !e.Paused && e.Free < e.Need {
+					t.Errorf("event %d: %+v", i, e)
+				}
+			}
+		})
+	}
+	if t.Logf("the disk was full %d times", rounds); rounds < 100 {
+		t.Error("that is too few")
+	}
+}
+
+// TestWaitingForRoomEnds shows that a crawl that waits for room can be stopped,
+// wherever it waits, in two seconds, and goes on when there is room.
+func TestWaitingForRoomEnds(t *testing.T) {
+	s := newSite(20)
+	want := s.undisturbed(t)
+	for _, left := range []int64{0, 2_000, 30_000} {
+		for at := 60; at < 420; at += 60 {
+			synctest.Test(t, func(t *testing.T) {
+				disk := dirstoretest.NewDisk()
+				disk.Resize(1 << 30)
+				var mu sync.Mutex
+				n := 0
+				disk.OnOp = func(op dirstoretest.Op) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if op.Kind.Changes() {
+						n++
+					}
+					if n == at {
+						used, _ := disk.Usage()
+						disk.Resize(used + left)
+					}
+					return nil
+				}
+				o := onDisk(small(), disk)
+				o.MinFree = 60_000
+				db, err := Open(memPath, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var ended time.Time
+				time.AfterFunc(time.Hour, func() { ended = time.Now(); cancel() })
+				err = s.crawl(ctx, db, nil)
+				if ended.IsZero() {
+					t.Fatalf("the crawl was not paused: %v", err)
+				}
+				if !errors.Is(err, context.Canceled) && !errors.Is(err, ErrFailed) {
+					t.Errorf("at %d with %d free: %v", at, left, err)
+				}
+				closed := db.Close()
+				if took := time.Since(ended); took > 2*time.Second {
+					t.Errorf("at %d with %d free: it took %v to stop", at, left, took)
+				}
+				if closed != nil && !isFull(closed) {
+					t.Errorf("at %d with %d free: %v", at, left, closed)
+				}
+				disk.OnOp = nil
+				disk.Resize(0)
+				if err := newTold().check(t.Context(), s, disk, want); err != nil {
+					t.Errorf("at %d with %d free: %v", at, left, err)
+				}
+			})
+		}
+	}
+}
+
+// TestOtherFailuresDoNotWait: what time does not cure is told at once, and so is a
+// full disk to who wants that.
+func TestOtherFailuresDoNotWait(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		least int64
+		kind  dirstoretest.Kind
+		cause error
+	}{
+		{"broken", 0, dirstoretest.Write, syscall.EIO},
+		{"read-only", 0, dirstoretest.Write, syscall.EROFS},
+		{"a sync on a full disk", 0, dirstoretest.Sync, syscall.ENOSPC},
+		{"no waiting", -1, dirstoretest.Write, syscall.EDQUOT},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				disk := dirstoretest.NewDisk()
+				o := onDisk(small(), disk)
+				o.MinFree = tt.least
+				db, err := Open(memPath, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				disk.OnOp = func(op dirstoretest.Op) error {
+					if op.Kind == tt.kind && strings.Contains(op.Name, "/db/") {
+						return tt.cause
+					}
+					return nil
+				}
+				err = db.Crawl().Update(t.Context(), crawldb.Batch{Job: "job", Cursor: "here"})
+				if err == nil {
+					err = db.Crawl().Sync(t.Context())
+				}
+				if !errors.Is(err, ErrFailed) || !errors.Is(err, tt.cause) {
+					t.Error(err)
+				}
+				if err := db.Close(); !errors.Is(err, tt.cause) {
+					t.Errorf("Close: %v", err)
+				}
+				if took := time.Since(began); took > 0 {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
