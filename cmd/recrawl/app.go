@@ -158,7 +158,7 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 			return nil, fmt.Errorf("there is no crawl in %s; inject or crawl makes one", dir)
 		}
 	}
-	o := pebblestore.Options{Logger: a.logger(c)}
+	o := pebblestore.Options{Logger: a.logger(c), OnRoom: tellRoom(a.err)}
 	m, err := memoryOf(c)
 	if err != nil {
 		return nil, err

@@ -50,41 +50,55 @@ The last looks again at all that is due within 31 days. To crawl a test server:
 			if err != nil {
 				return err
 			}
-			var s *session
-			return a.with(c, true, seeds == nil, func(opened *session) error {
-				s = opened
-				return a.runCrawl(ctx, c, s, seeds)
-			}, func(o *recrawl.Options) {
-				o.Rounds = c.Int("rounds")
-				given(c, "visit-meta", &o.Update.VisitMeta)
-				switch {
-				case c.Bool("dedup") && o.Dedup == nil:
-					o.Dedup = &dedup.Options{}
-				case c.IsSet("dedup") && !c.Bool("dedup"):
-					o.Dedup = nil
-				}
+			run := crawlRun{seeds: seeds}
+			return a.untilRoom(ctx, func() error {
+				return a.with(c, true, run.seeds == nil, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
+					o.Rounds = c.Int("rounds")
+					given(c, "visit-meta", &o.Update.VisitMeta)
+					switch {
+					case c.Bool("dedup") && o.Dedup == nil:
+						o.Dedup = &dedup.Options{}
+					case c.IsSet("dedup") && !c.Bool("dedup"):
+						o.Dedup = nil
+					}
+				})
 			})
 		},
 	}
 }
 
-func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, seeds *seedSource) error {
-	var badSeeds error
-	if seeds != nil {
+// crawlRun is what is left to inject, and which seeds could not be.
+type crawlRun struct {
+	seeds *seedSource
+	bad   error
+}
+
+func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *crawlRun) error {
+	if run.seeds != nil {
 		var err error
-		if badSeeds, err = a.injectSeeds(ctx, c, s, seeds); err != nil {
+		if run.bad, err = a.injectSeeds(ctx, c, s, run.seeds); err != nil {
+			if noRoom(err) && c.String("seeds") == "-" {
+				return finalError{err} // nobody will say the seeds again
+			}
 			return err
 		}
+		run.seeds = nil
 	}
 	stop := a.showProgress(c, s.crawler)
 	report, err := s.crawler.Run(ctx)
 	stop()
+	if noRoom(err) && ctx.Err() == nil {
+		return err
+	}
 	s.trouble.tell(a.err, c.Bool("v"))
 	if e := a.printCrawl(c, &report, err == nil); err == nil {
 		err = e
 	}
+	if e := a.printed(); e != nil {
+		return finalError{e}
+	}
 	if err == nil {
-		err = badSeeds
+		err = run.bad
 	}
 	return err
 }

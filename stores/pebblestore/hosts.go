@@ -123,10 +123,7 @@ func (s *hostStore) get(ctx context.Context, name string) (hostdb.Host, error) {
 		return hostdb.Host{}, err
 	}
 	defer s.db.leave()
-	// The two values of a host must be of one moment.
-	snap := s.db.db.NewSnapshot()
-	defer snap.Close()
-	h, err := s.load(snap, name)
+	h, err := s.load(name)
 	if err == nil && h == nil {
 		err = hostdb.ErrNotFound
 	}
@@ -136,20 +133,29 @@ func (s *hostStore) get(ctx context.Context, name string) (hostdb.Host, error) {
 	return *h, nil
 }
 
-// load returns the record of a host, nil if there is none.
-func (s *hostStore) load(r pebble.Reader, name string) (*hostdb.Host, error) {
-	value, err := get(r, hostTable.key(name))
+// load returns the record of a host, nil if there is none. The two values of a
+// host must be of one moment, for which an iterator is enough: to close a snapshot
+// the engine waits for what it writes, and so for room on a full disk.
+func (s *hostStore) load(name string) (*hostdb.Host, error) {
+	it, err := s.db.db.NewIter(nil)
+	if err != nil {
+		return nil, s.db.outcome("host db", err)
+	}
+	defer it.Close()
+	at := cursor{it: it}
+	value, err := at.find(hostTable.key(name))
 	if err := s.db.outcome("host db", err); err != nil || value == nil {
 		return nil, err
 	}
+	value = bytes.Clone(value)
 	if h, has, err := decodeHost(name, value); err == nil && !has {
 		return &h, nil
 	}
-	side, err := get(r, sideTable.key(name))
+	side, err := at.find(sideTable.key(name))
 	if err := s.db.outcome("host db", err); err != nil {
 		return nil, err
 	}
-	h, err := s.decode(name, value, side)
+	h, err := s.decode(name, value, bytes.Clone(side))
 	return &h, err
 }
 

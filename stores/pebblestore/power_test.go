@@ -176,6 +176,11 @@ func (s site) crawl(ctx context.Context, db *DB, k *told) (err error) {
 // dump is everything that a crawl comes to, whatever happens on the way: crawl db,
 // link db, and of the hosts what does not depend on the time of day.
 func dump(ctx context.Context, db *DB) (string, error) {
+	text, err := everything(ctx, db)
+	return text, errors.Join(err, db.CheckIndex(ctx))
+}
+
+func everything(ctx context.Context, db *DB) (string, error) {
 	var b bytes.Buffer
 	for d, err := range db.Crawl().Scan(ctx, crawldb.Range{}) {
 		if err != nil {
@@ -203,7 +208,7 @@ func dump(ctx context.Context, db *DB) (string, error) {
 		}
 		fmt.Fprintln(&b)
 	}
-	return b.String(), db.CheckIndex(ctx)
+	return b.String(), nil
 }
 
 // undisturbed is what the crawl comes to when nothing happens.

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// tellRoom says once that a crawl is paused because the disk is full, and once
+// that it goes on.
+func tellRoom(w io.Writer) func(pebblestore.Room) {
+	return func(r pebblestore.Room) {
+		switch {
+		case !r.Paused:
+			fmt.Fprintf(w, "recrawl: goes on: there is room in %s again\n", r.Dir)
+		case r.Err != nil && r.Free >= r.Need:
+			fmt.Fprintf(w, "recrawl: paused: %v; goes on when it can be written\n", r.Err)
+		default:
+			fmt.Fprintf(w, "recrawl: paused: the disk of %s is full, %s free; goes on at %s\n", r.Dir, size(r.Free), size(r.Need))
+		}
+	}
+}
+
+// finalError is a failure that room on the disk does not cure.
+type finalError struct{ error }
+
+func (f finalError) Unwrap() error { return f.error }
+
+// printed returns why not all could be printed.
+func (a *app) printed() error {
+	if out, ok := a.out.(*checked); ok {
+		return out.err
+	}
+	return nil
+}
+
+// noRoom reports whether something failed only because a disk is full.
+func noRoom(err error) bool {
+	if errors.As(err, new(finalError)) {
+		return false
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// untilRoom runs a verb again for as long as it fails because a disk is full where
+// the store cannot wait: while it is opened, where it syncs, and in the directory
+// of temporary files. A verb goes on where it stopped.
+func (a *app) untilRoom(ctx context.Context, verb func() error) error {
+	pause, told := time.Second, false
+	for {
+		err := verb()
+		if ctx.Err() != nil || !noRoom(err) {
+			return err
+		}
+		if !told {
+			fmt.Fprintf(a.err, "recrawl: paused: %v; goes on when there is room\n", err)
+		}
+		told = true
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pause = min(2*pause, 10*time.Second)
+	}
+}
