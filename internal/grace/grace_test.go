@@ -21,7 +21,7 @@ func TestContext(t *testing.T) {
 		if keep.Err() != nil {
 			t.Error("it is done too soon")
 		}
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		if keep.Err() != context.Canceled {
 			t.Errorf("a moment later: %v", keep.Err())
 		}

@@ -107,7 +107,7 @@ func TestWaitingForRoomEnds(t *testing.T) {
 	s := newSite(20)
 	want := s.undisturbed(t)
 	for _, left := range []int64{0, 2_000, 30_000} {
-		for at := 50; at <= 250; at += 40 {
+		for at := 90; at <= 250; at += 40 {
 			synctest.Test(t, func(t *testing.T) {
 				disk := dirstoretest.NewDisk()
 				disk.Resize(1 << 30)
