@@ -71,7 +71,7 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 		}
 		rest := b[at:]
 		switch {
-		case len(rest) < recordHead && len(b) == recordBlock:
+		case filling(rest, len(b)):
 			out.end = from + recordBlock
 		case len(rest) > 0:
 			out.end = from + int64(at)
@@ -83,6 +83,15 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 		}
 	}
 	return out, nil
+}
+
+// recordHeadMost is the size of the largest head.
+const recordHeadMost = recordHead + 4 + 8
+
+// filling reports whether rest is what is left of a block, of that size so far, in
+// which there was no room for another head: the engine fills it with zeros.
+func filling(rest []byte, block int) bool {
+	return block == recordBlock && (len(rest) < recordHead || len(rest) < recordHeadMost && significant(rest) == 0)
 }
 
 // chunk returns the size of the chunk that b begins with, if it is a good one of
@@ -161,6 +170,9 @@ func eachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost f
 		}
 		for at := 0; len(b)-at >= recordHead; {
 			n, ok := chunk(b[at:], number)
+			if !ok && filling(b[at:], len(b)) {
+				break
+			}
 			if !ok {
 				if bad < 0 {
 					bad, within = from+int64(at), false
