@@ -69,6 +69,7 @@ type job struct {
 	now    string
 	online bool
 	reader bool // not the command, but a program that uses the library
+	again  bool // makes a round each time it is called, if the last was done or not: segments are not compared
 }
 
 // Some days.
@@ -104,7 +105,7 @@ func jobs() []job {
 		offline("invert again", killDay2, "invert -d crawl"),
 		offline("freegen", killDay2, "freegen -d crawl urls.txt"),
 		online("crawl what was given", killDay2, "crawl -d crawl -rounds 1"),
-		online("sitemap", killDay2, "sitemap -d crawl -hosts"),
+		{name: "sitemap", now: killDay2, online: true, again: true, args: []string{"sitemap", "-d", "crawl", "-hosts"}},
 		offline("inject and purge", killDay2, "inject -d crawl -seeds seeds.txt -update -filter-normalize-all -purge-gone"),
 		{name: "pages", now: killDay3, reader: true, online: true, args: []string{"crawl", eventsFile}},
 		offline("index again", killDay3, "index -d crawl -o pages.jsonl"),
