@@ -20,7 +20,7 @@ type sites struct {
 	crawl   crawldb.Store
 	segment string
 	o       *Options
-	visits  map[string]int64 // of the segment that were answered, by domain
+	visits  map[string]*int64 // of the segment that were answered, by domain
 	damaged map[string]struct{}
 
 	host, domain string // the last that was asked for
@@ -37,12 +37,19 @@ func (s *sites) domainOf(url string) string {
 // visit counts a visit of the segment.
 func (s *sites) visit(v *segment.Visit) {
 	if !s.o.NutchCompat && v.Outcome.Code.Asked() {
-		domain := s.domainOf(v.URL)
-		if _, ok := s.visits[domain]; !ok {
-			domain = strings.Clone(domain) // which is part of a block
-		}
-		s.visits[domain]++
+		bump(s.visits, s.domainOf(v.URL))
 	}
+}
+
+// bump counts a name that may be part of a block, and holds on to none. Writing to a
+// key that is there would put the new string in place of the old.
+func bump[N int | int64](counts map[string]*N, name string) {
+	n, ok := counts[name]
+	if !ok {
+		n = new(N)
+		counts[strings.Clone(name)] = n
+	}
+	*n++
 }
 
 // A step is what one batch does to the accounts.
@@ -92,7 +99,9 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 			}
 			if a.Segment != s.segment {
 				a.Segment = s.segment
-				a.Visits += s.visits[domain]
+				if n := s.visits[domain]; n != nil {
+					a.Visits += *n
+				}
 			}
 			st.sites = append(st.sites, site{domain: domain, account: a, last: -1})
 		}

@@ -21,7 +21,7 @@ import (
 // generated, with what the visits found. It is a function of the segment.
 type tally struct {
 	claims map[string]*claim
-	hints  map[string]int // how many pages of a host the sitemaps of the segment name
+	hints  map[string]*int // how many pages of a host the sitemaps of the segment name
 }
 
 // linked looks at a link.
@@ -33,13 +33,9 @@ func (t *tally) linked(l *segment.Link) {
 		return
 	}
 	if t.hints == nil {
-		t.hints = map[string]int{}
+		t.hints = map[string]*int{}
 	}
-	name := hostdb.ByHost.Key(l.URL)
-	if _, ok := t.hints[name]; !ok {
-		name = strings.Clone(name)
-	}
-	t.hints[name]++
+	bump(t.hints, hostdb.ByHost.Key(l.URL))
 }
 
 // claim is what is known of one page.
@@ -171,7 +167,7 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string) error
 type trust struct {
 	hosts hostdb.Store
 	// claims counts the hints of the segment by host.
-	claims map[string]int
+	claims map[string]*int
 
 	name string
 	of   hostdb.Lastmod
@@ -200,5 +196,9 @@ func (t *trust) believes(ctx context.Context, url string) (bool, error) {
 	}
 	pick := fnv.New64a()
 	pick.Write([]byte(url))
-	return pick.Sum64()%uint64(max(t.claims[name], 1)) < probes, nil
+	all := 1
+	if n := t.claims[name]; n != nil {
+		all = *n
+	}
+	return pick.Sum64()%uint64(all) < probes, nil
 }

@@ -282,7 +282,7 @@ func firstVisit(ctx context.Context, s segment.Store, name string) (first time.T
 func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name, cursor string, report *Report, o Options) error {
 	reached, resumed := strings.CutPrefix(cursor, at)
 	report.Resumed = resumed
-	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]int64{}, damaged: map[string]struct{}{}}
+	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]*int64{}, damaged: map[string]struct{}{}}
 	defer func() { report.Damaged = len(sites.damaged) }()
 	from := sources{room: o.SortMemory / 4}
 	batchBytes := max(min(o.SortMemory/4, maxBatchBytes), minBatchBytes)
