@@ -109,6 +109,9 @@ func TestFullDisk(t *testing.T) {
 				if err := os.Remove(ballast); err != nil {
 					t.Error(err)
 				}
+				for strings.Count(errs.String(), "goes on: ") <= pauses && !strings.Contains(out.String(), "rounds") {
+					time.Sleep(5 * time.Millisecond)
+				}
 			}
 		}()
 		r := wait(t, c, out, errs)
