@@ -182,9 +182,24 @@ func (h *home) upgrade() error {
 	return h.confirm()
 }
 
-// writeNew writes what is to become FORMAT.
+// writeNew writes what is to become FORMAT. If it is there, it is written over:
+// Create would remove it first, and for a moment nothing would say that what lies
+// beside it is ours.
 func (h *home) writeNew() error {
-	return writeFile(h.fs, h.file(newName), fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion))
+	name, text := h.file(newName), fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion)
+	info, err := h.fs.Stat(name)
+	if err != nil || info.Size() > int64(len(text)) {
+		return writeFile(h.fs, name, text)
+	}
+	f, err := h.fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // confirm makes the directory a store.

@@ -310,9 +310,21 @@ func TestKilledWhileMaking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	held := filepath.Join(t.TempDir(), "held") // so that no other file gets its number
+	if err := os.Link(filepath.Join(dir, newName), held); err != nil {
+		t.Fatal(err)
+	}
+	half, err := os.Stat(held)
+	if err != nil {
+		t.Fatal(err)
+	}
 	db, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	// What marks the directory was there all the time.
+	if whole, err := os.Stat(filepath.Join(dir, formatName)); err != nil || !os.SameFile(half, whole) {
+		t.Errorf("%s was made anew: %v", newName, err)
 	}
 	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "j", Cursor: "c"}); err != nil {
 		t.Error(err)
