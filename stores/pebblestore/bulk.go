@@ -164,9 +164,13 @@ func (s *crawlStore) commitStep(ctx context.Context, st *step) error {
 // of the crawl db, lies elsewhere.
 func (s *crawlStore) ingest(ctx context.Context, st *step) (err error) {
 	d := s.db
+	if err := d.space.wait(ctx, s.view.errClosed); err != nil {
+		return err
+	}
 	if err := d.makeRoom(ctx, &s.view, st.size()); err != nil {
 		return err
 	}
+	defer d.space.hurry(ctx)()
 	if d.unflushed.Swap(false) {
 		if err := d.outcome("flush", d.flush()); err != nil {
 			d.unflushed.Store(true)

@@ -219,7 +219,9 @@ func TestEveryWriteOfBulkFails(t *testing.T) {
 			}
 			b := &breaker{at: at, once: once, cause: syscall.ENOSPC, picks: writes}
 			mem := vfs.NewCrashableMem()
-			db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, b)))
+			o := inMemory(small(), errorfs.Wrap(mem, b))
+			o.MinFree = -1 // nobody waits for room
+			db, err := Open(memPath, o)
 			acknowledged := 0
 			if err == nil {
 				shortSteps(db, 1)

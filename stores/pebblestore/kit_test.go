@@ -133,7 +133,7 @@ func asSegments(h handle, err error) (segment.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return segmentHandle{h.Segments(), h}, nil
+	return &segmentHandle{h.Segments(), h}, nil
 }
 
 // overEnds runs a test with both kinds of crash.
@@ -174,10 +174,10 @@ func TestSegmentKit(t *testing.T) {
 	r := newRig(t)
 	segmenttest.Run(t, segmenttest.Harness{
 		Open:   func() (segment.Store, error) { return asSegments(r.open()) },
-		Close:  func(s segment.Store) error { return s.(segmentHandle).h.Close() },
-		Reopen: func(s segment.Store) (segment.Store, error) { return asSegments(s.(segmentHandle).h.reopen()) },
+		Close:  func(s segment.Store) error { return s.(*segmentHandle).h.Close() },
+		Reopen: func(s segment.Store) (segment.Store, error) { return asSegments(s.(*segmentHandle).h.reopen()) },
 		Crash: func(s segment.Store) (segment.Store, error) {
-			h := s.(segmentHandle).h
+			h := s.(*segmentHandle).h
 			t.Cleanup(func() { _ = h.Close() })
 			h.fence.fail(errCrash)
 			copied := fmt.Sprint(h.path, "-", r.next.Add(1))
