@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -118,6 +119,9 @@ func (b *bulk) apply(ctx context.Context) error {
 		return err
 	}
 	defer b.s.db.leave()
+	if err := b.index.end(&b.step); err != nil {
+		return err
+	}
 	if b.index.first {
 		if err := b.step.Set(dueKey, b.index.state.append(nil), nil); err != nil {
 			return err
@@ -144,9 +148,12 @@ func (s *crawlStore) commitStep(ctx context.Context, st *step) error {
 	for _, t := range st.tables(1) {
 		for key, value := range t {
 			var err error
-			if value == nil {
+			switch {
+			case value == nil:
 				err = batch.Delete(key, nil)
-			} else {
+			case table(key[0]) == tallyTable:
+				err = batch.Merge(key, value, nil)
+			default:
 				err = batch.Set(key, value, nil)
 			}
 			if err != nil {
@@ -230,9 +237,12 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte]) error {
 	o.WritingToLowestLevel = false // that is for the engine to say
 	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), o)
 	for key, value := range rows {
-		if value == nil {
+		switch {
+		case value == nil:
 			err = w.Delete(key)
-		} else {
+		case table(key[0]) == tallyTable:
+			err = w.Merge(key, value)
+		default:
 			err = w.Set(key, value)
 		}
 		if err != nil {
@@ -265,7 +275,7 @@ type step struct {
 	buf     []byte
 	records []change
 	entries map[uint64][]change // by table and level, or bucket; and leases
-	few     map[string][]byte   // marks and states; nil deletes
+	few     map[string][]byte   // marks, states, leases, and tallies to be merged; nil deletes
 }
 
 // change is a key, and the value to be set under it. The key of an entry is without
@@ -296,7 +306,7 @@ func (st *step) reset() {
 // Len is that of the whole step.
 func (st *step) Len() int { return st.size() }
 
-// Set and Delete are those of a batch.
+// Set, Delete and Merge are those of a batch.
 func (st *step) Set(key, value []byte, _ *pebble.WriteOptions) error {
 	st.put(key, value, int32(len(value)))
 	return nil
@@ -305,6 +315,15 @@ func (st *step) Set(key, value []byte, _ *pebble.WriteOptions) error {
 func (st *step) Delete(key []byte, _ *pebble.WriteOptions) error {
 	st.put(key, nil, deleted)
 	return nil
+}
+
+// Merge is told of a tally once in a step, or adds.
+func (st *step) Merge(key, value []byte, _ *pebble.WriteOptions) error {
+	var sum tally
+	if err := errors.Join(sum.addFrom(st.few[string(key)]), sum.addFrom(value)); err != nil {
+		return err
+	}
+	return st.Set(key, sum.append(nil), nil)
 }
 
 func (st *step) put(key, value []byte, vlen int32) {

@@ -109,6 +109,9 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	if err := s.collect(ctx, b, batch, index); err != nil {
 		return err
 	}
+	if err := index.end(batch); err != nil {
+		return err
+	}
 	if batch.Empty() {
 		return nil
 	}
@@ -122,6 +125,7 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 type changes interface {
 	Set(key, value []byte, _ *pebble.WriteOptions) error
 	Delete(key []byte, _ *pebble.WriteOptions) error
+	Merge(key, value []byte, _ *pebble.WriteOptions) error // of tallies
 	Len() int
 }
 

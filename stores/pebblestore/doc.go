@@ -34,8 +34,8 @@
 // the record, has the records that are due by priority, in levels of an eighth of
 // an octave, and the others by the hour from which they are. So a selection costs
 // what it selects, and what has become due since the one before, not what the crawl
-// db holds; but if a limit for each host lets few URLs of a level pass, each host of
-// a level that is passed over costs a step. A store that was written before there
+// db holds. If a limit for each host lets few URLs of a level pass, it reads how many
+// entries each host has in which level, and goes from host to host. A store that was written before there
 // was an index is given one by its first selection, which may be cut short and goes
 // on with the next. [DB.CheckIndex] compares the index with the records.
 //

@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"hash/maphash"
 
@@ -64,7 +65,7 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		h.Write(value)
 		return h.Sum64()
 	}
-	var want, got, wantN, gotN uint64
+	var want, got, wantN, gotN, tallies uint64
 	err = s.entries(ctx, snap, state, func(_ string, key, value []byte) error {
 		want += sum(key, value)
 		wantN++
@@ -80,12 +81,35 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 				_ = e
 				got += sum(key, value)
 				gotN++
+				if t == readyTable && err == nil {
+					tallies += sum(key[1:readyPrefix], groupOf(key[readyPrefix:]))
+				}
 				return err
 			})
 		}
 	}
-	if err != nil || want == got && wantN == gotN {
+	if err == nil {
+		err = s.rows(ctx, snap, tallyTable, func(key, value []byte) error {
+			var own tally
+			if own.addFrom(value) != nil {
+				return s.db.damaged("the tally of", string(key[1:]), errTally)
+			}
+			for _, l := range own {
+				tallies -= sum(binary.BigEndian.AppendUint16(nil, l.level), key[1:]) * uint64(l.n)
+			}
+			return nil
+		})
+	}
+	if err != nil {
 		return err
+	}
+	if tallies != 0 {
+		if err := s.compareTallies(ctx, snap, found); err != nil {
+			return err
+		}
+	}
+	if want == got && wantN == gotN {
+		return nil
 	}
 	err = s.entries(ctx, snap, state, func(url string, key, value []byte) error {
 		stored, err := get(snap, key)
@@ -158,6 +182,31 @@ func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 		}
 	}
 	return nil
+}
+
+// compareTallies finds the hosts whose tally is wrong.
+func (s *crawlStore) compareTallies(ctx context.Context, r pebble.Reader, found func(error)) error {
+	have := map[string]tally{}
+	err := s.rows(ctx, r, readyTable, func(key, _ []byte) error {
+		own := have[string(groupOf(key[readyPrefix:]))]
+		own.add(binary.BigEndian.Uint16(key[1:]), 1)
+		have[string(groupOf(key[readyPrefix:]))] = own
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = s.rows(ctx, r, tallyTable, func(key, value []byte) error {
+		if group := string(key[1:]); !bytes.Equal(have[group].append(nil), value) {
+			found(s.db.damaged("the tally of", group, errTally))
+		}
+		delete(have, string(key[1:]))
+		return nil
+	})
+	for group := range have {
+		found(s.db.damaged("the tally of", group, errNoEntry))
+	}
+	return err
 }
 
 // entries calls f with the entry that each record must have. It checks leases, which

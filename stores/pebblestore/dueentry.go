@@ -15,6 +15,7 @@ import (
 //	ready  level(2) key         best level first, in a level by key
 //	wheel  bucket(4) key        by the hour from which the record is due
 //
+// (and one that counts those of ready, see tally)
 // and the value of both is the priority of the record and the time from which it
 // is due. Which table, and where in it, follows from the record and from the mark
 // of the index alone: what the wheel has before the mark has moved to ready. So
@@ -151,7 +152,7 @@ func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s
 
 // stateVersion is that of the index alone: one that was written in another is
 // built anew.
-const stateVersion = 1
+const stateVersion = 2
 
 func (s *dueState) append(dst []byte) []byte {
 	dst = append(dst, stateVersion)

@@ -26,8 +26,8 @@ type dueIndex struct {
 	moves atomic.Uint64
 	// late says that the mark is so far ahead of the clock that selections are slow.
 	late atomic.Bool
-	// These are stepSize, tooMany and sideSize, but in tests.
-	step, tooMany, side int
+	// These are stepSize, tooMany, sideSize and tourFrom, but in tests.
+	step, tooMany, side, tour int
 }
 
 const (
@@ -46,7 +46,7 @@ const (
 // loadDue reads the state of the index, or decides on one. A store that has records
 // and no index is given one by the first selection.
 func (s *crawlStore) loadDue() error {
-	s.due.step, s.due.tooMany, s.due.side = stepSize, tooMany, sideSize
+	s.due.step, s.due.tooMany, s.due.side, s.due.tour = stepSize, tooMany, sideSize, tourFrom
 	b, err := get(s.db.db, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *crawlStore) commitDue(ctx context.Context, batch *pebble.Batch, next *d
 
 // clear begins the index anew.
 func (s *crawlStore) clear(batch *pebble.Batch, mark []byte) (*dueState, error) {
-	for _, t := range [...]table{readyTable, wheelTable} {
+	for _, t := range [...]table{readyTable, wheelTable, tallyTable} {
 		if err := batch.DeleteRange([]byte{byte(t)}, []byte{byte(t) + 1}, nil); err != nil {
 			return nil, err
 		}
@@ -163,6 +163,7 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 	}
 	defer leases.close()
 	var key, enc []byte
+	var count counter
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n == s.due.step || batch.Len() > stepBytes {
@@ -191,6 +192,12 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		if err := batch.Set(key, enc, nil); err != nil {
 			return nil, err
 		}
+		if err := count.entry(batch, key, 1); err != nil {
+			return nil, err
+		}
+	}
+	if err := count.flush(batch); err != nil {
+		return nil, err
 	}
 	return next, s.db.outcome("due index", it.Error())
 }
@@ -206,6 +213,7 @@ func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueSt
 	defer it.Close()
 	next = &dueState{mark: mark, whole: true}
 	var key []byte
+	var count counter
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n == s.due.step || batch.Len() > stepBytes {
@@ -229,8 +237,14 @@ func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueSt
 		if err := batch.Set(key, value, nil); err != nil {
 			return nil, false, err
 		}
+		if err := count.entry(batch, key, 1); err != nil {
+			return nil, false, err
+		}
 	}
 	if n > 0 {
+		err = count.flush(batch)
+	}
+	if n > 0 && err == nil {
 		err = batch.DeleteRange(lower, wheelTable.key(string(next.mark)), nil)
 	}
 	if err == nil {
@@ -258,13 +272,14 @@ func (s *crawlStore) readyEntry(key, value []byte) (e entry, err error) {
 type mover struct {
 	state   *dueState
 	first   bool // the state is new
+	count   counter
 	scratch [3][]byte
 }
 
 // mover returns what an update keeps the index by.
 func (s *crawlStore) mover() *mover { return &mover{state: s.due.state.Load()} }
 
-// move puts into the batch what becomes of the entry of a record; nil stands for
+// move puts into the batch, with end at the last, what becomes of the entry of a record; nil stands for
 // none. An index that has never been asked begins at seen, which is about the time
 // of the first record: any time will do, a good one saves moving its entries.
 func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time) error {
@@ -287,6 +302,14 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 		if err := batch.Delete(was, nil); err != nil {
 			return err
 		}
+		if err := m.count.entry(batch, was, -1); err != nil {
+			return err
+		}
+	}
+	if to != nil && !same {
+		if err := m.count.entry(batch, is, 1); err != nil {
+			return err
+		}
 	}
 	if to != nil && !(same && from != nil && from.same(to)) {
 		m.scratch[2] = to.appendValue(m.scratch[2][:0])
@@ -294,6 +317,9 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 	}
 	return nil
 }
+
+// end puts the rest of what becomes of the index into the batch.
+func (m *mover) end(batch changes) error { return m.count.flush(batch) }
 
 // CheckIndex compares the index of due records with the records and says where
 // they differ first; nil if they agree. It reads all of both as of one moment and

@@ -28,7 +28,7 @@ import (
 func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
 	return func(yield func(crawldb.Candidate, error) bool) {
 		w := dueWalk{s: s, q: q, now: q.Now.UnixMilli(), beyond: math.MaxInt64, floor: lastLevel, left: q.Limit, yield: yield}
-		w.next.from = math.MaxInt64
+		w.next.from, w.ask = math.MaxInt64, s.due.tour
 		w.clock = q.Now.Add(-max(q.Ahead, 0)).UnixMilli()
 		if !q.Beyond.IsZero() {
 			w.beyond = q.Beyond.UnixMilli()
@@ -59,7 +59,10 @@ type dueWalk struct {
 	yield              func(crawldb.Candidate, error) bool
 	stopped            bool // by the loop or by the limit
 
-	passed int  // entries that were not due
+	passed int // entries that were not due
+	spent  int // on hosts that were not wanted, see seekCost
+	ask    int // when to ask next whether that is too much
+	tour   *tour
 	next   hint // the earliest of those
 	hosts  hostFilter
 	page   hintPage
@@ -77,6 +80,17 @@ type hint struct {
 type hintPage struct {
 	hints []hint
 	buf   []byte
+}
+
+func (p *hintPage) reset() { p.hints, p.buf = p.hints[:0], p.buf[:0] }
+
+func (p *hintPage) full(size int) bool { return len(p.hints) >= size || len(p.buf) >= maxPageBytes }
+
+// add adds an entry with its key in the ready table.
+func (p *hintPage) add(e entry, key []byte) {
+	from := len(p.buf)
+	p.buf = append(p.buf, key[readyPrefix:]...)
+	p.hints = append(p.hints, hint{e, binary.BigEndian.Uint16(key[1:]), p.buf[from:len(p.buf):len(p.buf)]})
 }
 
 // The page of a level is kept small enough that little of it is read in vain when
@@ -115,13 +129,18 @@ func (w *dueWalk) run(ctx context.Context) error {
 // pass goes through the index once. It is not whole if entries have moved
 // meanwhile, in which case some may have been missed.
 func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error) {
-	w.side = sideList{}
+	w.side, w.tour = sideList{}, nil
 	if err := w.readSide(ctx); err != nil {
 		return false, err
 	}
 	lower, more := []byte{byte(readyTable)}, true
 	for size := firstPage; more; size = min(size*4, largestHints) {
-		if lower, more, err = w.readReady(ctx, size, lower); err != nil {
+		if w.tour != nil {
+			more, err = w.readTour(ctx, size)
+		} else {
+			lower, more, err = w.readReady(ctx, size, lower)
+		}
+		if err != nil {
 			return false, err
 		}
 		if w.s.due.moves.Load() != moves {
@@ -165,8 +184,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		return nil, false, err
 	}
 	defer d.leave()
-	p := &w.page
-	p.hints, p.buf = p.hints[:0], p.buf[:0]
+	w.page.reset()
 	upper := binary.BigEndian.AppendUint16([]byte{byte(readyTable)}, w.floor+1)
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, false, nil
@@ -183,36 +201,51 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 				return nil, false, err
 			}
 		}
-		if len(p.hints) >= size || len(p.buf) >= maxPageBytes {
+		if w.page.full(size) {
 			return bytes.Clone(it.Key()), true, nil
 		}
 		if w.q.Want != nil && !w.hosts.wants(it.Key(), readyPrefix, w.q.Want) {
+			if w.spent++; w.spent >= w.ask {
+				if is, err := w.stuck(); err != nil {
+					return nil, false, err
+				} else if is {
+					return nil, true, w.plan(ctx, it, it.Key())
+				}
+			}
 			if skip := w.hosts.behind(); skip != nil {
+				w.spent += seekCost
 				ok = it.SeekGE(skip)
 			} else {
 				ok = it.Next()
 			}
 			continue
 		}
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return nil, false, d.outcome("due index", err)
-		}
-		e, err := w.s.readyEntry(it.Key(), value)
-		if err != nil {
+		if err := w.take(it); err != nil {
 			return nil, false, err
-		}
-		if shown, _ := w.shows(e); !shown {
-			w.passed++
-			w.later(e, it.Key()[readyPrefix:])
-		} else if !(w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority)) {
-			from := len(p.buf)
-			p.buf = append(p.buf, it.Key()[readyPrefix:]...)
-			p.hints = append(p.hints, hint{e, binary.BigEndian.Uint16(it.Key()[1:]), p.buf[from:len(p.buf):len(p.buf)]})
 		}
 		ok = it.Next()
 	}
 	return nil, false, d.outcome("due index", it.Error())
+}
+
+// take adds the entry of the ready table at which an iterator is to the page, if it
+// answers the query.
+func (w *dueWalk) take(it *pebble.Iterator) error {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return w.s.db.outcome("due index", err)
+	}
+	e, err := w.s.readyEntry(it.Key(), value)
+	if err != nil {
+		return err
+	}
+	if shown, _ := w.shows(e); !shown {
+		w.passed++
+		w.later(e, it.Key()[readyPrefix:])
+	} else if !(w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority)) {
+		w.page.add(e, it.Key())
+	}
+	return nil
 }
 
 // later notes an entry that is not due.

@@ -94,6 +94,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		ReadOnly:                    o.ReadOnly,
 		Logger:                      engineLog{d},
 		EventListener:               d.listener(),
+		Merger:                      tallyMerger(),
 		CompactionConcurrencyRange: func() (int, int) {
 			return 1, min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 		},

@@ -30,10 +30,11 @@ const (
 // becomes one of version 2 when it is opened. Version 3 has an index of due
 // records, which a store of an older version is given by its first selection. Version 4
 // has leases in a table of their own; those that a store of an older version has in
-// its records hold there until they are written again.
+// its records hold there until they are written again. Version 5 has tallies in the
+// index, which is built anew for a store of an older version.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 4
+	formatVersion = 5
 	oldestVersion = 1
 )
 

@@ -21,6 +21,7 @@ const (
 	markTable  table = 'm' // job: cursor
 	sideTable  table = 'r' // name: robots.txt files and statistics of a host
 	stateTable table = 's' // what the store keeps for itself
+	tallyTable table = 't' // host: entries of the ready table, by level
 	wheelTable table = 'w' // bucket, crawldb.Key: entry
 )
 

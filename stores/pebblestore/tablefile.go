@@ -240,7 +240,11 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 		}
 		last = append(last[:0], kv.K.UserKey...)
 		v := version{key: kv.K.UserKey, seq: uint64(kv.K.SeqNum())}
-		switch kv.K.Kind() {
+		kind := kv.K.Kind()
+		if kind == pebble.InternalKeyKindMerge && len(v.key) > 0 && table(v.key[0]) == tallyTable {
+			kind = pebble.InternalKeyKindSet // a part of a value; nobody asks for it
+		}
+		switch kind {
 		case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:
 			value, _, err := kv.V.Value(nil)
 			if err != nil {
@@ -250,7 +254,7 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
 			v.deleted = true
 		default:
-			return fmt.Errorf("a key of kind %v", kv.K.Kind())
+			return fmt.Errorf("a key of kind %v", kind)
 		}
 		if mine = f(v); mine != nil {
 			return mine

@@ -1,0 +1,292 @@
+package pebblestore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// The index has a third table: how many entries of the ready table each host has in
+// which level. A selection that has but a few URLs of each host uses it to go from
+// host to host, and need not pass what the hosts that are full still have there.
+// Updates add to it and never read it: a row is the sum of what was merged into it.
+
+// A tally is what one host has, by ascending levels, without zeros.
+type tally []tallied
+
+type tallied struct {
+	level uint16
+	n     int64
+}
+
+func (t *tally) add(level uint16, n int64) {
+	i, found := slices.BinarySearchFunc(*t, level, func(a tallied, level uint16) int { return cmp.Compare(a.level, level) })
+	switch {
+	case !found && n != 0:
+		*t = slices.Insert(*t, i, tallied{level, n})
+	case found:
+		if (*t)[i].n += n; (*t)[i].n == 0 {
+			*t = slices.Delete(*t, i, i+1)
+		}
+	}
+}
+
+func (t tally) append(dst []byte) []byte {
+	for _, l := range t {
+		dst = binary.AppendVarint(binary.AppendUvarint(dst, uint64(l.level)), l.n)
+	}
+	return dst
+}
+
+var errTally = errors.New("not a tally of the due index")
+
+// addFrom adds what append wrote.
+func (t *tally) addFrom(b []byte) error {
+	for last := int64(-1); len(b) > 0; {
+		level, i := binary.Uvarint(b)
+		if i <= 0 || level > lastLevel || int64(level) <= last {
+			return errTally
+		}
+		n, j := binary.Varint(b[i:])
+		if j <= 0 || n == 0 {
+			return errTally
+		}
+		t.add(uint16(level), n)
+		last, b = int64(level), b[i+j:]
+	}
+	return nil
+}
+
+// groupOf returns what the keys of a host begin with, and no others. What crawldb
+// keeps by the whole of its URL is one group.
+func groupOf(key []byte) []byte {
+	if end := bytes.IndexByte(key, ')'); end >= 0 && key[0] != '!' {
+		return key[:end+1]
+	}
+	return key[:min(len(key), 1)]
+}
+
+// A counter puts what changes in the ready table into the batch that changes it,
+// host by host.
+type counter struct {
+	group    []byte
+	tally    tally
+	key, enc []byte
+}
+
+// entry counts an entry n times, if it is one of the ready table.
+func (c *counter) entry(batch changes, key []byte, n int64) error {
+	if table(key[0]) != readyTable {
+		return nil
+	}
+	if group := groupOf(key[readyPrefix:]); !bytes.Equal(group, c.group) {
+		if err := c.flush(batch); err != nil {
+			return err
+		}
+		c.group = append(c.group[:0], group...)
+	}
+	c.tally.add(binary.BigEndian.Uint16(key[1:]), n)
+	return nil
+}
+
+func (c *counter) flush(batch changes) error {
+	if len(c.tally) == 0 {
+		return nil
+	}
+	c.key = append(append(c.key[:0], byte(tallyTable)), c.group...)
+	c.enc = c.tally.append(c.enc[:0])
+	c.tally = c.tally[:0]
+	return batch.Merge(c.key, c.enc, nil)
+}
+
+// tallyMerger adds tallies. The name is in every table that was ever written, so it
+// is the one of the engine's own merger, of which nothing was ever asked.
+func tallyMerger() *pebble.Merger {
+	return &pebble.Merger{
+		Name: pebble.DefaultMerger.Name,
+		Merge: func(_, value []byte) (pebble.ValueMerger, error) {
+			m := new(tallySum)
+			return m, m.MergeNewer(value)
+		},
+	}
+}
+
+type tallySum struct{ tally tally }
+
+func (m *tallySum) MergeNewer(value []byte) error { return m.tally.addFrom(value) }
+func (m *tallySum) MergeOlder(value []byte) error { return m.tally.addFrom(value) }
+
+// Finish may leave an empty row, of a host that has nothing: the engine can be told
+// to drop it, which made its compaction fail (2.1.7).
+func (m *tallySum) Finish(bool) ([]byte, io.Closer, error) { return m.tally.append(nil), nil, nil }
+
+// A tour goes from host to host, in each level to those that are wanted and have
+// something there.
+type tour struct {
+	groups []string
+	hosts  []string   // their names, "" of what is kept by its URL
+	full   []bool     // no longer wanted
+	levels [][]uint32 // by level from first on, hosts in the order of their keys
+	first  uint16
+	level  int    // in levels
+	at     int    // in the level
+	resume []byte // where to go on at the host
+}
+
+// The cost of passing an entry is one; this is what others cost beside it.
+const (
+	seekCost = 8
+	// tourFrom is what must have been spent on passing before a tour is thought of,
+	// and tourBytes how much of the tallies that cost is worth.
+	tourFrom  = 1 << 15
+	tourBytes = 8
+)
+
+// stuck reports whether so much was spent on passing hosts that are not wanted that
+// the reading of all tallies is no more.
+func (w *dueWalk) stuck() (bool, error) {
+	if w.spent < w.ask {
+		return false, nil
+	}
+	w.ask = 2 * w.spent
+	size, err := w.s.db.db.EstimateDiskUsage([]byte{byte(tallyTable)}, []byte{byte(tallyTable) + 1})
+	return uint64(w.spent)*tourBytes >= size, w.s.db.outcome("due index", err)
+}
+
+// plan makes a tour of what follows a key of the ready table, as of the moment of
+// an iterator.
+func (w *dueWalk) plan(ctx context.Context, beside *pebble.Iterator, from []byte) error {
+	o := pebble.IterOptions{LowerBound: []byte{byte(tallyTable)}, UpperBound: []byte{byte(tallyTable) + 1}}
+	it, err := beside.Clone(pebble.CloneOptions{IterOptions: &o})
+	if err != nil {
+		return w.s.db.outcome("due index", err)
+	}
+	defer it.Close()
+	t := &tour{first: binary.BigEndian.Uint16(from[1:])}
+	t.levels = make([][]uint32, max(0, int(w.floor)-int(t.first)+1))
+	var own tally
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n%checkEvery == 0 {
+			if err := w.s.db.goingOn(ctx, &w.s.view); err != nil {
+				return err
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return w.s.db.outcome("due index", err)
+		}
+		group := it.Key()[1:]
+		if len(group) == 0 {
+			return w.s.db.damaged("the tally of", "", errTally)
+		}
+		host := ""
+		if group[0] != '!' {
+			if host = crawldb.Host(crawldb.URLOf(string(group) + "http:")); !w.q.Want(host) {
+				continue
+			}
+		}
+		if own = own[:0]; own.addFrom(value) != nil {
+			return w.s.db.damaged("the tally of", string(group), errTally)
+		}
+		named := false
+		for _, l := range own {
+			if l.n < 0 {
+				return w.s.db.damaged("the tally of", string(group), errTally)
+			}
+			i := int(l.level) - int(t.first)
+			if i < 0 || i >= len(t.levels) || i == 0 && !reaches(group, from[readyPrefix:]) {
+				continue
+			}
+			if !named {
+				t.groups, t.hosts, t.full, named = append(t.groups, string(group)), append(t.hosts, host), append(t.full, false), true
+			}
+			t.levels[i] = append(t.levels[i], uint32(len(t.groups)-1))
+		}
+	}
+	if len(t.levels) > 0 && len(t.levels[0]) > 0 && bytes.HasPrefix(from[readyPrefix:], []byte(t.groups[t.levels[0][0]])) {
+		t.resume = bytes.Clone(from)
+	}
+	w.tour = t
+	return w.s.db.outcome("due index", it.Error())
+}
+
+// reaches reports whether a group has room for a key at from or behind it.
+func reaches(group, from []byte) bool {
+	return bytes.Compare(group, from) >= 0 || bytes.HasPrefix(from, group)
+}
+
+// next returns what the entries of the next host begin with that is wanted, nil if
+// there is no other. It does not go on by itself: see pass.
+func (t *tour) next(dst []byte, want func(string) bool) []byte {
+	for ; t.level < len(t.levels); t.level, t.at = t.level+1, 0 {
+		for l := t.levels[t.level]; t.at < len(l); t.at, t.resume = t.at+1, nil {
+			i := l[t.at]
+			if t.full[i] {
+				continue
+			}
+			if t.hosts[i] != "" && !want(t.hosts[i]) {
+				t.full[i] = true
+				continue
+			}
+			dst = binary.BigEndian.AppendUint16(append(dst[:0], byte(readyTable)), t.first+uint16(t.level))
+			return append(dst, t.groups[i]...)
+		}
+	}
+	return nil
+}
+
+func (t *tour) pass() { t.at, t.resume = t.at+1, nil }
+
+// readTour reads a page of candidates of the hosts that come next.
+func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error) {
+	d := w.s.db
+	if err := d.enter(ctx, &w.s.view); err != nil {
+		return false, err
+	}
+	defer d.leave()
+	w.page.reset()
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(readyTable)}, UpperBound: []byte{byte(readyTable) + 1}})
+	if err != nil {
+		return false, d.outcome("due index", err)
+	}
+	defer it.Close()
+	t := w.tour
+	var prefix []byte
+	for n := 0; ; t.pass() {
+		if prefix = t.next(prefix, w.q.Want); prefix == nil {
+			return false, nil
+		}
+		ok := it.Valid()
+		if t.resume != nil {
+			ok = it.SeekGE(t.resume)
+		} else if !ok || !bytes.HasPrefix(it.Key(), prefix) {
+			ok = it.SeekGE(prefix)
+		}
+		for ; ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
+			if n++; n%checkEvery == 0 {
+				if err := d.goingOn(ctx, &w.s.view); err != nil {
+					return false, err
+				}
+			}
+			if w.page.full(size) {
+				t.resume = bytes.Clone(it.Key())
+				return true, nil
+			}
+			if err := w.take(it); err != nil {
+				return false, err
+			}
+		}
+		if !ok && it.Error() != nil {
+			return false, d.outcome("due index", it.Error())
+		}
+	}
+}
