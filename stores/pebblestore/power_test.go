@@ -343,7 +343,7 @@ func (c *crash) check(ctx context.Context, s site, want string) error {
 // goes on to what it would have come to. Now and then the power goes once more
 // while it does.
 func TestPowerLoss(t *testing.T) {
-	runs, stride := 1, 23
+	runs, stride := 1, 37
 	if *long {
 		// How the background work falls between is another thing each time.
 		runs, stride = 8, 1

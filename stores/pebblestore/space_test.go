@@ -106,8 +106,8 @@ func TestFullDiskPausesTheCrawl(t *testing.T) {
 func TestWaitingForRoomEnds(t *testing.T) {
 	s := newSite(20)
 	want := s.undisturbed(t)
-	for _, left := range []int64{0, 2_000, 30_000} {
-		for at := 90; at <= 250; at += 40 {
+	for _, left := range []int64{0, 30_000} {
+		for at := 90; at <= 250; at += 80 {
 			synctest.Test(t, func(t *testing.T) {
 				disk := dirstoretest.NewDisk()
 				disk.Resize(1 << 30)
