@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore"
@@ -103,6 +104,31 @@ func covered(losses []pebblestore.Loss, url string) bool {
 	return false
 }
 
+// leaseCovered reports whether a loss was told of the lease of a URL.
+func leaseCovered(losses []pebblestore.Loss, url string) bool {
+	key := crawldb.Key(url)
+	for _, l := range losses {
+		if l.What == "leases" && l.After < key && (l.To == "" || key <= l.To) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaseless reads the crawl db into a map, without the leases.
+func leaseless(t *testing.T, db *pebblestore.DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.LeasedBy, d.LeasedUntil = "", time.Time{}
+		all[d.URL] = fmt.Sprintf("%+v", d)
+	}
+	return all
+}
+
 // TestSalvage damages each file of a store in turn. All that is not in the damaged
 // block is there.
 func TestSalvage(t *testing.T) {
@@ -196,7 +222,7 @@ func TestSalvageLosesOneBlock(t *testing.T) {
 	const n = 4000
 	dir := sound(t, n, false)
 	src := openSound(t, dir)
-	want := crawlOf(t, src)
+	want, bare := crawlOf(t, src), leaseless(t, src)
 	src.Close()
 	full, size := "", int64(0)
 	for _, name := range files(t, dir) {
@@ -229,8 +255,10 @@ func TestSalvageLosesOneBlock(t *testing.T) {
 		if lost := len(want) - len(got); lost < tt.from || lost > tt.to {
 			t.Errorf("%s: %d records are lost: %v", tt.what, lost, losses)
 		}
+		// Which block a bit is in is a matter of which tables were merged by then: if it
+		// is one of leases, these may be lost, and of the records nothing is.
 		for url, text := range got {
-			if want[url] != text {
+			if want[url] != text && (bare[url] != text || !leaseCovered(losses, url)) {
 				t.Errorf("%s: %s is %s", tt.what, url, text)
 			}
 		}
