@@ -95,6 +95,7 @@ func crawlDump(t *testing.T, seed uint64, kind engineKind, c *cancelling) string
 		// Of several segments that are made at once the first may be there when the
 		// others are not; what was for these is selected again, after what they bring.
 		w.o.Generate.Segments, w.o.Generate.Ahead = 0, 0
+		w.seedOnce = w.o.Update.Sweep.PurgeGone
 		h := home{kind: kind, dir: dir}
 		if err := h.open(); err != nil {
 			t.Fatal(err)
@@ -105,6 +106,7 @@ func crawlDump(t *testing.T, seed uint64, kind engineKind, c *cancelling) string
 					t.Fatal(err)
 				}
 			}
+			w.seeded = false
 			whole := false
 			for again := true; again && !whole; {
 				again, whole = c.disturb(t, w, &h)

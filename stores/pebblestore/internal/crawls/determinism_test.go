@@ -119,8 +119,11 @@ func (w *world) run(ctx context.Context, h *home) error {
 		return err
 	}
 	defer c.Close()
-	if err := w.inject(ctx, c); err != nil {
-		return err
+	if !w.seedOnce || !w.seeded {
+		if err := w.inject(ctx, c); err != nil {
+			return err
+		}
+		w.seeded = true
 	}
 	_, err = c.Run(ctx)
 	return err

@@ -43,6 +43,10 @@ type world struct {
 	down  int           // the host whose pages all fail; none if it is negative
 	takes func() uint64 // how long an answer takes, in milliseconds; nil: no time
 
+	// seedOnce injects once in a run, however often that is taken up again: a seed that
+	// it has purged since would come back. seeded says that it was done.
+	seedOnce, seeded bool
+
 	mu       sync.Mutex
 	asked    map[string]int // how often since it was last emptied
 	inFlight int
