@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,7 +183,7 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 			if e.Kind == 0 {
 				continue
 			}
-			if err := c.o.OnPage(ctx, e); err != nil {
+			if err := c.tell(ctx, e); err != nil {
 				return events, fmt.Errorf("recrawl: OnPage %s: %w", v.URL, err)
 			}
 			events++
@@ -196,6 +197,17 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		}
 	}
 	return events, nil
+}
+
+// tell calls OnPage, and turns a panic of it into an error.
+func (c *Crawler) tell(ctx context.Context, e PageEvent) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.o.Logger.Error("recrawl: OnPage panicked", "url", e.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panicked: %v", p)
+		}
+	}()
+	return c.o.OnPage(ctx, e)
 }
 
 // known is what a page was known by before it was visited.

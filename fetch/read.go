@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -27,8 +28,17 @@ type reader struct {
 func (o *Options) reader() reader { return reader{o: o} }
 
 // read fills the parsed parts of a visit. from is the record as it was when the
-// page was selected.
+// page was selected. If a rule, the signature, or the scoring panics, the page could
+// not be parsed: it leads nowhere and keeps what it has to give.
 func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(v, p)
+			if v.visit.Outcome.Code == protocol.Success {
+				v.parse = &segment.Parse{URL: from.URL, Error: oneLine(fmt.Sprintf("a policy panicked: %v", p))}
+			}
+		}
+	}()
 	switch code := v.visit.Outcome.Code; {
 	case code == protocol.Success:
 		r.readContent(ctx, v, from, c)
@@ -52,6 +62,28 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 			v.parse = p
 		}
 	}
+}
+
+// sign does what is done of a page that is parsed later: it says where it leads and,
+// with Options.Sign, what its content is known by.
+func (r reader) sign(v *visited, c *page.Content) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(v, p)
+		}
+	}()
+	r.leads(v)
+	if r.o.Sign && v.visit.Outcome.Code == protocol.Success {
+		v.visit.Signature = r.o.Signature.Sum(c, nil)
+	}
+}
+
+// panicked logs that a policy did so over a page, and where, and leaves of the visit
+// what the protocol brought.
+func (r reader) panicked(v *visited, p any) {
+	r.o.Logger.Error("fetch: a policy panicked", "url", v.visit.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	v.parse, v.text, v.data, v.leads, v.sitemap = nil, nil, nil, nil, nil
+	v.rejected, v.cut = 0, 0
 }
 
 func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {

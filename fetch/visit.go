@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/recrawl/recrawl/parse"
@@ -14,6 +15,12 @@ import (
 func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result) {
 	r = result{job: j, at: time.Now()}
 	url := j.it.URL
+	defer func() {
+		if p := recover(); p != nil { // nobody else could
+			l.o.Logger.Error("fetch: a policy panicked", "url", url, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r.out, r.err = nil, fmt.Errorf("%s: a host rule or another policy panicked: %v", url, p)
+		}
+	}()
 	if err := ctx.Err(); err != nil {
 		r.err = err
 		return r
@@ -138,10 +145,7 @@ func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visi
 	if l.o.Parser != nil {
 		l.o.reader().read(ctx, v, &j.it.Datum, &c)
 	} else {
-		l.o.reader().leads(v)
-		if l.o.Sign && resp.Outcome.Code == protocol.Success {
-			v.visit.Signature = l.o.Signature.Sum(&c, nil)
-		}
+		l.o.reader().sign(v, &c)
 	}
 	if resp.Outcome.Code == protocol.Success && !l.o.NoContent && (v.parse == nil || !v.parse.Sitemap || l.o.Sitemaps.KeepContent) {
 		v.content = &c

@@ -220,6 +220,7 @@ type job struct {
 	o        Options
 	now, due time.Time
 	report   Report
+	asked    string // the URL that the policies were asked about last
 
 	makes    []*making
 	place    placer
@@ -242,10 +243,7 @@ type making struct {
 // if it cannot, Recover does.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Options) (Report, error) {
 	j := newJob(crawl, segments, o)
-	err := j.selectAll(ctx)
-	if err == nil {
-		err = j.commit(ctx)
-	}
+	err := j.make(ctx)
 	if err != nil {
 		// Cleaning up must not be cut short by what cut the run short, unless that
 		// takes long.
@@ -261,6 +259,20 @@ func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Opt
 		return j.report, fmt.Errorf("generate: %w", err)
 	}
 	return j.report, nil
+}
+
+// make makes the segments. A policy that panics ends that with an error, so that
+// what was leased is released.
+func (j *job) make(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%q: a rule, the schedule or another policy panicked: %v", j.asked, p)
+		}
+	}()
+	if err := j.selectAll(ctx); err != nil {
+		return err
+	}
+	return j.commit(ctx)
 }
 
 func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {

@@ -3,6 +3,7 @@ package generate
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -184,7 +185,7 @@ func addressHash(ctx context.Context, host string, lookup func(context.Context, 
 	if host == "" {
 		return 0
 	}
-	addrs, err := lookup(ctx, host)
+	addrs, err := asked(ctx, host, lookup)
 	if err != nil || len(addrs) == 0 {
 		return 0
 	}
@@ -192,6 +193,17 @@ func addressHash(ctx context.Context, host string, lookup func(context.Context, 
 		addrs[i] = addrs[i].Unmap()
 	}
 	return javaHash(slices.MinFunc(addrs, netip.Addr.Compare).String())
+}
+
+// asked asks the caller's function, and turns a panic of it into an error: nobody
+// else could recover it.
+func asked(ctx context.Context, host string, lookup func(context.Context, string) ([]netip.Addr, error)) (addrs []netip.Addr, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			addrs, err = nil, fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	return lookup(ctx, host)
 }
 
 // spread orders a fetch list so that a fetcher which reads it from the front

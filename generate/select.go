@@ -21,6 +21,7 @@ import (
 // be. It is pure but for Where.
 func (j *job) check(d *crawldb.Datum) (Reason, error) {
 	o := &j.o
+	j.asked = d.URL
 	leased, low := d.Leased(j.now), o.MinScore != 0 && !(d.Priority >= o.MinScore)
 	if o.NutchCompat {
 		leased, low = d.Leased(j.due), d.Priority < o.MinScore
@@ -108,6 +109,7 @@ func (j *job) allowed(url string) bool {
 
 // admits asks the rules about a candidate, which may be a sitemap.
 func (j *job) admits(ctx context.Context, url string) (bool, error) {
+	j.asked = url
 	if j.allowed(url) {
 		return true, nil
 	}
@@ -127,6 +129,7 @@ func (j *job) admits(ctx context.Context, url string) (bool, error) {
 
 // spelling is how a URL counts in a scope; false if it does not count.
 func (j *job) spelling(scope urlfilter.Scope, url string) (string, bool) {
+	j.asked = url
 	if j.o.Rules != nil && !j.o.NoNormalize {
 		for _, n := range j.o.Rules.Normalizers {
 			u, err := n.Normalize(scope, url)

@@ -317,8 +317,13 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		}
 		err = crawl.Update(ctx, crawldb.Batch{
 			URLs: urls,
-			Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-				d := step.next(i, old)
+			Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
+				defer func() {
+					if p := recover(); p != nil { // the store says over which URL
+						d, err = nil, fmt.Errorf("the schedule or the scoring panicked: %v", p)
+					}
+				}()
+				d = step.next(i, old)
 				changes[i] = changed(old, d, &inputs[i], &o)
 				return d, nil
 			},
