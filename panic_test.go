@@ -13,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"
 	"github.com/recrawl/recrawl/urlfilter"
 	"github.com/recrawl/recrawl/webtest"
@@ -104,6 +105,9 @@ func TestPolicyThatPanics(t *testing.T) {
 		{"host rule", func(o *recrawl.Options, f *fuse) {
 			o.Fetch.HostRule = func(host string) fetch.HostRule { f.burn("http://" + host + "/"); return fetch.HostRule{} }
 		}, "a host rule or another policy panicked: a fault of the embedder"},
+		{"OnVisit", func(o *recrawl.Options, f *fuse) {
+			o.Fetch.Threads, o.Fetch.OnVisit = 8, func(v segment.Visit, _ fetch.Progress) { f.burn(v.URL) }
+		}, "OnVisit or another policy panicked: a fault of the embedder"},
 		{"OnPage", func(o *recrawl.Options, f *fuse) {
 			o.OnPage = func(_ context.Context, e recrawl.PageEvent) error { f.burn(e.URL); return nil }
 		}, "panicked: a fault of the embedder"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -93,6 +94,7 @@ type loop struct {
 	addresses addresses
 	limits    limits
 	beyond    beyond
+	asked     string                   // the URL of the result that was taken last
 	hops      *hops                    // nil if redirects are not followed
 	delays    map[string]time.Duration // that the list asks for, by queue
 
@@ -178,7 +180,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		return err
 	})
 
-	err = l.loop(visiting, stopVisiting, hire, jobs, results)
+	err = l.guarded(visiting, stopVisiting, hire, jobs, results)
 	close(jobs)
 	l.flush()
 	close(l.groups)
@@ -211,6 +213,20 @@ func (l *loop) finish(ctx context.Context, w *output) error {
 		return l.parseRest(ctx, &l.given)
 	}
 	return nil
+}
+
+// guarded is loop, but that OnVisit or a rule that panics ends it with an error: who
+// works for it must not be left waiting. No worker is kept from ending, since results
+// has room for all that they may still say.
+func (l *loop) guarded(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.o.Logger.Error("fetch: a policy panicked", "url", l.asked, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s: OnVisit or another policy panicked: %v", l.asked, p)
+			stop()
+		}
+	}()
+	return l.loop(ctx, stop, hire, jobs, results)
 }
 
 // loop decides, until the list is done or something ends it; then it stops the
@@ -306,6 +322,7 @@ func sooner(t *time.Time, other time.Time) {
 
 // take puts a result where it belongs.
 func (l *loop) take(r result) error {
+	l.asked = r.it.URL
 	h := r.h
 	if r.robots {
 		l.report.Robots++
