@@ -10,6 +10,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/internal/places"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -103,8 +104,8 @@ func Invert(ctx context.Context, links Store, segs segment.Store, segments []str
 	if o.SortMemory <= 0 {
 		o.SortMemory = 64 << 20
 	}
-	v := inverter{o: o, from: sources{room: o.SortMemory / 4}, chunk: max(min(o.SortMemory/4, maxChunkBytes), minChunkBytes)}
-	v.sorter = extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-v.from.room-v.chunk, 1), Dir: o.TempDir})
+	v := inverter{o: o, from: sources{places.Places{Room: o.SortMemory / 4, Compare: crawldb.Compare}}, chunk: max(min(o.SortMemory/4, maxChunkBytes), minChunkBytes)}
+	v.sorter = extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-v.from.Room-v.chunk, 1), Dir: o.TempDir})
 	err := v.run(ctx, links, segs, segments)
 	if cerr := v.sorter.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("linkdb: invert: %w", cerr)

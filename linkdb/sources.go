@@ -4,19 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/places"
 	"github.com/recrawl/recrawl/segment"
 )
 
-// sources are pages that link, as far as there is room for them: a link is sorted
-// with the place of its page, which is a tenth of its URL, and compares as that does.
-type sources struct {
-	urls []string // in key order
-	room int      // bytes
-}
+// sources are pages that link, as far as there is room for them.
+type sources struct{ places.Places }
 
 // sources reads which pages were visited. A page that is missing, or is spelled
 // otherwise by Accept, is written out with each of its links.
@@ -34,23 +29,11 @@ func (v *inverter) sources(ctx context.Context, segs segment.Store, segments []s
 			if err != nil {
 				return fmt.Errorf("linkdb: invert %s: %w", name, err)
 			}
-			s.add(visit.URL)
+			s.Add(visit.URL)
 		}
 	}
-	s.sort()
+	s.Sort()
 	return nil
-}
-
-func (s *sources) add(url string) {
-	if n := len(url) + 16; s.room >= n {
-		s.room -= n
-		s.urls = append(s.urls, strings.Clone(url)) // of a block
-	}
-}
-
-func (s *sources) sort() {
-	slices.SortFunc(s.urls, crawldb.Compare)
-	s.urls = slices.Compact(s.urls)
 }
 
 // What a page is told by: its place, or the place that it would have, and its key.
@@ -62,7 +45,7 @@ const (
 // appendTo appends the name of a page. Names compare as the keys of their pages do,
 // and none is the beginning of another.
 func (s *sources) appendTo(dst []byte, url string) []byte {
-	place, ok := slices.BinarySearchFunc(s.urls, url, crawldb.Compare)
+	place, ok := s.Find(url)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(place))
 	if ok {
 		return append(dst, placed)
@@ -76,11 +59,8 @@ func (s *sources) cut(b []byte) (url string, rest []byte, ok bool) {
 		return "", nil, false
 	}
 	if b[4] == placed {
-		place := binary.BigEndian.Uint32(b)
-		if place >= uint32(len(s.urls)) {
-			return "", nil, false
-		}
-		return s.urls[place], b[5:], true
+		url, ok := s.At(uint64(binary.BigEndian.Uint32(b)))
+		return url, b[5:], ok
 	}
 	key, rest := cutPart(b[5:])
 	return crawldb.URLOf(string(key)), rest, true

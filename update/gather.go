@@ -8,11 +8,11 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/internal/nutchvisit"
+	"github.com/recrawl/recrawl/internal/places"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -28,41 +28,17 @@ const (
 
 // A link is kept as its score, a number, its metadata and the page it is on. The
 // number is the length of the metadata and two bits: that the page gave cash away,
-// and that the page is told by its place among the sources.
+// and that the page is told by its place among those that were visited.
 const (
 	linkGave   = 1
 	linkRanked = 2
 )
 
-// sources are the pages that were visited, so that a link need not be sorted with
-// the URL of its page.
-type sources struct {
-	urls []string // in key order
-	room int      // bytes
-}
-
-func (s *sources) add(url string) {
-	if n := len(url) + 16; s.room >= n {
-		s.room -= n
-		s.urls = append(s.urls, strings.Clone(url)) // of a block
-	}
-}
-
-func (s *sources) sort() {
-	slices.SortFunc(s.urls, crawldb.Compare)
-	s.urls = slices.Compact(s.urls)
-}
-
-// find returns the place of a page; ok is false if there was no room for it.
-func (s *sources) find(url string) (place int, ok bool) {
-	return slices.BinarySearchFunc(s.urls, url, crawldb.Compare)
-}
-
 // sortSegment puts all that a segment says of any URL under the key of that
 // URL. What comes out is a pure function of the segment. The records of the fetch
 // list are among it if whole, else only that they are listed. It returns what
 // each visit gets of the gifts that no link received.
-func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, from *sources, counted *tally, report *Report, sites *sites) (shared float64, err error) {
+func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, from *places.Places, counted *tally, report *Report, sites *sites) (shared float64, err error) {
 	var key, value []byte
 	add := func(url string) error {
 		key = crawldb.AppendKey(key[:0], url)
@@ -94,7 +70,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 		report.Visits++
 		counted.visited(&v)
 		sites.visit(&v)
-		from.add(v.URL)
+		from.Add(v.URL)
 		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
 			success++
 		}
@@ -105,7 +81,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 			return 0, err
 		}
 	}
-	from.sort()
+	from.Sort()
 	parsed, err := segment.Has[segment.Parse](ctx, s, name)
 	if err != nil {
 		return 0, err
@@ -133,7 +109,7 @@ func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, 
 			return 0, err
 		}
 		report.Links += len(links)
-		rank, ranked := from.find(p.URL)
+		rank, ranked := from.Find(p.URL)
 		for i := range links {
 			l := &links[i]
 			counted.linked(l)
@@ -190,7 +166,7 @@ type grouper struct {
 	maxLinks int
 	worst    bool    // of too many links the worst are kept
 	shared   float64 // what a visit gets of gifts to no one
-	from     *sources
+	from     *places.Places
 	key      []byte
 	in       Input
 	links    []scoring.Link // of in, behind those of the inputs before it
@@ -277,10 +253,13 @@ func (g *grouper) add(pair extsort.Pair) error {
 		}
 		if bits&linkRanked == 0 {
 			link.From = string(rest)
-		} else if place, size := binary.Uvarint(rest); size != len(rest) || place >= uint64(len(g.from.urls)) {
-			return errSorted
 		} else {
-			link.From = g.from.urls[place]
+			place, size := binary.Uvarint(rest)
+			from, ok := g.from.At(place)
+			if size != len(rest) || !ok {
+				return errSorted
+			}
+			link.From = from
 		}
 		g.in.gave = g.in.gave || bits&linkGave != 0
 		g.links = append(g.links, link)

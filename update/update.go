@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/internal/places"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -284,9 +285,9 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	report.Resumed = resumed
 	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]*int64{}, damaged: map[string]struct{}{}}
 	defer func() { report.Damaged = len(sites.damaged) }()
-	from := sources{room: o.SortMemory / 4}
+	from := places.Places{Room: o.SortMemory / 4, Compare: crawldb.Compare}
 	batchBytes := max(min(o.SortMemory/4, maxBatchBytes), minBatchBytes)
-	sorter := extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-from.room-batchBytes, 1), Dir: o.TempDir})
+	sorter := extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-from.Room-batchBytes, 1), Dir: o.TempDir})
 	defer sorter.Close()
 	var counted *tally
 	if o.Hosts != nil && !o.NutchCompat {
