@@ -72,13 +72,13 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		return nil
 	})
 	for _, t := range [...]table{readyTable, wheelTable} {
+		entry := s.readyEntry
+		if t == wheelTable {
+			entry = s.wheelEntry
+		}
 		if err == nil {
 			err = s.rows(ctx, snap, t, func(key, value []byte) error {
-				e, err := s.readyEntry(key, value)
-				if t == wheelTable {
-					e, err = s.wheelEntry(key, value)
-				}
-				_ = e
+				_, err := entry(key, value)
 				got += sum(key, value)
 				gotN++
 				if t == readyTable && err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,7 +18,8 @@ import (
 // keptSegment is what was kept of a segment.
 type keptSegment struct {
 	blocks []int           // of the visits, by the numbers they had
-	listed map[uint64]bool // what is on the list, if a part of it was lost; else nil
+	listed map[uint64]bool // what is on the list, hashed, if a part of it was lost; else nil
+	seed   maphash.Seed
 }
 
 // before returns how many of the first n blocks were kept.
@@ -28,15 +30,7 @@ func (k *keptSegment) before(n int) int {
 
 // lists reports whether a lease on a URL stays.
 func (k *keptSegment) lists(url string) bool {
-	return k != nil && (k.listed == nil || k.listed[crawlHash(url)])
-}
-
-func crawlHash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
+	return k != nil && (k.listed == nil || k.listed[maphash.String(k.seed, url)])
 }
 
 // partBlocks is what is whole of a part.
@@ -47,7 +41,7 @@ type partBlocks struct {
 	damaged   bool
 }
 
-// last returns the number behind the last block that is whole.
+// end returns the number behind the last block that is whole.
 func (p *partBlocks) end() int {
 	n := 0
 	for k := range p.good {
@@ -149,7 +143,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 		}
 	}
 	if list.damaged {
-		kept.listed = map[uint64]bool{}
+		kept.listed, kept.seed = map[uint64]bool{}, maphash.MakeSeed()
 	}
 	if err := s.copyPart(ctx, name, list, slices.Sorted(maps.Keys(list.good))); err != nil {
 		return err
@@ -159,7 +153,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 			if err != nil {
 				return err
 			}
-			kept.listed[crawlHash(d.URL)] = true
+			kept.listed[maphash.String(kept.seed, d.URL)] = true
 		}
 	}
 	s.kept[name] = kept
