@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
@@ -111,55 +112,34 @@ func (c *Check) list(ctx context.Context, s segment.Store, name string) (int, er
 // parts checks the parts of a fetch beside each other.
 func (c *Check) parts(ctx context.Context, s segment.Store, name string, named func(string) string) (map[string]part, error) {
 	all := map[string]part{}
-	var pages pages
-	var err error
-	keep := func(kind string, p part, e error) {
-		all[kind] = p
-		err = e
-	}
-	p, e := read(ctx, c, s, name, named(segment.FetchPart), func(k int, block []segment.Visit) error {
-		urls := make([]string, len(block))
-		for i := range block {
-			urls[i] = block[i].URL
-		}
-		pages.add(urls)
+	pages := pages{seed: maphash.MakeSeed()}
+	visits, err := read(ctx, c, s, name, named(segment.FetchPart), func(_ int, block []segment.Visit) error {
+		pages.add(block)
 		return nil
 	})
-	keep(segment.FetchPart, p, e)
-	if !all[segment.FetchPart].there || all[segment.FetchPart].damaged {
-		pages.blocks = nil
-	}
-	if err == nil {
-		p, e := read(ctx, c, s, name, named(segment.ContentPart), func(k int, b []page.Content) error {
-			return pages.has(k, len(b), func(i int) string { return b[i].URL })
-		})
-		keep(segment.ContentPart, p, e)
-	}
-	if err == nil {
-		p, e := read(ctx, c, s, name, named(segment.ParseTextPart), func(k int, b []segment.Text) error {
-			return pages.has(k, len(b), func(i int) string { return b[i].URL })
-		})
-		keep(segment.ParseTextPart, p, e)
-	}
-	if err == nil {
-		p, e := read(ctx, c, s, name, named(segment.ParseDataPart), func(k int, b []segment.Data) error {
-			return pages.has(k, len(b), func(i int) string { return b[i].URL })
-		})
-		keep(segment.ParseDataPart, p, e)
-	}
-	if err == nil {
-		p, e := read(ctx, c, s, name, named(segment.ParsePart), func(k int, b []segment.Parse) error {
-			return pages.has(k, len(b), func(i int) string { return b[i].URL })
-		})
-		keep(segment.ParsePart, p, e)
-	}
 	if err != nil {
 		return nil, err
+	}
+	all[segment.FetchPart] = visits
+	if !visits.there || visits.damaged {
+		pages.blocks = nil
+	}
+	for _, read := range []func() (string, part, error){
+		beside(ctx, c, s, name, named, &pages, segment.ContentPart, func(r *page.Content) string { return r.URL }),
+		beside(ctx, c, s, name, named, &pages, segment.ParseTextPart, func(r *segment.Text) string { return r.URL }),
+		beside(ctx, c, s, name, named, &pages, segment.ParseDataPart, func(r *segment.Data) string { return r.URL }),
+		beside(ctx, c, s, name, named, &pages, segment.ParsePart, func(r *segment.Parse) string { return r.URL }),
+	} {
+		kind, p, err := read()
+		if err != nil {
+			return nil, err
+		}
+		all[kind] = p
 	}
 	wrong := func(kind string, err error) {
 		c.Add(Finding{Offset: -1, Block: -1, Segment: name, Part: named(kind), Err: err})
 	}
-	visits, parses := all[segment.FetchPart], all[segment.ParsePart]
+	parses := all[segment.ParsePart]
 	complete := func(kind string) bool { return all[kind].info.Committed }
 	if visits.there && !visits.damaged {
 		for _, kind := range []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {
@@ -189,13 +169,27 @@ func (c *Check) parts(ctx context.Context, s segment.Store, name string, named f
 	return all, nil
 }
 
-// pages remembers the pages of each block by hashes.
-type pages struct{ blocks [][]uint64 }
+// beside returns what reads a part whose blocks have pages of the same blocks of
+// the visits.
+func beside[T segment.Record](ctx context.Context, c *Check, s segment.Store, name string, named func(string) string, pages *pages, kind string, url func(*T) string) func() (string, part, error) {
+	return func() (string, part, error) {
+		p, err := read(ctx, c, s, name, named(kind), func(k int, block []T) error {
+			return pages.has(k, len(block), func(i int) string { return url(&block[i]) })
+		})
+		return kind, p, err
+	}
+}
 
-func (p *pages) add(urls []string) {
-	h := make([]uint64, len(urls))
-	for i, u := range urls {
-		h[i] = hash(u)
+// pages remembers the pages of each block by hashes.
+type pages struct {
+	seed   maphash.Seed
+	blocks [][]uint64
+}
+
+func (p *pages) add(block []segment.Visit) {
+	h := make([]uint64, len(block))
+	for i := range block {
+		h[i] = maphash.String(p.seed, block[i].URL)
 	}
 	p.blocks = append(p.blocks, h)
 }
@@ -208,22 +202,13 @@ func (p *pages) has(k, n int, url func(int) string) error {
 	}
 	rest := p.blocks[k]
 	for i := range n {
-		at := slices.Index(rest, hash(url(i)))
+		at := slices.Index(rest, maphash.String(p.seed, url(i)))
 		if at < 0 {
 			return fmt.Errorf("%w: %q", errPages, url(i))
 		}
 		rest = rest[at+1:]
 	}
 	return nil
-}
-
-// hash is FNV-1a.
-func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
 }
 
 // read reads a part and calls f with each block. It goes on behind a block that
