@@ -23,8 +23,7 @@ cover:
 bench:
 	go test -run='^$$' -bench=. -benchmem work
 	cd bench && GOWORK=off go run . -web
-	cd bench && GOWORK=off go run . -kb 2,10,30,50
-	cd bench && GOWORK=off go run . db
+	cd bench && GOWORK=off go run . all -urls 1000000
 
 demo:
 	go run ./cmd/recrawl demo

@@ -71,3 +71,38 @@ func TestDBIsMeasuredIntoAFile(t *testing.T) {
 		t.Errorf("%q is left, %v", left, err)
 	}
 }
+
+func TestEverythingIsMeasuredIntoAFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "B.md")
+	args := []string{"all", "-kb", "2,3", "-hosts", "2", "-pages", "4", "-n", "1", "-urls", "1000", "-top", "100", "-links", "5", "-rounds", "1", "-dir", dir, "-write", file}
+	if err := os.WriteFile(file, []byte("<!-- bench pages -->\n<!-- end -->\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "bench db") {
+		t.Fatalf("a file without a place for the crawl db: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("above\n<!-- bench pages -->\nold\n<!-- end -->\nbetween\n<!-- bench db -->\nold\n<!-- end -->\nbelow\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), args); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	between, _, _ := strings.Cut(text, "<!-- bench db -->")
+	for _, want := range []string{"Pages of 2 KB:\n", "Pages of 3 KB:\n", "\n| bare ", "\n| colly ", "\nbetween\n"} {
+		if !strings.Contains(between, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "old") || strings.Count(text, "\n| 1000") != 3*2 || !strings.HasSuffix(text, "\n<!-- end -->\nbelow\n") {
+		t.Error(text)
+	}
+	if err := run(t.Context(), []string{"all", "-urls", "many"}); err == nil || !strings.Contains(err.Error(), "many") {
+		t.Errorf("sizes that are none: %v", err)
+	}
+}

@@ -8,9 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -23,30 +23,36 @@ func db(ctx context.Context, args []string) error {
 		urls = f.String("urls", "1000000", "`SIZES` of the crawl db, with commas")
 		into = f.String("write", "", "write what was measured into this `FILE`, as BENCHMARKS.md has it, and plots into a directory bench beside it")
 	)
-	f.StringVar(&j.Dir, "dir", "", "`DIR` for the stores, some hundred bytes a URL (default: that of temporary files)")
-	f.IntVar(&j.Top, "top", 100_000, "URLs of a fetch list")
-	f.IntVar(&j.Links, "links", 60, "links of a page")
-	f.IntVar(&j.Rounds, "rounds", 5, "rounds at each size, of generate, update and invert")
-	f.Int64Var(&j.Cache, "cache", 0, "`BYTES` of the store's cache (0: its default)")
+	j.flags(f)
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if f.NArg() > 0 {
 		return fmt.Errorf("%q: want no arguments", f.Args())
 	}
-	var sizes []int
-	for word := range strings.SplitSeq(*urls, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1000 {
-			return fmt.Errorf("%q is no size of a thousand URLs or more", word)
-		}
-		sizes = append(sizes, n)
+	sizes, err := parseSizes("-urls", *urls, 1000, math.MaxInt)
+	if err != nil {
+		return err
 	}
 	if *into != "" { // rather now than in an hour
 		if err := writeInto(*into, "db", nil); err != nil {
 			return err
 		}
 	}
+	return writeDB(ctx, j, sizes, *into)
+}
+
+func (j *dbJob) flags(f *flag.FlagSet) {
+	f.StringVar(&j.Dir, "dir", "", "`DIR` for the stores, some hundred bytes a URL (default: that of temporary files)")
+	f.IntVar(&j.Top, "top", 100_000, "URLs of a fetch list")
+	f.IntVar(&j.Links, "links", 60, "links of a page")
+	f.IntVar(&j.Rounds, "rounds", 5, "rounds at each size, of generate, update and invert")
+	f.Int64Var(&j.Cache, "cache", 0, "`BYTES` of the store's cache (0: its default)")
+}
+
+// writeDB measures the crawl db and writes what it found into a file with plots
+// beside it, or prints it if there is none.
+func writeDB(ctx context.Context, j dbJob, sizes []int, into string) error {
 	all, err := runDB(ctx, j, sizes)
 	if err != nil {
 		return err
@@ -55,15 +61,15 @@ func db(ctx context.Context, args []string) error {
 	if err := printDB(&text, all); err != nil {
 		return err
 	}
-	if *into == "" {
+	if into == "" {
 		_, err := os.Stdout.Write(text.Bytes())
 		return err
 	}
-	plots := filepath.Join(filepath.Dir(*into), "bench")
+	plots := filepath.Join(filepath.Dir(into), "bench")
 	if err := os.MkdirAll(plots, 0o755); err != nil {
 		return err
 	}
-	return errors.Join(plotDB(plots, all), writeInto(*into, "db", text.Bytes()))
+	return errors.Join(plotDB(plots, all), writeInto(into, "db", text.Bytes()))
 }
 
 // dbChild measures one size in a process of its own.

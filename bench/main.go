@@ -7,6 +7,7 @@
 //	GOWORK=off go run . -farm ADDR -farm-tls ADDR -seeds FILE -cacert FILE -run recrawl-pebble,colly
 //	                                                            any sites that are served on loopback
 //	GOWORK=off go run . db -urls 1000000,10000000,20000000      what grows with the crawl db
+//	GOWORK=off go run . all -write ../BENCHMARKS.md             pages and crawl db, as the file has them
 //
 // Every crawl runs in a process of its own, and so does the server of the
 // synthetic web: what is measured is the crawler alone. The contenders take
@@ -15,11 +16,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"math"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -63,6 +67,8 @@ func run(ctx context.Context, args []string) error {
 		return victim(ctx, os.Stdin, os.Stdout)
 	case len(args) > 0 && args[0] == "db":
 		return db(ctx, args[1:])
+	case len(args) > 0 && args[0] == "all":
+		return everything(ctx, args[1:])
 	}
 	var (
 		f          = flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -94,7 +100,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.New("want one of -web, -kb and -farm, and no arguments")
 	}
 	c := comparison{
-		names: strings.Split(*contenders, ","), reps: *reps, profile: *profile,
+		out: os.Stdout, names: strings.Split(*contenders, ","), reps: *reps, profile: *profile,
 		job: job{Max: *maxPages, Workers: *workers, Idle: *idle},
 	}
 	for _, name := range c.names {
@@ -106,20 +112,11 @@ func run(ctx context.Context, args []string) error {
 	case *web:
 		return c.web(ctx, webSize{Hosts: *hosts, Pages: *pages})
 	case *kb != "":
-		for i, field := range strings.Split(*kb, ",") {
-			size, err := strconv.Atoi(field)
-			if err != nil || size < 1 || size > 10_000 {
-				return fmt.Errorf("-kb: %q is not a size from 1 to 10000", field)
-			}
-			if i > 0 {
-				fmt.Println()
-			}
-			fmt.Printf("Pages of %d KB:\n\n", size)
-			if err := c.web(ctx, webSize{Hosts: *hosts, Pages: *pages, KB: size}); err != nil {
-				return err
-			}
+		sizes, err := parseSizes("-kb", *kb, 1, 10_000)
+		if err != nil {
+			return err
 		}
-		return nil
+		return c.webs(ctx, webSize{Hosts: *hosts, Pages: *pages}, sizes)
 	}
 	var err error
 	if c.Seeds, c.Hosts, err = readSeeds(*seeds); err != nil {
@@ -129,12 +126,92 @@ func run(ctx context.Context, args []string) error {
 	return c.run(ctx)
 }
 
+// everything is the command that measures what BENCHMARKS.md has tables of, and
+// writes them into it.
+func everything(ctx context.Context, args []string) error {
+	var (
+		f     = flag.NewFlagSet("bench all", flag.ContinueOnError)
+		j     = dbJob{}
+		c     = comparison{names: contenderNames(), job: job{Workers: 64, Idle: 256}}
+		urls  = f.String("urls", "1000000,10000000,20000000", "`SIZES` of the crawl db, with commas")
+		kb    = f.String("kb", "2,10,30,50", "`SIZES` of pages, in kB")
+		hosts = f.Int("hosts", 200, "hosts of the synthetic webs")
+		pages = f.Int("pages", 25, "pages of each host that are crawled")
+		into  = f.String("write", "", "write what was measured into this `FILE`, as BENCHMARKS.md has it, and plots into a directory bench beside it")
+	)
+	f.IntVar(&c.reps, "n", 3, "crawls of each contender")
+	j.flags(f)
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q: want no arguments", f.Args())
+	}
+	sizes, err := parseSizes("-kb", *kb, 1, 10_000)
+	if err != nil {
+		return err
+	}
+	dbs, err := parseSizes("-urls", *urls, 1000, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"pages", "db"} { // rather now than in an hour
+		if *into != "" {
+			if err := writeInto(*into, name, nil); err != nil {
+				return err
+			}
+		}
+	}
+	var text bytes.Buffer
+	c.out = &text
+	if err := c.webs(ctx, webSize{Hosts: *hosts, Pages: *pages}, sizes); err != nil {
+		return err
+	}
+	if *into == "" {
+		_, err = os.Stdout.Write(append(text.Bytes(), '\n'))
+	} else {
+		err = writeInto(*into, "pages", text.Bytes())
+	}
+	if err != nil {
+		return err
+	}
+	return writeDB(ctx, j, dbs, *into)
+}
+
+// parseSizes reads the value of an option: numbers from least to most.
+func parseSizes(option, value string, least, most int) (sizes []int, err error) {
+	for word := range strings.SplitSeq(value, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < least || n > most {
+			return nil, fmt.Errorf("%s: %q is not a size from %d to %d", option, word, least, most)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
 // comparison has the contenders crawl the same in turns.
 type comparison struct {
 	job
+	out     io.Writer
 	names   []string
 	reps    int
 	profile string
+}
+
+// webs is web for pages of several sizes, in kB.
+func (c comparison) webs(ctx context.Context, size webSize, sizes []int) error {
+	for i, kb := range sizes {
+		if i > 0 {
+			fmt.Fprintln(c.out)
+		}
+		fmt.Fprintf(c.out, "Pages of %d KB:\n\n", kb)
+		size.KB = kb
+		if err := c.web(ctx, size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // web is run for a synthetic web. One that has no end is left after as many pages
@@ -180,7 +257,7 @@ func (c comparison) run(ctx context.Context) error {
 			all[name] = append(all[name], r)
 		}
 	}
-	return printTables(os.Stdout, c.names, all)
+	return printTables(c.out, c.names, all)
 }
 
 // crawl runs one crawl in a process of its own.

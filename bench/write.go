@@ -8,7 +8,7 @@ import (
 
 // writeInto puts text between two lines of a file, which say what it is:
 //
-//	<!-- bench -db -->
+//	<!-- bench db -->
 //	<!-- end -->
 //
 // The rest of the file stays, and so does what is there if text is nil.
