@@ -1,0 +1,68 @@
+package schedule
+
+import (
+	"math"
+	"time"
+)
+
+// A copy that is fetched every so often is fresh for a share of the time; what
+// becomes of that share if the visits come a little closer is what one more visit
+// is worth. With r = rate · interval and h(r) = 1 - (1+r)·exp(-r) that is h(r)/rate
+// (Cho and Garcia-Molina, Effective Page Refresh Policies for Web Crawlers, TODS
+// 2003). It is also what has been lost since a visit a time r/rate ago, beyond what
+// each day of an older copy costs: the index of single visits of Olston and Pandey,
+// Recrawl Scheduling Based on Information Longevity, WWW 2008.
+
+// gain is h.
+func gain(r float64) float64 {
+	if r < 1e-3 { // 1 - (1+r)(1 - r + r²/2 - r³/6 + r⁴/24)
+		return r * r * (1./2 - r*(1./3-r/8))
+	}
+	return -math.Expm1(math.Log1p(r) - r)
+}
+
+// gainInverse returns the r at which gain is y; infinity from 1 on.
+func gainInverse(y float64) float64 {
+	switch {
+	case !(y > 0):
+		return 0
+	case y >= 1:
+		return math.Inf(1)
+	case y < 1e-8:
+		s := math.Sqrt(2 * y)
+		return s * (1 + s/3)
+	}
+	// r - ln(1+r) = -ln(1-y) by Newton, which comes down from above: the left side
+	// is convex. It is less than r²/2, and more than r - 1 - ln r beyond.
+	z := -math.Log1p(-y)
+	r := math.Sqrt(2*z) + z
+	for range 20 {
+		step := (r - math.Log1p(r) - z) * (1 + r) / r
+		r -= step
+		if math.Abs(step) <= 1e-12*r {
+			break
+		}
+	}
+	return r
+}
+
+// Freshness is the share of time for which a copy is up to date that is fetched
+// every interval, of a page that changes so often a day.
+func Freshness(perDay float64, interval time.Duration) float64 {
+	r := perDay * days(interval)
+	if r < 1e-9 {
+		return 1
+	}
+	return -math.Expm1(-r) / r
+}
+
+// Age is how long the copy of such a page has been out of date, on average over all
+// of the time, fresh time included.
+func Age(perDay float64, interval time.Duration) time.Duration {
+	r := perDay * days(interval)
+	share := r * (1./6 - r/24) // I/2 - 1/λ + (1-e^-r)/(λ²I) as a share of I
+	if r > 1e-3 {
+		share = 1./2 - 1/r - math.Expm1(-r)/(r*r)
+	}
+	return time.Duration(share * float64(interval))
+}

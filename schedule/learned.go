@@ -1,0 +1,248 @@
+package schedule
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Learned fetches a page when a visit to it is worth as much as one to any other:
+// it estimates from what each visit finds how often the page changes (see [Rate]),
+// and sets the next visit to the moment at which what is lost without one, weighed
+// by importance, reaches the threshold of its [Plan]:
+//
+//	next = last + h⁻¹(threshold·rate/weight)/rate,  h(r) = 1 - (1+r)·exp(-r)
+//
+// A page that changes seldom is fetched seldom; so is one that changes so often that
+// a visit is soon worth nothing; important pages are fetched more often. For rates
+// that are known this keeps as much importance up to date as so many visits can
+// (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
+//
+// The threshold comes from the budget: a recrawl.Crawler makes a plan when there is
+// none, and a new one as the crawl db changes; see [Learned.NewSample] for who has
+// no Crawler. Without a plan, a page of average importance of which nothing is known
+// is fetched at the interval of [Default], and all others around that.
+//
+// The record of a page that was visited twice, or said when it last changed, has
+// what was learned of it in Meta, 23 bytes. The zero value is ready to use; a value
+// must not be changed while it is in use.
+type Learned struct {
+	// Default gives the interval of new, failing and missing pages, and the greatest
+	// interval, beyond which no page is left alone. NutchCompat has no effect.
+	Default
+	// Budget is how many visits a day the plan is for. Zero means as many as it would
+	// take to fetch every page at the interval of Default; negative, as many as the
+	// politeness to hosts and the threads of the fetch allow.
+	Budget float64
+	// MinInterval is the least interval, and the least time between two visits;
+	// zero means one hour, negative one second.
+	MinInterval time.Duration
+	// HostIntervals are bounds for the pages of some hosts, by host name in lower
+	// case, as those of [Adaptive]: they narrow, never widen.
+	HostIntervals map[string]Bounds
+	// Weight is the importance of a page; nil means its score, and for the order of
+	// due pages what the scoring makes of it. What is less than a thousandth of the
+	// mean, or no number, counts as that.
+	Weight func(d *crawldb.Datum) float64
+	// Keep is the share of what is known that a visit leaves: the rest is forgotten,
+	// so that a page may change its ways. Zero means 0.98, one or more that nothing
+	// is forgotten.
+	Keep float64
+	// Plan is what is known of the crawl as a whole. It may be nil.
+	Plan *Plan
+}
+
+var _ FetchSchedule = Learned{}
+
+// Fetched implements [FetchSchedule].
+func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
+	s.NutchCompat = false
+	if _, ok := fixedInterval(d); ok {
+		return s.Default.Fetched(d, v)
+	}
+	l, seen := s.learn(&d, v)
+	if seen {
+		l.keep(&d)
+	}
+	d.Meta.Delete(sinceKey)
+	d.Retries = 0
+	d.Modified = modified(v)
+	least, most := s.bounds(d.URL)
+	d.Interval = s.wait(&d, l.Rate, least, most)
+	if d.Interval == most && most > least {
+		d.Interval = spread(d.URL, v, least, most)
+	}
+	d.FetchTime = v.Time.Add(d.Interval)
+	return d
+}
+
+// learn returns what is known after a visit, and whether that is anything.
+func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
+	l, seen = learnedOf(d)
+	kind := kindOf(v.ContentType)
+	if kind != kindUnknown {
+		l.kind = kind
+	}
+	if !seen {
+		l.Rate = s.Plan.prior(d.URL, l.kind)
+	}
+	prev := since(d, v.PrevFetch)
+	after := v.Time.Sub(prev)
+	switch {
+	case prev.IsZero() || v.Change == Unknown:
+		// What a server says that nothing is known of is believed if it is not about
+		// today, when it may have made the page anew for whoever asks.
+		if ago := v.Time.Sub(v.Modified); !seen && !v.Modified.Before(oldest) && ago >= day {
+			l.Rate = l.ChangedAgo(ago)
+			return l, true
+		}
+		return l, seen
+	case after <= 0:
+		return l, seen
+	}
+	if keep := s.keepShare(); seen && keep < 1 {
+		l.Rate = l.Forget(keep)
+	}
+	said := !v.Modified.Before(oldest) && !v.Modified.After(v.Time)
+	if said && v.Modified.After(prev) != (v.Change == Changed) {
+		l.lying = true
+	}
+	ago := v.Time.Sub(v.Modified)
+	switch {
+	case v.Change == Unchanged:
+		l.Rate = l.Unchanged(after)
+	case said && !l.lying && ago >= min(after/50, time.Minute): // less is said by servers that do not know
+		l.Rate = l.ChangedAgo(ago)
+	case early(d, prev, v.Time):
+		l.Rate = l.ChangedAgo(after) // once, as we were told, and we came at once
+	default:
+		l.Rate = l.Changed(after)
+	}
+	return l, true
+}
+
+func (s Learned) keepShare() float64 {
+	if !(s.Keep > 0) {
+		return 0.98
+	}
+	return s.Keep
+}
+
+// early reports whether a visit was made because of a sign that the page had
+// changed, before its time.
+func early(d *crawldb.Datum, prev, at time.Time) bool {
+	hint, ok := crawldb.HintOf(d.Meta)
+	return ok && hint.Modified.After(prev) && at.Sub(prev) < d.Interval
+}
+
+// since returns when the content was last seen, given the time of the visit before:
+// it may have failed.
+func since(d *crawldb.Datum, prev time.Time) time.Time {
+	text, ok := d.Meta.Get(sinceKey)
+	if !ok {
+		return prev
+	}
+	ms, err := strconv.ParseInt(text, 36, 64)
+	if at := time.UnixMilli(ms); err == nil && at.Before(prev) {
+		return at
+	}
+	return prev
+}
+
+// wait returns the interval of a page.
+func (s Learned) wait(d *crawldb.Datum, r Rate, least, most time.Duration) time.Duration {
+	perDay := r.PerDay()
+	x := gainInverse(s.threshold(d.URL) * perDay / s.weight(d, float64(d.Score)))
+	return seconds(x/perDay*day.Seconds(), least, most)
+}
+
+// spread is an interval for a page that has the greatest: a little shorter, by what
+// its URL and the day say, and after the first visit up to six tenths. Pages that
+// became known together would otherwise be due together for ever, and the budget be
+// too small on some days and too large on others.
+func spread(url string, v Visit, least, most time.Duration) time.Duration {
+	share := 0.15
+	if v.PrevFetch.IsZero() {
+		share = 0.6
+	}
+	u := hash(url) + uint64(v.Time.Unix()/86400)*0x9e3779b97f4a7c15
+	u = (u ^ u>>32) * 0xd6e8feb86659fd93
+	return seconds(most.Seconds()*(1-share*float64(u>>40)/(1<<24)), least, most)
+}
+
+// threshold is what a visit to the host of a page must be worth.
+func (s Learned) threshold(url string) float64 {
+	if mu := s.Plan.mu(url); mu > 0 {
+		return mu
+	}
+	perDay := s.Plan.prior("", kindUnknown).PerDay()
+	return gain(perDay*days(wholeSeconds(s.defaultInterval(), s.max()))) / perDay * s.Plan.mean()
+}
+
+// weight is the importance of a page, which usually is w.
+func (s Learned) weight(d *crawldb.Datum, w float64) float64 {
+	if s.Weight != nil {
+		w = s.Weight(d)
+	}
+	if least := s.Plan.mean() / 1000; !(w > least) {
+		return least
+	}
+	return min(w, math.MaxFloat32)
+}
+
+func (s Learned) bounds(url string) (least, most time.Duration) {
+	least = s.MinInterval
+	switch {
+	case least == 0:
+		least = time.Hour
+	case least < 0:
+		least = time.Second
+	}
+	return Adaptive{Default: s.Default, MinInterval: least, HostIntervals: s.HostIntervals}.bounds(url)
+}
+
+// Retry implements [FetchSchedule], as [Default.Retry] does, but no sooner than
+// the least interval unless the visit was skipped.
+func (s Learned) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
+	s.NutchCompat = false
+	d = s.Default.Retry(d, v)
+	if v.Skipped {
+		return d
+	}
+	if _, ok := d.Meta.Get(sinceKey); !ok && d.Signature != nil && !v.PrevFetch.IsZero() {
+		d.Meta.Set(sinceKey, strconv.FormatInt(v.PrevFetch.UnixMilli(), 36))
+	}
+	if least, _ := s.bounds(d.URL); d.FetchTime.Before(v.Time.Add(least)) {
+		d.FetchTime = v.Time.Add(least)
+	}
+	return d
+}
+
+// Gone implements [FetchSchedule], as [Default.Gone] does, but within the bounds of
+// the host. What was learned is kept, should the page come back.
+func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
+	s.NutchCompat = false
+	least, most := s.bounds(d.URL)
+	d.Meta.Delete(sinceKey)
+	d.Interval = seconds(1.5*s.interval(d).Seconds(), least, most)
+	d.FetchTime = v.Time.Add(d.Interval)
+	return d
+}
+
+// Force implements [FetchSchedule], as [Default.Force] does.
+func (s Learned) Force(d crawldb.Datum, now time.Time) crawldb.Datum {
+	s.NutchCompat = false
+	d.Meta.Delete(sinceKey)
+	return s.Default.Force(d, now)
+}
+
+// Init implements [FetchSchedule], as [Default.Init] does.
+func (s Learned) Init(d crawldb.Datum, now time.Time) crawldb.Datum {
+	s.NutchCompat = false
+	return s.Default.Init(d, now)
+}
+
+// Selected returns d.
+func (s Learned) Selected(d crawldb.Datum, _ time.Time) crawldb.Datum { return d }

@@ -1,0 +1,115 @@
+package schedule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Plan is what a [Learned] schedule is told of the crawl as a whole. It is made of a
+// sample of the records: see [Sample.Plan]. The nil Plan knows nothing. It must not
+// be changed while it is in use.
+type Plan struct {
+	// Made is when it was made, and Visits how many visits the crawl had made then.
+	Made   time.Time
+	Visits int64
+	// Budget is how many visits a day it is for, and Scale by how much more it plans
+	// than that, because of visits that come later than they are due.
+	Budget, Scale float64
+	// Mu is what a visit must be worth, in units of importance times days: the
+	// Lagrange multiplier of the budget. Zero means that there is no budget.
+	Mu float64
+	// HostMu is that of hosts that can be visited less often than they would be by
+	// Mu, because of their politeness. It is greater than Mu.
+	HostMu map[string]float64 `json:",omitempty"`
+	// Mean is the mean importance of the pages; zero means 1.
+	Mean float64
+	// Prior is what is expected of a page before a visit found it changed or not;
+	// the zero Rate stands for a change in 30 days, with the weight of half a change.
+	// HostPrior and KindPrior are those of hosts, and of kinds of content ("page",
+	// "feed", "text", "document", "media", "other"), that are known to differ.
+	Prior     Rate
+	HostPrior map[string]Rate `json:",omitempty"`
+	KindPrior map[string]Rate `json:",omitempty"`
+	// Pages is for how many pages it is, those among them that were never visited
+	// being New. Backlog is how many others were due when it was made.
+	Pages, New, Backlog float64
+	// Needed is how many visits a day it comes to. It exceeds the budget if that is
+	// not enough for the greatest intervals.
+	Needed float64
+}
+
+func (p *Plan) mu(url string) float64 {
+	if p == nil {
+		return 0
+	}
+	if len(p.HostMu) > 0 {
+		if mu := p.HostMu[crawldb.Host(url)]; mu > p.Mu {
+			return mu
+		}
+	}
+	return p.Mu
+}
+
+func (p *Plan) mean() float64 {
+	if p == nil || !(p.Mean > 0) {
+		return 1
+	}
+	return p.Mean
+}
+
+func (p *Plan) prior(url string, k kind) Rate {
+	if p == nil {
+		return Rate{0.5, 15}
+	}
+	if len(p.HostPrior) > 0 {
+		if r := p.HostPrior[crawldb.Host(url)]; r.Known() {
+			return r
+		}
+	}
+	if len(p.KindPrior) > 0 {
+		if r := p.KindPrior[k.String()]; r.Known() {
+			return r
+		}
+	}
+	if p.Prior.Known() {
+		return p.Prior
+	}
+	return Rate{0.5, 15}
+}
+
+// Encode returns the plan as text, which [DecodePlan] reads: for who keeps it where
+// the crawl is kept.
+func (p *Plan) Encode() (string, error) {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("schedule: encode a plan: %w", err)
+	}
+	return string(b), nil
+}
+
+// DecodePlan reads what [Plan.Encode] returned.
+func DecodePlan(text string) (*Plan, error) {
+	var p Plan
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, fmt.Errorf("schedule: not a plan: %w", err)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("schedule: not a plan: %w", err)
+	}
+	return &p, nil
+}
+
+// check: JSON has no number that is none.
+func (p *Plan) check() error {
+	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed} {
+		if f < 0 || f > math.MaxFloat64/1e10 {
+			return errors.New("a number is out of range")
+		}
+	}
+	return nil
+}

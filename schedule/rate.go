@@ -1,0 +1,170 @@
+package schedule
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Rate is what is known of how often a page changes, on the assumption that it
+// changes at random with a constant rate (a Poisson process): a Gamma distribution
+// of that rate with the shape Shape, which grows with the changes that were seen,
+// and the inverse scale Days, which grows with the time that was watched. The zero
+// value knows nothing.
+//
+// A visit tells whether there was a change since the one before, not how many. What
+// is known after one that found a change is no Gamma distribution; it is brought
+// back to the one with the same mean and variance. All else is exact.
+type Rate struct{ Shape, Days float64 }
+
+// PerDay is the expected number of changes a day.
+func (r Rate) PerDay() float64 { return r.Shape / r.Days }
+
+// Deviation is the standard deviation of PerDay.
+func (r Rate) Deviation() float64 { return math.Sqrt(r.Shape) / r.Days }
+
+// Known reports whether anything is known.
+func (r Rate) Known() bool {
+	return r.Shape > 0 && r.Days > 0 && !math.IsInf(r.Shape, 0) && !math.IsInf(r.Days, 0)
+}
+
+// Unchanged is what is known after a time without a change.
+func (r Rate) Unchanged(after time.Duration) Rate {
+	r.Days += max(days(after), 0)
+	return r
+}
+
+// Changed is what is known after a time in which the page has changed, once or
+// more often.
+func (r Rate) Changed(after time.Duration) Rate {
+	t := days(after)
+	if t <= 0 {
+		return r
+	}
+	a, b := r.Shape, r.Days
+	if t < 1e-4*b { // where the differences below have no digits left
+		return Rate{a + 1, b + t/2}
+	}
+	// The density has the factor 1 - exp(-rate·t): its moments are differences of
+	// those for b and b+t.
+	log := math.Log1p(t / b)
+	z := func(k float64) float64 { return -math.Expm1(-(a + k) * log) } // 1 - (b/(b+t))^(a+k)
+	z0 := z(0)
+	mean := a / b * z(1) / z0
+	square := a * (a + 1) / (b * b) * z(2) / z0
+	variance := square - mean*mean
+	next := Rate{mean * mean / variance, mean / variance}
+	if !next.Known() {
+		return r
+	}
+	return next
+}
+
+// ChangedAgo is what is known after a visit that was told, by a Last-Modified that
+// can be believed, how long ago the page changed last: looking back from a moment,
+// the time to the last change is distributed like the time between two.
+func (r Rate) ChangedAgo(ago time.Duration) Rate {
+	return Rate{r.Shape + 1, r.Days + max(days(ago), 0)}
+}
+
+// Forget weighs what is known less, without changing what is expected, so that a
+// rate that changes itself can be followed: at 0.98 a visit about the last fifty
+// count.
+func (r Rate) Forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * keep} }
+
+// rateKey is the Meta entry in which Learned keeps what it knows of a page: the two
+// numbers of a Rate as 32-bit floats, and a byte with the kind of content and
+// whether Last-Modified is believed.
+const rateKey = "schedule.rate"
+
+// sinceKey is the Meta entry with the time, in milliseconds since 1970, of the last
+// visit that brought content, if others have failed since.
+const sinceKey = "schedule.since"
+
+// learned is what is kept of a page.
+type learned struct {
+	Rate
+	kind  kind
+	lying bool // a Last-Modified was not true
+}
+
+const lyingFlag = 0x80
+
+// learnedOf reads a record. ok is false if nothing was learned of the page yet.
+func learnedOf(d *crawldb.Datum) (l learned, ok bool) {
+	s, ok := d.Meta.Get(rateKey)
+	if !ok || len(s) != 9 {
+		return learned{}, false
+	}
+	l.Shape = float64(math.Float32frombits(littleEndian(s[:4])))
+	l.Days = float64(math.Float32frombits(littleEndian(s[4:8])))
+	l.kind, l.lying = min(kind(s[8]&^lyingFlag), kinds-1), s[8]&lyingFlag != 0
+	return l, l.Known()
+}
+
+func littleEndian(s string) uint32 {
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+}
+
+// keep writes into a record what was learned.
+func (l learned) keep(d *crawldb.Datum) {
+	var b [9]byte
+	binary.LittleEndian.PutUint32(b[:4], math.Float32bits(float32(l.Shape)))
+	binary.LittleEndian.PutUint32(b[4:8], math.Float32bits(float32(l.Days)))
+	if b[8] = byte(l.kind); l.lying {
+		b[8] |= lyingFlag
+	}
+	d.Meta.Set(rateKey, string(b[:]))
+}
+
+// RateOf returns what a [Learned] schedule has learned of a page. ok is false if
+// that is nothing yet.
+func RateOf(d *crawldb.Datum) (r Rate, ok bool) {
+	l, ok := learnedOf(d)
+	return l.Rate, ok
+}
+
+// kind is a kind of content, of which pages change alike. The numbers are stored:
+// never renumber.
+type kind uint8
+
+const (
+	kindUnknown  kind = 0
+	kindPage     kind = 1 // HTML
+	kindFeed     kind = 2 // XML, JSON and the like
+	kindText     kind = 3
+	kindDocument kind = 4 // PDF and what offices write
+	kindMedia    kind = 5
+	kindOther    kind = 6
+	kinds             = 7
+)
+
+// String returns the name that Plan.KindPrior has.
+func (k kind) String() string {
+	return [kinds]string{"unknown", "page", "feed", "text", "document", "media", "other"}[min(k, kinds-1)]
+}
+
+// kindOf returns the kind of a media type.
+func kindOf(contentType string) kind {
+	top, sub, _ := strings.Cut(contentType, "/")
+	switch {
+	case contentType == "":
+		return kindUnknown
+	case sub == "html", sub == "xhtml+xml":
+		return kindPage
+	case sub == "xml", sub == "json", strings.HasSuffix(sub, "+xml") && top != "image", strings.HasSuffix(sub, "+json"):
+		return kindFeed
+	case top == "text":
+		return kindText
+	case top == "image", top == "audio", top == "video", top == "font":
+		return kindMedia
+	case sub == "pdf", sub == "msword", sub == "rtf", strings.HasPrefix(sub, "vnd."):
+		return kindDocument
+	}
+	return kindOther
+}
+
+func days(d time.Duration) float64 { return d.Hours() / 24 }

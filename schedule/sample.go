@@ -1,0 +1,306 @@
+package schedule
+
+import (
+	"cmp"
+	"container/heap"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Sample is a sample of the records of a crawl db, of which a [Plan] is made. Which
+// records it keeps depends on their URLs alone, and not on the order in which they
+// come. It is for one goroutine.
+type Sample struct {
+	s     Learned
+	now   time.Time
+	size  int
+	kept  farthest
+	pages int
+}
+
+// sampleSize is how many records a sample keeps. Five hundred find a threshold that
+// costs less than a five-hundredth of the freshness; more tell what hosts need.
+const sampleSize = 20_000
+
+// NewSample begins a sample for a plan of the schedule at a time. Plan is the plan
+// so far, if there is one.
+func (s Learned) NewSample(now time.Time) *Sample {
+	s.NutchCompat = false
+	return &Sample{s: s, now: now, size: sampleSize}
+}
+
+// page is a record in the sample.
+type page struct {
+	url     string
+	hash    uint64
+	known   bool // something was learned
+	learned learned
+	s       Sampled
+	new     bool // never visited
+	overdue bool
+}
+
+// farthest is a heap whose root has the greatest hash.
+type farthest []page
+
+func (h *page) compare(g *page) int {
+	return cmp.Or(cmp.Compare(h.hash, g.hash), cmp.Compare(h.url, g.url))
+}
+func (h farthest) Len() int           { return len(h) }
+func (h farthest) Less(i, j int) bool { return h[i].compare(&h[j]) > 0 }
+func (h farthest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *farthest) Push(x any)        { *h = append(*h, x.(page)) }
+func (h *farthest) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// Add shows it a record, which it does not keep.
+func (x *Sample) Add(d *crawldb.Datum) {
+	x.pages++
+	p := page{url: d.URL, hash: hash(d.URL)}
+	if len(x.kept) == x.size && p.compare(&x.kept[0]) > 0 {
+		return
+	}
+	s := &x.s
+	p.learned, p.known = learnedOf(d)
+	if !p.known {
+		p.learned.Rate = s.Plan.prior(d.URL, kindUnknown)
+	}
+	p.s = Sampled{Host: crawldb.Host(d.URL), PerDay: p.learned.PerDay(), Weight: float64(d.Score)}
+	if s.Weight != nil {
+		p.s.Weight = s.Weight(d)
+	}
+	p.s.Least, p.s.Most = s.bounds(d.URL)
+	p.new = d.LastFetch.IsZero()
+	p.overdue = !p.new && !d.FetchTime.After(x.now)
+	fixed, ok := fixedInterval(*d)
+	switch {
+	case ok:
+		fixed = wholeSeconds(fixed, s.max())
+		p.s.Least, p.s.Most = fixed, fixed
+	case d.Status == crawldb.Gone, d.Status == crawldb.ParseFailed:
+		p.known = false
+		i := max(p.s.Least, min(s.interval(*d), p.s.Most))
+		p.s.Least, p.s.Most = i, i
+	case p.new:
+		p.s.Most = 0 // until it is visited nothing has to be
+	}
+	if len(x.kept) == x.size {
+		x.kept[0] = p
+		heap.Fix(&x.kept, 0)
+		return
+	}
+	heap.Push(&x.kept, p)
+}
+
+// hash is FNV-1a with the finalizer of MurmurHash3, which spreads it over all bits.
+func hash(url string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(url) {
+		h = (h ^ uint64(url[i])) * 1099511628211
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// PlanOptions say what a plan is to be made of besides records.
+type PlanOptions struct {
+	// Visits is how many visits the crawl has made since it began; zero means that
+	// it is not counted. With it a plan corrects itself: see [Plan].Scale.
+	Visits int64
+	// Hosts says how many visits a day a host may have. Nil means any number.
+	Hosts func(host string) float64
+	// Allowed is the budget of a schedule whose Budget is negative.
+	Allowed float64
+}
+
+// Plan makes the plan.
+func (x *Sample) Plan(o PlanOptions) *Plan {
+	old := x.s.Plan
+	p := &Plan{Made: x.now.UTC(), Visits: o.Visits, Scale: 1, Budget: x.s.Budget, Pages: float64(x.pages)}
+	slices.SortFunc(x.kept, func(a, b page) int { return a.compare(&b) }) // which is a heap no more, but of the same pages
+	slices.Reverse(x.kept)                                                // and a heap again
+	if len(x.kept) == 0 {
+		return p
+	}
+	multiple := float64(x.pages) / float64(len(x.kept))
+	// One that counts for nothing counts for little; the mean is of those that count.
+	sum, n := 0.0, 0
+	for i := range x.kept {
+		if w := x.kept[i].s.Weight; w > 0 {
+			sum += min(w, math.MaxFloat32)
+			n++
+		}
+	}
+	if p.Mean = 1; n > 0 && sum > 0 {
+		p.Mean = sum / float64(n)
+	}
+	p.priors(x.kept)
+	sample := make([]Sampled, len(x.kept))
+	for i := range x.kept {
+		k := &x.kept[i]
+		s := &sample[i]
+		*s = k.s
+		s.Multiple = multiple
+		if !(s.Weight > p.Mean/1000) {
+			s.Weight = p.Mean / 1000
+		}
+		s.Weight = min(s.Weight, math.MaxFloat32)
+		if !k.known {
+			s.PerDay = p.prior(k.url, k.learned.kind).PerDay()
+		}
+		if k.new {
+			p.New += multiple
+		} else if k.overdue {
+			p.Backlog += multiple
+		}
+	}
+	switch {
+	case p.Budget < 0:
+		p.Budget = o.Allowed
+	case p.Budget == 0:
+		p.Budget = p.Pages / days(wholeSeconds(x.s.defaultInterval(), x.s.max()))
+	}
+	if !(p.Budget > 0) {
+		p.Budget = 0
+		return p
+	}
+	p.correct(old, o.Visits)
+	p.Mu, p.HostMu = Solve(sample, p.Budget*p.Scale, o.Hosts)
+	if p.Needed = p.needs(sample); p.Needed > p.Budget*p.Scale*1.01 {
+		// Not enough for the greatest intervals: what there is goes where it is worth
+		// most all the same, and the others wait until their turn comes.
+		free := slices.Clone(sample)
+		for i := range free {
+			if free[i].Most > free[i].Least {
+				free[i].Most = 0
+			}
+		}
+		p.Mu, p.HostMu = Solve(free, p.Budget*p.Scale, o.Hosts)
+	}
+	return p
+}
+
+// needs adds up what the plan takes.
+func (p *Plan) needs(sample []Sampled) float64 {
+	sum := 0.0
+	for i := range sample {
+		mu := p.Mu
+		if m := p.HostMu[sample[i].Host]; m > mu {
+			mu = m
+		}
+		sum += sample[i].visits(mu)
+	}
+	return sum
+}
+
+// correct sets Scale. A visit comes when a round does, which is later than it is
+// due; so there are fewer visits than intended. As long as nothing waits, there is
+// room for more, and otherwise for less. What comes of it shows when pages are due
+// again, so it takes the time for which they wait on average, and goes a third of
+// the way in it.
+func (p *Plan) correct(old *Plan, visits int64) {
+	if old == nil || visits == 0 || !(old.Scale > 0) {
+		return
+	}
+	p.Scale = old.Scale
+	passed := days(p.Made.Sub(old.Made))
+	if passed <= 0 {
+		return
+	}
+	lack := 1 - float64(visits-old.Visits)/passed/p.Budget
+	if waiting := p.Backlog - 3*p.Budget; waiting > 0 {
+		lack = -waiting / p.Pages
+	}
+	p.Scale *= math.Exp(min(passed*p.Budget/p.Pages, 1) / 3 * max(-1, min(lack, 1)))
+	p.Scale = max(0.5, min(p.Scale, 2))
+}
+
+// enoughPages is from how many pages on, of which something is known, their host or
+// kind has a prior of its own. maxPriors bounds how many hosts have one.
+const (
+	enoughPages = 50
+	maxPriors   = 2000
+)
+
+// priors estimates what is to be expected of pages: the Gamma distribution with the
+// mean and the variance of the rates of the sample, which are those of what is known
+// of each: the variance between pages and that of the single one (empirical Bayes by
+// the method of moments).
+func (p *Plan) priors(kept []page) {
+	var all moments
+	hosts, byKind := map[string]*moments{}, map[string]*moments{}
+	add := func(to map[string]*moments, name string, r Rate) {
+		m := to[name]
+		if m == nil {
+			m = &moments{}
+			to[name] = m
+		}
+		m.add(r)
+	}
+	for i := range kept {
+		if k := &kept[i]; k.known {
+			all.add(k.learned.Rate)
+			add(hosts, k.s.Host, k.learned.Rate)
+			if k.learned.kind != kindUnknown {
+				add(byKind, k.learned.kind.String(), k.learned.Rate)
+			}
+		}
+	}
+	if all.n < enoughPages {
+		return
+	}
+	p.Prior = all.fit()
+	pick := func(of map[string]*moments, most int) map[string]Rate {
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(of)), func(n string) bool { return of[n].n < enoughPages })
+		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(of[b].n, of[a].n) })
+		rates := map[string]Rate{}
+		for _, n := range names[:min(len(names), most)] {
+			rates[n] = of[n].fit()
+		}
+		if len(of) <= 1 {
+			return nil // as all are
+		}
+		return rates
+	}
+	p.HostPrior, p.KindPrior = pick(hosts, maxPriors), pick(byKind, kinds)
+}
+
+// moments adds up rates.
+type moments struct {
+	n                    int
+	sum, squares, within float64
+}
+
+func (m *moments) add(r Rate) {
+	x, d := r.PerDay(), r.Deviation()
+	m.n++
+	m.sum += x
+	m.squares += x * x
+	m.within += d * d
+}
+
+// fit returns the Gamma distribution. Its shape is kept from being so small, where
+// few pages change very often, or so large that a visit would tell too much or too
+// little.
+func (m *moments) fit() Rate {
+	n := float64(m.n)
+	mean := m.sum / n
+	variance := m.squares/n - mean*mean + m.within/n
+	shape := max(0.3, min(mean*mean/variance, 3))
+	if !(mean > 0) || math.IsInf(mean, 0) {
+		return Rate{}
+	}
+	if shape != shape {
+		shape = 0.5
+	}
+	return Rate{shape, shape / mean}
+}

@@ -1,0 +1,104 @@
+package schedule
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Sampled is one page of the sample of which [Solve] finds a threshold.
+type Sampled struct {
+	Host string
+	// PerDay is how often a day the page changes.
+	PerDay float64
+	// Weight is its importance, above zero.
+	Weight float64
+	// Least and Most are the bounds of its interval; a Most of zero means none, so
+	// that the page is left alone if no visit is worth it.
+	Least, Most time.Duration
+	// Multiple is for how many pages of the crawl it stands.
+	Multiple float64
+}
+
+// visits is how often a day such pages are fetched at a threshold.
+func (p *Sampled) visits(mu float64) float64 {
+	interval := gainInverse(mu*p.PerDay/p.Weight) / p.PerDay
+	if p.Most > 0 {
+		interval = min(interval, 0.92*days(p.Most)) // see spread
+	}
+	return p.Multiple / max(days(p.Least), interval)
+}
+
+// solve returns the threshold at which the pages take so many visits a day, by
+// bisection of its logarithm. If they take more at any, it is the one at which no
+// page is visited more often than its bounds say.
+func solve(sample []*Sampled, perDay float64) float64 {
+	least, most := math.Inf(1), 0.0
+	for _, p := range sample {
+		v := p.Weight / p.PerDay
+		most = max(most, v)
+		least = min(least, v*gain(p.PerDay*days(p.Least)))
+	}
+	if most == 0 {
+		return 0
+	}
+	low, high := math.Log(max(least, math.SmallestNonzeroFloat64)), math.Log(most)
+	for range 60 {
+		if high-low < 1e-6 {
+			break
+		}
+		mid := (low + high) / 2
+		mu, sum := math.Exp(mid), 0.0
+		for _, p := range sample {
+			sum += p.visits(mu)
+		}
+		if sum > perDay {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return math.Exp(high)
+}
+
+// Solve returns the threshold at which the sampled pages take a budget of visits a
+// day together, and thresholds of their own for hosts that would take more than
+// hosts says a day (nil says nothing; infinity is no bound): what they leave goes to
+// the others (Kolobov et al., Optimal Freshness Crawl Under Politeness Constraints,
+// SIGIR 2019). The order of the sample makes no difference but for the last digits.
+func Solve(sample []Sampled, perDay float64, hosts func(host string) float64) (mu float64, hostMu map[string]float64) {
+	free := make([]*Sampled, len(sample))
+	for i := range sample {
+		free[i] = &sample[i]
+	}
+	if hosts == nil {
+		return solve(free, perDay), nil
+	}
+	slices.SortStableFunc(free, func(a, b *Sampled) int { return cmp.Compare(a.Host, b.Host) })
+	for {
+		mu = solve(free, perDay)
+		var rest []*Sampled
+		for from := 0; from < len(free); {
+			to, sum := from, 0.0
+			for ; to < len(free) && free[to].Host == free[from].Host; to++ {
+				sum += free[to].visits(mu)
+			}
+			host := free[from].Host
+			if most := hosts(host); sum > most*(1+1e-9) {
+				if hostMu == nil {
+					hostMu = map[string]float64{}
+				}
+				hostMu[host] = max(solve(free[from:to], most), mu)
+				perDay -= most
+			} else {
+				rest = append(rest, free[from:to]...)
+			}
+			from = to
+		}
+		if len(rest) == len(free) || len(rest) == 0 || perDay <= 0 {
+			return mu, hostMu
+		}
+		free = rest
+	}
+}
