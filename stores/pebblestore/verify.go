@@ -26,8 +26,10 @@ import (
 //
 // It changes no byte of the directory, which no other handle may have open for
 // writing. What a crash has left is not damage: a log that was cut off ends with
-// its last whole record, and Report.Torn counts what is behind it. A store that
-// cannot be opened is a finding; an error means that the check could not go on.
+// its last whole record, and Report.Torn counts what is behind it; a table that
+// was being written is none. A store that cannot be opened is a finding; an error
+// means that the check could not go on: [ErrNotStore] for a directory in which a
+// store was only being made, too.
 func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, error) {
 	c := verify.NewCheck(o)
 	if err := check(ctx, dir, c); err != nil {
@@ -171,10 +173,12 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		return err
 	}
 	path := filepath.Join(dir, databaseName)
+	sealed := true // the manifest, as far as is known
 	if text, err := os.ReadFile(filepath.Join(dir, sealName)); err == nil {
 		if !wholeSeal(text) {
 			c.Add(verify.Finding{File: filepath.Join(dir, sealName), Offset: 0, Block: -1, Err: errSeal})
 		} else if err := checkSeal(text, vfs.Default, path); err != nil {
+			sealed = false
 			c.Damage(err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -189,6 +193,10 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	}
 	slices.Sort(names)
 	manifest := currentManifest(names)
+	var counts map[uint64]live
+	if sealed {
+		counts = liveTables(vfs.Default, path)
+	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -196,6 +204,8 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		full := filepath.Join(path, name)
 		c.Report.Files++
 		switch ext := filepath.Ext(name); {
+		case ext == ".sst" && !counted(counts, name):
+			// It was being written when the process was killed, or was replaced.
 		case ext == ".sst":
 			err = checkTable(ctx, full, c)
 		case name == manifest:
@@ -216,6 +226,14 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		}
 	}
 	return nil
+}
+
+// counted reports whether a table is one that the engine reads; if it cannot say,
+// all are.
+func counted(counts map[uint64]live, name string) bool {
+	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 63)
+	_, ok := counts[number]
+	return counts == nil || ok || err != nil
 }
 
 func checkTable(ctx context.Context, path string, c *verify.Check) error {
