@@ -209,6 +209,7 @@ func (k *killer) kill(t *testing.T, before *place, j job, first aim, took time.D
 		if story = append(story, what); i > 0 {
 			k.again++
 		}
+		p.sound(t, j, j.name+", killed "+strings.Join(story, ", and "))
 		k.done++
 		if j.online {
 			kept = append(kept, p.visits(t, j))
@@ -230,6 +231,7 @@ func (k *killer) kill(t *testing.T, before *place, j job, first aim, took time.D
 			return
 		}
 	}
+	p.sound(t, j, what+", and run to its end")
 	if got := p.digest(t, j); got != want {
 		t.Errorf("%s: %s", what, difference(got, want))
 	}

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/verify"
 	"github.com/recrawl/recrawl/webtest"
 )
 
@@ -83,6 +85,25 @@ func (p *place) command(j job) *exec.Cmd {
 	}
 	c.Args = append(c.Args, "-now", j.now)
 	return c
+}
+
+// sound checks that nothing in the stores of a job is damaged, or contradicts
+// another thing there, without opening any for writing.
+func (p *place) sound(t *testing.T, j job, what string) {
+	t.Helper()
+	for _, name := range []string{"crawl", "other", "merged"} {
+		dir := filepath.Join(p.root, name)
+		if _, err := os.Stat(dir); err != nil || !slices.Contains(j.args, name) {
+			continue
+		}
+		_, err := pebblestore.Verify(t.Context(), dir, verify.Options{
+			Now:   parsed(j.now),
+			Found: func(f verify.Finding) { t.Errorf("%s: verify %s: %v", what, name, f) },
+		})
+		if err != nil && !errors.Is(err, pebblestore.ErrNotStore) { // it may be in the making
+			t.Errorf("%s: verify %s: %v", what, name, err)
+		}
+	}
 }
 
 // digest is all there is in a place that a job may have touched: the records of
