@@ -23,8 +23,10 @@ type BulkStore interface {
 	// not called any more, and their memory may be used again. That the batch was
 	// applied is not known before UpdateAll returns.
 	//
-	// The sequence, like Next, must not use the store. Other Updates may wait as
-	// long as it runs, so it should wait for nobody.
+	// The sequence, like Next, must not use the store, but that it may ask for
+	// Progress: it is told what the batches that were applied have left, and their
+	// own marks say which these are. Other Updates may wait as long as it runs, so it
+	// should wait for nobody.
 	//
 	// Batches may come in any order; they cost least if each begins behind the end
 	// of the one before. An error of the sequence ends the call, which returns it

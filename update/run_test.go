@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -223,6 +225,78 @@ func TestExactlyOnceWhateverDies(t *testing.T) {
 	}
 	if w.dump() != want {
 		t.Error("died at every step: the crawl db differs")
+	}
+}
+
+// tardy is an engine that applies what it is given in UpdateAll late: the marks of
+// three batches are seen at one go, and what they are about is.
+type tardy struct{ crawldb.Store }
+
+func (s tardy) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
+	var marks map[string]string
+	n := 0
+	apply := func() error {
+		b := crawldb.Batch{Marks: func() map[string]string { return marks }}
+		err := s.Update(ctx, b)
+		marks = nil
+		return err
+	}
+	for b, err := range batches {
+		if err != nil {
+			return err
+		}
+		job, cursor, more := b.Job, b.Cursor, b.Marks
+		b.Job, b.Marks = "", nil
+		if err := s.Update(ctx, b); err != nil {
+			return err
+		}
+		if marks == nil {
+			marks = map[string]string{}
+		}
+		if marks[job] = cursor; more != nil {
+			maps.Copy(marks, more())
+		}
+		if n++; n%3 == 0 {
+			if err := apply(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := apply(); err != nil {
+		return err
+	}
+	return s.Sync(ctx)
+}
+
+// What a batch does to the account of a domain counts in the next, also before the
+// crawl db has it.
+func TestMarksMayComeLate(t *testing.T) {
+	const second = "20260106080000-000"
+	for _, o := range []update.Options{growing(10, 200), growing(10, 20), growing(10, 5)} {
+		var want string
+		for _, late := range []bool{false, true} {
+			w := newWorld(t)
+			w.trapped(seg, 0, 3, 20)
+			w.trapped(second, 3, 3, 20)
+			overgrown := 0
+			for _, name := range []string{seg, second} {
+				var crawl crawldb.Store = w.crawl
+				if late {
+					crawl = tardy{w.crawl}
+				}
+				r, err := update.Run(t.Context(), crawl, w.segments, name, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				overgrown += r.Overgrown
+			}
+			got := fmt.Sprint(overgrown, w.account("example.org"), w.account("example.com"), w.dump())
+			if !late {
+				want = got
+			} else if got != want {
+				t.Errorf("late marks make a difference:\n%s\nwant:\n%s", got, want)
+			}
+		}
 	}
 }
 

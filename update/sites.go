@@ -3,7 +3,9 @@ package update
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -23,7 +25,19 @@ type sites struct {
 	visits  map[string]*int64 // of the segment that were answered, by domain
 	damaged map[string]struct{}
 
+	// The accounts of batches that the crawl db may not have applied yet, with the
+	// number of the batch; cursors are those of these batches, of which the first has
+	// the number applied+1.
+	ahead   map[string]aheadAccount
+	cursors []string
+	applied int
+
 	host, domain string // the last that was asked for
+}
+
+type aheadAccount struct {
+	frontier.Account
+	batch int
 }
 
 // domainOf returns the registered domain of a URL; most neighbours share it.
@@ -58,6 +72,7 @@ type step struct {
 	inputs []Input
 	slots  []target
 	sites  []site
+	after  []frontier.Account // of sites, once marks were asked for
 }
 
 // site is a domain in a batch, and its account as it is before.
@@ -82,6 +97,9 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 	if s.o.NutchCompat {
 		return st, nil
 	}
+	if err := s.catchUp(ctx); err != nil {
+		return nil, err
+	}
 	st.slots = make([]target, len(inputs))
 	known := map[string]int{}
 	for i := range inputs {
@@ -90,12 +108,9 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 		if !ok {
 			n = len(st.sites)
 			known[domain] = n
-			a, damaged, err := frontier.Load(ctx, s.crawl, domain)
+			a, err := s.account(ctx, domain)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", domain, err)
-			}
-			if damaged {
-				s.damaged[domain] = struct{}{}
 			}
 			if a.Segment != s.segment {
 				a.Segment = s.segment
@@ -109,6 +124,51 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 		st.sites[n].last = i
 	}
 	return st, nil
+}
+
+// catchUp forgets the accounts of the batches that the crawl db has applied, which
+// the mark of the segment tells.
+func (s *sites) catchUp(ctx context.Context) error {
+	if len(s.cursors) == 0 {
+		return nil
+	}
+	cursor, err := s.crawl.Progress(ctx, Job(s.segment))
+	if err != nil {
+		return err
+	}
+	n := slices.Index(s.cursors, cursor) + 1
+	if n == 0 {
+		return nil
+	}
+	s.cursors, s.applied = slices.Delete(s.cursors, 0, n), s.applied+n
+	maps.DeleteFunc(s.ahead, func(_ string, a aheadAccount) bool { return a.batch <= s.applied })
+	return nil
+}
+
+// account returns the account of a domain as the batches before leave it.
+func (s *sites) account(ctx context.Context, domain string) (frontier.Account, error) {
+	if a, ok := s.ahead[domain]; ok {
+		return a.Account, nil
+	}
+	a, damaged, err := frontier.Load(ctx, s.crawl, domain)
+	if damaged {
+		s.damaged[domain] = struct{}{}
+	}
+	return a, err
+}
+
+// done ends a batch with that cursor, which the crawl db applies now or later.
+func (s *sites) done(st *step, cursor string) {
+	if st.slots == nil {
+		return
+	}
+	s.cursors = append(s.cursors, cursor)
+	for n, a := range st.after {
+		if s.ahead == nil {
+			s.ahead = map[string]aheadAccount{}
+		}
+		s.ahead[st.sites[n].domain] = aheadAccount{a, s.applied + len(s.cursors)}
+	}
 }
 
 // next is what Next makes of slot i, but that it leaves a record out that is one too
@@ -191,6 +251,7 @@ func (st *step) marks() map[string]string {
 			accounts[sl.site].Read(frontier.PartOf(st.inputs[i].URL), st.inputs[i].Parse.Signature)
 		}
 	}
+	st.after = accounts
 	marks := make(map[string]string, len(accounts))
 	for n := range accounts {
 		if a := &accounts[n]; a.Added > 0 || a.Visits > 0 {

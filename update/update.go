@@ -6,13 +6,10 @@ package update
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/internal/extsort"
-	"github.com/recrawl/recrawl/internal/places"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -165,14 +162,6 @@ type Report struct {
 	Resumed, Already bool
 }
 
-// A batch has so many URLs at most, and about so many bytes with what becomes of
-// them, or a quarter of SortMemory if that is less.
-const (
-	chunk         = 10_000
-	maxBatchBytes = 16 << 20
-	minBatchBytes = 64 << 10
-)
-
 // Job is the name of the progress mark of a segment.
 func Job(segment string) string { return "update/" + segment }
 
@@ -226,17 +215,19 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 			return report, err
 		}
 	}
+	last := done
+	if after.Asked() {
+		last = folded
+	}
 	if cursor == folded {
 		report.Resumed = true
-	} else if err := fold(ctx, crawl, segments, name, cursor, &report, o); err != nil {
-		return report, err
+	} else {
+		err := fold(ctx, crawl, segments, name, cursor, last, &report, o)
+		if err != nil || last == done {
+			return report, err
+		}
 	}
 	if after.Asked() {
-		if cursor != folded {
-			if err := crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: folded}); err != nil {
-				return report, err
-			}
-		}
 		if after.Since, err = firstVisit(ctx, segments, name); err != nil {
 			return report, err
 		}
@@ -277,112 +268,6 @@ func firstVisit(ctx context.Context, s segment.Store, name string) (first time.T
 		}
 	}
 	return first, nil
-}
-
-// fold applies the segment from where the cursor says on.
-func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name, cursor string, report *Report, o Options) error {
-	reached, resumed := strings.CutPrefix(cursor, at)
-	report.Resumed = resumed
-	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]*int64{}, damaged: map[string]struct{}{}}
-	defer func() { report.Damaged = len(sites.damaged) }()
-	from := places.Places{Room: o.SortMemory / 4, Compare: crawldb.Compare}
-	batchBytes := max(min(o.SortMemory/4, maxBatchBytes), minBatchBytes)
-	sorter := extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-from.Room-batchBytes, 1), Dir: o.TempDir})
-	defer sorter.Close()
-	var counted *tally
-	if o.Hosts != nil && !o.NutchCompat {
-		counted = &tally{}
-	}
-	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, &from, counted, report, &sites)
-	if err != nil {
-		return err
-	}
-	if err := counted.keep(ctx, o.Hosts, name); err != nil {
-		return err
-	}
-	trust := trust{}
-	if counted != nil {
-		trust.hosts, trust.claims = o.Hosts, counted.hints
-	}
-
-	inputs := make([]Input, 0, o.chunk)
-	changes := make([]change, o.chunk)
-	flush := func() error {
-		urls := make([]string, len(inputs))
-		for i := range inputs {
-			urls[i] = inputs[i].URL
-		}
-		step, err := sites.step(ctx, inputs)
-		if err != nil {
-			return err
-		}
-		err = crawl.Update(ctx, crawldb.Batch{
-			URLs: urls,
-			Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
-				defer func() {
-					if p := recover(); p != nil { // the store says over which URL
-						d, err = nil, fmt.Errorf("the schedule or the scoring panicked: %v", p)
-					}
-				}()
-				d = step.next(i, old)
-				changes[i] = changed(old, d, &inputs[i], &o)
-				return d, nil
-			},
-			Job: Job(name), Cursor: at + crawldb.Key(urls[len(urls)-1]),
-			Marks: step.marks,
-		})
-		if err != nil {
-			return err
-		}
-		report.Overgrown += step.overgrown()
-		for i := range inputs {
-			report.Sitemaps.count(changes[i])
-		}
-		inputs = inputs[:0]
-		return nil
-	}
-	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared, from: &from}
-	g.begin()
-	// take puts the URL that was gathered into the batch.
-	take := func() error {
-		in, ok := g.last()
-		if !ok {
-			return nil
-		}
-		report.count(&in)
-		if in.Hint != nil {
-			if in.Trusted, err = trust.believes(ctx, in.URL); err != nil {
-				return err
-			}
-		}
-		if inputs = append(inputs, in); len(inputs) == o.chunk || g.size > batchBytes {
-			err = flush()
-			g.begin()
-		}
-		return err
-	}
-	var left unvisited
-	for pair, err := range sorter.Sorted(ctx) {
-		if err != nil {
-			return err
-		}
-		report.Unvisited += left.add(pair)
-		if resumed && string(pair.Key) <= reached {
-			continue
-		}
-		if g.starts(pair) {
-			if err := take(); err != nil {
-				return err
-			}
-		}
-		if err := g.add(pair); err != nil {
-			return err
-		}
-	}
-	if err := take(); err != nil || len(inputs) == 0 {
-		return err
-	}
-	return flush()
 }
 
 func (r *Report) count(in *Input) {

@@ -33,6 +33,7 @@ func bulkRules() []rule {
 		{"UpdateAll leaves what updates leave", 0, bulkLeaves},
 		{"UpdateAll gives Next what the batches before have left", 0, bulkGives},
 		{"UpdateAll is done with a batch when it asks for the next", 0, bulkForgets},
+		{"UpdateAll tells its sequence how far it is", 0, bulkTells},
 		{"UpdateAll ends at an error with whole batches", 0, bulkEnds},
 		{"UpdateAll heeds its context", 0, bulkContext},
 		{"UpdateAll syncs", needsCrash, bulkSyncs},
@@ -208,6 +209,41 @@ func bulkForgets(c *check, all bulkFunc) {
 	}), "UpdateAll")
 	c.holds(s, crawldb.Range{}, want)
 	c.progress(s, "job", "1900")
+}
+
+// bulkTells demands that the sequence may ask for marks, and is told those of one of
+// the batches before, never of an earlier one than the last time.
+func bulkTells(c *check, all bulkFunc) {
+	s := c.store()
+	batches, data := numberedBatches(40, 60)
+	for i := range batches {
+		batches[i].Marks = func() map[string]string { return map[string]string{"other": strconv.Itoa(i + 1)} }
+	}
+	last := 0
+	c.must(all(c.ctx, s, func(yield func(crawldb.Batch, error) bool) {
+		for i, b := range batches {
+			at := make(map[string]int)
+			for _, job := range []string{"job", "other"} {
+				cursor, err := s.Progress(c.ctx, job)
+				c.must(err, "Progress in a sequence")
+				if cursor != "" {
+					at[job], _ = strconv.Atoi(cursor)
+				}
+				if at[job] > i {
+					c.failf("the mark of %s is %s when %d batches were handed out", job, cursor, i)
+				}
+			}
+			if at["job"] < last || at["other"] < at["job"] {
+				c.failf("after %d the marks are %v", last, at)
+			}
+			last = at["job"]
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}), "UpdateAll")
+	c.holds(s, crawldb.Range{}, data)
+	c.progress(s, "job", "40")
 }
 
 // bulkEnds demands that what is there after an error is what the first batches, as

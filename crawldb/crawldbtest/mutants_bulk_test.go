@@ -2,6 +2,7 @@ package crawldbtest_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -110,6 +111,13 @@ func bulkMutants() []mutant {
 					if !yield(b, nil) {
 						return
 					}
+				}
+			})
+		})},
+		{fault: "UpdateAll writes marks ahead", rule: "UpdateAll tells its sequence how far it is", wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
+			return each(c, e, batches, func(n int, b *batch) {
+				if b.Cursor == fmt.Sprint(n) && n < 40 {
+					b.Cursor = fmt.Sprint(n + 1)
 				}
 			})
 		})},

@@ -23,7 +23,8 @@ var _ crawldb.BulkStore = (*crawlStore)(nil)
 
 const (
 	// bulkStep is how many bytes of changes are collected, sorted and written as
-	// tables at one go, and bulkLeast how many there must be: fewer are a batch.
+	// tables at one go, or as many as two memtables have if that is less, and
+	// bulkLeast how many there must be: fewer are a batch.
 	bulkStep  = 32 << 20
 	bulkLeast = 4 << 20
 	// fullTable is how many entries of the index have a table of their own; levels
@@ -272,7 +273,9 @@ func (d *DB) sweepBulk() {
 // their keys, and so do the entries of the index in each of their levels and hours,
 // which are kept apart.
 type step struct {
-	buf     []byte
+	chunks  [][]byte // of keys and values, all but the last full, or not in use
+	cur     int      // the one that is being filled
+	bytes   int      // in chunks, with the changes
 	records []change
 	entries map[uint64][]change // by table and level, or bucket; and leases
 	few     map[string][]byte   // marks, states, leases, and tallies to be merged; nil deletes
@@ -281,25 +284,36 @@ type step struct {
 // change is a key, and the value to be set under it. The key of an entry is without
 // what stands before the key of the record.
 type change struct {
-	key, value int // where they begin in buf
+	key, value place
 	klen       uint32
 	vlen       int32 // or deleted
 }
 
 const (
-	changeSize = 24
+	changeSize = 16
 	deleted    = -1
 )
 
-func (st *step) size() int { return len(st.buf) }
+// place is where bytes begin: the number of the chunk and the place in it. A chunk
+// that is larger begins with the only bytes in it.
+type place uint32
 
-func (st *step) empty() bool {
-	return len(st.records) == 0 && len(st.entries) == 0 && len(st.few) == 0
-}
+const chunkBits = 20
 
+func (st *step) size() int { return st.bytes }
+
+func (st *step) empty() bool { return st.bytes == 0 && len(st.few) == 0 }
+
+// reset keeps the memory for the next step.
 func (st *step) reset() {
-	st.buf, st.records = st.buf[:0], st.records[:0]
-	clear(st.entries)
+	st.chunks = slices.DeleteFunc(st.chunks, func(c []byte) bool { return cap(c) > 1<<chunkBits })
+	for i, c := range st.chunks {
+		st.chunks[i] = c[:0]
+	}
+	st.records, st.cur, st.bytes = st.records[:0], 0, 0
+	for n, c := range st.entries {
+		st.entries[n] = c[:0]
+	}
 	clear(st.few)
 }
 
@@ -376,19 +390,38 @@ func lanePrefix(t table) int {
 }
 
 func (st *step) change(key, value []byte, vlen int32) change {
-	c := change{key: len(st.buf), klen: uint32(len(key)), value: len(st.buf) + len(key), vlen: vlen}
-	st.buf = append(append(st.buf, key...), value...)
-	return c
+	st.bytes += changeSize
+	return change{key: st.add(key), klen: uint32(len(key)), value: st.add(value), vlen: vlen}
 }
 
-func (st *step) key(c change) []byte { return st.buf[c.key : c.key+int(c.klen)] }
+// add adds bytes and returns where they are.
+func (st *step) add(b []byte) place {
+	for ; st.cur < len(st.chunks); st.cur++ {
+		if c := st.chunks[st.cur]; cap(c)-len(c) >= len(b) && len(c) < 1<<chunkBits {
+			break
+		}
+	}
+	if st.cur == len(st.chunks) { // as much as there is, up to a whole one
+		st.chunks = append(st.chunks, make([]byte, 0, max(min(max(st.bytes, 16<<10), 1<<chunkBits), len(b))))
+	}
+	c := st.chunks[st.cur]
+	st.chunks[st.cur] = append(c, b...)
+	st.bytes += len(b)
+	return place(st.cur<<chunkBits | len(c))
+}
+
+func (st *step) at(p place, n int) []byte {
+	return st.chunks[p>>chunkBits][p&(1<<chunkBits-1):][:n:n]
+}
+
+func (st *step) key(c change) []byte { return st.at(c.key, int(c.klen)) }
 
 // valueOf is nil for what is deleted.
 func (st *step) valueOf(c change) []byte {
 	if c.vlen == deleted {
 		return nil
 	}
-	return st.buf[c.value : c.value+int(c.vlen) : c.value+int(c.vlen)]
+	return st.at(c.value, int(c.vlen))
 }
 
 // tables returns the changes in tables that do not overlap, each in key order, with
@@ -414,6 +447,9 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(st.entries)) {
+		if len(st.entries[n]) == 0 { // of a step before
+			continue
+		}
 		if len(st.entries[n]) >= full || len(some) > 0 && some[0]>>56 != n>>56 {
 			flush()
 		}

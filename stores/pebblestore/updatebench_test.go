@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -395,19 +396,46 @@ func (s *countingStore) Update(ctx context.Context, b crawldb.Batch) error {
 	if s.before == 0 {
 		s.before = cpu() - s.start
 	}
+	changed := s.count(&b)
+	err := s.DueStore.Update(ctx, b)
+	s.add(changed)
+	return err
+}
+
+// UpdateAll is that of the engine, and counts.
+func (s *countingStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
+	all := s.DueStore.(crawldb.BulkStore)
+	return all.UpdateAll(ctx, func(yield func(crawldb.Batch, error) bool) {
+		for b, err := range batches {
+			if s.before == 0 {
+				s.before = cpu() - s.start
+			}
+			changed := s.count(&b)
+			if !yield(b, err) {
+				return
+			}
+			s.add(changed)
+		}
+	})
+}
+
+// count makes a batch say which of its records it changes.
+func (s *countingStore) count(b *crawldb.Batch) []bool {
 	next, changed := b.Next, make([]bool, len(b.URLs))
 	b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		d, err := next(i, old)
 		changed[i] = d != old
 		return d, err
 	}
-	err := s.DueStore.Update(ctx, b)
+	return changed
+}
+
+func (s *countingStore) add(changed []bool) {
 	for _, c := range changed {
 		if c {
 			s.changed++
 		}
 	}
-	return err
 }
 
 // getAndSet is the baseline: records drawn by lot, read and written one by one.

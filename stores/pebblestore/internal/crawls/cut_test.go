@@ -68,15 +68,32 @@ func (s cutCrawl) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.D
 }
 
 func (s cutCrawl) Update(ctx context.Context, b crawldb.Batch) error {
+	s.c.step()
+	defer s.c.step()
+	return s.Store.Update(ctx, s.batch(b))
+}
+
+func (s cutCrawl) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
+	s.c.step()
+	defer s.c.step()
+	return crawldb.UpdateAll(ctx, s.Store, func(yield func(crawldb.Batch, error) bool) {
+		for b, err := range batches {
+			s.c.step()
+			if !yield(s.batch(b), err) {
+				return
+			}
+		}
+	})
+}
+
+func (s cutCrawl) batch(b crawldb.Batch) crawldb.Batch {
 	if next := b.Next; next != nil {
 		b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			s.c.step()
 			return next(i, old)
 		}
 	}
-	s.c.step()
-	defer s.c.step()
-	return s.Store.Update(ctx, b)
+	return b
 }
 
 func (s cutCrawl) Sync(ctx context.Context) error {

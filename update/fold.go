@@ -1,0 +1,169 @@
+package update
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/extsort"
+	"github.com/recrawl/recrawl/internal/places"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// A batch has so many URLs at most, and about so many bytes with what becomes of
+// them, or a quarter of SortMemory if that is less.
+const (
+	chunk         = 10_000
+	maxBatchBytes = 16 << 20
+	minBatchBytes = 64 << 10
+)
+
+// fold applies the segment from where the cursor says on, and moves the mark to last
+// in the end. What it did is durable then.
+func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name, cursor, last string, report *Report, o Options) error {
+	reached, resumed := strings.CutPrefix(cursor, at)
+	report.Resumed = resumed
+	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]*int64{}, damaged: map[string]struct{}{}}
+	defer func() { report.Damaged = len(sites.damaged) }()
+	from := places.Places{Room: o.SortMemory / 4, Compare: crawldb.Compare}
+	batchBytes := max(min(o.SortMemory/4, maxBatchBytes), minBatchBytes)
+	sorter := extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-from.Room-batchBytes, 1), Dir: o.TempDir})
+	defer sorter.Close()
+	var counted *tally
+	if o.Hosts != nil && !o.NutchCompat {
+		counted = &tally{}
+	}
+	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, &from, counted, report, &sites)
+	if err != nil {
+		return err
+	}
+	if err := counted.keep(ctx, o.Hosts, name); err != nil {
+		return err
+	}
+	trust := trust{}
+	if counted != nil {
+		trust.hosts, trust.claims = o.Hosts, counted.hints
+	}
+
+	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared, from: &from}
+	f := folding{o: &o, job: Job(name), sites: &sites, grouper: &g, trust: trust, batchBytes: batchBytes, report: report}
+	if !resumed {
+		reached = ""
+	}
+	return crawldb.UpdateAll(ctx, crawl, func(yield func(crawldb.Batch, error) bool) {
+		f.yield = yield
+		if err := f.run(ctx, sorter, reached); err != nil {
+			yield(crawldb.Batch{}, err)
+		} else if !f.stopped {
+			yield(crawldb.Batch{Job: Job(name), Cursor: last}, nil)
+		}
+	})
+}
+
+// folding makes batches of what was sorted.
+type folding struct {
+	o          *Options
+	job        string
+	sites      *sites
+	grouper    *grouper
+	trust      trust
+	batchBytes int
+	report     *Report
+	inputs     []Input
+	changes    []change
+	yield      func(crawldb.Batch, error) bool
+	stopped    bool // by who takes the batches
+}
+
+// run hands out batches of what is behind the key that was reached.
+func (f *folding) run(ctx context.Context, sorter *extsort.Sorter, reached string) error {
+	g := f.grouper
+	g.begin()
+	var left unvisited
+	for pair, err := range sorter.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		f.report.Unvisited += left.add(pair)
+		if string(pair.Key) <= reached {
+			continue
+		}
+		if g.starts(pair) {
+			if err := f.take(ctx); err != nil || f.stopped {
+				return err
+			}
+		}
+		if err := g.add(pair); err != nil {
+			return err
+		}
+	}
+	if err := f.take(ctx); err != nil || f.stopped || len(f.inputs) == 0 {
+		return err
+	}
+	return f.batch(ctx)
+}
+
+// take puts the URL that was gathered into the batch, and hands that out if it is
+// full.
+func (f *folding) take(ctx context.Context) (err error) {
+	in, ok := f.grouper.last()
+	if !ok {
+		return nil
+	}
+	f.report.count(&in)
+	if in.Hint != nil {
+		if in.Trusted, err = f.trust.believes(ctx, in.URL); err != nil {
+			return err
+		}
+	}
+	f.inputs = append(f.inputs, in)
+	if len(f.inputs) < f.o.chunk && f.grouper.size <= f.batchBytes {
+		return nil
+	}
+	err = f.batch(ctx)
+	f.grouper.begin()
+	return err
+}
+
+// batch hands out a batch, and counts what it did when the next is asked for.
+func (f *folding) batch(ctx context.Context) error {
+	inputs := f.inputs
+	urls := make([]string, len(inputs))
+	for i := range inputs {
+		urls[i] = inputs[i].URL
+	}
+	step, err := f.sites.step(ctx, inputs)
+	if err != nil {
+		return err
+	}
+	if len(f.changes) < len(inputs) {
+		f.changes = make([]change, max(len(inputs), min(2*len(inputs), f.o.chunk)))
+	}
+	cursor := at + crawldb.Key(urls[len(urls)-1])
+	f.stopped = !f.yield(crawldb.Batch{
+		URLs: urls,
+		Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
+			defer func() {
+				if p := recover(); p != nil { // the store says over which URL
+					d, err = nil, fmt.Errorf("the schedule or the scoring panicked: %v", p)
+				}
+			}()
+			d = step.next(i, old)
+			f.changes[i] = changed(old, d, &inputs[i], f.o)
+			return d, nil
+		},
+		Job: f.job, Cursor: cursor,
+		Marks: step.marks,
+	}, nil)
+	if f.stopped {
+		return nil
+	}
+	f.report.Overgrown += step.overgrown()
+	for i := range inputs {
+		f.report.Sitemaps.count(f.changes[i])
+	}
+	f.sites.done(step, cursor)
+	f.inputs = f.inputs[:0]
+	return nil
+}
