@@ -20,6 +20,14 @@ const (
 	windowExtra  = 4096
 )
 
+// window is how many candidates are looked at together; none if all are selected.
+func (j *job) window() int {
+	if j.o.TopN <= 0 {
+		return math.MaxInt / 2
+	}
+	return windowFactor*j.o.TopN*j.o.Segments + windowExtra
+}
+
 // fairly yields candidates in another order: how many of each registered domain come
 // in which places stays as it is, but those parts of a domain that may have no end
 // take turns, with each other and with all the rest. So a part that has no end takes
@@ -28,7 +36,7 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 	if j.o.Exact || j.o.NutchCompat || j.o.TopN <= 0 {
 		return best
 	}
-	size := windowFactor*j.o.TopN*j.o.Segments + windowExtra
+	size := j.window()
 	return func(yield func(crawldb.Candidate, error) bool) {
 		var some []crawldb.Candidate
 		held := map[string]struct{}{} // an index may yield a record twice
@@ -45,6 +53,7 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 			}
 			some = some[:0]
 			clear(held)
+			clear(j.waiting)
 			return true
 		}
 		for c, err := range best {
@@ -56,7 +65,14 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 				continue
 			}
 			held[c.URL] = struct{}{}
-			if some = append(some, c); len(some) >= size && !flush() {
+			some = append(some, c)
+			if j.indexed {
+				if err := j.lookAt(ctx, c.URL); err != nil {
+					yield(crawldb.Candidate{}, err)
+					return
+				}
+			}
+			if len(some) >= size && !flush() {
 				return
 			}
 		}
@@ -68,26 +84,45 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 // of each domain take turns.
 func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, error) {
 	order := make([]int, n)
-	domains := map[string][]int{}
-	var host, domain string
+	numbers := map[string]int{}
+	var domains []string
+	var counts, next []int
+	of := make([]int32, n)
 	for i := range order {
 		order[i] = i
-		if h := crawldb.Host(url(i)); h != host || i == 0 {
-			host, domain = h, hostdb.Domain(h)
+		domain := j.domain(crawldb.Host(url(i)))
+		k, ok := numbers[domain]
+		if !ok {
+			k = len(domains)
+			numbers[domain] = k
+			domains, counts = append(domains, domain), append(counts, 0)
 		}
-		domains[domain] = append(domains[domain], i)
+		counts[k]++
+		of[i] = int32(k)
 	}
-	for domain, places := range domains {
-		if len(places) < fewPlaces {
+	// The places of those that may be divided, one domain behind the other.
+	next = make([]int, len(domains))
+	all := 0
+	for k, c := range counts {
+		if next[k] = all; c >= fewPlaces {
+			all += c
+		}
+	}
+	places := make([]int, all)
+	for i, k := range of {
+		if counts[k] >= fewPlaces {
+			places[next[k]] = i
+			next[k]++
+		}
+	}
+	for k, domain := range domains {
+		if counts[k] < fewPlaces {
 			continue
 		}
-		account, ok := j.accounts[domain]
-		if !ok {
-			var err error
-			if account, _, err = frontier.Load(ctx, j.crawl, domain); err != nil {
-				return nil, err
-			}
-			j.accounts[domain] = account
+		places := places[next[k]-counts[k] : next[k]]
+		account, err := j.account(ctx, domain)
+		if err != nil {
+			return nil, err
 		}
 		if account.Visits < newcomer {
 			continue
@@ -105,6 +140,29 @@ func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, 
 		}
 	}
 	return order, nil
+}
+
+// domain is hostdb.Domain, and remembers what it said.
+func (j *job) domain(host string) string {
+	domain, ok := j.domains[host]
+	if !ok {
+		domain = hostdb.Domain(host)
+		j.domains[strings.Clone(host)] = domain
+	}
+	return domain
+}
+
+// account returns the account of a domain.
+func (j *job) account(ctx context.Context, domain string) (frontier.Account, error) {
+	account, ok := j.accounts[domain]
+	if !ok {
+		var err error
+		if account, _, err = frontier.Load(ctx, j.crawl, domain); err != nil {
+			return account, err
+		}
+		j.accounts[domain] = account
+	}
+	return account, nil
 }
 
 // A site is the tree of those parts of a domain that are in doubt: hosts, directories,

@@ -5,7 +5,8 @@
 //
 // The selection is exact: the TopN best that pass every condition, those of equal
 // priority in the order of their keys, whatever the number of lists the URLs are
-// spread over. But where a registered domain has parts that look as if they had no
+// spread over. (Of a store with an index more than 65,536 + 2 TopN candidates whose
+// priorities are within an eighth of an octave need not be in their exact order.) But where a registered domain has parts that look as if they had no
 // end, as a calendar or a search has none, these take turns with the rest of it, so
 // that they cannot take the place of all others. See Options.Exact.
 //
@@ -195,8 +196,8 @@ type Report struct {
 	// those of a host that is full are counted no more. Under NutchCompat all is
 	// counted.
 	Rejected map[Reason]int
-	// HostsAffected counts the hosts, or whatever By says, that had more URLs than
-	// their limit. (Nutch: hosts_affected_per_host_overflow.)
+	// HostsAffected counts the hosts, or whatever By says, of which more URLs than
+	// their limit were looked at. (Nutch: hosts_affected_per_host_overflow.)
 	HostsAffected int
 	// ExprErrors counts the errors of Where, HostLimit and HostDelay, and ExprError
 	// is the first.
@@ -210,7 +211,7 @@ type Report struct {
 
 const (
 	leasePart = "leases" // URLs that are about to be leased, chunk by chunk
-	chunk     = 10_000
+	chunk     = 100_000
 	listBlock = 1_000
 )
 
@@ -229,6 +230,9 @@ type job struct {
 	affected map[string]struct{}
 	accounts map[string]frontier.Account // of domains
 	parts    map[string]int              // how many of each part were placed
+	domains  map[string]string           // of hosts
+	waiting  map[string]*waiting         // in a window
+	indexed  bool                        // candidates come from an index
 }
 
 // making is a segment in the making.
@@ -291,7 +295,8 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 	}
 	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
 		report: Report{Rejected: map[Reason]int{}},
-		placed: map[string]struct{}{}, known: map[string]hostInfo{}, affected: map[string]struct{}{}, accounts: map[string]frontier.Account{}, parts: map[string]int{}}
+		placed: map[string]struct{}{}, known: map[string]hostInfo{}, affected: map[string]struct{}{}, accounts: map[string]frontier.Account{}, parts: map[string]int{},
+		domains: map[string]string{}, waiting: map[string]*waiting{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}

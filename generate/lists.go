@@ -211,40 +211,55 @@ func asked(ctx context.Context, host string, lookup func(context.Context, string
 // every host, and so on, in each turn in the order of a hash. What is best is decided
 // by turns of the parts of a domain, as it is for the selection.
 func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
-	type ranked struct {
-		d    crawldb.Datum
-		turn int
-		hash uint64
+	// What is sorted is small: the records stay where they are.
+	best := make([]uint64, len(list)) // the rank of a record and where it is
+	for i := range list {
+		best[i] = uint64(rankOf(list[i].Priority))<<32 | uint64(i)
 	}
-	slices.SortFunc(list, func(a, b crawldb.Datum) int {
-		if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
-			return c
+	slices.Sort(best)
+	byKey := func(a, b uint64) int { return crawldb.Compare(list[uint32(a)].URL, list[uint32(b)].URL) }
+	for from, i := 0, 1; i <= len(best); i++ {
+		if i < len(best) && best[i]>>32 == best[from]>>32 {
+			continue
 		}
-		return crawldb.Compare(a.URL, b.URL) // dear, and seldom needed
-	})
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
+		if same := best[from:i]; !slices.IsSortedFunc(same, byKey) {
+			slices.SortFunc(same, byKey)
+		}
+		from = i
 	}
+	var order []int
 	if !j.o.Exact && j.crawl != nil { // Free has no crawl db
 		var err error
-		if order, err = j.turnsOf(ctx, len(list), func(i int) string { return list[i].URL }); err != nil {
+		if order, err = j.turnsOf(ctx, len(list), func(i int) string { return list[uint32(best[i])].URL }); err != nil {
 			return err
 		}
 	}
-	turns := map[string]int{}
-	all := make([]ranked, len(list))
-	for i, at := range order {
-		d := list[at]
-		host := j.o.By.Key(d.URL)
-		all[i] = ranked{d, turns[host], xxhash.Sum64String(d.URL)}
+	type place struct {
+		hash uint64
+		turn uint32
+		at   uint32
+	}
+	turns := map[string]uint32{}
+	all := make([]place, len(list))
+	for i := range all {
+		at := uint32(best[i])
+		if order != nil {
+			at = uint32(best[order[i]])
+		}
+		url := list[at].URL
+		host := j.o.By.Key(url)
+		all[i] = place{xxhash.Sum64String(url), turns[host], at}
 		turns[host]++
 	}
-	slices.SortFunc(all, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.hash, b.hash), cmp.Compare(a.d.URL, b.d.URL))
+	slices.SortFunc(all, func(a, b place) int {
+		if c := cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.hash, b.hash)); c != 0 {
+			return c
+		}
+		return cmp.Compare(list[a.at].URL, list[b.at].URL)
 	})
-	for i := range all {
-		list[i] = all[i].d
+	was := slices.Clone(list)
+	for i, p := range all {
+		list[i] = was[p.at]
 	}
 	return nil
 }

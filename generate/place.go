@@ -18,6 +18,8 @@ type placer interface {
 	place(key string, limit int) int
 	// room reports whether there may be room for a URL under key.
 	room(key string, limit int) bool
+	// left returns for how many URLs under key there is room at most.
+	left(key string, limit int) int
 	// giveBack undoes a place.
 	giveBack(key string, segment int)
 	// full reports whether there is no room for anything.
@@ -53,6 +55,14 @@ func (e *exactPlacer) place(key string, limit int) int {
 func (e *exactPlacer) room(key string, limit int) bool {
 	c := e.hosts[key]
 	return limit < 0 || c == nil || slices.Min(c) < limit
+}
+
+func (e *exactPlacer) left(key string, limit int) int {
+	n := e.segments * limit
+	for _, had := range e.hosts[key] {
+		n -= min(had, limit)
+	}
+	return n
 }
 
 func (e *exactPlacer) giveBack(key string, segment int) {
@@ -112,6 +122,7 @@ func (p *nutchPlacer) place(key string, limit int) int {
 }
 
 func (p *nutchPlacer) room(string, int) bool { return true }
+func (p *nutchPlacer) left(string, int) int  { return math.MaxInt }
 func (p *nutchPlacer) giveBack(string, int)  {} // Nutch never finds out
 func (p *nutchPlacer) full() bool {
 	return p.topN > 0 && p.count == p.topN && p.current == p.segments
@@ -191,24 +202,4 @@ func (j *job) countKey(url string) string {
 		return j.o.By.NutchKey(url)
 	}
 	return j.o.By.Key(url)
-}
-
-// want says whether a host has room left in any segment, as far as is known.
-func (j *job) want(host string) bool {
-	limit := j.o.MaxPerHost
-	if limit <= 0 {
-		limit = -1
-	}
-	if h, ok := j.known[host]; ok {
-		limit = h.limit
-	} else if j.o.HostLimit != nil {
-		return true
-	}
-	if j.o.Rules != nil && !j.o.NoNormalize && len(j.o.Rules.Normalizers) > 0 {
-		return true // only the URL tells what it counts as
-	}
-	if j.o.By == hostdb.ByDomain {
-		host = j.countKey("http://" + host + "/")
-	}
-	return j.place.room(host, limit)
 }

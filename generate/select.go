@@ -1,13 +1,10 @@
 package generate
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"encoding/binary"
 	"errors"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 
@@ -157,13 +154,14 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 	if !ok || !indexable || j.o.NutchCompat {
 		return j.scan(ctx)
 	}
+	j.indexed = true
 	// What is leased now may not be when Ahead has passed: the index shows it, and
 	// check does not let it pass.
 	q := crawldb.DueQuery{Now: j.due, Ahead: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), Want: j.want, Seen: j.seen}
 	if ahead > 0 {
 		q.Beyond = j.due.Add(ahead)
 	}
-	return j.read(ctx, ordered(index.Due(ctx, q)))
+	return j.read(ctx, ordered(index.Due(ctx, q), j.window()+levelExtra))
 }
 
 // scan looks at every record.
@@ -270,71 +268,6 @@ func (j *job) ours(d *crawldb.Datum) bool {
 	return d.LeasedBy != "" && slices.ContainsFunc(j.makes, func(m *making) bool { return m.name == d.LeasedBy })
 }
 
-// ordered puts the candidates of an index, which may yield priorities within an
-// eighth of an octave in any order, into their exact order. It holds those of one
-// such level.
-func ordered(hints iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
-	return func(yield func(crawldb.Candidate, error) bool) {
-		var held bestFirst
-		for c, err := range hints {
-			if err != nil {
-				yield(crawldb.Candidate{}, err)
-				return
-			}
-			bound := above(c.Priority)
-			for len(held) > 0 && held[0].Priority > bound {
-				if !yield(heap.Pop(&held).(held1).Candidate, nil) {
-					return
-				}
-			}
-			heap.Push(&held, held1{c, crawldb.Key(c.URL)})
-		}
-		for len(held) > 0 {
-			if !yield(heap.Pop(&held).(held1).Candidate, nil) {
-				return
-			}
-		}
-	}
-}
-
-// above returns a priority that nothing exceeds which may follow p in an index.
-func above(p float32) float32 {
-	const level = 1.0906 // 2^(1/8) is 1.0905...
-	const tiny = 1e-37   // below, floats are too coarse for levels
-	switch {
-	case p != p:
-		return float32(math.Inf(-1))
-	case p > tiny:
-		return p * level
-	case p >= -tiny:
-		return tiny * level
-	}
-	return p / level
-}
-
-type held1 struct {
-	crawldb.Candidate
-	key string
-}
-
-type bestFirst []held1
-
-func (h bestFirst) Len() int { return len(h) }
-func (h bestFirst) Less(i, j int) bool {
-	if c := cmp.Compare(h[j].Priority, h[i].Priority); c != 0 {
-		return c < 0
-	}
-	return h[i].key < h[j].key
-}
-func (h bestFirst) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *bestFirst) Push(x any)   { *h = append(*h, x.(held1)) }
-func (h *bestFirst) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
 // placed is a candidate with its segment.
 type placed struct {
 	url, key string
@@ -420,7 +353,7 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 // lease notes the URLs of the batch, leases those that still pass check, and puts
 // them on the list of their segment.
 func (j *job) lease(ctx context.Context, batch []placed) error {
-	slices.SortFunc(batch, func(a, b placed) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(batch, func(a, b placed) int { return strings.Compare(a.order, b.order) })
 	for i, m := range j.makes {
 		var block []byte
 		for _, p := range batch {
@@ -450,7 +383,9 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 	}
 	slots := make([]slot, len(batch))
 	until := j.now.Add(j.o.Lease)
-	err := j.crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	// All at one go: what is selected together lies far apart, so the more there is
+	// of it the nearer are the neighbours.
+	err := crawldb.UpdateAll(ctx, j.crawl, one(crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		slots[i] = slot{gone: old == nil}
 		if old == nil {
 			return nil, nil
@@ -462,9 +397,18 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		d := *old
 		d.LeasedUntil, d.LeasedBy = until, j.makes[batch[i].segment].name
 		return &d, nil
-	}})
+	}}))
 	if err != nil {
 		return err
+	}
+	for i, m := range j.makes {
+		n := 0
+		for k := range slots {
+			if batch[k].segment == i && slots[k].why == "" {
+				n++
+			}
+		}
+		m.list = slices.Grow(m.list, n)
 	}
 	for i := range slots {
 		s, p := &slots[i], batch[i]
@@ -484,4 +428,9 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		}
 	}
 	return nil
+}
+
+// one is the sequence of one batch.
+func one(b crawldb.Batch) iter.Seq2[crawldb.Batch, error] {
+	return func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }
 }

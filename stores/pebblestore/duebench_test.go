@@ -28,6 +28,7 @@ var (
 	dueSmall  = flag.Bool("due.small", false, "pack with Small")
 	dueMost   = flag.Int("due.most", 100, "most URLs of a host in BenchmarkRounds")
 	dueCache  = flag.Int64("due.cache", 128<<20, "cache in bytes")
+	dueScan   = flag.Bool("due.scan", true, "scan in full, too, in BenchmarkGenerate")
 )
 
 // cpu is the CPU time of the whole process, background threads included.
