@@ -22,7 +22,7 @@ func (s *scan) leave(kind byte) {
 	s.cdata()
 }
 
-func (s *scan) cdata() { s.z.AllowCDATA(s.foreign()) }
+func (s *scan) cdata() { s.z.cdata = s.foreign() }
 
 // foreignTag reads a start tag in SVG or MathML. It returns whether the tag is
 // to be read as HTML after all.

@@ -73,6 +73,12 @@ func (p *Parser) parseNutch(c *page.Content, lim *limits, r io.Reader) (page.Par
 	return s.finish(), nil
 }
 
+// largeTag is the length of a tag after which the tokenizer is replaced. It
+// keeps the names of the attributes of a tag in a map that stays as large as it
+// ever was and is cleared at each tag: after a tag of a million attributes every
+// other one would pay for them.
+const largeTag = 16 << 10
+
 func (s *nutchScan) run(r io.Reader) {
 	s.z = html.NewTokenizer(r)
 	large, raw := false, false

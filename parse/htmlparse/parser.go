@@ -3,9 +3,10 @@
 // [github.com/recrawl/recrawl/parse.Parser] for HTML and XHTML, [Text] the one
 // for plain text, and [Mux] both in one.
 //
-// The parser walks the tokens of the page and builds no tree. So its time and
-// memory grow with the length of the page and with nothing else: there is no
-// nesting it refuses and none that makes it slow.
+// The parser walks the tokens of the page where it lies and builds no tree. So its
+// time and memory grow with the length of the page and with nothing else: there is
+// no nesting it refuses and none that makes it slow. The tokens are those of the
+// tokenizer of golang.org/x/net/html, found in less time than that takes.
 //
 // # What counts as a link
 //
@@ -30,6 +31,7 @@ package htmlparse
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/recrawl/recrawl/internal/directives"
@@ -169,15 +171,20 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 		out.Truncated = out.Truncated || stop.stopped
 		return out, err
 	}
+	utf8 := body
+	if enc != nil {
+		// No reader here fails.
+		utf8, _ = io.ReadAll(newReader(body, enc, stop))
+	}
 	s := newScan(&lim, c)
-	s.run(newReader(body, enc, stop))
+	s.run(utf8, stop)
 	if s.again {
 		// The first base element came after something that was resolved without
 		// it. It happens once, because there is one first base element.
 		base := s.res.base
 		s = newScan(&lim, c)
 		s.res.base, s.baseSet = base, true
-		s.run(newReader(body, enc, stop))
+		s.run(utf8, stop)
 	}
 	out := s.finish()
 	out.Charset = name

@@ -2,11 +2,8 @@ package htmlparse
 
 import (
 	"bytes"
-	"io"
 	"strings"
 	"time"
-
-	"golang.org/x/net/html"
 
 	"github.com/recrawl/recrawl/internal/directives"
 	"github.com/recrawl/recrawl/page"
@@ -15,7 +12,7 @@ import (
 // scan reads the tokens of one page.
 type scan struct {
 	lim *limits
-	z   *html.Tokenizer
+	z   tokens
 	res resolver
 	out page.Parsed
 
@@ -29,7 +26,6 @@ type scan struct {
 	text  folder
 	title folder
 	want  wanted // what the next text is
-	raw   bool   // the next token is raw text, and the tokenizer knows it
 
 	// The link whose text is being read.
 	anchor  folder
@@ -64,7 +60,7 @@ const (
 )
 
 func newScan(lim *limits, c *page.Content) *scan {
-	s := &scan{lim: lim, target: -1, seen: make(map[string]int)}
+	s := &scan{lim: lim, target: -1, seen: make(map[string]int, min(len(c.Body)/512, 1024))}
 	s.page = locate(c.URL)
 	s.res = resolver{
 		base:    s.page,
@@ -90,79 +86,45 @@ func newScan(lim *limits, c *page.Content) *scan {
 	return s
 }
 
-// run reads r to its end, or to the first base element if that changes what was
-// read before.
-func (s *scan) run(r io.Reader) {
-	s.z = html.NewTokenizer(r)
-	large := false
+// run reads the page to its end, or to the first base element if that changes what
+// was read before.
+func (s *scan) run(utf8 []byte, stop *stopper) {
+	s.z = tokens{page: utf8, stop: stop}
 	for !s.again {
-		if large && !s.raw {
-			s.z = html.NewTokenizer(io.MultiReader(bytes.NewReader(s.z.Buffered()), r))
-			s.cdata()
-			large = false
-		}
-		t := s.z.Next()
-		s.raw = false
-		if t != html.TextToken {
-			s.want = visible
-		}
-		switch t {
-		case html.ErrorToken:
+		switch t := s.z.next(); t {
+		case pageEnd:
 			return
-		case html.TextToken:
+		case textToken:
 			s.textToken()
 			s.want = visible
-		case html.StartTagToken, html.SelfClosingTagToken:
-			tag := s.z.Raw()
-			large = large || len(tag) > largeTag
-			e := elementOf(tagName(tag[1:]))
-			s.raw = e.raw()
-			s.startTag(e, t == html.SelfClosingTagToken)
-		case html.EndTagToken:
-			tag := s.z.Raw()
-			large = large || len(tag) > largeTag
-			s.endTag(elementOf(tagName(tag[2:])))
+		case startTag, closedTag:
+			s.want = visible
+			s.startTag(s.z.elem, t == closedTag)
+		case endTag:
+			s.want = visible
+			s.endTag(s.z.elem)
+		default:
+			s.want = visible
 		}
 	}
 }
 
-// largeTag is the length of a tag after which the tokenizer is replaced. It
-// keeps the names of the attributes of a tag in a map that stays as large as it
-// ever was and is cleared at each tag: after a tag of a million attributes every
-// other one would pay for them.
-const largeTag = 16 << 10
-
-// notRaw has the tokenizer read the content of the element that was just opened
-// as markup.
-func (s *scan) notRaw() {
-	s.z.NextIsNotRawText()
-	s.raw = false
-}
-
-// tagName returns the name that a tag begins with.
-func tagName(raw []byte) []byte {
-	for i, c := range raw {
-		switch c {
-		case ' ', '\n', '\r', '\t', '\f', '/', '>':
-			return raw[:i]
-		}
-	}
-	return raw
-}
+// notRaw has the content of the element that was just opened read as markup.
+func (s *scan) notRaw() { s.z.raw = nil }
 
 func (s *scan) textToken() {
 	switch s.want {
 	case asTitle:
-		s.title.add(s.z.Text())
+		s.title.add(s.z.readText())
 	case visible:
 		if s.skip != inline {
 			if s.collect && s.skip == titleElem {
 				// The title of a drawing names it, as alt names a picture.
-				s.alt.add(s.z.Text())
+				s.alt.add(s.z.readText())
 			}
 			return
 		}
-		b := s.z.Text()
+		b := s.z.readText()
 		s.text.add(b)
 		if s.collect {
 			s.anchor.add(b)
@@ -290,55 +252,75 @@ func (s *scan) endTag(e element) {
 
 // attrs are the attributes of a tag that have a meaning here.
 type attrs struct {
-	href, src, data          []byte
-	rel, typ, alt, title     []byte
-	name, content, pragma    []byte
-	lang, encoding           []byte
-	hasHref, hasName, shadow bool
+	href, src, data         []byte
+	rel, typ, alt, title    []byte
+	name, property          []byte
+	content, pragma         []byte
+	lang, encoding          []byte
+	hasHref, linked, shadow bool // linked: href is that of XLink
 }
 
 func (s *scan) attrs() (a attrs) {
-	for more := true; more; {
-		var key, val []byte
-		key, val, more = s.z.TagAttr()
-		switch string(key) {
+	for i := range s.z.attr {
+		at := &s.z.attr[i]
+		var lower [16]byte
+		if len(at.name) > len(lower) {
+			continue
+		}
+		for i, c := range at.name {
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			lower[i] = c
+		}
+		switch string(lower[:len(at.name)]) {
 		case "href":
-			a.href, a.hasHref = val, true
+			if !a.hasHref || a.linked {
+				a.href, a.hasHref, a.linked = s.z.value(at.value), true, false
+			}
 		case "xlink:href":
 			if !a.hasHref {
-				a.href, a.hasHref = val, true
+				a.href, a.hasHref, a.linked = s.z.value(at.value), true, true
 			}
 		case "src":
-			a.src = val
+			s.first(&a.src, at)
 		case "data":
-			a.data = val
+			s.first(&a.data, at)
 		case "rel":
-			a.rel = val
+			s.first(&a.rel, at)
 		case "type":
-			a.typ = val
+			s.first(&a.typ, at)
 		case "alt":
-			a.alt = val
+			s.first(&a.alt, at)
 		case "title":
-			a.title = val
+			s.first(&a.title, at)
 		case "name":
-			a.name, a.hasName = val, true
+			s.first(&a.name, at)
 		case "property":
-			if !a.hasName {
-				a.name = val
-			}
+			s.first(&a.property, at)
 		case "content":
-			a.content = val
+			s.first(&a.content, at)
 		case "http-equiv":
-			a.pragma = val
+			s.first(&a.pragma, at)
 		case "lang":
-			a.lang = val
+			s.first(&a.lang, at)
 		case "encoding":
-			a.encoding = val
+			s.first(&a.encoding, at)
 		case "shadowrootmode":
 			a.shadow = true
 		}
 	}
+	if a.name == nil {
+		a.name = a.property
+	}
 	return a
+}
+
+// first sets a value that was not set: of attributes of one name the first counts.
+func (s *scan) first(value *[]byte, at *attribute) {
+	if *value == nil {
+		*value = s.z.value(at.value)
+	}
 }
 
 // nofollow says whether the relation of a link asks not to follow it.
@@ -358,12 +340,17 @@ func (s *scan) resolve(ref []byte) ([]byte, bool) {
 	return s.res.resolve(ref)
 }
 
-// link adds a link, or finds it among those added. It returns its place, or -1
-// if it is not kept.
+// link adds a link unless it is empty, or finds it among those added. It returns its
+// place, or -1 if it is not kept.
 func (s *scan) link(ref, anchor []byte, nofollow bool) int {
-	if ref == nil {
+	if len(ref) == 0 {
 		return -1
 	}
+	return s.anyLink(ref, anchor, nofollow)
+}
+
+// anyLink is link for one that may be empty, which leads to the base of the page.
+func (s *scan) anyLink(ref, anchor []byte, nofollow bool) int {
 	u, ok := s.resolve(ref)
 	if !ok {
 		if s.res.long {
@@ -402,17 +389,9 @@ func (s *scan) anchorTag() {
 	if !a.hasHref {
 		return
 	}
-	if i := s.link(notNil(a.href), nil, a.nofollow()); i >= 0 && s.out.Outlinks[i].Anchor == "" {
+	if i := s.anyLink(a.href, nil, a.nofollow()); i >= 0 && s.out.Outlinks[i].Anchor == "" {
 		s.target, s.collect = i, true
 	}
-}
-
-// notNil tells an attribute without value from one that is missing.
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }
 
 func (s *scan) endAnchor() {

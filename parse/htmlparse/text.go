@@ -2,6 +2,7 @@ package htmlparse
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"unicode"
@@ -47,6 +48,12 @@ func (f *folder) add(s []byte) {
 		start := i
 		for i++; i < len(s); i++ {
 			c := s[i]
+			if c < 0x80 {
+				if i = words8(s, i); i == len(s) {
+					break
+				}
+				c = s[i]
+			}
 			if plain[c] {
 				continue
 			}
@@ -72,6 +79,28 @@ func (f *folder) add(s []byte) {
 			return
 		}
 	}
+}
+
+// words8 goes on from i over words of printed ASCII with one space between them, eight
+// bytes at a time.
+func words8(s []byte, i int) int {
+	const ones, highs, spaces = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
+	for len(s)-i >= 8 {
+		w := binary.LittleEndian.Uint64(s[i:])
+		// The high bit of a byte of other is set if it is below 0x20 or above 0x7e, as
+		// long as that of no lower one is.
+		other := ((w - spaces) | (w + ones) | w) & highs
+		x := w ^ spaces
+		space := (x - ones) &^ x & highs // likewise for spaces
+		if other != 0 || space&(space<<8) != 0 {
+			return i
+		}
+		if space>>63 != 0 { // what follows it is not known yet
+			return i + 7
+		}
+		i += 8
+	}
+	return i
 }
 
 // clip returns the longest part of b of at most n bytes that ends with a whole
