@@ -2,7 +2,6 @@ package signature
 
 import (
 	"crypto/md5"
-	"io"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -52,7 +51,13 @@ func (s TextMD5) Sum(c *page.Content, p *page.Parsed) []byte {
 	if s.NutchCompat && !plain(p.Text) {
 		h.Write(cesu8(p.Text))
 	} else {
-		io.WriteString(h, p.Text)
+		// Piece by piece: a copy of the whole would be as long as the page.
+		var piece [1024]byte
+		for rest := p.Text; rest != ""; {
+			n := copy(piece[:], rest)
+			h.Write(piece[:n])
+			rest = rest[n:]
+		}
 	}
 	return h.Sum(nil)
 }
