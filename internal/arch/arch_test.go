@@ -101,7 +101,7 @@ var repo = policy{
 		"index/indextest":         "rules",
 		"internal/directives":     "valuedNames",
 		"nutchconf":               "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",
-		"parse/htmlparse":         "classes domainToASCII plain",
+		"parse/htmlparse":         "classes domainToASCII plain tagClasses",
 		"parse/parsetest":         "fills made pieces rules",
 		"protocol/httpproto":      "badPorts compatible dateLayouts global6 nat64 nat64Local sixToFour special teredo",
 		"protocol/protocoltest":   "hello rules",

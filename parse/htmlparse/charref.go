@@ -39,7 +39,7 @@ func (z *tokens) readText() []byte {
 func (z *tokens) value(v []byte) []byte {
 	plain := true
 	for _, c := range v {
-		if inValue[c] {
+		if tagClasses[c]&decoded != 0 {
 			plain = false
 			break
 		}
@@ -62,16 +62,13 @@ func (z *tokens) value(v []byte) []byte {
 			}
 		default:
 			from := i
-			for i++; i < len(v) && !inValue[v[i]]; i++ {
+			for i++; i < len(v) && tagClasses[v[i]]&decoded == 0; i++ {
 			}
 			z.decoded = append(z.decoded, v[from:i]...)
 		}
 	}
 	return z.decoded[start:len(z.decoded):len(z.decoded)]
 }
-
-// inValue marks the bytes of a value that mean another.
-var inValue = [256]bool{'&': true, 0: true, '\r': true}
 
 // charRef decodes the reference to a character that begins at i, if it is one, and
 // returns where it ends. In a value only what is written out is one, since many write

@@ -62,6 +62,7 @@ const (
 	endsTag         // white space, "/" and ">", which end the name of a tag
 	endsName        // and "=": the name of an attribute
 	endsValue       // white space and ">": a value without quotes
+	decoded         // "&", NUL and CR, which stand for something else in a value
 )
 
 var tagClasses = func() (t [256]uint8) {
@@ -71,6 +72,9 @@ var tagClasses = func() (t [256]uint8) {
 	t['/'] = endsTag | endsName
 	t['>'] = endsTag | endsName | endsValue
 	t['='] = endsName
+	for _, c := range []byte("&\x00\r") {
+		t[c] |= decoded
+	}
 	return t
 }()
 
