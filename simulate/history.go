@@ -21,7 +21,9 @@ import (
 //	# a page that moved house twice
 //	http://example.org/  2026-01-01:A  2026-03-01T09:30:00Z  1777600000:D
 //
-// What stands for a URL may be any text without a blank. An error names the line,
+// What stands for a URL may be any text without a blank, or before the first tab. Among
+// the events there may be how important the page is beside others, as in w=2.5, for
+// [Histories]. An error names the line,
 // and the file if r has a name.
 func ParseHistory(r io.Reader) ([]Page, error) {
 	var pages []Page
@@ -41,11 +43,23 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 			continue
 		}
 		p := Page{URL: fields[0]}
+		if name, rest, ok := strings.Cut(lines.Text(), "\t"); ok && strings.TrimSpace(name) != "" {
+			p.URL = strings.TrimSpace(name)
+			fields = append([]string{p.URL}, strings.Fields(rest)...)
+		}
 		if seen[p.URL] {
 			return nil, fail(fmt.Errorf("%s has a line before", p.URL))
 		}
 		seen[p.URL] = true
 		for _, f := range fields[1:] {
+			if text, ok := strings.CutPrefix(f, "w="); ok {
+				w, err := strconv.ParseFloat(text, 64)
+				if err != nil || !(w > 0 && w <= 1e12) {
+					return nil, fail(fmt.Errorf("%q is no weight above zero", f))
+				}
+				p.Weight = w
+				continue
+			}
 			e, err := parseEvent(f)
 			if err != nil {
 				return nil, fail(err)

@@ -8,12 +8,10 @@
 package simulate
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
@@ -25,6 +23,9 @@ type Page struct {
 	// ContentType is the media type, for schedules that go by it; empty means
 	// text/html.
 	ContentType string
+	// Weight is how important the page is beside others, if it is above zero. [Run] does
+	// not look at it.
+	Weight float64
 	// Events are in ascending order. A page whose first event is not Appears is
 	// there before it, and so is one without events.
 	Events []Event
@@ -227,23 +228,11 @@ func (o Options) next(s schedule.FetchSchedule, d *crawldb.Datum, at time.Time) 
 
 // visit is what the server answers.
 func (o Options) visit(p *Page, listed *crawldb.Datum, at time.Time, events int, there bool) (*segment.Visit, *segment.Parse) {
-	v := &segment.Visit{URL: p.URL, Time: at, Outcome: protocol.Outcome{Code: protocol.NotFound, Status: 404}}
-	if !there {
-		return v, nil
+	f := found{there: there, sum: uint64(events)}
+	if events > 0 {
+		f.modified = p.Events[events-1].Time
 	}
-	sum := binary.BigEndian.AppendUint64(nil, uint64(events))
-	if o.LastModified && events > 0 {
-		v.Modified = p.Events[events-1].Time
-	}
-	if o.Conditional && string(listed.Signature) == string(sum) {
-		v.Outcome = protocol.Outcome{Code: protocol.NotModified, Status: 304}
-		return v, nil
-	}
-	v.Outcome = protocol.Outcome{Code: protocol.Success, Status: 200}
-	if v.ContentType = p.ContentType; v.ContentType == "" {
-		v.ContentType = "text/html"
-	}
-	return v, &segment.Parse{URL: p.URL, Signature: sum}
+	return f.answer(p.URL, p.ContentType, at, listed, o.LastModified, o.Conditional)
 }
 
 // add notes a visit.

@@ -41,30 +41,11 @@ modified; the same as nothing) or :D (it is deleted):
 
   https://example.org/ 2026-01-01:A 2026-03-01T09:30:00Z 1780000000:D
 
+To crawl many pages within a budget and put the schedules side by side, see
+recrawl schedule simulate --help.
+
 Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
-		Flags: flags(
-			&cli.StringFlag{Name: "kind", Category: toSchedule, Value: "adaptive", Usage: "`KIND`: default (keeps the interval), adaptive, or mime (adaptive, at rates by content type) (default adaptive)"},
-			&cli.BoolFlag{Name: "nutch", Category: toSchedule, Usage: "do exactly what Nutch does, its faults included"},
-			spanFlag(toSchedule, "interval", "begin with an interval of `TIME` (default 30d)"),
-			spanFlag(toSchedule, "min", "adapt down to `TIME` (default 1m)"),
-			spanFlag(toSchedule, "max", "adapt up to `TIME` (default 1y)"),
-			spanFlag(toSchedule, "limit", "let no interval exceed `TIME`, whatever -max says (default 90d)"),
-			&cli.FloatFlag{Name: "inc", Category: toSchedule, Value: 0.4, Usage: "lengthen the interval by this `SHARE` when nothing has changed (default 0.4)"},
-			&cli.FloatFlag{Name: "dec", Category: toSchedule, Value: 0.2, Usage: "shorten the interval by this `SHARE` when something has (default 0.2)"},
-			&cli.FloatFlag{Name: "sync", Category: toSchedule, Value: 0.3, Usage: "move the next visit by this `SHARE` of the age of a change; 0 not at all (default 0.3)"},
-			&cli.StringFlag{Name: "hosts", Category: toSchedule, Usage: "bounds by host, from `FILE` (Nutch's adaptive-host-specific-intervals.txt)"},
-			&cli.StringFlag{Name: "types", Category: toSchedule, Usage: "rates by content type for -kind mime, from `FILE` (Nutch's adaptive-mimetypes.txt)"},
-
-			&cli.StringFlag{Name: "history", Category: toHistory, Usage: "the pages and their changes, from `FILE`; - is standard input"},
-			spanFlag(toHistory, "every", "without a file: a page that changes every `TIME` (default 7d)"),
-			spanFlag(toHistory, "poisson", "without a file: a page that changes at random, every `TIME` on average"),
-			&cli.BoolFlag{Name: "never", Category: toHistory, Usage: "without a file: a page that never changes"},
-			&cli.Uint64Flag{Name: "seed", Category: toHistory, Value: 1, Usage: "the random `NUMBER` of -poisson (default 1)"},
-			&cli.StringFlag{Name: "url", Category: toHistory, Usage: "the `URL` of the page without a file; of a file, look at this page alone"},
-			&cli.StringFlag{Name: "type", Category: toHistory, Usage: "the content `TYPE` of the pages (default text/html)"},
-			&cli.BoolFlag{Name: "last-modified", Category: toHistory, Usage: "the server says when the content has changed"},
-			&cli.BoolFlag{Name: "conditional", Category: toHistory, Usage: "the server answers \"not modified\" instead of sending the content again"},
-
+		Flags: flags(scheduleFlags(), historyFlags(),
 			spanFlag(toReport, "step", "look for what is due every `TIME` (default 1h)"),
 			spanFlag(toReport, "for", "go on for `TIME` (default until the last change, or a year if that is longer)"),
 			&cli.IntFlag{Name: "rows", Category: toReport, Value: 40, Usage: "print at most `N` visits or pages; 0 all (default 40)"},
@@ -72,6 +53,7 @@ Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "draw a picture to `FILE` too"},
 			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
 		),
+		Commands: []*cli.Command{a.simulate()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArgs(c); err != nil {
 				return err
@@ -104,6 +86,38 @@ Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 			}
 			return a.printSimulation(c, &r)
 		},
+	}
+}
+
+// scheduleFlags describe a schedule, for scheduleOf.
+func scheduleFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "kind", Category: toSchedule, Value: "adaptive", Usage: "`KIND`: default (keeps the interval), adaptive, or mime (adaptive, at rates by content type) (default adaptive)"},
+		&cli.BoolFlag{Name: "nutch", Category: toSchedule, Usage: "do exactly what Nutch does, its faults included"},
+		spanFlag(toSchedule, "interval", "begin with an interval of `TIME` (default 30d)"),
+		spanFlag(toSchedule, "min", "adapt down to `TIME` (default 1m)"),
+		spanFlag(toSchedule, "max", "adapt up to `TIME` (default 1y)"),
+		spanFlag(toSchedule, "limit", "let no interval exceed `TIME`, whatever -max says (default 90d)"),
+		&cli.FloatFlag{Name: "inc", Category: toSchedule, Value: 0.4, Usage: "lengthen the interval by this `SHARE` when nothing has changed (default 0.4)"},
+		&cli.FloatFlag{Name: "dec", Category: toSchedule, Value: 0.2, Usage: "shorten the interval by this `SHARE` when something has (default 0.2)"},
+		&cli.FloatFlag{Name: "sync", Category: toSchedule, Value: 0.3, Usage: "move the next visit by this `SHARE` of the age of a change; 0 not at all (default 0.3)"},
+		&cli.StringFlag{Name: "hosts", Category: toSchedule, Usage: "bounds by host, from `FILE` (Nutch's adaptive-host-specific-intervals.txt)"},
+		&cli.StringFlag{Name: "types", Category: toSchedule, Usage: "rates by content type for -kind mime, from `FILE` (Nutch's adaptive-mimetypes.txt)"},
+	}
+}
+
+// historyFlags describe the pages, for historyOf.
+func historyFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "history", Category: toHistory, Usage: "the pages and their changes, from `FILE`; - is standard input"},
+		spanFlag(toHistory, "every", "without a file: a page that changes every `TIME` (default 7d)"),
+		spanFlag(toHistory, "poisson", "without a file: a page that changes at random, every `TIME` on average"),
+		&cli.BoolFlag{Name: "never", Category: toHistory, Usage: "without a file: a page that never changes"},
+		&cli.Uint64Flag{Name: "seed", Category: toHistory, Value: 1, Usage: "the random `NUMBER` of -poisson (default 1)"},
+		&cli.StringFlag{Name: "url", Category: toHistory, Usage: "the `URL` of the page without a file; of a file, look at this page alone"},
+		&cli.StringFlag{Name: "type", Category: toHistory, Usage: "the content `TYPE` of the pages (default text/html)"},
+		&cli.BoolFlag{Name: "last-modified", Category: toHistory, Usage: "the server says when the content has changed"},
+		&cli.BoolFlag{Name: "conditional", Category: toHistory, Usage: "the server answers \"not modified\" instead of sending the content again"},
 	}
 }
 

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/simulate"
+)
+
+const (
+	toPages  = "The pages"
+	toBudget = "The crawl"
+	toYours  = "A schedule of yours, put beside the others"
+)
+
+func (a *app) simulate() *cli.Command {
+	yours := scheduleFlags()
+	for _, f := range yours {
+		switch f := f.(type) {
+		case *cli.StringFlag:
+			f.Category = toYours
+		case *cli.BoolFlag:
+			f.Category = toYours
+		case *cli.FloatFlag:
+			f.Category = toYours
+		}
+	}
+	return &cli.Command{
+		Name: "simulate", Usage: "crawl many pages within a budget, by one schedule after the other",
+		Description: `Crawls a population of pages for years, on a clock of its own and within a
+budget of fetches, by every schedule of stock and by ones that are told how often
+each page changes, which no crawl can know; the optimum is the best of these. It
+prints how much was fresh and how old copies were. It runs the code of a crawl
+and needs neither a crawl nor a network.
+
+  recrawl schedule simulate
+  recrawl schedule simulate -population lognorm -every 7d -svg plot
+  recrawl schedule simulate -history changes.tsv -every 14d -cold
+  recrawl schedule simulate -kind adaptive -inc 0.2 -dec 0.1 -only yours,optimum
+  recrawl schedule simulate -curve 90d,30d,7d,1d -pages 2000
+  recrawl schedule simulate -reference
+
+A history is that of recrawl schedule; a field w=2.5 in a line says how important
+its page is beside others. "important fresh" is the share of the importance of
+which the copy was what the page was, from -measure on; "at first" is that
+before. With -svg the pictures are NAME-time.svg, freshness over time,
+NAME-rates.svg, intervals by rate of change, and with -curve NAME-budget.svg.
+With -reference it repeats published results and checks the goals of the
+project: it fails if a figure is not what it is to be.`,
+		Flags: flags(
+			&cli.StringFlag{Name: "population", Category: toPages, Value: string(simulate.Cho5), Usage: "pages that change at random as often as in `KIND`: cho5, a histogram of 720,000 pages, or lognorm (default cho5)"},
+			&cli.StringFlag{Name: "history", Category: toPages, Usage: "instead, pages and their changes from `FILE`; - is standard input"},
+			&cli.StringFlag{Name: "importance", Category: toPages, Value: string(simulate.Zipf), Usage: "how important pages are, `KIND`: zipf, uniform, or correlated, which is zipf where pages that change often are more important (default zipf)"},
+			&cli.IntFlag{Name: "pages", Category: toPages, Value: 10_000, Usage: "a population of `N` pages (default 10000)"},
+			&cli.Uint64Flag{Name: "seed", Category: toPages, Value: 1, Usage: "the random `NUMBER` (default 1)"},
+			&cli.BoolFlag{Name: "last-modified", Category: toPages, Usage: "the servers say when the content has changed"},
+			&cli.BoolFlag{Name: "conditional", Category: toPages, Usage: "the servers answer \"not modified\" instead of sending the content again"},
+			&cli.Float64Flag{Name: "shift", Category: toPages, Usage: "pages that change at random do so `N` times as often from the middle of the time that counts"},
+
+			spanFlag(toBudget, "every", "the budget: as many fetches as all pages take every `TIME` (default 30d)"),
+			&cli.Float64Flag{Name: "budget", Category: toBudget, Usage: "the budget: `N` fetches a day"},
+			&cli.StringFlag{Name: "curve", Category: toBudget, Usage: "one budget after the other, as those of -every: `TIMES` with commas between them"},
+			&cli.BoolFlag{Name: "cold", Category: toBudget, Usage: "begin without a copy of any page; otherwise with fresh ones of all, but nothing known of their rates"},
+			spanFlag(toBudget, "cycle", "look for what is due every `TIME` (default 6h)"),
+			spanFlag(toBudget, "for", "go on for `TIME` (default 1080d, or until the last change of a history)"),
+			spanFlag(toBudget, "measure", "count what happens after `TIME` (default a third of it all)"),
+			yours,
+
+			&cli.StringFlag{Name: "only", Category: toReport, Usage: "only the schedules whose names contain one of `WORDS` with commas between them"},
+			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "draw pictures to files whose names begin with `NAME`, too"},
+			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON, an object a line, instead of text"},
+			&cli.BoolFlag{Name: "reference", Category: toReport, Usage: "repeat published results, and check the goals of the project"},
+		),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			if c.Bool("reference") {
+				return a.reference(ctx, c)
+			}
+			pages, o, err := populationOf(c)
+			if err != nil {
+				return err
+			}
+			if text := c.String("curve"); text != "" {
+				return a.simulateCurve(ctx, c, pages, o, text)
+			}
+			policies, err := policiesOf(c, pages, o.PerDay)
+			if err != nil {
+				return err
+			}
+			outcomes, err := simulate.Compare(ctx, pages, policies, o)
+			if err != nil {
+				return err
+			}
+			if name := c.String("svg"); name != "" {
+				err := errors.Join(
+					picture(name+"-time.svg", func(w io.Writer) error { return simulate.WriteCourseSVG(w, outcomes) }),
+					picture(name+"-rates.svg", func(w io.Writer) error { return simulate.WriteRatesSVG(w, outcomes) }))
+				if err != nil {
+					return err
+				}
+			}
+			if c.Bool("json") {
+				for i := range outcomes {
+					if err := a.printLine(outcomeJSON(&outcomes[i], o.PerDay)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n\n", len(pages), o.PerDay)
+			return simulate.WriteComparison(a.out, outcomes)
+		},
+	}
+}
+
+func picture(name string, draw func(io.Writer) error) error {
+	if err := replaceFile(name, func(f *os.File) error { return draw(f) }); err != nil {
+		return fmt.Errorf("-svg: %w", err)
+	}
+	return nil
+}
+
+func outcomeJSON(o *simulate.Outcome, perDay float64) map[string]any {
+	course := make([]map[string]any, len(o.Course))
+	for i, p := range o.Course {
+		course[i] = map[string]any{"from": p.From, "to": p.To, "freshness": p.Freshness, "weighted": p.Weighted, "fetches": p.Fetches}
+	}
+	return map[string]any{"policy": o.Policy, "budget": perDay, "weighted": o.Weighted, "freshness": o.Freshness, "first": o.First,
+		"weighted_age_seconds": o.WeightedAge.Seconds(), "age_seconds": o.Age.Seconds(), "fetches": o.Fetches, "every_seconds": o.Every.Seconds(),
+		"starved": o.Starved, "longest_seconds": o.Longest.Seconds(), "backlog": o.Backlog, "course": course}
+}
+
+// simulateCurve compares the schedules at several budgets.
+func (a *app) simulateCurve(ctx context.Context, c *cli.Command, pages simulate.Population, o simulate.CrawlOptions, text string) error {
+	var budgets []float64
+	for word := range strings.SplitSeq(text, ",") {
+		every, ok := parseSpan(word)
+		if !ok {
+			return usagef("-curve: %q is not a time such as 12h or 30d", word)
+		}
+		budgets = append(budgets, float64(len(pages))/(every.Hours()/24))
+	}
+	slices.Sort(budgets)
+	var wrong error
+	curve, err := simulate.Curve(ctx, pages, func(perDay float64) []simulate.Policy {
+		p, err := policiesOf(c, pages, perDay)
+		if err != nil {
+			wrong = err
+		}
+		return p
+	}, o, budgets)
+	if wrong != nil {
+		return wrong
+	}
+	if err != nil {
+		return err
+	}
+	if name := c.String("svg"); name != "" {
+		if err := picture(name+"-budget.svg", func(w io.Writer) error { return simulate.WriteCurveSVG(w, len(pages), curve) }); err != nil {
+			return err
+		}
+	}
+	if !c.Bool("json") {
+		return simulate.WriteCurve(a.out, len(pages), curve)
+	}
+	for _, b := range curve {
+		for i := range b.Outcomes {
+			if err := a.printLine(outcomeJSON(&b.Outcomes[i], b.PerDay)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// populationOf returns the pages that the flags describe, and how to crawl them.
+func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, error) {
+	spans := spans{c: c}
+	o := simulate.CrawlOptions{
+		Duration: spans.get("for"), Measure: spans.get("measure"), Cycle: spans.get("cycle"), PerDay: c.Float64("budget"),
+		Cold: c.Bool("cold"), LastModified: c.Bool("last-modified"), Conditional: c.Bool("conditional"), Seed: c.Uint64("seed"),
+	}
+	every := spans.get("every")
+	if spans.err != nil {
+		return nil, o, spans.err
+	}
+	importance := simulate.Importance(c.String("importance"))
+	var pages simulate.Population
+	switch name := c.String("history"); {
+	case name != "" && (c.IsSet("population") || c.IsSet("pages")):
+		return nil, o, usagef("-history has pages of its own: neither -population nor -pages can be")
+	case !slices.Contains(simulate.Importances(), importance):
+		return nil, o, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
+	case name != "":
+		all, err := readHistory(name)
+		if err != nil {
+			return nil, o, err
+		}
+		if pages, err = simulate.Histories(all, importance, c.Uint64("seed")); err != nil {
+			return nil, o, err
+		}
+	default:
+		rates := simulate.Rates(c.String("population"))
+		if !slices.Contains(simulate.AllRates(), rates) {
+			return nil, o, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
+		}
+		n := int(c.Int("pages"))
+		if n < 1 || n > 10_000_000 {
+			return nil, o, usagef("-pages: %d is not a number from 1 to 10,000,000", n)
+		}
+		var err error
+		if pages, err = simulate.Synthetic(rates, importance, n, c.Uint64("seed")); err != nil {
+			return nil, o, err
+		}
+	}
+	switch {
+	case c.IsSet("budget") && every > 0:
+		return nil, o, usagef("only one of -budget and -every can be")
+	case c.IsSet("budget"):
+		if !(o.PerDay > 0 && o.PerDay < 1e12) {
+			return nil, o, usagef("-budget: %g is not a number of fetches a day", o.PerDay)
+		}
+	case every == 0:
+		every = 30 * 24 * time.Hour
+		fallthrough
+	default:
+		o.PerDay = float64(len(pages)) / (every.Hours() / 24)
+	}
+	if o.Cycle > 0 && o.Duration/o.Cycle > 1_000_000 {
+		return nil, o, usagef("-cycle: %s is too short for so long a time", c.String("cycle"))
+	}
+	if f := c.Float64("shift"); c.IsSet("shift") {
+		if !(f > 0 && f <= 1e6) {
+			return nil, o, usagef("-shift: %g is not a factor above zero", f)
+		}
+		duration, measure := o.Duration, o.Measure
+		if duration == 0 {
+			duration = 1080 * 24 * time.Hour
+		}
+		if measure == 0 {
+			measure = duration / 3
+		}
+		o.ShiftBy, o.ShiftAfter = f, (duration+measure)/2
+	}
+	return pages, o, nil
+}
+
+func list[S ~string](of []S) string {
+	words := make([]string, len(of))
+	for i, w := range of {
+		words[i] = string(w)
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// policiesOf returns the schedules to compare.
+func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]simulate.Policy, error) {
+	policies := simulate.Stock(len(pages), perDay)
+	for _, f := range scheduleFlags() {
+		if !c.IsSet(f.Names()[0]) {
+			continue
+		}
+		s, err := scheduleOf(c)
+		if err != nil {
+			return nil, err
+		}
+		p := simulate.Policy{Name: "yours, by priority", Schedule: s, NutchCompat: c.Bool("nutch")}
+		oldest := p
+		oldest.Name, oldest.Order = "yours, oldest first", simulate.OldestFirst
+		policies = slices.Insert(policies, 0, p, oldest)
+		break
+	}
+	words := c.String("only")
+	if words == "" {
+		return policies, nil
+	}
+	all := policies
+	policies = nil
+	for _, p := range all {
+		if slices.ContainsFunc(strings.Split(strings.ToLower(words), ","), func(w string) bool {
+			return strings.Contains(strings.ToLower(p.Name), strings.TrimSpace(w))
+		}) {
+			policies = append(policies, p)
+		}
+	}
+	if len(policies) == 0 {
+		return nil, usagef("-only: no schedule has a name with one of %s in it", strconv.Quote(words))
+	}
+	return policies, nil
+}

@@ -1,0 +1,461 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/update"
+)
+
+// Policy is one way to spend a budget of fetches.
+type Policy struct {
+	Name string
+	// Schedule says when a page is due. It may be nil if Plan or Allocation is not.
+	Schedule schedule.FetchSchedule
+	// Order says which of the pages that are due are fetched first.
+	Order Order
+	// Plan, if not nil, makes the schedule anew from the one before, at the beginning
+	// and every PlanEvery; zero means a day.
+	Plan      func(old schedule.FetchSchedule, known Known) (schedule.FetchSchedule, error)
+	PlanEvery time.Duration
+	// Allocation, if not nil, is told the true rates of change, and gives each page an
+	// interval of its own, which it keeps. No crawl can know that: it is what others are
+	// measured by.
+	Allocation Allocation
+	// NutchCompat makes of each record what Nutch's updatedb would. The schedule has a
+	// field of that name too.
+	NutchCompat bool
+}
+
+// Known is what a crawl knows of itself.
+type Known struct {
+	Now     time.Time
+	Records []crawldb.Datum // not to be changed
+	Visits  int64           // since the beginning
+	PerDay  float64         // the budget
+}
+
+// Order is an order of the pages that are due.
+type Order int
+
+const (
+	ByPriority  Order = iota // the priority of the record, as generate does; equal ones as they come
+	OldestFirst              // what is due for longest
+	AtRandom
+	ByValue // what a visit is worth now, given the true rate: for those that are told
+)
+
+// CrawlOptions describe a crawl of a population. The zero value goes on for three years
+// of 360 days, of which the last two count, without a budget.
+type CrawlOptions struct {
+	// Start is when it begins; zero means 1 January 2026 or, if there are histories,
+	// their first event.
+	Start time.Time
+	// Duration is how long it goes on; zero means 1080 days or, if there are histories,
+	// until their last event.
+	Duration time.Duration
+	// Measure is from when on it counts; zero means a third of Duration, negative from
+	// the beginning. The time before is told apart.
+	Measure time.Duration
+	// Cycle is how often the crawler looks for what is due; zero means six hours.
+	Cycle time.Duration
+	// PerDay is the budget of fetches a day; zero means no bound. A cycle has its exact
+	// part of it: what it does not use is lost.
+	PerDay float64
+	// Cold begins with records that were never fetched, all due at once. Otherwise the
+	// pages that are there at the beginning have just been fetched, and are due at moments
+	// spread over their first interval, as in a crawl that has run for a while. Nothing is
+	// known of their rates either way.
+	Cold bool
+	// LastModified makes servers say when the content has changed, Conditional answer
+	// "not modified" to a visit that knows the content.
+	LastModified, Conditional bool
+	// ShiftBy multiplies the rates of pages that change at random from ShiftAfter the
+	// beginning on. Zero means 1.
+	ShiftAfter time.Duration
+	ShiftBy    float64
+	// Seed picks the moments of the changes of the pages that change at random.
+	Seed uint64
+	// Points is how many points of time the course has; zero means 108.
+	Points int
+	// Update has the rules for records. Its Schedule, Now and NutchCompat do not matter.
+	Update update.Options
+}
+
+// Outcome is what came of a policy. Figures are means over the time that counts and all
+// pages; those called Weighted are means by importance.
+//
+// The freshness of a page that changes at random is not that of one course of events
+// but its expectation, given when it was fetched: chance has a part only in what the
+// visits find.
+type Outcome struct {
+	Policy string
+	// Freshness is the share of the time for which copies were what the pages were. A
+	// page that was not fetched yet has no fresh copy. Time in which a page is gone and
+	// known to be does not count.
+	Freshness, Weighted float64
+	// Age is for how long the copies had not been what the pages were.
+	Age, WeightedAge time.Duration
+	// Fetches counts the visits, Every is the time between two to a page on average.
+	Fetches int
+	Every   time.Duration
+	// Starved is the share of the pages that were not visited while it counted; those
+	// that were gone, or that appeared later, do not count.
+	Starved float64
+	// Longest is the longest time that a page was left alone, in the time that counts.
+	Longest time.Duration
+	// Backlog is how many pages were due at the end of a cycle and left for another, on
+	// average.
+	Backlog float64
+	// First is Weighted of the time before Measure.
+	First float64
+	// Course is what it was over time, Pages what became of each page.
+	Course []Point
+	Pages  []Fate
+	// Records are the records of the pages at the end.
+	Records []crawldb.Datum
+}
+
+// Point is the mean over a part of the time.
+type Point struct {
+	From, To            time.Time
+	Freshness, Weighted float64
+	Fetches             int
+}
+
+// Fate is what became of one page in the time that counts.
+type Fate struct {
+	PerDay, Weight float64
+	Visits         int
+	Freshness      float64
+	// Every is the time that counts by the visits; zero if there was none.
+	Every time.Duration
+}
+
+// Crawl crawls a population by a policy. It runs the code of a crawl: the schedule says
+// what is due, and update.Next makes of each visit what a crawl db would have. Cancelling
+// ctx ends it with an error. It changes none of its arguments.
+func Crawl(ctx context.Context, pages Population, p Policy, o CrawlOptions) (Outcome, error) {
+	c, err := newCrawl(pages, p, o)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("simulate: %s: %w", p.Name, err)
+	}
+	for cycle := range c.cycles {
+		if err := ctx.Err(); err != nil {
+			return Outcome{}, fmt.Errorf("simulate: %s: %w", p.Name, err)
+		}
+		if err := c.round(cycle); err != nil {
+			return Outcome{}, fmt.Errorf("simulate: %s: %w", p.Name, err)
+		}
+	}
+	return c.outcome(), nil
+}
+
+func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
+	var first, last time.Time
+	for i := range pages {
+		e := pages[i].Events
+		if pages[i].PerDay > 0 || len(e) == 0 {
+			continue
+		}
+		if at := e[0].Time; first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at := e[len(e)-1].Time; at.After(last) {
+			last = at
+		}
+	}
+	if o.Start.IsZero() {
+		if o.Start = first; first.IsZero() {
+			o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		}
+	}
+	if o.Duration <= 0 {
+		if o.Duration = 1080 * 24 * time.Hour; !last.IsZero() {
+			o.Duration = last.Sub(o.Start)
+		}
+	}
+	if o.Cycle <= 0 {
+		o.Cycle = 6 * time.Hour
+	}
+	switch {
+	case o.Measure == 0:
+		o.Measure = (o.Duration / 3).Truncate(o.Cycle)
+	case o.Measure < 0:
+		o.Measure = 0
+	}
+	if o.ShiftBy == 0 {
+		o.ShiftBy = 1
+	}
+	if o.Points <= 0 {
+		o.Points = 108
+	}
+	switch {
+	case len(pages) == 0:
+		return o, errors.New("a population of no pages")
+	case o.Duration < o.Cycle || o.Duration/o.Cycle > 10_000_000:
+		return o, fmt.Errorf("%v in cycles of %v", o.Duration, o.Cycle)
+	case o.Measure >= o.Duration:
+		return o, fmt.Errorf("nothing is left to measure from %v on of %v", o.Measure, o.Duration)
+	case !(o.PerDay >= 0) || math.IsInf(o.PerDay, 0):
+		return o, fmt.Errorf("a budget of %v fetches a day", o.PerDay)
+	case !(o.ShiftBy > 0):
+		return o, fmt.Errorf("rates that are multiplied by %v", o.ShiftBy)
+	}
+	return o, nil
+}
+
+// crawl is a crawl in progress. Time is in cycles where the crawler acts, and in days
+// where something is measured.
+type crawl struct {
+	o       CrawlOptions
+	p       Policy
+	s       schedule.FetchSchedule
+	ahead   time.Duration // see schedule.Horizon
+	indexed bool
+	cycles  int
+	at      time.Time // of the cycle
+	pages   []subject
+	records []crawldb.Datum
+	wheel   [][]int32 // by cycle, what may be due
+	ready   ready
+	carry   float64
+	nextPlan,
+	measure int // cycles
+	visits    int64
+	fetches   int
+	backlog   float64
+	longest   time.Duration
+	meter     meter
+	intervals []time.Duration // of an allocation
+}
+
+func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
+	o, err := o.withDefaults(pages)
+	if err != nil {
+		return nil, err
+	}
+	c := &crawl{o: o, p: p, s: p.Schedule, at: o.Start}
+	c.cycles = int((o.Duration + o.Cycle - 1) / o.Cycle)
+	c.measure = int((o.Measure + o.Cycle - 1) / o.Cycle)
+	c.o.Update.NutchCompat = p.NutchCompat
+	c.o.Update.Now = func() time.Time { return c.at }
+	c.meter = newMeter(float64(c.cycles)*days(o.Cycle), float64(c.measure)*days(o.Cycle), o.Points)
+	c.wheel = make([][]int32, c.cycles)
+	c.records = make([]crawldb.Datum, len(pages))
+	c.pages = make([]subject, len(pages))
+	end := o.Start.Add(o.Duration)
+	if p.Allocation != nil {
+		weights, perDay := pages.known(o.Start, end)
+		budget := o.PerDay
+		if budget == 0 {
+			return nil, errors.New("an allocation of a budget without bound")
+		}
+		for _, f := range p.Allocation(weights, perDay, budget) {
+			c.intervals = append(c.intervals, inDays(1/f))
+		}
+		c.s = schedule.Default{MaxInterval: math.MaxInt64}
+	}
+	for i := range pages {
+		s := &c.pages[i]
+		*s = subject{Subject: &pages[i], number: i, o: &c.o, rateOf: pages[i].rate(o.Start, end)}
+		c.records[i] = crawldb.Datum{URL: s.URL, Status: crawldb.Unfetched, Score: float32(s.Weight)}
+		born := 0
+		if s.PerDay <= 0 && len(s.Events) > 0 && s.Events[0].Kind == Appears {
+			born = max(0, int((s.Events[0].Time.Sub(o.Start)+o.Cycle-1)/o.Cycle))
+		}
+		s.born = born
+		s.since = float64(born) * days(o.Cycle)
+		s.bucket = c.meter.bucket(s.since)
+		if born < c.cycles {
+			c.wheel[born] = append(c.wheel[born], int32(i))
+		}
+	}
+	if err := c.plan(); err != nil {
+		return nil, err
+	}
+	if c.s == nil {
+		return nil, errors.New("there is no schedule")
+	}
+	return c, nil
+}
+
+// plan takes the schedule from the policy.
+func (c *crawl) plan() error {
+	if c.p.Plan != nil {
+		s, err := c.p.Plan(c.s, Known{c.at, c.records, c.visits, c.o.PerDay})
+		if err != nil {
+			return err
+		}
+		every := c.p.PlanEvery
+		if every <= 0 {
+			every = 24 * time.Hour
+		}
+		c.s = s
+		c.nextPlan += max(1, int(every/c.o.Cycle))
+	}
+	c.o.Update.Schedule = c.s
+	c.ahead, c.indexed = schedule.Horizon(c.s)
+	return nil
+}
+
+// round is one cycle.
+func (c *crawl) round(cycle int) error {
+	c.at = c.o.Start.Add(time.Duration(cycle) * c.o.Cycle)
+	if c.p.Plan != nil && cycle >= c.nextPlan {
+		if err := c.plan(); err != nil {
+			return err
+		}
+	}
+	for _, i := range c.wheel[cycle] {
+		s, d := &c.pages[i], &c.records[i]
+		switch {
+		case !s.begun:
+			c.begin(s, d, cycle)
+		case !c.s.Due(d, c.at):
+			c.wait(int(i), cycle)
+		default:
+			c.ready.push(int(i), c.key(s, d))
+		}
+	}
+	c.wheel[cycle] = nil
+	allowed := math.MaxInt
+	if c.o.PerDay > 0 {
+		c.carry += c.o.PerDay * days(c.o.Cycle)
+		allowed = int(c.carry + 1e-9)
+		c.carry -= float64(allowed)
+	}
+	if c.p.Order == ByValue {
+		now := float64(cycle) * days(c.o.Cycle)
+		c.ready.sort(func(i int) float64 { return -c.pages[i].value(now) })
+	}
+	for ; allowed > 0 && c.ready.len() > 0; allowed-- {
+		i := c.ready.pop()
+		c.visit(&c.pages[i], &c.records[i], cycle)
+		c.wait(i, cycle)
+	}
+	if cycle >= c.measure {
+		c.backlog += float64(c.ready.len())
+	}
+	return nil
+}
+
+// begin makes a page known.
+func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
+	s.begun = true
+	if c.intervals != nil {
+		d.Interval = c.intervals[s.number]
+	}
+	*d = c.s.Init(*d, c.at)
+	d.Priority = d.Score
+	if c.o.Cold || cycle > 0 || !s.there(c.at) {
+		if c.s.Due(d, c.at) {
+			c.ready.push(s.number, c.key(s, d))
+			return
+		}
+		c.wait(s.number, cycle)
+		return
+	}
+	c.look(s, d, cycle)
+	if gap := d.FetchTime.Sub(c.at); gap > 0 {
+		d.FetchTime = c.at.Add(time.Duration(s.chance(math.MaxUint32)*float64(gap)).Truncate(time.Second) + time.Second)
+	}
+	c.wait(s.number, cycle)
+}
+
+// wait puts a page where it is looked at again: when it is due, or at every cycle if only
+// the schedule can say.
+func (c *crawl) wait(i, cycle int) {
+	next := cycle + 1
+	if wait := c.records[i].FetchTime.Sub(c.at); c.indexed && wait > c.o.Cycle && !(c.ahead > 0 && wait > c.ahead) {
+		next = cycle + int((wait+c.o.Cycle-1)/c.o.Cycle)
+	}
+	if next < c.cycles {
+		c.wheel[next] = append(c.wheel[next], int32(i))
+	}
+}
+
+// key orders what is due: the least is first.
+func (c *crawl) key(s *subject, d *crawldb.Datum) float64 {
+	switch c.p.Order {
+	case OldestFirst:
+		return float64(d.FetchTime.UnixMilli())
+	case AtRandom:
+		return s.chance(math.MaxUint32 - 1 - s.visits)
+	}
+	return -float64(d.Priority)
+}
+
+// visit visits a page within the budget.
+func (c *crawl) visit(s *subject, d *crawldb.Datum, cycle int) {
+	now := float64(cycle) * days(c.o.Cycle)
+	c.meter.credit(s, now)
+	if s.fetched && cycle >= c.measure {
+		if gap := c.at.Sub(d.LastFetch); gap > c.longest {
+			c.longest = gap
+		}
+	}
+	c.look(s, d, cycle)
+	s.visits++
+	c.visits++
+	if cycle >= c.measure {
+		s.counted++
+		c.fetches++
+	}
+	c.meter.visits[s.bucket]++
+}
+
+// look makes of a record what a crawl would.
+func (c *crawl) look(s *subject, d *crawldb.Datum, cycle int) {
+	now := float64(cycle) * days(c.o.Cycle)
+	listed := schedule.Selected(c.s, *d, c.at)
+	found := s.look(c.at, now)
+	in := update.Input{URL: s.URL, Segment: segmentName, Listed: &listed}
+	in.Visit, in.Parse = found.answer(s.URL, s.ContentType, c.at, &listed, c.o.LastModified, c.o.Conditional)
+	before := *d
+	*d = *update.Next(&before, in, c.o.Update)
+}
+
+func (c *crawl) outcome() Outcome {
+	span := float64(c.cycles) * days(c.o.Cycle)
+	counted := time.Duration(c.cycles-c.measure) * c.o.Cycle
+	end := c.o.Start.Add(time.Duration(c.cycles) * c.o.Cycle)
+	out := Outcome{Policy: c.p.Name, Fetches: c.fetches, Longest: c.longest, Records: c.records, Backlog: c.backlog / float64(c.cycles-c.measure)}
+	starved, living := 0, 0
+	for i := range c.pages {
+		s := &c.pages[i]
+		if s.begun {
+			c.meter.credit(s, span)
+		}
+		if s.born <= c.measure && s.there(end) {
+			living++
+			if s.counted == 0 {
+				starved++
+			}
+			if last := c.records[i].LastFetch; !last.IsZero() {
+				out.Longest = max(out.Longest, end.Sub(last))
+			}
+		}
+		f := Fate{PerDay: s.rateOf, Weight: s.Weight, Visits: s.counted}
+		if s.counted > 0 {
+			f.Every = counted / time.Duration(s.counted)
+		}
+		if s.time > 0 {
+			f.Freshness = s.fresh / s.time
+		}
+		out.Pages = append(out.Pages, f)
+	}
+	if living > 0 {
+		out.Starved = float64(starved) / float64(living)
+	}
+	if c.fetches > 0 {
+		out.Every = time.Duration(float64(counted) * float64(len(c.pages)) / float64(c.fetches))
+	}
+	c.meter.fill(&out, c.o.Start)
+	return out
+}

@@ -1,0 +1,183 @@
+package simulate
+
+import (
+	"math"
+	"time"
+)
+
+// This file is what can be said with a pencil, when every rate of change is known:
+// how fresh a copy is that is fetched at an interval, and how often each page is to be
+// fetched within a budget. It is written apart from the schedules, which it is to judge.
+//
+// r is the rate of change times the interval: the changes between two visits.
+
+// Freshness is the share of the time for which a copy is up to date that is fetched
+// at an interval, of a page that changes so often a day (Cho and Garcia-Molina, Effective
+// Page Refresh Policies for Web Crawlers, TODS 2003). A page that is never fetched, as an
+// infinite interval says, is never up to date.
+func Freshness(perDay, interval float64) float64 {
+	r := perDay * interval
+	switch {
+	case r < 1e-9:
+		return 1
+	case math.IsInf(r, 1):
+		return 0
+	}
+	return -math.Expm1(-r) / r
+}
+
+// Age is for how many days the copy of such a page has not been up to date, on
+// average over all of the time.
+func Age(perDay, interval float64) float64 {
+	r := perDay * interval
+	if r < 1e-3 { // where the differences below have no digits left
+		return interval * r * (1./6 - r/24)
+	}
+	return interval/2 - 1/perDay - math.Expm1(-r)/(perDay*r)
+}
+
+// gain is h: that of one more visit is h(r)/rate.
+func gain(r float64) float64 {
+	if r < 1e-3 {
+		return r * r * (1./2 - r*(1./3-r/8))
+	}
+	return -math.Expm1(math.Log1p(r) - r)
+}
+
+// gainInverse is where gain is y; infinity from 1 on.
+func gainInverse(y float64) float64 {
+	if y >= 1 {
+		return math.Inf(1)
+	}
+	z := -math.Log1p(-y) // r - ln(1+r) = z
+	return newton(math.Sqrt(2*z)+z, func(r float64) (float64, float64) { return r - math.Log1p(r) - z, r / (1 + r) })
+}
+
+// newton finds the root of a convex function that rises, from above: the function
+// returns its value and its slope.
+func newton(r float64, f func(float64) (y, slope float64)) float64 {
+	for range 30 {
+		y, slope := f(r)
+		if !(y > 1e-15) || !(slope > 0) {
+			break
+		}
+		step := y / slope
+		if r -= step; step < 1e-9*r {
+			break
+		}
+	}
+	return r
+}
+
+// An Allocation says how often a day each page of a population is to be fetched within
+// a budget of fetches a day, given its rates of change.
+type Allocation func(weights, perDay []float64, budget float64) []float64
+
+// Optimal is the allocation that keeps most of the importance fresh: for all pages that
+// are fetched at all, one more visit is worth the same.
+func Optimal(weights, perDay []float64, budget float64) []float64 {
+	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
+		if mu*rate >= w {
+			return 0
+		}
+		return rate / gainInverse(mu*rate/w)
+	})
+}
+
+// AgeOptimal is that which keeps the age least. It leaves no page alone.
+func AgeOptimal(weights, perDay []float64, budget float64) []float64 {
+	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
+		// The gain in age of one more visit is (r²/2 - h(r))/rate².
+		y := mu * rate * rate / w
+		return rate / newton(math.Sqrt(2*y)+math.Cbrt(3*y)+1, func(r float64) (float64, float64) { return r*r/2 - gain(r) - y, r - r*math.Exp(-r) })
+	})
+}
+
+// Azar is the optimum for visits at random moments (Azar, Horvitz, Lubetzky, Peres and
+// Shahaf, Tractable near-optimal policies for crawling, PNAS 2018).
+func Azar(weights, perDay []float64, budget float64) []float64 {
+	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
+		return max(0, math.Sqrt(w*rate/mu)-rate)
+	})
+}
+
+// LambdaCrawl minimises the harmonic number of changes that are not seen (Kolobov et al.,
+// Staying up to Date with Online Content Changes Using Reinforcement Learning for
+// Scheduling, NeurIPS 2019). It leaves no page alone either.
+func LambdaCrawl(weights, perDay []float64, budget float64) []float64 {
+	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
+		return (math.Sqrt(rate*rate+4*w*rate/mu) - rate) / 2
+	})
+}
+
+// Proportional fetches a page as often as it changes, which seems right and is not.
+func Proportional(_, perDay []float64, budget float64) []float64 {
+	return level(nil, perDay, budget, func(mu, _, rate float64) float64 { return rate / mu })
+}
+
+// Even fetches all alike.
+func Even(_, perDay []float64, budget float64) []float64 {
+	f := make([]float64, len(perDay))
+	for i := range f {
+		f[i] = budget / float64(len(f))
+	}
+	return f
+}
+
+// level finds the multiplier at which the pages take the budget: visits falls with it.
+// A page that never changes needs no visit.
+func level(weights, perDay []float64, budget float64, visits func(mu, weight, rate float64) float64) []float64 {
+	f := make([]float64, len(perDay))
+	fill := func(mu float64) (sum float64) {
+		for i, rate := range perDay {
+			w := 1.0
+			if weights != nil {
+				w = weights[i]
+			}
+			if f[i] = 0; rate > 0 && w > 0 {
+				f[i] = visits(mu, w, rate)
+			}
+			sum += f[i]
+		}
+		return sum
+	}
+	low, high := math.Log(1e-30), math.Log(1e30)
+	for range 80 {
+		mid := (low + high) / 2
+		if fill(math.Exp(mid)) > budget {
+			low = mid
+		} else {
+			high = mid
+		}
+		if high-low < 1e-7 {
+			break
+		}
+	}
+	fill(math.Exp(high))
+	return f
+}
+
+// Expected is what an allocation is worth if the visits to a page come at equal
+// intervals: freshness and age in days, by weight.
+func Expected(weights, perDay, visits []float64) (freshness, age float64) {
+	sum := 0.0
+	for i, w := range weights {
+		sum += w
+		if perDay[i] <= 0 {
+			freshness += w
+			continue
+		}
+		freshness += w * Freshness(perDay[i], 1/visits[i])
+		age += w * Age(perDay[i], 1/visits[i])
+	}
+	return freshness / sum, age / sum
+}
+
+// known returns weights and rates of a population.
+func (p Population) known(from, to time.Time) (weights, perDay []float64) {
+	for i := range p {
+		weights = append(weights, p[i].Weight)
+		perDay = append(perDay, p[i].rate(from, to))
+	}
+	return weights, perDay
+}

@@ -1,0 +1,47 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/recrawl/recrawl/schedule"
+)
+
+// Optimum is the policy by which others are measured: it knows the rates of change, and
+// keeps as much of the importance fresh as the budget can.
+func Optimum() Policy {
+	return Policy{Name: "optimum, rates known", Allocation: Optimal, Order: ByValue}
+}
+
+// Stock returns the policies of stock for a budget of so many fetches a day and so many
+// pages, and those that know the rates of change, the optimum last.
+func Stock(pages int, perDay float64) []Policy {
+	const day = 24 * time.Hour
+	constant := 30 * day
+	if perDay > 0 {
+		constant = inDays(float64(pages) / perDay)
+	}
+	nutch := func(sync float64) schedule.FetchSchedule {
+		return schedule.Adaptive{Default: schedule.Default{NutchCompat: true}, SyncRate: sync}
+	}
+	p := []Policy{
+		{Name: "default, 30 days", Schedule: schedule.Default{}, Order: OldestFirst},
+		{Name: "constant interval", Schedule: schedule.Default{DefaultInterval: constant, MaxInterval: 100 * 365 * day}, Order: OldestFirst},
+		{Name: "adaptive, by score", Schedule: schedule.Adaptive{}},
+		{Name: "adaptive, oldest first", Schedule: schedule.Adaptive{}, Order: OldestFirst},
+		{Name: "adaptive, no sync, oldest first", Schedule: schedule.Adaptive{SyncRate: -1}, Order: OldestFirst},
+		{Name: "mime adaptive, oldest first", Schedule: schedule.MimeAdaptive{Types: map[string]schedule.Rates{"text/html": {Inc: 0.5, Dec: 0.2}}}, Order: OldestFirst},
+		{Name: "Nutch adaptive, by score", Schedule: nutch(0), NutchCompat: true},
+		{Name: "Nutch adaptive, no sync, by score", Schedule: nutch(-1), NutchCompat: true},
+		{Name: "Nutch adaptive, oldest first", Schedule: nutch(0), NutchCompat: true, Order: OldestFirst},
+		{Name: "Nutch adaptive, no sync, oldest first", Schedule: nutch(-1), NutchCompat: true, Order: OldestFirst},
+		{Name: "Nutch adaptive, no sync, at random", Schedule: nutch(-1), NutchCompat: true, Order: AtRandom},
+	}
+	if perDay > 0 {
+		p = append(p,
+			Policy{Name: "proportional, rates known", Allocation: Proportional, Order: OldestFirst},
+			Policy{Name: "Azar, rates known", Allocation: Azar, Order: OldestFirst},
+			Policy{Name: "LambdaCrawl, rates known", Allocation: LambdaCrawl, Order: OldestFirst},
+			Optimum())
+	}
+	return p
+}
