@@ -39,7 +39,7 @@ func gainInverse(y float64) float64 {
 	for range 20 {
 		step := (r - math.Log1p(r) - z) * (1 + r) / r
 		r -= step
-		if math.Abs(step) <= 1e-12*r {
+		if math.Abs(step) <= 1e-7*r { // and so the next would be 1e-14
 			break
 		}
 	}

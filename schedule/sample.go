@@ -42,6 +42,7 @@ type page struct {
 	s       Sampled
 	new     bool // never visited
 	overdue bool
+	late    bool // by more than a day
 }
 
 // farthest is a heap whose root has the greatest hash.
@@ -80,6 +81,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	p.s.Least, p.s.Most = s.bounds(d.URL)
 	p.new = d.LastFetch.IsZero()
 	p.overdue = !p.new && !d.FetchTime.After(x.now)
+	p.late = !p.new && !d.FetchTime.Add(day).After(x.now)
 	fixed, ok := fixedInterval(*d)
 	switch {
 	case ok:
@@ -132,6 +134,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		return p
 	}
 	multiple := float64(x.pages) / float64(len(x.kept))
+	late := 0.0
 	// One that counts for nothing counts for little; the mean is of those that count.
 	sum, n := 0.0, 0
 	for i := range x.kept {
@@ -162,6 +165,9 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		} else if k.overdue {
 			p.Backlog += multiple
 		}
+		if k.late {
+			late += multiple
+		}
 	}
 	switch {
 	case p.Budget < 0:
@@ -173,7 +179,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		p.Budget = 0
 		return p
 	}
-	p.correct(old, o.Visits)
+	p.correct(old, o.Visits, late)
 	p.Mu, p.HostMu = Solve(sample, p.Budget*p.Scale, o.Hosts)
 	if p.Needed = p.needs(sample); p.Needed > p.Budget*p.Scale*1.01 {
 		// Not enough for the greatest intervals: what there is goes where it is worth
@@ -203,11 +209,10 @@ func (p *Plan) needs(sample []Sampled) float64 {
 }
 
 // correct sets Scale. A visit comes when a round does, which is later than it is
-// due; so there are fewer visits than intended. As long as nothing waits, there is
-// room for more, and otherwise for less. What comes of it shows when pages are due
-// again, so it takes the time for which they wait on average, and goes a third of
-// the way in it.
-func (p *Plan) correct(old *Plan, visits int64) {
+// due; so the visits are fewer than intended, and there is room for more. But if all of
+// the budget is used and pages are late by more than a day, those that are worth least
+// may wait for ever: then there are to be fewer, until a round leaves nothing over.
+func (p *Plan) correct(old *Plan, visits int64, late float64) {
 	if old == nil || visits == 0 || !(old.Scale > 0) {
 		return
 	}
@@ -216,11 +221,13 @@ func (p *Plan) correct(old *Plan, visits int64) {
 	if passed <= 0 {
 		return
 	}
-	lack := 1 - float64(visits-old.Visits)/passed/p.Budget
-	if waiting := p.Backlog - 3*p.Budget; waiting > 0 {
-		lack = -waiting / p.Pages
+	used := float64(visits-old.Visits) / passed
+	switch {
+	case used >= 0.99*p.Budget && late > p.Budget/20:
+		p.Scale /= math.Pow(1.01, min(passed, 5))
+	case used < 0.99*p.Budget:
+		p.Scale *= min(p.Budget/max(used, 1e-9), math.Pow(1.01, min(passed, 5)))
 	}
-	p.Scale *= math.Exp(min(passed*p.Budget/p.Pages, 1) / 3 * max(-1, min(lack, 1)))
 	p.Scale = max(0.5, min(p.Scale, 2))
 }
 

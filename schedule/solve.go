@@ -31,8 +31,9 @@ func (p *Sampled) visits(mu float64) float64 {
 }
 
 // solve returns the threshold at which the pages take so many visits a day, by
-// bisection of its logarithm. If they take more at any, it is the one at which no
-// page is visited more often than its bounds say.
+// false position between logarithms, in which the visits are nearly a line (the rule of
+// Anderson and Björck; bisection where that gains nothing). If they take more at any, it
+// is the one at which no page is visited more often than its bounds say.
 func solve(sample []*Sampled, perDay float64) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, p := range sample {
@@ -43,23 +44,58 @@ func solve(sample []*Sampled, perDay float64) float64 {
 	if most == 0 {
 		return 0
 	}
-	low, high := math.Log(max(least, math.SmallestNonzeroFloat64)), math.Log(most)
-	for range 60 {
-		if high-low < 1e-6 {
-			break
-		}
-		mid := (low + high) / 2
-		mu, sum := math.Exp(mid), 0.0
+	// over is by what factor the visits exceed the budget, as a logarithm.
+	over := func(x float64) float64 {
+		mu, sum := math.Exp(x), 0.0
 		for _, p := range sample {
 			sum += p.visits(mu)
 		}
-		if sum > perDay {
-			low = mid
-		} else {
-			high = mid
+		return math.Log(max(sum, math.SmallestNonzeroFloat64) / perDay)
+	}
+	low, high := math.Log(max(least, math.SmallestNonzeroFloat64)), math.Log(most)
+	above, below := over(low), over(high)
+	if !(above > 0) || !(below < 0) {
+		if above > 0 {
+			return most
 		}
+		return math.Exp(low)
+	}
+	from := high - low // three steps ago
+	side := 0.0        // of the step before: the end that stays twice counts for less
+	for i := range 100 {
+		x := low + (high-low)*above/(above-below)
+		if i%3 == 2 {
+			if high-low > from/2 {
+				x = (low + high) / 2
+			}
+			from = high - low
+		}
+		x = max(low+1e-7, min(x, high-1e-7))
+		y := over(x)
+		if math.Abs(y) < 1e-6 || high-low < 1e-6 {
+			return math.Exp(x)
+		}
+		if y > 0 {
+			if side > 0 {
+				below *= lighter(y / above)
+			}
+			low, above = x, y
+		} else {
+			if side < 0 {
+				above *= lighter(y / below)
+			}
+			high, below = x, y
+		}
+		side = y
 	}
 	return math.Exp(high)
+}
+
+func lighter(ratio float64) float64 {
+	if ratio < 1 {
+		return 1 - ratio
+	}
+	return 0.5
 }
 
 // Solve returns the threshold at which the sampled pages take a budget of visits a
