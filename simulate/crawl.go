@@ -20,7 +20,8 @@ type Policy struct {
 	// Order says which of the pages that are due are fetched first.
 	Order Order
 	// Plan, if not nil, makes the schedule anew from the one before, at the beginning
-	// and every PlanEvery; zero means a day.
+	// and every PlanEvery. Zero means a day at first, as a recrawl.Crawler does, and up to
+	// ten days later, when a plan is much like the one before.
 	Plan      func(old schedule.FetchSchedule, known Known) (schedule.FetchSchedule, error)
 	PlanEvery time.Duration
 	// Allocation, if not nil, is told the true rates of change, and gives each page an
@@ -257,7 +258,8 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 			return nil, errors.New("an allocation of a budget without bound")
 		}
 		for _, f := range p.Allocation(weights, perDay, budget) {
-			c.intervals = append(c.intervals, inDays(1/f))
+			// A visit comes at the end of a cycle, half of one late on average.
+			c.intervals = append(c.intervals, max(inDays(1/f)-o.Cycle/2, o.Cycle/2))
 		}
 		c.s = schedule.Default{MaxInterval: math.MaxInt64}
 	}
@@ -294,7 +296,8 @@ func (c *crawl) plan() error {
 		}
 		every := c.p.PlanEvery
 		if every <= 0 {
-			every = 24 * time.Hour
+			const day = 24 * time.Hour
+			every = max(day, min(c.at.Sub(c.o.Start)/20, 10*day))
 		}
 		c.s = s
 		c.nextPlan += max(1, int(every/c.o.Cycle))
@@ -352,7 +355,7 @@ func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
 		d.Interval = c.intervals[s.number]
 	}
 	*d = c.s.Init(*d, c.at)
-	d.Priority = d.Score
+	d.Priority = schedule.Priority(c.s, d, d.Score)
 	if c.o.Cold || cycle > 0 || !s.there(c.at) {
 		if c.s.Due(d, c.at) {
 			c.ready.push(s.number, c.key(s, d))
@@ -419,6 +422,7 @@ func (c *crawl) look(s *subject, d *crawldb.Datum, cycle int) {
 	in.Visit, in.Parse = found.answer(s.URL, s.ContentType, c.at, &listed, c.o.LastModified, c.o.Conditional)
 	before := *d
 	*d = *update.Next(&before, in, c.o.Update)
+	d.Priority = schedule.Priority(c.s, d, d.Score)
 }
 
 func (c *crawl) outcome() Outcome {

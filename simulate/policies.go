@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/recrawl/recrawl/schedule"
@@ -10,6 +11,24 @@ import (
 // keeps as much of the importance fresh as the budget can.
 func Optimum() Policy {
 	return Policy{Name: "optimum, rates known", Allocation: Optimal, Order: ByValue}
+}
+
+// Learning returns the policy of a schedule that learns, with plans for the budget as a
+// recrawl.Crawler makes them.
+func Learning(name string, s schedule.Learned) Policy {
+	return Policy{Name: name, Schedule: s, Plan: func(old schedule.FetchSchedule, k Known) (schedule.FetchSchedule, error) {
+		s, ok := old.(schedule.Learned)
+		if !ok {
+			return nil, fmt.Errorf("the schedule is a %T", old)
+		}
+		s.Budget = k.PerDay
+		sample := s.NewSample(k.Now)
+		for i := range k.Records {
+			sample.Add(&k.Records[i])
+		}
+		s.Plan = sample.Plan(schedule.PlanOptions{Visits: k.Visits})
+		return s, nil
+	}}
 }
 
 // Stock returns the policies of stock for a budget of so many fetches a day and so many
@@ -24,6 +43,7 @@ func Stock(pages int, perDay float64) []Policy {
 		return schedule.Adaptive{Default: schedule.Default{NutchCompat: true}, SyncRate: sync}
 	}
 	p := []Policy{
+		Learning("learned", schedule.Learned{}),
 		{Name: "default, 30 days", Schedule: schedule.Default{}, Order: OldestFirst},
 		{Name: "constant interval", Schedule: schedule.Default{DefaultInterval: constant, MaxInterval: 100 * 365 * day}, Order: OldestFirst},
 		{Name: "adaptive, by score", Schedule: schedule.Adaptive{}},

@@ -71,7 +71,7 @@ func verbHelp(c *cli.Command, name string) string {
 	}
 	fill(&b, "recrawl "+name+": "+c.Usage+nutchName(c.Names()[1:], ""))
 	what := ""
-	if len(c.Commands) > 0 {
+	if len(c.Commands) > 0 && len(c.Flags) == 0 {
 		what = " WHAT"
 	}
 	fmt.Fprintf(&b, "\nUsage: recrawl %s%s [flags]%s\n", name, what, args)

@@ -299,3 +299,21 @@ func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]si
 	}
 	return policies, nil
 }
+
+// reference repeats published results.
+func (a *app) reference(ctx context.Context, c *cli.Command) error {
+	for _, name := range []string{"history", "population", "importance", "seed", "every", "budget", "curve", "svg", "json", "only"} {
+		if c.IsSet(name) {
+			return usagef("-reference has pages and schedules of its own: -%s cannot be", name)
+		}
+	}
+	checks, err := simulate.Reference(ctx, int(c.Int("pages")))
+	if err != nil {
+		return err
+	}
+	failed, err := simulate.WriteChecks(a.out, checks)
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("%d of %d figures are not what they are to be", failed, len(checks))
+	}
+	return err
+}

@@ -1,0 +1,275 @@
+package simulate
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/recrawl/recrawl/schedule"
+)
+
+// Check is a figure and what it is to be.
+type Check struct {
+	What      string
+	Got, Want float64
+	// Within is by how much they may differ; zero means that Got is to be Want or more,
+	// negative that it is to be Want or less.
+	Within float64
+}
+
+// OK reports whether the figure is as it is to be.
+func (c Check) OK() bool {
+	switch {
+	case c.Within > 0:
+		return math.Abs(c.Got-c.Want) <= c.Within
+	case c.Within < 0:
+		return c.Got <= c.Want
+	}
+	return c.Got >= c.Want
+}
+
+// WriteChecks prints a line for each, and returns how many are not as they are to be.
+func WriteChecks(w io.Writer, checks []Check) (failed int, err error) {
+	b := bufio.NewWriter(w)
+	for _, c := range checks {
+		state := "ok  "
+		if !c.OK() {
+			state = "FAIL"
+			failed++
+		}
+		want := fmt.Sprintf(">= %.4g", c.Want)
+		switch {
+		case c.Within > 0:
+			want = fmt.Sprintf("%.4g +- %.2g", c.Want, c.Within)
+		case c.Within < 0:
+			want = fmt.Sprintf("<= %.4g", c.Want)
+		}
+		fmt.Fprintf(b, "%s %9.4f  %-18s %s\n", state, c.Got, want, c.What)
+	}
+	fmt.Fprintf(b, "%d checks, %d failed\n", len(checks), failed)
+	return failed, b.Flush()
+}
+
+// ReferencePages is how many pages the published figures are of.
+const ReferencePages = 10_000
+
+// Reference repeats published results, and checks what the schedule that learns is to
+// reach, on made-up populations of so many pages. Figures of single policies are compared
+// if pages is [ReferencePages]: in smaller populations a few pages decide. The draw of
+// which pages are important matters; seed 1 is the draw that has the published figures of
+// the constant interval and the optimum.
+func Reference(ctx context.Context, pages int) ([]Check, error) {
+	r := reference{ctx: ctx, pages: pages}
+	for _, step := range []func() error{r.analytic, r.table, r.others, r.cold, r.fewer, r.drift} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return r.checks, nil
+}
+
+type reference struct {
+	ctx    context.Context
+	pages  int
+	checks []Check
+}
+
+func (r *reference) add(got, want, within float64, format string, args ...any) {
+	r.checks = append(r.checks, Check{fmt.Sprintf(format, args...), got, want, within})
+}
+
+// analytic is the table of Cho and Garcia-Molina, Effective Page Refresh Policies for Web
+// Crawlers, TODS 2003: a fetch a month of each page, all of the same importance. They
+// print .57 and 5.6 days, .12 and 400 days, .62 and 4.3 days.
+func (r *reference) analytic() error {
+	var weights, perDay []float64 // a page of each class would do, if it counted as many
+	const n = 10_000
+	for _, c := range cho5() {
+		for range int(math.Round(c.share * n)) {
+			weights, perDay = append(weights, 1), append(perDay, c.perDay)
+		}
+	}
+	for _, c := range []struct {
+		name           string
+		a              Allocation
+		freshness, age float64
+	}{
+		{"all alike", Even, .573, 5.61}, {"as often as they change", Proportional, .129, 406},
+		{"optimum", Optimal, .616, 0}, {"optimum by age", AgeOptimal, 0, 4.30},
+	} {
+		f, age := Expected(weights, perDay, c.a(weights, perDay, n/30.))
+		if c.freshness > 0 {
+			r.add(f, c.freshness, .001, "Cho and Garcia-Molina, cho5, 1/30d, %s: freshness", c.name)
+		}
+		if c.age > 0 {
+			r.add(age, c.age, c.age/400, "Cho and Garcia-Molina, cho5, 1/30d, %s: age in days", c.name)
+		}
+	}
+	return nil
+}
+
+// budget is the population of a kind, and what is crawled within a budget of a fetch of
+// each page every so many days.
+func (r *reference) crawl(kind Rates, importance Importance, every float64, o CrawlOptions, policies ...Policy) (best float64, out []Outcome, err error) {
+	pages, err := Synthetic(kind, importance, r.pages, 1)
+	if err != nil {
+		return 0, nil, err
+	}
+	o.PerDay, o.Seed = float64(r.pages)/every, 1
+	weights, perDay := pages.known(time.Time{}, time.Time{})
+	if o.ShiftBy > 0 {
+		for i := range perDay {
+			perDay[i] *= o.ShiftBy
+		}
+	}
+	best, _ = Expected(weights, perDay, Optimal(weights, perDay, o.PerDay))
+	out, err = Compare(r.ctx, pages, policies, o)
+	return best, out, err
+}
+
+// named returns the policies of stock with these names.
+func (r *reference) named(every float64, names ...string) []Policy {
+	var p []Policy
+	for _, name := range names {
+		for _, s := range Stock(r.pages, float64(r.pages)/every) {
+			if s.Name == name {
+				p = append(p, s)
+			}
+		}
+	}
+	return p
+}
+
+const (
+	learned  = "learned"
+	constant = "constant interval"
+	byScore  = "Nutch adaptive, by score"
+)
+
+// table repeats the simulation of the two populations at two budgets.
+func (r *reference) table() error {
+	rows := []struct {
+		name string
+		want [4]float64 // cho5 at 1/30d and 1/7d, lognorm at both; 0 is not checked
+	}{
+		{"default, 30 days", [4]float64{.598, .598, .575, .575}},
+		{constant, [4]float64{.598, .751, .575, .779}},
+		{byScore, [4]float64{.477, .642, .467, .638}},
+		{"Nutch adaptive, no sync, by score", [4]float64{.468, .638, .463, .635}},
+		{"Nutch adaptive, oldest first", [4]float64{.556, .673, .525, .649}},
+		{"Nutch adaptive, no sync, oldest first", [4]float64{.570, .684, .549, .668}},
+		{"Nutch adaptive, no sync, at random", [4]float64{.475, .629, .457, .652}},
+		{"proportional, rates known", [4]float64{.141, .455, .170, .506}},
+		{"Azar, rates known", [4]float64{.730, .850, .728, .871}},
+		{"LambdaCrawl, rates known", [4]float64{.701, .846, .706, .869}},
+		{Optimum().Name, [4]float64{.734, .853, .732, .874}},
+		{learned, [4]float64{}},
+	}
+	names := make([]string, len(rows))
+	for i := range rows {
+		names[i] = rows[i].name
+	}
+	k := 0
+	for _, kind := range AllRates() {
+		for _, every := range []float64{30, 7} {
+			best, out, err := r.crawl(kind, Zipf, every, CrawlOptions{}, r.named(every, names...)...)
+			if err != nil {
+				return err
+			}
+			where := fmt.Sprintf("%s, 1/%gd", kind, every)
+			got := map[string]*Outcome{}
+			for i := range out {
+				got[out[i].Policy] = &out[i]
+				if want := rows[i].want[k]; want > 0 && r.pages == ReferencePages {
+					r.add(out[i].Weighted, want, .01, "%s, %s", where, rows[i].name)
+				}
+			}
+			share, times := .97, 1.45
+			if every == 7 {
+				share, times = .99, 1.3
+			}
+			l := got[learned]
+			r.add(got[Optimum().Name].Weighted, best, .01, "%s, the optimum that is crawled by that with a pencil", where)
+			r.add(l.Weighted/best, share, 0, "%s, learned, share of the optimum", where)
+			r.add(l.Weighted/got[byScore].Weighted, times, 0, "%s, learned by Nutch adaptive by score", where)
+			r.add(l.Weighted/got[constant].Weighted, 1, 0, "%s, learned by a constant interval", where)
+			r.add(days(l.Longest), 91, -1, "%s, learned, days that a page was left alone; 90 is the bound, a round comes later", where)
+			r.add(l.Starved, 0, -1, "%s, learned, share of pages never fetched", where)
+			k++
+		}
+	}
+	return nil
+}
+
+// others are the populations of other importance.
+func (r *reference) others() error {
+	for _, importance := range []Importance{Uniform, Correlated} {
+		for _, kind := range AllRates() {
+			best, out, err := r.crawl(kind, importance, 30, CrawlOptions{}, r.named(30, learned, constant, byScore)...)
+			if err != nil {
+				return err
+			}
+			where := fmt.Sprintf("%s, importance %s, 1/30d", kind, importance)
+			r.add(out[0].Weighted/out[1].Weighted, 1, 0, "%s, learned by a constant interval", where)
+			r.add(out[0].Weighted/out[2].Weighted, 1.45, 0, "%s, learned by Nutch adaptive by score", where)
+			r.add(out[0].Weighted/best, .90, 0, "%s, learned, share of the optimum", where)
+		}
+	}
+	return nil
+}
+
+// cold is the first year of a crawl that begins with nothing.
+func (r *reference) cold() error {
+	for _, kind := range AllRates() {
+		for _, every := range []float64{30, 7} {
+			o := CrawlOptions{Cold: true, Duration: 365 * 24 * time.Hour, Measure: -1}
+			_, out, err := r.crawl(kind, Zipf, every, o, r.named(every, learned, Optimum().Name)...)
+			if err != nil {
+				return err
+			}
+			r.add(out[0].Weighted/out[1].Weighted, .96, 0, "%s, 1/%gd, first year from nothing, learned, share of the optimum", kind, every)
+		}
+	}
+	return nil
+}
+
+// fewer gives the schedule that learns a seventh of what Nutch's takes without a budget.
+func (r *reference) fewer() error {
+	for _, kind := range AllRates() {
+		pages, err := Synthetic(kind, Zipf, r.pages, 1)
+		if err != nil {
+			return err
+		}
+		nutch, err := Crawl(r.ctx, pages, r.named(30, "Nutch adaptive, no sync, by score")[0], CrawlOptions{Seed: 1})
+		if err != nil {
+			return err
+		}
+		every := 7 * days(nutch.Every)
+		_, out, err := r.crawl(kind, Zipf, every, CrawlOptions{}, r.named(every, learned)...)
+		if err != nil {
+			return err
+		}
+		r.add(out[0].Weighted/nutch.Weighted, 1, 0, "%s, learned with 1/%.1fd by Nutch adaptive with 1/%.2fd, which nothing bounds", kind, every, days(nutch.Every))
+	}
+	return nil
+}
+
+// drift doubles all rates of change in the middle, and looks at what is fresh from ten
+// fetches of a page on.
+func (r *reference) drift() error {
+	for _, kind := range AllRates() {
+		for _, every := range []float64{30, 7} {
+			shift := 360.0
+			o := CrawlOptions{ShiftBy: 2, ShiftAfter: inDays(shift), Measure: inDays(shift + 10*every), Duration: inDays(shift + 20*every)}
+			best, out, err := r.crawl(kind, Zipf, every, o, Learning(learned, schedule.Learned{}))
+			if err != nil {
+				return err
+			}
+			r.add(out[0].Weighted/best, .96, 0, "%s, 1/%gd, ten fetches of a page after all rates have doubled, learned, share of the optimum", kind, every)
+		}
+	}
+	return nil
+}
