@@ -158,6 +158,10 @@ func TestCodecForeignBytes(t *testing.T) {
 			t.Errorf("%s was read as %+v", name, d)
 		}
 		same(t, d, crawldb.Datum{URL: full.URL, Retries: 99})
+		if err := new(crawldb.Keys).Decode(&d, []byte(crawldb.Key(full.URL)), b); err == nil {
+			t.Errorf("%s was decoded as %+v", name, d)
+		}
+		same(t, d, crawldb.Datum{URL: full.URL})
 	}
 	for i := range enc {
 		refused("a record cut short", enc[:i])
@@ -207,9 +211,15 @@ func FuzzDatum(f *testing.F) {
 	f.Add([]byte("\x01\x09\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := crawldb.Datum{URL: "u"}
-		if d.UnmarshalBinary(b) != nil {
+		err := d.UnmarshalBinary(b)
+		other := crawldb.Datum{URL: "v", Signature: []byte("s"), Retries: 1}
+		if (new(crawldb.Keys).Decode(&other, []byte(crawldb.Key("u")), b) == nil) != (err == nil) {
+			t.Fatalf("%q: Decode and UnmarshalBinary do not agree", b)
+		}
+		if err != nil {
 			return
 		}
+		same(t, other, d)
 		enc, err := d.AppendBinary(nil)
 		if err != nil {
 			t.Fatalf("%q was read as a record that cannot be written: %v", b, err)

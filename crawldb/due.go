@@ -91,6 +91,7 @@ const passSize = 1 << 20
 // DueByScan is the fallback of [Due]: it reads every record. If due is not nil
 // it decides, instead of the times of the query, which record is due: for
 // schedules that know more than the record says. The rest of the query holds.
+// Neither due nor Seen may keep the record that they are shown.
 func DueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool) iter.Seq2[Candidate, error] {
 	return dueByScan(ctx, s, q, due, passSize)
 }
@@ -108,11 +109,14 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 				keep = min(pass, left)
 			}
 			best, more := worstFirst(make([]ranked, 0, min(keep, 1024))), false
-			for d, err := range s.Scan(ctx, Range{}) {
+			var d Datum // one for all, since due may be anything
+			n := 0
+			for next, err := range s.Scan(ctx, Range{}) {
 				if err != nil {
 					yield(Candidate{}, err)
 					return
 				}
+				d = next
 				if !due(&d) {
 					if seen != nil {
 						seen(&d)
@@ -122,16 +126,21 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 				if q.MinPriority > 0 && !(d.Priority >= q.MinPriority) || q.Want != nil && !q.Want(Host(d.URL)) {
 					continue
 				}
-				c := rank(&d)
-				if last != nil && c.compare(last) <= 0 {
+				n++
+				c := ranked{url: d.URL, priority: d.Priority, n: n}
+				if c.priority != c.priority { // NaN orders nothing; last
+					c.priority = float32(math.Inf(-1))
+				}
+				if last != nil && !last.before(&c) {
 					continue
 				}
 				if len(best) < keep {
-					heap.Push(&best, c)
+					best = append(best, c)
+					heap.Fix(&best, len(best)-1)
 					continue
 				}
 				more = true
-				if c.compare(&best[0]) < 0 {
+				if c.priority > best[0].priority { // else it comes behind it, as its key does
 					best[0] = c
 					heap.Fix(&best, 0)
 				}
@@ -140,10 +149,10 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 			slices.SortFunc(best, func(a, b ranked) int { return a.compare(&b) })
 			for _, c := range best {
 				// A host that filled up meanwhile takes no one's place.
-				if q.Want != nil && !q.Want(Host(c.URL)) {
+				if q.Want != nil && !q.Want(Host(c.url)) {
 					continue
 				}
-				if !yield(c.Candidate, nil) {
+				if !yield(Candidate{URL: c.url, Priority: c.priority, Due: true}, nil) {
 					return
 				}
 				left--
@@ -158,24 +167,25 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 
 // ranked is a candidate with what it is ordered by.
 type ranked struct {
-	Candidate
-	key string
+	url      string
+	priority float32
+	n        int // the place in its scan, which is that of its key
 }
 
-func rank(d *Datum) ranked {
-	p := d.Priority
-	if p != p { // NaN orders nothing; last
-		p = float32(math.Inf(-1))
-	}
-	return ranked{Candidate{URL: d.URL, Priority: p, Due: true}, Key(d.URL)}
-}
-
-// compare is negative if a comes before b.
+// compare is negative if a comes before b, which is of the same scan.
 func (a *ranked) compare(b *ranked) int {
-	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+	if c := cmp.Compare(b.priority, a.priority); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.key, b.key)
+	return cmp.Compare(a.n, b.n)
+}
+
+// before reports whether a comes before b, which is of another scan.
+func (a *ranked) before(b *ranked) bool {
+	if a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return Compare(a.url, b.url) < 0
 }
 
 // worstFirst is a heap whose root comes last.

@@ -150,6 +150,9 @@ func schemeEnd(url string) int {
 
 // split takes a plain URL apart; rest begins with '/', '?' or '#', or is empty.
 func split(url string) (scheme, host, port, rest string, ok bool) {
+	if i, j := usualHost(url); j > 0 {
+		return url[:i-len("://")], url[i:j], "", url[j:], true
+	}
 	i := schemeEnd(url)
 	if i <= 0 {
 		return
@@ -179,6 +182,34 @@ func split(url string) (scheme, host, port, rest string, ok bool) {
 		return
 	}
 	return scheme, host, port, rest, true
+}
+
+// usualHost returns where the host of a URL begins and ends that is a name or an IPv4
+// address and has no port, under http or https, as nearly all are; 0 of any other.
+func usualHost(url string) (begin, end int) {
+	begin = len("http://")
+	if !strings.HasPrefix(url, "http://") {
+		if !strings.HasPrefix(url, "https://") {
+			return 0, 0
+		}
+		begin++
+	}
+	// What plainHost allows of ASCII: "-.", digits, "_" and small letters.
+	plain := [2]uint64{0x03ff_6000_0000_0000, 0x07ff_fffe_8000_0000}
+	for end = begin; end < len(url); end++ {
+		c := url[end]
+		if c >= 0x80 || plain[c>>6]>>(c&63)&1 != 0 {
+			continue
+		}
+		if c != '/' && c != '?' && c != '#' {
+			return 0, 0
+		}
+		break
+	}
+	if end == begin {
+		return 0, 0
+	}
+	return begin, end
 }
 
 func plainHost(host string) bool {

@@ -71,6 +71,29 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// sameKeys demands that Keys says what Key and URLOf say, whatever it was asked
+// before.
+func sameKeys(t *testing.T, k *crawldb.Keys, s string) {
+	t.Helper()
+	if got, want := string(k.AppendKey([]byte("x"), s)), "x"+crawldb.Key(s); got != want {
+		t.Fatalf("Keys.AppendKey of %q = %q, want %q", s, got, want)
+	}
+	if got, want := string(k.AppendURL([]byte("x"), []byte(s))), "x"+crawldb.URLOf(s); got != want {
+		t.Fatalf("Keys.AppendURL of %q = %q, want %q", s, got, want)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	var k crawldb.Keys
+	for _, a := range keys {
+		for _, b := range keys {
+			for _, s := range []string{a.url, a.url + "1", a.url + "/", a.key, a.key + "8", b.url, b.key, a.key} {
+				sameKeys(t, &k, s)
+			}
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	long := "http://example.com/" + strings.Repeat("a", 300)
 	for _, a := range keys {
@@ -141,6 +164,10 @@ func FuzzKey(f *testing.F) {
 			t.Fatalf("Compare(%q, %q) = %d, want %d", a, b, got, want)
 		}
 		_ = crawldb.URLOf(a)
+		var k crawldb.Keys
+		for _, s := range []string{a, b, key, other, a + b, key + b, key + other, a} {
+			sameKeys(t, &k, s)
+		}
 		host := crawldb.Host(a)
 		if !strings.HasPrefix(key, "!") {
 			if !crawldb.HostRange(host).Contains(key) || !crawldb.DomainRange(host).Contains(key) {
@@ -151,6 +178,14 @@ func FuzzKey(f *testing.F) {
 			}
 		}
 	})
+}
+
+func BenchmarkAppendKey(b *testing.B) {
+	b.ReportAllocs()
+	var key []byte
+	for b.Loop() {
+		key = crawldb.AppendKey(key[:0], "http://www.example.com/some/path/of/a/page.html")
+	}
 }
 
 func BenchmarkCompare(b *testing.B) {

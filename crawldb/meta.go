@@ -155,7 +155,10 @@ func cutString(s string) (head, rest string, ok bool) {
 
 // cutUvarint reads what binary.AppendUvarint writes and nothing longer: so a
 // value has one encoding, and equal Metas are equal.
-func cutUvarint(s string) (v uint64, rest string, ok bool) {
+func cutUvarint[T string | []byte](s T) (v uint64, rest T, ok bool) {
+	if len(s) > 0 && s[0] < 0x80 { // most are lengths
+		return uint64(s[0]), s[1:], true
+	}
 	for i := range min(len(s), binary.MaxVarintLen64) {
 		c := s[i]
 		if i == binary.MaxVarintLen64-1 && c > 1 {
@@ -166,5 +169,5 @@ func cutUvarint(s string) (v uint64, rest string, ok bool) {
 			return v, s[i+1:], c > 0 || i == 0
 		}
 	}
-	return 0, "", false
+	return 0, rest, false
 }

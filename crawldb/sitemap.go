@@ -153,7 +153,7 @@ func HintOf(m Meta) (h Hint, ok bool) {
 	if !ok || text == "" || text[0]&^hintAll != 0 {
 		return h, false
 	}
-	r := reader{s: text[1:]}
+	r := reader{b: []byte(text[1:])}
 	if text[0]&hintModified != 0 {
 		at := r.uvarint()
 		h.Modified = time.Unix(int64(at>>1)^-int64(at&1), 0).UTC()
@@ -165,7 +165,7 @@ func HintOf(m Meta) (h Hint, ok bool) {
 	if text[0]&hintPriority != 0 {
 		h.Priority, h.HasPriority = r.float32(), true
 	}
-	if r.bad || r.s != "" || !(h.Priority >= 0 && h.Priority <= 1) {
+	if r.bad || len(r.b) > 0 || !(h.Priority >= 0 && h.Priority <= 1) {
 		return Hint{}, false
 	}
 	return h, true

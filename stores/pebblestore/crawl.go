@@ -59,7 +59,9 @@ func (s *crawlStore) get(ctx context.Context, url string) (crawldb.Datum, error)
 	if value == nil {
 		return crawldb.Datum{}, crawldb.ErrNotFound
 	}
-	return s.decode(url, value, lease)
+	var d crawldb.Datum
+	err = s.decode(&d, new(crawldb.Keys), []byte(key), value, lease)
+	return d, err
 }
 
 // getBoth returns record and lease as of one moment.
@@ -74,20 +76,33 @@ func (s *crawlStore) getBoth(key string) (value, lease []byte, err error) {
 
 func (s *crawlStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
 	return func(yield func(crawldb.Datum, error) bool) {
-		for r, err := range s.db.scan(ctx, &s.view, crawlTable, leaseTable, r.From, r.To) {
-			var d crawldb.Datum
-			if err == nil {
-				d, err = s.decode(crawldb.URLOf(r.key), r.value, r.joined)
+		if err := s.scan(ctx, r, yield); err != nil {
+			yield(crawldb.Datum{}, fmt.Errorf("pebblestore: scan: %w", err))
+		}
+	}
+}
+
+func (s *crawlStore) scan(ctx context.Context, r crawldb.Range, yield func(crawldb.Datum, error) bool) error {
+	var keys crawldb.Keys
+	var d crawldb.Datum
+	for p, err := range s.db.pages(ctx, &s.view, crawlTable, leaseTable, r.From, r.To) {
+		if err != nil {
+			return err
+		}
+		for i := range p.len() {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
-			if err != nil {
-				yield(crawldb.Datum{}, fmt.Errorf("pebblestore: scan: %w", err))
-				return
+			key, value, lease := p.row(i)
+			if err := s.decode(&d, &keys, key, value, lease); err != nil {
+				return err
 			}
 			if !yield(d, nil) {
-				return
+				return nil
 			}
 		}
 	}
+	return nil
 }
 
 func (s *crawlStore) Update(ctx context.Context, b crawldb.Batch) error {
@@ -183,6 +198,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		return s.db.outcome("crawl db", err)
 	}
 	defer leases.close()
+	var keys crawldb.Keys
 	var key, last, enc, lease []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
@@ -190,7 +206,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 				return err
 			}
 		}
-		key, last = crawldb.AppendKey(append(last[:0], byte(crawlTable)), url), key
+		key, last = keys.AppendKey(append(last[:0], byte(crawlTable)), url), key
 		if bytes.Compare(last, key) >= 0 {
 			return outOfOrder(b.URLs, i)
 		}
@@ -207,12 +223,11 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 			if held, err = leases.find(key); err != nil {
 				return s.db.outcome("crawl db", err)
 			}
-			d, err := s.decode(url, stored, held)
-			if err != nil {
+			old = new(crawldb.Datum)
+			if err := s.decode(old, &keys, key[1:], stored, held); err != nil {
 				return err
 			}
-			old = &d
-			was = entryOf(&d)
+			was = entryOf(old)
 			from = &was
 		}
 		d, err := b.Next(i, old)

@@ -124,6 +124,7 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 	if err != nil {
 		return err
 	}
+	var keys crawldb.Keys
 	for _, t := range [...]table{readyTable, wheelTable} {
 		err := s.rows(ctx, snap, t, func(key, _ []byte) error {
 			own := key[min(len(key), readyPrefix):]
@@ -140,8 +141,8 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 				return err
 			}
 			if value != nil {
-				d, err := s.decode(url, value, lease)
-				if err != nil {
+				var d crawldb.Datum
+				if err := s.decode(&d, &keys, own, value, lease); err != nil {
 					return err
 				}
 				e := entryOf(&d)
@@ -224,9 +225,10 @@ func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueSta
 		}
 		return s.db.outcome("due index", it.Error())
 	}
+	var keys crawldb.Keys
+	var d crawldb.Datum
 	var key, enc []byte
 	err = s.rows(ctx, r, crawlTable, func(k, value []byte) error {
-		url := crawldb.URLOf(string(k[1:]))
 		var lease []byte
 		if it.Valid() {
 			switch c := bytes.Compare(it.Key()[1:], k[1:]); {
@@ -239,8 +241,7 @@ func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueSta
 				}
 			}
 		}
-		d, err := s.decode(url, value, lease)
-		if err != nil {
+		if err := s.decode(&d, &keys, k[1:], value, lease); err != nil {
 			return err
 		}
 		if lease != nil {
@@ -251,7 +252,7 @@ func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueSta
 		}
 		e := entryOf(&d)
 		key, enc = e.appendKey(key[:0], state.mark, k[1:]), e.appendValue(enc[:0])
-		return f(url, key, enc)
+		return f(d.URL, key, enc)
 	})
 	if err != nil {
 		return err

@@ -162,6 +162,8 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		return nil, s.db.outcome("due index", err)
 	}
 	defer leases.close()
+	var keys crawldb.Keys
+	var d crawldb.Datum
 	var key, enc []byte
 	var count counter
 	n := 0
@@ -183,8 +185,7 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		if err != nil {
 			return nil, s.db.outcome("due index", err)
 		}
-		d, err := s.decode(crawldb.URLOf(string(it.Key()[1:])), value, lease)
-		if err != nil {
+		if err := s.decode(&d, &keys, it.Key()[1:], value, lease); err != nil {
 			return nil, err
 		}
 		e := entryOf(&d)

@@ -63,6 +63,12 @@ func (p *page) part(i int) []byte {
 	return p.buf[from:p.ends[i]:p.ends[i]]
 }
 
+// row returns the key of a record, without the byte of the table, its value, and
+// what the joined table has under the same key.
+func (p *page) row(i int) (key, value, joined []byte) {
+	return p.part(3 * i)[1:], p.part(3*i + 1), p.part(3*i + 2)
+}
+
 // A row is one record of a table; it is valid until the next is asked for.
 type row struct {
 	key    string // without the byte of the table
@@ -81,10 +87,7 @@ const (
 // rows of one page are of one moment.
 func (d *DB) scan(ctx context.Context, v *view, t, joined table, from, to string) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
-		lower, upper := t.bounds(from, to)
-		var p page
-		for size := firstPage; ; size = min(size*4, largestPage) {
-			more, err := d.readPage(ctx, v, &p, size, joined, lower, upper)
+		for p, err := range d.pages(ctx, v, t, joined, from, to) {
 			if err != nil {
 				yield(row{}, err)
 				return
@@ -94,12 +97,28 @@ func (d *DB) scan(ctx context.Context, v *view, t, joined table, from, to string
 					yield(row{}, err)
 					return
 				}
-				r := row{key: string(p.part(3 * i)[1:]), value: p.part(3*i + 1), joined: p.part(3*i + 2)}
-				if !yield(r, nil) {
+				key, value, joined := p.row(i)
+				if !yield(row{key: string(key), value: value, joined: joined}, nil) {
 					return
 				}
 			}
-			if !more {
+		}
+	}
+}
+
+// pages yields the rows of a table by pages, of which each is valid until the next
+// is asked for.
+func (d *DB) pages(ctx context.Context, v *view, t, joined table, from, to string) iter.Seq2[*page, error] {
+	return func(yield func(*page, error) bool) {
+		lower, upper := t.bounds(from, to)
+		var p page
+		for size := firstPage; ; size = min(size*4, largestPage) {
+			more, err := d.readPage(ctx, v, &p, size, joined, lower, upper)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&p, nil) || !more {
 				return
 			}
 			// The least key that is greater than the last.
@@ -122,15 +141,13 @@ func (d *DB) readPage(ctx context.Context, v *view, p *page, size int, joined ta
 		return false, d.outcome("scan", err)
 	}
 	defer it.Close()
-	var other cursor
+	var other beside
 	if joined != 0 {
-		o := pebble.IterOptions{LowerBound: []byte{byte(joined)}, UpperBound: []byte{byte(joined) + 1}}
-		if other.it, err = it.Clone(pebble.CloneOptions{IterOptions: &o}); err != nil {
+		if other, err = besideOf(it, joined); err != nil {
 			return false, d.outcome("scan", err)
 		}
-		defer other.it.Close()
+		defer other.close()
 	}
-	var key []byte
 	for ok := it.First(); ok; ok = it.Next() {
 		if p.len() >= size || len(p.buf) >= maxPageBytes {
 			more = true
@@ -144,8 +161,7 @@ func (d *DB) readPage(ctx context.Context, v *view, p *page, size int, joined ta
 		p.add(value)
 		value = nil
 		if joined != 0 {
-			key = append(append(key[:0], byte(joined)), it.Key()[1:]...)
-			if value, err = other.find(key); err != nil {
+			if value, err = other.find(it.Key()); err != nil {
 				return false, d.outcome("scan", err)
 			}
 		}
@@ -203,6 +219,34 @@ func (c *cursor) find(key []byte) ([]byte, error) {
 		value = []byte{}
 	}
 	return value, err
+}
+
+// beside finds what another table has under the keys of one that is passed in
+// ascending order. It stands on the first that was not passed, so where there is
+// none it costs a comparison.
+type beside struct {
+	at  cursor
+	t   table
+	key []byte
+}
+
+// besideOf returns the rows of a table as of the moment of an iterator.
+func besideOf(it *pebble.Iterator, t table) (beside, error) {
+	o := pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}}
+	other, err := it.Clone(pebble.CloneOptions{IterOptions: &o})
+	return beside{at: cursor{it: other}, t: t}, err
+}
+
+func (b *beside) close() error { return b.at.it.Close() }
+
+// find returns what the table has under a key of the other, nil if there is none. It
+// is good until the next find.
+func (b *beside) find(key []byte) ([]byte, error) {
+	if b.at.started && (!b.at.it.Valid() || bytes.Compare(b.at.it.Key()[1:], key[1:]) > 0) {
+		return nil, b.at.it.Error()
+	}
+	b.key = append(append(b.key[:0], byte(b.t)), key[1:]...)
+	return b.at.find(b.key)
 }
 
 // get returns a copy of the value under key, nil if there is none.

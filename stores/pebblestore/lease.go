@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -80,45 +79,22 @@ func appendRecord(dst []byte, d *crawldb.Datum) ([]byte, error) {
 	return bare.AppendBinary(dst)
 }
 
-// decode makes a record of what the tables have of it.
-func (s *crawlStore) decode(url string, value, lease []byte) (crawldb.Datum, error) {
-	d := crawldb.Datum{URL: url}
-	if err := d.UnmarshalBinary(value); err != nil {
-		return crawldb.Datum{}, s.db.damaged("the crawl record of", url, err)
+// decode makes *d the record that the tables have under a key, without the byte of
+// the table.
+func (s *crawlStore) decode(d *crawldb.Datum, keys *crawldb.Keys, key, value, lease []byte) error {
+	if err := keys.Decode(d, key, value); err != nil {
+		return s.db.damaged("the crawl record of", d.URL, err)
 	}
 	if len(lease) > 0 {
-		if err := takeLease(&d, lease); err != nil {
-			return crawldb.Datum{}, s.db.damaged("the lease of", url, err)
+		if err := takeLease(d, lease); err != nil {
+			return s.db.damaged("the lease of", d.URL, err)
 		}
 	}
-	return d, nil
-}
-
-// leases finds the leases of records that are passed in ascending order. It stands
-// on the first that was not passed, so where there is none it costs a comparison.
-type leases struct {
-	at  cursor
-	key []byte
+	return nil
 }
 
 // leasesBeside returns the leases as of the moment of an iterator over records.
-func leasesBeside(it *pebble.Iterator) (leases, error) {
-	o := pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}}
-	beside, err := it.Clone(pebble.CloneOptions{IterOptions: &o})
-	return leases{at: cursor{it: beside}}, err
-}
-
-func (l *leases) close() error { return l.at.it.Close() }
-
-// find returns the lease under a key of the crawl table, nil if there is none. It
-// is good until the next find.
-func (l *leases) find(key []byte) ([]byte, error) {
-	if l.at.started && (!l.at.it.Valid() || bytes.Compare(l.at.it.Key()[1:], key[1:]) > 0) {
-		return nil, l.at.it.Error()
-	}
-	l.key = append(append(l.key[:0], byte(leaseTable)), key[1:]...)
-	return l.at.find(l.key)
-}
+func leasesBeside(it *pebble.Iterator) (beside, error) { return besideOf(it, leaseTable) }
 
 // putLease puts a lease into the batch that writes the record with that key of the
 // crawl table; an empty one is none.

@@ -1,0 +1,71 @@
+package crawldb
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Keys does what [AppendKey], [URLOf] and [Datum.UnmarshalBinary] do, for engines
+// that pass many records in the order of their keys: it remembers the site of the
+// last one. The zero value is ready to use, by one goroutine at a time.
+type Keys struct {
+	// What the URLs and the keys of the site begin with: up to the slash that begins
+	// the path, and up to the colon behind the scheme.
+	url, urlKey []byte
+	key, keyURL []byte
+	buf         []byte
+}
+
+// AppendKey appends the [Key] of a URL to dst.
+func (k *Keys) AppendKey(dst []byte, url string) []byte {
+	if n := len(k.url); n > 0 && n <= len(url) && string(k.url) == url[:n] {
+		return append(append(dst, k.urlKey...), url[n-1:]...)
+	}
+	n := len(dst)
+	dst = AppendKey(dst, url)
+	if i := siteEnd(url); i > 0 && url[i-1] == '/' && dst[n] != '!' {
+		k.url = append(k.url[:0], url[:i]...)
+		k.urlKey = append(k.urlKey[:0], dst[n:len(dst)-len(url)+i-1]...)
+	}
+	return dst
+}
+
+// AppendURL appends the URL whose [Key] is key to dst, or what [URLOf] returns for
+// a string that is no key.
+func (k *Keys) AppendURL(dst, key []byte) []byte {
+	if len(k.key) == 0 || !bytes.HasPrefix(key, k.key) {
+		host := bytes.IndexByte(key, ')')
+		scheme := bytes.IndexByte(key[host+1:], ':')
+		if host < 0 || scheme < 0 || key[0] == '!' {
+			return append(dst, URLOf(string(key))...)
+		}
+		k.key = append(k.key[:0], key[:host+1+scheme+1]...)
+		k.keyURL = append(append(k.keyURL[:0], key[host+1:host+1+scheme]...), "://"...)
+		k.keyURL = appendReversedKey(k.keyURL, string(key[:host]))
+	}
+	dst = append(dst, k.keyURL...)
+	rest := key[len(k.key):]
+	if len(rest) > 0 && '0' <= rest[0] && rest[0] <= '9' {
+		dst = append(dst, ':')
+	}
+	return append(dst, rest...)
+}
+
+// Decode makes *d the record that is kept under a key and encoded as data
+// ([Datum.AppendBinary]); no part of either is kept. Foreign bytes are an error, and
+// the record has nothing but its URL then.
+func (k *Keys) Decode(d *Datum, key, data []byte) error {
+	*d = Datum{}
+	flags, texts, ok := d.numbers(data)
+	// One copy for all the strings of a record.
+	k.buf = k.AppendURL(k.buf[:0], key)
+	n := len(k.buf)
+	k.buf = append(k.buf, texts...)
+	all := string(k.buf)
+	d.URL = all[:n]
+	if !ok || !d.texts(flags, all[n:]) {
+		*d = Datum{URL: strings.Clone(d.URL)}
+		return errDatum
+	}
+	return nil
+}
