@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/net/html"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
@@ -139,42 +138,44 @@ func prescan(b []byte) string {
 	if name := xmlEncoding(b); name != "" {
 		return name
 	}
-	z := html.NewTokenizer(bytes.NewReader(b))
+	z := tokens{page: b}
 	for {
-		switch z.Next() {
-		case html.ErrorToken:
+		switch z.next() {
+		case pageEnd:
 			return ""
-		case html.StartTagToken, html.SelfClosingTagToken:
-			tag, more := z.TagName()
-			switch string(tag) {
-			case "meta":
-				if name := metaCharset(z, more); name != "" {
+		case startTag, closedTag:
+			switch z.elem {
+			case metaElem:
+				if name := metaCharset(&z); name != "" {
 					return name
 				}
-			case "noscript", "noframes":
-				z.NextIsNotRawText()
+			case noscriptElem, noframesElem:
+				z.raw = nil
 			}
 		}
 	}
 }
 
-func metaCharset(z *html.Tokenizer, more bool) string {
-	var charset, content []byte
-	var pragma bool
-	for more {
-		var key, val []byte
-		key, val, more = z.TagAttr()
-		switch string(key) {
-		case "charset":
-			charset = bytes.TrimSpace(val)
-		case "content":
-			content = charsetParam(val)
-		case "http-equiv":
-			pragma = equalFold(val, "content-type")
+func metaCharset(z *tokens) string {
+	var charset, content, pragma []byte
+	first := func(v *[]byte, a *attribute) {
+		if *v == nil {
+			*v = z.value(a.value)
 		}
 	}
-	if charset == nil && pragma {
-		charset = content
+	for i := range z.attr {
+		switch a := &z.attr[i]; {
+		case equalFold(a.name, "charset"):
+			first(&charset, a)
+		case equalFold(a.name, "content"):
+			first(&content, a)
+		case equalFold(a.name, "http-equiv"):
+			first(&pragma, a)
+		}
+	}
+	charset = bytes.TrimSpace(charset)
+	if charset == nil && equalFold(pragma, "content-type") {
+		charset = charsetParam(content)
 	}
 	switch name := lookup(charset); name {
 	case "utf-16be", "utf-16le":

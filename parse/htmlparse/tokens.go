@@ -20,7 +20,7 @@ const (
 // skips what nobody asks for by searching its end, and allocates nothing for a tag.
 type tokens struct {
 	page []byte   // in UTF-8; it is only read
-	stop *stopper // looked at now and then
+	stop *stopper // looked at now and then; nil for none
 	look int      // where to look at it next
 
 	at   int // where the next token begins
@@ -111,7 +111,7 @@ func (z *tokens) next() token {
 
 func (z *tokens) read() token {
 	if z.at >= z.look {
-		if z.at < len(z.page) && z.stop.stop() {
+		if z.stop != nil && z.at < len(z.page) && z.stop.stop() {
 			z.page = z.page[:z.at]
 		}
 		z.look = z.at + piece

@@ -2,7 +2,6 @@ package htmlparse
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 // says that raw text is read as markup, cdata that there are CDATA sections.
 
 func ours(body []byte, markup, cdata bool) (lines []string) {
-	z := tokens{page: body, stop: &stopper{ctx: context.Background()}, cdata: cdata}
+	z := tokens{page: body, cdata: cdata}
 	for {
 		switch t := z.next(); t {
 		case pageEnd:
@@ -83,7 +82,7 @@ func theirs(body []byte, markup, cdata bool) (lines []string) {
 
 // twice says whether a tag has an attribute twice.
 func twice(raw string) bool {
-	z := tokens{page: []byte(raw), stop: &stopper{ctx: context.Background()}}
+	z := tokens{page: []byte(raw)}
 	z.next()
 	names := map[string]bool{}
 	for _, a := range z.attr {
