@@ -35,8 +35,9 @@ var errBlock = errors.New("not an encoded block")
 
 // encoder packs blocks of records. Its memory serves one block after the other.
 type encoder struct {
-	zw                   *zstd.Encoder
-	one, buf, piece, out []byte
+	zw              *zstd.Encoder
+	length          [binary.MaxVarintLen64]byte
+	buf, piece, out []byte
 }
 
 func newEncoder() (*encoder, error) {
@@ -49,14 +50,21 @@ func newEncoder() (*encoder, error) {
 // encodeBlock returns a block, which is good until the next.
 func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
 	e.buf = e.buf[:0]
+	width := 1 // of a length: most often that of the one before
 	for i := range records {
-		w := writer{b: e.one[:0]}
+		at := len(e.buf)
+		w := writer{b: append(e.buf, make([]byte, width)...)}
 		w.record(&records[i])
 		if w.err != nil {
 			return nil, w.err
 		}
-		e.one = w.b
-		e.buf = append(binary.AppendUvarint(e.buf, uint64(len(e.one))), e.one...)
+		length := binary.AppendUvarint(e.length[:0], uint64(len(w.b)-at-width))
+		if len(length) != width {
+			w.b = slices.Replace(w.b, at, at+width, length...)
+			width = len(length)
+		}
+		copy(w.b[at:], length)
+		e.buf = w.b
 	}
 	if len(e.buf) > maxBlock {
 		return nil, fmt.Errorf("segment: a block of %d bytes is too large", len(e.buf))
@@ -136,7 +144,8 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 	}
 	// The strings of all records of a block share one copy of it.
 	r := reader{s: string(body)}
-	var out []T
+	// Not more at once than fetch puts into a block: it may be none of ours.
+	out := make([]T, 0, min(r.records(), 512))
 	for r.s != "" {
 		one := reader{s: r.str()}
 		var rec T
@@ -149,8 +158,8 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 	return out, nil
 }
 
-// unpackS2 fills buf. It asks for the memory of a piece at a time, so that what is
-// no block asks for little.
+// unpackS2 fills buf. It asks for the memory of a piece at a time, but for what the
+// first lets expect of the others, so that what is no block asks for little.
 func (d *decoder) unpackS2(body []byte) error {
 	d.buf = d.buf[:0]
 	for len(body) > 0 {
@@ -165,7 +174,11 @@ func (d *decoder) unpackS2(body []byte) error {
 			return errBlock
 		}
 		at := len(d.buf)
-		d.buf = slices.Grow(d.buf, size)[:at+size]
+		more := 0
+		if at == 0 { // the rest is likely to be as dense
+			more = min(size*len(body)/len(piece), manyBytes)
+		}
+		d.buf = slices.Grow(d.buf, size+more)[:at+size]
 		if _, err := s2.Decode(d.buf[at:], piece); err != nil {
 			return errBlock
 		}
@@ -173,7 +186,7 @@ func (d *decoder) unpackS2(body []byte) error {
 	return nil
 }
 
-// manyBytes is how much a frame may say that it unpacks to and be believed.
+// manyBytes is how much a frame or piece may say to unpack to and be believed.
 const manyBytes = 32 << 20
 
 // modest returns a frame that does not say how much it unpacks to, if that is said
@@ -361,6 +374,16 @@ func (r *reader) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// records returns how many records there are, as far as they are whole.
+func (r reader) records() (n int) {
+	for r.s != "" {
+		if r.str(); !r.bad {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *reader) float() float64 {
