@@ -22,6 +22,7 @@ import (
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/rank"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
@@ -90,13 +91,16 @@ type Options struct {
 	// db.signature.class, MD5 of the bytes.)
 	Signature signature.Signature
 
-	// Generate, Fetch, Update and Invert hold what only one stage needs: limits,
+	// Generate, Fetch, Update, Invert and Rank hold what only one stage needs: limits,
 	// delays, threads. Policies and clocks that they leave nil are those above
 	// and below.
 	Generate generate.Options
 	Fetch    fetch.Options
 	Update   update.Options
 	Invert   linkdb.InvertOptions
+	// Rank says when the ranks are computed if Scoring is scoring.PageRank or has it
+	// in its chain.
+	Rank rank.Options
 
 	// ParseLater makes a round parse its pages when all are fetched, instead of
 	// each as it comes. It takes longer and leads to the same, but under NutchCompat
@@ -140,6 +144,7 @@ type Crawler struct {
 	robots *robots.Cache
 	owned  []func() error // what Close closes, in reverse order
 
+	ranker   rank.Ranker
 	round    sync.Mutex // one round at a time
 	injected chan struct{}
 	status   status
@@ -356,13 +361,31 @@ type resolver interface {
 	Lookup(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
-// Update folds a segment that was fetched into the crawl db: the third stage.
+// Update folds a segment that was fetched into the crawl db: the third stage. If there
+// is a scoring.PageRank in Options.Scoring, it goes on with what package rank does.
 func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
 	r, err := update.Run(ctx, c.s.Crawl, c.s.Segments, segment, c.updateOptions())
 	if r.Damaged > 0 {
 		c.o.Logger.Warn("recrawl: what domains have brought could not be read, and is counted anew", "segment", segment, "domains", r.Damaged)
 	}
-	return r, err
+	if err != nil {
+		return r, err
+	}
+	return r, c.rank(ctx, segment)
+}
+
+// rank counts the links of a segment and brings the scores up to date.
+func (c *Crawler) rank(ctx context.Context, segment string) error {
+	o := c.o.Rank
+	setDefault(&o.Scoring, c.o.Scoring)
+	r, err := c.ranker.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+	if r.Damage != nil {
+		c.o.Logger.Warn("recrawl: the known graph could not be read, and is made anew of the segments that are kept", "error", r.Damage)
+	}
+	if r.Full {
+		c.o.Logger.Warn("recrawl: there is no room for more pages in the known graph: those that are found now keep the score that they begin with", "pages", r.Pages)
+	}
+	return err
 }
 
 func (c *Crawler) updateOptions() update.Options {

@@ -11,6 +11,7 @@ import (
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/rank"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
@@ -246,7 +247,7 @@ func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
 
 // marked reports whether a segment has left a mark.
 func (c *Crawler) marked(ctx context.Context, name string) (bool, error) {
-	for _, job := range []string{update.Job(name), roundJob(name)} {
+	for _, job := range []string{update.Job(name), rank.Job(name), roundJob(name)} {
 		if mark, err := c.s.Crawl.Progress(ctx, job); err != nil || mark != "" {
 			return mark != "", err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/rank"
 	"github.com/recrawl/recrawl/update"
 )
 
@@ -47,7 +48,7 @@ func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 	if err := c.s.Segments.Remove(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)
 	}
-	for _, job := range []string{update.Job(name), roundJob(name)} {
+	for _, job := range []string{update.Job(name), rank.Job(name), roundJob(name)} {
 		if err := c.mark(ctx, job, ""); err != nil {
 			return err
 		}

@@ -54,6 +54,7 @@ var repo = policy{
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
+		"rank":            {verb, "crawldb protocol scoring segment internal/extsort"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
@@ -78,14 +79,16 @@ var repo = policy{
 		"verify":   {root, "page crawldb hostdb linkdb segment"},
 		"simulate": {root, "crawldb protocol schedule segment update"},
 
+		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update"},
+
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
-			"inject generate fetch update dedup merge index internal/grace stores/memstore stores/dirstore"},
+			"inject generate fetch update rank dedup merge index internal/grace stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a
 	// decision; a service that embeds the module gets all of them.
 	thirdParty: map[string]string{
-		"github.com/cespare/xxhash/v2":  "generate internal/extsort stores/dirstore",
+		"github.com/cespare/xxhash/v2":  "generate rank internal/extsort stores/dirstore",
 		"github.com/expr-lang/expr":     "expression",
 		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto",
 		"github.com/temoto/robotstxt":   "robots/temotorobots",

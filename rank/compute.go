@@ -1,0 +1,150 @@
+package rank
+
+import (
+	"encoding/binary"
+	"iter"
+	"math"
+)
+
+// What the ranks are computed with. Measured on graphs of 5,000 to 300,000 pages the
+// order is no better for more passes or a finer tolerance.
+const (
+	maxPasses = 8
+	tolerance = 1.0 / 256
+	// A pass is the last when fewer than one in so many pages had something to give.
+	fewPages = 64
+)
+
+// Compute computes what each page is given along its links: the damping times what
+// each page that links to it has, divided by the number of its links. A page has 1 of
+// itself, what Link said besides, and what it is given.
+//
+// It goes over the pages in the order in which their links came, and each gives what
+// it has got since it gave before, unless that is too little to matter (the method of
+// Gauss and Seidel, by residuals: McSherry, A Uniform Approach to Accelerated PageRank
+// Computation, WWW 2005). New links mostly lead to pages that were fetched later, so
+// a few passes are enough.
+func (g *Graph) Compute() {
+	n := len(g.hashes)
+	if cap(g.rank) < n {
+		g.rank, g.rest = make([]float32, n+n/8), make([]float32, n+n/8)
+	}
+	g.rank, g.rest = g.rank[:n], g.rest[:n]
+	clear(g.rank)
+	clear(g.rest)
+	for pass := range maxPasses {
+		if gave, pages := g.pass(pass == 0); gave*fewPages < pages {
+			break
+		}
+	}
+}
+
+// pass has each page give what it has got since the pass before. It returns how many
+// did, and how many might have.
+func (g *Graph) pass(first bool) (gave, pages int) {
+	rank, rest, damping := g.rank, g.rest, float32(g.damping)
+	for _, b := range g.log {
+		number := b.first
+		for data := b.data; len(data) > 0; number++ {
+			size, k := binary.Uvarint(data)
+			body := data[k : k+int(size)]
+			data = data[k+int(size):]
+			p, k := binary.Uvarint(body)
+			page := uint32(p)
+			if g.valid[page] != number {
+				continue
+			}
+			pages++
+			has := rest[page]
+			if !first && has <= tolerance*(1+rank[page]) {
+				continue
+			}
+			gave++
+			rank[page] += has
+			rest[page] = 0
+			if first { // what it has of itself
+				has++
+			}
+			head, j := binary.Uvarint(body[k:])
+			body = body[k+j:]
+			if head&1 != 0 {
+				if first {
+					has += math.Float32frombits(binary.BigEndian.Uint32(body))
+				}
+				body = body[4:]
+			}
+			if len(body) == 0 {
+				continue
+			}
+			// The conversion keeps the product from being fused with the sum, which
+			// would make a difference between machines.
+			share := float32(damping * has / float32(head>>1))
+			delta, k := binary.Varint(body)
+			to := uint32(int64(page) + delta)
+			rest[to] += share
+			for i := k; i < len(body); {
+				d := uint32(body[i])
+				i++
+				if d >= 0x80 {
+					d &= 0x7f
+					for s := 7; ; s += 7 {
+						c := body[i]
+						i++
+						d |= uint32(c&0x7f) << s
+						if c < 0x80 {
+							break
+						}
+					}
+				}
+				to += d
+				rest[to] += share
+			}
+		}
+	}
+	return gave, pages
+}
+
+// Given returns what a page was given as of the last Compute.
+func (g *Graph) Given(page uint32) float64 {
+	if int(page) >= len(g.rank) {
+		return 0
+	}
+	return float64(g.rank[page]) + float64(g.rest[page])
+}
+
+// Changed yields, in ascending order, the pages whose level as of the last Compute is
+// another than at the last Settle, or that were not there then, and what they are
+// given. A page that was fetched changes when what it is given lies in another octave,
+// one that was not in another quarter of one: when it is fetched again depends less on
+// its score than when it is fetched first.
+func (g *Graph) Changed() iter.Seq2[uint32, float64] {
+	return func(yield func(uint32, float64) bool) {
+		for i := range g.rank {
+			given, shift := g.Given(uint32(i)), 0
+			if g.valid[i] != 0 {
+				shift = 2
+			}
+			was, is := g.level[i], level(given)
+			if (was == 0 || was>>shift != is>>shift) && !yield(uint32(i), given) {
+				return
+			}
+		}
+	}
+}
+
+// Settle says that what was computed is what the records have.
+func (g *Graph) Settle() { g.settle(len(g.rank)) }
+
+func (g *Graph) settle(pages int) {
+	for i := range pages {
+		g.level[i] = level(g.Given(uint32(i)))
+	}
+	g.counts.changed = 0
+}
+
+// level returns the level of a score, of which there are four in an octave. Zero is
+// no level.
+func level(score float64) uint16 {
+	const mantissa = 23 - 2
+	return uint16(math.Float32bits(float32(score))>>mantissa) + 4
+}

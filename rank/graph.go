@@ -1,0 +1,249 @@
+package rank
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Graph is the part of the web that a crawl knows: the pages that were fetched, with
+// their links, and those that they link to. Pages are numbered in the order in which
+// they came. It is used by one goroutine at a time.
+//
+// The ranks are a function of the pages and links that were added, and of their
+// order: nothing else that happened before is in them.
+//
+// It takes about 30 bytes a page and 2 to 3 bytes a link, and has a bound: see
+// [NewGraph].
+type Graph struct {
+	damping float64
+	memory  int64
+
+	hashes []uint64 // of the key of each page
+	slots  []uint32 // a page and 1, by its hash; 0 is free
+	valid  []uint32 // which entry holds the links of a page: its number from 1, or 0
+	log    []block  // entries in the order in which they came
+	counts counts
+
+	rank, rest []float32
+	level      []uint16 // of what each page was given when the ranks were written; 0 unknown
+}
+
+// counts say how large a graph is. They are functions of what was added.
+type counts struct {
+	entries uint32
+	bytes   int64 // of entries
+	dead    int64 // of those, entries that were replaced
+	links   int64 // that count
+	changed int64 // links that came or went since the ranks were computed
+}
+
+// block is a run of entries, the first of which has the number first.
+type block struct {
+	first uint32
+	data  []byte
+}
+
+const (
+	// blockBytes is how long a block grows, unless one entry is longer.
+	blockBytes = 32 << 10
+	// pageBytes is what a page takes in memory.
+	pageBytes = 8 + 4 + 4 + 4 + 4 + 2 + 6
+)
+
+// defaultGrowth is the share of the links by which the graph changes before the ranks
+// are computed again.
+const defaultGrowth = 0.03
+
+// defaultMemory has room for about eight million pages that have ten links each.
+const defaultMemory = 512 << 20
+
+// NewGraph returns an empty graph. Each page gives damping times what it has; zero
+// means 0.85. When the graph takes three quarters of memory, in bytes, no more pages
+// are added, and links to those that are not there are left out; when it takes all of
+// it, no more links are. Zero means 512 MiB, negative no bound.
+func NewGraph(damping float64, memory int64) *Graph {
+	if damping == 0 {
+		damping = 0.85
+	}
+	switch {
+	case memory == 0:
+		memory = defaultMemory
+	case memory < 0:
+		memory = math.MaxInt64
+	}
+	return &Graph{damping: damping, memory: memory}
+}
+
+// Pages returns the number of pages, Links that of the links between them.
+func (g *Graph) Pages() int   { return len(g.hashes) }
+func (g *Graph) Links() int64 { return g.counts.links }
+
+// Memory returns about how many bytes the graph takes.
+func (g *Graph) Memory() int64 { return int64(len(g.hashes))*pageBytes + g.counts.bytes }
+
+// Full reports whether there is no room for more pages.
+func (g *Graph) Full() bool { return g.Memory() >= g.memory/4*3 || len(g.hashes) >= maxPages }
+
+// maxPages keeps the numbers of pages within 32 bits.
+const maxPages = 1 << 31
+
+// hash returns the hash of the key of a URL.
+func hash(url string) uint64 {
+	var room [256]byte
+	return xxhash.Sum64(crawldb.AppendKey(room[:0], url))
+}
+
+// Page returns the number of a page, and adds it if it is not there; ok is false if
+// there is no room for it.
+func (g *Graph) Page(url string) (n uint32, ok bool) {
+	h := hash(url)
+	if n, ok := g.find(h); ok {
+		return n, true
+	}
+	if g.Full() {
+		return 0, false
+	}
+	return g.add(h), true
+}
+
+// find returns the number of the page with a hash. Two pages with one hash are taken
+// for one: among ten million pages that is so with a probability of one in 400,000.
+func (g *Graph) find(h uint64) (n uint32, ok bool) {
+	if len(g.slots) == 0 {
+		return 0, false
+	}
+	mask := uint64(len(g.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		s := g.slots[i]
+		if s == 0 {
+			return 0, false
+		}
+		if g.hashes[s-1] == h {
+			return s - 1, true
+		}
+	}
+}
+
+func (g *Graph) add(h uint64) uint32 {
+	if len(g.hashes)*4 >= len(g.slots)*3 {
+		g.slots = make([]uint32, max(2*len(g.slots), 64))
+		for n, h := range g.hashes {
+			g.place(h, uint32(n))
+		}
+	}
+	n := uint32(len(g.hashes))
+	g.hashes = append(g.hashes, h)
+	g.valid = append(g.valid, 0)
+	g.level = append(g.level, 0)
+	g.place(h, n)
+	return n
+}
+
+func (g *Graph) place(h uint64, n uint32) {
+	mask := uint64(len(g.slots) - 1)
+	i := h & mask
+	for g.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	g.slots[i] = n + 1
+}
+
+// Link says that a page was fetched, what it has of itself besides 1, and where it
+// links to: to of out pages, which are all but those that there was no room for. to
+// is sorted and used up. It reports whether that is news.
+func (g *Graph) Link(page uint32, own float64, out int, to []uint32) bool {
+	slices.Sort(to)
+	to = slices.Compact(to)
+	if i, ok := slices.BinarySearch(to, page); ok { // what links to itself gains nothing by it
+		to, out = slices.Delete(to, i, i+1), out-1
+	}
+	e := newEntry(page, float32(own), max(out, len(to)), to)
+	if g.Memory()+int64(len(e.raw)) > g.memory {
+		return false
+	}
+	return g.put(e)
+}
+
+// put adds an entry, unless the page has the same.
+func (g *Graph) put(e entry) bool {
+	if old := g.valid[e.page]; old != 0 && string(g.entry(old).raw) == string(e.raw) {
+		return false
+	}
+	if n := len(g.log); n == 0 || len(g.log[n-1].data)+len(e.raw) > blockBytes {
+		g.log = append(g.log, block{first: g.counts.entries + 1})
+	}
+	g.append(e)
+	return true
+}
+
+// append adds an entry to the last block.
+func (g *Graph) append(e entry) {
+	if old := g.valid[e.page]; old != 0 {
+		was := g.entry(old)
+		n := was.links()
+		g.counts.links -= n
+		g.counts.changed += n
+		g.counts.dead += int64(len(was.raw))
+	}
+	b := &g.log[len(g.log)-1]
+	b.data = append(b.data, e.raw...)
+	n := e.links()
+	g.counts.entries++
+	g.counts.bytes += int64(len(e.raw))
+	g.counts.links += n
+	g.counts.changed += n
+	g.valid[e.page] = g.counts.entries
+}
+
+// entry returns the entry with a number, which is there.
+func (g *Graph) entry(number uint32) entry {
+	i, ok := slices.BinarySearchFunc(g.log, number, func(b block, n uint32) int { return cmp.Compare(b.first, n) })
+	if !ok {
+		i--
+	}
+	rest := g.log[i].data
+	for n := g.log[i].first; ; n++ {
+		e, size := cutEntry(rest)
+		if n == number {
+			return e
+		}
+		rest = rest[size:]
+	}
+}
+
+// compact drops the entries that were replaced. The others keep their order, and so
+// the ranks are what they were.
+func (g *Graph) compact() {
+	old, was := g.log, g.counts
+	g.log, g.counts = nil, counts{changed: was.changed}
+	number := uint32(0)
+	valid := g.valid
+	g.valid = make([]uint32, len(valid))
+	for _, b := range old {
+		for rest := b.data; len(rest) > 0; {
+			e, size := cutEntry(rest)
+			rest = rest[size:]
+			if number++; valid[e.page] == number {
+				g.put(e)
+			}
+		}
+	}
+	g.counts.changed = was.changed
+}
+
+// wasteful reports whether it is time to compact.
+func (g *Graph) wasteful() bool { return g.counts.dead > 64<<10 && g.counts.dead > g.counts.bytes/2 }
+
+// Grown reports whether such a share of its links has come or gone since the ranks
+// were computed. Zero means 0.03.
+func (g *Graph) Grown(share float64) bool {
+	if share == 0 {
+		share = defaultGrowth
+	}
+	return float64(g.counts.changed) > share*float64(g.counts.links)
+}

@@ -1,0 +1,303 @@
+package rank
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// errDamaged says that what is kept of the graph cannot be read.
+var errDamaged = errors.New("rank: the known graph is damaged")
+
+// headJob is the mark that says what there is of the graph.
+const headJob = "pagerank"
+
+func pagesJob(block int) string { return fmt.Sprintf("pagerank/pages/%d", block) }
+
+func linksJob(generation, block int) string {
+	return fmt.Sprintf("pagerank/links/%d/%d", generation, block)
+}
+
+// head says what there is of the graph, and of how much of it the ranks were computed
+// that the records have.
+type head struct {
+	pageBlocks, pages        int
+	generation               int // of the blocks of links
+	linkBlocks               int
+	entries                  uint32
+	rankedPages              int
+	rankedEntries            uint32
+	oldGeneration, oldBlocks int // what is to be removed
+}
+
+const headFormat = "1 pages %d in %d links %d in %d of %d ranked %d %d old %d of %d"
+
+func (h head) String() string {
+	return fmt.Sprintf(headFormat, h.pages, h.pageBlocks, h.entries, h.linkBlocks, h.generation, h.rankedPages, h.rankedEntries, h.oldBlocks, h.oldGeneration)
+}
+
+func parseHead(s string) (h head, err error) {
+	n, err := fmt.Sscanf(s, headFormat, &h.pages, &h.pageBlocks, &h.entries, &h.linkBlocks, &h.generation, &h.rankedPages, &h.rankedEntries, &h.oldBlocks, &h.oldGeneration)
+	if err != nil || n != 9 || h.String() != s || h.rankedPages > h.pages || h.rankedEntries > h.entries ||
+		h.pages < 0 || h.pages > maxPages || h.pageBlocks < 0 || h.linkBlocks < 0 || h.rankedPages < 0 {
+		return head{}, errDamaged
+	}
+	return h, nil
+}
+
+// kept is a graph with what of it is in the crawl db. Pages are kept in blocks of
+// their keys: for each the length that it shares with the one before in the block, the
+// length of the rest, both varints, and the rest.
+type kept struct {
+	head  head
+	graph *Graph
+
+	fresh    [][]byte // blocks of pages that are not kept yet; the first is that behind which we go on
+	lastKey  []byte
+	hadPages int // blocks of pages before fresh
+	hadLinks int // blocks of links of which all is kept
+}
+
+// add adds a page that the graph does not have.
+func (k *kept) add(key []byte) {
+	k.graph.add(xxhash.Sum64(key))
+	if n := len(k.fresh); n == 0 || len(k.fresh[n-1])+len(key) > blockBytes {
+		k.fresh, k.lastKey = append(k.fresh, nil), k.lastKey[:0]
+	}
+	b := &k.fresh[len(k.fresh)-1]
+	shared := 0
+	for shared < len(key) && shared < len(k.lastKey) && key[shared] == k.lastKey[shared] {
+		shared++
+	}
+	*b = binary.AppendUvarint(*b, uint64(shared))
+	*b = binary.AppendUvarint(*b, uint64(len(key)-shared))
+	*b = append(*b, key[shared:]...)
+	k.lastKey = append(k.lastKey[:0], key...)
+}
+
+// save writes what was added, in one step with a mark. Blocks that nothing refers to
+// yet may go before.
+func (k *kept) save(ctx context.Context, crawl crawldb.Store, job, cursor string) error {
+	const atOnce = 1000
+	g, marks := k.graph, map[string]string{}
+	ahead := map[string]string{}
+	put := func(name string, block []byte, new bool) error {
+		if !new { // it holds what was kept before
+			marks[name] = string(block)
+			return nil
+		}
+		if ahead[name] = string(block); len(ahead) < atOnce {
+			return nil
+		}
+		now := ahead
+		ahead = map[string]string{}
+		return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return now }})
+	}
+	for i, b := range k.fresh {
+		if err := put(pagesJob(k.hadPages+i), b, i > 0); err != nil {
+			return err
+		}
+	}
+	for i := k.hadLinks; i < len(g.log); i++ {
+		if err := put(linksJob(k.head.generation, i), g.log[i].data, i > k.hadLinks); err != nil {
+			return err
+		}
+	}
+	maps.Copy(marks, ahead)
+	h := k.head
+	h.pages, h.pageBlocks = len(g.hashes), k.hadPages+len(k.fresh)
+	h.entries, h.linkBlocks = g.counts.entries, len(g.log)
+	marks[headJob] = h.String()
+	err := crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor, Marks: func() map[string]string { return marks }})
+	if err != nil {
+		return err
+	}
+	k.head = h
+	k.forget()
+	return nil
+}
+
+// forget lets go of the pages that are kept, but for the block that is gone on with.
+func (k *kept) forget() {
+	if n := len(k.fresh); n > 0 {
+		k.hadPages += n - 1
+		k.fresh = k.fresh[n-1:]
+	}
+	k.hadLinks = max(0, len(k.graph.log)-1)
+}
+
+// ranked says that the records have the ranks of all that is kept.
+func (k *kept) ranked() { k.head.rankedPages, k.head.rankedEntries = k.head.pages, k.head.entries }
+
+// settled returns the mark of that.
+func (k *kept) settled() map[string]string { return map[string]string{headJob: k.head.String()} }
+
+// pages calls page for each page that is kept, in the order of their numbers.
+func (k *kept) pages(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
+	number := uint32(0)
+	for i := range k.head.pageBlocks {
+		block, err := crawl.Progress(ctx, pagesJob(i))
+		if err != nil {
+			return err
+		}
+		err = eachKey(block, func(key []byte) error {
+			number++
+			return page(number-1, key)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if int(number) != k.head.pages {
+		return errDamaged
+	}
+	return nil
+}
+
+// eachKey calls f for the keys in a block.
+func eachKey(block string, f func(key []byte) error) error {
+	if block == "" {
+		return errDamaged
+	}
+	var key []byte
+	rest := []byte(block)
+	for len(rest) > 0 {
+		shared, n := binary.Uvarint(rest)
+		if n <= 0 || shared > uint64(len(key)) {
+			return errDamaged
+		}
+		size, m := binary.Uvarint(rest[n:])
+		if m <= 0 || size > uint64(len(rest)-n-m) {
+			return errDamaged
+		}
+		rest = rest[n+m:]
+		key = append(key[:shared], rest[:size]...)
+		rest = rest[size:]
+		if err := f(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads what is kept into an empty graph.
+func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kept, error) {
+	h, err := parseHead(mark)
+	if err != nil {
+		return nil, err
+	}
+	k := &kept{head: h, graph: g}
+	err = k.pages(ctx, crawl, func(_ uint32, key []byte) error {
+		sum := xxhash.Sum64(key)
+		if _, twice := g.find(sum); twice {
+			return errDamaged
+		}
+		g.add(sum)
+		k.lastKey = append(k.lastKey[:0], key...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if h.pageBlocks > 0 { // the last is gone on with
+		k.hadPages = h.pageBlocks - 1
+		tail, err := crawl.Progress(ctx, pagesJob(k.hadPages))
+		if err != nil {
+			return nil, err
+		}
+		k.fresh = [][]byte{[]byte(tail)}
+	}
+	for i := range h.linkBlocks {
+		data, err := crawl.Progress(ctx, linksJob(h.generation, i))
+		if err != nil {
+			return nil, err
+		}
+		if data == "" {
+			return nil, errDamaged
+		}
+		g.log = append(g.log, block{first: g.counts.entries + 1})
+		for rest := []byte(data); len(rest) > 0; {
+			if g.counts.entries == h.rankedEntries {
+				k.resettle()
+			}
+			e, size := cutEntry(rest)
+			if size == 0 || e.check(len(g.hashes)) != nil {
+				return nil, errDamaged
+			}
+			g.append(e)
+			rest = rest[size:]
+		}
+	}
+	if g.counts.entries == h.rankedEntries {
+		k.resettle()
+	}
+	if g.counts.entries != h.entries {
+		return nil, errDamaged
+	}
+	k.hadLinks = max(0, len(g.log)-1)
+	return k, nil
+}
+
+// resettle computes which levels the records are on, of the graph as it was when they
+// were written.
+func (k *kept) resettle() {
+	if k.head.rankedPages > 0 {
+		k.graph.Compute()
+		k.graph.settle(k.head.rankedPages)
+	}
+}
+
+// compact writes the links anew if more than half of what is kept of them was
+// replaced. The old blocks are removed once the new ones count.
+func (k *kept) compact(ctx context.Context, crawl crawldb.Store) error {
+	g := k.graph
+	if !g.wasteful() {
+		return nil
+	}
+	old := k.head
+	g.compact()
+	h := k.head
+	h.oldGeneration, h.oldBlocks = old.generation, old.linkBlocks
+	h.generation++
+	for i := 0; i < len(g.log); {
+		marks := map[string]string{}
+		for ; i < len(g.log) && len(marks) < 32; i++ {
+			marks[linksJob(h.generation, i)] = string(g.log[i].data)
+		}
+		if err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
+			return err
+		}
+	}
+	h.entries, h.linkBlocks = g.counts.entries, len(g.log)
+	k.head = h
+	k.hadLinks = max(0, len(g.log)-1)
+	k.ranked()
+	if err := crawl.Update(ctx, crawldb.Batch{Marks: k.settled}); err != nil {
+		return err
+	}
+	return k.sweep(ctx, crawl)
+}
+
+// sweep removes the blocks of links that count no more.
+func (k *kept) sweep(ctx context.Context, crawl crawldb.Store) error {
+	if k.head.oldBlocks == 0 {
+		return nil
+	}
+	for i := 0; i < k.head.oldBlocks; {
+		marks := map[string]string{}
+		for ; i < k.head.oldBlocks && len(marks) < 1000; i++ {
+			marks[linksJob(k.head.oldGeneration, i)] = ""
+		}
+		if err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
+			return err
+		}
+	}
+	k.head.oldGeneration, k.head.oldBlocks = 0, 0
+	return crawl.Update(ctx, crawldb.Batch{Marks: k.settled})
+}

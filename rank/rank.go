@@ -1,0 +1,205 @@
+// Package rank keeps the PageRank of the pages that a crawl knows up to date while
+// the crawl runs. It is the other half of scoring.PageRank.
+//
+// After each update, [Run] adds the links of the segment to the known graph
+// ([Graph]), a compact one of numbers in memory. When that has changed by some
+// percent since the ranks were computed, it computes them anew, and writes them into
+// those records that they move to another place: so what it costs grows with the
+// crawl and not with the number of rounds.
+//
+// The graph is kept in the crawl db, as marks of the names that begin with "pagerank",
+// of 32 KiB or a little more: about 30 bytes a page, most of them its URL, and 2 to 3
+// bytes a link. They are written in one step with the mark of the segment. So any
+// store will do, and a process that died has lost nothing. The ranks are a function of
+// the graph, and when they are computed is one of the segments: a crawl that is killed
+// and taken up again ends as one that was not.
+package rank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Options say when ranks are computed, and with how much memory.
+type Options struct {
+	// Scoring are the filters of the crawl. If there is no scoring.PageRank in it,
+	// Run does nothing.
+	Scoring scoring.Filter
+	// Growth is the share of the links of the known graph that come or go before the
+	// ranks are computed again; zero means 0.03, negative that they are after each
+	// segment. It costs in inverse proportion: see [Graph.Grown].
+	Growth float64
+	// Memory bounds the known graph, in bytes: see [NewGraph]. Zero means 512 MiB,
+	// negative no bound. Pages that there is no room for keep the score with which
+	// they were found.
+	Memory int64
+	// SortMemory bounds the memory in which pages are sorted, in bytes; zero means 16
+	// MiB. What exceeds it goes to files in TempDir, by default that of the system. To
+	// that come 8 bytes for each link of the segment.
+	SortMemory int
+	TempDir    string
+
+	chunk int // URLs in one Update
+}
+
+// Report says what was done.
+type Report struct {
+	// Pages and Links are those of the known graph. Full says that there is no room
+	// in it for more.
+	Pages int
+	Links int64
+	Full  bool
+	// Ranked says that ranks were computed, Changed counts the pages that they move
+	// to another place, and Written the records of these that had another score.
+	Ranked           bool
+	Changed, Written int
+	// Rebuilt says that the graph was made anew, of the segments that there are:
+	// because there was none, or what was there was damaged. Damage is what was found.
+	Rebuilt bool
+	Damage  error
+	// Already says that the segment was counted before.
+	Already bool
+}
+
+// Job is the name of the progress mark of a segment.
+func Job(segment string) string { return "rank/" + segment }
+
+// The cursor of a job: its links are in the graph; nothing is left to do.
+const (
+	folded = "folded"
+	done   = "done"
+)
+
+// A Ranker keeps the known graph of a crawl db in memory from one Run to the next,
+// which would read it otherwise. The zero value is ready to use. Its methods may be
+// called from many goroutines, and wait for each other.
+type Ranker struct {
+	mu   sync.Mutex
+	kept *kept // nil if it has to be read
+}
+
+// Run does what [Run] does. Crawl is the same in every call.
+func (r *Ranker) Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
+	var report Report
+	filter, ok := scoring.PageRankOf(o.Scoring)
+	if !ok {
+		return report, nil
+	}
+	if o.chunk <= 0 {
+		o.chunk = 10_000
+	}
+	if o.SortMemory <= 0 {
+		o.SortMemory = 16 << 20
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := job{crawl: crawl, segments: segments, o: o, filter: filter, report: &report, kept: r.kept}
+	r.kept = nil
+	if err := j.run(ctx, name); err != nil {
+		return report, fmt.Errorf("rank %s: %w", name, err)
+	}
+	r.kept = j.kept
+	return report, nil
+}
+
+// Run adds the links of a segment, which was updated, to the known graph, and brings
+// the scores up to date if that has grown enough. It does so once: the mark of the
+// segment says how far it got, and a run that died is continued by the next. Segments
+// are to be counted in the order in which they were updated. Several Runs at the same
+// time would be in each other's way.
+func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
+	return new(Ranker).Run(ctx, crawl, segments, name, o)
+}
+
+type job struct {
+	crawl    crawldb.Store
+	segments segment.Store
+	o        Options
+	filter   scoring.PageRank
+	report   *Report
+	kept     *kept
+}
+
+func (j *job) run(ctx context.Context, name string) error {
+	cursor, err := j.crawl.Progress(ctx, Job(name))
+	if err != nil {
+		return err
+	}
+	if cursor == done {
+		j.report.Already = true
+		return nil
+	}
+	whole, err := j.open(ctx, name)
+	if err != nil {
+		return err
+	}
+	if cursor == "" || !whole {
+		if err := j.fold(ctx, name); err != nil {
+			return err
+		}
+		if err := j.kept.save(ctx, j.crawl, Job(name), folded); err != nil {
+			return err
+		}
+	}
+	g := j.kept.graph
+	j.report.Pages, j.report.Links, j.report.Full = g.Pages(), g.Links(), g.Full()
+	if g.Grown(j.o.Growth) {
+		if err := j.rank(ctx); err != nil {
+			return err
+		}
+	}
+	return j.crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done, Marks: j.kept.settled})
+}
+
+// open reads the graph, unless it is at hand. Whole says that it holds what segments
+// that are folded say.
+func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
+	mark, err := j.crawl.Progress(ctx, headJob)
+	if err != nil {
+		return false, err
+	}
+	if j.kept != nil && mark == j.kept.head.String() {
+		return true, nil
+	}
+	if mark != "" {
+		j.kept, err = load(ctx, j.crawl, mark, NewGraph(j.filter.Rate(), j.o.Memory))
+		switch {
+		case err == nil:
+			return true, j.kept.sweep(ctx, j.crawl)
+		case !errors.Is(err, errDamaged):
+			return false, err
+		}
+		j.report.Damage = err
+	}
+	return false, j.rebuild(ctx, name)
+}
+
+// rebuild makes a graph of the segments before one.
+func (j *job) rebuild(ctx context.Context, name string) error {
+	j.kept = &kept{graph: NewGraph(j.filter.Rate(), j.o.Memory)}
+	for s, err := range j.segments.List(ctx) {
+		if err != nil {
+			return err
+		}
+		if s == name {
+			break
+		}
+		ok, err := segment.Has[segment.Parse](ctx, j.segments, s)
+		if err != nil {
+			return err
+		}
+		if ok {
+			j.report.Rebuilt = true
+			if err := j.fold(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package rank
+
+import (
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
+)
+
+// Record returns the record of a page that is given so much along its links, with the
+// filters of its crawl: old itself if its score is on that level already, or if there
+// is no PageRank in f.
+func Record(f scoring.Filter, old *crawldb.Datum, given float64) *crawldb.Datum {
+	p, ok := scoring.PageRankOf(f)
+	if !ok {
+		return old
+	}
+	return record(f, p, old, given)
+}
+
+func record(f scoring.Filter, p scoring.PageRank, old *crawldb.Datum, given float64) *crawldb.Datum {
+	d := *old
+	p.Rank(&d, given)
+	if level(float64(d.Score)) == level(float64(old.Score)) {
+		return old
+	}
+	d.Priority = f.Priority(&d, d.Score)
+	if _, ok := crawldb.SitemapOf(d.Meta); ok {
+		d.Priority = max(d.Priority, 1) // as update has it
+	}
+	return &d
+}
