@@ -142,7 +142,7 @@ Come back for what is due:
 			a.inject(), a.generate(), a.freegen(), a.sitemap(), a.fetch(), a.parse(), a.update(), a.invert(),
 			a.updatehostdb(), a.dedup(),
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
-			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(),
+			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(), a.scoring(),
 			a.mergedb(), a.mergelinkdb(), a.mergesegs(),
 			a.verify(), a.salvage(),
 			a.demoCrawl(),

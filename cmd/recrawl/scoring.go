@@ -11,7 +11,7 @@ import (
 )
 
 func scoringFlag() cli.Flag {
-	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link (opic unless given)"}
+	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, pagerank, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link (opic unless given)"}
 }
 
 // orphans reports whether a filter wants to know of pages that no link leads to.
@@ -31,7 +31,7 @@ func scoringOf(c *cli.Command) (scoring.Filter, error) {
 	if !c.IsSet("scoring") {
 		return nil, nil
 	}
-	const known = "opic, depth, depth=MAX, orphan, urlmeta=TAG+TAG and link"
+	const known = "opic, pagerank, depth, depth=MAX, orphan, urlmeta=TAG+TAG and link"
 	var chain scoring.Chain
 	var names []string
 	var depth *scoring.Depth
@@ -43,7 +43,7 @@ func scoringOf(c *cli.Command) (scoring.Filter, error) {
 			return nil, usagef("-scoring: %s is there twice", name)
 		}
 		names = append(names, name)
-		if given != (name == "urlmeta") && !(given && name == "depth") && slices.Contains([]string{"opic", "orphan", "urlmeta", "link"}, name) {
+		if given != (name == "urlmeta") && !(given && name == "depth") && slices.Contains([]string{"opic", "pagerank", "orphan", "urlmeta", "link"}, name) {
 			if given {
 				return nil, usagef("-scoring: %s takes no value, not %q", name, value)
 			}
@@ -52,6 +52,8 @@ func scoringOf(c *cli.Command) (scoring.Filter, error) {
 		switch name {
 		case "opic":
 			chain, byScore = append(chain, scoring.OPIC{}), true
+		case "pagerank":
+			chain, byScore = append(chain, scoring.PageRank{}), true
 		case "depth":
 			depth = &scoring.Depth{}
 			if given {
@@ -77,6 +79,9 @@ func scoringOf(c *cli.Command) (scoring.Filter, error) {
 		default:
 			return nil, usagef("-scoring: there is no filter %q; there are %s", name, known)
 		}
+	}
+	if slices.Contains(names, "pagerank") && (slices.Contains(names, "opic") || slices.Contains(names, "link")) {
+		return nil, usagef("-scoring: pagerank gives scores of its own: leave out opic and link")
 	}
 	if depth != nil {
 		// Where nothing gives scores there are none to order by.

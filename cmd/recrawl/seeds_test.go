@@ -65,7 +65,9 @@ func TestScoringFilters(t *testing.T) {
 	crawl := filepath.Join(t.TempDir(), "crawl")
 	for value, want := range map[string]string{
 		"":              "-scoring wants the names of filters",
-		"pagerank":      `there is no filter "pagerank"; there are opic, depth`,
+		"hits":          `there is no filter "hits"; there are opic, pagerank, depth`,
+		"opic,pagerank": "leave out opic and link",
+		"pagerank=1":    `pagerank takes no value, not "1"`,
 		"opic,,depth":   "-scoring wants the names of filters",
 		"opic,opic":     "opic is there twice",
 		"depth=deep":    "depth=deep is not a number of levels",

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/simulate/ordering"
+)
+
+// toGraph is the group of flags of the verb scoring that say what is crawled.
+const toGraph = "The graph"
+
+func (a *app) scoring() *cli.Command {
+	return &cli.Command{
+		Name: "scoring", Category: looking, Usage: "try orders of fetching on a link graph",
+		Commands: []*cli.Command{a.scoringSimulate()},
+	}
+}
+
+func (a *app) scoringSimulate() *cli.Command {
+	return &cli.Command{
+		Name: "simulate", Usage: "how early does an order of fetching find the pages that matter?",
+		Description: `Replays a crawl over a link graph in each order, and prints what share of the
+PageRank of all pages it holds when it has downloaded a share of them: breadth
+first, at random, by the number of links seen, Nutch's OPIC, OPIC, PageRank of what
+is known, the best of what is known by its true PageRank, and the best there could
+be. OPIC and PageRank run the code of a crawl. It needs neither a crawl nor a
+network.
+
+  recrawl scoring simulate -graph links.tsv -svg curves.svg
+  recrawl scoring simulate -graph links.tsv -runs 20
+  recrawl scoring simulate -pages 100000
+
+A graph has a link on each line: the page that it is on and the page that it leads
+to, separated by a tab. A page is told by a URL or by any name without a blank.
+Lines that begin with # are skipped.
+
+  https://example.org/	https://example.org/about
+  17	4711`,
+		Flags: flags(
+			&cli.StringFlag{Name: "graph", Category: toGraph, Usage: "the links, from `FILE`; - is standard input"},
+			&cli.IntFlag{Name: "pages", Category: toGraph, Value: 20_000, Usage: "without a file: a web of `N` pages that is made up (default 20000)"},
+			&cli.FloatFlag{Name: "batch", Category: toGraph, Value: 0.005, Usage: "fetch this `SHARE` of all pages in a round (default 0.005)"},
+			&cli.IntFlag{Name: "seeds", Category: toGraph, Value: 20, Usage: "begin with `N` pages chosen at random, and go on with as many when nothing more is known (default 20)"},
+			&cli.IntFlag{Name: "runs", Category: toGraph, Value: 1, Usage: "take the mean of `N` choices (default 1)"},
+			&cli.Uint64Flag{Name: "seed", Category: toGraph, Value: 1, Usage: "the random `NUMBER` that the choices begin with (default 1)"},
+			&cli.FloatFlag{Name: "growth", Category: toGraph, Value: 0.03, Usage: "compute ranks anew when this `SHARE` of the links that are known has changed (default 0.03)"},
+			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "draw the curves to `FILE` too"},
+			&cli.BoolFlag{Name: "times", Category: toReport, Usage: "say how long it took"},
+			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
+		),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			o := ordering.Options{Batch: c.Float("batch"), Seeds: int(c.Int("seeds")), Runs: int(c.Int("runs")), Seed: c.Uint64("seed")}
+			if !(o.Batch > 0 && o.Batch <= 1) {
+				return usagef("-batch: %g is not a share above 0, up to 1", o.Batch)
+			}
+			if o.Seeds < 1 || o.Runs < 1 {
+				return usagef("-seeds and -runs are 1 at least")
+			}
+			growth := c.Float("growth")
+			if !(growth >= 0) {
+				return usagef("-growth: %g is not a share", growth)
+			}
+			if growth == 0 {
+				growth = -1
+			}
+			w, err := a.graphOf(c)
+			if err != nil {
+				return err
+			}
+			orders := ordering.Stock()
+			for i := range orders {
+				orders[i].Rank.Growth = growth
+			}
+			r, err := ordering.Run(ctx, w, orders, o)
+			if err != nil {
+				return err
+			}
+			if name := c.String("svg"); name != "" {
+				if err := replaceFile(name, func(f *os.File) error { return r.WriteSVG(f) }); err != nil {
+					return fmt.Errorf("-svg: %w", err)
+				}
+			}
+			if c.Bool("json") {
+				return a.printOrders(&r)
+			}
+			if err := r.WriteTable(a.out); err != nil || !c.Bool("times") {
+				return err
+			}
+			fmt.Fprintln(a.out)
+			return r.WriteTimes(a.out)
+		},
+	}
+}
+
+func (a *app) printOrders(r *ordering.Result) error {
+	for i := range r.Curves {
+		c := &r.Curves[i]
+		err := a.printJSON(map[string]any{"order": c.Name, "pages": r.Pages, "links": r.Links, "held": c.Held, "area": c.Area, "lowest": c.Low, "highest": c.High,
+			"seconds": c.Elapsed.Seconds(), "ranking_seconds": c.Ranking.Seconds(), "ranked": c.Ranked, "written": c.Written})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) graphOf(c *cli.Command) (*ordering.Web, error) {
+	switch name := c.String("graph"); name {
+	case "":
+		n := int(c.Int("pages"))
+		if n < 2 || n > 50_000_000 {
+			return nil, usagef("-pages: %d is not a number from 2 to 50,000,000", n)
+		}
+		return ordering.Generate(n, c.Uint64("seed")), nil
+	case "-":
+		return ordering.Read(os.Stdin)
+	default:
+		return readFile(name, ordering.Read)
+	}
+}

@@ -1,0 +1,156 @@
+package ordering
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRead(t *testing.T) {
+	w, err := Read(strings.NewReader("# a graph\n\nb\ta\nhttp://x.example/\tb\na a\nb  a\nb\thttp://x.example/\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Pages() != 3 || w.Links() != 3 || w.URL(0) != "http://graph.example/b" || w.URL(2) != "http://x.example/" ||
+		!slices.Equal(w.Out(0), []uint32{1, 2}) || len(w.Out(1)) != 0 || !slices.Equal(w.Out(2), []uint32{0}) {
+		t.Errorf("it is %+v", w)
+	}
+	for text, want := range map[string]string{
+		"":            "a graph without links",
+		"# only\n":    "a graph without links",
+		"a\tb\nc\n":   "line 2: two pages are wanted",
+		"a\tb\tc\n":   "line 1: there is something behind the second page",
+		"a\tb\n\tb\n": "line 2: two pages are wanted",
+	} {
+		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("a\tb\n# c\nb a\n"))
+	f.Add([]byte("http://a.example/ b\nb\tb\n\xff \x00\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w, err := Read(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for p := range w.Pages() {
+			for _, to := range w.Out(p) {
+				if int(to) >= w.Pages() || int(to) == p {
+					t.Errorf("%d links to %d", p, to)
+				}
+			}
+		}
+		sum := 0.0
+		for _, r := range w.PageRank(0.85) {
+			sum += r
+		}
+		if math.Abs(sum-1) > 1e-9 {
+			t.Errorf("the ranks add up to %v", sum)
+		}
+	})
+}
+
+// The PageRank of a graph that is easily reckoned: a and b link to each other, c to
+// both, d has no links.
+func TestPageRank(t *testing.T) {
+	w, err := Read(strings.NewReader("a b\nb a\nc a\nc b\nd e\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank := w.PageRank(0.5)
+	// With z = (1-d)/n + d*e/n: c = d = z, e = z + d/2, a = b = z + a/2 + c/4.
+	e := rank[4]
+	z := 0.5/5 + 0.5*e/5
+	for i, want := range []float64{2.5 * z, 2.5 * z, z, z, 1.5 * z} {
+		if math.Abs(rank[i]-want) > 1e-5 {
+			t.Errorf("page %s has %v, want %v", w.URL(i), rank[i], want)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 1))
+	for range 300 {
+		n := rnd.IntN(300)
+		all := make([]candidate, n)
+		for i := range all {
+			all[i] = candidate{page: uint32(i), turn: uint32(rnd.IntN(n)), score: float64(rnd.IntN(5))}
+		}
+		want := slices.Clone(all)
+		slices.SortStableFunc(want, candidate.compare)
+		k := rnd.IntN(n + 1)
+		got := slices.Clone(choose(all, k))
+		for i := range got {
+			if got[i].compare(want[i]) != 0 {
+				t.Fatalf("of %d the best %d are %v, want %v", n, k, got, want[:k])
+			}
+		}
+		seen := map[uint32]bool{}
+		for _, c := range all {
+			seen[c.page] = true
+		}
+		if len(seen) != n {
+			t.Fatalf("of %d candidates there are %d left", n, len(seen))
+		}
+	}
+}
+
+// The orders of a web that is made up: who knows more is earlier, and a second run is
+// as the first.
+func TestOrders(t *testing.T) {
+	w := Generate(6000, 1)
+	if w.Pages() != 6000 || w.Links() < 5*w.Pages() {
+		t.Fatalf("the web has %d pages and %d links", w.Pages(), w.Links())
+	}
+	o := Options{Runs: 2, Seed: 5}
+	r, err := Run(t.Context(), w, Stock(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	curves := map[string]Curve{}
+	for i := range r.Curves {
+		c := &r.Curves[i]
+		if curves[c.Name] = *c; !slices.IsSorted(c.Held) || math.Abs(c.At(1)-1) > 1e-9 || c.At(0) != 0 || c.Low > c.Area || c.High < c.Area {
+			t.Errorf("%+v", c)
+		}
+		c.Elapsed, c.Ranking = 0, 0
+	}
+	area := func(name string) float64 { return curves[name].Area }
+	for _, worse := range []string{"breadth first", "random", "backlinks", "OPIC of Nutch", "OPIC"} {
+		if area(worse) > area("PageRank")-0.005 {
+			t.Errorf("%s has %.3f, PageRank %.3f", worse, area(worse), area("PageRank"))
+		}
+	}
+	if !(area("PageRank") < area("omniscient") && area("omniscient") < area("upper bound")) || area("random") > area("OPIC") {
+		t.Errorf("the areas are %v, %v and %v", area("PageRank"), area("omniscient"), area("upper bound"))
+	}
+	c := curves["PageRank"]
+	if c.Ranked == 0 || c.Written > 10*w.Pages()*o.Runs {
+		t.Errorf("ranks were computed %d times, and %d written", c.Ranked, c.Written)
+	}
+	again, err := Run(t.Context(), w, Stock(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range again.Curves {
+		again.Curves[i].Elapsed, again.Curves[i].Ranking = 0, 0
+	}
+	if !reflect.DeepEqual(r, again) {
+		t.Error("a second run differs")
+	}
+	var svg, table strings.Builder
+	if err := r.WriteSVG(&svg); err != nil || strings.Count(svg.String(), "<path") < len(r.Curves) {
+		t.Errorf("the picture is %s: %v", svg.String(), err)
+	}
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), fmt.Sprintf("%.3f", area("OPIC"))) {
+		t.Errorf("the table is %s: %v", table.String(), err)
+	}
+}
