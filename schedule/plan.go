@@ -14,9 +14,10 @@ import (
 // sample of the records: see [Sample.Plan]. The nil Plan knows nothing. It must not
 // be changed while it is in use.
 type Plan struct {
-	// Made is when it was made, and Visits how many visits the crawl had made then.
-	Made   time.Time
-	Visits int64
+	// Made is when it was made, Begun when the first plan of the crawl was, and Visits
+	// how many visits the crawl had made then.
+	Made, Begun time.Time
+	Visits      int64
 	// Budget is how many visits a day it is for, and Scale by how much more it plans
 	// than that, because of visits that come later than they are due.
 	Budget, Scale float64

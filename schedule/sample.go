@@ -128,6 +128,9 @@ type PlanOptions struct {
 func (x *Sample) Plan(o PlanOptions) *Plan {
 	old := x.s.Plan
 	p := &Plan{Made: x.now.UTC(), Visits: o.Visits, Scale: 1, Budget: x.s.Budget, Pages: float64(x.pages)}
+	if p.Begun = p.Made; old != nil && old.Begun.Before(p.Made) && !old.Begun.IsZero() {
+		p.Begun = old.Begun
+	}
 	slices.SortFunc(x.kept, func(a, b page) int { return a.compare(&b) }) // which is a heap no more, but of the same pages
 	slices.Reverse(x.kept)                                                // and a heap again
 	if len(x.kept) == 0 {
