@@ -226,6 +226,6 @@ func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
 	if timeGiven {
 		d.Interval = e.d.Interval
 	}
-	d.Priority = j.o.Scoring.Priority(&d, d.Score)
+	d.Priority = schedule.Priority(j.o.Schedule, &d, j.o.Scoring.Priority(&d, d.Score))
 	return &d
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -108,7 +109,7 @@ func (j *job) entry(url string, meta []string) (entry, error) {
 		e.d.Interval = given
 	}
 	j.o.Scoring.Injected(&e.d)
-	e.d.Priority = j.o.Scoring.Priority(&e.d, e.d.Score)
+	e.d.Priority = schedule.Priority(j.o.Schedule, &e.d, j.o.Scoring.Priority(&e.d, e.d.Score))
 	return e, nil
 }
 

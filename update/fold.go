@@ -116,6 +116,7 @@ func (f *folding) take(ctx context.Context) (err error) {
 		if in.Trusted, err = f.trust.believes(ctx, in.URL); err != nil {
 			return err
 		}
+		in.Lastmod = f.trust.of
 	}
 	f.inputs = append(f.inputs, in)
 	if len(f.inputs) < f.o.chunk && f.grouper.size <= f.batchBytes {

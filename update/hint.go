@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -125,14 +126,14 @@ func (in *Input) page() bool {
 
 // priority is the order of a record among those that are due. Sitemaps have no
 // share of importance, and go before the bulk of the pages that they are about.
-func (o *Options) priority(d *crawldb.Datum) float32 { return priority(o.Scoring, d) }
+func (o *Options) priority(d *crawldb.Datum) float32 { return priority(o.Schedule, o.Scoring, d) }
 
-func priority(f scoring.Filter, d *crawldb.Datum) float32 {
+func priority(s schedule.FetchSchedule, f scoring.Filter, d *crawldb.Datum) float32 {
 	p := f.Priority(d, d.Score)
 	if _, ok := crawldb.SitemapOf(d.Meta); ok {
-		return max(p, 1)
+		p = max(p, 1)
 	}
-	return p
+	return schedule.Priority(s, d, p)
 }
 
 // born prepares a record that is new for the schedule: a sitemap has an interval
@@ -202,20 +203,47 @@ func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
 		frequent(d, in, o)
 	}
 	if in.Hint != nil && !in.Hint.Modified.IsZero() {
-		if hint, ok := crawldb.HintOf(d.Meta); !ok || hint != *in.Hint {
+		hint, ok := crawldb.HintOf(d.Meta)
+		news := !ok || hint != *in.Hint
+		if news {
 			in.Hint.Set(&d.Meta)
 		}
-		if at, claims := claimed(d, *in.Hint); claims && in.Trusted {
+		if at, claims := claimed(d, *in.Hint); claims {
 			if at.Before(o.now) {
 				at = o.now
 			}
-			if at.Before(d.FetchTime) {
+			sign := schedule.Sign{Time: at, Precision: in.Lastmod.Precision(), Recall: in.Lastmod.Recall()}
+			if sooner, ok := schedule.Signalled(o.Schedule, *d, sign); ok {
+				if news && (in.Trusted || !in.Lastmod.Trusted()) {
+					*d = sooner
+				}
+			} else if in.Trusted && at.Before(d.FetchTime) {
 				plan(d)
 				d.FetchTime = at
 			}
 		}
 	}
 	return d.Meta != meta || d.Interval != interval || !d.FetchTime.Equal(due)
+}
+
+// Signal returns the record of a page of which somebody says that it has changed at
+// a time, as if a sitemap did: d itself if that is no news. Lastmod is what is known
+// of the host. Of the options Schedule, Scoring and Now count.
+func Signal(d *crawldb.Datum, at time.Time, l hostdb.Lastmod, o Options) *crawldb.Datum {
+	o = o.withDefaults()
+	if hint, ok := crawldb.HintOf(d.Meta); ok && !at.After(hint.Modified) || at.After(o.now) {
+		return d
+	}
+	in := Input{URL: d.URL, Hint: &crawldb.Hint{Modified: at, Span: time.Second}, Trusted: l.Trusted(), Lastmod: l}
+	if old, ok := crawldb.HintOf(d.Meta); ok {
+		in.Hint.Every, in.Hint.Priority, in.Hint.HasPriority = old.Every, old.Priority, old.HasPriority
+	}
+	next := *d
+	if !hinted(&next, &in, &o) {
+		return d
+	}
+	next.Priority = o.priority(&next)
+	return &next
 }
 
 // MarkSitemap returns the record of a sitemap that somebody asks for: marked, due

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/nutchvisit"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
@@ -29,10 +30,11 @@ type Input struct {
 	Links []scoring.Link
 	// Sitemap marks the URL as that of a sitemap, by all that links in the segment
 	// say; nil if none does. Hint is what sitemaps say of the page; nil if nothing.
-	// Trusted says that the word of its host counts.
+	// Trusted says that the word of its host counts, Lastmod how often it was true.
 	Sitemap *crawldb.Sitemap
 	Hint    *crawldb.Hint
 	Trusted bool
+	Lastmod hostdb.Lastmod
 	// Shared is this page's part of the gifts of the segment that no link
 	// received: see scoring.Flow.
 	Shared float64
@@ -66,7 +68,8 @@ type Input struct {
 // interval of its own; a claim that the page has changed since its last visit, if
 // its host is trusted, makes it due, or when the day is over that is all that is
 // known; a visit that finds such a claim false leaves interval and next fetch as
-// they were.
+// they were. A schedule that knows what a claim is worth (schedule.Signalled) moves
+// the next fetch by that instead, whoever makes it.
 //
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
 // and the name. A visit older than the record's last one changes nothing but the lease, unless that

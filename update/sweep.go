@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -39,6 +40,9 @@ type SweepOptions struct {
 	// Scoring is asked what becomes of orphans, and how records that become one
 	// share what they have. Nil means none.
 	Scoring scoring.Filter
+	// Schedule is asked for the priority of what changes. Nil means that it is the
+	// scoring's.
+	Schedule schedule.FetchSchedule
 	// Since leaves alone what was visited then or later: such a page was not gone
 	// before, and is no orphan. Zero leaves nothing alone.
 	Since time.Time
@@ -447,7 +451,7 @@ func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
 	d.URL = url
 	if s.o.Orphans && (s.o.Since.IsZero() || d.LastFetch.Before(s.o.Since)) {
 		s.o.Scoring.Orphaned(&d, s.now)
-		d.Priority = priority(s.o.Scoring, &d)
+		d.Priority = priority(s.o.Schedule, s.o.Scoring, &d)
 	}
 	if d.URL == old.URL && same(old, &d) {
 		return old
@@ -482,7 +486,7 @@ func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
 	if gave != 0 {
 		s.o.Scoring.Updated(a, &d, scoring.Flow{In: links, Time: s.now})
 	}
-	d.Priority = priority(s.o.Scoring, &d)
+	d.Priority = priority(s.o.Schedule, s.o.Scoring, &d)
 	return &d
 }
 

@@ -247,10 +247,10 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 // after.
 func (o Options) sweeps() (before, after SweepOptions) {
 	after = o.Sweep
-	after.Scoring, after.NutchCompat = o.Scoring, o.NutchCompat
+	after.Scoring, after.Schedule, after.NutchCompat = o.Scoring, o.Schedule, o.NutchCompat
 	after.Now = func() time.Time { return o.now }
 	if o.NutchCompat {
-		before, after = after, SweepOptions{Orphans: after.Orphans, Scoring: after.Scoring, NutchCompat: true, Now: after.Now, chunk: after.chunk}
+		before, after = after, SweepOptions{Orphans: after.Orphans, Scoring: after.Scoring, Schedule: after.Schedule, NutchCompat: true, Now: after.Now, chunk: after.chunk}
 		before.Orphans = false
 	}
 	return before, after

@@ -1,0 +1,48 @@
+package update_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/update"
+)
+
+// What a claim moves depends on how often those of the host were true; the same
+// claim counts once, and a visit that finds it false is a visit like another.
+func TestClaimsMoveALearnedVisit(t *testing.T) {
+	o := update.Options{Now: func() time.Time { return noon }, Schedule: schedule.Learned{}}
+	at := func(l hostdb.Lastmod, h *crawldb.Hint) *crawldb.Datum {
+		old := known(crawldb.Fetched, 0, "A")
+		old.LeasedBy, old.LeasedUntil = "", time.Time{}
+		old.LastFetch, old.Interval, old.FetchTime = noon.Add(-day), 40*day, noon.Add(39*day)
+		return update.Next(&old, update.Input{URL: page, Segment: seg, Hint: h, Trusted: l.Trusted(), Lastmod: l}, o)
+	}
+	news := claim(noon.Add(-time.Hour), time.Second)
+	good := at(hostdb.Lastmod{Hits: 60}, news)
+	if !good.FetchTime.Equal(noon) {
+		t.Errorf("a host that tells the truth: due at %v", good.FetchTime)
+	}
+	bad := at(hostdb.Lastmod{Hits: 3, False: 80, Misses: 5}, news)
+	if !bad.FetchTime.After(noon.Add(25*day)) || !bad.FetchTime.Before(noon.Add(38*day)) {
+		t.Errorf("a host that does not: due at %v", bad.FetchTime)
+	}
+	if !(good.Priority > bad.Priority) {
+		t.Errorf("priorities %v and %v", good.Priority, bad.Priority)
+	}
+	in := update.Input{URL: page, Segment: seg, Hint: news, Lastmod: hostdb.Lastmod{Hits: 3, False: 80, Misses: 5}}
+	if again := update.Next(bad, in, o); again != bad {
+		t.Errorf("the same claim once more: %+v", again)
+	}
+	in.Hint = claim(noon.Add(-time.Minute), time.Second)
+	if again := update.Next(bad, in, o); !again.FetchTime.Before(bad.FetchTime) {
+		t.Errorf("another claim: due at %v", again.FetchTime)
+	}
+	visited := update.Next(good, update.Input{URL: page, Segment: seg, Visit: visitAt(noon, protocol.Success), Parse: parsed("A")}, o)
+	if r, ok := schedule.RateOf(visited); !ok || r != (schedule.Rate{Shape: 0.5, Days: 16}) || !visited.FetchTime.Equal(noon.Add(visited.Interval)) {
+		t.Errorf("a false claim: %+v, due at %v", r, visited.FetchTime)
+	}
+}
