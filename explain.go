@@ -8,6 +8,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -37,6 +38,9 @@ type Explanation struct {
 	Sitemap *crawldb.Sitemap
 	Hint    *crawldb.Hint
 	Claim   string
+	// Worth is how a schedule that learns comes to the interval of the page; nil for
+	// other schedules.
+	Worth *schedule.Worth
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
 	// Verdict is the answer in one sentence.
@@ -56,7 +60,11 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	case err == nil:
 		e.Record = &d
 		e.Leased = d.Leased(e.Now)
-		e.Due = c.o.Schedule.Due(&d, e.Now)
+		e.Due = c.schedule().Due(&d, e.Now)
+		if l := c.learned(); l != nil {
+			w := l.Explain(&d)
+			e.Worth = &w
+		}
 		if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
 			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
 		}

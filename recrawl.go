@@ -75,6 +75,11 @@ type Options struct {
 	Parser parse.Parser
 	// Schedule says when a page is fetched again. Nil means schedule.Adaptive
 	// with its defaults. (Nutch: db.fetch.schedule.class.)
+	//
+	// With schedule.Learned the crawler keeps its plan: see Crawler.Plan. A Budget
+	// that is above zero is a bound: no round selects more than it has left, of which
+	// what is not used within a day is lost, and Run takes a page that is due for not
+	// due while nothing is left.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults.
 	Scoring scoring.Filter
@@ -148,6 +153,7 @@ type Crawler struct {
 	round    sync.Mutex // one round at a time
 	injected chan struct{}
 	status   status
+	planned  planned
 }
 
 // New returns a crawler over the given stores and brings to an end what a
@@ -238,6 +244,9 @@ func (c *Crawler) open() error {
 	if err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
+	if err := c.openPlan(context.Background()); err != nil {
+		return fmt.Errorf("recrawl: %w", err)
+	}
 	if len(dead) > 0 {
 		o.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
 	}
@@ -264,29 +273,41 @@ func (c *Crawler) Inject(ctx context.Context, urls ...string) (inject.Report, er
 // that the options leave nil are those of the crawler.
 func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, error], o inject.Options) (inject.Report, error) {
 	setNil(&o.Rules, c.o.Rules)
-	setDefault(&o.Schedule, c.o.Schedule)
+	setDefault(&o.Schedule, c.schedule())
 	setDefault(&o.Scoring, c.o.Scoring)
 	if o.Now == nil {
 		o.Now = c.o.Now
 	}
 	r, err := inject.Run(ctx, c.s.Crawl, seeds, o)
+	c.wake()
+	return r, err
+}
+
+// wake ends the wait of a Run.
+func (c *Crawler) wake() {
 	select {
 	case c.injected <- struct{}{}:
 	default:
 	}
-	return r, err
 }
 
 // Generate selects what is due and makes segments of it: the first stage of a
 // round.
 func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
-	return generate.Run(ctx, c.s.Crawl, c.s.Segments, c.generateOptions())
+	if err := c.replan(ctx); err != nil {
+		return generate.Report{}, err
+	}
+	o, until, err := c.within(ctx, c.generateOptions())
+	if err != nil || !until.IsZero() {
+		return generate.Report{NextDue: until}, err
+	}
+	return generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
 }
 
 func (c *Crawler) generateOptions() generate.Options {
 	o := c.o.Generate
 	setNil(&o.Rules, c.o.Rules)
-	setDefault(&o.Schedule, c.o.Schedule)
+	setDefault(&o.Schedule, c.schedule())
 	if o.Now == nil {
 		o.Now = c.o.Now
 	}
@@ -390,7 +411,7 @@ func (c *Crawler) rank(ctx context.Context, segment string) error {
 
 func (c *Crawler) updateOptions() update.Options {
 	o := c.o.Update
-	setDefault(&o.Schedule, c.o.Schedule)
+	setDefault(&o.Schedule, c.schedule())
 	setDefault(&o.Scoring, c.o.Scoring)
 	if o.Now == nil {
 		o.Now = c.o.Now

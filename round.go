@@ -46,6 +46,8 @@ type Report struct {
 	NextDue time.Time
 	// Elapsed is how long it took.
 	Elapsed time.Duration
+
+	spent bool // NextDue is when the budget has something left
 }
 
 // Visited adds up the visits.
@@ -97,14 +99,23 @@ const aheadJob = "run/ahead"
 func (c *Crawler) Round(ctx context.Context) (Report, error) {
 	c.round.Lock()
 	defer c.round.Unlock()
-	return c.oneRound(ctx, c.generateOptions(), false)
+	return c.oneRound(ctx, c.generateOptions(), single)
 }
 
-func (c *Crawler) oneRound(ctx context.Context, o generate.Options, running bool) (Report, error) {
+// occasion is why a round is made.
+type occasion int
+
+const (
+	single  occasion = iota // by Round
+	running                 // by Run
+	free                    // beside them, out of no budget
+)
+
+func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why occasion) (Report, error) {
 	began := time.Now()
 	c.reload()
 	var r Report
-	err := c.work(ctx, o, running, &r)
+	err := c.work(ctx, o, why, &r)
 	r.Elapsed = time.Since(began)
 	c.status.round(&r)
 	return r, err
@@ -130,19 +141,28 @@ func (c *Crawler) reload() {
 	}
 }
 
-func (c *Crawler) work(ctx context.Context, o generate.Options, running bool, r *Report) error {
+func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r *Report) error {
 	name, err := c.unfinished(ctx)
 	if err != nil {
 		return err
 	}
 	if name == "" {
 		c.status.stage("generate", "")
+		if why != free {
+			if err := c.replan(ctx); err != nil {
+				return err
+			}
+			if o, r.NextDue, err = c.within(ctx, o); err != nil || !r.NextDue.IsZero() {
+				r.spent = err == nil
+				return err
+			}
+		}
 		g, err := generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
 		if err != nil {
 			return err
 		}
 		r.NextDue = g.NextDue
-		if running && o.Ahead > 0 {
+		if why == running && o.Ahead > 0 {
 			// If this mark is lost, the leases say the same.
 			if err := c.mark(ctx, aheadJob, "selected"); err != nil {
 				return err
@@ -154,7 +174,7 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, running bool, r 
 		r.Selected = g.Selected
 		name = g.Segments[0]
 	}
-	if running {
+	if why == running {
 		if err := c.beginRound(ctx, name); err != nil {
 			return err
 		}
@@ -231,7 +251,7 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	if err := c.sweepAsDedup(ctx); err != nil {
 		return err
 	}
-	if err := c.mark(ctx, roundJob(name), roundDone); err != nil {
+	if err := c.done(ctx, name); err != nil {
 		return err
 	}
 	return c.retire(ctx)
@@ -267,7 +287,7 @@ func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
 // Finish marks a segment as done: no round takes it up any more. It is for
 // those who call the stages one by one; a round does so itself.
 func (c *Crawler) Finish(ctx context.Context, segment string) error {
-	return c.mark(ctx, roundJob(segment), roundDone)
+	return c.done(ctx, segment)
 }
 
 // retire removes the oldest segments that are done, but for KeepSegments of
@@ -328,7 +348,7 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 		if err != nil {
 			return err
 		}
-		r, err := c.oneRound(ctx, o, true)
+		r, err := c.oneRound(ctx, o, running)
 		total.add(r)
 		if err != nil {
 			return err
@@ -337,7 +357,7 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 			left--
 			continue
 		}
-		if o.Ahead > 0 {
+		if o.Ahead > 0 && !r.spent {
 			// Nothing was due ahead; now for what is due at all.
 			continue
 		}

@@ -100,7 +100,7 @@ func (c *Crawler) sitemaps(ctx context.Context, o SitemapOptions, r *SitemapRepo
 	}
 	g.Status, g.MinScore, g.MaxInterval, g.Ahead, g.MaxPerHost, g.HostLimit = 0, 0, 0, 0, 0, nil
 	for {
-		round, err := c.oneRound(ctx, g, false)
+		round, err := c.oneRound(ctx, g, free)
 		r.add(round)
 		if err != nil {
 			return err

@@ -1,0 +1,348 @@
+package recrawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// A schedule that learns has a plan, which is made of the crawl db before a segment
+// is, and kept in a mark of the crawl db: so whatever comes of a segment comes of
+// the same plan, however often the process dies, and a plan is never there without
+// the updates it was made of. Beside it is the account of the visits.
+const (
+	planJob    = "schedule/plan"
+	accountJob = "schedule/account"
+)
+
+// account is what the visits of a crawl come to.
+type account struct {
+	// Visits counts those of the segments that are done.
+	Visits int64
+	// Left is how many visits the budget had left at At.
+	Left float64
+	At   time.Time
+}
+
+// on returns the account at a later time: the budget comes in evenly, and what is
+// not used in a day is lost.
+func (a account) on(now time.Time, budget float64) account {
+	if a.At.IsZero() {
+		a.Left = budget
+	} else if passed := now.Sub(a.At); passed > 0 {
+		a.Left = min(a.Left+passed.Hours()/24*budget, budget)
+	}
+	a.At = now.UTC()
+	return a
+}
+
+// planned is the schedule of a crawler that has a plan.
+type planned struct {
+	mu      sync.Mutex
+	learned *schedule.Learned // nil if the schedule is another; replaced, never changed
+}
+
+// schedule returns the schedule in force.
+func (c *Crawler) schedule() schedule.FetchSchedule {
+	if l := c.learned(); l != nil {
+		return *l
+	}
+	return c.o.Schedule
+}
+
+func (c *Crawler) learned() *schedule.Learned {
+	c.planned.mu.Lock()
+	defer c.planned.mu.Unlock()
+	return c.planned.learned
+}
+
+func (c *Crawler) follow(p *schedule.Plan) {
+	c.planned.mu.Lock()
+	defer c.planned.mu.Unlock()
+	l := *c.planned.learned
+	l.Plan = p
+	c.planned.learned = &l
+}
+
+// openPlan takes up the plan that was made last. One that cannot be read is made
+// anew.
+func (c *Crawler) openPlan(ctx context.Context) error {
+	switch s := c.o.Schedule.(type) {
+	case schedule.Learned:
+		c.planned.learned = &s
+	case *schedule.Learned:
+		l := *s
+		c.planned.learned = &l
+	default:
+		return nil
+	}
+	mark, err := c.s.Crawl.Progress(ctx, planJob)
+	if err != nil || mark == "" {
+		return err
+	}
+	p, err := schedule.DecodePlan(mark)
+	if err != nil {
+		c.o.Logger.Warn("recrawl: the plan of the schedule could not be read, and is made anew", "error", err)
+		return nil
+	}
+	c.follow(p)
+	return nil
+}
+
+// Plan makes a plan of the crawl db as it is now, for a schedule that learns, and
+// keeps it. It reads all records. A crawler does so itself before it selects pages,
+// when the last plan is a day old, or the crawl has made twice as many visits since;
+// while a crawl is young its plans are as old as it is at most. nil if the schedule
+// has no plan.
+func (c *Crawler) Plan(ctx context.Context) (*schedule.Plan, error) {
+	l := c.learned()
+	if l == nil {
+		return nil, nil
+	}
+	p, err := c.plan(ctx, l)
+	if err != nil {
+		return nil, fmt.Errorf("recrawl: plan: %w", err)
+	}
+	return p, nil
+}
+
+func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan, error) {
+	a, err := c.account(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sample := l.NewSample(c.o.Now())
+	for d, err := range c.s.Crawl.Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return nil, err
+		}
+		sample.Add(&d)
+	}
+	o := schedule.PlanOptions{Visits: a.Visits}
+	var failed error
+	o.Hosts = c.capacities(ctx, &failed)
+	if l.Budget < 0 {
+		if o.Allowed, err = c.capacity(ctx, o.Hosts); err != nil {
+			return nil, err
+		}
+	}
+	p := sample.Plan(o)
+	if failed != nil {
+		return nil, failed
+	}
+	text, err := p.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: planJob, Cursor: text}); err != nil {
+		return nil, err
+	}
+	c.follow(p)
+	return p, nil
+}
+
+// capacities returns a function that says how many visits a day a host allows: one
+// each time that the pause and an answer have passed. It keeps the first error.
+func (c *Crawler) capacities(ctx context.Context, failed *error) func(host string) float64 {
+	pause := c.o.Fetch.Delay
+	if pause == 0 {
+		pause = 5 * time.Second
+	}
+	known := map[string]float64{}
+	return func(host string) float64 {
+		n, ok := known[host]
+		if !ok {
+			h, err := c.s.Hosts.Get(ctx, host)
+			if err != nil && !errors.Is(err, hostdb.ErrNotFound) && *failed == nil {
+				*failed = err
+			}
+			n = perDay(pause, &h, c.o.Fetch.ThreadsPerHost)
+			known[host] = n
+		}
+		return n
+	}
+}
+
+func perDay(pause time.Duration, h *hostdb.Host, threads int) float64 {
+	took := h.Elapsed
+	if took <= 0 {
+		took = 200 * time.Millisecond
+	}
+	each := max(pause, h.CrawlDelay, 0) + took
+	return 24 * float64(time.Hour) / float64(each) * float64(max(threads, 1))
+}
+
+// capacity is how many visits a day the known hosts allow together, and the threads
+// of the fetch.
+func (c *Crawler) capacity(ctx context.Context, hosts func(string) float64) (float64, error) {
+	sum, slow, n := 0.0, 0.0, 0.0
+	for h, err := range c.s.Hosts.Scan(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		if h.Elapsed > 0 {
+			slow += h.Elapsed.Seconds()
+			n++
+		}
+		sum += hosts(h.Name)
+	}
+	threads := c.o.Fetch.Threads
+	if threads <= 0 {
+		threads = 50
+	}
+	each := 1.0
+	if n > 0 {
+		each = max(slow/n, 0.01)
+	}
+	return min(sum, float64(threads)*24*3600/each), nil
+}
+
+// replan makes a plan if there is none that holds.
+func (c *Crawler) replan(ctx context.Context) error {
+	l := c.learned()
+	if l == nil {
+		return nil
+	}
+	if p := l.Plan; p != nil {
+		a, err := c.account(ctx)
+		if err != nil {
+			return fmt.Errorf("recrawl: plan: %w", err)
+		}
+		const day = 24 * time.Hour
+		age, holds := c.o.Now().Sub(p.Made), max(time.Minute, min(p.Made.Sub(p.Begun), day))
+		if age >= 0 && age < holds && a.Visits < max(2*p.Visits, 1000) {
+			return nil
+		}
+	}
+	_, err := c.Plan(ctx)
+	return err
+}
+
+// account reads what the visits came to. What cannot be read is counted anew.
+func (c *Crawler) account(ctx context.Context) (a account, err error) {
+	mark, err := c.s.Crawl.Progress(ctx, accountJob)
+	if err != nil || mark == "" {
+		return a, err
+	}
+	if e := json.Unmarshal([]byte(mark), &a); e != nil {
+		c.o.Logger.Warn("recrawl: the account of the visits could not be read, and begins anew", "error", e)
+		a = account{}
+	}
+	return a, nil
+}
+
+// within bounds a selection by what the budget has left, if it is a bound. When that
+// is less than comes in within an hour, nothing is to be selected until then.
+func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Options, until time.Time, err error) {
+	l := c.learned()
+	if l == nil || !(l.Budget > 0) {
+		return o, until, nil
+	}
+	a, err := c.account(ctx)
+	if err != nil {
+		return o, until, fmt.Errorf("recrawl: %w", err)
+	}
+	now := c.o.Now()
+	a = a.on(now, l.Budget)
+	if least := max(1, l.Budget/24); a.Left < least {
+		return o, now.Add(time.Duration((least - a.Left) / l.Budget * 24 * float64(time.Hour))).Truncate(time.Second).Add(time.Second), nil
+	}
+	left := int(min(a.Left, 1<<40))
+	o.TopN = min(o.TopN, left)
+	if o.Segments > 1 {
+		o.Segments = max(1, min(o.Segments, left/max(o.TopN, 1)))
+	}
+	return o, until, nil
+}
+
+// done marks a segment as done, and in the same step counts its visits, once.
+func (c *Crawler) done(ctx context.Context, name string) error {
+	b := crawldb.Batch{Job: roundJob(name), Cursor: roundDone}
+	if l := c.learned(); l != nil {
+		was, err := c.s.Crawl.Progress(ctx, b.Job)
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		if was == roundDone {
+			return nil
+		}
+		a, err := c.account(ctx)
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		a = a.on(c.o.Now(), max(l.Budget, 0))
+		for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
+			if errors.Is(err, segment.ErrNotFound) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("recrawl: %w", err)
+			}
+			if asked(v.Outcome.Code) {
+				a.Visits++
+				a.Left--
+			}
+		}
+		text, err := json.Marshal(a)
+		if err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+		b.Marks = func() map[string]string { return map[string]string{accountJob: string(text)} }
+	}
+	if err := c.s.Crawl.Update(ctx, b); err != nil {
+		return fmt.Errorf("recrawl: %w", err)
+	}
+	return nil
+}
+
+// asked reports whether a visit asked the host for the page.
+func asked(code protocol.Code) bool { return !code.Deferred() && code != protocol.RobotsDenied }
+
+// Signal says that a page has changed at a time, the zero time being now: somebody
+// has heard so from a feed, a sitemap, or whoever made the page. A schedule that
+// learns has the page visited sooner, by as much as such signs of its host have
+// proved true, those of its sitemaps included; any other has it due at once if they
+// mostly have. What a visit because of it finds is counted. That of a page without a
+// record is an error that is crawldb.ErrNotFound.
+func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
+	fail := func(err error) error { return fmt.Errorf("recrawl: signal %s: %w", url, err) }
+	normal, err := c.o.Rules.Apply(urlfilter.Inject, url)
+	if err != nil {
+		return fail(err)
+	}
+	h, err := c.s.Hosts.Get(ctx, hostdb.ByHost.Key(normal))
+	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
+		return fail(err)
+	}
+	o := c.updateOptions()
+	if now := o.Now(); at.IsZero() || at.After(now) {
+		at = now
+	}
+	found := false
+	err = c.s.Crawl.Update(ctx, crawldb.Batch{URLs: []string{normal}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		if found = old != nil; !found {
+			return nil, nil
+		}
+		return update.Signal(old, at, h.Lastmod, o), nil
+	}})
+	if err == nil && !found {
+		err = crawldb.ErrNotFound
+	}
+	if err != nil {
+		return fail(err)
+	}
+	c.wake()
+	return nil
+}

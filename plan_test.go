@@ -1,0 +1,156 @@
+package recrawl_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// A budget is a bound, is used, and goes where pages change; what was planned is
+// there again after a restart.
+func TestLearnedKeepsToItsBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 15}
+		s.opts.Generate.TopN = 10
+		first := s.run(t, s.web.Seeds()...)
+		total := first.Visited()
+		if total > 15 {
+			t.Errorf("%d visits on the first day", total)
+		}
+		again := s.run(t)
+		if again.Visited() != 0 || !again.NextDue.Equal(s.now.Add(96*time.Minute+time.Second)) {
+			t.Errorf("with nothing left: %d visits, next at %v", again.Visited(), again.NextDue)
+		}
+		for day := range 60 {
+			s.now = s.now.AddDate(0, 0, 1)
+			r := s.run(t)
+			n := r.Visited()
+			if total += n; n > 16 { // what is less than a visit is left for the next day
+				t.Errorf("day %d: %d visits", day, n)
+			}
+		}
+		if total < 60*12 {
+			t.Errorf("%d visits in 60 days: the budget is not used", total)
+		}
+		fast, slow := 0.0, 0.0
+		for u, d := range s.records(t) {
+			r, ok := schedule.RateOf(&d)
+			truth, there := s.web.Page(u)
+			if !ok || !there {
+				continue
+			}
+			if truth.Period == 24*time.Hour {
+				fast = max(fast, r.PerDay())
+			} else if truth.Period == 0 {
+				slow = max(slow, r.PerDay())
+			}
+		}
+		if !(fast > 2*slow) || slow == 0 {
+			t.Errorf("pages that change often are taken to change %.3g times a day, those that do not %.3g", fast, slow)
+		}
+		c := s.crawler(t)
+		e, err := c.Explain(t.Context(), s.web.Seeds()[0])
+		c.Close()
+		if err != nil || e.Worth == nil || !e.Worth.Learned || !(e.Worth.Threshold > 0) {
+			t.Fatalf("explained: %+v, %v", e.Worth, err)
+		}
+		mark, err := s.db.Crawl().Progress(t.Context(), "schedule/plan")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := schedule.DecodePlan(mark)
+		if err != nil || p.Mu != e.Worth.Threshold || p.Budget != 15 || p.Visits == 0 {
+			t.Errorf("the plan is %+v, %v; the threshold is %v", p, err, e.Worth.Threshold)
+		}
+	})
+}
+
+// Wherever the crawler dies, the crawl db becomes the same: plan and account too.
+func TestLearnedCrawlerThatDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := func() *setup {
+			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 6})
+			s.opts.Schedule = &schedule.Learned{Budget: 1000}
+			s.run(t, s.web.Seeds()...)
+			s.now = s.now.AddDate(0, 0, 20)
+			return s
+		}
+		dump := func(s *setup) string {
+			text := s.dump(t)
+			for _, job := range []string{"schedule/plan", "schedule/account"} {
+				mark, err := s.db.Crawl().Progress(t.Context(), job)
+				if err != nil || mark == "" {
+					t.Fatalf("%s: %q, %v", job, mark, err)
+				}
+				text += job + " " + mark + "\n"
+			}
+			return text
+		}
+		calm := web()
+		calm.run(t)
+		want := dump(calm)
+		died := true
+		for n := 1; died; n += 1 + n/10 {
+			for _, applies := range []bool{false, true} {
+				s := web()
+				left := n
+				stores := s.stores()
+				stores.Crawl, stores.Segments = dyingCrawl{stores.Crawl, &left, applies}, dyingSegments{stores.Segments, &left}
+				c, err := recrawl.New(stores, s.opts)
+				if err == nil {
+					_, err = c.Run(t.Context())
+					c.Close()
+				}
+				if died = err != nil; died && !errors.Is(err, errDied) {
+					t.Fatal(err)
+				}
+				s.run(t)
+				if got := dump(s); got != want {
+					t.Fatalf("died at write %d (applied: %v): %s", n, applies, firstDifference(got, want))
+				}
+			}
+		}
+	})
+}
+
+func TestSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, f := range map[string]schedule.FetchSchedule{"learned": schedule.Learned{}, "adaptive": schedule.Adaptive{}} {
+			s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
+			s.opts.Schedule = f
+			seed := s.web.Seeds()[0]
+			s.run(t, seed)
+			s.now = s.now.AddDate(0, 0, 2)
+			before := s.records(t)[seed]
+			c := s.crawler(t)
+			defer c.Close()
+			if err := c.Signal(t.Context(), seed, before.LastFetch.Add(-time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			if d := s.records(t)[seed]; !d.FetchTime.Equal(before.FetchTime) {
+				t.Errorf("%s: a change before the visit: due at %v, was %v", name, d.FetchTime, before.FetchTime)
+			}
+			if err := c.Signal(t.Context(), seed, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			if d := s.records(t)[seed]; d.FetchTime.After(s.now) {
+				t.Errorf("%s: due at %v, was %v", name, d.FetchTime, before.FetchTime)
+			} else if name == "learned" && d.Priority <= before.Priority {
+				t.Errorf("priority %v, was %v", d.Priority, before.Priority)
+			}
+			if r, err := c.Run(t.Context()); err != nil || r.Visited() == 0 {
+				t.Errorf("%s: %d visits, %v", name, r.Visited(), err)
+			}
+			if err := c.Signal(t.Context(), "http://nowhere.test/", s.now); !errors.Is(err, crawldb.ErrNotFound) {
+				t.Errorf("%s: a page that is not known: %v", name, err)
+			}
+		}
+	})
+}
