@@ -86,7 +86,7 @@ func share(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), memoryFlag(), reporting()) {
+		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), scheduling(), memoryFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -209,6 +209,9 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	if filter != nil {
 		o.Scoring = filter
 		o.Update.Sweep.Orphans = orphans(filter)
+	}
+	if err := scheduled(c, &o); err != nil {
+		return nil, err
 	}
 	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds"} {
 		if c.Int(n) < 0 {

@@ -35,13 +35,18 @@ A round that was interrupted is finished first.
   recrawl crawl -d crawl -agent mybot -seeds seeds.txt
   recrawl crawl -d crawl -agent mybot -adddays 31
 
-The last looks again at all that is due within 31 days. To crawl a test server:
+The last looks again at all that is due within 31 days. With
+
+  recrawl crawl -d crawl -agent mybot -schedule learned -budget 10000/day
+
+it learns how often each page changes, and makes at most so many visits a day,
+where they are worth most. To crawl a test server:
 
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + seedFile + "\n\n" + hostRulesFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(),
+		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(), scheduling(),
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), bounding(), memoryFlag(), reporting()),

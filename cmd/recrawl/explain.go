@@ -19,7 +19,7 @@ func (a *app) explain() *cli.Command {
 learned. -agent is the name under which robots.txt is read.
 
   recrawl explain -d crawl -agent mybot https://example.com/page`,
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"}, reporting()),
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"}, scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Len() != 1 {
 				return usagef("explain wants one URL")
@@ -46,6 +46,9 @@ learned. -agent is the name under which robots.txt is read.
 					}
 					if h := e.Hint; h != nil {
 						out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.Claim}
+					}
+					if e.Worth != nil {
+						out["schedule"] = worthJSON(e.Worth)
 					}
 					if e.Host != nil {
 						out["host"] = host(e.Host)
@@ -92,6 +95,9 @@ learned. -agent is the name under which robots.txt is read.
 				}
 				if h := e.Hint; h != nil {
 					fmt.Fprintf(a.out, "sitemaps say modified %s within %v: %s\n", stamp(h.Modified), h.Span, e.Claim)
+				}
+				if e.Worth != nil {
+					printWorth(a.out, e.Worth, e.Record)
 				}
 				fmt.Fprintf(a.out, "lease        %v\n\n", map[bool]string{true: e.Record.LeasedBy + " until " + stamp(e.Record.LeasedUntil), false: "none"}[e.Leased])
 				return printRecord(a.out, e.Record)

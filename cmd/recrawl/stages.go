@@ -33,7 +33,7 @@ named on standard error; the others are injected, and the exit code is 1.
 			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "take seeds as they are spelled"},
 			&cli.BoolFlag{Name: "purge-gone", Usage: "forget what is known of a seed that is gone"},
 			&cli.BoolFlag{Name: "filter-normalize-all", Aliases: []string{"filterNormalizeAll"}, Usage: "first normalize and filter all that is there; with -purge-gone, drop all that is gone"},
-			scoringFlag(), reporting()),
+			scoringFlag(), scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
 			if err != nil {
@@ -159,7 +159,7 @@ is left alone.
   recrawl update -d crawl
   recrawl update -d crawl -memory 256M
   recrawl update -d crawl -purge-gone -filter`,
-		Flags: flags(dirFlag(), scoringFlag(),
+		Flags: flags(dirFlag(), scoringFlag(), scheduling(),
 			&cli.BoolFlag{Name: "no-additions", Aliases: []string{"noAdditions"}, Usage: "add no record for what is known only by a link"},
 			&cli.BoolFlag{Name: "normalize", Usage: "bring the URLs of all records to their normal form"},
 			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+)
+
+// scheduling are the flags that say when pages are fetched again. The verbs of one
+// crawl should all be given the same.
+func scheduling() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "schedule", Category: toSelect, Usage: "fetch pages again by this `KIND` of schedule: adaptive, default (at the interval of each), or learned (as often as each changes and matters) (adaptive unless given)"},
+		&cli.StringFlag{Name: "budget", Category: toSelect, Usage: "with -schedule learned: make at most `N/TIME` visits, such as 10000/day, 50000/week or 500/hour, or polite: as many as hosts and threads allow (unless given: no bound, and a visit to each page every 30 days on average)"},
+	}
+}
+
+// scheduled makes the schedule that the flags name.
+func scheduled(c *cli.Command, o *recrawl.Options) error {
+	kind, budget := c.String("schedule"), c.String("budget")
+	if c.Name == "schedule" || kind == "" && budget == "" {
+		return nil
+	}
+	if budget != "" && kind != "learned" {
+		return usagef("-budget means something with -schedule learned only")
+	}
+	var base schedule.Default
+	switch s := o.Schedule.(type) { // that of a configuration
+	case *schedule.Default:
+		base = *s
+	case schedule.Default:
+		base = s
+	case *schedule.Adaptive:
+		base = s.Default
+	case schedule.Adaptive:
+		base = s.Default
+	case *schedule.MimeAdaptive:
+		base = s.Default
+	case schedule.MimeAdaptive:
+		base = s.Default
+	}
+	switch kind {
+	case "default":
+		o.Schedule = base
+	case "adaptive":
+		o.Schedule = schedule.Adaptive{Default: base}
+	case "learned":
+		perDay, err := parseBudget(budget)
+		if err != nil {
+			return err
+		}
+		o.Schedule = schedule.Learned{Default: base, Budget: perDay}
+	default:
+		return usagef("-schedule: %q is none of adaptive, default and learned", kind)
+	}
+	return nil
+}
+
+// parseBudget reads visits a day.
+func parseBudget(text string) (float64, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "polite":
+		return -1, nil
+	}
+	number, per, ok := strings.Cut(text, "/")
+	n, err := strconv.ParseFloat(number, 64)
+	days := map[string]float64{"hour": 1. / 24, "day": 1, "week": 7, "month": 30, "year": 365}[per]
+	if !ok {
+		days = 1
+	}
+	if err != nil || !(n > 0) || n > 1e12 || days == 0 {
+		return 0, usagef("-budget: %q is not a number of visits such as 10000/day, 50000/week or 500/hour, nor \"polite\"", text)
+	}
+	return n / days, nil
+}
+
+// printWorth says how a schedule that learns comes to an interval.
+func printWorth(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
+	how := "expected of pages like it"
+	if x.Learned {
+		how = fmt.Sprintf("learned, %.3g of %.3g days", x.Rate.Shape, x.Rate.Days)
+	}
+	fmt.Fprintf(w, "changes      %.3g ± %.2g a day, once in %s: %s\n", x.Rate.PerDay(), x.Rate.Deviation(), inDays(1/x.Rate.PerDay()), how)
+	if x.Fixed {
+		fmt.Fprintf(w, "interval     %s, fixed\n", inDays(x.Interval.Hours()/24))
+		return
+	}
+	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g of %.3g that there is to lose, a share of %.3g\n", x.Weight, x.Threshold, x.Weight/x.Rate.PerDay(), x.Share)
+	wait := "never: no visit is worth so much"
+	if !math.IsInf(x.Ratio, 1) {
+		wait = fmt.Sprintf("after %.3g changes, %.3g / %.3g = %s", x.Ratio, x.Ratio, x.Rate.PerDay(), inDays(x.Ratio/x.Rate.PerDay()))
+	}
+	fmt.Fprintf(w, "interval     %s; from %s to %s: %s\n", wait, inDays(x.Least.Hours()/24), inDays(x.Most.Hours()/24), inDays(x.Interval.Hours()/24))
+	if next := d.LastFetch.Add(d.Interval); !d.LastFetch.IsZero() && !next.Equal(d.FetchTime) {
+		fmt.Fprintf(w, "moved        from %s, as of the last visit, to %s\n", stamp(next), stamp(d.FetchTime))
+	}
+}
+
+// inDays is a time in days, or in what it is better told in.
+func inDays(days float64) string {
+	switch {
+	case days*24*60 < 2:
+		return fmt.Sprintf("%.3gs", days*86400)
+	case days*24 < 2:
+		return fmt.Sprintf("%.3gm", days*24*60)
+	case days < 2:
+		return fmt.Sprintf("%.3gh", days*24)
+	case days >= 1000:
+		return fmt.Sprintf("%.0fd", days)
+	}
+	return fmt.Sprintf("%.3gd", days)
+}
+
+func worthJSON(x *schedule.Worth) map[string]any {
+	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned,
+		"weight": x.Weight, "threshold": x.Threshold, "share": x.Share, "fixed": x.Fixed,
+		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second}
+	if !math.IsInf(x.Ratio, 1) {
+		j["ratio"] = x.Ratio
+	}
+	return j
+}
