@@ -5,6 +5,7 @@ package extsort
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,13 +141,16 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 	}
 	if len(s.runs) == 0 {
 		s.held.sort()
-		for _, e := range s.held.entries {
-			if err := done(); err != nil {
-				return err
+		var err error
+		stopped := false
+		s.held.each(func(p Pair) bool {
+			if err = done(); err == nil {
+				stopped = !yield(p)
 			}
-			if !yield(s.held.pair(e)) {
-				return nil
-			}
+			return err == nil && !stopped
+		})
+		if err != nil || stopped {
+			return err
 		}
 		return ctx.Err()
 	}
@@ -203,14 +207,7 @@ func (s *Sorter) spill() error {
 		return nil
 	}
 	s.held.sort()
-	i := 0
-	r, err := s.write(0, func() (Pair, bool, error) {
-		if i == len(s.held.entries) {
-			return Pair{}, false, nil
-		}
-		i++
-		return s.held.pair(s.held.entries[i-1]), true, nil
-	})
+	r, err := s.write(0, s.held.each)
 	if err != nil {
 		return err
 	}
@@ -234,9 +231,17 @@ func (s *Sorter) merge(from int) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.write(old[0].level+1, m.next)
+	var merr error
+	r, err := s.write(old[0].level+1, func(f func(Pair) bool) {
+		for {
+			p, ok, err := m.next()
+			if merr = err; err != nil || !ok || !f(p) {
+				return
+			}
+		}
+	})
 	m.close()
-	if err != nil {
+	if err = cmp.Or(merr, err); err != nil {
 		return err
 	}
 	for _, o := range old {
@@ -248,8 +253,8 @@ func (s *Sorter) merge(from int) error {
 	return nil
 }
 
-// write makes a run of the records that next yields in order.
-func (s *Sorter) write(level int, next func() (Pair, bool, error)) (r run, err error) {
+// write makes a run of the records that each yields in order.
+func (s *Sorter) write(level int, each func(func(Pair) bool)) (r run, err error) {
 	if s.dir == "" {
 		if s.parent != "" {
 			if err := os.MkdirAll(s.parent, 0o700); err != nil {
@@ -262,7 +267,7 @@ func (s *Sorter) write(level int, next func() (Pair, bool, error)) (r run, err e
 	}
 	name := filepath.Join(s.dir, strconv.Itoa(s.made))
 	s.made++
-	r, err = s.out.write(name, s.block, next)
+	r, err = s.out.write(name, s.block, each)
 	r.level = level
 	return r, err
 }

@@ -91,6 +91,24 @@ func (h *held) pair(e entry) Pair {
 	return Pair{Key: b[:e.klen:e.klen], Value: b[end-int(v) : end : end]}
 }
 
+// each calls f with the records in the order in which the entries are, until it
+// returns false. It looks at some at a time: they lie all over the memory, and it
+// takes hardly longer to fetch many pieces of it than one.
+func (h *held) each(f func(Pair) bool) {
+	var some [32]Pair
+	for from := 0; from < len(h.entries); from += len(some) {
+		entries := h.entries[from:min(from+len(some), len(h.entries))]
+		for i, e := range entries {
+			some[i] = h.pair(e)
+		}
+		for _, p := range some[:len(entries)] {
+			if !f(p) {
+				return
+			}
+		}
+	}
+}
+
 // The records are sorted by words of some bytes: first by those that their keys
 // begin with, then those whose word is the same by the next, at last by the values.
 // (Bentley and Sedgewick: Fast algorithms for sorting and searching strings, SODA

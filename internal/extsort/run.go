@@ -34,7 +34,7 @@ type runWriter struct {
 	key, value    []byte // the last of the block
 }
 
-func (w *runWriter) write(name string, size int, next func() (Pair, bool, error)) (r run, err error) {
+func (w *runWriter) write(name string, size int, each func(func(Pair) bool)) (r run, err error) {
 	r.name = name
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -50,26 +50,19 @@ func (w *runWriter) write(name string, size int, next func() (Pair, bool, error)
 	}
 	w.buf.Reset(f)
 	w.begin()
-	for {
-		pair, ok, err := next()
-		if err != nil {
-			return r, err
+	each(func(p Pair) bool {
+		if w.add(p); len(w.plain) >= size {
+			err = w.flush(&r)
 		}
-		if !ok {
-			break
-		}
-		if w.add(pair); len(w.plain) >= size {
-			if err := w.flush(&r); err != nil {
-				return r, fmt.Errorf("extsort: %w", err)
-			}
-		}
+		return err == nil
+	})
+	if err == nil && len(w.plain) > 0 {
+		err = w.flush(&r)
 	}
-	if len(w.plain) > 0 {
-		if err := w.flush(&r); err != nil {
-			return r, fmt.Errorf("extsort: %w", err)
-		}
+	if err == nil {
+		err = w.buf.Flush()
 	}
-	if err := w.buf.Flush(); err != nil {
+	if err != nil {
 		return r, fmt.Errorf("extsort: %w", err)
 	}
 	return r, nil

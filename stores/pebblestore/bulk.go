@@ -50,7 +50,7 @@ func (s *crawlStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 }
 
 func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
-	b := bulk{s: s}
+	b := bulk{s: s, step: step{of: "crawl-"}}
 	defer b.end()
 	for batch, err := range batches {
 		if err == nil {
@@ -128,11 +128,7 @@ func (b *bulk) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	write := b.s.ingest
-	if b.step.size() < b.s.bulkLeast {
-		write = b.s.commitStep
-	}
-	if err := write(ctx, &b.step); err != nil {
+	if _, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast); err != nil {
 		return err
 	}
 	if b.index.first {
@@ -142,9 +138,17 @@ func (b *bulk) apply(ctx context.Context) error {
 	return nil
 }
 
-// commitStep writes a small step as a batch.
-func (s *crawlStore) commitStep(ctx context.Context, st *step) error {
-	batch := s.db.db.NewBatch()
+// writeStep writes a step as tables, or as a batch if it has less than least bytes. It
+// reports whether it is durable.
+func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (durable bool, err error) {
+	if st.size() < least {
+		return false, d.commitStep(ctx, v, st)
+	}
+	return true, d.ingest(ctx, v, st)
+}
+
+func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
+	batch := d.db.NewBatch()
 	defer batch.Close()
 	for _, t := range st.tables(1) {
 		for key, value := range t {
@@ -162,28 +166,24 @@ func (s *crawlStore) commitStep(ctx context.Context, st *step) error {
 			}
 		}
 	}
-	return s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+	return d.commit(ctx, v, batch, pebble.NoSync)
 }
 
 // ingest writes a step as tables and lets the engine take them. They are durable
 // at once, so what was committed before has to be, too. It is written out, since
 // the engine would wait for that itself if it lay where the tables do, and does not
 // stop waiting when the disk fails. What others commit meanwhile, who have no turn
-// of the crawl db, lies elsewhere.
-func (s *crawlStore) ingest(ctx context.Context, st *step) (err error) {
-	d := s.db
-	if err := d.space.wait(ctx, s.view.errClosed); err != nil {
+// of this store, lies elsewhere.
+func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
+	if err := d.space.wait(ctx, v.errClosed); err != nil {
 		return err
 	}
-	if err := d.makeRoom(ctx, &s.view, st.size()); err != nil {
+	if err := d.makeRoom(ctx, v, st.size()); err != nil {
 		return err
 	}
 	defer d.space.hurry(ctx)()
-	if d.unflushed.Swap(false) {
-		if err := d.outcome("flush", d.flush()); err != nil {
-			d.unflushed.Store(true)
-			return err
-		}
+	if err := d.writeOut(); err != nil {
+		return err
 	}
 	var names []string
 	defer func() {
@@ -194,10 +194,10 @@ func (s *crawlStore) ingest(ctx context.Context, st *step) (err error) {
 		}
 	}()
 	for i, t := range st.tables(fullTable) {
-		if err := d.goingOn(ctx, &s.view); err != nil {
+		if err := d.goingOn(ctx, v); err != nil {
 			return err
 		}
-		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, i))
+		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, st.of, i))
 		names = append(names, name)
 		if err := d.writeTable(name, t); err != nil {
 			return d.outcome("write tables", err)
@@ -215,6 +215,20 @@ func (s *crawlStore) ingest(ctx context.Context, st *step) (err error) {
 	case <-d.fence.down:
 	}
 	return d.outcome("ingest", err)
+}
+
+// writeOut writes out what was committed since it last did.
+func (d *DB) writeOut() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if !d.unflushed.Swap(false) {
+		return nil
+	}
+	err := d.outcome("flush", d.flush())
+	if err != nil {
+		d.unflushed.Store(true)
+	}
+	return err
 }
 
 // ingestTables is db.Ingest, which a failure of the disk may make panic. It is not
@@ -269,10 +283,11 @@ func (d *DB) sweepBulk() {
 	}
 }
 
-// A step is what has to be written at one go. The records come in the order of
-// their keys, and so do the entries of the index in each of their levels and hours,
-// which are kept apart.
+// A step is what has to be written at one go. The records, of the crawl db or of the
+// link db, come in the order of their keys, and so do the entries of the index in
+// each of their levels and hours, which are kept apart.
 type step struct {
+	of      string   // the store that writes it, for the names of files
 	chunks  [][]byte // of keys and values, all but the last full, or not in use
 	cur     int      // the one that is being filled
 	bytes   int      // in chunks, with the changes
@@ -343,7 +358,7 @@ func (st *step) Merge(key, value []byte, _ *pebble.WriteOptions) error {
 func (st *step) put(key, value []byte, vlen int32) {
 	prefix := lanePrefix(table(key[0]))
 	switch {
-	case table(key[0]) == crawlTable:
+	case table(key[0]) == crawlTable, table(key[0]) == linkTable:
 		st.records = append(st.records, st.change(key, value, vlen))
 		return
 	case prefix == 0:

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/linkdb"
 )
 
 // countingBatch adds one to the count that every one of some records keeps, in the
@@ -391,6 +393,44 @@ func TestTablesOfAStep(t *testing.T) {
 		}
 		if n != 0 {
 			t.Errorf("full %d: %d changes are not in the tables", full, n)
+		}
+	}
+}
+
+// TestTwoStoresWriteTablesAtOnce lets the link db make tables, and batches between
+// them, while UpdateAll makes its own.
+func TestTwoStoresWriteTablesAtOnce(t *testing.T) {
+	db, err := Open(t.TempDir(), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	shortSteps(db, 1)
+	db.links.least = 1 << 10
+	const merges = 40
+	var done sync.WaitGroup
+	done.Go(func() {
+		for n := range merges {
+			var entries []linkdb.Entry
+			for i := range 1 + n%2*40 {
+				entries = append(entries, linkdb.Entry{URL: fmt.Sprintf("http://h%02d.example/", i), Inlinks: []linkdb.Inlink{{From: fmt.Sprintf("http://from.example/%d", n)}}})
+			}
+			if err := db.Links().Merge(t.Context(), entries, 0); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := crawldb.UpdateAll(t.Context(), db.Crawl(), counting(0, 5, nil)); err != nil {
+		t.Error(err)
+	}
+	done.Wait()
+	if n := checkCounted(t, db); n != 5*countBatches {
+		t.Errorf("%d batches", n)
+	}
+	for i, want := range []int{merges, merges / 2} {
+		links, err := db.Links().Get(t.Context(), fmt.Sprintf("http://h%02d.example/", i))
+		if err != nil || len(links) != want {
+			t.Errorf("%d links, want %d; %v", len(links), want, err)
 		}
 	}
 }

@@ -309,9 +309,9 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
 		return err
 	}
-	d.unflushed.Store(true)
 	d.dirty.Store(true)
 	defer d.space.hurry(ctx)()
+	defer d.unflushed.Store(true) // when it is in a memtable
 	return d.outcome("write", b.Commit(o))
 }
 

@@ -19,11 +19,17 @@ type linkStore struct {
 	db   *DB
 	view view
 	turn chan struct{}
+	// least is the constant linkLeast, but in tests.
+	least int
 }
 
-// mergeStep is about how many bytes a Merge commits at a time. It need not be
-// atomic, so that its memory does not depend on its size.
-const mergeStep = 4 << 20
+const (
+	// mergeStep is about how many bytes a Merge writes at a time. It need not be
+	// atomic, so that its memory does not depend on its size.
+	mergeStep = 8 << 20
+	// linkLeast is how many bytes make a table: see UpdateAll. Less is a batch.
+	linkLeast = 512 << 10
+)
 
 func (s *linkStore) Get(ctx context.Context, url string) ([]linkdb.Inlink, error) {
 	links, err := s.get(ctx, url)
@@ -92,19 +98,31 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 	if len(entries) == 0 {
 		return nil
 	}
+	durable, st := false, step{of: "links-"}
 	for len(entries) > 0 {
-		n, err := s.mergeSome(ctx, entries, limit)
+		n, err := s.mergeSome(ctx, &st, entries, limit)
 		if err != nil {
 			return err
 		}
 		entries = entries[n:]
+		if st.empty() {
+			continue
+		}
+		// What was committed before is durable, too, where tables are.
+		if durable, err = s.db.writeStep(ctx, &s.view, &st, s.least); err != nil {
+			return err
+		}
+		st.reset()
+	}
+	if durable {
+		return nil
 	}
 	defer s.db.space.hurry(ctx)()
 	return s.db.syncInside()
 }
 
-// mergeSome merges the first entries and returns how many.
-func (s *linkStore) mergeSome(ctx context.Context, entries []linkdb.Entry, limit int) (n int, err error) {
+// mergeSome puts what becomes of the first entries into a step, and returns how many.
+func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.Entry, limit int) (n int, err error) {
 	lower := crawldb.AppendKey([]byte{byte(linkTable)}, entries[0].URL)
 	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{byte(linkTable) + 1}})
 	if err != nil {
@@ -112,10 +130,8 @@ func (s *linkStore) mergeSome(ctx context.Context, entries []linkdb.Entry, limit
 	}
 	defer it.Close()
 	at := cursor{it: it}
-	batch := s.db.db.NewBatch()
-	defer batch.Close()
 	var key, enc []byte
-	for n < len(entries) && batch.Len() < mergeStep {
+	for n < len(entries) && st.size() < mergeStep {
 		e := entries[n]
 		if n%checkEvery == 0 {
 			if err := s.db.goingOn(ctx, &s.view); err != nil {
@@ -144,14 +160,11 @@ func (s *linkStore) mergeSome(ctx context.Context, entries []linkdb.Entry, limit
 		if bytes.Equal(enc, stored) {
 			continue
 		}
-		if err := batch.Set(key, enc, nil); err != nil {
+		if err := st.Set(key, enc, nil); err != nil {
 			return 0, fmt.Errorf("%q: %w", e.URL, err)
 		}
 	}
-	if batch.Empty() {
-		return n, nil
-	}
-	return n, s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+	return n, nil
 }
 
 func (s *linkStore) Close() error { return s.db.closeView(&s.view) }

@@ -137,8 +137,10 @@ type DB struct {
 	closing chan struct{} // closed when Close begins
 	once    sync.Once
 	dirty   atomic.Bool // something was committed
-	// unflushed says that something was committed since ingest last wrote it out.
+	// unflushed says that something was committed since writeOut last wrote it out,
+	// which has writing.
 	unflushed atomic.Bool
+	writing   sync.Mutex
 	written   atomic.Int64 // bytes committed since makeRoom last looked
 
 	space    *space
@@ -199,7 +201,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
 		return nil, err
 	}
-	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1)}
+	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), least: linkLeast}
 	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1)}
 	if o.ReadOnly {
 		return d, nil
