@@ -49,7 +49,7 @@ func newEncoder() (*encoder, error) {
 
 // encodeBlock returns a block, which is good until the next.
 func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
-	e.buf = e.buf[:0]
+	e.buf = slices.Grow(e.buf[:0], bulk(records))
 	width := 1 // of a length: most often that of the one before
 	for i := range records {
 		at := len(e.buf)
@@ -78,6 +78,19 @@ func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
 		e.out = e.zw.EncodeAll(e.buf, append(e.out[:0], blockVersion, packedZstd))
 	}
 	return e.out, nil
+}
+
+// bulk returns how many bytes of the records are known without encoding them.
+func bulk[T Record](records []T) (n int) {
+	for i := range records {
+		switch r := any(&records[i]).(type) {
+		case *page.Content:
+			n += len(r.Body) + len(r.URL) + len(r.Type) + 32
+		case *Text:
+			n += len(r.Text) + len(r.URL) + 8
+		}
+	}
+	return min(n, maxBlock)
 }
 
 // quick reports whether the records are what a parser made of the contents, which

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/bits"
 	"unicode"
 	"unicode/utf8"
 
@@ -82,7 +83,7 @@ func (f *folder) add(s []byte) {
 }
 
 // words8 goes on from i over words of printed ASCII with one space between them, eight
-// bytes at a time.
+// bytes at a time, and stops before anything else, or before the space in front of it.
 func words8(s []byte, i int) int {
 	const ones, highs, spaces = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
 	for len(s)-i >= 8 {
@@ -92,7 +93,11 @@ func words8(s []byte, i int) int {
 		other := ((w - spaces) | (w + ones) | w) & highs
 		x := w ^ spaces
 		space := (x - ones) &^ x & highs // likewise for spaces
-		if other != 0 || space&(space<<8) != 0 {
+		if stop := other | space&(space<<8); stop != 0 {
+			i += bits.TrailingZeros64(stop) >> 3
+			if s[i-1] == ' ' {
+				i--
+			}
 			return i
 		}
 		if space>>63 != 0 { // what follows it is not known yet
