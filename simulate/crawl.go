@@ -47,8 +47,8 @@ type Order int
 const (
 	ByPriority  Order = iota // the priority of the record, as generate does; equal ones as they come
 	OldestFirst              // what is due for longest
-	AtRandom
-	ByValue // what a visit is worth now, given the true rate: for those that are told
+	AtRandom                 // anew at every cycle
+	ByValue                  // what a visit is worth now, given the true rate: for those that are told
 )
 
 // CrawlOptions describe a crawl of a population. The zero value goes on for three years
@@ -70,7 +70,7 @@ type CrawlOptions struct {
 	PerDay float64
 	// Cold begins with records that were never fetched, all due at once. Otherwise the
 	// pages that are there at the beginning have just been fetched, and are due at moments
-	// spread over their first interval, as in a crawl that has run for a while. Nothing is
+	// spread over their first interval, or 30 days, as in a crawl that has run for a while. Nothing is
 	// known of their rates either way.
 	Cold bool
 	// LastModified makes servers say when the content has changed, Conditional answer
@@ -323,7 +323,7 @@ func (c *crawl) round(cycle int) error {
 		case !c.s.Due(d, c.at):
 			c.wait(int(i), cycle)
 		default:
-			c.ready.push(int(i), c.key(s, d))
+			c.ready.push(int(i), c.key(d))
 		}
 	}
 	c.wheel[cycle] = nil
@@ -333,9 +333,12 @@ func (c *crawl) round(cycle int) error {
 		allowed = int(c.carry + 1e-9)
 		c.carry -= float64(allowed)
 	}
-	if c.p.Order == ByValue {
+	switch c.p.Order {
+	case ByValue:
 		now := float64(cycle) * days(c.o.Cycle)
 		c.ready.sort(func(i int) float64 { return -c.pages[i].value(now) })
+	case AtRandom:
+		c.ready.sort(func(i int) float64 { return c.pages[i].chance(math.MaxUint64 - uint64(cycle)) })
 	}
 	for ; allowed > 0 && c.ready.len() > 0; allowed-- {
 		i := c.ready.pop()
@@ -358,14 +361,14 @@ func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
 	d.Priority = schedule.Priority(c.s, d, d.Score)
 	if c.o.Cold || cycle > 0 || !s.there(c.at) {
 		if c.s.Due(d, c.at) {
-			c.ready.push(s.number, c.key(s, d))
+			c.ready.push(s.number, c.key(d))
 			return
 		}
 		c.wait(s.number, cycle)
 		return
 	}
 	c.look(s, d, cycle)
-	if gap := d.FetchTime.Sub(c.at); gap > 0 {
+	if gap := min(d.FetchTime.Sub(c.at), 30*24*time.Hour); gap > 0 {
 		d.FetchTime = c.at.Add(time.Duration(s.chance(math.MaxUint32)*float64(gap)).Truncate(time.Second) + time.Second)
 	}
 	c.wait(s.number, cycle)
@@ -383,13 +386,10 @@ func (c *crawl) wait(i, cycle int) {
 	}
 }
 
-// key orders what is due: the least is first.
-func (c *crawl) key(s *subject, d *crawldb.Datum) float64 {
-	switch c.p.Order {
-	case OldestFirst:
+// key orders what is due, unless that is decided anew at every cycle: the least is first.
+func (c *crawl) key(d *crawldb.Datum) float64 {
+	if c.p.Order == OldestFirst {
 		return float64(d.FetchTime.UnixMilli())
-	case AtRandom:
-		return s.chance(math.MaxUint32 - 1 - s.visits)
 	}
 	return -float64(d.Priority)
 }

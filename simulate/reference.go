@@ -1,10 +1,9 @@
 package simulate
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
+	"iter"
 	"math"
 	"time"
 
@@ -31,26 +30,19 @@ func (c Check) OK() bool {
 	return c.Got >= c.Want
 }
 
-// WriteChecks prints a line for each, and returns how many are not as they are to be.
-func WriteChecks(w io.Writer, checks []Check) (failed int, err error) {
-	b := bufio.NewWriter(w)
-	for _, c := range checks {
-		state := "ok  "
-		if !c.OK() {
-			state = "FAIL"
-			failed++
-		}
-		want := fmt.Sprintf(">= %.4g", c.Want)
-		switch {
-		case c.Within > 0:
-			want = fmt.Sprintf("%.4g +- %.2g", c.Want, c.Within)
-		case c.Within < 0:
-			want = fmt.Sprintf("<= %.4g", c.Want)
-		}
-		fmt.Fprintf(b, "%s %9.4f  %-18s %s\n", state, c.Got, want, c.What)
+// String is one line: whether it is OK, the figure, what it is to be, and what it is.
+func (c Check) String() string {
+	state, want := "ok  ", fmt.Sprintf(">= %.4g", c.Want)
+	if !c.OK() {
+		state = "FAIL"
 	}
-	fmt.Fprintf(b, "%d checks, %d failed\n", len(checks), failed)
-	return failed, b.Flush()
+	switch {
+	case c.Within > 0:
+		want = fmt.Sprintf("%.4g +- %.2g", c.Want, c.Within)
+	case c.Within < 0:
+		want = fmt.Sprintf("<= %.4g", c.Want)
+	}
+	return fmt.Sprintf("%s %9.4f  %-18s %s", state, c.Got, want, c.What)
 }
 
 // ReferencePages is how many pages the published figures are of.
@@ -61,20 +53,31 @@ const ReferencePages = 10_000
 // if pages is [ReferencePages]: in smaller populations a few pages decide. The draw of
 // which pages are important matters; seed 1 is the draw that has the published figures of
 // the constant interval and the optimum.
-func Reference(ctx context.Context, pages int) ([]Check, error) {
-	r := reference{ctx: ctx, pages: pages}
-	for _, step := range []func() error{r.analytic, r.table, r.others, r.cold, r.fewer, r.drift} {
-		if err := step(); err != nil {
-			return nil, err
+//
+// It takes minutes with so many pages. It ends with the first error.
+func Reference(ctx context.Context, pages int) iter.Seq2[Check, error] {
+	return func(yield func(Check, error) bool) {
+		r := reference{ctx: ctx, pages: pages}
+		for _, step := range []func() error{r.analytic, r.table, r.others, r.cold, r.fewer, r.drift} {
+			r.checks = nil
+			err := step()
+			for _, c := range r.checks {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Check{}, err)
+				return
+			}
 		}
 	}
-	return r.checks, nil
 }
 
 type reference struct {
 	ctx    context.Context
 	pages  int
-	checks []Check
+	checks []Check // of one step
 }
 
 func (r *reference) add(got, want, within float64, format string, args ...any) {
@@ -151,22 +154,25 @@ const (
 
 // table repeats the simulation of the two populations at two budgets.
 func (r *reference) table() error {
+	// How well the adaptive schedules do that fetch the oldest first depends on more of the
+	// draw than the pencil says: draws that agree in that differ by a hundredth.
+	const draw = .02
 	rows := []struct {
-		name string
-		want [4]float64 // cho5 at 1/30d and 1/7d, lognorm at both; 0 is not checked
+		name   string
+		want   [4]float64 // cho5 at 1/30d and 1/7d, lognorm at both; 0 is not checked
+		within float64    // 0 is 0.01
 	}{
-		{"default, 30 days", [4]float64{.598, .598, .575, .575}},
-		{constant, [4]float64{.598, .751, .575, .779}},
-		{byScore, [4]float64{.477, .642, .467, .638}},
-		{"Nutch adaptive, no sync, by score", [4]float64{.468, .638, .463, .635}},
-		{"Nutch adaptive, oldest first", [4]float64{.556, .673, .525, .649}},
-		{"Nutch adaptive, no sync, oldest first", [4]float64{.570, .684, .549, .668}},
-		{"Nutch adaptive, no sync, at random", [4]float64{.475, .629, .457, .652}},
-		{"proportional, rates known", [4]float64{.141, .455, .170, .506}},
-		{"Azar, rates known", [4]float64{.730, .850, .728, .871}},
-		{"LambdaCrawl, rates known", [4]float64{.701, .846, .706, .869}},
-		{Optimum().Name, [4]float64{.734, .853, .732, .874}},
-		{learned, [4]float64{}},
+		{"default, 30 days", [4]float64{.598, .598, .575, .575}, 0},
+		{constant, [4]float64{.598, .751, .575, .779}, 0},
+		{byScore, [4]float64{.477, .642, .467, .638}, 0},
+		{"Nutch adaptive, no sync, by score", [4]float64{.468, .638, .463, .635}, 0},
+		{"Nutch adaptive, oldest first", [4]float64{.556, .673, .525, .649}, draw},
+		{"Nutch adaptive, no sync, oldest first", [4]float64{.570, .684, .549, .668}, draw},
+		{"proportional, rates known", [4]float64{.141, .455, .170, .506}, 0},
+		{"Azar, rates known", [4]float64{.730, .850, .728, .871}, 0},
+		{"LambdaCrawl, rates known", [4]float64{.701, .846, .706, .869}, 0},
+		{Optimum().Name, [4]float64{.734, .853, .732, .874}, 0},
+		{learned, [4]float64{}, 0},
 	}
 	names := make([]string, len(rows))
 	for i := range rows {
@@ -184,7 +190,7 @@ func (r *reference) table() error {
 			for i := range out {
 				got[out[i].Policy] = &out[i]
 				if want := rows[i].want[k]; want > 0 && r.pages == ReferencePages {
-					r.add(out[i].Weighted, want, .01, "%s, %s", where, rows[i].name)
+					r.add(out[i].Weighted, want, max(.01, rows[i].within), "%s, %s", where, rows[i].name)
 				}
 			}
 			share, times := .97, 1.45
@@ -194,6 +200,7 @@ func (r *reference) table() error {
 			l := got[learned]
 			r.add(got[Optimum().Name].Weighted, best, .01, "%s, the optimum that is crawled by that with a pencil", where)
 			r.add(l.Weighted/best, share, 0, "%s, learned, share of the optimum", where)
+			r.add(l.First/got[Optimum().Name].First, .96, 0, "%s, learned, share of the optimum in the first year, in which nothing is known at first", where)
 			r.add(l.Weighted/got[byScore].Weighted, times, 0, "%s, learned by Nutch adaptive by score", where)
 			r.add(l.Weighted/got[constant].Weighted, 1, 0, "%s, learned by a constant interval", where)
 			r.add(days(l.Longest), 91, -1, "%s, learned, days that a page was left alone; 90 is the bound, a round comes later", where)

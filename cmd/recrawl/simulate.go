@@ -307,13 +307,21 @@ func (a *app) reference(ctx context.Context, c *cli.Command) error {
 			return usagef("-reference has pages and schedules of its own: -%s cannot be", name)
 		}
 	}
-	checks, err := simulate.Reference(ctx, int(c.Int("pages")))
-	if err != nil {
-		return err
+	checks, failed := 0, 0
+	for c, err := range simulate.Reference(ctx, int(c.Int("pages"))) {
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(a.out, c); err != nil {
+			return err
+		}
+		if checks++; !c.OK() {
+			failed++
+		}
 	}
-	failed, err := simulate.WriteChecks(a.out, checks)
-	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d figures are not what they are to be", failed, len(checks))
+	fmt.Fprintf(a.out, "%d checks, %d failed\n", checks, failed)
+	if failed > 0 {
+		return fmt.Errorf("%d of %d figures are not what they are to be", failed, checks)
 	}
-	return err
+	return nil
 }
