@@ -58,7 +58,7 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 	v := all * gain(perDay*days(wait+late))
 	// What is due only because no page is left alone for longer would come last for
 	// ever. It comes first as long as the budget is enough for all of these.
-	if _, most := s.bounds(d.URL); all*gain(perDay*days(most)) <= mu {
+	if _, most := s.bounds(d.URL); all*gain(perDay*days(most)) <= mu || wait+15*day >= most {
 		v = max(v, mu)
 		if s.Plan != nil && s.Plan.Needed <= 1.01*s.Plan.Budget*s.Plan.Scale {
 			v = max(v, 1000*mu)

@@ -42,7 +42,7 @@ type page struct {
 	s       Sampled
 	new     bool // never visited
 	overdue bool
-	late    bool // by more than a day
+	late    bool // by more than three days
 }
 
 // farthest is a heap whose root has the greatest hash.
@@ -81,7 +81,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	p.s.Least, p.s.Most = s.bounds(d.URL)
 	p.new = d.LastFetch.IsZero()
 	p.overdue = !p.new && !d.FetchTime.After(x.now)
-	p.late = !p.new && !d.FetchTime.Add(day).After(x.now)
+	p.late = !p.new && !d.FetchTime.Add(10*day).After(x.now)
 	fixed, ok := fixedInterval(*d)
 	switch {
 	case ok:
@@ -226,8 +226,8 @@ func (p *Plan) correct(old *Plan, visits int64, late float64) {
 	}
 	used := float64(visits-old.Visits) / passed
 	switch {
-	case used >= 0.99*p.Budget && late > p.Budget/20:
-		p.Scale /= math.Pow(1.01, min(passed, 5))
+	case used >= 0.99*p.Budget && late > 0:
+		p.Scale /= math.Pow(1.005, min(passed, 5))
 	case used < 0.99*p.Budget:
 		p.Scale *= min(p.Budget/max(used, 1e-9), math.Pow(1.01, min(passed, 5)))
 	}
