@@ -56,13 +56,16 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 		}
 	}
 	v := all * gain(perDay*days(wait+late))
-	// What is due only because no page is left alone for longer would come last for
-	// ever. It comes first as long as the budget is enough for all of these.
-	if _, most := s.bounds(d.URL); all*gain(perDay*days(most)) <= mu || wait+15*day >= most {
+	// What is due only because no page is left alone for longer is worth the threshold.
+	_, most := s.bounds(d.URL)
+	if all*gain(perDay*days(most)) <= mu {
 		v = max(v, mu)
-		if s.Plan != nil && s.Plan.Needed <= 1.01*s.Plan.Budget*s.Plan.Scale {
-			v = max(v, 1000*mu)
-		}
+	}
+	// Those that are worth least would wait for as long as others become due. While the
+	// budget is enough, pages with long intervals, which are few of a day, go first: what
+	// waits then comes by again long before the greatest interval is over.
+	if wait >= most/6 && s.Plan.enough() {
+		v *= 1000
 	}
 	return priorityOf(v)
 }

@@ -114,3 +114,9 @@ func (p *Plan) check() error {
 	}
 	return nil
 }
+
+// enough reports whether the budget is enough for all pages to be visited when they are
+// due: it takes them, and there is no more to catch up with than in some days.
+func (p *Plan) enough() bool {
+	return p != nil && p.Needed <= 1.01*p.Budget*p.Scale && p.Backlog+p.New <= 3*p.Budget
+}

@@ -39,16 +39,20 @@ func TestSolveTakesTheBudget(t *testing.T) {
 	}
 }
 
-// What is due because no page is left alone for longer goes before what is due because it
-// is worth a visit, as long as the budget is enough for both: else it would wait for ever.
+// A page with a long interval goes before one with a short one that is worth more, as long
+// as the budget is enough for both: else it would wait for ever.
 func TestTheGreatestIntervalIsKept(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	dull := crawldb.Datum{URL: "http://a/1", Score: 0.001, Status: crawldb.Fetched, LastFetch: at, Interval: 80 * day, FetchTime: at.Add(80 * day)}
-	worthy := crawldb.Datum{URL: "http://a/2", Score: 5, Status: crawldb.Fetched, LastFetch: at, Interval: 80 * day, FetchTime: at.Add(80 * day)}
+	worthy := crawldb.Datum{URL: "http://a/2", Score: 50, Status: crawldb.Fetched, LastFetch: at, Interval: 10 * day, FetchTime: at.Add(10 * day)}
 	enough := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Needed: 10}}
 	short := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Needed: 20}}
 	if a, b := Priority(enough, &dull, dull.Score), Priority(enough, &worthy, worthy.Score); !(a > b) {
 		t.Errorf("enough: %v, %v", a, b)
+	}
+	behind := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Needed: 10, New: 100}}
+	if a, b := Priority(behind, &dull, dull.Score), Priority(behind, &worthy, worthy.Score); !(a < b) {
+		t.Errorf("much to catch up with: %v, %v", a, b)
 	}
 	if a, b := Priority(short, &dull, dull.Score), Priority(short, &worthy, worthy.Score); !(a < b) {
 		t.Errorf("not enough: %v, %v", a, b)
@@ -73,9 +77,9 @@ func TestPlanLeavesNothingLate(t *testing.T) {
 		visits      int64
 		least, most float64
 	}{
-		"late":            {2 * day, 110, 0.98, 0.999},
-		"in time":         {0, 110, 1, 1},
-		"not all is used": {2 * day, 105, 1.001, 1.02},
+		"late":            {11 * day, 110, 0.99, 0.999},
+		"a little late":   {9 * day, 110, 1, 1},
+		"not all is used": {11 * day, 105, 1.001, 1.02},
 	} {
 		if p := plan(first, c.late, c.visits); p.Scale < c.least || p.Scale > c.most {
 			t.Errorf("%s: %v", name, p.Scale)

@@ -42,7 +42,7 @@ type page struct {
 	s       Sampled
 	new     bool // never visited
 	overdue bool
-	late    bool // by more than three days
+	late    bool // by more than ten days
 }
 
 // farthest is a heap whose root has the greatest hash.
@@ -213,8 +213,9 @@ func (p *Plan) needs(sample []Sampled) float64 {
 
 // correct sets Scale. A visit comes when a round does, which is later than it is
 // due; so the visits are fewer than intended, and there is room for more. But if all of
-// the budget is used and pages are late by more than a day, those that are worth least
-// may wait for ever: then there are to be fewer, until a round leaves nothing over.
+// the budget is used and pages are late by more than ten days, there are to be fewer,
+// for those that are worth least may wait for ever. What is changed shows when intervals
+// are over: a step is small.
 func (p *Plan) correct(old *Plan, visits int64, late float64) {
 	if old == nil || visits == 0 || !(old.Scale > 0) {
 		return
@@ -229,7 +230,7 @@ func (p *Plan) correct(old *Plan, visits int64, late float64) {
 	case used >= 0.99*p.Budget && late > 0:
 		p.Scale /= math.Pow(1.005, min(passed, 5))
 	case used < 0.99*p.Budget:
-		p.Scale *= min(p.Budget/max(used, 1e-9), math.Pow(1.01, min(passed, 5)))
+		p.Scale *= min(p.Budget/max(used, 1e-9), math.Pow(1.012, min(passed, 5)))
 	}
 	p.Scale = max(0.5, min(p.Scale, 2))
 }

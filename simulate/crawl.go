@@ -21,7 +21,7 @@ type Policy struct {
 	Order Order
 	// Plan, if not nil, makes the schedule anew from the one before, at the beginning
 	// and every PlanEvery. Zero means a day at first, as a recrawl.Crawler does, and up to
-	// ten days later, when a plan is much like the one before.
+	// five days later, when a plan is much like the one before.
 	Plan      func(old schedule.FetchSchedule, known Known) (schedule.FetchSchedule, error)
 	PlanEvery time.Duration
 	// Allocation, if not nil, is told the true rates of change, and gives each page an
@@ -297,7 +297,7 @@ func (c *crawl) plan() error {
 		every := c.p.PlanEvery
 		if every <= 0 {
 			const day = 24 * time.Hour
-			every = max(day, min(c.at.Sub(c.o.Start)/20, 10*day))
+			every = max(day, min(c.at.Sub(c.o.Start)/20, 5*day))
 		}
 		c.s = s
 		c.nextPlan += max(1, int(every/c.o.Cycle))
