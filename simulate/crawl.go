@@ -422,7 +422,6 @@ func (c *crawl) look(s *subject, d *crawldb.Datum, cycle int) {
 	in.Visit, in.Parse = found.answer(s.URL, s.ContentType, c.at, &listed, c.o.LastModified, c.o.Conditional)
 	before := *d
 	*d = *update.Next(&before, in, c.o.Update)
-	d.Priority = schedule.Priority(c.s, d, d.Score)
 }
 
 func (c *crawl) outcome() Outcome {

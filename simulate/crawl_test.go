@@ -302,7 +302,7 @@ func TestReference(t *testing.T) {
 		} else if c.Within == 0 {
 			c.Want *= 0.8
 		} else if c.Within < 0 && c.Want > 0 {
-			c.Want *= 1.3
+			c.Want *= 2
 		} else {
 			c.Within *= 3
 		}
