@@ -97,6 +97,12 @@ type Batch struct {
 	// the Update, which returns it wrapped and changes nothing.
 	Next func(i int, old *Datum) (*Datum, error)
 
+	// Tokens, if not nil, has for each of the URLs the Token of the [Candidate] by
+	// which it was found, or nothing. A store need not read a record again that it
+	// knows by that, if it is sure that the record is still so. It changes nothing of
+	// what an Update does, whatever the tokens are.
+	Tokens []string
+
 	// Job and Cursor are a progress mark that is written in the same atomic
 	// step: where the job named Job stands once this batch is applied. An empty
 	// Job writes no mark; a Job with an empty Cursor removes its mark.

@@ -18,6 +18,10 @@ type Candidate struct {
 	// Due says that the store knows more than a hint: when it looked, the times of
 	// the record answered the query.
 	Due bool
+	// Token, if not empty, is what the store may be reminded of when the record is
+	// updated: see Batch.Tokens. Only the store that gave it, while it is open, can
+	// read it.
+	Token string
 }
 
 // DueQuery says which candidates [Due] is asked for.

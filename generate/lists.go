@@ -257,9 +257,18 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 		}
 		return cmp.Compare(list[a.at].URL, list[b.at].URL)
 	})
-	was := slices.Clone(list)
-	for i, p := range all {
-		list[i] = was[p.at]
+	// Each record goes where it belongs, round by round of those that change places.
+	for i := range all {
+		first := list[i]
+		for to := i; ; {
+			from := int(all[to].at)
+			all[to].at = uint32(to)
+			if from == i {
+				list[to] = first
+				break
+			}
+			list[to], to = list[from], from
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -273,6 +274,7 @@ type placed struct {
 	url, key string
 	order    string // crawldb.Key: many are compared
 	part     string // empty if parts have no limit
+	token    string // of the candidate
 	segment  int
 }
 
@@ -303,6 +305,7 @@ func (j *job) selectAll(ctx context.Context) error {
 				return err
 			}
 			if ok {
+				p.token = c.Token
 				batch = append(batch, p)
 				j.placed[c.URL] = struct{}{}
 			}
@@ -353,7 +356,7 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 // lease notes the URLs of the batch, leases those that still pass check, and puts
 // them on the list of their segment.
 func (j *job) lease(ctx context.Context, batch []placed) error {
-	slices.SortFunc(batch, func(a, b placed) int { return strings.Compare(a.order, b.order) })
+	batch = byOrder(batch)
 	for i, m := range j.makes {
 		var block []byte
 		for _, p := range batch {
@@ -371,26 +374,25 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 			return err
 		}
 	}
-	urls := make([]string, len(batch))
+	urls, tokens := make([]string, len(batch)), make([]string, len(batch))
 	for i, p := range batch {
-		urls[i] = p.url
+		urls[i], tokens[i] = p.url, p.token
 	}
 	type slot struct {
-		d    crawldb.Datum
 		gone bool
 		why  Reason
 		err  error
 	}
-	slots := make([]slot, len(batch))
+	slots, records := make([]slot, len(batch)), make([]crawldb.Datum, len(batch))
 	until := j.now.Add(j.o.Lease)
 	// All at one go: what is selected together lies far apart, so the more there is
 	// of it the nearer are the neighbours.
-	err := crawldb.UpdateAll(ctx, j.crawl, one(crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	err := crawldb.UpdateAll(ctx, j.crawl, one(crawldb.Batch{URLs: urls, Tokens: tokens, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		slots[i] = slot{gone: old == nil}
 		if old == nil {
 			return nil, nil
 		}
-		slots[i].d = *old
+		records[i] = *old
 		if slots[i].why, slots[i].err = j.check(old); slots[i].why != "" {
 			return old, nil
 		}
@@ -401,30 +403,39 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 	if err != nil {
 		return err
 	}
-	for i, m := range j.makes {
-		n := 0
-		for k := range slots {
-			if batch[k].segment == i && slots[k].why == "" {
-				n++
-			}
-		}
-		m.list = slices.Grow(m.list, n)
-	}
 	for i := range slots {
-		s, p := &slots[i], batch[i]
+		s, d, p := &slots[i], &records[i], &batch[i]
 		switch {
 		case s.gone:
 			j.report.Rejected[Schedule]++
 		case s.why != "":
-			j.reject(&s.d, s.why, s.err)
+			j.reject(d, s.why, s.err)
 		default:
-			m := j.makes[p.segment]
-			m.list = append(m.list, schedule.Selected(j.o.Schedule, s.d, j.due))
+			*d = schedule.Selected(j.o.Schedule, *d, j.due)
 			continue
 		}
 		j.place.giveBack(p.key, p.segment)
 		if p.part != "" {
 			j.parts[p.part]--
+		}
+		p.segment = -1
+	}
+	for i, m := range j.makes {
+		n := 0
+		for k := range batch {
+			if batch[k].segment == i {
+				n++
+			}
+		}
+		if n == len(batch) && m.list == nil {
+			m.list = records
+			break
+		}
+		m.list = slices.Grow(m.list, n)
+		for k := range batch {
+			if batch[k].segment == i {
+				m.list = append(m.list, records[k])
+			}
 		}
 	}
 	return nil
@@ -433,4 +444,37 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 // one is the sequence of one batch.
 func one(b crawldb.Batch) iter.Seq2[crawldb.Batch, error] {
 	return func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }
+}
+
+// byOrder sorts a batch. What is compared first, and moved, is the first word in
+// which some of the keys differ.
+func byOrder(batch []placed) []placed {
+	same := batch[0].order
+	for i := range batch {
+		n := 0
+		for o := batch[i].order; n < len(same) && n < len(o) && same[n] == o[n]; n++ {
+		}
+		same = same[:n]
+	}
+	type item struct {
+		word uint64
+		at   int
+	}
+	items := make([]item, len(batch))
+	for i := range batch {
+		var word [8]byte
+		copy(word[:], batch[i].order[len(same):])
+		items[i] = item{binary.BigEndian.Uint64(word[:]), i}
+	}
+	slices.SortFunc(items, func(a, b item) int {
+		if a.word != b.word {
+			return cmp.Compare(a.word, b.word)
+		}
+		return strings.Compare(batch[a.at].order, batch[b.at].order)
+	})
+	sorted := make([]placed, len(batch))
+	for i, it := range items {
+		sorted[i] = batch[it.at]
+	}
+	return sorted
 }

@@ -41,6 +41,7 @@ func dueRules() []rule {
 		{"Due omits no host that is wanted", 0, dueWant},
 		{"Due lets the loop write and break", 0, dueWrites},
 		{"Due follows every change", 0, dueFollows},
+		{"Due gives tokens that change no update", 0, dueTokens},
 		{"Due heeds its context", 0, dueContext},
 		{"Due follows a Reopen", needsReopen, dueReopened},
 		{"Due follows a crash", needsCrash, dueCrashed},
@@ -346,6 +347,50 @@ func (c *check) changes(s crawldb.Store, due dueFunc, model map[string]crawldb.D
 		}}), "Update")
 		for _, q := range moments() {
 			c.covers(s, due, q, model)
+		}
+	}
+}
+
+// dueTokens updates with what it was told at any time before.
+func dueTokens(c *check, due dueFunc) {
+	s, model, rnd := c.dueStore(200)
+	tokens := map[string]string{}
+	for step := range 12 {
+		for _, q := range []crawldb.DueQuery{{Now: dueEpoch}, {Now: dueEpoch.AddDate(1, 0, 0)}}[:rnd.IntN(3)] {
+			for _, cand := range c.candidates(s, due, q) {
+				if step < 4 || rnd.IntN(2) > 0 {
+					tokens[cand.URL] = cand.Token
+				}
+			}
+		}
+		b := crawldb.Batch{}
+		for _, d := range inOrder(model) {
+			if rnd.IntN(3) > 0 {
+				b.URLs, b.Tokens = append(b.URLs, d.URL), append(b.Tokens, tokens[d.URL])
+			}
+		}
+		found, next := make([]crawldb.Datum, len(b.URLs)), make([]crawldb.Datum, len(b.URLs))
+		for i, url := range b.URLs {
+			if next[i] = model[url]; rnd.IntN(2) > 0 {
+				next[i] = randomDatum(rnd, url)
+			}
+		}
+		b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			if old != nil {
+				found[i] = *old
+			}
+			return &next[i], nil
+		}
+		if step%2 == 0 {
+			c.must(s.Update(c.ctx, b), "Update")
+		} else {
+			c.must(crawldb.UpdateAll(c.ctx, s, func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }), "UpdateAll")
+		}
+		for i, url := range b.URLs {
+			if err := same(found[i], model[url]); err != nil {
+				c.failf("step %d: with a token %q, Next was given another record of %s: %v", step, b.Tokens[i], short(url), err)
+			}
+			model[url] = next[i]
 		}
 	}
 }

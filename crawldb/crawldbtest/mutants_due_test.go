@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -79,6 +80,38 @@ func (s *indexed) Due(c context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.C
 	}
 }
 
+// believing is told by a token what a record was.
+type believing struct {
+	*indexed
+	told map[string]datum
+}
+
+func (s believing) Due(c context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
+	return func(yield func(crawldb.Candidate, error) bool) {
+		for cand, err := range s.indexed.Due(c, q) {
+			if d, err := s.Get(c, cand.URL); err == nil {
+				cand.Token = strconv.Itoa(len(s.told))
+				s.told[cand.Token] = d
+			}
+			if !yield(cand, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s believing) Update(c context.Context, b crawldb.Batch) error {
+	if next := b.Next; b.Tokens != nil {
+		b.Next = func(i int, old *datum) (*datum, error) {
+			if d, ok := s.told[b.Tokens[i]]; ok {
+				old = &d
+			}
+			return next(i, old)
+		}
+	}
+	return s.indexed.Update(c, b)
+}
+
 func dueMutants() []mutant {
 	on := func(change func(*indexed)) func(*engine) crawldb.Store {
 		return func(e *engine) crawldb.Store {
@@ -119,6 +152,9 @@ func dueMutants() []mutant {
 				})
 			}
 		})},
+		{fault: "Update believes old tokens", rule: "Due gives tokens that change no update", wrap: func(e *engine) crawldb.Store {
+			return believing{newIndexed(e), map[string]datum{}}
+		}},
 		{fault: "Due keeps the next time to itself", rule: "Due tells when the next is due", wrap: on(func(s *indexed) { s.mute = true })},
 		{fault: "Due yields the worst first", rule: "Due yields the best level first", wrap: on(func(s *indexed) { s.rank = func(a, b datum) int { return byLevel(b, a) } })},
 		{fault: "Due has levels of an octave", rule: "Due yields the best level first", wrap: on(func(s *indexed) {

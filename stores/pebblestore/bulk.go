@@ -128,6 +128,7 @@ func (b *bulk) apply(ctx context.Context) error {
 			return err
 		}
 	}
+	defer b.s.changes.Add(1) // and not before others can see it; the turn ends later
 	if _, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -27,6 +28,10 @@ type crawlStore struct {
 	due  dueIndex
 	// leasing says that there is, or was, a lease: it is set before one is written.
 	leasing atomic.Bool
+	// changes is raised behind each change of records. Who reads the index first reads
+	// this, and finds it as it was when it has the turn, knows that what the index said
+	// is still so. It begins anywhere, so that it is of this store.
+	changes atomic.Uint64
 	// These are the constants of their names, but in tests.
 	bulkStep, bulkLeast int
 }
@@ -130,6 +135,7 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	if batch.Empty() {
 		return nil
 	}
+	defer s.changes.Add(1) // and not before others can see it
 	if index.first {
 		return s.commitDue(ctx, batch, index.state)
 	}
@@ -182,6 +188,9 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	if b.Next == nil {
 		return fmt.Errorf("the batch has URLs and no Next")
 	}
+	if b.Tokens != nil && len(b.Tokens) != len(b.URLs) {
+		return fmt.Errorf("the batch has %d URLs and %d tokens", len(b.URLs), len(b.Tokens))
+	}
 	lower := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[0])
 	upper := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[len(b.URLs)-1])
 	if bytes.Compare(lower, upper) > 0 {
@@ -199,7 +208,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	}
 	defer leases.close()
 	var keys crawldb.Keys
-	var key, last, enc, lease []byte
+	var key, last, enc, lease, told []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
 			if err := s.db.goingOn(ctx, &s.view); err != nil {
@@ -210,16 +219,28 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		if bytes.Compare(last, key) >= 0 {
 			return outOfOrder(b.URLs, i)
 		}
-		stored, err := at.find(key)
-		if err := s.db.outcome("crawl db", err); err != nil {
-			return err
-		}
 		var old *crawldb.Datum
 		var from, to *entry
 		var was, is entry
 		var seen time.Time
-		var held []byte
-		if stored != nil {
+		var held, stored []byte
+		if b.Tokens != nil {
+			if d, ok := s.told(b.Tokens[i], url); ok {
+				if told, err = appendRecord(told[:0], &d); err != nil {
+					return fmt.Errorf("%q: %w", url, err)
+				}
+				old, stored = &d, told
+				was = entryOf(&d)
+				from = &was
+			}
+		}
+		if old == nil {
+			stored, err = at.find(key)
+			if err := s.db.outcome("crawl db", err); err != nil {
+				return err
+			}
+		}
+		if stored != nil && old == nil {
 			if held, err = leases.find(key); err != nil {
 				return s.db.outcome("crawl db", err)
 			}
@@ -270,6 +291,29 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		}
 	}
 	return nil
+}
+
+// tokenOf makes the token of a candidate, of what changes was before its entry was
+// read, and of the value of that; empty if it would tell nothing.
+func tokenOf(changes uint64, value []byte) string {
+	if value == nil {
+		return ""
+	}
+	return string(append(binary.BigEndian.AppendUint64(make([]byte, 0, 64), changes), value...))
+}
+
+// told makes the record that a token tells of, if nothing has changed since. It has
+// the turn.
+func (s *crawlStore) told(token, url string) (d crawldb.Datum, ok bool) {
+	if len(token) <= 8 {
+		return d, false
+	}
+	b := []byte(token)
+	var e entry
+	if binary.BigEndian.Uint64(b) != s.changes.Load() || e.decode(b[8:]) != nil {
+		return d, false
+	}
+	return e.record(url)
 }
 
 func outOfOrder(urls []string, i int) error {

@@ -517,7 +517,7 @@ func TestGoldenV2(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != formatMagic+"5\n" {
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != formatMagic+"6\n" {
 			t.Errorf("the mark is %q, %v", text, err)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 //
 // (and one that counts those of ready, see tally)
 // and the value of both is the priority of the record and the time from which it
-// is due. Which table, and where in it, follows from the record and from the mark
+// is due, and of a short record the rest, so that it need not be read to be leased.
+// Which table, and where in it, follows from the record and from the mark
 // of the index alone: what the wheel has before the mark has moved to ready. So
 // an update deletes the entry of a record without looking for it, and writes the
 // new one in the batch that writes the record; and no selection need believe the
@@ -27,13 +28,15 @@ import (
 type entry struct {
 	from     int64 // ms: the later of FetchTime and LeasedUntil, or always
 	priority float32
+	of       *crawldb.Datum // whose rest appendValue appends, if not nil
+	rest     []byte         // that decode has found, lent
 }
 
 // always is the from of a record with neither time.
 const always = math.MinInt64
 
 func entryOf(d *crawldb.Datum) entry {
-	e := entry{from: always, priority: d.Priority}
+	e := entry{from: always, priority: d.Priority, of: d}
 	for _, t := range [...]time.Time{d.FetchTime, d.LeasedUntil} {
 		if ms := t.UnixMilli(); ms > (time.Time{}).UnixMilli() {
 			e.from = max(e.from, ms)
@@ -113,8 +116,49 @@ func (e entry) appendValue(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, math.Float32bits(e.priority))
 	if e.from != always {
 		dst = binary.AppendVarint(dst, e.from)
+		if e.of != nil {
+			return e.appendRest(dst)
+		}
 	}
-	return dst
+	return append(dst, e.rest...)
+}
+
+// restMost is how long the rest of a record may be that is kept in its entry: it
+// fits what was never fetched, with the cash of a scoring filter.
+const restMost = 32
+
+// appendRest appends what the entry does not say of its record, if that is short.
+func (e entry) appendRest(dst []byte) []byte {
+	d := *e.of
+	if !d.LeasedUntil.IsZero() || d.LeasedBy != "" || d.FetchTime.UnixMilli() != e.from || d.Signature != nil || d.ETag != "" || d.LastModified != "" {
+		return dst
+	}
+	d.FetchTime = time.Time{}
+	switch score := math.Float32bits(d.Score); {
+	case score == math.Float32bits(d.Priority):
+		d.Score = 0
+	case score == 0: // which stands for the same as the priority
+		return dst
+	}
+	d.Priority = d.Score
+	out, err := d.AppendBinary(dst)
+	if err != nil || len(out)-len(dst) > restMost {
+		return dst
+	}
+	return out
+}
+
+// record makes the record that the entry has the rest of; false if it has none.
+func (e *entry) record(url string) (crawldb.Datum, bool) {
+	d := crawldb.Datum{URL: url}
+	if len(e.rest) == 0 || d.UnmarshalBinary(e.rest) != nil {
+		return d, false
+	}
+	d.FetchTime = time.UnixMilli(e.from).UTC()
+	if d.Priority = e.priority; math.Float32bits(d.Score) == 0 {
+		d.Score = e.priority
+	}
+	return d, true
 }
 
 var errEntry = errors.New("not an entry of the due index")
@@ -124,13 +168,13 @@ func (e *entry) decode(b []byte) error {
 	if len(b) < 4 {
 		return errEntry
 	}
-	e.priority, e.from = math.Float32frombits(binary.BigEndian.Uint32(b)), always
+	*e = entry{priority: math.Float32frombits(binary.BigEndian.Uint32(b)), from: always}
 	if b = b[4:]; len(b) > 0 {
 		v, n := binary.Varint(b)
-		if n != len(b) || v == always {
+		if n <= 0 || len(b)-n > restMost || v == always {
 			return errEntry
 		}
-		e.from = v
+		e.from, e.rest = v, b[n:]
 	}
 	return nil
 }
@@ -152,7 +196,7 @@ func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s
 
 // stateVersion is that of the index alone: one that was written in another is
 // built anew.
-const stateVersion = 2
+const stateVersion = 3
 
 func (s *dueState) append(dst []byte) []byte {
 	dst = append(dst, stateVersion)
@@ -186,5 +230,9 @@ func parseState(b []byte) (s *dueState, ok bool, err error) {
 
 // same reports whether two entries have the same value.
 func (e *entry) same(o *entry) bool {
-	return e.from == o.from && math.Float32bits(e.priority) == math.Float32bits(o.priority)
+	if e.from != o.from || math.Float32bits(e.priority) != math.Float32bits(o.priority) {
+		return false
+	}
+	var a, b [64]byte
+	return bytes.Equal(e.appendValue(a[:0]), o.appendValue(b[:0]))
 }

@@ -147,7 +147,7 @@ const (
 	// tourFrom is what must have been spent on passing before a tour is thought of,
 	// and tourBytes how much of the tallies that cost is worth.
 	tourFrom  = 1 << 15
-	tourBytes = 8
+	tourBytes = 64
 )
 
 // stuck reports whether so much was spent on passing hosts that are not wanted that
@@ -253,7 +253,7 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 		return false, err
 	}
 	defer d.leave()
-	w.page.reset()
+	w.page.reset(w.s)
 	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(readyTable)}, UpperBound: []byte{byte(readyTable) + 1}})
 	if err != nil {
 		return false, d.outcome("due index", err)

@@ -74,23 +74,33 @@ type hint struct {
 	entry
 	level uint16
 	key   []byte
+	value []byte // if it tells all of the record
 }
 
 // hintPage is a run of hints that were read at one go; see page.
 type hintPage struct {
-	hints []hint
-	buf   []byte
+	hints   []hint
+	buf     []byte
+	changes uint64 // what that of the store was before
 }
 
-func (p *hintPage) reset() { p.hints, p.buf = p.hints[:0], p.buf[:0] }
+func (p *hintPage) reset(s *crawlStore) {
+	p.hints, p.buf, p.changes = p.hints[:0], p.buf[:0], s.changes.Load()
+}
 
 func (p *hintPage) full(size int) bool { return len(p.hints) >= size || len(p.buf) >= maxPageBytes }
 
 // add adds an entry with its key in the ready table.
-func (p *hintPage) add(e entry, key []byte) {
+func (p *hintPage) add(e entry, key, value []byte) {
 	from := len(p.buf)
 	p.buf = append(p.buf, key[readyPrefix:]...)
-	p.hints = append(p.hints, hint{e, binary.BigEndian.Uint16(key[1:]), p.buf[from:len(p.buf):len(p.buf)]})
+	h := hint{entry: e, level: binary.BigEndian.Uint16(key[1:]), key: p.buf[from:len(p.buf):len(p.buf)]}
+	if e.rest != nil {
+		from = len(p.buf)
+		p.buf = append(p.buf, value...)
+		h.value, h.rest = p.buf[from:len(p.buf):len(p.buf)], nil
+	}
+	p.hints = append(p.hints, h)
 }
 
 // The page of a level is kept small enough that little of it is read in vain when
@@ -168,7 +178,7 @@ func (w *dueWalk) emit(ctx context.Context, h hint) error {
 	if w.q.Want != nil && !w.q.Want(crawldb.Host(url)) {
 		return nil
 	}
-	if !w.yield(crawldb.Candidate{URL: url, Priority: h.priority, Due: h.from <= w.now}, nil) {
+	if !w.yield(crawldb.Candidate{URL: url, Priority: h.priority, Due: h.from <= w.now, Token: tokenOf(w.page.changes, h.value)}, nil) {
 		w.stopped = true
 	}
 	w.left--
@@ -184,7 +194,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		return nil, false, err
 	}
 	defer d.leave()
-	w.page.reset()
+	w.page.reset(w.s)
 	upper := binary.BigEndian.AppendUint16([]byte{byte(readyTable)}, w.floor+1)
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, false, nil
@@ -243,14 +253,14 @@ func (w *dueWalk) take(it *pebble.Iterator) error {
 		w.passed++
 		w.later(e, it.Key()[readyPrefix:])
 	} else if !(w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority)) {
-		w.page.add(e, it.Key())
+		w.page.add(e, it.Key(), value)
 	}
 	return nil
 }
 
 // later notes an entry that is not due.
 func (w *dueWalk) later(e entry, key []byte) {
-	if e.from < w.next.from {
+	if e.rest = nil; e.from < w.next.from {
 		w.next = hint{entry: e, key: bytes.Clone(key)}
 	}
 }
@@ -318,32 +328,36 @@ func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e en
 // A hostFilter asks about hosts, and not again about one that was not wanted.
 type hostFilter struct {
 	group    []byte // of the key last asked about, all up to the end of its host
+	host     string // of the group, if it may be wanted
+	no       bool   // the group is not wanted
 	unwanted map[string]struct{}
 	steps    int // entries of a host that is not wanted
 }
 
 // wants reports whether the host of a key of an index is wanted.
 func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool {
-	own := key[prefix:]
-	end := bytes.IndexByte(own, ')')
-	if end < 0 || own[0] == '!' { // its host is for crawldb to find
-		f.group, f.steps = f.group[:0], 0
-		return want(crawldb.Host(crawldb.URLOf(string(own))))
+	if len(f.group) == 0 || !bytes.HasPrefix(key, f.group) {
+		own := key[prefix:]
+		end := bytes.IndexByte(own, ')')
+		if end < 0 || own[0] == '!' { // its host is for crawldb to find
+			f.group, f.steps = f.group[:0], 0
+			return want(crawldb.Host(crawldb.URLOf(string(own))))
+		}
+		f.group, f.steps = append(f.group[:0], key[:prefix+end+1]...), 0
+		if _, f.no = f.unwanted[string(own[:end])]; !f.no {
+			f.host = crawldb.Host(crawldb.URLOf(string(own)))
+		}
 	}
-	if group := key[:prefix+end+1]; !bytes.Equal(group, f.group) {
-		f.group, f.steps = append(f.group[:0], group...), 0
-	}
-	host := own[:end]
-	if _, ok := f.unwanted[string(host)]; ok {
+	if f.no {
 		return false
 	}
-	if want(crawldb.Host(crawldb.URLOf(string(own)))) {
+	if want(f.host) {
 		return true
 	}
 	if f.unwanted == nil {
 		f.unwanted = map[string]struct{}{}
 	}
-	f.unwanted[string(host)] = struct{}{}
+	f.no, f.unwanted[string(f.group[prefix:len(f.group)-1])] = true, struct{}{}
 	return false
 }
 
@@ -407,6 +421,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
 	return w.wheel(ctx, lower, upper, func(e entry, key []byte) bool {
+		e.rest = nil // it is lent
 		h := hint{entry: e, level: level(e.priority), key: key[wheelPrefix:]}
 		if shown, _ := w.shows(e); !shown || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
 			return true

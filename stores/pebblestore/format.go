@@ -31,10 +31,11 @@ const (
 // records, which a store of an older version is given by its first selection. Version 4
 // has leases in a table of their own; those that a store of an older version has in
 // its records hold there until they are written again. Version 5 has tallies in the
-// index, which is built anew for a store of an older version.
+// index, which is built anew for a store of an older version. Version 6 has short
+// records in its entries, and builds it anew, too.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 5
+	formatVersion = 6
 	oldestVersion = 1
 )
 

@@ -25,7 +25,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a foreign file", write("thesis.tex", "x"), ErrNotStore, "thesis.tex"},
 		{"a foreign FORMAT", write(formatName, "tar 1.30\n"), ErrNotStore, formatName},
 		{"a database without a mark", func(dir string) error { return os.Mkdir(filepath.Join(dir, databaseName), 0o755) }, ErrNotStore, databaseName},
-		{"a later version", write(formatName, formatMagic+"6\n"), ErrVersion, "6"},
+		{"a later version", write(formatName, formatMagic+"7\n"), ErrVersion, "7"},
 		{"a version before the first", write(formatName, formatMagic+"0\n"), ErrVersion, "0"},
 		{"a damaged version", write(formatName, formatMagic+"x\n"), ErrDamaged, formatName},
 		{"a mark without a database", write(formatName, formatMagic+"1\n"), ErrDamaged, "exist"},
@@ -63,7 +63,7 @@ func list(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// A store of version 1 is one of version 5 once it was opened, with all that it
+// A store of version 1 is one of version 6 once it was opened, with all that it
 // held.
 func TestOldVersionIsUpgraded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
@@ -80,7 +80,7 @@ func TestOldVersionIsUpgraded(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := os.ReadFile(mark); err != nil || string(text) != formatMagic+"5\n" {
+		if text, err := os.ReadFile(mark); err != nil || string(text) != formatMagic+"6\n" {
 			t.Errorf("the mark is %q, %v", text, err)
 		}
 	}

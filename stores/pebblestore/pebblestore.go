@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -198,6 +199,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 		}
 	}
 	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: min(bulkStep, 2*int(d.memSize)), bulkLeast: bulkLeast}
+	d.crawl.changes.Store(rand.Uint64())
 	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
 		return nil, err
 	}
