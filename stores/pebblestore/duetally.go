@@ -145,8 +145,8 @@ type tour struct {
 const (
 	seekCost = 8
 	// tourFrom is what must have been spent on passing before a tour is thought of,
-	// and tourBytes how much of the tallies that cost is worth.
-	tourFrom  = 1 << 15
+	// and one more for so many bytes of the tallies.
+	tourFrom  = 1 << 16
 	tourBytes = 64
 )
 
@@ -156,9 +156,9 @@ func (w *dueWalk) stuck() (bool, error) {
 	if w.spent < w.ask {
 		return false, nil
 	}
-	w.ask = 2 * w.spent
+	w.ask = w.spent + w.spent/4
 	size, err := w.s.db.db.EstimateDiskUsage([]byte{byte(tallyTable)}, []byte{byte(tallyTable) + 1})
-	return uint64(w.spent)*tourBytes >= size, w.s.db.outcome("due index", err)
+	return uint64(w.spent-w.s.due.tour) >= size/tourBytes, w.s.db.outcome("due index", err)
 }
 
 // plan makes a tour of what follows a key of the ready table, as of the moment of
