@@ -56,8 +56,45 @@ func Compare(a, b string) int {
 	if n := siteEnd(a); n > 0 && n <= len(b) && a[:n] == b[:n] {
 		return strings.Compare(a[n:], b[n:])
 	}
+	if ha, hb := namedHost(a), namedHost(b); ha != "" && hb != "" && ha != hb {
+		return compareHosts(ha, hb)
+	}
 	var ka, kb [256]byte
 	return bytes.Compare(AppendKey(ka[:0], a), AppendKey(kb[:0], b))
+}
+
+// namedHost returns the host of a URL whose key begins with the labels of it in
+// reverse; it may be empty though there is one.
+func namedHost(url string) string {
+	i := schemeEnd(url)
+	if i != 4 && i != 5 || url[:4] != "http" { // there are others, which are few
+		return ""
+	}
+	host := url[i+3:]
+	host = host[:restAt(host)]
+	if host == "" || '0' <= host[len(host)-1] && host[len(host)-1] <= '9' || !plainHost(host) {
+		return ""
+	}
+	return host
+}
+
+// compareHosts orders hosts that differ as the keys of their URLs are: label by label
+// from the last on. What stands between labels in a key, and behind them, comes
+// before all that is in a label.
+func compareHosts(a, b string) int {
+	for {
+		i, j := strings.LastIndexByte(a, '.'), strings.LastIndexByte(b, '.')
+		if c := strings.Compare(a[i+1:], b[j+1:]); c != 0 {
+			return c
+		}
+		switch {
+		case i < 0:
+			return -1
+		case j < 0:
+			return 1
+		}
+		a, b = a[:i], b[:j]
+	}
 }
 
 // siteEnd returns the length of what comes before the path, with the byte that

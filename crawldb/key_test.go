@@ -108,6 +108,23 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestCompareHosts(t *testing.T) {
+	labels := []string{"", "a", "a-", "a_b", "ab", "a1", "1", "10", "é", "A", "a*"}
+	urls := []string{"http://[::1]/", "a.b", "https://a"}
+	for _, x := range labels {
+		for _, y := range labels {
+			urls = append(urls, "http://"+x+"/", "https://"+x+"."+y+"/a", "http://"+x+"."+y+".a?b", "http://a."+x+"."+y+":80/", "ftp://"+y+"."+x+"/")
+		}
+	}
+	for _, a := range urls {
+		for _, b := range urls {
+			if got, want := crawldb.Compare(a, b), cmp.Compare(crawldb.Key(a), crawldb.Key(b)); got != want {
+				t.Errorf("Compare(%q, %q) = %d, want %d", a, b, got, want)
+			}
+		}
+	}
+}
+
 func TestRanges(t *testing.T) {
 	urls := []string{
 		"http://example.com/", "https://example.com/", "http://example.com", "http://example.com:8080/x", "ftp://example.com/", "http://www.example.com/", "http://a.b.example.com/",

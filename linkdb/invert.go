@@ -120,6 +120,7 @@ type inverter struct {
 	from   sources
 	chunk  int // bytes of one Merge, about
 	sorter *extsort.Sorter
+	keys   crawldb.Keys
 	report InvertReport
 }
 
@@ -181,7 +182,7 @@ func (v *inverter) page(d *segment.Data) error {
 		if anchor != l.Anchor {
 			v.report.AnchorsCut++
 		}
-		key = crawldb.AppendKey(key[:0], to)
+		key = v.keys.AppendKey(key[:0], to)
 		value = append(append(value[:0], from...), anchor...)
 		if err := v.sorter.Add(key, value); err != nil {
 			return err
@@ -231,6 +232,7 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		inlinks    []Inlink // of all entries of the chunk
 		size, kept int
 		key, last  []byte
+		url        []byte
 		first      = true
 	)
 	flush := func() error {
@@ -269,7 +271,8 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 			}
 		}
 		if fresh || len(chunk) == 0 {
-			chunk = append(chunk, Entry{URL: crawldb.URLOf(string(p.Key))})
+			url = v.keys.AppendURL(url[:0], p.Key)
+			chunk = append(chunk, Entry{URL: string(url)})
 			size += len(p.Key)
 		}
 		from, anchor, ok := v.from.cut(p.Value)

@@ -40,8 +40,9 @@ const (
 // each visit gets of the gifts that no link received.
 func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, from *places.Places, counted *tally, report *Report, sites *sites) (shared float64, err error) {
 	var key, value []byte
+	var keys crawldb.Keys
 	add := func(url string) error {
-		key = crawldb.AppendKey(key[:0], url)
+		key = keys.AppendKey(key[:0], url)
 		return sorter.Add(key, value)
 	}
 	for d, err := range segment.Records[crawldb.Datum](ctx, s, name) {
@@ -167,7 +168,8 @@ type grouper struct {
 	worst    bool    // of too many links the worst are kept
 	shared   float64 // what a visit gets of gifts to no one
 	from     *places.Places
-	key      []byte
+	keys     crawldb.Keys
+	key, url []byte
 	in       Input
 	links    []scoring.Link // of in, behind those of the inputs before it
 	first    int            // the first of in
@@ -195,7 +197,8 @@ func (g *grouper) begin() {
 func (g *grouper) add(pair extsort.Pair) error {
 	if g.starts(pair) {
 		g.key = append(g.key[:0], pair.Key...)
-		g.in, g.some = Input{URL: crawldb.URLOf(string(pair.Key)), Segment: g.segment}, true
+		g.url = g.keys.AppendURL(g.url[:0], g.key)
+		g.in, g.some = Input{URL: string(g.url), Segment: g.segment}, true
 		g.first = len(g.links)
 		g.size += inputSize + len(pair.Key)
 	}

@@ -86,8 +86,11 @@ func (s *linkStore) Merge(ctx context.Context, entries []linkdb.Entry, limit int
 }
 
 func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int) error {
-	for i := 1; i < len(entries); i++ {
-		if crawldb.Compare(entries[i-1].URL, entries[i].URL) >= 0 {
+	var keys crawldb.Keys
+	var key, last []byte
+	for i := range entries {
+		key, last = keys.AppendKey(last[:0], entries[i].URL), key
+		if i > 0 && bytes.Compare(last, key) >= 0 {
 			return fmt.Errorf("%q after %q: %w", entries[i].URL, entries[i-1].URL, linkdb.ErrOrder)
 		}
 	}
@@ -130,6 +133,7 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 	}
 	defer it.Close()
 	at := cursor{it: it}
+	var keys crawldb.Keys
 	var key, enc []byte
 	for n < len(entries) && st.size() < mergeStep {
 		e := entries[n]
@@ -139,7 +143,7 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 			}
 		}
 		n++
-		key = crawldb.AppendKey(append(key[:0], byte(linkTable)), e.URL)
+		key = keys.AppendKey(append(key[:0], byte(linkTable)), e.URL)
 		stored, err := at.find(key)
 		if err := s.db.outcome("link db", err); err != nil {
 			return 0, err
