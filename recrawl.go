@@ -81,7 +81,8 @@ type Options struct {
 	// what is not used within a day is lost, and Run takes a page that is due for not
 	// due while nothing is left.
 	Schedule schedule.FetchSchedule
-	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults.
+	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
+	// scoring.PageRank finds what matters earlier, see Rank.
 	Scoring scoring.Filter
 	// Rules say which URLs belong to the crawl and how they are spelled. Nil
 	// means urlfilter.Default. Files that they come from are read again at the

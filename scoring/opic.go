@@ -93,7 +93,8 @@ func amount(f float64) float64 {
 
 // SetScore gives a record a score from outside, such as one that an operator asks
 // for. [OPIC] goes on from it as if the page had received it in the last Window;
-// the cash stays what it is. [PageRank] takes it for what a seed has of itself.
+// the cash stays what it is. [PageRank] takes it for what a seed has of itself;
+// a page that is no seed has it until it is ranked anew.
 func SetScore(d *crawldb.Datum, score float32) {
 	d.Score = score
 	if _, ok := d.Meta.Get(seedKey); ok {

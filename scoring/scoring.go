@@ -2,7 +2,8 @@
 // importance along the links of the web. Its contract is [Filter] (Nutch's
 // ScoringFilter), several of which make a [Chain].
 //
-// Stock are [OPIC], importance while crawling; [Depth], no further than so many
+// Stock are [OPIC], importance while crawling; [PageRank], that of the graph that is
+// known, which package rank keeps up to date; [Depth], no further than so many
 // links from a seed; [Orphan], what becomes of pages that no link leads to any
 // more; [Metadata], what pages hand on to those they link to; and
 // [LinkAnalysis], for scores that were computed elsewhere. Each corrects what is

@@ -1,0 +1,164 @@
+package rank_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/rank"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/memstore"
+)
+
+// world is a crawl db and its segments.
+type world struct {
+	t        *testing.T
+	crawl    *memstore.Crawl
+	segments *memstore.Segments
+}
+
+func part[T segment.Record](w *world, name string, records []T) {
+	w.t.Helper()
+	p, err := segment.NewWriter[T](w.t.Context(), w.segments, name, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := p.Append(w.t.Context(), records); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := p.Commit(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// segment writes a segment. Each line is a page and what it links to, or one that is
+// gone, which has a - before it. All of them get records.
+func (w *world) segment(name string, lines ...string) {
+	w.t.Helper()
+	var list []crawldb.Datum
+	var visits []segment.Visit
+	var parses []segment.Parse
+	var urls []string
+	for _, line := range lines {
+		f := strings.Fields(line)
+		url, gone := strings.CutPrefix(f[0], "-")
+		v := segment.Visit{URL: url, Outcome: protocol.Outcome{Code: protocol.Success}}
+		if gone {
+			v.Outcome.Code = protocol.NotFound
+		} else {
+			p := segment.Parse{URL: url, Signature: []byte{1}}
+			for _, to := range f[1:] {
+				p.Links = append(p.Links, segment.Link{URL: to, Score: 1})
+			}
+			parses = append(parses, p)
+		}
+		list, visits, urls = append(list, crawldb.Datum{URL: url}), append(visits, v), append(append(urls, url), f[1:]...)
+	}
+	part(w, name, list)
+	part(w, name, visits)
+	part(w, name, parses)
+	slices.SortFunc(urls, crawldb.Compare)
+	urls = slices.Compact(urls)
+	err := w.crawl.Update(w.t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		if old != nil {
+			return old, nil
+		}
+		return &crawldb.Datum{URL: urls[i], Status: crawldb.Unfetched}, nil
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) scores() string {
+	w.t.Helper()
+	var b strings.Builder
+	for d, err := range w.crawl.Scan(w.t.Context(), crawldb.Range{}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if d.Priority != d.Score {
+			w.t.Errorf("%s has score %v and priority %v", d.URL, d.Score, d.Priority)
+		}
+		fmt.Fprintf(&b, "%s %.2f\n", d.URL, d.Score)
+	}
+	return b.String()
+}
+
+func options() rank.Options {
+	return rank.Options{Scoring: scoring.PageRank{Damping: 0.5}, Growth: -1}
+}
+
+func (w *world) run(name string) rank.Report {
+	w.t.Helper()
+	r, err := rank.Run(w.t.Context(), w.crawl, w.segments, name, options())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+const first = "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 0.88\n"
+
+func TestRun(t *testing.T) {
+	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
+	w.segment("1", "http://b.example/ http://c.example/", "http://a.example/ http://b.example/ http://c.example/")
+	if r := w.run("1"); !r.Ranked || r.Pages != 3 || r.Links != 3 || r.Written != 2 || r.Rebuilt || r.Full {
+		t.Errorf("%+v", r)
+	}
+	if got := w.scores(); got != first {
+		t.Errorf("the scores are\n%swant\n%s", got, first)
+	}
+	if r := w.run("1"); !r.Already {
+		t.Errorf("a second time: %+v", r)
+	}
+	// A page that is gone gives nothing, one that has changed gives otherwise, and a
+	// page that the crawl db does not have is no trouble.
+	w.segment("2", "-http://b.example/", "http://c.example/ http://a.example/")
+	if err := w.crawl.Update(t.Context(), crawldb.Batch{URLs: []string{"http://b.example/"}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.run("2"); !r.Ranked || r.Links != 3 {
+		t.Errorf("%+v", r)
+	}
+	// a = (1+c)/2, c = (1+a)/4.
+	if got, want := w.scores(), "http://a.example/ 0.71\nhttp://c.example/ 0.43\n"; got != want {
+		t.Errorf("the scores are\n%swant\n%s", got, want)
+	}
+}
+
+func TestRunWithoutPageRank(t *testing.T) {
+	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
+	w.segment("1", "http://a.example/ http://b.example/")
+	r, err := rank.Run(t.Context(), w.crawl, w.segments, "1", rank.Options{Scoring: scoring.OPIC{}})
+	if mark, _ := w.crawl.Progress(t.Context(), rank.Job("1")); err != nil || r != (rank.Report{}) || mark != "" {
+		t.Errorf("%+v, %v, mark %q", r, err, mark)
+	}
+}
+
+// A graph that is damaged, or that a crawl db has none of, is made of the segments
+// that there are.
+func TestRebuild(t *testing.T) {
+	for _, harm := range []struct{ job, mark string }{
+		{"pagerank", "1 pages 7"}, {"pagerank", ""}, {"pagerank/pages/0", ""}, {"pagerank/links/0/0", ""},
+		{"pagerank/pages/0", "\xff\xff\xff"}, {"pagerank/links/0/0", "\x05\x09\x02\x02\x02"},
+	} {
+		w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
+		w.segment("1", "http://a.example/ http://b.example/ http://c.example/")
+		w.run("1")
+		if err := w.crawl.Update(t.Context(), crawldb.Batch{Job: harm.job, Cursor: harm.mark}); err != nil {
+			t.Fatal(err)
+		}
+		w.segment("2", "http://b.example/ http://c.example/")
+		if r := w.run("2"); !r.Rebuilt || (r.Damage == nil) != (harm.job == "pagerank" && harm.mark == "") || r.Links != 3 {
+			t.Errorf("%q: %+v", harm, r)
+		}
+		if got := w.scores(); got != first {
+			t.Errorf("%q: the scores are\n%s", harm, got)
+		}
+	}
+}
