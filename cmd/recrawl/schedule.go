@@ -92,15 +92,16 @@ Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 // scheduleFlags describe a schedule, for scheduleOf.
 func scheduleFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "kind", Category: toSchedule, Value: "adaptive", Usage: "`KIND`: default (keeps the interval), adaptive, or mime (adaptive, at rates by content type) (default adaptive)"},
+		&cli.StringFlag{Name: "kind", Category: toSchedule, Value: "adaptive", Usage: "`KIND`: default (keeps the interval), adaptive, mime (adaptive, at rates by content type), or learned (estimates how often a page changes) (default adaptive)"},
 		&cli.BoolFlag{Name: "nutch", Category: toSchedule, Usage: "do exactly what Nutch does, its faults included"},
 		spanFlag(toSchedule, "interval", "begin with an interval of `TIME` (default 30d)"),
-		spanFlag(toSchedule, "min", "adapt down to `TIME` (default 1m)"),
+		spanFlag(toSchedule, "min", "adapt down to `TIME` (default 1m; 1h for -kind learned)"),
 		spanFlag(toSchedule, "max", "adapt up to `TIME` (default 1y)"),
 		spanFlag(toSchedule, "limit", "let no interval exceed `TIME`, whatever -max says (default 90d)"),
 		&cli.FloatFlag{Name: "inc", Category: toSchedule, Value: 0.4, Usage: "lengthen the interval by this `SHARE` when nothing has changed (default 0.4)"},
 		&cli.FloatFlag{Name: "dec", Category: toSchedule, Value: 0.2, Usage: "shorten the interval by this `SHARE` when something has (default 0.2)"},
 		&cli.FloatFlag{Name: "sync", Category: toSchedule, Value: 0.3, Usage: "move the next visit by this `SHARE` of the age of a change; 0 not at all (default 0.3)"},
+		&cli.FloatFlag{Name: "keep", Category: toSchedule, Value: 0.98, Usage: "for -kind learned, keep this `SHARE` of what is known at each visit; 1 forgets nothing (default 0.98)"},
 		&cli.StringFlag{Name: "hosts", Category: toSchedule, Usage: "bounds by host, from `FILE` (Nutch's adaptive-host-specific-intervals.txt)"},
 		&cli.StringFlag{Name: "types", Category: toSchedule, Usage: "rates by content type for -kind mime, from `FILE` (Nutch's adaptive-mimetypes.txt)"},
 	}
@@ -199,7 +200,21 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 	if c.String("types") != "" && kind != "mime" {
 		return nil, usagef("-types is for -kind mime")
 	}
+	if c.IsSet("keep") && kind != "learned" {
+		return nil, usagef("-keep is for -kind learned")
+	}
 	switch kind {
+	case "learned":
+		keep := c.Float("keep")
+		if !(keep > 0 && keep <= 1) {
+			return nil, usagef("-keep: %g is not a share above 0 and up to 1", keep)
+		}
+		for _, name := range []string{"nutch", "max", "inc", "dec", "sync"} {
+			if c.IsSet(name) {
+				return nil, usagef("-kind learned has no -%s", name)
+			}
+		}
+		return schedule.Learned{Default: base, MinInterval: s.MinInterval, HostIntervals: s.HostIntervals, Keep: keep}, nil
 	case "default":
 		return base, nil
 	case "adaptive":
@@ -215,7 +230,7 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 		}
 		return m, nil
 	}
-	return nil, usagef("-kind: %q is neither default, adaptive nor mime", kind)
+	return nil, usagef("-kind: %q is none of default, adaptive, mime and learned", kind)
 }
 
 // historyOf returns the pages that the flags describe.

@@ -32,6 +32,7 @@ func TestScheduleTriesHistories(t *testing.T) {
 		{"-history " + history + " -url http://b.example/ -width 0", "db_gone"},
 		{"-kind mime -types " + file("types.txt", "text/html 0 0\n") + " -every 10d -for 60d", "  30d  2026-01-31T"},
 		{"-hosts " + file("hosts.txt", "www.example.com 86400 172800\n") + " -never -for 4d", "  2d  2026-01-03T"},
+		{"-kind learned -poisson 3d -for 1y -limit 20d", "of them with news"},
 		{"-nutch -min 2d -max 1d -every 3d -for 20d", "  2d  2026-01-"},
 		{"-never -svg " + svg, "1 of them with news"},
 	} {
@@ -44,7 +45,10 @@ func TestScheduleTriesHistories(t *testing.T) {
 		t.Errorf("the picture: %v, %.20s", err, b)
 	}
 	for args, want := range map[string]string{
-		"-kind x":                      `-kind: "x" is neither default, adaptive nor mime`,
+		"-kind x":                      `-kind: "x" is none of default, adaptive, mime and learned`,
+		"-keep 0.9":                    "-keep is for -kind learned",
+		"-kind learned -keep 2":        "-keep: 2 is not a share",
+		"-kind learned -inc 0.1":       "-kind learned has no -inc",
 		"-min 3x":                      `-min: "3x" is not a time`,
 		"-min 2d -max 1d":              "-min: 2d is longer than -max 1d",
 		"-min 2d -limit 1d -max 9d":    "-min: 2d is longer than -limit 1d",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/simulate"
 )
 
@@ -46,6 +47,7 @@ and needs neither a crawl nor a network.
   recrawl schedule simulate -population lognorm -every 7d -svg plot
   recrawl schedule simulate -history changes.tsv -every 14d -cold
   recrawl schedule simulate -kind adaptive -inc 0.2 -dec 0.1 -only yours,optimum
+  recrawl schedule simulate -kind learned -limit 60d -only learned,optimum
   recrawl schedule simulate -curve 90d,30d,7d,1d -pages 2000
   recrawl schedule simulate -reference
 
@@ -274,6 +276,10 @@ func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]si
 		s, err := scheduleOf(c)
 		if err != nil {
 			return nil, err
+		}
+		if l, ok := s.(schedule.Learned); ok {
+			policies = slices.Insert(policies, 0, simulate.Learning("yours, learned", l))
+			break
 		}
 		p := simulate.Policy{Name: "yours, by priority", Schedule: s, NutchCompat: c.Bool("nutch")}
 		oldest := p

@@ -20,6 +20,7 @@ func TestScheduleSimulates(t *testing.T) {
 		{small, []string{"60 pages, 2 fetches a day", "learned ", "Nutch adaptive, by score ", "optimum, rates known "}},
 		{small + "-population lognorm -importance correlated -every 7d -cold -seed 2 -only learn,optimum -svg " + name, []string{"60 pages, 8.571 fetches a day", "learned ", "100.0%"}},
 		{small + "-kind adaptive -inc 0.1 -dec 0.5 -budget 5 -only yours -last-modified -conditional -shift 2", []string{"60 pages, 5 fetches a day", "yours, by priority ", "yours, oldest first "}},
+		{small + "-kind learned -keep 0.9 -limit 60d -only learned", []string{"yours, learned ", "\nlearned "}},
 		{small + "-nutch -limit 60d -only yours", []string{"yours, by priority "}},
 		{small + "-curve 30d,7d -only constant,optimum -svg " + name, []string{"a page is fetched every    30.0d     7.0d", "constant interval "}},
 		{"-history " + history + " -cycle 1d -for 1y -measure 30d -only default", []string{"2 pages, 0.06667 fetches a day", "default, 30 days "}},
