@@ -47,7 +47,7 @@ type Learned struct {
 	// mean, or no number, counts as that.
 	Weight func(d *crawldb.Datum) float64
 	// Keep is the share of what is known that a visit leaves: the rest is forgotten,
-	// so that a page may change its ways. Zero means 0.98, one or more that nothing
+	// and gives way to what is expected of any, so that a page may change its ways. Zero means 0.98, one or more that nothing
 	// is forgotten.
 	Keep float64
 	// Plan is what is known of the crawl as a whole. It may be nil.
@@ -103,7 +103,11 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		return l, seen
 	}
 	if keep := s.keepShare(); seen && keep < 1 {
+		// What is forgotten is what the page has shown: what is expected of any page comes
+		// in its place. Else one that is quiet for years would be taken to be dead.
+		prior := s.Plan.prior(d.URL, l.kind).Forget(1 - keep)
 		l.Rate = l.Forget(keep)
+		l.Rate = Rate{l.Shape + prior.Shape, l.Days + prior.Days}
 	}
 	said := !v.Modified.Before(oldest) && !v.Modified.After(v.Time)
 	if said && v.Modified.After(prev) != (v.Change == Changed) {

@@ -86,3 +86,16 @@ func TestPlanLeavesNothingLate(t *testing.T) {
 		}
 	}
 }
+
+// A page that did not change for ten years may change tomorrow.
+func TestNoPageIsTakenToBeDead(t *testing.T) {
+	s, at := Learned{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	d := crawldb.Datum{URL: "http://a/1", Score: 1, Status: crawldb.Fetched}
+	for range 520 {
+		d = s.Fetched(d, Visit{Time: at.Add(7 * day), PrevFetch: at, Change: Unchanged})
+		at = at.Add(7 * day)
+	}
+	if r, ok := RateOf(&d); !ok || r.PerDay() < 1./1000 || r.PerDay() > 1./500 {
+		t.Errorf("%v, %v: a change in %v days", r, ok, 1/r.PerDay())
+	}
+}
