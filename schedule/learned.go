@@ -47,8 +47,8 @@ type Learned struct {
 	// mean, or no number, counts as that.
 	Weight func(d *crawldb.Datum) float64
 	// Keep is the share of what is known that a visit leaves: the rest is forgotten,
-	// and gives way to what is expected of any, so that a page may change its ways. Zero means 0.98, one or more that nothing
-	// is forgotten.
+	// and gives way to what is expected of any page, so that a page may change its ways.
+	// Zero means 0.98, one or more that nothing is forgotten.
 	Keep float64
 	// Plan is what is known of the crawl as a whole. It may be nil.
 	Plan *Plan
