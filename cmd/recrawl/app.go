@@ -86,7 +86,7 @@ func share(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), scheduling(), memoryFlag(), reporting()) {
+		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), scheduling(), memoryFlag(), minFreeFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -164,6 +164,9 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 		return nil, err
 	}
 	m.boundStore(&o)
+	if o.MinFree, err = minFree(c); err != nil {
+		return nil, err
+	}
 	return pebblestore.Open(dir, o)
 }
 

@@ -22,22 +22,28 @@ type memory int64
 const leastMemory = 64 << 20
 
 func memoryOf(c *cli.Command) (memory, error) {
-	text := c.String("memory")
+	n, given, err := sizeFlag(c, "memory")
+	if err == nil && given && n < leastMemory {
+		err = usagef("-memory: %q is less than 64M", c.String("memory"))
+	}
+	return memory(n), err
+}
+
+// sizeFlag reads a flag that is a number of bytes, or of K, M or G of them.
+func sizeFlag(c *cli.Command, name string) (n int64, given bool, err error) {
+	text := c.String(name)
 	if text == "" {
-		return 0, nil
+		return 0, false, nil
 	}
 	number, unit := text, int64(1)
 	if i := strings.IndexByte("KMG", text[len(text)-1]&^0x20); i >= 0 {
 		number, unit = text[:len(text)-1], 1<<(10*(i+1))
 	}
-	n, err := strconv.ParseInt(number, 10, 64)
+	n, err = strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return 0, usagef("-memory: %q is not a size such as 256M", text)
+		return 0, true, usagef("-%s: %q is not a size such as 256M", name, text)
 	}
-	if n *= unit; n < leastMemory {
-		return 0, usagef("-memory: %q is less than 64M", text)
-	}
-	return memory(n), nil
+	return n * unit, true, nil
 }
 
 // The cache of the engine, which is not part of Go's heap, has three sixteenths, and

@@ -8,8 +8,23 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
+
+func minFreeFlag() cli.Flag {
+	return &cli.StringFlag{Name: "min-free", Usage: "leave `SIZE` bytes free on the disk, for example 1G: with less, changes wait until there is half as much again (0: none, and what cannot be written is a failure; default: 64M, or a twentieth of a small disk)"}
+}
+
+// minFree returns it as the store has it.
+func minFree(c *cli.Command) (int64, error) {
+	n, given, err := sizeFlag(c, "min-free")
+	if given && n == 0 {
+		n = -1
+	}
+	return n, err
+}
 
 // tellRoom says once that a crawl is paused because the disk is full, and once
 // that it goes on.

@@ -26,7 +26,7 @@ named on standard error; the others are injected, and the exit code is 1.
   recrawl inject -d crawl -seeds seeds.txt
 
 ` + seedFile,
-		Flags: flags(dirFlag(), seedsFlag(),
+		Flags: flags(dirFlag(), seedsFlag(), minFreeFlag(),
 			&cli.BoolFlag{Name: "overwrite", Usage: "replace records that are there, and forget all that is known of them"},
 			&cli.BoolFlag{Name: "update", Usage: "give records that are there the metadata, score and interval of the seed"},
 			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "take seeds that the URL filters reject, too"},
@@ -63,7 +63,7 @@ was interrupted goes on where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-		Flags: flags(dirFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), bounding("no-traps", "parse-timeout"), scoringFlag(),
+		Flags: flags(dirFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), bounding("no-traps", "parse-timeout"), scoringFlag(), minFreeFlag(),
 			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...` of those that generate -lists made, from 0; fetches of other lists may run at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -165,7 +165,7 @@ is left alone.
 			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},
 			&cli.BoolFlag{Name: "purge-gone", Usage: "drop the records of pages that were gone before"},
 			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, to which no page links any more"},
-			visitMetaFlag(), bounding("max-growth"), memoryFlag(), reporting()),
+			visitMetaFlag(), bounding("max-growth"), memoryFlag(), minFreeFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -228,7 +228,7 @@ are given; in the rounds of crawl they are off.
 			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
 			&cli.IntFlag{Name: "max-anchor", Usage: "cut the text of a link at `N` characters (0: 100; -1: never)"},
 			&cli.BoolFlag{Name: "nutch-compat", Usage: "leave out links within a host unless -ignore-internal=false is given, and cut texts as Nutch does"},
-			memoryFlag(), confFlags(), reporting()),
+			memoryFlag(), minFreeFlag(), confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Bool("ignore-internal") && c.Bool("ignore-external") {
 				return usagef("-ignore-internal and -ignore-external together leave no link")
