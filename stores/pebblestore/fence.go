@@ -181,10 +181,19 @@ func (f *fence) MkdirAll(dir string, perm os.FileMode) error {
 	return f.do(func() error { return f.FS.MkdirAll(dir, perm) })
 }
 
-// Remove tells its errors: what cannot be removed only takes room.
+// Remove tells its errors: what cannot be removed only takes room. The engine
+// removes a marker when it has made the next, and makes both durable together: POSIX
+// lets a crash keep the removal alone, and no marker is no database. So the next
+// is made durable before.
 func (f *fence) Remove(name string) error {
 	if f.failure() != nil {
 		return nil
+	}
+	if strings.HasPrefix(filepath.Base(name), "marker.") {
+		if err := syncDir(f.FS, filepath.Dir(name)); err != nil {
+			f.fail(err)
+			return nil
+		}
 	}
 	return f.FS.Remove(name)
 }

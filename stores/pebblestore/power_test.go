@@ -405,3 +405,62 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 	t.Logf("run %d: %d operations, %d crash points", run, n, points)
 	return points
 }
+
+// TestPowerLossWhileOpening lets the power go before each change that opening and
+// closing a store makes, ten times, each time with another part of what was not
+// synced: all is there afterwards.
+func TestPowerLossWhileOpening(t *testing.T) {
+	ctx := t.Context()
+	disk := dirstoretest.NewDisk()
+	db, err := Open(memPath, onDisk(small(), disk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(5)
+	if err := errors.Join(s.crawl(ctx, db, nil), db.Crawl().Sync(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := dump(ctx, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := disk.Crash(0, rand.New(rand.NewPCG(1, 1))) // it has a log to replay
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, disk := range []*dirstoretest.Disk{disk, killed} {
+		rng, mu, n := rand.New(rand.NewPCG(2, 2)), sync.Mutex{}, 0
+		disk.OnOp = func(op dirstoretest.Op) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !op.Kind.Changes() || path.Base(op.Name) == lockName {
+				return nil
+			}
+			n++
+			for i := range 10 {
+				left := disk.Crash([]float64{0, 0.5, 1}[min(i, 1)+i/9], rng)
+				db, err := Open(memPath, onDisk(small(), left))
+				if err != nil {
+					t.Errorf("before %v: %v", op, err)
+					continue
+				}
+				got, err := dump(ctx, db)
+				if err = errors.Join(err, db.Close()); err != nil || got != want {
+					t.Errorf("before %v: %v; %s", op, err, difference(got, want))
+				}
+			}
+			return nil
+		}
+		db, err := Open(memPath, onDisk(small(), disk))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n < 10 {
+			t.Errorf("%d changes", n)
+		}
+		t.Logf("%d changes", n)
+	}
+}
