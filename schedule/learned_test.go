@@ -29,10 +29,12 @@ func BenchmarkLearned(b *testing.B) {
 	d := s.Init(crawldb.Datum{URL: "https://www.example.com/section/page-17.html", Status: crawldb.Fetched, Score: 0.3, Signature: []byte{1}}, at)
 	d.Meta = crawldb.MetaOf("opic.cash", "12345678", "opic.history", "1234567812345678")
 	d = s.Fetched(d, schedule.Visit{Time: at})
+	var f schedule.FetchSchedule = s
+	var n crawldb.Datum
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		v := schedule.Visit{Time: at.Add(7 * 24 * time.Hour), PrevFetch: at, Change: schedule.Changed + schedule.Change(i%2), ContentType: "text/html"}
-		n := s.Fetched(d, v)
-		n.Priority = schedule.Priority(s, &n, n.Score)
+		n = f.Fetched(d, v)
+		n.Priority = schedule.Priority(f, &n, n.Score)
 	}
 }

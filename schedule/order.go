@@ -58,7 +58,7 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 	v := all * gain(perDay*days(wait+late))
 	// What is due only because no page is left alone for longer is worth the threshold.
 	_, most := s.bounds(d.URL)
-	if all*gain(perDay*days(most)) <= mu {
+	if wait >= most*2/5 && all*gain(perDay*days(most)) <= mu { // see spread
 		v = max(v, mu)
 	}
 	// Those that are worth least would wait for as long as others become due. While the
