@@ -188,7 +188,8 @@ func (s Learned) threshold(url string) float64 {
 // weight is the importance of a page, which usually is w.
 func (s Learned) weight(d *crawldb.Datum, w float64) float64 {
 	if s.Weight != nil {
-		w = s.Weight(d)
+		record := *d // so that d need not be on the heap for who has no Weight
+		w = s.Weight(&record)
 	}
 	if least := s.Plan.mean() / 1000; !(w > least) {
 		return least
