@@ -107,8 +107,11 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		profile := sstable.MinLZCompression
 		if i < len(po.Levels)-1 {
 			po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		} else if o.Compression == Small {
-			profile = sstable.ZstdCompression
+		} else {
+			po.Levels[i].FilterPolicy = pebble.NoFilterPolicy // nil is that of the level above
+			if o.Compression == Small {
+				profile = sstable.ZstdCompression
+			}
 		}
 		po.Levels[i].Compression = func() *sstable.CompressionProfile { return profile }
 	}
