@@ -63,6 +63,9 @@ func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 // hostOf returns the host of a URL in normal form, without the port; empty if
 // it has none.
 func hostOf(url string) string {
+	if begin, end := usualHost(url); begin > 0 {
+		return strings.TrimSuffix(url[begin:end], ".")
+	}
 	i := 0
 	for ; i < len(url) && url[i] != ':'; i++ {
 		if c := url[i]; c == '/' || c == '?' || c == '#' {
@@ -100,28 +103,61 @@ scan:
 	return host
 }
 
+// usualHost returns where the host of a URL begins and ends that is a name under
+// http or https, without a port, in ASCII and lower case; begin is 0 for any other.
+func usualHost(url string) (begin, end int) {
+	begin = len("http://")
+	if !strings.HasPrefix(url, "http://") {
+		if !strings.HasPrefix(url, "https://") {
+			return 0, 0
+		}
+		begin++
+	}
+	for end = begin; end < len(url); end++ {
+		c := url[end]
+		if class[c]&inHost != 0 || c == '.' {
+			continue
+		}
+		if c != '/' && c != '?' && c != '#' {
+			return 0, 0
+		}
+		break
+	}
+	return begin, end
+}
+
 // pathOf returns the path of a URL; false if it has no scheme.
 func pathOf(url string) (string, bool) {
-	start := 0
-	for ; start < len(url) && url[start] != ':'; start++ {
-		if c := url[start]; c == '/' || c == '?' || c == '#' {
-			return "", false
+	start, end, ok := pathAt(url)
+	return url[start:end], ok
+}
+
+// pathAt returns where the path of a URL begins and ends; false if it has no scheme.
+func pathAt(url string) (start, end int, ok bool) {
+	begin, start := usualHost(url)
+	if begin == 0 {
+		for start = 0; start < len(url) && url[start] != ':'; start++ {
+			if c := url[start]; c == '/' || c == '?' || c == '#' {
+				return 0, 0, false
+			}
 		}
-	}
-	if start == 0 || start == len(url) {
-		return "", false
-	}
-	start++
-	if strings.HasPrefix(url[start:], "//") {
-		for start += 2; start < len(url) && url[start] != '/'; start++ {
-			if url[start] == '?' || url[start] == '#' {
-				return "", true
+		if start == 0 || start == len(url) {
+			return 0, 0, false
+		}
+		start++
+		if strings.HasPrefix(url[start:], "//") {
+			for start += 2; start < len(url) && url[start] != '/'; start++ {
+				if url[start] == '?' || url[start] == '#' {
+					return start, start, true
+				}
 			}
 		}
 	}
-	end := start
-	for end < len(url) && url[end] != '?' && url[end] != '#' {
-		end++
+	end = len(url)
+	for _, c := range [...]byte{'?', '#'} {
+		if i := strings.IndexByte(url[start:end], c); i >= 0 {
+			end = start + i
+		}
 	}
-	return url[start:end], true
+	return start, end, true
 }

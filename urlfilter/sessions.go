@@ -81,6 +81,9 @@ func (SessionIDs) Normalize(_ Scope, url string) (string, error) {
 // mayHaveSession says whether a closer look is worth it: whether a parameter begins
 // as one of the names does.
 func mayHaveSession(url string) bool {
+	if strings.IndexByte(url, '?') < 0 && strings.IndexByte(url, ';') < 0 && strings.IndexByte(url, '&') < 0 {
+		return false
+	}
 	for i := range len(url) - 1 {
 		if c := url[i]; c != '?' && c != '&' && c != ';' {
 			continue

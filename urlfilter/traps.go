@@ -70,16 +70,17 @@ func limitOf(n, def int) (int, bool) {
 }
 
 func (t Traps) rule(url string) trap {
-	path, ok := pathOf(url)
+	start, end, ok := pathAt(url)
 	if !ok {
 		return trapNone
 	}
+	path := url[start:end]
 	// Most URLs are short, and need no look at what they consist of.
 	if strings.Count(path, "/") > 2 {
 		if max, ok := limitOf(t.MaxDepth, DefaultMaxDepth); ok && depth(path) > max {
 			return trapDepth
 		}
-		if max, ok := limitOf(t.MaxRepeats, DefaultMaxRepeats); ok && (repeats(path, max) || !(RepeatedSegments{}).Accept(url)) {
+		if max, ok := limitOf(t.MaxRepeats, DefaultMaxRepeats); ok && mayRepeat(url[start:]) && (repeats(path, max) || !(RepeatedSegments{}).Accept(url)) {
 			return trapRepeats
 		}
 		if max, ok := limitOf(t.MaxHosts, DefaultMaxHosts); ok && hostSegments(path, hostOf(url)) > max {
@@ -111,6 +112,27 @@ func depth(path string) int {
 		n--
 	}
 	return n
+}
+
+// mayRepeat says whether a closer look at the segments is worth it: it is false if
+// they are all different.
+func mayRepeat(path string) bool {
+	var seen uint64
+	for {
+		seg, rest, ok := strings.Cut(path, "/")
+		if !ok {
+			return false
+		}
+		n := uint(len(seg))
+		if n > 0 {
+			n += uint(seg[0])*7 + uint(seg[n/2])*11 + uint(seg[n-1])*13
+		}
+		if seen>>(n%64)&1 != 0 {
+			return true
+		}
+		seen |= 1 << (n % 64)
+		path = rest
+	}
 }
 
 // longestRepeat is how many segments may be repeated together.
