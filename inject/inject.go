@@ -202,14 +202,11 @@ func (o *Options) rules() *urlfilter.Rules {
 	return &r
 }
 
-// merge returns what a seed makes of a record. What policies keep in the record
+// merge returns what a seed makes of a record, nil if there is none yet. What policies keep in the record
 // is theirs: a seed replaces it only by an overwrite.
 func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
-	switch {
-	case old == nil || j.o.Overwrite:
+	if old == nil || j.o.Overwrite {
 		return &e.d
-	case !j.o.Update:
-		return old
 	}
 	d, meta := *old, e.meta
 	scoreGiven, timeGiven := e.scoreGiven, e.timeGiven

@@ -372,7 +372,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err := inject.Run(t.Context(), s, inject.Read(strings.NewReader("http://a.test/\n"+strings.Repeat("x", 2<<20))), inject.Options{})
-	if err == nil || !strings.Contains(err.Error(), "line 2") {
+	if err == nil || !strings.Contains(err.Error(), "line 2: no seed has") {
 		t.Errorf("a line without an end: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // URLs makes seeds of URLs.
@@ -35,7 +36,7 @@ const maxLine = 1 << 20
 func Read(r io.Reader) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		sc := bufio.NewScanner(r)
-		sc.Buffer(nil, maxLine)
+		sc.Buffer(make([]byte, 64<<10), maxLine)
 		sc.Split(splitLine)
 		n := 1
 		for ; sc.Scan(); n++ {
@@ -43,21 +44,26 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 			if n == 1 {
 				line = strings.TrimPrefix(line, "\ufeff")
 			}
-			if text := trim(line); text == "" || text[0] == '#' {
+			text := trim(line)
+			if text == "" || text[0] == '#' {
 				continue
 			}
-			fields := strings.Split(line, "\t")
-			s := Seed{URL: trim(fields[0]), Line: n}
-			for _, f := range fields[1:] {
-				if trim(f) != "" {
-					s.Meta = append(s.Meta, f)
+			s := Seed{URL: text, Line: n}
+			if url, pairs, ok := strings.Cut(line, "\t"); ok {
+				s.URL = trim(url)
+				for f := range strings.SplitSeq(pairs, "\t") {
+					if trim(f) != "" {
+						s.Meta = append(s.Meta, f)
+					}
 				}
 			}
 			if !yield(s, nil) {
 				return
 			}
 		}
-		if err := sc.Err(); err != nil {
+		if err := sc.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(Seed{}, fmt.Errorf("line %d: no seed has %d bytes: %w", n, maxLine, err))
+		} else if err != nil {
 			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
 		}
 	}
@@ -65,25 +71,37 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 
 // splitLine is a bufio.SplitFunc.
 func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
-	end := bytes.IndexAny(data, "\r\n")
-	switch {
-	case end < 0 && !atEOF, end >= 0 && data[end] == '\r' && end+1 == len(data) && !atEOF:
-		return 0, nil, nil
-	case end < 0 && len(data) > 0:
-		return len(data), data, nil
-	case end < 0:
-		return 0, nil, nil
-	case bytes.HasPrefix(data[end:], []byte("\r\n")):
-		return end + 2, data[:end], nil
+	lf := bytes.IndexByte(data, '\n')
+	before := data
+	if lf >= 0 {
+		before = data[:lf]
 	}
-	return end + 1, data[:end], nil
+	cr := bytes.IndexByte(before, '\r')
+	switch {
+	case cr >= 0 && cr+1 == lf:
+		return lf + 1, data[:cr], nil
+	case cr >= 0 && cr+1 == len(data) && !atEOF: // a line feed may follow
+		return 0, nil, nil
+	case cr >= 0:
+		return cr + 1, data[:cr], nil
+	case lf >= 0:
+		return lf + 1, before, nil
+	case atEOF && len(data) > 0:
+		return len(data), data, nil
+	}
+	return 0, nil, nil
 }
 
 // trim takes white space away, and control characters, as the one that ends a
 // text file of DOS.
 func trim(s string) string {
+	if n := len(s); n > 0 && isGraph(s[0]) && isGraph(s[n-1]) {
+		return s
+	}
 	return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
 }
+
+func isGraph(c byte) bool { return ' ' < c && c < utf8.RuneSelf }
 
 // ErrNoFiles says that a directory of seeds has no file.
 var ErrNoFiles = errors.New("inject: no seed files")

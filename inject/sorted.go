@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -72,9 +73,9 @@ func (j *job) sort(url string, meta []string) error {
 	return j.sorter.Add(j.key, j.sorted)
 }
 
-// metaOf reads the metadata that sort wrote.
+// metaOf reads the metadata that sort wrote behind the number.
 func metaOf(sorted []byte) (meta []string) {
-	for rest := sorted[8:]; len(rest) > 0; {
+	for rest := sorted; len(rest) > 0; {
 		n, size := binary.Uvarint(rest)
 		rest = rest[size:]
 		meta, rest = append(meta, string(rest[:n])), rest[n:]
@@ -97,12 +98,14 @@ func (j *job) read(e *entry, meta []string) error {
 }
 
 // entry makes the record of a seed that is usable.
-func (j *job) entry(url string, meta []string) (entry, error) {
-	e := entry{d: crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: j.o.Score}}
-	if err := j.read(&e, meta); err != nil {
-		return e, err
+func (j *job) entry(e *entry, url string, meta []string) error {
+	*e = entry{d: crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: j.o.Score}}
+	if len(meta) > 0 {
+		if err := j.read(e, meta); err != nil {
+			return err
+		}
+		e.d.Meta = e.meta
 	}
-	e.d.Meta = e.meta
 	given := e.d.Interval
 	e.d = j.o.Schedule.Init(e.d, j.now)
 	if e.timeGiven && j.o.NutchCompat {
@@ -110,7 +113,7 @@ func (j *job) entry(url string, meta []string) (entry, error) {
 	}
 	j.o.Scoring.Injected(&e.d)
 	e.d.Priority = schedule.Priority(j.o.Schedule, &e.d, j.o.Scoring.Priority(&e.d, e.d.Score))
-	return e, nil
+	return nil
 }
 
 // chunk is how many URLs make a batch.
@@ -120,28 +123,25 @@ const chunk = 10_000
 func (j *job) batches(ctx context.Context) iter.Seq2[crawldb.Batch, error] {
 	return func(yield func(crawldb.Batch, error) bool) {
 		c := seedsOfBatch{job: j}
-		var key []byte
+		var keys crawldb.Keys
+		var key, url []byte
 		for p, err := range j.sorter.Sorted(ctx) {
-			if err == nil && (len(c.urls) == 0 || string(key) != string(p.Key)) {
-				if len(c.urls) == chunk {
-					if !c.yield(yield) {
-						return
-					}
-				}
-				key = append(key[:0], p.Key...)
-				c.urls, c.first = append(c.urls, crawldb.URLOf(string(key))), append(c.first, len(c.entries))
-			} else if err == nil {
-				j.report.Duplicate++
-			}
-			var e entry
-			if err == nil {
-				e, err = j.entry(c.urls[len(c.urls)-1], metaOf(p.Value))
-			}
 			if err != nil {
 				yield(crawldb.Batch{}, err)
 				return
 			}
-			c.entries = append(c.entries, e)
+			if len(c.urls) == 0 || string(key) != string(p.Key) {
+				if len(c.urls) == chunk && !c.yield(yield) {
+					return
+				}
+				key = append(key[:0], p.Key...)
+				url = keys.AppendURL(url[:0], key)
+				c.urls, c.first = append(c.urls, string(url)), append(c.first, len(c.ends))
+			} else {
+				j.report.Duplicate++
+			}
+			c.meta = append(c.meta, p.Value[8:]...)
+			c.ends = append(c.ends, len(c.meta))
 		}
 		if len(c.urls) > 0 {
 			c.yield(yield)
@@ -149,12 +149,14 @@ func (j *job) batches(ctx context.Context) iter.Seq2[crawldb.Batch, error] {
 	}
 }
 
-// seedsOfBatch are the seeds of some URLs; those of the i-th are in entries from
+// seedsOfBatch are the seeds of some URLs; those of the i-th are the ones from
 // first[i] to first[i+1].
 type seedsOfBatch struct {
 	*job
 	urls    []string
 	first   []int
+	meta    []byte // of all seeds, as sort wrote it
+	ends    []int  // where in meta that of each ends
 	entries []entry
 	outcome []outcome
 }
@@ -163,8 +165,10 @@ type outcome struct{ isNew, purged bool }
 
 // yield hands the batch out and, when that is done with, begins another.
 func (c *seedsOfBatch) yield(yield func(crawldb.Batch, error) bool) bool {
-	c.first = append(c.first, len(c.entries))
-	c.outcome = append(c.outcome[:0], make([]outcome, len(c.urls))...)
+	c.first = append(c.first, len(c.ends))
+	c.entries = slices.Grow(c.entries[:0], len(c.ends))[:len(c.ends)]
+	c.outcome = slices.Grow(c.outcome[:0], len(c.urls))[:len(c.urls)]
+	clear(c.outcome)
 	if !yield(crawldb.Batch{URLs: c.urls, Next: c.next}, nil) {
 		return false
 	}
@@ -181,25 +185,36 @@ func (c *seedsOfBatch) yield(yield func(crawldb.Batch, error) bool) bool {
 			c.report.Purged++
 		}
 	}
-	c.urls, c.first, c.entries = c.urls[:0], c.first[:0], c.entries[:0]
+	c.urls, c.first, c.meta, c.ends = c.urls[:0], c.first[:0], c.meta[:0], c.ends[:0]
 	return true
 }
 
 // next merges the seeds of a URL into its record, each as if it were a run of its
-// own.
+// own. The records of seeds are made here, when they are needed.
 func (c *seedsOfBatch) next(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 	purged := old != nil && c.o.PurgeGone && old.Status == crawldb.Gone
 	if purged {
 		old = nil
 	}
 	c.outcome[i] = outcome{isNew: old == nil, purged: purged}
-	seeds := c.entries[c.first[i]:c.first[i+1]]
+	from, to := c.first[i], c.first[i+1]
 	if c.o.NutchCompat { // the last counts
-		seeds = seeds[len(seeds)-1:]
+		from = to - 1
 	}
 	d := old
-	for k := range seeds {
-		d = c.merge(d, &seeds[k])
+	for k := from; k < to; k++ {
+		if d != nil && !c.o.Overwrite && !c.o.Update {
+			continue // it stays as it is
+		}
+		begin := 0
+		if k > 0 {
+			begin = c.ends[k-1]
+		}
+		e := &c.entries[k]
+		if err := c.entry(e, c.urls[i], metaOf(c.meta[begin:c.ends[k]])); err != nil {
+			return nil, err
+		}
+		d = c.merge(d, e)
 	}
 	return d, nil
 }

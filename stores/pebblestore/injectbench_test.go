@@ -12,6 +12,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -58,16 +59,16 @@ func (nowhere) UpdateAll(_ context.Context, batches iter.Seq2[crawldb.Batch, err
 
 // BenchmarkSeedsToRecords asks what a seed costs from the line of a file to the
 // durable record, in CPU time of the whole process: reading, normalizing and
-// filtering it; that and sorting, into no store; and all of it, by UpdateAll and by
-// batches.
+// filtering it; that and sorting, into no store; and all of it, by UpdateAll, without
+// a scoring filter and with the one that the command has, and by batches.
 //
 //	go test -run '^$' -bench SeedsToRecords -benchtime 1x ./stores/pebblestore -bulk.urls 10000000
 func BenchmarkSeedsToRecords(b *testing.B) {
 	ctx := context.Background()
 	n := *bulkURLs
 	name := seedFile(b, n)
-	into := func(b *testing.B, s crawldb.Store, seeds iter.Seq2[inject.Seed, error]) {
-		report, err := inject.Run(ctx, s, seeds, inject.Options{Rules: urlfilter.Default()})
+	into := func(b *testing.B, s crawldb.Store, seeds iter.Seq2[inject.Seed, error], by scoring.Filter) {
+		report, err := inject.Run(ctx, s, seeds, inject.Options{Rules: urlfilter.Default(), Scoring: by})
 		if err != nil || report.New+report.Duplicate != n {
 			b.Fatal(report, err)
 		}
@@ -87,13 +88,23 @@ func BenchmarkSeedsToRecords(b *testing.B) {
 				}
 			}
 		}},
-		{"sorted", func(b *testing.B, seeds iter.Seq2[inject.Seed, error]) { into(b, nowhere{}, seeds) }},
+		{"sorted", func(b *testing.B, seeds iter.Seq2[inject.Seed, error]) { into(b, nowhere{}, seeds, nil) }},
 		{"stored", func(b *testing.B, seeds iter.Seq2[inject.Seed, error]) {
 			db, err := Open(filepath.Join(b.TempDir(), "store"), Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			into(b, db.Crawl(), seeds)
+			into(b, db.Crawl(), seeds, nil)
+			if err := db.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}},
+		{"stored with cash", func(b *testing.B, seeds iter.Seq2[inject.Seed, error]) {
+			db, err := Open(filepath.Join(b.TempDir(), "store"), Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			into(b, db.Crawl(), seeds, scoring.OPIC{})
 			if err := db.Close(); err != nil {
 				b.Fatal(err)
 			}
@@ -103,7 +114,7 @@ func BenchmarkSeedsToRecords(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			into(b, bare{db.Crawl()}, seeds)
+			into(b, bare{db.Crawl()}, seeds, nil)
 			if err := db.Close(); err != nil {
 				b.Fatal(err)
 			}
