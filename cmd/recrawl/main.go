@@ -8,6 +8,7 @@
 //	recrawl mergedb | mergelinkdb | mergesegs -d DIR …      one of several
 //	recrawl check | schedule                                what would be decided, and why
 //	recrawl verify | salvage -d DIR …                       is all whole, and a new crawl of what is
+//	recrawl compact -d DIR                                  the databases without what was replaced
 //
 // Every verb may be interrupted or killed; the same command goes on where it
 // stopped. The exit code is 0 if all is done, 1 if something failed or the run was
@@ -144,7 +145,7 @@ Come back for what is due:
 			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(), a.scoring(),
 			a.mergedb(), a.mergelinkdb(), a.mergesegs(),
-			a.verify(), a.salvage(),
+			a.verify(), a.salvage(), a.compact(),
 			a.demoCrawl(),
 		},
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-const repairing = "Damage"
+const repairing = "The store"
 
 func (a *app) verify() *cli.Command {
 	return &cli.Command{

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
+)
+
+func (a *app) compact() *cli.Command {
+	return &cli.Command{
+		Name: "compact", Category: repairing, Usage: "write the databases anew, without what was replaced",
+		Description: `What was changed or removed takes room until the store has got round to it, which
+it does bit by bit by itself: crawl db, hosts and links may take up to twice what
+they need. This does all of it at once, before a copy is made or when the disk is
+short; it needs room for what it writes. Segments are not touched. It may be
+killed and begun anew.
+
+  recrawl compact -d crawl`,
+		Flags: flags(dirFlag(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			if _, err := clock(c); err != nil {
+				return err
+			}
+			db, err := a.open(c, true)
+			if err != nil {
+				return err
+			}
+			before, err := databases(c.String("d"))
+			if err == nil {
+				err = db.Compact(ctx)
+			}
+			if err := errors.Join(err, db.Close()); err != nil {
+				return err
+			}
+			after, err := databases(c.String("d"))
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return a.printJSON(map[string]int64{"bytes_before": before, "bytes": after})
+			}
+			fmt.Fprintf(a.out, "%s, %s before\n", size(after), size(before))
+			return nil
+		},
+	}
+}
+
+// databases returns what a crawl takes on disk, segments apart.
+func databases(dir string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // it was replaced meanwhile
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if name == filepath.Join(dir, "segments") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		i, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			n += i.Size()
+		}
+		return err
+	})
+	return n, err
+}
