@@ -16,7 +16,15 @@ const toGraph = "The graph"
 func (a *app) scoring() *cli.Command {
 	return &cli.Command{
 		Name: "scoring", Category: looking, Usage: "try orders of fetching on a link graph",
+		Description: `recrawl scoring simulate crawls a link graph in each order, and says how early it
+finds the pages that matter: see recrawl scoring simulate --help.`,
 		Commands: []*cli.Command{a.scoringSimulate()},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return usagef("there is no %q of scoring: simulate", c.Args().First())
+			}
+			return usagef("scoring what? simulate")
+		},
 	}
 }
 
@@ -119,9 +127,13 @@ func (a *app) graphOf(c *cli.Command) (*ordering.Web, error) {
 			return nil, usagef("-pages: %d is not a number from 2 to 50,000,000", n)
 		}
 		return ordering.Generate(n, c.Uint64("seed")), nil
-	case "-":
-		return ordering.Read(os.Stdin)
 	default:
+		if c.IsSet("pages") {
+			return nil, usagef("-graph has pages of its own: -pages cannot be")
+		}
+		if name == "-" {
+			return ordering.Read(os.Stdin)
+		}
 		return readFile(name, ordering.Read)
 	}
 }

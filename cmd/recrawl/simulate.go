@@ -94,6 +94,9 @@ project: it fails if a figure is not what it is to be.`,
 				return err
 			}
 			if text := c.String("curve"); text != "" {
+				if c.IsSet("every") || c.IsSet("budget") {
+					return usagef("-curve has budgets of its own: neither -every nor -budget can be")
+				}
 				return a.simulateCurve(ctx, c, pages, o, text)
 			}
 			policies, err := policiesOf(c, pages, o.PerDay)
@@ -186,6 +189,9 @@ func (a *app) simulateCurve(ctx context.Context, c *cli.Command, pages simulate.
 	return nil
 }
 
+// mostPages is how large a population that is made up may be.
+const mostPages = 10_000_000
+
 // populationOf returns the pages that the flags describe, and how to crawl them.
 func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, error) {
 	spans := spans{c: c}
@@ -202,6 +208,8 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 	switch name := c.String("history"); {
 	case name != "" && (c.IsSet("population") || c.IsSet("pages")):
 		return nil, o, usagef("-history has pages of its own: neither -population nor -pages can be")
+	case name != "" && c.IsSet("shift"):
+		return nil, o, usagef("-history says when pages change: -shift cannot be")
 	case !slices.Contains(simulate.Importances(), importance):
 		return nil, o, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
 	case name != "":
@@ -218,7 +226,7 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 			return nil, o, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
 		}
 		n := int(c.Int("pages"))
-		if n < 1 || n > 10_000_000 {
+		if n < 1 || n > mostPages {
 			return nil, o, usagef("-pages: %d is not a number from 1 to 10,000,000", n)
 		}
 		var err error
@@ -295,7 +303,8 @@ func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]si
 	policies = nil
 	for _, p := range all {
 		if slices.ContainsFunc(strings.Split(strings.ToLower(words), ","), func(w string) bool {
-			return strings.Contains(strings.ToLower(p.Name), strings.TrimSpace(w))
+			w = strings.TrimSpace(w)
+			return w != "" && strings.Contains(strings.ToLower(p.Name), w)
 		}) {
 			policies = append(policies, p)
 		}
@@ -308,10 +317,13 @@ func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]si
 
 // reference repeats published results.
 func (a *app) reference(ctx context.Context, c *cli.Command) error {
-	for _, name := range []string{"history", "population", "importance", "seed", "every", "budget", "curve", "svg", "json", "only"} {
-		if c.IsSet(name) {
+	for _, f := range c.Flags {
+		if name := f.Names()[0]; name != "reference" && name != "pages" && name != "help" && c.IsSet(name) {
 			return usagef("-reference has pages and schedules of its own: -%s cannot be", name)
 		}
+	}
+	if n := c.Int("pages"); n < 1 || n > mostPages {
+		return usagef("-pages: %d is not a number from 1 to 10,000,000", n)
 	}
 	checks, failed := 0, 0
 	for c, err := range simulate.Reference(ctx, int(c.Int("pages"))) {

@@ -198,6 +198,8 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{[]string{"help", "nothing"}, "'nothing'"},
 		{[]string{"inject", "--help", "-bogus"}, "-bogus"},
 		{[]string{"check"}, "check what?"},
+		{[]string{"scoring"}, "scoring what?"},
+		{[]string{"scoring", "nothing"}, `there is no "nothing" of scoring`},
 		{[]string{"check", "nothing"}, `no "nothing" to check`},
 		{[]string{"check", "filter", "-bogus"}, "-bogus"},
 		{[]string{"demo", "extra"}, `takes no argument "extra"`},
