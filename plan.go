@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -26,6 +27,9 @@ const (
 	planJob    = "schedule/plan"
 	accountJob = "schedule/account"
 )
+
+// mostBudget is beyond any budget, and keeps the account to numbers.
+const mostBudget = 1e15
 
 // account is what the visits of a crawl come to.
 type account struct {
@@ -87,6 +91,9 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 		c.planned.learned = &l
 	default:
 		return nil
+	}
+	if b := c.planned.learned.Budget; !(math.Abs(b) <= mostBudget) {
+		return fmt.Errorf("option Schedule has a Budget of %v visits a day", b)
 	}
 	mark, err := c.s.Crawl.Progress(ctx, planJob)
 	if err != nil || mark == "" {
@@ -257,7 +264,9 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 	now := c.o.Now()
 	a = a.on(now, l.Budget)
 	if least := max(1, l.Budget/24); a.Left < least {
-		return o, now.Add(time.Duration((least - a.Left) / l.Budget * 24 * float64(time.Hour))).Truncate(time.Second).Add(time.Second), nil
+		const longest = 100 * 365 // days: a Duration has an end
+		days := min((least-a.Left)/l.Budget, longest)
+		return o, now.Add(time.Duration(days * 24 * float64(time.Hour))).Truncate(time.Second).Add(time.Second), nil
 	}
 	left := int(min(a.Left, 1<<40))
 	o.TopN = min(o.TopN, left)

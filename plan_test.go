@@ -2,6 +2,8 @@ package recrawl_test
 
 import (
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +118,28 @@ func TestLearnedCrawlerThatDies(t *testing.T) {
 					t.Fatalf("died at write %d (applied: %v): %s", n, applies, firstDifference(got, want))
 				}
 			}
+		}
+	})
+}
+
+// A budget that is no number is told at once; one of next to nothing is waited for.
+func TestBudgetsThatAreNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, budget := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
+			s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 2, Calm: true})
+			s.opts.Schedule = schedule.Learned{Budget: budget}
+			c, err := recrawl.New(s.stores(), s.opts)
+			if err == nil {
+				c.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), "Budget") {
+				t.Errorf("a budget of %v: %v", budget, err)
+			}
+		}
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 2, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 1e-300}
+		if r := s.run(t, s.web.Seeds()...); r.Visited() != 0 || r.NextDue.Before(s.now.AddDate(50, 0, 0)) {
+			t.Errorf("with no budget to speak of: %d visits, next at %v", r.Visited(), r.NextDue)
 		}
 	})
 }
