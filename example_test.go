@@ -10,6 +10,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/webtest"
@@ -138,4 +139,53 @@ func ExampleCrawler_Explain() {
 	// Not yet: it is due at 2026-01-31T00:00:00Z.
 	// Never fetched: the rules of the crawl reject it (urlfilter: rejected by suffix filter of 20 entries).
 	// Not fetched: the crawl has not heard of it; inject it, or wait for a page that links to it.
+}
+
+// A feed, or whoever made it, says that a page has changed. A schedule that learns
+// has it visited sooner; what the visit finds tells how far such signs are true.
+func ExampleCrawler_Signal() {
+	ctx := context.Background()
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 2, Calm: true}
+	var db memstore.DB
+	defer db.Close()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+	crawler, err := recrawl.New(recrawl.Stores{
+		Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments(),
+	}, recrawl.Options{
+		Agent:    "example",
+		Protocol: web.Protocol(),
+		Fetch:    fetch.Options{Delay: -1},
+		Schedule: schedule.Learned{},
+		Now:      func() time.Time { return now },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer crawler.Close()
+	const url = "http://news.example.test/"
+	if _, err := crawler.Inject(ctx, url); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := crawler.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	now = now.AddDate(0, 0, 1)
+	before, err := crawler.Explain(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := crawler.Signal(ctx, url, now); err != nil {
+		log.Fatal(err)
+	}
+	after, err := crawler.Explain(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("sooner:", after.Record.FetchTime.Before(before.Record.FetchTime))
+	fmt.Println("of a page that is not known:", errors.Is(crawler.Signal(ctx, "http://unknown.example.test/", now), crawldb.ErrNotFound))
+	// Output:
+	// sooner: true
+	// of a page that is not known: true
 }
