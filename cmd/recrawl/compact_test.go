@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What a crawl holds stays as it is, and takes less room.
+// What a crawl holds stays as it is, and takes less than half of the room that three
+// versions of its records took.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
@@ -26,7 +27,7 @@ func TestCompact(t *testing.T) {
 	before := ok(t, "readdb", "-d", dir, "-stats", "-now", frozen)
 	var was, is int64
 	out := ok(t, "compact", "-d", dir, "-json")
-	if _, err := fmt.Sscanf(strings.Join(strings.Fields(out), ""), `{"bytes":%d,"bytes_before":%d}`, &is, &was); err != nil || is <= 0 || is >= was {
+	if _, err := fmt.Sscanf(strings.Join(strings.Fields(out), ""), `{"bytes":%d,"bytes_before":%d}`, &is, &was); err != nil || is <= 0 || 2*is >= was {
 		t.Errorf("%q, %v", out, err)
 	}
 	if after := ok(t, "readdb", "-d", dir, "-stats", "-now", frozen); after != before {
