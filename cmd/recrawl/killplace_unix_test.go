@@ -91,7 +91,7 @@ func (p *place) command(j job) *exec.Cmd {
 // another thing there, without opening any for writing.
 func (p *place) sound(t *testing.T, j job, what string) {
 	t.Helper()
-	for _, name := range []string{"crawl", "other", "merged"} {
+	for _, name := range []string{"crawl", "other", "merged", "learned"} {
 		dir := filepath.Join(p.root, name)
 		if _, err := os.Stat(dir); err != nil || !slices.Contains(j.args, name) {
 			continue
@@ -251,7 +251,7 @@ type visits struct{ of, asked map[string]int }
 func (p *place) visits(t *testing.T, j job) visits {
 	t.Helper()
 	v := visits{map[string]int{}, p.site.requests()}
-	for _, name := range []string{"crawl", "other"} {
+	for _, name := range []string{"crawl", "other", "learned"} {
 		from := filepath.Join(p.root, name, "segments")
 		if _, err := os.Stat(from); err != nil || !slices.Contains(j.args, name) {
 			continue

@@ -152,12 +152,21 @@ func newWorld(seed uint64) *world {
 		o.Schedule = &schedule.Default{}
 	case 1:
 		o.Schedule = &schedule.Adaptive{Default: schedule.Default{DefaultInterval: 24 * time.Hour}}
+	case 2:
+		// The last are a bound that holds a crawl back, and one that does not.
+		budget := []float64{0, -1, 60, 1000}[r.IntN(4)]
+		o.Schedule = schedule.Learned{Default: schedule.Default{DefaultInterval: 3 * 24 * time.Hour}, Budget: budget}
+		way("learned, %v visits a day", budget)
 	}
 	switch r.IntN(4) {
 	case 0:
 		o.Scoring = &scoring.Depth{}
 	case 1:
 		o.Scoring = scoring.Chain{&scoring.OPIC{}, &scoring.Depth{}}
+	case 2:
+		o.Scoring = scoring.PageRank{}
+		o.Rank.Growth = []float64{0, 0.3, -1}[r.IntN(3)]
+		way("by PageRank anew at %v", o.Rank.Growth)
 	}
 	if maybe(4) {
 		o.Generate.HostLimit = func(h *hostdb.Host) (float64, error) { return float64(3 + h.Stats.Fetched%7), nil }
