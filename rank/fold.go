@@ -97,8 +97,9 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 		if err != nil {
 			return nil, nil, err
 		}
-		// What is gone links to nothing. A page that failed goes on as it was.
-		if c := v.Outcome.Code; c != protocol.Success && c != protocol.NotModified && !c.Redirect() && !c.Transient() {
+		// What is gone links to nothing, and a redirect to nothing but where it leads to, if
+		// a parse says so: see empty. A page that failed goes on as it was.
+		if c := v.Outcome.Code; c != protocol.Success && c != protocol.NotModified && !c.Transient() {
 			lists = append(lists, list{page: hash(v.URL)})
 		}
 	}
@@ -118,7 +119,7 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 		if err != nil {
 			return nil, nil, err
 		}
-		if p.Sitemap {
+		if p.Sitemap || empty(&p) {
 			continue
 		}
 		h, err := see(p.URL)
@@ -141,6 +142,18 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 		lists = append(lists, l)
 	}
 	return lists, targets, nil
+}
+
+// empty reports whether a parse says nothing of where its page leads to: it may be there
+// because that of its host which came first has the sitemaps that robots.txt lists, and
+// which page that is is a matter of time.
+func empty(p *segment.Parse) bool {
+	for i := range p.Links {
+		if !told(&p.Links[i]) {
+			return false
+		}
+	}
+	return p.Signature == nil && p.Error == ""
 }
 
 // told reports whether a link is not one of the page, but what it says of another as

@@ -131,6 +131,51 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Which page of a host brings the sitemaps that its robots.txt lists is a matter of time,
+// and makes no difference: neither to a page that failed, which goes on as it was, nor to
+// one that is gone, nor to one that redirects to what the crawl does not want.
+func TestRunWithSitemaps(t *testing.T) {
+	const page, next, seed = "http://a.example/", "http://b.example/", "http://seed.example/"
+	var sitemap segment.Link
+	sitemap.URL = "http://a.example/sitemap.xml"
+	crawldb.Sitemap{Origins: []string{"http://a.example"}, Budget: 1}.Set(&sitemap.Meta)
+	for _, c := range []struct {
+		code  protocol.Code
+		links int64
+	}{{protocol.Failed, 1}, {protocol.NotModified, 1}, {protocol.Success, 1}, {protocol.NotFound, 0}, {protocol.MovedTemp, 0}} {
+		for _, url := range []string{page, seed} {
+			var said []string
+			for _, brings := range []bool{false, true} {
+				w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
+				w.segment("1", page+" "+next)
+				w.run("1")
+				part(w, "2", []crawldb.Datum{{URL: url}})
+				part(w, "2", []segment.Visit{{URL: url, Outcome: protocol.Outcome{Code: c.code}}})
+				var parses []segment.Parse
+				if c.code == protocol.MovedTemp {
+					parses = []segment.Parse{{URL: url}}
+				}
+				if brings {
+					parses = []segment.Parse{{URL: url, Links: []segment.Link{sitemap}}}
+				}
+				part(w, "2", parses)
+				r := w.run("2")
+				if url == page && r.Links != c.links {
+					t.Errorf("%v, brings sitemaps: %v: %d links, want %d", c.code, brings, r.Links, c.links)
+				}
+				mark, err := w.crawl.Progress(t.Context(), "pagerank")
+				if err != nil {
+					t.Fatal(err)
+				}
+				said = append(said, mark)
+			}
+			if said[0] != said[1] {
+				t.Errorf("%s, %v: the graph is %q, and if it brings sitemaps %q", url, c.code, said[0], said[1])
+			}
+		}
+	}
+}
+
 func TestRunWithoutPageRank(t *testing.T) {
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 	w.segment("1", "http://a.example/ http://b.example/")
