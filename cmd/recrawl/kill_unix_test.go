@@ -117,7 +117,6 @@ func jobs() []job {
 		offline("mergesegs and remove", killDay3, "mergesegs -d crawl -slice 150 -remove"),
 		online("crawl once more", killDay4, "crawl -d crawl -dedup -topN 150"),
 		online("crawl by rank, and learn", killDay1, "crawl -d learned -seeds seeds.txt -scoring pagerank -schedule learned -budget 2000/day -rounds 3 -topN 60"),
-		online("learn on", killDay2, "crawl -d learned -scoring pagerank -schedule learned -budget 2000/day -topN 60"),
 	}
 }
 
