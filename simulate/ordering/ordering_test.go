@@ -21,11 +21,12 @@ func TestRead(t *testing.T) {
 		t.Errorf("it is %+v", w)
 	}
 	for text, want := range map[string]string{
-		"":            "a graph without links",
-		"# only\n":    "a graph without links",
-		"a\tb\nc\n":   "line 2: two pages are wanted",
-		"a\tb\tc\n":   "line 1: there is something behind the second page",
-		"a\tb\n\tb\n": "line 2: two pages are wanted",
+		"a\tb\na\t" + strings.Repeat("b", 2<<20): "line 2: the line is longer than a mebibyte",
+		"":                                       "a graph without links",
+		"# only\n":                               "a graph without links",
+		"a\tb\nc\n":                              "line 2: two pages are wanted",
+		"a\tb\tc\n":                              "line 1: there is something behind the second page",
+		"a\tb\n\tb\n":                            "line 2: two pages are wanted",
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

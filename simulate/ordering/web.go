@@ -74,6 +74,9 @@ func Read(r io.Reader) (*Web, error) {
 	}
 	if err := lines.Err(); err != nil {
 		n++
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = errors.New("the line is longer than a mebibyte")
+		}
 		return fail(err)
 	}
 	if len(b.links) == 0 {
