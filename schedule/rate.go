@@ -20,7 +20,8 @@ import (
 // back to the one with the same mean and variance. All else is exact.
 type Rate struct{ Shape, Days float64 }
 
-// PerDay is the expected number of changes a day.
+// PerDay is the expected number of changes a day. It is no number, as Deviation, if
+// nothing is known: see Known.
 func (r Rate) PerDay() float64 { return r.Shape / r.Days }
 
 // Deviation is the standard deviation of PerDay.
