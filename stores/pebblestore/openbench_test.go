@@ -107,8 +107,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	say("the longest log that was seen: %.1f MB", float64(longest)/(1<<20))
 	b.ReportMetric(float64(longest)/(1<<20), "log-MB")
+	shut(db) // which would go on compacting beside
 	shut(open(crashed, "killed"))
-	shut(db)
 	db = open(dir, "changed")
 	if err := db.Compact(ctx); err != nil {
 		b.Fatal(err)

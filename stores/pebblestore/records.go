@@ -117,7 +117,10 @@ func chunk(b []byte, number uint32) (size int, ok bool) {
 
 // look looks for good chunks behind a bad one.
 func (r *records) look(b []byte, number uint32) {
-	for i := 0; i < len(b); i++ {
+	for i := 0; i+recordHead <= len(b); i++ {
+		if number > 0 && b[i+6] <= recordsPerSet {
+			continue // not in a log; and without its number, only the sum could tell
+		}
 		n, ok := chunk(b[i:], number)
 		if !ok {
 			continue
