@@ -51,6 +51,21 @@ func TestHelpTeaches(t *testing.T) {
 			t.Errorf("recrawl %s --help shows a flag that nobody types: %q", verb, r.out[flag:flag+20])
 		}
 	}
+	for _, verb := range []string{"check", "scoring"} { // those that do nothing by themselves
+		if !strings.Contains(root.out, "\n  "+verb+" ") {
+			t.Errorf("recrawl --help does not list %s", verb)
+		}
+		r := recrawl(t, verb, "--help")
+		if r.code != 0 || r.err != "" || !strings.Contains(r.out, "recrawl "+verb+": ") {
+			t.Errorf("recrawl %s --help: %+v", verb, r)
+		}
+		helps[verb] = r.out
+		for _, args := range [][]string{{verb}, {verb, "nothing"}} {
+			if r := recrawl(t, args...); r.code != 2 || !strings.Contains(r.err, "recrawl") || r.out != "" {
+				t.Errorf("%v: %+v", args, r)
+			}
+		}
+	}
 	for verb, text := range helps {
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSuffix(line, "\n"); len(line) > 80 || strings.HasSuffix(line, " ") || strings.ContainsAny(line, "\t`{}") && !strings.Contains(line, "jq") {
