@@ -51,25 +51,29 @@ func (j *dbJob) flags(f *flag.FlagSet) {
 }
 
 // writeDB measures the crawl db and writes what it found into a file with plots
-// beside it, or prints it if there is none.
+// beside it, or prints it if there is none. The file has what was measured so far
+// whenever a size is done: a run takes hours.
 func writeDB(ctx context.Context, j dbJob, sizes []int, into string) error {
-	all, err := runDB(ctx, j, sizes)
-	if err != nil {
-		return err
-	}
-	var text bytes.Buffer
-	if err := printDB(&text, all); err != nil {
-		return err
-	}
-	if into == "" {
-		_, err := os.Stdout.Write(text.Bytes())
-		return err
-	}
 	plots := filepath.Join(filepath.Dir(into), "bench")
-	if err := os.MkdirAll(plots, 0o755); err != nil {
-		return err
+	if into != "" {
+		if err := os.MkdirAll(plots, 0o755); err != nil {
+			return err
+		}
 	}
-	return errors.Join(plotDB(plots, all), writeInto(into, "db", text.Bytes()))
+	return runDB(ctx, j, sizes, func(all []dbResult, last bool) error {
+		if into == "" && !last {
+			return nil
+		}
+		var text bytes.Buffer
+		if err := printDB(&text, all); err != nil {
+			return err
+		}
+		if into == "" {
+			_, err := os.Stdout.Write(text.Bytes())
+			return err
+		}
+		return errors.Join(plotDB(plots, all), writeInto(into, "db", text.Bytes()))
+	})
 }
 
 // dbChild measures one size in a process of its own.
@@ -96,18 +100,23 @@ func dbChild(ctx context.Context, j dbJob) (r dbResult, err error) {
 }
 
 // runDB measures all sizes, each once with all URLs due and once with one in a
-// hundred.
-func runDB(ctx context.Context, j dbJob, sizes []int) (all []dbResult, err error) {
-	for _, j.URLs = range sizes {
+// hundred, and shows all there is after each size.
+func runDB(ctx context.Context, j dbJob, sizes []int, show func(all []dbResult, last bool) error) error {
+	var all []dbResult
+	for i := range sizes {
+		j.URLs = sizes[i]
 		for _, j.Due = range []float64{1, 0.01} {
 			r, err := dbChild(ctx, j)
 			if err != nil {
-				return all, err
+				return err
 			}
 			all = append(all, r)
 		}
+		if err := show(all, i == len(sizes)-1); err != nil {
+			return err
+		}
 	}
-	return all, nil
+	return nil
 }
 
 // mean adds up a cost of all rounds but the first, which pays for nothing that was
