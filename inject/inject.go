@@ -74,8 +74,8 @@ type Options struct {
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
 	// SortMemory bounds the bytes of seeds held in memory; zero means 64 MiB. What
-	// exceeds it goes to files in TempDir, by default that of the system, which are
-	// removed again.
+	// exceeds it goes to files in TempDir, by default that of the system, of
+	// which nothing is left.
 	SortMemory int
 	TempDir    string
 }

@@ -60,7 +60,7 @@ type InvertOptions struct {
 	// on and for what is merged at a time, in bytes; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where links go that do not fit; empty means os.TempDir. Nothing
-	// is left there, unless the process is killed.
+	// is left there; on Linux not even if the process is killed.
 	TempDir string
 }
 

@@ -32,7 +32,7 @@ type CrawlDBOptions struct {
 	// SortMemory bounds the bytes of records held in memory; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where records go that do not fit; empty means os.TempDir. Nothing
-	// is left there, unless the process is killed.
+	// is left there; on Linux not even if the process is killed.
 	TempDir string
 
 	chunk int

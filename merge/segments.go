@@ -50,7 +50,7 @@ type SegmentOptions struct {
 	// The records of one URL are held apart from it.
 	SortMemory int
 	// TempDir is where records go that do not fit; empty means os.TempDir. Nothing
-	// is left there, unless the process is killed.
+	// is left there; on Linux not even if the process is killed.
 	TempDir string
 	// Now is the time to name segments after; nil means time.Now.
 	Now func() time.Time

@@ -211,6 +211,7 @@ func (k *killer) kill(t *testing.T, before *place, j job, first aim, took time.D
 			k.again++
 		}
 		p.sound(t, j, j.name+", killed "+strings.Join(story, ", and "))
+		p.leavesNothing(t, j.name+", killed "+strings.Join(story, ", and "))
 		k.done++
 		if j.online {
 			kept = append(kept, p.visits(t, j))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +104,16 @@ func (p *place) sound(t *testing.T, j job, what string) {
 		if err != nil && !errors.Is(err, pebblestore.ErrNotStore) { // it may be in the making
 			t.Errorf("%s: verify %s: %v", what, name, err)
 		}
+	}
+}
+
+// leavesNothing checks that there is no temporary file. Elsewhere than on Linux
+// one that is just being made has a name for a moment.
+func (p *place) leavesNothing(t *testing.T, what string) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Join(p.root, "tmp"))
+	if err != nil || len(left) > 0 && runtime.GOOS == "linux" {
+		t.Errorf("%s: temporary files: %v, %v", what, left, err)
 	}
 }
 

@@ -8,12 +8,15 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/update"
 )
 
 // readerMain is a program that has an ear at OnPage: it crawls what is due and
-// writes a line into a file for each page that it is told of. Its arguments are
+// writes a line into a file for each page that it is told of. It has so little memory
+// to sort in that it needs temporary files. Its arguments are
 // the directory of the crawl, the file, where to connect, and the time.
 func readerMain() {
 	if err := read(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
@@ -43,10 +46,11 @@ func read(dir, file, connectTo, stamp string) error {
 	}
 	defer out.Close()
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, recrawl.Options{
-		Agent: "testbot",
-		HTTP:  httpproto.Options{AllowPrivate: true, ConnectTo: []httpproto.ConnectTo{to}},
-		Fetch: fetch.Options{Delay: -1},
-		Now:   func() time.Time { return now },
+		Agent:  "testbot",
+		HTTP:   httpproto.Options{AllowPrivate: true, ConnectTo: []httpproto.ConnectTo{to}},
+		Fetch:  fetch.Options{Delay: -1},
+		Update: update.Options{SortMemory: 192 << 10}, Invert: linkdb.InvertOptions{SortMemory: 192 << 10},
+		Now: func() time.Time { return now },
 		OnPage: func(_ context.Context, e recrawl.PageEvent) error {
 			_, err := fmt.Fprintf(out, "%s %s %x\n", e.Kind, e.URL, e.Signature)
 			return err

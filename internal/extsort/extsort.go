@@ -5,14 +5,11 @@ package extsort
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"os"
-	"path/filepath"
-	"strconv"
 )
 
 var (
@@ -40,10 +37,11 @@ type Options struct {
 	// means 64 MiB. What is read back from files takes up to a quarter of it. A
 	// record is not refused for being larger, but for being larger than 1 GiB.
 	MemoryBytes int
-	// Dir is where temporary files are made, in a directory of their own whose
-	// name begins with "extsort-"; empty means os.TempDir. It is made when it is
-	// first needed. What a process that was killed has left there may be
-	// deleted.
+	// Dir is where temporary files are made; empty means os.TempDir. It is made
+	// when it is first needed. The files have no names there, so a process that is
+	// killed leaves none. Where the system does not let go of the name of a file
+	// that is open, it begins with "extsort-" and goes with Close; what was left
+	// there may be deleted.
 	Dir string
 }
 
@@ -56,12 +54,11 @@ type Pair struct{ Key, Value []byte }
 type Sorter struct {
 	memory int
 	block  int
-	parent string
-	dir    string // empty until the first spill
+	dir    string
+	temp   func(dir string) (temp, error)
 	held   held
 	out    runWriter
-	runs   []run // levels descend
-	made   int   // files made so far: the name of the next
+	runs   []run // levels descend; each is an open file
 	used   bool
 	closed bool
 	err    error // the first failure to write; all later calls return it
@@ -77,9 +74,10 @@ func New(o Options) *Sorter {
 		memory: memory,
 		// Two blocks of each run that is merged, packed and unpacked, are in
 		// memory at a time: an eighth of it.
-		block:  min(max(memory/(16*fanIn), 256), 128<<10),
-		parent: o.Dir,
-		held:   newHeld(memory),
+		block: min(max(memory/(16*fanIn), 256), 128<<10),
+		dir:   o.Dir,
+		temp:  newTemp,
+		held:  newHeld(memory),
 	}
 }
 
@@ -158,11 +156,10 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 		return s.err
 	}
 	s.held = held{}
-	m, err := s.open(s.runs)
+	m, err := open(s.runs)
 	if err != nil {
 		return err
 	}
-	defer m.close()
 	for {
 		if err := done(); err != nil {
 			return err
@@ -181,16 +178,20 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 // Close does nothing.
 func (s *Sorter) Close() error {
 	s.closed = true
+	err := end(s.runs)
 	s.held, s.out, s.runs = held{}, runWriter{}, nil
-	dir := s.dir
-	s.dir = ""
-	if dir == "" {
-		return nil
+	return err
+}
+
+// end gives up runs.
+func end(runs []run) error {
+	var errs []error
+	for _, r := range runs {
+		if err := r.file.end(); err != nil {
+			errs = append(errs, fmt.Errorf("extsort: %w", err))
+		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("extsort: remove temporary files: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func compare(a, b Pair) int {
@@ -227,7 +228,7 @@ func (s *Sorter) spill() error {
 // merge replaces the runs beginning with number from by one.
 func (s *Sorter) merge(from int) error {
 	old := s.runs[from:]
-	m, err := s.open(old)
+	m, err := open(old)
 	if err != nil {
 		return err
 	}
@@ -240,50 +241,41 @@ func (s *Sorter) merge(from int) error {
 			}
 		}
 	})
-	m.close()
-	if err = cmp.Or(merr, err); err != nil {
+	if merr != nil && err == nil {
+		err = errors.Join(merr, r.file.end())
+	}
+	if err != nil {
 		return err
 	}
-	for _, o := range old {
-		if err := os.Remove(o.name); err != nil {
-			return fmt.Errorf("extsort: %w", err)
-		}
-	}
+	err = end(old)
 	s.runs = append(s.runs[:from], r)
-	return nil
+	return err
 }
 
 // write makes a run of the records that each yields in order.
-func (s *Sorter) write(level int, each func(func(Pair) bool)) (r run, err error) {
-	if s.dir == "" {
-		if s.parent != "" {
-			if err := os.MkdirAll(s.parent, 0o700); err != nil {
-				return run{}, fmt.Errorf("extsort: %w", err)
-			}
-		}
-		if s.dir, err = os.MkdirTemp(s.parent, "extsort-"); err != nil {
+func (s *Sorter) write(level int, each func(func(Pair) bool)) (run, error) {
+	if s.dir != "" {
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return run{}, fmt.Errorf("extsort: %w", err)
 		}
 	}
-	name := filepath.Join(s.dir, strconv.Itoa(s.made))
-	s.made++
-	r, err = s.out.write(name, s.block, each)
-	r.level = level
-	return r, err
+	f, err := s.temp(s.dir)
+	if err != nil {
+		return run{}, fmt.Errorf("extsort: %w", err)
+	}
+	r := run{file: f, level: level}
+	if err := s.out.write(&r, s.block, each); err != nil {
+		return run{}, errors.Join(err, f.end())
+	}
+	return r, nil
 }
 
-func (s *Sorter) open(runs []run) (*merger, error) {
+func open(runs []run) (*merger, error) {
 	m := &merger{}
 	for _, r := range runs {
-		src, err := openRun(r)
-		if err != nil {
-			m.close()
-			return nil, err
-		}
-		m.all = append(m.all, src)
+		src := &source{run: r}
 		ok, err := src.advance()
 		if err != nil {
-			m.close()
 			return nil, err
 		}
 		if ok {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -207,12 +208,20 @@ func TestDamageIsAnError(t *testing.T) {
 		s := New(Options{MemoryBytes: 6000, Dir: t.TempDir()})
 		defer s.Close()
 		fill(t, s, in)
-		name := s.runs[0].name
-		b, err := os.ReadFile(name)
+		f := s.runs[0].file
+		info, err := f.Stat()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, change(b), 0o600); err != nil {
+		b := make([]byte, info.Size())
+		if _, err := f.ReadAt(b, 0); err != nil {
+			t.Fatal(err)
+		}
+		b = change(b)
+		if _, err := f.WriteAt(b, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(int64(len(b))); err != nil {
 			t.Fatal(err)
 		}
 		var got []Pair
@@ -235,7 +244,7 @@ func TestDamageIsAnError(t *testing.T) {
 		s := New(Options{MemoryBytes: 6000, Dir: t.TempDir()})
 		defer s.Close()
 		fill(t, s, in)
-		info, err := os.Stat(s.runs[0].name)
+		info, err := s.runs[0].file.Stat()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,9 +282,60 @@ func TestFailureToWriteIsFinal(t *testing.T) {
 func TestOpenFilesGrowWithTheLogarithm(t *testing.T) {
 	s := New(Options{MemoryBytes: 1, Dir: t.TempDir()})
 	defer s.Close()
-	fill(t, s, records(9, 3000))
-	if n := len(s.runs); n > 3*fanIn {
-		t.Errorf("%d runs", n)
+	open := 0
+	for _, p := range records(9, 3000) { // a run each
+		fill(t, s, []Pair{p})
+		open = max(open, len(s.runs))
+	}
+	if open > 3*fanIn {
+		t.Errorf("%d runs", open)
+	}
+	before, countable := openFiles()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	after, _ := openFiles()
+	if countable && before-after > 3*fanIn || countable && before == after {
+		t.Errorf("%d files were open, and %d are when it is closed", before, after)
+	}
+}
+
+// openFiles counts what the process has open, where the system tells.
+func openFiles() (int, bool) {
+	all, err := os.ReadDir("/proc/self/fd")
+	return len(all), err == nil
+}
+
+// While records are sorted nothing can be seen of it: what a process that is killed
+// leaves is nothing. Elsewhere Close removes the files.
+func TestNamesOfTemporaryFiles(t *testing.T) {
+	in := records(6, 2000)
+	want := slices.Clone(in)
+	slices.SortStableFunc(want, compare)
+	for name, row := range map[string]struct {
+		temp func(string) (temp, error)
+		seen bool
+	}{
+		"as the system has it":        {newTemp, runtime.GOOS == "windows"},
+		"with a name that goes":       {func(dir string) (temp, error) { return named(dir, os.Remove) }, runtime.GOOS == "windows"},
+		"with a name as long as open": {func(dir string) (temp, error) { return named(dir, func(string) error { return os.ErrPermission }) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := New(Options{MemoryBytes: 1000, Dir: dir})
+			s.temp = row.temp
+			fill(t, s, in)
+			if left, err := os.ReadDir(dir); err != nil || row.seen != (len(left) > 0) || len(left) > len(s.runs) {
+				t.Errorf("%d files of %d can be seen, %v", len(left), len(s.runs), err)
+			}
+			if got := collect(t, s); !slices.EqualFunc(got, want, equal) {
+				t.Errorf("%d records came back, not as sorted in memory", len(got))
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			empty(t, dir)
+		})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
-	"os"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/s2"
@@ -17,7 +16,7 @@ import (
 // bytes. What a file has to hold is kept here and not in the file, which only
 // the sorter that wrote it ever reads.
 type run struct {
-	name   string
+	file   temp
 	level  int
 	blocks int
 	// packed and plain are the sizes of the largest block: no damaged length
@@ -34,38 +33,28 @@ type runWriter struct {
 	key, value    []byte // the last of the block
 }
 
-func (w *runWriter) write(name string, size int, each func(func(Pair) bool)) (r run, err error) {
-	r.name = name
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return r, fmt.Errorf("extsort: %w", err)
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("extsort: %w", cerr)
-		}
-	}()
+func (w *runWriter) write(r *run, size int, each func(func(Pair) bool)) (err error) {
 	if w.buf == nil {
-		w.buf = bufio.NewWriterSize(f, max(size, 4096))
+		w.buf = bufio.NewWriterSize(r.file, max(size, 4096))
 	}
-	w.buf.Reset(f)
+	w.buf.Reset(r.file)
 	w.begin()
 	each(func(p Pair) bool {
 		if w.add(p); len(w.plain) >= size {
-			err = w.flush(&r)
+			err = w.flush(r)
 		}
 		return err == nil
 	})
 	if err == nil && len(w.plain) > 0 {
-		err = w.flush(&r)
+		err = w.flush(r)
 	}
 	if err == nil {
 		err = w.buf.Flush()
 	}
 	if err != nil {
-		return r, fmt.Errorf("extsort: %w", err)
+		return fmt.Errorf("extsort: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
 // begin begins a block, of which nothing depends on what was before it.
@@ -126,21 +115,13 @@ func shared(a, b []byte) int {
 // source reads a run from its beginning to its end.
 type source struct {
 	run
-	f          *os.File
-	read       int // blocks read
+	at         int64 // in the file
+	read       int   // blocks read
 	packed     []byte
 	plain      []byte
 	rest       []byte // of plain, behind cur
 	key, value []byte // of cur
 	cur        Pair
-}
-
-func openRun(r run) (*source, error) {
-	f, err := os.Open(r.name)
-	if err != nil {
-		return nil, fmt.Errorf("extsort: %w", err)
-	}
-	return &source{run: r, f: f}, nil
 }
 
 // advance makes cur the next record; it reports false behind the last.
@@ -150,7 +131,7 @@ func (s *source) advance() (bool, error) {
 			return false, nil
 		}
 		if err := s.load(); err != nil {
-			return false, fmt.Errorf("extsort: %s, block %d: %w", s.name, s.read, err)
+			return false, fmt.Errorf("extsort: %s, block %d: %w", s.file.Name(), s.read, err)
 		}
 		s.read++
 		s.key, s.value = s.key[:0], s.value[:0]
@@ -173,7 +154,7 @@ func (s *source) advance() (bool, error) {
 	}
 	vlen := number()
 	if !ok || k > len(s.key) || v > len(s.value) || klen > len(b) || vlen > len(b)-klen {
-		return false, fmt.Errorf("extsort: %s: %w", s.name, ErrCorrupt)
+		return false, fmt.Errorf("extsort: %s: %w", s.file.Name(), ErrCorrupt)
 	}
 	s.key = append(s.key[:k], b[:klen]...)
 	s.value = append(s.value[:v], b[klen:klen+vlen]...)
@@ -184,8 +165,8 @@ func (s *source) advance() (bool, error) {
 
 func (s *source) load() error {
 	var h [headerSize]byte
-	if _, err := io.ReadFull(s.f, h[:]); err != nil {
-		return short(err)
+	if err := s.next(h[:]); err != nil {
+		return err
 	}
 	size := binary.BigEndian.Uint32(h[:])
 	if uint64(size) > uint64(s.run.packed) {
@@ -195,8 +176,8 @@ func (s *source) load() error {
 		s.packed = make([]byte, size)
 	}
 	s.packed = s.packed[:size]
-	if _, err := io.ReadFull(s.f, s.packed); err != nil {
-		return short(err)
+	if err := s.next(s.packed); err != nil {
+		return err
 	}
 	if xxhash.Sum64(s.packed) != binary.BigEndian.Uint64(h[4:]) {
 		return ErrCorrupt
@@ -215,9 +196,15 @@ func (s *source) load() error {
 	return nil
 }
 
-// short makes an early end of a file what it is: damage.
-func short(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+// next fills b with what comes next in the file. An early end of it is what it is:
+// damage.
+func (s *source) next(b []byte) error {
+	n, err := s.file.ReadAt(b, s.at)
+	s.at += int64(n)
+	switch {
+	case n == len(b):
+		return nil
+	case err == io.EOF:
 		return fmt.Errorf("%w: it ends too early", ErrCorrupt)
 	}
 	return err
@@ -226,7 +213,6 @@ func short(err error) error {
 // merger yields the records of many sources in order. Which of two equal records
 // comes first cannot be told.
 type merger struct {
-	all  []*source
 	heap []*source
 	// taken says that the record at the top of the heap was yielded, and is
 	// replaced when the next is asked for: until then its memory is good.
@@ -267,11 +253,5 @@ func (m *merger) down(i int) {
 		}
 		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
 		i = least
-	}
-}
-
-func (m *merger) close() {
-	for _, s := range m.all {
-		s.f.Close()
 	}
 }
