@@ -386,7 +386,12 @@ type resolver interface {
 // Update folds a segment that was fetched into the crawl db: the third stage. If there
 // is a scoring.PageRank in Options.Scoring, it goes on with what package rank does.
 func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
-	r, err := update.Run(ctx, c.s.Crawl, c.s.Segments, segment, c.updateOptions())
+	o := c.updateOptions()
+	var err error
+	if o.Schedule, err = c.since(ctx, o.Schedule); err != nil {
+		return update.Report{}, fmt.Errorf("recrawl: %w", err)
+	}
+	r, err := update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
 	if r.Damaged > 0 {
 		c.o.Logger.Warn("recrawl: what domains have brought could not be read, and is counted anew", "segment", segment, "domains", r.Damaged)
 	}

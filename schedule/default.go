@@ -32,6 +32,11 @@ type Default struct {
 	// RetryDelay is how long a page waits after a failure that may pass; zero
 	// means one day. (Nutch has one day.)
 	RetryDelay time.Duration
+	// Since is when the crawl came to this schedule from one that sets intervals of
+	// its own; zero if it did not. A page that was last visited before has such an
+	// interval, and gets DefaultInterval at its next visit. A recrawl.Crawler knows
+	// when that was, if the other was [Learned].
+	Since time.Time
 	// NutchCompat does Nutch's arithmetic bit for bit, its faults included: an
 	// interval of zero is due again at once when the page is gone, and an
 	// interval may exceed MaxInterval. Then the laws of [FetchSchedule] do not
@@ -62,6 +67,7 @@ func (s Default) Init(d crawldb.Datum, now time.Time) crawldb.Datum {
 // Fetched implements [FetchSchedule]: the next fetch is one interval after the
 // visit. Modified becomes the time of the change as well as it is known.
 func (s Default) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
+	d.Interval = s.own(d.Interval, v)
 	if s.NutchCompat {
 		return s.nutchFetched(d, v)
 	}
@@ -78,6 +84,7 @@ func (s Default) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 // Retry implements [FetchSchedule]: the next fetch is RetryDelay after the
 // visit, and the interval stays.
 func (s Default) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
+	d.Interval = s.own(d.Interval, v)
 	d.Retries++
 	delay := s.RetryDelay
 	if delay == 0 {
@@ -97,6 +104,7 @@ func (s Default) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 // MaxInterval, and the next fetch is one interval after the visit. So a page
 // that stays away is asked for ever less often, but never forgotten.
 func (s Default) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
+	d.Interval = s.own(d.Interval, v)
 	if s.NutchCompat {
 		return s.nutchGone(d, v)
 	}
@@ -165,6 +173,15 @@ func (s Default) defaultInterval() time.Duration {
 		return 30 * day
 	}
 	return s.DefaultInterval
+}
+
+// own returns the interval that a visit finds, but that of another schedule becomes
+// the one of new pages.
+func (s Default) own(interval time.Duration, v Visit) time.Duration {
+	if s.Since.IsZero() || v.PrevFetch.IsZero() || !v.PrevFetch.Before(s.Since) {
+		return interval
+	}
+	return s.defaultInterval()
 }
 
 // interval returns the interval of a record in whole seconds, from one second
