@@ -181,7 +181,7 @@ type session struct {
 }
 
 // begin opens the crawl and makes a crawler of the flags.
-func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*recrawl.Options)) (s *session, err error) {
+func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool, adjust ...func(*recrawl.Options)) (s *session, err error) {
 	s = &session{}
 	if s.now, err = clock(c); err != nil {
 		return nil, err
@@ -205,15 +205,7 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 	if err := bounds(c, &o); err != nil {
 		return nil, err
 	}
-	filter, err := scoringOf(c)
-	if err != nil {
-		return nil, err
-	}
-	if filter != nil {
-		o.Scoring = filter
-		o.Update.Sweep.Orphans = orphans(filter)
-	}
-	if err := scheduled(c, &o); err != nil {
+	if err := checkKept(c); err != nil {
 		return nil, err
 	}
 	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds"} {
@@ -240,12 +232,16 @@ func (a *app) begin(c *cli.Command, network, mustExist bool, adjust ...func(*rec
 		o.Protocol = offline{}
 	}
 	o.Fetch.OnVisit = s.trouble.note
-	for _, f := range adjust {
-		f(&o)
-	}
 	if s.db, err = a.open(c, mustExist); err != nil {
 		s.end()
 		return nil, err
+	}
+	if err := s.decide(ctx, a, c, &o); err != nil {
+		s.end()
+		return nil, err
+	}
+	for _, f := range adjust {
+		f(&o)
 	}
 	s.crawler, err = recrawl.New(recrawl.Stores{
 		Crawl: s.db.Crawl(), Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments(),
@@ -335,8 +331,8 @@ func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) 
 }
 
 // with runs a verb on an open crawl.
-func (a *app) with(c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
-	s, err := a.begin(c, network, mustExist, adjust...)
+func (a *app) with(ctx context.Context, c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
+	s, err := a.begin(ctx, c, network, mustExist, adjust...)
 	if err != nil {
 		return err
 	}

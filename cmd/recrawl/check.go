@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -70,6 +71,8 @@ type checker struct {
 	c     *cli.Command
 	conf  *nutchconf.Options // nil without -conf
 	rules *urlfilter.Rules
+
+	policies recrawl.Options // that a crawl keeps, if there is one
 }
 
 func (a *app) checker(c *cli.Command) (*checker, error) {
@@ -77,7 +80,7 @@ func (a *app) checker(c *cli.Command) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checker{c, conf, rulesOf(conf)}, nil
+	return &checker{c: c, conf: conf, rules: rulesOf(conf)}, nil
 }
 
 func (k *checker) scope() (urlfilter.Scope, error) {

@@ -9,9 +9,12 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/nutchconf"
 	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -20,7 +23,8 @@ func (a *app) checkSchedule() *cli.Command {
 		Name: "schedule", Usage: "say when a URL would be visited next", ArgsUsage: "[URL...]",
 		Description: `For a visit at -now that found the page changed, unchanged or nothing to compare
 with, that failed, or that found the page gone: the interval afterwards and the
-next visit. The record is that of a new page, unless -d DIR names a crawl.
+next visit. The record is that of a new page, unless -d DIR names a crawl, whose
+schedule it is then, too.
 
   recrawl check schedule https://example.com/
   recrawl check schedule -conf conf -interval 30d https://example.com/
@@ -52,6 +56,9 @@ next visit. The record is that of a new page, unless -d DIR names a crawl.
 				}
 				defer func() { err = errors.Join(err, db.Close()) }()
 				store = db.Crawl()
+				if k.policies, err = keptPolicies(ctx, db, k.conf); err != nil {
+					return err
+				}
 			}
 			return a.each(ctx, c, func(url string) error {
 				if err := absolute(url); err != nil {
@@ -63,14 +70,46 @@ next visit. The record is that of a new page, unless -d DIR names a crawl.
 	}
 }
 
+// keptPolicies returns the policies that a crawl keeps, with the plan of a schedule
+// that learns.
+func keptPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Options) (o recrawl.Options, err error) {
+	if conf != nil {
+		o = conf.Crawl
+	}
+	k, err := keptOf(ctx, db)
+	if err == nil {
+		err = k.apply(&o)
+	}
+	l, ok := o.Schedule.(schedule.Learned)
+	if err != nil || !ok {
+		return o, err
+	}
+	mark, err := db.Crawl().Progress(ctx, "schedule/plan")
+	if err != nil || mark == "" {
+		return o, err
+	}
+	l.Plan, err = schedule.DecodePlan(mark)
+	o.Schedule = l
+	return o, err
+}
+
 // schedule returns the schedule of the crawl, and which bounds it has for a host.
 func (k *checker) schedule(url string) (s schedule.FetchSchedule, name, bounds string) {
 	s = &schedule.Adaptive{}
 	if k.conf != nil {
 		s = k.conf.Crawl.Schedule
 	}
+	if k.policies.Schedule != nil {
+		s = k.policies.Schedule
+	}
 	var a *schedule.Adaptive
 	switch s := s.(type) {
+	case schedule.Learned:
+		return s, "learned", ""
+	case schedule.Default:
+		return s, "default", ""
+	case schedule.Adaptive:
+		name, a = "adaptive", &s
 	case *schedule.Adaptive:
 		name, a = "adaptive", s
 	case *schedule.MimeAdaptive:

@@ -40,7 +40,9 @@ The last looks again at all that is due within 31 days. With
   recrawl crawl -d crawl -agent mybot -schedule learned -budget 10000/day
 
 it learns how often each page changes, and makes at most so many visits a day,
-where they are worth most. To crawl a test server:
+where they are worth most. The crawl keeps -schedule, -budget and -scoring: later
+verbs on the same directory need not be given them again, and say so when they
+change them. To crawl a test server:
 
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
@@ -57,7 +59,7 @@ where they are worth most. To crawl a test server:
 			}
 			run := crawlRun{seeds: seeds}
 			return a.untilRoom(ctx, func() error {
-				return a.with(c, true, run.seeds == nil, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
+				return a.with(ctx, c, true, run.seeds == nil, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
 					o.Rounds = c.Int("rounds")
 					given(c, "visit-meta", &o.Update.VisitMeta)
 					switch {

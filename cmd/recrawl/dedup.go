@@ -54,7 +54,7 @@ too, as in Nutch.
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			return a.with(c, false, true, func(s *session) error {
+			return a.with(ctx, c, false, true, func(s *session) error {
 				r, err := s.crawler.Dedup(ctx)
 				if err != nil {
 					return err

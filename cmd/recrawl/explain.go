@@ -24,7 +24,7 @@ learned. -agent is the name under which robots.txt is read.
 			if c.Args().Len() != 1 {
 				return usagef("explain wants one URL")
 			}
-			return a.with(c, false, true, func(s *session) error {
+			return a.with(ctx, c, false, true, func(s *session) error {
 				e, err := s.crawler.Explain(ctx, c.Args().First())
 				if err != nil {
 					return err

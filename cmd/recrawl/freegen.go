@@ -38,7 +38,7 @@ are neither filtered nor normalized, as by Nutch's freegen, unless -filter and
 			if err := spread(c, &generate.Options{}); err != nil {
 				return err
 			}
-			return a.with(c, false, false, func(s *session) error {
+			return a.with(ctx, c, false, false, func(s *session) error {
 				return a.generating(ctx, s, c.Name, func() (generate.Report, error) {
 					return s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
 						for _, name := range c.Args().Slice() {

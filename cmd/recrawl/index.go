@@ -46,11 +46,20 @@ Pages that are not there any more or ask not to be indexed are lines with
 				return err
 			}
 			return a.readingAll(c, func(db *pebblestore.DB) error {
+				k, err := keptOf(ctx, db)
+				if err != nil {
+					return err
+				}
+				if k = k.with(c); k.Scoring != "" {
+					if o.Scoring, err = scoringOf(k.Scoring); err != nil {
+						return err
+					}
+				}
 				if c.Args().Present() {
 					o.Segments = c.Args().Slice()
 				}
 				var r index.Report
-				err := a.writing(c, func(w io.Writer) (err error) {
+				err = a.writing(c, func(w io.Writer) (err error) {
 					r, err = index.Run(ctx, db.Crawl(), db.Links(), db.Segments(), index.NewJSONL(w), o)
 					return err
 				})
@@ -80,12 +89,8 @@ func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
 		o = conf.Index
 		o.Scoring = conf.Crawl.Scoring
 	}
-	filter, err := scoringOf(c)
-	if err != nil {
+	if err := checkKept(c); err != nil {
 		return o, err
-	}
-	if filter != nil {
-		o.Scoring = filter
 	}
 	if o.Scoring == nil {
 		o.Scoring = scoring.OPIC{}

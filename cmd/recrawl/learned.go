@@ -15,23 +15,21 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// scheduling are the flags that say when pages are fetched again. The verbs of one
-// crawl should all be given the same.
+// scheduling are the flags that say when pages are fetched again. A crawl keeps them.
 func scheduling() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "schedule", Category: toSelect, Usage: "fetch pages again by this `KIND` of schedule: adaptive, default (at the interval of each), or learned (as often as each changes and matters) (adaptive unless given)"},
-		&cli.StringFlag{Name: "budget", Category: toSelect, Usage: "with -schedule learned: make at most `N/TIME` visits, such as 10000/day, 50000/week or 500/hour, or polite: as many as hosts and threads allow (unless given: no bound, and a visit to each page every 30 days on average)"},
+		&cli.StringFlag{Name: "schedule", Category: toSelect, Usage: "fetch pages again by this `KIND` of schedule: learned (as often as each changes and matters), adaptive, or default (at the interval of each). The crawl keeps it until another is given; conf: as -conf says (adaptive unless given)"},
+		&cli.StringFlag{Name: "budget", Category: toSelect, Usage: "with -schedule learned: make at most `N/TIME` visits, such as 10000/day, 50000/week or 500/hour, or polite: as many as hosts and threads allow. The crawl keeps it; 0: no bound, and a visit to each page every 30 days on average (0 unless given)"},
 	}
 }
 
-// scheduled makes the schedule that the flags name.
-func scheduled(c *cli.Command, o *recrawl.Options) error {
-	kind, budget := c.String("schedule"), c.String("budget")
-	if c.Name == "schedule" || kind == "" && budget == "" {
-		return nil
-	}
-	if budget != "" && kind != "learned" {
+// scheduled makes the schedule that a crawl keeps.
+func scheduled(k kept, o *recrawl.Options) error {
+	if k.Budget != "" && k.Schedule != "learned" {
 		return usagef("-budget means something with -schedule learned only")
+	}
+	if k.Schedule == "" {
+		return nil
 	}
 	var base schedule.Default
 	switch s := o.Schedule.(type) { // that of a configuration
@@ -48,19 +46,19 @@ func scheduled(c *cli.Command, o *recrawl.Options) error {
 	case schedule.MimeAdaptive:
 		base = s.Default
 	}
-	switch kind {
+	switch k.Schedule {
 	case "default":
 		o.Schedule = base
 	case "adaptive":
 		o.Schedule = schedule.Adaptive{Default: base}
 	case "learned":
-		perDay, err := parseBudget(budget)
+		perDay, err := parseBudget(k.Budget)
 		if err != nil {
 			return err
 		}
 		o.Schedule = schedule.Learned{Default: base, Budget: perDay}
 	default:
-		return usagef("-schedule: %q is none of adaptive, default and learned", kind)
+		return usagef("-schedule: %q is none of learned, adaptive and default", k.Schedule)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 func TestScheduleFlags(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() + "/crawl"
-	if r := recrawl(t, "inject", "-d", dir, "-schedule", "learned", "https://example.com/"); r.code != 0 {
+	if r := recrawl(t, "inject", "-d", dir, "https://example.com/"); r.code != 0 {
 		t.Fatalf("inject: %+v", r)
 	}
 	for _, budget := range []string{"700/week", "100", "4.2/hour", "polite", "36500/year"} {

@@ -82,9 +82,9 @@ func TestScoringOrphan(t *testing.T) {
 	}
 	seeds := write(t, "seeds.txt", "http://site.example/\tnutch.fetchInterval=86400\n")
 	crawl("2026-01-01", "-scoring", "opic,orphan", "-seeds", seeds)
-	crawl("2026-02-01", "-scoring", "opic,orphan")
+	crawl("2026-02-01") // which keeps them
 	unlinked.Store(true)
-	crawl("2026-03-06", "-scoring", "opic,orphan") // not yet the turn of /a
+	crawl("2026-03-06") // not yet the turn of /a
 	d := object(t, ok(t, "readdb", "-d", dir, "-json", "-url", "http://site.example/a"))
 	if d["statusName"] != "db_gone" {
 		t.Errorf("a page to which no link led for 33 days is %v", d)

@@ -11,7 +11,7 @@ import (
 )
 
 func scoringFlag() cli.Flag {
-	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, pagerank, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link (opic unless given)"}
+	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, pagerank, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link. The crawl keeps them until others are given; conf: as -conf says (opic unless given)"}
 }
 
 // orphans reports whether a filter wants to know of pages that no link leads to.
@@ -25,18 +25,14 @@ func orphans(f scoring.Filter) bool {
 	return false
 }
 
-// scoringOf makes the filters that the flag names; nil if it names none. The
-// verbs of one crawl should all be given the same.
-func scoringOf(c *cli.Command) (scoring.Filter, error) {
-	if !c.IsSet("scoring") {
-		return nil, nil
-	}
+// scoringOf makes the filters that the flag names.
+func scoringOf(list string) (scoring.Filter, error) {
 	const known = "opic, pagerank, depth, depth=MAX, orphan, urlmeta=TAG+TAG and link"
 	var chain scoring.Chain
 	var names []string
 	var depth *scoring.Depth
 	byScore := false
-	for f := range strings.SplitSeq(c.String("scoring"), ",") {
+	for f := range strings.SplitSeq(list, ",") {
 		name, value, given := strings.Cut(strings.TrimSpace(f), "=")
 		name = strings.TrimPrefix(name, "scoring-")
 		if slices.Contains(names, name) {

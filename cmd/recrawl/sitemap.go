@@ -56,7 +56,7 @@ the interval that of changefreq.`,
 			if !c.Args().Present() && !c.Bool("hosts") && c.String("file") == "" {
 				return usagef("sitemap wants URLs or hosts, -file or -hosts")
 			}
-			return a.with(c, true, false, func(s *session) error {
+			return a.with(ctx, c, true, false, func(s *session) error {
 				o := recrawl.SitemapOptions{}
 				if s.conf != nil {
 					o = s.conf.Sitemaps

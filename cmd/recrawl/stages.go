@@ -43,7 +43,7 @@ named on standard error; the others are injected, and the exit code is 1.
 				return usagef("inject wants URLs, or -seeds FILE")
 			}
 			var policies recrawl.Options
-			return a.with(c, false, false, func(s *session) error {
+			return a.with(ctx, c, false, false, func(s *session) error {
 				if err := a.rulesForAll(ctx, c, s, &policies); err != nil {
 					return err
 				}
@@ -71,7 +71,7 @@ was interrupted goes on where it stopped.
 			if err != nil {
 				return err
 			}
-			return a.with(c, true, true, func(s *session) error {
+			return a.with(ctx, c, true, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err
@@ -102,7 +102,7 @@ func (a *app) parse() *cli.Command {
   recrawl parse -d crawl -agent mybot`,
 		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, stayFlag(), bounding("no-traps", "parse-timeout"), scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.with(c, false, true, func(s *session) error {
+			return a.with(ctx, c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err
@@ -167,7 +167,7 @@ is left alone.
 			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, to which no page links any more"},
 			visitMetaFlag(), bounding("max-growth"), memoryFlag(), minFreeFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.with(c, false, true, func(s *session) error {
+			return a.with(ctx, c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err
@@ -237,7 +237,7 @@ are given; in the rounds of crawl they are off.
 			if err != nil {
 				return err
 			}
-			return a.with(c, false, true, func(s *session) error {
+			return a.with(ctx, c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err
