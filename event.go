@@ -71,27 +71,27 @@ type PageEvent struct {
 // Content returns what the server sent; the zero Content if the visit brought
 // none, or if contents are not stored.
 func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
-	return get(ctx, e, &e.parts.contents, func(c *page.Content) string { return c.URL })
+	return get(ctx, e, &e.parts.contents, &e.parts.from.contents, func(c *page.Content) string { return c.URL })
 }
 
 // Text returns the text of the page; empty if it has none.
 func (e *PageEvent) Text(ctx context.Context) (string, error) {
-	t, err := get(ctx, e, &e.parts.texts, func(t *segment.Text) string { return t.URL })
+	t, err := get(ctx, e, &e.parts.texts, &e.parts.from.texts, func(t *segment.Text) string { return t.URL })
 	return t.Text, err
 }
 
 // Parsed returns title, outlinks and properties of the page, without its text; the
 // zero Parsed if it was not parsed.
 func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
-	d, err := get(ctx, e, &e.parts.data, func(d *segment.Data) string { return d.URL })
+	d, err := get(ctx, e, &e.parts.data, &e.parts.from.data, func(d *segment.Data) string { return d.URL })
 	return d.Parsed, err
 }
 
 // blockParts are the parts of the pages whose visits are in one block, read when
 // the first of its events asks.
 type blockParts struct {
-	segments segment.Store
-	block    int
+	from  *pageParts
+	block int
 
 	mu       sync.Mutex
 	contents map[string]page.Content
@@ -99,19 +99,45 @@ type blockParts struct {
 	data     map[string]segment.Data
 }
 
-func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, url func(*T) string) (rec T, err error) {
+// pageParts are the parts of a segment whose events are being told.
+type pageParts struct {
+	contents follower[page.Content]
+	texts    follower[segment.Text]
+	data     follower[segment.Data]
+}
+
+func newPageParts(ctx context.Context, s segment.Store, name string) *pageParts {
+	return &pageParts{
+		follower[page.Content]{ctx: ctx, segments: s, name: name},
+		follower[segment.Text]{ctx: ctx, segments: s, name: name},
+		follower[segment.Data]{ctx: ctx, segments: s, name: name},
+	}
+}
+
+func (p *pageParts) close() {
+	p.contents.close()
+	p.texts.close()
+	p.data.close()
+}
+
+func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f *follower[T], url func(*T) string) (rec T, err error) {
 	e.parts.mu.Lock()
 	defer e.parts.mu.Unlock()
 	if *m == nil {
-		for block, err := range segment.Blocks[T](ctx, e.parts.segments, e.Segment, e.parts.block) {
-			if err != nil {
-				return rec, fmt.Errorf("recrawl: page %s: %w", e.URL, err)
+		block, ok := f.block(e.parts.block)
+		if !ok {
+			// Events that are looked at later, or an error, which is told to who asks.
+			for b, err := range segment.Blocks[T](ctx, f.segments, f.name, e.parts.block) {
+				if err != nil {
+					return rec, fmt.Errorf("recrawl: page %s: %w", e.URL, err)
+				}
+				block = b
+				break
 			}
-			*m = make(map[string]T, len(block))
-			for i := range block {
-				(*m)[url(&block[i])] = block[i]
-			}
-			break
+		}
+		*m = make(map[string]T, len(block))
+		for i := range block {
+			(*m)[url(&block[i])] = block[i]
 		}
 	}
 	return (*m)[e.URL], nil
@@ -149,6 +175,8 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 	}
 	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.s.Segments, name, block))
 	defer stop()
+	parts := newPageParts(ctx, c.s.Segments, name)
+	defer parts.close()
 	for visits, err := range segment.Blocks[segment.Visit](ctx, c.s.Segments, name, block) {
 		if err != nil {
 			return events, fmt.Errorf("recrawl: %w", err)
@@ -157,7 +185,7 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if err != nil {
 			return events, fmt.Errorf("recrawl: %w", err)
 		}
-		shared := &blockParts{segments: c.s.Segments, block: block}
+		shared := &blockParts{from: parts, block: block}
 		for i := range visits {
 			v := &visits[i]
 			e := PageEvent{URL: v.URL, Visit: *v, Segment: name, parts: shared}
