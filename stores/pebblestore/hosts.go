@@ -53,6 +53,7 @@ type hostStore struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	late  sync.WaitGroup
+	lag   time.Duration
 }
 
 // recover makes good an end that was not orderly: see hostdb.Host.AskedAgain. It
@@ -342,7 +343,7 @@ func (s *hostStore) syncSoon() {
 		return
 	}
 	s.late.Add(1)
-	s.timer = time.AfterFunc(lag, func() {
+	s.timer = time.AfterFunc(s.lag, func() {
 		defer s.late.Done()
 		s.mu.Lock()
 		s.timer = nil

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -93,6 +95,8 @@ type Options struct {
 	// below the directory of the segments.
 	fs       vfs.FS
 	segments standIn
+	// lag, if not zero, stands in for the constant in tests.
+	lag time.Duration
 }
 
 // standIn makes the directory of the segments on a file system of tests.
@@ -204,7 +208,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), least: linkLeast}
-	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1)}
+	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1), lag: cmp.Or(o.lag, lag)}
 	if o.ReadOnly {
 		return d, nil
 	}

@@ -15,6 +15,11 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 )
 
+// never is a lag of the host db after which no test is waiting any more. A sync by
+// a timer, while a commit waits for room inside the engine, waits for a mutex of
+// the engine, and in a bubble no time passes while anybody waits for a mutex.
+const never = 10_000 * time.Hour
+
 // TestFullDiskPausesTheCrawl fills the disk a hundred times while a site is
 // crawled, to the last byte or to what is to be left free, and makes room again.
 // What is there can be read meanwhile, nobody need do anything, and the crawl
@@ -63,7 +68,7 @@ func TestFullDiskPausesTheCrawl(t *testing.T) {
 				return nil
 			}
 			o := onDisk(small(), disk)
-			o.MinFree = 60_000
+			o.MinFree, o.lag = 60_000, never
 			var events []Room
 			o.OnRoom = func(r Room) { events = append(events, r) }
 			opened, err := Open(memPath, o)
@@ -126,7 +131,7 @@ func TestWaitingForRoomEnds(t *testing.T) {
 					return nil
 				}
 				o := onDisk(small(), disk)
-				o.MinFree = 60_000
+				o.MinFree, o.lag = 60_000, never
 				db, err := Open(memPath, o)
 				if err != nil {
 					t.Fatal(err)
