@@ -38,6 +38,13 @@ const (
 	engineSublevels = 1 << 20
 	maxMemTables    = 4
 	maxSublevels    = 12
+	// Tables lie in level 0 until four of them are above one another, and the level
+	// below it holds so much before anything moves on. An update passes all of the key
+	// space and changes a part of it everywhere, so what it costs is how often the
+	// last level is rewritten: where it is small, once for four updates. A stack of
+	// four tables is as deep to read as the two levels that are not there now.
+	compactL0 = 8 // half of which is the number of tables
+	baseBytes = 256 << 20
 	// lookEvery is how many bytes are committed between two looks at these.
 	lookEvery = 1 << 20
 	// maxBatch is the most that one atomic step may write; the engine's own
@@ -89,6 +96,8 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		MemTableSize:                d.memSize,
 		MemTableStopWritesThreshold: engineMemTables,
 		L0StopWritesThreshold:       engineSublevels,
+		L0CompactionThreshold:       compactL0,
+		LBaseMaxBytes:               baseBytes,
 		FormatMajorVersion:          engineFormat,
 		ErrorIfNotExists:            !fresh,
 		ReadOnly:                    o.ReadOnly,

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/recrawl/recrawl/crawldb"
 	content "github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
@@ -351,6 +353,7 @@ func BenchmarkUpdateOfASegment(b *testing.B) {
 				(settled-counting.before).Seconds()*1e6/float64(counting.changed), perCore(counting.changed, settled-counting.before),
 				float64(m.WAL.BytesWritten-before.WAL.BytesWritten)/1e6, float64(m.Total().TableBytesFlushed-before.Total().TableBytesFlushed)/1e6,
 				float64(m.Total().TableBytesCompacted-before.Total().TableBytesCompacted)/1e6, peak())
+			sayLevels(before, m)
 			if round == *updRounds-1 {
 				b.ReportMetric(perCore(r.Links, settled)*1000, "links/s")
 				b.ReportMetric(perCore(counting.changed, settled)*1000, "changed/s")
@@ -360,6 +363,24 @@ func BenchmarkUpdateOfASegment(b *testing.B) {
 	w.getAndSet(b, db)
 	for b.Loop() {
 	}
+}
+
+// sayLevels says what was written to each level, in MB, and what lies there now.
+func sayLevels(before, m *pebble.Metrics) {
+	var s strings.Builder
+	for i := range m.Levels {
+		l, was := &m.Levels[i], &before.Levels[i]
+		if l.TablesCount == 0 && l.TableBytesCompacted == was.TableBytesCompacted {
+			continue
+		}
+		fmt.Fprintf(&s, "; L%d %.0f (%d tables): ingested %.0f, flushed %.0f, compacted %.0f, moved %.0f", i, float64(l.TablesSize)/1e6, l.TablesCount,
+			float64(l.TableBytesIngested-was.TableBytesIngested)/1e6, float64(l.TableBytesFlushed-was.TableBytesFlushed)/1e6,
+			float64(l.TableBytesCompacted-was.TableBytesCompacted)/1e6, float64(l.TableBytesMoved-was.TableBytesMoved)/1e6)
+	}
+	c, o := m.Compact, before.Compact
+	say("compactions %d (default %d, move %d, elision %d, read %d, rewrite %d, tombstones %d)%s", c.Count-o.Count, c.DefaultCount-o.DefaultCount,
+		c.MoveCount-o.MoveCount, c.ElisionOnlyCount-o.ElisionOnlyCount, c.ReadCount-o.ReadCount, c.RewriteCount-o.RewriteCount,
+		c.TombstoneDensityCount-o.TombstoneDensityCount, s.String())
 }
 
 // profiled calls f, and writes a profile of it if one is asked for.
