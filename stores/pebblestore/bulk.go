@@ -128,8 +128,9 @@ func (b *bulk) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	defer b.s.changes.Add(1) // and not before others can see it; the turn ends later
-	if _, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast); err != nil {
+	_, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
+	b.s.changed(b.index, err)
+	if err != nil {
 		return err
 	}
 	if b.index.first {

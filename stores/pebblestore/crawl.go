@@ -28,6 +28,7 @@ type crawlStore struct {
 	due  dueIndex
 	// leasing says that there is, or was, a lease: it is set before one is written.
 	leasing atomic.Bool
+	leases  *leaseSet
 	// changes is raised behind each change of records. Who reads the index first reads
 	// this, and finds it as it was when it has the turn, knows that what the index said
 	// is still so. It begins anywhere, so that it is of this store.
@@ -135,11 +136,23 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	if batch.Empty() {
 		return nil
 	}
-	defer s.changes.Add(1) // and not before others can see it
+	var err error
 	if index.first {
-		return s.commitDue(ctx, batch, index.state)
+		err = s.commitDue(ctx, batch, index.state)
+	} else {
+		err = s.db.commit(ctx, &s.view, batch, pebble.NoSync)
 	}
-	return s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+	s.changed(index, err)
+	return err
+}
+
+// changed tells, when others can see it, that records were changed. It has the turn.
+func (s *crawlStore) changed(index *mover, err error) {
+	all := index.leases
+	if err != nil {
+		all = nil // nothing was, or the store has failed
+	}
+	s.leases.apply(all, func() { s.changes.Add(1) })
 }
 
 // changes is what changes are put into: a batch, or a step of UpdateAll.
@@ -224,6 +237,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		var was, is entry
 		var seen time.Time
 		var held, stored []byte
+		same := false // but for the lease
 		if b.Tokens != nil {
 			if d, ok := s.told(b.Tokens[i], url); ok {
 				if told, err = appendRecord(told[:0], &d); err != nil {
@@ -265,8 +279,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 				return fmt.Errorf("%q: %w", url, err)
 			}
 			lease = appendLease(lease[:0], d)
-			same := bytes.Equal(enc, stored)
-			if same && bytes.Equal(lease, held) {
+			if same = bytes.Equal(enc, stored); same && bytes.Equal(lease, held) {
 				continue
 			}
 			if !same {
@@ -278,9 +291,10 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 			}
 		}
 		if err == nil && !bytes.Equal(lease, held) {
+			index.leases = s.leases.changed(index.leases, key[1:], held, lease, d)
 			err = s.putLease(batch, key, lease)
 		}
-		if err == nil {
+		if err == nil && !same {
 			err = index.move(batch, key[1:], from, to, seen)
 		}
 		if err != nil {

@@ -123,11 +123,14 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 }
 
 // TestDueModel does random things to a store and to a map, with a clock that
-// creeps, jumps and goes back, and ends of both kinds. After each the index is that
+// creeps, jumps and goes back, leases that are given back, visited, or run out, more
+// of them than are held in memory, and ends of both kinds. After each the index is that
 // of the records, and every query is answered as the map would.
+//
+//	go test -run TestDueModel ./stores/pebblestore -due.models 200
 func TestDueModel(t *testing.T) {
 	urls := dueModelURLs()
-	for seed := range uint64(4) {
+	for seed := range uint64(*dueModels) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		rg := newRig(t)
 		rg.power = seed%2 == 0
@@ -137,7 +140,13 @@ func TestDueModel(t *testing.T) {
 		}
 		clock, model := dueEpoch, map[string]crawldb.Datum{}
 		for step := range 120 {
-			switch n := r.IntN(12); {
+			h.crawl.bulkLeast = []int{1, 1 << 30}[r.IntN(2)]
+			if seed%4 > 1 { // some, or none, of the leases are held
+				h.crawl.leases.most = r.IntN(60)
+			}
+			switch n := r.IntN(16); {
+			case n > 11:
+				leaseSome(t, h.DB, r, clock, model)
 			case n < 6:
 				batch := slices.DeleteFunc(slices.Clone(urls), func(string) bool { return r.IntN(6) > 0 })
 				next := make([]*crawldb.Datum, len(batch))
@@ -174,6 +183,7 @@ func TestDueModel(t *testing.T) {
 				if err := h.CheckIndex(t.Context()); err != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, step, err)
 				}
+				checkLeases(t, h.DB)
 				if r.IntN(2) == 0 {
 					continue // and nothing asks before the next change
 				}
@@ -197,11 +207,90 @@ func TestDueModel(t *testing.T) {
 			if err := h.CheckIndex(t.Context()); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
+			checkLeases(t, h.DB)
 			askModel(t, h.DB, r, clock, model, fmt.Sprintf("seed %d, step %d: ", seed, step))
+			if checkLeases(t, h.DB); !h.crawl.leases.read() {
+				t.Fatal("a selection has not read the leases")
+			}
 		}
 		if err := h.DB.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// leaseSome selects as generate does, and leases, visits or gives back what it gets.
+func leaseSome(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[string]crawldb.Datum) {
+	t.Helper()
+	q := crawldb.DueQuery{Now: clock, Limit: 1 + r.IntN(80)}
+	taken, most := map[string]int{}, 1+r.IntN(20)
+	q.Want = func(host string) bool { return taken[host] < most }
+	tokens := map[string]string{}
+	for c, err := range db.crawl.Due(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken[crawldb.Host(c.URL)]++
+		tokens[c.URL] = c.Token
+	}
+	visited := map[string]string{} // what was leased before
+	for _, u := range slices.Sorted(maps.Keys(model)) {
+		if d := model[u]; d.LeasedBy != "" && r.IntN(3) == 0 {
+			visited[u] = ""
+		}
+	}
+	until := clock.Add(time.Duration(r.IntN(20)) * time.Hour)
+	for i, some := range []map[string]string{tokens, visited} {
+		b := crawldb.Batch{URLs: slices.SortedFunc(maps.Keys(some), crawldb.Compare)}
+		if i == 0 {
+			b.Tokens = make([]string, len(b.URLs))
+			for i, u := range b.URLs {
+				b.Tokens[i] = some[u]
+			}
+		}
+		b.Next = func(k int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			want := model[b.URLs[k]]
+			want.FetchTime, want.LeasedUntil = want.FetchTime.UTC(), want.LeasedUntil.UTC()
+			if old == nil || old.LeasedBy != want.LeasedBy || !old.LeasedUntil.Equal(want.LeasedUntil) || !old.FetchTime.Equal(want.FetchTime) {
+				t.Fatalf("%+v, want %+v", old, want)
+			}
+			d := *old
+			if d.LeasedUntil, d.LeasedBy = until, "g"; i == 1 {
+				d.LeasedUntil, d.LeasedBy = time.Time{}, ""
+				if r.IntN(3) > 0 {
+					d.FetchTime, d.Priority = clock.Add(time.Duration(r.IntN(60))*time.Hour), r.Float32()
+				}
+			}
+			model[d.URL] = d
+			return &d, nil
+		}
+		var err error
+		if r.IntN(2) == 0 {
+			err = db.Crawl().Update(t.Context(), b)
+		} else {
+			err = crawldb.UpdateAll(t.Context(), db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkLeases compares what is known of leases with the table.
+func checkLeases(t *testing.T, db *DB) {
+	t.Helper()
+	l := db.crawl.leases
+	rows := 0
+	err := db.crawl.rows(t.Context(), db.db, leaseTable, func(key, value []byte) error {
+		rows++
+		end, err := leaseEndOf(value)
+		if got, leased, known := l.find(key[1:]); known && (!leased || got != end) {
+			t.Errorf("the lease of %q ends at %d, %t, not at %d", key, got, leased, end)
+		}
+		return err
+	})
+	if err != nil || l.read() && rows != l.rows || l.state == leasesKnown && rows != len(l.ends) {
+		t.Fatalf("%d leases, counted %d, held %d: %v", rows, l.rows, len(l.ends), err)
 	}
 }
 
@@ -226,6 +315,14 @@ func askModel(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[str
 	limited := r.IntN(3) == 0
 	if limited {
 		q.Want = func(host string) bool { return !full[host] }
+	}
+	var next time.Time
+	if q.Limit == 0 && q.MinPriority == 0 && !limited {
+		q.Seen = func(d *crawldb.Datum) {
+			if d.FetchTime.After(q.Now) && (next.IsZero() || d.FetchTime.Before(next)) {
+				next = d.FetchTime
+			}
+		}
 	}
 	got := map[string]bool{}
 	least, n := uint16(0), 0
@@ -258,6 +355,21 @@ func askModel(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[str
 	}
 	if q.Limit > 0 && n == q.Limit {
 		return
+	}
+	if q.Seen != nil {
+		var want time.Time
+		for _, d := range model {
+			at := d.FetchTime
+			if d.LeasedUntil.After(at) {
+				at = d.LeasedUntil
+			}
+			if !dueBy(d, q) && (want.IsZero() || at.Before(want)) {
+				want = at
+			}
+		}
+		if !next.Equal(want) {
+			t.Fatalf("%s%+v: the next is due at %v, not at %v", prefix, q, want, next)
+		}
 	}
 	for _, u := range slices.Sorted(maps.Keys(model)) {
 		d := model[u]
@@ -517,7 +629,7 @@ func TestGoldenV2(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != formatMagic+"6\n" {
+		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != fmt.Sprintf("%s%d\n", formatMagic, formatVersion) {
 			t.Errorf("the mark is %q, %v", text, err)
 		}
 	}

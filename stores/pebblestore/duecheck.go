@@ -15,6 +15,7 @@ import (
 var (
 	errNoEntry  = errors.New("has no entry in the due index")
 	errNoRecord = errors.New("no record accounts for it")
+	errOldLease = errors.New("its lease is where selections do not look for it")
 	errKey      = errors.New("it is under the key of another")
 )
 
@@ -249,6 +250,9 @@ func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueSta
 		}
 		if !state.has(k[1:]) {
 			return nil
+		}
+		if lease == nil && (d.LeasedBy != "" || !d.LeasedUntil.IsZero()) {
+			return s.db.damaged("the record of", d.URL, errOldLease)
 		}
 		e := entryOf(&d)
 		key, enc = e.appendKey(key[:0], state.mark, k[1:]), e.appendValue(enc[:0])

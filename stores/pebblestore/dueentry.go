@@ -13,7 +13,7 @@ import (
 // The due index has one entry for each record, in one of two tables:
 //
 //	ready  level(2) key         best level first, in a level by key
-//	wheel  bucket(4) key        by the hour from which the record is due
+//	wheel  bucket(4) key        by the hour of its fetch time
 //
 // (and one that counts those of ready, see tally)
 // and the value of both is the priority of the record and the time from which it
@@ -23,24 +23,25 @@ import (
 // an update deletes the entry of a record without looking for it, and writes the
 // new one in the batch that writes the record; and no selection need believe the
 // mark, which only says where to look: the entry says when the record is due.
+//
+// A lease changes nothing of it: a selection passes what is leased, see leaseSet.
+// When a lease has ended its record is selected from where it was.
 
 // An entry is what the due index has of a record.
 type entry struct {
-	from     int64 // ms: the later of FetchTime and LeasedUntil, or always
+	from     int64 // ms: FetchTime, or always
 	priority float32
 	of       *crawldb.Datum // whose rest appendValue appends, if not nil
 	rest     []byte         // that decode has found, lent
 }
 
-// always is the from of a record with neither time.
+// always is the from of a record without a time.
 const always = math.MinInt64
 
 func entryOf(d *crawldb.Datum) entry {
 	e := entry{from: always, priority: d.Priority, of: d}
-	for _, t := range [...]time.Time{d.FetchTime, d.LeasedUntil} {
-		if ms := t.UnixMilli(); ms > (time.Time{}).UnixMilli() {
-			e.from = max(e.from, ms)
-		}
+	if ms := d.FetchTime.UnixMilli(); ms > (time.Time{}).UnixMilli() {
+		e.from = ms
 	}
 	return e
 }
@@ -127,10 +128,12 @@ func (e entry) appendValue(dst []byte) []byte {
 // fits what was never fetched, with the cash of a scoring filter.
 const restMost = 32
 
-// appendRest appends what the entry does not say of its record, if that is short.
+// appendRest appends what the entry does not say of its record, if that is short. The
+// lease is no part of it.
 func (e entry) appendRest(dst []byte) []byte {
 	d := *e.of
-	if !d.LeasedUntil.IsZero() || d.LeasedBy != "" || d.FetchTime.UnixMilli() != e.from || d.Signature != nil || d.ETag != "" || d.LastModified != "" {
+	d.LeasedUntil, d.LeasedBy = time.Time{}, ""
+	if d.FetchTime.UnixMilli() != e.from || d.Signature != nil || d.ETag != "" || d.LastModified != "" {
 		return dst
 	}
 	d.FetchTime = time.Time{}
@@ -196,7 +199,7 @@ func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s
 
 // stateVersion is that of the index alone: one that was written in another is
 // built anew.
-const stateVersion = 3
+const stateVersion = 4
 
 func (s *dueState) append(dst []byte) []byte {
 	dst = append(dst, stateVersion)

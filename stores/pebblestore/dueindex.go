@@ -68,18 +68,25 @@ func (s *crawlStore) loadDue() error {
 	return err
 }
 
-// prepare completes the index and moves its mark to the bucket of the clock, ms. It
-// lets updates have their turns in between.
+// prepare completes the index, moves its mark to the bucket of the clock, ms, and
+// makes sure that what is leased is known. It lets updates have their turns in
+// between.
 func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 	for {
 		state := s.due.state.Load()
-		if state.whole && !s.due.late.Load() && bytes.Compare(state.mark, markOf(bucket(clock))) >= 0 {
+		moved := state.whole && !s.due.late.Load() && bytes.Compare(state.mark, markOf(bucket(clock))) >= 0
+		if moved && s.leases.read() {
 			return nil
 		}
 		if err := s.db.take(ctx, &s.view, s.turn); err != nil {
 			return err
 		}
-		err := s.step(ctx, clock)
+		var err error
+		if moved {
+			err = s.readLeases(ctx)
+		} else {
+			err = s.step(ctx, clock)
+		}
 		s.db.give(s.turn)
 		if err != nil {
 			return err
@@ -188,6 +195,17 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		if err := s.decode(&d, &keys, it.Key()[1:], value, lease); err != nil {
 			return nil, err
 		}
+		if lease == nil {
+			// A store of before version 4 may have a lease in a record.
+			if enc = appendLease(enc[:0], &d); len(enc) > 0 {
+				key = append(append(key[:0], byte(leaseTable)), it.Key()[1:]...)
+				s.leasing.Store(true)
+				s.leases.forget()
+				if err := batch.Set(key, enc, nil); err != nil {
+					return nil, err
+				}
+			}
+		}
 		e := entryOf(&d)
 		key, enc = e.appendKey(key[:0], next.mark, it.Key()[1:]), e.appendValue(enc[:0])
 		if err := batch.Set(key, enc, nil); err != nil {
@@ -274,6 +292,7 @@ type mover struct {
 	state   *dueState
 	first   bool // the state is new
 	count   counter
+	leases  []leaseChange
 	scratch [3][]byte
 }
 

@@ -259,6 +259,9 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 		return false, d.outcome("due index", err)
 	}
 	defer it.Close()
+	defer w.page.end(w.s)
+	leases := leaseView{s: w.s, it: it}
+	defer leases.close()
 	t := w.tour
 	var prefix []byte
 	for n := 0; ; t.pass() {
@@ -281,7 +284,7 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 				t.resume = bytes.Clone(it.Key())
 				return true, nil
 			}
-			if err := w.take(it); err != nil {
+			if err := w.take(it, &leases); err != nil {
 				return false, err
 			}
 		}

@@ -59,7 +59,7 @@ type dueWalk struct {
 	yield              func(crawldb.Candidate, error) bool
 	stopped            bool // by the loop or by the limit
 
-	passed int // entries that were not due
+	passed int // entries that were not due, and not because of a lease
 	spent  int // on hosts that were not wanted, see seekCost
 	ask    int // when to ask next whether that is too much
 	tour   *tour
@@ -82,24 +82,32 @@ type hintPage struct {
 	hints   []hint
 	buf     []byte
 	changes uint64 // what that of the store was before
+	unsure  bool   // records were changed meanwhile
 }
 
 func (p *hintPage) reset(s *crawlStore) {
-	p.hints, p.buf, p.changes = p.hints[:0], p.buf[:0], s.changes.Load()
+	p.hints, p.buf, p.changes, p.unsure = p.hints[:0], p.buf[:0], s.changes.Load(), false
 }
+
+// end is called when the page was read. An entry is as it was when that began, and
+// whether its record is leased was asked later: if something was changed in
+// between, the two may not belong together.
+func (p *hintPage) end(s *crawlStore) { p.unsure = s.changes.Load() != p.changes }
 
 func (p *hintPage) full(size int) bool { return len(p.hints) >= size || len(p.buf) >= maxPageBytes }
 
-// add adds an entry with its key in the ready table.
-func (p *hintPage) add(e entry, key, value []byte) {
+// add adds an entry with its key in the ready table. If its record has a lease, though
+// one that has ended, it does not tell all of it.
+func (p *hintPage) add(e entry, key, value []byte, leased bool) {
 	from := len(p.buf)
 	p.buf = append(p.buf, key[readyPrefix:]...)
 	h := hint{entry: e, level: binary.BigEndian.Uint16(key[1:]), key: p.buf[from:len(p.buf):len(p.buf)]}
-	if e.rest != nil {
+	if e.rest != nil && !leased {
 		from = len(p.buf)
 		p.buf = append(p.buf, value...)
-		h.value, h.rest = p.buf[from:len(p.buf):len(p.buf)], nil
+		h.value = p.buf[from:len(p.buf):len(p.buf)]
 	}
+	h.rest = nil
 	p.hints = append(p.hints, h)
 }
 
@@ -112,11 +120,10 @@ func (w *dueWalk) markIsLate() bool {
 	return len(mark) >= 4 && int64(binary.BigEndian.Uint32(mark)) > int64(bucket(w.clock))+tooLate
 }
 
-// shows reports whether the query is answered by an entry, and whether it is for
-// sure.
-func (w *dueWalk) shows(e entry) (shown, due bool) {
-	due = e.from <= w.now
-	return due || e.from > w.beyond, due
+// shows reports whether the query is answered by an entry, of a record whose lease
+// ends at end.
+func (w *dueWalk) shows(e entry, end int64, leased bool) bool {
+	return (e.from <= w.now || e.from > w.beyond) && !(leased && end > w.now)
 }
 
 // run ends with nil if the sequence is at its end or was stopped.
@@ -160,7 +167,7 @@ func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error
 			if err := w.emitSide(ctx, h.level); err != nil || w.stopped {
 				return true, err
 			}
-			if err := w.emit(ctx, h); err != nil || w.stopped {
+			if err := w.emit(ctx, h, w.page.unsure); err != nil || w.stopped {
 				return true, err
 			}
 		}
@@ -170,7 +177,7 @@ func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error
 }
 
 // emit hands out a candidate.
-func (w *dueWalk) emit(ctx context.Context, h hint) error {
+func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -178,7 +185,7 @@ func (w *dueWalk) emit(ctx context.Context, h hint) error {
 	if w.q.Want != nil && !w.q.Want(crawldb.Host(url)) {
 		return nil
 	}
-	if !w.yield(crawldb.Candidate{URL: url, Priority: h.priority, Due: h.from <= w.now, Token: tokenOf(w.page.changes, h.value)}, nil) {
+	if !w.yield(crawldb.Candidate{URL: url, Priority: h.priority, Due: h.from <= w.now && !unsure, Token: tokenOf(w.page.changes, h.value)}, nil) {
 		w.stopped = true
 	}
 	w.left--
@@ -204,6 +211,9 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		return nil, false, d.outcome("due index", err)
 	}
 	defer it.Close()
+	defer w.page.end(w.s)
+	leases := leaseView{s: w.s, it: it}
+	defer leases.close()
 	n := 0
 	for ok := it.First(); ok; {
 		if n++; n%checkEvery == 0 {
@@ -230,7 +240,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 			}
 			continue
 		}
-		if err := w.take(it); err != nil {
+		if err := w.take(it, &leases); err != nil {
 			return nil, false, err
 		}
 		ok = it.Next()
@@ -240,7 +250,15 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 
 // take adds the entry of the ready table at which an iterator is to the page, if it
 // answers the query.
-func (w *dueWalk) take(it *pebble.Iterator) error {
+func (w *dueWalk) take(it *pebble.Iterator, leases *leaseView) error {
+	key := it.Key()[readyPrefix:]
+	end, leased, err := leases.find(key)
+	if err != nil {
+		return err
+	}
+	if leased && end > w.now {
+		return nil // there may be a crowd of these; see firstLease
+	}
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return w.s.db.outcome("due index", err)
@@ -249,50 +267,85 @@ func (w *dueWalk) take(it *pebble.Iterator) error {
 	if err != nil {
 		return err
 	}
-	if shown, _ := w.shows(e); !shown {
+	if !w.shows(e, end, leased) {
 		w.passed++
-		w.later(e, it.Key()[readyPrefix:])
+		w.later(e, key, end)
 	} else if !(w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority)) {
-		w.page.add(e, it.Key(), value)
+		w.page.add(e, it.Key(), value, leased)
 	}
 	return nil
 }
 
-// later notes an entry that is not due.
-func (w *dueWalk) later(e entry, key []byte) {
-	if e.rest = nil; e.from < w.next.from {
+// later notes an entry that is not due, of a record whose lease ends at end.
+func (w *dueWalk) later(e entry, key []byte, end int64) {
+	if e.rest, e.from = nil, max(e.from, end); e.from < w.next.from {
 		w.next = hint{entry: e, key: bytes.Clone(key)}
 	}
 }
 
 // tellNext tells of the entry that is due next.
 func (w *dueWalk) tellNext(ctx context.Context) error {
-	if err := w.firstOfWheel(ctx); err != nil || w.next.key == nil {
+	if err := w.firstOfWheel(ctx); err != nil {
+		return err
+	}
+	if err := w.firstLease(ctx); err != nil || w.next.key == nil {
 		return err
 	}
 	w.q.Seen(&crawldb.Datum{URL: crawldb.URLOf(string(w.next.key)), Priority: w.next.priority, FetchTime: time.UnixMilli(w.next.from).UTC()})
 	return nil
 }
 
-// firstOfWheel notes what is due next of the first bucket that has any such.
+// firstOfWheel notes what is due next of the wheel. Nothing behind the bucket of what
+// was noted is.
 func (w *dueWalk) firstOfWheel(ctx context.Context) error {
-	found := int64(-1)
 	lower := wheelTable.key(string(w.s.due.state.Load().mark))
-	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte) bool {
-		if found >= 0 && int64(bucket(e.from)) > found {
+	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte, end int64, leased bool) bool {
+		if w.next.key != nil && bucket(e.from) > bucket(w.next.from) {
 			return false
 		}
-		if shown, _ := w.shows(e); !shown {
-			found = int64(bucket(e.from))
-			w.later(e, key[wheelPrefix:])
+		if !w.shows(e, end, leased) {
+			w.later(e, key[wheelPrefix:], end)
 		}
 		return true
 	})
 }
 
+// firstLease notes which lease ends before anything that was noted. Of what is leased
+// in the ready table nothing was.
+func (w *dueWalk) firstLease(ctx context.Context) error {
+	if end, known := w.s.leases.first(w.now); known && end >= w.next.from {
+		return nil
+	}
+	d := w.s.db
+	if err := d.enter(ctx, &w.s.view); err != nil {
+		return err
+	}
+	defer d.leave()
+	snap := d.db.NewSnapshot()
+	defer snap.Close()
+	var keys crawldb.Keys
+	return w.s.rows(ctx, snap, leaseTable, func(key, lease []byte) error {
+		end, err := leaseEndOf(lease)
+		if err == nil && (end <= w.now || end >= w.next.from) {
+			return nil
+		}
+		value, err := get(snap, append([]byte{byte(crawlTable)}, key[1:]...))
+		if err := d.outcome("due index", err); err != nil || value == nil {
+			return err
+		}
+		var r crawldb.Datum
+		if err := w.s.decode(&r, &keys, key[1:], value, lease); err != nil {
+			return err
+		}
+		w.later(entryOf(&r), key[1:], end)
+		return nil
+	})
+}
+
 // wheel calls each with the entries of the wheel from lower to upper, until it
-// returns false. The keys are those of the table, and lent.
-func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e entry, key []byte) bool) error {
+// returns false. The keys are those of the table, and lent; end is that of the lease
+// of the record.
+func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e entry, key []byte, end int64, leased bool) bool) error {
 	d := w.s.db
 	if err := d.enter(ctx, &w.s.view); err != nil {
 		return err
@@ -303,6 +356,8 @@ func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e en
 		return d.outcome("due index", err)
 	}
 	defer it.Close()
+	leases := leaseView{s: w.s, it: it}
+	defer leases.close()
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n++; n%checkEvery == 0 {
@@ -318,7 +373,11 @@ func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e en
 		if err != nil {
 			return err
 		}
-		if !each(e, it.Key()) {
+		end, leased, err := leases.find(it.Key()[wheelPrefix:])
+		if err != nil {
+			return err
+		}
+		if !each(e, it.Key(), end, leased) {
 			break
 		}
 	}
@@ -382,6 +441,8 @@ type sideList struct {
 	done int   // hints that were handed out
 	more bool  // there are others after the last
 	last *hint // of the list before
+	// unsure is that of a page.
+	unsure bool
 }
 
 const sideSize = 1 << 16
@@ -390,6 +451,8 @@ const sideSize = 1 << 16
 func (w *dueWalk) readSide(ctx context.Context) error {
 	l := &w.side
 	l.best, l.done, l.more = l.best[:0], 0, false
+	changes := w.s.changes.Load()
+	defer func() { l.unsure = w.s.changes.Load() != changes }()
 	mark := w.s.due.state.Load().mark
 	first := uint32(0)
 	if len(mark) >= 4 {
@@ -420,10 +483,10 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	l := &w.side
 	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
-	return w.wheel(ctx, lower, upper, func(e entry, key []byte) bool {
+	return w.wheel(ctx, lower, upper, func(e entry, key []byte, end int64, leased bool) bool {
 		e.rest = nil // it is lent
 		h := hint{entry: e, level: level(e.priority), key: key[wheelPrefix:]}
-		if shown, _ := w.shows(e); !shown || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
+		if !w.shows(e, end, leased) || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
 			return true
 		}
 		if w.q.Want != nil && !w.hosts.wants(key, wheelPrefix, w.q.Want) {
@@ -454,7 +517,7 @@ func (w *dueWalk) emitSide(ctx context.Context, level uint16) error {
 			if h.level > level {
 				return nil
 			}
-			if err := w.emit(ctx, h); err != nil || w.stopped {
+			if err := w.emit(ctx, h, l.unsure); err != nil || w.stopped {
 				return err
 			}
 		}

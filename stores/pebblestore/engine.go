@@ -64,7 +64,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	}
 	memSize = min(max(memSize, minMemTableSize), 1<<30)
 	cacheSize = max(cacheSize, minCacheSize)
-	d.memSize = uint64(memSize)
+	d.memSize, d.cacheSize = uint64(memSize), cacheSize
 
 	path := filepath.Join(d.dir, databaseName)
 	under := d.under

@@ -32,10 +32,11 @@ const (
 // has leases in a table of their own; those that a store of an older version has in
 // its records hold there until they are written again. Version 5 has tallies in the
 // index, which is built anew for a store of an older version. Version 6 has short
-// records in its entries, and builds it anew, too.
+// records in its entries, and version 7 entries that leases leave alone; both build it
+// anew, too.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 6
+	formatVersion = 7
 	oldestVersion = 1
 )
 

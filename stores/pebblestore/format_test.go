@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a foreign file", write("thesis.tex", "x"), ErrNotStore, "thesis.tex"},
 		{"a foreign FORMAT", write(formatName, "tar 1.30\n"), ErrNotStore, formatName},
 		{"a database without a mark", func(dir string) error { return os.Mkdir(filepath.Join(dir, databaseName), 0o755) }, ErrNotStore, databaseName},
-		{"a later version", write(formatName, formatMagic+"7\n"), ErrVersion, "7"},
+		{"a later version", write(formatName, fmt.Sprintf("%s%d\n", formatMagic, formatVersion+1)), ErrVersion, fmt.Sprint(formatVersion + 1)},
 		{"a version before the first", write(formatName, formatMagic+"0\n"), ErrVersion, "0"},
 		{"a damaged version", write(formatName, formatMagic+"x\n"), ErrDamaged, formatName},
 		{"a mark without a database", write(formatName, formatMagic+"1\n"), ErrDamaged, "exist"},
@@ -80,7 +81,7 @@ func TestOldVersionIsUpgraded(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := os.ReadFile(mark); err != nil || string(text) != formatMagic+"6\n" {
+		if text, err := os.ReadFile(mark); err != nil || string(text) != fmt.Sprintf("%s%d\n", formatMagic, formatVersion) {
 			t.Errorf("the mark is %q, %v", text, err)
 		}
 	}

@@ -13,10 +13,11 @@ import (
 // A lease is kept beside the record it is of, in a table of its own. Records that
 // are selected together lie far apart, and to write one anew means that the engine
 // sooner or later reads and writes all around it; the leases there are at a time
-// are few and lie together.
+// are few and lie together. Nor is the entry in the due index written anew.
 //
-// A record that an older version wrote may have its lease in itself; that holds
-// while there is none in the table, and goes there when the record is written.
+// A record that an older version wrote may have its lease in itself. That holds
+// while there is none in the table, and is put there when the due index is built,
+// which it is before anything is selected.
 
 // What a lease has; the numbers are stored.
 const (

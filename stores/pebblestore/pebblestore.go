@@ -60,7 +60,8 @@ const (
 // of up to some ten million URLs.
 type Options struct {
 	// CacheSize is the memory for blocks and memtables together, in bytes; zero
-	// means 128 MiB. More makes updates of a large crawl db cheaper.
+	// means 128 MiB. More makes updates of a large crawl db cheaper. Who selects
+	// takes up to as much again, for what is leased: 27 to 40 bytes a lease.
 	CacheSize int64
 	// MemTableSize is how much is collected in memory before it is written out
 	// as a sorted table, in bytes; zero means 16 MiB. Keep it under an eighth of
@@ -131,9 +132,11 @@ type DB struct {
 	fsCloser io.Closer
 	db       *pebble.DB
 	memSize  uint64
-	readOnly bool
-	options  *pebble.Options
-	ingests  sync.WaitGroup // of tables; after a failure they wait for release
+	// cacheSize is that of the engine.
+	cacheSize int64
+	readOnly  bool
+	options   *pebble.Options
+	ingests   sync.WaitGroup // of tables; after a failure they wait for release
 
 	// use is held for reading by every call that is inside the engine, and for
 	// writing by Close: so the engine is never closed under a call.
@@ -203,6 +206,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 		}
 	}
 	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: min(bulkStep, 2*int(d.memSize)), bulkLeast: bulkLeast}
+	d.crawl.leases = newLeaseSet(int(d.cacheSize / leaseBytes))
 	d.crawl.changes.Store(rand.Uint64())
 	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
 		return nil, err
