@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -179,5 +181,66 @@ func BenchmarkGenerate(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkSelectionPastLeases asks what a selection costs that has to pass the best of
+// all URLs, which are leased, and how much memory it takes to know of them.
+//
+//	go test -run '^$' -bench SelectionPastLeases -benchtime 1x ./stores/pebblestore -due.urls 10000000 -due.top 100000 -due.dir DIR
+func BenchmarkSelectionPastLeases(b *testing.B) {
+	ctx := context.Background()
+	w := &web{n: *dueURLs, due: 1, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	db := w.kept(b)
+	query := crawldb.DueQuery{Now: w.now}
+	leased := 0
+	for _, goal := range []int{0, 100_000, 1_000_000, 2_000_000} {
+		if goal > w.n/2 {
+			break
+		}
+		start := cpu()
+		for leased < goal {
+			var urls []string
+			query.Limit = min(100_000, goal-leased)
+			for c, err := range db.crawl.Due(ctx, query) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				urls = append(urls, c.URL)
+			}
+			slices.SortFunc(urls, crawldb.Compare)
+			batch := crawldb.Batch{URLs: urls, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				d := *old
+				d.LeasedUntil, d.LeasedBy = w.now.Add(7*24*time.Hour), "20260101000000"
+				return &d, nil
+			}}
+			if err := crawldb.UpdateAll(ctx, db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(batch, nil) }); err != nil {
+				b.Fatal(err)
+			}
+			leased += len(urls)
+		}
+		say("%d URLs, %d leased in %v", w.n, leased, cpu()-start)
+		for _, most := range []int{0, 10, 1} {
+			for range 3 {
+				per, got := top(b, func(q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] { return db.crawl.Due(ctx, q) }, w.now, *dueTop, most)
+				say("%d URLs, %d leased, limit %d: select %v a URL, %d selected", w.n, leased, most, per, got)
+			}
+		}
+		heap := func() uint64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		with := heap()
+		db.crawl.leases.forget()
+		without := heap()
+		start = cpu()
+		if err := db.crawl.prepare(ctx, w.now.UnixMilli()); err != nil {
+			b.Fatal(err)
+		}
+		say("%d URLs, %d leased: %d bytes; reading them takes %v", w.n, leased, with-min(with, without), cpu()-start)
+	}
+	for b.Loop() {
 	}
 }
