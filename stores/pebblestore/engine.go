@@ -81,7 +81,10 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if o.ReadOnly {
 		under = readOnlyFS{under}
 	}
-	if err := checkRecords(under, path); err != nil {
+	torn := func(file string, at, size int64) {
+		d.log.Warn("pebblestore: what is no record is cut off, as what a crash had not let be written", "file", file, "offset", at, "bytes", size)
+	}
+	if err := checkRecords(under, path, torn); err != nil {
 		return err
 	}
 	d.fence = newFence(spaceFS{under, d.space}, func(err error) {

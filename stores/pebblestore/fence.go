@@ -133,8 +133,14 @@ func (f *fence) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.
 	return f.open(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, c, opts...) })
 }
 
+// ReuseForWrite makes a new log and not one out of an old one: in that, nobody could
+// tell what is damaged from what was there before. An old one that cannot be removed
+// only takes room until the next opening.
 func (f *fence) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return f.open(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
+	if f.failure() == nil {
+		_ = f.FS.Remove(oldname)
+	}
+	return f.Create(newname, c)
 }
 
 func (f *fence) OpenDir(name string) (vfs.File, error) {
@@ -252,6 +258,22 @@ func (f *fencedFile) SyncData() error { return f.change(f.File.SyncData) }
 func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
 	err = f.change(func() (err error) { full, err = f.File.SyncTo(length); return err })
 	return full, err
+}
+
+// Stat describes a file that is being written. The engine answers it by a panic if a
+// log that it has just made cannot be described.
+func (f *fencedFile) Stat() (vfs.FileInfo, error) {
+	info, err := f.File.Stat()
+	if err == nil || f.table {
+		return info, err
+	}
+	f.fence.fail(err)
+	ghost, err := f.fence.ghosts.Create("ghost", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	defer ghost.Close()
+	return ghost.Stat()
 }
 
 // Preallocate is a wish: the write that follows tells whether there is room.

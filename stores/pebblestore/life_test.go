@@ -134,6 +134,32 @@ func TestEveryReadFails(t *testing.T) {
 	}
 }
 
+// TestLogsCannotBeDescribed lets the system refuse to describe a log that was just
+// made, for which the engine has no answer but a panic.
+func TestLogsCannotBeDescribed(t *testing.T) {
+	for at := int64(0); ; at++ {
+		b := &breaker{at: at, once: true, cause: syscall.EIO, picks: func(op errorfs.Op) bool {
+			return op.Kind == errorfs.OpFileStat && strings.HasSuffix(op.Path, ".log")
+		}}
+		mem := vfs.NewMem()
+		var tr trial
+		db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, b)))
+		if err == nil {
+			err = errors.Join(tr.run(t, db), db.Close())
+		}
+		if b.hits.Load() == 0 {
+			if err != nil || at == 0 {
+				t.Errorf("%d logs were described, %v", at, err)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.EIO) || db != nil && !errors.Is(err, ErrFailed) {
+			t.Errorf("log %d: %v", at, err)
+		}
+		tr.check(t, memPath, inMemory(small(), mem))
+	}
+}
+
 func TestClosed(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {

@@ -27,9 +27,11 @@ var errRecord = errors.New("wrong check of a record")
 
 // records is what a file of records was found to hold.
 type records struct {
-	// chunks counts those that are whole, up to end, where the next one should be.
+	// chunks counts those that are whole, up to end, where the next one should be;
+	// size is that of the file.
 	chunks int
 	end    int64
+	size   int64
 	// tail counts the bytes behind end that are not zero, or were zeroed.
 	tail int64
 	// later says that there is a good chunk behind end, so that the damage is not
@@ -38,15 +40,17 @@ type records struct {
 	later, whole bool
 	// synced is how far a good chunk behind end says that the file was synced.
 	synced int64
+	// altered says that the chunk at end is there and is not what was written.
+	altered bool
 }
 
-// broken reports whether there is damage at end that no crash can have made.
-func (r *records) broken() bool { return r.synced > r.end }
+// broken reports whether there is damage at end of a log that no crash can have made.
+func (r *records) broken() bool { return r.synced > r.end || r.altered }
 
 // readRecords reads a file of records. number is that of the log, 0 for a
 // manifest.
 func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
-	var out records
+	out := records{size: size}
 	buf := make([]byte, recordBlock)
 	for from := int64(0); from < size; from += recordBlock {
 		b := buf[:min(recordBlock, size-from)]
@@ -79,6 +83,7 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 				out.tail = 0
 			}
 			out.whole = wholeChunk(rest, at)
+			out.altered = altered(rest, at, number)
 			out.look(rest[1:], number)
 		}
 	}
@@ -97,6 +102,15 @@ func filling(rest []byte, block int) bool {
 // chunk returns the size of the chunk that b begins with, if it is a good one of
 // that log.
 func chunk(b []byte, number uint32) (size int, ok bool) {
+	if size, ok = chunkSize(b, number); !ok {
+		return 0, false
+	}
+	sum := crc32.Checksum(b[6:size], castagnoli)
+	return size, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
+}
+
+// chunkSize is chunk for one whose sum nobody looks at.
+func chunkSize(b []byte, number uint32) (size int, ok bool) {
 	if len(b) < recordHead || b[6] == 0 || b[6] > recordKinds {
 		return 0, false
 	}
@@ -111,8 +125,7 @@ func chunk(b []byte, number uint32) (size int, ok bool) {
 	if size > len(b) || head > recordHead && binary.LittleEndian.Uint32(b[recordHead:]) != number {
 		return 0, false
 	}
-	sum := crc32.Checksum(b[6:size], castagnoli)
-	return size, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
+	return size, true
 }
 
 // look looks for good chunks behind a bad one.
@@ -134,19 +147,26 @@ func (r *records) look(b []byte, number uint32) {
 }
 
 // endMark reports whether b begins with what the engine ends a log with: the head
-// of a chunk of the log behind it.
+// of an empty chunk of the log behind it, without a sum.
 func endMark(b []byte, number uint32) bool {
-	return len(b) >= recordHead+4 && b[6] > recordsPerSet && b[6] <= recordKinds && binary.LittleEndian.Uint32(b[recordHead:]) == number+1
+	return len(b) >= recordHead+4 && b[6] > recordsPerSet && b[6] <= recordKinds && binary.LittleEndian.Uint32(b[recordHead:]) == number+1 &&
+		len(bytes.TrimLeft(b[:6], "\x00")) == 0
 }
 
 // wholeChunk reports whether what should be a chunk is one that was written
 // to its end: all its bytes are in the file, and no sector of the disk that it
 // touches was left empty. A chunk that a crash has cut is not.
 func wholeChunk(b []byte, at int) bool {
-	const sector = 512
 	if len(b) < recordHead || recordHead+int(binary.LittleEndian.Uint16(b[4:])) > len(b) {
 		return false
 	}
+	return fullSectors(b, at)
+}
+
+// fullSectors reports whether none of the sectors of the disk that b touches, which
+// lies at that place in its block, was left empty.
+func fullSectors(b []byte, at int) bool {
+	const sector = 512
 	for i := 0; i < len(b); {
 		n := min(sector-(at+i)%sector, len(b)-i)
 		if len(bytes.TrimLeft(b[i:i+n], "\x00")) == 0 {
@@ -155,6 +175,34 @@ func wholeChunk(b []byte, at int) bool {
 		i += n
 	}
 	return true
+}
+
+// altered reports whether a chunk that is no good one was one when it was written.
+// A crash cuts the file, or leaves sectors of it empty, but changes none: no file is
+// used twice. So a chunk whose head is one, and which is all there with something in
+// each sector, was altered; so was one whose head a single bit makes that of a good
+// one; and one that is good in another log does not belong here.
+func altered(b []byte, at int, number uint32) bool {
+	if len(b) < recordHead {
+		return false
+	}
+	if size, ok := chunkSize(b, number); ok && (number == 0 || b[6] > recordsPerSet) && fullSectors(b[:size], at) {
+		return true
+	}
+	if len(b) >= recordHead+4 {
+		if _, ok := chunk(b, binary.LittleEndian.Uint32(b[recordHead:])); ok && number > 0 {
+			return true
+		}
+	}
+	b = bytes.Clone(b)
+	for bit := 4 * 8; bit < min(len(b), recordHead+4)*8; bit++ {
+		b[bit/8] ^= 1 << (bit % 8)
+		if _, ok := chunk(b, number); ok {
+			return true
+		}
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+	return false
 }
 
 // significant returns the length of b without the zeros at its end.

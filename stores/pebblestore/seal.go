@@ -124,7 +124,7 @@ func changedAt(under vfs.FS, name string, size, want int64, err error) int64 {
 	if err != nil {
 		return -1
 	}
-	if r, _, err := recordsOf(under, name, logNumber(name)); err == nil && r.end < size {
+	if r, err := recordsOf(under, name, logNumber(name)); err == nil && r.end < size {
 		return r.end
 	}
 	return min(size, want)

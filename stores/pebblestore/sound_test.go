@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,8 +26,9 @@ const (
 )
 
 // soundStore makes a crawl of n records in dir, of which a part is in tables and
-// a part in the log; it is left open.
-func soundStore(t *testing.T, dir string, n int) *pebblestore.DB {
+// a part in the log; it is left open. Each step is called when something was written
+// to the log.
+func soundStore(t *testing.T, dir string, n int, steps ...func(*pebblestore.DB)) *pebblestore.DB {
 	t.Helper()
 	db, err := pebblestore.Open(dir, pebblestore.Options{MemTableSize: 64 << 10, CacheSize: 1 << 20})
 	if err != nil {
@@ -51,6 +53,11 @@ func soundStore(t *testing.T, dir string, n int) *pebblestore.DB {
 		}
 		all = append(all, d)
 	}
+	step := func() {
+		for _, f := range steps {
+			f(db)
+		}
+	}
 	put := func(some []crawldb.Datum) {
 		urls := make([]string, len(some))
 		for i := range some {
@@ -70,9 +77,14 @@ func soundStore(t *testing.T, dir string, n int) *pebblestore.DB {
 		}))
 	}
 	must(db.Compact(ctx))
-	put(all[n/2:])
+	step()
+	put(all[n/2 : n*3/4])
+	step()
+	put(all[n*3/4:])
+	step()
 	must(db.Crawl().Sync(ctx))
 	must(db.Crawl().Update(ctx, crawldb.Batch{Job: "round/" + soundDone, Cursor: "done"}))
+	step()
 
 	s := db.Segments()
 	for _, name := range []string{soundDone, soundBegun} {
@@ -152,4 +164,61 @@ func sound(t *testing.T, n int, killed bool) (dir string) {
 		t.Fatal(err)
 	}
 	return copied
+}
+
+// soundKilled is sound of a store that was killed at its busiest: some of its log is
+// not synced, and there is what it was making. It returns what the tables held at
+// each step of the log, the last is what they hold.
+func soundKilled(t *testing.T, n int) (dir string, states []string) {
+	t.Helper()
+	step := func(db *pebblestore.DB) {
+		got, err := readAll(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, tablesOf(got))
+	}
+	opened := filepath.Join(t.TempDir(), "store")
+	db := soundStore(t, opened, n, step)
+	for i := range 3 { // not synced
+		err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "update/" + soundDone, Cursor: fmt.Sprint(i), URLs: []string{"http://h00.example/0000"}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			d := *old
+			d.ETag = strings.Repeat(fmt.Sprint(i), 700) // more than a sector
+			return &d, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step(db)
+	}
+	dir = filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(dir, os.DirFS(opened)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	half := func(pattern, name string) {
+		from, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(from) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		text, err := os.ReadFile(from[0])
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text[:len(text)/2], 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	half("db/*.sst", "db/900001.sst")
+	half("db/MANIFEST-*", "db/MANIFEST-900002")
+	half("db/OPTIONS-*", "db/temporary.900003.dbtmp")
+	half("FORMAT", "SEAL.new")
+	return dir, states
+}
+
+// tablesOf is what readAll has read that is in the log.
+func tablesOf(got map[string]string) string {
+	return got["crawl db"] + "\x00" + got["host db"] + "\x00" + got["link db"]
 }

@@ -72,7 +72,7 @@ func liveTables(fs vfs.FS, path string) (tables map[uint64]live) {
 			tables = nil
 		}
 	}()
-	if checkRecords(fs, path) != nil {
+	if checkRecords(fs, path, nil) != nil {
 		return nil
 	}
 	db, err := openEngine(path, &pebble.Options{FS: readOnlyFS{fs}, ReadOnly: true, ErrorIfNotExists: true, DisableConsistencyCheck: true, FormatMajorVersion: engineFormat, Logger: quiet{}})

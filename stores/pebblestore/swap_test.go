@@ -13,7 +13,7 @@ import (
 func TestSwaps(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 90, killed)
-		base := trial{dir: dir, killed: killed}
+		base := trial{dir: dir}
 		var err error
 		if base.want, err = base.read(t.Context()); err != nil {
 			t.Fatal(err)

@@ -26,8 +26,8 @@ import (
 //
 // It changes no byte of the directory, which no other handle may have open for
 // writing. What a crash has left is not damage: a log that was cut off ends with
-// its last whole record, and Report.Torn counts what is behind it; a table that
-// was being written is none. A store that cannot be opened is a finding; an error
+// its last whole record, and what is behind it is a finding that is harmless, which
+// Report.Torn counts; a table that was being written is none. A store that cannot be opened is a finding; an error
 // means that the check could not go on: [ErrNotStore] for a directory in which a
 // store was only being made, too.
 func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, error) {
@@ -76,7 +76,10 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 		if err != nil {
 			return err
 		}
-		c.Report.Torn += info.Size() - offsetOf(bad)
+		torn := info.Size() - offsetOf(bad)
+		if c.Report.Torn += torn; torn > 0 {
+			c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: true, Err: errTorn})
+		}
 	}
 	return nil
 }
@@ -209,17 +212,19 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		case ext == ".sst":
 			err = checkTable(ctx, full, c)
 		case name == manifest:
-			err = checkManifest(vfs.Default, full)
-			if errors.Is(err, ErrDamaged) {
-				c.Damage(err)
-				err = nil
-			}
+			_, err = checkManifest(vfs.Default, full)
 		case ext == ".log":
-			err = checkLog(vfs.Default, full, c)
-			if errors.Is(err, ErrDamaged) {
-				c.Damage(err)
-				err = nil
+			var log records
+			log, err = checkLog(vfs.Default, full)
+			c.Report.Blocks += int64(log.chunks)
+			c.Report.Bytes += log.size
+			if c.Report.Torn += log.tail; log.tail > 0 {
+				c.Add(verify.Finding{File: full, Offset: log.end, Block: -1, Harmless: true, Err: errTorn})
 			}
+		}
+		if errors.Is(err, ErrDamaged) {
+			c.Damage(err)
+			err = nil
 		}
 		if err != nil {
 			return err
@@ -252,22 +257,18 @@ func checkTable(ctx context.Context, path string, c *verify.Check) error {
 	return t.check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, c.Damage)
 }
 
-// checkLog tells damage of a log from what a crash has cut off, which it counts:
-// each record says how far the log was synced when it was written.
-func checkLog(under vfs.FS, path string, c *verify.Check) error {
-	r, size, err := recordsOf(under, path, logNumber(path))
-	if err != nil {
-		return err
+// errTorn says what a file ends with that was being written.
+var errTorn = errors.New("what is behind this is cut off, as what a crash had not let be written")
+
+// checkLog tells damage of a log from what a crash has cut off: each record says how
+// far the log was synced when it was written, and of the last a crash leaves some
+// sectors, but does not change them.
+func checkLog(under vfs.FS, path string) (records, error) {
+	r, err := recordsOf(under, path, logNumber(path))
+	if err == nil && r.broken() {
+		return records{}, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
 	}
-	if r.broken() {
-		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
-	}
-	if c != nil {
-		c.Report.Blocks += int64(r.chunks)
-		c.Report.Bytes += size
-		c.Report.Torn += r.tail
-	}
-	return nil
+	return r, err
 }
 
 // logNumber is the number of a log, which its records have; zero for what is no
@@ -281,18 +282,17 @@ func logNumber(path string) uint32 {
 	return uint32(n)
 }
 
-func recordsOf(under vfs.FS, path string, number uint32) (records, int64, error) {
+func recordsOf(under vfs.FS, path string, number uint32) (records, error) {
 	f, err := under.Open(path)
 	if err != nil {
-		return records{}, 0, err
+		return records{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return records{}, 0, err
+		return records{}, err
 	}
-	r, err := readRecords(f, info.Size(), number)
-	return r, info.Size(), err
+	return readRecords(f, info.Size(), number)
 }
 
 // currentManifest returns the name of the manifest that counts.
@@ -307,8 +307,9 @@ func currentManifest(names []string) string {
 	return manifest
 }
 
-// checkRecords checks manifest and logs of a database, which may not be there yet.
-func checkRecords(under vfs.FS, path string) error {
+// checkRecords checks manifest and logs of a database, which may not be there yet. It
+// tells of what the engine is going to cut off their ends.
+func checkRecords(under vfs.FS, path string, torn func(file string, at, size int64)) error {
 	names, err := under.List(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -319,14 +320,18 @@ func checkRecords(under vfs.FS, path string) error {
 	manifest := currentManifest(names)
 	for _, name := range names {
 		full := under.PathJoin(path, name)
+		var r records
 		switch {
 		case name == manifest:
-			err = checkManifest(under, full)
+			r, err = checkManifest(under, full)
 		case strings.HasSuffix(name, ".log"):
-			err = checkLog(under, full, nil)
+			r, err = checkLog(under, full)
 		}
 		if err != nil {
 			return err
+		}
+		if r.tail > 0 && torn != nil {
+			torn(full, r.end, r.tail)
 		}
 	}
 	return nil
@@ -334,12 +339,12 @@ func checkRecords(under vfs.FS, path string) error {
 
 // checkManifest tells damage of the manifest from what a crash has cut off, which
 // the engine does not.
-func checkManifest(under vfs.FS, path string) error {
-	r, _, err := recordsOf(under, path, 0)
-	if err == nil && (r.later || r.whole) {
-		err = fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
+func checkManifest(under vfs.FS, path string) (records, error) {
+	r, err := recordsOf(under, path, 0)
+	if err == nil && (r.later || r.whole || r.altered) {
+		return records{}, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
 	}
-	return err
+	return r, err
 }
 
 // foreignFiles tells of files that nobody reads.
