@@ -142,8 +142,8 @@ func (s *space) pause(ctx context.Context) error {
 	return nil
 }
 
-// retry does something again for as long as the disk is full. It gives up, with
-// the error of the last time, when the context is done, the store is to be closed,
+// retry does something again for as long as the disk is full. It gives up, after
+// a last time, when the context is done, the store is to be closed,
 // or, if it is inside the engine, somebody cannot wait for that.
 func (s *space) retry(ctx context.Context, inside bool, do func() error) error {
 	err := do()
@@ -168,11 +168,11 @@ func (s *space) retry(ctx context.Context, inside bool, do func() error) error {
 			}
 			select {
 			case <-s.closing:
-				return err
+				return do() // there may be room by now
 			default:
 			}
 			if inside && s.hurried.Load() > 0 {
-				return err
+				return do()
 			}
 		}
 		err = do()

@@ -211,3 +211,33 @@ func TestOtherFailuresDoNotWait(t *testing.T) {
 		})
 	}
 }
+
+// Who closes a store when there is room again, and the engine has not asked for it
+// yet, loses nothing.
+func TestCloseWhenThereIsRoomAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := dirstoretest.NewDisk()
+		disk.Resize(1 << 30)
+		db, err := Open(memPath, onDisk(small(), disk))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const name = "a.example.test"
+		err = db.Hosts().Update(t.Context(), name, func(*hostdb.Host) (*hostdb.Host, error) { return &hostdb.Host{Name: name}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, _ := disk.Usage()
+		disk.Resize(used)
+		synced := make(chan error, 1)
+		go func() { synced <- db.Hosts().Sync(t.Context()) }()
+		synctest.Wait()
+		disk.Resize(1 << 30)
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-synced; err != nil {
+			t.Errorf("sync: %v", err)
+		}
+	})
+}
