@@ -15,8 +15,8 @@
 // builds the libraries and installs the commands. If any of it fails, nothing has
 // happened. Nothing is ever pushed; the last line says what to push.
 //
-// With -n nothing is tagged or committed at all, the tests of the nested modules
-// are left out, and changes that are not committed yet are no obstacle, but not
+// With -n nothing is tagged or committed at all, the nested modules and their tests
+// are compiled and neither vetted nor run, and changes that are not committed yet are no obstacle, but not
 // part of it either.
 //
 // The file modules.txt at the root of the repository lists the directories of the
@@ -47,7 +47,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dry := flags.Bool("n", false, "check everything but the tests of the nested modules, and tag nothing")
+	dry := flags.Bool("n", false, "check that all compiles and installs as a consumer gets it, and tag nothing")
 	dir := flags.String("C", ".", "a directory of the repository")
 	if err := flags.Parse(args); err != nil {
 		return err
