@@ -170,6 +170,27 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 	return pebblestore.Open(dir, o)
 }
 
+// openToChange opens the directory as soon as there is room for it.
+func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) (db *pebblestore.DB, err error) {
+	open := func() error { db, err = a.open(c, mustExist); return err }
+	if n, bad := minFree(c); n < 0 || bad != nil {
+		err = open()
+	} else {
+		err = a.untilRoom(ctx, open)
+	}
+	return db, err
+}
+
+// openToRead opens the directory, and on a full disk as it is: what a crash has left
+// in a log is read into memory.
+func (a *app) openToRead(c *cli.Command) (*pebblestore.DB, error) {
+	db, err := a.open(c, true)
+	if noRoom(err) {
+		return pebblestore.Open(c.String("d"), pebblestore.Options{Logger: a.logger(c), ReadOnly: true})
+	}
+	return db, err
+}
+
 // session is an open crawl.
 type session struct {
 	db      *pebblestore.DB
@@ -232,7 +253,7 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 		o.Protocol = offline{}
 	}
 	o.Fetch.OnVisit = s.trouble.note
-	if s.db, err = a.open(c, mustExist); err != nil {
+	if s.db, err = a.openToChange(ctx, c, mustExist); err != nil {
 		s.end()
 		return nil, err
 	}

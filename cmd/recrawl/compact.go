@@ -28,7 +28,7 @@ killed and begun anew.
 			if _, err := clock(c); err != nil {
 				return err
 			}
-			db, err := a.open(c, true)
+			db, err := a.openToChange(ctx, c, true)
 			if err != nil {
 				return err
 			}

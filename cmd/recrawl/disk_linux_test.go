@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,6 +121,28 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 		}
 		same(t, "after the disk was full", dump(t, s.dir), want)
+
+		// What is closed can be read from a full disk; what is to be changed waits, or
+		// fails if that is wanted, and says what to do.
+		stuff(ballast)
+		same(t, "on a full disk", dump(t, s.dir), want)
+		for _, args := range [][]string{{"updatehostdb"}, {"inject", "http://more.example/"}, {"generate"}, {"compact"}} {
+			args = slices.Insert(args, 1, "-d", s.dir)
+			c, out, errs := exec.Command(program, args...), new(output), new(output)
+			c.Stdout, c.Stderr = out, errs
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			says(errs, "goes on when there is room", 1)
+			c.Process.Signal(syscall.SIGINT)
+			if r := wait(t, c, out, errs); r.code != 1 || !strings.Contains(r.err, "interrupted") {
+				t.Errorf("%s on a full disk, interrupted: %+v", args[0], r)
+			}
+		}
+		if r := recrawl(t, "inject", "-d", s.dir, "-min-free", "0", "http://more.example/"); r.code != 1 || !strings.Contains(r.err, "no space left") || !strings.Contains(r.err, "goes on from here") {
+			t.Errorf("-min-free 0 on a full disk: %+v", r)
+		}
+		same(t, "on a disk that was full all the while", dump(t, s.dir), want)
 	})
 }
 

@@ -90,6 +90,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintf(stderr, "recrawl: %s\n", strings.TrimPrefix(line, "recrawl: "))
 		}
+		if noRoom(err) && out.err == nil {
+			fmt.Fprintln(stderr, "recrawl: with room on the disk the same command goes on from here")
+		}
 		return exitFailed
 	}
 }

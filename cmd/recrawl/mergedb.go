@@ -34,7 +34,7 @@ it knows already takes part. Links and segments are not merged: see mergelinkdb.
 			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: by the time of the next fetch less the interval, and of equals for the first directory"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.mergeInto(c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
+			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
 				o := merge.CrawlDBOptions{
 					Accept:      accepting(c, conf, urlfilter.CrawlDB),
 					NutchCompat: compat(c, conf),
@@ -74,7 +74,7 @@ crawl of -d is made if it is not there.
 			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.mergeInto(c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
+			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
 				o := merge.LinkDBOptions{Accept: accepting(c, conf, urlfilter.LinkDB), MaxInlinks: c.Int("max-inlinks")}
 				if conf != nil && !c.IsSet("max-inlinks") {
 					o.MaxInlinks = conf.Crawl.Invert.MaxInlinks
@@ -98,7 +98,7 @@ crawl of -d is made if it is not there.
 }
 
 // mergeInto opens the crawls that the arguments name, and the one of -d.
-func (a *app) mergeInto(c *cli.Command, do func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error) (err error) {
+func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error) (err error) {
 	if !c.Args().Present() {
 		return usagef("%s wants the directories of the crawls to merge", c.Name)
 	}
@@ -143,7 +143,7 @@ func (a *app) mergeInto(c *cli.Command, do func(conf *nutchconf.Options, dst *pe
 		}
 		srcs = append(srcs, s)
 	}
-	dst, err := a.open(c, false)
+	dst, err := a.openToChange(ctx, c, false)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -29,11 +30,32 @@ func (a *app) readingAll(c *cli.Command, verb func(*pebblestore.DB) error) error
 	if _, err := clock(c); err != nil {
 		return err
 	}
-	db, err := a.open(c, true)
+	db, err := a.openToRead(c)
 	if err != nil {
 		return err
 	}
-	err = verb(db)
+	return using(db, verb)
+}
+
+// changing opens the crawl for a verb that makes no crawler and takes no argument.
+func (a *app) changing(ctx context.Context, c *cli.Command, verb func(*pebblestore.DB, func() time.Time) error) error {
+	if err := noArgs(c); err != nil {
+		return err
+	}
+	now, err := clock(c)
+	if err != nil {
+		return err
+	}
+	db, err := a.openToChange(ctx, c, true)
+	if err != nil {
+		return err
+	}
+	return using(db, func(db *pebblestore.DB) error { return verb(db, now) })
+}
+
+// using calls a verb and closes what it has used.
+func using(db *pebblestore.DB, verb func(*pebblestore.DB) error) error {
+	err := verb(db)
 	if e := db.Close(); err == nil {
 		err = e
 	}

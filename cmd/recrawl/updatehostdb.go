@@ -56,7 +56,7 @@ time. Response times and types are there only if crawl or update was given
 			if err != nil {
 				return err
 			}
-			return a.reading(c, func(db *pebblestore.DB, now func() time.Time) error {
+			return a.changing(ctx, c, func(db *pebblestore.DB, now func() time.Time) error {
 				o.Now = now
 				r, err := hoststat.Run(ctx, db.Crawl(), db.Hosts(), o)
 				if err != nil {
