@@ -25,8 +25,12 @@ import (
 // no Crawler. Without a plan, a page of average importance of which nothing is known
 // is fetched at the interval of [Default], and all others around that.
 //
+// When the pages of a host, or all, begin to change more often or more seldom, together,
+// the plan sees it in what a few visits to each find (see [Drift]); a page that does so by
+// itself is followed as Keep says.
+//
 // The record of a page that was visited twice, or said when it last changed, has
-// what was learned of it in Meta, 23 bytes. The zero value is ready to use; a value
+// what was learned of it in Meta, 25 bytes. The zero value is ready to use; a value
 // must not be changed while it is in use.
 type Learned struct {
 	// Default gives the interval of new, failing and missing pages, and the greatest
@@ -80,13 +84,14 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 
 // learn returns what is known after a visit, and whether that is anything.
 func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
-	l, seen = learnedOf(d)
+	l, seen = s.known(d)
+	l.last = outcome{}
 	kind := kindOf(v.ContentType)
 	if kind != kindUnknown {
 		l.kind = kind
 	}
 	if !seen {
-		l.Rate = s.Plan.prior(d.URL, l.kind)
+		l.Rate, l.level = s.Plan.prior(d.URL, l.kind), s.Plan.level(d.URL)
 	}
 	prev := since(d, v.PrevFetch)
 	after := v.Time.Sub(prev)
@@ -101,6 +106,9 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		return l, seen
 	case after <= 0:
 		return l, seen
+	}
+	if seen {
+		l.last = outcome{l.expect(after), v.Change == Changed}
 	}
 	if keep := s.keepShare(); seen && keep < 1 {
 		// What is forgotten is what the page has shown: what is expected of any page comes

@@ -29,7 +29,7 @@ func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
 // is to lose: importance over the rate. One that is due because no page is left
 // alone for longer, or is gone, is worth the threshold at least, or just that.
 func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
-	l, seen := learnedOf(d)
+	l, seen := s.known(d)
 	if !seen {
 		l.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}
@@ -63,9 +63,12 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 	}
 	// Those that are worth least would wait for as long as others become due. While the
 	// budget is enough, pages with long intervals, which are few of a day, go first: what
-	// waits then comes by again long before the greatest interval is over.
+	// waits then comes by again long before the greatest interval is over. Those that have
+	// little time left go before them.
 	if wait >= most/6 && s.Plan.enough() {
-		v *= 1000
+		if v *= 1e3; wait >= most/2 {
+			v *= 1e6
+		}
 	}
 	return priorityOf(v)
 }

@@ -36,6 +36,10 @@ type Plan struct {
 	Prior     Rate
 	HostPrior map[string]Rate `json:",omitempty"`
 	KindPrior map[string]Rate `json:",omitempty"`
+	// Drift is by how much all pages change more often than they once did, HostDrift by how
+	// much those of some hosts do.
+	Drift     Drift
+	HostDrift map[string]Drift `json:",omitempty"`
 	// Pages is for how many pages it is, those among them that were never visited
 	// being New. Backlog is how many others were due when it was made.
 	Pages, New, Backlog float64
@@ -112,11 +116,19 @@ func (p *Plan) check() error {
 			return errors.New("a number is out of range")
 		}
 	}
+	if !p.Drift.valid() {
+		return errors.New("a drift is out of range")
+	}
+	for _, f := range p.HostDrift {
+		if !f.valid() {
+			return errors.New("a drift is out of range")
+		}
+	}
 	return nil
 }
 
 // enough reports whether the budget is enough for all pages to be visited when they are
 // due: it takes them, and there is no more to catch up with than in some days.
 func (p *Plan) enough() bool {
-	return p != nil && p.Needed <= 1.01*p.Budget*p.Scale && p.Backlog+p.New <= 3*p.Budget
+	return p != nil && p.Needed <= 1.01*p.Budget*p.Scale && p.New <= 3*p.Budget && p.Backlog <= 10*p.Budget
 }

@@ -250,7 +250,7 @@ func TestLearnedKeepsToItsBounds(t *testing.T) {
 func FuzzDecodePlan(f *testing.F) {
 	text, _ := (&schedule.Plan{Mu: 3, HostMu: map[string]float64{"a.test": 4}, Prior: schedule.Rate{Shape: 1, Days: 2}}).Encode()
 	for _, seed := range []string{text, "", "{}", `{"Mu":-1}`, `{"Mean":1e308}`, `{"Prior":{"Shape":-1,"Days":1e300}}`} {
-		f.Add(seed, "12345678\x01")
+		f.Add(seed, "12345678\x01\x10\x83")
 	}
 	f.Fuzz(func(t *testing.T, text, rate string) {
 		p, err := schedule.DecodePlan(text)

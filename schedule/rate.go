@@ -77,8 +77,9 @@ func (r Rate) ChangedAgo(ago time.Duration) Rate {
 func (r Rate) Forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * keep} }
 
 // rateKey is the Meta entry in which Learned keeps what it knows of a page: the two
-// numbers of a Rate as 32-bit floats, and a byte with the kind of content and
-// whether Last-Modified is believed.
+// numbers of a Rate as 32-bit floats, a byte with the kind of content and whether
+// Last-Modified is believed, one with the level of the Plan's drift, and one with what the
+// last visit found and what had been expected.
 const rateKey = "schedule.rate"
 
 // sinceKey is the Meta entry with the time, in milliseconds since 1970, of the last
@@ -89,7 +90,9 @@ const sinceKey = "schedule.since"
 type learned struct {
 	Rate
 	kind  kind
-	lying bool // a Last-Modified was not true
+	lying bool    // a Last-Modified was not true
+	level int8    // of the Plan that the rate is of
+	last  outcome // of the last visit
 }
 
 const lyingFlag = 0x80
@@ -97,12 +100,13 @@ const lyingFlag = 0x80
 // learnedOf reads a record. ok is false if nothing was learned of the page yet.
 func learnedOf(d *crawldb.Datum) (l learned, ok bool) {
 	s, ok := d.Meta.Get(rateKey)
-	if !ok || len(s) != 9 {
+	if !ok || len(s) != 11 {
 		return learned{}, false
 	}
 	l.Shape = float64(math.Float32frombits(littleEndian(s[:4])))
 	l.Days = float64(math.Float32frombits(littleEndian(s[4:8])))
 	l.kind, l.lying = min(kind(s[8]&^lyingFlag), kinds-1), s[8]&lyingFlag != 0
+	l.level, l.last = int8(s[9]), decodeOutcome(s[10])
 	return l, l.Known()
 }
 
@@ -112,17 +116,19 @@ func littleEndian(s string) uint32 {
 
 // keep writes into a record what was learned.
 func (l learned) keep(d *crawldb.Datum) {
-	var b [9]byte
+	var b [11]byte
 	binary.LittleEndian.PutUint32(b[:4], math.Float32bits(float32(l.Shape)))
 	binary.LittleEndian.PutUint32(b[4:8], math.Float32bits(float32(l.Days)))
 	if b[8] = byte(l.kind); l.lying {
 		b[8] |= lyingFlag
 	}
+	b[9], b[10] = byte(l.level), l.last.encode()
 	d.Meta.Set(rateKey, string(b[:]))
 }
 
-// RateOf returns what a [Learned] schedule has learned of a page. ok is false if
-// that is nothing yet.
+// RateOf returns what a [Learned] schedule has learned of a page, as of its last visit:
+// [Learned.Explain] knows what the plan has seen of all pages since. ok is false if that
+// is nothing yet.
 func RateOf(d *crawldb.Datum) (r Rate, ok bool) {
 	l, ok := learnedOf(d)
 	return l.Rate, ok

@@ -38,6 +38,8 @@ type page struct {
 	url     string
 	hash    uint64
 	known   bool // something was learned
+	tells   bool // the last visit found whether it has changed
+	fetched time.Time
 	learned learned
 	s       Sampled
 	new     bool // never visited
@@ -70,7 +72,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 		return
 	}
 	s := &x.s
-	p.learned, p.known = learnedOf(d)
+	p.learned, p.known = learnedOf(d) // as of then: see drifts
 	if !p.known {
 		p.learned.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}
@@ -79,6 +81,8 @@ func (x *Sample) Add(d *crawldb.Datum) {
 		p.s.Weight = s.Weight(d)
 	}
 	p.s.Least, p.s.Most = s.bounds(d.URL)
+	p.fetched = d.LastFetch
+	p.tells = p.learned.last.expected > 0 && d.Retries == 0 && (d.Status == crawldb.Fetched || d.Status == crawldb.NotModified)
 	p.new = d.LastFetch.IsZero()
 	p.overdue = !p.new && !d.FetchTime.After(x.now)
 	p.late = !p.new && !d.FetchTime.Add(10*day).After(x.now)
@@ -149,6 +153,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	if p.Mean = 1; n > 0 && sum > 0 {
 		p.Mean = sum / float64(n)
 	}
+	p.drifts(old, x.kept)
 	p.priors(x.kept)
 	sample := make([]Sampled, len(x.kept))
 	for i := range x.kept {

@@ -48,7 +48,7 @@ func (s Learned) Signalled(d crawldb.Datum, g Sign) crawldb.Datum {
 	if _, ok := fixedInterval(d); ok || d.LastFetch.IsZero() || !(g.Precision > 0) {
 		return d
 	}
-	l, ok := learnedOf(&d)
+	l, ok := s.known(&d)
 	if !ok {
 		l.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}

@@ -28,7 +28,7 @@ type Worth struct {
 // the record is as of the last visit.
 func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
-	l, ok := learnedOf(d)
+	l, ok := s.known(d)
 	if !ok {
 		l.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}

@@ -265,19 +265,49 @@ func (r *reference) fewer() error {
 	return nil
 }
 
-// drift doubles all rates of change in the middle, and looks at what is fresh from ten
-// fetches of a page on.
+// drift doubles all rates of change in the middle, or halves them, and looks at the tenth
+// fetch of a page after that, on average: at how much is fresh then, and how far the
+// estimates are from the rates, beside a crawl in which nothing changed. Pages that few
+// visits can tell of are a little off in both.
 func (r *reference) drift() error {
 	for _, kind := range AllRates() {
 		for _, every := range []float64{30, 7} {
-			shift := 360.0
-			o := CrawlOptions{ShiftBy: 2, ShiftAfter: inDays(shift), Measure: inDays(shift + 10*every), Duration: inDays(shift + 20*every)}
-			best, out, err := r.crawl(kind, Zipf, every, o, Learning(learned, schedule.Learned{}))
-			if err != nil {
-				return err
+			const shift = 360.
+			steady := 0.0
+			for _, by := range []float64{1, 2, .5} {
+				o := CrawlOptions{ShiftBy: by, ShiftAfter: inDays(shift), Measure: inDays(shift + 9*every), Duration: inDays(shift + 10*every)}
+				best, out, err := r.crawl(kind, Zipf, every, o, Learning(learned, schedule.Learned{}))
+				if err != nil {
+					return err
+				}
+				off := estimated(&out[0], by)
+				if by == 1 {
+					steady = off
+					continue
+				}
+				where, share := fmt.Sprintf("%s, 1/%gd, ten fetches of a page after rates are %g times what they were, learned", kind, every, by), .96
+				if every == 7 {
+					share = .985
+				}
+				r.add(out[0].Weighted/best, share, 0, "%s, share of the new optimum", where)
+				if r.pages == ReferencePages {
+					r.add(off/steady, 1, .15, "%s, estimates by rates, beside those of a crawl without", where)
+				}
 			}
-			r.add(out[0].Weighted/best, .96, 0, "%s, 1/%gd, ten fetches of a page after all rates have doubled, learned, share of the optimum", kind, every)
 		}
 	}
 	return nil
+}
+
+// estimated is the geometric mean of what is estimated of pages, by their rates, which are
+// so much greater than they were.
+func estimated(o *Outcome, by float64) float64 {
+	sum, n := 0.0, 0
+	for i := range o.Records {
+		if rate, ok := schedule.RateOf(&o.Records[i]); ok {
+			sum += math.Log(rate.PerDay() / (by * o.Pages[i].PerDay))
+			n++
+		}
+	}
+	return math.Exp(sum / float64(max(n, 1)))
 }

@@ -1,0 +1,248 @@
+package schedule
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Drift is by how much pages change more often than they once did, together: those of
+// a host, or all. What single pages show takes tens of visits to say so; all of them
+// do in some days, as each visit found more changes than was expected, or fewer.
+type Drift struct {
+	// Level is that factor, in sixteenths of an octave: 16 is twice as often. A record
+	// has the level that its rate is of.
+	Level int8
+	// Score and Information add up what visits say of the factor since it was set: the
+	// derivative of the logarithm of their likelihood by that of the factor, and its
+	// variance. Their quotient estimates the logarithm of what the factor has to be
+	// multiplied by.
+	Score       float64 `json:",omitempty"`
+	Information float64 `json:",omitempty"`
+	// Settled is the information that moved it since a shift was seen, while that is
+	// followed closely, and 1 at first; zero if there is none to follow.
+	Settled float64 `json:",omitempty"`
+}
+
+const (
+	octave = 16 // levels
+	// A shift is seen when the estimate is far from nothing, and not by chance: rates
+	// that are a little wrong mend themselves, and pages do not know nothing of each other.
+	shiftBy, shiftSigmas   = 0.25, 5.
+	settleBy, settleSigmas = 0.05, 2.
+	// From here on the factor is known to a twentieth.
+	settledAt = 400
+	// mostExpected is up to how many changes have to be expected of a visit for it to
+	// tell anything: beyond, nearly each finds one.
+	mostExpected = 2.5
+)
+
+// watch lets what was seen count for less as time goes by.
+func (f *Drift) watch(keep float64) {
+	if f.Settled == 0 {
+		f.Score *= keep
+		f.Information *= keep
+	}
+}
+
+// add adds what a visit says that found a change, or none, where so many were expected.
+func (f *Drift) add(o outcome) {
+	grown := math.Expm1(o.expected)
+	if o.changed {
+		f.Score += o.expected / grown
+	} else {
+		f.Score -= o.expected
+	}
+	f.Information += o.expected * o.expected / grown
+}
+
+// shift moves the level if there is reason to.
+func (f *Drift) shift() {
+	by, sigmas := shiftBy, shiftSigmas
+	if f.Settled > 0 {
+		by, sigmas = settleBy, settleSigmas
+	}
+	if log := f.Score / f.Information; math.Abs(log) > by && math.Abs(f.Score) > sigmas*math.Sqrt(f.Information) {
+		f.Level = int8(max(-127, min(float64(f.Level)+math.Round(octave*max(-1, min(log/math.Ln2, 1))), 127)))
+		if f.Settled == 0 {
+			f.Settled = 1 // what was seen until now is in part of before
+		} else {
+			f.Settled += f.Information
+		}
+		f.Score, f.Information = 0, 0
+	}
+	if f.Settled > 0 && f.Settled+f.Information >= settledAt {
+		f.Settled = 0
+	}
+}
+
+func (f *Drift) valid() bool {
+	const most = 1e15
+	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settled >= 0 && f.Settled <= most
+}
+
+// level is that of a page.
+func (p *Plan) level(url string) int8 {
+	if p == nil {
+		return 0
+	}
+	if len(p.HostDrift) > 0 {
+		if f, ok := p.HostDrift[crawldb.Host(url)]; ok {
+			return f.Level
+		}
+	}
+	return p.Drift.Level
+}
+
+// at returns what is known of a rate at another level.
+func (l learned) at(level int8) learned {
+	if level != l.level {
+		l.Days *= math.Exp2(float64(int(l.level)-int(level)) / octave)
+		l.level = level
+	}
+	return l
+}
+
+// known returns what was learned of a page, as of now.
+func (s Learned) known(d *crawldb.Datum) (l learned, ok bool) {
+	l, ok = learnedOf(d)
+	if ok && s.Plan != nil {
+		l = l.at(s.Plan.level(d.URL))
+	}
+	return l, ok
+}
+
+// outcome is what the last visit found, and how many changes were expected of it: zero
+// if it tells nothing.
+type outcome struct {
+	expected float64
+	changed  bool
+}
+
+// expect returns how many changes are expected in a time, as it makes the chance of none
+// what it is: 1 - exp(-expected).
+func (r Rate) expect(after time.Duration) float64 { return r.Shape * math.Log1p(days(after)/r.Days) }
+
+func (o outcome) encode() byte {
+	if !(o.expected > 0 && o.expected <= mostExpected) {
+		return 0
+	}
+	b := byte(max(1, math.Round(127*math.Sqrt(o.expected/mostExpected))))
+	if o.changed {
+		b |= 0x80
+	}
+	return b
+}
+
+func decodeOutcome(b byte) outcome {
+	x := float64(b&0x7f) / 127
+	return outcome{mostExpected * x * x, b&0x80 != 0}
+}
+
+// drifts takes up what the visits since the last plan say, of all pages and of those of
+// hosts, and brings the sample to the levels of now.
+func (p *Plan) drifts(old *Plan, kept []page) {
+	hosts := map[string]*hostDrift{}
+	for i := range kept {
+		k := &kept[i]
+		if !k.known {
+			continue
+		}
+		h := hosts[k.s.Host]
+		if h == nil {
+			h = &hostDrift{}
+			if old != nil {
+				f, own := old.HostDrift[k.s.Host]
+				if h.Drift = f; !own {
+					h.Level = old.Drift.Level
+				}
+			}
+			hosts[k.s.Host] = h
+		}
+		h.pages++
+	}
+	if old == nil {
+		p.restore(hosts, kept)
+	} else {
+		p.follow(old, hosts, kept)
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(hosts)), func(n string) bool {
+		h := hosts[n]
+		return h.Level == p.Drift.Level && (h.pages < enoughPages || len(hosts) == 1)
+	})
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(hosts[b].pages, hosts[a].pages) })
+	for _, n := range names[:min(len(names), maxPriors)] {
+		if p.HostDrift == nil {
+			p.HostDrift = map[string]Drift{}
+		}
+		p.HostDrift[n] = hosts[n].Drift
+	}
+	for i := range kept {
+		if k := &kept[i]; k.known {
+			k.learned = k.learned.at(p.level(k.url))
+			k.s.PerDay = k.learned.PerDay()
+		}
+	}
+}
+
+// hostDrift is what is seen of a host in a sample.
+type hostDrift struct {
+	Drift
+	pages int
+	last  time.Time
+}
+
+// follow adds the visits since the last plan.
+func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
+	every := 30. // days from one visit to a page to the next, on average
+	if old.Budget > 0 {
+		every = max(3, min(old.Pages/old.Budget, 100))
+	}
+	keep := math.Exp(-days(p.Made.Sub(old.Made)) / (2 * every))
+	p.Drift = old.Drift
+	p.Drift.watch(keep)
+	for _, h := range hosts {
+		h.watch(keep)
+	}
+	if days(p.Made.Sub(p.Begun)) < 3*every {
+		return // what is expected of pages is not learned yet
+	}
+	for i := range kept {
+		if k := &kept[i]; k.tells && k.fetched.After(old.Made) {
+			p.Drift.add(k.learned.last)
+			hosts[k.s.Host].add(k.learned.last)
+		}
+	}
+	p.Drift.shift()
+	by := int(p.Drift.Level) - int(old.Drift.Level)
+	for _, h := range hosts {
+		switch {
+		case by != 0: // what its visits say is what those of all do
+			h.Level = int8(max(-127, min(int(h.Level)+by, 127)))
+			h.Score, h.Information = 0, 0
+		case h.pages >= enoughPages:
+			h.shift()
+		}
+	}
+}
+
+// restore takes the levels from the latest records: the plan that had them was lost.
+func (p *Plan) restore(hosts map[string]*hostDrift, kept []page) {
+	var last time.Time
+	for i := range kept {
+		k := &kept[i]
+		if !k.known {
+			continue
+		}
+		if h := hosts[k.s.Host]; k.fetched.After(h.last) {
+			h.last, h.Level = k.fetched, k.learned.level
+		}
+		if k.fetched.After(last) {
+			last, p.Drift.Level = k.fetched, k.learned.level
+		}
+	}
+}
