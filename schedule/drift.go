@@ -23,9 +23,9 @@ type Drift struct {
 	// multiplied by.
 	Score       float64 `json:",omitempty"`
 	Information float64 `json:",omitempty"`
-	// Settled is the information that moved it since a shift was seen, while that is
-	// followed closely, and 1 at first; zero if there is none to follow.
-	Settled float64 `json:",omitempty"`
+	// Settling is for how many days more a shift that was seen is followed closely: until
+	// most pages were visited twice, for at first visits look back to before it.
+	Settling float64 `json:",omitempty"`
 }
 
 const (
@@ -34,16 +34,16 @@ const (
 	// that are a little wrong mend themselves, and pages do not know nothing of each other.
 	shiftBy, shiftSigmas   = 0.25, 5.
 	settleBy, settleSigmas = 0.05, 2.
-	// From here on the factor is known to a twentieth.
-	settledAt = 400
 	// mostExpected is up to how many changes have to be expected of a visit for it to
 	// tell anything: beyond, nearly each finds one.
 	mostExpected = 2.5
 )
 
-// watch lets what was seen count for less as time goes by.
-func (f *Drift) watch(keep float64) {
-	if f.Settled == 0 {
+// pass lets what was seen count for less as time goes by, where a page is visited every
+// so many days.
+func (f *Drift) pass(passed, every float64) {
+	if f.Settling = max(f.Settling-passed, 0); f.Settling == 0 {
+		keep := math.Exp(-passed / (2 * every))
 		f.Score *= keep
 		f.Information *= keep
 	}
@@ -61,28 +61,25 @@ func (f *Drift) add(o outcome) {
 }
 
 // shift moves the level if there is reason to.
-func (f *Drift) shift() {
+func (f *Drift) shift(every float64) {
 	by, sigmas := shiftBy, shiftSigmas
-	if f.Settled > 0 {
+	if f.Settling > 0 {
 		by, sigmas = settleBy, settleSigmas
 	}
-	if log := f.Score / f.Information; math.Abs(log) > by && math.Abs(f.Score) > sigmas*math.Sqrt(f.Information) {
-		f.Level = int8(max(-127, min(float64(f.Level)+math.Round(octave*max(-1, min(log/math.Ln2, 1))), 127)))
-		if f.Settled == 0 {
-			f.Settled = 1 // what was seen until now is in part of before
-		} else {
-			f.Settled += f.Information
-		}
-		f.Score, f.Information = 0, 0
+	log := f.Score / f.Information
+	if !(math.Abs(log) > by && math.Abs(f.Score) > sigmas*math.Sqrt(f.Information)) {
+		return
 	}
-	if f.Settled > 0 && f.Settled+f.Information >= settledAt {
-		f.Settled = 0
+	f.Level = int8(max(-127, min(float64(f.Level)+math.Round(octave*max(-1, min(log/math.Ln2, 1))), 127)))
+	if f.Settling == 0 {
+		f.Settling = 2 * every
 	}
+	f.Score, f.Information = 0, 0
 }
 
 func (f *Drift) valid() bool {
 	const most = 1e15
-	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settled >= 0 && f.Settled <= most
+	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settling >= 0 && f.Settling <= most
 }
 
 // level is that of a page.
@@ -202,11 +199,11 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 	if old.Budget > 0 {
 		every = max(3, min(old.Pages/old.Budget, 100))
 	}
-	keep := math.Exp(-days(p.Made.Sub(old.Made)) / (2 * every))
+	passed := max(days(p.Made.Sub(old.Made)), 0)
 	p.Drift = old.Drift
-	p.Drift.watch(keep)
+	p.Drift.pass(passed, every)
 	for _, h := range hosts {
-		h.watch(keep)
+		h.pass(passed, every)
 	}
 	if days(p.Made.Sub(p.Begun)) < 3*every {
 		return // what is expected of pages is not learned yet
@@ -217,7 +214,7 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 			hosts[k.s.Host].add(k.learned.last)
 		}
 	}
-	p.Drift.shift()
+	p.Drift.shift(every)
 	by := int(p.Drift.Level) - int(old.Drift.Level)
 	for _, h := range hosts {
 		switch {
@@ -225,7 +222,7 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 			h.Level = int8(max(-127, min(int(h.Level)+by, 127)))
 			h.Score, h.Information = 0, 0
 		case h.pages >= enoughPages:
-			h.shift()
+			h.shift(every)
 		}
 	}
 }

@@ -267,8 +267,8 @@ func (r *reference) fewer() error {
 
 // drift doubles all rates of change in the middle, or halves them, and looks at the tenth
 // fetch of a page after that, on average: at how much is fresh then, and how far the
-// estimates are from the rates, beside a crawl in which nothing changed. Pages that few
-// visits can tell of are a little off in both.
+// estimates are from the rates, beside a crawl in which nothing changed: after few visits
+// they are a little off in both.
 func (r *reference) drift() error {
 	for _, kind := range AllRates() {
 		for _, every := range []float64{30, 7} {
@@ -285,13 +285,15 @@ func (r *reference) drift() error {
 					steady = off
 					continue
 				}
-				where, share := fmt.Sprintf("%s, 1/%gd, ten fetches of a page after rates are %g times what they were, learned", kind, every, by), .96
+				where, share, within := fmt.Sprintf("%s, 1/%gd, ten fetches of a page after rates are %g times what they were, learned", kind, every, by), .96, .15
 				if every == 7 {
 					share = .985
+				} else if by < 1 {
+					within = .3 // in so few visits, a third of the pages would not have changed before
 				}
 				r.add(out[0].Weighted/best, share, 0, "%s, share of the new optimum", where)
 				if r.pages == ReferencePages {
-					r.add(off/steady, 1, .15, "%s, estimates by rates, beside those of a crawl without", where)
+					r.add(off/steady, 1, within, "%s, estimates by rates, beside those of a crawl without", where)
 				}
 			}
 		}
@@ -300,12 +302,14 @@ func (r *reference) drift() error {
 }
 
 // estimated is the geometric mean of what is estimated of pages, by their rates, which are
-// so much greater than they were.
+// so much greater than they were. Pages are left out of which visits cannot tell, for
+// nearly each finds a change.
 func estimated(o *Outcome, by float64) float64 {
 	sum, n := 0.0, 0
 	for i := range o.Records {
-		if rate, ok := schedule.RateOf(&o.Records[i]); ok {
-			sum += math.Log(rate.PerDay() / (by * o.Pages[i].PerDay))
+		d, perDay := &o.Records[i], by*o.Pages[i].PerDay
+		if rate, ok := schedule.RateOf(d); ok && perDay*days(d.Interval) <= 2 {
+			sum += math.Log(rate.PerDay() / perDay)
 			n++
 		}
 	}
