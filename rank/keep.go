@@ -36,7 +36,7 @@ type head struct {
 	oldGeneration, oldBlocks int // what is to be removed
 }
 
-const headFormat = "1 pages %d in %d links %d in %d of %d ranked %d %d old %d of %d"
+const headFormat = "2 pages %d in %d links %d in %d of %d ranked %d %d old %d of %d"
 
 func (h head) String() string {
 	return fmt.Sprintf(headFormat, h.pages, h.pageBlocks, h.entries, h.linkBlocks, h.generation, h.rankedPages, h.rankedEntries, h.oldBlocks, h.oldGeneration)
@@ -45,10 +45,44 @@ func (h head) String() string {
 func parseHead(s string) (h head, err error) {
 	n, err := fmt.Sscanf(s, headFormat, &h.pages, &h.pageBlocks, &h.entries, &h.linkBlocks, &h.generation, &h.rankedPages, &h.rankedEntries, &h.oldBlocks, &h.oldGeneration)
 	if err != nil || n != 9 || h.String() != s || h.rankedPages > h.pages || h.rankedEntries > h.entries ||
-		h.pages < 0 || h.pages > maxPages || h.pageBlocks < 0 || h.linkBlocks < 0 || h.rankedPages < 0 {
-		return head{}, errDamaged
+		h.pages < 0 || h.pages > maxPages || h.rankedPages < 0 || h.generation < 0 || h.oldGeneration < 0 {
+		return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
+	}
+	for _, blocks := range []int{h.pageBlocks, h.linkBlocks, h.oldBlocks} {
+		if blocks < 0 || blocks > maxBlocks {
+			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
+		}
 	}
 	return h, nil
+}
+
+// maxBlocks is more than any graph has of either kind: 32 GiB.
+const maxBlocks = 1 << 20
+
+// seal returns what is kept of a block under a name: the block, and the sum of both.
+func seal(name string, block []byte) string {
+	return string(binary.LittleEndian.AppendUint64(block[:len(block):len(block)], blockSum(name, string(block))))
+}
+
+func blockSum(name, block string) uint64 {
+	d := xxhash.New()
+	d.WriteString(name)
+	d.WriteString("\n")
+	d.WriteString(block)
+	return d.Sum64()
+}
+
+// sealed reads a block that is kept under a name.
+func sealed(ctx context.Context, crawl crawldb.Store, name string) (string, error) {
+	mark, err := crawl.Progress(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	n := len(mark) - 8
+	if n <= 0 || binary.LittleEndian.Uint64([]byte(mark[n:])) != blockSum(name, mark[:n]) {
+		return "", fmt.Errorf("%w: mark %s", errDamaged, name)
+	}
+	return mark[:n], nil
 }
 
 // kept is a graph with what of it is in the crawl db. Pages are kept in blocks of
@@ -89,10 +123,10 @@ func (k *kept) save(ctx context.Context, crawl crawldb.Store, job, cursor string
 	ahead := map[string]string{}
 	put := func(name string, block []byte, new bool) error {
 		if !new { // it holds what was kept before
-			marks[name] = string(block)
+			marks[name] = seal(name, block)
 			return nil
 		}
-		if ahead[name] = string(block); len(ahead) < atOnce {
+		if ahead[name] = seal(name, block); len(ahead) < atOnce {
 			return nil
 		}
 		now := ahead
@@ -142,7 +176,7 @@ func (k *kept) settled() map[string]string { return map[string]string{headJob: k
 func (k *kept) pages(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
 	number := uint32(0)
 	for i := range k.head.pageBlocks {
-		block, err := crawl.Progress(ctx, pagesJob(i))
+		block, err := sealed(ctx, crawl, pagesJob(i))
 		if err != nil {
 			return err
 		}
@@ -162,9 +196,6 @@ func (k *kept) pages(ctx context.Context, crawl crawldb.Store, page func(number 
 
 // eachKey calls f for the keys in a block.
 func eachKey(block string, f func(key []byte) error) error {
-	if block == "" {
-		return errDamaged
-	}
 	var key []byte
 	rest := []byte(block)
 	for len(rest) > 0 {
@@ -207,19 +238,16 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kep
 	}
 	if h.pageBlocks > 0 { // the last is gone on with
 		k.hadPages = h.pageBlocks - 1
-		tail, err := crawl.Progress(ctx, pagesJob(k.hadPages))
+		tail, err := sealed(ctx, crawl, pagesJob(k.hadPages))
 		if err != nil {
 			return nil, err
 		}
 		k.fresh = [][]byte{[]byte(tail)}
 	}
 	for i := range h.linkBlocks {
-		data, err := crawl.Progress(ctx, linksJob(h.generation, i))
+		data, err := sealed(ctx, crawl, linksJob(h.generation, i))
 		if err != nil {
 			return nil, err
-		}
-		if data == "" {
-			return nil, errDamaged
 		}
 		g.log = append(g.log, block{first: g.counts.entries + 1})
 		for rest := []byte(data); len(rest) > 0; {
@@ -268,7 +296,8 @@ func (k *kept) compact(ctx context.Context, crawl crawldb.Store) error {
 	for i := 0; i < len(g.log); {
 		marks := map[string]string{}
 		for ; i < len(g.log) && len(marks) < 32; i++ {
-			marks[linksJob(h.generation, i)] = string(g.log[i].data)
+			name := linksJob(h.generation, i)
+			marks[name] = seal(name, g.log[i].data)
 		}
 		if err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
 			return err

@@ -3,6 +3,7 @@ package rank
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -23,18 +24,26 @@ func FuzzLoad(f *testing.F) {
 	if err := k.save(f.Context(), &db, "", ""); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(k.head.String(), string(k.fresh[0]), string(g.log[0].data))
+	f.Add(k.head.String(), string(k.fresh[0]), string(g.log[0].data), true)
 	k.ranked()
-	f.Add(k.head.String(), string(k.fresh[0]), string(g.log[0].data))
-	f.Add(head{}.String(), "", "")
-	f.Add(head{pages: 1 << 31, pageBlocks: 1}.String(), "\x00\x00", "")
-	f.Add(head{pages: 1, pageBlocks: 1, linkBlocks: 1, entries: 1}.String(), "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x02\x00\x00")
-	f.Fuzz(func(t *testing.T, mark, pages, links string) {
+	f.Add(k.head.String(), string(k.fresh[0]), string(g.log[0].data), true)
+	f.Add(head{}.String(), "", "", true)
+	f.Add(head{pages: 1 << 31, pageBlocks: 1}.String(), "\x00\x00", "", true)
+	f.Add(head{pages: 1, pageBlocks: 1, linkBlocks: 1, entries: 1}.String(), "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x02\x00\x00", true)
+	f.Add(k.head.String(), seal(pagesJob(0), k.fresh[0]), seal(linksJob(0, 0), g.log[0].data), false)
+	f.Add(head{oldBlocks: math.MaxInt}.String(), "", "", true)
+	f.Fuzz(func(t *testing.T, mark, pages, links string, sums bool) {
+		if sums { // what no damage to a disk would have
+			pages = seal(pagesJob(0), []byte(pages))
+		}
 		var db memstore.Crawl
 		marks := map[string]string{pagesJob(0): pages}
 		h, err := parseHead(mark)
 		if err == nil {
-			marks[linksJob(h.generation, 0)] = links
+			name := linksJob(h.generation, 0)
+			if marks[name] = links; sums {
+				marks[name] = seal(name, []byte(links))
+			}
 		}
 		if err := db.Update(t.Context(), crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
 			t.Fatal(err)
@@ -65,4 +74,42 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%q, %q, %q: gone on with: %v", mark, pages, links, err)
 		}
 	})
+}
+
+// Every bit of every block counts, and so does where it is kept.
+func TestBlocksAreSealed(t *testing.T) {
+	var db memstore.Crawl
+	put := func(name, mark string) {
+		t.Helper()
+		if err := db.Update(t.Context(), crawldb.Batch{Marks: func() map[string]string { return map[string]string{name: mark} }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := linksJob(3, 4)
+	mark := seal(name, []byte("links"))
+	put(name, mark)
+	if got, err := sealed(t.Context(), &db, name); got != "links" || err != nil {
+		t.Fatalf("%q, %v", got, err)
+	}
+	bad := func(name, mark string) {
+		t.Helper()
+		put(name, mark)
+		if got, err := sealed(t.Context(), &db, name); got != "" || !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q is %q, %v", mark, got, err)
+		}
+	}
+	for i := range 8 * len(mark) {
+		b := []byte(mark)
+		b[i/8] ^= 1 << (i % 8)
+		bad(name, string(b))
+	}
+	for n := range len(mark) {
+		bad(name, mark[:n])
+	}
+	bad(linksJob(4, 3), mark)
+	for _, h := range []head{{oldBlocks: maxBlocks + 1}, {oldBlocks: -1}, {linkBlocks: maxBlocks + 1}, {pageBlocks: -1}, {generation: -1}} {
+		if _, err := parseHead(h.String()); !errors.Is(err, errDamaged) {
+			t.Errorf("%v: %v", h, err)
+		}
+	}
 }

@@ -189,7 +189,7 @@ func TestRunWithoutPageRank(t *testing.T) {
 // that there are.
 func TestRebuild(t *testing.T) {
 	for _, harm := range []struct{ job, mark string }{
-		{"pagerank", "1 pages 7"}, {"pagerank", ""}, {"pagerank/pages/0", ""}, {"pagerank/links/0/0", ""},
+		{"pagerank", "2 pages 7"}, {"pagerank", ""}, {"pagerank/pages/0", ""}, {"pagerank/links/0/0", ""},
 		{"pagerank/pages/0", "\xff\xff\xff"}, {"pagerank/links/0/0", "\x05\x09\x02\x02\x02"},
 	} {
 		w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
