@@ -44,7 +44,9 @@ network.
 
 A graph has a link on each line: the page that it is on and the page that it leads
 to, separated by a tab. A page is told by a URL or by any name without a blank.
-Lines that begin with # are skipped.
+Lines that begin with # or % are skipped. If the first line is the number of pages,
+a line for each follows with the numbers of the pages that it links to, as in the
+ASCII form of WebGraph. The file may be compressed by gzip.
 
   https://example.org/	https://example.org/about
   17	4711`,
@@ -110,7 +112,7 @@ Lines that begin with # are skipped.
 func (a *app) printOrders(r *ordering.Result) error {
 	for i := range r.Curves {
 		c := &r.Curves[i]
-		err := a.printJSON(map[string]any{"order": c.Name, "pages": r.Pages, "links": r.Links, "held": c.Held, "area": c.Area, "lowest": c.Low, "highest": c.High,
+		err := a.printLine(map[string]any{"order": c.Name, "pages": r.Pages, "links": r.Links, "held": c.Held, "area": c.Area, "lowest": c.Low, "highest": c.High,
 			"seconds": c.Elapsed.Seconds(), "ranking_seconds": c.Ranking.Seconds(), "ranked": c.Ranked, "written": c.Written})
 		if err != nil {
 			return err

@@ -203,6 +203,9 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 	if spans.err != nil {
 		return nil, o, spans.err
 	}
+	if o.Duration > 0 && o.Measure >= o.Duration {
+		return nil, o, usagef("-measure: nothing is left to measure from %s on, for the crawl ends after %s; give a longer -for", span(o.Measure), span(o.Duration))
+	}
 	importance := simulate.Importance(c.String("importance"))
 	var pages simulate.Population
 	switch name := c.String("history"); {

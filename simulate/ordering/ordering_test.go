@@ -2,9 +2,12 @@ package ordering
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,6 +30,11 @@ func TestRead(t *testing.T) {
 		"a\tb\nc\n":                              "line 2: two pages are wanted",
 		"a\tb\tc\n":                              "line 1: there is something behind the second page",
 		"a\tb\n\tb\n":                            "line 2: two pages are wanted",
+		"a\tb\n3\n":                              "line 2: two pages are wanted",
+		"2\n1\n":                                 "there are lines for 1 of 2 pages",
+		"2\n1\n2\n":                              "line 3: \"2\" is not the number of one of 2 pages",
+		"2\n1\n0\n0\n":                           "line 4: there are no more than 2 pages",
+		"\x1f\x8bno":                             "line 0: ",
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -34,7 +42,36 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// The forms in which graphs are published: with comments of two kinds, with a line for
+// each page, compressed.
+func TestReadOtherForms(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, "% asym\n0 2\n0 1\n2 0\n")
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"# Nodes: 3 Edges: 3\n# FromNodeId\tToNodeId\n0\t2\n0\t1\n2\t0\n", "3\n2 1\n\n0\n", "# n\n3\n2 1\n\n0\n\n", packed.String()} {
+		w, err := Read(strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		var links []string
+		for p := range w.Pages() {
+			for _, to := range w.Out(p) {
+				links = append(links, path.Base(w.URL(p))+path.Base(w.URL(int(to))))
+			}
+		}
+		slices.Sort(links)
+		if w.Pages() != 3 || !slices.Equal(links, []string{"01", "02", "20"}) {
+			t.Errorf("%q has %d pages, links %v", text, w.Pages(), links)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
+	f.Add([]byte("3\n2 1\n\n0\n"))
 	f.Add([]byte("a\tb\n# c\nb a\n"))
 	f.Add([]byte("http://a.example/ b\nb\tb\n\xff \x00\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -3,11 +3,13 @@ package ordering
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -36,14 +38,18 @@ func (w *Web) Out(page int) []uint32 { return w.to[w.first[page]:w.first[page+1]
 // Read reads a graph: a link on each line, the page that it is on and the page that
 // it leads to, separated by a tab or other white space. A page is told by any name
 // without white space. One that is a URL is that URL; another is one of a single
-// host. Empty lines and those that begin with "#" are skipped.
+// host. Empty lines and those that begin with "#" or "%" are skipped.
+//
+// If the first line is a number and nothing else, it is that of the pages, and a line
+// for each of them follows: the numbers, from 0, of the pages that it links to, an empty
+// line for none. That is the ASCII form of WebGraph. Either may be compressed by gzip.
 //
 // It takes about 100 bytes a page, as much as its name, and 12 bytes a link. An error
 // names the line, and the file if r has a name.
 func Read(r io.Reader) (*Web, error) {
 	b := builder{number: map[string]uint32{}}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 64<<10), 1<<20)
+	text := bufio.NewReader(r)
+	lines := bufio.NewScanner(text)
 	n := 0
 	fail := func(err error) (*Web, error) {
 		if f, ok := r.(interface{ Name() string }); ok {
@@ -51,19 +57,38 @@ func Read(r io.Reader) (*Web, error) {
 		}
 		return nil, fmt.Errorf("ordering: line %d: %w", n, err)
 	}
+	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
+		unpacked, err := gzip.NewReader(text)
+		if err != nil {
+			return fail(err)
+		}
+		lines = bufio.NewScanner(unpacked)
+	}
+	lines.Buffer(make([]byte, 64<<10), 1<<20)
+	lists := false // a line for each page
 	for lines.Scan() {
 		n++
 		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 || line[0] == '#' {
+		if lists {
+			if err := b.list(line); err != nil {
+				return fail(err)
+			}
+			continue
+		}
+		if len(line) == 0 || line[0] == '#' || line[0] == '%' {
 			continue
 		}
 		at := bytes.IndexAny(line, "\t ")
+		if pages, err := strconv.ParseUint(string(line), 10, 31); at < 0 && err == nil && len(b.names) == 0 {
+			lists, b.pages = true, uint32(pages)
+			continue
+		}
 		if at < 0 {
 			return fail(errors.New("two pages are wanted, separated by a tab"))
 		}
 		from, to := line[:at], bytes.TrimSpace(line[at:])
 		if bytes.ContainsAny(to, "\t ") {
-			return fail(errors.New("there is something behind the second page"))
+			return fail(errors.New("there is something behind the second page; a line has one link, unless the first is the number of pages"))
 		}
 		f, ok := b.page(from)
 		t, ok2 := b.page(to)
@@ -79,6 +104,9 @@ func Read(r io.Reader) (*Web, error) {
 		}
 		return fail(err)
 	}
+	if lists && b.listed != b.pages {
+		return fail(fmt.Errorf("there are lines for %d of %d pages", b.listed, b.pages))
+	}
 	if len(b.links) == 0 {
 		return nil, errors.New("ordering: a graph without links")
 	}
@@ -90,6 +118,29 @@ type builder struct {
 	number map[string]uint32
 	names  []string
 	links  [][2]uint32
+
+	pages, listed uint32 // of a graph with a line for each page
+}
+
+// list takes the line of the next page.
+func (b *builder) list(line []byte) error {
+	if b.listed == b.pages {
+		if len(line) == 0 {
+			return nil
+		}
+		return fmt.Errorf("there are no more than %d pages", b.pages)
+	}
+	from, _ := b.page(strconv.AppendUint(nil, uint64(b.listed), 10))
+	b.listed++
+	for to := range bytes.FieldsSeq(line) {
+		n, err := strconv.ParseUint(string(to), 10, 31)
+		if err != nil || uint32(n) >= b.pages {
+			return fmt.Errorf("%q is not the number of one of %d pages", to, b.pages)
+		}
+		t, _ := b.page(strconv.AppendUint(nil, n, 10)) // as it would be spelled by others
+		b.link(from, t)
+	}
+	return nil
 }
 
 func (b *builder) page(name []byte) (n uint32, ok bool) {
