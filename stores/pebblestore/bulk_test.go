@@ -434,3 +434,30 @@ func TestTwoStoresWriteTablesAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Tables of which each overlaps the next make level 0 deep, and give the engine no
+// reason to compact it: nobody may wait for that.
+func TestManySublevels(t *testing.T) {
+	db, err := Open(t.TempDir(), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.crawl.bulkLeast = 1
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	deep := false
+	for i := range 3 * maxSublevels {
+		b := crawldb.Batch{URLs: []string{fmt.Sprintf("http://a.example/%03d", i), fmt.Sprintf("http://a.example/%03d", i+1)}}
+		b.Next = func(int, *crawldb.Datum) (*crawldb.Datum, error) { return &crawldb.Datum{Retries: i}, nil }
+		db.written.Store(lookEvery)
+		if err := crawldb.UpdateAll(ctx, db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		m := db.db.Metrics()
+		deep = deep || m.Levels[0].Sublevels >= maxSublevels
+	}
+	if !deep {
+		t.Error("level 0 was never deep")
+	}
+}

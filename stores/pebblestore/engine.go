@@ -45,6 +45,8 @@ const (
 	// four tables is as deep to read as the two levels that are not there now.
 	compactL0 = 8 // half of which is the number of tables
 	baseBytes = 256 << 20
+	// Or until there are so many tables, which may be as many sublevels.
+	compactTables = 128
 	// lookEvery is how many bytes are committed between two looks at these.
 	lookEvery = 1 << 20
 	// maxBatch is the most that one atomic step may write; the engine's own
@@ -100,6 +102,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		MemTableStopWritesThreshold: engineMemTables,
 		L0StopWritesThreshold:       engineSublevels,
 		L0CompactionThreshold:       compactL0,
+		L0CompactionFileThreshold:   compactTables,
 		LBaseMaxBytes:               baseBytes,
 		FormatMajorVersion:          engineFormat,
 		ErrorIfNotExists:            !fresh,
@@ -268,7 +271,9 @@ func (d *DB) listener() *pebble.EventListener {
 	return l
 }
 
-// makeRoom waits while the engine is behind with its work in the background.
+// makeRoom waits while the engine is behind with its work in the background. Level 0
+// may be deep without that: what counts for the engine is how many tables lie above one
+// key, and tables of which each overlaps the next are one sublevel each.
 func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
 	if d.written.Add(int64(size)) < lookEvery {
 		return nil
@@ -276,7 +281,7 @@ func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
 	d.written.Store(0)
 	for {
 		m := d.db.Metrics()
-		if m.MemTable.Size < maxMemTables*d.memSize && m.Levels[0].Sublevels < maxSublevels {
+		if m.MemTable.Size < maxMemTables*d.memSize && (m.Levels[0].Sublevels < maxSublevels || m.Compact.NumInProgress == 0) {
 			return nil
 		}
 		if d.fence.failure() != nil {
