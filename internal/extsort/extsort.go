@@ -4,7 +4,6 @@
 package extsort
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -194,13 +193,6 @@ func end(runs []run) error {
 	return errors.Join(errs...)
 }
 
-func compare(a, b Pair) int {
-	if c := bytes.Compare(a.Key, b.Key); c != 0 {
-		return c
-	}
-	return bytes.Compare(a.Value, b.Value)
-}
-
 // spill writes the records in memory as a run, and merges runs if there are
 // enough of one level.
 func (s *Sorter) spill() error {
@@ -268,22 +260,4 @@ func (s *Sorter) write(level int, each func(func(Pair) bool)) (run, error) {
 		return run{}, errors.Join(err, f.end())
 	}
 	return r, nil
-}
-
-func open(runs []run) (*merger, error) {
-	m := &merger{}
-	for _, r := range runs {
-		src := &source{run: r}
-		ok, err := src.advance()
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			m.heap = append(m.heap, src)
-		}
-	}
-	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.down(i)
-	}
-	return m, nil
 }

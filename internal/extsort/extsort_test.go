@@ -58,6 +58,13 @@ func fill(t *testing.T, s *Sorter, in []Pair) {
 	}
 }
 
+func compare(a, b Pair) int {
+	if c := bytes.Compare(a.Key, b.Key); c != 0 {
+		return c
+	}
+	return bytes.Compare(a.Value, b.Value)
+}
+
 func equal(a, b Pair) bool { return compare(a, b) == 0 }
 
 func empty(t *testing.T, dir string) {

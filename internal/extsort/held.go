@@ -186,11 +186,26 @@ func (h *held) sortBy(a []entry, depth int, value bool, left int) {
 		if len(a) < 2 {
 			return
 		}
+		depth += h.common(a, depth, value)
 		for i := range a {
 			a[i].word = word(h.rest(a[i], depth, value))
 		}
 		left = patience(len(a))
 	}
+}
+
+// common returns how many bytes behind depth all records have in common, up to some
+// words, if they fill one at least: no word of these would divide them.
+func (h *held) common(a []entry, depth int, value bool) int {
+	first := h.rest(a[0], depth, value)
+	n := min(len(first), 8*wordBytes)
+	first = first[:n]
+	for _, e := range a[1:] {
+		if n = min(n, shared(first, h.rest(e, depth, value))); n < wordBytes {
+			return 0
+		}
+	}
+	return n
 }
 
 func median(a []entry) uint64 {

@@ -122,6 +122,7 @@ type source struct {
 	rest       []byte // of plain, behind cur
 	key, value []byte // of cur
 	cur        Pair
+	leaf, same int // see merger
 }
 
 // advance makes cur the next record; it reports false behind the last.
@@ -134,7 +135,13 @@ func (s *source) advance() (bool, error) {
 			return false, fmt.Errorf("extsort: %s, block %d: %w", s.file.Name(), s.read, err)
 		}
 		s.read++
-		s.key, s.value = s.key[:0], s.value[:0]
+		last := Pair{Key: s.key, Value: s.value}
+		s.key, s.value = nil, nil
+		if _, err := s.advance(); err != nil {
+			return false, err
+		}
+		s.same, _ = last.common(s.cur, 0)
+		return true, nil
 	}
 	b, ok := s.rest, true
 	number := func() int {
@@ -155,6 +162,9 @@ func (s *source) advance() (bool, error) {
 	vlen := number()
 	if !ok || k > len(s.key) || v > len(s.value) || klen > len(b) || vlen > len(b)-klen {
 		return false, fmt.Errorf("extsort: %s: %w", s.file.Name(), ErrCorrupt)
+	}
+	if s.same = k; klen == 0 && k == len(s.key) {
+		s.same += 1 + v
 	}
 	s.key = append(s.key[:k], b[:klen]...)
 	s.value = append(s.value[:v], b[klen:klen+vlen]...)
@@ -208,50 +218,4 @@ func (s *source) next(b []byte) error {
 		return fmt.Errorf("%w: it ends too early", ErrCorrupt)
 	}
 	return err
-}
-
-// merger yields the records of many sources in order. Which of two equal records
-// comes first cannot be told.
-type merger struct {
-	heap []*source
-	// taken says that the record at the top of the heap was yielded, and is
-	// replaced when the next is asked for: until then its memory is good.
-	taken bool
-}
-
-func (m *merger) next() (Pair, bool, error) {
-	if m.taken {
-		m.taken = false
-		ok, err := m.heap[0].advance()
-		if err != nil {
-			return Pair{}, false, err
-		}
-		if !ok {
-			last := len(m.heap) - 1
-			m.heap[0] = m.heap[last]
-			m.heap = m.heap[:last]
-		}
-		m.down(0)
-	}
-	if len(m.heap) == 0 {
-		return Pair{}, false, nil
-	}
-	m.taken = true
-	return m.heap[0].cur, true, nil
-}
-
-func (m *merger) down(i int) {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(m.heap); c++ {
-			if compare(m.heap[c].cur, m.heap[least].cur) < 0 {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
-		i = least
-	}
 }

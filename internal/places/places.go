@@ -4,6 +4,7 @@
 package places
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -17,11 +18,17 @@ type Places struct {
 	Compare func(a, b string) int
 
 	urls []string // in key order
+	// Who looks for pages mostly does so in the order in which they were added, since
+	// a fetch writes what there is of a page into all parts at a time: came has their
+	// places in that order, when the first of each place came, and next is behind the
+	// one that was found last.
+	came, when []uint32
+	next       int
 }
 
 // Add adds a page, if there is room for it. It holds on to no more than the URL.
 func (p *Places) Add(url string) {
-	if n := len(url) + 16; p.Room >= n {
+	if n := len(url) + 24; p.Room >= n {
 		p.Room -= n
 		p.urls = append(p.urls, strings.Clone(url)) // of a block
 	}
@@ -29,14 +36,39 @@ func (p *Places) Add(url string) {
 
 // Sort gives the pages their places.
 func (p *Places) Sort() {
-	slices.SortFunc(p.urls, p.Compare)
-	p.urls = slices.Compact(p.urls)
+	p.when = make([]uint32, len(p.urls))
+	for i := range p.when {
+		p.when[i] = uint32(i)
+	}
+	slices.SortFunc(p.when, func(a, b uint32) int {
+		return cmp.Or(p.Compare(p.urls[a], p.urls[b]), cmp.Compare(a, b))
+	})
+	p.came, p.next = make([]uint32, len(p.urls)), 0
+	urls, when := make([]string, 0, len(p.urls)), p.when[:0]
+	for _, i := range p.when {
+		if url := p.urls[i]; len(urls) == 0 || urls[len(urls)-1] != url {
+			urls, when = append(urls, url), append(when, i)
+		}
+		p.came[i] = uint32(len(urls) - 1)
+	}
+	p.urls, p.when = urls, when
 }
 
 // Find returns the place of a page; ok is false if it has none, and place is then
 // where it would stand.
 func (p *Places) Find(url string) (place int, ok bool) {
-	return slices.BinarySearchFunc(p.urls, url, p.Compare)
+	if p.next < len(p.came) {
+		place = int(p.came[p.next])
+		ok = p.urls[place] == url
+	}
+	if !ok {
+		if place, ok = slices.BinarySearchFunc(p.urls, url, p.Compare); !ok {
+			return place, false
+		}
+		p.next = int(p.when[place])
+	}
+	p.next++
+	return place, true
 }
 
 // At returns the page at a place, if there is one.

@@ -1,13 +1,16 @@
 package places
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
 
 func TestPlaces(t *testing.T) {
 	const a, b, c = "http://a.example/", "http://b.example/", "http://c.example/"
-	p := Places{Room: 3 * (len(a) + 16), Compare: strings.Compare}
+	p := Places{Room: 3 * (len(a) + 24), Compare: strings.Compare}
 	for _, url := range []string{b, a, b, c} { // for c there is no room
 		p.Add(url)
 	}
@@ -26,5 +29,33 @@ func TestPlaces(t *testing.T) {
 	}
 	if url, ok := p.At(2); ok {
 		t.Errorf("behind the last: %q", url)
+	}
+}
+
+// Pages are found in any order, whatever was looked for before.
+func TestFindsInAnyOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	p := Places{Room: 1 << 20, Compare: strings.Compare}
+	var added []string
+	for range 200 {
+		url := fmt.Sprintf("http://%03d.example/", 2*r.IntN(150))
+		added = append(added, url)
+		p.Add(url)
+	}
+	p.Sort()
+	for _, url := range slices.Concat(added, added[50:], added[:20], []string{"", "http://001.example/", "x"}, added) {
+		place, ok := p.Find(url)
+		if want := slices.Contains(added, url); ok != want {
+			t.Fatalf("%s: %t", url, ok)
+		}
+		if got, _ := p.At(uint64(place)); ok && got != url {
+			t.Fatalf("%s is at the place of %s", url, got)
+		}
+		if before, _ := p.At(uint64(place) - 1); !ok && place > 0 && before >= url {
+			t.Fatalf("%s would stand behind %s", url, before)
+		}
+		if r.IntN(10) == 0 {
+			p.Find(added[r.IntN(len(added))])
+		}
 	}
 }
