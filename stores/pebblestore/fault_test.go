@@ -24,6 +24,7 @@ type breaker struct {
 	at    int64
 	once  bool
 	cause error
+	bare  bool // the error does not say on which file it was
 	picks func(errorfs.Op) bool
 	n     atomic.Int64
 	hits  atomic.Int64
@@ -39,6 +40,9 @@ func (b *breaker) MaybeError(op errorfs.Op) error {
 		return nil
 	}
 	b.hits.Add(1)
+	if b.bare {
+		return b.cause
+	}
 	return fmt.Errorf("operation %d on %s: %w", op.Kind, op.Path, b.cause)
 }
 
@@ -222,6 +226,25 @@ func TestEveryWriteFails(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What fails is named, also by calls that do not say it themselves.
+func TestAFailureNamesTheFile(t *testing.T) {
+	syncs := func(op errorfs.Op) bool {
+		return strings.HasSuffix(op.Path, ".log") && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo)
+	}
+	b := &breaker{at: 3, cause: syscall.EIO, bare: true, picks: syncs}
+	db, err := Open(memPath, inMemory(small(), errorfs.Wrap(vfs.NewMem(), b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = (&trial{}).run(t, db)
+	if !errors.Is(err, syscall.EIO) || !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), ".log: ") {
+		t.Errorf("a sync failed: %v", err)
+	}
+	if err := db.Close(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Close: %v", err)
 	}
 }
 

@@ -81,7 +81,7 @@ func (f *fence) open(name string, make func() (vfs.File, error)) (vfs.File, erro
 	if f.failure() == nil {
 		file, err := make()
 		if err == nil {
-			return &fencedFile{File: file, fence: f, table: isTable(name)}, nil
+			return &fencedFile{File: file, fence: f, name: name, table: isTable(name)}, nil
 		}
 		f.fail(err)
 	}
@@ -148,7 +148,7 @@ func (f *fence) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fencedFile{File: file, fence: f}, nil
+	return &fencedFile{File: file, fence: f, name: name}, nil
 }
 
 // do runs a change of the directory and swallows its failure.
@@ -215,12 +215,16 @@ func (f *fence) RemoveAll(name string) error {
 type fencedFile struct {
 	vfs.File
 	fence *fence
+	name  string
 	table bool
 }
 
 // after is the answer to a write that ended with err.
 func (f *fencedFile) after(err error) error {
 	if err != nil {
+		if path := (*fs.PathError)(nil); !errors.As(err, &path) { // what some calls to the system say
+			err = fmt.Errorf("%s: %w", f.name, err)
+		}
 		f.fence.fail(err)
 	}
 	if f.table {
