@@ -213,7 +213,7 @@ func (tr trial) differs(got map[string]string) string {
 // told as that: a part that is not complete, or, of a store that was killed, the
 // last steps of the log. A single bit of a log is never taken for that.
 func (tr trial) prefix(got map[string]string, r *verify.Report) bool {
-	if r.Torn == 0 && r.Harmless == 0 {
+	if r.Torn == 0 && r.Harmless == 0 && r.Findings == 0 {
 		return false
 	}
 	if tables := tablesOf(got); tables != tablesOf(tr.want) && (tr.bit || !strings.HasSuffix(tr.file, ".log") || !slices.Contains(tr.states, tables)) {
