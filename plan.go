@@ -38,6 +38,8 @@ type account struct {
 	// Left is how many visits the budget had left at At.
 	Left float64
 	At   time.Time
+	// Read has what Visits was at times of the last day: see read.
+	Read []reading `json:",omitempty"`
 }
 
 // on returns the account at a later time: the budget comes in evenly, and what is
@@ -137,18 +139,12 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 		}
 		sample.Add(&d)
 	}
-	o := schedule.PlanOptions{Visits: a.Visits}
-	var failed error
-	o.Hosts = c.capacities(ctx, &failed)
-	if l.Budget < 0 {
-		if o.Allowed, err = c.capacity(ctx, o.Hosts); err != nil {
-			return nil, err
-		}
+	p, o, err := c.planOf(ctx, l, sample, a)
+	if err != nil {
+		return nil, err
 	}
-	p := sample.Plan(o)
-	if failed != nil {
-		return nil, failed
-	}
+	out := sample.Outlook(p, o)
+	p.Outlook = &out
 	text, err := p.Encode()
 	if err != nil {
 		return nil, err
@@ -158,6 +154,21 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 	}
 	c.follow(p)
 	return p, nil
+}
+
+// planOf makes a plan of a sample, and returns what it was made with, which knows all
+// hosts of the sample.
+func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *schedule.Sample, a account) (p *schedule.Plan, o schedule.PlanOptions, err error) {
+	o.Visits = a.Visits
+	var failed error
+	o.Hosts = c.capacities(ctx, &failed)
+	if l.Budget < 0 {
+		if o.Allowed, err = c.capacity(ctx, o.Hosts); err != nil {
+			return nil, o, err
+		}
+	}
+	p = sample.Plan(o)
+	return p, o, failed
 }
 
 // capacities returns a function that says how many visits a day a host allows: one
@@ -292,6 +303,7 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 		a = a.on(c.o.Now(), max(l.Budget, 0))
+		visits, began := a.Visits, time.Time{}
 		for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
 			if errors.Is(err, segment.ErrNotFound) {
 				break
@@ -302,8 +314,12 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 			if asked(v.Outcome.Code) {
 				a.Visits++
 				a.Left--
+				if began.IsZero() || v.Time.Before(began) {
+					began = v.Time
+				}
 			}
 		}
+		a.read(began, visits)
 		text, err := json.Marshal(a)
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)

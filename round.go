@@ -46,6 +46,9 @@ type Report struct {
 	NextDue time.Time
 	// Elapsed is how long it took.
 	Elapsed time.Duration
+	// Freshness is how up to date the copies are by the plan of a schedule that learns, and
+	// how much of its budget is used; nil for other schedules.
+	Freshness *Freshness
 
 	spent bool // NextDue is when the budget has something left
 }
@@ -79,6 +82,9 @@ func (r *Report) add(o Report) {
 	r.Events += o.Events
 	r.NextDue = o.NextDue
 	r.Elapsed += o.Elapsed
+	if o.Freshness != nil {
+		r.Freshness = o.Freshness
+	}
 }
 
 // roundJob names the mark that says how far a segment is behind its update: ""
@@ -116,6 +122,9 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why occasion
 	c.reload()
 	var r Report
 	err := c.work(ctx, o, why, &r)
+	if err == nil {
+		r.Freshness, err = c.freshness(ctx)
+	}
 	r.Elapsed = time.Since(began)
 	c.status.round(&r)
 	return r, err

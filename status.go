@@ -25,6 +25,8 @@ type Status struct {
 	Bytes  int64
 	// NextDue is when the next page is due, as far as the last selection saw.
 	NextDue time.Time `json:",omitzero"`
+	// Freshness is that of the Report of the last round.
+	Freshness *Freshness `json:",omitempty"`
 }
 
 // Visited adds up the visits.
@@ -72,4 +74,7 @@ func (s *status) round(r *Report) {
 	defer s.mu.Unlock()
 	s.s.Rounds += r.Rounds
 	s.s.NextDue = r.NextDue
+	if r.Freshness != nil {
+		s.s.Freshness = r.Freshness
+	}
 }

@@ -46,6 +46,9 @@ type Plan struct {
 	// Needed is how many visits a day it comes to. It exceeds the budget if that is
 	// not enough for the greatest intervals.
 	Needed float64
+	// Outlook is how up to date the copies were when it was made, if whoever made it has
+	// set it: see [Sample.Outlook].
+	Outlook *Outlook `json:",omitempty"`
 }
 
 func (p *Plan) mu(url string) float64 {

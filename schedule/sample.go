@@ -20,6 +20,9 @@ type Sample struct {
 	size  int
 	kept  farthest
 	pages int
+	never int // visited
+	// sampled is what the plan was solved of, in the order of kept.
+	sampled []Sampled
 }
 
 // sampleSize is how many records a sample keeps. Five hundred find a threshold that
@@ -45,6 +48,7 @@ type page struct {
 	new     bool // never visited
 	overdue bool
 	late    bool // by more than ten days
+	at      standing
 }
 
 // farthest is a heap whose root has the greatest hash.
@@ -67,6 +71,9 @@ func (h *farthest) Pop() any {
 // Add shows it a record, which it does not keep.
 func (x *Sample) Add(d *crawldb.Datum) {
 	x.pages++
+	if d.LastFetch.IsZero() {
+		x.never++
+	}
 	p := page{url: d.URL, hash: hash(d.URL)}
 	if len(x.kept) == x.size && p.compare(&x.kept[0]) > 0 {
 		return
@@ -83,6 +90,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	p.s.Least, p.s.Most = s.bounds(d.URL)
 	p.fetched = d.LastFetch
 	p.tells = p.learned.last.expected > 0 && d.Retries == 0 && (d.Status == crawldb.Fetched || d.Status == crawldb.NotModified)
+	p.at = standingOf(d, x.now)
 	p.new = d.LastFetch.IsZero()
 	p.overdue = !p.new && !d.FetchTime.After(x.now)
 	p.late = !p.new && !d.FetchTime.Add(10*day).After(x.now)
@@ -156,6 +164,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	p.drifts(old, x.kept)
 	p.priors(x.kept)
 	sample := make([]Sampled, len(x.kept))
+	x.sampled = sample
 	for i := range x.kept {
 		k := &x.kept[i]
 		s := &sample[i]

@@ -22,12 +22,15 @@ type Sampled struct {
 }
 
 // visits is how often a day such pages are fetched at a threshold.
-func (p *Sampled) visits(mu float64) float64 {
+func (p *Sampled) visits(mu float64) float64 { return p.Multiple / p.interval(mu) }
+
+// interval is how many days it is from one of them to the next.
+func (p *Sampled) interval(mu float64) float64 {
 	interval := gainInverse(mu*p.PerDay/p.Weight) / p.PerDay
 	if p.Most > 0 {
 		interval = min(interval, 0.92*days(p.Most)) // see spread
 	}
-	return p.Multiple / max(days(p.Least), interval)
+	return max(days(p.Least), interval)
 }
 
 // solve returns the threshold at which the pages take so many visits a day, by

@@ -1,0 +1,171 @@
+package recrawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+)
+
+// Freshness is how up to date the copies of a crawl are, and what its budget does for
+// that. That of a [Report] and of a [Status] was estimated when the last plan was made,
+// from the sample of the plan, of up to 20,000 records, and costs nothing beyond it;
+// [Crawler.Freshness] looks at all records.
+type Freshness struct {
+	schedule.Outlook
+	// Budget is for how many visits a day the plan is; zero if there is none. Used is how
+	// many were made a day from UsedSince on, which is a day ago if the crawl was at work
+	// then, until now, or the end of the round. UsedSince is zero if that is not known.
+	Budget, Used float64
+	UsedSince    time.Time
+}
+
+// Short returns by how many visits a day the budget is too small to keep a share of the
+// importance fresh in the long run, less than zero if it is more than enough. ok is false
+// if no budget keeps so much, or nothing can be said yet.
+func (f *Freshness) Short(freshness float64) (perDay float64, ok bool) {
+	if f.Forecast == nil {
+		return 0, false
+	}
+	needs, ok := f.Forecast.Needs(freshness)
+	return needs - f.Budget, ok
+}
+
+// Freshness tells how up to date the copies are. It reads all records of the crawl db. It
+// names so many hosts, those where most importance is not fresh. What other budgets would
+// reach is estimated from a sample all the same. A crawler whose schedule does not learn
+// goes by the plan of one that did, if the crawl has one; else it tells when pages were
+// visited and are due.
+func (c *Crawler) Freshness(ctx context.Context, hosts int) (Freshness, error) {
+	s, err := c.NewSurvey(ctx)
+	if err != nil {
+		return Freshness{}, err
+	}
+	for d, err := range c.s.Crawl.Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return Freshness{}, fmt.Errorf("recrawl: freshness: %w", err)
+		}
+		s.Add(&d)
+	}
+	return s.Freshness(ctx, hosts)
+}
+
+// Survey makes a [Freshness] of records that are shown to it, for who reads all of them
+// for another reason, too. It is for one goroutine.
+type Survey struct {
+	c      *Crawler
+	l      schedule.Learned
+	census *schedule.Census
+	sample *schedule.Sample
+}
+
+// NewSurvey begins a survey of the crawl db as it is now.
+func (c *Crawler) NewSurvey(ctx context.Context) (*Survey, error) {
+	s := &Survey{c: c}
+	if l := c.learned(); l != nil {
+		s.l = *l
+	} else {
+		mark, err := c.s.Crawl.Progress(ctx, planJob)
+		if err != nil {
+			return nil, fmt.Errorf("recrawl: freshness: %w", err)
+		}
+		if p, err := schedule.DecodePlan(mark); err == nil {
+			s.l = schedule.Learned{Budget: p.Budget, Plan: p}
+		}
+	}
+	now := c.o.Now()
+	s.census, s.sample = s.l.NewCensus(now), s.l.NewSample(now)
+	return s, nil
+}
+
+// Add shows it a record, which it does not keep.
+func (s *Survey) Add(d *crawldb.Datum) {
+	s.census.Add(d)
+	s.sample.Add(d)
+}
+
+// Freshness tells what has been shown.
+func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err error) {
+	fail := func(err error) (Freshness, error) { return Freshness{}, fmt.Errorf("recrawl: freshness: %w", err) }
+	a, err := s.c.account(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	p, o, err := s.c.planOf(ctx, &s.l, s.sample, a)
+	if err != nil {
+		return fail(err)
+	}
+	f.Outlook = s.sample.Outlook(p, o)
+	f.Condition, f.Hosts = s.census.Condition(hosts)
+	f.Sampled = 0
+	if s.l.Plan == nil && s.c.learned() == nil { // nobody plans
+		f.Forecast = nil
+		return f, nil
+	}
+	f.Budget = p.Budget
+	f.Used, f.UsedSince = a.used(f.At)
+	return f, nil
+}
+
+// freshness is what is known of it without looking: as of the last plan. It is nil if
+// there is none.
+func (c *Crawler) freshness(ctx context.Context) (*Freshness, error) {
+	l := c.learned()
+	if l == nil || l.Plan == nil || l.Plan.Outlook == nil {
+		return nil, nil
+	}
+	a, err := c.account(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("recrawl: %w", err)
+	}
+	f := &Freshness{Outlook: *l.Plan.Outlook, Budget: l.Plan.Budget}
+	f.Used, f.UsedSince = a.used(c.o.Now())
+	return f, nil
+}
+
+// reading is how many visits there had been at a moment.
+type reading struct {
+	At     time.Time
+	Visits int64
+}
+
+// An account keeps a reading an hour, of the last day.
+const (
+	readEvery = time.Hour
+	readFor   = 24 * time.Hour
+)
+
+// read adds a reading, given when the visits that came since the last one began and how
+// many there had been then.
+func (a *account) read(began time.Time, visits int64) {
+	if len(a.Read) == 0 && !began.IsZero() {
+		a.Read = append(a.Read, reading{began.UTC(), visits})
+	}
+	if n := len(a.Read); n == 0 || a.At.Sub(a.Read[n-1].At) >= readEvery {
+		a.Read = append(a.Read, reading{a.At, a.Visits})
+	}
+	for len(a.Read) > 1 && a.At.Sub(a.Read[1].At) >= readFor {
+		a.Read = a.Read[1:]
+	}
+}
+
+// used is how many visits a day there were until now, and since when: the last reading that
+// is a day old, or the first.
+func (a *account) used(now time.Time) (perDay float64, since time.Time) {
+	if len(a.Read) == 0 {
+		return 0, time.Time{}
+	}
+	from := a.Read[0]
+	for _, r := range a.Read[1:] {
+		if now.Sub(r.At) >= readFor {
+			from = r
+		}
+	}
+	span := now.Sub(from.At)
+	if span <= 0 {
+		return 0, time.Time{}
+	}
+	return float64(a.Visits-from.Visits) / max(span.Hours()/24, readEvery.Hours()/24), from.At
+}

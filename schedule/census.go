@@ -1,0 +1,272 @@
+package schedule
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Condition is how up to date the copies are that a crawl has, at a moment: what is
+// expected of them, given when each was made and what is known of how often its page
+// changes. A page with a copy is one that was visited with content.
+type Condition struct {
+	// Pages counts the records. Copies of them have content, Never were never visited, and
+	// the others were visited and have nothing that could be out of date: redirects, pages
+	// that are gone, that cannot be had, or that no parser took.
+	Pages, Copies, Never int
+	// Learned counts the copies of pages that have shown how often they change; Estimated
+	// counts those, too, of which it can be told by others of their host and kind: see
+	// [Plan].Prior. Of the rest, which is all if nobody learns, nothing is said but when they
+	// were visited and are due: Freshness, Weighted, Age, WeightedAge and Ages are of the
+	// Estimated alone, and zero if there are none.
+	Learned, Estimated int
+	// Overdue counts the pages that were visited before and are due again, but for the
+	// Leased, which a round has in hand.
+	Overdue, Leased int
+	// Freshness is the share of copies that are expected to be what the pages are now,
+	// Weighted the share of their importance. Covered is the share of the importance of
+	// copies in that of copies and Never.
+	Freshness, Weighted, Covered float64
+	// Age is for how long a copy has not been what the page is, on average, a fresh one for
+	// no time; WeightedAge is the mean by importance.
+	Age, WeightedAge time.Duration
+	// Ages are the percentiles of the ages of copies, Visited those of how long ago copies
+	// were made or confirmed, Late those of for how long the Overdue have been due. Ages has
+	// no Max of its own: no copy is older than that of Visited.
+	Ages, Visited, Late Percentiles
+}
+
+// HostCondition is the condition of the pages of a host.
+type HostCondition struct {
+	Host string
+	Condition
+	// Lost is the share that the copies of the host have in the importance of all copies
+	// that are not fresh.
+	Lost float64
+}
+
+// Census tells the [Condition] of records that are shown to it. What it tells does not
+// depend on their order. It holds some 400 bytes for each host and up to 16 for each page of
+// it, 10 kB at most. It is for one goroutine.
+type Census struct {
+	s     Learned
+	now   time.Time
+	hosts map[string]*tally
+	name  string // of the host that came last
+	last  *tally
+}
+
+// NewCensus begins a census of the records of a crawl with that schedule. For another
+// schedule take Learned{}: its records tell when pages were visited and are due, and the
+// rates of those that one that learns has visited before.
+func (s Learned) NewCensus(now time.Time) *Census {
+	s.NutchCompat = false
+	return &Census{s: s, now: now, hosts: map[string]*tally{}}
+}
+
+// Add shows it a record, which it does not keep.
+func (c *Census) Add(d *crawldb.Datum) {
+	t := c.last
+	if host := crawldb.Host(d.URL); t == nil || host != c.name {
+		if t = c.hosts[host]; t == nil {
+			t = &tally{}
+			c.hosts[host] = t
+		}
+		c.name, c.last = host, t
+	}
+	l, known := learnedOf(d)
+	if !known {
+		l.Rate = Rate{}
+		if c.s.Plan.expects() {
+			l.Rate = c.s.Plan.prior(d.URL, l.kind)
+		}
+	}
+	t.add(standingOf(d, c.now), l.Rate, known, c.s.weight(d, float64(d.Score)), hash(d.URL))
+}
+
+// expects reports whether what is expected of pages was learned of others.
+func (p *Plan) expects() bool { return p != nil && p.Prior.Known() }
+
+// Condition returns the condition of all pages, and of the hosts where most importance is
+// not fresh, at most so many, the worst first.
+func (c *Census) Condition(hosts int) (Condition, []HostCondition) {
+	return conditions(c.hosts, hosts, 1)
+}
+
+// conditions reads tallies, each of which stands for so many pages.
+func conditions(by map[string]*tally, most int, multiple float64) (Condition, []HostCondition) {
+	var all tally
+	worst := make([]HostCondition, 0, len(by))
+	for host, t := range by {
+		all.addAll(t)
+		worst = append(worst, HostCondition{Host: host, Lost: t.weight.value() - t.weighted.value()})
+	}
+	slices.SortFunc(worst, func(a, b HostCondition) int {
+		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.Host, b.Host))
+	})
+	worst = slices.Clip(worst[:max(0, min(most, len(worst)))])
+	for i := range worst {
+		h := &worst[i]
+		h.Condition = by[h.Host].condition(multiple)
+		h.Lost = ratio(h.Lost, all.weight.value()-all.weighted.value())
+	}
+	return all.condition(multiple), worst
+}
+
+// standing is how a record stands at a moment.
+type standing struct {
+	copied, never, leased, overdue bool
+	elapsed                        time.Duration // since the copy was made
+	late                           time.Duration // since it was due, if it is overdue
+}
+
+func standingOf(d *crawldb.Datum, now time.Time) (s standing) {
+	s.leased = d.Leased(now)
+	if d.LastFetch.IsZero() {
+		s.never = true
+		return s
+	}
+	if late := now.Sub(d.FetchTime); late >= 0 && !s.leased {
+		s.overdue, s.late = true, late
+	}
+	seen := d.LastFetch
+	switch d.Status {
+	case crawldb.Fetched, crawldb.NotModified, crawldb.Duplicate, crawldb.Orphan:
+		s.copied = true
+	case crawldb.Unfetched: // by failures, if it had content before
+		if s.copied = d.Signature != nil; s.copied {
+			seen = since(d, seen)
+		}
+	}
+	if s.copied {
+		s.elapsed = max(now.Sub(seen), 0)
+	}
+	return s
+}
+
+// tally adds up what is expected of pages. All it holds are counts, so that the order of
+// the pages makes no difference.
+type tally struct {
+	pages, copies, learned, estimated, never, leased, overdue int
+
+	fresh, age                    fixed // of those that are estimated
+	weight, weighted, weightedAge fixed // by importance
+	held, unseen                  fixed // importance of copies, and of those that were never visited
+
+	ages, visited, late buckets
+}
+
+// draws is how many ages are counted for each copy.
+const draws = 8
+
+func (t *tally) add(s standing, r Rate, known bool, weight float64, hash uint64) {
+	t.pages++
+	if s.leased {
+		t.leased++
+	}
+	if s.overdue {
+		t.overdue++
+		t.late.add(s.late, 1)
+	}
+	if s.never {
+		t.never++
+		t.unseen.add(weight)
+	}
+	if !s.copied {
+		return
+	}
+	t.copies++
+	t.held.add(weight)
+	t.visited.add(s.elapsed, 1)
+	if !r.Known() {
+		return
+	}
+	t.estimated++
+	if known {
+		t.learned++
+	}
+	fresh, age := r.Fresh(s.elapsed), r.staleFor(days(s.elapsed))
+	t.fresh.add(fresh)
+	t.age.add(age)
+	t.weight.add(weight)
+	t.weighted.add(weight * fresh)
+	t.weightedAge.add(weight * age)
+	// How old copies are is one distribution for each page, and that of all is their
+	// mixture. Each gives one time from each eighth of its distribution: which, the hash
+	// says. A copy is fresh for a while that is exceeded with the probability u if that is
+	// b·(u^(-1/a)-1).
+	within := float64(hash>>11) / (1 << 53)
+	for i := range draws {
+		u := (float64(i) + within) / draws
+		if u <= fresh {
+			t.ages.count(0, 1)
+			continue
+		}
+		changed := fromDays(r.Days * math.Expm1(-math.Log(u)/r.Shape))
+		t.ages.add(max(s.elapsed-changed, 0), 1)
+	}
+}
+
+func (t *tally) addAll(o *tally) {
+	t.pages += o.pages
+	t.copies += o.copies
+	t.learned += o.learned
+	t.estimated += o.estimated
+	t.never += o.never
+	t.leased += o.leased
+	t.overdue += o.overdue
+	for _, f := range []struct{ to, from *fixed }{
+		{&t.fresh, &o.fresh}, {&t.age, &o.age}, {&t.weight, &o.weight}, {&t.weighted, &o.weighted}, {&t.weightedAge, &o.weightedAge}, {&t.held, &o.held}, {&t.unseen, &o.unseen},
+	} {
+		f.to.addFixed(*f.from)
+	}
+	t.ages.addAll(&o.ages)
+	t.visited.addAll(&o.visited)
+	t.late.addAll(&o.late)
+}
+
+func (t *tally) condition(multiple float64) Condition {
+	times := func(n int) int { return int(math.Round(float64(n) * multiple)) }
+	c := Condition{
+		Pages: times(t.pages), Copies: times(t.copies), Never: times(t.never), Learned: times(t.learned), Estimated: times(t.estimated), Overdue: times(t.overdue), Leased: times(t.leased),
+		Freshness: ratio(t.fresh.value(), float64(t.estimated)), Weighted: ratio(t.weighted.value(), t.weight.value()),
+		Covered: ratio(t.held.value(), t.held.value()+t.unseen.value()),
+		Age:     fromDays(ratio(t.age.value(), float64(t.estimated))), WeightedAge: fromDays(ratio(t.weightedAge.value(), t.weight.value())),
+		Ages: t.ages.percentiles(), Visited: t.visited.percentiles(), Late: t.late.percentiles(),
+	}
+	c.Ages.Max = 0
+	return c
+}
+
+// ratio is a part of a whole, zero of nothing.
+func ratio(part, of float64) float64 {
+	if of > 0 {
+		return part / of
+	}
+	return 0
+}
+
+// fixed is a sum of numbers from zero up with 64 binary digits behind the point, so that
+// the order in which they are added makes no difference.
+type fixed struct{ high, low uint64 }
+
+// add adds a number; what is none counts as nothing, and more than 2⁴⁰ as that.
+func (f *fixed) add(x float64) {
+	if !(x > 0) {
+		return
+	}
+	whole, part := math.Modf(min(x, 1<<40))
+	f.addFixed(fixed{uint64(whole), uint64(part * (1 << 63) * 2)})
+}
+
+func (f *fixed) addFixed(o fixed) {
+	var carry uint64
+	f.low, carry = bits.Add64(f.low, o.low, 0)
+	f.high, _ = bits.Add64(f.high, o.high, carry)
+}
+
+func (f *fixed) value() float64 { return float64(f.high) + float64(f.low)/(1<<63)/2 }

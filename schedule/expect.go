@@ -1,0 +1,76 @@
+package schedule
+
+import (
+	"math"
+	"time"
+)
+
+// What is expected of a page whose rate is not known but for a distribution is the
+// mean over all rates it may have, which is not what is expected at the mean rate:
+// of pages of which the same is known, those that change seldom stay fresh for long.
+// For a Gamma distribution with the shape a and the inverse scale b the mean of
+// exp(-rate·t) is (b/(b+t))^a.
+
+// Fresh is the probability that nothing has changed for a time.
+func (r Rate) Fresh(after time.Duration) float64 {
+	if after <= 0 {
+		return 1
+	}
+	return math.Exp(-r.Shape * math.Log1p(days(after)/r.Days))
+}
+
+// Freshness is the expected share of the time for which a copy is up to date that is
+// fetched every interval: the mean of Fresh over the interval. For a rate that is known
+// it is the function [Freshness].
+func (r Rate) Freshness(interval time.Duration) float64 {
+	return r.freshness(days(interval))
+}
+
+// freshness is Freshness of an interval in days, which may be infinite.
+func (r Rate) freshness(t float64) float64 {
+	switch {
+	case !(t > 0):
+		return 1
+	case math.IsInf(t, 1):
+		return 0
+	case r.Shape*t < 1e-6*r.Days:
+		return 1 - r.Shape*t/(2*r.Days)
+	}
+	return r.freshFor(t) / t
+}
+
+// freshFor is for how many of the days after a visit the copy is expected to be up to
+// date: the integral of Fresh, b·((1+t/b)^(1-a)-1)/(1-a), and b·log(1+t/b) for a of 1.
+func (r Rate) freshFor(t float64) float64 {
+	log := math.Log1p(t / r.Days)
+	x := (1 - r.Shape) * log
+	if math.Abs(x) < 1e-5 { // where there are no digits left
+		return r.Days * log * (1 + x/2)
+	}
+	return r.Days * math.Expm1(x) / (1 - r.Shape)
+}
+
+// Stale is for how long a copy is expected to have been out of date that was made a time
+// ago; zero counts for the case that it is not.
+func (r Rate) Stale(after time.Duration) time.Duration {
+	return fromDays(r.staleFor(days(after)))
+}
+
+func (r Rate) staleFor(t float64) float64 {
+	if !(t > 0) {
+		return 0
+	}
+	if t < 1e-4*r.Days {
+		return r.Shape * t * t / (2 * r.Days)
+	}
+	return max(t-r.freshFor(t), 0)
+}
+
+// fromDays is a number of days as a Duration, at most a century.
+func fromDays(n float64) time.Duration {
+	const most = 100 * 365 * day
+	if d := n * float64(day); d < float64(most) {
+		return time.Duration(d)
+	}
+	return most
+}

@@ -1,0 +1,337 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Outlook is how up to date the copies of a crawl are, and what comes of its budget.
+type Outlook struct {
+	// At is when it was so, and Sampled of how many records it is estimated; zero says that
+	// all were looked at. Of 20,000 sampled records a share is told to half a hundredth,
+	// that of a host with few pages among them, or of importance that few pages have, much
+	// worse. Pages and Never are exact either way.
+	At      time.Time
+	Sampled int `json:",omitempty"`
+	Condition
+	// Hosts are those where most importance is not fresh, the worst first.
+	Hosts []HostCondition `json:",omitempty"`
+	// Forecast is nil without a budget, or if nothing was learned yet.
+	Forecast *Forecast `json:",omitempty"`
+	// Pace is how fast the pages that were never visited become fewer, or more.
+	Pace Pace
+}
+
+// Pace is how many pages a day were visited for the first time, and how many were found,
+// from Since to Outlook.At. Since is zero if that is not known.
+type Pace struct {
+	Since          time.Time `json:",omitzero"`
+	Visited, Found float64
+}
+
+// Gone is when all pages will have been visited once at that pace. ok is false if that is
+// never, or the pace is not known.
+func (o *Outlook) Gone() (at time.Time, ok bool) {
+	fewer := o.Pace.Visited - o.Pace.Found
+	switch {
+	case o.Never == 0:
+		return o.At, true
+	case o.Pace.Since.IsZero() || !(fewer > 0) || float64(o.Never)/fewer > 100*365:
+		return time.Time{}, false
+	}
+	return o.At.Add(fromDays(float64(o.Never) / fewer)), true
+}
+
+// paced sets Pace by what there was before. A pace of less than an hour says little: that
+// which was measured before stands.
+func (o *Outlook) paced(old *Outlook) {
+	const least = time.Hour
+	if old == nil {
+		return
+	}
+	span := o.At.Sub(old.At)
+	if span < least && !old.Pace.Since.IsZero() || span <= 0 {
+		o.Pace = old.Pace
+		return
+	}
+	found := o.Pages - old.Pages
+	perDay := func(n int) float64 { return float64(max(n, 0)) / days(span) }
+	o.Pace = Pace{Since: old.At, Visited: perDay(found - (o.Never - old.Never)), Found: perDay(found)}
+}
+
+// hostsKept is how many hosts a plan tells the condition of.
+const hostsKept = 20
+
+// Outlook tells the outlook as estimated from the sample, for a plan that was made of it
+// with those options.
+func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
+	out := Outlook{At: p.Made, Sampled: len(x.kept)}
+	if x.pages == len(x.kept) {
+		out.Sampled = 0
+	}
+	by := map[string]*tally{}
+	for i := range x.kept {
+		k := &x.kept[i]
+		t := by[k.s.Host]
+		if t == nil {
+			t = &tally{}
+			by[k.s.Host] = t
+		}
+		rate := Rate{}
+		if k.known {
+			rate = k.learned.Rate
+		} else if p.expects() {
+			rate = p.prior(k.url, k.learned.kind)
+		}
+		weight := k.s.Weight
+		if i < len(x.sampled) {
+			weight = x.sampled[i].Weight
+		}
+		t.add(k.at, rate, k.known, weight, k.hash)
+	}
+	out.Condition, out.Hosts = conditions(by, hostsKept, float64(x.pages)/float64(max(len(x.kept), 1)))
+	out.Pages, out.Never = x.pages, x.never
+	if out.Estimated > 0 {
+		out.Forecast = x.forecast(p, o.Hosts)
+	}
+	if x.s.Plan != nil {
+		out.paced(x.s.Plan.Outlook)
+	}
+	return out
+}
+
+// Forecast is how much importance budgets keep fresh in the long run, when there is no
+// backlog any more: of all pages that are known, those that were never visited included,
+// and those without anything that could be fresh left out. It is estimated from the sample
+// of the plan, for the pages that are known, and as they change now.
+type Forecast struct {
+	// Budget is that of the plan in visits a day, Freshness what it reaches.
+	Budget, Freshness float64
+	// Revisits is how many visits a day the plan has for the pages that were visited before,
+	// Least how many it takes to keep to their greatest intervals: with less, pages are late.
+	Revisits, Least float64
+	// Worth is how many of the pages that were never visited are worth a visit within the
+	// budget: the others wait until there is more of it, or nothing better to do.
+	Worth int
+	// Curve is what other budgets reach, in ascending order. The last is as many as the
+	// least intervals and the politeness to hosts allow.
+	Curve []Reach
+}
+
+// Reach is what a budget of so many visits a day reaches.
+type Reach struct{ PerDay, Freshness float64 }
+
+// Reaches returns how much importance a budget of so many visits a day keeps fresh, read
+// off the curve.
+func (f *Forecast) Reaches(perDay float64) float64 {
+	if len(f.Curve) == 0 || !(perDay > 0) {
+		return 0
+	}
+	if first := f.Curve[0]; perDay <= first.PerDay {
+		return first.Freshness * perDay / first.PerDay
+	}
+	for i, to := range f.Curve[1:] {
+		if from := f.Curve[i]; perDay < to.PerDay {
+			return from.Freshness + (to.Freshness-from.Freshness)*math.Log(perDay/from.PerDay)/math.Log(to.PerDay/from.PerDay)
+		}
+	}
+	return f.Curve[len(f.Curve)-1].Freshness
+}
+
+// Needs returns the least budget, in visits a day, that keeps a share of the importance
+// fresh, read off the curve. ok is false if none does.
+func (f *Forecast) Needs(freshness float64) (perDay float64, ok bool) {
+	for i, to := range f.Curve {
+		if to.Freshness < freshness {
+			continue
+		}
+		if i == 0 {
+			return to.PerDay * freshness / to.Freshness, true
+		}
+		from := f.Curve[i-1]
+		return from.PerDay * math.Pow(to.PerDay/from.PerDay, (freshness-from.Freshness)/(to.Freshness-from.Freshness)), true
+	}
+	return 0, false
+}
+
+// prospect is a sample with what is expected of its pages at a threshold.
+type prospect struct {
+	pages  []Sampled // by host
+	rates  []Rate
+	counts []bool // for something that is to be fresh
+	never  []bool // visited
+	weight float64
+	hosts  func(string) float64
+	capped map[string]Reach // hosts with as many visits as they allow
+	// scale is how much more a plan intends than comes of it, and stretch what that makes of
+	// an interval: see Plan.Scale.
+	scale, stretch float64
+}
+
+func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
+	f := &prospect{hosts: hosts, capped: map[string]Reach{}, scale: p.Scale, stretch: max(p.Scale, 1)}
+	order := make([]int, len(x.sampled))
+	for i := range order {
+		order[i] = i
+	}
+	if hosts != nil {
+		slices.SortStableFunc(order, func(a, b int) int { return compareHosts(&x.sampled[a], &x.sampled[b]) })
+	}
+	for _, i := range order {
+		k := &x.kept[i]
+		rate := k.learned.Rate
+		if !k.known {
+			rate = p.prior(k.url, k.learned.kind)
+		}
+		f.pages = append(f.pages, x.sampled[i])
+		f.rates = append(f.rates, rate)
+		f.counts = append(f.counts, k.at.copied || k.at.never)
+		f.never = append(f.never, k.at.never)
+		if k.at.copied || k.at.never {
+			f.weight += x.sampled[i].Weight
+		}
+	}
+	return f
+}
+
+func compareHosts(a, b *Sampled) int {
+	switch {
+	case a.Host < b.Host:
+		return -1
+	case a.Host > b.Host:
+		return 1
+	}
+	return 0
+}
+
+// free is the prospect if pages may be left alone for ever.
+func (f *prospect) free() *prospect {
+	g := *f
+	g.capped = map[string]Reach{}
+	g.pages = slices.Clone(f.pages)
+	for i := range g.pages {
+		if p := &g.pages[i]; p.Most > p.Least {
+			p.Most = 0
+		}
+	}
+	return &g
+}
+
+// at is what comes of a threshold.
+func (f *prospect) at(mu float64) Reach {
+	sum := Reach{}
+	for from := 0; from < len(f.pages); {
+		to := len(f.pages)
+		if f.hosts != nil {
+			for to = from + 1; to < len(f.pages) && f.pages[to].Host == f.pages[from].Host; to++ {
+			}
+		}
+		r := f.part(from, to, mu)
+		if f.hosts != nil {
+			if most := f.hosts(f.pages[from].Host); r.PerDay > most*(1+1e-9) {
+				r = f.most(from, to, most)
+			}
+		}
+		sum.PerDay += r.PerDay
+		sum.Freshness += r.Freshness
+		from = to
+	}
+	return Reach{sum.PerDay / f.scale, ratio(sum.Freshness, f.weight)}
+}
+
+func (f *prospect) part(from, to int, mu float64) (r Reach) {
+	for i := from; i < to; i++ {
+		p := &f.pages[i]
+		interval := p.interval(mu)
+		r.PerDay += p.Multiple / interval
+		if f.counts[i] {
+			r.Freshness += p.Weight * f.rates[i].freshness(interval*f.stretch)
+		}
+	}
+	return r
+}
+
+// most is what comes of as many visits as a host allows.
+func (f *prospect) most(from, to int, perDay float64) Reach {
+	host := f.pages[from].Host
+	r, ok := f.capped[host]
+	if !ok {
+		pages := make([]*Sampled, 0, to-from)
+		for i := from; i < to; i++ {
+			pages = append(pages, &f.pages[i])
+		}
+		r = f.part(from, to, solve(pages, perDay))
+		f.capped[host] = r
+	}
+	return r
+}
+
+// A threshold of half takes about 1.4 times the visits: that is a step of the curve.
+const (
+	curveStep  = 2
+	curveSteps = 50
+)
+
+// rising lists what comes of lower and lower thresholds, from about so many visits a day
+// on, until more are of no use, or not possible.
+func (f *prospect) rising(perDay float64) (curve []Reach) {
+	pages := make([]*Sampled, len(f.pages))
+	for i := range f.pages {
+		pages[i] = &f.pages[i]
+	}
+	mu := solve(pages, perDay*f.scale)
+	for range curveSteps {
+		r := f.at(mu)
+		if n := len(curve); n > 0 && r.PerDay <= curve[n-1].PerDay*1.001 {
+			break
+		}
+		if curve = append(curve, r); r.Freshness > 0.9995 {
+			break
+		}
+		mu /= curveStep
+	}
+	return curve
+}
+
+// forecast makes the forecast of a plan.
+func (x *Sample) forecast(p *Plan, hosts func(string) float64) *Forecast {
+	if !(p.Budget > 0) || !(p.Mu > 0) || !(p.Scale > 0) || len(x.sampled) == 0 {
+		return nil
+	}
+	bound := x.prospect(p, hosts)
+	free := bound.free()
+	f := &Forecast{Budget: p.Budget, Least: bound.at(math.Inf(1)).PerDay}
+	now := bound
+	if p.Needed > p.Budget*p.Scale*1.01 {
+		now = free
+	}
+	f.Freshness = now.at(p.Mu).Freshness
+	worth := 0.0
+	for i := range now.pages {
+		page := &now.pages[i]
+		mu := max(p.Mu, p.HostMu[page.Host])
+		switch {
+		case !now.never[i]:
+			f.Revisits += page.visits(mu) / now.scale
+		case !math.IsInf(page.interval(mu), 1):
+			worth += page.Multiple
+		}
+	}
+	f.Worth = int(math.Round(worth))
+	// With less than Least, pages are left alone for longer than they should be.
+	from := p.Budget
+	if f.Least > 0 {
+		from = min(from, f.Least)
+	}
+	for _, r := range free.rising(from / 256) {
+		if f.Least > 0 && r.PerDay >= f.Least {
+			break
+		}
+		f.Curve = append(f.Curve, r)
+	}
+	if f.Least > 0 {
+		f.Curve = append(f.Curve, bound.rising(f.Least*1.02)...)
+	}
+	return f
+}

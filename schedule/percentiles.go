@@ -1,0 +1,86 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Percentiles describe how times are spread. P50 is the median: a half of the times
+// are no longer. They are told to a thirty-second, 3.1 %, and those under a second as
+// zero; Max is exact.
+type Percentiles struct{ P10, P50, P90, P99, Max time.Duration }
+
+// buckets count times: those under a second in the first, and behind it sixteen to each
+// doubling, as they come. Counts add up to the same whatever the order is.
+type buckets struct {
+	counts []count
+	max    time.Duration
+}
+
+type count struct{ bucket, n uint32 }
+
+// bucketOf returns the bucket of a time: exponent and first four digits of its seconds.
+func bucketOf(d time.Duration) uint32 {
+	if d < time.Second {
+		return 0
+	}
+	return uint32(math.Float64bits(d.Seconds())>>48) - 0x3ff0 + 1
+}
+
+// middle is a time in the middle of a bucket.
+func middle(bucket uint32) time.Duration {
+	if bucket == 0 {
+		return 0
+	}
+	bucket--
+	return time.Duration(math.Ldexp(1+(float64(bucket&15)+0.5)/16, int(bucket>>4)) * float64(time.Second))
+}
+
+// add counts a time n times.
+func (b *buckets) add(d time.Duration, n uint32) {
+	b.max = max(b.max, d)
+	b.count(bucketOf(d), n)
+}
+
+func (b *buckets) count(bucket, n uint32) {
+	low, high := 0, len(b.counts)
+	for low < high {
+		if mid := (low + high) / 2; b.counts[mid].bucket < bucket {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < len(b.counts) && b.counts[low].bucket == bucket {
+		b.counts[low].n += min(n, math.MaxUint32-b.counts[low].n)
+		return
+	}
+	b.counts = slices.Insert(b.counts, low, count{bucket, n})
+}
+
+func (b *buckets) addAll(o *buckets) {
+	for _, c := range o.counts {
+		b.count(c.bucket, c.n)
+	}
+	b.max = max(b.max, o.max)
+}
+
+// percentiles reads them off: of n times in ascending order q is the one at floor(q·n),
+// as crawldb.Distribution has it.
+func (b *buckets) percentiles() Percentiles {
+	total := uint64(0)
+	for _, c := range b.counts {
+		total += uint64(c.n)
+	}
+	at := func(percent uint64) time.Duration {
+		rank, seen := total*percent/100, uint64(0)
+		for _, c := range b.counts {
+			if seen += uint64(c.n); seen > rank {
+				return min(middle(c.bucket), b.max)
+			}
+		}
+		return 0
+	}
+	return Percentiles{at(10), at(50), at(90), at(99), b.max}
+}
