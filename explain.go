@@ -62,7 +62,7 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 		e.Leased = d.Leased(e.Now)
 		e.Due = c.schedule().Due(&d, e.Now)
 		if l := c.learned(); l != nil {
-			w := l.Explain(&d)
+			w := l.Explain(&d, e.Now)
 			e.Worth = &w
 		}
 		if e.Visit, err = c.lastVisit(ctx, &d); err != nil {

@@ -131,7 +131,7 @@ type reading struct {
 	Visits int64
 }
 
-// An account keeps a reading an hour, of the last day.
+// An account keeps a reading an hour, of the last day, and the last one.
 const (
 	readEvery = time.Hour
 	readFor   = 24 * time.Hour
@@ -143,9 +143,10 @@ func (a *account) read(began time.Time, visits int64) {
 	if len(a.Read) == 0 && !began.IsZero() {
 		a.Read = append(a.Read, reading{began.UTC(), visits})
 	}
-	if n := len(a.Read); n == 0 || a.At.Sub(a.Read[n-1].At) >= readEvery {
-		a.Read = append(a.Read, reading{a.At, a.Visits})
+	if n := len(a.Read); n > 1 && (a.Read[n-1].At.Sub(a.Read[n-2].At) < readEvery || !a.At.After(a.Read[n-1].At)) {
+		a.Read = a.Read[:n-1]
 	}
+	a.Read = append(a.Read, reading{a.At, a.Visits})
 	for len(a.Read) > 1 && a.At.Sub(a.Read[1].At) >= readFor {
 		a.Read = a.Read[1:]
 	}

@@ -206,7 +206,7 @@ func (t *tally) add(s standing, r Rate, known bool, weight float64, hash uint64)
 			t.ages.count(0, 1)
 			continue
 		}
-		changed := fromDays(r.Days * math.Expm1(-math.Log(u)/r.Shape))
+		changed := fromDays(r.Days * (math.Exp(-math.Log(u)/r.Shape) - 1))
 		t.ages.add(max(s.elapsed-changed, 0), 1)
 	}
 }

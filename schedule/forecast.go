@@ -164,13 +164,12 @@ type prospect struct {
 	weight float64
 	hosts  func(string) float64
 	capped map[string]Reach // hosts with as many visits as they allow
-	// scale is how much more a plan intends than comes of it, and stretch what that makes of
-	// an interval: see Plan.Scale.
-	scale, stretch float64
+	// late is how many days a visit comes after it is due, on average.
+	late float64
 }
 
 func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
-	f := &prospect{hosts: hosts, capped: map[string]Reach{}, scale: p.Scale, stretch: max(p.Scale, 1)}
+	f := &prospect{hosts: hosts, capped: map[string]Reach{}}
 	order := make([]int, len(x.sampled))
 	for i := range order {
 		order[i] = i
@@ -237,16 +236,16 @@ func (f *prospect) at(mu float64) Reach {
 		sum.Freshness += r.Freshness
 		from = to
 	}
-	return Reach{sum.PerDay / f.scale, ratio(sum.Freshness, f.weight)}
+	return Reach{sum.PerDay, ratio(sum.Freshness, f.weight)}
 }
 
 func (f *prospect) part(from, to int, mu float64) (r Reach) {
 	for i := from; i < to; i++ {
 		p := &f.pages[i]
-		interval := p.interval(mu)
+		interval := p.interval(mu) + f.late
 		r.PerDay += p.Multiple / interval
 		if f.counts[i] {
-			r.Freshness += p.Weight * f.rates[i].freshness(interval*f.stretch)
+			r.Freshness += p.Weight * f.rates[i].freshness(interval)
 		}
 	}
 	return r
@@ -280,7 +279,7 @@ func (f *prospect) rising(perDay float64) (curve []Reach) {
 	for i := range f.pages {
 		pages[i] = &f.pages[i]
 	}
-	mu := solve(pages, perDay*f.scale)
+	mu := solve(pages, perDay)
 	for range curveSteps {
 		r := f.at(mu)
 		if n := len(curve); n > 0 && r.PerDay <= curve[n-1].PerDay*1.001 {
@@ -292,6 +291,33 @@ func (f *prospect) rising(perDay float64) (curve []Reach) {
 		mu /= curveStep
 	}
 	return curve
+}
+
+// lateness is how many days a visit comes after it is due, on average, as Plan.Scale tells:
+// by that factor the visits that were made were fewer than those that the intervals make.
+func lateness(f *prospect, p *Plan) float64 {
+	if p.Scale <= 1 {
+		return 0
+	}
+	intervals := make([]float64, len(f.pages))
+	sum := func(late float64) (perDay float64) {
+		for i := range f.pages {
+			perDay += f.pages[i].Multiple / (intervals[i] + late)
+		}
+		return perDay
+	}
+	for i := range f.pages {
+		intervals[i] = f.pages[i].interval(max(p.Mu, p.HostMu[f.pages[i].Host]))
+	}
+	low, high := 0.0, 100.0
+	for most := sum(0) / p.Scale; high-low > 1e-4; {
+		if mid := (low + high) / 2; sum(mid) > most {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
 }
 
 // forecast makes the forecast of a plan.
@@ -306,6 +332,8 @@ func (x *Sample) forecast(p *Plan, hosts func(string) float64) *Forecast {
 	if p.Needed > p.Budget*p.Scale*1.01 {
 		now = free
 	}
+	now.late = lateness(now, p)
+	bound.late, free.late = now.late, now.late
 	f.Freshness = now.at(p.Mu).Freshness
 	worth := 0.0
 	for i := range now.pages {
@@ -313,7 +341,7 @@ func (x *Sample) forecast(p *Plan, hosts func(string) float64) *Forecast {
 		mu := max(p.Mu, p.HostMu[page.Host])
 		switch {
 		case !now.never[i]:
-			f.Revisits += page.visits(mu) / now.scale
+			f.Revisits += page.Multiple / (page.interval(mu) + now.late)
 		case !math.IsInf(page.interval(mu), 1):
 			worth += page.Multiple
 		}

@@ -158,6 +158,7 @@ type crawlJSON struct {
 	Segments  []string       `json:"segments"`
 	NextDue   *time.Time     `json:"next_due,omitempty"`
 	Seconds   float64        `json:"seconds"`
+	Freshness *freshnessJSON `json:"freshness,omitempty"`
 }
 
 func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error {
@@ -166,6 +167,9 @@ func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error
 			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: redirects(&r.Redirects), Segments: r.Segments, Seconds: r.Elapsed.Seconds()}
 		if !r.NextDue.IsZero() {
 			j.NextDue = &r.NextDue
+		}
+		if r.Freshness != nil {
+			j.Freshness = jsonOfFreshness(r.Freshness, defaultWants())
 		}
 		return a.printJSON(j)
 	}
@@ -176,6 +180,9 @@ func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error
 	}
 	if s := &r.Sitemaps; s.Files > 0 {
 		fmt.Fprintf(a.out, "  sitemaps      %d read, %d pages: %d new, %d due sooner\n", s.Files, s.URLs, r.Told.New, r.Told.Due)
+	}
+	if r.Freshness != nil {
+		printFreshnessBriefly(a.out, r.Freshness)
 	}
 	if !r.NextDue.IsZero() {
 		fmt.Fprintf(a.out, "  next due      %s\n", r.NextDue.Format(time.RFC3339))

@@ -92,16 +92,35 @@ func printWorth(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
 	fmt.Fprintf(w, "changes      %.3g ± %.2g a day, once in %s: %s\n", x.Rate.PerDay(), x.Rate.Deviation(), inDays(1/x.Rate.PerDay()), how)
 	if x.Fixed {
 		fmt.Fprintf(w, "interval     %s, fixed\n", inDays(x.Interval.Hours()/24))
+		printNext(w, x, d)
 		return
 	}
-	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g of %.3g that there is to lose, a share of %.3g\n", x.Weight, x.Threshold, x.Weight/x.Rate.PerDay(), x.Share)
+	of := ""
+	if x.OfHost {
+		of = fmt.Sprintf(" (elsewhere %.3g: the host may be asked less often than its pages are worth)", x.Elsewhere)
+	}
+	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g%s of %.3g / %.3g = %.3g that there is to lose, a share of %.3g\n", x.Weight, x.Threshold, of, x.Weight, x.Rate.PerDay(), x.Weight/x.Rate.PerDay(), x.Share)
 	wait := "never: no visit is worth so much"
 	if !math.IsInf(x.Ratio, 1) {
 		wait = fmt.Sprintf("after %.3g changes, %.3g / %.3g = %s", x.Ratio, x.Ratio, x.Rate.PerDay(), inDays(x.Ratio/x.Rate.PerDay()))
 	}
 	fmt.Fprintf(w, "interval     %s; from %s to %s: %s\n", wait, inDays(x.Least.Hours()/24), inDays(x.Most.Hours()/24), inDays(x.Interval.Hours()/24))
-	if next := d.LastFetch.Add(d.Interval); !d.LastFetch.IsZero() && !next.Equal(d.FetchTime) {
-		fmt.Fprintf(w, "moved        from %s, as of the last visit, to %s\n", stamp(next), stamp(d.FetchTime))
+	printNext(w, x, d)
+}
+
+// printNext says when the page is due, and why then.
+func printNext(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
+	if d.LastFetch.IsZero() {
+		return
+	}
+	next := d.LastFetch.Add(d.Interval)
+	fmt.Fprintf(w, "next         %s + %s, as of that visit, = %s", stamp(d.LastFetch), inDays(d.Interval.Hours()/24), stamp(next))
+	if !next.Equal(d.FetchTime) {
+		fmt.Fprintf(w, "; moved to %s", stamp(d.FetchTime))
+	}
+	fmt.Fprintln(w)
+	if x.Elapsed > 0 {
+		fmt.Fprintf(w, "fresh        with a probability of %.3g, %s after that\n", x.Fresh, inDays(x.Elapsed.Hours()/24))
 	}
 }
 
@@ -122,8 +141,11 @@ func inDays(days float64) string {
 
 func worthJSON(x *schedule.Worth) map[string]any {
 	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned,
-		"weight": x.Weight, "threshold": x.Threshold, "share": x.Share, "fixed": x.Fixed,
+		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.OfHost, "threshold_elsewhere": x.Elsewhere, "share": x.Share, "fixed": x.Fixed,
 		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second}
+	if x.Elapsed > 0 {
+		j["fresh"], j["elapsed_seconds"] = x.Fresh, x.Elapsed.Seconds()
+	}
 	if !math.IsInf(x.Ratio, 1) {
 		j["ratio"] = x.Ratio
 	}

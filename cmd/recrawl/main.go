@@ -4,7 +4,7 @@
 //	recrawl demo                                            a crawl to watch, without a network
 //	recrawl crawl -d DIR -agent NAME https://example.com/   all stages, round by round
 //	recrawl inject | generate | fetch | parse | update | invert | dedup -d DIR …   one stage
-//	recrawl readdb | explain | hosts | readlinks | readseg | index -d DIR …   what is in there
+//	recrawl status | readdb | explain | hosts | readlinks | readseg | index -d DIR …   what is in there
 //	recrawl mergedb | mergelinkdb | mergesegs -d DIR …      one of several
 //	recrawl check | schedule                                what would be decided, and why
 //	recrawl verify | salvage -d DIR …                       is all whole, and a new crawl of what is
@@ -126,8 +126,9 @@ Try it, without a network:
   recrawl demo
 Crawl a site for two rounds:
   recrawl crawl -d crawl -agent mybot -rounds 2 https://example.com/
-What is in there now?
+What is in there now, and how up to date is it?
   recrawl readdb -d crawl -stats
+  recrawl status -d crawl
 Why is this page not fetched?
   recrawl explain -d crawl https://example.com/page
 Come back for what is due:
@@ -145,7 +146,7 @@ Come back for what is due:
 			a.demo(), a.crawl(),
 			a.inject(), a.generate(), a.freegen(), a.sitemap(), a.fetch(), a.parse(), a.update(), a.invert(),
 			a.updatehostdb(), a.dedup(),
-			a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
+			a.status(), a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(), a.scoring(),
 			a.mergedb(), a.mergelinkdb(), a.mergesegs(),
 			a.verify(), a.salvage(), a.compact(),

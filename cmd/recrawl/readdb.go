@@ -31,7 +31,7 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
   recrawl readdb -d crawl -dump -format csv > crawl.csv
   recrawl readdb -d crawl -dump -expr 'status == "db_gone" && retries > 0'`,
 		Flags: flags(dirFlag(),
-			&cli.BoolFlag{Name: "stats", Usage: "count the records by status, retries and host, with quantiles of score and interval"},
+			&cli.BoolFlag{Name: "stats", Usage: "count the records by status, retries and host, with quantiles of score and interval, and say how up to date the copies are (see recrawl status)"},
 			&cli.BoolFlag{Name: "sort", Usage: "with -stats: list the hosts of each status, too"},
 			&cli.StringFlag{Name: "quantiles", Usage: "with -stats: these quantiles, for example `0.5,0.9`, from 0 to 1"},
 			&cli.StringFlag{Name: "url", Usage: "show the record of one `URL`"},
@@ -97,10 +97,14 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 			if err != nil {
 				return err
 			}
-			return a.reading(c, func(db *pebblestore.DB, now func() time.Time) error {
+			if mode == "stats" {
+				if err := noArgs(c); err != nil {
+					return err
+				}
+				return a.with(ctx, c, false, true, func(s *session) error { return a.stats(ctx, c, s, format, quantiles) })
+			}
+			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				switch mode {
-				case "stats":
-					return a.stats(ctx, c, db, now(), format, quantiles)
 				case "url":
 					return a.record(ctx, c, db, format)
 				case "top":

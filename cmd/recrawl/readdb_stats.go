@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/nutchtext"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 // statsJSON is what readdb -stats -json prints.
@@ -34,6 +34,7 @@ type statsJSON struct {
 	EarliestFetch *time.Time                `json:"earliest_fetch_time,omitempty"`
 	MeanFetch     *time.Time                `json:"avg_fetch_time,omitempty"`
 	LatestFetch   *time.Time                `json:"latest_fetch_time,omitempty"`
+	Freshness     *freshnessJSON            `json:"freshness"`
 }
 
 type distributionJSON struct {
@@ -54,8 +55,35 @@ func distribution(d crawldb.Distribution, asked []float64) distributionJSON {
 	return j
 }
 
-func (a *app) stats(ctx context.Context, c *cli.Command, db *pebblestore.DB, now time.Time, format string, ask []float64) error {
-	st, err := crawldb.ReadStats(ctx, db.Crawl(), now, ask...)
+// shown is a store whose records are shown to somebody else, too.
+type shown struct {
+	crawldb.Store
+	to func(*crawldb.Datum)
+}
+
+func (s shown) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
+	return func(yield func(crawldb.Datum, error) bool) {
+		for d, err := range s.Store.Scan(ctx, r) {
+			if err == nil {
+				s.to(&d)
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format string, ask []float64) error {
+	survey, err := s.crawler.NewSurvey(ctx)
+	if err != nil {
+		return err
+	}
+	db := shown{s.db.Crawl(), survey.Add}
+	if format == "nutch" {
+		db.to = func(*crawldb.Datum) {}
+	}
+	st, err := crawldb.ReadStats(ctx, db, s.now(), ask...)
 	if err != nil {
 		return err
 	}
@@ -63,8 +91,16 @@ func (a *app) stats(ctx context.Context, c *cli.Command, db *pebblestore.DB, now
 		_, err := a.out.Write(nutchtext.AppendStats(nil, &st, c.Bool("sort")))
 		return err
 	}
+	told := freshHosts
 	if format == "json" {
-		j := statsJSON{Total: st.Total, Due: st.Due, Leased: st.Leased, Sitemaps: st.Sitemaps, Status: map[string]int{}, Retry: map[string]int{}, Host: st.Hosts, HostStatus: map[string]map[string]int{},
+		told = allHosts
+	}
+	fresh, err := survey.Freshness(ctx, told)
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		j := statsJSON{Freshness: jsonOfFreshness(&fresh, defaultWants()), Total: st.Total, Due: st.Due, Leased: st.Leased, Sitemaps: st.Sitemaps, Status: map[string]int{}, Retry: map[string]int{}, Host: st.Hosts, HostStatus: map[string]map[string]int{},
 			Score: distribution(st.Score, st.Asked), Interval: distribution(st.Interval, st.Asked), NaN: st.NaN,
 			EarliestFetch: timePtr(st.EarliestFetch), MeanFetch: timePtr(st.MeanFetch), LatestFetch: timePtr(st.LatestFetch)}
 		for s, n := range st.Statuses {
@@ -133,8 +169,15 @@ func (a *app) stats(ctx context.Context, c *cli.Command, db *pebblestore.DB, now
 		}
 		fmt.Fprintf(w, "host %s:\t%d\t(%s)\n", h, st.Hosts[h], strings.Join(parts, ", "))
 	}
+	printFreshness(w, &fresh, defaultWants())
+	if err := printHosts(w, fresh.Hosts); err != nil {
+		return err
+	}
 	return w.Flush()
 }
+
+// freshHosts is of how many hosts -stats says how up to date their copies are.
+const freshHosts = 10
 
 func quantiles(w io.Writer, what string, asked []float64, d crawldb.Distribution, show func(float64) string) {
 	for i, q := range d.Quantiles {

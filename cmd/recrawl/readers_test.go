@@ -124,19 +124,25 @@ func TestReaders(t *testing.T) {
 		"dump-seg":         "readseg -dump -nogenerate -nofetch -noparsedata -recode -json",
 		"get-seg":          "readseg -get http://a.example/ -nogenerate",
 	} {
-		args := strings.Fields(line)
-		args = append([]string{args[0], "-d", dir, "-now", frozen}, args[1:]...)
-		got := ok(t, args...)
-		file := filepath.Join("testdata", "readers", name)
-		if *rewrite {
-			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-				t.Fatal(err)
-			}
+		reads(t, dir, name, line)
+	}
+}
+
+// reads compares what a command line prints with a file of testdata/readers.
+func reads(t *testing.T, dir, name, line string) {
+	t.Helper()
+	args := strings.Fields(line)
+	args = append([]string{args[0], "-d", dir, "-now", frozen}, args[1:]...)
+	got := ok(t, args...)
+	file := filepath.Join("testdata", "readers", name)
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
 		}
-		want, err := os.ReadFile(file)
-		if err != nil || got != string(want) {
-			t.Errorf("recrawl %s prints\n%s\nwant, by %s, %v:\n%s", line, got, file, err, want)
-		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || got != string(want) {
+		t.Errorf("recrawl %s prints\n%s\nwant, by %s, %v:\n%s", line, got, file, err, want)
 	}
 }
 

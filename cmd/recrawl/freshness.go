@@ -1,0 +1,291 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/schedule"
+)
+
+// printFreshness says how up to date the copies are, a line for each thing, and what
+// budget would keep shares of the importance fresh.
+func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
+	fmt.Fprintf(w, "copies:\t%d of %d pages, %.1f %% of the importance of all that has content or was never visited\n", f.Copies, f.Pages, 100*f.Covered)
+	if f.Estimated > 0 {
+		fmt.Fprintf(w, "fresh now:\t%.1f %% of the copies, %.1f %% by importance; estimated of %d, of which %d have shown how often they change\n", 100*f.Freshness, 100*f.Weighted, f.Estimated, f.Learned)
+		fmt.Fprintf(w, "out of date for:\t%s; mean %s, by importance %s\n", percentiles(f.Ages), ago(f.Age), ago(f.WeightedAge))
+	} else if f.Copies > 0 {
+		fmt.Fprintln(w, "fresh now:\tnot known: no page has shown yet how often it changes, which -schedule learned finds out")
+	}
+	if f.Copies > 0 {
+		fmt.Fprintf(w, "visited ago:\t%s, at most %s\n", percentiles(f.Visited), ago(f.Visited.Max))
+	}
+	fmt.Fprintf(w, "overdue:\t%d", f.Overdue)
+	if f.Overdue > 0 {
+		fmt.Fprintf(w, "; late by %s, at most %s", percentiles(f.Late), ago(f.Late.Max))
+		if f.Budget > 0 {
+			fmt.Fprintf(w, "; %s of the budget", inDays(float64(f.Overdue)/f.Budget))
+		}
+	}
+	fmt.Fprintf(w, "\nnever visited:\t%s\n", backlog(f))
+	if f.Budget > 0 {
+		fmt.Fprintf(w, "budget:\t%s\n", budgetUsed(f))
+	}
+	if f.Forecast == nil {
+		return
+	}
+	fmt.Fprintf(w, "in the long run:\t%.1f %% of the importance fresh with that budget\n", 100*f.Forecast.Freshness)
+	if f.Forecast.Least > f.Budget*1.01 {
+		fmt.Fprintf(w, "greatest intervals:\ttake %s visits a day, %s more than the budget has: pages are late\n", number3(f.Forecast.Least), number3(f.Forecast.Least-f.Budget))
+	}
+	for _, want := range wants {
+		fmt.Fprintf(w, "%g %% fresh:\t%s\n", 100*want, wanted(f, want))
+	}
+}
+
+// printFreshnessBriefly says at the end of a crawl what matters most.
+func printFreshnessBriefly(w io.Writer, f *recrawl.Freshness) {
+	if f.Estimated > 0 {
+		fmt.Fprintf(w, "  fresh         %.1f %% of the copies, %.1f %% by importance, on %s", 100*f.Freshness, 100*f.Weighted, f.At.UTC().Format(time.RFC3339))
+		if f.Forecast != nil {
+			fmt.Fprintf(w, "; %.1f %% in the long run", 100*f.Forecast.Freshness)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "  budget        %s\n", budgetUsed(f))
+	if f.Overdue > 0 || f.Never > 0 {
+		fmt.Fprintf(w, "  waiting       %d overdue, %d never visited, on %s\n", f.Overdue, f.Never, f.At.UTC().Format(time.RFC3339))
+	}
+}
+
+// backlog says what is to become of the pages that were never visited.
+func backlog(f *recrawl.Freshness) string {
+	s := fmt.Sprint(f.Never)
+	if f.Never == 0 {
+		return s
+	}
+	if f.Forecast != nil && f.Budget > 0 {
+		s += fmt.Sprintf("; %d worth a visit within the budget, in %s at the soonest", f.Forecast.Worth, inDays(float64(f.Forecast.Worth)/f.Budget))
+	}
+	if f.Pace.Since.IsZero() {
+		return s
+	}
+	gone := "so they will never be gone"
+	if at, ok := f.Gone(); ok {
+		gone = fmt.Sprintf("so they will be gone in %s, on %s", ago(at.Sub(f.At)), at.UTC().Format(time.DateOnly))
+	}
+	return s + fmt.Sprintf("; since %s %s a day were visited first and %s found, %s", stamp(f.Pace.Since), number3(f.Pace.Visited), number3(f.Pace.Found), gone)
+}
+
+func budgetUsed(f *recrawl.Freshness) string {
+	s := number3(f.Budget) + " visits a day"
+	if !f.UsedSince.IsZero() {
+		s += fmt.Sprintf("; %s a day made since %s, %.0f %%", number3(f.Used), stamp(f.UsedSince), 100*f.Used/f.Budget)
+	}
+	return s
+}
+
+func wanted(f *recrawl.Freshness, want float64) string {
+	short, ok := f.Short(want)
+	switch {
+	case !ok:
+		return fmt.Sprintf("no budget: the least intervals and the politeness to hosts allow %.1f %%", 100*f.Forecast.Reaches(math.Inf(1)))
+	case short > 0:
+		return fmt.Sprintf("takes %s visits a day: the budget is too small by %s", number3(f.Budget+short), number3(short))
+	}
+	return fmt.Sprintf("takes %s visits a day: the budget is enough", number3(f.Budget+short))
+}
+
+// printHosts says where most is lost, in a table.
+func printHosts(w io.Writer, hosts []schedule.HostCondition) error {
+	if len(hosts) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "pages\tcopies\tnever\toverdue\tfresh\tby import.\tof all lost\tstale p50\tp90\tvisited p50\tp90\t  host")
+	for i := range hosts {
+		h := &hosts[i]
+		fresh := "-\t-\t-\t-\t-"
+		if h.Estimated > 0 {
+			fresh = fmt.Sprintf("%.1f%%\t%.1f%%\t%.1f%%\t%s\t%s", 100*h.Freshness, 100*h.Weighted, 100*h.Lost, ago(h.Ages.P50), ago(h.Ages.P90))
+		}
+		visited := "-\t-"
+		if h.Copies > 0 {
+			visited = ago(h.Visited.P50) + "\t" + ago(h.Visited.P90)
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", h.Pages, h.Copies, h.Never, h.Overdue, fresh, visited, h.Host)
+	}
+	return t.Flush()
+}
+
+func percentiles(p schedule.Percentiles) string {
+	return fmt.Sprintf("p10 %s, p50 %s, p90 %s, p99 %s", ago(p.P10), ago(p.P50), ago(p.P90), ago(p.P99))
+}
+
+// ago is a time to wait, to three digits.
+func ago(d time.Duration) string {
+	if d == 0 {
+		return "0"
+	}
+	return inDays(d.Hours() / 24)
+}
+
+// number3 is a number to three digits, without an exponent, and in full from 100 on.
+func number3(f float64) string {
+	switch {
+	case math.Abs(f) >= 100:
+		return fmt.Sprintf("%.0f", f)
+	case f == 0:
+		return "0"
+	}
+	return fmt.Sprintf("%.3g", f)
+}
+
+func defaultWants() []float64 { return []float64{0.8, 0.9, 0.95} }
+
+// parseWants reads shares such as 0.95.
+func parseWants(given []float64) ([]float64, error) {
+	if len(given) == 0 {
+		return defaultWants(), nil
+	}
+	for _, want := range given {
+		if !(want > 0 && want < 1) {
+			return nil, usagef("-want: %g is not a share between 0 and 1, such as 0.95", want)
+		}
+	}
+	slices.Sort(given)
+	return slices.Compact(given), nil
+}
+
+// freshnessJSON is a Freshness; times to wait are in seconds.
+type freshnessJSON struct {
+	At      time.Time `json:"at"`
+	Sampled int       `json:"sampled,omitempty"`
+	conditionJSON
+	BudgetPerDay *float64       `json:"budget_per_day,omitempty"`
+	UsedPerDay   *float64       `json:"used_per_day,omitempty"`
+	UsedSince    *time.Time     `json:"used_since,omitempty"`
+	Backlog      backlogJSON    `json:"backlog"`
+	Forecast     *forecastJSON  `json:"forecast,omitempty"`
+	Hosts        []hostFreshest `json:"hosts,omitempty"`
+}
+
+type hostFreshest struct {
+	Host string  `json:"host"`
+	Lost float64 `json:"lost"`
+	conditionJSON
+}
+
+type conditionJSON struct {
+	Pages     int              `json:"pages"`
+	Copies    int              `json:"copies"`
+	Never     int              `json:"never_visited"`
+	Learned   int              `json:"learned"`
+	Estimated int              `json:"estimated"`
+	Overdue   int              `json:"overdue"`
+	Leased    int              `json:"leased"`
+	Covered   float64          `json:"covered"`
+	Fresh     *float64         `json:"fresh,omitempty"`
+	Weighted  *float64         `json:"fresh_by_importance,omitempty"`
+	Age       *float64         `json:"age_seconds,omitempty"`
+	Important *float64         `json:"age_by_importance_seconds,omitempty"`
+	Ages      *percentilesJSON `json:"age_percentiles_seconds,omitempty"`
+	Visited   *percentilesJSON `json:"visited_ago_percentiles_seconds,omitempty"`
+	Late      *percentilesJSON `json:"overdue_by_percentiles_seconds,omitempty"`
+}
+
+type percentilesJSON struct {
+	P10 float64 `json:"p10"`
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max,omitempty"`
+}
+
+type backlogJSON struct {
+	Worth   *int       `json:"worth_a_visit,omitempty"`
+	Since   *time.Time `json:"paced_since,omitempty"`
+	Visited *float64   `json:"first_visits_per_day,omitempty"`
+	Found   *float64   `json:"found_per_day,omitempty"`
+	Gone    *time.Time `json:"gone_at,omitempty"`
+}
+
+type forecastJSON struct {
+	Fresh    float64      `json:"fresh_by_importance"`
+	Revisits float64      `json:"revisits_per_day"`
+	Least    float64      `json:"greatest_intervals_take_per_day"`
+	Wanted   []wantedJSON `json:"wanted"`
+	Curve    []reachJSON  `json:"curve"`
+}
+
+type reachJSON struct {
+	PerDay    float64 `json:"per_day"`
+	Freshness float64 `json:"fresh_by_importance"`
+}
+
+type wantedJSON struct {
+	Fresh float64  `json:"fresh_by_importance"`
+	Takes *float64 `json:"takes_per_day"`
+	Short *float64 `json:"too_small_by_per_day"`
+}
+
+func jsonOfFreshness(f *recrawl.Freshness, wants []float64) *freshnessJSON {
+	j := &freshnessJSON{At: f.At, Sampled: f.Sampled, conditionJSON: jsonOfCondition(&f.Condition)}
+	if f.Budget > 0 {
+		j.BudgetPerDay = &f.Budget
+	}
+	if !f.UsedSince.IsZero() {
+		j.UsedPerDay, j.UsedSince = &f.Used, &f.UsedSince
+	}
+	if !f.Pace.Since.IsZero() {
+		j.Backlog.Since, j.Backlog.Visited, j.Backlog.Found = &f.Pace.Since, &f.Pace.Visited, &f.Pace.Found
+	}
+	if at, ok := f.Gone(); ok && f.Never > 0 {
+		j.Backlog.Gone = &at
+	}
+	if g := f.Forecast; g != nil {
+		j.Backlog.Worth = &g.Worth
+		j.Forecast = &forecastJSON{Fresh: g.Freshness, Revisits: g.Revisits, Least: g.Least}
+		for _, want := range wants {
+			w := wantedJSON{Fresh: want}
+			if short, ok := f.Short(want); ok {
+				takes := f.Budget + short
+				w.Takes, w.Short = &takes, &short
+			}
+			j.Forecast.Wanted = append(j.Forecast.Wanted, w)
+		}
+		for _, r := range g.Curve {
+			j.Forecast.Curve = append(j.Forecast.Curve, reachJSON(r))
+		}
+	}
+	for i := range f.Hosts {
+		h := &f.Hosts[i]
+		j.Hosts = append(j.Hosts, hostFreshest{Host: h.Host, Lost: h.Lost, conditionJSON: jsonOfCondition(&h.Condition)})
+	}
+	return j
+}
+
+func jsonOfCondition(c *schedule.Condition) conditionJSON {
+	j := conditionJSON{Pages: c.Pages, Copies: c.Copies, Never: c.Never, Learned: c.Learned, Estimated: c.Estimated, Overdue: c.Overdue, Leased: c.Leased, Covered: c.Covered}
+	if c.Estimated > 0 {
+		age, important := c.Age.Seconds(), c.WeightedAge.Seconds()
+		j.Fresh, j.Weighted, j.Age, j.Important = &c.Freshness, &c.Weighted, &age, &important
+		j.Ages = jsonOfPercentiles(c.Ages)
+	}
+	if c.Copies > 0 {
+		j.Visited = jsonOfPercentiles(c.Visited)
+	}
+	if c.Overdue > 0 {
+		j.Late = jsonOfPercentiles(c.Late)
+	}
+	return j
+}
+
+func jsonOfPercentiles(p schedule.Percentiles) *percentilesJSON {
+	return &percentilesJSON{p.P10.Seconds(), p.P50.Seconds(), p.P90.Seconds(), p.P99.Seconds(), p.Max.Seconds()}
+}

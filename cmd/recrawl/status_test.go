@@ -1,0 +1,101 @@
+package main_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// learnedCrawl makes a crawl that has learned how often its pages change: those of one
+// host do at each visit, those of another seldom, and a third has pages that were never
+// visited.
+func learnedCrawl(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "crawl")
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := parsed(frozen)
+	const day = 24 * time.Hour
+	s := schedule.Learned{}
+	var records []crawldb.Datum
+	for i := range 200 {
+		host, every := "slow.example", 20
+		if i%4 == 0 {
+			host, every = "fast.example", 1
+		}
+		at := now.Add(-time.Duration(100+i%7) * day)
+		d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://%s/%d", host, i), Status: crawldb.Fetched, Score: float32(1 + i%3), Signature: []byte{1}}, at)
+		for n := range 10 {
+			v := schedule.Visit{Time: at, ContentType: "text/html"}
+			if n > 0 {
+				v.PrevFetch = d.LastFetch
+				if v.Change = schedule.Unchanged; (n+i)%every == 0 {
+					v.Change = schedule.Changed
+				}
+			}
+			d = s.Fetched(d, v)
+			d.LastFetch = at
+			at = at.Add(10 * day)
+		}
+		records = append(records, d)
+	}
+	for i := range 20 {
+		records = append(records, s.Init(crawldb.Datum{URL: fmt.Sprintf("http://new.example/%d", i), Status: crawldb.Unfetched, Score: 0.5}, now))
+	}
+	slices.SortFunc(records, func(a, b crawldb.Datum) int { return crawldb.Compare(a.URL, b.URL) })
+	var urls []string
+	for _, d := range records {
+		urls = append(urls, d.URL)
+	}
+	err = db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &records[i], nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := schedule.Learned{Budget: 8}.NewSample(now)
+	for i := range records {
+		sample.Add(&records[i])
+	}
+	plan := sample.Plan(schedule.PlanOptions{})
+	text, err := plan.Encode()
+	if err == nil {
+		err = db.Crawl().Update(t.Context(), crawldb.Batch{Job: "schedule/plan", Cursor: text})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// What a crawl that learns says of itself is in testdata/readers, a file for each command line.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	dir := learnedCrawl(t)
+	for name, line := range map[string]string{
+		"status":            "status -schedule learned -budget 8",
+		"status-json":       "status -json -want 0.95 -schedule learned -budget 8",
+		"status-plan":       "status -want 0.9 -want 0.5 -want 0.9 -hosts 1",
+		"stats-learned":     "readdb -stats -schedule learned -budget 8",
+		"explain-learned":   "explain -schedule learned -budget 8 http://fast.example/0",
+		"explain-unvisited": "explain -schedule learned -budget 8 http://new.example/0",
+	} {
+		reads(t, dir, name, line)
+	}
+	for _, bad := range []string{"-want 95", "-want 0", "-hosts -1", "too much"} {
+		args := append([]string{"status", "-d", dir}, strings.Fields(bad)...)
+		if r := recrawl(t, args...); r.code != 2 || !strings.Contains(r.err, strings.Fields(bad)[0]) {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package recrawl_test
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// What a report says of freshness is as of the last plan, and what a crawler says that is
+// asked is of now; the budget that is used is that of the last day.
+func TestFreshness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 15}
+		s.opts.Generate.TopN = 10
+		var r recrawl.Report
+		for day := range 61 {
+			if day == 0 {
+				r = s.run(t, s.web.Seeds()...)
+			} else {
+				s.now = s.now.AddDate(0, 0, 1)
+				r = s.run(t)
+			}
+			if day == 2 && (r.Freshness == nil || r.Freshness.Forecast != nil && r.Freshness.Estimated == 0 || r.Freshness.Never == 0) {
+				t.Errorf("on the second day: %+v", r.Freshness)
+			}
+		}
+		f := r.Freshness
+		if f == nil || f.Pages == 0 || f.Sampled != 0 || f.Copies < 80 || f.Estimated != f.Copies || !(f.Freshness > 0.3 && f.Freshness < 1) || f.Age <= 0 {
+			t.Fatalf("%+v", f)
+		}
+		if f.Budget != 15 || math.Abs(f.Used-15) > 2 || s.now.Sub(f.UsedSince) < 24*time.Hour || s.now.Sub(f.UsedSince) > 25*time.Hour {
+			t.Errorf("%v of %v visits a day used since %v; it is %v", f.Used, f.Budget, f.UsedSince, s.now)
+		}
+		if g := f.Forecast; g == nil || !(g.Freshness > 0.3) || math.Abs(g.Reaches(15)-g.Freshness) > 0.02 {
+			t.Fatalf("%+v", f.Forecast)
+		}
+		short, ok := f.Short(f.Forecast.Freshness + 0.05)
+		if !ok || !(short > 0.5) {
+			t.Errorf("short of %v, %v", short, ok)
+		}
+		if more, ok := f.Short(f.Forecast.Freshness - 0.05); !ok || !(more < -0.5) {
+			t.Errorf("more than enough: %v, %v", more, ok)
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		now, err := c.Freshness(t.Context(), 1)
+		if err != nil || len(now.Hosts) != 1 || now.Copies != f.Copies || math.Abs(now.Freshness-f.Freshness) > 0.2 || now.Used != f.Used || now.At.Before(f.At) {
+			t.Errorf("asked for: %+v, %v", now, err)
+		}
+		// One that does not learn goes by the plan.
+		s.opts.Schedule = nil
+		other := s.crawler(t)
+		defer other.Close()
+		same, err := other.Freshness(t.Context(), 1)
+		if err != nil || !reflect.DeepEqual(same.Condition, now.Condition) || same.Budget != 15 || same.Forecast == nil {
+			t.Errorf("with another schedule: %+v, %v", same, err)
+		}
+	})
+}
+
+// Without a schedule that learns it is told when pages were visited, and nothing is made up.
+func TestFreshnessWithoutLearning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 20})
+		r := s.run(t, s.web.Seeds()...)
+		s.now = s.now.AddDate(0, 0, 40)
+		c := s.crawler(t)
+		defer c.Close()
+		f, err := c.Freshness(t.Context(), 5)
+		if err != nil || r.Freshness != nil || f.Copies < 25 || f.Estimated != 0 || f.Freshness != 0 || f.Forecast != nil || f.Budget != 0 || !f.UsedSince.IsZero() || f.Overdue == 0 || f.Late.Max <= 0 || f.Visited.P50 < 38*24*time.Hour {
+			t.Errorf("%+v, %v", f, err)
+		}
+	})
+}
