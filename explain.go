@@ -41,6 +41,10 @@ type Explanation struct {
 	// Worth is how a schedule that learns comes to the interval of the page; nil for
 	// other schedules.
 	Worth *schedule.Worth
+	// Fresh is the probability that the copy is what the page is now, by such a schedule,
+	// and Elapsed how long ago it was made; both are zero if there is none.
+	Fresh   float64
+	Elapsed time.Duration
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
 	// Verdict is the answer in one sentence.
@@ -62,8 +66,9 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 		e.Leased = d.Leased(e.Now)
 		e.Due = c.schedule().Due(&d, e.Now)
 		if l := c.learned(); l != nil {
-			w := l.Explain(&d, e.Now)
+			w := l.Explain(&d)
 			e.Worth = &w
+			e.Fresh, e.Elapsed = l.Fresh(&d, e.Now)
 		}
 		if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
 			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)

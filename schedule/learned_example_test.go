@@ -52,7 +52,7 @@ func ExampleSample_Plan() {
 
 	fmt.Printf("%.0f pages, %.0f of %.0f visits a day\n", s.Plan.Pages, s.Plan.Needed, s.Plan.Budget)
 	for i := range 3 {
-		w := s.Explain(&records[i], now)
+		w := s.Explain(&records[i])
 		fmt.Printf("changes once in %.0f days or so: fetched every %.1f\n", 1/w.Rate.PerDay(), w.Interval.Hours()/24)
 	}
 	text, err := s.Plan.Encode() // to be kept with the crawl

@@ -63,7 +63,7 @@ func TestPlanSpendsTheBudget(t *testing.T) {
 	s.Plan = p
 	sum := 0.0
 	for i := range all {
-		sum += 24 * float64(time.Hour) / float64(s.Explain(&all[i], began).Interval)
+		sum += 24 * float64(time.Hour) / float64(s.Explain(&all[i]).Interval)
 	}
 	if math.Abs(sum/300-1) > 0.05 {
 		t.Errorf("%v visits a day", sum)
@@ -124,7 +124,7 @@ func TestPlanOfHosts(t *testing.T) {
 	}
 	s := schedule.Learned{Plan: p}
 	new := crawldb.Datum{URL: "http://fast.test/new"}
-	if w := s.Explain(&new, began); w.Learned || w.Rate != fast {
+	if w := s.Explain(&new); w.Learned || w.Rate != fast {
 		t.Errorf("a new page of the fast host: %+v", w)
 	}
 }

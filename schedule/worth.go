@@ -18,10 +18,6 @@ type Worth struct {
 	// its pages would be by the threshold of all others, Elsewhere.
 	OfHost    bool
 	Elsewhere float64
-	// Fresh is the probability that the copy is what the page is now, Elapsed how long ago
-	// it was made; both are zero if there is none.
-	Fresh   float64
-	Elapsed time.Duration
 	// Share is Threshold·rate/Weight, what of all that there is to lose, Weight/rate,
 	// makes a visit worth while; Ratio is h⁻¹(Share), the changes for which to wait
 	// on average, infinite if no visit is worth while.
@@ -32,9 +28,23 @@ type Worth struct {
 	Fixed                 bool
 }
 
-// Explain says how the schedule comes to the interval of a page, by the plan it has at now:
-// the interval in the record is as of the last visit.
-func (s Learned) Explain(d *crawldb.Datum, now time.Time) Worth {
+// Fresh returns the probability that the copy is what the page is now, and how long ago it
+// was made; zero if there is no copy.
+func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, elapsed time.Duration) {
+	at := standingOf(d, now)
+	if !at.copied {
+		return 0, 0
+	}
+	l, ok := learnedOf(d)
+	if !ok {
+		l.Rate = s.Plan.prior(d.URL, l.kind)
+	}
+	return l.Fresh(at.elapsed), at.elapsed
+}
+
+// Explain says how the schedule comes to the interval of a page, as of now: that in
+// the record is as of the last visit.
+func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
 	l, ok := s.known(d)
 	if !ok {
@@ -43,9 +53,6 @@ func (s Learned) Explain(d *crawldb.Datum, now time.Time) Worth {
 	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.weight(d, float64(d.Score)), Threshold: s.threshold(d.URL)}
 	w.Elsewhere = s.threshold("")
 	w.OfHost = w.Threshold > w.Elsewhere
-	if at := standingOf(d, now); at.copied {
-		w.Elapsed, w.Fresh = at.elapsed, l.Fresh(at.elapsed)
-	}
 	w.Least, w.Most = s.bounds(d.URL)
 	w.Share = w.Threshold * l.PerDay() / w.Weight
 	w.Ratio = gainInverse(w.Share)

@@ -48,7 +48,7 @@ learned. -agent is the name under which robots.txt is read.
 						out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.Claim}
 					}
 					if e.Worth != nil {
-						out["schedule"] = worthJSON(e.Worth)
+						out["schedule"] = worthJSON(&e)
 					}
 					if e.Host != nil {
 						out["host"] = host(e.Host)
@@ -97,7 +97,7 @@ learned. -agent is the name under which robots.txt is read.
 					fmt.Fprintf(a.out, "sitemaps say modified %s within %v: %s\n", stamp(h.Modified), h.Span, e.Claim)
 				}
 				if e.Worth != nil {
-					printWorth(a.out, e.Worth, e.Record)
+					printWorth(a.out, &e)
 				}
 				fmt.Fprintf(a.out, "lease        %v\n\n", map[bool]string{true: e.Record.LeasedBy + " until " + stamp(e.Record.LeasedUntil), false: "none"}[e.Leased])
 				return printRecord(a.out, e.Record)

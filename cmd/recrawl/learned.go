@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
-	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/schedule"
 )
 
@@ -84,7 +83,8 @@ func parseBudget(text string) (float64, error) {
 }
 
 // printWorth says how a schedule that learns comes to an interval.
-func printWorth(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
+func printWorth(w io.Writer, e *recrawl.Explanation) {
+	x := e.Worth
 	how := "expected of pages like it"
 	if x.Learned {
 		how = fmt.Sprintf("learned, %.3g of %.3g days", x.Rate.Shape, x.Rate.Days)
@@ -92,7 +92,7 @@ func printWorth(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
 	fmt.Fprintf(w, "changes      %.3g ± %.2g a day, once in %s: %s\n", x.Rate.PerDay(), x.Rate.Deviation(), inDays(1/x.Rate.PerDay()), how)
 	if x.Fixed {
 		fmt.Fprintf(w, "interval     %s, fixed\n", inDays(x.Interval.Hours()/24))
-		printNext(w, x, d)
+		printNext(w, e)
 		return
 	}
 	of := ""
@@ -105,11 +105,12 @@ func printWorth(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
 		wait = fmt.Sprintf("after %.3g changes, %.3g / %.3g = %s", x.Ratio, x.Ratio, x.Rate.PerDay(), inDays(x.Ratio/x.Rate.PerDay()))
 	}
 	fmt.Fprintf(w, "interval     %s; from %s to %s: %s\n", wait, inDays(x.Least.Hours()/24), inDays(x.Most.Hours()/24), inDays(x.Interval.Hours()/24))
-	printNext(w, x, d)
+	printNext(w, e)
 }
 
 // printNext says when the page is due, and why then.
-func printNext(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
+func printNext(w io.Writer, e *recrawl.Explanation) {
+	d := e.Record
 	if d.LastFetch.IsZero() {
 		return
 	}
@@ -119,8 +120,8 @@ func printNext(w io.Writer, x *schedule.Worth, d *crawldb.Datum) {
 		fmt.Fprintf(w, "; moved to %s", stamp(d.FetchTime))
 	}
 	fmt.Fprintln(w)
-	if x.Elapsed > 0 {
-		fmt.Fprintf(w, "fresh        with a probability of %.3g, %s after that\n", x.Fresh, inDays(x.Elapsed.Hours()/24))
+	if e.Elapsed > 0 {
+		fmt.Fprintf(w, "fresh        with a probability of %.3g, %s after that\n", e.Fresh, inDays(e.Elapsed.Hours()/24))
 	}
 }
 
@@ -139,12 +140,13 @@ func inDays(days float64) string {
 	return fmt.Sprintf("%.3gd", days)
 }
 
-func worthJSON(x *schedule.Worth) map[string]any {
+func worthJSON(e *recrawl.Explanation) map[string]any {
+	x := e.Worth
 	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned,
 		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.OfHost, "threshold_elsewhere": x.Elsewhere, "share": x.Share, "fixed": x.Fixed,
 		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second}
-	if x.Elapsed > 0 {
-		j["fresh"], j["elapsed_seconds"] = x.Fresh, x.Elapsed.Seconds()
+	if e.Elapsed > 0 {
+		j["fresh"], j["elapsed_seconds"] = e.Fresh, e.Elapsed.Seconds()
 	}
 	if !math.IsInf(x.Ratio, 1) {
 		j["ratio"] = x.Ratio
