@@ -41,8 +41,8 @@ const (
 	// Tables lie in level 0 until four of them are above one another, and the level
 	// below it holds so much before anything moves on. An update passes all of the key
 	// space and changes a part of it everywhere, so what it costs is how often the
-	// last level is rewritten: where it is small, once for four updates. A stack of
-	// four tables is as deep to read as the two levels that are not there now.
+	// last level is rewritten: where it is small, once for four updates. The price
+	// is that who reads looks into a table more than with two tables and a level more.
 	compactL0 = 8 // half of which is the number of tables
 	baseBytes = 256 << 20
 	// Or until there are so many tables, which may be as many sublevels.
