@@ -38,6 +38,9 @@ func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, e
 	return c.Report, nil
 }
 
+// partHead is the size of the head of a part, before which there are no blocks.
+const partHead = 12
+
 // checkTails counts what a crash has left at the end of parts that are not
 // complete. Blocks behind a bad one are taken as never written; that they are
 // there is worth telling.
@@ -57,8 +60,12 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 			continue
 		}
 		var bad error
+		blocks := 0
 		for _, err := range s.Whole(ctx, seg, part) {
 			var damage *crawldb.CorruptError
+			if err == nil {
+				blocks++
+			}
 			switch {
 			case err == nil && bad != nil:
 				c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: true, Err: errBehind})
@@ -69,12 +76,15 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 				return err
 			}
 		}
-		if bad == nil {
+		if bad == nil && blocks > 0 {
 			continue
 		}
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
+		}
+		if bad == nil && info.Size() >= partHead {
+			continue // it has a head, and nothing behind it
 		}
 		torn := info.Size() - offsetOf(bad)
 		if c.Report.Torn += torn; torn > 0 {

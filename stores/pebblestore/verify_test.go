@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/verify"
 )
@@ -60,6 +61,21 @@ func TestVerifyOfASoundStore(t *testing.T) {
 }
 
 // A process that is killed leaves tables that it was writing.
+// A part that was cut off within its head is named, as one that was cut off behind it.
+func TestVerifyOfAPartWithHalfAHead(t *testing.T) {
+	dir := sound(t, 90, false)
+	name := filepath.Join(dir, "segments", soundBegun, segment.FetchPart+".open")
+	if err := os.Truncate(name, 7); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings(t, dir) {
+		if f.File == name && f.Harmless && f.Offset == 0 {
+			return
+		}
+	}
+	t.Error("it is not named")
+}
+
 func TestVerifyOfATableThatDoesNotCount(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 400, killed)
