@@ -1,8 +1,11 @@
 package recrawl_test
 
 import (
+	"bytes"
+	"log/slog"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +22,8 @@ func TestFreshness(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
 		s.opts.Schedule = schedule.Learned{Budget: 15}
 		s.opts.Generate.TopN = 10
+		var told bytes.Buffer
+		s.opts.Logger = slog.New(slog.NewTextHandler(&told, nil))
 		var r recrawl.Report
 		for day := range 61 {
 			if day == 0 {
@@ -30,6 +35,9 @@ func TestFreshness(t *testing.T) {
 			if day == 2 && (r.Freshness == nil || r.Freshness.Forecast != nil && r.Freshness.Estimated == 0 || r.Freshness.Never == 0) {
 				t.Errorf("on the second day: %+v", r.Freshness)
 			}
+		}
+		if n := strings.Count(told.String(), "a plan was made"); n < 10 || !strings.Contains(told.String(), " fresh=0.") {
+			t.Errorf("told of %d plans: %s", n, &told)
 		}
 		f := r.Freshness
 		if f == nil || f.Pages == 0 || f.Sampled != 0 || f.Copies < 80 || f.Estimated != f.Copies || !(f.Freshness > 0.3 && f.Freshness < 1) || f.Age <= 0 {

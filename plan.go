@@ -153,8 +153,14 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 		return nil, err
 	}
 	c.follow(p)
+	used, _ := a.used(c.o.Now())
+	c.o.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", part(out.Freshness), "important fresh", part(out.Weighted),
+		"never visited", out.Never, "overdue", out.Overdue, "budget a day", math.Round(p.Budget), "used", math.Round(used), "needed", math.Round(p.Needed))
 	return p, nil
 }
+
+// part rounds a share to what is worth telling of it.
+func part(share float64) float64 { return math.Round(1000*share) / 1000 }
 
 // planOf makes a plan of a sample, and returns what it was made with, which knows all
 // hosts of the sample.
