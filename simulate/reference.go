@@ -289,7 +289,7 @@ func (r *reference) drift() error {
 				if every == 7 {
 					share = .985
 				} else if by < 1 {
-					within = .3 // in so few visits, a third of the pages would not have changed before
+					within = .3 // on cho5 what is followed stops half an octave short
 				}
 				r.add(out[0].Weighted/best, share, 0, "%s, share of the new optimum", where)
 				if r.pages == ReferencePages {
