@@ -200,6 +200,9 @@ func sizeOf(dir, skip string) (n, logs int64, err error) {
 			return nil
 		}
 		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) { // the store removes what it no longer needs
+			return nil
+		}
 		if err != nil {
 			return err
 		}
