@@ -78,7 +78,7 @@ func (c *Census) Add(d *crawldb.Datum) {
 		}
 		c.name, c.last = host, t
 	}
-	l, known := learnedOf(d)
+	l, known := c.s.known(d)
 	if !known {
 		l.Rate = Rate{}
 		if c.s.Plan.expects() {

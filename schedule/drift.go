@@ -113,6 +113,14 @@ func (s Learned) known(d *crawldb.Datum) (l learned, ok bool) {
 	return l, ok
 }
 
+// rate is known, with what is expected of a page of which nothing was learned.
+func (s Learned) rate(d *crawldb.Datum) (l learned, ok bool) {
+	if l, ok = s.known(d); !ok {
+		l.Rate = s.Plan.prior(d.URL, kindUnknown)
+	}
+	return l, ok
+}
+
 // outcome is what the last visit found, and how many changes were expected of it: zero
 // if it tells nothing.
 type outcome struct {

@@ -132,3 +132,20 @@ func TestDriftIsUnbiased(t *testing.T) {
 		t.Errorf("%x", got)
 	}
 }
+
+// How fresh a copy is depends on how often its page changes now, not when it was visited.
+func TestFreshnessIsOfTheRateOfNow(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	d := crawldb.Datum{URL: "http://a/", Status: crawldb.Fetched, Score: 1, LastFetch: now.Add(-5 * day), FetchTime: now.Add(day)}
+	learned{Rate: Rate{4, 40}}.keep(&d)
+	s := Learned{Plan: &Plan{Prior: Rate{1, 10}, Mean: 1, Drift: Drift{Level: octave}}}
+	want := Rate{4, 20}.Fresh(5 * day)
+	if got, _ := s.Fresh(&d, now); math.Abs(got-want) > 1e-9 {
+		t.Errorf("a copy: %v, want %v", got, want)
+	}
+	c := s.NewCensus(now)
+	c.Add(&d)
+	if got, _ := c.Condition(0); math.Abs(got.Freshness-want) > 1e-9 {
+		t.Errorf("all copies: %v, want %v", got.Freshness, want)
+	}
+}

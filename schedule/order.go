@@ -29,10 +29,7 @@ func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
 // is to lose: importance over the rate. One that is due because no page is left
 // alone for longer, or is gone, is worth the threshold at least, or just that.
 func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
-	l, seen := s.known(d)
-	if !seen {
-		l.Rate = s.Plan.prior(d.URL, kindUnknown)
-	}
+	l, _ := s.rate(d)
 	perDay := l.PerDay()
 	all := s.weight(d, float64(priority)) / perDay
 	if d.LastFetch.IsZero() {

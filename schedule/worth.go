@@ -35,10 +35,7 @@ func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, el
 	if !at.copied {
 		return 0, 0
 	}
-	l, ok := learnedOf(d)
-	if !ok {
-		l.Rate = s.Plan.prior(d.URL, l.kind)
-	}
+	l, _ := s.rate(d)
 	return l.Fresh(at.elapsed), at.elapsed
 }
 
@@ -46,10 +43,7 @@ func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, el
 // the record is as of the last visit.
 func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
-	l, ok := s.known(d)
-	if !ok {
-		l.Rate = s.Plan.prior(d.URL, kindUnknown)
-	}
+	l, ok := s.rate(d)
 	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.weight(d, float64(d.Score)), Threshold: s.threshold(d.URL)}
 	w.Elsewhere = s.threshold("")
 	w.OfHost = w.Threshold > w.Elsewhere
