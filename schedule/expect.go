@@ -16,7 +16,7 @@ func (r Rate) Fresh(after time.Duration) float64 {
 	if after <= 0 {
 		return 1
 	}
-	return math.Exp(-r.Shape * math.Log1p(days(after)/r.Days))
+	return math.Exp(-r.expect(after))
 }
 
 // Freshness is the expected share of the time for which a copy is up to date that is

@@ -3,6 +3,7 @@ package schedule
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -175,7 +176,7 @@ func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
 		order[i] = i
 	}
 	if hosts != nil {
-		slices.SortStableFunc(order, func(a, b int) int { return compareHosts(&x.sampled[a], &x.sampled[b]) })
+		slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(x.sampled[a].Host, x.sampled[b].Host) })
 	}
 	for _, i := range order {
 		k := &x.kept[i]
@@ -194,26 +195,11 @@ func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
 	return f
 }
 
-func compareHosts(a, b *Sampled) int {
-	switch {
-	case a.Host < b.Host:
-		return -1
-	case a.Host > b.Host:
-		return 1
-	}
-	return 0
-}
-
 // free is the prospect if pages may be left alone for ever.
 func (f *prospect) free() *prospect {
 	g := *f
 	g.capped = map[string]Reach{}
-	g.pages = slices.Clone(f.pages)
-	for i := range g.pages {
-		if p := &g.pages[i]; p.Most > p.Least {
-			p.Most = 0
-		}
-	}
+	g.pages = unbounded(f.pages)
 	return &g
 }
 
@@ -307,7 +293,7 @@ func lateness(f *prospect, p *Plan) float64 {
 		return perDay
 	}
 	for i := range f.pages {
-		intervals[i] = f.pages[i].interval(max(p.Mu, p.HostMu[f.pages[i].Host]))
+		intervals[i] = f.pages[i].interval(p.muOf(f.pages[i].Host))
 	}
 	low, high := 0.0, 100.0
 	for most := sum(0) / p.Scale; high-low > 1e-4; {
@@ -338,7 +324,7 @@ func (x *Sample) forecast(p *Plan, hosts func(string) float64) *Forecast {
 	worth := 0.0
 	for i := range now.pages {
 		page := &now.pages[i]
-		mu := max(p.Mu, p.HostMu[page.Host])
+		mu := p.muOf(page.Host)
 		switch {
 		case !now.never[i]:
 			f.Revisits += page.Multiple / (page.interval(mu) + now.late)

@@ -56,12 +56,13 @@ func (p *Plan) mu(url string) float64 {
 		return 0
 	}
 	if len(p.HostMu) > 0 {
-		if mu := p.HostMu[crawldb.Host(url)]; mu > p.Mu {
-			return mu
-		}
+		return p.muOf(crawldb.Host(url))
 	}
 	return p.Mu
 }
+
+// muOf is the threshold of a host.
+func (p *Plan) muOf(host string) float64 { return max(p.Mu, p.HostMu[host]) }
 
 func (p *Plan) mean() float64 {
 	if p == nil || !(p.Mean > 0) {

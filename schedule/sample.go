@@ -45,7 +45,6 @@ type page struct {
 	fetched time.Time
 	learned learned
 	s       Sampled
-	new     bool // never visited
 	overdue bool
 	late    bool // by more than ten days
 	at      standing
@@ -91,9 +90,8 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	p.fetched = d.LastFetch
 	p.tells = p.learned.last.expected > 0 && d.Retries == 0 && (d.Status == crawldb.Fetched || d.Status == crawldb.NotModified)
 	p.at = standingOf(d, x.now)
-	p.new = d.LastFetch.IsZero()
-	p.overdue = !p.new && !d.FetchTime.After(x.now)
-	p.late = !p.new && !d.FetchTime.Add(10*day).After(x.now)
+	p.overdue = !p.at.never && !d.FetchTime.After(x.now)
+	p.late = !p.at.never && !d.FetchTime.Add(10*day).After(x.now)
 	fixed, ok := fixedInterval(*d)
 	switch {
 	case ok:
@@ -103,7 +101,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 		p.known = false
 		i := max(p.s.Least, min(s.interval(*d), p.s.Most))
 		p.s.Least, p.s.Most = i, i
-	case p.new:
+	case p.at.never:
 		p.s.Most = 0 // until it is visited nothing has to be
 	}
 	if len(x.kept) == x.size {
@@ -177,7 +175,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		if !k.known {
 			s.PerDay = p.prior(k.url, k.learned.kind).PerDay()
 		}
-		if k.new {
+		if k.at.never {
 			p.New += multiple
 		} else if k.overdue {
 			p.Backlog += multiple
@@ -201,26 +199,28 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	if p.Needed = p.needs(sample); p.Needed > p.Budget*p.Scale*1.01 {
 		// Not enough for the greatest intervals: what there is goes where it is worth
 		// most all the same, and the others wait until their turn comes.
-		free := slices.Clone(sample)
-		for i := range free {
-			if free[i].Most > free[i].Least {
-				free[i].Most = 0
-			}
-		}
-		p.Mu, p.HostMu = Solve(free, p.Budget*p.Scale, o.Hosts)
+		p.Mu, p.HostMu = Solve(unbounded(sample), p.Budget*p.Scale, o.Hosts)
 	}
 	return p
+}
+
+// unbounded returns the sample without greatest intervals, but for the pages that have
+// one of their own.
+func unbounded(sample []Sampled) []Sampled {
+	free := slices.Clone(sample)
+	for i := range free {
+		if free[i].Most > free[i].Least {
+			free[i].Most = 0
+		}
+	}
+	return free
 }
 
 // needs adds up what the plan takes.
 func (p *Plan) needs(sample []Sampled) float64 {
 	sum := 0.0
 	for i := range sample {
-		mu := p.Mu
-		if m := p.HostMu[sample[i].Host]; m > mu {
-			mu = m
-		}
-		sum += sample[i].visits(mu)
+		sum += sample[i].visits(p.muOf(sample[i].Host))
 	}
 	return sum
 }
