@@ -51,11 +51,12 @@ func TestFullDiskPausesTheCrawl(t *testing.T) {
 				}
 				disk.Resize(used + left)
 				reads.Add(1)
+				filling := db
 				time.AfterFunc(3*time.Second, func() { // of the bubble: when all wait
 					defer reads.Done()
-					_, err := everything(t.Context(), db)
+					_, err := everything(t.Context(), filling)
 					if err == nil {
-						_, err = db.Hosts().Get(t.Context(), s.web.Host(0))
+						_, err = filling.Hosts().Get(t.Context(), s.web.Host(0))
 					}
 					if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 						t.Errorf("reading from a full disk: %v", err)
@@ -78,16 +79,18 @@ func TestFullDiskPausesTheCrawl(t *testing.T) {
 			mu.Lock()
 			db = opened
 			mu.Unlock()
-			if err := s.crawl(t.Context(), db, nil); err != nil {
+			if err := s.crawl(t.Context(), opened, nil); err != nil {
 				t.Fatal(err)
 			}
+			mu.Lock()
+			db = nil // from here on the disk, which the engine still works with, is not filled
+			mu.Unlock()
 			reads.Wait()
-			got, err := dump(t.Context(), db)
+			got, err := dump(t.Context(), opened)
 			if err != nil || got != want {
 				t.Errorf("%v: it comes to something else: %s", err, difference(got, want))
 			}
-			disk.OnOp = nil
-			if err := db.Close(); err != nil {
+			if err := opened.Close(); err != nil {
 				t.Error(err)
 			}
 			rounds += filled
