@@ -3,8 +3,8 @@ package generate
 import (
 	"context"
 
-	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // waiting is what a window holds of one host, or whatever By says.
@@ -19,11 +19,10 @@ type waiting struct {
 // enough reports whether what has passed the rules takes all the room there is.
 func (w *waiting) enough() bool { return w != nil && w.whole && w.passed >= w.left }
 
-// lookAt counts a candidate that a window holds. Once the window has as much of a
+// lookAt counts a candidate that a window holds, with its host. Once the window has as much of a
 // host as there is room for, and the parts of its domain do not take turns, there is
 // no need to look at more of it: that would be turned away.
-func (j *job) lookAt(ctx context.Context, url string) error {
-	host := crawldb.Host(url)
+func (j *job) lookAt(ctx context.Context, url, host string) error {
 	key, limit := j.limitOf(host)
 	if limit < 0 || host == "" || j.o.MaxPerPart > 0 {
 		return nil
@@ -47,7 +46,7 @@ func (j *job) lookAt(ctx context.Context, url string) error {
 			return err
 		}
 		// Hosts that count as one may be of several domains.
-		w.divided = account.Visits >= newcomer || j.o.By == hostdb.ByDomain && domain != key
+		w.divided = account.Visits >= newcomer || j.o.By == hostdb.ByDomain && domain.name != key
 		if w.whole = !w.divided; w.divided {
 			w.urls = nil
 			return nil
@@ -57,6 +56,9 @@ func (j *job) lookAt(ctx context.Context, url string) error {
 		ok, err := j.admits(ctx, u)
 		if err != nil {
 			return err
+		}
+		if ok {
+			_, ok = j.spelling(urlfilter.HostCount, u)
 		}
 		if ok {
 			w.passed++
@@ -78,7 +80,7 @@ func (j *job) limitOf(host string) (key string, limit int) {
 	} else if j.o.HostLimit != nil {
 		return host, -1
 	}
-	if j.o.Rules != nil && !j.o.NoNormalize && len(j.o.Rules.Normalizers) > 0 {
+	if limit >= 0 && j.o.Rules != nil && !j.o.NoNormalize && !j.o.Rules.KeepsHost(urlfilter.HostCount, host) {
 		return host, -1 // only the URL tells what it counts as
 	}
 	if limit >= 0 && j.o.By == hostdb.ByDomain {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -39,9 +38,10 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 	size := j.window()
 	return func(yield func(crawldb.Candidate, error) bool) {
 		var some []crawldb.Candidate
-		held := map[string]struct{}{} // an index may yield a record twice
+		var of []*domain // of each
+		var held urlSet  // an index may yield a record twice
 		flush := func() bool {
-			order, err := j.turnsOf(ctx, len(some), func(i int) string { return some[i].URL })
+			order, err := j.turnsOf(ctx, of, func(i int) string { return some[i].URL })
 			if err != nil {
 				yield(crawldb.Candidate{}, err)
 				return false
@@ -51,8 +51,8 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 					return false
 				}
 			}
-			some = some[:0]
-			clear(held)
+			some, of = some[:0], of[:0]
+			held.clear()
 			clear(j.waiting)
 			return true
 		}
@@ -61,13 +61,13 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 				yield(crawldb.Candidate{}, err)
 				return
 			}
-			if _, twice := held[c.URL]; twice {
+			if !held.add(c.URL) {
 				continue
 			}
-			held[c.URL] = struct{}{}
-			some = append(some, c)
+			host := crawldb.Host(c.URL)
+			some, of = append(some, c), append(of, j.domain(host))
 			if j.indexed {
-				if err := j.lookAt(ctx, c.URL); err != nil {
+				if err := j.lookAt(ctx, c.URL, host); err != nil {
 					yield(crawldb.Candidate{}, err)
 					return
 				}
@@ -80,102 +80,85 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 	}
 }
 
-// turnsOf returns the order in which n URLs, the best first, are taken if the parts
-// of each domain take turns.
-func (j *job) turnsOf(ctx context.Context, n int, url func(int) string) ([]int, error) {
-	order := make([]int, n)
-	numbers := map[string]int{}
-	var domains []string
-	var counts, next []int
-	of := make([]int32, n)
-	for i := range order {
-		order[i] = i
-		domain := j.domain(crawldb.Host(url(i)))
-		k, ok := numbers[domain]
-		if !ok {
-			k = len(domains)
-			numbers[domain] = k
-			domains, counts = append(domains, domain), append(counts, 0)
+// turnsOf returns the order in which URLs of these domains, the best first, are taken if
+// the parts of each domain take turns.
+func (j *job) turnsOf(ctx context.Context, of []*domain, url func(int) string) ([]int, error) {
+	order := make([]int, len(of))
+	var domains []*domain
+	for i, d := range of {
+		if order[i] = i; d.places == 0 {
+			domains = append(domains, d)
 		}
-		counts[k]++
-		of[i] = int32(k)
+		d.places++
 	}
+	defer func() {
+		for _, d := range domains {
+			d.places, d.next = 0, 0
+		}
+	}()
 	// The places of those that may be divided, one domain behind the other.
-	next = make([]int, len(domains))
 	all := 0
-	for k, c := range counts {
-		if next[k] = all; c >= fewPlaces {
-			all += c
+	for _, d := range domains {
+		if d.next = all; d.places >= fewPlaces {
+			all += d.places
 		}
 	}
 	places := make([]int, all)
-	for i, k := range of {
-		if counts[k] >= fewPlaces {
-			places[next[k]] = i
-			next[k]++
+	for i, d := range of {
+		if d.places >= fewPlaces {
+			places[d.next] = i
+			d.next++
 		}
 	}
-	for k, domain := range domains {
-		if counts[k] < fewPlaces {
+	for _, d := range domains {
+		if d.places < fewPlaces {
 			continue
 		}
-		places := places[next[k]-counts[k] : next[k]]
-		account, err := j.account(ctx, domain)
+		places := places[d.next-d.places : d.next]
+		account, err := j.account(ctx, d)
 		if err != nil {
 			return nil, err
 		}
 		if account.Visits < newcomer {
 			continue
 		}
-		site := plant(&account, domain)
-		for _, i := range places {
-			site.due[frontier.PartOf(url(i))]++
-		}
-		for _, i := range places {
-			site.add(i, site.way(url(i)))
-		}
-		site.begin()
-		for _, at := range places {
-			order[at] = site.take()
-		}
+		plant(account, d.name).divide(order, places, url)
 	}
 	return order, nil
 }
 
-// domain is hostdb.Domain, and remembers what it said.
-func (j *job) domain(host string) string {
-	domain, ok := j.domains[host]
+// A domain is one that hosts are of.
+type domain struct {
+	name    string
+	account *frontier.Account // nil if it was not asked for
+	// In turnsOf: how many URLs it has, and where its places end.
+	places, next int
+}
+
+// domain returns the domain of a host, hostdb.Domain, the same for all hosts of it.
+func (j *job) domain(host string) *domain {
+	d, ok := j.domains[host]
 	if !ok {
-		domain = hostdb.Domain(host)
-		j.domains[strings.Clone(host)] = domain
+		name := hostdb.Domain(host)
+		if d = j.byName[name]; d == nil {
+			d = &domain{name: strings.Clone(name)}
+			j.byName[d.name] = d
+		}
+		j.domains[strings.Clone(host)] = d
 	}
-	return domain
+	return d
 }
 
 // account returns the account of a domain.
-func (j *job) account(ctx context.Context, domain string) (frontier.Account, error) {
-	account, ok := j.accounts[domain]
-	if !ok {
-		var err error
-		if account, _, err = frontier.Load(ctx, j.crawl, domain); err != nil {
-			return account, err
+func (j *job) account(ctx context.Context, d *domain) (*frontier.Account, error) {
+	if d.account == nil {
+		account, _, err := frontier.Load(ctx, j.crawl, d.name)
+		if err != nil {
+			return nil, err
 		}
-		j.accounts[domain] = account
+		d.account = &account
 	}
-	return account, nil
-}
-
-// A site is the tree of those parts of a domain that are in doubt: hosts, directories,
-// and pages of one kind. The rest is one branch.
-type site struct {
-	branch
-	account *frontier.Account
-	domain  string
-	rank    map[string]int      // of the hosts that are known, the oldest first
-	due     map[string]int      // how many URLs each part has
-	counted map[string]struct{} // hosts and parts whose weight was added
-	known   map[string]bool     // what proven said
-	steps   []step
+	return d.account, nil
 }
 
 // A branch takes turns with its siblings: each comes as often as it weighs, and of
@@ -188,20 +171,6 @@ type branch struct {
 	children map[string]*branch
 	waiting  queue // those children that have something
 	leaves   []int // the best first
-}
-
-// step is one step from a domain to a URL: the name of a branch and what it weighs.
-type step struct {
-	name   string
-	weight float64
-}
-
-func plant(a *frontier.Account, domain string) *site {
-	s := &site{account: a, domain: domain, rank: map[string]int{}, due: map[string]int{}, counted: map[string]struct{}{}, known: map[string]bool{}}
-	for i, h := range a.Hosts() {
-		s.rank[h] = i
-	}
-	return s
 }
 
 // The weights. An older host has more than a younger one, since those that a name
@@ -225,122 +194,8 @@ const (
 	backlog  = 16
 )
 
-// maxSteps is how far down parts are told apart.
-const maxSteps = 6
-
-// way returns the steps to a URL: those that may lead to what has no end. What is
-// beyond doubt is one branch, so it stays in the order of its priorities, whatever
-// part it is of. In doubt are hosts of which little was read, or little that was
-// new; parts that said what others had said; what differs in numbers, tokens or
-// parameters; and paths that come by one name twice. The branch "host" holds hosts
-// of which nothing was read yet; no name of a branch is that of another kind.
-func (s *site) way(url string) []step {
-	s.steps = s.steps[:0]
-	part := frontier.PartOf(url)
-	host := frontier.HostOf(part)
-	if n, ok := s.rank[host]; !ok {
-		s.steps = append(s.steps, step{"host", hostWeight(len(s.rank))}, step{host, kindWeight(host)})
-	} else if s.proven(host) {
-		s.steps = append(s.steps, step{proven, s.once(host, 1/float64(1+n))})
-	} else {
-		s.steps = append(s.steps, step{host + "/", hostWeight(n)})
-	}
-	w, fresh := kindWeight(part[len(host):]), 1.0
-	told := w < 1
-	if p := s.account.Part(part); p != nil && p.Judged >= judged {
-		fresh = p.New()
-		w *= max(fresh, leastNew)
-	}
-	told = told || fresh < mostNew || frontier.Endless(url, s.domain) || repeats(url)
-	w /= 1 + math.Log2(1+float64(s.due[part])/backlog)
-	if told {
-		s.steps = append(s.steps, step{part, w})
-	}
-	name, first := part, true
-	for dir := range frontier.Steps(url) {
-		if first { // it is in the name of the part
-			first = false
-			continue
-		}
-		if len(s.steps) >= maxSteps {
-			break
-		}
-		name += dir
-		if k := kindWeight(dir); k < 1 {
-			if !told {
-				s.steps, told = append(s.steps, step{part, w}), true
-			}
-			s.steps = append(s.steps, step{name, k})
-		}
-	}
-	if told {
-		return append(s.steps, step{"", 1})
-	}
-	return append(s.steps, step{sure, s.once(part, w)})
-}
-
-// The branches of all hosts, and of all parts of a host, that are beyond doubt. They
-// weigh what these weigh together.
-const (
-	proven = "proven"
-	sure   = "sure"
-)
-
-// hostWeight is what the n-th host of a domain weighs that is not proven, from 0 on: so
-// little that all of them that a name server makes up come to a fifth of the first.
-func hostWeight(n int) float64 {
-	h := float64(1 + n)
-	return 1 / (h * h * h)
-}
-
-// once returns the weight that a host or part adds: none the second time.
-func (s *site) once(name string, weight float64) float64 {
-	if _, again := s.counted[name]; again {
-		return 0
-	}
-	s.counted[name] = struct{}{}
-	return weight
-}
-
-// proven reports whether enough of a host was read, and most of it was new.
-func (s *site) proven(host string) bool {
-	if is, ok := s.known[host]; ok {
-		return is
-	}
-	var read, fresh int64
-	for i := range s.account.Parts {
-		if p := &s.account.Parts[i]; frontier.HostOf(p.Name) == host {
-			read, fresh = read+p.Judged, fresh+p.Fresh
-		}
-	}
-	s.known[host] = read >= judged && float64(fresh) >= mostNew*float64(read)
-	return s.known[host]
-}
-
-// repeats reports whether the path of a URL comes by a name twice.
-func repeats(url string) bool {
-	seen := make([]string, 0, 16)
-	for dir := range frontier.Steps(url) {
-		if slices.Contains(seen, dir) {
-			return true
-		}
-		if len(seen) < cap(seen) {
-			seen = append(seen, dir)
-		}
-	}
-	return false
-}
-
-// kindWeight is what a branch of that name weighs.
-func kindWeight(name string) float64 {
-	if strings.ContainsAny(name, "#*?") {
-		return numbered
-	}
-	return 1
-}
-
-// add puts a leaf at the end of a way.
-func (b *branch) add(leaf int, way []step) {
+// at returns what is at the end of a way, which grows if need be, with what the steps weigh.
+func (b *branch) at(way []step) *branch {
 	for _, st := range way {
 		c := b.children[st.name]
 		if c == nil {
@@ -355,7 +210,7 @@ func (b *branch) add(leaf int, way []step) {
 		}
 		b = c
 	}
-	b.leaves = append(b.leaves, leaf)
+	return b
 }
 
 // begin says who is next, once all is added.

@@ -24,7 +24,6 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/internal/frontier"
 	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
@@ -191,10 +190,10 @@ type Report struct {
 	Selected int
 	// Rejected counts the records that were looked at and not selected, each under
 	// the first reason that was found. A store with an index of what is due shows
-	// no others; the rules are asked about records in the order of their
-	// priorities until the segments are full, and beyond a million due records
-	// those of a host that is full are counted no more. Under NutchCompat all is
-	// counted.
+	// no others, nor all of those of a host that is full; the rules are asked about
+	// records in the order of their priorities until the segments are full, and beyond a
+	// million due records those of a host that is full are counted no more. Under
+	// NutchCompat all is counted.
 	Rejected map[Reason]int
 	// HostsAffected counts the hosts, or whatever By says, of which more URLs than
 	// their limit were looked at. (Nutch: hosts_affected_per_host_overflow.)
@@ -225,14 +224,16 @@ type job struct {
 
 	makes    []*making
 	place    placer
-	placed   map[string]struct{} // URLs that have had a place
+	placed   urlSet // URLs that have had a place
 	known    map[string]hostInfo
 	affected map[string]struct{}
-	accounts map[string]frontier.Account // of domains
-	parts    map[string]int              // how many of each part were placed
-	domains  map[string]string           // of hosts
-	waiting  map[string]*waiting         // in a window
-	indexed  bool                        // candidates come from an index
+	parts    map[string]int     // how many of each part were placed
+	domains  map[string]*domain // of hosts
+	byName   map[string]*domain
+	keys     crawldb.Keys
+	order    []byte              // scratch, for a key
+	waiting  map[string]*waiting // in a window
+	indexed  bool                // candidates come from an index
 }
 
 // making is a segment in the making.
@@ -295,8 +296,8 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 	}
 	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
 		report: Report{Rejected: map[Reason]int{}},
-		placed: map[string]struct{}{}, known: map[string]hostInfo{}, affected: map[string]struct{}{}, accounts: map[string]frontier.Account{}, parts: map[string]int{},
-		domains: map[string]string{}, waiting: map[string]*waiting{}}
+		known:  map[string]hostInfo{}, affected: map[string]struct{}{}, parts: map[string]int{},
+		domains: map[string]*domain{}, byName: map[string]*domain{}, waiting: map[string]*waiting{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}

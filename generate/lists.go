@@ -230,7 +230,11 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 	var order []int
 	if !j.o.Exact && j.crawl != nil { // Free has no crawl db
 		var err error
-		if order, err = j.turnsOf(ctx, len(list), func(i int) string { return list[uint32(best[i])].URL }); err != nil {
+		of := make([]*domain, len(list))
+		for i := range of {
+			of[i] = j.domain(crawldb.Host(list[uint32(best[i])].URL))
+		}
+		if order, err = j.turnsOf(ctx, of, func(i int) string { return list[uint32(best[i])].URL }); err != nil {
 			return err
 		}
 	}

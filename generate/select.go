@@ -222,7 +222,7 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 			}
 			byURL := make(map[string]*crawldb.Datum, len(urls))
 			for i, u := range urls {
-				if _, placed := j.placed[u]; !placed && !(records[i] != nil && j.ours(records[i])) {
+				if !j.placed.has(u) && !(records[i] != nil && j.ours(records[i])) {
 					byURL[u] = records[i] // what is ours was yielded before
 				}
 			}
@@ -249,7 +249,7 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 				return
 			}
 			if sure && c.Due && len(some) == 0 {
-				if _, placed := j.placed[c.URL]; !placed && !yield(c, nil) {
+				if !j.placed.has(c.URL) && !yield(c, nil) {
 					return
 				}
 				continue
@@ -307,7 +307,7 @@ func (j *job) selectAll(ctx context.Context) error {
 			if ok {
 				p.token = c.Token
 				batch = append(batch, p)
-				j.placed[c.URL] = struct{}{}
+				j.placed.add(c.URL)
 			}
 		}
 		if len(batch) == 0 {
@@ -331,7 +331,8 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 	if err != nil {
 		return placed{}, false, err
 	}
-	p := placed{url: url, key: j.countKey(spelled), order: crawldb.Key(url)}
+	j.order = j.keys.AppendKey(j.order[:0], url)
+	p := placed{url: url, key: j.countKey(spelled), order: string(j.order)}
 	if j.o.MaxPerPart > 0 && !j.o.NutchCompat {
 		p.part = frontier.PartOf(spelled)
 		if j.parts[p.part] >= j.o.MaxPerPart*j.o.Segments {

@@ -16,6 +16,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -54,8 +55,20 @@ const (
 	maxName  = 64 // bytes
 )
 
-// Job is the name of the progress mark of a domain.
-func Job(domain string) string { return "site/" + domain }
+// Job is the name of the progress mark of a domain. It has the labels in reverse, as
+// keys have them, so that who goes by these finds neighbours side by side.
+func Job(domain string) string {
+	b := append(make([]byte, 0, 64), "site/"...)
+	for rest := domain; ; {
+		i := strings.LastIndexByte(rest, '.')
+		b = append(b, rest[i+1:]...)
+		if i < 0 {
+			return string(b)
+		}
+		b = append(b, '.')
+		rest = rest[:i]
+	}
+}
 
 // Load returns the account of a domain; an empty one if there is none. One that is
 // damaged is begun anew: a crawl without it is a crawl, and one that cannot go on for

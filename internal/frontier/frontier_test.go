@@ -58,6 +58,14 @@ func TestEndless(t *testing.T) {
 
 func sum(s string) []byte { h := md5.Sum([]byte(s)); return h[:] }
 
+func TestJob(t *testing.T) {
+	for domain, want := range map[string]string{"": "site/", "localhost": "site/localhost", "example.co.uk": "site/uk.co.example", "1.2.3.4": "site/4.3.2.1", "a..b": "site/b..a"} {
+		if got := Job(domain); got != want {
+			t.Errorf("the account of %q is %q, want %q", domain, got, want)
+		}
+	}
+}
+
 func TestAccount(t *testing.T) {
 	var a Account
 	// Two parts of a thousand pages, of which one says the same ten things.

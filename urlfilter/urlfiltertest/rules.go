@@ -25,6 +25,7 @@ var rules = []rule{
 	{name: "a normal form is an absolute URL", normalizer: isAbsolute},
 	{name: "a refusal comes with an empty string", normalizer: refusalIsEmpty},
 	{name: "a normalizer explains any string", normalizer: normalizerExplains},
+	{name: "a host that is kept is kept", normalizer: hostIsKept},
 	{name: "what has not changed is not reloaded", reloader: sameIsNoChange},
 	{name: "a reload that fails changes nothing", reloader: badIsNoChange},
 	{name: "what was reloaded answers as if it were new", reloader: reloadedIsNew},
@@ -203,6 +204,39 @@ func isIdempotent(make func() urlfilter.Normalizer, urls []string) error {
 		}
 		return nil
 	})
+}
+
+// hostIsKept holds a [urlfilter.HostKeeper] to what it says of hosts.
+func hostIsKept(make func() urlfilter.Normalizer, urls []string) error {
+	n := make()
+	k, ok := n.(urlfilter.HostKeeper)
+	if !ok {
+		return nil
+	}
+	return eachForm(n, urls, func(scope urlfilter.Scope, u, form string, err error) error {
+		host := hostOf(u)
+		if host == "" || err != nil || !k.KeepsHost(scope, host) {
+			return nil
+		}
+		if now := hostOf(form); now != host {
+			return fmt.Errorf("%.200q: the normal form is %.200q, although the host %.200q is kept", u, form, host)
+		}
+		return nil
+	})
+}
+
+// hostOf returns the host of a URL as [urlfilter.HostKeeper] has it; empty if it has
+// none or is no URL.
+func hostOf(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(u.Hostname())
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host
 }
 
 // isAbsolute holds a normalizer to what it makes of URLs; of a string that is none

@@ -254,6 +254,7 @@ func TestMutants(t *testing.T) {
 			form, err := b.Normalize("", u)
 			return strings.ReplaceAll(form, "%25", "%"), err
 		})},
+		{"normalizer drops a www. that it keeps", "a host that is kept is kept", urlfiltertest.Harness{Normalizer: func() urlfilter.Normalizer { return liar{} }}},
 		{"refusal repeats the URL", "a refusal comes with an empty string", basic(func(b urlfilter.Basic, u string) (string, error) {
 			if form, err := b.Normalize("", u); err == nil {
 				return form, nil
@@ -272,6 +273,14 @@ func TestMutants(t *testing.T) {
 			}
 		})
 	}
+}
+
+// liar says that it keeps every host.
+type liar struct{ urlfilter.Basic }
+
+func (l liar) Normalize(scope urlfilter.Scope, u string) (string, error) {
+	form, err := l.Basic.Normalize(scope, u)
+	return strings.Replace(form, "://www.", "://", 1), err
 }
 
 type explaining struct{ explain func(u string) string }

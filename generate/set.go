@@ -1,0 +1,72 @@
+package generate
+
+import "hash/maphash"
+
+// A urlSet is a set of URLs. What it has is hashed once: a map that grows hashes all of
+// it anew, and URLs are long and lie anywhere. The zero value is empty.
+type urlSet struct {
+	seed maphash.Seed
+	urls []string
+	// A slot has a half of a hash, and the number of its URL from 1 on; zero is none. It
+	// is looked for by the bits of the hash from its place on.
+	slots []uint64
+}
+
+// leastSlots is how many slots a set has that has any; it is a power of two.
+const leastSlots = 64
+
+// find returns the slot of a URL, or the one where it belongs; there are some.
+func (s *urlSet) find(url string) (at int, half uint64, found bool) {
+	half = maphash.String(s.seed, url) >> 32
+	for at = int(half) & (len(s.slots) - 1); s.slots[at] != 0; at = (at + 1) & (len(s.slots) - 1) {
+		if slot := s.slots[at]; slot>>32 == half && s.urls[uint32(slot)-1] == url {
+			return at, half, true
+		}
+	}
+	return at, half, false
+}
+
+func (s *urlSet) has(url string) bool {
+	if len(s.urls) == 0 {
+		return false
+	}
+	_, _, found := s.find(url)
+	return found
+}
+
+// add reports whether the URL is new.
+func (s *urlSet) add(url string) bool {
+	if len(s.urls) >= len(s.slots)/4*3 {
+		s.grow()
+	}
+	at, half, found := s.find(url)
+	if !found {
+		s.urls = append(s.urls, url)
+		s.slots[at] = half<<32 | uint64(len(s.urls))
+	}
+	return !found
+}
+
+func (s *urlSet) grow() {
+	if s.slots == nil {
+		s.seed = maphash.MakeSeed()
+	}
+	old := s.slots
+	s.slots = make([]uint64, max(2*len(old), leastSlots))
+	for _, slot := range old {
+		if slot == 0 {
+			continue
+		}
+		at := int(slot>>32) & (len(s.slots) - 1)
+		for s.slots[at] != 0 {
+			at = (at + 1) & (len(s.slots) - 1)
+		}
+		s.slots[at] = slot
+	}
+}
+
+func (s *urlSet) clear() {
+	clear(s.slots)
+	clear(s.urls)
+	s.urls = s.urls[:0]
+}

@@ -1,0 +1,239 @@
+package generate
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/recrawl/recrawl/internal/frontier"
+)
+
+// A site is the tree of those parts of a domain that are in doubt: hosts, directories,
+// and pages of one kind. The rest is one branch.
+type site struct {
+	branch
+	account *frontier.Account
+	domain  string
+	rank    map[string]int // of the hosts that are known, the oldest first
+	hosts   map[string]*siteHost
+	parts   map[string]*sitePart
+	dirs    map[string]*siteDir
+	steps   []step
+}
+
+// step is one step from a domain to a URL: the name of a branch and what it weighs.
+type step struct {
+	name   string
+	weight float64
+}
+
+type siteHost struct {
+	name          string
+	rank          int
+	known, proven bool // proven: enough of it was read, and most of that was new
+	counted       bool // its weight was added
+}
+
+type sitePart struct {
+	name    string
+	host    *siteHost
+	due     int // how many URLs it has
+	weight  float64
+	told    bool // it is told apart from the rest
+	counted bool // its weight was added
+}
+
+// A siteDir is what URLs have in common that lie in one directory.
+type siteDir struct {
+	part    *sitePart
+	repeats bool
+	below   []step     // steps that lead on from the part
+	leaves  [2]*branch // of what is beyond doubt, and of the others
+}
+
+func plant(a *frontier.Account, domain string) *site {
+	s := &site{account: a, domain: domain, rank: map[string]int{}, hosts: map[string]*siteHost{}, parts: map[string]*sitePart{}, dirs: map[string]*siteDir{}}
+	for i, h := range a.Hosts() {
+		s.rank[h] = i
+	}
+	return s
+}
+
+// divide has the URLs that are in these places of an order take turns there.
+func (s *site) divide(order, places []int, url func(int) string) {
+	of := make([]*siteDir, len(places))
+	for k, i := range places {
+		of[k] = s.dir(url(i))
+		of[k].part.due++
+	}
+	for _, p := range s.parts {
+		s.weigh(p)
+	}
+	for k, i := range places {
+		d, told := of[k], 0
+		if d.part.told || d.repeats || frontier.Endless(url(i), s.domain) {
+			told = 1
+		}
+		if d.leaves[told] == nil {
+			d.leaves[told] = s.at(s.way(d, told == 1))
+		}
+		d.leaves[told].leaves = append(d.leaves[told].leaves, i)
+	}
+	s.begin()
+	for _, at := range places {
+		order[at] = s.take()
+	}
+}
+
+// dir returns the directory of a URL. What has a query has one of its own, since its name
+// is a step, too.
+func (s *site) dir(url string) *siteDir {
+	name := ""
+	if i := strings.LastIndexByte(url, '/'); i > 0 && url[i-1] != '/' && strings.IndexByte(url, '?') < 0 && strings.IndexByte(url, '#') < 0 {
+		name = url[:i+1]
+		if d := s.dirs[name]; d != nil {
+			return d
+		}
+	}
+	d := &siteDir{part: s.part(frontier.PartOf(url)), repeats: repeats(url)}
+	path, first := d.part.name, true
+	for dir := range frontier.Steps(url) {
+		if first { // it is in the name of the part
+			first = false
+			continue
+		}
+		path += dir
+		if k := kindWeight(dir); k < 1 && len(d.below) < maxSteps {
+			d.below = append(d.below, step{path, k})
+		}
+	}
+	if name != "" {
+		s.dirs[name] = d
+	}
+	return d
+}
+
+func (s *site) part(name string) *sitePart {
+	p := s.parts[name]
+	if p == nil {
+		p = &sitePart{name: name, host: s.host(frontier.HostOf(name))}
+		s.parts[name] = p
+	}
+	return p
+}
+
+func (s *site) host(name string) *siteHost {
+	h := s.hosts[name]
+	if h != nil {
+		return h
+	}
+	h = &siteHost{name: name}
+	h.rank, h.known = s.rank[name]
+	var read, fresh int64
+	for i := range s.account.Parts {
+		if p := &s.account.Parts[i]; frontier.HostOf(p.Name) == name {
+			read, fresh = read+p.Judged, fresh+p.Fresh
+		}
+	}
+	h.proven = read >= judged && float64(fresh) >= mostNew*float64(read)
+	s.hosts[name] = h
+	return h
+}
+
+// weigh says what a part weighs, once it is known how many URLs it has.
+func (s *site) weigh(p *sitePart) {
+	w, fresh := kindWeight(p.name[len(p.host.name):]), 1.0
+	p.told = w < 1
+	if a := s.account.Part(p.name); a != nil && a.Judged >= judged {
+		fresh = a.New()
+		w *= max(fresh, leastNew)
+	}
+	p.told = p.told || fresh < mostNew
+	p.weight = w / (1 + math.Log2(1+float64(p.due)/backlog))
+}
+
+// maxSteps is how far down parts are told apart.
+const maxSteps = 6
+
+// way returns the steps to the URLs of a directory: those that may lead to what has no
+// end. What is beyond doubt is one branch, so it stays in the order of its priorities,
+// whatever part it is of. In doubt are hosts of which little was read, or little that was
+// new; parts that said what others had said; what differs in numbers, tokens or
+// parameters; and paths that come by one name twice. The branch "host" holds hosts
+// of which nothing was read yet; no name of a branch is that of another kind.
+func (s *site) way(d *siteDir, told bool) []step {
+	p, h := d.part, d.part.host
+	steps := s.steps[:0]
+	switch {
+	case !h.known:
+		steps = append(steps, step{"host", hostWeight(len(s.rank))}, step{h.name, kindWeight(h.name)})
+	case h.proven:
+		steps = append(steps, step{proven, once(&h.counted, 1/float64(1+h.rank))})
+	default:
+		steps = append(steps, step{h.name + "/", hostWeight(h.rank)})
+	}
+	if told {
+		steps = append(steps, step{p.name, p.weight})
+	}
+	for _, below := range d.below {
+		if len(steps) >= maxSteps {
+			break
+		}
+		if !told {
+			steps, told = append(steps, step{p.name, p.weight}), true
+		}
+		steps = append(steps, below)
+	}
+	if told {
+		steps = append(steps, step{"", 1})
+	} else {
+		steps = append(steps, step{sure, once(&p.counted, p.weight)})
+	}
+	s.steps = steps
+	return steps
+}
+
+// The branches of all hosts, and of all parts of a host, that are beyond doubt. They
+// weigh what these weigh together.
+const (
+	proven = "proven"
+	sure   = "sure"
+)
+
+// hostWeight is what the n-th host of a domain weighs that is not proven, from 0 on: so
+// little that all of them that a name server makes up come to a fifth of the first.
+func hostWeight(n int) float64 {
+	h := float64(1 + n)
+	return 1 / (h * h * h)
+}
+
+// once returns the weight that a host or part adds: none the second time.
+func once(counted *bool, weight float64) float64 {
+	if *counted {
+		return 0
+	}
+	*counted = true
+	return weight
+}
+
+// repeats reports whether the path of a URL comes by a name twice.
+func repeats(url string) bool {
+	seen := make([]string, 0, 16)
+	for dir := range frontier.Steps(url) {
+		if slices.Contains(seen, dir) {
+			return true
+		}
+		if len(seen) < cap(seen) {
+			seen = append(seen, dir)
+		}
+	}
+	return false
+}
+
+// kindWeight is what a branch of that name weighs.
+func kindWeight(name string) float64 {
+	if strings.ContainsAny(name, "#*?") {
+		return numbered
+	}
+	return 1
+}

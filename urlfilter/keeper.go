@@ -1,0 +1,81 @@
+package urlfilter
+
+import (
+	"slices"
+	"strings"
+)
+
+// A HostKeeper is a [Normalizer] that knows of which hosts it makes no other. Who
+// counts URLs by host can tell by the host alone then what its URLs count as, and
+// need not look at each of them.
+type HostKeeper interface {
+	Normalizer
+	// KeepsHost reports whether in a scope every URL of a host, which is given in
+	// lower case and without its port, has that host when it is normalized, or is
+	// refused. False if that is not known.
+	KeepsHost(scope Scope, host string) bool
+}
+
+// KeepsHost reports whether the normalizers keep a host, each of them and so all
+// together. One that is no [HostKeeper] may make anything of it.
+func (r *Rules) KeepsHost(scope Scope, host string) bool {
+	return keepHost(r.Normalizers, scope, host)
+}
+
+func keepHost(all []Normalizer, scope Scope, host string) bool {
+	for _, n := range all {
+		if k, ok := n.(HostKeeper); !ok || !k.KeepsHost(scope, host) {
+			return false
+		}
+	}
+	return true
+}
+
+// KeepsHost reports whether the host is in normal form.
+func (b Basic) KeepsHost(_ Scope, host string) bool {
+	if b.NutchCompat || host == "localhost" && slices.Contains(b.Schemes, "file") { // where it is no host
+		return false
+	}
+	normal, err := normalHost(host)
+	return err == nil && normal == host
+}
+
+// KeepsHost reports true.
+func (Pass) KeepsHost(Scope, string) bool { return true }
+
+// KeepsHost reports true but for a host with a semicolon, where a parameter begins.
+func (SessionIDs) KeepsHost(_ Scope, host string) bool { return strings.IndexByte(host, ';') < 0 }
+
+// KeepsHost reports whether it changes nothing but the query.
+func (n QueryNormalizer) KeepsHost(Scope, string) bool { return !n.NutchCompat }
+
+// KeepsHost reports whether it changes nothing but query and fragment.
+func (n AjaxNormalizer) KeepsHost(Scope, string) bool { return !n.NutchCompat }
+
+// KeepsHost reports whether no rule is about the host.
+func (n *HostNormalizer) KeepsHost(_ Scope, host string) bool {
+	if n.o.NutchCompat {
+		return false
+	}
+	_, ok := n.rules.lookup(host, false)
+	return !ok
+}
+
+// KeepsHost reports whether it changes nothing but the scheme.
+func (n *ProtocolNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCompat }
+
+// KeepsHost reports whether it changes nothing but the path.
+func (n *SlashNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCompat }
+
+// KeepsHost reports whether all of the chain keep the host.
+func (c Chain) KeepsHost(scope Scope, host string) bool { return keepHost(c.Normalizers, scope, host) }
+
+// KeepsHost asks the normalizer of the scope.
+func (s Scoped) KeepsHost(scope Scope, host string) bool {
+	return keepHost([]Normalizer{s.in(scope)}, scope, host)
+}
+
+// KeepsHost asks the rules as they were last read.
+func (f *NormalizerFile) KeepsHost(scope Scope, host string) bool {
+	return keepHost([]Normalizer{f.current()}, scope, host)
+}
