@@ -405,6 +405,7 @@ func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, er
 func (c *Crawler) rank(ctx context.Context, segment string) error {
 	o := c.o.Rank
 	setDefault(&o.Scoring, c.updateOptions().Scoring)
+	setDefault(&o.Schedule, c.schedule())
 	r, err := c.ranker.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
 	if r.Damage != nil {
 		c.o.Logger.Warn("recrawl: the known graph could not be read, and is made anew of the segments that are kept", "error", r.Damage)

@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/recrawl/recrawl/rank"
+	"github.com/recrawl/recrawl/scoring"
 )
 
 // Three pages of which two link to the third.
 func ExampleGraph() {
-	g := rank.NewGraph(0.5, 0)
+	g := rank.NewGraph(scoring.PageRank{Damping: 0.5}, 0)
 	a, _ := g.Page("http://a.example/")
 	b, _ := g.Page("http://b.example/")
 	hub, _ := g.Page("http://hub.example/")

@@ -72,9 +72,6 @@ func (j *job) fold(ctx context.Context, name string) error {
 				to = append(to, n)
 			}
 		}
-		if l.n == 0 && k.graph.valid[l.number] == 0 {
-			continue // nothing to say, and nothing was said before
-		}
 		k.graph.Link(l.number, float64(l.own), l.n, to)
 	}
 	return nil
@@ -213,7 +210,7 @@ func (j *job) batches(ctx context.Context, sorter *extsort.Sorter) iter.Seq2[cra
 				if written[i] = false; old == nil {
 					return nil, nil
 				}
-				d := record(j.o.Scoring, j.filter, old, given[i])
+				d := record(j.o.Schedule, j.o.Scoring, j.filter, old, given[i])
 				written[i] = d != old
 				return d, nil
 			}}, nil)

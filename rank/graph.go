@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
 )
 
 // Graph is the part of the web that a crawl knows: the pages that were fetched, with
@@ -17,17 +19,23 @@ import (
 // The ranks are a function of the pages and links that were added, and of their
 // order: nothing else that happened before is in them.
 //
-// It takes about 30 bytes a page and 2 to 3 bytes a link, and has a bound: see
+// It takes about 36 bytes a page and 2 to 3 bytes a link, and has a bound: see
 // [NewGraph].
 type Graph struct {
 	damping float64
+	power   float64 // of hosts
 	memory  int64
 
 	hashes []uint64 // of the key of each page
+	host   []uint32 // of each page
 	slots  []uint32 // a page and 1, by its hash; 0 is free
 	valid  []uint32 // which entry holds the links of a page: its number from 1, or 0
 	log    []block  // entries in the order in which they came
 	counts counts
+
+	hosts   map[uint64]uint32 // the number of each, by the hash of its name
+	visited []uint32          // how many pages of each host have an entry
+	worth   []float64         // what pages of each host are multiplied by that have none
 
 	rank, rest []float32
 	level      []uint16 // of what each page was given when the ranks were written; 0 unknown
@@ -52,31 +60,30 @@ const (
 	// blockBytes is how long a block grows, unless one entry is longer.
 	blockBytes = 32 << 10
 	// pageBytes is what a page takes in memory.
-	pageBytes = 8 + 4 + 4 + 4 + 4 + 2 + 6
+	pageBytes = 8 + 4 + 4 + 4 + 4 + 4 + 2 + 6
+	// hostBytes is what a host does.
+	hostBytes = 8 + 4 + 4 + 8 + 16
 )
 
 // defaultGrowth is the share of the links by which the graph changes before the ranks
 // are computed again.
 const defaultGrowth = 0.03
 
-// defaultMemory has room for about eight million pages that have ten links each.
+// defaultMemory has room for about seven million pages that have ten links each.
 const defaultMemory = 512 << 20
 
-// NewGraph returns an empty graph. Each page gives damping times what it has; zero
-// means 0.85. When the graph takes three quarters of memory, in bytes, no more pages
-// are added, and links to those that are not there are left out; when it takes all of
-// it, no more links are. Zero means 512 MiB, negative no bound.
-func NewGraph(damping float64, memory int64) *Graph {
-	if damping == 0 {
-		damping = 0.85
-	}
+// NewGraph returns an empty graph, whose scores are those of a filter. When it takes three
+// quarters of memory, in bytes, no more pages are added, and links to those that are
+// not there are left out; when it takes all of it, no more links are. Zero means 512
+// MiB, negative no bound.
+func NewGraph(f scoring.PageRank, memory int64) *Graph {
 	switch {
 	case memory == 0:
 		memory = defaultMemory
 	case memory < 0:
 		memory = math.MaxInt64
 	}
-	return &Graph{damping: damping, memory: memory}
+	return &Graph{damping: f.Rate(), power: f.HostRate(), memory: memory, hosts: map[uint64]uint32{}}
 }
 
 // Pages returns the number of pages, Links that of the links between them.
@@ -84,7 +91,9 @@ func (g *Graph) Pages() int   { return len(g.hashes) }
 func (g *Graph) Links() int64 { return g.counts.links }
 
 // Memory returns about how many bytes the graph takes.
-func (g *Graph) Memory() int64 { return int64(len(g.hashes))*pageBytes + g.counts.bytes }
+func (g *Graph) Memory() int64 {
+	return int64(len(g.hashes))*pageBytes + int64(len(g.visited))*hostBytes + g.counts.bytes
+}
 
 // Full reports whether there is no room for more pages.
 func (g *Graph) Full() bool { return g.Memory() >= g.memory/4*3 || len(g.hashes) >= maxPages }
@@ -98,17 +107,27 @@ func hash(url string) uint64 {
 	return xxhash.Sum64(crawldb.AppendKey(room[:0], url))
 }
 
+// hostOf returns the part of a key that is the host.
+func hostOf(key []byte) []byte {
+	if len(key) > 0 && key[0] == '!' {
+		return []byte(crawldb.Host(string(key[1:])))
+	}
+	host, _, _ := bytes.Cut(key, []byte(")"))
+	return host
+}
+
 // Page returns the number of a page, and adds it if it is not there; ok is false if
 // there is no room for it.
 func (g *Graph) Page(url string) (n uint32, ok bool) {
-	h := hash(url)
-	if n, ok := g.find(h); ok {
+	var room [256]byte
+	key := crawldb.AppendKey(room[:0], url)
+	if n, ok := g.find(xxhash.Sum64(key)); ok {
 		return n, true
 	}
 	if g.Full() {
 		return 0, false
 	}
-	return g.add(h), true
+	return g.add(key), true
 }
 
 // find returns the number of the page with a hash. Two pages with one hash are taken
@@ -129,15 +148,24 @@ func (g *Graph) find(h uint64) (n uint32, ok bool) {
 	}
 }
 
-func (g *Graph) add(h uint64) uint32 {
+// add adds the page with a key, which is not there.
+func (g *Graph) add(key []byte) uint32 {
 	if len(g.hashes)*4 >= len(g.slots)*3 {
 		g.slots = make([]uint32, max(2*len(g.slots), 64))
 		for n, h := range g.hashes {
 			g.place(h, uint32(n))
 		}
 	}
-	n := uint32(len(g.hashes))
+	name := xxhash.Sum64(hostOf(key))
+	host, ok := g.hosts[name]
+	if !ok {
+		host = uint32(len(g.visited))
+		g.hosts[name] = host
+		g.visited = append(g.visited, 0)
+	}
+	h, n := xxhash.Sum64(key), uint32(len(g.hashes))
 	g.hashes = append(g.hashes, h)
+	g.host = append(g.host, host)
 	g.valid = append(g.valid, 0)
 	g.level = append(g.level, 0)
 	g.place(h, n)
@@ -189,6 +217,8 @@ func (g *Graph) append(e entry) {
 		g.counts.links -= n
 		g.counts.changed += n
 		g.counts.dead += int64(len(was.raw))
+	} else {
+		g.visited[g.host[e.page]]++
 	}
 	b := &g.log[len(g.log)-1]
 	b.data = append(b.data, e.raw...)
@@ -224,6 +254,7 @@ func (g *Graph) compact() {
 	number := uint32(0)
 	valid := g.valid
 	g.valid = make([]uint32, len(valid))
+	clear(g.visited)
 	for _, b := range old {
 		for rest := b.data; len(rest) > 0; {
 			e, size := cutEntry(rest)

@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
 )
 
 // web is a graph as lists, to compare with.
@@ -72,7 +75,7 @@ func (w *web) compare(t *testing.T, what string) {
 
 func TestRanksAreThoseOfTheGraph(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	w := &web{g: NewGraph(0, 0)}
+	w := &web{g: NewGraph(scoring.PageRank{}, 0)}
 	for i := range 1500 {
 		w.grow(t, rnd, page(i), float64(rnd.IntN(20)/19*5))
 	}
@@ -100,7 +103,7 @@ func TestRanksAreThoseOfTheGraph(t *testing.T) {
 }
 
 func TestChangedIsWhatMovesToAnotherLevel(t *testing.T) {
-	g := NewGraph(0.5, 0)
+	g := NewGraph(scoring.PageRank{Damping: 0.5}, 0)
 	a, _ := g.Page("http://a.example/")
 	b, _ := g.Page("http://b.example/")
 	c, _ := g.Page("http://c.example/")
@@ -133,9 +136,58 @@ func TestChangedIsWhatMovesToAnotherLevel(t *testing.T) {
 	}
 }
 
+// What a page is given that was not fetched counts for more if little of its host was
+// fetched; as long as all is of one host nothing counts for more.
+func TestHosts(t *testing.T) {
+	known := func(power float64) (g *Graph, big, small, odd uint32) {
+		g = NewGraph(scoring.PageRank{Damping: 0.5, HostPower: power}, 0)
+		big, _ = g.Page("https://big.example/next")
+		small, _ = g.Page("http://small.example:8080/")
+		odd, _ = g.Page("http://ODD.example/")
+		for i := range 7 {
+			p, _ := g.Page(fmt.Sprintf("http://big.example/%d", i))
+			g.Link(p, 0, 3, []uint32{big, small, odd})
+		}
+		g.Compute()
+		return g, big, small, odd
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }
+	g, big, small, odd := known(0)
+	given := g.Given(big)
+	if !near(given, 7./6) || g.Score(big) != given || !near(g.Score(small), 2*given) || !near(g.Score(odd), 2*given) || !near(g.Given(small), given) {
+		t.Errorf("given %v: on a host that is known %v, on others %v and %v", given, g.Score(big), g.Score(small), g.Score(odd))
+	}
+	for n, score := range g.Changed() {
+		if score != g.Score(n) {
+			t.Errorf("page %d has %v, want %v", n, score, g.Score(n))
+		}
+	}
+	g.Settle()
+	g.Link(small, 0, 0, nil) // which has no links
+	g.Compute()
+	if g.Score(small) != given {
+		t.Errorf("fetched, it has %v, want %v", g.Score(small), given)
+	}
+	changed := 0
+	for n := range g.Changed() {
+		if changed++; n != small {
+			t.Errorf("page %d changed", n)
+		}
+	}
+	if changed != 1 {
+		t.Errorf("%d pages changed", changed)
+	}
+	if g, _, small, _ := known(-1); g.Score(small) != g.Given(small) {
+		t.Errorf("without hosts it has %v, given %v", g.Score(small), g.Given(small))
+	}
+	if g, _, small, _ := known(1); !near(g.Score(small), 8*given) {
+		t.Errorf("in proportion it has %v, given %v", g.Score(small), g.Given(small))
+	}
+}
+
 // Beyond its bound a graph takes no more, and what it has stays.
 func TestMemory(t *testing.T) {
-	g := NewGraph(0, 20_000)
+	g := NewGraph(scoring.PageRank{}, 20_000)
 	var last uint32
 	n := 0
 	for ; ; n++ {
@@ -162,7 +214,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d links take %d bytes", g.Links(), g.Memory())
 	}
 	// A link that there is no room for is one to divide by.
-	g = NewGraph(0.5, 0)
+	g = NewGraph(scoring.PageRank{Damping: 0.5}, 0)
 	a, _ := g.Page("http://a.example/")
 	b, _ := g.Page("http://b.example/")
 	g.Link(a, 0, 5, []uint32{b})
@@ -183,9 +235,9 @@ func FuzzEntry(f *testing.F) {
 			return
 		}
 		// What is checked can be computed with.
-		g := NewGraph(0, -1)
+		g := NewGraph(scoring.PageRank{}, -1)
 		for i := range pages {
-			g.add(uint64(i))
+			g.add(crawldb.AppendKey(nil, page(i)))
 		}
 		g.log = []block{{first: 1}}
 		g.append(e)

@@ -100,7 +100,7 @@ type kept struct {
 
 // add adds a page that the graph does not have.
 func (k *kept) add(key []byte) {
-	k.graph.add(xxhash.Sum64(key))
+	k.graph.add(key)
 	if n := len(k.fresh); n == 0 || len(k.fresh[n-1])+len(key) > blockBytes {
 		k.fresh, k.lastKey = append(k.fresh, nil), k.lastKey[:0]
 	}
@@ -225,11 +225,10 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kep
 	}
 	k := &kept{head: h, graph: g}
 	err = k.pages(ctx, crawl, func(_ uint32, key []byte) error {
-		sum := xxhash.Sum64(key)
-		if _, twice := g.find(sum); twice {
+		if _, twice := g.find(xxhash.Sum64(key)); twice {
 			return errDamaged
 		}
-		g.add(sum)
+		g.add(key)
 		k.lastKey = append(k.lastKey[:0], key...)
 		return nil
 	})

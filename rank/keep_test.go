@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
 // What is kept of a graph can be anything once a disk is damaged: it is read, and then
 // can be computed with and gone on with, or it is said to be damaged.
 func FuzzLoad(f *testing.F) {
-	g := NewGraph(0, -1)
+	g := NewGraph(scoring.PageRank{}, -1)
 	k := &kept{graph: g}
 	for _, key := range []string{"example:a/", "example:b/", "example:b/2"} {
 		k.add([]byte(key))
@@ -48,7 +49,7 @@ func FuzzLoad(f *testing.F) {
 		if err := db.Update(t.Context(), crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
 			t.Fatal(err)
 		}
-		g := NewGraph(0, -1)
+		g := NewGraph(scoring.PageRank{}, -1)
 		k, err := load(t.Context(), &db, mark, g)
 		if err != nil {
 			if !errors.Is(err, errDamaged) {
@@ -69,7 +70,7 @@ func FuzzLoad(f *testing.F) {
 		if err := k.save(t.Context(), &db, "", ""); err != nil {
 			t.Fatal(err)
 		}
-		again := NewGraph(0, -1)
+		again := NewGraph(scoring.PageRank{}, -1)
 		if _, err := load(t.Context(), &db, k.head.String(), again); err != nil && g.Pages() == h.pages+1 && h.linkBlocks <= 1 {
 			t.Errorf("%q, %q, %q: gone on with: %v", mark, pages, links, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"sync"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -31,6 +32,9 @@ type Options struct {
 	// Scoring are the filters of the crawl. If there is no scoring.PageRank in it,
 	// Run does nothing.
 	Scoring scoring.Filter
+	// Schedule is that of the crawl, which may have an order of its own: see
+	// schedule.Priority. It may be nil.
+	Schedule schedule.FetchSchedule
 	// Growth is the share of the links of the known graph that come or go before the
 	// ranks are computed again; zero means 0.03, negative that they are after each
 	// segment. It costs in inverse proportion: see [Graph.Grown].
@@ -168,7 +172,7 @@ func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
 		return true, nil
 	}
 	if mark != "" {
-		j.kept, err = load(ctx, j.crawl, mark, NewGraph(j.filter.Rate(), j.o.Memory))
+		j.kept, err = load(ctx, j.crawl, mark, NewGraph(j.filter, j.o.Memory))
 		switch {
 		case err == nil:
 			return true, j.kept.sweep(ctx, j.crawl)
@@ -182,7 +186,7 @@ func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
 
 // rebuild makes a graph of the segments before one.
 func (j *job) rebuild(ctx context.Context, name string) error {
-	j.kept = &kept{graph: NewGraph(j.filter.Rate(), j.o.Memory)}
+	j.kept = &kept{graph: NewGraph(j.filter, j.o.Memory)}
 	for s, err := range j.segments.List(ctx) {
 		if err != nil {
 			return err

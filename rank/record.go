@@ -2,10 +2,11 @@ package rank
 
 import (
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// Record returns the record of a page that is given so much along its links, with the
+// Record returns the record of a page that has such a [Graph.Score], with the
 // filters of its crawl: old itself if its score is on that level already, or if there
 // is no PageRank in f.
 func Record(f scoring.Filter, old *crawldb.Datum, given float64) *crawldb.Datum {
@@ -13,10 +14,10 @@ func Record(f scoring.Filter, old *crawldb.Datum, given float64) *crawldb.Datum 
 	if !ok {
 		return old
 	}
-	return record(f, p, old, given)
+	return record(nil, f, p, old, given)
 }
 
-func record(f scoring.Filter, p scoring.PageRank, old *crawldb.Datum, given float64) *crawldb.Datum {
+func record(s schedule.FetchSchedule, f scoring.Filter, p scoring.PageRank, old *crawldb.Datum, given float64) *crawldb.Datum {
 	d := *old
 	p.Rank(&d, given)
 	if level(float64(d.Score)) == level(float64(old.Score)) {
@@ -26,5 +27,6 @@ func record(f scoring.Filter, p scoring.PageRank, old *crawldb.Datum, given floa
 	if _, ok := crawldb.SitemapOf(d.Meta); ok {
 		d.Priority = max(d.Priority, 1) // as update has it
 	}
+	d.Priority = schedule.Priority(s, &d, d.Priority)
 	return &d
 }

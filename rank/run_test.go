@@ -9,6 +9,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/rank"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -90,7 +91,7 @@ func (w *world) scores() string {
 }
 
 func options() rank.Options {
-	return rank.Options{Scoring: scoring.PageRank{Damping: 0.5}, Growth: -1}
+	return rank.Options{Scoring: scoring.PageRank{Damping: 0.5, HostPower: -1}, Growth: -1}
 }
 
 func (w *world) run(name string) rank.Report {
@@ -103,6 +104,25 @@ func (w *world) run(name string) rank.Report {
 }
 
 const first = "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 0.88\n"
+
+// A schedule that has an order of its own keeps it when scores change.
+func TestOrderOfTheSchedule(t *testing.T) {
+	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
+	w.segment("1", "http://b.example/ http://c.example/", "http://a.example/ http://b.example/ http://c.example/")
+	o := options()
+	o.Schedule = schedule.Learned{}
+	if r, err := rank.Run(t.Context(), w.crawl, w.segments, "1", o); err != nil || r.Written == 0 {
+		t.Fatal(r, err)
+	}
+	for d, err := range w.crawl.Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := schedule.Priority(o.Schedule, &d, d.Score); d.Score > 0 && (d.Priority != want || d.Priority == d.Score) {
+			t.Errorf("%s has score %v and priority %v, want %v", d.URL, d.Score, d.Priority, want)
+		}
+	}
+}
 
 func TestRun(t *testing.T) {
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
@@ -182,6 +202,44 @@ func TestRunWithoutPageRank(t *testing.T) {
 	r, err := rank.Run(t.Context(), w.crawl, w.segments, "1", rank.Options{Scoring: scoring.OPIC{}})
 	if mark, _ := w.crawl.Progress(t.Context(), rank.Job("1")); err != nil || r != (rank.Report{}) || mark != "" {
 		t.Errorf("%+v, %v, mark %q", r, err, mark)
+	}
+}
+
+// A page on a host that is not known yet counts for more, until it was fetched; and a
+// Ranker that goes on says what one says that has just read the graph.
+func TestRunWithHosts(t *testing.T) {
+	o := options()
+	o.Scoring = scoring.PageRank{Damping: 0.5}
+	var again string
+	for _, fresh := range []bool{true, false} {
+		w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
+		var kept rank.Ranker
+		run := func(name, want string) {
+			t.Helper()
+			r := &kept
+			if fresh {
+				r = new(rank.Ranker)
+			}
+			if _, err := r.Run(t.Context(), w.crawl, w.segments, name, o); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.scores(); got != want {
+				t.Errorf("fresh %v, %s: the scores are\n%swant\n%s", fresh, name, got, want)
+			}
+		}
+		w.segment("1", "http://b.example/ http://c.example/", "http://a.example/ http://b.example/ http://c.example/")
+		run("1", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 1.10\n") // 0.88 times the cube root of 2
+		w.segment("2", "http://c.example/")
+		o.Growth = 0
+		run("2", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 1.10\n") // no link is new
+		o.Growth = -1
+		w.segment("3", "http://b.example/ http://c.example/ http://c.example/2")
+		run("3", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 0.56\nhttp://c.example/2 0.31\n")
+		mark, err := w.crawl.Progress(t.Context(), "pagerank")
+		if err != nil || again != "" && again != mark {
+			t.Errorf("the graph is %q, and was %q: %v", mark, again, err)
+		}
+		again = mark
 	}
 }
 

@@ -61,3 +61,14 @@ func TestPageRankOf(t *testing.T) {
 		}
 	}
 }
+
+func TestHostRate(t *testing.T) {
+	for power, want := range map[float64]float64{0: 1.0 / 3, -1: 0, 0.5: 0.5, 1: 1, 7: 1} {
+		if got := (scoring.PageRank{HostPower: power}).HostRate(); got != want {
+			t.Errorf("%v is %v, want %v", power, got, want)
+		}
+	}
+	if got := (scoring.PageRank{HostPower: math.NaN()}).HostRate(); got != 1.0/3 {
+		t.Errorf("no number is %v", got)
+	}
+}

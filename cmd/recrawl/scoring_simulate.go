@@ -41,6 +41,7 @@ network.
   recrawl scoring simulate -graph links.tsv -svg curves.svg
   recrawl scoring simulate -graph links.tsv -runs 20
   recrawl scoring simulate -pages 100000
+  recrawl scoring simulate -pages 325557 -sites
 
 A graph has a link on each line: the page that it is on and the page that it leads
 to, separated by a tab. A page is told by a URL or by any name without a blank.
@@ -53,6 +54,7 @@ ASCII form of WebGraph. The file may be compressed by gzip.
 		Flags: flags(
 			&cli.StringFlag{Name: "graph", Category: toGraph, Usage: "the links, from `FILE`; - is standard input"},
 			&cli.IntFlag{Name: "pages", Category: toGraph, Value: 20_000, Usage: "without a file: a web of `N` pages that is made up (default 20000)"},
+			&cli.BoolFlag{Name: "sites", Category: toGraph, Usage: "without a file: the made-up web is one of large sites with deep collections"},
 			&cli.FloatFlag{Name: "batch", Category: toGraph, Value: 0.005, Usage: "fetch this `SHARE` of all pages in a round (default 0.005)"},
 			&cli.IntFlag{Name: "seeds", Category: toGraph, Value: 20, Usage: "begin with `N` pages chosen at random, and go on with as many when nothing more is known (default 20)"},
 			&cli.IntFlag{Name: "runs", Category: toGraph, Value: 1, Usage: "take the mean of `N` choices (default 1)"},
@@ -128,10 +130,13 @@ func (a *app) graphOf(c *cli.Command) (*ordering.Web, error) {
 		if n < 2 || n > 50_000_000 {
 			return nil, usagef("-pages: %d is not a number from 2 to 50,000,000", n)
 		}
+		if c.Bool("sites") {
+			return ordering.GenerateSites(n, c.Uint64("seed")), nil
+		}
 		return ordering.Generate(n, c.Uint64("seed")), nil
 	default:
-		if c.IsSet("pages") {
-			return nil, usagef("-graph has pages of its own: -pages cannot be")
+		if c.IsSet("pages") || c.Bool("sites") {
+			return nil, usagef("-graph has pages of its own: -pages and -sites cannot be")
 		}
 		if name == "-" {
 			return ordering.Read(os.Stdin)

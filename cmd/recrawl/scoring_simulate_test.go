@@ -39,11 +39,14 @@ func TestScoringSimulate(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"-batch 0": "-batch: 0 is not a share", "-runs 0": "are 1 at least", "-pages 1": "-pages: 1 is not", "-growth -1": "-growth: -1 is not",
-		"-graph " + graph + "x": "no such file", "-graph " + graph + " -pages 9": "-graph has pages of its own",
+		"-graph " + graph + "x": "no such file", "-graph " + graph + " -pages 9": "-graph has pages of its own", "-graph " + graph + " -sites": "-graph has pages of its own",
 	} {
 		if r := recrawl(t, append([]string{"scoring", "simulate"}, strings.Fields(args)...)...); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d, %q; want %q", args, r.code, r.err, want)
 		}
+	}
+	if plain, sites := simulate("-pages", "300"), simulate("-pages", "300", "-sites"); plain == sites {
+		t.Errorf("-sites makes no difference: %s", sites)
 	}
 	area := map[string]float64{}
 	d := json.NewDecoder(strings.NewReader(simulate("-pages", "3000", "-runs", "2", "-json")))

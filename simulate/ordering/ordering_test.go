@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
 )
 
 func TestRead(t *testing.T) {
@@ -188,5 +191,37 @@ func TestOrders(t *testing.T) {
 	}
 	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), fmt.Sprintf("%.3f", area("OPIC"))) {
 		t.Errorf("the table is %s: %v", table.String(), err)
+	}
+}
+
+// A web of sites is one of few hosts; who knows hosts finds more of it.
+func TestSites(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 40} {
+		if w := GenerateSites(n, 1); w.Pages() != max(n, 2) {
+			t.Errorf("of %d pages there are %d", n, w.Pages())
+		}
+	}
+	const pages = 6000
+	w := GenerateSites(pages, 2)
+	hosts, dangling := map[string]bool{}, 0
+	for p := range w.Pages() {
+		hosts[crawldb.Host(w.URL(p))] = true
+		if len(w.Out(p)) == 0 {
+			dangling++
+		}
+	}
+	if w.Pages() != pages || w.Links() < 4*pages || len(hosts) < 10 || len(hosts) > pages/20 || dangling < pages/10 || dangling > pages/3 {
+		t.Errorf("the web has %d pages and %d links, %d hosts and %d pages without links", w.Pages(), w.Links(), len(hosts), dangling)
+	}
+	if other := GenerateSites(pages, 2); !reflect.DeepEqual(w, other) {
+		t.Error("a second web differs")
+	}
+	orders := []Order{BreadthFirst(), {Name: "plain", Filter: scoring.PageRank{HostPower: -1}}, {Name: "hosts", Filter: scoring.PageRank{}}}
+	r, err := Run(t.Context(), w, orders, Options{Runs: 3, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Curves; !(c[0].Area+0.01 < c[1].Area && c[1].Area+0.002 < c[2].Area) {
+		t.Errorf("the areas are %.3f, %.3f and %.3f", c[0].Area, c[1].Area, c[2].Area)
 	}
 }

@@ -61,7 +61,7 @@ func newReplay(w *Web, order Order, o Options, truth []float64, places []uint32,
 		r.u.Scoring = order.Filter
 		r.u.Now = func() time.Time { return r.now }
 		if f, ok := scoring.PageRankOf(order.Filter); ok {
-			r.graph, r.number = rank.NewGraph(f.Rate(), order.Rank.Memory), make([]uint32, n)
+			r.graph, r.number = rank.NewGraph(f, order.Rank.Memory), make([]uint32, n)
 		}
 	}
 	return r
