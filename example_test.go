@@ -189,3 +189,44 @@ func ExampleCrawler_Signal() {
 	// sooner: true
 	// of a page that is not known: true
 }
+
+// How up to date the copies are: 40 days with a budget of two visits a day, for eight
+// pages that change from every day to never.
+func ExampleCrawler_Freshness() {
+	ctx := context.Background()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 8, Calm: true, Start: now, Now: clock}
+	var db memstore.DB
+	defer db.Close()
+	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
+		Agent: "example", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
+		Schedule: schedule.Learned{Budget: 2},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer crawler.Close()
+	if _, err := crawler.Inject(ctx, web.Seeds()...); err != nil {
+		log.Fatal(err)
+	}
+	for day := range 40 {
+		now = web.Start.AddDate(0, 0, day)
+		if _, err := crawler.Run(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	f, err := crawler.Freshness(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d copies of %d pages, %d of which have shown how often they change\n", f.Copies, f.Pages, f.Learned)
+	fmt.Println("more than half are fresh:", f.Freshness > 0.5)
+	if more, ok := f.Short(0.9); ok {
+		fmt.Println("too few visits for nine tenths:", more > 0)
+	}
+	// Output:
+	// 8 copies of 8 pages, 8 of which have shown how often they change
+	// more than half are fresh: true
+	// too few visits for nine tenths: true
+}

@@ -2,6 +2,7 @@ package recrawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,11 +68,11 @@ func (c *Crawler) NewSurvey(ctx context.Context) (*Survey, error) {
 	if l := c.learned(); l != nil {
 		s.l = *l
 	} else {
-		mark, err := c.s.Crawl.Progress(ctx, planJob)
-		if err != nil {
+		p, err := ReadPlan(ctx, c.s.Crawl)
+		if err != nil && !errors.Is(err, schedule.ErrNotPlan) {
 			return nil, fmt.Errorf("recrawl: freshness: %w", err)
 		}
-		if p, err := schedule.DecodePlan(mark); err == nil {
+		if p != nil {
 			s.l = schedule.Learned{Budget: p.Budget, Plan: p}
 		}
 	}

@@ -25,7 +25,7 @@ func TestFreshness(t *testing.T) {
 		var told bytes.Buffer
 		s.opts.Logger = slog.New(slog.NewTextHandler(&told, nil))
 		var r recrawl.Report
-		for day := range 61 {
+		for day := range 81 {
 			if day == 0 {
 				r = s.run(t, s.web.Seeds()...)
 			} else {

@@ -97,17 +97,31 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 	if b := c.planned.learned.Budget; !(math.Abs(b) <= mostBudget) {
 		return fmt.Errorf("option Schedule has a Budget of %v visits a day", b)
 	}
-	mark, err := c.s.Crawl.Progress(ctx, planJob)
-	if err != nil || mark == "" {
+	p, err := ReadPlan(ctx, c.s.Crawl)
+	switch {
+	case errors.Is(err, schedule.ErrNotPlan):
+		c.o.Logger.Warn("recrawl: the plan of the schedule could not be read, and is made anew", "error", err)
+	case err != nil:
 		return err
+	case p != nil:
+		c.follow(p)
+	}
+	return nil
+}
+
+// ReadPlan returns the plan that was made last for the schedule of a crawl, nil if the crawl
+// db has none. One that cannot be read is an error that is schedule.ErrNotPlan: a
+// Crawler that needs it makes another.
+func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) {
+	mark, err := crawl.Progress(ctx, planJob)
+	if err != nil || mark == "" {
+		return nil, err
 	}
 	p, err := schedule.DecodePlan(mark)
 	if err != nil {
-		c.o.Logger.Warn("recrawl: the plan of the schedule could not be read, and is made anew", "error", err)
-		return nil
+		return nil, fmt.Errorf("recrawl: mark %s: %w", planJob, err)
 	}
-	c.follow(p)
-	return nil
+	return p, nil
 }
 
 // Plan makes a plan of the crawl db as it is now, for a schedule that learns, and
@@ -156,6 +170,10 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 	used, _ := a.used(c.o.Now())
 	c.o.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", part(out.Freshness), "important fresh", part(out.Weighted),
 		"never visited", out.Never, "overdue", out.Overdue, "budget a day", math.Round(p.Budget), "used", math.Round(used), "needed", math.Round(p.Needed))
+	for _, n := range out.Noisy {
+		c.o.Logger.Warn("recrawl: nearly every visit finds a change, however soon: the signature may see what no reader does, and TextProfile may not",
+			"host", n.Host, "pages", n.Changed, "of", n.Checked, "signature", c.o.Signature.Name())
+	}
 	return p, nil
 }
 
@@ -168,6 +186,7 @@ func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *sched
 	o.Visits = a.Visits
 	var failed error
 	o.Hosts = c.capacities(ctx, &failed)
+	o.Signals = c.signals(ctx, &failed)
 	if l.Budget < 0 {
 		if o.Allowed, err = c.capacity(ctx, o.Hosts); err != nil {
 			return nil, o, err
@@ -188,15 +207,30 @@ func (c *Crawler) capacities(ctx context.Context, failed *error) func(host strin
 	return func(host string) float64 {
 		n, ok := known[host]
 		if !ok {
-			h, err := c.s.Hosts.Get(ctx, host)
-			if err != nil && !errors.Is(err, hostdb.ErrNotFound) && *failed == nil {
-				*failed = err
-			}
+			h := c.knownHost(ctx, host, failed)
 			n = perDay(pause, &h, c.o.Fetch.ThreadsPerHost)
 			known[host] = n
 		}
 		return n
 	}
+}
+
+// signals returns a function that says what the claims of the sitemaps of a host are worth,
+// and other signs. It keeps the first error.
+func (c *Crawler) signals(ctx context.Context, failed *error) func(host string) (schedule.Signals, bool) {
+	return func(host string) (schedule.Signals, bool) {
+		h := c.knownHost(ctx, host, failed)
+		return schedule.Signals{Precision: h.Lastmod.Precision(), Recall: h.Lastmod.Recall()}, h.Lastmod.Known()
+	}
+}
+
+// knownHost returns a host, one without anything if it is not known. It keeps the first error.
+func (c *Crawler) knownHost(ctx context.Context, host string, failed *error) hostdb.Host {
+	h, err := c.s.Hosts.Get(ctx, host)
+	if err != nil && !errors.Is(err, hostdb.ErrNotFound) && *failed == nil {
+		*failed = err
+	}
+	return h
 }
 
 func perDay(pause time.Duration, h *hostdb.Host, threads int) float64 {

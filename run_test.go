@@ -138,6 +138,7 @@ func TestWait(t *testing.T) {
 			ended <- err
 		}()
 		time.Sleep(30 * time.Hour)
+		synctest.Wait() // it may be looking at this very moment
 		if n := s.web.Requests(); n != 0 || c.Status().Stage != "wait" {
 			t.Errorf("%d requests, %+v", n, c.Status())
 		}
@@ -146,11 +147,13 @@ func TestWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
+		synctest.Wait()
 		if n := s.web.Count(s.web.Seeds()[0]); n != 1 {
 			t.Errorf("%d requests for what was injected", n)
 		}
 		// and when something is due.
 		time.Sleep(10 * time.Hour)
+		synctest.Wait()
 		if n := s.web.Count(s.web.Seeds()[0]); n != 2 {
 			t.Errorf("%d requests after ten hours", n)
 		}

@@ -1,5 +1,7 @@
 package hostdb
 
+import "math"
+
 // Lastmod counts how often what sitemaps say of the changes of a host's pages was
 // true, at visits of pages of which they say something. It is kept by package
 // update. Visits at which it cannot be told, because the page was not known
@@ -9,6 +11,14 @@ type Lastmod struct {
 	// visit before and had, False those at which it had not, and Misses those of
 	// pages that had changed and were not said to have.
 	Hits, False, Misses int64
+	// The rest says more of the visits, for a schedule that weighs signs: see [Claim].
+	// Truth and Tests are the shape and the inverse scale of the Gamma distribution of θ, where
+	// a claim is false with the probability exp(-θ); both are zero at the beginning.
+	Truth, Tests float64
+	// Said is how many claims there were, and Watched how many changes were expected, from
+	// visit to visit; Unsaid is how many changes were found where nothing was claimed, and
+	// Quiet how many were expected there.
+	Said, Watched, Unsaid, Quiet float64
 	// Segment is the last that was counted.
 	Segment string
 }
@@ -21,37 +31,125 @@ const (
 	trustFrom = 0.75
 	// What is assumed of a host that nothing is known of: seven claims of eight true.
 	priorHits, priorAll = 7, 8
+	// The same as a Gamma distribution, with the weight of one claim that was true.
+	priorTruth, priorTests = 1., 1. / 7
+	// knownFrom is after how many visits Precision and Recall are more than what is assumed.
+	knownFrom = 16
 	// lastmodWindow is after how many visits what was counted before them begins to
 	// count less: then all is halved, so that a site can change its ways.
 	lastmodWindow = 100
 )
 
-// Precision is the share of claims that are true, as far as is known:
-// (Hits+7)/(Hits+False+8).
-func (l Lastmod) Precision() float64 {
-	return float64(l.Hits+priorHits) / float64(l.Hits+l.False+priorAll)
+// Claim is what a visit says of the claims about a page since the visit before.
+type Claim struct {
+	// Signs is how many there were of a change, Changed whether there was one.
+	Signs   int
+	Changed bool
+	// Chance is how likely it was to find a change of which there was no claim, and Expected
+	// how many changes were to be expected; zero if it is not known how often the page changes.
+	Chance, Expected float64
 }
 
-// Recall is the share of changes that are claimed: (Hits+1)/(Hits+Misses+2), which
-// begins at a half.
-func (l Lastmod) Recall() float64 { return float64(l.Hits+1) / float64(l.Hits+l.Misses+2) }
+// Precision is the share of claims that are true, as far as is known, and for another
+// reason than that a visit finds a change so often anyway. It begins at seven eighths.
+func (l Lastmod) Precision() float64 {
+	a, b := l.truth()
+	return 1 - math.Pow(b/(b+1), a)
+}
 
-// Trusted reports whether claims are believed: whether Precision is three quarters
-// or more. A host of which nothing is known is trusted until two claims were false.
-func (l Lastmod) Trusted() bool { return l.Precision() >= trustFrom }
+func (l Lastmod) truth() (shape, tests float64) {
+	if !(l.Truth > 0 && l.Tests > 0) {
+		return priorTruth, priorTests
+	}
+	return l.Truth, l.Tests
+}
 
-// Counts returns what l is once a segment has been counted; l itself if that was
-// done already. What was counted before fades: see the window of a hundred visits.
-func (l Lastmod) Counts(segment string, hits, false, misses int64) Lastmod {
+// Recall is the share of changes that are claimed, which begins at a half. It compares how
+// many changes with a claim there are, among those that are expected, with how many without.
+// Where it is not known how often pages change, it is the share of Hits in Hits and Misses.
+func (l Lastmod) Recall() float64 {
+	if l.Watched == 0 {
+		return float64(l.Hits+1) / float64(l.Hits+l.Misses+2)
+	}
+	said := (l.Precision()*l.Said + 0.5) / (l.Watched + 1)
+	unsaid := (l.Unsaid + 0.5) / (l.Quiet + 1)
+	return said / (said + unsaid)
+}
+
+// Known reports whether enough claims were checked, or changes found of which there was none,
+// to tell Precision and Recall.
+func (l Lastmod) Known() bool { return l.Hits+l.False+l.Misses >= knownFrom }
+
+// Trusted reports whether claims are believed: whether three quarters of them or more are
+// true, (Hits+7)/(Hits+False+8). A host of which nothing is known is trusted until two
+// claims were false.
+func (l Lastmod) Trusted() bool {
+	return float64(l.Hits+priorHits)/float64(l.Hits+l.False+priorAll) >= trustFrom
+}
+
+// Counts returns what l is once the visits of a segment have been counted, in an order that
+// is always the same; l itself if that was done already. What was counted before fades: see
+// the window of a hundred visits.
+func (l Lastmod) Counts(segment string, claims []Claim) Lastmod {
 	if l.Segment >= segment {
 		return l
 	}
 	l.Segment = segment
-	l.Hits += hits
-	l.False += false
-	l.Misses += misses
+	for _, c := range claims {
+		l.count(c)
+	}
 	for l.Hits+l.False+l.Misses > lastmodWindow {
 		l.Hits, l.False, l.Misses = l.Hits/2, l.False/2, l.Misses/2
+		l.Said, l.Watched, l.Unsaid, l.Quiet = l.Said/2, l.Watched/2, l.Unsaid/2, l.Quiet/2
 	}
 	return l
+}
+
+func (l *Lastmod) count(c Claim) {
+	switch {
+	case c.Signs > 0 && c.Changed:
+		l.Hits++
+	case c.Signs > 0:
+		l.False++
+	case c.Changed:
+		l.Misses++
+	}
+	if c.Signs > 0 {
+		l.test(float64(c.Signs), c.Changed, 1-c.Chance)
+	}
+	if !(c.Expected > 0) {
+		return
+	}
+	l.Said += float64(c.Signs)
+	l.Watched += c.Expected
+	if c.Signs > 0 {
+		return
+	}
+	l.Quiet += c.Expected
+	if c.Changed && c.Chance > 0 { // there may have been several
+		l.Unsaid += -math.Log1p(-min(c.Chance, 0.999)) / c.Chance
+	}
+}
+
+// test follows θ: that a visit behind n claims finds nothing has the probability
+// fresh·exp(-θn), where fresh is that of no change without a claim. What is known after one
+// that finds a change is brought back to the Gamma distribution with the same mean and
+// variance, as package schedule does with rates. Of what is known a fiftieth gives
+// way to what is assumed of any host.
+func (l *Lastmod) test(n float64, changed bool, fresh float64) {
+	const keep = 0.98
+	a, b := l.truth()
+	a, b = keep*a+(1-keep)*priorTruth, keep*b+(1-keep)*priorTests
+	if !changed {
+		l.Truth, l.Tests = a, b+n
+		return
+	}
+	log := math.Log1p(n / b)
+	z := func(k float64) float64 { return 1 - fresh*math.Exp(-(a+k)*log) }
+	mean := a / b * z(1) / z(0)
+	variance := a*(a+1)/(b*b)*z(2)/z(0) - mean*mean
+	if next, scale := mean*mean/variance, mean/variance; next > 1e-6 && scale > 1e-6 && next < 1e6 && scale < 1e6 {
+		a, b = next, scale
+	}
+	l.Truth, l.Tests = a, b
 }

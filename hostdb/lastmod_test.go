@@ -1,6 +1,11 @@
 package hostdb
 
-import "testing"
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
 
 func TestLastmod(t *testing.T) {
 	var l Lastmod
@@ -8,32 +13,95 @@ func TestLastmod(t *testing.T) {
 		t.Errorf("of a host that nothing is known of: %+v", l)
 	}
 	for i, trusted := range []bool{true, false, false} {
-		l = l.Counts("s"+string(rune('1'+i)), 0, 1, 0)
+		l = l.Counts("s"+string(rune('1'+i)), claims(0, 1, 0))
 		if l.Trusted() != trusted {
 			t.Errorf("after %d false claims: %v", i+1, l.Trusted())
 		}
 	}
-	if again := l.Counts("s3", 100, 0, 0); again != l {
+	if again := l.Counts("s3", claims(100, 0, 0)); again != l {
 		t.Errorf("a segment counted twice: %+v", again)
 	}
-	if again := l.Counts("s2", 100, 0, 0); again != l {
+	if again := l.Counts("s2", claims(100, 0, 0)); again != l {
 		t.Errorf("a segment from before: %+v", again)
 	}
 	// A site that lied a thousand times and then tells the truth is believed again
 	// after as many visits as it takes to be three quarters of the last hundred.
-	l = Lastmod{}.Counts("s", 0, 1000, 0)
+	l = Lastmod{}.Counts("s", claims(0, 1000, 0))
 	n := 0
 	for name := "s"; !l.Trusted() && n < 100; n++ {
 		name += "x"
-		l = l.Counts(name, 1, 0, 0)
+		l = l.Counts(name, claims(1, 0, 0))
 	}
 	if n < 30 || n > 99 {
 		t.Errorf("trusted again after %d claims that were true: %+v", n, l)
 	}
-	if l = (Lastmod{}).Counts("s", 60, 20, 30); l.Hits != 30 || l.False != 10 || l.Misses != 15 {
+	if l = (Lastmod{}).Counts("s", claims(60, 20, 30)); l.Hits != 30 || l.False != 10 || l.Misses != 15 {
 		t.Errorf("%+v", l)
 	}
 	if l.Recall() != 31.0/47 {
 		t.Errorf("recall %v", l.Recall())
+	}
+}
+
+// claims are so many of each kind.
+func claims(hits, wrong, misses int) (all []Claim) {
+	for range hits {
+		all = append(all, Claim{Signs: 1, Changed: true})
+	}
+	for range wrong {
+		all = append(all, Claim{Signs: 1})
+	}
+	for range misses {
+		all = append(all, Claim{Changed: true})
+	}
+	return all
+}
+
+// What visits would have found anyway is not what claims are worth. Pages of two kinds
+// change every day and every hundred days; a visit comes at a claim, or after ten days.
+func TestLastmodLearns(t *testing.T) {
+	for _, c := range []struct{ precision, recall, flood float64 }{
+		{.8, .8, 0}, {.95, .95, 0}, {.5, .6, 0}, {.9, .2, 0}, {0, 0, 1}, {0, 0, .05}, {.05, .5, 0},
+	} {
+		r := rand.New(rand.NewPCG(1, 2))
+		var l Lastmod
+		p, q, n := 0., 0., 0.
+		for i := range 1000 {
+			var all []Claim
+			for _, perDay := range []float64{.3, .01} {
+				rate := c.flood
+				if c.precision > 0 {
+					rate += c.recall * perDay / c.precision
+				}
+				visit := Claim{}
+				at := 10.
+				if rate > 0 {
+					if sign := r.ExpFloat64() / rate; sign < at && c.precision > .1 {
+						at, visit.Signs = sign, 1
+					} else if c.precision <= .1 { // it does not come for that
+						for sum := sign; sum < at; sum += r.ExpFloat64() / rate {
+							visit.Signs++
+						}
+					}
+				}
+				hidden := (1 - c.recall) * perDay
+				for range visit.Signs {
+					visit.Changed = visit.Changed || r.Float64() < c.recall*perDay/rate
+				}
+				visit.Changed = visit.Changed || r.ExpFloat64()/hidden < at
+				visit.Expected = perDay * at
+				visit.Chance = 1 - math.Exp(-(1-l.Recall())*perDay*at)
+				all = append(all, visit)
+			}
+			if l = l.Counts(fmt.Sprintf("%04d", i), all); i >= 200 {
+				p, q, n = p+l.Precision(), q+l.Recall(), n+1
+			}
+		}
+		if p, q = p/n, q/n; math.Abs(p-c.precision) > .08 || math.Abs(q-c.recall) > .08 && c.precision > .1 || !l.Known() {
+			t.Errorf("%+v: precision %.3f, recall %.3f", c, p, q)
+		}
+	}
+	if (Lastmod{Hits: 10, Misses: 5}).Known() {
+		t.Error("fifteen visits tell")
 	}
 }

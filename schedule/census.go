@@ -85,7 +85,8 @@ func (c *Census) Add(d *crawldb.Datum) {
 			l.Rate = c.s.Plan.prior(d.URL, l.kind)
 		}
 	}
-	t.add(standingOf(d, c.now), l.Rate, known, c.s.weight(d, float64(d.Score)), hash(d.URL))
+	rate, trust := c.s.Plan.unsigned(d, l.Rate)
+	t.add(standingOf(d, c.now), rate, trust, known, c.s.weight(d, float64(d.Score)), hash(d.URL))
 }
 
 // expects reports whether what is expected of pages was learned of others.
@@ -163,7 +164,9 @@ type tally struct {
 // draws is how many ages are counted for each copy.
 const draws = 8
 
-func (t *tally) add(s standing, r Rate, known bool, weight float64, hash uint64) {
+// add adds a page of which it is known how often it changes, but for what signs say: that
+// none is true has the probability trust.
+func (t *tally) add(s standing, r Rate, trust float64, known bool, weight float64, hash uint64) {
 	t.pages++
 	if s.leased {
 		t.leased++
@@ -190,6 +193,10 @@ func (t *tally) add(s standing, r Rate, known bool, weight float64, hash uint64)
 		t.learned++
 	}
 	fresh, age := r.Fresh(s.elapsed), r.staleFor(days(s.elapsed))
+	if trust < 1 { // when a sign came is not known: in the middle, on average
+		fresh *= trust
+		age = trust*age + (1-trust)*max(age, days(s.elapsed)/2)
+	}
 	t.fresh.add(fresh)
 	t.age.add(age)
 	t.weight.add(weight)
@@ -204,6 +211,10 @@ func (t *tally) add(s standing, r Rate, known bool, weight float64, hash uint64)
 		u := (float64(i) + within) / draws
 		if u <= fresh {
 			t.ages.count(0, 1)
+			continue
+		}
+		if trust < 1 && u <= r.Fresh(s.elapsed) {
+			t.ages.add(s.elapsed/2, 1)
 			continue
 		}
 		changed := fromDays(r.Days * (math.Exp(-math.Log(u)/r.Shape) - 1))

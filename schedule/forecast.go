@@ -18,6 +18,9 @@ type Outlook struct {
 	Condition
 	// Hosts are those where most importance is not fresh, the worst first.
 	Hosts []HostCondition `json:",omitempty"`
+	// Noisy are hosts of whose pages nearly each visit finds a change, however soon it comes;
+	// see [Noisy].
+	Noisy []Noisy `json:",omitempty"`
 	// Forecast is nil without a budget, or if nothing was learned yet.
 	Forecast *Forecast `json:",omitempty"`
 	// Pace is how fast the pages that were never visited become fewer, or more.
@@ -42,6 +45,24 @@ func (o *Outlook) Gone() (at time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	return o.At.Add(fromDays(float64(o.Never) / fewer)), true
+}
+
+// fewest is what a curve begins above, so that quotients of its budgets are finite.
+const fewest = 1e-100
+
+// valid reports whether its curve can be read off; a nil Outlook is valid.
+func (o *Outlook) valid() bool {
+	if o == nil || o.Forecast == nil {
+		return true
+	}
+	perDay := fewest
+	for _, r := range o.Forecast.Curve {
+		if !(r.PerDay > perDay && r.PerDay < 1e100 && r.Freshness >= 0 && r.Freshness < 1.001) { // sums are rounded
+			return false
+		}
+		perDay = r.PerDay
+	}
+	return true
 }
 
 // paced sets Pace by what there was before. A pace of less than an hour says little: that
@@ -89,9 +110,14 @@ func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
 		if i < len(x.sampled) {
 			weight = x.sampled[i].Weight
 		}
-		t.add(k.at, rate, k.known, weight, k.hash)
+		trust := 1.0
+		if w := p.worth[k.s.Host]; w != nil && k.covered {
+			rate, trust = w.unsigned(rate), w.none(k.signs)
+		}
+		t.add(k.at, rate, trust, k.known, weight, k.hash)
 	}
 	out.Condition, out.Hosts = conditions(by, hostsKept, float64(x.pages)/float64(max(len(x.kept), 1)))
+	out.Noisy = noisy(x.kept)
 	out.Pages, out.Never = x.pages, x.never
 	if out.Estimated > 0 {
 		out.Forecast = x.forecast(p, o.Hosts)
@@ -143,6 +169,9 @@ func (f *Forecast) Reaches(perDay float64) float64 {
 // Needs returns the least budget, in visits a day, that keeps a share of the importance
 // fresh, read off the curve. ok is false if none does.
 func (f *Forecast) Needs(freshness float64) (perDay float64, ok bool) {
+	if !(freshness > 0) {
+		return 0, true
+	}
 	for i, to := range f.Curve {
 		if to.Freshness < freshness {
 			continue
@@ -231,7 +260,7 @@ func (f *prospect) part(from, to int, mu float64) (r Reach) {
 		interval := p.interval(mu) + f.late
 		r.PerDay += p.Multiple / interval
 		if f.counts[i] {
-			r.Freshness += p.Weight * f.rates[i].freshness(interval)
+			r.Freshness += p.Weight * p.freshness(mu, f.rates[i], interval)
 		}
 	}
 	return r
@@ -268,6 +297,10 @@ func (f *prospect) rising(perDay float64) (curve []Reach) {
 	mu := solve(pages, perDay)
 	for range curveSteps {
 		r := f.at(mu)
+		if len(curve) == 0 && r.PerDay <= fewest {
+			mu /= curveStep // all visits begin at one threshold, and it is below
+			continue
+		}
 		if n := len(curve); n > 0 && r.PerDay <= curve[n-1].PerDay*1.001 {
 			break
 		}
@@ -315,7 +348,7 @@ func (x *Sample) forecast(p *Plan, hosts func(string) float64) *Forecast {
 	free := bound.free()
 	f := &Forecast{Budget: p.Budget, Least: bound.at(math.Inf(1)).PerDay}
 	now := bound
-	if p.Needed > p.Budget*p.Scale*1.01 {
+	if p.stretch() > 1 {
 		now = free
 	}
 	now.late = lateness(now, p)
@@ -345,7 +378,11 @@ func (x *Sample) forecast(p *Plan, hosts func(string) float64) *Forecast {
 		f.Curve = append(f.Curve, r)
 	}
 	if f.Least > 0 {
-		f.Curve = append(f.Curve, bound.rising(f.Least*1.02)...)
+		for _, r := range bound.rising(f.Least * 1.02) {
+			if n := len(f.Curve); n == 0 || r.PerDay > f.Curve[n-1].PerDay {
+				f.Curve = append(f.Curve, r)
+			}
+		}
 	}
 	return f
 }

@@ -16,9 +16,10 @@ import (
 //	next = last + h⁻¹(threshold·rate/weight)/rate,  h(r) = 1 - (1+r)·exp(-r)
 //
 // A page that changes seldom is fetched seldom; so is one that changes so often that
-// a visit is soon worth nothing; important pages are fetched more often. For rates
-// that are known this keeps as much importance up to date as so many visits can
-// (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
+// a visit is soon worth nothing; important pages are fetched more often. Where visits
+// that far apart would hardly tell how often a page changes, they come in pairs: one
+// sooner and one later. For rates that are known this keeps as much importance up to
+// date as so many visits can (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
 //
 // The threshold comes from the budget: a recrawl.Crawler makes a plan when there is
 // none, and a new one as the crawl db changes; see [Learned.NewSample] for who has
@@ -71,12 +72,16 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 		l.keep(&d)
 	}
 	d.Meta.Delete(sinceKey)
+	d.Meta.Delete(signsKey)
 	d.Retries = 0
 	d.Modified = modified(v)
-	least, most := s.bounds(d.URL)
+	least, most := s.within(d.URL)
 	d.Interval = s.wait(&d, l.Rate, least, most)
-	if d.Interval == most && most > least {
+	switch {
+	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
+	case seen && d.Interval > least && s.Plan.signs(&d) == nil: // signs tell
+		d.Interval = uneven(d.URL, v, l.Rate, d.Interval, least, most)
 	}
 	d.FetchTime = v.Time.Add(d.Interval)
 	return d
@@ -107,7 +112,15 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	case after <= 0:
 		return l, seen
 	}
-	if seen {
+	w, signs := s.Plan.signs(d), 0
+	if w != nil {
+		signs = signsSince(d, prev)
+	}
+	switch {
+	case !seen || signs > 0:
+	case w != nil:
+		l.last = outcome{w.expect(l.Rate, after), v.Change == Changed}
+	default:
 		l.last = outcome{l.expect(after), v.Change == Changed}
 	}
 	if keep := s.keepShare(); seen && keep < 1 {
@@ -121,13 +134,16 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	if said && v.Modified.After(prev) != (v.Change == Changed) {
 		l.lying = true
 	}
+	l.checkedSoon(after, v.Change == Changed)
 	ago := v.Time.Sub(v.Modified)
 	switch {
 	case v.Change == Unchanged:
 		l.Rate = l.Unchanged(after)
 	case said && !l.lying && ago >= min(after/50, time.Minute): // less is said by servers that do not know
 		l.Rate = l.ChangedAgo(ago)
-	case early(d, prev, v.Time):
+	case w != nil:
+		l.Rate = w.changed(l.Rate, after, signs)
+	case !s.Plan.judged(d.URL) && early(d, prev, v.Time):
 		l.Rate = l.ChangedAgo(after) // once, as we were told, and we came at once
 	default:
 		l.Rate = l.Changed(after)
@@ -166,7 +182,7 @@ func since(d *crawldb.Datum, prev time.Time) time.Time {
 // wait returns the interval of a page.
 func (s Learned) wait(d *crawldb.Datum, r Rate, least, most time.Duration) time.Duration {
 	perDay := r.PerDay()
-	x := gainInverse(s.threshold(d.URL) * perDay / s.weight(d, float64(d.Score)))
+	x := s.Plan.signs(d).inverse(s.threshold(d.URL) * perDay / s.weight(d, float64(d.Score)))
 	return seconds(x/perDay*day.Seconds(), least, most)
 }
 
@@ -179,9 +195,35 @@ func spread(url string, v Visit, least, most time.Duration) time.Duration {
 	if v.PrevFetch.IsZero() {
 		share = 0.6
 	}
+	return seconds(most.Seconds()*(1-share*chance(url, v)), least, most)
+}
+
+// chance is a number from 0 to 1 that the URL and the day say.
+func chance(url string, v Visit) float64 {
 	u := hash(url) + uint64(v.Time.Unix()/86400)*0x9e3779b97f4a7c15
 	u = (u ^ u>>32) * 0xd6e8feb86659fd93
-	return seconds(most.Seconds()*(1-share*float64(u>>40)/(1<<24)), least, most)
+	return float64(u>>40) / (1 << 24)
+}
+
+// uneven is the interval for a page that nearly always changes from one visit to the next,
+// as is best if visits are few. They say next to nothing of how often it does: whether it
+// is a page a day, for which no visit is worth while, or one a week. So while that is
+// uncertain visits come in pairs: one after the time in which the page should change once,
+// and the next so much later.
+func uneven(url string, v Visit, r Rate, interval, least, most time.Duration) time.Duration {
+	const often, once = 1.8, 1. // changes
+	perDay := r.PerDay()
+	if v.PrevFetch.IsZero() || perDay*days(interval) <= often {
+		return interval
+	}
+	soon := fromDays(once / perDay)
+	if perDay*days(v.Time.Sub(v.PrevFetch)) < (often+once)/2 {
+		return seconds((2*interval - soon).Seconds(), least, most)
+	}
+	if chance(url, v)*r.Shape < 5 {
+		return seconds(soon.Seconds(), least, most)
+	}
+	return interval
 }
 
 // threshold is what a visit to the host of a page must be worth.
@@ -216,6 +258,16 @@ func (s Learned) bounds(url string) (least, most time.Duration) {
 	return Adaptive{Default: s.Default, MinInterval: least, HostIntervals: s.HostIntervals}.bounds(url)
 }
 
+// within are the bounds that the plan has for a page: the greatest interval is less if
+// the budget would be left unused.
+func (s Learned) within(url string) (least, most time.Duration) {
+	least, most = s.bounds(url)
+	if by := s.Plan.stretch(); by < 1 && !s.Plan.own(url) {
+		most = max(least, wholeSeconds(time.Duration(by*float64(most)), most))
+	}
+	return least, most
+}
+
 // Retry implements [FetchSchedule], as [Default.Retry] does, but no sooner than
 // the least interval unless the visit was skipped.
 func (s Learned) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
@@ -239,6 +291,7 @@ func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	s.NutchCompat = false
 	least, most := s.bounds(d.URL)
 	d.Meta.Delete(sinceKey)
+	d.Meta.Delete(signsKey)
 	d.Interval = seconds(1.5*s.interval(d).Seconds(), least, most)
 	d.FetchTime = v.Time.Add(d.Interval)
 	return d
@@ -248,6 +301,7 @@ func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 func (s Learned) Force(d crawldb.Datum, now time.Time) crawldb.Datum {
 	s.NutchCompat = false
 	d.Meta.Delete(sinceKey)
+	d.Meta.Delete(signsKey)
 	return s.Default.Force(d, now)
 }
 

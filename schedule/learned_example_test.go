@@ -18,17 +18,17 @@ func ExampleLearned() {
 		d := s.Init(crawldb.Datum{URL: "http://example.com/", Score: 1}, now)
 		d = s.Fetched(d, schedule.Visit{Time: now})
 		d.LastFetch = now // an update notes that
-		for range 6 {
+		for range 4 {
 			now = d.FetchTime
 			d = s.Fetched(d, schedule.Visit{Time: now, PrevFetch: d.LastFetch, Change: change})
 			d.LastFetch = now
 		}
 		rate, _ := schedule.RateOf(&d)
-		fmt.Printf("%s: once in %.0f days, fetched every %.0f\n", change, 1/rate.PerDay(), d.Interval.Hours()/24)
+		fmt.Printf("%s: once in %.0f days, fetched every %.0f\n", change, 1/rate.PerDay(), s.Explain(&d).Interval.Hours()/24)
 	}
 	// Output:
-	// changed: once in 9 days, fetched every 36
-	// unchanged: once in 749 days, fetched every 88
+	// changed: once in 9 days, fetched every 32
+	// unchanged: once in 436 days, fetched every 89
 }
 
 // A plan is made of a sample of the records, for who has no Crawler. This one has 400

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"math"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -23,56 +24,64 @@ func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
 	return priority
 }
 
-// Priority returns what a visit is worth when the record is due and a little later:
-// importance times the days for which the copy will not have been fresh. For a page
-// that was never fetched, and for one with an interval of its own, that is all there
-// is to lose: importance over the rate. One that is due because no page is left
-// alone for longer, or is gone, is worth the threshold at least, or just that.
+// Priority orders the pages that are due. Those that were visited before stand in one
+// line, in the order of the moments at which the next visit should have been made at
+// the latest: a quarter of the interval after it is due, and before the greatest interval
+// is over. So whoever waits comes nearer to the head of the line whatever becomes due in
+// the meantime, all are late by as much of their intervals, and those that have time left
+// wait for those that have none.
+//
+// A page that was never fetched is worth importance over the rate, which is all that there
+// is to lose. If that is clearly more than the threshold it goes before that line, else
+// behind it, and among its like in the order of what it is worth.
+//
+// What is stored does not change while a page waits, so it says when and not how long.
 func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
+	if !d.LastFetch.IsZero() {
+		return linePriority(s.latest(d, 24))
+	}
 	l, _ := s.rate(d)
-	perDay := l.PerDay()
-	all := s.weight(d, float64(priority)) / perDay
-	if d.LastFetch.IsZero() {
-		return priorityOf(all)
+	worth := s.weight(d, float64(priority)) / l.PerDay()
+	if worth > 1.5*s.threshold(d.URL) {
+		return float32(math.Exp2(lineEnd+8) * math.Sqrt(max(1e-2, min(worth, 1e4))))
 	}
-	if _, ok := fixedInterval(*d); ok {
-		return priorityOf(all)
-	}
-	mu := s.threshold(d.URL)
-	switch d.Status {
-	case crawldb.Gone, crawldb.ParseFailed:
-		return priorityOf(mu)
-	}
-	// A sign that the page has changed moves its visit to an earlier time: what that
-	// is worth is what the page would be if it were as much later.
-	wait := d.Interval
-	late := wait / 4
-	if d.Retries == 0 {
-		if sooner := d.LastFetch.Add(wait).Sub(d.FetchTime); sooner > late {
-			late = min(sooner, wait)
-		}
-	}
-	v := all * gain(perDay*days(wait+late))
-	// What is due only because no page is left alone for longer is worth the threshold.
-	_, most := s.bounds(d.URL)
-	if wait >= most*2/5 && all*gain(perDay*days(most)) <= mu { // see spread
-		v = max(v, mu)
-	}
-	// Those that are worth least would wait for as long as others become due. While the
-	// budget is enough, pages with long intervals, which are few of a day, go first: what
-	// waits then comes by again long before the greatest interval is over. Those that have
-	// little time left go before them.
-	if wait >= most/6 && s.Plan.enough() {
-		if v *= 1e3; wait >= most/2 {
-			v *= 1e6
-		}
-	}
-	return priorityOf(v)
-}
-
-func priorityOf(v float64) float32 {
-	if !(v > 0) {
+	if !(worth > 0) {
 		return 0
 	}
-	return float32(min(v, math.MaxFloat32))
+	return float32(min(worth, 1<<(lineBegin-1)))
+}
+
+// The line takes an octave of priorities for each year.
+const (
+	lineBegin = 20 // as a power of two
+	lineEnd   = lineBegin + 90
+)
+
+func linePriority(latest time.Time) float32 {
+	const year = 365.25 * 24 * 3600
+	left := lineEnd - float64(latest.Unix()-631152000)/year // since 1990
+	return float32(math.Exp2(max(lineBegin, min(left, lineEnd))))
+}
+
+// latest is when a page that was visited before should be visited at the latest, with a
+// part of the greatest interval to spare: where there are few visits a day, all may be
+// late by some days.
+func (s Learned) latest(d *crawldb.Datum, part time.Duration) time.Time {
+	at := d.FetchTime
+	if SignsOf(d) == 0 || !at.Before(d.LastFetch.Add(d.Interval)) {
+		at = at.Add(d.Interval / 4)
+	} // a sign makes a visit worth more than it has to be, at once
+	if _, ok := fixedInterval(*d); ok {
+		return at
+	}
+	_, most := s.bounds(d.URL)
+	end := most - most/part
+	if stretch := s.Plan.stretch(); stretch > 1 && d.Interval >= most-most/5 {
+		end = time.Duration(min(float64(end)*stretch, math.MaxInt64/4))
+		at = d.LastFetch.Add(end)
+	}
+	if end := d.LastFetch.Add(end); at.After(end) {
+		return end
+	}
+	return at
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -44,19 +45,12 @@ func (b *buckets) add(d time.Duration, n uint32) {
 }
 
 func (b *buckets) count(bucket, n uint32) {
-	low, high := 0, len(b.counts)
-	for low < high {
-		if mid := (low + high) / 2; b.counts[mid].bucket < bucket {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	if low < len(b.counts) && b.counts[low].bucket == bucket {
-		b.counts[low].n += min(n, math.MaxUint32-b.counts[low].n)
+	i, ok := slices.BinarySearchFunc(b.counts, bucket, func(c count, bucket uint32) int { return cmp.Compare(c.bucket, bucket) })
+	if ok {
+		b.counts[i].n += min(n, math.MaxUint32-b.counts[i].n)
 		return
 	}
-	b.counts = slices.Insert(b.counts, low, count{bucket, n})
+	b.counts = slices.Insert(b.counts, i, count{bucket, n})
 }
 
 func (b *buckets) addAll(o *buckets) {

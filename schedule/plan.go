@@ -40,15 +40,29 @@ type Plan struct {
 	// much those of some hosts do.
 	Drift     Drift
 	HostDrift map[string]Drift `json:",omitempty"`
+	// HostSignals is what the signs of the changes of pages are worth, of hosts that have some
+	// and for the pages of which there was one. They count in plans that [Sample.Plan] or
+	// [DecodePlan] has made.
+	HostSignals map[string]Signals `json:",omitempty"`
 	// Pages is for how many pages it is, those among them that were never visited
 	// being New. Backlog is how many others were due when it was made.
 	Pages, New, Backlog float64
 	// Needed is how many visits a day it comes to. It exceeds the budget if that is
 	// not enough for the greatest intervals.
 	Needed float64
+	// Stretch is what the greatest intervals are multiplied by; zero means 1. It is more if
+	// the budget is not enough for them: then pages are late, each by no more than that
+	// in turn. It is less if nothing else is worth a visit, and the budget is not to be
+	// left unused.
+	Stretch float64 `json:",omitempty"`
+	// Unused is for how many days part of the budget has been left unused, with nothing
+	// waiting.
+	Unused float64 `json:",omitempty"`
 	// Outlook is how up to date the copies were when it was made, if whoever made it has
 	// set it: see [Sample.Outlook].
 	Outlook *Outlook `json:",omitempty"`
+
+	worth map[string]*signalled // by host: see prepare
 }
 
 func (p *Plan) mu(url string) float64 {
@@ -59,6 +73,15 @@ func (p *Plan) mu(url string) float64 {
 		return p.muOf(crawldb.Host(url))
 	}
 	return p.Mu
+}
+
+// own reports whether the host of a page has a threshold of its own.
+func (p *Plan) own(url string) bool {
+	if p == nil || len(p.HostMu) == 0 {
+		return false
+	}
+	_, ok := p.HostMu[crawldb.Host(url)]
+	return ok
 }
 
 // muOf is the threshold of a host.
@@ -101,21 +124,25 @@ func (p *Plan) Encode() (string, error) {
 	return string(b), nil
 }
 
-// DecodePlan reads what [Plan.Encode] returned.
+// ErrNotPlan says that a text is none that [Plan.Encode] returned.
+var ErrNotPlan = errors.New("schedule: not a plan")
+
+// DecodePlan reads what [Plan.Encode] returned. Any error is [ErrNotPlan].
 func DecodePlan(text string) (*Plan, error) {
 	var p Plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return nil, fmt.Errorf("schedule: not a plan: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNotPlan, err)
 	}
 	if err := p.check(); err != nil {
-		return nil, fmt.Errorf("schedule: not a plan: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNotPlan, err)
 	}
+	p.prepare(nil)
 	return &p, nil
 }
 
 // check: JSON has no number that is none.
 func (p *Plan) check() error {
-	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed} {
+	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed, p.Stretch, p.Unused} {
 		if f < 0 || f > math.MaxFloat64/1e10 {
 			return errors.New("a number is out of range")
 		}
@@ -128,11 +155,21 @@ func (p *Plan) check() error {
 			return errors.New("a drift is out of range")
 		}
 	}
+	if !p.Outlook.valid() {
+		return errors.New("a curve is out of range")
+	}
+	for _, g := range p.HostSignals {
+		if !(g.Precision >= 0 && g.Precision <= 1 && g.Recall >= 0 && g.Recall <= 1) {
+			return errors.New("a precision or recall is out of range")
+		}
+	}
 	return nil
 }
 
-// enough reports whether the budget is enough for all pages to be visited when they are
-// due: it takes them, and there is no more to catch up with than in some days.
-func (p *Plan) enough() bool {
-	return p != nil && p.Needed <= 1.01*p.Budget*p.Scale && p.New <= 3*p.Budget && p.Backlog <= 10*p.Budget
+// stretch is Stretch where there is a plan.
+func (p *Plan) stretch() float64 {
+	if p == nil || !(p.Stretch > 0) {
+		return 1
+	}
+	return p.Stretch
 }

@@ -39,50 +39,166 @@ func TestSolveTakesTheBudget(t *testing.T) {
 	}
 }
 
-// A page with a long interval goes before one with a short one that is worth more, as long
-// as the budget is enough for both: else it would wait for ever.
-func TestTheGreatestIntervalIsKept(t *testing.T) {
+// Of pages that were visited before, the one with the least time left goes first, whatever
+// it is worth; what was never visited goes before all of them or behind.
+func TestOrder(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	dull := crawldb.Datum{URL: "http://a/1", Score: 0.001, Status: crawldb.Fetched, LastFetch: at, Interval: 80 * day, FetchTime: at.Add(80 * day)}
-	worthy := crawldb.Datum{URL: "http://a/2", Score: 50, Status: crawldb.Fetched, LastFetch: at, Interval: 10 * day, FetchTime: at.Add(10 * day)}
-	enough := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Needed: 10}}
-	short := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Needed: 20}}
-	if a, b := Priority(enough, &dull, dull.Score), Priority(enough, &worthy, worthy.Score); !(a > b) {
-		t.Errorf("enough: %v, %v", a, b)
+	page := func(score float32, last time.Time, interval time.Duration) *crawldb.Datum {
+		return &crawldb.Datum{URL: "http://a/1", Score: score, Status: crawldb.Fetched, LastFetch: last, Interval: interval, FetchTime: last.Add(interval)}
 	}
-	behind := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Needed: 10, New: 100}}
-	if a, b := Priority(behind, &dull, dull.Score), Priority(behind, &worthy, worthy.Score); !(a < b) {
-		t.Errorf("much to catch up with: %v, %v", a, b)
+	moved := page(1, at, 40*day)
+	moved.FetchTime = at.Add(2 * day)
+	gone := page(1, at, 60*day)
+	gone.Status = crawldb.Gone
+	fixed := page(1, at, 200*day)
+	fixed.Meta.Set(FixedKey, fmt.Sprint(200*day.Seconds()))
+	never := func(score float32) *crawldb.Datum {
+		return &crawldb.Datum{URL: "http://a/2", Status: crawldb.Unfetched, Score: score}
 	}
-	if a, b := Priority(short, &dull, dull.Score), Priority(short, &worthy, worthy.Score); !(a < b) {
+
+	s := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Needed: 10}} // a page changes once in 30 days
+	for name, order := range map[string][]*crawldb.Datum{
+		"it waits for longer":          {page(0.001, at, 10*day), page(50, at.Add(time.Hour), 10*day)},
+		"the shorter interval":         {page(1, at, 10*day), page(1, at.Add(-4*day), 20*day)},
+		"the longer one, due for days": {page(1, at.Add(-13*day), 20*day), page(50, at, 10*day)},
+		"the greatest interval":        {page(1, at, 66*day), page(1, at, 70*day), page(50, at.Add(3*day), 86*day)},
+		"at a sign":                    {page(1, at, 9*day), moved, page(1, at, 10*day)},
+		"gone":                         {page(1, at, 59*day), gone, page(1, at, 61*day)},
+		"an interval of its own":       {page(1, at, 89*day), fixed},
+		"never visited":                {never(4), never(0.2), page(0.001, at.Add(-90*day), 80*day), page(9, at, day), never(0.14), never(0.01)},
+		"before 1990, after 2080":      {page(1, time.Unix(0, 0), day), page(1, at, day), page(1, at.AddDate(60, 0, 0), day), never(0.01)},
+	} {
+		for i := range order[1:] {
+			if a, b := Priority(s, order[i], order[i].Score), Priority(s, order[i+1], order[i+1].Score); !(a > b) || math.IsInf(float64(a), 0) {
+				t.Errorf("%s: %d has %v, the next %v", name, i, a, b)
+			}
+		}
+	}
+	// The line is told apart to some seconds.
+	if a, b := Priority(s, page(1, at, day), 1), Priority(s, page(1, at.Add(10*time.Second), day), 1); !(a > b) {
+		t.Errorf("ten seconds: %v and %v", a, b)
+	}
+	// While the budget is not enough for the greatest intervals, who has one waits.
+	short := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Stretch: 3}}
+	if a, b := Priority(short, page(1, at, 80*day), 1), Priority(short, page(1, at.Add(100*day), 40*day), 1); !(a < b) {
 		t.Errorf("not enough: %v, %v", a, b)
 	}
 }
 
-// While all of the budget is used and pages are late, a plan is for less and less.
+// While pages are late, a plan is for less and less.
 func TestPlanLeavesNothingLate(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	plan := func(old *Plan, late time.Duration, visits int64) *Plan {
+	plan := func(old *Plan, late time.Duration, n int, visits int64) *Plan {
 		sample := Learned{Budget: 10, Plan: old}.NewSample(at)
 		for i := range 100 {
-			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-20 * day), Interval: 10 * day, FetchTime: at.Add(-late)}
+			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-20 * day), Interval: 20 * day, FetchTime: at.Add(-late)}
+			if i >= n {
+				d.FetchTime = at.Add(day)
+			}
 			sample.Add(&d)
 		}
 		return sample.Plan(PlanOptions{Visits: visits})
 	}
-	first := plan(nil, 0, 100)
+	first := plan(nil, 0, 0, 100)
 	at = at.Add(day)
 	for name, c := range map[string]struct {
 		late        time.Duration
+		n           int
 		visits      int64
 		least, most float64
 	}{
-		"late":            {11 * day, 110, 0.99, 0.999},
-		"a little late":   {9 * day, 110, 1, 1},
-		"not all is used": {11 * day, 105, 1.001, 1.02},
+		"late":                       {7 * day, 100, 110, 0.97, 0.999},
+		"a little late":              {5 * day, 100, 110, 1, 1},
+		"two are late":               {7 * day, 2, 110, 1, 1},
+		"not all is used":            {0, 0, 105, 1.001, 1.02},
+		"one visit less":             {0, 0, 109, 1, 1},
+		"not all is used, many wait": {5 * day, 100, 105, 1, 1},
+		"not all is used, and a few": {5 * day, 20, 105, 1.001, 1.02},
 	} {
-		if p := plan(first, c.late, c.visits); p.Scale < c.least || p.Scale > c.most {
+		if p := plan(first, c.late, c.n, c.visits); p.Scale < c.least || p.Scale > c.most {
 			t.Errorf("%s: %v", name, p.Scale)
+		}
+	}
+	// Not if they are because the budget is not enough for the greatest intervals.
+	short := *first
+	short.Needed = 20
+	if p := plan(&short, 7*day, 100, 110); p.Scale != 1 {
+		t.Errorf("not enough: %v", p.Scale)
+	}
+}
+
+// The budget is used, whatever pages do, and what it is not enough for is stretched.
+func TestStretch(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	hourly := learned{Rate: Rate{2400, 100}}
+	plan := func(budget float64, hosts func(string) float64) *Plan {
+		sample := Learned{Budget: budget}.NewSample(at)
+		for i := range 900 {
+			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at, Interval: day, FetchTime: at.Add(day)}
+			hourly.keep(&d)
+			sample.Add(&d)
+		}
+		return sample.Plan(PlanOptions{Hosts: hosts})
+	}
+	next := func(p *Plan) time.Duration {
+		d := crawldb.Datum{URL: "http://a/1", Score: 1, Status: crawldb.Fetched, Signature: []byte{1}}
+		hourly.keep(&d)
+		return Learned{Plan: p}.Explain(&d).Interval
+	}
+	// All change each hour: no visit is worth more than another.
+	hopeless := plan(100, nil)
+	if math.Abs(hopeless.Needed/100-1) > 0.01 || math.Abs(hopeless.Stretch-0.1/0.92) > 0.001 {
+		t.Errorf("pages that change each hour: %+v", hopeless)
+	}
+	if i := next(hopeless); i > 10*day || i < 8*day {
+		t.Errorf("pages that change each hour: one in %v", i)
+	}
+	// A host that allows no more is asked no more.
+	if p := plan(100, func(string) float64 { return 11 }); !p.own("http://a/1") || next(p) < 70*day {
+		t.Errorf("a host that allows 11 visits a day: %+v, one in %v", p, next(p))
+	}
+	if p := plan(10, nil); p.Stretch != 0 || p.Needed < 10 || next(p) < 70*day {
+		t.Errorf("just enough: %+v, one in %v", p, next(p))
+	}
+	if p := plan(9, nil); math.Abs(p.Stretch-20/9.) > 1e-9 || next(p) > 90*day {
+		t.Errorf("not enough: %+v, one in %v", p, next(p))
+	}
+}
+
+// Visits that nearly always find a change come in pairs, one sooner and one later, until the
+// rate is certain.
+func TestVisitsInPairs(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := Learned{Plan: &Plan{Mu: 4, Mean: 1, Budget: 10, Scale: 1}, Keep: 1}
+	for _, c := range []struct {
+		name     string
+		r        Rate
+		from, to float64 // pairs, of 1000 pages
+		sooner   float64 // days
+		now      time.Duration
+	}{
+		{"uncertain", Rate{3, 15}, 1000, 1000, 5, 20 * day},
+		{"more certain", Rate{20, 100}, 200, 350, 5, 20 * day},
+		{"changes seldom", Rate{3, 90}, 0, 0, 0, 20 * day},
+		{"the second of the pair", Rate{3, 15}, 0, 0, 0, 5 * day},
+	} {
+		pairs := 0.0
+		for i := range 1000 {
+			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, Signature: []byte{1}, Interval: 20 * day, LastFetch: at}
+			learned{Rate: c.r}.keep(&d)
+			next := s.Fetched(d, Visit{Time: at.Add(c.now), PrevFetch: at})
+			even := s.Explain(&next).Interval
+			switch {
+			case next.Interval < even:
+				if pairs++; math.Abs(days(next.Interval)-c.sooner) > 0.01 {
+					t.Fatalf("%s: sooner: %v", c.name, next.Interval)
+				}
+			case c.now < 10*day && days(next.Interval+5*day-2*even) > 0.01 || c.now >= 10*day && next.Interval != even:
+				t.Fatalf("%s: %v, where %v is even", c.name, next.Interval, even)
+			}
+		}
+		if pairs < c.from || pairs > c.to {
+			t.Errorf("%s: %v pairs", c.name, pairs)
 		}
 	}
 }

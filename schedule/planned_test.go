@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -249,13 +250,40 @@ func TestLearnedKeepsToItsBounds(t *testing.T) {
 // Whatever a store brings back is read or ignored.
 func FuzzDecodePlan(f *testing.F) {
 	text, _ := (&schedule.Plan{Mu: 3, HostMu: map[string]float64{"a.test": 4}, Prior: schedule.Rate{Shape: 1, Days: 2}}).Encode()
-	for _, seed := range []string{text, "", "{}", `{"Mu":-1}`, `{"Mean":1e308}`, `{"Prior":{"Shape":-1,"Days":1e300}}`} {
+	seen, _ := (&schedule.Plan{Budget: 20, Outlook: &schedule.Outlook{
+		At: began, Condition: schedule.Condition{Pages: 9, Never: 4}, Hosts: []schedule.HostCondition{{Host: "a.test", Lost: 1}},
+		Forecast: &schedule.Forecast{Budget: 20, Freshness: 0.5, Curve: []schedule.Reach{{PerDay: 10, Freshness: 0.4}, {PerDay: 30, Freshness: 0.6}}},
+		Pace:     schedule.Pace{Since: began.Add(-aDay), Visited: 7, Found: 3},
+	}}).Encode()
+	if p, err := schedule.DecodePlan(seen); err != nil || p.Outlook.Forecast.Reaches(30) != 0.6 {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{
+		text, seen, "", "{}", `{"Mu":-1}`, `{"Mean":1e308}`, `{"Prior":{"Shape":-1,"Days":1e300}}`, `{"Outlook":{"Forecast":{"Curve":[{}]}}}`,
+		`{"Outlook":{"Forecast":{"Curve":[{"PerDay":1,"Freshness":0.5},{"PerDay":1,"Freshness":0.5}]},"Never":1,"Pace":{"Since":"2026-01-01T00:00:00Z","Visited":1e308}}}`,
+	} {
 		f.Add(seed, "12345678\x01\x10\x83")
 	}
 	f.Fuzz(func(t *testing.T, text, rate string) {
 		p, err := schedule.DecodePlan(text)
 		if err != nil {
+			if p != nil || !errors.Is(err, schedule.ErrNotPlan) {
+				t.Errorf("%s: %v, %v", text, p, err)
+			}
 			return
+		}
+		if o := p.Outlook; o != nil {
+			o.Gone()
+			if f := o.Forecast; f != nil {
+				for _, x := range []float64{0, 0.3, 0.5, 1, 15, 1e9} {
+					if r := f.Reaches(x); !(r >= 0 && r < 1.001) {
+						t.Errorf("%s: %v a day reach %v", text, x, r)
+					}
+					if n, ok := f.Needs(x); ok && !(n >= 0) {
+						t.Errorf("%s: %v needs %v", text, x, n)
+					}
+				}
+			}
 		}
 		d := crawldb.Datum{URL: "http://a.test/", Score: 1, Meta: crawldb.MetaOf("schedule.rate", rate, "schedule.since", rate)}
 		s := schedule.Learned{Plan: p}

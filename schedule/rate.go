@@ -77,8 +77,8 @@ func (r Rate) ChangedAgo(ago time.Duration) Rate {
 func (r Rate) Forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * keep} }
 
 // rateKey is the Meta entry in which Learned keeps what it knows of a page: the two
-// numbers of a Rate as 32-bit floats, a byte with the kind of content and whether
-// Last-Modified is believed, one with the level of the Plan's drift, and one with what the
+// numbers of a Rate as 32-bit floats, a byte with the kind of content, whether
+// Last-Modified is believed and how many visits that came soon found a change, one with the level of the Plan's drift, and one with what the
 // last visit found and what had been expected.
 const rateKey = "schedule.rate"
 
@@ -93,9 +93,16 @@ type learned struct {
 	lying bool    // a Last-Modified was not true
 	level int8    // of the Plan that the rate is of
 	last  outcome // of the last visit
+	quick uint8   // see checkedSoon
 }
 
-const lyingFlag = 0x80
+// What is beside the kind in its byte.
+const (
+	lyingFlag  = 0x80
+	quickShift = 3
+	quickMost  = 15
+	kindMask   = 1<<quickShift - 1
+)
 
 // learnedOf reads a record. ok is false if nothing was learned of the page yet.
 func learnedOf(d *crawldb.Datum) (l learned, ok bool) {
@@ -105,7 +112,7 @@ func learnedOf(d *crawldb.Datum) (l learned, ok bool) {
 	}
 	l.Shape = float64(math.Float32frombits(littleEndian(s[:4])))
 	l.Days = float64(math.Float32frombits(littleEndian(s[4:8])))
-	l.kind, l.lying = min(kind(s[8]&^lyingFlag), kinds-1), s[8]&lyingFlag != 0
+	l.kind, l.lying, l.quick = min(kind(s[8]&kindMask), kinds-1), s[8]&lyingFlag != 0, s[8]>>quickShift&quickMost
 	l.level, l.last = int8(s[9]), decodeOutcome(s[10])
 	return l, l.Known()
 }
@@ -119,7 +126,7 @@ func (l learned) keep(d *crawldb.Datum) {
 	var b [11]byte
 	binary.LittleEndian.PutUint32(b[:4], math.Float32bits(float32(l.Shape)))
 	binary.LittleEndian.PutUint32(b[4:8], math.Float32bits(float32(l.Days)))
-	if b[8] = byte(l.kind); l.lying {
+	if b[8] = byte(l.kind) | l.quick<<quickShift; l.lying {
 		b[8] |= lyingFlag
 	}
 	b[9], b[10] = byte(l.level), l.last.encode()

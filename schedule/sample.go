@@ -46,7 +46,9 @@ type page struct {
 	learned learned
 	s       Sampled
 	overdue bool
-	late    bool // by more than ten days
+	late    bool // by more than a day after it should be visited at the latest
+	covered bool // there are signs of its changes
+	signs   int  // since the last visit
 	at      standing
 }
 
@@ -91,8 +93,11 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	p.tells = p.learned.last.expected > 0 && d.Retries == 0 && (d.Status == crawldb.Fetched || d.Status == crawldb.NotModified)
 	p.at = standingOf(d, x.now)
 	p.overdue = !p.at.never && !d.FetchTime.After(x.now)
-	p.late = !p.at.never && !d.FetchTime.Add(10*day).After(x.now)
+	p.late = !p.at.never && !s.latest(d, 45).Add(day).After(x.now)
 	fixed, ok := fixedInterval(*d)
+	if p.covered = !ok && covered(d); p.covered {
+		p.signs = signsSince(d, since(d, d.LastFetch))
+	}
 	switch {
 	case ok:
 		fixed = wholeSeconds(fixed, s.max())
@@ -130,6 +135,9 @@ type PlanOptions struct {
 	Visits int64
 	// Hosts says how many visits a day a host may have. Nil means any number.
 	Hosts func(host string) float64
+	// Signals says what the signs of changes of the pages of a host are worth; ok is false
+	// if that is not known. It is asked for hosts that have signs. Nil knows nothing.
+	Signals func(host string) (s Signals, ok bool)
 	// Allowed is the budget of a schedule whose Budget is negative.
 	Allowed float64
 }
@@ -161,6 +169,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	}
 	p.drifts(old, x.kept)
 	p.priors(x.kept)
+	p.signals(o.Signals, x.kept, old)
 	sample := make([]Sampled, len(x.kept))
 	x.sampled = sample
 	for i := range x.kept {
@@ -174,6 +183,9 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		s.Weight = min(s.Weight, math.MaxFloat32)
 		if !k.known {
 			s.PerDay = p.prior(k.url, k.learned.kind).PerDay()
+		}
+		if k.covered && s.Most != s.Least {
+			s.signs = p.worth[s.Host]
 		}
 		if k.at.never {
 			p.New += multiple
@@ -194,14 +206,131 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		p.Budget = 0
 		return p
 	}
-	p.correct(old, o.Visits, late)
-	p.Mu, p.HostMu = Solve(sample, p.Budget*p.Scale, o.Hosts)
-	if p.Needed = p.needs(sample); p.Needed > p.Budget*p.Scale*1.01 {
-		// Not enough for the greatest intervals: what there is goes where it is worth
-		// most all the same, and the others wait until their turn comes.
-		p.Mu, p.HostMu = Solve(unbounded(sample), p.Budget*p.Scale, o.Hosts)
-	}
+	p.correct(old, o.Visits, late, days(x.s.max()))
+	p.solve(sample, o.Hosts)
 	return p
+}
+
+// solve sets the threshold.
+func (p *Plan) solve(sample []Sampled, hosts func(string) float64) {
+	budget := p.Budget * p.Scale
+	even := p.stretch() // from correct
+	some := sample
+	if p.Stretch = 0; even < 1 {
+		p.Stretch = even
+		some = stretched(sample, even)
+	}
+	p.Mu, p.HostMu = Solve(some, budget, hosts)
+	if p.Stretch > 0 {
+		some = p.free(sample, even)
+	}
+	p.Needed = p.needs(some)
+	least := 0.0 // for the greatest intervals
+	for i := range sample {
+		if s := &sample[i]; s.Most > 0 {
+			least += s.Multiple / days(s.Most)
+		}
+	}
+	switch {
+	case least > p.Budget*1.001:
+		// Not enough for the greatest intervals: half of it goes where it is worth most,
+		// and the others come by in turn.
+		p.Stretch = min(2*least/p.Budget, 1e6)
+		p.Mu, p.HostMu = Solve(stretched(sample, p.Stretch), budget, hosts)
+	case p.Needed < 0.99*budget:
+		// No visit more is worth anything at this threshold, and with any less all
+		// would be: pages that change too often by far, each as often as the others.
+		p.use(sample, budget, hosts)
+	}
+}
+
+// use makes the greatest intervals as short as the budget has it, but for those of hosts
+// that would be asked too often: they keep theirs, and have a threshold of their own.
+func (p *Plan) use(sample []Sampled, budget float64, hosts func(string) float64) {
+	for {
+		low, high := math.Log(1e-4), math.Log(p.stretch())
+		for high-low > 1e-3 {
+			mid := (low + high) / 2
+			if p.needs(p.free(sample, math.Exp(mid))) > budget {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		p.Stretch = math.Exp(high) // no more than it was
+		free := p.free(sample, p.Stretch)
+		p.Needed = p.needs(free)
+		if hosts == nil {
+			return
+		}
+		visits := map[string]float64{}
+		for i := range free {
+			visits[free[i].Host] += free[i].visits(p.muOf(free[i].Host))
+		}
+		more := false
+		for host, sum := range visits {
+			if _, ok := p.HostMu[host]; ok || sum <= hosts(host) {
+				continue
+			}
+			if p.HostMu == nil {
+				p.HostMu = map[string]float64{}
+			}
+			p.HostMu[host], more = p.Mu, true
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// free is stretched, but for the pages of hosts that have a threshold of their own.
+func (p *Plan) free(sample []Sampled, by float64) []Sampled {
+	some := stretched(sample, by)
+	for i := range some {
+		if _, ok := p.HostMu[some[i].Host]; ok {
+			some[i] = sample[i]
+		}
+	}
+	return some
+}
+
+// stretched returns the sample with other greatest intervals, but for the pages that have
+// an interval of their own.
+func stretched(sample []Sampled, by float64) []Sampled {
+	some := slices.Clone(sample)
+	for i := range some {
+		if s := &some[i]; s.Most > s.Least {
+			s.Most = max(s.Least, fromDays(days(s.Most)*by))
+		}
+	}
+	return some
+}
+
+// signals sets HostSignals, of the hosts with most pages in the sample of which there are
+// signs.
+func (p *Plan) signals(of func(host string) (Signals, bool), kept []page, old *Plan) {
+	if of == nil {
+		return
+	}
+	pages := map[string]int{}
+	for i := range kept {
+		if kept[i].covered {
+			pages[kept[i].s.Host]++
+		}
+	}
+	names := slices.Sorted(maps.Keys(pages))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(pages[b], pages[a]) })
+	for _, n := range names[:min(len(names), maxPriors)] {
+		s, ok := of(n)
+		if !ok {
+			continue
+		}
+		if p.HostSignals == nil {
+			p.HostSignals = map[string]Signals{}
+		}
+		p.HostSignals[n] = Signals{max(0, min(s.Precision, 1)), max(0, min(s.Recall, 1))}
+	}
+	p.prepare(old)
 }
 
 // unbounded returns the sample without greatest intervals, but for the pages that have
@@ -226,11 +355,10 @@ func (p *Plan) needs(sample []Sampled) float64 {
 }
 
 // correct sets Scale. A visit comes when a round does, which is later than it is
-// due; so the visits are fewer than intended, and there is room for more. But if all of
-// the budget is used and pages are late by more than ten days, there are to be fewer,
-// for those that are worth least may wait for ever. What is changed shows when intervals
-// are over: a step is small.
-func (p *Plan) correct(old *Plan, visits int64, late float64) {
+// due; so the visits are fewer than intended, and there is room for more. But if many
+// pages are late by more than a day there are to be fewer. What is changed shows when
+// intervals are over: a step up is small.
+func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	if old == nil || visits == 0 || !(old.Scale > 0) {
 		return
 	}
@@ -239,12 +367,36 @@ func (p *Plan) correct(old *Plan, visits int64, late float64) {
 	if passed <= 0 {
 		return
 	}
+	// Visits are whole, and what waits needs no company.
 	used := float64(visits-old.Visits) / passed
+	idle := used < 0.99*p.Budget-1/passed && p.Backlog <= max(3*p.Budget, 1)
+	much, every := late/(0.25*p.Budget), max(3, p.Pages/p.Budget)
+	passed = min(passed, 5)
+	// If much is left unused for long, the plan is wrong about what it will take: of pages
+	// that are all alike it has those visited that seem a little slower, until they do no
+	// more.
+	p.Stretch = min(old.stretch(), 1)
+	more, less := 0.15/every, 0.005*min(much, 4)
+	young := days(p.Made.Sub(p.Begun)) < 4*every
+	if young { // the first visits come all at once, and what is used is to be found yet
+		more, less = 0.012, 0.005
+	}
+	if idle && !young && used < 0.95*p.Budget {
+		p.Unused = old.Unused + passed
+	}
 	switch {
-	case used >= 0.99*p.Budget && late > 0:
-		p.Scale /= math.Pow(1.005, min(passed, 5))
-	case used < 0.99*p.Budget:
-		p.Scale *= min(p.Budget/max(used, 1e-9), math.Pow(1.012, min(passed, 5)))
+	case much > 1:
+		p.Stretch = min(p.Stretch*math.Exp(0.5*passed/every), 1)
+	case !idle:
+		p.Stretch = min(p.Stretch*math.Exp(0.1*passed/every), 1)
+	case p.Unused > every:
+		p.Stretch = max(p.Stretch*math.Exp(-0.5*passed/every), min(every/(ofMost*most), 1))
+	}
+	switch {
+	case idle:
+		p.Scale *= min(p.Budget/max(used, 1e-9), math.Exp(more*passed))
+	case much > 1 && old.Needed <= 1.01*old.Budget*old.Scale:
+		p.Scale /= math.Exp(less * passed)
 	}
 	p.Scale = max(0.5, min(p.Scale, 2))
 }

@@ -33,29 +33,45 @@ func Signalled(s FetchSchedule, d crawldb.Datum, g Sign) (crawldb.Datum, bool) {
 	return l.Signalled(d, g), true
 }
 
-// Signalled moves the next fetch to an earlier time: a sign counts as much as time
-// that has passed, namely as long as it would take, at the rate of the changes of
-// which there is no sign, until the page is as likely to have changed as the sign
-// says:
+// Signalled counts a sign, and moves the next fetch to an earlier time if that makes a
+// visit worth while earlier. A sign counts as much as time that has passed, namely as long
+// as it would take, at the rate of the changes of which there is no sign, until the page is
+// as likely to have changed as the sign says:
 //
 //	β = -ln(1-precision) / ((1-recall)·rate)
 //
 // (Busa-Fekete et al., 2025, arXiv:2502.02430.) So several signs add up, and false
-// ones count for little. A page of which nobody sees the changes but by visits has
-// its rate from these; one that is visited early because of a sign, and has changed,
-// has changed once.
+// ones count for little. Where the plan knows what the signs of the host are worth (see
+// [Plan].HostSignals) that goes before what the sign says of itself, and the visit is due when
+// the time and the signs since the last make it worth the threshold: a page of which no
+// visit is worth while is left alone, whatever the signs say.
 func (s Learned) Signalled(d crawldb.Datum, g Sign) crawldb.Datum {
 	if _, ok := fixedInterval(d); ok || d.LastFetch.IsZero() || !(g.Precision > 0) {
 		return d
 	}
-	l, ok := s.known(&d)
-	if !ok {
-		l.Rate = s.Plan.prior(d.URL, kindUnknown)
-	}
-	unseen := 1 - max(0, min(g.Recall, 0.99))
-	beta := -math.Log1p(-min(g.Precision, 1)) / (unseen * l.PerDay())
+	n := SignsOf(&d) + 1
+	setSigns(&d, n)
+	l, _ := s.rate(&d)
 	least, most := s.bounds(d.URL)
-	at := d.FetchTime.Add(-seconds(beta*day.Seconds(), 0, most))
+	var at time.Time
+	if known, w := s.Plan.signalsOf(d.URL); known {
+		if w == nil {
+			return d
+		}
+		perDay := l.PerDay()
+		x := w.inverse(s.threshold(d.URL) * perDay / s.weight(&d, float64(d.Score)))
+		if math.IsInf(x, 1) {
+			return d
+		}
+		at = since(&d, d.LastFetch)
+		if wait := (x - float64(n)*w.beta) / perDay * day.Seconds(); wait > 0 {
+			at = at.Add(seconds(wait, 0, most))
+		}
+	} else {
+		unseen := 1 - max(0, min(g.Recall, 0.99))
+		beta := -math.Log1p(-min(g.Precision, 1)) / (unseen * l.PerDay())
+		at = d.FetchTime.Add(-seconds(beta*day.Seconds(), 0, most))
+	}
 	for _, no := range []time.Time{g.Time, d.LastFetch.Add(least)} {
 		if at.Before(no) {
 			at = no
@@ -65,4 +81,21 @@ func (s Learned) Signalled(d crawldb.Datum, g Sign) crawldb.Datum {
 		d.FetchTime = at
 	}
 	return d
+}
+
+// signalsOf returns whether a host is known to have signs, and what they are worth; nil
+// if that is nothing.
+func (p *Plan) signalsOf(url string) (known bool, w *signalled) {
+	if p == nil || len(p.HostSignals) == 0 {
+		return false, nil
+	}
+	host := crawldb.Host(url)
+	_, known = p.HostSignals[host]
+	return known, p.worth[host]
+}
+
+// judged reports whether it is known what the signs of a host are worth.
+func (p *Plan) judged(url string) bool {
+	known, _ := p.signalsOf(url)
+	return known
 }

@@ -19,30 +19,74 @@ type Sampled struct {
 	Least, Most time.Duration
 	// Multiple is for how many pages of the crawl it stands.
 	Multiple float64
+
+	signs *signalled // nil if there are none
 }
 
 // visits is how often a day such pages are fetched at a threshold.
 func (p *Sampled) visits(mu float64) float64 { return p.Multiple / p.interval(mu) }
 
+// ofMost is what pages that would be left alone for longer are left alone for on average,
+// beside the greatest interval: see spread.
+const ofMost = 0.92
+
 // interval is how many days it is from one of them to the next.
 func (p *Sampled) interval(mu float64) float64 {
+	if p.signs != nil {
+		return p.signalled(mu)
+	}
 	interval := gainInverse(mu*p.PerDay/p.Weight) / p.PerDay
 	if p.Most > 0 {
-		interval = min(interval, 0.92*days(p.Most)) // see spread
+		interval = min(interval, ofMost*days(p.Most))
 	}
 	return max(days(p.Least), interval)
+}
+
+// signalled is interval if there are signs. Where the greatest interval ends what would be
+// longer, the time until then is taken to be distributed as that until the first sign.
+func (p *Sampled) signalled(mu float64) float64 {
+	x := p.signs.inverse(mu * p.PerDay / p.Weight)
+	interval := math.Inf(1)
+	if !math.IsInf(x, 1) {
+		interval = p.signs.between(x) / p.PerDay
+	}
+	if most := ofMost * days(p.Most); p.Most > 0 && x > most*p.PerDay {
+		if math.IsInf(interval, 1) {
+			interval = most
+		} else {
+			interval *= -math.Expm1(-most / interval)
+		}
+	}
+	return max(days(p.Least), interval)
+}
+
+// freshness is for what share of the time one of them is fresh that is fetched every so
+// many days, at a threshold.
+func (p *Sampled) freshness(mu float64, r Rate, interval float64) float64 {
+	if p.signs == nil {
+		return r.freshness(interval)
+	}
+	// With signs the visits come when there is something to fetch: the more of it is lost
+	// in the ratio of the intervals, if something else makes them longer.
+	x := p.signs.inverse(mu * p.PerDay / p.Weight)
+	if most := ofMost * days(p.Most) * p.PerDay; math.IsInf(x, 1) || p.Most > 0 && x > most {
+		return r.freshness(interval)
+	}
+	lost := (1 - p.signs.freshness(x)) * interval * p.PerDay / p.signs.between(x)
+	return max(1-lost, r.freshness(interval))
 }
 
 // solve returns the threshold at which the pages take so many visits a day, by
 // false position between logarithms, in which the visits are nearly a line (the rule of
 // Anderson and Björck; bisection where that gains nothing). If they take more at any, it
-// is the one at which no page is visited more often than its bounds say.
+// is the one at which no page is visited more often than its bounds say; if they take more
+// below one and less above, it is above.
 func solve(sample []*Sampled, perDay float64) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, p := range sample {
 		v := p.Weight / p.PerDay
 		most = max(most, v)
-		least = min(least, v*gain(p.PerDay*days(p.Least)))
+		least = min(least, v*p.signs.worth(p.PerDay*days(p.Least)))
 	}
 	if most == 0 {
 		return 0
@@ -75,8 +119,11 @@ func solve(sample []*Sampled, perDay float64) float64 {
 		}
 		x = max(low+1e-7, min(x, high-1e-7))
 		y := over(x)
-		if math.Abs(y) < 1e-6 || high-low < 1e-6 {
+		if math.Abs(y) < 1e-6 {
 			return math.Exp(x)
+		}
+		if high-low < 1e-6 { // there is no such threshold: the visits fall at once
+			break
 		}
 		if y > 0 {
 			if side > 0 {

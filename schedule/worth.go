@@ -18,10 +18,15 @@ type Worth struct {
 	// its pages would be by the threshold of all others, Elsewhere.
 	OfHost    bool
 	Elsewhere float64
+	// Signals is what the signs of its changes are worth, zero if there are none that say
+	// anything; Signs is how many there were since the last visit.
+	Signals Signals
+	Signs   int
 	// Share is Threshold·rate/Weight, what of all that there is to lose, Weight/rate,
 	// makes a visit worth while; Ratio is h⁻¹(Share), the changes for which to wait
-	// on average, infinite if no visit is worth while.
-	Share, Ratio float64
+	// on average, infinite if no visit is worth while; with Signals it is the inverse of what
+	// visits are worth with them, and a sign counts as so many changes: Sign.
+	Share, Ratio, Sign float64
 	// Interval is what comes of it, within Least and Most; Fixed says that the page
 	// has one of its own.
 	Interval, Least, Most time.Duration
@@ -36,7 +41,8 @@ func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, el
 		return 0, 0
 	}
 	l, _ := s.rate(d)
-	return l.Fresh(at.elapsed), at.elapsed
+	rate, trust := s.Plan.unsigned(d, l.Rate)
+	return trust * rate.Fresh(at.elapsed), at.elapsed
 }
 
 // Explain says how the schedule comes to the interval of a page, as of now: that in
@@ -47,9 +53,13 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.weight(d, float64(d.Score)), Threshold: s.threshold(d.URL)}
 	w.Elsewhere = s.threshold("")
 	w.OfHost = w.Threshold > w.Elsewhere
-	w.Least, w.Most = s.bounds(d.URL)
+	w.Least, w.Most = s.within(d.URL)
 	w.Share = w.Threshold * l.PerDay() / w.Weight
-	w.Ratio = gainInverse(w.Share)
+	g := s.Plan.signs(d)
+	w.Ratio = g.inverse(w.Share)
+	if g != nil {
+		w.Signals, w.Signs, w.Sign = g.Signals, signsSince(d, since(d, d.LastFetch)), g.beta
+	}
 	w.Interval = s.wait(d, l.Rate, w.Least, w.Most)
 	if fixed, ok := fixedInterval(*d); ok {
 		w.Fixed, w.Interval = true, wholeSeconds(fixed, s.max())

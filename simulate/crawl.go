@@ -28,6 +28,9 @@ type Policy struct {
 	// interval of its own, which it keeps. No crawl can know that: it is what others are
 	// measured by.
 	Allocation Allocation
+	// Signals makes those that are told the rates of change know, too, what signs of changes
+	// are worth ([CrawlOptions].Signals): Allocation is then the optimum with these.
+	Signals bool
 	// NutchCompat makes of each record what Nutch's updatedb would. The schedule has a
 	// field of that name too.
 	NutchCompat bool
@@ -39,6 +42,9 @@ type Known struct {
 	Records []crawldb.Datum // not to be changed
 	Visits  int64           // since the beginning
 	PerDay  float64         // the budget
+	// Signals says what the signs of changes of a host have proved to be worth; ok is false
+	// if that is not known.
+	Signals func(host string) (s schedule.Signals, ok bool)
 }
 
 // Order is an order of the pages that are due.
@@ -80,7 +86,10 @@ type CrawlOptions struct {
 	// beginning on. Zero means 1.
 	ShiftAfter time.Duration
 	ShiftBy    float64
-	// Seed picks the moments of the changes of the pages that change at random.
+	// Signals are signs of the changes of the pages of hosts, of which the first takes its
+	// share of them, the second one of its own, and so on; the rest has none.
+	Signals []Signals
+	// Seed picks the moments of the changes of the pages that change at random, and of signs.
 	Seed uint64
 	// Points is how many points of time the course has; zero means 108.
 	Points int
@@ -161,6 +170,9 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 	var first, last time.Time
 	for i := range pages {
 		e := pages[i].Events
+		if at := pages[i].Until; at.After(last) {
+			last = at
+		}
 		if pages[i].PerDay > 0 || len(e) == 0 {
 			continue
 		}
@@ -208,6 +220,11 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 	case !(o.ShiftBy > 0):
 		return o, fmt.Errorf("rates that are multiplied by %v", o.ShiftBy)
 	}
+	for _, s := range o.Signals {
+		if err := s.check(); err != nil {
+			return o, err
+		}
+	}
 	return o, nil
 }
 
@@ -234,6 +251,8 @@ type crawl struct {
 	longest   time.Duration
 	meter     meter
 	intervals []time.Duration // of an allocation
+	signs     *signaller      // nil if there are none
+	again     int             // pages that are ready twice
 }
 
 func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
@@ -251,31 +270,25 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 	c.records = make([]crawldb.Datum, len(pages))
 	c.pages = make([]subject, len(pages))
 	end := o.Start.Add(o.Duration)
-	if p.Allocation != nil {
-		weights, perDay := pages.known(o.Start, end)
-		budget := o.PerDay
-		if budget == 0 {
-			return nil, errors.New("an allocation of a budget without bound")
-		}
-		for _, f := range p.Allocation(weights, perDay, budget) {
-			// A visit comes at the end of a cycle, half of one late on average.
-			c.intervals = append(c.intervals, max(inDays(1/f)-o.Cycle/2, o.Cycle/2))
-		}
-		c.s = schedule.Default{MaxInterval: math.MaxInt64}
-	}
 	for i := range pages {
 		s := &c.pages[i]
 		*s = subject{Subject: &pages[i], number: i, o: &c.o, rateOf: pages[i].rate(o.Start, end)}
 		c.records[i] = crawldb.Datum{URL: s.URL, Status: crawldb.Unfetched, Score: float32(s.Weight)}
+		c.signed(s)
 		born := 0
 		if s.PerDay <= 0 && len(s.Events) > 0 && s.Events[0].Kind == Appears {
 			born = max(0, int((s.Events[0].Time.Sub(o.Start)+o.Cycle-1)/o.Cycle))
 		}
-		s.born = born
+		s.born, s.slot = born, born
 		s.since = float64(born) * days(o.Cycle)
 		s.bucket = c.meter.bucket(s.since)
 		if born < c.cycles {
 			c.wheel[born] = append(c.wheel[born], int32(i))
+		}
+	}
+	if p.Allocation != nil {
+		if err := c.allocate(pages); err != nil {
+			return nil, err
 		}
 	}
 	if err := c.plan(); err != nil {
@@ -287,10 +300,33 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 	return c, nil
 }
 
+// allocate gives pages the intervals of those that are told their rates.
+func (c *crawl) allocate(pages Population) error {
+	budget := c.o.PerDay
+	if budget == 0 {
+		return errors.New("an allocation of a budget without bound")
+	}
+	weights, perDay := pages.known(c.o.Start, c.o.Start.Add(c.o.Duration))
+	var every []float64
+	if c.p.Signals {
+		every, _ = optimalSignals(weights, perDay, c.worth(), budget)
+	} else {
+		for _, f := range c.p.Allocation(weights, perDay, budget) {
+			every = append(every, 1/f)
+		}
+	}
+	for _, days := range every {
+		// A visit comes at the end of a cycle, half of one late on average.
+		c.intervals = append(c.intervals, max(inDays(days)-c.o.Cycle/2, c.o.Cycle/2))
+	}
+	c.s = schedule.Default{MaxInterval: math.MaxInt64}
+	return nil
+}
+
 // plan takes the schedule from the policy.
 func (c *crawl) plan() error {
 	if c.p.Plan != nil {
-		s, err := c.p.Plan(c.s, Known{c.at, c.records, c.visits, c.o.PerDay})
+		s, err := c.p.Plan(c.s, Known{c.at, c.records, c.visits, c.o.PerDay, c.told})
 		if err != nil {
 			return err
 		}
@@ -315,14 +351,17 @@ func (c *crawl) round(cycle int) error {
 			return err
 		}
 	}
+	c.signalled(cycle)
 	for _, i := range c.wheel[cycle] {
 		s, d := &c.pages[i], &c.records[i]
 		switch {
+		case s.slot != cycle || s.queued: // a sign has moved it
 		case !s.begun:
 			c.begin(s, d, cycle)
 		case !c.s.Due(d, c.at):
 			c.wait(int(i), cycle)
 		default:
+			s.queued = true
 			c.ready.push(int(i), c.key(d))
 		}
 	}
@@ -342,12 +381,19 @@ func (c *crawl) round(cycle int) error {
 	}
 	for ; allowed > 0 && c.ready.len() > 0; allowed-- {
 		i := c.ready.pop()
+		if !c.pages[i].queued { // it was ready twice
+			c.again--
+			allowed++
+			continue
+		}
+		c.pages[i].queued = false
 		c.visit(&c.pages[i], &c.records[i], cycle)
 		c.wait(i, cycle)
 	}
 	if cycle >= c.measure {
-		c.backlog += float64(c.ready.len())
+		c.backlog += float64(c.ready.len() - c.again)
 	}
+	c.counted(cycle)
 	return nil
 }
 
@@ -358,9 +404,13 @@ func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
 		d.Interval = c.intervals[s.number]
 	}
 	*d = c.s.Init(*d, c.at)
+	if s.signs != nil && !c.p.NutchCompat { // as a sitemap has it
+		crawldb.Hint{Modified: c.at, Span: time.Second}.Set(&d.Meta)
+	}
 	d.Priority = schedule.Priority(c.s, d, d.Score)
 	if c.o.Cold || cycle > 0 || !s.there(c.at) {
 		if c.s.Due(d, c.at) {
+			s.queued = true
 			c.ready.push(s.number, c.key(d))
 			return
 		}
@@ -381,6 +431,7 @@ func (c *crawl) wait(i, cycle int) {
 	if wait := c.records[i].FetchTime.Sub(c.at); c.indexed && wait > c.o.Cycle && !(c.ahead > 0 && wait > c.ahead) {
 		next = cycle + int((wait+c.o.Cycle-1)/c.o.Cycle)
 	}
+	c.pages[i].slot = next
 	if next < c.cycles {
 		c.wheel[next] = append(c.wheel[next], int32(i))
 	}
@@ -422,6 +473,9 @@ func (c *crawl) look(s *subject, d *crawldb.Datum, cycle int) {
 	in.Visit, in.Parse = found.answer(s.URL, s.ContentType, c.at, &listed, c.o.LastModified, c.o.Conditional)
 	before := *d
 	*d = *update.Next(&before, in, c.o.Update)
+	if s.signs != nil && found.there {
+		c.checked(s, &listed, d.Status != crawldb.NotModified && string(listed.Signature) != string(d.Signature))
+	}
 }
 
 func (c *crawl) outcome() Outcome {

@@ -21,6 +21,22 @@ import (
 //	# a page that moved house twice
 //	http://example.org/  2026-01-01:A  2026-03-01T09:30:00Z  1777600000:D
 //
+// Of an event that is B only the bytes are another, and not the text; of T the text, and not
+// its more frequent words: see [BySignature].
+//
+// If the first line begins with "url" and names columns, one of them time, each line is of a
+// page as it was found at a time, in any order:
+//
+//	url	time	status	md5	textmd5
+//	http://example.org/	2026-01-01T00:00:00Z	200	9e107d	e4d909
+//	http://example.org/	20260103120000	200	ffd93f	e4d909
+//
+// A column that is not url, time, status, type or weight is a signature: what stands there is
+// compared, and nothing, or "-", says nothing. With status 404 or 410 the page is gone, with
+// 304 it is as it was, and with others nothing is known of it. Columns are separated by tabs,
+// if the header has one, else by white space. When a change happened between two of these
+// times is drawn at random.
+//
 // What stands for a URL may be any text without a blank, or before the first tab. Among
 // the events there may be how important the page is beside others, as in w=2.5, for
 // [Histories]. An error names the line,
@@ -37,9 +53,28 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 		return fmt.Errorf("simulate: line %d: %w", n, err)
 	}
 	seen := map[string]bool{}
+	var observed *observations
+	first := true
 	for ; lines.Scan(); n++ {
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if first {
+			first = false
+			o, ok, err := newObservations(lines.Text())
+			if err != nil {
+				return nil, fail(err)
+			}
+			if ok {
+				observed = o
+				continue
+			}
+		}
+		if observed != nil {
+			if err := observed.add(lines.Text(), n); err != nil {
+				return nil, fail(err)
+			}
 			continue
 		}
 		p := Page{URL: fields[0]}
@@ -74,15 +109,22 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fail(err)
 	}
+	if observed != nil {
+		var err error
+		if pages, err = observed.pages(func(line int, err error) error { n = line; return fail(err) }); err != nil {
+			return nil, err
+		}
+	}
 	if len(pages) == 0 {
 		return nil, errors.New("simulate: a history without pages")
 	}
-	return pages, nil
+	bySignature(pages)
+	return BySignature(pages, "", "")
 }
 
 func parseEvent(s string) (Event, error) {
 	text, kind := s, Modified
-	if n := len(s); n > 2 && s[n-2] == ':' && strings.IndexByte("AMD", s[n-1]) >= 0 {
+	if n := len(s); n > 2 && s[n-2] == ':' && strings.IndexByte("AMDBT", s[n-1]) >= 0 {
 		text, kind = s[:n-2], Kind(s[n-1])
 	}
 	if sec, err := strconv.ParseInt(text, 10, 64); err == nil && -1e11 < sec && sec < 1e11 {
@@ -93,7 +135,7 @@ func parseEvent(s string) (Event, error) {
 		t, err = time.Parse(time.DateOnly, text)
 	}
 	if err != nil {
-		return Event{}, fmt.Errorf("%q is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D", s)
+		return Event{}, fmt.Errorf("%q is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M, :D, :B or :T", s)
 	}
 	return Event{t.UTC(), kind}, nil
 }

@@ -13,6 +13,12 @@ func Optimum() Policy {
 	return Policy{Name: "optimum, rates known", Allocation: Optimal, Order: ByValue}
 }
 
+// SignalOptimum is the optimum that knows, too, what signs of changes are worth. Where
+// there are signs without meaning ([Signals].PerDay) it takes them for others.
+func SignalOptimum() Policy {
+	return Policy{Name: "optimum, rates and signals known", Allocation: Optimal, Order: ByValue, Signals: true}
+}
+
 // Learning returns the policy of a schedule that learns, with plans for the budget as a
 // recrawl.Crawler makes them.
 func Learning(name string, s schedule.Learned) Policy {
@@ -26,7 +32,7 @@ func Learning(name string, s schedule.Learned) Policy {
 		for i := range k.Records {
 			sample.Add(&k.Records[i])
 		}
-		s.Plan = sample.Plan(schedule.PlanOptions{Visits: k.Visits})
+		s.Plan = sample.Plan(schedule.PlanOptions{Visits: k.Visits, Signals: k.Signals})
 		return s, nil
 	}}
 }

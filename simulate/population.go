@@ -22,8 +22,9 @@ type Subject struct {
 	// each other (a Poisson process). If it is not above zero, Events say when the page
 	// changes, and without any it never does.
 	PerDay float64
-	// Events are the history of the page, as those of a [Page].
-	Events []Event
+	// Events are the history of the page, as those of a [Page], as are Seen and Until.
+	Events, Seen []Event
+	Until        time.Time
 }
 
 // rate is how often the page changes a day: of a history, how often it did from the
@@ -74,10 +75,13 @@ const (
 	// Correlated is Zipf with ranks that are half chance, and half the rank of the
 	// rate of change: pages that matter change more often.
 	Correlated Importance = "correlated"
+	// Anticorrelated is the same the other way round: pages that matter change more
+	// seldom.
+	Anticorrelated Importance = "anticorrelated"
 )
 
 // Importances returns the names of all.
-func Importances() []Importance { return []Importance{Zipf, Uniform, Correlated} }
+func Importances() []Importance { return []Importance{Zipf, Uniform, Correlated, Anticorrelated} }
 
 // Rates are how often the pages of a made-up population change.
 type Rates string
@@ -90,10 +94,19 @@ const (
 	// LogNormal is a median of once in 30 days, and a standard deviation of 2 of
 	// the logarithm: some pages change every hour, some once in a century.
 	LogNormal Rates = "lognorm"
+	// Equal is once in 30 days, Hourly once an hour and Static never, for all pages. Of
+	// TwoKinds every second page changes once a day, the others once a year.
+	Equal    Rates = "equal"
+	Hourly   Rates = "hourly"
+	Static   Rates = "static"
+	TwoKinds Rates = "two"
 )
 
 // AllRates returns the names of all.
-func AllRates() []Rates { return []Rates{Cho5, LogNormal} }
+func AllRates() []Rates { return []Rates{Cho5, LogNormal, Equal, Hourly, Static, TwoKinds} }
+
+// published are those of which figures were published.
+func published() []Rates { return []Rates{Cho5, LogNormal} }
 
 // class is a share of the pages that change so often.
 type class struct{ share, perDay float64 }
@@ -126,8 +139,17 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 			}
 		case LogNormal:
 			s.PerDay = math.Exp(2*rnd.NormFloat64()) / 30
+		case Equal:
+			s.PerDay = 1. / 30
+		case Hourly:
+			s.PerDay = 24
+		case Static:
+		case TwoKinds:
+			if s.PerDay = 1; i%2 == 1 {
+				s.PerDay = 1. / 365
+			}
 		default:
-			return nil, fmt.Errorf("simulate: %q is neither of the rates %q", rates, AllRates())
+			return nil, fmt.Errorf("simulate: %q is none of the rates %q", rates, AllRates())
 		}
 	}
 	rnd.Shuffle(n, func(i, j int) { p[i].PerDay, p[j].PerDay = p[j].PerDay, p[i].PerDay })
@@ -151,7 +173,7 @@ func Histories(pages []Page, importance Importance, seed uint64) (Population, er
 	perDay := make([]float64, len(pages))
 	said, sum := 0, 0.0
 	for i := range pages {
-		p[i] = Subject{URL: pages[i].URL, ContentType: pages[i].ContentType, Weight: pages[i].Weight, Events: pages[i].Events}
+		p[i] = Subject{URL: pages[i].URL, ContentType: pages[i].ContentType, Weight: pages[i].Weight, Events: pages[i].Events, Seen: pages[i].Seen, Until: pages[i].Until}
 		perDay[i] = float64(len(pages[i].Events))
 		if p[i].Weight > 0 {
 			said++
@@ -182,9 +204,12 @@ func (p Population) weigh(importance Importance, perDay []float64, rnd *rand.Ran
 		}
 		return nil
 	case Zipf:
-	case Correlated:
+	case Correlated, Anticorrelated:
 		byRate := slices.Clone(order)
 		slices.SortStableFunc(byRate, func(a, b int) int { return cmp.Compare(perDay[b], perDay[a]) })
+		if importance == Anticorrelated {
+			slices.Reverse(byRate)
+		}
 		mix := make([]float64, n)
 		for rank, i := range byRate {
 			mix[i] = float64(rank)/float64(n) + rnd.Float64()

@@ -29,6 +29,12 @@ type Page struct {
 	// Events are in ascending order. A page whose first event is not Appears is
 	// there before it, and so is one without events.
 	Events []Event
+	// Seen are the events that the signature of the crawl tells of, if they are others: the
+	// schedule is told of these. Signatures are all that the history has: see [BySignature].
+	Seen       []Event
+	Signatures map[string][]Event
+	// Until is how long the history goes on, if that is longer than its events.
+	Until time.Time
 }
 
 // Event is one thing that became of a page.
@@ -44,6 +50,10 @@ const (
 	Appears  Kind = 'A' // it is there, with content it never had before
 	Modified Kind = 'M' // its content is another
 	Deleted  Kind = 'D' // it is gone: the server answers 404
+
+	// Of these not every signature tells: see [BySignature].
+	BytesModified Kind = 'B' // its text is the same
+	WordsModified Kind = 'T' // its text is another, but not the more frequent words
 )
 
 // state returns what a visit at that time finds: how many events there were, and
@@ -178,6 +188,9 @@ func (o Options) withDefaults(history []Page) Options {
 				last = e
 			}
 		}
+		if p.Until.After(last) {
+			last = p.Until
+		}
 	}
 	if o.Start.IsZero() {
 		if o.Start = first; first.IsZero() {
@@ -228,10 +241,8 @@ func (o Options) next(s schedule.FetchSchedule, d *crawldb.Datum, at time.Time) 
 
 // visit is what the server answers.
 func (o Options) visit(p *Page, listed *crawldb.Datum, at time.Time, events int, there bool) (*segment.Visit, *segment.Parse) {
-	f := found{there: there, sum: uint64(events)}
-	if events > 0 {
-		f.modified = p.Events[events-1].Time
-	}
+	f := found{there: there}
+	f.sees(p.Events, p.Seen, events, at)
 	return f.answer(p.URL, p.ContentType, at, listed, o.LastModified, o.Conditional)
 }
 

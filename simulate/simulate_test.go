@@ -272,9 +272,9 @@ func TestDates(t *testing.T) {
 func TestParseHistoryErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "simulate: a history without pages",
-		"\n# x\nhttp://x/ soon":     `simulate: line 3: "soon" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D`,
-		"http://x/ 5:X":             `simulate: line 1: "5:X" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D`,
-		"http://x/ 999999999999999": `simulate: line 1: "999999999999999" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M or :D`,
+		"\n# x\nhttp://x/ soon":     `simulate: line 3: "soon" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M, :D, :B or :T`,
+		"http://x/ 5:X":             `simulate: line 1: "5:X" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M, :D, :B or :T`,
+		"http://x/ 999999999999999": `simulate: line 1: "999999999999999" is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M, :D, :B or :T`,
 		"http://x/ 5:A 4":           "simulate: line 1: 4 comes after a later event",
 		"http://x/\nhttp://x/ 5":    "simulate: line 2: http://x/ has a line before",
 	} {
@@ -296,6 +296,9 @@ func FuzzParseHistory(f *testing.F) {
 	f.Add("http://x/ 1:A 2 3:D\n")
 	f.Add("http://x/ 2026-01-01:A 2026-02-30")
 	f.Add("http://x/ 2026-01-01T00:00:00Z:A 2026-01-01T00:00:00+01:00")
+	f.Add("url\ttime\tstatus\tmd5\ttextmd5\na\t20260103120000\t200\tx\t-\na\t2026-01-01\t404\t\t\na\t5\t304\t\t\n")
+	f.Add("url time md5\na 1 x\na 9 y")
+	f.Add("a 1:A 2:B 3:T 4:M 5:D")
 	f.Fuzz(func(t *testing.T, text string) {
 		pages, err := simulate.ParseHistory(strings.NewReader(text))
 		if err != nil {

@@ -37,6 +37,10 @@ type subject struct {
 	modified         time.Time
 
 	fresh, time float64 // in the time that counts
+
+	slot   int    // the cycle at which it is looked at
+	queued bool   // among what is ready
+	signs  *signs // nil if there are none
 }
 
 func (s *subject) random() bool { return s.PerDay > 0 }
@@ -83,12 +87,29 @@ type found struct {
 	modified time.Time // zero if it never was
 }
 
+// sees is what the signature of the crawl tells of a page with events, of which so many
+// were before: by those that it sees, if they are others.
+func (f *found) sees(events, seen []Event, n int, at time.Time) {
+	if seen != nil {
+		events = seen
+		n, _ = (&Page{Events: seen}).state(at)
+	}
+	f.sum = uint64(n)
+	if n > 0 {
+		f.modified = events[n-1].Time
+	}
+}
+
 // look visits the page: the copy is up to date from now on.
 func (s *subject) look(at time.Time, now float64) found {
 	f := found{there: true}
 	if s.random() {
 		if s.fetched {
-			if ago := s.lastChange(now); ago < now-s.last {
+			ago := s.lastChange(now)
+			if s.signs != nil && !math.IsInf(s.signs.changed, 1) {
+				ago = min(ago, now-s.signs.changed)
+			}
+			if ago < now-s.last {
 				s.content++
 				s.modified = at.Add(-inDays(ago)).Truncate(time.Second)
 			}
@@ -96,14 +117,14 @@ func (s *subject) look(at time.Time, now float64) found {
 		f.sum, f.modified = s.content, s.modified
 	} else {
 		s.seen, f.there = s.state(at)
-		f.sum = uint64(s.seen)
-		if s.seen > 0 {
-			f.modified = s.Events[s.seen-1].Time
-		}
+		f.sees(s.Events, s.Seen, s.seen, at)
 		s.staleSince = math.Inf(1)
 		if s.seen < len(s.Events) {
 			s.staleSince = days(s.Events[s.seen].Time.Sub(s.o.Start))
 		}
+	}
+	if s.signs != nil {
+		s.signs.changed, s.signs.seen = math.Inf(1), 0
 	}
 	s.fetched, s.was = true, f.there
 	s.last = now
@@ -111,19 +132,27 @@ func (s *subject) look(at time.Time, now float64) found {
 	return f
 }
 
+// hidden is how often a day a page that changes at random does so without a sign.
+func (s *subject) hidden() float64 {
+	if s.signs != nil {
+		return s.signs.hidden
+	}
+	return s.PerDay
+}
+
 // lastChange draws how many days ago the last change was, looking back from now: the
 // time to it has the same distribution as the time between two.
 func (s *subject) lastChange(now float64) float64 {
 	hazard := -math.Log(s.chance(s.visits))
-	shift := s.shift()
+	shift, rate := s.shift(), s.hidden()
 	if now <= shift {
-		return hazard / s.PerDay
+		return hazard / rate
 	}
-	after := s.PerDay * s.o.ShiftBy
+	after := rate * s.o.ShiftBy
 	if ago := hazard / after; ago <= now-shift {
 		return ago
 	}
-	return now - shift + (hazard-after*(now-shift))/s.PerDay
+	return now - shift + (hazard-after*(now-shift))/rate
 }
 
 // answer is what the server says.
@@ -157,6 +186,9 @@ func (s *subject) value(now float64) float64 {
 		return math.Inf(1)
 	case !s.fetched:
 		return s.Weight / s.rateOf
+	case s.signs != nil && s.signs.worth != nil:
+		w := s.signs.worth
+		return s.Weight / s.rateOf * w.gain(s.rateOf*(now-s.last)+float64(s.signs.seen)*w.beta)
 	}
 	return s.Weight / s.rateOf * gain(s.rateOf*(now-s.last))
 }
@@ -301,7 +333,7 @@ func (s *subject) expected(to float64) (fresh, age float64) {
 		s.age += y
 		return 0, age
 	}
-	rate := s.PerDay
+	rate := s.hidden()
 	if s.since >= s.shift() {
 		rate *= s.o.ShiftBy
 	}

@@ -22,18 +22,18 @@ func TestClaimsMoveALearnedVisit(t *testing.T) {
 		return update.Next(&old, update.Input{URL: page, Segment: seg, Hint: h, Trusted: l.Trusted(), Lastmod: l}, o)
 	}
 	news := claim(noon.Add(-time.Hour), time.Second)
-	good := at(hostdb.Lastmod{Hits: 60}, news)
+	good := at(hostdb.Lastmod{Hits: 60, Truth: 3, Tests: 1}, news)
 	if !good.FetchTime.Equal(noon) {
 		t.Errorf("a host that tells the truth: due at %v", good.FetchTime)
 	}
-	bad := at(hostdb.Lastmod{Hits: 3, False: 80, Misses: 5}, news)
+	bad := at(hostdb.Lastmod{Hits: 3, False: 80, Misses: 5, Truth: 1, Tests: 12}, news)
 	if !bad.FetchTime.After(noon.Add(25*day)) || !bad.FetchTime.Before(noon.Add(38*day)) {
 		t.Errorf("a host that does not: due at %v", bad.FetchTime)
 	}
 	if !(good.Priority > bad.Priority) {
 		t.Errorf("priorities %v and %v", good.Priority, bad.Priority)
 	}
-	in := update.Input{URL: page, Segment: seg, Hint: news, Lastmod: hostdb.Lastmod{Hits: 3, False: 80, Misses: 5}}
+	in := update.Input{URL: page, Segment: seg, Hint: news, Lastmod: hostdb.Lastmod{Hits: 3, False: 80, Misses: 5, Truth: 1, Tests: 12}}
 	if again := update.Next(bad, in, o); again != bad {
 		t.Errorf("the same claim once more: %+v", again)
 	}

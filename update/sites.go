@@ -72,14 +72,15 @@ type step struct {
 	inputs []Input
 	slots  []target
 	sites  []site
-	after  []frontier.Account // of sites, once marks were asked for
+	after  map[int]frontier.Account // of the sites that change, once marks were asked for
 }
 
 // site is a domain in a batch, and its account as it is before.
 type site struct {
 	domain  string
 	account frontier.Account
-	last    int // its last slot
+	last    int  // its last slot
+	changed bool // whatever becomes of the slots
 }
 
 // target is what becomes of one input.
@@ -112,13 +113,11 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", domain, err)
 			}
-			if a.Segment != s.segment {
-				a.Segment = s.segment
-				if n := s.visits[domain]; n != nil {
-					a.Visits += *n
-				}
+			_, changed := s.damaged[domain]
+			if n := s.visits[domain]; n != nil && a.Segment != s.segment {
+				a.Segment, a.Visits, changed = s.segment, a.Visits+*n, true
 			}
-			st.sites = append(st.sites, site{domain: domain, account: a, last: -1})
+			st.sites = append(st.sites, site{domain: domain, account: a, last: -1, changed: changed})
 		}
 		st.slots[i].site, st.slots[i].before = n, st.sites[n].last
 		st.sites[n].last = i
@@ -235,30 +234,40 @@ func (st *step) full(site *site, added int64, url string) bool {
 	return added >= plainShare*int64(o.FreeGrowth) || frontier.Endless(url, site.domain)
 }
 
-// marks returns the accounts as the batch leaves them.
+// marks returns the accounts that the batch changes, as it leaves them.
 func (st *step) marks() map[string]string {
-	if len(st.sites) == 0 {
-		return nil
-	}
-	accounts := make([]frontier.Account, len(st.sites))
+	st.after = map[int]frontier.Account{}
 	for n := range st.sites {
-		accounts[n] = st.sites[n].account.Clone()
-		last := &st.slots[st.sites[n].last]
-		accounts[n].Added, accounts[n].Owed = last.added, last.owed
-	}
-	for i, sl := range st.slots {
-		if sl.read {
-			accounts[sl.site].Read(frontier.PartOf(st.inputs[i].URL), st.inputs[i].Parse.Signature)
+		site, last := &st.sites[n], &st.slots[st.sites[n].last]
+		if a := &site.account; site.changed || a.Added != last.added || a.Owed != last.owed {
+			st.after[n] = st.left(n)
 		}
 	}
-	st.after = accounts
-	marks := make(map[string]string, len(accounts))
-	for n := range accounts {
-		if a := &accounts[n]; a.Added > 0 || a.Visits > 0 {
+	for i, sl := range st.slots {
+		if !sl.read {
+			continue
+		}
+		a, ok := st.after[sl.site]
+		if !ok {
+			a = st.left(sl.site)
+		}
+		a.Read(frontier.PartOf(st.inputs[i].URL), st.inputs[i].Parse.Signature)
+		st.after[sl.site] = a
+	}
+	marks := make(map[string]string, len(st.after))
+	for n, a := range st.after {
+		if a.Added > 0 || a.Visits > 0 {
 			marks[frontier.Job(st.sites[n].domain)] = a.Encode()
 		}
 	}
 	return marks
+}
+
+// left returns the account of a site with what the slots have added.
+func (st *step) left(n int) frontier.Account {
+	a, last := st.sites[n].account.Clone(), &st.slots[st.sites[n].last]
+	a.Added, a.Owed = last.added, last.owed
+	return a
 }
 
 // overgrown counts the records that were left out.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,41 @@ func (w *world) account(domain string) frontier.Account {
 
 func growing(growth, free int) update.Options {
 	return update.Options{MaxGrowth: growth, FreeGrowth: free, Now: func() time.Time { return noon.Add(time.Hour) }}.WithChunk(16)
+}
+
+// The account of a domain to which nothing happens but links is not written again.
+func TestQuietDomain(t *testing.T) {
+	const second, third = "20260106080000-000", "20260107080000-000"
+	w := newWorld(t)
+	w.trapped(seg, 0, 3, 2)
+	run := func(name string) {
+		t.Helper()
+		if _, err := update.Run(t.Context(), w.crawl, w.segments, name, growing(0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(name string, links ...segment.Link) {
+		t.Helper()
+		v := visitAt(noon.Add(time.Hour), protocol.Success)
+		v.URL = "http://third.example.net/"
+		write(w, name, []crawldb.Datum{{URL: v.URL, Status: crawldb.Unfetched}})
+		write(w, name, []segment.Visit{*v})
+		write(w, name, []segment.Parse{{URL: v.URL, Signature: []byte("third"), Links: links}})
+		run(name)
+	}
+	run(seg)
+	before := w.account("example.org")
+	link(second, segment.Link{URL: "http://www.example.org/page/a", Score: 1})
+	if a := w.account("example.org"); !reflect.DeepEqual(a, before) || before.Visits != 3 {
+		t.Errorf("%+v became %+v", before, a)
+	}
+	if a := w.account("example.net"); a.Visits != 1 || a.Segment != second {
+		t.Errorf("the domain that was visited has %+v", a)
+	}
+	link(third, segment.Link{URL: "http://www.example.org/new", Score: 1})
+	if a := w.account("example.org"); a.Added != before.Added+1 || a.Visits != 3 {
+		t.Errorf("a link to a new page made %+v of %+v", a, before)
+	}
 }
 
 // A domain gets ten new records for a visit, a few in any case and plain ones more

@@ -14,6 +14,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -40,8 +41,8 @@ func (t *tally) linked(l *segment.Link) {
 
 // claim is what is known of one page.
 type claim struct {
-	changed bool   // what the hint says of the time since the visit before
-	sum     []byte // of the content as it was
+	changed bool           // what the hint says of the time since the visit before
+	page    *crawldb.Datum // as it was: what Claimed needs of it
 	at      time.Time
 	found   verdictOf
 }
@@ -58,21 +59,49 @@ const (
 
 // listed looks at a record of the fetch list.
 func (t *tally) listed(d *crawldb.Datum) {
-	if t == nil || d.Signature == nil || d.LastFetch.IsZero() {
+	if t == nil || d.Signature == nil {
 		return
 	}
-	h, ok := crawldb.HintOf(d.Meta)
-	if !ok || h.Modified.IsZero() {
+	changed, ok := claims(d)
+	if !ok {
 		return
-	}
-	c := &claim{changed: h.Modified.After(d.LastFetch), sum: d.Signature}
-	if !c.changed && h.Modified.Add(h.Span).After(d.LastFetch) {
-		return // on the day of the visit: before it or behind?
 	}
 	if t.claims == nil {
 		t.claims = map[string]*claim{}
 	}
-	t.claims[strings.Clone(d.URL)] = c // which is part of a block
+	// A copy, for what was read is part of a block.
+	url := strings.Clone(d.URL)
+	meta, _ := crawldb.DecodeMeta(strings.Clone(d.Meta.Encoded()))
+	t.claims[url] = &claim{changed: changed, page: &crawldb.Datum{URL: url, LastFetch: d.LastFetch, Signature: d.Signature, Meta: meta}}
+}
+
+// claims returns what is claimed of the time since the last visit of a page; ok is false if
+// that is nothing, or cannot be told.
+func claims(d *crawldb.Datum) (changed, ok bool) {
+	h, ok := crawldb.HintOf(d.Meta)
+	if !ok || h.Modified.IsZero() || d.LastFetch.IsZero() {
+		return false, false
+	}
+	if changed = h.Modified.After(d.LastFetch); !changed && h.Modified.Add(h.Span).After(d.LastFetch) {
+		return false, false // on the day of the visit: before it or behind?
+	}
+	return changed, true
+}
+
+// Claimed returns what a visit of a page says of the claims about it, given what is known of
+// those of its host: the record is that of the fetch list. It is what [Run] counts. ok is
+// false if nothing is claimed of the page, or nothing can be told.
+func Claimed(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.Lastmod) (c hostdb.Claim, ok bool) {
+	said, ok := claims(listed)
+	if !ok {
+		return c, false
+	}
+	c.Changed = changed
+	if said {
+		c.Signs = max(1, schedule.SignsOf(listed))
+	}
+	c.Chance, c.Expected = schedule.Weigh(listed, at.Sub(listed.LastFetch), c.Signs, schedule.Signals{Precision: l.Precision(), Recall: l.Recall()})
+	return c, true
 }
 
 // visited looks at a visit; of several the last counts.
@@ -104,30 +133,19 @@ func (t *tally) parsed(p *segment.Parse) {
 		return
 	}
 	c.found = another
-	if bytes.Equal(p.Signature, c.sum) {
+	if bytes.Equal(p.Signature, c.page.Signature) {
 		c.found = asBefore
 	}
 }
 
-// counts are those of one host.
-type counts struct{ hits, false, misses int64 }
-
-func (t *tally) hosts() map[string]counts {
-	all := map[string]counts{}
-	for url, c := range t.claims {
-		name := hostdb.ByHost.Key(url)
-		n := all[name]
-		switch changed := c.found == another; {
-		case c.found != another && c.found != asBefore || !c.changed && !changed || name == "":
-			continue
-		case c.changed && changed:
-			n.hits++
-		case c.changed:
-			n.false++
-		default:
-			n.misses++
+// hosts returns what was found of the pages of each host, in the order of their URLs.
+func (t *tally) hosts() map[string][]*claim {
+	all := map[string][]*claim{}
+	for _, url := range slices.Sorted(maps.Keys(t.claims)) {
+		c := t.claims[url]
+		if name := hostdb.ByHost.Key(url); name != "" && (c.found == another || c.found == asBefore) {
+			all[name] = append(all[name], c)
 		}
-		all[name] = n
 	}
 	return all
 }
@@ -143,14 +161,19 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string) error
 		return nil
 	}
 	for _, host := range slices.Sorted(maps.Keys(all)) {
-		n := all[host]
 		err := hosts.Update(ctx, host, func(old *hostdb.Host) (*hostdb.Host, error) {
 			var h hostdb.Host
 			if old != nil {
 				h = *old
 			}
 			before := h.Lastmod
-			if h.Lastmod = before.Counts(name, n.hits, n.false, n.misses); h.Lastmod == before {
+			var told []hostdb.Claim
+			for _, c := range all[host] {
+				if claim, ok := Claimed(c.page, c.at, c.found == another, before); ok {
+					told = append(told, claim)
+				}
+			}
+			if h.Lastmod = before.Counts(name, told); h.Lastmod == before {
 				return old, nil
 			}
 			return &h, nil

@@ -84,11 +84,7 @@ func keptPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Optio
 	if err != nil || !ok {
 		return o, err
 	}
-	mark, err := db.Crawl().Progress(ctx, "schedule/plan")
-	if err != nil || mark == "" {
-		return o, err
-	}
-	l.Plan, err = schedule.DecodePlan(mark)
+	l.Plan, err = recrawl.ReadPlan(ctx, db.Crawl())
 	o.Schedule = l
 	return o, err
 }

@@ -36,6 +36,13 @@ func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 	if f.Budget > 0 {
 		fmt.Fprintf(w, "budget:\t%s\n", budgetUsed(f))
 	}
+	for _, n := range f.Noisy {
+		host := n.Host
+		if host == "" {
+			host = "all hosts"
+		}
+		fmt.Fprintf(w, "noise:\t%s: each visit finds a change, however soon, of %d of %d pages; the signature may see dates or tokens that TextProfile does not\n", host, n.Changed, n.Checked)
+	}
 	if f.Forecast == nil {
 		return
 	}
@@ -171,6 +178,7 @@ type freshnessJSON struct {
 	UsedPerDay   *float64       `json:"used_per_day,omitempty"`
 	UsedSince    *time.Time     `json:"used_since,omitempty"`
 	Backlog      backlogJSON    `json:"backlog"`
+	Noisy        []noisyJSON    `json:"noisy,omitempty"`
 	Forecast     *forecastJSON  `json:"forecast,omitempty"`
 	Hosts        []hostFreshest `json:"hosts,omitempty"`
 }
@@ -179,6 +187,13 @@ type hostFreshest struct {
 	Host string  `json:"host"`
 	Lost float64 `json:"lost"`
 	conditionJSON
+}
+
+// noisyJSON is a host of which nearly each visit finds a change; no name stands for all.
+type noisyJSON struct {
+	Host    string `json:"host,omitempty"`
+	Checked int    `json:"checked"`
+	Changed int    `json:"changed"`
 }
 
 type conditionJSON struct {
@@ -262,6 +277,9 @@ func jsonOfFreshness(f *recrawl.Freshness, wants []float64) *freshnessJSON {
 		for _, r := range g.Curve {
 			j.Forecast.Curve = append(j.Forecast.Curve, reachJSON(r))
 		}
+	}
+	for _, n := range f.Noisy {
+		j.Noisy = append(j.Noisy, noisyJSON(n))
 	}
 	for i := range f.Hosts {
 		h := &f.Hosts[i]

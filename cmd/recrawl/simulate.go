@@ -49,23 +49,35 @@ and needs neither a crawl nor a network.
   recrawl schedule simulate -kind adaptive -inc 0.2 -dec 0.1 -only yours,optimum
   recrawl schedule simulate -kind learned -limit 60d -only learned,optimum
   recrawl schedule simulate -curve 90d,30d,7d,1d -pages 2000
+  recrawl schedule simulate -signals recall=.8,precision=.5,delay=6h
   recrawl schedule simulate -reference
 
 A history is that of recrawl schedule; a field w=2.5 in a line says how important
-its page is beside others. "important fresh" is the share of the importance of
+its page is beside others. It may tell what signatures see: :B, of the bytes
+alone, and :T, of the text and not its more frequent words; or have pages as
+they were found at times, under a header that names columns, such as
+
+  url time status md5 textmd5
+
+So it shows what a -signature costs. "important fresh" is the share of the importance of
 which the copy was what the page was, from -measure on; "at first" is that
-before. With -svg the pictures are NAME-time.svg, freshness over time,
+before. With -signals there are signs of the changes, which come a while after
+them or without one: what they are worth is learned as in a crawl, and there is
+an optimum that knows it, too. With -svg the pictures are NAME-time.svg, freshness over time,
 NAME-rates.svg, intervals by rate of change, and with -curve NAME-budget.svg.
 With -reference it repeats published results and checks the goals of the
 project: it fails if a figure is not what it is to be.`,
 		Flags: flags(
-			&cli.StringFlag{Name: "population", Category: toPages, Value: string(simulate.Cho5), Usage: "pages that change at random as often as in `KIND`: cho5, a histogram of 720,000 pages, or lognorm (default cho5)"},
+			&cli.StringFlag{Name: "population", Category: toPages, Value: string(simulate.Cho5), Usage: "pages that change at random as often as in `KIND`: cho5, a histogram of 720,000 pages, lognorm, equal (once in 30 days), hourly, static, or two (half daily, half once a year) (default cho5)"},
 			&cli.StringFlag{Name: "history", Category: toPages, Usage: "instead, pages and their changes from `FILE`; - is standard input"},
-			&cli.StringFlag{Name: "importance", Category: toPages, Value: string(simulate.Zipf), Usage: "how important pages are, `KIND`: zipf, uniform, or correlated, which is zipf where pages that change often are more important (default zipf)"},
+			&cli.StringFlag{Name: "signature", Category: toPages, Usage: "of a history that tells of signatures, what the crawl compares: `NAME` md5, textmd5 or textprofile (default textmd5)"},
+			&cli.StringFlag{Name: "truth", Category: toPages, Usage: "a copy is fresh while the signature `NAME` of its page is the same, whatever the crawl compares (default textmd5)"},
+			&cli.StringFlag{Name: "importance", Category: toPages, Value: string(simulate.Zipf), Usage: "how important pages are, `KIND`: zipf, uniform, correlated, which is zipf where pages that change often are more important, or anticorrelated (default zipf)"},
 			&cli.IntFlag{Name: "pages", Category: toPages, Value: 10_000, Usage: "a population of `N` pages (default 10000)"},
 			&cli.Uint64Flag{Name: "seed", Category: toPages, Value: 1, Usage: "the random `NUMBER` (default 1)"},
 			&cli.BoolFlag{Name: "last-modified", Category: toPages, Usage: "the servers say when the content has changed"},
 			&cli.BoolFlag{Name: "conditional", Category: toPages, Usage: "the servers answer \"not modified\" instead of sending the content again"},
+			&cli.StringSliceFlag{Name: "signals", Category: toPages, Usage: "signs of changes, such as of sitemaps, as in `precision=.8,recall=.6`; also share= of the hosts, flood= of signs without meaning a day and page, delay=; again for other hosts"},
 			&cli.Float64Flag{Name: "shift", Category: toPages, Usage: "pages that change at random do so `N` times as often from the middle of the time that counts"},
 
 			spanFlag(toBudget, "every", "the budget: as many fetches as all pages take every `TIME` (default 30d)"),
@@ -206,6 +218,13 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 	if o.Duration > 0 && o.Measure >= o.Duration {
 		return nil, o, usagef("-measure: nothing is left to measure from %s on, for the crawl ends after %s; give a longer -for", span(o.Measure), span(o.Duration))
 	}
+	for _, text := range c.StringSlice("signals") {
+		g, err := simulate.ParseSignals(text)
+		if err != nil {
+			return nil, o, usagef("-signals: %v", err)
+		}
+		o.Signals = append(o.Signals, g)
+	}
 	importance := simulate.Importance(c.String("importance"))
 	var pages simulate.Population
 	switch name := c.String("history"); {
@@ -213,12 +232,17 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 		return nil, o, usagef("-history has pages of its own: neither -population nor -pages can be")
 	case name != "" && c.IsSet("shift"):
 		return nil, o, usagef("-history says when pages change: -shift cannot be")
+	case name == "" && (c.IsSet("signature") || c.IsSet("truth")):
+		return nil, o, usagef("-signature and -truth are for a -history that tells of signatures")
 	case !slices.Contains(simulate.Importances(), importance):
 		return nil, o, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
 	case name != "":
 		all, err := readHistory(name)
 		if err != nil {
 			return nil, o, err
+		}
+		if all, err = simulate.BySignature(all, c.String("signature"), c.String("truth")); err != nil {
+			return nil, o, usagef("%v", err)
 		}
 		if pages, err = simulate.Histories(all, importance, c.Uint64("seed")); err != nil {
 			return nil, o, err
@@ -280,6 +304,9 @@ func list[S ~string](of []S) string {
 // policiesOf returns the schedules to compare.
 func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]simulate.Policy, error) {
 	policies := simulate.Stock(len(pages), perDay)
+	if c.IsSet("signals") && perDay > 0 {
+		policies = slices.Insert(policies, len(policies)-1, simulate.SignalOptimum())
+	}
 	for _, f := range scheduleFlags() {
 		if !c.IsSet(f.Names()[0]) {
 			continue

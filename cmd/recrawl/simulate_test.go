@@ -11,6 +11,7 @@ import (
 func TestScheduleSimulates(t *testing.T) {
 	t.Parallel()
 	history := write(t, "changes.tsv", "http://a.example/\t2026-01-01:A 2026-02-01 2026-03-05 w=3\nhttp://b.example/\t2026-01-01:A 2026-06-01:D\n")
+	found := write(t, "found.tsv", "url\ttime\tmd5\ttextmd5\nhttp://a.example/\t2026-01-01\tx\t1\nhttp://a.example/\t2026-06-01\ty\t1\n")
 	name := filepath.Join(t.TempDir(), "plot")
 	small := "-pages 60 -for 200d "
 	for _, c := range []struct {
@@ -22,6 +23,8 @@ func TestScheduleSimulates(t *testing.T) {
 		{small + "-kind adaptive -inc 0.1 -dec 0.5 -budget 5 -only yours -last-modified -conditional -shift 2", []string{"60 pages, 5 fetches a day", "yours, by priority ", "yours, oldest first "}},
 		{small + "-kind learned -keep 0.9 -limit 60d -only learned", []string{"yours, learned ", "\nlearned "}},
 		{small + "-nutch -limit 60d -only yours", []string{"yours, by priority "}},
+		{small + "-signals recall=.9,precision=.8,share=.5 -signals flood=1 -only learned,signals", []string{"learned ", "optimum, rates and signals known "}},
+		{"-history " + found + " -signature md5 -truth textmd5 -only learned", []string{"1 pages", "learned ", " 1.0000 "}},
 		{small + "-curve 30d,7d -only constant,optimum -svg " + name, []string{"a page is fetched every    30.0d     7.0d", "constant interval "}},
 		{"-history " + history + " -cycle 1d -for 1y -measure 30d -only default", []string{"2 pages, 0.06667 fetches a day", "default, 30 days "}},
 	} {
@@ -51,30 +54,34 @@ func TestScheduleSimulates(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"-population x":                     `-population: "x" is not one of cho5 and lognorm`,
-		"-importance x":                     `-importance: "x" is not one of zipf, uniform and correlated`,
-		"-pages 0":                          "-pages: 0 is not a number from 1",
-		"-history " + history + " -pages 5": "-history has pages of its own",
-		"-history " + history + " -shift 2": "-history says when pages change",
-		"-curve 3d -every 5d":               "-curve has budgets of its own",
-		"-curve 3d -budget 5":               "-curve has budgets of its own",
-		"-only ,":                           "-only: no schedule has a name",
-		"-reference -kind learned":          "-kind cannot be",
-		"-reference -shift 2":               "-shift cannot be",
-		"-reference -pages 0":               "-pages: 0 is not a number",
-		"-budget 0":                         "-budget: 0 is not a number of fetches a day",
-		"-budget 3 -every 3d":               "only one of -budget and -every",
-		"-every x":                          `-every: "x" is not a time`,
-		"-curve 3d,x":                       `-curve: "x" is not a time`,
-		"-shift -1":                         "-shift: -1 is not a factor",
-		"-cycle 1s -for 1y":                 "-cycle: 1s is too short",
-		"-measure 2y -for 1y":               "nothing is left to measure",
-		"-only nothing":                     `-only: no schedule has a name with one of "nothing"`,
-		"-reference -seed 2":                "-seed cannot be",
-		"-kind x":                           `-kind: "x"`,
-		"extra":                             `takes no argument "extra"`,
-		"-history missing.tsv":              "no such file",
-		small + "-svg no/such/dir/x":        "-svg: ",
+		"-population x":                           `-population: "x" is not one of cho5, lognorm, equal, hourly, static and two`,
+		"-importance x":                           `-importance: "x" is not one of zipf, uniform, correlated and anticorrelated`,
+		"-pages 0":                                "-pages: 0 is not a number from 1",
+		"-history " + history + " -pages 5":       "-history has pages of its own",
+		"-history " + history + " -shift 2":       "-history says when pages change",
+		"-curve 3d -every 5d":                     "-curve has budgets of its own",
+		"-curve 3d -budget 5":                     "-curve has budgets of its own",
+		"-only ,":                                 "-only: no schedule has a name",
+		"-reference -kind learned":                "-kind cannot be",
+		"-reference -shift 2":                     "-shift cannot be",
+		"-signals recall=2":                       "2 is not a share",
+		"-reference -pages 0":                     "-pages: 0 is not a number",
+		"-budget 0":                               "-budget: 0 is not a number of fetches a day",
+		"-budget 3 -every 3d":                     "only one of -budget and -every",
+		"-every x":                                `-every: "x" is not a time`,
+		"-curve 3d,x":                             `-curve: "x" is not a time`,
+		"-shift -1":                               "-shift: -1 is not a factor",
+		"-cycle 1s -for 1y":                       "-cycle: 1s is too short",
+		"-measure 2y -for 1y":                     "nothing is left to measure",
+		"-only nothing":                           `-only: no schedule has a name with one of "nothing"`,
+		"-reference -seed 2":                      "-seed cannot be",
+		"-kind x":                                 `-kind: "x"`,
+		"extra":                                   `takes no argument "extra"`,
+		"-history missing.tsv":                    "no such file",
+		small + "-svg no/such/dir/x":              "-svg: ",
+		"-history " + found + " -signature x":     `does not tell of the signature "x", but of md5, textmd5`,
+		"-history " + history + " -signature md5": "tells nothing of signatures",
+		"-signature md5":                          "-signature and -truth are for a -history",
 	} {
 		r := recrawl(t, append([]string{"schedule", "simulate"}, strings.Fields(args)...)...)
 		if r.code == 0 || !strings.Contains(r.err, want) || r.out != "" {

@@ -117,7 +117,7 @@ func samples() []hostdb.Host {
 			{Origin: "https://example.com:8443", Status: 503, Fetched: at, Expires: at.Add(time.Hour), FailingSince: at.Add(-time.Hour)},
 		},
 		Stats:    hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 7, Failures: 8},
-		Lastmod:  hostdb.Lastmod{Hits: 1, False: 2, Misses: 3, Segment: "20240229235959-000"},
+		Lastmod:  hostdb.Lastmod{Hits: 1, False: 2, Misses: 3, Truth: .5, Tests: 5, Said: .25, Watched: 6, Unsaid: 1e-9, Quiet: 7, Segment: "20240229235959-000"},
 		Pages:    hostdb.Pages{Unfetched: 1, Fetched: 2, Gone: 3, RedirTemp: 4, RedirPerm: 5, NotModified: 6, Duplicate: 7, Orphan: 8, ParseFailed: 9},
 		Homepage: "https://www.example.com/", Score: 0.25, DNSFailures: 10, ConnectionFailures: 11, LastCheck: at.Add(-time.Minute), Overdue: 12,
 		Fields:  map[string]float64{"min._rs_": 15, "avg._rs_": 20.5, "Content-Type.text/html": 3},
@@ -180,6 +180,9 @@ func samples() []hostdb.Host {
 	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, -1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN()} {
 		add(func(h *hostdb.Host) { h.Fields["v"] = v })
 		add(func(h *hostdb.Host) { h.Score = float32(v) })
+		if v == v {
+			add(func(h *hostdb.Host) { h.Lastmod.Truth, h.Lastmod.Said, h.Lastmod.Quiet = v, v, v })
+		}
 	}
 	for _, v := range []string{"", "\x00", "\xff", "a\x00", hostile, strings.Repeat(hostile, 3000), strings.Repeat("Disallow: /\n", 500<<10/12), "null"} {
 		add(func(h *hostdb.Host) { h.Robots[0].Body = []byte(v) })

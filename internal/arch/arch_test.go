@@ -54,7 +54,7 @@ var repo = policy{
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
-		"rank":            {verb, "crawldb protocol scoring segment internal/extsort"},
+		"rank":            {verb, "crawldb protocol schedule scoring segment internal/extsort"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
@@ -77,7 +77,7 @@ var repo = policy{
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring segment signature update urlfilter"},
 		"verify":   {root, "page crawldb hostdb linkdb segment"},
-		"simulate": {root, "crawldb protocol schedule segment update"},
+		"simulate": {root, "crawldb hostdb protocol schedule segment update"},
 
 		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update"},
 

@@ -1,0 +1,331 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Signals is what the signs of changes of the pages of a host are worth. Precision is the
+// share of them that are true, beyond those that come when a page happens to have changed
+// anyway, Recall the share of changes of which there is one. The zero value is that of a
+// host without, or of one whose signs say nothing.
+type Signals struct{ Precision, Recall float64 }
+
+// Of the changes of a page, those with a sign come at the rate q·λ, where q is the recall,
+// among signs that come at g = q·λ/p, p being the precision; those without come at
+// α = (1-q)·λ. After a time t in which there were n signs the copy is fresh with the
+// probability exp(-α·t)·(1-p)^n, as it would be without a sign after the effective time
+//
+//	τ = t + n·β,  β = -ln(1-p)/α
+//
+// So the page is visited when τ reaches a threshold ι. Between two visits there is a time
+// ψ(ι) on average, of which the copy is fresh for W(ι); one more visit is worth
+//
+//	V(ι) = weight · (W - ψ·exp(-α·ι))
+//
+// (Busa-Fekete et al., Crawling with noisy change signals, 2025, arXiv:2502.02430; Azar et
+// al., PNAS 2018, and Kolobov et al., NeurIPS 2019, for signals without noise). Without
+// signs that is what it is in gain. In units of 1/λ it depends on p and q alone:
+//
+//	ψ'(x) = 1 - g·(ψ(x) - ψ(x-β)),  λV/weight = G,  G'(x) = α·ψ(x)·exp(-α·x)
+//
+// which is integrated once for each p and q: see worthOf.
+
+const (
+	// Signs that are seldom true, or of which there are few, are none: what they would be
+	// worth is less than what a wrong guess of that costs.
+	leastPrecision, leastRecall = 0.1, 0.05
+	mostSignal                  = 0.98
+)
+
+// rounded returns the signals of the class that stands for some, which is zero for those
+// that are not worth looking at.
+func (g Signals) rounded() Signals {
+	if !(g.Precision >= leastPrecision && g.Recall >= leastRecall) {
+		return Signals{}
+	}
+	round := func(x float64) float64 {
+		if x > 0.91 {
+			return min(math.Round(50*x)/50, mostSignal)
+		}
+		return math.Round(20*x) / 20
+	}
+	return Signals{round(g.Precision), round(g.Recall)}
+}
+
+// worthPoints is how many points the tables of a class have, equidistant in the logarithm
+// of x from worthFrom on.
+const (
+	worthPoints = 160
+	worthFrom   = 3e-2
+)
+
+// signalled is what visits are worth of pages of which there are signs, in units of 1/λ.
+// A nil one is that of pages without: then worth is gain.
+type signalled struct {
+	Signals
+	alpha, beta float64
+	step        float64 // of the logarithm of x
+	g, psi      [worthPoints]float64
+}
+
+func worthOf(s Signals) *signalled {
+	p, q := s.Precision, s.Recall
+	w := &signalled{Signals: s, alpha: 1 - q}
+	w.beta = -math.Log1p(-p) / w.alpha
+	gamma := q / p
+	most := 9.5 / w.alpha // where nothing is left to lose
+	w.step = math.Log(most/worthFrom) / (worthPoints - 1)
+	// Steps of which a whole number is β, and which are short for all that happens.
+	h := min(w.beta, 1/gamma, 1/w.alpha, worthFrom*2) / 12
+	delay := int(math.Ceil(w.beta / h))
+	if float64(delay) < most/h {
+		h = w.beta / float64(delay)
+	}
+	n := int(most/h) + 2
+	psi := make([]float64, n)
+	keep := math.Exp(-gamma * h)
+	gain := -math.Expm1(-gamma*h) / gamma
+	before := func(i int) float64 { // ψ of i steps, minus β
+		if i -= delay; i < 0 {
+			return 0
+		}
+		return psi[i]
+	}
+	sum, last, k := 0.0, 0.0, 0
+	fresh, decay := w.alpha, math.Exp(-w.alpha*h) // α·exp(-αx)
+	for i := range n {
+		if i > 0 {
+			psi[i] = psi[i-1]*keep + gain*(1+gamma*(before(i-1)+before(i))/2)
+		}
+		x := float64(i) * h
+		now := psi[i] * fresh
+		fresh *= decay
+		next := sum
+		if i > 0 {
+			next += (last + now) / 2 * h
+		}
+		for ; k < worthPoints && i > 0 && w.x(k) <= x; k++ {
+			part := 1 - (x-w.x(k))/h
+			w.psi[k] = psi[i-1] + part*(psi[i]-psi[i-1])
+			w.g[k] = sum + part*(next-sum)
+		}
+		sum, last = next, now
+	}
+	for ; k < worthPoints; k++ { // rounding
+		w.psi[k], w.g[k] = psi[n-1], sum
+	}
+	return w
+}
+
+func (w *signalled) x(k int) float64 { return worthFrom * math.Exp(w.step*float64(k)) }
+
+// place returns between which points x is: the first and how far from it.
+func (w *signalled) place(x float64) (k int, part float64) {
+	at := math.Log(x/worthFrom) / w.step
+	k = max(0, min(int(at), worthPoints-2))
+	return k, min(at-float64(k), 1)
+}
+
+// worth is G.
+func (w *signalled) worth(x float64) float64 {
+	switch {
+	case w == nil:
+		return gain(x)
+	case !(x > 0):
+		return 0
+	case x < worthFrom:
+		return w.g[0] * (x / worthFrom) * (x / worthFrom)
+	}
+	k, part := w.place(x)
+	return w.g[k] + part*(w.g[k+1]-w.g[k])
+}
+
+// inverse is where G is y; infinity from 1 on.
+func (w *signalled) inverse(y float64) float64 {
+	switch {
+	case w == nil:
+		return gainInverse(y)
+	case !(y > 0):
+		return 0
+	case y < w.g[0]:
+		return worthFrom * math.Sqrt(y/w.g[0])
+	case y >= w.g[worthPoints-1]:
+		return math.Inf(1)
+	}
+	k, _ := slices.BinarySearch(w.g[:], y)
+	k = max(k-1, 0)
+	part := (y - w.g[k]) / (w.g[k+1] - w.g[k])
+	return worthFrom * math.Exp(w.step*(float64(k)+part))
+}
+
+// between is ψ: the time between two visits.
+func (w *signalled) between(x float64) float64 {
+	if x < worthFrom {
+		return x
+	}
+	k, part := w.place(x)
+	return w.psi[k] + part*(w.psi[k+1]-w.psi[k])
+}
+
+// freshness is W/ψ.
+func (w *signalled) freshness(x float64) float64 {
+	if !(x > 0) {
+		return 1
+	}
+	if x < worthFrom {
+		return 1 - w.alpha*x/2
+	}
+	return min(w.worth(x)/w.between(x)+math.Exp(-w.alpha*x), 1)
+}
+
+// signsKey is the Meta entry with how many signs there were since the last visit.
+const signsKey = "schedule.signs"
+
+// SignsOf returns how many signs there were of a change of a page since its last visit,
+// as far as the schedule was told: see [Signalled].
+func SignsOf(d *crawldb.Datum) int {
+	text, ok := d.Meta.Get(signsKey)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 36, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// mostSigns is beyond what makes a difference.
+const mostSigns = 1 << 20
+
+func setSigns(d *crawldb.Datum, n int) {
+	d.Meta.Set(signsKey, strconv.FormatInt(int64(min(n, mostSigns)), 36))
+}
+
+// signsSince returns how many signs there were since the content was seen. What a
+// sitemap said that was not acted on is one.
+func signsSince(d *crawldb.Datum, seen time.Time) int {
+	n := SignsOf(d)
+	if hint, ok := crawldb.HintOf(d.Meta); ok && n == 0 && hint.Modified.After(seen) {
+		return 1
+	}
+	return n
+}
+
+// covered reports whether there are signs of the changes of a page: whether there was one.
+func covered(d *crawldb.Datum) bool {
+	hint, ok := crawldb.HintOf(d.Meta)
+	return ok && !hint.Modified.IsZero()
+}
+
+// signs returns what is known of the signs of a page; nil if there are none, or none that
+// say anything.
+func (p *Plan) signs(d *crawldb.Datum) *signalled {
+	if p == nil || len(p.worth) == 0 {
+		return nil
+	}
+	w := p.worth[crawldb.Host(d.URL)]
+	if w == nil || !covered(d) {
+		return nil
+	}
+	return w
+}
+
+// unsigned returns what is known of how often a page changes without a sign, and how
+// likely it is that all the signs there were since the last visit were false.
+func (p *Plan) unsigned(d *crawldb.Datum, r Rate) (Rate, float64) {
+	w := p.signs(d)
+	if w == nil {
+		return r, 1
+	}
+	return w.unsigned(r), w.none(signsSince(d, since(d, d.LastFetch)))
+}
+
+// prepare makes the tables of the hosts that have signs, but for those that a plan before,
+// if there is one, has.
+func (p *Plan) prepare(old *Plan) {
+	classes := map[Signals]*signalled{}
+	if old != nil {
+		for _, w := range old.worth {
+			classes[w.Signals] = w
+		}
+	}
+	p.worth = nil
+	for host, s := range p.HostSignals {
+		s = s.rounded()
+		if s == (Signals{}) {
+			continue
+		}
+		w := classes[s]
+		if w == nil {
+			w = worthOf(s)
+			classes[s] = w
+		}
+		if p.worth == nil {
+			p.worth = map[string]*signalled{}
+		}
+		p.worth[host] = w
+	}
+}
+
+// changed is what is known of a rate after a visit that found a change and came so long
+// after the one before, with so many signs in between. Of the changes with a sign it tells
+// how many there were, if the signs are true; of those without only whether there was one,
+// and that only if none was true.
+func (w *signalled) changed(r Rate, after time.Duration, signs int) Rate {
+	t := days(after)
+	unsigned := Rate{r.Shape, r.Days + w.Recall*t}.Changed(time.Duration(w.alpha * float64(after)))
+	if signs == 0 {
+		return unsigned
+	}
+	none := w.none(signs)
+	fresh := math.Exp(-r.Shape * math.Log1p(w.alpha*t/r.Days))
+	share := (1 - none) / (1 - none*fresh) // that a sign is true
+	signed := Rate{r.Shape + float64(signs)*w.Precision/(1-none), r.Days + w.Recall*t}
+	mean := share*signed.PerDay() + (1-share)*unsigned.PerDay()
+	square := func(r Rate) float64 { return r.PerDay()*r.PerDay() + r.Deviation()*r.Deviation() }
+	variance := share*square(signed) + (1-share)*square(unsigned) - mean*mean
+	next := Rate{mean * mean / variance, mean / variance}
+	if !next.Known() {
+		return r
+	}
+	return next
+}
+
+// expect is how many changes without a sign are expected in a time in which there was no
+// sign, which says something of the rate, too: see [Rate].expect.
+func (w *signalled) expect(r Rate, after time.Duration) float64 {
+	return Rate{r.Shape, (r.Days + w.Recall*days(after)) / w.alpha}.expect(after)
+}
+
+// none is how likely it is that of so many signs none is true.
+func (w *signalled) none(signs int) float64 { return math.Pow(1-w.Precision, float64(signs)) }
+
+// unsigned is what is known of how often there is a change without a sign.
+func (w *signalled) unsigned(r Rate) Rate { return Rate{r.Shape, r.Days / w.alpha} }
+
+// Weigh returns what is expected of a visit to a page, given how long after the one before
+// it came, how many signs there were in between, and what signs are worth as far as it is
+// known: how likely it is to find a change of which there was no sign, and how many changes
+// there were of both kinds. Both are zero if no rate was learned of the page.
+func Weigh(d *crawldb.Datum, after time.Duration, signs int, g Signals) (chance, expected float64) {
+	r, ok := RateOf(d)
+	t := days(after)
+	if !ok || t <= 0 {
+		return 0, 0
+	}
+	p, q := max(0, min(g.Precision, 1)), max(0, min(g.Recall, mostSignal))
+	// That there was no sign says something of the rate; how many there were, only if they
+	// are true, and that is not to be concluded from itself.
+	seen := r.Days
+	if signs == 0 {
+		seen += q * t
+	}
+	chance = -math.Expm1(-r.Shape * math.Log1p((1-q)*t/seen))
+	return chance, (r.Shape + p*float64(signs)) / (r.Days + q*t) * t
+}
