@@ -25,8 +25,9 @@ const (
 	hasLastModified
 	hasLeasedUntil
 	hasLeasedBy
-	hasMeta
-	hasAll = 1<<iota - 1
+	hasMeta  // with all names spelled
+	hasPairs // Meta in which a name has a number, instead
+	hasAll   = 1<<iota - 1
 )
 
 var errDatum = errors.New("crawldb: not an encoded record")
@@ -60,7 +61,9 @@ func (d *Datum) AppendBinary(b []byte) ([]byte, error) {
 	set(hasLastModified, d.LastModified != "")
 	set(hasLeasedUntil, !d.LeasedUntil.IsZero())
 	set(hasLeasedBy, d.LeasedBy != "")
-	set(hasMeta, d.Meta.enc != "")
+	numbered := d.Meta.numbered()
+	set(hasMeta, d.Meta.enc != "" && !numbered)
+	set(hasPairs, numbered)
 
 	b = append(b, codecVersion, byte(d.Status))
 	b = binary.AppendUvarint(b, flags)
@@ -103,6 +106,9 @@ func (d *Datum) AppendBinary(b []byte) ([]byte, error) {
 	if flags&hasMeta != 0 {
 		b = appendString(b, d.Meta.enc)
 	}
+	if numbered {
+		b = d.Meta.appendPairs(b)
+	}
 	return b, nil
 }
 
@@ -112,7 +118,21 @@ func (d *Datum) AppendBinary(b []byte) ([]byte, error) {
 func (d *Datum) UnmarshalBinary(data []byte) error {
 	out := Datum{URL: d.URL}
 	flags, texts, ok := out.numbers(data)
-	if !ok || !out.texts(flags, string(texts)) {
+	if !ok {
+		return errDatum
+	}
+	texts, pairs, ok := cutPairs(flags, texts)
+	if !ok {
+		return errDatum
+	}
+	var meta []byte
+	if flags&hasPairs != 0 {
+		var space [128]byte
+		if meta, ok = expandPairs(space[:0], pairs); !ok {
+			return errDatum
+		}
+	}
+	if !out.texts(flags, string(texts), string(meta)) {
 		return errDatum
 	}
 	*d = out
@@ -128,7 +148,7 @@ func (d *Datum) numbers(data []byte) (flags uint64, rest []byte, ok bool) {
 	d.Status = Status(data[1])
 	r := reader{b: data[2:]}
 	flags = r.uvarint()
-	if flags&^uint64(hasAll) != 0 {
+	if flags&^uint64(hasAll) != 0 || flags&(hasMeta|hasPairs) == hasMeta|hasPairs {
 		return 0, nil, false
 	}
 	if flags&hasFetchTime != 0 {
@@ -156,8 +176,29 @@ func (d *Datum) numbers(data []byte) (flags uint64, rest []byte, ok bool) {
 	return flags, r.b, !r.bad
 }
 
-// texts reads the rest, which the record shares.
-func (d *Datum) texts(flags uint64, s string) bool {
+// cutPairs cuts what numbers has left of a record where its pairs begin, if it has any.
+func cutPairs(flags uint64, b []byte) (texts, pairs []byte, ok bool) {
+	if flags&hasPairs == 0 {
+		return b, nil, true
+	}
+	pairs, ok = b, true
+	for flag := uint64(hasSignature); flag < hasMeta && ok; flag <<= 1 {
+		if flags&flag == 0 {
+			continue
+		}
+		var n uint64
+		if n, pairs, ok = cutUvarint(pairs); flag == hasLeasedUntil {
+			n = 0
+		}
+		if ok = ok && n <= uint64(len(pairs)); ok {
+			pairs = pairs[n:]
+		}
+	}
+	return b[:len(b)-len(pairs)], pairs, ok
+}
+
+// texts reads the rest, which the record shares, and takes meta for that of pairs.
+func (d *Datum) texts(flags uint64, s, meta string) bool {
 	if flags < hasSignature {
 		return s == ""
 	}
@@ -187,8 +228,12 @@ func (d *Datum) texts(flags uint64, s string) bool {
 	}
 	if flags&hasMeta != 0 {
 		d.Meta.enc = text()
+		ok = ok && validMeta(d.Meta.enc)
 	}
-	return ok && s == "" && validMeta(d.Meta.enc)
+	if flags&hasPairs != 0 {
+		d.Meta.enc = meta
+	}
+	return ok && s == ""
 }
 
 // reader reads numbers. After a failure it has nothing left.

@@ -60,10 +60,13 @@ var full = crawldb.Datum{
 	Meta: crawldb.MetaOf("opic.cash", "0.5", "", "\x00\xff"),
 }
 
-// TestCodecGolden keeps records that were stored by an earlier version readable.
+// TestCodecGolden keeps records that were stored by an earlier version readable: as they
+// are written now, and as they were before names had numbers.
 func TestCodecGolden(t *testing.T) {
-	const want = "\x01\x02\xff?\xf6\xa1\xab\xfe\xf9b\x01\x80\x9a\x9e\x01\x00\x02?\xc0\x00\x00\xc0 \x00\x00\x100123456789abcdef\x05W/\"x\"" +
-		"\x1dThu, 29 Feb 2024 23:59:59 GMT\x80\xc0\xe2\x85\xe3h\x1220240229235959-000\x12\x00\x02\x00\xff\topic.cash\x030.5"
+	const rest = "\xf6\xa1\xab\xfe\xf9b\x01\x80\x9a\x9e\x01\x00\x02?\xc0\x00\x00\xc0 \x00\x00\x100123456789abcdef\x05W/\"x\"" +
+		"\x1dThu, 29 Feb 2024 23:59:59 GMT\x80\xc0\xe2\x85\xe3h\x1220240229235959-000"
+	const want = "\x01\x02\xff_" + rest + "\x00\x02\x00\xff\x04\x030.5"
+	const spelled = "\x01\x02\xff?" + rest + "\x12\x00\x02\x00\xff\topic.cash\x030.5"
 	got, err := full.AppendBinary(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +74,35 @@ func TestCodecGolden(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("encoded as %q, want %q", got, want)
 	}
+	for _, enc := range []string{want, spelled} {
+		d := crawldb.Datum{URL: full.URL}
+		if err := d.UnmarshalBinary([]byte(enc)); err != nil {
+			t.Errorf("%q: %v", enc, err)
+		}
+		same(t, d, full)
+	}
 	empty, err := new(crawldb.Datum).AppendBinary([]byte("prefix"))
 	if err != nil || string(empty) != "prefix\x01\x00\x00" {
 		t.Errorf("the zero record is %q, %v", empty, err)
+	}
+	// Numbers are stored: never renumber. A name without one is spelled.
+	names := []string{"opic.cash", "opic.history", "schedule.rate", "schedule.since", "schedule.fixed", "depth.depth", "depth.max", "orphan.seen", "pagerank.seed",
+		"sitemap.mark", "sitemap.hint", "sitemap.planned", "segment.turn", "Content-Type", "nutch.protocol.code", "_rs_", "_pst_"}
+	lengths := []int{8, 16, 11, 8, 0, 1, 1, 10, 1, 0, 0, 8, 0, 9, 3, 3, 26}
+	for i, name := range names {
+		value := strings.Repeat("v", lengths[i])
+		for value, want := range map[string]string{value: string(rune(3*(i+1)+2)) + value, value + "w": string(rune(3*(i+1)+1)) + string(rune(len(value)+1)) + value + "w"} {
+			d := crawldb.Datum{Meta: crawldb.MetaOf(name, value)}
+			if got, err := d.AppendBinary(nil); err != nil || string(got) != "\x01\x00\x80\x40"+want {
+				t.Errorf("%s=%s is %q, %v", name, value, got, err)
+			}
+		}
+	}
+	for _, name := range []string{"", "opic.cas", "opic.cash2", "seed"} {
+		d := crawldb.Datum{Meta: crawldb.MetaOf(name, "v")}
+		if got, err := d.AppendBinary(nil); err != nil || string(got) != "\x01\x00\x80\x20"+string(rune(len(name)+3))+string(rune(len(name)))+name+"\x01v" {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
 	}
 }
 
@@ -103,7 +132,10 @@ func TestCodecRoundTrip(t *testing.T) {
 		"no meta":              func(d *crawldb.Datum) { d.Meta = crawldb.Meta{} },
 		"only a URL":           func(d *crawldb.Datum) { *d = crawldb.Datum{URL: d.URL} },
 		"year 1":               func(d *crawldb.Datum) { d.FetchTime = time.Date(1, 1, 1, 0, 0, 0, 1e6, time.UTC) },
-		"a large value":        func(d *crawldb.Datum) { d.ETag = strings.Repeat("\x00\xff", 1<<20) },
+		"names with numbers": func(d *crawldb.Datum) {
+			d.Meta = crawldb.MetaOf("opic.cash", "12345678", "opic.history", "0123456789abcdef", "schedule.rate", "", "z", "")
+		},
+		"a large value": func(d *crawldb.Datum) { d.ETag = strings.Repeat("\x00\xff", 1<<20) },
 	} {
 		d := full
 		change(&d)
@@ -175,6 +207,18 @@ func TestCodecForeignBytes(t *testing.T) {
 	refused("meta out of order", []byte("\x01\x01\x80\x20\x06\x01b\x00\x01a\x00"))
 	refused("meta with a name twice", []byte("\x01\x01\x80\x20\x06\x01a\x00\x01a\x00"))
 	refused("meta without a value", []byte("\x01\x01\x80\x20\x02\x01a"))
+	refused("no pairs", []byte("\x01\x01\x80\x40"))
+	refused("pairs in both forms", []byte("\x01\x01\x80\x60\x00\x04\x00"))
+	refused("pairs without a number", []byte("\x01\x01\x80\x40\x03a\x01v"))
+	refused("a number of no name", []byte("\x01\x01\x80\x40\x01\x01v"))
+	refused("a number behind the last", []byte("\x01\x01\x80\x40\x38\x00"))
+	refused("a name that has a number", []byte("\x01\x01\x80\x40\x1bopic.cash\x01v\x08\x01v"))
+	refused("names out of order", []byte("\x01\x01\x80\x40\x07\x01v\x04\x01v"))
+	refused("a name twice", []byte("\x01\x01\x80\x40\x04\x01v\x04\x01w"))
+	refused("a usual length that is written", []byte("\x01\x01\x80\x40\x04\x0812345678"))
+	refused("a usual value that is short", []byte("\x01\x01\x80\x40\x051234567"))
+	refused("a name that is short", []byte("\x01\x01\x80\x40\x04\x01v\x30abc"))
+	refused("a name of 2^62 bytes", []byte("\x01\x01\x80\x40\x04\x01v\xff\xff\xff\xff\xff\xff\xff\xff\x7f"))
 	if n := testing.AllocsPerRun(10, func() {
 		var d crawldb.Datum
 		if d.UnmarshalBinary([]byte("\x01\x01\x80\x01\xff\xff\xff\xff\x0f")) == nil {
@@ -208,6 +252,9 @@ func FuzzDatum(f *testing.F) {
 	f.Add(enc)
 	f.Add([]byte("\x01\x00\x00"))
 	f.Add([]byte("\x01\x01\x80\x20\x06\x01a\x00\x01b\x00"))
+	f.Add([]byte("\x01\x01\x80\x20\x0d\x09opic.cash\x01v"))
+	f.Add([]byte("\x01\x01\x80\x40\x0512345678\x080123456789abcdef\x03z\x00"))
+	f.Add([]byte("\x01\x01\x90\x41\x02et\x03a\x00\x0512345678"))
 	f.Add([]byte("\x01\x09\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := crawldb.Datum{URL: "u"}

@@ -59,11 +59,19 @@ func (k *Keys) Decode(d *Datum, key, data []byte) error {
 	flags, texts, ok := d.numbers(data)
 	// One copy for all the strings of a record.
 	k.buf = k.AppendURL(k.buf[:0], key)
+	var pairs []byte
+	if ok {
+		texts, pairs, ok = cutPairs(flags, texts)
+	}
 	n := len(k.buf)
 	k.buf = append(k.buf, texts...)
+	meta := len(k.buf)
+	if ok && flags&hasPairs != 0 {
+		k.buf, ok = expandPairs(k.buf, pairs)
+	}
 	all := string(k.buf)
 	d.URL = all[:n]
-	if !ok || !d.texts(flags, all[n:]) {
+	if !ok || !d.texts(flags, all[n:meta], all[meta:]) {
 		*d = Datum{URL: strings.Clone(d.URL)}
 		return errDatum
 	}

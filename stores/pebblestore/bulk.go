@@ -158,7 +158,7 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 			switch {
 			case value == nil:
 				err = batch.Delete(key, nil)
-			case table(key[0]) == tallyTable:
+			case isSum(key):
 				err = batch.Merge(key, value, nil)
 			default:
 				err = batch.Set(key, value, nil)
@@ -170,6 +170,9 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 	}
 	return d.commit(ctx, v, batch, pebble.NoSync)
 }
+
+// isSum reports whether what is written under a key is added to what is there.
+func isSum(key []byte) bool { return table(key[0]) == tallyTable || table(key[0]) == linkTable }
 
 // ingest writes a step as tables and lets the engine take them. They are durable
 // at once, so what was committed before has to be, too. It is written out, since
@@ -257,7 +260,7 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte]) error {
 		switch {
 		case value == nil:
 			err = w.Delete(key)
-		case table(key[0]) == tallyTable:
+		case isSum(key):
 			err = w.Merge(key, value)
 		default:
 			err = w.Set(key, value)

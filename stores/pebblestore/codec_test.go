@@ -2,12 +2,17 @@ package pebblestore
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/linkdb"
 )
@@ -84,42 +89,174 @@ func TestTurnIsSmall(t *testing.T) {
 	}
 }
 
+const linkedPage = "http://a.example/of/a/page"
+
 func TestInlinkCodec(t *testing.T) {
 	long := strings.Repeat("x", 3000)
 	for _, want := range [][]linkdb.Inlink{
 		nil,
 		{{}},
 		{{From: "http://a.example/"}},
-		{{From: "http://a.example/1", Anchor: "home"}, {From: "http://a.example/2", Anchor: "home"}, {From: "http://a.example/2", Anchor: "homes"}, {From: "!", Anchor: long}, {From: long}},
+		{{From: linkedPage}, {From: linkedPage + "/1"}},
+		{{From: "!", Anchor: long}, {From: "http://a.example/1", Anchor: "home"}, {From: "http://a.example/2", Anchor: "home"}, {From: "http://a.example/2", Anchor: "homes"}, {From: "http://b.example/"}, {From: long}},
 	} {
-		b, err := appendInlinks(nil, want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := decodeInlinks(b); err != nil || !reflect.DeepEqual(got, want) {
+		b := appendInlinks(nil, linkedPage, want, 0)
+		got, err := decodeInlinks(linkedPage, b)
+		slices.SortFunc(want, linkdb.CompareInlinks)
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("read %v, %v\nwant %v", got, err, want)
 		}
+	}
+	old := []byte("\x01\x00\x09http://a/\x00\x01a\x09\x011\x01\x00")
+	want := []linkdb.Inlink{{From: "http://a/", Anchor: "a"}, {From: "http://a/1", Anchor: "a"}}
+	if got, err := decodeInlinks(linkedPage, old); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read %v, %v\nwant %v", got, err, want)
+	}
+}
+
+// A link from a page beside its target takes what they differ by.
+func TestInlinkIsSmall(t *testing.T) {
+	b := appendInlinks(nil, linkedPage+"/1", []linkdb.Inlink{{From: "http://0.example/", Anchor: "a"}, {From: linkedPage + "/2", Anchor: "a"}}, 10_000)
+	if len(b) > 32 {
+		t.Errorf("two links take %d bytes", len(b))
 	}
 }
 
 func TestInlinksAreBounded(t *testing.T) {
 	links := []linkdb.Inlink{{From: strings.Repeat("x", 1<<20)}}
-	b, err := appendInlinks(nil, links)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Each of these five bytes stands for the whole of the first link.
+	r := runOf(nil, linkedPage, links, 0)
+	// Each of these bytes stands for the whole of the first link.
 	for range maxInlinks >> 20 {
-		b = append(b, 0x80, 0x80, 0x40, 0, 0, 0)
+		r.body = append(r.body, 0x80, 0x80, 0x80, 1, 0, 0, 0)
+		r.count++
 	}
-	if _, err := decodeInlinks(b); err == nil {
+	if _, err := decodeInlinks(linkedPage, appendRun([]byte{linkVersion}, r)); err == nil {
 		t.Error("a value that unpacks to more than the bound was read")
 	}
 	for range 257 {
 		links = append(links, links[0])
 	}
-	if _, err := appendInlinks(nil, links); err == nil {
-		t.Error("inlinks above the bound were encoded")
+	got, err := decodeInlinks(linkedPage, appendInlinks(nil, linkedPage, links[:200], 0))
+	if err != nil || len(got) != 1 {
+		t.Errorf("%d links, %v", len(got), err) // they are all the same
+	}
+	if r := runOf(nil, linkedPage, links, 0); r.count != 256 {
+		t.Errorf("%d links above the bound were encoded", r.count)
+	}
+}
+
+// Whatever the bounds, the order in which runs meet, and where that is done, a page
+// has what one Merge after the other would have given it.
+func TestLinkSums(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	key := linkTable.key(crawldb.Key(linkedPage))
+	for range 2000 {
+		limits := []int{r.IntN(6)}
+		if r.IntN(4) == 0 {
+			limits = []int{0, 1, 2, 3, 5, 8, 13}
+		}
+		var want []linkdb.Inlink
+		var values [][]byte
+		for i := range 1 + r.IntN(20) {
+			var links []linkdb.Inlink
+			for range r.IntN(6) {
+				links = append(links, linkdb.Inlink{From: fmt.Sprint("http://a.example/", r.IntN(20)), Anchor: "xyz"[:r.IntN(3)]})
+			}
+			limit := limits[r.IntN(len(limits))]
+			links = linkdb.Union(nil, links, limit)
+			want = linkdb.Union(want, links, limit)
+			value := appendInlinks(nil, linkedPage, links, limit)
+			if i == 0 && r.IntN(2) == 0 { // of an older store
+				value = []byte{oldLinkVersion}
+				for _, l := range links {
+					value = append(appendText(append(value, 0), l.From), 0)
+					value = appendText(value, l.Anchor)
+				}
+			}
+			values = append(values, value)
+		}
+		for len(values) > 1 { // some that lie together
+			from := r.IntN(len(values) - 1)
+			to := from + 2 + r.IntN(len(values)-from-1)
+			at := from + r.IntN(to-from)
+			m, err := merger().Merge(key, values[at])
+			for i, j := at-1, at+1; err == nil && (i >= from || j < to); {
+				if j < to && (i < from || r.IntN(2) == 0) {
+					err = m.MergeNewer(values[j])
+					j++
+				} else {
+					err = m.MergeOlder(values[i])
+					i--
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, _, err := m.Finish(from == 0 && r.IntN(2) == 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = slices.Replace(values, from, to, value)
+		}
+		got, err := decodeInlinks(linkedPage, values[0])
+		if err != nil || len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("read %v, %v\nwant %v", got, err, want)
+		}
+	}
+}
+
+// What many merges have left is put together now and then, and what is above the
+// bound goes.
+func TestLinkSumsAreSmall(t *testing.T) {
+	key := linkTable.key(crawldb.Key(linkedPage))
+	for _, limit := range []int{0, 100} {
+		var value []byte
+		for i := range 1000 {
+			m, err := merger().Merge(key, appendInlinks(nil, linkedPage, []linkdb.Inlink{{From: fmt.Sprintf("http://a.example/%04d", i)}}, limit))
+			if i > 0 {
+				err = errors.Join(err, m.MergeOlder(value))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if value, _, err = m.Finish(limit > 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runs, ok := appendRuns(nil, value)
+		if !ok || len(runs) > 16 {
+			t.Errorf("bound %d: %d runs", limit, len(runs))
+		}
+		if limit > 0 && len(value) > 2*limit*20 {
+			t.Errorf("bound %d: %d bytes", limit, len(value))
+		}
+	}
+}
+
+// What nobody can read stays so, and stops no compaction.
+func TestDamagedLinkSum(t *testing.T) {
+	key := linkTable.key(crawldb.Key(linkedPage))
+	good := appendInlinks(nil, linkedPage, []linkdb.Inlink{{From: "http://a.example/"}}, 0)
+	for _, bad := range [][]byte{nil, {3}, {linkVersion, 0, 1, 200}, {linkVersion, 0, 1, 2, 0, 0}, {oldLinkVersion, 9}, {linkVersion, 0, 2, 8, 0, 0, 0, 0, 1, 200, 0, 0}} {
+		if _, err := decodeInlinks(linkedPage, bad); err == nil {
+			t.Errorf("%x was read", bad)
+		}
+		m, err := merger().Merge(key, good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			if err := m.MergeOlder(bad); err != nil {
+				t.Fatal(err)
+			}
+		}
+		value, _, err := m.Finish(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if links, err := decodeInlinks(linkedPage, value); err == nil {
+			t.Errorf("%x became %v", bad, links)
+		}
 	}
 }
 
@@ -168,22 +305,35 @@ func FuzzSideCodec(f *testing.F) {
 
 func FuzzInlinkCodec(f *testing.F) {
 	f.Add([]byte{})
-	f.Add([]byte{linkVersion, 0, 1, 'a', 0, 0, 1, 0, 0, 1, 'b'})
-	f.Add([]byte{linkVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0})
+	f.Add([]byte{oldLinkVersion, 0, 1, 'a', 0, 0, 1, 0, 0, 1, 'b'})
+	f.Add([]byte{linkVersion, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0})
+	one := appendInlinks(nil, linkedPage, []linkdb.Inlink{{From: linkedPage, Anchor: "a"}, {From: linkedPage + "1"}}, 2)
+	f.Add(one)
+	f.Add(append(slices.Clone(one), one[1:]...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		links, err := decodeInlinks(b)
+		links, err := decodeInlinks(linkedPage, b)
+		key := linkTable.key(crawldb.Key(linkedPage))
+		m, merr := merger().Merge(key, b)
+		if merr != nil {
+			t.Fatal(merr)
+		}
+		sum, _, merr := m.Finish(true)
+		if merr != nil {
+			t.Fatal(merr)
+		}
+		again, serr := decodeInlinks(linkedPage, sum)
 		if err != nil {
+			if serr == nil {
+				t.Errorf("%x cannot be read, and is merged to %v", b, again)
+			}
 			return
 		}
-		enc, err := appendInlinks(nil, links)
-		if err != nil {
-			t.Fatal(err)
+		if links = linkdb.Union(nil, links, 0); serr != nil || len(links)+len(again) > 0 && !reflect.DeepEqual(links, again) {
+			t.Errorf("%x reads as %+v and then as %+v, %v", b, links, again, serr)
 		}
-		if again, err := decodeInlinks(enc); err != nil || !reflect.DeepEqual(links, again) {
+		enc := appendInlinks(nil, linkedPage, links, 0)
+		if again, err := decodeInlinks(linkedPage, enc); err != nil || len(links)+len(again) > 0 && !reflect.DeepEqual(links, again) {
 			t.Errorf("%x reads as %+v and then as %+v, %v", b, links, again, err)
-		}
-		if len(enc) > len(b) && !bytes.Equal(enc, b) {
-			t.Errorf("%d bytes became %d", len(b), len(enc))
 		}
 	})
 }

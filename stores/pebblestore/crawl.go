@@ -307,13 +307,13 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	return nil
 }
 
-// tokenOf makes the token of a candidate, of what changes was before its entry was
-// read, and of the value of that; empty if it would tell nothing.
-func tokenOf(changes uint64, value []byte) string {
+// appendToken appends the token of a candidate, of what changes was before its entry was
+// read, and of the value of that; nothing if it would tell nothing.
+func appendToken(dst []byte, changes uint64, value []byte) []byte {
 	if value == nil {
-		return ""
+		return dst
 	}
-	return string(append(binary.BigEndian.AppendUint64(make([]byte, 0, 64), changes), value...))
+	return append(binary.BigEndian.AppendUint64(dst, changes), value...)
 }
 
 // told makes the record that a token tells of, if nothing has changed since. It has
@@ -322,7 +322,8 @@ func (s *crawlStore) told(token, url string) (d crawldb.Datum, ok bool) {
 	if len(token) <= 8 {
 		return d, false
 	}
-	b := []byte(token)
+	var space [64]byte
+	b := append(space[:0], token...)
 	var e entry
 	if binary.BigEndian.Uint64(b) != s.changes.Load() || e.decode(b[8:]) != nil {
 		return d, false

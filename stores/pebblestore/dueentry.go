@@ -125,8 +125,9 @@ func (e entry) appendValue(dst []byte) []byte {
 }
 
 // restMost is how long the rest of a record may be that is kept in its entry: it
-// fits what was never fetched, with the cash of a scoring filter.
-const restMost = 32
+// fits what was never fetched, with what scoring filters keep of it (34 bytes with the
+// cash of OPIC, 38 with a depth).
+const restMost = 40
 
 // appendRest appends what the entry does not say of its record, if that is short. The
 // lease is no part of it.
@@ -199,7 +200,7 @@ func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s
 
 // stateVersion is that of the index alone: one that was written in another is
 // built anew.
-const stateVersion = 4
+const stateVersion = 5
 
 func (s *dueState) append(dst []byte) []byte {
 	dst = append(dst, stateVersion)

@@ -107,18 +107,7 @@ func (c *counter) flush(batch changes) error {
 	return batch.Merge(c.key, c.enc, nil)
 }
 
-// tallyMerger adds tallies. The name is in every table that was ever written, so it
-// is the one of the engine's own merger, of which nothing was ever asked.
-func tallyMerger() *pebble.Merger {
-	return &pebble.Merger{
-		Name: pebble.DefaultMerger.Name,
-		Merge: func(_, value []byte) (pebble.ValueMerger, error) {
-			m := new(tallySum)
-			return m, m.MergeNewer(value)
-		},
-	}
-}
-
+// tallySum is a tally to which others are added.
 type tallySum struct{ tally tally }
 
 func (m *tallySum) MergeNewer(value []byte) error { return m.tally.addFrom(value) }

@@ -67,6 +67,8 @@ type dueWalk struct {
 	hosts  hostFilter
 	page   hintPage
 	side   sideList
+	keys   crawldb.Keys
+	buf    []byte
 }
 
 // A hint is an entry with the key of its record.
@@ -181,11 +183,16 @@ func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	url := crawldb.URLOf(string(h.key))
-	if w.q.Want != nil && !w.q.Want(crawldb.Host(url)) {
+	// One string for both.
+	w.buf = w.keys.AppendURL(w.buf[:0], h.key)
+	n := len(w.buf)
+	w.buf = appendToken(w.buf, w.page.changes, h.value)
+	all := string(w.buf)
+	c := crawldb.Candidate{URL: all[:n], Priority: h.priority, Due: h.from <= w.now && !unsure, Token: all[n:]}
+	if w.q.Want != nil && !w.q.Want(crawldb.Host(c.URL)) {
 		return nil
 	}
-	if !w.yield(crawldb.Candidate{URL: url, Priority: h.priority, Due: h.from <= w.now && !unsure, Token: tokenOf(w.page.changes, h.value)}, nil) {
+	if !w.yield(c, nil) {
 		w.stopped = true
 	}
 	w.left--
@@ -391,6 +398,8 @@ type hostFilter struct {
 	no       bool   // the group is not wanted
 	unwanted map[string]struct{}
 	steps    int // entries of a host that is not wanted
+	keys     crawldb.Keys
+	buf      []byte
 }
 
 // wants reports whether the host of a key of an index is wanted.
@@ -404,7 +413,7 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 		}
 		f.group, f.steps = append(f.group[:0], key[:prefix+end+1]...), 0
 		if _, f.no = f.unwanted[string(own[:end])]; !f.no {
-			f.host = crawldb.Host(crawldb.URLOf(string(own)))
+			f.host = f.hostOf(own, end)
 		}
 	}
 	if f.no {
@@ -418,6 +427,15 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 	}
 	f.no, f.unwanted[string(f.group[prefix:len(f.group)-1])] = true, struct{}{}
 	return false
+}
+
+// hostOf returns the host of a key, of which end is the length of what names it.
+func (f *hostFilter) hostOf(own []byte, end int) string {
+	if path := bytes.IndexByte(own[end:], '/'); path >= 0 {
+		own = own[:end+path+1]
+	}
+	f.buf = f.keys.AppendURL(f.buf[:0], own)
+	return crawldb.Host(string(f.buf))
 }
 
 // behind returns the first key that can follow those of the host last asked about,

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,9 @@ const (
 	baseBytes = 256 << 20
 	// Or until there are so many tables, which may be as many sublevels.
 	compactTables = 128
+	// The manifest grows with every table that is made or removed, and is begun anew when
+	// it is as long as this and has more changes than there are tables.
+	manifestBytes = 256 << 10
 	// lookEvery is how many bytes are committed between two looks at these.
 	lookEvery = 1 << 20
 	// maxBatch is the most that one atomic step may write; the engine's own
@@ -104,12 +108,13 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		L0CompactionThreshold:       compactL0,
 		L0CompactionFileThreshold:   compactTables,
 		LBaseMaxBytes:               baseBytes,
+		MaxManifestFileSize:         cmp.Or(o.manifest, manifestBytes),
 		FormatMajorVersion:          engineFormat,
 		ErrorIfNotExists:            !fresh,
 		ReadOnly:                    o.ReadOnly,
 		Logger:                      engineLog{d},
 		EventListener:               d.listener(),
-		Merger:                      tallyMerger(),
+		Merger:                      merger(),
 		CompactionConcurrencyRange: func() (int, int) {
 			return 1, min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 		},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // FormatVersion is that of what is written now.
@@ -25,4 +26,10 @@ func (d *DB) Rows() (string, error) {
 		}
 	}
 	return b.String(), it.Error()
+}
+
+// EndsWithRecord reports whether a log ends where a record of it does.
+func EndsWithRecord(log string) bool {
+	r, err := recordsOf(vfs.Default, log, logNumber(log))
+	return err == nil && r.tail == 0
 }

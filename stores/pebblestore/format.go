@@ -33,10 +33,13 @@ const (
 // its records hold there until they are written again. Version 5 has tallies in the
 // index, which is built anew for a store of an older version. Version 6 has short
 // records in its entries, and version 7 entries that leases leave alone; both build it
-// anew, too.
+// anew, too. So does version 8, in which records have numbers for names in Meta, so that
+// more of them are short; those that an older version wrote stay as they are until they
+// are written again. Version 9 adds up the inlinks of a page when they are read; those
+// of an older version are the first of the sum.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 7
+	formatVersion = 9
 	oldestVersion = 1
 )
 
@@ -97,6 +100,9 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	case h.fresh:
 		err = h.begin()
 	default:
+		if err = dropNote(h.fs, h.dir); err != nil {
+			break
+		}
 		// The process that made the store may have been killed before the name of
 		// FORMAT was durable; what follows builds on it.
 		if err = syncDir(h.fs, h.dir); err == nil {
@@ -167,7 +173,7 @@ func (h *home) begin() error {
 		return err
 	}
 	// A seal of what is cleared away would make damage of what comes.
-	if err := h.fs.Remove(h.file(sealName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removed(h.fs, h.file(sealName)); err != nil {
 		return err
 	}
 	return h.fs.RemoveAll(h.file(databaseName))

@@ -32,6 +32,7 @@ const (
 	hasStats
 	hasSide // there is a side value, under a key of its own
 	hasLastmod
+	hasClaims    // of Lastmod
 	hasAllOfHost = 1<<iota - 1
 )
 
@@ -81,6 +82,9 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 	set(hasStats, h.Stats != hostdb.Stats{})
 	set(hasSide, hasSideValue(h))
 	set(hasLastmod, h.Lastmod != hostdb.Lastmod{})
+	for _, f := range claims(&h.Lastmod) {
+		set(hasClaims, math.Float64bits(*f) != 0)
+	}
 
 	b = binary.AppendUvarint(append(b, hostVersion), flags)
 	if flags&hasNextFetch != 0 {
@@ -116,7 +120,17 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, l.Hits), l.False), l.Misses)
 		b = append(binary.AppendUvarint(b, uint64(len(l.Segment))), l.Segment...)
 	}
+	if flags&hasClaims != 0 {
+		for _, f := range claims(&h.Lastmod) {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*f))
+		}
+	}
 	return b
+}
+
+// claims are the sums of a Lastmod, in the order in which they are stored.
+func claims(l *hostdb.Lastmod) [6]*float64 {
+	return [6]*float64{&l.Truth, &l.Tests, &l.Said, &l.Watched, &l.Unsaid, &l.Quiet}
 }
 
 // appendSpent appends what a host was asked for in a day: whether there is a day,
@@ -181,6 +195,11 @@ func decodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 	}
 	if flags&hasLastmod != 0 {
 		h.Lastmod = hostdb.Lastmod{Hits: r.int(), False: r.int(), Misses: r.int(), Segment: string(r.bytes())}
+	}
+	if flags&hasClaims != 0 {
+		for _, f := range claims(&h.Lastmod) {
+			*f = r.float64()
+		}
 	}
 	if r.bad || len(r.b) > 0 {
 		return hostdb.Host{}, false, errHost
@@ -450,6 +469,14 @@ func (r *fields) int() int64 {
 }
 
 func (r *fields) time() time.Time { return time.UnixMilli(r.int()).UTC() }
+
+func (r *fields) float64() float64 {
+	b := r.next(8)
+	if len(b) < 8 {
+		return 0
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+}
 
 func (r *fields) bytes() []byte { return r.next(r.uint()) }
 

@@ -17,7 +17,7 @@ const (
 	leaseTable table = 'e' // crawldb.Key: lease
 	readyTable table = 'd' // level, crawldb.Key: entry
 	hostTable  table = 'h' // name: Host without its robots.txt files
-	linkTable  table = 'l' // crawldb.Key: inlinks
+	linkTable  table = 'l' // crawldb.Key: inlinks, to be merged
 	markTable  table = 'm' // job: cursor
 	sideTable  table = 'r' // name: robots.txt files and statistics of a host
 	stateTable table = 's' // what the store keeps for itself

@@ -3,83 +3,250 @@ package pebblestore
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
+	"math"
 
 	"github.com/recrawl/recrawl/linkdb"
 )
 
-// The inlinks of a page are a version byte and, for each in order, the page it
-// is on and its anchor. Both are given as how many bytes they share with the
-// one before, and the rest: the pages of a site, which lie together, mostly link
-// to a page from the same directories and with the same words.
-const linkVersion = 1
+// The inlinks of a page are a version byte and runs, the oldest first. A run is what
+// one Merge gave the page: the bound that it had (0 is none), how many links, how many
+// bytes follow, and the links in order. The page that a link is on is given as how
+// much of it is that of the link before, or of the page itself, and the rest; its
+// anchor as how much of it is that of the link before, and the rest: the pages of a
+// site, which lie together, mostly link to a page from the same directories and with
+// the same words.
+//
+// What the page has is the runs put together as their merges would have: see
+// joinRuns.
+const linkVersion = 2
 
-// maxInlinks bounds what a value may unpack to: since parts are shared, a few
-// damaged bytes could ask for any amount of memory.
+// oldLinkVersion is that of stores of before version 9: the links of the page in one
+// list, of which none is told by the page itself.
+const oldLinkVersion = 1
+
+// maxInlinks bounds the bytes of a page's inlinks: since parts are shared, a few
+// damaged bytes could ask for any amount of memory. Of more the first are kept, which
+// are the same in whatever order they came.
 const maxInlinks = 256 << 20
 
 var errInlinks = errors.New("not encoded inlinks")
 
-func appendInlinks(b []byte, links []linkdb.Inlink) ([]byte, error) {
-	b = append(b, linkVersion)
-	var last linkdb.Inlink
-	size := 0
-	for _, l := range links {
-		b = appendShared(b, last.From, l.From)
-		b = appendShared(b, last.Anchor, l.Anchor)
-		last = l
-		size += len(l.From) + len(l.Anchor)
-	}
-	if size > maxInlinks {
-		return b, fmt.Errorf("pebblestore: inlinks of %d bytes are too many", size)
-	}
-	return b, nil
+// linkRun is an encoded run.
+type linkRun struct {
+	limit, count int
+	body         []byte
 }
 
-func decodeInlinks(b []byte) ([]linkdb.Inlink, error) {
-	if len(b) < 1 || b[0] != linkVersion {
+// leastLink is the smallest size of an encoded link.
+const leastLink = 4
+
+// appendInlinks appends what a Merge of the links with that bound gives a page. They
+// are distinct and in order.
+func appendInlinks(dst []byte, url string, links []linkdb.Inlink, limit int) []byte {
+	return appendRun(append(dst, linkVersion), runOf(nil, url, links, limit))
+}
+
+func appendRun(dst []byte, r linkRun) []byte {
+	dst = binary.AppendUvarint(dst, uint64(r.limit))
+	dst = binary.AppendUvarint(dst, uint64(r.count))
+	dst = binary.AppendUvarint(dst, uint64(len(r.body)))
+	return append(dst, r.body...)
+}
+
+// runOf encodes links into buf.
+func runOf(buf []byte, url string, links []linkdb.Inlink, limit int) linkRun {
+	r := linkRun{limit: max(limit, 0), body: buf[:0]}
+	var last linkdb.Inlink
+	for size := 0; r.count < len(links); r.count++ {
+		l := links[r.count]
+		if size += len(l.From) + len(l.Anchor); size > maxInlinks {
+			break
+		}
+		n, own := common(last.From, l.From), 0
+		if m := common(url, l.From); m > n {
+			n, own = m, 1
+		}
+		r.body = binary.AppendUvarint(r.body, uint64(n<<1|own))
+		r.body = appendText(r.body, l.From[n:])
+		n = common(last.Anchor, l.Anchor)
+		r.body = binary.AppendUvarint(r.body, uint64(n))
+		r.body = appendText(r.body, l.Anchor[n:])
+		last = l
+	}
+	return r
+}
+
+// common returns how many bytes two texts begin with that are the same.
+func common(a, b string) int {
+	n, end := 0, min(len(a), len(b))
+	for n+8 <= end && a[n:n+8] == b[n:n+8] {
+		n += 8
+	}
+	for n < end && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decodeInlinks returns the links that a value gives the page.
+func decodeInlinks(url string, b []byte) ([]linkdb.Inlink, error) {
+	if len(b) > 0 && b[0] == oldLinkVersion {
+		return decodeRun(url, b[1:], true)
+	}
+	if len(b) == 1 && b[0] == linkVersion {
+		return nil, nil
+	}
+	runs, ok := appendRuns(nil, b)
+	if !ok {
 		return nil, errInlinks
 	}
-	b = b[1:]
-	var out []linkdb.Inlink
+	list, err := decodeRuns(url, runs)
+	if err != nil {
+		return nil, err
+	}
+	list = joinRuns(list, true)
+	return list[0].links, nil
+}
+
+// appendRuns appends the runs of a value of this version, which lie in it.
+func appendRuns(runs []linkRun, b []byte) (_ []linkRun, ok bool) {
+	if len(b) < 1 || b[0] != linkVersion {
+		return runs, false
+	}
+	for b = b[1:]; len(b) > 0; {
+		var head [3]uint64
+		for i := range head {
+			v, n := binary.Uvarint(b)
+			if n <= 0 || v > math.MaxInt {
+				return runs, false
+			}
+			head[i], b = v, b[n:]
+		}
+		if head[2] > uint64(len(b)) || head[1] > head[2]/leastLink {
+			return runs, false
+		}
+		n := int(head[2])
+		runs = append(runs, linkRun{limit: int(head[0]), count: int(head[1]), body: b[:n:n]})
+		b = b[n:]
+	}
+	return runs, true
+}
+
+// boundedLinks is a run that was decoded.
+type boundedLinks struct {
+	links []linkdb.Inlink
+	limit int
+}
+
+func decodeRuns(url string, runs []linkRun) (list []boundedLinks, err error) {
+	size := 0
+	for _, r := range runs {
+		links, err := decodeRun(url, r.body, false)
+		if err != nil || len(links) != r.count {
+			return nil, errInlinks
+		}
+		if size += sizeOf(links); size > maxInlinks && len(list) > 1 {
+			list = joinRuns(list, false) // or damaged bytes, run by run, ask for any amount
+			size = 0
+		}
+		list = append(list, boundedLinks{links, r.limit})
+	}
+	return list, nil
+}
+
+func sizeOf(links []linkdb.Inlink) (size int) {
+	for _, l := range links {
+		size += len(l.From) + len(l.Anchor)
+	}
+	return size
+}
+
+// decodeRun decodes the links of a run.
+func decodeRun(url string, b []byte, old bool) (links []linkdb.Inlink, err error) {
 	var last linkdb.Inlink
 	size := 0
 	for len(b) > 0 {
-		var ok1, ok2 bool
-		last.From, b, ok1 = cutShared(b, last.From)
-		last.Anchor, b, ok2 = cutShared(b, last.Anchor)
-		size += len(last.From) + len(last.Anchor)
-		if !ok1 || !ok2 || size > maxInlinks {
+		n, i := binary.Uvarint(b)
+		if i <= 0 {
 			return nil, errInlinks
 		}
-		out = append(out, last)
+		with := last.From
+		if !old {
+			if n&1 != 0 {
+				with = url
+			}
+			n >>= 1
+		}
+		var ok bool
+		if last.From, b, ok = cutText(b[i:], with, n); !ok {
+			return nil, errInlinks
+		}
+		if n, i = binary.Uvarint(b); i <= 0 {
+			return nil, errInlinks
+		}
+		if last.Anchor, b, ok = cutText(b[i:], last.Anchor, n); !ok {
+			return nil, errInlinks
+		}
+		if size += len(last.From) + len(last.Anchor); size > maxInlinks {
+			return nil, errInlinks
+		}
+		links = append(links, last)
 	}
-	return out, nil
+	return links, nil
 }
 
-func appendShared(b []byte, last, s string) []byte {
-	n := 0
-	for n < len(last) && n < len(s) && last[n] == s[n] {
-		n++
-	}
-	b = binary.AppendUvarint(b, uint64(n))
-	b = binary.AppendUvarint(b, uint64(len(s)-n))
-	return append(b, s[n:]...)
-}
-
-func cutShared(b []byte, last string) (s string, rest []byte, ok bool) {
-	shared, n := binary.Uvarint(b)
-	if n <= 0 || shared > uint64(len(last)) {
-		return "", nil, false
-	}
-	b = b[n:]
+// cutText returns the text whose first bytes are those of another and whose rest b
+// begins with.
+func cutText(b []byte, with string, shared uint64) (s string, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
+	if n <= 0 || size > uint64(len(b)-n) || shared > uint64(len(with)) {
 		return "", nil, false
 	}
 	own, rest := b[n:n+int(size)], b[n+int(size):]
-	if len(own) == 0 && shared == uint64(len(last)) {
-		return last, rest, true
+	if len(own) == 0 {
+		return with[:shared], rest, true
 	}
-	return last[:shared] + string(own), rest, true
+	return with[:shared] + string(own), rest, true
+}
+
+// joinRuns puts runs together as one merge after the other would: of each with what
+// came before, the first limit links. Two are one if the second has no higher bound
+// than the first, whatever there was before them; base says that there was nothing.
+// Then one is left.
+func joinRuns(list []boundedLinks, base bool) []boundedLinks {
+	for {
+		out := make([]boundedLinks, 0, (len(list)+1)/2)
+		for i := 0; i < len(list); i++ {
+			if i+1 < len(list) && (base && i == 0 || !higher(list[i+1].limit, list[i].limit)) {
+				i++
+				list[i].links = first(linkdb.Union(list[i-1].links, list[i].links, list[i].limit))
+			}
+			out = append(out, list[i])
+		}
+		if len(out) == len(list) || len(out) == 1 {
+			if base && len(out) == 1 {
+				out[0].links = first(linkdb.Union(nil, out[0].links, out[0].limit))
+			}
+			return out
+		}
+		list = out
+	}
+}
+
+// higher reports whether one bound lets through more than another; zero is none.
+func higher(a, b int) bool { return b > 0 && (a == 0 || a > b) }
+
+// first returns as many of the links as there is room for.
+func first(links []linkdb.Inlink) []linkdb.Inlink {
+	size := 0
+	for i, l := range links {
+		if size += len(l.From) + len(l.Anchor); size > maxInlinks {
+			return links[:i]
+		}
+	}
+	return links
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
 )
@@ -52,7 +50,7 @@ func (s *linkStore) get(ctx context.Context, url string) ([]linkdb.Inlink, error
 }
 
 func (s *linkStore) decode(url string, value []byte) ([]linkdb.Inlink, error) {
-	links, err := decodeInlinks(value)
+	links, err := decodeInlinks(url, value)
 	if err != nil {
 		return nil, s.db.damaged("the inlinks of", url, err)
 	}
@@ -124,15 +122,8 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 	return s.db.syncInside()
 }
 
-// mergeSome puts what becomes of the first entries into a step, and returns how many.
+// mergeSome puts the first entries into a step, and returns how many.
 func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.Entry, limit int) (n int, err error) {
-	lower := crawldb.AppendKey([]byte{byte(linkTable)}, entries[0].URL)
-	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: []byte{byte(linkTable) + 1}})
-	if err != nil {
-		return 0, s.db.outcome("link db", err)
-	}
-	defer it.Close()
-	at := cursor{it: it}
 	var keys crawldb.Keys
 	var key, enc []byte
 	for n < len(entries) && st.size() < mergeStep {
@@ -144,26 +135,16 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 		}
 		n++
 		key = keys.AppendKey(append(key[:0], byte(linkTable)), e.URL)
-		stored, err := at.find(key)
-		if err := s.db.outcome("link db", err); err != nil {
-			return 0, err
-		}
-		var old []linkdb.Inlink
-		if stored != nil {
-			if old, err = s.decode(e.URL, stored); err != nil {
-				return 0, err
+		if len(e.Inlinks) == 0 {
+			// It is only a bound for what there is, if anything.
+			if stored, err := get(s.db.db, key); err != nil || stored == nil {
+				if err := s.db.outcome("link db", err); err != nil {
+					return 0, err
+				}
+				continue
 			}
 		}
-		all := linkdb.Union(old, e.Inlinks, limit)
-		if len(all) == 0 {
-			continue
-		}
-		if enc, err = appendInlinks(enc[:0], all); err != nil {
-			return 0, fmt.Errorf("%q: %w", e.URL, err)
-		}
-		if bytes.Equal(enc, stored) {
-			continue
-		}
+		enc = appendInlinks(enc[:0], e.URL, linkdb.Union(nil, e.Inlinks, limit), limit)
 		if err := st.Set(key, enc, nil); err != nil {
 			return 0, fmt.Errorf("%q: %w", e.URL, err)
 		}

@@ -96,8 +96,9 @@ type Options struct {
 	// below the directory of the segments.
 	fs       vfs.FS
 	segments standIn
-	// lag, if not zero, stands in for the constant in tests.
-	lag time.Duration
+	// lag and manifest, if not zero, stand in for the constants in tests.
+	lag      time.Duration
+	manifest int64
 }
 
 // standIn makes the directory of the segments on a file system of tests.
@@ -145,6 +146,10 @@ type DB struct {
 	closing chan struct{} // closed when Close begins
 	once    sync.Once
 	dirty   atomic.Bool // something was committed
+
+	noting sync.Mutex
+	noted  bool
+
 	// unflushed says that something was committed since writeOut last wrote it out,
 	// which has writing.
 	unflushed atomic.Bool
@@ -350,6 +355,9 @@ func (d *DB) release() error {
 	}
 	if d.fsCloser != nil {
 		errs = append(errs, d.fsCloser.Close())
+	}
+	if d.noted && d.fence.failure() == nil {
+		errs = append(errs, dropNote(d.under, d.dir))
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())

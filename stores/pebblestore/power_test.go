@@ -369,7 +369,7 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 			}
 		})
 	}
-	rng, mu, n := rand.New(rand.NewPCG(7, uint64(run))), sync.Mutex{}, 0
+	rng, mu, n, manifests := rand.New(rand.NewPCG(7, uint64(run))), sync.Mutex{}, 0, map[string]bool{}
 	disk, k := dirstoretest.NewDisk(), newTold()
 	disk.OnOp = func(op dirstoretest.Op) error {
 		if !op.Kind.Changes() || path.Base(op.Name) == lockName {
@@ -377,6 +377,9 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if name := path.Base(op.Name); strings.HasPrefix(name, "MANIFEST-") {
+			manifests[name] = true
+		}
 		if n++; n%stride != 0 {
 			return nil
 		}
@@ -399,10 +402,10 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 	}
 	close(crashes)
 	checks.Wait()
-	if err != nil || n < 300 {
-		t.Errorf("%d operations, %v", n, err)
+	if err != nil || n < 300 || len(manifests) < 2 {
+		t.Errorf("%d operations, %d manifests, %v", n, len(manifests), err)
 	}
-	t.Logf("run %d: %d operations, %d crash points", run, n, points)
+	t.Logf("run %d: %d operations, %d manifests, %d crash points", run, n, len(manifests), points)
 	return points
 }
 

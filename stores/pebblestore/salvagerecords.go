@@ -147,7 +147,7 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 	}
 	err := in.run(ctx, linkTable, func(key string, value []byte) error {
 		e := linkdb.Entry{URL: crawldb.URLOf(key)}
-		links, err := decodeInlinks(value)
+		links, err := decodeInlinks(e.URL, value)
 		if err == nil && crawldb.Key(e.URL) != key {
 			err = errKey
 		}

@@ -48,6 +48,8 @@ func soundStore(t *testing.T, dir string, n int, steps ...func(*pebblestore.DB))
 		switch {
 		case i%3 == 0:
 			d.Status, d.LastFetch, d.Signature, d.ETag = crawldb.Fetched, at, []byte(fmt.Sprintf("%016d", i)), fmt.Sprintf("\"%d\"", i)
+		case i%7 == 2:
+			d.Meta = crawldb.MetaOf("opic.cash", "01234567", "opic.history", "0123456789abcdef", "seed", "yes")
 		case i%7 == 1:
 			d.LeasedBy, d.LeasedUntil = soundBegun, at.Add(100*365*24*time.Hour)
 		}

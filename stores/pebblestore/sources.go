@@ -343,7 +343,8 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 	}
 }
 
-// run calls f with the newest version of each key of a table, in order.
+// run calls f with the newest version of each key of a table, in order; of sums, with
+// all that is added up.
 func (in *sources) run(ctx context.Context, t table, f func(key string, value []byte) error) error {
 	lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
 	var q sourceHeap
@@ -356,8 +357,14 @@ func (in *sources) run(ctx context.Context, t table, f func(key string, value []
 	heap.Init(&q)
 	from, _ := slices.BinarySearchFunc(in.logged, lower, func(v version, k []byte) int { return bytes.Compare(v.key, k) })
 	logged := in.logged[from:]
-	var last []byte
+	var at version // what is known of the key at hand
 	some := false
+	end := func() error {
+		if !some || at.deleted {
+			return nil
+		}
+		return f(string(at.key[1:]), at.value)
+	}
 	for {
 		if err := in.s.step(ctx); err != nil {
 			return err
@@ -382,19 +389,31 @@ func (in *sources) run(ctx context.Context, t table, f func(key string, value []
 				heap.Pop(&q)
 			}
 		default:
-			return nil
+			return end()
 		}
-		if some && bytes.Equal(v.key, last) {
-			continue // an older one
-		}
-		last, some = append(last[:0], v.key...), true
-		if v.deleted {
+		if some && bytes.Equal(v.key, at.key) {
+			at.addOlder(v)
 			continue
 		}
-		if err := f(string(v.key[1:]), v.value); err != nil {
+		if err := end(); err != nil {
 			return err
 		}
+		at, some = v, true
 	}
+}
+
+// addOlder adds an older version of the same key, if it counts.
+func (v *version) addOlder(old version) {
+	if !v.more {
+		return
+	}
+	if v.more = old.more; old.deleted {
+		return
+	}
+	sum := linkSum{key: v.key[1:]}
+	// Neither fails.
+	_, _ = sum.MergeNewer(old.value), sum.MergeNewer(v.value)
+	v.value, _, _ = sum.Finish(false)
 }
 
 // sourceHeap has the least key on top, of one key the newest version.
@@ -453,7 +472,13 @@ func readBatch(rec []byte, flushed uint64, into map[string]version) {
 			v.value = bytes.Clone(value)
 		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
 			v.deleted = true
-		default: // of the index, which is made anew
+		case pebble.InternalKeyKindMerge:
+			if len(key) == 0 || table(key[0]) != linkTable { // of the index, which is made anew
+				seq++
+				continue
+			}
+			v.value, v.more = bytes.Clone(value), true
+		default: // of the index, too
 			seq++
 			continue
 		}
@@ -461,7 +486,13 @@ func readBatch(rec []byte, flushed uint64, into map[string]version) {
 		if v.seq <= flushed {
 			continue
 		}
-		if old, ok := into[string(v.key)]; !ok || old.seq <= v.seq {
+		if old, ok := into[string(v.key)]; ok && old.seq > v.seq {
+			old.addOlder(v)
+			into[string(v.key)] = old
+		} else {
+			if ok {
+				v.addOlder(old)
+			}
 			into[string(v.key)] = v
 		}
 	}

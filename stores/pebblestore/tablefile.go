@@ -209,6 +209,8 @@ type version struct {
 	key, value []byte
 	seq        uint64
 	deleted    bool
+	// more says that the value is added to what there was before.
+	more bool
 }
 
 // decode calls f with what a block of data holds, in order. What it is given is
@@ -241,8 +243,9 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 		last = append(last[:0], kv.K.UserKey...)
 		v := version{key: kv.K.UserKey, seq: uint64(kv.K.SeqNum())}
 		kind := kv.K.Kind()
-		if kind == pebble.InternalKeyKindMerge && len(v.key) > 0 && table(v.key[0]) == tallyTable {
-			kind = pebble.InternalKeyKindSet // a part of a value; nobody asks for it
+		if kind == pebble.InternalKeyKindMerge && len(v.key) > 0 && isSum(v.key) {
+			// A part of a value; for that of tallies nobody asks.
+			kind, v.more = pebble.InternalKeyKindSet, table(v.key[0]) == linkTable
 		}
 		switch kind {
 		case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:

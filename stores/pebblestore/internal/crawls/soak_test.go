@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/dedup"
 	"github.com/recrawl/recrawl/hoststat"
 	"github.com/recrawl/recrawl/protocol/httpproto"
@@ -31,12 +32,16 @@ type gauge struct {
 	rounds, visits                  int
 	heap, rss, goroutines, fds      float64
 	disk, files, segments, database float64
+	tables                          float64 // of the database
 }
 
 // TestSoak crawls a web that changes, over loopback, one simulated quarter of a day
 // after the other, with one crawler on one store. In the long form it prints what
 // the process holds, and its slopes once it has warmed up: heap (live, after a
-// collection), goroutines and descriptors must be flat, the directory bounded.
+// collection), goroutines and descriptors must be flat. What is on the disk goes up and
+// down with compactions, so the databases are compacted now and then: what is left must
+// be flat. The link db keeps links that pages once had, up to MaxInlinks a page, so
+// that is reached here.
 func TestSoak(t *testing.T) {
 	long := *soak > 0
 	web := &webtest.Web{Hosts: 12, PagesPerHost: 100, Sitemaps: true, Start: start.AddDate(-1, 0, 0)}
@@ -70,7 +75,7 @@ func TestSoak(t *testing.T) {
 	}
 	o.Fetch.Delay, o.Fetch.Threads, o.Fetch.ThreadsPerHost, o.Fetch.MaxRedirects, o.Fetch.FollowDepth = -1, 32, 4, 2, 1
 	o.Fetch.MaxFailures, o.Fetch.FailureDelay = -1, -1
-	o.Generate.TopN = 400
+	o.Generate.TopN, o.Invert.MaxInlinks = 400, 5
 	o.Update.VisitMeta, o.Update.Sweep.Orphans, o.Update.Sweep.PurgeGone = true, true, true
 	c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, o)
 	if err != nil {
@@ -79,7 +84,7 @@ func TestSoak(t *testing.T) {
 	defer c.Close()
 
 	began, rounds, visits := time.Now(), 0, 0
-	var all []gauge
+	var all, settled []gauge
 	for n := 0; ; n++ {
 		if _, err := c.Inject(t.Context(), web.Seeds()...); err != nil {
 			t.Fatal(err)
@@ -109,6 +114,18 @@ func TestSoak(t *testing.T) {
 					took.Seconds(), g.rounds, g.visits, g.heap/1e6, g.rss/1e6, g.goroutines, g.fds, g.disk/1e6, g.files, g.database/1e6, g.segments/1e6)
 			}
 		}
+		if long && took >= *soak/60*time.Duration(len(settled)+1) {
+			if err := db.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			g := measure(t, dir)
+			for range 50 { // tables that were replaced go a little later
+				g.tables = min(g.tables, measure(t, dir).tables)
+			}
+			g.at = took
+			settled = append(settled, g)
+			t.Logf("%6.0f s: compacted: tables %6.3f MB; %s", took.Seconds(), g.tables/1e6, count(t, db))
+		}
 		if took >= *soak && n >= 20 {
 			break
 		}
@@ -126,23 +143,50 @@ func TestSoak(t *testing.T) {
 	}
 	for _, q := range []struct {
 		name  string
+		in    []gauge
 		of    func(gauge) float64
 		limit float64 // % an hour
 	}{
-		{"heap", func(g gauge) float64 { return g.heap }, 1},
-		{"goroutines", func(g gauge) float64 { return g.goroutines }, 1},
-		{"fds", func(g gauge) float64 { return g.fds }, 1},
-		{"rss", func(g gauge) float64 { return g.rss }, math.Inf(1)},
-		{"disk", func(g gauge) float64 { return g.disk }, math.Inf(1)},
-		{"database", func(g gauge) float64 { return g.database }, math.Inf(1)},
-		{"files", func(g gauge) float64 { return g.files }, math.Inf(1)},
+		{"heap", all, func(g gauge) float64 { return g.heap }, 1},
+		{"goroutines", all, func(g gauge) float64 { return g.goroutines }, 1},
+		{"fds", all, func(g gauge) float64 { return g.fds }, 1},
+		{"rss", all, func(g gauge) float64 { return g.rss }, math.Inf(1)},
+		{"disk", all, func(g gauge) float64 { return g.disk }, math.Inf(1)},
+		{"database", all, func(g gauge) float64 { return g.database }, math.Inf(1)},
+		{"tables, compacted", settled, func(g gauge) float64 { return g.tables }, 5},
+		{"files", all, func(g gauge) float64 { return g.files }, math.Inf(1)},
 	} {
-		slope, sure := trend(all[len(all)/3:], q.of)
+		slope, sure := trend(q.in[len(q.in)/3:], q.of)
 		t.Logf("%s: %+.2f %% an hour ± %.2f", q.name, slope, 2*sure)
 		if slope-2*sure > q.limit {
 			t.Errorf("%s grows by %.2f ± %.2f %% an hour, more than %v", q.name, slope, 2*sure, q.limit)
 		}
 	}
+}
+
+// count says what is in the databases.
+func count(t *testing.T, db *pebblestore.DB) string {
+	t.Helper()
+	var records, meta, hosts, targets, inlinks int
+	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, meta = records+1, meta+len(d.Meta.Encoded())
+	}
+	for _, err := range db.Hosts().Scan(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts++
+	}
+	for e, err := range db.Links().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets, inlinks = targets+1, inlinks+len(e.Inlinks)
+	}
+	return fmt.Sprintf("%d records with %d bytes of metadata, %d hosts, %d inlinks of %d pages", records, meta, hosts, inlinks, targets)
 }
 
 // hurried asks for no patience: a soak has no time.
@@ -217,6 +261,9 @@ func measure(t *testing.T, dir string) (g gauge) {
 			g.segments += size
 		} else {
 			g.database += size
+		}
+		if strings.HasSuffix(name, ".sst") {
+			g.tables += size
 		}
 		return nil
 	})

@@ -1,0 +1,120 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+const (
+	noteName    = "NOTE"
+	newNoteName = "NOTE.new"
+)
+
+// A Note is what the process that has a store open says, for whoever finds the
+// directory in use.
+type Note struct {
+	// Process wrote it, at Time.
+	Process int
+	Time    time.Time
+	Text    []byte
+}
+
+// Note leaves a text beside the store, in the place of the one before it, which
+// [ReadNote] returns to other processes for as long as this one has the directory. It
+// is no part of the store: it is not kept when that is closed, and an error does no
+// harm to anything else.
+func (d *DB) Note(text []byte) error {
+	if d.readOnly {
+		return ErrReadOnly
+	}
+	v := view{errClosed: crawldb.ErrClosed}
+	if err := d.enter(context.Background(), &v); err != nil {
+		return err
+	}
+	defer d.leave()
+	d.noting.Lock()
+	defer d.noting.Unlock()
+	if err := d.note(text); err != nil {
+		return fmt.Errorf("pebblestore: note in %s: %w", d.dir, err)
+	}
+	return nil
+}
+
+func (d *DB) note(text []byte) error {
+	made := filepath.Join(d.dir, newNoteName)
+	d.noted = true
+	if err := writeFile(d.under, made, fmt.Appendf(nil, "%d\n%s", os.Getpid(), text)); err != nil {
+		return errors.Join(err, removed(d.under, made))
+	}
+	if err := d.under.Rename(made, filepath.Join(d.dir, noteName)); err != nil {
+		return err
+	}
+	return syncDir(d.under, d.dir)
+}
+
+// dropNote removes the note of this process, or of one that was killed.
+func dropNote(under vfs.FS, dir string) error {
+	return errors.Join(removed(under, filepath.Join(dir, noteName)), removed(under, filepath.Join(dir, newNoteName)))
+}
+
+// removed removes a file, if it is there.
+func removed(under vfs.FS, name string) error {
+	if err := under.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// ReadNote returns what the process that has the store in dir open has noted. If it has
+// noted nothing, or nobody has the store open, the error is one that is fs.ErrNotExist.
+func ReadNote(dir string) (Note, error) {
+	n, err := readNote(dir)
+	if err != nil {
+		return Note{}, fmt.Errorf("pebblestore: note in %s: %w", dir, err)
+	}
+	return n, nil
+}
+
+func readNote(dir string) (n Note, err error) {
+	// A note that is there although nobody has the lock is of one that was killed.
+	lock, err := lockShared(filepath.Join(dir, lockName))
+	if err == nil {
+		return n, errors.Join(fs.ErrNotExist, lock.Close())
+	}
+	if !errors.Is(err, ErrLocked) {
+		return n, err
+	}
+	f, err := os.Open(filepath.Join(dir, noteName))
+	if err != nil {
+		return n, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return n, err
+	}
+	all := make([]byte, min(info.Size(), maxNote))
+	if _, err := f.ReadAt(all, 0); err != nil {
+		return n, err
+	}
+	owner, text, ok := bytes.Cut(all, []byte("\n"))
+	if n.Process, err = strconv.Atoi(string(owner)); err != nil || !ok {
+		return Note{}, fmt.Errorf("%w: its note is not one", fs.ErrNotExist)
+	}
+	n.Time, n.Text = info.ModTime(), text
+	return n, nil
+}
+
+// maxNote bounds what is read of a file that anybody may have put there.
+const maxNote = 16 << 20
