@@ -144,6 +144,12 @@ func (a *app) loggerIf(verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, nil))
 }
 
+// noCrawl reports whether a directory is not there, or nothing is in it.
+func noCrawl(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
+}
+
 // open opens the directory of the crawl. Verbs that read want one that is there.
 func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 	dir := c.String("d")
@@ -151,7 +157,7 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 		return nil, usagef("-d DIR is required: the directory of the crawl")
 	}
 	if mustExist {
-		if entries, err := os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		if noCrawl(dir) {
 			if c.Name == "crawl" {
 				return nil, fmt.Errorf("there is no crawl in %s, and no seed to begin one; give URLs or -seeds FILE", dir)
 			}

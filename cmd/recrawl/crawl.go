@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -91,7 +92,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 		}
 		run.seeds = nil
 	}
-	stop := a.showProgress(c, s.crawler)
+	stop := a.watched(c, s)
 	report, err := s.crawler.Run(ctx)
 	stop()
 	if noRoom(err) && ctx.Err() == nil {
@@ -174,7 +175,7 @@ func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error
 		return a.printJSON(j)
 	}
 	fmt.Fprintf(a.out, "%d rounds, %d visits, %s, %d links in %v\n", r.Rounds, r.Visited(), size(r.Bytes), r.Links, r.Elapsed.Round(time.Millisecond))
-	printOutcomes(a, r.Visits)
+	printOutcomes(a.out, r.Visits)
 	if t := redirectText(&r.Redirects); t != "" {
 		fmt.Fprintf(a.out, "  redirects     %s\n", t)
 	}
@@ -198,14 +199,14 @@ func outcomes(visits map[protocol.Code]int) map[string]int {
 	return m
 }
 
-func printOutcomes(a *app, visits map[protocol.Code]int) {
+func printOutcomes(w io.Writer, visits map[protocol.Code]int) {
 	codes := make([]protocol.Code, 0, len(visits))
 	for code := range visits {
 		codes = append(codes, code)
 	}
 	slices.Sort(codes)
 	for _, code := range codes {
-		fmt.Fprintf(a.out, "  %-13s %d\n", code, visits[code])
+		fmt.Fprintf(w, "  %-13s %d\n", code, visits[code])
 	}
 }
 

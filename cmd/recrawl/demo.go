@@ -71,15 +71,15 @@ is like after kill -9. It takes some seconds.
 	}
 }
 
+// demoPattern is the name of a directory that is gone when the demo has ended, or, if
+// that was killed, when there is another.
+const demoPattern = "recrawl-demo-*.tmp"
+
 // demoDir returns the directory of the demo and what removes it.
 func demoDir(c *cli.Command) (dir string, done func() error, err error) {
 	keep := c.String("keep")
 	if keep == "" {
-		dir, err := os.MkdirTemp("", "recrawl-demo-")
-		if err != nil {
-			return "", nil, err
-		}
-		return dir, func() error { return os.RemoveAll(dir) }, nil
+		return temporaryDemo()
 	}
 	if err := os.MkdirAll(keep, 0o777); err != nil {
 		return "", nil, err

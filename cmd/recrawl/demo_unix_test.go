@@ -72,18 +72,44 @@ func TestDemo(t *testing.T) {
 func TestDemoEndsCleanlyWhenInterrupted(t *testing.T) {
 	t.Parallel()
 	c, tmp := demo(t)
-	out, errs := new(output), new(output)
-	c.Stdout, c.Stderr = out, errs
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
+	begin := func(c *exec.Cmd) (out, errs *output) {
+		t.Helper()
+		out, errs = new(output), new(output)
+		c.Stdout, c.Stderr = out, errs
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "a demo to begin", func() bool { return out.String() != "" })
+		return out, errs
+	}
+	killed := func() (names []os.DirEntry) {
+		t.Helper()
+		k, _ := demo(t)
+		k.Env = c.Env
+		out, errs := begin(k)
+		names = entries(t, tmp)
+		k.Process.Kill()
+		wait(t, k, out, errs)
+		return names
+	}
+	killed()
+	if left := entries(t, tmp); len(left) != 1 {
+		t.Fatalf("left behind by kill -9: %v", left)
+	}
+	out, errs := begin(c)
+	if left := entries(t, tmp); len(left) != 1 {
+		t.Errorf("what was killed stays: %v", left)
+	}
+	if both := killed(); len(both) != 2 {
+		t.Errorf("two demos at once: %v", both)
 	}
 	until(t, "the second week", func() bool { return strings.Contains(out.String(), "\n   2 ") })
 	c.Process.Signal(os.Interrupt)
 	if r := wait(t, c, out, errs); r.code != 1 || !strings.HasSuffix(r.err, "\nrecrawl: interrupted\n") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
-	if left := entries(t, tmp); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if left := entries(t, tmp); len(left) != 1 {
+		t.Errorf("left behind, but for what was killed: %v", left)
 	}
 }
 

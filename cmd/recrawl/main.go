@@ -30,6 +30,8 @@ import (
 	_ "time/tzdata" // for the hours of -host-rules, wherever this runs
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 // Exit codes.
@@ -73,6 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = out.err
 	}
 	var usage usageError
+	var locked lockedError
 	if coder := cli.ExitCoder(nil); errors.As(err, &coder) {
 		err = usageError{err} // help is wanted for a verb that there is not
 	}
@@ -89,6 +92,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	default:
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintf(stderr, "recrawl: %s\n", strings.TrimPrefix(line, "recrawl: "))
+		}
+		if errors.Is(err, pebblestore.ErrLocked) && !errors.As(err, &locked) {
+			fmt.Fprintln(stderr, "recrawl: one process at a time has a crawl; if that is a crawl or a fetch, recrawl status tells what it does")
 		}
 		if noRoom(err) && out.err == nil {
 			fmt.Fprintln(stderr, "recrawl: with room on the disk the same command goes on from here")

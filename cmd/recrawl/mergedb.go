@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v3"
@@ -134,7 +131,7 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 		}
 	}()
 	for _, dir := range c.Args().Slice() {
-		if entries, err := os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		if noCrawl(dir) {
 			return fmt.Errorf("there is no crawl in %s", dir)
 		}
 		s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c)})

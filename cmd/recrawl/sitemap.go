@@ -73,7 +73,7 @@ the interval that of changefreq.`,
 						urlsOf(file, os.Stdin, yield)
 					}
 				}
-				stop := a.showProgress(c, s.crawler)
+				stop := a.watched(c, s)
 				r, err := s.crawler.Sitemaps(ctx, o)
 				stop()
 				s.trouble.tell(a.err, c.Bool("v"))
@@ -152,7 +152,7 @@ func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
 	fmt.Fprintf(a.out, "  entries       %d pages, %d sitemaps\n", s.URLs, s.Sitemaps)
 	fmt.Fprintf(a.out, "  left out      %d out of scope, %d by the rules, %d no URLs, %d beyond a limit\n", s.OutOfScope, s.Rejected, s.Bad, s.Cut)
 	fmt.Fprintf(a.out, "  pages         %d new, %d known, of which %d are due sooner and %d are not believed\n", r.Told.New, r.Told.Known, r.Told.Due, r.Told.Untrusted)
-	printOutcomes(a, r.Visits)
+	printOutcomes(a.out, r.Visits)
 	for _, name := range r.None {
 		fmt.Fprintf(a.out, "  %s: robots.txt lists no sitemap, or cannot be had\n", name)
 	}

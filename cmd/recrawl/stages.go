@@ -80,7 +80,7 @@ was interrupted goes on where it stopped.
 				if s.parsesLater(c) {
 					stage = s.crawler.FetchOnly
 				}
-				stop := a.showProgress(c, s.crawler)
+				stop := a.watched(c, s)
 				r, err := stage(ctx, name)
 				stop()
 				s.trouble.tell(a.err, c.Bool("v"))
@@ -130,7 +130,7 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 		return nil
 	}
 	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d parsed in part, %d links (%d rejected, %d cut)\n", name, r.Visits(), size(r.Bytes), r.Parsed, r.ParseFailed, r.ParseCut, r.Links, r.LinksRejected, r.LinksCut)
-	printOutcomes(a, r.Outcomes)
+	printOutcomes(a.out, r.Outcomes)
 	if t := redirectText(&r.Redirects); t != "" {
 		fmt.Fprintf(a.out, "redirects: %s\n", t)
 	}

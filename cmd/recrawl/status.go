@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/urfave/cli/v3"
 
@@ -24,8 +23,11 @@ visited and how often its page was seen to change; a crawl finds that out with
   recrawl status -d crawl -json | jq .forecast.wanted
 
 Hosts are told of in the order of what is lost there: the importance of copies
-that are not fresh. A crawl that is at work has its directory to itself; with -v
-it says at each plan what there is to say.`,
+that are not fresh.
+
+A crawl that is at work has its directory to itself, and notes every two seconds
+what it does. Beside it status tells that, and how fresh the copies were when the
+crawl made its last plan, without hosts.`,
 		Flags: flags(dirFlag(),
 			&cli.FloatSliceFlag{Name: "want", Usage: "say what budget keeps this `SHARE` of the importance fresh, for example 0.95; may be given again (default 0.8, 0.9 and 0.95)"},
 			&cli.IntFlag{Name: "hosts", Value: 20, Usage: "tell of `N` hosts, the worst first (default 20; -json all)"},
@@ -61,7 +63,7 @@ it says at each plan what there is to say.`,
 				return w.Flush()
 			})
 			if errors.Is(err, pebblestore.ErrLocked) {
-				err = fmt.Errorf("%w; a crawl that is at work tells its status when it ends, and with -v at each plan", err)
+				return a.statusAtWork(c, wants, err)
 			}
 			return err
 		},

@@ -38,6 +38,9 @@ rest then. What a crash has cut off, and was never acknowledged, is no damage.
 			if dir == "" {
 				return usagef("-d DIR is required: the directory of the crawl")
 			}
+			if noCrawl(dir) {
+				return fmt.Errorf("there is no crawl in %s", dir)
+			}
 			now, err := clock(c)
 			if err != nil {
 				return err

@@ -1,0 +1,63 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+// Beside a crawl that is at work status tells what it does; when it was killed, what is
+// there.
+func TestStatusOfACrawlAtWork(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 400, Calm: true, Latency: 5 * time.Millisecond})
+	args := s.crawl(append([]string{"-schedule", "learned", "-budget", "100000"}, s.web.Seeds()...)...)
+	c, out, errs := start(t, args...)
+	var r result
+	visits := func() (n float64) {
+		if r = recrawl(t, "status", "-d", s.dir, "-json"); r.code != 0 {
+			return 0
+		}
+		var j struct {
+			AtWork struct{ Visits float64 } `json:"at_work"`
+		}
+		if err := json.Unmarshal([]byte(r.out), &j); err != nil {
+			t.Fatalf("%v: %s", err, r.out)
+		}
+		return j.AtWork.Visits
+	}
+	until(t, "status to tell of visits", func() bool { return visits() > 0 })
+	j := object(t, r.out)["at_work"].(map[string]any)
+	if j["verb"] != "crawl" || j["process"] != float64(c.Process.Pid) || j["stage"] == "" || r.err != "" {
+		t.Errorf("%v\n%s", j, r.err)
+	}
+	if text := ok(t, "status", "-d", s.dir); !strings.HasPrefix(text, "at work:\tcrawl, process ") || !strings.Contains(text, "\n  success ") {
+		t.Errorf("%s", text)
+	}
+	if r := recrawl(t, "readdb", "-d", s.dir, "-stats"); r.code != 1 || !strings.Contains(r.err, "recrawl status tells what it does") {
+		t.Errorf("another verb beside it: %+v", r)
+	}
+	c.Process.Signal(syscall.SIGKILL)
+	wait(t, c, out, errs)
+	if text := ok(t, "status", "-d", s.dir); !strings.HasPrefix(text, "copies:") {
+		t.Errorf("when it was killed: %s", text)
+	}
+
+	db, err := pebblestore.Open(s.dir, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := recrawl(t, "status", "-d", s.dir); r.code != 1 || !strings.Contains(r.err, "this is something else") {
+		t.Errorf("while something else has the directory: %+v", r)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}

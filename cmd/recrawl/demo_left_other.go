@@ -1,0 +1,13 @@
+//go:build !unix || solaris || aix
+
+package main
+
+import "os"
+
+// temporaryDemo makes a directory for a demo, which stays if that is killed.
+func temporaryDemo() (dir string, done func() error, err error) {
+	if dir, err = os.MkdirTemp("", demoPattern); err != nil {
+		return "", nil, err
+	}
+	return dir, func() error { return os.RemoveAll(dir) }, nil
+}

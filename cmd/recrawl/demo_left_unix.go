@@ -1,0 +1,72 @@
+//go:build unix && !solaris && !aix
+
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// temporaryDemo makes a directory for a demo, which has a lock on it that ends with the
+// process, and removes those of demos that were killed.
+func temporaryDemo() (dir string, done func() error, err error) {
+	all, _ := filepath.Glob(filepath.Join(os.TempDir(), demoPattern))
+	for _, left := range all {
+		removeKilled(left)
+	}
+	for {
+		if dir, err = os.MkdirTemp("", demoPattern); err != nil {
+			return "", nil, err
+		}
+		f, err := lockDir(dir)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EWOULDBLOCK) {
+			continue // another demo took it for one that was killed
+		}
+		if err != nil {
+			return "", nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		return dir, func() error { return errors.Join(os.RemoveAll(dir), f.Close()) }, nil
+	}
+}
+
+// removeKilled removes the directory of a demo unless that is alive or somebody
+// else's. What cannot be removed stays.
+func removeKilled(dir string) {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Geteuid() {
+		return
+	}
+	f, err := lockDir(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_ = os.RemoveAll(dir)
+}
+
+// lockDir takes the lock of a directory. It is fs.ErrNotExist if that is gone, and
+// syscall.EWOULDBLOCK if another process has it.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		var mine, there os.FileInfo
+		if mine, err = f.Stat(); err == nil {
+			if there, err = os.Stat(dir); err == nil && !os.SameFile(mine, there) {
+				err = fs.ErrNotExist
+			}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
