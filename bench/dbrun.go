@@ -40,7 +40,9 @@ type dbRound struct {
 	Generate cost // URLs
 	Update   cost // links
 	Changed  int  // records that the update wrote
-	Invert   cost // links
+	// Sort is the part of Update before the first record: reading, sorting.
+	Sort   time.Duration
+	Invert cost // links
 }
 
 // dbResult is what was measured at one size.

@@ -239,8 +239,12 @@ func (r *dbResult) round(ctx context.Context, db *pebblestore.DB, p *population,
 	if err != nil {
 		return d, err
 	}
+	crawl := &sortTimer{store: db.Crawl().(store)}
 	d.Update, err = measured(ctx, func() (int, error) {
-		rep, err := update.Run(ctx, db.Crawl(), db.Segments(), names[0], update.Options{Scoring: &scoring.OPIC{}, Now: now})
+		if crawl.began, err = cpuSum(); err != nil {
+			return 0, err
+		}
+		rep, err := update.Run(ctx, crawl, db.Segments(), names[0], update.Options{Scoring: &scoring.OPIC{}, Now: now})
 		d.Changed = rep.Visits + rep.Targets - rep.Overgrown
 		if err == nil && rep.Links != links {
 			err = fmt.Errorf("an update of %d of %d links", rep.Links, links)
@@ -250,6 +254,7 @@ func (r *dbResult) round(ctx context.Context, db *pebblestore.DB, p *population,
 	if err != nil {
 		return d, err
 	}
+	d.Sort = crawl.sorted
 	d.Invert, err = measured(ctx, func() (int, error) {
 		rep, err := linkdb.Invert(ctx, db.Links(), db.Segments(), names, linkdb.InvertOptions{})
 		return rep.Links, err
@@ -258,6 +263,33 @@ func (r *dbResult) round(ctx context.Context, db *pebblestore.DB, p *population,
 		return d, err
 	}
 	return d, db.Segments().Remove(ctx, names[0])
+}
+
+// sortTimer is a crawl db that notes what was spent before the first batch of an
+// update.
+type sortTimer struct {
+	store
+	began, sorted time.Duration
+}
+
+type store interface {
+	crawldb.DueStore
+	crawldb.BulkStore
+}
+
+func (s *sortTimer) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
+	return s.store.UpdateAll(ctx, func(yield func(crawldb.Batch, error) bool) {
+		for b, err := range batches {
+			if s.sorted == 0 && err == nil {
+				var now time.Duration
+				now, err = cpuSum()
+				s.sorted = now - s.began
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	})
 }
 
 // visit writes what a fetch would: each page is there, with so many links.
