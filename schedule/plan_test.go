@@ -215,3 +215,37 @@ func TestNoPageIsTakenToBeDead(t *testing.T) {
 		t.Errorf("%v, %v: a change in %v days", r, ok, 1/r.PerDay())
 	}
 }
+
+// Whatever a plan is told of the crawl, it can be written and read.
+func TestPlanCanBeKept(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e-300, 1e300, math.MaxFloat64}
+	keep := func(what string, l Learned, o PlanOptions) {
+		t.Helper()
+		x := l.NewSample(now)
+		for i := range 100 {
+			d := crawldb.Datum{URL: fmt.Sprintf("http://h%d.test/%d", i%3, i), Status: crawldb.Fetched, Score: 1, LastFetch: now.Add(-day), FetchTime: now, Interval: day}
+			crawldb.Hint{Modified: now.Add(-time.Hour)}.Set(&d.Meta)
+			x.Add(&d)
+		}
+		p := x.Plan(o)
+		out := x.Outlook(p, o)
+		p.Outlook = &out
+		text, err := p.Encode()
+		if err == nil {
+			_, err = DecodePlan(text)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, f := range odd {
+		for _, g := range []Signals{{f, .5}, {.5, f}} {
+			keep(fmt.Sprintf("signals %v", g), Learned{Budget: 100}, PlanOptions{Signals: func(string) (Signals, bool) { return g, true }})
+		}
+		keep(fmt.Sprintf("%v allowed", f), Learned{Budget: -1}, PlanOptions{Allowed: f})
+		keep(fmt.Sprintf("a budget of %v", f), Learned{Budget: f}, PlanOptions{})
+		keep(fmt.Sprintf("%v of a host", f), Learned{Budget: 100}, PlanOptions{Hosts: func(string) float64 { return f }})
+		keep(fmt.Sprintf("weight %v", f), Learned{Budget: 100, Weight: func(*crawldb.Datum) float64 { return f }}, PlanOptions{})
+	}
+}

@@ -128,6 +128,9 @@ func hash(url string) uint64 {
 	return h ^ h>>33
 }
 
+// mostBudget is beyond any budget, and a number that a plan can be written with.
+const mostBudget = 1e15
+
 // PlanOptions say what a plan is to be made of besides records.
 type PlanOptions struct {
 	// Visits is how many visits the crawl has made since it began; zero means that
@@ -206,6 +209,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		p.Budget = 0
 		return p
 	}
+	p.Budget = min(p.Budget, mostBudget)
 	p.correct(old, o.Visits, late, days(x.s.max()))
 	p.solve(sample, o.Hosts)
 	return p
@@ -322,7 +326,7 @@ func (p *Plan) signals(of func(host string) (Signals, bool), kept []page, old *P
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(pages[b], pages[a]) })
 	for _, n := range names[:min(len(names), maxPriors)] {
 		s, ok := of(n)
-		if !ok {
+		if !ok || s.Precision != s.Precision || s.Recall != s.Recall {
 			continue
 		}
 		if p.HostSignals == nil {

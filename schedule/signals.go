@@ -126,9 +126,9 @@ func (w *signalled) x(k int) float64 { return worthFrom * math.Exp(w.step*float6
 
 // place returns between which points x is: the first and how far from it.
 func (w *signalled) place(x float64) (k int, part float64) {
-	at := math.Log(x/worthFrom) / w.step
+	at := min(math.Log(x/worthFrom)/w.step, worthPoints-1) // x may be infinite
 	k = max(0, min(int(at), worthPoints-2))
-	return k, min(at-float64(k), 1)
+	return k, at - float64(k)
 }
 
 // worth is G.

@@ -129,3 +129,16 @@ func (c *chances) next() float64 {
 }
 
 func (c *chances) exp() float64 { return -math.Log(c.next()) }
+
+// Who waits for ever has all that there is to gain.
+func TestSignalledForEver(t *testing.T) {
+	w := worthOf(Signals{.5, .8})
+	for _, x := range []float64{1e300, math.Inf(1)} {
+		if got := w.worth(x); got != w.g[worthPoints-1] {
+			t.Errorf("at %v worth %v, want %v", x, got, w.g[worthPoints-1])
+		}
+		if got := w.between(x); got != w.psi[worthPoints-1] {
+			t.Errorf("at %v %v between visits, want %v", x, got, w.psi[worthPoints-1])
+		}
+	}
+}
