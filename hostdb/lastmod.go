@@ -38,6 +38,8 @@ const (
 	// lastmodWindow is after how many visits what was counted before them begins to
 	// count less: then all is halved, so that a site can change its ways.
 	lastmodWindow = 100
+	// mostTold is more than any of the sums comes to: a store keeps whatever it is given.
+	mostTold = 1e12
 )
 
 // Claim is what a visit says of the claims about a page since the visit before.
@@ -58,7 +60,7 @@ func (l Lastmod) Precision() float64 {
 }
 
 func (l Lastmod) truth() (shape, tests float64) {
-	if !(l.Truth > 0 && l.Tests > 0) {
+	if !(l.Truth > 0 && l.Truth < mostTold && l.Tests > 0 && l.Tests < mostTold) {
 		return priorTruth, priorTests
 	}
 	return l.Truth, l.Tests
@@ -68,7 +70,12 @@ func (l Lastmod) truth() (shape, tests float64) {
 // many changes with a claim there are, among those that are expected, with how many without.
 // Where it is not known how often pages change, it is the share of Hits in Hits and Misses.
 func (l Lastmod) Recall() float64 {
-	if l.Watched == 0 {
+	for _, f := range [...]float64{l.Said, l.Unsaid, l.Quiet} {
+		if !(f >= 0 && f < mostTold) {
+			l.Watched = 0
+		}
+	}
+	if !(l.Watched > 0 && l.Watched < mostTold) {
 		return float64(l.Hits+1) / float64(l.Hits+l.Misses+2)
 	}
 	said := (l.Precision()*l.Said + 0.5) / (l.Watched + 1)

@@ -101,6 +101,17 @@ func TestLastmodLearns(t *testing.T) {
 			t.Errorf("%+v: precision %.3f, recall %.3f", c, p, q)
 		}
 	}
+	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, math.MaxFloat64, math.SmallestNonzeroFloat64} {
+		for _, l := range []Lastmod{
+			{Truth: f, Tests: 1}, {Truth: 1, Tests: f}, {Truth: f, Tests: f}, {Said: f, Watched: 1}, {Watched: f},
+			{Unsaid: f, Watched: 1}, {Quiet: f, Watched: 1}, {Truth: f, Tests: f, Said: f, Watched: f, Unsaid: f, Quiet: f},
+		} {
+			l = l.Counts("1", []Claim{{Signs: 1, Changed: true, Chance: .5, Expected: 1}})
+			if p, q := l.Precision(), l.Recall(); !(p >= 0 && p <= 1 && q >= 0 && q <= 1) {
+				t.Errorf("%+v: precision %v, recall %v", l, p, q)
+			}
+		}
+	}
 	if (Lastmod{Hits: 10, Misses: 5}).Known() {
 		t.Error("fifteen visits tell")
 	}

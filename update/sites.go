@@ -228,10 +228,11 @@ const plainShare = 5
 // added so many.
 func (st *step) full(site *site, added int64, url string) bool {
 	o := st.s.o
-	if o.MaxGrowth < 0 || added < int64(o.FreeGrowth) || added < int64(o.MaxGrowth)*site.account.Visits-1 {
+	visits := site.account.Visits
+	if o.MaxGrowth < 0 || added < int64(o.FreeGrowth) || visits > 0 && (added+1)/visits < int64(o.MaxGrowth) {
 		return false
 	}
-	return added >= plainShare*int64(o.FreeGrowth) || frontier.Endless(url, site.domain)
+	return added/plainShare >= int64(o.FreeGrowth) || frontier.Endless(url, site.domain)
 }
 
 // marks returns the accounts that the batch changes, as it leaves them.

@@ -124,6 +124,7 @@ func TestGrowth(t *testing.T) {
 		{"even plain ones", growing(10, 5), 0, 29},
 		{"by default", growing(0, 0), 60, 60},
 		{"no bound", growing(-1, 1), 60, 60},
+		{"a bound beyond all numbers", growing(math.MaxInt/2, 1), 60, 60},
 		{"as Nutch does", update.Options{NutchCompat: true, MaxGrowth: 1, FreeGrowth: 1}, 60, 60},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -233,6 +233,22 @@ func TestLinkSumsAreSmall(t *testing.T) {
 	}
 }
 
+// A bound that is beyond all that there is makes no work.
+func TestLinkSumsWithoutABound(t *testing.T) {
+	for _, limit := range []int{1 << 20, math.MaxInt/2 + 1, math.MaxInt} {
+		m := linkSum{key: crawldb.AppendKey(nil, linkedPage)}
+		for i := range manyRuns {
+			link := linkdb.Inlink{From: fmt.Sprintf("http://a.example/%04d", i)}
+			if err := m.MergeNewer(appendInlinks(nil, linkedPage, []linkdb.Inlink{link}, limit)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m.join(true); len(m.runs) != manyRuns {
+			t.Errorf("bound %d: %d runs became %d", limit, manyRuns, len(m.runs))
+		}
+	}
+}
+
 // What nobody can read stays so, and stops no compaction.
 func TestDamagedLinkSum(t *testing.T) {
 	key := linkTable.key(crawldb.Key(linkedPage))

@@ -115,7 +115,7 @@ func (m *linkSum) worth(base bool) int {
 	for _, r := range m.runs {
 		all += r.count
 	}
-	if limit := m.runs[last].limit; base && limit > 0 && all > runRatio*limit {
+	if limit := m.runs[last].limit; base && limit > 0 && (all-1)/runRatio >= limit {
 		return 0
 	}
 	if len(m.runs) <= manyRuns {
