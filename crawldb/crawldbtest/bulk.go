@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/kit"
 )
 
 // A bulkLaw is told how to apply many batches.
 type bulkLaw struct {
 	name  string
-	needs int
+	needs kit.Needs
 	check func(*check, bulkFunc)
 }
 
@@ -40,8 +41,8 @@ func bulkRules() []rule {
 		{"Due follows UpdateAll", 0, bulkDue},
 	} {
 		all = append(all,
-			rule{l.name, l.needs, func(c *check) { l.check(c, crawldb.UpdateAll) }},
-			rule{l.name + ", one by one", l.needs, func(c *check) { l.check(c, oneByOne) }})
+			rule{Name: l.name, Needs: l.needs, Check: func(c *check) { l.check(c, crawldb.UpdateAll) }},
+			rule{Name: l.name + ", one by one", Needs: l.needs, Check: func(c *check) { l.check(c, oneByOne) }})
 	}
 	return all
 }
@@ -87,11 +88,11 @@ func numberedBatches(n, each int) (batches []crawldb.Batch, data []crawldb.Datum
 
 func bulkLeaves(c *check, all bulkFunc) {
 	rnd := rand.New(rand.NewPCG(c.h.Seed, 2))
-	s, model, marks := c.store(), map[string]crawldb.Datum{}, map[string]string{}
+	s, model, marks := c.Store(), map[string]crawldb.Datum{}, map[string]string{}
 	urls := append(numbered(1000), hostileURLs()...)
 	slices.SortFunc(urls, crawldb.Compare)
 	for step := range 4 {
-		c.prefix = fmt.Sprintf("seed %d, step %d: ", c.h.Seed, step)
+		c.Prefix = fmt.Sprintf("seed %d, step %d: ", c.h.Seed, step)
 		var batches []crawldb.Batch
 		rest := urls
 		for n := 0; len(rest) > 0; n++ {
@@ -122,20 +123,20 @@ func bulkLeaves(c *check, all bulkFunc) {
 			}
 			batches = append(batches, b)
 		}
-		c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
-		prefix := c.prefix
-		s = c.twice(s, func(s crawldb.Store) {
+		c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll")
+		prefix := c.Prefix
+		s = c.Twice(s, func(s crawldb.Store) {
 			c.holds(s, crawldb.Range{}, inOrder(model))
 			for job, cursor := range marks {
 				c.progress(s, job, cursor)
 			}
 			c.progress(s, "gone", "")
 		})
-		c.prefix = prefix
+		c.Prefix = prefix
 	}
-	c.prefix = ""
-	c.must(all(c.ctx, s, seq(nil, nil)), "UpdateAll of nothing")
-	c.must(all(c.ctx, s, seq([]crawldb.Batch{{}, {Job: "job", Cursor: "alone"}, {}}, nil)), "UpdateAll of a mark")
+	c.Prefix = ""
+	c.Must(all(c.Ctx, s, seq(nil, nil)), "UpdateAll of nothing")
+	c.Must(all(c.Ctx, s, seq([]crawldb.Batch{{}, {Job: "job", Cursor: "alone"}, {}}, nil)), "UpdateAll of a mark")
 	c.progress(s, "job", "alone")
 	// Enough to be written at once, and to be written over.
 	var data []crawldb.Datum
@@ -148,13 +149,13 @@ func bulkLeaves(c *check, all bulkFunc) {
 		batches = append(batches, writing("", "", part...))
 	}
 	for range 2 {
-		c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+		c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll")
 		c.holds(s, crawldb.Range{}, inOrder(model))
 	}
 }
 
 func bulkGives(c *check, all bulkFunc) {
-	s := c.store()
+	s := c.Store()
 	urls := numbered(400)
 	c.put(s, plain(urls[0], 1))
 	add := func(url string, old *crawldb.Datum) *crawldb.Datum {
@@ -169,7 +170,7 @@ func bulkGives(c *check, all bulkFunc) {
 	for _, part := range [][]string{urls[:100], urls[100:300], urls[200:], urls[:300], urls[299:300], urls} {
 		batches = append(batches, crawldb.Batch{URLs: part, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) { return add(part[i], old), nil }})
 	}
-	c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+	c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll")
 	want := map[string]crawldb.Datum{urls[0]: plain(urls[0], 1)}
 	for _, b := range batches {
 		for _, url := range b.URLs {
@@ -181,13 +182,13 @@ func bulkGives(c *check, all bulkFunc) {
 }
 
 func bulkForgets(c *check, all bulkFunc) {
-	s := c.store()
+	s := c.Store()
 	urls := numbered(2000)
 	var want []crawldb.Datum
 	for i, url := range urls {
 		want = append(want, plain(url, i))
 	}
-	c.must(all(c.ctx, s, func(yield func(crawldb.Batch, error) bool) {
+	c.Must(all(c.Ctx, s, func(yield func(crawldb.Batch, error) bool) {
 		// One memory for all.
 		part, data, valid := make([]string, 100), make([]crawldb.Datum, 100), true
 		for at := 0; at < len(urls); at += len(part) {
@@ -214,27 +215,27 @@ func bulkForgets(c *check, all bulkFunc) {
 // bulkTells demands that the sequence may ask for marks, and is told those of one of
 // the batches before, never of an earlier one than the last time.
 func bulkTells(c *check, all bulkFunc) {
-	s := c.store()
+	s := c.Store()
 	batches, data := numberedBatches(40, 60)
 	for i := range batches {
 		batches[i].Marks = func() map[string]string { return map[string]string{"other": strconv.Itoa(i + 1)} }
 	}
 	last := 0
-	c.must(all(c.ctx, s, func(yield func(crawldb.Batch, error) bool) {
+	c.Must(all(c.Ctx, s, func(yield func(crawldb.Batch, error) bool) {
 		for i, b := range batches {
 			at := make(map[string]int)
 			for _, job := range []string{"job", "other"} {
-				cursor, err := s.Progress(c.ctx, job)
-				c.must(err, "Progress in a sequence")
+				cursor, err := s.Progress(c.Ctx, job)
+				c.Must(err, "Progress in a sequence")
 				if cursor != "" {
 					at[job], _ = strconv.Atoi(cursor)
 				}
 				if at[job] > i {
-					c.failf("the mark of %s is %s when %d batches were handed out", job, cursor, i)
+					c.Failf("the mark of %s is %s when %d batches were handed out", job, cursor, i)
 				}
 			}
 			if at["job"] < last || at["other"] < at["job"] {
-				c.failf("after %d the marks are %v", last, at)
+				c.Failf("after %d the marks are %v", last, at)
 			}
 			last = at["job"]
 			if !yield(b, nil) {
@@ -252,9 +253,9 @@ func bulkEnds(c *check, all bulkFunc) {
 	const n, each = 20, 60
 	for _, at := range []int{0, 1, 13, n - 1} {
 		for what := range 4 {
-			s := c.store()
+			s := c.Store()
 			batches, data := numberedBatches(n, each)
-			want, ctx, cancel := errStop, c.ctx, func() {}
+			want, ctx, cancel := errStop, c.Ctx, func() {}
 			var broken iter.Seq2[crawldb.Batch, error]
 			switch what {
 			case 0:
@@ -273,7 +274,7 @@ func bulkEnds(c *check, all bulkFunc) {
 			case 2:
 				broken = seq(batches[:at], errStop)
 			case 3:
-				ctx, cancel = context.WithCancel(c.ctx)
+				ctx, cancel = context.WithCancel(c.Ctx)
 				want = context.Canceled
 				b := &batches[at]
 				next := b.Next
@@ -286,24 +287,24 @@ func bulkEnds(c *check, all bulkFunc) {
 			err := all(ctx, s, broken)
 			cancel()
 			if what < 3 || err != nil || at < n-1 { // the last may come through
-				c.is(err, want, "UpdateAll whose batch %d fails", at)
+				c.Is(err, want, "UpdateAll whose batch %d fails", at)
 			}
-			s = c.twice(s, func(s crawldb.Store) {
-				cursor, err := s.Progress(c.ctx, "job")
-				c.must(err, "Progress")
+			s = c.Twice(s, func(s crawldb.Store) {
+				cursor, err := s.Progress(c.Ctx, "job")
+				c.Must(err, "Progress")
 				done, _ := strconv.Atoi(cursor)
 				most := at
 				if what == 3 {
 					most++
 				}
 				if done > most {
-					c.failf("the mark is %d after an error in batch %d", done, at)
+					c.Failf("the mark is %d after an error in batch %d", done, at)
 				}
 				c.holds(s, crawldb.Range{}, data[:done*each])
 			})
 			// The store is as good as before.
 			batches, _ = numberedBatches(n, each)
-			c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll after an error")
+			c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll after an error")
 			c.holds(s, crawldb.Range{}, data)
 			c.progress(s, "job", strconv.Itoa(n))
 		}
@@ -311,28 +312,28 @@ func bulkEnds(c *check, all bulkFunc) {
 }
 
 func bulkContext(c *check, all bulkFunc) {
-	s := c.store()
+	s := c.Store()
 	batches, _ := numberedBatches(3, 10)
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(c.Ctx)
 	cancel()
-	c.is(all(ctx, s, seq(batches, nil)), context.Canceled, "UpdateAll")
-	c.is(all(ctx, s, seq(nil, nil)), context.Canceled, "UpdateAll of nothing")
+	c.Is(all(ctx, s, seq(batches, nil)), context.Canceled, "UpdateAll")
+	c.Is(all(ctx, s, seq(nil, nil)), context.Canceled, "UpdateAll of nothing")
 	c.holds(s, crawldb.Range{}, nil)
 	c.progress(s, "job", "")
-	c.close(s)
-	c.is(all(c.ctx, s, seq(batches, nil)), crawldb.ErrClosed, "UpdateAll of a closed store")
-	c.is(all(c.ctx, s, seq(nil, nil)), crawldb.ErrClosed, "UpdateAll of a closed store, of nothing")
+	c.Close(s)
+	c.Is(all(c.Ctx, s, seq(batches, nil)), crawldb.ErrClosed, "UpdateAll of a closed store")
+	c.Is(all(c.Ctx, s, seq(nil, nil)), crawldb.ErrClosed, "UpdateAll of a closed store, of nothing")
 }
 
 // bulkSyncs demands that no update is lost before an UpdateAll that is there, nor
 // one that is there without it.
 func bulkSyncs(c *check, all bulkFunc) {
-	s := c.store()
+	s := c.Store()
 	model := map[string]crawldb.Datum{}
 	urls := numbered(600)
 	for round := range 5 {
 		a, z := plain(urls[round], 1000+round), plain(urls[599-round], 2000+round)
-		c.must(c.update(s, "before", fmt.Sprint(round), a), "Update")
+		c.Must(c.update(s, "before", fmt.Sprint(round), a), "Update")
 		model[a.URL] = a
 		var batches []crawldb.Batch
 		for i, part := range slices.Collect(slices.Chunk(urls, 100)) {
@@ -343,14 +344,14 @@ func bulkSyncs(c *check, all bulkFunc) {
 			}
 			batches = append(batches, writing("job", fmt.Sprint(round, i), data...))
 		}
-		c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
-		c.must(c.update(s, "behind", fmt.Sprint(round), z), "Update")
-		s = c.crash(s)
+		c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll")
+		c.Must(c.update(s, "behind", fmt.Sprint(round), z), "Update")
+		s = c.Crash(s)
 		c.progress(s, "before", fmt.Sprint(round))
 		c.progress(s, "job", fmt.Sprint(round, 5))
 		want := maps.Clone(model)
-		if behind, err := s.Progress(c.ctx, "behind"); err != nil {
-			c.must(err, "Progress")
+		if behind, err := s.Progress(c.Ctx, "behind"); err != nil {
+			c.Must(err, "Progress")
 		} else if behind == fmt.Sprint(round) {
 			want[z.URL] = z
 		}
@@ -380,7 +381,7 @@ func bulkDue(c *check, all bulkFunc) {
 				}
 				batches = append(batches, crawldb.Batch{URLs: part, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return next[i], nil }})
 			}
-			c.must(all(c.ctx, s, seq(batches, nil)), "UpdateAll")
+			c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll")
 			for _, q := range moments() {
 				c.covers(s, crawldb.Due, q, model)
 			}

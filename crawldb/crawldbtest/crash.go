@@ -9,8 +9,8 @@ import (
 
 func crashRules() []rule {
 	return []rule{
-		{"a crash keeps what was synced", needsCrash, func(c *check) {
-			s := c.store()
+		{Name: "a crash keeps what was synced", Needs: needsCrash, Check: func(c *check) {
+			s := c.Store()
 			model := map[string]crawldb.Datum{}
 			urls := numbered(300)
 			for round := range 4 {
@@ -22,17 +22,17 @@ func crashRules() []rule {
 					}
 				}
 				mark := strconv.Itoa(round)
-				c.must(c.update(s, "job", mark, batch...), "Update")
+				c.Must(c.update(s, "job", mark, batch...), "Update")
 				c.remove(s, urls[round])
 				delete(model, urls[round])
-				c.must(s.Sync(c.ctx), "Sync")
-				s = c.crash(s)
+				c.Must(s.Sync(c.Ctx), "Sync")
+				s = c.Crash(s)
 				c.holds(s, crawldb.Range{}, inOrder(model))
 				c.progress(s, "job", mark)
 			}
 		}},
-		{"a crash keeps whole updates and no later one without an earlier", needsCrash, func(c *check) {
-			s := c.store()
+		{Name: "a crash keeps whole updates and no later one without an earlier", Needs: needsCrash, Check: func(c *check) {
+			s := c.Store()
 			// Update n writes n into three records of its own, into one that all
 			// share, and into the mark.
 			urls := func(n int) []string {
@@ -47,22 +47,22 @@ func crashRules() []rule {
 					for _, url := range urls(n) {
 						batch = append(batch, plain(url, n))
 					}
-					c.must(c.update(s, "job", strconv.Itoa(n), batch...), "Update")
+					c.Must(c.update(s, "job", strconv.Itoa(n), batch...), "Update")
 					if n%10 == round {
-						c.must(s.Sync(c.ctx), "Sync")
+						c.Must(s.Sync(c.Ctx), "Sync")
 						synced = n
 					}
 				}
-				s = c.crash(s)
-				cursor, err := s.Progress(c.ctx, "job")
-				c.must(err, "Progress")
+				s = c.Crash(s)
+				cursor, err := s.Progress(c.Ctx, "job")
+				c.Must(err, "Progress")
 				last := 0
 				if cursor != "" {
 					last, err = strconv.Atoi(cursor)
-					c.must(err, "the mark after a crash")
+					c.Must(err, "the mark after a crash")
 				}
 				if last < synced || last > n {
-					c.failf("the mark is %d after a crash; %d was synced, %d written", last, synced, n)
+					c.Failf("the mark is %d after a crash; %d was synced, %d written", last, synced, n)
 				}
 				want := map[string]crawldb.Datum{}
 				for i := 1; i <= last; i++ {
@@ -75,11 +75,11 @@ func crashRules() []rule {
 				n, synced = last, last
 			}
 		}},
-		{"Close syncs", needsCrash | needsReopen, func(c *check) {
-			s := c.store()
+		{Name: "Close syncs", Needs: needsCrash | needsReopen, Check: func(c *check) {
+			s := c.Store()
 			a := plain("http://example.com/", 1)
-			c.must(c.update(s, "job", "cursor", a), "Update")
-			s = c.crash(c.reopen(s))
+			c.Must(c.update(s, "job", "cursor", a), "Update")
+			s = c.Crash(c.Reopen(s))
 			c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
 			c.progress(s, "job", "cursor")
 		}},

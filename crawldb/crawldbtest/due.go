@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/kit"
 )
 
 // A law of due selection is told how to ask for due records.
 type law struct {
 	name  string
-	needs int
+	needs kit.Needs
 	check func(*check, dueFunc)
 }
 
@@ -47,8 +48,8 @@ func dueRules() []rule {
 		{"Due follows a crash", needsCrash, dueCrashed},
 	} {
 		all = append(all,
-			rule{l.name, l.needs, func(c *check) { l.check(c, crawldb.Due) }},
-			rule{l.name + ", by scan", l.needs, func(c *check) { l.check(c, byScan) }})
+			rule{Name: l.name, Needs: l.needs, Check: func(c *check) { l.check(c, crawldb.Due) }},
+			rule{Name: l.name + ", by scan", Needs: l.needs, Check: func(c *check) { l.check(c, byScan) }})
 	}
 	return all
 }
@@ -89,8 +90,8 @@ func isDue(d crawldb.Datum, q crawldb.DueQuery) bool {
 // candidates collects what is due by a query.
 func (c *check) candidates(s crawldb.Store, due dueFunc, q crawldb.DueQuery) []crawldb.Candidate {
 	var all []crawldb.Candidate
-	for cand, err := range due(c.ctx, s, q) {
-		c.must(err, "Due")
+	for cand, err := range due(c.Ctx, s, q) {
+		c.Must(err, "Due")
 		all = append(all, cand)
 	}
 	return all
@@ -104,7 +105,7 @@ func (c *check) covers(s crawldb.Store, due dueFunc, q crawldb.DueQuery, model m
 	}
 	for url, d := range model {
 		if isDue(d, q) && !got[url] {
-			c.failf("at %v, beyond %v: %s is due and was omitted; FetchTime %v, LeasedUntil %v, Priority %v",
+			c.Failf("at %v, beyond %v: %s is due and was omitted; FetchTime %v, LeasedUntil %v, Priority %v",
 				q.Now, q.Beyond, short(url), d.FetchTime, d.LeasedUntil, d.Priority)
 		}
 	}
@@ -113,7 +114,7 @@ func (c *check) covers(s crawldb.Store, due dueFunc, q crawldb.DueQuery, model m
 // dueStore returns a store of n random records, and the records.
 func (c *check) dueStore(n int) (crawldb.Store, map[string]crawldb.Datum, *rand.Rand) {
 	rnd := rand.New(rand.NewPCG(c.h.Seed, 1))
-	s, model := c.store(), map[string]crawldb.Datum{}
+	s, model := c.Store(), map[string]crawldb.Datum{}
 	for _, url := range append(numbered(n), hostileURLs()...) {
 		model[url] = randomDatum(rnd, url)
 	}
@@ -137,9 +138,9 @@ func moments() []crawldb.DueQuery {
 }
 
 func dueOmitsNothing(c *check, due dueFunc) {
-	empty := c.store()
+	empty := c.Store()
 	if got := c.candidates(empty, due, crawldb.DueQuery{Now: dueEpoch}); len(got) > 0 {
-		c.failf("an empty store yielded %d candidates", len(got))
+		c.Failf("an empty store yielded %d candidates", len(got))
 	}
 	s, model, _ := c.dueStore(1500)
 	for _, q := range moments() {
@@ -152,7 +153,7 @@ func dueIsDue(c *check, due dueFunc) {
 	for _, q := range moments() {
 		for _, cand := range c.candidates(s, due, q) {
 			if d := model[cand.URL]; cand.Due && !isDue(d, q) {
-				c.failf("at %v, beyond %v: %s is said to be due; FetchTime %v, LeasedUntil %v", q.Now, q.Beyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
+				c.Failf("at %v, beyond %v: %s is said to be due; FetchTime %v, LeasedUntil %v", q.Now, q.Beyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
 			}
 		}
 	}
@@ -182,7 +183,7 @@ func dueNext(c *check, due dueFunc) {
 		q.Seen = func(d *crawldb.Datum) { earlier(&got, d) }
 		c.candidates(s, due, q)
 		if !got.Equal(want) {
-			c.failf("at %v: the next is due at %v, want %v", q.Now, got, want)
+			c.Failf("at %v: the next is due at %v, want %v", q.Now, got, want)
 		}
 	}
 }
@@ -195,17 +196,17 @@ func dueBestFirst(c *check, due dueFunc) {
 	for _, cand := range c.candidates(s, due, crawldb.DueQuery{Now: dueEpoch}) {
 		d, ok := model[cand.URL]
 		if !ok {
-			c.failf("%s was yielded and never written", short(cand.URL))
+			c.Failf("%s was yielded and never written", short(cand.URL))
 		}
 		p := d.Priority
 		switch {
 		case p != p: // NaN has no place
 			continue
 		case cand.Priority != p:
-			c.failf("%s was yielded with priority %v, want %v", short(cand.URL), cand.Priority, p)
+			c.Failf("%s was yielded with priority %v, want %v", short(cand.URL), cand.Priority, p)
 		case p > 0 && p > max(least, math.SmallestNonzeroFloat32)*width && p >= 1e-37:
 			// Below 1e-37 floats are too coarse for levels.
-			c.failf("%s with priority %v came after %v", short(cand.URL), p, least)
+			c.Failf("%s with priority %v came after %v", short(cand.URL), p, least)
 		}
 		least = min(least, p)
 	}
@@ -223,7 +224,7 @@ func dueLimit(c *check, due dueFunc) {
 	for _, n := range []int{1, 2, 100, total, 10 * total} {
 		q.Limit = n
 		if got := len(c.candidates(s, due, q)); got > n || got < min(n, total) {
-			c.failf("limit %d: %d candidates of %d that are due", n, got, total)
+			c.Failf("limit %d: %d candidates of %d that are due", n, got, total)
 		}
 	}
 	c.covers(s, due, crawldb.DueQuery{Now: dueEpoch, Limit: 10 * len(model)}, model)
@@ -239,7 +240,7 @@ func dueMinPriority(c *check, due dueFunc) {
 		}
 		for _, cand := range c.candidates(s, due, q) {
 			if p := model[cand.URL].Priority; !(p >= least) {
-				c.failf("%s with priority %v was yielded; MinPriority is %v", short(cand.URL), p, least)
+				c.Failf("%s with priority %v was yielded; MinPriority is %v", short(cand.URL), p, least)
 			}
 		}
 	}
@@ -260,7 +261,7 @@ func dueWant(c *check, due dueFunc) {
 	}}
 	c.covers(s, due, q, model)
 	if strange != "" {
-		c.failf("Want was asked about %q, which is the host of no record", strange)
+		c.Failf("Want was asked about %q, which is the host of no record", strange)
 	}
 	// A host that fills up while the sequence runs takes nothing from others,
 	// neither their candidates nor their place within the limit.
@@ -268,8 +269,8 @@ func dueWant(c *check, due dueFunc) {
 		taken := map[string]int{}
 		full := func(host string) bool { return taken[host] >= 3 }
 		got := map[string]bool{}
-		for cand, err := range due(c.ctx, s, crawldb.DueQuery{Now: dueEpoch, Limit: limit, Want: func(host string) bool { return !full(host) }}) {
-			c.must(err, "Due")
+		for cand, err := range due(c.Ctx, s, crawldb.DueQuery{Now: dueEpoch, Limit: limit, Want: func(host string) bool { return !full(host) }}) {
+			c.Must(err, "Due")
 			taken[crawldb.Host(cand.URL)]++
 			got[cand.URL] = true
 		}
@@ -278,7 +279,7 @@ func dueWant(c *check, due dueFunc) {
 		}
 		for url, d := range model {
 			if isDue(d, crawldb.DueQuery{Now: dueEpoch}) && !got[url] && !full(crawldb.Host(url)) {
-				c.failf("limit %d: the sequence ended after %d candidates without %s, whose host is still wanted", limit, len(got), short(url))
+				c.Failf("limit %d: the sequence ended after %d candidates without %s, whose host is still wanted", limit, len(got), short(url))
 			}
 		}
 	}
@@ -287,25 +288,25 @@ func dueWant(c *check, due dueFunc) {
 func dueWrites(c *check, due dueFunc) {
 	s, model, _ := c.dueStore(600)
 	q := crawldb.DueQuery{Now: dueEpoch}
-	c.within("a sequence of due records whose loop writes", func() {
+	c.Within("a sequence of due records whose loop writes", func() {
 		for n := 1; n <= 5; n++ {
-			c.breaks(errorsOf(due(c.ctx, s, q)), n)
+			c.breaks(errorsOf(due(c.Ctx, s, q)), n)
 		}
 		n := 0
 		got := map[string]bool{}
-		for cand, err := range due(c.ctx, s, q) {
-			c.must(err, "Due")
+		for cand, err := range due(c.Ctx, s, q) {
+			c.Must(err, "Due")
 			got[cand.URL] = true
 			if n++; n%20 == 0 { // as generate does
-				d, err := s.Get(c.ctx, cand.URL)
-				c.must(err, "Get")
+				d, err := s.Get(c.Ctx, cand.URL)
+				c.Must(err, "Get")
 				d.LeasedUntil, d.LeasedBy = dueEpoch.Add(time.Hour), "20240601120000-000"
 				c.put(s, d)
 			}
 		}
 		for url, d := range model {
 			if isDue(d, q) && !got[url] {
-				c.failf("%s was omitted while the loop wrote other records", short(url))
+				c.Failf("%s was omitted while the loop wrote other records", short(url))
 			}
 		}
 	})
@@ -320,9 +321,9 @@ func dueFollows(c *check, due dueFunc) {
 func (c *check) changes(s crawldb.Store, due dueFunc, model map[string]crawldb.Datum, rnd *rand.Rand, steps int) {
 	urls := append(numbered(200), hostileURLs()...)
 	slices.SortFunc(urls, crawldb.Compare)
-	defer func() { c.prefix = "" }()
+	defer func() { c.Prefix = "" }()
 	for step := range steps {
-		c.prefix = fmt.Sprintf("seed %d, step %d: ", c.h.Seed, step)
+		c.Prefix = fmt.Sprintf("seed %d, step %d: ", c.h.Seed, step)
 		batch := slices.DeleteFunc(slices.Clone(urls), func(string) bool { return rnd.IntN(3) > 0 })
 		next := make([]*crawldb.Datum, len(batch))
 		for i, url := range batch {
@@ -342,7 +343,7 @@ func (c *check) changes(s crawldb.Store, due dueFunc, model map[string]crawldb.D
 			}
 			model[url], next[i] = old, &old
 		}
-		c.must(s.Update(c.ctx, crawldb.Batch{URLs: batch, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		c.Must(s.Update(c.Ctx, crawldb.Batch{URLs: batch, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 			return next[i], nil
 		}}), "Update")
 		for _, q := range moments() {
@@ -382,13 +383,13 @@ func dueTokens(c *check, due dueFunc) {
 			return &next[i], nil
 		}
 		if step%2 == 0 {
-			c.must(s.Update(c.ctx, b), "Update")
+			c.Must(s.Update(c.Ctx, b), "Update")
 		} else {
-			c.must(crawldb.UpdateAll(c.ctx, s, func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }), "UpdateAll")
+			c.Must(crawldb.UpdateAll(c.Ctx, s, func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }), "UpdateAll")
 		}
 		for i, url := range b.URLs {
 			if err := same(found[i], model[url]); err != nil {
-				c.failf("step %d: with a token %q, Next was given another record of %s: %v", step, b.Tokens[i], short(url), err)
+				c.Failf("step %d: with a token %q, Next was given another record of %s: %v", step, b.Tokens[i], short(url), err)
 			}
 			model[url] = next[i]
 		}
@@ -397,17 +398,17 @@ func dueTokens(c *check, due dueFunc) {
 
 func dueContext(c *check, due dueFunc) {
 	s, _, _ := c.dueStore(300)
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(c.Ctx)
 	cancel()
 	c.ends(errorsOf(due(ctx, s, crawldb.DueQuery{Now: dueEpoch})), context.Canceled, "Due")
-	c.close(s)
-	c.ends(errorsOf(due(c.ctx, s, crawldb.DueQuery{Now: dueEpoch})), crawldb.ErrClosed, "Due of a closed store")
+	c.Close(s)
+	c.ends(errorsOf(due(c.Ctx, s, crawldb.DueQuery{Now: dueEpoch})), crawldb.ErrClosed, "Due of a closed store")
 }
 
 func dueReopened(c *check, due dueFunc) {
 	s, model, rnd := c.dueStore(200)
 	c.candidates(s, due, crawldb.DueQuery{Now: dueEpoch})
-	s = c.reopen(s)
+	s = c.Reopen(s)
 	for _, q := range moments() {
 		c.covers(s, due, q, model)
 	}
@@ -416,11 +417,11 @@ func dueReopened(c *check, due dueFunc) {
 
 func dueCrashed(c *check, due dueFunc) {
 	s, model, rnd := c.dueStore(200)
-	c.must(s.Sync(c.ctx), "Sync")
+	c.Must(s.Sync(c.Ctx), "Sync")
 	// What Due moves in an index while it answers need not survive; what is due
 	// must.
 	c.candidates(s, due, crawldb.DueQuery{Now: dueEpoch.AddDate(1, 0, 0)})
-	s = c.crash(s)
+	s = c.Crash(s)
 	for _, q := range moments() {
 		c.covers(s, due, q, model)
 	}

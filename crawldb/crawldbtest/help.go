@@ -12,7 +12,7 @@ import (
 
 // put writes the records as they are, in one update.
 func (c *check) put(s crawldb.Store, data ...crawldb.Datum) {
-	c.must(c.update(s, "", "", data...), "Update")
+	c.Must(c.update(s, "", "", data...), "Update")
 }
 
 func (c *check) update(s crawldb.Store, job, cursor string, data ...crawldb.Datum) error {
@@ -26,37 +26,37 @@ func (c *check) update(s crawldb.Store, job, cursor string, data ...crawldb.Datu
 		d := data[i]
 		return &d, nil
 	}
-	return s.Update(c.ctx, b)
+	return s.Update(c.Ctx, b)
 }
 
 // remove deletes records, which are in key order.
 func (c *check) remove(s crawldb.Store, urls ...string) {
-	c.must(s.Update(c.ctx, crawldb.Batch{
+	c.Must(s.Update(c.Ctx, crawldb.Batch{
 		URLs: urls,
 		Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, nil },
 	}), "Update that deletes")
 }
 
 func (c *check) get(s crawldb.Store, url string) crawldb.Datum {
-	d, err := s.Get(c.ctx, url)
-	c.must(err, "Get %s", short(url))
+	d, err := s.Get(c.Ctx, url)
+	c.Must(err, "Get %s", short(url))
 	return d
 }
 
 // missing demands that there is no record of the URL.
 func (c *check) missing(s crawldb.Store, url string) {
-	d, err := s.Get(c.ctx, url)
-	c.is(err, crawldb.ErrNotFound, "Get %s", short(url))
+	d, err := s.Get(c.Ctx, url)
+	c.Is(err, crawldb.ErrNotFound, "Get %s", short(url))
 	if err := same(d, crawldb.Datum{}); err != nil {
-		c.failf("Get %s returned a record beside the error: %w", short(url), err)
+		c.Failf("Get %s returned a record beside the error: %w", short(url), err)
 	}
 }
 
 // scan reads a range.
 func (c *check) scan(s crawldb.Store, r crawldb.Range) []crawldb.Datum {
 	var all []crawldb.Datum
-	for d, err := range s.Scan(c.ctx, r) {
-		c.must(err, "Scan %+q", r)
+	for d, err := range s.Scan(c.Ctx, r) {
+		c.Must(err, "Scan %+q", r)
 		all = append(all, d)
 	}
 	return all
@@ -68,27 +68,27 @@ func (c *check) holds(s crawldb.Store, r crawldb.Range, want []crawldb.Datum) {
 	got := c.scan(s, r)
 	for i := range min(len(got), len(want)) {
 		if got[i].URL != want[i].URL {
-			c.failf("Scan %+q: record %d is %s, want %s", r, i, short(got[i].URL), short(want[i].URL))
+			c.Failf("Scan %+q: record %d is %s, want %s", r, i, short(got[i].URL), short(want[i].URL))
 		}
 		if err := same(got[i], want[i]); err != nil {
-			c.failf("Scan %+q: %w", r, err)
+			c.Failf("Scan %+q: %w", r, err)
 		}
 	}
 	if len(got) != len(want) {
-		c.failf("Scan %+q yielded %d records, want %d", r, len(got), len(want))
+		c.Failf("Scan %+q yielded %d records, want %d", r, len(got), len(want))
 	}
 	for _, d := range want {
 		if err := same(c.get(s, d.URL), d); err != nil {
-			c.failf("Get: %w", err)
+			c.Failf("Get: %w", err)
 		}
 	}
 }
 
 func (c *check) progress(s crawldb.Store, job, want string) {
-	got, err := s.Progress(c.ctx, job)
-	c.must(err, "Progress of %s", short(job))
+	got, err := s.Progress(c.Ctx, job)
+	c.Must(err, "Progress of %s", short(job))
 	if got != want {
-		c.failf("Progress of %s is %s, want %s", short(job), short(got), short(want))
+		c.Failf("Progress of %s is %s, want %s", short(job), short(got), short(want))
 	}
 }
 
@@ -96,9 +96,9 @@ func (c *check) progress(s crawldb.Store, job, want string) {
 func (c *check) ends(seq iter.Seq[error], target error, what string) {
 	errs := slices.Collect(seq)
 	if len(errs) != 1 {
-		c.failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+		c.Failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
 	}
-	c.is(errs[0], target, "%s", what)
+	c.Is(errs[0], target, "%s", what)
 }
 
 // plain returns a small record whose fields all follow from n, so that half a

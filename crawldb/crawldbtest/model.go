@@ -10,7 +10,7 @@ import (
 )
 
 func modelRules() []rule {
-	return []rule{{"random steps agree with a map", 0, func(c *check) {
+	return []rule{{Name: "random steps agree with a map", Check: func(c *check) {
 		for seed := c.h.Seed; seed < c.h.Seed+3; seed++ {
 			c.model(seed)
 		}
@@ -23,11 +23,11 @@ func (c *check) model(seed uint64) {
 	urls := append(numbered(60), hostileURLs()...)
 	slices.SortFunc(urls, crawldb.Compare)
 	templates := samples()
-	s := c.store()
+	s := c.Store()
 	model, marks := map[string]crawldb.Datum{}, map[string]string{}
-	defer func() { c.prefix = "" }()
+	defer func() { c.Prefix = "" }()
 	for step := range 300 {
-		c.prefix = fmt.Sprintf("seed %d, step %d: ", seed, step)
+		c.Prefix = fmt.Sprintf("seed %d, step %d: ", seed, step)
 		switch op := rnd.IntN(20); {
 		case op < 11:
 			c.modelUpdate(rnd, s, urls, templates, model, marks)
@@ -37,7 +37,7 @@ func (c *check) model(seed uint64) {
 			if !ok {
 				c.missing(s, url)
 			} else if err := same(c.get(s, url), want); err != nil {
-				c.failf("Get: %w", err)
+				c.Failf("Get: %w", err)
 			}
 		case op < 17:
 			r := crawldb.Range{From: crawldb.Key(urls[rnd.IntN(len(urls))]), To: crawldb.Key(urls[rnd.IntN(len(urls))])}
@@ -48,12 +48,12 @@ func (c *check) model(seed uint64) {
 				c.progress(s, job, cursor)
 			}
 		case op < 19:
-			c.must(s.Sync(c.ctx), "Sync")
+			c.Must(s.Sync(c.Ctx), "Sync")
 		case c.h.Reopen != nil && rnd.IntN(4) == 0:
-			s = c.reopen(s)
+			s = c.Reopen(s)
 		case c.h.Crash != nil && rnd.IntN(4) == 0:
-			c.must(s.Sync(c.ctx), "Sync")
-			s = c.crash(s)
+			c.Must(s.Sync(c.Ctx), "Sync")
+			s = c.Crash(s)
 		}
 	}
 	c.holds(s, crawldb.Range{}, inOrder(model))
@@ -80,7 +80,7 @@ func (c *check) modelUpdate(rnd *rand.Rand, s crawldb.Store, urls []string, temp
 	if rnd.IntN(2) == 0 {
 		job, cursor = string(rune('a'+rnd.IntN(3))), []string{"", "x", "y\x00"}[rnd.IntN(3)]
 	}
-	err := s.Update(c.ctx, crawldb.Batch{URLs: batch, Job: job, Cursor: cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	err := s.Update(c.Ctx, crawldb.Batch{URLs: batch, Job: job, Cursor: cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		want, ok := model[batch[i]]
 		if ok != (old != nil) {
 			return nil, fmt.Errorf("Next for %s was given a record: %v, want %v", short(batch[i]), old != nil, ok)
@@ -111,10 +111,10 @@ func (c *check) modelUpdate(rnd *rand.Rand, s crawldb.Store, urls []string, temp
 		return result[i], nil
 	}})
 	if failAt >= 0 {
-		c.is(err, errStop, "Update whose Next fails")
+		c.Is(err, errStop, "Update whose Next fails")
 		return
 	}
-	c.must(err, "Update")
+	c.Must(err, "Update")
 	for i, d := range result {
 		if d == nil {
 			delete(model, batch[i])

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/kit"
 )
 
 func sequenceRules() []rule {
@@ -26,8 +27,8 @@ func sequenceRules() []rule {
 		}
 	}
 	return []rule{
-		{"any sequence of steps agrees with a map", 0, check(crawldb.Due)},
-		{"any sequence of steps agrees with a map, by scan", 0, check(byScan)},
+		{Name: "any sequence of steps agrees with a map", Check: check(crawldb.Due)},
+		{Name: "any sequence of steps agrees with a map, by scan", Check: check(byScan)},
 	}
 }
 
@@ -100,14 +101,14 @@ func (c *check) sequence(seed uint64, due dueFunc) {
 	if again != nil {
 		err = again
 	}
-	c.failf("seed %d: %w\nafter the steps, of %d:\n\t%s", seed, err, sequenceSteps, strings.Join(log, "\n\t"))
+	c.Failf("seed %d: %w\nafter the steps, of %d:\n\t%s", seed, err, sequenceSteps, strings.Join(log, "\n\t"))
 }
 
 // try does the steps on a new store and returns what they did.
 func (c *check) try(seed uint64, steps []step, due dueFunc) (log []string, err error) {
 	m := &machine{check: c, due: due, now: state{map[string]crawldb.Datum{}, map[string]string{}}}
 	defer func() { log = m.log }()
-	defer recovered(&err)
+	defer kit.Recovered(&err)
 	for i := range 24 {
 		m.urls = append(m.urls, fmt.Sprintf("http://h%d.example.com/%d", i%5, i))
 	}
@@ -118,13 +119,13 @@ func (c *check) try(seed uint64, steps []step, due dueFunc) (log []string, err e
 	}
 	slices.SortFunc(m.urls, crawldb.Compare)
 	m.urls = slices.Compact(m.urls)
-	m.s = c.store()
+	m.s = c.Store()
 	m.left = []state{m.now}
 	for _, s := range steps {
 		m.do(s.kind, rand.New(rand.NewPCG(s.seed, 0)))
 	}
 	m.agrees("at the end")
-	c.close(m.s)
+	c.Close(m.s)
 	return nil, nil
 }
 
@@ -161,7 +162,7 @@ func (m *machine) do(kind stepKind, rnd *rand.Rand) {
 		i := rnd.IntN(len(urls) - 1)
 		urls[i], urls[i+1] = urls[i+1], urls[i]
 		m.note("Update of %q, out of order", urls)
-		m.is(m.s.Update(m.ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "never", Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+		m.Is(m.s.Update(m.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "never", Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
 			return nil, nil
 		}}), crawldb.ErrOrder, "Update out of order")
 		m.agrees("after an Update out of order")
@@ -171,7 +172,7 @@ func (m *machine) do(kind stepKind, rnd *rand.Rand) {
 		if want, ok := m.now.data[url]; !ok {
 			m.missing(m.s, url)
 		} else if err := same(m.get(m.s, url), want); err != nil {
-			m.failf("Get: %w", err)
+			m.Failf("Get: %w", err)
 		}
 	case stepScan:
 		r := m.rangeOf(rnd)
@@ -188,16 +189,16 @@ func (m *machine) do(kind stepKind, rnd *rand.Rand) {
 		}
 	case stepSync:
 		m.note("Sync")
-		m.must(m.s.Sync(m.ctx), "Sync")
+		m.Must(m.s.Sync(m.Ctx), "Sync")
 		m.left = []state{m.now}
 	case stepReopen:
 		m.note("Close and Reopen")
-		m.s = m.reopen(m.s)
+		m.s = m.Reopen(m.s)
 		m.left = []state{m.now}
 		m.agrees("after Reopen")
 	case stepCrash:
 		m.note("Crash")
-		m.s = m.crash(m.s)
+		m.s = m.Crash(m.s)
 		m.survived()
 	}
 }
@@ -235,8 +236,8 @@ func (m *machine) in(r crawldb.Range) []crawldb.Datum {
 
 // agrees demands that the store holds what the model does, and no more.
 func (m *machine) agrees(when string) {
-	defer func(was string) { m.prefix = was }(m.prefix)
-	m.prefix += when + ": "
+	defer func(was string) { m.Prefix = was }(m.Prefix)
+	m.Prefix += when + ": "
 	m.holds(m.s, crawldb.Range{}, inOrder(m.now.data))
 	for _, job := range jobs() {
 		m.progress(m.s, job, m.now.marks[job])
@@ -254,7 +255,7 @@ func (m *machine) survived() {
 			return
 		}
 	}
-	m.failf("after a crash the store holds none of the %d states since the last Sync; it is not that because: %w", len(m.left), why)
+	m.Failf("after a crash the store holds none of the %d states since the last Sync; it is not that because: %w", len(m.left), why)
 }
 
 func (m *machine) equal(got []crawldb.Datum, want state) error {
@@ -267,8 +268,8 @@ func (m *machine) equal(got []crawldb.Datum, want state) error {
 		}
 	}
 	for _, job := range jobs() {
-		cursor, err := m.s.Progress(m.ctx, job)
-		m.must(err, "Progress")
+		cursor, err := m.s.Progress(m.Ctx, job)
+		m.Must(err, "Progress")
 		if cursor != want.marks[job] {
 			return fmt.Errorf("the mark of %s is %s, not %s", short(job), short(cursor), short(want.marks[job]))
 		}
@@ -321,7 +322,7 @@ func (m *machine) update(kind stepKind, rnd *rand.Rand) {
 		}
 		b.Marks = func() map[string]string { return further }
 	}
-	ctx, cancel := context.WithCancel(m.ctx)
+	ctx, cancel := context.WithCancel(m.Ctx)
 	defer cancel()
 	at := -1
 	if kind != stepUpdate && len(urls) > 0 {
@@ -355,15 +356,15 @@ func (m *machine) update(kind stepKind, rnd *rand.Rand) {
 	err := m.s.Update(ctx, b)
 	switch {
 	case kind == stepFail && at >= 0:
-		m.is(err, errStop, "Update whose Next fails")
+		m.Is(err, errStop, "Update whose Next fails")
 		m.agrees("after an Update that failed")
 		return
 	case kind == stepCancel && err != nil:
-		m.is(err, context.Canceled, "Update that is cancelled")
+		m.Is(err, context.Canceled, "Update that is cancelled")
 		m.agrees("after an Update that was cancelled")
 		return
 	}
-	m.must(err, "Update")
+	m.Must(err, "Update")
 	after := state{maps.Clone(m.now.data), maps.Clone(m.now.marks)}
 	for i, url := range urls {
 		switch {
@@ -389,10 +390,10 @@ func (m *machine) scanAndWrite(rnd *rand.Rand) {
 	r, before, written := m.rangeOf(rnd), m.in(crawldb.Range{}), map[string]bool{}
 	m.note("Scan %+q that writes", r)
 	var seen []string
-	for d, err := range m.s.Scan(m.ctx, r) {
-		m.must(err, "Scan")
+	for d, err := range m.s.Scan(m.Ctx, r) {
+		m.Must(err, "Scan")
 		if len(seen) > 0 && crawldb.Compare(seen[len(seen)-1], d.URL) >= 0 {
-			m.failf("Scan: %s came after %s", short(d.URL), short(seen[len(seen)-1]))
+			m.Failf("Scan: %s came after %s", short(d.URL), short(seen[len(seen)-1]))
 		}
 		if seen = append(seen, d.URL); rnd.IntN(6) == 0 {
 			old := maps.Clone(m.now.data)
@@ -408,7 +409,7 @@ func (m *machine) scanAndWrite(rnd *rand.Rand) {
 	}
 	for _, d := range before {
 		if r.Contains(crawldb.Key(d.URL)) && !written[d.URL] && !slices.Contains(seen, d.URL) {
-			m.failf("Scan %+q that writes: %s was not written and not seen", r, short(d.URL))
+			m.Failf("Scan %+q that writes: %s was not written and not seen", r, short(d.URL))
 		}
 	}
 }
@@ -437,16 +438,16 @@ func (m *machine) ask(rnd *rand.Rand) {
 	for _, cand := range m.candidates(m.s, m.due, q) {
 		d, ok := m.now.data[cand.URL]
 		if n++; cand.Due && (!ok || !isDue(d, q)) {
-			m.failf("Due: %s is said to be due; FetchTime %v, LeasedUntil %v, Priority %v", short(cand.URL), d.FetchTime, d.LeasedUntil, d.Priority)
+			m.Failf("Due: %s is said to be due; FetchTime %v, LeasedUntil %v, Priority %v", short(cand.URL), d.FetchTime, d.LeasedUntil, d.Priority)
 		}
 		if got[cand.URL] {
-			m.failf("Due: %s was yielded twice", short(cand.URL))
+			m.Failf("Due: %s was yielded twice", short(cand.URL))
 		}
 		if got[cand.URL] = true; !ok || !isDue(d, q) {
 			continue
 		}
 		if above(d.Priority, least) {
-			m.failf("Due: %s with priority %v came after one of %v", short(cand.URL), d.Priority, least)
+			m.Failf("Due: %s with priority %v came after one of %v", short(cand.URL), d.Priority, least)
 		}
 		if d.Priority < least {
 			least = d.Priority
@@ -454,11 +455,11 @@ func (m *machine) ask(rnd *rand.Rand) {
 	}
 	full := q.Limit > 0 && n >= q.Limit
 	if q.Limit > 0 && n > q.Limit {
-		m.failf("Due: %d candidates, the limit is %d", n, q.Limit)
+		m.Failf("Due: %d candidates, the limit is %d", n, q.Limit)
 	}
 	for url, d := range m.now.data {
 		if isDue(d, q) && !got[url] && (!full || above(d.Priority, least)) {
-			m.failf("Due: %s is due and was omitted; FetchTime %v, LeasedUntil %v, Priority %v, least of %d is %v", short(url), d.FetchTime, d.LeasedUntil, d.Priority, n, least)
+			m.Failf("Due: %s is due and was omitted; FetchTime %v, LeasedUntil %v, Priority %v, least of %d is %v", short(url), d.FetchTime, d.LeasedUntil, d.Priority, n, least)
 		}
 	}
 }

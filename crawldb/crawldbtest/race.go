@@ -11,8 +11,8 @@ import (
 
 func concurrencyRules() []rule {
 	return []rule{
-		{"overlapping updates lose nothing", 0, func(c *check) {
-			s := c.store()
+		{Name: "overlapping updates lose nothing", Check: func(c *check) {
+			s := c.Store()
 			const workers, rounds = 8, 30
 			urls := numbered(12)
 			var group sync.WaitGroup
@@ -27,7 +27,7 @@ func concurrencyRules() []rule {
 								mine = append(mine, url)
 							}
 						}
-						err := s.Update(c.ctx, crawldb.Batch{URLs: mine, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+						err := s.Update(c.Ctx, crawldb.Batch{URLs: mine, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 							n := 1
 							if old != nil {
 								n = old.Retries + 1
@@ -43,7 +43,7 @@ func concurrencyRules() []rule {
 				})
 			}
 			group.Wait()
-			c.must(errors.Join(errs...), "Update")
+			c.Must(errors.Join(errs...), "Update")
 			var want []crawldb.Datum
 			for i, url := range urls {
 				n := 0
@@ -56,11 +56,11 @@ func concurrencyRules() []rule {
 			}
 			c.holds(s, crawldb.Range{}, want)
 		}},
-		{"a reader sees whole records", 0, func(c *check) {
-			s := c.store()
+		{Name: "a reader sees whole records", Check: func(c *check) {
+			s := c.Store()
 			urls := numbered(60)
 			write := func(n int) error {
-				return s.Update(c.ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: fmt.Sprint(n), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				return s.Update(c.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: fmt.Sprint(n), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 					if i%10 == n%10 {
 						return nil, nil
 					}
@@ -68,7 +68,7 @@ func concurrencyRules() []rule {
 					return &d, nil
 				}})
 			}
-			c.must(write(0), "Update")
+			c.Must(write(0), "Update")
 			whole := func(d crawldb.Datum) error { return same(d, plain(d.URL, d.Retries)) }
 			var (
 				group   sync.WaitGroup
@@ -79,7 +79,7 @@ func concurrencyRules() []rule {
 			group.Go(func() {
 				for i := 0; !stop.Load(); i++ {
 					reads.Add(1)
-					d, err := s.Get(c.ctx, urls[i%len(urls)])
+					d, err := s.Get(c.Ctx, urls[i%len(urls)])
 					if err == nil {
 						err = whole(d)
 					}
@@ -92,7 +92,7 @@ func concurrencyRules() []rule {
 			group.Go(func() {
 				for !stop.Load() && readers[1] == nil {
 					last := ""
-					for d, err := range s.Scan(c.ctx, crawldb.Range{}) {
+					for d, err := range s.Scan(c.Ctx, crawldb.Range{}) {
 						if err == nil {
 							err = whole(d)
 						}
@@ -108,8 +108,8 @@ func concurrencyRules() []rule {
 			})
 			group.Go(func() {
 				for !stop.Load() && readers[2] == nil {
-					_, readers[2] = s.Progress(c.ctx, "job")
-					readers[2] = errors.Join(readers[2], s.Sync(c.ctx))
+					_, readers[2] = s.Progress(c.Ctx, "job")
+					readers[2] = errors.Join(readers[2], s.Sync(c.Ctx))
 				}
 			})
 			var err error
@@ -119,8 +119,8 @@ func concurrencyRules() []rule {
 			}
 			stop.Store(true)
 			group.Wait()
-			c.must(err, "Update")
-			c.must(errors.Join(readers[:]...), "a reader beside the updates")
+			c.Must(err, "Update")
+			c.Must(errors.Join(readers[:]...), "a reader beside the updates")
 		}},
 	}
 }

@@ -9,44 +9,44 @@ import (
 
 func recordRules() []rule {
 	return []rule{
-		{"a missing record is ErrNotFound", 0, func(c *check) {
-			s := c.store()
+		{Name: "a missing record is ErrNotFound", Check: func(c *check) {
+			s := c.Store()
 			c.missing(s, "http://example.com/")
 			c.put(s, plain("http://example.com/", 1))
 			for _, url := range []string{"", "http://example.com", "http://example.com/a", "https://example.com/", "http://example.com/\x00", "com,example)http:/"} {
 				c.missing(s, url)
 			}
 		}},
-		{"every field is kept", 0, func(c *check) {
-			s, want := c.store(), samples()
+		{Name: "every field is kept", Check: func(c *check) {
+			s, want := c.Store(), samples()
 			c.put(s, want...)
-			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
+			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
 		}},
-		{"any string is a URL", 0, func(c *check) {
-			s := c.store()
+		{Name: "any string is a URL", Check: func(c *check) {
+			s := c.Store()
 			var want []crawldb.Datum
 			for i, url := range hostileURLs() {
 				want = append(want, plain(url, i))
 			}
 			c.put(s, want...)
-			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
+			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
 		}},
-		{"a record replaces the one before whole", 0, func(c *check) {
-			s := c.store()
+		{Name: "a record replaces the one before whole", Check: func(c *check) {
+			s := c.Store()
 			url := "http://example.com/"
 			for _, d := range samples() {
 				d.URL = url
 				c.put(s, d)
 				if err := same(c.get(s, url), d); err != nil {
-					c.failf("%w", err)
+					c.Failf("%w", err)
 				}
 			}
 			bare := crawldb.Datum{URL: url, Status: crawldb.Gone}
 			c.put(s, bare)
-			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{bare}) })
+			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{bare}) })
 		}},
-		{"the caller owns what it is given", 0, func(c *check) {
-			s := c.store()
+		{Name: "the caller owns what it is given", Check: func(c *check) {
+			s := c.Store()
 			want := plain("http://example.com/", 42)
 			c.put(s, want)
 			spoil := func(d crawldb.Datum) {
@@ -58,10 +58,10 @@ func recordRules() []rule {
 			for _, d := range c.scan(s, crawldb.Range{}) {
 				spoil(d)
 			}
-			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{want}) })
+			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{want}) })
 		}},
-		{"the store keeps nothing that it is given", 0, func(c *check) {
-			s := c.store()
+		{Name: "the store keeps nothing that it is given", Check: func(c *check) {
+			s := c.Store()
 			want := []crawldb.Datum{plain("http://example.com/a", 1), plain("http://example.com/b", 2)}
 			urls := []string{want[0].URL, want[1].URL}
 			given := []*crawldb.Datum{new(crawldb.Datum), new(crawldb.Datum)}
@@ -69,7 +69,7 @@ func recordRules() []rule {
 				*given[i] = d
 				given[i].Signature = slices.Clone(d.Signature)
 			}
-			c.must(s.Update(c.ctx, crawldb.Batch{
+			c.Must(s.Update(c.Ctx, crawldb.Batch{
 				URLs: urls,
 				Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return given[i], nil },
 			}), "Update")
@@ -78,18 +78,18 @@ func recordRules() []rule {
 				*d = crawldb.Datum{Status: crawldb.Gone}
 				urls[i] = "http://example.com/spoiled"
 			}
-			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
+			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
 		}},
 	}
 }
 
 func scanRules() []rule {
 	return []rule{
-		{"an empty store yields nothing", 0, func(c *check) {
-			c.twice(c.store(), func(s crawldb.Store) { c.holds(s, crawldb.Range{}, nil) })
+		{Name: "an empty store yields nothing", Check: func(c *check) {
+			c.Twice(c.Store(), func(s crawldb.Store) { c.holds(s, crawldb.Range{}, nil) })
 		}},
-		{"a scan is in key order", 0, func(c *check) {
-			s := c.store()
+		{Name: "a scan is in key order", Check: func(c *check) {
+			s := c.Store()
 			urls := append(numbered(3000), hostileURLs()...)
 			all := map[string]crawldb.Datum{}
 			// Batches that lie across each other, so that order is not the
@@ -102,10 +102,10 @@ func scanRules() []rule {
 				}
 				c.put(s, batch...)
 			}
-			c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, inOrder(all)) })
+			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, inOrder(all)) })
 		}},
-		{"a range holds its first key and not its last", 0, func(c *check) {
-			s := c.store()
+		{Name: "a range holds its first key and not its last", Check: func(c *check) {
+			s := c.Store()
 			var all []crawldb.Datum
 			urls := append(numbered(30), hostileURLs()...)
 			slices.SortFunc(urls, crawldb.Compare)
@@ -124,14 +124,14 @@ func scanRules() []rule {
 					want := slices.DeleteFunc(slices.Clone(all), func(d crawldb.Datum) bool { return !r.Contains(crawldb.Key(d.URL)) })
 					got := c.scan(s, r)
 					if !slices.EqualFunc(got, want, func(a, b crawldb.Datum) bool { return a.URL == b.URL }) {
-						c.failf("Scan from %s to %s yielded %d records, want %d; the first that differs is %s",
+						c.Failf("Scan from %s to %s yielded %d records, want %d; the first that differs is %s",
 							short(from), short(to), len(got), len(want), firstDifference(got, want))
 					}
 				}
 			}
 		}},
-		{"a host and a domain are ranges", 0, func(c *check) {
-			s := c.store()
+		{Name: "a host and a domain are ranges", Check: func(c *check) {
+			s := c.Store()
 			hosts := []string{"example.com", "www.example.com", "a.www.example.com", "example.com.au", "xample.com", "examplee.com", "192.0.2.1", "[2001:db8::1]"}
 			var all []crawldb.Datum
 			for i, host := range hosts {
@@ -147,50 +147,50 @@ func scanRules() []rule {
 			}
 			c.holds(s, crawldb.DomainRange("example.com"), only("example.com", "www.example.com", "a.www.example.com"))
 		}},
-		{"a scan stops when the loop breaks", 0, func(c *check) {
-			s := c.store()
+		{Name: "a scan stops when the loop breaks", Check: func(c *check) {
+			s := c.Store()
 			for i, url := range numbered(1000) {
 				if i%100 == 0 {
 					c.put(s, plain(url, i))
 				}
 			}
-			c.within("a scan that breaks", func() {
+			c.Within("a scan that breaks", func() {
 				for n := 1; n <= 9; n++ {
-					c.breaks(errorsOf(s.Scan(c.ctx, crawldb.Range{})), n)
+					c.breaks(errorsOf(s.Scan(c.Ctx, crawldb.Range{})), n)
 					c.put(s, plain("http://example.com/after", n))
 				}
 			})
 		}},
-		{"a scan can be run again", 0, func(c *check) {
-			s := c.store()
+		{Name: "a scan can be run again", Check: func(c *check) {
+			s := c.Store()
 			c.put(s, plain("http://example.com/a", 1), plain("http://example.com/b", 2))
-			seq := s.Scan(c.ctx, crawldb.Range{})
+			seq := s.Scan(c.Ctx, crawldb.Range{})
 			for range 2 {
 				n := 0
 				for _, err := range seq {
-					c.must(err, "Scan")
+					c.Must(err, "Scan")
 					n++
 				}
 				if n != 2 {
-					c.failf("the loop saw %d records, want 2", n)
+					c.Failf("the loop saw %d records, want 2", n)
 				}
 			}
 		}},
-		{"the loop may write", 0, func(c *check) {
-			s := c.store()
+		{Name: "the loop may write", Check: func(c *check) {
+			s := c.Store()
 			urls := numbered(2000)
 			var all []crawldb.Datum
 			for i, url := range urls {
 				all = append(all, plain(url, i))
 			}
 			c.put(s, all...)
-			c.within("a scan whose loop writes", func() {
+			c.Within("a scan whose loop writes", func() {
 				seen := map[string]int{}
 				last := ""
-				for d, err := range s.Scan(c.ctx, crawldb.Range{}) {
-					c.must(err, "Scan")
+				for d, err := range s.Scan(c.Ctx, crawldb.Range{}) {
+					c.Must(err, "Scan")
 					if last != "" && crawldb.Compare(last, d.URL) >= 0 {
-						c.failf("%s came after %s", short(d.URL), short(last))
+						c.Failf("%s came after %s", short(d.URL), short(last))
 					}
 					last = d.URL
 					if d.Status != crawldb.Unfetched {
@@ -208,7 +208,7 @@ func scanRules() []rule {
 				}
 				for _, url := range urls {
 					if seen[url] != 1 {
-						c.failf("%s was seen %d times, want once", short(url), seen[url])
+						c.Failf("%s was seen %d times, want once", short(url), seen[url])
 					}
 				}
 			})
@@ -229,12 +229,12 @@ func errorsOf[T any](seq iter.Seq2[T, error]) iter.Seq[error] {
 func (c *check) breaks(seq iter.Seq[error], n int) {
 	calls := 0
 	seq(func(err error) bool {
-		c.must(err, "a sequence to be broken off")
+		c.Must(err, "a sequence to be broken off")
 		calls++
 		return calls < n
 	})
 	if calls != n {
-		c.failf("a loop that breaks at record %d was called %d times", n, calls)
+		c.Failf("a loop that breaks at record %d was called %d times", n, calls)
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 
 func updateRules() []rule {
 	return []rule{
-		{"Next is given what is kept", 0, func(c *check) {
-			s := c.store()
+		{Name: "Next is given what is kept", Check: func(c *check) {
+			s := c.Store()
 			a, b := plain("http://example.com/a", 1), plain("http://example.com/c", 3)
 			c.put(s, a, b)
 			urls := []string{"http://example.com/", a.URL, "http://example.com/b", b.URL, "http://example.com/d"}
 			want := []*crawldb.Datum{nil, &a, nil, &b, nil}
-			c.twice(s, func(s crawldb.Store) {
+			c.Twice(s, func(s crawldb.Store) {
 				got := make([]*crawldb.Datum, len(urls))
 				called := make([]bool, len(urls))
-				c.must(s.Update(c.ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				c.Must(s.Update(c.Ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 					if i > 0 && !called[i-1] {
 						return nil, fmt.Errorf("Next is called for %d before %d", i, i-1)
 					}
@@ -35,20 +35,20 @@ func updateRules() []rule {
 				for i := range urls {
 					switch {
 					case !called[i]:
-						c.failf("Next was not called for %d", i)
+						c.Failf("Next was not called for %d", i)
 					case (got[i] == nil) != (want[i] == nil):
-						c.failf("Next for %s was given a record: %v, want %v", short(urls[i]), got[i] != nil, want[i] != nil)
+						c.Failf("Next for %s was given a record: %v, want %v", short(urls[i]), got[i] != nil, want[i] != nil)
 					case got[i] != nil:
 						if err := same(*got[i], *want[i]); err != nil {
-							c.failf("Next was given: %w", err)
+							c.Failf("Next was given: %w", err)
 						}
 					}
 				}
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{a, b})
 			})
 		}},
-		{"nil deletes and old leaves", 0, func(c *check) {
-			s := c.store()
+		{Name: "nil deletes and old leaves", Check: func(c *check) {
+			s := c.Store()
 			var want []crawldb.Datum
 			urls := hostileURLs()
 			for i, url := range urls {
@@ -69,7 +69,7 @@ func updateRules() []rule {
 				}
 				return &d, nil
 			}
-			c.must(s.Update(c.ctx, crawldb.Batch{URLs: urls, Next: next}), "Update")
+			c.Must(s.Update(c.Ctx, crawldb.Batch{URLs: urls, Next: next}), "Update")
 			want = nil
 			for i, url := range urls {
 				switch {
@@ -79,7 +79,7 @@ func updateRules() []rule {
 					want = append(want, plain(url, i+1000))
 				}
 			}
-			c.twice(s, func(s crawldb.Store) {
+			c.Twice(s, func(s crawldb.Store) {
 				c.holds(s, crawldb.Range{}, want)
 				for i, url := range urls {
 					if i%4 == 1 {
@@ -88,21 +88,21 @@ func updateRules() []rule {
 				}
 			})
 		}},
-		{"a record is kept under the URL of the batch", 0, func(c *check) {
-			s := c.store()
+		{Name: "a record is kept under the URL of the batch", Check: func(c *check) {
+			s := c.Store()
 			urls := []string{"http://example.com/a", "http://example.com/b"}
 			other := plain("http://example.com/other", 7)
-			c.must(s.Update(c.ctx, crawldb.Batch{URLs: urls, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+			c.Must(s.Update(c.Ctx, crawldb.Batch{URLs: urls, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
 				return &other, nil
 			}}), "Update")
-			c.twice(s, func(s crawldb.Store) {
+			c.Twice(s, func(s crawldb.Store) {
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{plain(urls[0], 7), plain(urls[1], 7)})
 			})
 		}},
-		{"a batch out of order is ErrOrder and changes nothing", 0, func(c *check) {
-			s := c.store()
+		{Name: "a batch out of order is ErrOrder and changes nothing", Check: func(c *check) {
+			s := c.Store()
 			a := plain("http://example.com/b", 1)
-			c.must(c.update(s, "job", "before", a), "Update")
+			c.Must(c.update(s, "job", "before", a), "Update")
 			for _, urls := range [][]string{
 				{"http://example.com/a", "http://example.com/a"},
 				{"http://example.com/b", "http://example.com/a"},
@@ -113,24 +113,24 @@ func updateRules() []rule {
 				{"http://a.example.org/", "http://b.example.com/"},
 				{"http://a.example.com/", "http://example.com/"},
 			} {
-				err := s.Update(c.ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				err := s.Update(c.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 					d := plain(urls[i], 100)
 					return &d, nil
 				}})
-				c.is(err, crawldb.ErrOrder, "Update of %q", urls)
+				c.Is(err, crawldb.ErrOrder, "Update of %q", urls)
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
 				c.progress(s, "job", "before")
 			}
 			// In the order of keys, but not of strings.
 			c.put(s, plain("http://b.example.com/", 2), plain("http://a.example.org/", 3))
 		}},
-		{"an error of Next changes nothing", 0, func(c *check) {
-			s := c.store()
+		{Name: "an error of Next changes nothing", Check: func(c *check) {
+			s := c.Store()
 			urls := numbered(200)
 			want := []crawldb.Datum{plain(urls[0], 1), plain(urls[1], 2), plain(urls[150], 3)}
-			c.must(c.update(s, "job", "before", want...), "Update")
+			c.Must(c.update(s, "job", "before", want...), "Update")
 			for _, at := range []int{0, 1, 100, 199} {
-				err := s.Update(c.ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				err := s.Update(c.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 					if i == at {
 						return nil, errStop
 					}
@@ -140,27 +140,27 @@ func updateRules() []rule {
 					}
 					return &d, nil
 				}})
-				c.is(err, errStop, "Update whose Next fails at %d", at)
+				c.Is(err, errStop, "Update whose Next fails at %d", at)
 				c.holds(s, crawldb.Range{}, want)
 				c.progress(s, "job", "before")
 			}
-			c.twice(s, func(s crawldb.Store) {
+			c.Twice(s, func(s crawldb.Store) {
 				c.holds(s, crawldb.Range{}, want)
 				c.progress(s, "job", "before")
 			})
 		}},
-		{"a batch may be empty or large", 0, func(c *check) {
-			s := c.store()
-			c.must(s.Update(c.ctx, crawldb.Batch{}), "Update of an empty batch")
-			c.must(s.Sync(c.ctx), "Sync")
+		{Name: "a batch may be empty or large", Check: func(c *check) {
+			s := c.Store()
+			c.Must(s.Update(c.Ctx, crawldb.Batch{}), "Update of an empty batch")
+			c.Must(s.Sync(c.Ctx), "Sync")
 			urls := numbered(20_000)
 			all := make([]crawldb.Datum, len(urls))
 			for i, url := range urls {
 				all[i] = crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: float32(i), Priority: float32(i)}
 			}
 			c.put(s, all...)
-			c.must(s.Sync(c.ctx), "Sync")
-			s = c.twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, all) })
+			c.Must(s.Sync(c.Ctx), "Sync")
+			s = c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, all) })
 			c.remove(s, urls...)
 			c.holds(s, crawldb.Range{}, nil)
 		}},
@@ -169,26 +169,26 @@ func updateRules() []rule {
 
 func markRules() []rule {
 	return []rule{
-		{"a mark is written with its batch", 0, func(c *check) {
-			s := c.store()
+		{Name: "a mark is written with its batch", Check: func(c *check) {
+			s := c.Store()
 			c.progress(s, "job", "")
 			url := "http://example.com/"
-			c.must(c.update(s, "job", "one", plain(url, 1)), "Update with a mark")
+			c.Must(c.update(s, "job", "one", plain(url, 1)), "Update with a mark")
 			c.progress(s, "job", "one")
 			c.put(s, plain(url, 2)) // without a job: no mark
 			c.progress(s, "job", "one")
 			c.progress(s, "", "")
-			c.must(c.update(s, "", "stray", plain(url, 2)), "Update with a cursor and no job")
+			c.Must(c.update(s, "", "stray", plain(url, 2)), "Update with a cursor and no job")
 			c.progress(s, "", "")
-			c.must(c.update(s, "job", "two"), "Update with a mark and no URLs")
-			c.twice(s, func(s crawldb.Store) {
+			c.Must(c.update(s, "job", "two"), "Update with a mark and no URLs")
+			c.Twice(s, func(s crawldb.Store) {
 				c.progress(s, "job", "two")
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{plain(url, 2)})
 			})
 		}},
-		{"further marks are written with the batch that found them", 0, func(c *check) {
-			s := c.store()
-			c.must(c.update(s, "old", "one", plain("http://example.com/0001", 1)), "Update")
+		{Name: "further marks are written with the batch that found them", Check: func(c *check) {
+			s := c.Store()
+			c.Must(c.update(s, "old", "one", plain("http://example.com/0001", 1)), "Update")
 			urls := numbered(300)
 			found := make([]bool, len(urls))
 			b := crawldb.Batch{URLs: urls, Job: "job", Cursor: "at", Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
@@ -205,40 +205,40 @@ func markRules() []rule {
 				}
 				return map[string]string{"count": fmt.Sprint(n), "\x00\xff": "\xff\x00", "old": "", "none": ""}
 			}
-			c.must(s.Update(c.ctx, b), "Update with further marks")
+			c.Must(s.Update(c.Ctx, b), "Update with further marks")
 			want := map[string]string{"count": "300", "\x00\xff": "\xff\x00", "old": "", "none": "", "job": "at"}
-			s = c.twice(s, func(s crawldb.Store) {
+			s = c.Twice(s, func(s crawldb.Store) {
 				for job, cursor := range want {
 					c.progress(s, job, cursor)
 				}
 			})
-			c.must(s.Update(c.ctx, crawldb.Batch{Marks: func() map[string]string { return map[string]string{"count": "0"} }}), "Update with nothing else")
+			c.Must(s.Update(c.Ctx, crawldb.Batch{Marks: func() map[string]string { return map[string]string{"count": "0"} }}), "Update with nothing else")
 			c.progress(s, "count", "0")
 			b.Next = func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, errStop }
-			c.is(s.Update(c.ctx, b), errStop, "Update whose Next fails")
+			c.Is(s.Update(c.Ctx, b), errStop, "Update whose Next fails")
 			c.progress(s, "count", "0")
 		}},
-		{"an empty cursor removes the mark", 0, func(c *check) {
-			s := c.store()
-			c.must(c.update(s, "job", "one"), "Update with a mark")
-			c.must(c.update(s, "other", "two"), "Update with a mark")
-			c.must(c.update(s, "job", ""), "Update that removes a mark")
-			c.must(c.update(s, "none", ""), "Update that removes a mark that is not there")
-			c.twice(s, func(s crawldb.Store) {
+		{Name: "an empty cursor removes the mark", Check: func(c *check) {
+			s := c.Store()
+			c.Must(c.update(s, "job", "one"), "Update with a mark")
+			c.Must(c.update(s, "other", "two"), "Update with a mark")
+			c.Must(c.update(s, "job", ""), "Update that removes a mark")
+			c.Must(c.update(s, "none", ""), "Update that removes a mark that is not there")
+			c.Twice(s, func(s crawldb.Store) {
 				c.progress(s, "job", "")
 				c.progress(s, "none", "")
 				c.progress(s, "other", "two")
 			})
 		}},
-		{"each job has its own mark", 0, func(c *check) {
-			s := c.store()
+		{Name: "each job has its own mark", Check: func(c *check) {
+			s := c.Store()
 			names := []string{"a", "A", "a\x00", "a\x00b", "a/b", "ab", "\x00", "\xff", "\xff\xff", "é", "e\u0301", "'\"\\", "update 20240229235959-000", strings.Repeat("j", 1000), "http://example.com/", "com,example)http:/"}
 			for i, job := range names {
-				c.must(c.update(s, job, job+"\x00\xff", plain("http://example.com/", i)), "Update with the mark of %s", short(job))
+				c.Must(c.update(s, job, job+"\x00\xff", plain("http://example.com/", i)), "Update with the mark of %s", short(job))
 			}
-			c.must(c.update(s, "large", strings.Repeat("c\x00", 50_000)), "Update with a large cursor")
+			c.Must(c.update(s, "large", strings.Repeat("c\x00", 50_000)), "Update with a large cursor")
 			want := []crawldb.Datum{plain("http://example.com/", len(names)-1)}
-			c.twice(s, func(s crawldb.Store) {
+			c.Twice(s, func(s crawldb.Store) {
 				for _, job := range names {
 					c.progress(s, job, job+"\x00\xff")
 				}
@@ -251,32 +251,32 @@ func markRules() []rule {
 
 func lifeRules() []rule {
 	return []rule{
-		{"a done context changes nothing", 0, func(c *check) {
-			s := c.store()
+		{Name: "a done context changes nothing", Check: func(c *check) {
+			s := c.Store()
 			a := plain("http://example.com/", 1)
-			c.must(c.update(s, "job", "before", a), "Update")
-			ctx, cancel := context.WithCancel(c.ctx)
+			c.Must(c.update(s, "job", "before", a), "Update")
+			ctx, cancel := context.WithCancel(c.Ctx)
 			cancel()
 			_, err := s.Get(ctx, a.URL)
-			c.is(err, context.Canceled, "Get")
+			c.Is(err, context.Canceled, "Get")
 			_, err = s.Progress(ctx, "job")
-			c.is(err, context.Canceled, "Progress")
-			c.is(s.Sync(ctx), context.Canceled, "Sync")
+			c.Is(err, context.Canceled, "Progress")
+			c.Is(s.Sync(ctx), context.Canceled, "Sync")
 			c.ends(errorsOf(s.Scan(ctx, crawldb.Range{})), context.Canceled, "Scan")
 			err = s.Update(ctx, crawldb.Batch{URLs: []string{a.URL}, Job: "job", Cursor: "after", Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
 				return nil, nil
 			}})
-			c.is(err, context.Canceled, "Update")
-			c.twice(s, func(s crawldb.Store) {
+			c.Is(err, context.Canceled, "Update")
+			c.Twice(s, func(s crawldb.Store) {
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
 				c.progress(s, "job", "before")
 			})
 		}},
-		{"an update cancelled on its way changes all or nothing", 0, func(c *check) {
-			s := c.store()
+		{Name: "an update cancelled on its way changes all or nothing", Check: func(c *check) {
+			s := c.Store()
 			urls := numbered(3000)
 			for round, at := range []int{0, 1500, 2999} {
-				ctx, cancel := context.WithCancel(c.ctx)
+				ctx, cancel := context.WithCancel(c.Ctx)
 				err := s.Update(ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 					if i == at {
 						cancel()
@@ -286,30 +286,30 @@ func lifeRules() []rule {
 				}})
 				cancel()
 				if n := len(c.scan(s, crawldb.Range{})); err == nil && n != len(urls) || err != nil && n != 0 {
-					c.failf("Update returned %v and %d of %d records are written", err, n, len(urls))
+					c.Failf("Update returned %v and %d of %d records are written", err, n, len(urls))
 				}
 				if err != nil {
-					c.is(err, context.Canceled, "Update")
+					c.Is(err, context.Canceled, "Update")
 					c.progress(s, "job", "")
 					continue
 				}
-				c.must(c.update(s, "job", ""), "Update")
+				c.Must(c.update(s, "job", ""), "Update")
 				c.remove(s, urls...)
 			}
 		}},
-		{"a scan heeds its context", 0, func(c *check) {
-			s := c.store()
+		{Name: "a scan heeds its context", Check: func(c *check) {
+			s := c.Store()
 			var all []crawldb.Datum
 			for i, url := range numbered(20_000) {
 				all = append(all, crawldb.Datum{URL: url, Status: crawldb.Unfetched, Retries: i})
 			}
 			c.put(s, all...)
-			ctx, cancel := context.WithCancel(c.ctx)
+			ctx, cancel := context.WithCancel(c.Ctx)
 			defer cancel()
 			n, failed := 0, error(nil)
 			for _, err := range s.Scan(ctx, crawldb.Range{}) {
 				if failed != nil {
-					c.failf("the sequence went on after its error")
+					c.Failf("the sequence went on after its error")
 				}
 				if failed = err; err == nil {
 					n++
@@ -317,57 +317,57 @@ func lifeRules() []rule {
 				cancel()
 			}
 			if failed != nil {
-				c.is(failed, context.Canceled, "Scan")
+				c.Is(failed, context.Canceled, "Scan")
 			} else if n != len(all) {
-				c.failf("a scan that was cancelled yielded %d of %d records and no error", n, len(all))
+				c.Failf("a scan that was cancelled yielded %d of %d records and no error", n, len(all))
 			}
 		}},
-		{"a closed store is ErrClosed", 0, func(c *check) {
-			s := c.store()
+		{Name: "a closed store is ErrClosed", Check: func(c *check) {
+			s := c.Store()
 			a := plain("http://example.com/", 1)
 			c.put(s, a)
-			c.close(s)
-			c.must(s.Close(), "second Close")
-			_, err := s.Get(c.ctx, a.URL)
-			c.is(err, crawldb.ErrClosed, "Get")
-			_, err = s.Progress(c.ctx, "job")
-			c.is(err, crawldb.ErrClosed, "Progress")
-			c.is(s.Sync(c.ctx), crawldb.ErrClosed, "Sync")
-			c.ends(errorsOf(s.Scan(c.ctx, crawldb.Range{})), crawldb.ErrClosed, "Scan")
-			c.is(c.update(s, "job", "cursor", a), crawldb.ErrClosed, "Update")
-			c.ends(errorsOf(crawldb.Due(c.ctx, s, crawldb.DueQuery{})), crawldb.ErrClosed, "Due")
-			c.must(s.Close(), "third Close")
+			c.Close(s)
+			c.Must(s.Close(), "second Close")
+			_, err := s.Get(c.Ctx, a.URL)
+			c.Is(err, crawldb.ErrClosed, "Get")
+			_, err = s.Progress(c.Ctx, "job")
+			c.Is(err, crawldb.ErrClosed, "Progress")
+			c.Is(s.Sync(c.Ctx), crawldb.ErrClosed, "Sync")
+			c.ends(errorsOf(s.Scan(c.Ctx, crawldb.Range{})), crawldb.ErrClosed, "Scan")
+			c.Is(c.update(s, "job", "cursor", a), crawldb.ErrClosed, "Update")
+			c.ends(errorsOf(crawldb.Due(c.Ctx, s, crawldb.DueQuery{})), crawldb.ErrClosed, "Due")
+			c.Must(s.Close(), "third Close")
 		}},
-		{"Close waits for no one", 0, func(c *check) {
-			s := c.store()
+		{Name: "Close waits for no one", Check: func(c *check) {
+			s := c.Store()
 			for i, url := range numbered(2000) {
 				if i%200 == 0 {
 					c.put(s, plain(url, i))
 				}
 			}
-			c.within("Close inside a scan", func() {
+			c.Within("Close inside a scan", func() {
 				var failed error
-				for _, err := range s.Scan(c.ctx, crawldb.Range{}) {
+				for _, err := range s.Scan(c.Ctx, crawldb.Range{}) {
 					if failed != nil {
-						c.failf("the sequence went on after its error")
+						c.Failf("the sequence went on after its error")
 					}
 					if failed = err; err == nil {
-						c.close(s)
+						c.Close(s)
 					}
 				}
 				if failed != nil {
-					c.is(failed, crawldb.ErrClosed, "Scan of a store closed meanwhile")
+					c.Is(failed, crawldb.ErrClosed, "Scan of a store closed meanwhile")
 				}
 			})
 		}},
-		{"stores are independent", 0, func(c *check) {
-			s, other := c.store(), c.store()
-			c.must(c.update(s, "job", "cursor", plain("http://example.com/", 1)), "Update")
+		{Name: "stores are independent", Check: func(c *check) {
+			s, other := c.Store(), c.Store()
+			c.Must(c.update(s, "job", "cursor", plain("http://example.com/", 1)), "Update")
 			c.holds(other, crawldb.Range{}, nil)
 			c.progress(other, "job", "")
 		}},
-		{"everything is there after Reopen", needsReopen, func(c *check) {
-			s := c.store()
+		{Name: "everything is there after Reopen", Needs: needsReopen, Check: func(c *check) {
+			s := c.Store()
 			model := map[string]crawldb.Datum{}
 			for round := range 5 {
 				var batch []crawldb.Datum
@@ -377,8 +377,8 @@ func lifeRules() []rule {
 						batch, model[url] = append(batch, d), d
 					}
 				}
-				c.must(c.update(s, "job", string(rune('a'+round)), batch...), "Update")
-				s = c.reopen(s)
+				c.Must(c.update(s, "job", string(rune('a'+round)), batch...), "Update")
+				s = c.Reopen(s)
 				c.holds(s, crawldb.Range{}, inOrder(model))
 				c.progress(s, "job", string(rune('a'+round)))
 			}

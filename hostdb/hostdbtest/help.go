@@ -17,32 +17,32 @@ import (
 // put writes the records as they are.
 func (c *check) put(s hostdb.Store, hosts ...hostdb.Host) {
 	for _, h := range hosts {
-		c.must(s.Update(c.ctx, h.Name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil }), "Update of %s", short(h.Name))
+		c.Must(s.Update(c.Ctx, h.Name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil }), "Update of %s", short(h.Name))
 	}
 }
 
 func (c *check) remove(s hostdb.Store, name string) {
-	c.must(s.Update(c.ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return nil, nil }), "Update that deletes %s", short(name))
+	c.Must(s.Update(c.Ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return nil, nil }), "Update that deletes %s", short(name))
 }
 
 func (c *check) get(s hostdb.Store, name string) hostdb.Host {
-	h, err := s.Get(c.ctx, name)
-	c.must(err, "Get %s", short(name))
+	h, err := s.Get(c.Ctx, name)
+	c.Must(err, "Get %s", short(name))
 	return h
 }
 
 func (c *check) missing(s hostdb.Store, name string) {
-	h, err := s.Get(c.ctx, name)
-	c.is(err, hostdb.ErrNotFound, "Get %s", short(name))
+	h, err := s.Get(c.Ctx, name)
+	c.Is(err, hostdb.ErrNotFound, "Get %s", short(name))
 	if err := same(h, hostdb.Host{}); err != nil {
-		c.failf("Get %s returned a record beside the error: %w", short(name), err)
+		c.Failf("Get %s returned a record beside the error: %w", short(name), err)
 	}
 }
 
 func (c *check) scan(s hostdb.Store) []hostdb.Host {
 	var all []hostdb.Host
-	for h, err := range s.Scan(c.ctx) {
-		c.must(err, "Scan")
+	for h, err := range s.Scan(c.Ctx) {
+		c.Must(err, "Scan")
 		all = append(all, h)
 	}
 	return all
@@ -54,18 +54,18 @@ func (c *check) holds(s hostdb.Store, want ...hostdb.Host) {
 	got := c.scan(s)
 	for i := range min(len(got), len(want)) {
 		if got[i].Name != want[i].Name {
-			c.failf("Scan: record %d is %s, want %s", i, short(got[i].Name), short(want[i].Name))
+			c.Failf("Scan: record %d is %s, want %s", i, short(got[i].Name), short(want[i].Name))
 		}
 		if err := same(got[i], want[i]); err != nil {
-			c.failf("Scan: %w", err)
+			c.Failf("Scan: %w", err)
 		}
 	}
 	if len(got) != len(want) {
-		c.failf("Scan yielded %d records, want %d", len(got), len(want))
+		c.Failf("Scan yielded %d records, want %d", len(got), len(want))
 	}
 	for _, h := range want {
 		if err := same(c.get(s, h.Name), h); err != nil {
-			c.failf("Get: %w", err)
+			c.Failf("Get: %w", err)
 		}
 	}
 }
@@ -77,9 +77,9 @@ func (c *check) ends(seq iter.Seq2[hostdb.Host, error], target error, what strin
 		errs = append(errs, err)
 	}
 	if len(errs) != 1 {
-		c.failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+		c.Failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
 	}
-	c.is(errs[0], target, "%s", what)
+	c.Is(errs[0], target, "%s", what)
 }
 
 // plain returns a small record whose fields all follow from n, so that half a

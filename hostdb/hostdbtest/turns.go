@@ -12,8 +12,8 @@ import (
 
 func concurrencyRules() []rule {
 	return []rule{
-		{"a turn is taken by exactly one of many", 0, func(c *check) {
-			s := c.store()
+		{Name: "a turn is taken by exactly one of many", Check: func(c *check) {
+			s := c.Store()
 			const rivals, rounds = 6, 40
 			errs := make([]error, rivals)
 			busy := time.Date(2024, 1, 1, 0, 1, 0, 0, time.UTC)
@@ -23,7 +23,7 @@ func concurrencyRules() []rule {
 				var group sync.WaitGroup
 				for r := range rivals {
 					group.Go(func() {
-						errs[r] = s.Update(c.ctx, name, func(old *host) (*host, error) {
+						errs[r] = s.Update(c.Ctx, name, func(old *host) (*host, error) {
 							took[r] = false
 							var h host
 							if old != nil {
@@ -39,7 +39,7 @@ func concurrencyRules() []rule {
 					})
 				}
 				group.Wait()
-				c.must(errors.Join(errs...), "Update")
+				c.Must(errors.Join(errs...), "Update")
 				n := 0
 				for _, t := range took {
 					if t {
@@ -47,18 +47,18 @@ func concurrencyRules() []rule {
 					}
 				}
 				if n != 1 {
-					c.failf("round %d: %d rivals took the turn, want 1", round, n)
+					c.Failf("round %d: %d rivals took the turn, want 1", round, n)
 				}
 				h := c.get(s, name)
 				if want := int64(round/3 + 1); h.Stats.Fetched != want || len(h.Busy) != 1 || !h.Busy[0].Equal(busy) {
-					c.failf("round %d: the record counts %d turns and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.Busy, want, busy)
+					c.Failf("round %d: the record counts %d turns and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.Busy, want, busy)
 				}
 				h.Busy = nil
 				c.put(s, h)
 			}
 		}},
-		{"updates side by side lose nothing", 0, func(c *check) {
-			s := c.store()
+		{Name: "updates side by side lose nothing", Check: func(c *check) {
+			s := c.Store()
 			const workers, rounds = 6, 40
 			errs := make([]error, workers)
 			var group sync.WaitGroup
@@ -66,7 +66,7 @@ func concurrencyRules() []rule {
 				group.Go(func() {
 					for i := range rounds {
 						name := fmt.Sprint((i + w) % 4)
-						err := s.Update(c.ctx, name, func(old *host) (*host, error) {
+						err := s.Update(c.Ctx, name, func(old *host) (*host, error) {
 							n := 1
 							if old != nil {
 								n = old.Backoff + 1
@@ -82,12 +82,12 @@ func concurrencyRules() []rule {
 				})
 			}
 			group.Wait()
-			c.must(errors.Join(errs...), "Update")
+			c.Must(errors.Join(errs...), "Update")
 			const each = workers * rounds / 4
 			c.holds(s, plain("0", each), plain("1", each), plain("2", each), plain("3", each))
 		}},
-		{"a reader sees whole records", 0, func(c *check) {
-			s := c.store()
+		{Name: "a reader sees whole records", Check: func(c *check) {
+			s := c.Store()
 			names := []string{"a", "b", "c", "d"}
 			var (
 				group   sync.WaitGroup
@@ -99,7 +99,7 @@ func concurrencyRules() []rule {
 			group.Go(func() {
 				for i := 0; !stop.Load(); i++ {
 					reads.Add(1)
-					h, err := s.Get(c.ctx, names[i%len(names)])
+					h, err := s.Get(c.Ctx, names[i%len(names)])
 					if err == nil {
 						err = whole(h)
 					}
@@ -111,7 +111,7 @@ func concurrencyRules() []rule {
 			})
 			group.Go(func() {
 				for !stop.Load() && readers[1] == nil {
-					for h, err := range s.Scan(c.ctx) {
+					for h, err := range s.Scan(c.Ctx) {
 						if err == nil {
 							err = whole(h)
 						}
@@ -124,14 +124,14 @@ func concurrencyRules() []rule {
 			})
 			group.Go(func() {
 				for !stop.Load() && readers[2] == nil {
-					readers[2] = s.Sync(c.ctx)
+					readers[2] = s.Sync(c.Ctx)
 				}
 			})
 			var err error
 			// Until there was something to see.
 			for n := 0; (n < 600 || reads.Load() < 200) && !stop.Load() && err == nil; n++ {
 				name := names[n%len(names)]
-				err = s.Update(c.ctx, name, func(*host) (*host, error) {
+				err = s.Update(c.Ctx, name, func(*host) (*host, error) {
 					if n%9 == 0 {
 						return nil, nil
 					}
@@ -141,16 +141,16 @@ func concurrencyRules() []rule {
 			}
 			stop.Store(true)
 			group.Wait()
-			c.must(err, "Update")
-			c.must(errors.Join(readers[:]...), "a reader beside the updates")
+			c.Must(err, "Update")
+			c.Must(errors.Join(readers[:]...), "a reader beside the updates")
 		}},
 	}
 }
 
 func crashRules() []rule {
 	return []rule{
-		{"a crash keeps what was synced", needsCrash, func(c *check) {
-			s, model := c.store(), map[string]host{}
+		{Name: "a crash keeps what was synced", Needs: needsCrash, Check: func(c *check) {
+			s, model := c.Store(), map[string]host{}
 			for round := range 4 {
 				for i := range 40 {
 					if i%4 <= round {
@@ -161,13 +161,13 @@ func crashRules() []rule {
 				}
 				c.remove(s, fmt.Sprint(round))
 				delete(model, fmt.Sprint(round))
-				c.must(s.Sync(c.ctx), "Sync")
-				s = c.crash(s)
+				c.Must(s.Sync(c.Ctx), "Sync")
+				s = c.Crash(s)
 				c.holds(s, inOrder(model)...)
 			}
 		}},
-		{"a host asked before a crash counts as asked at opening", needsCrash, func(c *check) {
-			s := c.store()
+		{Name: "a host asked before a crash counts as asked at opening", Needs: needsCrash, Check: func(c *check) {
+			s := c.Store()
 			now := time.Now().UTC().Truncate(time.Millisecond)
 			hosts := map[string]host{
 				"asked now":              {LastFetch: now, NextFetch: now.Add(5 * time.Second)},
@@ -184,24 +184,24 @@ func crashRules() []rule {
 				hosts[name] = h
 				c.put(s, h)
 			}
-			c.must(s.Sync(c.ctx), "Sync")
+			c.Must(s.Sync(c.Ctx), "Sync")
 			before := time.Now()
-			s = c.crash(s)
+			s = c.Crash(s)
 			after := time.Now()
 			for name, h := range hosts {
 				got := c.get(s, name)
 				lo, hi := h.AskedAgain(now, before), h.AskedAgain(now, after)
 				if d := got.NextFetch; d.Before(lo.NextFetch.Add(-time.Millisecond)) || d.After(hi.NextFetch.Add(time.Millisecond)) {
-					c.failf("%s: NextFetch is %v, want %v to %v", name, d, lo.NextFetch, hi.NextFetch)
+					c.Failf("%s: NextFetch is %v, want %v to %v", name, d, lo.NextFetch, hi.NextFetch)
 				}
 				lo.NextFetch = got.NextFetch
 				if err := same(got, lo); err != nil {
-					c.failf("%w", err)
+					c.Failf("%w", err)
 				}
 			}
 		}},
-		{"a host not asked before a crash stays as it was", needsCrash, func(c *check) {
-			s := c.store()
+		{Name: "a host not asked before a crash stays as it was", Needs: needsCrash, Check: func(c *check) {
+			s := c.Store()
 			now := time.Now().UTC().Truncate(time.Millisecond)
 			var want []host
 			for i, h := range []host{
@@ -213,39 +213,39 @@ func crashRules() []rule {
 				want = append(want, h)
 			}
 			c.put(s, want...)
-			c.must(s.Sync(c.ctx), "Sync")
-			s = c.crash(s)
+			c.Must(s.Sync(c.Ctx), "Sync")
+			s = c.Crash(s)
 			c.holds(s, want...)
 		}},
-		{"a crash lets no host be asked sooner", needsCrash, func(c *check) {
-			s := c.store()
+		{Name: "a crash lets no host be asked sooner", Needs: needsCrash, Check: func(c *check) {
+			s := c.Store()
 			now := time.Now().UTC().Truncate(time.Millisecond)
 			asked := func(at time.Time) host {
 				return host{Name: "example.com", LastFetch: at, NextFetch: at.Add(10 * time.Second)}
 			}
 			c.put(s, asked(now.Add(-20*time.Second)))
-			c.must(s.Sync(c.ctx), "Sync")
+			c.Must(s.Sync(c.Ctx), "Sync")
 			c.put(s, asked(now)) // which may be lost
 			before := time.Now()
-			s = c.crash(s)
+			s = c.Crash(s)
 			if got := c.get(s, "example.com").NextFetch; got.Before(before.Add(10*time.Second - time.Millisecond)) {
-				c.failf("a host asked at %v with a pause of 10 s, crashed at %v, may be asked again at %v", now, before, got)
+				c.Failf("a host asked at %v with a pause of 10 s, crashed at %v, may be asked again at %v", now, before, got)
 			}
 		}},
-		{"a clean end asks nobody again", needsReopen, func(c *check) {
-			s := c.store()
+		{Name: "a clean end asks nobody again", Needs: needsReopen, Check: func(c *check) {
+			s := c.Store()
 			now := time.Now().UTC().Truncate(time.Millisecond)
 			want := []host{
 				{Name: "asked", LastFetch: now, NextFetch: now.Add(-time.Second)},
 				{Name: "busy", LastFetch: now, Busy: []time.Time{now.Add(time.Minute)}},
 			}
 			c.put(s, want...)
-			c.holds(c.reopen(s), want...)
+			c.holds(c.Reopen(s), want...)
 		}},
-		{"Close syncs", needsCrash | needsReopen, func(c *check) {
-			s := c.store()
+		{Name: "Close syncs", Needs: needsCrash | needsReopen, Check: func(c *check) {
+			s := c.Store()
 			c.put(s, plain("a", 1))
-			c.holds(c.crash(c.reopen(s)), plain("a", 1))
+			c.holds(c.Crash(c.Reopen(s)), plain("a", 1))
 		}},
 	}
 }

@@ -1,24 +1,9 @@
 package indextest
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
-func RuleNames() []string {
-	var names []string
-	for _, r := range rules {
-		names = append(names, r.name)
-	}
-	return names
-}
+// RuleNames returns the names of all rules.
+func RuleNames() []string { return Harness{}.kit().Names() }
 
-// CheckRule checks one rule.
-func CheckRule(ctx context.Context, h Harness, name string) error {
-	for _, r := range rules {
-		if r.name == name {
-			return r.run(ctx, h)
-		}
-	}
-	return errors.New("no such rule")
-}
+// CheckRule checks one rule by its name.
+func CheckRule(ctx context.Context, h Harness, name string) error { return h.kit().Only(ctx, name) }

@@ -14,11 +14,11 @@ package indextest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/recrawl/recrawl/index"
+	"github.com/recrawl/recrawl/internal/kit"
 )
 
 // Harness makes the writers to test and shows what they have written. Open and
@@ -58,100 +58,56 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 func (e *Error) Unwrap() error { return e.Err }
 
 // Run checks each rule in a subtest that bears its name.
-func Run(t *testing.T, h Harness) {
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			if r.reopen && h.Reopen == nil {
-				t.Skip("Harness.Reopen is nil")
-			}
-			if err := r.run(t.Context(), h); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] for programs: it returns an [*Error] for each rule broken,
 // joined, or nil. Rules that the harness cannot test are passed over.
 func Check(ctx context.Context, h Harness) error {
-	var errs []error
-	for _, r := range rules {
-		if r.reopen && h.Reopen == nil {
-			continue
-		}
-		if err := r.run(ctx, h); err != nil {
-			errs = append(errs, &Error{Rule: r.name, Err: err})
-		}
-	}
-	return errors.Join(errs...)
+	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
 }
 
-// A rule is one sentence of the contract.
-type rule struct {
-	name   string
-	reopen bool // needs Harness.Reopen
-	check  func(*check)
-}
-
-func (r rule) run(ctx context.Context, h Harness) (err error) {
-	if h.Open == nil || h.Read == nil {
-		return errors.New("Harness.Open or Harness.Read is nil")
-	}
+func (h Harness) kit() kit.Kit[index.Writer, *check] {
 	if h.Same == nil {
 		h.Same = same
 	}
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case broken:
-			err = p.err
-		default:
-			panic(p)
-		}
-	}()
-	c := &check{ctx: ctx, h: h}
-	c.w, err = h.Open()
-	if err == nil && c.w == nil {
-		err = errors.New("no writer")
+	return kit.Kit[index.Writer, *check]{
+		Harness: kit.Harness[index.Writer]{Open: h.Open, Reopen: h.Reopen},
+		Rules:   rules,
+		With: func(c *kit.Check[index.Writer]) *check {
+			if h.Read == nil {
+				c.Failf("Harness.Read is nil")
+			}
+			return &check{c, h, c.Store()}
+		},
 	}
-	c.must(err, "Open")
-	r.check(c)
-	return nil
 }
 
-// check is the run of one rule on one writer. Its methods end the rule with a
-// panic that run recovers, so that a rule reads as what it demands.
+type rule = kit.Rule[*check]
+
+const needsReopen = kit.NeedsReopen
+
+// check is the run of one rule on one writer.
 type check struct {
-	ctx context.Context
-	h   Harness
-	w   index.Writer
+	*kit.Check[index.Writer]
+	h Harness
+	w index.Writer
 }
 
-type broken struct{ err error }
+func (c *check) write(d index.Document) { c.Must(c.w.Write(c.Ctx, &d), "Write %s", d.URL) }
 
-func (c *check) failf(format string, args ...any) { panic(broken{fmt.Errorf(format, args...)}) }
+func (c *check) delete(url string) { c.Must(c.w.Delete(c.Ctx, url), "Delete %s", url) }
 
-func (c *check) must(err error, what string) {
-	if err != nil {
-		c.failf("%s: %w", what, err)
-	}
-}
-
-func (c *check) write(d index.Document) { c.must(c.w.Write(c.ctx, &d), "Write "+d.URL) }
-
-func (c *check) delete(url string) { c.must(c.w.Delete(c.ctx, url), "Delete "+url) }
-
-func (c *check) commit() { c.must(c.w.Commit(c.ctx), "Commit") }
+func (c *check) commit() { c.Must(c.w.Commit(c.Ctx), "Commit") }
 
 func (c *check) reopen() {
 	w, err := c.h.Reopen(c.w)
-	c.must(err, "Reopen")
+	c.Must(err, "Reopen")
 	c.w = w
 }
 
 func (c *check) read() map[string]index.Document {
 	docs, err := c.h.Read(c.w)
-	c.must(err, "Read")
+	c.Must(err, "Read")
 	return docs
 }
 
@@ -161,14 +117,14 @@ func (c *check) holds(when string, want ...index.Document) {
 	for _, d := range want {
 		got, ok := docs[d.URL]
 		if !ok {
-			c.failf("%s: no document of %s", when, d.URL)
+			c.Failf("%s: no document of %s", when, d.URL)
 		}
 		if err := c.h.Same(d, got); err != nil {
-			c.failf("%s: %s: %w", when, d.URL, err)
+			c.Failf("%s: %s: %w", when, d.URL, err)
 		}
 		delete(docs, d.URL)
 	}
 	for url := range docs {
-		c.failf("%s: there is a document of %s", when, url)
+		c.Failf("%s: there is a document of %s", when, url)
 	}
 }

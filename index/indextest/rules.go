@@ -45,7 +45,7 @@ const (
 )
 
 var rules = []rule{
-	{"a document is there after Commit", false, func(c *check) {
+	{Name: "a document is there after Commit", Check: func(c *check) {
 		c.write(titled(a, "one"))
 		c.commit()
 		c.holds("after Commit", titled(a, "one"))
@@ -53,13 +53,13 @@ var rules = []rule{
 		c.commit()
 		c.holds("after a second Commit", titled(a, "one"), titled(b, "two"))
 	}},
-	{"every field is kept", false, func(c *check) {
+	{Name: "every field is kept", Check: func(c *check) {
 		c.write(full(a))
 		c.write(index.Document{URL: b})
 		c.commit()
 		c.holds("after Commit", full(a), index.Document{URL: b})
 	}},
-	{"text is kept as it is", false, func(c *check) {
+	{Name: "text is kept as it is", Check: func(c *check) {
 		var want []index.Document
 		for i, s := range []string{
 			"", "<b>&amp;\"'</b>", "line\nline\r\n\ttab", "\u2028\u2029", "naïve Ελλάδα 東京 🙂", "nul \x00 and \x7f", `{"deleted":true}`, strings.Repeat("long ", 1<<18),
@@ -72,7 +72,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after Commit", want...)
 	}},
-	{"text that is not UTF-8 does no harm", false, func(c *check) {
+	{Name: "text that is not UTF-8 does no harm", Check: func(c *check) {
 		d := titled(a, "a\xff\xc0\x80b")
 		d.Text = string([]byte{0xed, 0xa0, 0x80, 0xf8})
 		c.write(d)
@@ -80,11 +80,11 @@ var rules = []rule{
 		c.commit()
 		docs := c.read()
 		if _, ok := docs[a]; !ok || len(docs) != 2 {
-			c.failf("%d documents, want that with bad text and another", len(docs))
+			c.Failf("%d documents, want that with bad text and another", len(docs))
 		}
-		c.must(c.h.Same(full(b), docs[b]), "the other document")
+		c.Must(c.h.Same(full(b), docs[b]), "the other document")
 	}},
-	{"the last Write of a URL counts", false, func(c *check) {
+	{Name: "the last Write of a URL counts", Check: func(c *check) {
 		c.write(full(a))
 		c.write(titled(a, "two"))
 		c.commit()
@@ -93,7 +93,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("written again after Commit", titled(a, "three"))
 	}},
-	{"Delete removes the document", false, func(c *check) {
+	{Name: "Delete removes the document", Check: func(c *check) {
 		c.write(titled(a, "one"))
 		c.commit()
 		c.delete(a)
@@ -104,7 +104,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("deleted before Commit")
 	}},
-	{"Delete removes no other document", false, func(c *check) {
+	{Name: "Delete removes no other document", Check: func(c *check) {
 		c.write(full(a))
 		c.write(full(b))
 		c.write(full(a + "?q"))
@@ -113,7 +113,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after Delete", full(b), full(a+"?q"))
 	}},
-	{"a document can come back", false, func(c *check) {
+	{Name: "a document can come back", Check: func(c *check) {
 		c.write(titled(a, "one"))
 		c.delete(a)
 		c.write(titled(a, "two"))
@@ -125,7 +125,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after Commit", titled(a, "three"))
 	}},
-	{"Delete of what is not there is no error", false, func(c *check) {
+	{Name: "Delete of what is not there is no error", Check: func(c *check) {
 		c.delete(a)
 		c.delete(a)
 		c.commit()
@@ -135,7 +135,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after another Commit", full(b))
 	}},
-	{"Commit of nothing is no error", false, func(c *check) {
+	{Name: "Commit of nothing is no error", Check: func(c *check) {
 		c.commit()
 		c.commit()
 		c.write(full(a))
@@ -143,31 +143,31 @@ var rules = []rule{
 		c.commit()
 		c.holds("after Commit", full(a))
 	}},
-	{"the document is the caller's again after Write", false, func(c *check) {
+	{Name: "the document is the caller's again after Write", Check: func(c *check) {
 		d := full(a)
-		c.must(c.w.Write(c.ctx, &d), "Write")
+		c.Must(c.w.Write(c.Ctx, &d), "Write")
 		d.Title, d.Anchors[0] = "changed", "changed"
 		d.URL = b
 		c.commit()
 		c.holds("after the document was changed", full(a))
 	}},
-	{"Write leaves the document alone", false, func(c *check) {
+	{Name: "Write leaves the document alone", Check: func(c *check) {
 		d := full(a)
 		d.Fetched = d.Fetched.In(time.FixedZone("", 3600))
 		kept := d
 		kept.Anchors = slices.Clone(d.Anchors)
-		c.must(c.w.Write(c.ctx, &d), "Write")
+		c.Must(c.w.Write(c.Ctx, &d), "Write")
 		c.commit()
 		if d.Fetched != kept.Fetched {
-			c.failf("Fetched was changed to %v", d.Fetched)
+			c.Failf("Fetched was changed to %v", d.Fetched)
 		}
-		c.must(same(kept, d), "the document of the caller")
+		c.Must(same(kept, d), "the document of the caller")
 	}},
-	{"a done context ends every method", false, func(c *check) {
+	{Name: "a done context ends every method", Check: func(c *check) {
 		c.write(titled(a, "one"))
-		done, cancel := context.WithCancel(c.ctx)
+		done, cancel := context.WithCancel(c.Ctx)
 		cancel()
-		late, stop := context.WithDeadline(c.ctx, time.Unix(0, 0))
+		late, stop := context.WithDeadline(c.Ctx, time.Unix(0, 0))
 		defer stop()
 		d := titled(b, "late")
 		for _, ctx := range []context.Context{done, late} {
@@ -175,7 +175,7 @@ var rules = []rule{
 				"Write": c.w.Write(ctx, &d), "Delete": c.w.Delete(ctx, b), "Commit": c.w.Commit(ctx),
 			} {
 				if !errors.Is(err, ctx.Err()) {
-					c.failf("%s: error is %v, want %v", name, err, ctx.Err())
+					c.Failf("%s: error is %v, want %v", name, err, ctx.Err())
 				}
 			}
 		}
@@ -183,7 +183,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after a Commit that was not ended", titled(a, "one"))
 	}},
-	{"what was committed outlives the writer", true, func(c *check) {
+	{Name: "what was committed outlives the writer", Needs: needsReopen, Check: func(c *check) {
 		c.write(full(a))
 		c.write(full(b))
 		c.commit()
@@ -196,7 +196,7 @@ var rules = []rule{
 		c.reopen()
 		c.holds("after another Reopen", titled(a, "two"))
 	}},
-	{"what was not committed is there whole or not at all", true, func(c *check) {
+	{Name: "what was not committed is there whole or not at all", Needs: needsReopen, Check: func(c *check) {
 		c.write(titled(a, "one"))
 		c.commit()
 		const n = 200
@@ -208,7 +208,7 @@ var rules = []rule{
 		c.reopen()
 		docs := c.read()
 		if err := c.h.Same(titled(a, "one"), docs[a]); err != nil {
-			c.failf("what was committed: %w", err)
+			c.Failf("what was committed: %w", err)
 		}
 		for url, got := range docs {
 			if url == a {
@@ -216,10 +216,10 @@ var rules = []rule{
 			}
 			want := full(url)
 			want.Text = strings.Repeat("text ", 1000)
-			c.must(c.h.Same(want, got), url)
+			c.Must(c.h.Same(want, got), "%s", url)
 		}
 	}},
-	{"random writes and deletions agree with a map", false, func(c *check) {
+	{Name: "random writes and deletions agree with a map", Check: func(c *check) {
 		random := rand.New(rand.NewPCG(c.h.Seed, 1))
 		model := make(map[string]index.Document)
 		for step := range 400 {

@@ -15,18 +15,19 @@ var repo = policy{
 	module: "github.com/recrawl/recrawl",
 
 	// Which packages of the module a package may import, by its directory. A kit
-	// X/Xtest may import X and what X may, and has a row to say that it is there.
+	// X/Xtest may import X and what X may, and has a row to say that it is there, and
+	// of which frame it is made.
 	packages: map[string]row{
 		"page": {vocabulary, ""},
 
 		"crawldb":             {noun, ""},
-		"crawldb/crawldbtest": {kit, ""},
+		"crawldb/crawldbtest": {kit, "internal/kit"},
 		"hostdb":              {noun, "crawldb"},
-		"hostdb/hostdbtest":   {kit, ""},
+		"hostdb/hostdbtest":   {kit, "internal/kit"},
 		"segment":             {noun, "page crawldb protocol"},
-		"segment/segmenttest": {kit, ""},
+		"segment/segmenttest": {kit, "internal/kit"},
 		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places"},
-		"linkdb/linkdbtest":   {kit, ""},
+		"linkdb/linkdbtest":   {kit, "internal/kit"},
 
 		"schedule":                {policyKind, "crawldb"},
 		"schedule/scheduletest":   {kit, ""},
@@ -59,7 +60,7 @@ var repo = policy{
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
 		"index":           {verb, "page crawldb linkdb protocol scoring segment"},
-		"index/indextest": {kit, ""},
+		"index/indextest": {kit, "internal/kit"},
 
 		"stores/memstore":              {store, "crawldb hostdb linkdb segment"},
 		"stores/dirstore":              {store, "segment"},
@@ -73,6 +74,7 @@ var repo = policy{
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
 		"internal/hostile":    {tool, ""},
+		"internal/kit":        {frame, ""},
 
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring segment signature update urlfilter"},
@@ -119,12 +121,8 @@ var repo = policy{
 
 	// Where panic stands in code that is not a test.
 	panics: map[string]string{
-		"crawldb/crawldbtest": "ends a rule, and is recovered by the run of the rule",
-		"expression":          "ends the parsing of an expression, and is recovered by the translator",
-		"hostdb/hostdbtest":   "ends a rule, and is recovered by the run of the rule",
-		"index/indextest":     "ends a rule, and is recovered by the run of the rule",
-		"segment/segmenttest": "ends a rule, and is recovered by the run of the rule",
-		"linkdb/linkdbtest":   "ends a rule, and is recovered by the run of the rule",
+		"internal/kit": "ends a rule, and is recovered by the run of the rule",
+		"expression":   "ends the parsing of an expression, and is recovered by the translator",
 	},
 }
 

@@ -39,6 +39,7 @@ const (
 	store      kind = "store"
 	tool       kind = "tool"
 	kit        kind = "kit"
+	frame      kind = "frame" // of kits, which alone import it
 	root       kind = "root"
 	front      kind = "front" // beside the commands: what puts the root to use
 )
@@ -129,7 +130,7 @@ func (p policy) allowed(dir string) []string {
 	r := p.packages[dir]
 	if r.kind == kit {
 		x := path.Dir(dir)
-		return append(strings.Fields(p.packages[x].imports), x)
+		return append(strings.Fields(p.packages[x].imports+" "+r.imports), x)
 	}
 	return strings.Fields(r.imports)
 }
@@ -161,7 +162,7 @@ func (p policy) checkImports(fsys fs.FS) []string {
 					failf("%s imports %s of a nested module", f.name, imp)
 				}
 			}
-			if !f.test && imp == "testing" && p.packages[f.dir].kind != kit {
+			if !f.test && imp == "testing" && !slices.Contains([]kind{kit, frame}, p.packages[f.dir].kind) {
 				failf("%s imports testing, which only tests and kits may", f.name)
 			}
 			if below(imp, p.module) {
@@ -251,6 +252,7 @@ func (p policy) checkDirection() []string {
 			switch {
 			case !ok:
 				found = append(found, fmt.Sprintf("%s may import %s, which has no row", dir, imp))
+			case r.kind == kit && to.kind == frame:
 			case r.kind == kit:
 				found = append(found, fmt.Sprintf("%s is a kit: its row is that of %s", dir, path.Dir(dir)))
 			case !slices.Contains(may[r.kind], to.kind):

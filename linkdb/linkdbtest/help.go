@@ -49,7 +49,7 @@ func sortEntries(all []linkdb.Entry) {
 func (c *check) merge(s linkdb.Store, m model, limit int, entries ...linkdb.Entry) {
 	given := clone(entries)
 	sortEntries(given)
-	c.must(s.Merge(c.ctx, given, limit), "Merge")
+	c.Must(s.Merge(c.Ctx, given, limit), "Merge")
 	m.merge(entries, limit)
 }
 
@@ -62,15 +62,15 @@ func clone(entries []linkdb.Entry) []linkdb.Entry {
 }
 
 func (c *check) get(s linkdb.Store, url string) []linkdb.Inlink {
-	in, err := s.Get(c.ctx, url)
-	c.must(err, "Get %s", short(url))
+	in, err := s.Get(c.Ctx, url)
+	c.Must(err, "Get %s", short(url))
 	return in
 }
 
 func (c *check) scan(s linkdb.Store, r crawldb.Range) []linkdb.Entry {
 	var all []linkdb.Entry
-	for e, err := range s.Scan(c.ctx, r) {
-		c.must(err, "Scan %+q", r)
+	for e, err := range s.Scan(c.Ctx, r) {
+		c.Must(err, "Scan %+q", r)
 		all = append(all, e)
 	}
 	return all
@@ -81,7 +81,7 @@ func (c *check) holds(s linkdb.Store, m model) {
 	c.scans(s, crawldb.Range{}, m)
 	for url, in := range m {
 		if err := same(url, c.get(s, url), in); err != nil {
-			c.failf("Get: %w", err)
+			c.Failf("Get: %w", err)
 		}
 	}
 }
@@ -92,14 +92,14 @@ func (c *check) scans(s linkdb.Store, r crawldb.Range, m model) {
 	got := c.scan(s, r)
 	for i := range min(len(got), len(want)) {
 		if got[i].URL != want[i].URL {
-			c.failf("Scan %+q: page %d is %s, want %s", r, i, short(got[i].URL), short(want[i].URL))
+			c.Failf("Scan %+q: page %d is %s, want %s", r, i, short(got[i].URL), short(want[i].URL))
 		}
 		if err := same(got[i].URL, got[i].Inlinks, want[i].Inlinks); err != nil {
-			c.failf("Scan %+q: %w", r, err)
+			c.Failf("Scan %+q: %w", r, err)
 		}
 	}
 	if len(got) != len(want) {
-		c.failf("Scan %+q yielded %d pages, want %d", r, len(got), len(want))
+		c.Failf("Scan %+q yielded %d pages, want %d", r, len(got), len(want))
 	}
 }
 
@@ -122,9 +122,9 @@ func (c *check) ends(seq iter.Seq2[linkdb.Entry, error], target error, what stri
 		errs = append(errs, err)
 	}
 	if len(errs) != 1 {
-		c.failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+		c.Failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
 	}
-	c.is(errs[0], target, "%s", what)
+	c.Is(errs[0], target, "%s", what)
 }
 
 // page returns an entry of one link.

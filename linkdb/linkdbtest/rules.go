@@ -15,19 +15,19 @@ import (
 
 func recordRules() []rule {
 	return []rule{
-		{"a page without inlinks is no error", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "a page without inlinks is no error", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 0, page("http://example.com/a", "http://example.org/", "a"))
-			c.twice(s, func(s linkdb.Store) {
+			c.Twice(s, func(s linkdb.Store) {
 				for _, url := range []string{"", "http://example.com/", "http://example.com/a\x00", "http://example.com/A", "http://example.org/", "https://example.com/a"} {
 					if in := c.get(s, url); len(in) != 0 {
-						c.failf("%s has %d inlinks, want none", short(url), len(in))
+						c.Failf("%s has %d inlinks, want none", short(url), len(in))
 					}
 				}
 			})
 		}},
-		{"any string is a URL and an anchor", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "any string is a URL and an anchor", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			hostile := hostileStrings()
 			var all []linkdb.Entry
 			for i, url := range hostile {
@@ -40,20 +40,20 @@ func recordRules() []rule {
 				all = append(all, e)
 			}
 			c.merge(s, m, 0, all...)
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"a page may have many inlinks and a merge many pages", 0, func(c *check) {
-			s, m := c.store(), model{}
-			c.must(s.Merge(c.ctx, nil, 0), "Merge of nothing")
+		{Name: "a page may have many inlinks and a merge many pages", Check: func(c *check) {
+			s, m := c.Store(), model{}
+			c.Must(s.Merge(c.Ctx, nil, 0), "Merge of nothing")
 			e := linkdb.Entry{URL: "http://example.com/"}
 			for i := range 10_000 {
 				e.Inlinks = append(e.Inlinks, linkdb.Inlink{From: fmt.Sprintf("http://h%d.example.org/", i*7919%10_000), Anchor: "a link"})
 			}
 			c.merge(s, m, 0, append(pages(5000), e)...)
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"the caller owns what it is given", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "the caller owns what it is given", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			url := "http://example.com/"
 			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("example.org/a", "a"), link("example.org/b", "b")}})
 			clear(c.get(s, url))
@@ -65,36 +65,36 @@ func recordRules() []rule {
 			in := c.get(s, url)
 			_ = append(in[:1], linkdb.Inlink{From: "spoiled"})
 			_ = append(in, linkdb.Inlink{From: "spoiled"})
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"the store keeps nothing that it is given and leaves it as it is", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "the store keeps nothing that it is given and leaves it as it is", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			given := []linkdb.Entry{
 				{URL: "http://example.com/a", Inlinks: []linkdb.Inlink{link("example.org/b", "b"), link("example.org/a", "a"), link("example.org/b", "b")}},
 				page("http://example.com/b", "http://example.org/", "c"),
 			}
 			before := clone(given)
 			m.merge(given, 0)
-			c.must(s.Merge(c.ctx, given, 0), "Merge")
+			c.Must(s.Merge(c.Ctx, given, 0), "Merge")
 			for i, e := range given {
 				if e.URL != before[i].URL || !slices.Equal(e.Inlinks, before[i].Inlinks) {
-					c.failf("Merge changed what it was given to %+q, it was %+q", e, before[i])
+					c.Failf("Merge changed what it was given to %+q, it was %+q", e, before[i])
 				}
 				clear(e.Inlinks)
 			}
 			clear(given)
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
 	}
 }
 
 func scanRules() []rule {
 	return []rule{
-		{"an empty store yields nothing", 0, func(c *check) {
-			c.twice(c.store(), func(s linkdb.Store) { c.holds(s, model{}) })
+		{Name: "an empty store yields nothing", Check: func(c *check) {
+			c.Twice(c.Store(), func(s linkdb.Store) { c.holds(s, model{}) })
 		}},
-		{"pages are in key order", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "pages are in key order", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			all := pages(1000)
 			for i, url := range hostileStrings() {
 				all = append(all, page(url, "http://example.org/", fmt.Sprint(i)))
@@ -106,10 +106,10 @@ func scanRules() []rule {
 				}
 				c.merge(s, m, 0, batch...)
 			}
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"a range holds its first key and not its last", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "a range holds its first key and not its last", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 0, pages(40)...)
 			bounds := []string{"", "!", "\xff\xff"}
 			for i, e := range m.entries() {
@@ -126,49 +126,49 @@ func scanRules() []rule {
 			c.scans(s, crawldb.HostRange("h3.example.com"), m)
 			c.scans(s, crawldb.DomainRange("example.com"), m)
 		}},
-		{"a scan stops when the loop breaks", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "a scan stops when the loop breaks", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 0, pages(30)...)
-			c.within("a scan that breaks", func() {
+			c.Within("a scan that breaks", func() {
 				for n := 1; n <= 9; n++ {
 					// Called by hand: in a range loop, a sequence that goes on
 					// would panic.
 					calls := 0
-					s.Scan(c.ctx, crawldb.Range{})(func(_ linkdb.Entry, err error) bool {
-						c.must(err, "Scan")
+					s.Scan(c.Ctx, crawldb.Range{})(func(_ linkdb.Entry, err error) bool {
+						c.Must(err, "Scan")
 						calls++
 						return calls < n
 					})
 					if calls != n {
-						c.failf("a loop that breaks at page %d was called %d times", n, calls)
+						c.Failf("a loop that breaks at page %d was called %d times", n, calls)
 					}
 					c.merge(s, m, 0, page("http://example.com/after", "http://example.org/", fmt.Sprint(n)))
 				}
 			})
 		}},
-		{"a scan can be run again", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "a scan can be run again", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 0, pages(2)...)
-			seq := s.Scan(c.ctx, crawldb.Range{})
+			seq := s.Scan(c.Ctx, crawldb.Range{})
 			for range 2 {
 				n := 0
 				for _, err := range seq {
-					c.must(err, "Scan")
+					c.Must(err, "Scan")
 					n++
 				}
 				if n != 2 {
-					c.failf("the loop saw %d pages, want 2", n)
+					c.Failf("the loop saw %d pages, want 2", n)
 				}
 			}
 		}},
-		{"the loop may write", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "the loop may write", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			all := pages(600)
 			c.merge(s, m, 0, all...)
-			c.within("a scan whose loop writes", func() {
+			c.Within("a scan whose loop writes", func() {
 				seen := map[string]int{}
-				for e, err := range s.Scan(c.ctx, crawldb.Range{}) {
-					c.must(err, "Scan")
+				for e, err := range s.Scan(c.Ctx, crawldb.Range{}) {
+					c.Must(err, "Scan")
 					seen[e.URL]++
 					if len(seen)%50 == 0 && len(e.URL) < 40 {
 						c.merge(s, m, 0, page(e.URL, "http://example.org/new", "new"), page(e.URL+"/new/and/longer/than/the/others", "http://example.org/", ""))
@@ -177,7 +177,7 @@ func scanRules() []rule {
 				}
 				for _, e := range all {
 					if seen[e.URL] != 1 {
-						c.failf("%s was seen %d times, want once", short(e.URL), seen[e.URL])
+						c.Failf("%s was seen %d times, want once", short(e.URL), seen[e.URL])
 					}
 				}
 			})
@@ -189,26 +189,26 @@ func scanRules() []rule {
 func mergeRules() []rule {
 	const url = "http://example.com/"
 	return []rule{
-		{"inlinks are distinct and in order", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "inlinks are distinct and in order", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{
 				// The order is that of keys: b.example.com is before a.example.org.
 				link("a.example.org", "z"), link("b.example.com", "y"), link("a.example.org", "a"), link("b.example.com", "y"), link("a.example.org", ""), link("example.com", "y"),
 			}})
 			c.holds(s, m)
 			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("a.example.com", ""), link("b.example.com", "y"), link("a.example.org", "b")}})
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"merging again changes nothing", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "merging again changes nothing", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			for _, limit := range []int{0, 5} {
 				all := randomEntries(rand.New(rand.NewPCG(c.h.Seed, 2)), 60)
 				c.merge(s, m, limit, all...)
 				c.merge(s, m, limit, all...)
-				s = c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+				s = c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 			}
 		}},
-		{"the order of merges does not matter", 0, func(c *check) {
+		{Name: "the order of merges does not matter", Check: func(c *check) {
 			for _, limit := range []int{0, 1, 4} {
 				rnd := rand.New(rand.NewPCG(c.h.Seed, 3))
 				var parts [][]linkdb.Entry
@@ -217,7 +217,7 @@ func mergeRules() []rule {
 				}
 				var first []linkdb.Entry
 				for try := range 3 {
-					s, m := c.store(), model{}
+					s, m := c.Store(), model{}
 					for _, part := range parts {
 						c.merge(s, m, limit, part...)
 					}
@@ -226,14 +226,14 @@ func mergeRules() []rule {
 						first = got
 					}
 					if !slices.EqualFunc(got, first, func(a, b linkdb.Entry) bool { return a.URL == b.URL && slices.Equal(a.Inlinks, b.Inlinks) }) {
-						c.failf("limit %d: another order of merges, try %d, left other links", limit, try)
+						c.Failf("limit %d: another order of merges, try %d, left other links", limit, try)
 					}
 					rnd.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 				}
 			}
 		}},
-		{"a limit keeps the first", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "a limit keeps the first", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 3, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("e", ""), link("d", ""), link("c", ""), link("b", "")}})
 			c.holds(s, m)
 			c.merge(s, m, 3, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("a", ""), link("f", "")}})
@@ -241,17 +241,17 @@ func mergeRules() []rule {
 			c.merge(s, m, 2, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("g", "")}})
 			c.holds(s, m)
 			c.merge(s, m, -1, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("x", ""), link("y", ""), link("z", "")}})
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"an entry without inlinks makes no page", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "an entry without inlinks makes no page", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			a := page(url, "http://example.org/", "a")
 			c.merge(s, m, 0, a, linkdb.Entry{URL: "http://example.com/none"}, linkdb.Entry{URL: ""})
 			c.merge(s, m, 0, linkdb.Entry{URL: url})
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"entries out of order are ErrOrder and change nothing", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "entries out of order are ErrOrder and change nothing", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 0, page("http://example.com/b", "http://example.org/", "kept"))
 			for _, urls := range [][]string{
 				{"http://example.com/a", "http://example.com/a"},
@@ -265,15 +265,15 @@ func mergeRules() []rule {
 				for _, url := range urls {
 					all = append(all, page(url, "http://example.org/", "new"))
 				}
-				c.is(s.Merge(c.ctx, all, 0), linkdb.ErrOrder, "Merge of %q", urls)
+				c.Is(s.Merge(c.Ctx, all, 0), linkdb.ErrOrder, "Merge of %q", urls)
 				c.holds(s, m)
 			}
 			// In the order of keys, but not of strings.
 			c.merge(s, m, 0, page("http://b.example.com/", "http://example.org/", ""), page("http://a.example.org/", "http://example.org/", ""))
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"merges side by side lose nothing", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "merges side by side lose nothing", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			const workers = 6
 			var parts [workers][][]linkdb.Entry
 			for w := range workers {
@@ -291,7 +291,7 @@ func mergeRules() []rule {
 			for w := range workers {
 				writers.Go(func() {
 					for _, part := range parts[w] {
-						if errs[w] = s.Merge(c.ctx, part, 0); errs[w] != nil {
+						if errs[w] = s.Merge(c.Ctx, part, 0); errs[w] != nil {
 							return
 						}
 					}
@@ -299,7 +299,7 @@ func mergeRules() []rule {
 			}
 			reader.Go(func() {
 				for !stop.Load() && errs[workers] == nil {
-					for e, err := range s.Scan(c.ctx, crawldb.Range{}) {
+					for e, err := range s.Scan(c.Ctx, crawldb.Range{}) {
 						if err == nil && !slices.IsSortedFunc(e.Inlinks, linkdb.CompareInlinks) {
 							err = fmt.Errorf("the inlinks of %s are out of order", short(e.URL))
 						}
@@ -313,7 +313,7 @@ func mergeRules() []rule {
 			writers.Wait()
 			stop.Store(true)
 			reader.Wait()
-			c.must(errors.Join(errs...), "Merge, or a scan beside it")
+			c.Must(errors.Join(errs...), "Merge, or a scan beside it")
 			c.holds(s, m)
 		}},
 	}
@@ -337,48 +337,48 @@ func randomEntries(rnd *rand.Rand, n int) []linkdb.Entry {
 func lifeRules() []rule {
 	a := page("http://example.com/", "http://example.org/", "a")
 	return []rule{
-		{"a done context changes nothing", 0, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "a done context changes nothing", Check: func(c *check) {
+			s, m := c.Store(), model{}
 			c.merge(s, m, 0, a)
-			ctx, cancel := context.WithCancel(c.ctx)
+			ctx, cancel := context.WithCancel(c.Ctx)
 			cancel()
 			_, err := s.Get(ctx, a.URL)
-			c.is(err, context.Canceled, "Get")
-			c.is(s.Merge(ctx, []linkdb.Entry{page("http://example.com/b", "http://example.org/", "b")}, 0), context.Canceled, "Merge")
+			c.Is(err, context.Canceled, "Get")
+			c.Is(s.Merge(ctx, []linkdb.Entry{page("http://example.com/b", "http://example.org/", "b")}, 0), context.Canceled, "Merge")
 			c.ends(s.Scan(ctx, crawldb.Range{}), context.Canceled, "Scan")
-			c.twice(s, func(s linkdb.Store) { c.holds(s, m) })
+			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{"a closed store is ErrClosed", 0, func(c *check) {
-			s := c.store()
+		{Name: "a closed store is ErrClosed", Check: func(c *check) {
+			s := c.Store()
 			c.merge(s, model{}, 0, a)
-			c.close(s)
-			c.must(s.Close(), "second Close")
-			_, err := s.Get(c.ctx, a.URL)
-			c.is(err, linkdb.ErrClosed, "Get")
-			c.is(s.Merge(c.ctx, []linkdb.Entry{a}, 0), linkdb.ErrClosed, "Merge")
-			c.ends(s.Scan(c.ctx, crawldb.Range{}), linkdb.ErrClosed, "Scan")
+			c.Close(s)
+			c.Must(s.Close(), "second Close")
+			_, err := s.Get(c.Ctx, a.URL)
+			c.Is(err, linkdb.ErrClosed, "Get")
+			c.Is(s.Merge(c.Ctx, []linkdb.Entry{a}, 0), linkdb.ErrClosed, "Merge")
+			c.ends(s.Scan(c.Ctx, crawldb.Range{}), linkdb.ErrClosed, "Scan")
 		}},
-		{"stores are independent", 0, func(c *check) {
-			s, other := c.store(), c.store()
+		{Name: "stores are independent", Check: func(c *check) {
+			s, other := c.Store(), c.Store()
 			c.merge(s, model{}, 0, a)
 			c.holds(other, model{})
 		}},
-		{"everything is there after Reopen", needsReopen, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "everything is there after Reopen", Needs: needsReopen, Check: func(c *check) {
+			s, m := c.Store(), model{}
 			rnd := rand.New(rand.NewPCG(c.h.Seed, 4))
 			for range 4 {
 				c.merge(s, m, 6, randomEntries(rnd, 50)...)
-				s = c.reopen(s)
+				s = c.Reopen(s)
 				c.holds(s, m)
 			}
 		}},
-		{"a crash keeps what Merge returned from", needsCrash, func(c *check) {
-			s, m := c.store(), model{}
+		{Name: "a crash keeps what Merge returned from", Needs: needsCrash, Check: func(c *check) {
+			s, m := c.Store(), model{}
 			rnd := rand.New(rand.NewPCG(c.h.Seed, 5))
 			for range 4 {
 				c.merge(s, m, 0, randomEntries(rnd, 50)...)
 				c.merge(s, m, 0, a)
-				s = c.crash(s)
+				s = c.Crash(s)
 				c.holds(s, m)
 			}
 		}},
@@ -386,7 +386,7 @@ func lifeRules() []rule {
 }
 
 func modelRules() []rule {
-	return []rule{{"random steps agree with a map", 0, func(c *check) {
+	return []rule{{Name: "random steps agree with a map", Check: func(c *check) {
 		for seed := c.h.Seed; seed < c.h.Seed+3; seed++ {
 			c.random(seed)
 		}
@@ -397,10 +397,10 @@ func modelRules() []rule {
 func (c *check) random(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	hostile := hostileStrings()
-	s, m := c.store(), model{}
-	defer func() { c.prefix = "" }()
+	s, m := c.Store(), model{}
+	defer func() { c.Prefix = "" }()
 	for step := range 150 {
-		c.prefix = fmt.Sprintf("seed %d, step %d: ", seed, step)
+		c.Prefix = fmt.Sprintf("seed %d, step %d: ", seed, step)
 		switch op := rnd.IntN(20); {
 		case op < 9:
 			c.merge(s, m, []int{0, 0, 1, 3, 10}[rnd.IntN(5)], randomEntries(rnd, 1+rnd.IntN(60))...)
@@ -415,14 +415,14 @@ func (c *check) random(seed uint64) {
 		case op < 15:
 			url := hostile[rnd.IntN(len(hostile))]
 			if err := same(url, c.get(s, url), m[url]); err != nil {
-				c.failf("Get: %w", err)
+				c.Failf("Get: %w", err)
 			}
 		case op < 18:
 			c.scans(s, crawldb.Range{From: crawldb.Key(hostile[rnd.IntN(len(hostile))]), To: crawldb.Key(hostile[rnd.IntN(len(hostile))])}, m)
 		case op < 19 && c.h.Reopen != nil:
-			s = c.reopen(s)
+			s = c.Reopen(s)
 		case op == 19 && c.h.Crash != nil:
-			s = c.crash(s)
+			s = c.Crash(s)
 		}
 	}
 	c.holds(s, m)

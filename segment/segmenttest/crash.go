@@ -12,31 +12,31 @@ import (
 
 func crashRules() []rule {
 	return []rule{
-		{"Reopen finds what there was", needsReopen, func(c *check) {
-			s := c.store()
+		{Name: "Reopen finds what there was", Needs: needsReopen, Check: func(c *check) {
+			s := c.Store()
 			blocks := hostile(1 << 20)
 			c.put(s, "a", "open", false, blocks...)
 			c.put(s, "a", "done", true, blocks...)
 			c.put(s, "b", "open", false)
 			c.put(s, "c", "done", true)
-			c.must(s.Remove(c.ctx, "c"), "Remove")
+			c.Must(s.Remove(c.Ctx, "c"), "Remove")
 			for range 3 {
-				s = c.reopen(s)
+				s = c.Reopen(s)
 				c.holds(s, "a", "open", false, blocks)
 				c.holds(s, "a", "done", true, blocks)
 				c.holds(s, "b", "open", false, nil)
 				c.lists(s, "a", "b")
 			}
 		}},
-		{"a crash keeps what was synced or committed, and a prefix of the rest", needsCrash, func(c *check) {
-			s := c.store()
+		{Name: "a crash keeps what was synced or committed, and a prefix of the rest", Needs: needsCrash, Check: func(c *check) {
+			s := c.Store()
 			var model [][]byte
 			for round := range 6 {
 				done := fmt.Sprint("done", round)
 				blocks := some(done, round)
 				w := c.writer(s, "seg", done, 0)
 				c.append(w, blocks...)
-				c.must(w.Commit(c.ctx), "Commit")
+				c.Must(w.Commit(c.Ctx), "Commit")
 
 				w = c.writer(s, "seg", "open", -1)
 				c.holds(s, "seg", "open", false, model)
@@ -46,69 +46,69 @@ func crashRules() []rule {
 					c.append(w, b)
 					model = append(model, b)
 					if i == round%5 {
-						c.must(w.Sync(c.ctx), "Sync")
+						c.Must(w.Sync(c.Ctx), "Sync")
 						synced = len(model)
 					}
 				}
-				s = c.crash(s)
+				s = c.Crash(s)
 				c.holds(s, "seg", done, true, blocks)
 				got := c.read(s, "seg", "open", 0)
 				if len(got) < synced || len(got) > len(model) {
-					c.failf("after a crash %d blocks are left; %d were synced, %d written", len(got), synced, len(model))
+					c.Failf("after a crash %d blocks are left; %d were synced, %d written", len(got), synced, len(model))
 				}
 				model = model[:len(got)]
 				c.holds(s, "seg", "open", false, model)
 			}
 		}},
-		{"a crash keeps no writer and no removed segment", needsCrash, func(c *check) {
-			s := c.store()
+		{Name: "a crash keeps no writer and no removed segment", Needs: needsCrash, Check: func(c *check) {
+			s := c.Store()
 			c.put(s, "gone", "part", true, some("b", 3)...)
 			w := c.writer(s, "seg", "part", 0)
 			c.append(w, []byte("block"))
-			c.must(w.Sync(c.ctx), "Sync")
-			c.must(s.Remove(c.ctx, "gone"), "Remove")
-			s = c.crash(s)
+			c.Must(w.Sync(c.Ctx), "Sync")
+			c.Must(s.Remove(c.Ctx, "gone"), "Remove")
+			s = c.Crash(s)
 			c.missing(s, "gone", "part")
 			c.lists(s, "seg")
-			c.must(c.writer(s, "seg", "part", 1).Close(), "Close")
-			c.must(s.Remove(c.ctx, "seg"), "Remove")
+			c.Must(c.writer(s, "seg", "part", 1).Close(), "Close")
+			c.Must(s.Remove(c.Ctx, "seg"), "Remove")
 			c.lists(s)
 		}},
-		{"a torn block was never written", needsTear, func(c *check) {
+		{Name: "a torn block was never written", Needs: needsTear, Check: func(c *check) {
 			blocks := append(some("b", 4), []byte{}, []byte("the last block"))
 			for n := 1; n < 150; n += 1 + n/20 {
-				s := c.store()
+				s := c.Store()
 				c.put(s, "seg", "part", false, blocks...)
-				c.must(c.h.Tear(s, "seg", "part", n), "Tear")
+				c.Must(c.h.Tear(s, "seg", "part", n), "Tear")
 				got := c.read(s, "seg", "part", 0)
 				if len(got) >= len(blocks) {
-					c.failf("%d blocks after a tear of %d bytes, want fewer than %d", len(got), n, len(blocks))
+					c.Failf("%d blocks after a tear of %d bytes, want fewer than %d", len(got), n, len(blocks))
 				}
 				left := blocks[:len(got)]
-				s = c.twice(s, func(s segment.Store) { c.holds(s, "seg", "part", false, left) })
+				s = c.Twice(s, func(s segment.Store) { c.holds(s, "seg", "part", false, left) })
 				w := c.writer(s, "seg", "part", -1)
 				c.append(w, []byte("more"))
-				c.must(w.Commit(c.ctx), "Commit")
-				c.twice(s, func(s segment.Store) {
+				c.Must(w.Commit(c.Ctx), "Commit")
+				c.Twice(s, func(s segment.Store) {
 					c.holds(s, "seg", "part", true, append(slices.Clone(left), []byte("more")))
 				})
 			}
 		}},
-		{"damage in a committed part is a CorruptError", needsDamage, func(c *check) {
+		{Name: "damage in a committed part is a CorruptError", Needs: needsDamage, Check: func(c *check) {
 			blocks := append(some("b", 3), []byte{}, bytes.Repeat([]byte("text "), 40))
 			for at := range 300 {
-				s := c.store()
+				s := c.Store()
 				c.put(s, "seg", "part", true, blocks...)
-				c.must(c.h.Damage(s, "seg", "part", at), "Damage")
-				c.prefix = fmt.Sprintf("damaged at %d: ", at)
+				c.Must(c.h.Damage(s, "seg", "part", at), "Damage")
+				c.Prefix = fmt.Sprintf("damaged at %d: ", at)
 				corrupt := func(err error, what string) {
 					if e := (*segment.CorruptError)(nil); !errors.As(err, &e) || e.File == "" {
-						c.failf("%s: error is %v, want a *segment.CorruptError that names a file", what, err)
+						c.Failf("%s: error is %v, want a *segment.CorruptError that names a file", what, err)
 					}
 				}
 				var got [][]byte
 				told := false
-				for b, err := range s.Read(c.ctx, "seg", "part", 0) {
+				for b, err := range s.Read(c.Ctx, "seg", "part", 0) {
 					if err != nil {
 						corrupt(err, "Read")
 						told = true
@@ -122,18 +122,18 @@ func crashRules() []rule {
 				if !told {
 					c.same(got, blocks, "Read that told of no damage")
 				}
-				if info, err := s.Stat(c.ctx, "seg", "part"); err != nil {
+				if info, err := s.Stat(c.Ctx, "seg", "part"); err != nil {
 					corrupt(err, "Stat")
 				} else if !info.Committed || info.Blocks != len(blocks) {
-					c.failf("Stat is %+v", info)
+					c.Failf("Stat is %+v", info)
 				}
-				w, err := s.Append(c.ctx, "seg", "part", -1)
+				w, err := s.Append(c.Ctx, "seg", "part", -1)
 				if err == nil {
 					w.Close()
-					c.failf("a damaged committed part was opened for writing")
+					c.Failf("a damaged committed part was opened for writing")
 				}
-				c.prefix = ""
-				c.must(s.Remove(c.ctx, "seg"), "Remove of a damaged segment")
+				c.Prefix = ""
+				c.Must(s.Remove(c.Ctx, "seg"), "Remove of a damaged segment")
 				c.lists(s)
 			}
 		}},
@@ -142,7 +142,7 @@ func crashRules() []rule {
 
 func modelRules() []rule {
 	return []rule{
-		{"any sequence of calls agrees with the model", 0, func(c *check) {
+		{Name: "any sequence of calls agrees with the model", Check: func(c *check) {
 			for seed := range uint64(4) {
 				c.model(c.h.Seed + seed)
 			}
@@ -159,11 +159,11 @@ type modelPart struct {
 
 func (c *check) model(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
-	s := c.store()
+	s := c.Store()
 	model := map[[2]string]*modelPart{}
 	segs, parts := []string{"s0", "s1"}, []string{"p0", "p1", "p2"}
 	for step := range 400 {
-		c.prefix = fmt.Sprintf("seed %d, step %d: ", seed, step)
+		c.Prefix = fmt.Sprintf("seed %d, step %d: ", seed, step)
 		at := [2]string{segs[r.IntN(len(segs))], parts[r.IntN(len(parts))]}
 		m := model[at]
 		switch op := r.IntN(40); {
@@ -178,12 +178,12 @@ func (c *check) model(seed uint64) {
 			case m == nil && keep > 0 || m != nil && keep > len(m.blocks):
 				want = segment.ErrNotFound
 			}
-			w, err := s.Append(c.ctx, at[0], at[1], keep)
+			w, err := s.Append(c.Ctx, at[0], at[1], keep)
 			if want != nil {
-				c.is(err, want, "Append %q, keep %d", at, keep)
+				c.Is(err, want, "Append %q, keep %d", at, keep)
 				break
 			}
-			c.must(err, "Append %q, keep %d", at, keep)
+			c.Must(err, "Append %q, keep %d", at, keep)
 			c.writers = append(c.writers, w)
 			if m == nil {
 				m = &modelPart{}
@@ -203,15 +203,15 @@ func (c *check) model(seed uint64) {
 				for i := range b {
 					b[i] = byte(r.Uint32())
 				}
-				c.must(m.writer.Append(c.ctx, b), "Append of a block to %q", at)
+				c.Must(m.writer.Append(c.Ctx, b), "Append of a block to %q", at)
 				m.blocks = append(m.blocks, b)
 			case op < 26:
-				c.must(m.writer.Sync(c.ctx), "Sync %q", at)
+				c.Must(m.writer.Sync(c.Ctx), "Sync %q", at)
 			case op < 29:
-				c.must(m.writer.Close(), "Close %q", at)
+				c.Must(m.writer.Close(), "Close %q", at)
 				m.writer = nil
 			default:
-				c.must(m.writer.Commit(c.ctx), "Commit %q", at)
+				c.Must(m.writer.Commit(c.Ctx), "Commit %q", at)
 				m.writer, m.committed = nil, true
 			}
 		case op < 32:
@@ -219,17 +219,17 @@ func (c *check) model(seed uint64) {
 			for k, m := range model {
 				busy = busy || k[0] == at[0] && m.writer != nil
 			}
-			err := s.Remove(c.ctx, at[0])
+			err := s.Remove(c.Ctx, at[0])
 			if busy {
-				c.is(err, segment.ErrBusy, "Remove %s", at[0])
+				c.Is(err, segment.ErrBusy, "Remove %s", at[0])
 				break
 			}
-			c.must(err, "Remove %s", at[0])
+			c.Must(err, "Remove %s", at[0])
 			for _, p := range parts {
 				delete(model, [2]string{at[0], p})
 			}
 		case op == 32 && c.h.Reopen != nil:
-			s = c.reopen(s)
+			s = c.Reopen(s)
 			for _, m := range model {
 				m.writer = nil
 			}
@@ -237,14 +237,14 @@ func (c *check) model(seed uint64) {
 			// What outlives a crash without a Sync is not promised, so all is synced.
 			for at, m := range model {
 				if m.writer != nil {
-					c.must(m.writer.Sync(c.ctx), "Sync %q", at)
+					c.Must(m.writer.Sync(c.Ctx), "Sync %q", at)
 				} else if !m.committed {
 					w := c.writer(s, at[0], at[1], -1)
-					c.must(w.Sync(c.ctx), "Sync %q", at)
+					c.Must(w.Sync(c.Ctx), "Sync %q", at)
 				}
 				m.writer = nil
 			}
-			s = c.crash(s)
+			s = c.Crash(s)
 		default:
 			if m == nil {
 				c.missing(s, at[0], at[1])
@@ -254,7 +254,7 @@ func (c *check) model(seed uint64) {
 			c.same(c.read(s, at[0], at[1], from), m.blocks[min(from, len(m.blocks)):], "Read %q from %d", at, from)
 		}
 	}
-	c.prefix = fmt.Sprintf("seed %d, at the end: ", seed)
+	c.Prefix = fmt.Sprintf("seed %d, at the end: ", seed)
 	has := map[string]bool{}
 	for at, m := range model {
 		c.holds(s, at[0], at[1], m.committed, m.blocks)
@@ -267,5 +267,5 @@ func (c *check) model(seed uint64) {
 		}
 	}
 	c.lists(s, names...)
-	c.prefix = ""
+	c.Prefix = ""
 }

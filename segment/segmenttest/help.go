@@ -10,62 +10,11 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-func (c *check) store() segment.Store {
-	s, err := c.h.Open()
-	c.must(err, "Open")
-	if s == nil {
-		c.failf("Open returned nil")
-	}
-	c.stores = append(c.stores, s)
-	return s
-}
-
-// forget makes s a store that run does not end, and its writers with it.
-func (c *check) forget(s segment.Store) {
-	c.stores = slices.DeleteFunc(c.stores, func(o segment.Store) bool { return o == s })
-	c.writers = nil
-}
-
-func (c *check) reopen(s segment.Store) segment.Store {
-	for _, w := range c.writers {
-		c.must(w.Close(), "Close of a writer")
-	}
-	c.forget(s)
-	if c.h.Close != nil {
-		c.must(c.h.Close(s), "Close")
-	}
-	s, err := c.h.Reopen(s)
-	c.must(err, "Reopen")
-	c.stores = append(c.stores, s)
-	return s
-}
-
-func (c *check) crash(s segment.Store) segment.Store {
-	c.forget(s)
-	s, err := c.h.Crash(s)
-	c.must(err, "Crash")
-	c.stores = append(c.stores, s)
-	return s
-}
-
-// twice runs f on the store and, if it can be reopened, once more after that.
-func (c *check) twice(s segment.Store, f func(segment.Store)) segment.Store {
-	f(s)
-	if c.h.Reopen == nil {
-		return s
-	}
-	s = c.reopen(s)
-	c.prefix = "after Reopen: "
-	f(s)
-	c.prefix = ""
-	return s
-}
-
 func (c *check) writer(s segment.Store, seg, part string, keep int) segment.BlockWriter {
-	w, err := s.Append(c.ctx, seg, part, keep)
-	c.must(err, "Append %s/%s, keep %d", seg, part, keep)
+	w, err := s.Append(c.Ctx, seg, part, keep)
+	c.Must(err, "Append %s/%s, keep %d", seg, part, keep)
 	if w == nil {
-		c.failf("Append %s/%s returned no writer", seg, part)
+		c.Failf("Append %s/%s returned no writer", seg, part)
 	}
 	c.writers = append(c.writers, w)
 	return w
@@ -73,7 +22,7 @@ func (c *check) writer(s segment.Store, seg, part string, keep int) segment.Bloc
 
 func (c *check) append(w segment.BlockWriter, blocks ...[]byte) {
 	for i, b := range blocks {
-		c.must(w.Append(c.ctx, b), "Append of block %d", i)
+		c.Must(w.Append(c.Ctx, b), "Append of block %d", i)
 	}
 }
 
@@ -82,15 +31,15 @@ func (c *check) put(s segment.Store, seg, part string, commit bool, blocks ...[]
 	w := c.writer(s, seg, part, 0)
 	c.append(w, blocks...)
 	if commit {
-		c.must(w.Commit(c.ctx), "Commit %s/%s", seg, part)
+		c.Must(w.Commit(c.Ctx), "Commit %s/%s", seg, part)
 	}
-	c.must(w.Close(), "Close of the writer of %s/%s", seg, part)
+	c.Must(w.Close(), "Close of the writer of %s/%s", seg, part)
 }
 
 func (c *check) read(s segment.Store, seg, part string, from int) [][]byte {
 	var all [][]byte
-	for b, err := range s.Read(c.ctx, seg, part, from) {
-		c.must(err, "Read %s/%s from %d, block %d", seg, part, from, from+len(all))
+	for b, err := range s.Read(c.Ctx, seg, part, from) {
+		c.Must(err, "Read %s/%s from %d, block %d", seg, part, from, from+len(all))
 		all = append(all, b)
 	}
 	return all
@@ -99,16 +48,16 @@ func (c *check) read(s segment.Store, seg, part string, from int) [][]byte {
 // holds demands that the part has these blocks, whoever asks.
 func (c *check) holds(s segment.Store, seg, part string, committed bool, want [][]byte) {
 	c.same(c.read(s, seg, part, 0), want, "Read %s/%s", seg, part)
-	info, err := s.Stat(c.ctx, seg, part)
-	c.must(err, "Stat %s/%s", seg, part)
+	info, err := s.Stat(c.Ctx, seg, part)
+	c.Must(err, "Stat %s/%s", seg, part)
 	if info.Blocks != len(want) || info.Committed != committed {
-		c.failf("Stat %s/%s: %d blocks, committed %v; want %d, %v", seg, part, info.Blocks, info.Committed, len(want), committed)
+		c.Failf("Stat %s/%s: %d blocks, committed %v; want %d, %v", seg, part, info.Blocks, info.Committed, len(want), committed)
 	}
 }
 
 func (c *check) same(got, want [][]byte, format string, args ...any) {
 	if err := same(got, want); err != nil {
-		c.failf("%s: %w", fmt.Sprintf(format, args...), err)
+		c.Failf("%s: %w", fmt.Sprintf(format, args...), err)
 	}
 }
 
@@ -133,13 +82,13 @@ func show(b []byte) string {
 
 // missing demands that there is no such part.
 func (c *check) missing(s segment.Store, seg, part string) {
-	info, err := s.Stat(c.ctx, seg, part)
-	c.is(err, segment.ErrNotFound, "Stat %s/%s", seg, part)
+	info, err := s.Stat(c.Ctx, seg, part)
+	c.Is(err, segment.ErrNotFound, "Stat %s/%s", seg, part)
 	if info != (segment.Info{}) {
-		c.failf("Stat %s/%s returned %+v beside the error", seg, part, info)
+		c.Failf("Stat %s/%s returned %+v beside the error", seg, part, info)
 	}
 	for _, from := range []int{0, 5} {
-		c.is(c.readError(c.ctx, s, seg, part, from), segment.ErrNotFound, "Read %s/%s from %d", seg, part, from)
+		c.Is(c.readError(c.Ctx, s, seg, part, from), segment.ErrNotFound, "Read %s/%s from %d", seg, part, from)
 	}
 }
 
@@ -150,20 +99,20 @@ func (c *check) readError(ctx context.Context, s segment.Store, seg, part string
 	var last error
 	for b, err := range s.Read(ctx, seg, part, from) {
 		if steps++; err == nil || b != nil {
-			c.failf("Read %s/%s yielded block %s with error %v, want an error alone", seg, part, show(b), err)
+			c.Failf("Read %s/%s yielded block %s with error %v, want an error alone", seg, part, show(b), err)
 		}
 		last = err
 	}
 	if steps > 1 {
-		c.failf("Read %s/%s went on after an error", seg, part)
+		c.Failf("Read %s/%s went on after an error", seg, part)
 	}
 	return last
 }
 
 func (c *check) list(s segment.Store) []string {
 	var names []string
-	for name, err := range s.List(c.ctx) {
-		c.must(err, "List")
+	for name, err := range s.List(c.Ctx) {
+		c.Must(err, "List")
 		names = append(names, name)
 	}
 	return names
@@ -171,7 +120,7 @@ func (c *check) list(s segment.Store) []string {
 
 func (c *check) lists(s segment.Store, want ...string) {
 	if got := c.list(s); !slices.Equal(got, want) {
-		c.failf("List yielded %q, want %q", got, want)
+		c.Failf("List yielded %q, want %q", got, want)
 	}
 }
 

@@ -9,32 +9,32 @@ import (
 
 func nameRules() []rule {
 	return []rule{
-		{"a bad name is ErrName", 0, func(c *check) {
-			s := c.store()
+		{Name: "a bad name is ErrName", Check: func(c *check) {
+			s := c.Store()
 			for _, bad := range []string{"", ".", "..", "-", "-a", "A", "aB", "a.b", "a/b", "/a", "a/", "a\\b", "a:b", "a b", "a\x00", "a\n", "ä", "\xff", "a.open", "../a", strings.Repeat("a", 65)} {
 				for _, at := range [][2]string{{bad, "part"}, {"seg", bad}} {
-					_, err := s.Stat(c.ctx, at[0], at[1])
-					c.is(err, segment.ErrName, "Stat %q", at)
-					c.is(c.readError(c.ctx, s, at[0], at[1], 0), segment.ErrName, "Read %q", at)
-					w, err := s.Append(c.ctx, at[0], at[1], 0)
+					_, err := s.Stat(c.Ctx, at[0], at[1])
+					c.Is(err, segment.ErrName, "Stat %q", at)
+					c.Is(c.readError(c.Ctx, s, at[0], at[1], 0), segment.ErrName, "Read %q", at)
+					w, err := s.Append(c.Ctx, at[0], at[1], 0)
 					if err == nil {
 						w.Close()
 					}
-					c.is(err, segment.ErrName, "Append %q", at)
+					c.Is(err, segment.ErrName, "Append %q", at)
 				}
-				c.is(s.Remove(c.ctx, bad), segment.ErrName, "Remove %q", bad)
+				c.Is(s.Remove(c.Ctx, bad), segment.ErrName, "Remove %q", bad)
 			}
 			c.lists(s)
 		}},
-		{"every good name can be used", 0, func(c *check) {
-			s := c.store()
+		{Name: "every good name can be used", Check: func(c *check) {
+			s := c.Store()
 			names := []string{"0", "_", "a", "a-", "a--b", "__", "con", "20260102030405-000", "crawl_generate", strings.Repeat("z", 64), strings.Repeat("0", 64)}
 			for _, seg := range names {
 				for _, part := range names {
 					c.put(s, seg, part, true, []byte(seg+" "+part))
 				}
 			}
-			c.twice(s, func(s segment.Store) {
+			c.Twice(s, func(s segment.Store) {
 				for _, seg := range names {
 					for _, part := range names {
 						c.holds(s, seg, part, true, [][]byte{[]byte(seg + " " + part)})
@@ -42,17 +42,17 @@ func nameRules() []rule {
 				}
 			})
 		}},
-		{"List is in the order of names", 0, func(c *check) {
-			s := c.store()
+		{Name: "List is in the order of names", Check: func(c *check) {
+			s := c.Store()
 			c.lists(s)
 			names := []string{"b", "a", "a_", "a-", "a0", "aa", "20260102030405-001", "20260102030405-000", "_", "0-"}
 			for i, name := range names {
 				c.put(s, name, "part", i%2 == 0)
 			}
 			slices.Sort(names)
-			s = c.twice(s, func(s segment.Store) { c.lists(s, names...) })
-			c.must(s.Remove(c.ctx, names[0]), "Remove")
-			c.twice(s, func(s segment.Store) { c.lists(s, names[1:]...) })
+			s = c.Twice(s, func(s segment.Store) { c.lists(s, names...) })
+			c.Must(s.Remove(c.Ctx, names[0]), "Remove")
+			c.Twice(s, func(s segment.Store) { c.lists(s, names[1:]...) })
 		}},
 	}
 }

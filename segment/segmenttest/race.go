@@ -12,16 +12,16 @@ import (
 
 func contextRules() []rule {
 	return []rule{
-		{"a context that is done changes nothing", 0, func(c *check) {
-			s := c.store()
+		{Name: "a context that is done changes nothing", Check: func(c *check) {
+			s := c.Store()
 			blocks := some("b", 2)
 			c.put(s, "seg", "done", true, blocks...)
 			c.put(s, "seg", "open", false, blocks...)
 			w := c.writer(s, "seg", "part", 0)
 			c.append(w, blocks...)
-			ctx, cancel := context.WithCancel(c.ctx)
+			ctx, cancel := context.WithCancel(c.Ctx)
 			cancel()
-			canceled := func(err error, what string) { c.is(err, context.Canceled, "%s with a context that is done", what) }
+			canceled := func(err error, what string) { c.Is(err, context.Canceled, "%s with a context that is done", what) }
 			_, err := s.Stat(ctx, "seg", "done")
 			canceled(err, "Stat")
 			canceled(c.readError(ctx, s, "seg", "done", 0), "Read")
@@ -29,11 +29,11 @@ func contextRules() []rule {
 			for name, err := range s.List(ctx) {
 				canceled(err, "List")
 				if steps++; name != "" || steps > 1 {
-					c.failf("List with a context that is done yielded %q in step %d", name, steps)
+					c.Failf("List with a context that is done yielded %q in step %d", name, steps)
 				}
 			}
 			if steps == 0 {
-				c.failf("List with a context that is done yielded no error")
+				c.Failf("List with a context that is done yielded no error")
 			}
 			for _, part := range []string{"open", "new"} {
 				late, err := s.Append(ctx, "seg", part, 0)
@@ -51,17 +51,17 @@ func contextRules() []rule {
 			c.holds(s, "seg", "open", false, blocks)
 			c.holds(s, "seg", "part", false, blocks)
 			c.append(w, []byte("more"))
-			c.must(w.Commit(c.ctx), "Commit")
+			c.Must(w.Commit(c.Ctx), "Commit")
 			c.holds(s, "seg", "part", true, append(blocks, []byte("more")))
-			c.must(c.writer(s, "seg", "open", -1).Close(), "Close")
+			c.Must(c.writer(s, "seg", "open", -1).Close(), "Close")
 		}},
-		{"a loop ends when its context does", 0, func(c *check) {
-			s := c.store()
+		{Name: "a loop ends when its context does", Check: func(c *check) {
+			s := c.Store()
 			for i := range 50 {
 				c.put(s, fmt.Sprintf("seg%02d", i), "part", true)
 			}
 			c.put(s, "seg", "part", true, some("b", 50)...)
-			ctx, cancel := context.WithCancel(c.ctx)
+			ctx, cancel := context.WithCancel(c.Ctx)
 			steps := 0
 			var last error
 			for _, err := range s.Read(ctx, "seg", "part", 0) {
@@ -69,21 +69,21 @@ func contextRules() []rule {
 				steps, last = steps+1, err
 			}
 			cancel()
-			c.is(last, context.Canceled, "the last step of Read, number %d, after a cancel in the first", steps)
+			c.Is(last, context.Canceled, "the last step of Read, number %d, after a cancel in the first", steps)
 		}},
 	}
 }
 
 func concurrencyRules() []rule {
 	return []rule{
-		{"one of many that append at once wins", 0, func(c *check) {
-			s := c.store()
+		{Name: "one of many that append at once wins", Check: func(c *check) {
+			s := c.Store()
 			for round := range 20 {
 				part := fmt.Sprint("part", round)
 				var wg sync.WaitGroup
 				writers, errs := make([]segment.BlockWriter, 8), make([]error, 8)
 				for i := range writers {
-					wg.Go(func() { writers[i], errs[i] = s.Append(c.ctx, "seg", part, 0) })
+					wg.Go(func() { writers[i], errs[i] = s.Append(c.Ctx, "seg", part, 0) })
 				}
 				wg.Wait()
 				won := 0
@@ -93,15 +93,15 @@ func concurrencyRules() []rule {
 						c.writers = append(c.writers, w)
 						continue
 					}
-					c.is(errs[i], segment.ErrBusy, "Append beside others")
+					c.Is(errs[i], segment.ErrBusy, "Append beside others")
 				}
 				if won != 1 {
-					c.failf("%d writers of one part", won)
+					c.Failf("%d writers of one part", won)
 				}
 			}
 		}},
-		{"a reader sees whole blocks in order while a writer writes", 0, func(c *check) {
-			s := c.store()
+		{Name: "a reader sees whole blocks in order while a writer writes", Check: func(c *check) {
+			s := c.Store()
 			block := func(part, i int) []byte {
 				return bytes.Repeat(fmt.Appendf(nil, "part %d block %d;", part, i), 1+i%7*200)
 			}
@@ -115,12 +115,12 @@ func concurrencyRules() []rule {
 				wg.Go(func() {
 					defer close(written)
 					for i := range blocks {
-						if err := w.Append(c.ctx, block(p, i)); err != nil {
+						if err := w.Append(c.Ctx, block(p, i)); err != nil {
 							errs <- fmt.Errorf("Append: %w", err)
 							return
 						}
 					}
-					if err := w.Commit(c.ctx); err != nil {
+					if err := w.Commit(c.Ctx); err != nil {
 						errs <- fmt.Errorf("Commit: %w", err)
 					}
 				})
@@ -131,14 +131,14 @@ func concurrencyRules() []rule {
 							done = true
 						default:
 						}
-						info, err := s.Stat(c.ctx, "seg", name)
+						info, err := s.Stat(c.Ctx, "seg", name)
 						if err != nil {
 							errs <- fmt.Errorf("Stat: %w", err)
 							return
 						}
 						least = max(least, info.Blocks)
 						n := 0
-						for b, err := range s.Read(c.ctx, "seg", name, 0) {
+						for b, err := range s.Read(c.Ctx, "seg", name, 0) {
 							if err != nil || !bytes.Equal(b, block(p, n)) {
 								errs <- fmt.Errorf("Read, block %d: %s, %v", n, show(b), err)
 								return
@@ -156,7 +156,7 @@ func concurrencyRules() []rule {
 			wg.Wait()
 			close(errs)
 			for err := range errs {
-				c.must(err, "beside others")
+				c.Must(err, "beside others")
 			}
 			for p := range parts {
 				var want [][]byte
@@ -166,8 +166,8 @@ func concurrencyRules() []rule {
 				c.holds(s, "seg", fmt.Sprint("part", p), true, want)
 			}
 		}},
-		{"Remove beside readers does no harm", 0, func(c *check) {
-			s := c.store()
+		{Name: "Remove beside readers does no harm", Check: func(c *check) {
+			s := c.Store()
 			for round := range 10 {
 				blocks := some(fmt.Sprint("round ", round), 40)
 				c.put(s, "seg", "done", true, blocks...)
@@ -179,7 +179,7 @@ func concurrencyRules() []rule {
 					wg.Go(func() {
 						defer func() { begun <- struct{}{} }()
 						var got [][]byte
-						for b, err := range s.Read(c.ctx, "seg", []string{"done", "open"}[i%2], 0) {
+						for b, err := range s.Read(c.Ctx, "seg", []string{"done", "open"}[i%2], 0) {
 							if err != nil {
 								if !errors.Is(err, segment.ErrNotFound) {
 									errs <- err
@@ -199,12 +199,12 @@ func concurrencyRules() []rule {
 					})
 				}
 				<-begun
-				err := s.Remove(c.ctx, "seg")
+				err := s.Remove(c.Ctx, "seg")
 				wg.Wait()
 				close(errs)
-				c.must(err, "Remove")
+				c.Must(err, "Remove")
 				for err := range errs {
-					c.must(err, "Read beside Remove")
+					c.Must(err, "Read beside Remove")
 				}
 				c.missing(s, "seg", "done")
 				c.missing(s, "seg", "open")

@@ -10,35 +10,35 @@ import (
 
 func readRules() []rule {
 	return []rule{
-		{"blocks are read as they were appended", 0, func(c *check) {
-			s := c.store()
+		{Name: "blocks are read as they were appended", Check: func(c *check) {
+			s := c.Store()
 			blocks := hostile(5 << 20)
 			for n := range 70 {
 				blocks = append(blocks, bytes.Repeat([]byte{byte(n)}, n))
 			}
 			c.put(s, "seg", "open", false, blocks...)
 			c.put(s, "seg", "done", true, blocks...)
-			c.twice(s, func(s segment.Store) {
+			c.Twice(s, func(s segment.Store) {
 				c.holds(s, "seg", "open", false, blocks)
 				c.holds(s, "seg", "done", true, blocks)
 			})
 		}},
-		{"a part may have no blocks", 0, func(c *check) {
-			s := c.store()
+		{Name: "a part may have no blocks", Check: func(c *check) {
+			s := c.Store()
 			c.put(s, "seg", "open", false)
 			c.put(s, "seg", "done", true)
-			c.twice(s, func(s segment.Store) {
+			c.Twice(s, func(s segment.Store) {
 				c.holds(s, "seg", "open", false, nil)
 				c.holds(s, "seg", "done", true, nil)
 				c.lists(s, "seg")
 			})
 		}},
-		{"Read begins with the block that is asked for", 0, func(c *check) {
-			s := c.store()
+		{Name: "Read begins with the block that is asked for", Check: func(c *check) {
+			s := c.Store()
 			blocks := some("b", 6)
 			c.put(s, "seg", "open", false, blocks...)
 			c.put(s, "seg", "done", true, blocks...)
-			c.twice(s, func(s segment.Store) {
+			c.Twice(s, func(s segment.Store) {
 				for _, part := range []string{"open", "done"} {
 					for from := range len(blocks) + 1 {
 						c.same(c.read(s, "seg", part, from), blocks[from:], "Read seg/%s from %d", part, from)
@@ -49,8 +49,8 @@ func readRules() []rule {
 				}
 			})
 		}},
-		{"a part that is being written can be read", 0, func(c *check) {
-			s := c.store()
+		{Name: "a part that is being written can be read", Check: func(c *check) {
+			s := c.Store()
 			blocks := some("b", 4)
 			w := c.writer(s, "seg", "part", 0)
 			c.holds(s, "seg", "part", false, nil)
@@ -58,42 +58,42 @@ func readRules() []rule {
 				c.append(w, b)
 				c.holds(s, "seg", "part", false, blocks[:i+1])
 			}
-			c.must(w.Commit(c.ctx), "Commit")
+			c.Must(w.Commit(c.Ctx), "Commit")
 			c.holds(s, "seg", "part", true, blocks)
 		}},
-		{"Stat tells the size", 0, func(c *check) {
-			s := c.store()
+		{Name: "Stat tells the size", Check: func(c *check) {
+			s := c.Store()
 			c.put(s, "seg", "small", true, []byte("x"))
 			c.put(s, "seg", "large", true, hostile(1<<20)...)
-			c.twice(s, func(s segment.Store) {
-				small, err := s.Stat(c.ctx, "seg", "small")
-				c.must(err, "Stat")
-				large, err := s.Stat(c.ctx, "seg", "large")
-				c.must(err, "Stat")
+			c.Twice(s, func(s segment.Store) {
+				small, err := s.Stat(c.Ctx, "seg", "small")
+				c.Must(err, "Stat")
+				large, err := s.Stat(c.Ctx, "seg", "large")
+				c.Must(err, "Stat")
 				// The large one has 1 MiB of noise, which no packing makes small.
 				if small.Bytes <= 0 || large.Bytes < 1<<20 || large.Bytes <= small.Bytes {
-					c.failf("%d and %d bytes", small.Bytes, large.Bytes)
+					c.Failf("%d and %d bytes", small.Bytes, large.Bytes)
 				}
 			})
 		}},
-		{"a missing part is ErrNotFound", 0, func(c *check) {
-			s := c.store()
+		{Name: "a missing part is ErrNotFound", Check: func(c *check) {
+			s := c.Store()
 			c.missing(s, "seg", "part")
 			c.put(s, "seg", "part", true)
-			s = c.twice(s, func(s segment.Store) {
+			s = c.Twice(s, func(s segment.Store) {
 				c.missing(s, "seg", "other")
 				c.missing(s, "other", "part")
 				c.missing(s, "part", "seg")
 			})
 			c.lists(s, "seg")
 		}},
-		{"the caller owns what it is given", 0, func(c *check) {
-			s := c.store()
+		{Name: "the caller owns what it is given", Check: func(c *check) {
+			s := c.Store()
 			blocks := [][]byte{[]byte("first"), []byte("other"), []byte("third")}
 			c.put(s, "seg", "part", true, blocks...)
 			var got [][]byte
-			for b, err := range s.Read(c.ctx, "seg", "part", 0) {
-				c.must(err, "Read")
+			for b, err := range s.Read(c.Ctx, "seg", "part", 0) {
+				c.Must(err, "Read")
 				got = append(got, b)
 			}
 			c.same(got, blocks, "blocks kept until the end of the loop")
@@ -102,8 +102,8 @@ func readRules() []rule {
 			}
 			c.holds(s, "seg", "part", true, blocks)
 		}},
-		{"the store keeps no memory of its caller's", 0, func(c *check) {
-			s := c.store()
+		{Name: "the store keeps no memory of its caller's", Check: func(c *check) {
+			s := c.Store()
 			w := c.writer(s, "seg", "part", 0)
 			block := make([]byte, 100)
 			var want [][]byte
@@ -113,41 +113,41 @@ func readRules() []rule {
 				want = append(want, bytes.Clone(block))
 			}
 			copy(block, "changed after Append returned")
-			c.must(w.Commit(c.ctx), "Commit")
+			c.Must(w.Commit(c.Ctx), "Commit")
 			c.holds(s, "seg", "part", true, want)
 		}},
-		{"a loop may break and may use the store", 0, func(c *check) {
-			s := c.store()
+		{Name: "a loop may break and may use the store", Check: func(c *check) {
+			s := c.Store()
 			blocks := some("b", 3)
 			c.put(s, "seg", "part", true, blocks...)
 			c.put(s, "seg2", "part", false, blocks...)
-			c.within("a loop over blocks that uses the store", func() {
-				for b, err := range s.Read(c.ctx, "seg", "part", 0) {
-					c.must(err, "Read")
+			c.Within("a loop over blocks that uses the store", func() {
+				for b, err := range s.Read(c.Ctx, "seg", "part", 0) {
+					c.Must(err, "Read")
 					c.holds(s, "seg", "part", true, blocks)
 					c.put(s, "seg", "copy", false, b)
 					c.lists(s, "seg", "seg2")
 				}
 				c.holds(s, "seg", "copy", false, blocks[2:])
 			})
-			c.within("a loop over names that uses the store", func() {
-				for name, err := range s.List(c.ctx) {
-					c.must(err, "List")
+			c.Within("a loop over names that uses the store", func() {
+				for name, err := range s.List(c.Ctx) {
+					c.Must(err, "List")
 					c.put(s, name, "other", false, []byte(name))
 				}
 			})
-			c.within("what follows a loop that broke", func() {
-				for range s.List(c.ctx) {
+			c.Within("what follows a loop that broke", func() {
+				for range s.List(c.Ctx) {
 					break
 				}
-				for range s.Read(c.ctx, "seg", "part", 0) {
+				for range s.Read(c.Ctx, "seg", "part", 0) {
 					break
 				}
-				for range s.Read(c.ctx, "seg2", "part", 0) {
+				for range s.Read(c.Ctx, "seg2", "part", 0) {
 					break
 				}
 				c.append(c.writer(s, "seg2", "part", 0), blocks...)
-				c.must(s.Remove(c.ctx, "seg"), "Remove")
+				c.Must(s.Remove(c.Ctx, "seg"), "Remove")
 				c.lists(s, "seg2")
 			})
 		}},

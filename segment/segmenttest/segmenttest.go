@@ -15,11 +15,12 @@ package segmenttest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -72,167 +73,71 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 func (e *Error) Unwrap() error { return e.Err }
 
 // Run checks each rule in a subtest that bears its name.
-func Run(t *testing.T, h Harness) {
-	for _, r := range rules() {
-		t.Run(r.name, func(t *testing.T) {
-			if why := r.skip(h); why != "" {
-				t.Skip(why)
-			}
-			if err := r.run(t.Context(), h); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] for programs: it returns an [*Error] for each rule broken,
 // joined, or nil. Rules that the harness cannot test are passed over.
 func Check(ctx context.Context, h Harness) error {
-	var errs []error
-	for _, r := range rules() {
-		if r.skip(h) != "" {
-			continue
-		}
-		if err := r.run(ctx, h); err != nil {
-			errs = append(errs, &Error{Rule: r.name, Err: err})
-		}
-	}
-	return errors.Join(errs...)
+	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
 }
 
-// A rule is one sentence of the contract.
-type rule struct {
-	name  string
-	needs int
-	check func(*check)
+func (h Harness) kit() kit.Kit[segment.Store, *check] {
+	return kit.Kit[segment.Store, *check]{
+		Harness: kit.Harness[segment.Store]{Open: h.Open, Reopen: h.Reopen, Crash: h.Crash, Patience: h.Patience},
+		Rules:   rules(),
+		With:    h.check,
+		Lacks: func(n kit.Needs) string {
+			switch {
+			case n&needsTear != 0 && h.Tear == nil:
+				return "Harness.Tear is nil"
+			case n&needsDamage != 0 && h.Damage == nil:
+				return "Harness.Damage is nil"
+			}
+			return ""
+		},
+	}
 }
+
+type rule = kit.Rule[*check]
 
 const (
-	needsReopen = 1 << iota
-	needsCrash
-	needsTear
-	needsDamage
+	needsReopen = kit.NeedsReopen
+	needsCrash  = kit.NeedsCrash
+	needsTear   = kit.NeedsOwn
+	needsDamage = kit.NeedsOwn << 1
 )
 
 func rules() []rule {
-	var all []rule
-	all = append(all, readRules()...)
-	all = append(all, nameRules()...)
-	all = append(all, writeRules()...)
-	all = append(all, removeRules()...)
-	all = append(all, contextRules()...)
-	all = append(all, concurrencyRules()...)
-	all = append(all, crashRules()...)
-	return append(all, modelRules()...)
+	return slices.Concat(readRules(), nameRules(), writeRules(), removeRules(), contextRules(), concurrencyRules(), crashRules(), modelRules())
 }
 
-func (r rule) skip(h Harness) string {
-	switch {
-	case r.needs&needsReopen != 0 && h.Reopen == nil:
-		return "Harness.Reopen is nil"
-	case r.needs&needsCrash != 0 && h.Crash == nil:
-		return "Harness.Crash is nil"
-	case r.needs&needsTear != 0 && h.Tear == nil:
-		return "Harness.Tear is nil"
-	case r.needs&needsDamage != 0 && h.Damage == nil:
-		return "Harness.Damage is nil"
-	}
-	return ""
-}
-
-func (r rule) run(ctx context.Context, h Harness) (err error) {
-	if h.Open == nil {
-		return errors.New("Harness.Open is nil")
-	}
-	if h.Patience <= 0 {
-		h.Patience = 30 * time.Second
-	}
-	c := &check{ctx: ctx, h: h}
-	defer func() {
-		if c.stuck {
-			return // ending anything might wait for the call that hangs
-		}
-		for _, w := range c.writers {
-			if e := w.Close(); e != nil && err == nil {
-				err = fmt.Errorf("Close of a writer: %w", e)
-			}
-		}
-		for _, s := range c.stores {
-			if h.Close == nil {
-				break
-			}
-			if e := h.Close(s); e != nil && err == nil {
-				err = fmt.Errorf("Close: %w", e)
-			}
-		}
-	}()
-	defer recovered(&err)
-	r.check(c)
-	return nil
-}
-
-// check is the run of one rule. Its methods end the rule with a panic that run
-// recovers, so that a rule reads as what it demands.
+// check is the run of one rule.
 type check struct {
-	ctx     context.Context
+	*kit.Check[segment.Store]
 	h       Harness
-	stores  []segment.Store
 	writers []segment.BlockWriter
-	prefix  string
-	stuck   bool
 }
 
-type broken struct{ err error }
-
-func recovered(err *error) {
-	switch p := recover().(type) {
-	case nil:
-	case broken:
-		*err = p.err
-	default:
-		panic(p)
-	}
-}
-
-func (c *check) failf(format string, args ...any) {
-	panic(broken{fmt.Errorf(c.prefix+format, args...)})
-}
-
-func (c *check) must(err error, format string, args ...any) {
-	if err != nil {
-		c.failf("%s: %w", fmt.Sprintf(format, args...), err)
-	}
-}
-
-// is demands that err is the target.
-func (c *check) is(err, target error, format string, args ...any) {
-	if !errors.Is(err, target) {
-		what := "nil"
-		if err != nil {
-			what = fmt.Sprintf("%q", err)
+// check returns a run that ends its writers before it ends a store, and leaves them as
+// they are if that crashes.
+func (h Harness) check(k *kit.Check[segment.Store]) *check {
+	c := &check{Check: k, h: h}
+	k.Harness.Close = func(s segment.Store) error {
+		for _, w := range c.writers {
+			if err := w.Close(); err != nil {
+				return fmt.Errorf("of a writer: %w", err)
+			}
 		}
-		c.failf("%s: error is %s, want one that is %q", fmt.Sprintf(format, args...), what, target)
-	}
-}
-
-// within ends the rule if f does not return in time.
-func (c *check) within(what string, f func()) {
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		defer func() { done <- err }()
-		defer recovered(&err)
-		f()
-	}()
-	timer := time.NewTimer(c.h.Patience)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		if err != nil {
-			panic(broken{err})
+		if c.writers = nil; h.Close == nil {
+			return nil
 		}
-	case <-timer.C:
-		c.stuck = true
-		c.failf("%s did not return within %v; is a lock held while the caller runs?", what, c.h.Patience)
+		return h.Close(s)
 	}
+	if h.Crash != nil {
+		k.Harness.Crash = func(s segment.Store) (segment.Store, error) {
+			c.writers = nil
+			return h.Crash(s)
+		}
+	}
+	return c
 }

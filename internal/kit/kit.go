@@ -1,0 +1,269 @@
+// Package kit is the frame of the conformance kits of stores: it runs the rules of a
+// contract, each on stores of its own, and says which are broken.
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Harness makes, ends and loses stores. Open is required; without Close there is
+// nothing to do when a store is left, and what else is nil cannot be done.
+type Harness[S any] struct {
+	Open          func() (S, error)
+	Close         func(S) error
+	Reopen, Crash func(S) (S, error)
+	Patience      time.Duration // zero means 30 seconds
+}
+
+// A Rule is one sentence of a contract. Check is given what [Kit.With] makes.
+type Rule[C any] struct {
+	Name  string
+	Needs Needs
+	Check func(C)
+}
+
+// Needs are the fields of a harness without which a rule is skipped.
+type Needs int
+
+const (
+	NeedsReopen Needs = 1 << iota
+	NeedsCrash
+	NeedsOwn // the first that a kit has of its own; the others follow
+)
+
+// Kit is a contract and the stores that are held to it.
+type Kit[S, C any] struct {
+	Harness Harness[S]
+	Rules   []Rule[C]
+	// With makes of a run of a rule what the rule works with.
+	With func(*Check[S]) C
+	// Lacks names the fields that a rule needs and the harness has not, of those that
+	// a kit has of its own; nil if there are none of these.
+	Lacks func(Needs) string
+}
+
+// Run checks each rule in a subtest that bears its name.
+func (k Kit[S, C]) Run(t *testing.T) {
+	for _, r := range k.Rules {
+		t.Run(r.Name, func(t *testing.T) {
+			if why := k.skip(r); why != "" {
+				t.Skip(why)
+			}
+			if err := k.run(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Check returns what told makes of each rule that is broken, joined. Rules that the
+// harness cannot test are passed over.
+func (k Kit[S, C]) Check(ctx context.Context, told func(rule string, err error) error) error {
+	var errs []error
+	for _, r := range k.Rules {
+		if k.skip(r) != "" {
+			continue
+		}
+		if err := k.run(ctx, r); err != nil {
+			errs = append(errs, told(r.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Only checks the rule of a name.
+func (k Kit[S, C]) Only(ctx context.Context, name string) error {
+	for _, r := range k.Rules {
+		if r.Name == name {
+			return k.run(ctx, r)
+		}
+	}
+	return fmt.Errorf("no rule is named %q", name)
+}
+
+// Names returns the names of all rules.
+func (k Kit[S, C]) Names() []string {
+	var names []string
+	for _, r := range k.Rules {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func (k Kit[S, C]) skip(r Rule[C]) string {
+	switch {
+	case r.Needs&NeedsReopen != 0 && k.Harness.Reopen == nil:
+		return "Harness.Reopen is nil"
+	case r.Needs&NeedsCrash != 0 && k.Harness.Crash == nil:
+		return "Harness.Crash is nil"
+	case k.Lacks != nil:
+		return k.Lacks(r.Needs)
+	}
+	return ""
+}
+
+func (k Kit[S, C]) run(ctx context.Context, r Rule[C]) (err error) {
+	if k.Harness.Open == nil {
+		return errors.New("Harness.Open is nil")
+	}
+	c := &Check[S]{Ctx: ctx, Harness: k.Harness}
+	if c.Harness.Patience <= 0 {
+		c.Harness.Patience = 30 * time.Second
+	}
+	defer func() {
+		if c.stuck {
+			return // Close might wait for the call that hangs
+		}
+		for _, s := range c.open {
+			if e := c.end(s); e != nil && err == nil {
+				err = fmt.Errorf("Close: %w", e)
+			}
+		}
+	}()
+	defer Recovered(&err)
+	r.Check(k.With(c))
+	return nil
+}
+
+// Check is the run of one rule. Its methods end the rule with a panic that the kit
+// recovers, so that a rule reads as what it demands.
+type Check[S any] struct {
+	Ctx     context.Context
+	Harness Harness[S] // of this run alone
+	Prefix  string     // of what is said of a failure
+
+	open  []S
+	stuck bool
+}
+
+type broken struct{ err error }
+
+// Recovered is deferred by who runs rules, or parts of them, and wants their failures as
+// an error.
+func Recovered(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case broken:
+		*err = p.err
+	default:
+		panic(p)
+	}
+}
+
+// Failf ends the rule: it is broken.
+func (c *Check[S]) Failf(format string, args ...any) {
+	panic(broken{fmt.Errorf(c.Prefix+format, args...)})
+}
+
+// Must demands that there is no error.
+func (c *Check[S]) Must(err error, format string, args ...any) {
+	if err != nil {
+		c.Failf("%s: %w", fmt.Sprintf(format, args...), err)
+	}
+}
+
+// Is demands that err is the target.
+func (c *Check[S]) Is(err, target error, format string, args ...any) {
+	if !errors.Is(err, target) {
+		c.Failf("%s: error is %v, want one that is %q", fmt.Sprintf(format, args...), quoted(err), target)
+	}
+}
+
+func quoted(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	return fmt.Sprintf("%q", err)
+}
+
+// Store returns a new store.
+func (c *Check[S]) Store() S {
+	s, err := c.Harness.Open()
+	c.Must(err, "Open")
+	if any(s) == nil {
+		c.Failf("Open returned nil")
+	}
+	c.open = append(c.open, s)
+	return s
+}
+
+// Forget leaves it to others to close the store.
+func (c *Check[S]) Forget(s S) {
+	c.open = slices.DeleteFunc(c.open, func(o S) bool {
+		return reflect.ValueOf(o).Comparable() && reflect.ValueOf(s).Comparable() && any(o) == any(s)
+	})
+}
+
+func (c *Check[S]) end(s S) error {
+	if c.Harness.Close == nil {
+		return nil
+	}
+	return c.Harness.Close(s)
+}
+
+// Close ends the use of a store.
+func (c *Check[S]) Close(s S) {
+	c.Forget(s)
+	c.Must(c.end(s), "Close")
+}
+
+// Reopen returns a store of what s held.
+func (c *Check[S]) Reopen(s S) S {
+	c.Close(s)
+	s, err := c.Harness.Reopen(s)
+	c.Must(err, "Reopen")
+	c.open = append(c.open, s)
+	return s
+}
+
+// Crash returns a store of what is left of s when nobody closes it.
+func (c *Check[S]) Crash(s S) S {
+	c.Forget(s)
+	s, err := c.Harness.Crash(s)
+	c.Must(err, "Crash")
+	c.open = append(c.open, s)
+	return s
+}
+
+// Twice runs f on the store and, if it can be reopened, once more after that: what is
+// written badly often shows only when it is read back. It returns the store that is
+// open.
+func (c *Check[S]) Twice(s S, f func(S)) S {
+	f(s)
+	if c.Harness.Reopen == nil {
+		return s
+	}
+	s = c.Reopen(s)
+	c.Prefix = "after Reopen: "
+	f(s)
+	c.Prefix = ""
+	return s
+}
+
+// Within ends the rule if f does not return in time.
+func (c *Check[S]) Within(what string, f func()) {
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { done <- err }()
+		defer Recovered(&err)
+		f()
+	}()
+	timer := time.NewTimer(c.Harness.Patience)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			panic(broken{err})
+		}
+	case <-timer.C:
+		c.stuck = true
+		c.Failf("%s did not return within %v; is a lock held while the caller runs?", what, c.Harness.Patience)
+	}
+}
