@@ -221,7 +221,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	}
 	defer leases.close()
 	var keys crawldb.Keys
-	var key, last, enc, lease, told []byte
+	var key, last, enc, lease []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
 			if err := s.db.goingOn(ctx, &s.view); err != nil {
@@ -238,14 +238,10 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		var seen time.Time
 		var held, stored []byte
 		same := false // but for the lease
+		told := false // by a token: old has no lease, and is not encoded
 		if b.Tokens != nil {
 			if d, ok := s.told(b.Tokens[i], url); ok {
-				if told, err = appendRecord(told[:0], &d); err != nil {
-					return fmt.Errorf("%q: %w", url, err)
-				}
-				old, stored = &d, told
-				was = entryOf(&d)
-				from = &was
+				old, told = &d, true
 			}
 		}
 		if old == nil {
@@ -254,7 +250,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 				return err
 			}
 		}
-		if stored != nil && old == nil {
+		if stored != nil {
 			if held, err = leases.find(key); err != nil {
 				return s.db.outcome("crawl db", err)
 			}
@@ -262,6 +258,8 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 			if err := s.decode(old, &keys, key[1:], stored, held); err != nil {
 				return err
 			}
+		}
+		if old != nil {
 			was = entryOf(old)
 			from = &was
 		}
@@ -275,11 +273,14 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 			err = batch.Delete(key, nil)
 			lease = lease[:0]
 		default:
-			if enc, err = appendRecord(enc[:0], d); err != nil {
-				return fmt.Errorf("%q: %w", url, err)
-			}
 			lease = appendLease(lease[:0], d)
-			if same = bytes.Equal(enc, stored); same && bytes.Equal(lease, held) {
+			if same = told && sameRecord(old, d); !same {
+				if enc, err = appendRecord(enc[:0], d); err != nil {
+					return fmt.Errorf("%q: %w", url, err)
+				}
+				same = bytes.Equal(enc, stored)
+			}
+			if same && bytes.Equal(lease, held) {
 				continue
 			}
 			if !same {

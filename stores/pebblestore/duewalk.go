@@ -10,6 +10,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -69,6 +70,7 @@ type dueWalk struct {
 	side   sideList
 	keys   crawldb.Keys
 	buf    []byte
+	texts  texts
 }
 
 // A hint is an entry with the key of its record.
@@ -187,7 +189,7 @@ func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	w.buf = w.keys.AppendURL(w.buf[:0], h.key)
 	n := len(w.buf)
 	w.buf = appendToken(w.buf, w.page.changes, h.value)
-	all := string(w.buf)
+	all := w.texts.add(w.buf)
 	c := crawldb.Candidate{URL: all[:n], Priority: h.priority, Due: h.from <= w.now && !unsure, Token: all[n:]}
 	if w.q.Want != nil && !w.q.Want(crawldb.Host(c.URL)) {
 		return nil
@@ -198,6 +200,24 @@ func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	w.left--
 	w.stopped = w.stopped || w.left == 0
 	return nil
+}
+
+// texts makes strings of bytes, some kilobytes at a time: each is a part of what the
+// garbage collector sees as one.
+type texts struct {
+	b    strings.Builder
+	room int
+}
+
+func (t *texts) add(b []byte) string {
+	from := t.b.Len()
+	if t.b.Cap()-from < len(b) {
+		t.room = min(max(2*t.room, 512), 4<<10)
+		t.b, from = strings.Builder{}, 0
+		t.b.Grow(max(t.room, len(b)))
+	}
+	t.b.Write(b)
+	return t.b.String()[from:]
 }
 
 // readReady reads a page of candidates of the ready table from lower on, and

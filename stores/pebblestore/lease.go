@@ -1,8 +1,10 @@
 package pebblestore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -78,6 +80,17 @@ func appendRecord(dst []byte, d *crawldb.Datum) ([]byte, error) {
 	bare := *d
 	bare.LeasedUntil, bare.LeasedBy = time.Time{}, ""
 	return bare.AppendBinary(dst)
+}
+
+// sameRecord reports whether two records differ in nothing but their leases. It may
+// not find that of two whose encodings are the same.
+func sameRecord(a, b *crawldb.Datum) bool {
+	same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+	return a.Status == b.Status && a.FetchTime.Equal(b.FetchTime) && a.LastFetch.Equal(b.LastFetch) &&
+		a.Interval == b.Interval && a.Modified.Equal(b.Modified) && a.Retries == b.Retries &&
+		same(a.Score, b.Score) && same(a.Priority, b.Priority) &&
+		(a.Signature == nil) == (b.Signature == nil) && bytes.Equal(a.Signature, b.Signature) &&
+		a.ETag == b.ETag && a.LastModified == b.LastModified && a.Meta == b.Meta
 }
 
 // decode makes *d the record that the tables have under a key, without the byte of

@@ -137,6 +137,18 @@ func TestTokens(t *testing.T) {
 		t.Errorf("old tokens are believed: %+v, want %+v", olds, now)
 	}
 	second := tokens()
+	// What changes besides the lease is written.
+	now = stored()
+	put(second, func(i int, d crawldb.Datum) *crawldb.Datum {
+		d.Meta.Set("n", fmt.Sprint(i))
+		return &d
+	})
+	for i, d := range stored() {
+		want := now[i]
+		if want.Meta.Set("n", fmt.Sprint(i)); !reflect.DeepEqual(d, want) {
+			t.Errorf("%+v, want %+v", d, want)
+		}
+	}
 	for _, bad := range []string{"x", "01234567", "0123456789abcdef", first[0]} {
 		now := stored()
 		if olds := put(slices.Repeat([]string{bad}, len(urls)), func(i int, d crawldb.Datum) *crawldb.Datum { return &d }); !reflect.DeepEqual(olds, now) {
@@ -149,5 +161,36 @@ func TestTokens(t *testing.T) {
 	}
 	if err := db.CheckIndex(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A record is another one if any field differs but the URL and those of the lease.
+func TestSameRecord(t *testing.T) {
+	lease := []string{"URL", "LeasedUntil", "LeasedBy"}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[crawldb.Datum]()) {
+		var a, b crawldb.Datum
+		switch v := reflect.ValueOf(&b).Elem().FieldByIndex(f.Index); f.Type {
+		case reflect.TypeFor[time.Time]():
+			v.Set(reflect.ValueOf(dueEpoch))
+		case reflect.TypeFor[[]byte]():
+			v.Set(reflect.ValueOf([]byte{}))
+		case reflect.TypeFor[crawldb.Meta]():
+			v.Set(reflect.ValueOf(crawldb.MetaOf("a", "b")))
+		case reflect.TypeFor[float32]():
+			v.SetFloat(math.Copysign(0, -1))
+		case reflect.TypeFor[string]():
+			v.SetString("x")
+		case reflect.TypeFor[crawldb.Status]():
+			v.SetUint(1)
+		default:
+			v.SetInt(1)
+		}
+		if got := sameRecord(&a, &b); got != slices.Contains(lease, f.Name) {
+			t.Errorf("records that differ in %s: %v", f.Name, got)
+		}
+	}
+	a, b := crawldb.Datum{Signature: []byte{1}}, crawldb.Datum{Signature: []byte{2}}
+	if sameRecord(&a, &b) || !sameRecord(&a, &a) {
+		t.Error("two signatures")
 	}
 }
