@@ -30,28 +30,29 @@ func (j *job) window() int {
 // fairly yields candidates in another order: how many of each registered domain come
 // in which places stays as it is, but those parts of a domain that may have no end
 // take turns, with each other and with all the rest. So a part that has no end takes
-// its share and no more, and where nothing else is due it takes all.
+// its share and no more, and where nothing else is due it takes all. What is yielded
+// then has URL and Token.
 func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
 	if j.o.Exact || j.o.NutchCompat || j.o.TopN <= 0 {
 		return best
 	}
 	size := j.window()
 	return func(yield func(crawldb.Candidate, error) bool) {
-		var some []crawldb.Candidate
-		var of []*domain // of each
 		var held urlSet  // an index may yield a record twice
+		var of []*domain // of each that is held
+		var tokens []string
 		flush := func() bool {
-			order, err := j.turnsOf(ctx, of, func(i int) string { return some[i].URL })
+			order, err := j.turnsOf(ctx, of, func(i int) string { return held.urls[i] })
 			if err != nil {
 				yield(crawldb.Candidate{}, err)
 				return false
 			}
 			for _, i := range order {
-				if !yield(some[i], nil) {
+				if !yield(crawldb.Candidate{URL: held.urls[i], Token: tokens[i]}, nil) {
 					return false
 				}
 			}
-			some, of = some[:0], of[:0]
+			of, tokens = of[:0], tokens[:0]
 			held.clear()
 			clear(j.waiting)
 			return true
@@ -65,14 +66,14 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 				continue
 			}
 			host := crawldb.Host(c.URL)
-			some, of = append(some, c), append(of, j.domain(host))
+			of, tokens = append(roomy(of), j.domain(host)), append(roomy(tokens), c.Token)
 			if j.indexed {
 				if err := j.lookAt(ctx, c.URL, host); err != nil {
 					yield(crawldb.Candidate{}, err)
 					return
 				}
 			}
-			if len(some) >= size && !flush() {
+			if len(of) >= size && !flush() {
 				return
 			}
 		}

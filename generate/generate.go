@@ -232,6 +232,7 @@ type job struct {
 	byName   map[string]*domain
 	keys     crawldb.Keys
 	order    []byte              // scratch, for a key
+	texts    texts               // keys that are kept
 	waiting  map[string]*waiting // in a window
 	indexed  bool                // candidates come from an index
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/frontier"
@@ -279,45 +280,44 @@ type placed struct {
 }
 
 func (j *job) selectAll(ctx context.Context) error {
-	next, stop := iter.Pull2(j.fairly(ctx, j.candidates(ctx)))
-	defer stop()
-	for more := true; more; {
-		var batch []placed
-		for len(batch) < j.o.chunk && !j.place.full() {
-			c, err, ok := next()
-			if !ok {
-				more = false
-				break
-			}
-			if err != nil {
-				return err
-			}
-			ok, err = j.admits(ctx, c.URL)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				j.report.Rejected[URLFilters]++
-				continue
-			}
-			p, ok, err := j.placeOne(ctx, c.URL)
-			if err != nil {
-				return err
-			}
-			if ok {
-				p.token = c.Token
-				batch = append(batch, p)
-				j.placed.add(c.URL)
-			}
+	var batch []placed
+	for c, err := range j.fairly(ctx, j.candidates(ctx)) {
+		if err != nil {
+			return err
 		}
-		if len(batch) == 0 {
-			return nil
+		ok, err := j.admits(ctx, c.URL)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			j.report.Rejected[URLFilters]++
+			continue
+		}
+		p, ok, err := j.placeOne(ctx, c.URL)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		p.token = c.Token
+		batch = append(roomy(batch), p)
+		j.placed.put(c.URL)
+		if len(batch) < j.o.chunk && !j.place.full() {
+			continue
 		}
 		if err := j.lease(ctx, batch); err != nil {
 			return err
 		}
+		clear(batch)
+		if batch = batch[:0]; j.place.full() { // nothing fell through
+			return nil
+		}
 	}
-	return nil
+	if len(batch) == 0 {
+		return nil
+	}
+	return j.lease(ctx, batch)
 }
 
 // placeOne finds a segment for a URL, if there is room for it.
@@ -332,7 +332,7 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 		return placed{}, false, err
 	}
 	j.order = j.keys.AppendKey(j.order[:0], url)
-	p := placed{url: url, key: j.countKey(spelled), order: string(j.order)}
+	p := placed{url: url, key: j.countKey(spelled), order: j.texts.add(j.order)}
 	if j.o.MaxPerPart > 0 && !j.o.NutchCompat {
 		p.part = frontier.PartOf(spelled)
 		if j.parts[p.part] >= j.o.MaxPerPart*j.o.Segments {
@@ -359,14 +359,20 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 func (j *job) lease(ctx context.Context, batch []placed) error {
 	batch = byOrder(batch)
 	for i, m := range j.makes {
-		var block []byte
-		for _, p := range batch {
-			if p.segment == i {
-				block = append(binary.AppendUvarint(block, uint64(len(p.url))), p.url...)
+		size := 0
+		for k := range batch {
+			if batch[k].segment == i {
+				size += binary.MaxVarintLen16 + len(batch[k].url)
 			}
 		}
-		if block == nil {
+		if size == 0 {
 			continue
+		}
+		block := make([]byte, 0, size)
+		for k := range batch {
+			if url := batch[k].url; batch[k].segment == i {
+				block = append(binary.AppendUvarint(block, uint64(len(url))), url...)
+			}
 		}
 		if err := m.leases.Append(ctx, block); err != nil {
 			return err
@@ -376,13 +382,15 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		}
 	}
 	urls, tokens := make([]string, len(batch)), make([]string, len(batch))
-	for i, p := range batch {
-		urls[i], tokens[i] = p.url, p.token
+	for i := range batch {
+		urls[i], tokens[i] = batch[i].url, batch[i].token
 	}
 	type slot struct {
-		gone bool
-		why  Reason
-		err  error
+		gone  bool
+		why   Reason
+		err   error
+		until time.Time // of the lease that the record had, which may have ended
+		by    string
 	}
 	slots, records := make([]slot, len(batch)), make([]crawldb.Datum, len(batch))
 	until := j.now.Add(j.o.Lease)
@@ -397,9 +405,10 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		if slots[i].why, slots[i].err = j.check(old); slots[i].why != "" {
 			return old, nil
 		}
-		d := *old
+		d := &records[i]
+		slots[i].until, slots[i].by = d.LeasedUntil, d.LeasedBy
 		d.LeasedUntil, d.LeasedBy = until, j.makes[batch[i].segment].name
-		return &d, nil
+		return d, nil
 	}}))
 	if err != nil {
 		return err
@@ -412,6 +421,7 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		case s.why != "":
 			j.reject(d, s.why, s.err)
 		default:
+			d.LeasedUntil, d.LeasedBy = s.until, s.by // which the list does not tell of
 			*d = schedule.Selected(j.o.Schedule, *d, j.due)
 			continue
 		}

@@ -5,8 +5,9 @@ import "hash/maphash"
 // A urlSet is a set of URLs. What it has is hashed once: a map that grows hashes all of
 // it anew, and URLs are long and lie anywhere. The zero value is empty.
 type urlSet struct {
-	seed maphash.Seed
-	urls []string
+	seed   maphash.Seed
+	urls   []string
+	hashed int // how many of the URLs have a slot, the first
 	// A slot has a half of a hash, and the number of its URL from 1 on; zero is none. It
 	// is looked for by the bits of the hash from its place on.
 	slots []uint64
@@ -30,21 +31,39 @@ func (s *urlSet) has(url string) bool {
 	if len(s.urls) == 0 {
 		return false
 	}
+	s.hash()
 	_, _, found := s.find(url)
 	return found
 }
 
 // add reports whether the URL is new.
 func (s *urlSet) add(url string) bool {
-	if len(s.urls) >= len(s.slots)/4*3 {
+	s.hash()
+	if s.hashed >= len(s.slots)/4*3 {
 		s.grow()
 	}
 	at, half, found := s.find(url)
 	if !found {
-		s.urls = append(s.urls, url)
-		s.slots[at] = half<<32 | uint64(len(s.urls))
+		s.urls = append(roomy(s.urls), url)
+		s.hashed++
+		s.slots[at] = half<<32 | uint64(s.hashed)
 	}
 	return !found
+}
+
+// put adds a URL that the set does not have. It is hashed when something is looked for,
+// which may be never.
+func (s *urlSet) put(url string) { s.urls = append(roomy(s.urls), url) }
+
+// hash gives those URLs a slot that have none.
+func (s *urlSet) hash() {
+	for ; s.hashed < len(s.urls); s.hashed++ {
+		if s.hashed >= len(s.slots)/4*3 {
+			s.grow()
+		}
+		at, half, _ := s.find(s.urls[s.hashed])
+		s.slots[at] = half<<32 | uint64(s.hashed+1)
+	}
 }
 
 func (s *urlSet) grow() {
@@ -68,5 +87,14 @@ func (s *urlSet) grow() {
 func (s *urlSet) clear() {
 	clear(s.slots)
 	clear(s.urls)
-	s.urls = s.urls[:0]
+	s.urls, s.hashed = s.urls[:0], 0
+}
+
+// roomy returns a slice with room for one more, twice as large as it was if need be:
+// append makes large ones larger by a quarter, and copies all the more often.
+func roomy[T any](s []T) []T {
+	if len(s) < cap(s) {
+		return s
+	}
+	return append(make([]T, 0, max(2*cap(s), 64)), s...)
 }
