@@ -114,6 +114,11 @@ func TestInlinkCodec(t *testing.T) {
 	}
 }
 
+// appendInlinks appends what a Merge of the links with that bound gives a page.
+func appendInlinks(dst []byte, url string, links []linkdb.Inlink, limit int) []byte {
+	return appendRun(append(dst, linkVersion), runOf(nil, url, links, limit))
+}
+
 // A link from a page beside its target takes what they differ by.
 func TestInlinkIsSmall(t *testing.T) {
 	b := appendInlinks(nil, linkedPage+"/1", []linkdb.Inlink{{From: "http://0.example/", Anchor: "a"}, {From: linkedPage + "/2", Anchor: "a"}}, 10_000)
@@ -150,6 +155,7 @@ func TestInlinksAreBounded(t *testing.T) {
 func TestLinkSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	key := linkTable.key(crawldb.Key(linkedPage))
+	merger := merger() // whose memory serves one page after the other
 	for range 2000 {
 		limits := []int{r.IntN(6)}
 		if r.IntN(4) == 0 {
@@ -179,7 +185,7 @@ func TestLinkSums(t *testing.T) {
 			from := r.IntN(len(values) - 1)
 			to := from + 2 + r.IntN(len(values)-from-1)
 			at := from + r.IntN(to-from)
-			m, err := merger().Merge(key, values[at])
+			m, err := merger.Merge(key, values[at])
 			for i, j := at-1, at+1; err == nil && (i >= from || j < to); {
 				if j < to && (i < from || r.IntN(2) == 0) {
 					err = m.MergeNewer(values[j])
@@ -192,11 +198,15 @@ func TestLinkSums(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			value, _, err := m.Finish(from == 0 && r.IntN(2) == 0)
+			value, use, err := m.Finish(from == 0 && r.IntN(2) == 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			values = slices.Replace(values, from, to, value)
+			values = slices.Replace(values, from, to, bytes.Clone(value))
+			clear(value)
+			if err := use.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		got, err := decodeInlinks(linkedPage, values[0])
 		if err != nil || len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
@@ -246,6 +256,34 @@ func TestLinkSumsWithoutABound(t *testing.T) {
 		if m.join(true); len(m.runs) != manyRuns {
 			t.Errorf("bound %d: %d runs became %d", limit, manyRuns, len(m.runs))
 		}
+	}
+}
+
+// A compaction takes each page in hand, and most of them have nothing to be put
+// together.
+func TestLinkSumsOfManyPagesShareMemory(t *testing.T) {
+	key := linkTable.key(crawldb.Key(linkedPage))
+	links := []linkdb.Inlink{{From: "http://a.example/", Anchor: "a"}, {From: "http://b.example/", Anchor: "b"}}
+	value := appendInlinks(nil, linkedPage, links, 0)
+	merger := merger()
+	allocs := testing.AllocsPerRun(1000, func() {
+		m, err := merger.Merge(key, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.MergeOlder(value); err != nil {
+			t.Fatal(err)
+		}
+		_, use, err := m.Finish(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := use.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 2 { // a collection takes some from the pool, and so does the race detector
+		t.Errorf("%v allocations a page", allocs)
 	}
 }
 

@@ -40,12 +40,6 @@ type linkRun struct {
 // leastLink is the smallest size of an encoded link.
 const leastLink = 4
 
-// appendInlinks appends what a Merge of the links with that bound gives a page. They
-// are distinct and in order.
-func appendInlinks(dst []byte, url string, links []linkdb.Inlink, limit int) []byte {
-	return appendRun(append(dst, linkVersion), runOf(nil, url, links, limit))
-}
-
 func appendRun(dst []byte, r linkRun) []byte {
 	dst = binary.AppendUvarint(dst, uint64(r.limit))
 	dst = binary.AppendUvarint(dst, uint64(r.count))
@@ -53,7 +47,7 @@ func appendRun(dst []byte, r linkRun) []byte {
 	return append(dst, r.body...)
 }
 
-// runOf encodes links into buf.
+// runOf encodes links, which are distinct and in order, into buf.
 func runOf(buf []byte, url string, links []linkdb.Inlink, limit int) linkRun {
 	r := linkRun{limit: max(limit, 0), body: buf[:0]}
 	var last linkdb.Inlink

@@ -1,10 +1,10 @@
 package pebblestore
 
 import (
-	"bytes"
 	"cmp"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -25,12 +25,20 @@ const (
 // ever written, so it is the one of the engine's own merger, of which nothing was ever
 // asked.
 func merger() *pebble.Merger {
+	var sums sync.Pool
 	return &pebble.Merger{
 		Name: pebble.DefaultMerger.Name,
 		Merge: func(key, value []byte) (pebble.ValueMerger, error) {
-			var m pebble.ValueMerger = new(tallySum)
+			var m pebble.ValueMerger
 			if len(key) > 0 && table(key[0]) == linkTable {
-				m = &linkSum{key: bytes.Clone(key[1:])}
+				sum, _ := sums.Get().(*linkSum)
+				if sum == nil {
+					sum = &linkSum{pool: &sums}
+				}
+				sum.key = append(sum.key, key[1:]...)
+				m = sum
+			} else {
+				m = new(tallySum)
 			}
 			return m, m.MergeNewer(value)
 		},
@@ -43,26 +51,48 @@ type linkSum struct {
 	key  []byte
 	runs []linkRun
 	bad  bool
+	// A compaction makes one for each page, so its memory is used again: text has
+	// copies of the values, out is what they come to.
+	text, out []byte
+	older     []linkRun
+	pool      *sync.Pool // or nil
+}
+
+// keptSum bounds the memory of a linkSum that is kept for the next.
+const keptSum = 64 << 10
+
+// Close ends the use of what Finish returned.
+func (m *linkSum) Close() error {
+	if m.pool != nil && cap(m.text)+cap(m.out) <= keptSum {
+		clear(m.runs) // what is not in text
+		m.key, m.runs, m.bad, m.text, m.out = m.key[:0], m.runs[:0], false, m.text[:0], m.out[:0]
+		m.pool.Put(m)
+	}
+	return nil
 }
 
 func (m *linkSum) MergeNewer(value []byte) error {
-	m.runs = append(m.runs, m.read(value)...)
+	m.runs = m.read(m.runs, value)
 	return nil
 }
 
 func (m *linkSum) MergeOlder(value []byte) error {
-	m.runs = slices.Insert(m.runs, 0, m.read(value)...)
+	m.older = m.read(m.older[:0], value)
+	m.runs = slices.Insert(m.runs, 0, m.older...)
+	clear(m.older)
 	return nil
 }
 
-// read returns the runs of a value, of which it keeps a copy.
-func (m *linkSum) read(value []byte) []linkRun {
+// read appends the runs of a value, of which it keeps a copy.
+func (m *linkSum) read(runs []linkRun, value []byte) []linkRun {
 	if len(value) > 0 && value[0] == oldLinkVersion {
 		links, err := decodeInlinks(m.url(), value)
 		m.bad = m.bad || err != nil
-		return []linkRun{runOf(nil, m.url(), links, 0)}
+		return append(runs, runOf(nil, m.url(), links, 0))
 	}
-	runs, ok := appendRuns(nil, bytes.Clone(value))
+	at := len(m.text)
+	m.text = append(m.text, value...)
+	runs, ok := appendRuns(runs, m.text[at:])
 	m.bad = m.bad || !ok
 	return runs
 }
@@ -74,18 +104,19 @@ const badLinks = 0xff
 
 func (m *linkSum) Finish(includesBase bool) ([]byte, io.Closer, error) {
 	if m.bad {
-		return []byte{badLinks}, nil, nil
+		m.out = append(m.out, badLinks)
+		return m.out, m, nil
 	}
 	m.join(includesBase)
 	size := 1
 	for _, r := range m.runs {
 		size += len(r.body) + 16
 	}
-	out := append(make([]byte, 0, size), linkVersion)
+	m.out = append(slices.Grow(m.out, size), linkVersion)
 	for _, r := range m.runs {
-		out = appendRun(out, r)
+		m.out = appendRun(m.out, r)
 	}
-	return out, nil, nil
+	return m.out, m, nil
 }
 
 // join puts runs together if that is worth while.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
@@ -19,6 +20,8 @@ type linkStore struct {
 	turn chan struct{}
 	// least is the constant linkLeast, but in tests.
 	least int
+	// steps has the memory of merges that are over: an Invert makes many.
+	steps sync.Pool
 }
 
 const (
@@ -99,9 +102,17 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 	if len(entries) == 0 {
 		return nil
 	}
-	durable, st := false, step{of: "links-"}
+	st, _ := s.steps.Get().(*step)
+	if st == nil {
+		st = &step{of: "links-"}
+	}
+	defer func() {
+		st.reset()
+		s.steps.Put(st)
+	}()
+	durable := false
 	for len(entries) > 0 {
-		n, err := s.mergeSome(ctx, &st, entries, limit)
+		n, err := s.mergeSome(ctx, st, entries, limit)
 		if err != nil {
 			return err
 		}
@@ -110,7 +121,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 			continue
 		}
 		// What was committed before is durable, too, where tables are.
-		if durable, err = s.db.writeStep(ctx, &s.view, &st, s.least); err != nil {
+		if durable, err = s.db.writeStep(ctx, &s.view, st, s.least); err != nil {
 			return err
 		}
 		st.reset()
@@ -125,7 +136,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 // mergeSome puts the first entries into a step, and returns how many.
 func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.Entry, limit int) (n int, err error) {
 	var keys crawldb.Keys
-	var key, enc []byte
+	var key, enc, body []byte
 	for n < len(entries) && st.size() < mergeStep {
 		e := entries[n]
 		if n%checkEvery == 0 {
@@ -144,12 +155,31 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 				continue
 			}
 		}
-		enc = appendInlinks(enc[:0], e.URL, linkdb.Union(nil, e.Inlinks, limit), limit)
+		links := e.Inlinks
+		if !ascending(links) {
+			links = linkdb.Union(nil, links, 0)
+		}
+		if limit > 0 && len(links) > limit {
+			links = links[:limit]
+		}
+		run := runOf(body, e.URL, links, limit)
+		body = run.body
+		enc = appendRun(append(enc[:0], linkVersion), run)
 		if err := st.Set(key, enc, nil); err != nil {
 			return 0, fmt.Errorf("%q: %w", e.URL, err)
 		}
 	}
 	return n, nil
+}
+
+// ascending reports whether links are distinct and in order, as Invert makes them.
+func ascending(links []linkdb.Inlink) bool {
+	for i := 1; i < len(links); i++ {
+		if linkdb.CompareInlinks(links[i-1], links[i]) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *linkStore) Close() error { return s.db.closeView(&s.view) }
