@@ -70,10 +70,13 @@ type folding struct {
 	trust      trust
 	batchBytes int
 	report     *Report
-	inputs     []Input
-	changes    []change
-	yield      func(crawldb.Batch, error) bool
-	stopped    bool // by who takes the batches
+	// What belongs to a batch, and to the next one when that is asked for.
+	inputs  []Input
+	urls    []string
+	changes []change
+	records []crawldb.Datum
+	yield   func(crawldb.Batch, error) bool
+	stopped bool // by who takes the batches
 }
 
 // run hands out batches of what is behind the key that was reached.
@@ -130,27 +133,28 @@ func (f *folding) take(ctx context.Context) (err error) {
 // batch hands out a batch, and counts what it did when the next is asked for.
 func (f *folding) batch(ctx context.Context) error {
 	inputs := f.inputs
-	urls := make([]string, len(inputs))
+	f.urls = f.urls[:0]
 	for i := range inputs {
-		urls[i] = inputs[i].URL
+		f.urls = append(f.urls, inputs[i].URL)
 	}
 	step, err := f.sites.step(ctx, inputs)
 	if err != nil {
 		return err
 	}
 	if len(f.changes) < len(inputs) {
-		f.changes = make([]change, max(len(inputs), min(2*len(inputs), f.o.chunk)))
+		n := max(len(inputs), min(2*len(inputs), f.o.chunk))
+		f.changes, f.records = make([]change, n), make([]crawldb.Datum, n)
 	}
-	cursor := at + crawldb.Key(urls[len(urls)-1])
+	cursor := at + crawldb.Key(f.urls[len(f.urls)-1])
 	f.stopped = !f.yield(crawldb.Batch{
-		URLs: urls,
+		URLs: f.urls,
 		Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
 			defer func() {
 				if p := recover(); p != nil { // the store says over which URL
 					d, err = nil, fmt.Errorf("the schedule or the scoring panicked: %v", p)
 				}
 			}()
-			d = step.next(i, old)
+			d = step.next(i, old, &f.records[i])
 			f.changes[i] = changed(old, d, &inputs[i], f.o)
 			return d, nil
 		},

@@ -188,10 +188,8 @@ var errSorted = errors.New("update: sorted data is damaged")
 // starts reports whether a pair is the first of another URL.
 func (g *grouper) starts(pair extsort.Pair) bool { return !g.some || !bytes.Equal(pair.Key, g.key) }
 
-// begin begins a batch: what was gathered before is no longer the grouper's.
-func (g *grouper) begin() {
-	g.links, g.first, g.size = make([]scoring.Link, 0, max(len(g.links), 64)), 0, 0
-}
+// begin begins a batch: what was gathered for the one before is not used any more.
+func (g *grouper) begin() { g.links, g.first, g.size = g.links[:0], 0, 0 }
 
 // add takes the next pair.
 func (g *grouper) add(pair extsort.Pair) error {

@@ -77,11 +77,12 @@ type Input struct {
 // (db_unfetched), or add to its score.
 func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	o = o.withDefaults()
-	return next(old, &in, &o)
+	return next(old, &in, &o, new(crawldb.Datum))
 }
 
-// next is Next with options that have their defaults. It changes neither.
-func next(old *crawldb.Datum, in *Input, o *Options) *crawldb.Datum {
+// next is Next with options that have their defaults, which makes the record in d. It
+// changes none of the others.
+func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.Datum {
 	visit := in.Visit
 	switch {
 	case visit == nil:
@@ -103,38 +104,37 @@ func next(old *crawldb.Datum, in *Input, o *Options) *crawldb.Datum {
 		return nutchHinted(old, nutchNext(old, in, flow, o), in, o)
 	}
 
-	var d crawldb.Datum
 	switch {
 	case old != nil:
-		d = *old
+		*d = *old
 		if d.LeasedBy == in.Segment {
 			d.LeasedUntil, d.LeasedBy = time.Time{}, ""
 		}
 		if visit == nil && len(in.Links) == 0 && flow.Gave == 0 && flow.Shared == 0 {
-			if hinted := hinted(&d, in, o); !hinted && old.LeasedBy != in.Segment {
+			if hinted := hinted(d, in, o); !hinted && old.LeasedBy != in.Segment {
 				return old
 			}
-			d.Priority = o.priority(&d)
-			return &d
+			d.Priority = o.priority(d)
+			return d
 		}
 	case visit == nil && len(in.Links) == 0 && in.Sitemap == nil && in.Hint == nil, o.NoAdditions:
 		return nil
 	default:
-		d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched}
+		*d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched}
 		if len(in.Links) > 0 {
 			d.Meta = in.Links[0].Meta
 		}
-		born(&d, in, o)
-		d = o.Schedule.Init(d, o.now)
-		o.Scoring.Discovered(&d)
+		born(d, in, o)
+		*d = o.Schedule.Init(*d, o.now)
+		o.Scoring.Discovered(d)
 	}
 	if visit != nil {
-		d = visited(d, visit, in.Parse, o)
+		*d = visited(*d, visit, in.Parse, o)
 	}
-	hinted(&d, in, o)
-	o.Scoring.Updated(old, &d, flow)
-	d.Priority = o.priority(&d)
-	return &d
+	hinted(d, in, o)
+	o.Scoring.Updated(old, d, flow)
+	d.Priority = o.priority(d)
+	return d
 }
 
 // maxPutOff bounds how long a page waits for its host.

@@ -33,6 +33,8 @@ type sites struct {
 	applied int
 
 	host, domain string // the last that was asked for
+
+	slots []target // of the step, and of the next when that is begun
 }
 
 type aheadAccount struct {
@@ -92,7 +94,7 @@ type target struct {
 	read         bool // the page was read for the first time
 }
 
-// step begins a batch.
+// step begins a batch; the one before is over.
 func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 	st := &step{s: s, inputs: inputs}
 	if s.o.NutchCompat {
@@ -101,7 +103,9 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	st.slots = make([]target, len(inputs))
+	s.slots = slices.Grow(s.slots[:0], len(inputs))[:len(inputs)]
+	st.slots = s.slots
+	clear(st.slots)
 	known := map[string]int{}
 	for i := range inputs {
 		domain := s.domainOf(inputs[i].URL)
@@ -173,11 +177,11 @@ func (s *sites) done(st *step, cursor string) {
 // next is what Next makes of slot i, but that it leaves a record out that is one too
 // many. What links gave to that goes to the next visit of the domain, in the order of
 // the keys, of this segment or a later one. It is pure: it fills slot i, from the
-// slots before it.
-func (st *step) next(i int, old *crawldb.Datum) *crawldb.Datum {
+// slots before it, and d.
+func (st *step) next(i int, old, d *crawldb.Datum) *crawldb.Datum {
 	in, o := &st.inputs[i], st.s.o
 	if st.slots == nil {
-		return next(old, in, o)
+		return next(old, in, o, d)
 	}
 	sl := &st.slots[i]
 	site := &st.sites[sl.site]
@@ -191,7 +195,7 @@ func (st *step) next(i int, old *crawldb.Datum) *crawldb.Datum {
 		with.Shared += sl.owed
 		in = &with
 	}
-	d := next(old, in, o)
+	d = next(old, in, o, d)
 	if in.Visit != nil && d != nil {
 		sl.owed = 0
 	}
