@@ -123,7 +123,7 @@ func (j *job) turnsOf(ctx context.Context, of []*domain, url func(int) string) (
 		if account.Visits < newcomer {
 			continue
 		}
-		plant(account, d.name).divide(order, places, url)
+		d.site().divide(order, places, url)
 	}
 	return order, nil
 }
@@ -132,6 +132,7 @@ func (j *job) turnsOf(ctx context.Context, of []*domain, url func(int) string) (
 type domain struct {
 	name    string
 	account *frontier.Account // nil if it was not asked for
+	divided *site             // nil if it was not
 	// In turnsOf: how many URLs it has, and where its places end.
 	places, next int
 }

@@ -18,7 +18,8 @@ type site struct {
 	hosts   map[string]*siteHost
 	parts   map[string]*sitePart
 	dirs    map[string]*siteDir
-	steps   []step
+	steps   []step   // scratch, and so are the names
+	names   []string // of the steps to a directory
 }
 
 // step is one step from a domain to a URL: the name of a branch and what it weighs.
@@ -49,6 +50,28 @@ type siteDir struct {
 	repeats bool
 	below   []step     // steps that lead on from the part
 	leaves  [2]*branch // of what is beyond doubt, and of the others
+}
+
+// site returns the site of a domain with nothing on its branches. A list is divided as the
+// windows before it were, so what directories and parts are is kept.
+func (d *domain) site() *site {
+	s := d.divided
+	if s == nil {
+		s = plant(d.account, d.name)
+		d.divided = s
+		return s
+	}
+	s.branch = branch{}
+	for _, h := range s.hosts {
+		h.counted = false
+	}
+	for _, p := range s.parts {
+		p.due, p.counted = 0, false
+	}
+	for _, d := range s.dirs {
+		d.leaves = [2]*branch{}
+	}
+	return s
 }
 
 func plant(a *frontier.Account, domain string) *site {
@@ -95,11 +118,11 @@ func (s *site) dir(url string) *siteDir {
 			return d
 		}
 	}
-	d := &siteDir{part: s.part(frontier.PartOf(url)), repeats: repeats(url)}
-	path, first := d.part.name, true
-	for dir := range frontier.Steps(url) {
-		if first { // it is in the name of the part
-			first = false
+	s.names = slices.AppendSeq(s.names[:0], frontier.Steps(url))
+	d := &siteDir{part: s.part(frontier.PartOf(url)), repeats: repeats(s.names)}
+	path := d.part.name
+	for i, dir := range s.names {
+		if i == 0 { // it is in the name of the part
 			continue
 		}
 		path += dir
@@ -216,15 +239,11 @@ func once(counted *bool, weight float64) float64 {
 	return weight
 }
 
-// repeats reports whether the path of a URL comes by a name twice.
-func repeats(url string) bool {
-	seen := make([]string, 0, 16)
-	for dir := range frontier.Steps(url) {
-		if slices.Contains(seen, dir) {
+// repeats reports whether a path comes by one of its first sixteen names again.
+func repeats(names []string) bool {
+	for i, name := range names {
+		if slices.Contains(names[:min(i, 16)], name) {
 			return true
-		}
-		if len(seen) < cap(seen) {
-			seen = append(seen, dir)
 		}
 	}
 	return false

@@ -14,6 +14,7 @@ import (
 func PartOf(url string) string {
 	host, path, query := split(url)
 	var b strings.Builder
+	b.Grow(maxName)
 	b.WriteString(Shape(host))
 	b.WriteByte('/')
 	if dir, _, ok := strings.Cut(path, "/"); ok {
