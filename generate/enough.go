@@ -19,18 +19,19 @@ type waiting struct {
 // enough reports whether what has passed the rules takes all the room there is.
 func (w *waiting) enough() bool { return w != nil && w.whole && w.passed >= w.left }
 
-// lookAt counts a candidate that a window holds, with its host. Once the window has as much of a
+// lookAt counts a candidate that a window holds, of a host. Once the window has as much of a
 // host as there is room for, and the parts of its domain do not take turns, there is
 // no need to look at more of it: that would be turned away.
-func (j *job) lookAt(ctx context.Context, url, host string) error {
-	key, limit := j.limitOf(host)
-	if limit < 0 || host == "" || j.o.MaxPerPart > 0 {
+func (j *job) lookAt(ctx context.Context, url string, h *hostState) error {
+	limit := j.limitOf(h.name)
+	if limit < 0 || h.limited == nil || h.name == "" || j.o.MaxPerPart > 0 {
 		return nil
 	}
-	w := j.waiting[key]
+	w := h.limited.waiting
 	if w == nil {
-		w = &waiting{left: j.place.left(key, limit)}
-		j.waiting[key] = w
+		w = &waiting{left: j.place.left(h.limited, limit)}
+		h.limited.waiting = w
+		j.waiting = append(j.waiting, h.limited)
 	}
 	if w.divided || w.enough() {
 		return nil
@@ -40,13 +41,13 @@ func (j *job) lookAt(ctx context.Context, url, host string) error {
 		return nil
 	}
 	if !w.whole {
-		domain := j.domain(host)
+		domain := j.domain(h)
 		account, err := j.account(ctx, domain)
 		if err != nil {
 			return err
 		}
 		// Hosts that count as one may be of several domains.
-		w.divided = account.Visits >= newcomer || j.o.By == hostdb.ByDomain && domain.name != key
+		w.divided = account.Visits >= newcomer || j.o.By == hostdb.ByDomain && domain.name != h.limited.key
 		if w.whole = !w.divided; w.divided {
 			w.urls = nil
 			return nil
@@ -68,29 +69,37 @@ func (j *job) lookAt(ctx context.Context, url, host string) error {
 	return nil
 }
 
-// limitOf returns what a host counts as, and how many of it may be selected for each
-// segment, as far as is known; a negative number if there is no limit.
-func (j *job) limitOf(host string) (key string, limit int) {
-	limit = j.o.MaxPerHost
-	if limit <= 0 {
-		limit = -1
+// leave forgets what the window held.
+func (j *job) leave() {
+	for _, c := range j.waiting {
+		c.waiting = nil
 	}
+	j.waiting = j.waiting[:0]
+}
+
+// limitOf returns how many URLs of a host may be selected for each segment, as far as is
+// known; a negative number if there is no limit.
+func (j *job) limitOf(host string) int {
 	if h, ok := j.known[host]; ok {
-		limit = h.limit
-	} else if j.o.HostLimit != nil {
-		return host, -1
+		return h.limit
 	}
-	if limit >= 0 && j.o.Rules != nil && !j.o.NoNormalize && !j.o.Rules.KeepsHost(urlfilter.HostCount, host) {
-		return host, -1 // only the URL tells what it counts as
+	if j.o.MaxPerHost <= 0 || j.o.HostLimit != nil {
+		return -1
 	}
-	if limit >= 0 && j.o.By == hostdb.ByDomain {
-		host = j.countKey("http://" + host + "/")
-	}
-	return host, limit
+	return j.o.MaxPerHost
 }
 
 // want says whether a host has room left in any segment, as far as is known.
 func (j *job) want(host string) bool {
-	key, limit := j.limitOf(host)
-	return limit < 0 || j.place.room(key, limit) && !j.waiting[key].enough()
+	limit := j.limitOf(host)
+	if limit < 0 {
+		return true
+	}
+	var c *counted
+	if h := j.hosts[host]; h != nil {
+		c = h.limited
+	} else if key, ok := j.limitKey(host); ok { // it may never be a candidate: nothing is kept of it
+		c = j.counts[key]
+	}
+	return c == nil || j.place.room(c, limit) && !c.waiting.enough()
 }

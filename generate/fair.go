@@ -30,46 +30,55 @@ func (j *job) window() int {
 // fairly yields candidates in another order: how many of each registered domain come
 // in which places stays as it is, but those parts of a domain that may have no end
 // take turns, with each other and with all the rest. So a part that has no end takes
-// its share and no more, and where nothing else is due it takes all. What is yielded
-// then has URL and Token.
-func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
+// its share and no more, and where nothing else is due it takes all.
+func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[candidate, error] {
 	if j.o.Exact || j.o.NutchCompat || j.o.TopN <= 0 {
-		return best
+		return func(yield func(candidate, error) bool) {
+			for c, err := range best {
+				if err != nil {
+					yield(candidate{}, err)
+					return
+				}
+				if !yield(candidate{c.URL, c.Token, j.hostOf(c.URL)}, nil) {
+					return
+				}
+			}
+		}
 	}
 	size := j.window()
-	return func(yield func(crawldb.Candidate, error) bool) {
-		var held urlSet  // an index may yield a record twice
-		var of []*domain // of each that is held
+	return func(yield func(candidate, error) bool) {
+		var held urlSet     // an index may yield a record twice
+		var of []*hostState // of each that is held
 		var tokens []string
 		flush := func() bool {
 			order, err := j.turnsOf(ctx, of, func(i int) string { return held.urls[i] })
 			if err != nil {
-				yield(crawldb.Candidate{}, err)
+				yield(candidate{}, err)
 				return false
 			}
 			for _, i := range order {
-				if !yield(crawldb.Candidate{URL: held.urls[i], Token: tokens[i]}, nil) {
+				if !yield(candidate{held.urls[i], tokens[i], of[i]}, nil) {
 					return false
 				}
 			}
 			of, tokens = of[:0], tokens[:0]
 			held.clear()
-			clear(j.waiting)
+			j.leave()
 			return true
 		}
 		for c, err := range best {
 			if err != nil {
-				yield(crawldb.Candidate{}, err)
+				yield(candidate{}, err)
 				return
 			}
 			if !held.add(c.URL) {
 				continue
 			}
-			host := crawldb.Host(c.URL)
-			of, tokens = append(roomy(of), j.domain(host)), append(roomy(tokens), c.Token)
+			host := j.hostOf(c.URL)
+			of, tokens = append(roomy(of), host), append(roomy(tokens), c.Token)
 			if j.indexed {
 				if err := j.lookAt(ctx, c.URL, host); err != nil {
-					yield(crawldb.Candidate{}, err)
+					yield(candidate{}, err)
 					return
 				}
 			}
@@ -81,12 +90,19 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 	}
 }
 
-// turnsOf returns the order in which URLs of these domains, the best first, are taken if
+// A candidate is a crawldb.Candidate with its host.
+type candidate struct {
+	url, token string
+	host       *hostState
+}
+
+// turnsOf returns the order in which URLs of these hosts, the best first, are taken if
 // the parts of each domain take turns.
-func (j *job) turnsOf(ctx context.Context, of []*domain, url func(int) string) ([]int, error) {
+func (j *job) turnsOf(ctx context.Context, of []*hostState, url func(int) string) ([]int, error) {
 	order := make([]int, len(of))
 	var domains []*domain
-	for i, d := range of {
+	for i, h := range of {
+		d := j.domain(h)
 		if order[i] = i; d.places == 0 {
 			domains = append(domains, d)
 		}
@@ -105,8 +121,8 @@ func (j *job) turnsOf(ctx context.Context, of []*domain, url func(int) string) (
 		}
 	}
 	places := make([]int, all)
-	for i, d := range of {
-		if d.places >= fewPlaces {
+	for i, h := range of {
+		if d := h.domain; d.places >= fewPlaces {
 			places[d.next] = i
 			d.next++
 		}
@@ -138,16 +154,17 @@ type domain struct {
 }
 
 // domain returns the domain of a host, hostdb.Domain, the same for all hosts of it.
-func (j *job) domain(host string) *domain {
-	d, ok := j.domains[host]
-	if !ok {
-		name := hostdb.Domain(host)
-		if d = j.byName[name]; d == nil {
-			d = &domain{name: strings.Clone(name)}
-			j.byName[d.name] = d
-		}
-		j.domains[strings.Clone(host)] = d
+func (j *job) domain(h *hostState) *domain {
+	if h.domain != nil {
+		return h.domain
 	}
+	name := hostdb.Domain(h.name)
+	d := j.domains[name]
+	if d == nil {
+		d = &domain{name: strings.Clone(name)}
+		j.domains[d.name] = d
+	}
+	h.domain = d
 	return d
 }
 

@@ -222,19 +222,19 @@ type job struct {
 	report   Report
 	asked    string // the URL that the policies were asked about last
 
-	makes    []*making
-	place    placer
-	placed   urlSet // URLs that have had a place
-	known    map[string]hostInfo
-	affected map[string]struct{}
-	parts    map[string]int     // how many of each part were placed
-	domains  map[string]*domain // of hosts
-	byName   map[string]*domain
-	keys     crawldb.Keys
-	order    []byte              // scratch, for a key
-	texts    texts               // keys that are kept
-	waiting  map[string]*waiting // in a window
-	indexed  bool                // candidates come from an index
+	makes   []*making
+	place   placer
+	placed  urlSet // URLs that have had a place
+	known   map[string]hostInfo
+	parts   map[string]int // how many of each part were placed
+	hosts   map[string]*hostState
+	counts  map[string]*counted
+	domains map[string]*domain
+	keys    crawldb.Keys
+	order   []byte     // scratch, for a key
+	texts   texts      // keys that are kept
+	waiting []*counted // of which a window holds something
+	indexed bool       // candidates come from an index
 }
 
 // making is a segment in the making.
@@ -297,19 +297,19 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 	}
 	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
 		report: Report{Rejected: map[Reason]int{}},
-		known:  map[string]hostInfo{}, affected: map[string]struct{}{}, parts: map[string]int{},
-		domains: map[string]*domain{}, byName: map[string]*domain{}, waiting: map[string]*waiting{}}
+		known:  map[string]hostInfo{}, parts: map[string]int{},
+		hosts: map[string]*hostState{}, counts: map[string]*counted{}, domains: map[string]*domain{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}
 	j.due = j.now.Add(o.Ahead)
 	exact := &exactPlacer{topN: o.TopN, segments: o.Segments, counts: make([]int, o.Segments)}
 	if o.MaxPerHost > 0 || o.Hosts != nil && o.HostLimit != nil {
-		exact.hosts = map[string][]int{}
+		exact.limits = true
 	}
 	j.place = exact
 	if o.NutchCompat {
-		j.place = &nutchPlacer{topN: o.TopN, segments: o.Segments, hosts: map[string]*nutchHost{}, counts: make([]int, o.Segments), current: 1}
+		j.place = &nutchPlacer{topN: o.TopN, segments: o.Segments, counts: make([]int, o.Segments), current: 1}
 	}
 	return j
 }

@@ -227,14 +227,19 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 		}
 		from = i
 	}
+	hosts := make([]*hostState, len(list))
+	for i := range list {
+		hosts[i] = j.hostOf(list[i].URL)
+		j.countedOf(hosts[i], list[i].URL, list[i].URL).turn = 0
+	}
 	var order []int
 	if !j.o.Exact && j.crawl != nil { // Free has no crawl db
 		var err error
-		of := make([]*domain, len(list))
-		for i := range of {
-			of[i] = j.domain(crawldb.Host(list[uint32(best[i])].URL))
+		inOrder := make([]*hostState, len(list))
+		for i := range inOrder {
+			inOrder[i] = hosts[uint32(best[i])]
 		}
-		if order, err = j.turnsOf(ctx, of, func(i int) string { return list[uint32(best[i])].URL }); err != nil {
+		if order, err = j.turnsOf(ctx, inOrder, func(i int) string { return list[uint32(best[i])].URL }); err != nil {
 			return err
 		}
 	}
@@ -243,17 +248,15 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 		turn uint32
 		at   uint32
 	}
-	turns := map[string]uint32{}
 	all := make([]place, len(list))
 	for i := range all {
 		at := uint32(best[i])
 		if order != nil {
 			at = uint32(best[order[i]])
 		}
-		url := list[at].URL
-		host := j.o.By.Key(url)
-		all[i] = place{xxhash.Sum64String(url), turns[host], at}
-		turns[host]++
+		c := hosts[at].spelled
+		all[i] = place{xxhash.Sum64String(list[at].URL), c.turn, at}
+		c.turn++
 	}
 	slices.SortFunc(all, func(a, b place) int {
 		if c := cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.hash, b.hash)); c != 0 {

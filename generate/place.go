@@ -12,16 +12,16 @@ import (
 
 // placer counts what is in which segment.
 type placer interface {
-	// place counts a URL in the first segment with room for it under key, of which
+	// place counts a URL in the first segment with room for it under c, of which
 	// there may be limit in each, if that is not negative, and returns its number;
 	// -1 if there is none.
-	place(key string, limit int) int
-	// room reports whether there may be room for a URL under key.
-	room(key string, limit int) bool
-	// left returns for how many URLs under key there is room at most.
-	left(key string, limit int) int
+	place(c *counted, limit int) int
+	// room reports whether there may be room for a URL under c.
+	room(c *counted, limit int) bool
+	// left returns for how many URLs under c there is room at most.
+	left(c *counted, limit int) int
 	// giveBack undoes a place.
-	giveBack(key string, segment int)
+	giveBack(c *counted, segment int)
 	// full reports whether there is no room for anything.
 	full() bool
 }
@@ -29,46 +29,43 @@ type placer interface {
 // exactPlacer has no segment over topN and none with more than limit of a key.
 type exactPlacer struct {
 	topN, segments int
-	counts         []int            // of each segment
-	hosts          map[string][]int // of each key, in each segment; nil if no key has a limit
+	counts         []int // of each segment
+	limits         bool  // there may be limits
 }
 
-func (e *exactPlacer) place(key string, limit int) int {
-	c := e.hosts[key]
-	if c == nil && e.hosts != nil {
-		c = make([]int, e.segments)
-		e.hosts[key] = c
+func (e *exactPlacer) place(c *counted, limit int) int {
+	if c.placed == nil && e.limits {
+		c.placed = make([]int, e.segments)
 	}
 	for i := range e.segments {
-		if e.topN > 0 && e.counts[i] >= e.topN || limit >= 0 && c[i] >= limit {
+		if e.topN > 0 && e.counts[i] >= e.topN || limit >= 0 && c.placed[i] >= limit {
 			continue
 		}
 		e.counts[i]++
-		if c != nil {
-			c[i]++
+		if c.placed != nil {
+			c.placed[i]++
 		}
 		return i
 	}
 	return -1
 }
 
-func (e *exactPlacer) room(key string, limit int) bool {
-	c := e.hosts[key]
-	return limit < 0 || c == nil || slices.Min(c) < limit
+func (e *exactPlacer) room(c *counted, limit int) bool {
+	return limit < 0 || c.placed == nil || slices.Min(c.placed) < limit
 }
 
-func (e *exactPlacer) left(key string, limit int) int {
+func (e *exactPlacer) left(c *counted, limit int) int {
 	n := e.segments * limit
-	for _, had := range e.hosts[key] {
+	for _, had := range c.placed {
 		n -= min(had, limit)
 	}
 	return n
 }
 
-func (e *exactPlacer) giveBack(key string, segment int) {
+func (e *exactPlacer) giveBack(c *counted, segment int) {
 	e.counts[segment]--
-	if c := e.hosts[key]; c != nil {
-		c[segment]--
+	if c.placed != nil {
+		c.placed[segment]--
 	}
 }
 
@@ -80,13 +77,12 @@ func (e *exactPlacer) full() bool {
 type nutchPlacer struct {
 	topN, segments int
 	counts         []int
-	hosts          map[string]*nutchHost
 	count, current int
 }
 
 type nutchHost struct{ segment, n int }
 
-func (p *nutchPlacer) place(key string, limit int) int {
+func (p *nutchPlacer) place(c *counted, limit int) int {
 	top := p.topN
 	if top <= 0 {
 		top = math.MaxInt
@@ -97,11 +93,10 @@ func (p *nutchPlacer) place(key string, limit int) int {
 	}
 	at := p.current
 	if limit > 0 {
-		h := p.hosts[key]
-		if h == nil {
-			h = &nutchHost{segment: 1}
-			p.hosts[key] = h
+		if c.nutch == nil {
+			c.nutch = &nutchHost{segment: 1}
 		}
+		h := c.nutch
 		h.n++
 		for p.counts[h.segment-1] >= top && h.segment < p.segments {
 			h.segment++
@@ -121,9 +116,9 @@ func (p *nutchPlacer) place(key string, limit int) int {
 	return at - 1
 }
 
-func (p *nutchPlacer) room(string, int) bool { return true }
-func (p *nutchPlacer) left(string, int) int  { return math.MaxInt }
-func (p *nutchPlacer) giveBack(string, int)  {} // Nutch never finds out
+func (p *nutchPlacer) room(*counted, int) bool { return true }
+func (p *nutchPlacer) left(*counted, int) int  { return math.MaxInt }
+func (p *nutchPlacer) giveBack(*counted, int)  {} // Nutch never finds out
 func (p *nutchPlacer) full() bool {
 	return p.topN > 0 && p.count == p.topN && p.current == p.segments
 }
@@ -194,12 +189,4 @@ func round(f float64, most int64) int64 {
 		return 0
 	}
 	return int64(f)
-}
-
-// countKey returns what a URL counts as for MaxPerHost.
-func (j *job) countKey(url string) string {
-	if j.o.NutchCompat {
-		return j.o.By.NutchKey(url)
-	}
-	return j.o.By.Key(url)
 }

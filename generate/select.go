@@ -272,11 +272,11 @@ func (j *job) ours(d *crawldb.Datum) bool {
 
 // placed is a candidate with its segment.
 type placed struct {
-	url, key string
-	order    string // crawldb.Key: many are compared
-	part     string // empty if parts have no limit
-	token    string // of the candidate
-	segment  int
+	candidate
+	counted *counted
+	order   string // crawldb.Key: many are compared
+	part    string // empty if parts have no limit
+	segment int
 }
 
 func (j *job) selectAll(ctx context.Context) error {
@@ -285,7 +285,7 @@ func (j *job) selectAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ok, err := j.admits(ctx, c.URL)
+		ok, err := j.admits(ctx, c.url)
 		if err != nil {
 			return err
 		}
@@ -293,16 +293,15 @@ func (j *job) selectAll(ctx context.Context) error {
 			j.report.Rejected[URLFilters]++
 			continue
 		}
-		p, ok, err := j.placeOne(ctx, c.URL)
+		p, ok, err := j.placeOne(ctx, c)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			continue
 		}
-		p.token = c.Token
 		batch = append(roomy(batch), p)
-		j.placed.put(c.URL)
+		j.placed.put(c.url)
 		if len(batch) < j.o.chunk && !j.place.full() {
 			continue
 		}
@@ -320,19 +319,19 @@ func (j *job) selectAll(ctx context.Context) error {
 	return j.lease(ctx, batch)
 }
 
-// placeOne finds a segment for a URL, if there is room for it.
-func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
-	spelled, ok := j.spelling(urlfilter.HostCount, url)
+// placeOne finds a segment for a candidate, if there is room for it.
+func (j *job) placeOne(ctx context.Context, c candidate) (placed, bool, error) {
+	spelled, ok := j.spelling(urlfilter.HostCount, c.url)
 	if !ok {
 		j.report.Rejected[Malformed]++
 		return placed{}, false, nil
 	}
-	h, err := j.host(ctx, url)
+	h, err := j.host(ctx, c.url)
 	if err != nil {
 		return placed{}, false, err
 	}
-	j.order = j.keys.AppendKey(j.order[:0], url)
-	p := placed{url: url, key: j.countKey(spelled), order: j.texts.add(j.order)}
+	j.order = j.keys.AppendKey(j.order[:0], c.url)
+	p := placed{candidate: c, counted: j.countedOf(c.host, c.url, spelled), order: j.texts.add(j.order)}
 	if j.o.MaxPerPart > 0 && !j.o.NutchCompat {
 		p.part = frontier.PartOf(spelled)
 		if j.parts[p.part] >= j.o.MaxPerPart*j.o.Segments {
@@ -340,10 +339,10 @@ func (j *job) placeOne(ctx context.Context, url string) (placed, bool, error) {
 			return placed{}, false, nil
 		}
 	}
-	if p.segment = j.place.place(p.key, h.limit); p.segment < 0 {
+	if p.segment = j.place.place(p.counted, h.limit); p.segment < 0 {
 		j.report.Rejected[HostFull]++
-		if _, ok := j.affected[p.key]; !ok {
-			j.affected[p.key] = struct{}{}
+		if !p.counted.affected {
+			p.counted.affected = true
 			j.report.HostsAffected++
 		}
 		return placed{}, false, nil
@@ -425,7 +424,7 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 			*d = schedule.Selected(j.o.Schedule, *d, j.due)
 			continue
 		}
-		j.place.giveBack(p.key, p.segment)
+		j.place.giveBack(p.counted, p.segment)
 		if p.part != "" {
 			j.parts[p.part]--
 		}
