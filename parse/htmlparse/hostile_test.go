@@ -83,13 +83,18 @@ func TestNutchCompatIsLinear(t *testing.T) {
 		if !strings.Contains(name, "forms") && !strings.Contains(name, "reach") && name != "nested links" {
 			continue
 		}
-		start := time.Now()
-		if _, err := p.Parse(t.Context(), &page.Content{URL: "http://h.example/d/p", Type: "text/html", Body: body}); err != nil {
-			t.Fatal(err)
+		// It takes a tenth of that, and a product of the two longer; a busy machine
+		// makes one try slow, not each.
+		least := time.Hour
+		for try := 0; try < 5 && least > 1500*time.Millisecond; try++ {
+			start := time.Now()
+			if _, err := p.Parse(t.Context(), &page.Content{URL: "http://h.example/d/p", Type: "text/html", Body: body}); err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, time.Since(start))
 		}
-		// It takes a tenth of that, and a product of the two longer.
-		if d := time.Since(start); d > 1500*time.Millisecond {
-			t.Errorf("%s: %v for %d bytes", name, d, size)
+		if least > 1500*time.Millisecond {
+			t.Errorf("%s: %v for %d bytes", name, least, size)
 		}
 	}
 }

@@ -65,12 +65,15 @@ func get(t testing.TB, c *httpproto.Client, url string, code protocol.Code, stat
 	return r
 }
 
+// patience is how long a busy machine may take for what is a matter of milliseconds.
+const patience = 30 * time.Second
+
 // within waits until ok holds, which it must do soon.
 func within(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Second); !ok(); {
+	for end := time.Now().Add(patience); !ok(); {
 		if time.Now().After(end) {
-			t.Errorf("after 2 s: %s", what)
+			t.Errorf("after %v: %s", patience, what)
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -84,7 +87,7 @@ func noLeak(t testing.TB) {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		var stacks string
-		for end := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > before; {
+		for end := time.Now().Add(patience); runtime.NumGoroutine() > before; {
 			if time.Now().After(end) {
 				buf := make([]byte, 1<<20)
 				stacks = string(buf[:runtime.Stack(buf, true)])
@@ -94,6 +97,36 @@ func noLeak(t testing.TB) {
 			time.Sleep(time.Millisecond)
 		}
 	})
+}
+
+// pipes are connections that a client dials, each served by a goroutine. A transport
+// may dial for a visit that is over, even while they end.
+type pipes struct {
+	mu      sync.Mutex
+	ended   bool
+	serving sync.WaitGroup
+}
+
+func (p *pipes) dial(serve func(net.Conn)) (net.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil, net.ErrClosed
+	}
+	client, server := net.Pipe()
+	p.serving.Go(func() {
+		defer server.Close()
+		serve(server)
+	})
+	return client, nil
+}
+
+// end waits for what serves; it hangs if the client has left a connection open.
+func (p *pipes) end() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.serving.Wait()
 }
 
 // A rawServer speaks whatever its handler writes, and counts.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,17 +27,10 @@ func bubble(t *testing.T, o httpproto.Options, serve func(net.Conn)) *httpproto.
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
 	}
-	var servers sync.WaitGroup
-	t.Cleanup(servers.Wait) // after the client has closed
+	var servers pipes
+	t.Cleanup(servers.end) // after the client has closed
 	c := newClient(t, o)
-	c.SetDial(func(ctx context.Context, network, address string) (net.Conn, error) {
-		client, server := net.Pipe()
-		servers.Go(func() {
-			defer server.Close()
-			serve(server)
-		})
-		return client, nil
-	})
+	c.SetDial(func(context.Context, string, string) (net.Conn, error) { return servers.dial(serve) })
 	return c
 }
 

@@ -444,7 +444,7 @@ func TestManySublevels(t *testing.T) {
 	}
 	defer db.Close()
 	db.crawl.bulkLeast = 1
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // who waits does so for ever
 	defer cancel()
 	deep := false
 	for i := range 3 * maxSublevels {
