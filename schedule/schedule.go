@@ -1,11 +1,13 @@
 // Package schedule decides when a page is fetched again. Its contract is
 // [FetchSchedule]; stock are [Default], which keeps every interval as it is,
 // [Adaptive], which shortens the interval of a page that has changed and
-// lengthens that of one that has not, and [MimeAdaptive], which does so at
-// rates that depend on the content type.
+// lengthens that of one that has not, [MimeAdaptive], which does so at
+// rates that depend on the content type, and [Learned], which estimates how often
+// each page changes and spends a budget of visits where they are worth most.
 //
 // Schedules are values in, values out: they read no clock and keep no state but
-// what is in the record.
+// what is in the record. What Learned has to know of the crawl as a whole is a [Plan],
+// made of a [Sample] of the records.
 package schedule
 
 import (

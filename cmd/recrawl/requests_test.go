@@ -165,6 +165,14 @@ func TestPortsAndNetworks(t *testing.T) {
 			t.Errorf("%v: %+v, want %q", k.flags, r, k.want)
 		}
 	}
+	// Who does as he is told need not wait.
+	at[2] = t.TempDir()
+	if r := recrawl(t, at...); !strings.Contains(r.err, "-allow-private") || !strings.Contains(r.err, "-adddays 90") {
+		t.Errorf("%+v", r)
+	}
+	if r := recrawl(t, append(at[:len(at)-1:len(at)-1], "-allow-private", "-adddays", "90")...); r.code != 0 || !strings.Contains(r.out, "not_found") {
+		t.Errorf("as it was told: %+v", r)
+	}
 	for _, flags := range [][]string{{"-allow-network", "nowhere"}, {"-allow-network", "10.0.0.0/33"}, {"-deny-network", "fe80::1%eth0"}, {"-allow-port", "0"}, {"-allow-port", "65536"}, {"-allow-port", "smtp"}, {"-logins", ""}, {"-logins", "/nowhere"}} {
 		if r := recrawl(t, append(at, flags...)...); r.code != 2 || !strings.Contains(r.err, flags[0]) {
 			t.Errorf("%v: %+v", flags, r)

@@ -49,6 +49,9 @@ func (t *trouble) tell(w io.Writer, verbose bool) {
 	}
 }
 
+// before ends a hint: what was refused is due again in weeks.
+const before = ", and -adddays 90 does so before it is due again"
+
 func (r reasons) tell(w io.Writer) {
 	for i, why := range slices.SortedFunc(maps.Keys(r), func(x, y [2]string) int {
 		return cmp.Or(r[y]-r[x], cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
@@ -60,10 +63,10 @@ func (r reasons) tell(w io.Writer) {
 		hint := ""
 		switch why[1] {
 		case "address: loopback", "address: private use", "address: link-local", "address: unique local":
-			hint = "; -allow-private connects to loopback, private and link-local ones"
+			hint = "; -allow-private connects to loopback, private and link-local ones" + before
 		default:
 			if strings.HasPrefix(why[1], "url: port ") {
-				hint = "; -allow-port asks it"
+				hint = "; -allow-port asks it" + before
 			}
 		}
 		fmt.Fprintf(w, "recrawl: %d %s: %s%s\n", r[why], why[0], why[1], hint)

@@ -10,7 +10,7 @@
 //
 //	FORMAT     what this is, and the version of its format
 //	LOCK       locked while the store is open, with the process number in it
-//	NOTE       what that process says of itself, if it does: see [ReadNote]
+//	NOTE       what that process says of itself, if it does: see ReadNote
 //	SEAL       checksums of the database's logs and manifest, while it is closed
 //	db/        the database
 //	segments/  the segments
@@ -49,10 +49,12 @@
 // crash cut off; damage of what was synced before that is told. [Verify] reads
 // everything, and [Salvage] keeps what is whole.
 //
-// A write that fails (a full disk, a broken one) stops the store: the disk is
-// left as it is at that moment, and every call that has not returned by then,
-// and every later one, returns an error that is [ErrFailed] and also the error
-// of the file system, such as syscall.ENOSPC. Close the store, cure the cause and
-// open it again: whatever was synced is there. The process is never ended, not
-// even where the engine asks for that.
+// On a full disk changes wait until there is room, unless [Options].MinFree is
+// negative; what is there can be read meanwhile.
+//
+// Another write that fails stops the store: the disk is left as it is at that moment,
+// and every call that has not returned by then, and every later one, returns an error
+// that is [ErrFailed] and also the error of the file system, such as syscall.EIO.
+// Close the store, cure the cause and open it again: whatever was synced is there.
+// The process is never ended, not even where the engine asks for that.
 package pebblestore
