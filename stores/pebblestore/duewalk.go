@@ -239,6 +239,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 	}
 	defer it.Close()
 	defer w.page.end(w.s)
+	w.hosts.yes = false
 	leases := leaseView{s: w.s, it: it}
 	defer leases.close()
 	n := 0
@@ -416,6 +417,7 @@ type hostFilter struct {
 	group    []byte // of the key last asked about, all up to the end of its host
 	host     string // of the group, if it may be wanted
 	no       bool   // the group is not wanted
+	yes      bool   // it is, as long as the loop does not go on
 	unwanted map[string]struct{}
 	steps    int // entries of a host that is not wanted
 	keys     crawldb.Keys
@@ -428,18 +430,18 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 		own := key[prefix:]
 		end := bytes.IndexByte(own, ')')
 		if end < 0 || own[0] == '!' { // its host is for crawldb to find
-			f.group, f.steps = f.group[:0], 0
+			f.group, f.steps, f.yes = f.group[:0], 0, false
 			return want(crawldb.Host(crawldb.URLOf(string(own))))
 		}
-		f.group, f.steps = append(f.group[:0], key[:prefix+end+1]...), 0
+		f.group, f.steps, f.yes = append(f.group[:0], key[:prefix+end+1]...), 0, false
 		if _, f.no = f.unwanted[string(own[:end])]; !f.no {
 			f.host = f.hostOf(own, end)
 		}
 	}
-	if f.no {
-		return false
+	if f.yes || f.no {
+		return f.yes
 	}
-	if want(f.host) {
+	if f.yes = want(f.host); f.yes {
 		return true
 	}
 	if f.unwanted == nil {
@@ -518,6 +520,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	if from >= to {
 		return nil
 	}
+	w.hosts.yes = false
 	l := &w.side
 	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
