@@ -374,7 +374,9 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	// Visits are whole, and what waits needs no company.
 	used := float64(visits-old.Visits) / passed
 	idle := used < 0.99*p.Budget-1/passed && p.Backlog <= max(3*p.Budget, 1)
-	much, every := late/(0.25*p.Budget), max(3, p.Pages/p.Budget)
+	every := p.Pages / p.Budget
+	much, shortest := late/(0.25*p.Budget), every/(ofMost*most)
+	every = max(3, every)
 	passed = min(passed, 5)
 	// If much is left unused for long, the plan is wrong about what it will take: of pages
 	// that are all alike it has those visited that seem a little slower, until they do no
@@ -394,7 +396,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	case !idle:
 		p.Stretch = min(p.Stretch*math.Exp(0.1*passed/every), 1)
 	case p.Unused > every:
-		p.Stretch = max(p.Stretch*math.Exp(-0.5*passed/every), min(every/(ofMost*most), 1))
+		p.Stretch = max(p.Stretch*math.Exp(-0.5*passed/every), min(shortest, 1))
 	}
 	switch {
 	case idle:
