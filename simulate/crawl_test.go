@@ -363,3 +363,28 @@ func TestReferenceHistories(t *testing.T) {
 		}
 	}
 }
+
+// Where no visit is worth more than another the budget is used all the same, by the schedule
+// that learns and by the optimum, at any budget.
+func TestPagesThatChangeTooOften(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	pages, err := simulate.Synthetic(simulate.Hourly, simulate.Uniform, n, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, every := range []float64{1, 30} {
+		stock := simulate.Stock(n, n/every)
+		policies := []simulate.Policy{stock[0], stock[2], simulate.Optimum()}
+		out, err := simulate.Compare(t.Context(), pages, policies, simulate.CrawlOptions{PerDay: n / every, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out[0].Weighted / out[1].Weighted; got < 0.85 {
+			t.Errorf("1/%gd: learned has %.3f of the freshness of a constant interval", every, got)
+		}
+		if got := out[2].Weighted / out[1].Weighted; got < 0.99 || got > 1.01 {
+			t.Errorf("1/%gd: the optimum has %.3f of the freshness of a constant interval, which nothing exceeds", every, got)
+		}
+	}
+}

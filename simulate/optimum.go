@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -153,7 +154,17 @@ func level(weights, perDay []float64, budget float64, visits func(mu, weight, ra
 			break
 		}
 	}
-	fill(math.Exp(high))
+	// Where pages are all alike, one visit more is worth nearly as much at any interval that is
+	// long, and there may be no multiplier at which they take the budget: they take more below,
+	// none above, and as much as there is in between.
+	more := fill(math.Exp(low))
+	lower := slices.Clone(f)
+	if less := fill(math.Exp(high)); less < budget && more > budget {
+		part := (budget - less) / (more - less)
+		for i := range f {
+			f[i] += part * (lower[i] - f[i])
+		}
+	}
 	return f
 }
 
