@@ -41,6 +41,9 @@ type Explanation struct {
 	// Worth is how a schedule that learns comes to the interval of the page; nil for
 	// other schedules.
 	Worth *schedule.Worth
+	// Noisy is what the plan says of the host if nearly each visit to its pages finds a change,
+	// however soon it comes, which no schedule can follow: see [schedule.Noisy]. nil otherwise.
+	Noisy *schedule.Noisy
 	// Fresh is the probability that the copy is what the page is now, by such a schedule,
 	// and Elapsed how long ago it was made; both are zero if there is none.
 	Fresh   float64
@@ -69,6 +72,7 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 			w := l.Explain(&d)
 			e.Worth = &w
 			e.Fresh, e.Elapsed = l.Fresh(&d, e.Now)
+			e.Noisy = l.Plan.Noisy(d.URL)
 		}
 		if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
 			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)

@@ -21,6 +21,9 @@ type Freshness struct {
 	// then, until now, or the end of the round. UsedSince is zero if that is not known.
 	Budget, Used float64
 	UsedSince    time.Time
+	// Greatest is how long a page may be left alone, InForce what the budget makes of that:
+	// see [schedule.Learned.Greatest]. Both are zero if there is no plan.
+	Greatest, InForce time.Duration
 }
 
 // Short returns by how many visits a day the budget is too small to keep a share of the
@@ -107,6 +110,11 @@ func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err err
 	}
 	f.Budget = p.Budget
 	f.Used, f.UsedSince = a.used(f.At)
+	l := s.l
+	if l.Plan == nil {
+		l.Plan = p
+	}
+	f.Greatest, f.InForce = l.Greatest()
 	return f, nil
 }
 
@@ -123,6 +131,7 @@ func (c *Crawler) freshness(ctx context.Context) (*Freshness, error) {
 	}
 	f := &Freshness{Outlook: *l.Plan.Outlook, Budget: l.Plan.Budget}
 	f.Used, f.UsedSince = a.used(c.o.Now())
+	f.Greatest, f.InForce = l.Greatest()
 	return f, nil
 }
 

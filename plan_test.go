@@ -1,7 +1,10 @@
 package recrawl_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -174,6 +177,54 @@ func TestSignal(t *testing.T) {
 			}
 			if err := c.Signal(t.Context(), "http://nowhere.test/", s.now); !errors.Is(err, crawldb.ErrNotFound) {
 				t.Errorf("%s: a page that is not known: %v", name, err)
+			}
+		}
+	})
+}
+
+// A host whose signature sees what no reader does is a warning, once a plan, and told by
+// Explain of its pages alone.
+func TestNoisyHostIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 1})
+		l := schedule.Learned{Budget: 10}
+		s.opts.Schedule = l
+		var told bytes.Buffer
+		s.opts.Logger = slog.New(slog.NewTextHandler(&told, nil))
+		var urls []string
+		records := map[string]*crawldb.Datum{}
+		for i := range 24 {
+			change := schedule.Changed
+			url := fmt.Sprintf("http://noisy.test/%02d", i)
+			if i >= 12 {
+				url, change = fmt.Sprintf("http://quiet.test/%02d", i), schedule.Unchanged
+			}
+			at := s.now.AddDate(0, 0, -6)
+			d := l.Init(crawldb.Datum{URL: url, Status: crawldb.Fetched, Score: 1, Signature: []byte{1}}, at)
+			d = l.Fetched(d, schedule.Visit{Time: at})
+			for range 3 {
+				d.LastFetch, at = at, at.AddDate(0, 0, 2)
+				d = l.Fetched(d, schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: change})
+			}
+			d.LastFetch = at
+			urls, records[url] = append(urls, url), &d
+		}
+		err := s.db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return records[urls[i]], nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Plan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text := told.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "host=noisy.test pages=12 of=12 signature=") {
+			t.Errorf("told: %s", text)
+		}
+		for url, want := range map[string]bool{urls[0]: true, urls[23]: false} {
+			e, err := c.Explain(t.Context(), url)
+			if err != nil || (e.Noisy != nil) != want || want && *e.Noisy != (schedule.Noisy{Host: "noisy.test", Checked: 12, Changed: 12}) {
+				t.Errorf("%s: %+v, %v", url, e.Noisy, err)
 			}
 		}
 	})

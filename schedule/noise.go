@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
 )
 
 // Noisy says of a host that nearly each visit of its pages finds a change, however soon it
@@ -75,4 +77,19 @@ func noisy(kept []page) (found []Noisy) {
 	}
 	slices.SortFunc(found, func(a, b Noisy) int { return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Host, b.Host)) })
 	return slices.Clip(found[:min(len(found), hostsKept)])
+}
+
+// Noisy returns what the plan says of the host of a URL, or of all hosts together; nil if
+// that is nothing, or the plan has no Outlook.
+func (p *Plan) Noisy(url string) *Noisy {
+	if p == nil || p.Outlook == nil {
+		return nil
+	}
+	host := crawldb.Host(url)
+	for _, n := range p.Outlook.Noisy {
+		if n.Host == host || n.Host == "" {
+			return &n
+		}
+	}
+	return nil
 }

@@ -1,8 +1,10 @@
 package schedule_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/schedule"
@@ -54,5 +56,47 @@ func TestNoisy(t *testing.T) {
 		if got := x.Outlook(p, schedule.PlanOptions{}).Noisy; fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// Who asks for a page is told of its host, or of all.
+func TestPlanNoisy(t *testing.T) {
+	of := func(n ...schedule.Noisy) *schedule.Plan { return &schedule.Plan{Outlook: &schedule.Outlook{Noisy: n}} }
+	for _, c := range []struct {
+		plan *schedule.Plan
+		want string
+	}{
+		{nil, ""},
+		{&schedule.Plan{}, ""},
+		{of(schedule.Noisy{Host: "b.test"}), ""},
+		{of(schedule.Noisy{Host: "b.test"}, schedule.Noisy{Host: "a.test", Changed: 10}), "{a.test 0 10}"},
+		{of(schedule.Noisy{Changed: 12}), "{ 0 12}"},
+	} {
+		got := ""
+		if n := c.plan.Noisy("http://a.test/x"); n != nil {
+			got = fmt.Sprint(*n)
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q, want %q", c.plan, got, c.want)
+		}
+	}
+}
+
+// The greatest interval is as the budget has it, and Explain says so.
+func TestGreatest(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		stretch         float64
+		inForce, listed time.Duration
+	}{{0, 90 * day, 90 * day}, {0.5, 45 * day, 45 * day}, {2, 180 * day, 90 * day}} {
+		s := schedule.Learned{Plan: &schedule.Plan{Stretch: c.stretch}}
+		set, inForce := s.Greatest()
+		w := s.Explain(&crawldb.Datum{URL: "http://a.test/", Score: 1})
+		if set != 90*day || inForce != c.inForce || w.Most != c.listed || w.Stretch != cmp.Or(c.stretch, 1) {
+			t.Errorf("%v: %v, %v, explained as %v times %v", c.stretch, set, inForce, w.Most, w.Stretch)
+		}
+	}
+	if w := (schedule.Learned{Plan: &schedule.Plan{Stretch: 0.5, HostMu: map[string]float64{"a.test": 9}}}).Explain(&crawldb.Datum{URL: "http://a.test/", Score: 1}); w.Stretch != 1 || w.Most != 90*day {
+		t.Errorf("a host with a threshold of its own: %v times %v", w.Most, w.Stretch)
 	}
 }

@@ -31,6 +31,10 @@ type Worth struct {
 	// has one of its own.
 	Interval, Least, Most time.Duration
 	Fixed                 bool
+	// Stretch is what the budget makes of the greatest interval of the page: see
+	// [Plan].Stretch. If it is less than 1, Most is so much shorter than it was set to be; if it
+	// is more, pages with that interval are visited when so much more has passed.
+	Stretch float64
 }
 
 // Fresh returns the probability that the copy is what the page is now, and how long ago it
@@ -54,6 +58,9 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	w.Elsewhere = s.threshold("")
 	w.OfHost = w.Threshold > w.Elsewhere
 	w.Least, w.Most = s.within(d.URL)
+	if w.Stretch = s.Plan.stretch(); w.Stretch < 1 && s.Plan.own(d.URL) {
+		w.Stretch = 1
+	}
 	w.Share = w.Threshold * l.PerDay() / w.Weight
 	g := s.Plan.signs(d)
 	w.Ratio = g.inverse(w.Share)
@@ -62,7 +69,14 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	}
 	w.Interval = s.wait(d, l.Rate, w.Least, w.Most)
 	if fixed, ok := fixedInterval(*d); ok {
-		w.Fixed, w.Interval = true, wholeSeconds(fixed, s.max())
+		w.Fixed, w.Interval, w.Stretch = true, wholeSeconds(fixed, s.max()), 1
 	}
 	return w
+}
+
+// Greatest returns the greatest interval that is set, but for hosts with bounds of their own,
+// and what the budget makes of it: how long a page is left alone at most. See [Plan].Stretch.
+func (s Learned) Greatest() (set, inForce time.Duration) {
+	_, set = s.bounds("")
+	return set, fromDays(days(set) * s.Plan.stretch())
 }

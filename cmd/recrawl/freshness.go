@@ -36,12 +36,11 @@ func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 	if f.Budget > 0 {
 		fmt.Fprintf(w, "budget:\t%s\n", budgetUsed(f))
 	}
+	if f.InForce != f.Greatest {
+		fmt.Fprintf(w, "left alone:\t%s\n", stretched(f.Greatest, f.InForce))
+	}
 	for _, n := range f.Noisy {
-		host := n.Host
-		if host == "" {
-			host = "all hosts"
-		}
-		fmt.Fprintf(w, "noise:\t%s: each visit finds a change, however soon, of %d of %d pages; the signature may see dates or tokens that TextProfile does not\n", host, n.Changed, n.Checked)
+		fmt.Fprintf(w, "noise:\t%s\n", noise(n))
 	}
 	if f.Forecast == nil {
 		return
@@ -53,6 +52,24 @@ func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 	for _, want := range wants {
 		fmt.Fprintf(w, "%g %% fresh:\t%s\n", 100*want, wanted(f, want))
 	}
+}
+
+// noise says of a host that its signature may see too much.
+func noise(n schedule.Noisy) string {
+	host := n.Host
+	if host == "" {
+		host = "all hosts"
+	}
+	return fmt.Sprintf("%s: each visit finds a change, however soon, of %d of %d pages; the signature may see dates or tokens that TextProfile does not", host, n.Changed, n.Checked)
+}
+
+// stretched says what the budget makes of the greatest interval.
+func stretched(set, inForce time.Duration) string {
+	why := "the budget is not enough for it"
+	if inForce < set {
+		why = "the budget has visits to spare"
+	}
+	return fmt.Sprintf("at most %s instead of the %s that are set: %s", inDays(inForce.Hours()/24), inDays(set.Hours()/24), why)
 }
 
 // printFreshnessBriefly says at the end of a crawl what matters most.
@@ -177,6 +194,8 @@ type freshnessJSON struct {
 	BudgetPerDay *float64       `json:"budget_per_day,omitempty"`
 	UsedPerDay   *float64       `json:"used_per_day,omitempty"`
 	UsedSince    *time.Time     `json:"used_since,omitempty"`
+	Greatest     *float64       `json:"greatest_interval_seconds,omitempty"`
+	InForce      *float64       `json:"greatest_interval_in_force_seconds,omitempty"`
 	Backlog      backlogJSON    `json:"backlog"`
 	Noisy        []noisyJSON    `json:"noisy,omitempty"`
 	Forecast     *forecastJSON  `json:"forecast,omitempty"`
@@ -253,6 +272,10 @@ func jsonOfFreshness(f *recrawl.Freshness, wants []float64) *freshnessJSON {
 	j := &freshnessJSON{At: f.At, Sampled: f.Sampled, conditionJSON: jsonOfCondition(&f.Condition)}
 	if f.Budget > 0 {
 		j.BudgetPerDay = &f.Budget
+	}
+	if f.Greatest > 0 {
+		set, inForce := f.Greatest.Seconds(), f.InForce.Seconds()
+		j.Greatest, j.InForce = &set, &inForce
 	}
 	if !f.UsedSince.IsZero() {
 		j.UsedPerDay, j.UsedSince = &f.Used, &f.UsedSince

@@ -18,11 +18,6 @@ import (
 // visited.
 func learnedCrawl(t *testing.T) (dir string) {
 	t.Helper()
-	dir = filepath.Join(t.TempDir(), "crawl")
-	db, err := pebblestore.Open(dir, pebblestore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	now := parsed(frozen)
 	const day = 24 * time.Hour
 	s := schedule.Learned{}
@@ -51,6 +46,17 @@ func learnedCrawl(t *testing.T) (dir string) {
 	for i := range 20 {
 		records = append(records, s.Init(crawldb.Datum{URL: fmt.Sprintf("http://new.example/%d", i), Status: crawldb.Unfetched, Score: 0.5}, now))
 	}
+	return crawlOf(t, records, 8)
+}
+
+// crawlOf makes a crawl of records, with a plan for a budget of visits a day.
+func crawlOf(t *testing.T, records []crawldb.Datum, budget float64) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "crawl")
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	slices.SortFunc(records, func(a, b crawldb.Datum) int { return crawldb.Compare(a.URL, b.URL) })
 	var urls []string
 	for _, d := range records {
@@ -60,11 +66,13 @@ func learnedCrawl(t *testing.T) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sample := schedule.Learned{Budget: 8}.NewSample(now)
+	sample := schedule.Learned{Budget: budget}.NewSample(parsed(frozen))
 	for i := range records {
 		sample.Add(&records[i])
 	}
 	plan := sample.Plan(schedule.PlanOptions{})
+	outlook := sample.Outlook(plan, schedule.PlanOptions{})
+	plan.Outlook = &outlook
 	text, err := plan.Encode()
 	if err == nil {
 		err = db.Crawl().Update(t.Context(), crawldb.Batch{Job: "schedule/plan", Cursor: text})
@@ -97,5 +105,50 @@ func TestStatus(t *testing.T) {
 		if r := recrawl(t, args...); r.code != 2 || !strings.Contains(r.err, strings.Fields(bad)[0]) {
 			t.Errorf("%v: %+v", args, r)
 		}
+	}
+}
+
+// A host of whose pages each visit finds a change, and a budget that is not enough for the
+// greatest intervals, are told where somebody looks.
+func TestNoiseAndStretchAreTold(t *testing.T) {
+	t.Parallel()
+	now := parsed(frozen)
+	s := schedule.Learned{}
+	var records []crawldb.Datum
+	for i := range 40 {
+		host, change := "noisy.example", schedule.Changed
+		if i%2 == 0 {
+			host, change = "quiet.example", schedule.Unchanged
+		}
+		at := now.AddDate(0, 0, -9)
+		d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://%s/%d", host, i), Status: crawldb.Fetched, Score: 1, Signature: []byte{1}}, at)
+		d = s.Fetched(d, schedule.Visit{Time: at})
+		for range 3 {
+			d.LastFetch, at = at, at.AddDate(0, 0, 3)
+			d = s.Fetched(d, schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: change})
+		}
+		d.LastFetch = at
+		records = append(records, d)
+	}
+	dir := crawlOf(t, records, 0.1)
+	const noise, alone = "noisy.example: each visit finds a change, however soon, of 20 of 20 pages", "at most 800d instead of the 90d that are set: the budget is not enough for it"
+	for line, want := range map[string][]string{
+		"status":                               {noise, alone},
+		"readdb -stats":                        {noise, alone},
+		"status -json":                         {`"noisy":[{"host":"noisy.example","checked":20,"changed":20}]`, `"greatest_interval_seconds":7776000`, `"greatest_interval_in_force_seconds":6912`},
+		"explain http://noisy.example/1":       {"noise        " + noise, "greatest     90d is more than the budget is enough for: the next visit comes within 800d"},
+		"explain -json http://noisy.example/1": {`"noisy":{"host":"noisy.example"`, `"stretch":8.88`},
+	} {
+		verb, rest, _ := strings.Cut(line, " ")
+		r := recrawl(t, append([]string{verb, "-d", dir, "-schedule", "learned", "-budget", "0.1"}, strings.Fields(rest)...)...)
+		got := strings.Join(strings.Fields(r.out), "")
+		for _, w := range want {
+			if r.code != 0 || !strings.Contains(got, strings.Join(strings.Fields(w), "")) {
+				t.Errorf("%s: exit %d %s: want %q in\n%s", line, r.code, r.err, w, r.out)
+			}
+		}
+	}
+	if r := recrawl(t, "explain", "-d", dir, "-schedule", "learned", "-budget", "0.1", "http://quiet.example/0"); r.code != 0 || strings.Contains(r.out, "noise ") {
+		t.Errorf("a quiet host: %+v", r)
 	}
 }
