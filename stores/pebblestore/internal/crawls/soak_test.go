@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,8 @@ var soak = flag.Duration("soak", 0, "how long TestSoak crawls; 0 is the short fo
 type gauge struct {
 	at                              time.Duration
 	rounds, visits                  int
-	heap, rss, goroutines, fds      float64
+	heap, anon, rss                 float64 // bytes; anon is what no file is behind, without what the profiler keeps
+	goroutines, fds                 float64
 	disk, files, segments, database float64
 	tables                          float64 // of the database
 }
@@ -38,10 +40,11 @@ type gauge struct {
 // TestSoak crawls a web that changes, over loopback, one simulated quarter of a day
 // after the other, with one crawler on one store. In the long form it prints what
 // the process holds, and its slopes once it has warmed up: heap (live, after a
-// collection), goroutines and descriptors must be flat. What is on the disk goes up and
-// down with compactions, so the databases are compacted now and then: what is left must
-// be flat. The link db keeps links that pages once had, up to MaxInlinks a page, so
-// that is reached here.
+// collection), goroutines and descriptors must be flat; the memory of the process grows
+// until the cache of the database, 8 MiB outside of the heap, is full. What is on the
+// disk goes up and down with compactions, so the databases are compacted now and then:
+// what is left must be flat. The link db keeps links that pages once had, up to
+// MaxInlinks a page, so that is reached here.
 func TestSoak(t *testing.T) {
 	long := *soak > 0
 	web := &webtest.Web{Hosts: 12, PagesPerHost: 100, Sitemaps: true, Start: start.AddDate(-1, 0, 0)}
@@ -110,8 +113,8 @@ func TestSoak(t *testing.T) {
 			g.at, g.rounds, g.visits = took, rounds, visits
 			all = append(all, g)
 			if long {
-				t.Logf("%6.0f s: %7d rounds, %8d visits, heap %6.2f MB, rss %6.1f MB, %3.0f goroutines, %3.0f fds, disk %6.2f MB in %3.0f files, database %6.2f MB, segments %6.2f MB",
-					took.Seconds(), g.rounds, g.visits, g.heap/1e6, g.rss/1e6, g.goroutines, g.fds, g.disk/1e6, g.files, g.database/1e6, g.segments/1e6)
+				t.Logf("%6.0f s: %7d rounds, %8d visits, heap %6.2f MB, anon %6.1f MB, rss %6.1f MB, %3.0f goroutines, %3.0f fds, disk %6.2f MB in %3.0f files, database %6.2f MB, segments %6.2f MB",
+					took.Seconds(), g.rounds, g.visits, g.heap/1e6, g.anon/1e6, g.rss/1e6, g.goroutines, g.fds, g.disk/1e6, g.files, g.database/1e6, g.segments/1e6)
 			}
 		}
 		if long && took >= *soak/60*time.Duration(len(settled)+1) {
@@ -150,6 +153,7 @@ func TestSoak(t *testing.T) {
 		{"heap", all, func(g gauge) float64 { return g.heap }, 1},
 		{"goroutines", all, func(g gauge) float64 { return g.goroutines }, 1},
 		{"fds", all, func(g gauge) float64 { return g.fds }, 1},
+		{"anon", all, func(g gauge) float64 { return g.anon }, math.Inf(1)},
 		{"rss", all, func(g gauge) float64 { return g.rss }, math.Inf(1)},
 		{"disk", all, func(g gauge) float64 { return g.disk }, math.Inf(1)},
 		{"database", all, func(g gauge) float64 { return g.database }, math.Inf(1)},
@@ -226,18 +230,23 @@ func trend(all []gauge, of func(gauge) float64) (slope, sure float64) {
 // measure looks at the process and the directory.
 func measure(t *testing.T, dir string) (g gauge) {
 	t.Helper()
-	runtime.GC()
-	runtime.GC()
+	debug.FreeOSMemory() // a collection, and what it left goes back
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	g.heap, g.goroutines = float64(m.HeapAlloc), float64(runtime.NumGoroutine())
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
 		g.fds = float64(len(open))
 	}
-	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
-		var size, rss float64
-		if _, err := fmt.Sscan(string(statm), &size, &rss); err == nil {
-			g.rss = rss * float64(os.Getpagesize())
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		for line := range strings.Lines(string(status)) {
+			var kib float64
+			if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kib); n == 1 {
+				g.rss = kib * 1024
+			}
+			if n, _ := fmt.Sscanf(line, "RssAnon: %f kB", &kib); n == 1 {
+				// The profiler has a row for each stack that it has ever seen allocate.
+				g.anon = kib*1024 - float64(m.BuckHashSys)
+			}
 		}
 	}
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
