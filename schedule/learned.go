@@ -127,6 +127,9 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		// What is forgotten is what the page has shown: what is expected of any page comes
 		// in its place. Else one that is quiet for years would be taken to be dead.
 		prior := s.Plan.prior(d.URL, l.kind).Forget(1 - keep)
+		// But it is never expected to change less often than it has shown: few visits to a
+		// page that changes eight times a day would take it for one of two.
+		prior.Days = min(prior.Days, prior.Shape/l.PerDay())
 		l.Rate = l.Forget(keep)
 		l.Rate = Rate{l.Shape + prior.Shape, l.Days + prior.Days}
 	}

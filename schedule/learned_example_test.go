@@ -27,7 +27,7 @@ func ExampleLearned() {
 		fmt.Printf("%s: once in %.0f days, fetched every %.0f\n", change, 1/rate.PerDay(), s.Explain(&d).Interval.Hours()/24)
 	}
 	// Output:
-	// changed: once in 9 days, fetched every 32
+	// changed: once in 9 days, fetched every 33
 	// unchanged: once in 436 days, fetched every 89
 }
 

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
 )
 
 // posterior integrates the density of a Gamma distribution times a likelihood.
@@ -99,5 +101,36 @@ func BenchmarkRateChanged(b *testing.B) {
 	r := Rate{0.5, 15}
 	for b.Loop() {
 		r = r.Changed(7 * day).Forget(0.98)
+	}
+}
+
+// A page that changes far more often than is expected of pages is not taken for a slower
+// one because what it has shown is forgotten; one that changes as seldom is no dead one.
+func TestForgettingKeepsWhatIsFast(t *testing.T) {
+	s := Learned{Plan: &Plan{Mu: 1, Mean: 1, Budget: 1, Scale: 1, Prior: Rate{3, 180}}}
+	for _, tt := range []struct {
+		perDay, least, most float64
+		every               time.Duration
+	}{
+		{8, 6, 12, 8 * time.Hour},
+		{1. / 3650, 1. / 3650, 1. / 300, 30 * day},
+	} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		d := crawldb.Datum{URL: "http://a.example/", Status: crawldb.Fetched, LastFetch: at, Interval: tt.every}
+		l := learned{Rate: Rate{tt.perDay * 100, 100}}
+		l.keep(&d)
+		for range 1000 {
+			v := Visit{Time: at.Add(tt.every), PrevFetch: at, Change: Unchanged}
+			if rnd.Float64() < -math.Expm1(-tt.perDay*days(tt.every)) {
+				v.Change = Changed
+			}
+			d, at = s.Fetched(d, v), v.Time
+			d.LastFetch = at
+		}
+		l, ok := learnedOf(&d)
+		if got := l.PerDay(); !ok || got < tt.least || got > tt.most {
+			t.Errorf("%g changes a day: %g after 1,000 visits, want %g to %g", tt.perDay, got, tt.least, tt.most)
+		}
 	}
 }
