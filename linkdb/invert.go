@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/internal/places"
+	"github.com/recrawl/recrawl/internal/texts"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -235,7 +235,7 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		key, last  []byte
 		url        []byte
 		first      = true
-		text       texts
+		text       texts.Pieces
 	)
 	flush := func() error {
 		if len(chunk) == 0 {
@@ -274,7 +274,7 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		}
 		if fresh || len(chunk) == 0 {
 			url = v.keys.AppendURL(url[:0], p.Key)
-			chunk = append(chunk, Entry{URL: text.add(url)})
+			chunk = append(chunk, Entry{URL: text.Add(url)})
 			size += len(p.Key)
 		}
 		from, anchor, ok := v.from.cut(p.Value)
@@ -282,7 +282,7 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 			return errSorted
 		}
 		n := len(inlinks)
-		inlinks = append(inlinks, Inlink{From: from, Anchor: text.add(anchor)})
+		inlinks = append(inlinks, Inlink{From: from, Anchor: text.Add(anchor)})
 		// Those of an entry lie together, and what append moves is good where it was.
 		e := &chunk[len(chunk)-1]
 		n -= len(e.Inlinks)
@@ -290,21 +290,6 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		size += len(p.Key) + len(anchor) + 32
 	}
 	return flush()
-}
-
-// texts makes strings of bytes, many in one piece of memory.
-type texts struct{ piece strings.Builder }
-
-const textPiece = 16 << 10
-
-func (t *texts) add(b []byte) string {
-	if t.piece.Cap()-t.piece.Len() < len(b) {
-		t.piece.Reset()
-		t.piece.Grow(max(textPiece, len(b)))
-	}
-	at := t.piece.Len()
-	t.piece.Write(b) // behind what there is, which stays as it is
-	return t.piece.String()[at:]
 }
 
 var errSorted = errors.New("linkdb: sorted data is damaged")

@@ -26,7 +26,7 @@ var repo = policy{
 		"hostdb/hostdbtest":   {kit, "internal/kit"},
 		"segment":             {noun, "page crawldb protocol"},
 		"segment/segmenttest": {kit, "internal/kit"},
-		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places"},
+		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places internal/texts"},
 		"linkdb/linkdbtest":   {kit, "internal/kit"},
 
 		"schedule":                {policyKind, "crawldb"},
@@ -52,7 +52,7 @@ var repo = policy{
 		"webtest":               {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort"},
-		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
+		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace internal/texts"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
 		"rank":            {verb, "crawldb protocol schedule scoring segment internal/extsort"},
@@ -70,6 +70,7 @@ var repo = policy{
 		"internal/directives": {adapter, "page"},
 		"internal/grace":      {tool, ""},
 		"internal/places":     {tool, ""},
+		"internal/texts":      {tool, ""},
 		"internal/frontier":   {adapter, "crawldb"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
