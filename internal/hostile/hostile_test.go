@@ -46,7 +46,7 @@ func TestHostile(t *testing.T) {
 				}
 				alone := expected
 				if beside < share()*expected {
-					_, alone = crawlRow(t, row{id: "alone", pages: r.pages})
+					_, alone = crawlRow(t, row{id: "alone", pages: r.pages, edit: r.edit}) // by its options
 				}
 				if beside >= share()*alone {
 					return
