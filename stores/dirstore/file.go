@@ -27,11 +27,17 @@ import (
 // moved, left out or repeated is seen too; that of the foot covers the two
 // numbers behind it. The place is the first three bytes of the CRC-32C of the
 // names of segment and part with a slash between, so that a file that was put in
-// the place of another is seen; version 1 had zeros there. A file that was cut has
-// no foot, whatever was cut off.
+// the place of another is seen. A file that was cut has no foot, whatever was cut
+// off.
+//
+// Version 1 had zeros for the place. Version 3 says that records in blocks may have
+// numbers for names in Meta, which who reads version 2 would take for damage; its
+// place is the complement of that of version 2, so that no flipped bit makes a file of
+// one version one of the other. All else is the same. A part of an older version
+// becomes one of this when it is opened to be written.
 const (
 	magic     = "recrawl\n"
-	version   = 2
+	version   = 3
 	headSize  = 8 + 4
 	frameSize = 4 + 4 + 8
 	footSize  = 4 + 4 + 8 + 8
@@ -57,15 +63,22 @@ var (
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 func appendHead(b []byte, name string) []byte {
-	return binary.BigEndian.AppendUint32(append(b, magic...), placeOf(name)<<8|version)
+	return binary.BigEndian.AppendUint32(append(b, magic...), placeOf(name, version)<<8|version)
 }
 
-// placeOf returns what a file has in its head of where it belongs; name ends with
-// segment and part.
-func placeOf(name string) uint32 {
+// placeOf returns what a file of a version has in its head of where it belongs; name
+// ends with segment and part.
+func placeOf(name string, version byte) uint32 {
 	name = strings.TrimSuffix(filepath.ToSlash(name), openSuffix)
 	dir, part := path.Split(name)
-	return crc32.Checksum([]byte(path.Base(dir)+"/"+part), castagnoli()) >> 8
+	place := crc32.Checksum([]byte(path.Base(dir)+"/"+part), castagnoli()) >> 8
+	switch version {
+	case 1:
+		return 0
+	case 2:
+		return place
+	}
+	return place ^ (1<<24 - 1)
 }
 
 func appendFrame(b []byte, number int, block []byte) []byte {
@@ -122,9 +135,9 @@ func openBlocks(r io.ReaderAt, size int64, name string, committed bool) (*blockF
 		return f, nil
 	}
 	switch v, place := head[headSize-1], binary.BigEndian.Uint32(head[len(magic):])>>8; {
-	case v != version && (v != 1 || place != 0):
+	case v < 1 || v > version:
 		return nil, f.corrupt(int64(headSize-1), fmt.Errorf("%w %d; this is version %d", ErrVersion, v, version))
-	case v == version && place != placeOf(name):
+	case place != placeOf(name, v):
 		return nil, f.corrupt(int64(len(magic)), errPlace)
 	}
 	if !committed {

@@ -32,7 +32,7 @@ func writeGolden(t *testing.T, dir string) {
 	}
 	at := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	const url = "http://a.example/"
-	golden(t, s, true, crawldb.Datum{URL: url, Status: crawldb.Unfetched, FetchTime: at, Interval: time.Hour, Score: 1, Priority: 2, Meta: crawldb.MetaOf("k", "v")})
+	golden(t, s, true, crawldb.Datum{URL: url, Status: crawldb.Unfetched, FetchTime: at, Interval: time.Hour, Score: 1, Priority: 2, Meta: crawldb.MetaOf("Content-Type", "text/html", "k", "v")})
 	golden(t, s, true, segment.Visit{URL: url, Time: at, Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}, ContentType: "text/html", ETag: `"e"`, Bytes: 5, Elapsed: time.Second, Signature: []byte{1}})
 	golden(t, s, true, page.Content{URL: url, Type: "text/html", Body: bytes.Repeat([]byte("body "), 40), Time: at})
 	golden(t, s, true, segment.Text{URL: url, Text: "body"})
@@ -155,6 +155,41 @@ func TestGolden(t *testing.T) {
 		want, err2 := os.ReadFile(filepath.Join(current, name))
 		if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is not written as version %d has it in %s: %v, %v", name, version, current, err1, err2)
+		}
+	}
+}
+
+// A part that an older version began is one of this version once it is written on,
+// and holds what it held.
+func TestPartOfAnOlderVersion(t *testing.T) {
+	for v := 1; v < version; v++ {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", fmt.Sprintf("v%d", v)))); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		before, err := read(t, s, goldenSegment, segment.ParsePart)
+		if err != nil || len(before) == 0 {
+			t.Fatalf("version %d: %d blocks, %v", v, len(before), err)
+		}
+		w, err := s.Append(t.Context(), goldenSegment, segment.ParsePart, -1)
+		if err == nil {
+			err = errors.Join(w.Append(t.Context(), []byte("more")), w.Commit(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := read(t, s, goldenSegment, segment.ParsePart)
+		if err != nil || !equal(after, append(before, []byte("more"))) {
+			t.Errorf("version %d: %q, %v", v, after, err)
+		}
+		file, err := os.ReadFile(filepath.Join(dir, goldenSegment, segment.ParsePart))
+		if err != nil || !bytes.Equal(file[:headSize], appendHead(nil, goldenSegment+"/"+segment.ParsePart)) {
+			t.Errorf("version %d: the head is %q, %v", v, file[:min(len(file), headSize)], err)
 		}
 	}
 }
