@@ -21,8 +21,9 @@ const (
 
 // window is how many candidates are looked at together; none if all are selected.
 func (j *job) window() int {
-	if j.o.TopN <= 0 {
-		return math.MaxInt / 2
+	const most = math.MaxInt / 2
+	if j.o.TopN <= 0 || j.o.TopN > (most-windowExtra)/windowFactor/j.o.Segments {
+		return most
 	}
 	return windowFactor*j.o.TopN*j.o.Segments + windowExtra
 }

@@ -35,8 +35,8 @@ import (
 // Options say what to select. The zero value selects all that is due.
 type Options struct {
 	// TopN is the most URLs to select for one segment, those with the highest
-	// priority; zero means no limit. The list itself is in an order that spreads
-	// the URLs of each host. (Nutch: -topN.)
+	// priority; zero or less means no limit. The list itself is in an order that
+	// spreads the URLs of each host. (Nutch: -topN.)
 	TopN int
 	// MaxPerHost is the most URLs of one host, or whatever By says, in one
 	// segment; zero means no limit. (Nutch: generate.max.count.)
@@ -304,13 +304,13 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 		j.now = o.Now()
 	}
 	j.due = j.now.Add(o.Ahead)
-	exact := &exactPlacer{topN: o.TopN, segments: o.Segments, counts: make([]int, o.Segments)}
+	exact := &exactPlacer{topN: o.TopN, segments: o.Segments}
 	if o.MaxPerHost > 0 || o.Hosts != nil && o.HostLimit != nil {
 		exact.limits = true
 	}
 	j.place = exact
 	if o.NutchCompat {
-		j.place = &nutchPlacer{topN: o.TopN, segments: o.Segments, counts: make([]int, o.Segments), current: 1}
+		j.place = &nutchPlacer{topN: o.TopN, segments: o.Segments, current: 1}
 	}
 	return j
 }

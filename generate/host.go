@@ -23,7 +23,7 @@ type hostState struct {
 // A counted is what MaxPerHost counts, a host or whatever By says.
 type counted struct {
 	key      string
-	placed   []int // in each segment, by exactPlacer; nil if none ever was
+	placed   tallies // by exactPlacer; nil if it was never asked
 	nutch    *nutchHost
 	waiting  *waiting // in a window
 	affected bool     // more of it was looked at than its limit

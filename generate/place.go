@@ -29,21 +29,45 @@ type placer interface {
 // exactPlacer has no segment over topN and none with more than limit of a key.
 type exactPlacer struct {
 	topN, segments int
-	counts         []int // of each segment
-	limits         bool  // there may be limits
+	counts         tallies // of the segments
+	limits         bool    // there may be limits
 }
+
+// tallies count something by segment. Those behind the last are zero: there may be
+// any number of segments, and memory is taken for those that something is in.
+type tallies []int
+
+func (t tallies) of(segment int) int {
+	if segment < len(t) {
+		return t[segment]
+	}
+	return 0
+}
+
+func (t *tallies) add(segment int) {
+	for segment >= len(*t) {
+		*t = append(*t, 0)
+	}
+	(*t)[segment]++
+}
+
+// all reports whether each of so many segments has n, which is above zero, or more.
+func (t tallies) all(segments, n int) bool { return len(t) == segments && slices.Min(t) >= n }
 
 func (e *exactPlacer) place(c *counted, limit int) int {
 	if c.placed == nil && e.limits {
-		c.placed = make([]int, e.segments)
+		c.placed = tallies{}
+	}
+	if limit == 0 {
+		return -1
 	}
 	for i := range e.segments {
-		if e.topN > 0 && e.counts[i] >= e.topN || limit >= 0 && c.placed[i] >= limit {
+		if e.topN > 0 && e.counts.of(i) >= e.topN || limit >= 0 && c.placed.of(i) >= limit {
 			continue
 		}
-		e.counts[i]++
+		e.counts.add(i)
 		if c.placed != nil {
-			c.placed[i]++
+			c.placed.add(i)
 		}
 		return i
 	}
@@ -51,11 +75,14 @@ func (e *exactPlacer) place(c *counted, limit int) int {
 }
 
 func (e *exactPlacer) room(c *counted, limit int) bool {
-	return limit < 0 || c.placed == nil || slices.Min(c.placed) < limit
+	return limit < 0 || c.placed == nil || limit > 0 && !c.placed.all(e.segments, limit)
 }
 
 func (e *exactPlacer) left(c *counted, limit int) int {
-	n := e.segments * limit
+	n := math.MaxInt
+	if limit <= math.MaxInt/e.segments {
+		n = e.segments * limit
+	}
 	for _, had := range c.placed {
 		n -= min(had, limit)
 	}
@@ -69,14 +96,12 @@ func (e *exactPlacer) giveBack(c *counted, segment int) {
 	}
 }
 
-func (e *exactPlacer) full() bool {
-	return e.topN > 0 && slices.Min(e.counts) >= e.topN
-}
+func (e *exactPlacer) full() bool { return e.topN > 0 && e.counts.all(e.segments, e.topN) }
 
 // nutchPlacer is Nutch's, with one reducer.
 type nutchPlacer struct {
 	topN, segments int
-	counts         []int
+	counts         tallies
 	count, current int
 }
 
@@ -98,7 +123,7 @@ func (p *nutchPlacer) place(c *counted, limit int) int {
 		}
 		h := c.nutch
 		h.n++
-		for p.counts[h.segment-1] >= top && h.segment < p.segments {
+		for p.counts.of(h.segment-1) >= top && h.segment < p.segments {
 			h.segment++
 			h.n = 0 // and not 1: the URL at hand is not counted
 		}
@@ -111,7 +136,7 @@ func (p *nutchPlacer) place(c *counted, limit int) int {
 		}
 		at = h.segment
 	}
-	p.counts[at-1]++
+	p.counts.add(at - 1)
 	p.count++
 	return at - 1
 }

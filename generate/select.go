@@ -334,7 +334,7 @@ func (j *job) placeOne(ctx context.Context, c candidate) (placed, bool, error) {
 	p := placed{candidate: c, counted: j.countedOf(c.host, c.url, spelled), order: j.texts.Add(j.order)}
 	if j.o.MaxPerPart > 0 && !j.o.NutchCompat {
 		p.part = frontier.PartOf(spelled)
-		if j.parts[p.part] >= j.o.MaxPerPart*j.o.Segments {
+		if j.parts[p.part]/j.o.Segments >= j.o.MaxPerPart {
 			j.report.Rejected[PartFull]++
 			return placed{}, false, nil
 		}
