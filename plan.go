@@ -320,9 +320,11 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 		return o, now.Add(time.Duration(days * 24 * float64(time.Hour))).Truncate(time.Second).Add(time.Second), nil
 	}
 	left := int(min(a.Left, 1<<40))
-	o.TopN = min(o.TopN, left)
+	if o.TopN <= 0 || o.TopN > left { // without a limit of its own, too
+		o.TopN = left
+	}
 	if o.Segments > 1 {
-		o.Segments = max(1, min(o.Segments, left/max(o.TopN, 1)))
+		o.Segments = max(1, min(o.Segments, left/o.TopN))
 	}
 	return o, until, nil
 }

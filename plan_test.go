@@ -147,6 +147,18 @@ func TestBudgetsThatAreNone(t *testing.T) {
 	})
 }
 
+// A budget is a bound for a crawl that bounds its rounds by nothing else, too.
+func TestBudgetWithoutTopN(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 5}
+		s.opts.Generate.TopN = -1
+		if n := s.run(t, s.web.Seeds()...); n.Visited() != 5 {
+			t.Errorf("%d visits on the first day, of a budget of 5", n.Visited())
+		}
+	})
+}
+
 func TestSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, f := range map[string]schedule.FetchSchedule{"learned": schedule.Learned{}, "adaptive": schedule.Adaptive{}} {
