@@ -99,7 +99,8 @@ type Options struct {
 
 	// Generate, Fetch, Update, Invert and Rank hold what only one stage needs: limits,
 	// delays, threads. Policies and clocks that they leave nil are those above
-	// and below.
+	// and below. A TopN of Generate that is zero is 50,000 here, so that a fetch list
+	// fits into memory; a negative one is no limit.
 	Generate generate.Options
 	Fetch    fetch.Options
 	Update   update.Options
@@ -143,15 +144,18 @@ type Options struct {
 }
 
 // A Crawler runs rounds of the crawl cycle over some stores. Its methods may be
-// called from many goroutines at once; rounds run one after the other.
+// called from many goroutines at once. Rounds run one after the other: Round, Run and
+// Sitemaps wait for one that is being made, or until their context ends.
 type Crawler struct {
 	s      Stores
 	o      Options
 	robots *robots.Cache
-	owned  []func() error // what Close closes, in reverse order
+
+	closing sync.Mutex
+	owned   []func() error // what Close closes, in reverse order
 
 	ranker   rank.Ranker
-	round    sync.Mutex // one round at a time
+	round    chan struct{} // full while there is a round
 	injected chan struct{}
 	status   status
 	planned  planned
@@ -164,7 +168,7 @@ func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{s: s, o: o, injected: make(chan struct{}, 1)}
+	c := &Crawler{s: s, o: o, round: make(chan struct{}, 1), injected: make(chan struct{}, 1)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -254,8 +258,11 @@ func (c *Crawler) open() error {
 	return nil
 }
 
-// Close ends what New began. The stores stay open; they are the caller's.
+// Close ends what New began. The stores stay open; they are the caller's. A second
+// Close does nothing.
 func (c *Crawler) Close() error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
 	var errs []error
 	for i := len(c.owned) - 1; i >= 0; i-- {
 		errs = append(errs, c.owned[i]())

@@ -103,9 +103,29 @@ const aheadJob = "run/ahead"
 // everything as the next one needs it, and returns an error that is ctx.Err() or
 // says what failed.
 func (c *Crawler) Round(ctx context.Context) (Report, error) {
-	c.round.Lock()
-	defer c.round.Unlock()
+	done, err := c.begin(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	defer done()
 	return c.oneRound(ctx, c.generateOptions(), single)
+}
+
+// begin waits for the turn to make rounds, and returns what ends it.
+func (c *Crawler) begin(ctx context.Context) (done func(), err error) {
+	select {
+	case c.round <- struct{}{}:
+	default:
+		select {
+		case c.round <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return func() {
+		c.status.stage("", "")
+		<-c.round
+	}, nil
 }
 
 // occasion is why a round is made.
@@ -326,10 +346,13 @@ func (c *Crawler) retire(ctx context.Context) error {
 // that takes up one that was interrupted goes on in the same way, and with the same
 // Options.Rounds runs as many rounds as that had left.
 func (c *Crawler) Run(ctx context.Context) (Report, error) {
-	c.round.Lock()
-	defer c.round.Unlock()
 	var total Report
-	err := c.run(ctx, &total)
+	end, err := c.begin(ctx)
+	if err != nil {
+		return total, err
+	}
+	defer end()
+	err = c.run(ctx, &total)
 	keep, done := grace.Context(ctx)
 	defer done()
 	if e := c.s.Crawl.Sync(keep); err == nil && e != nil {
@@ -343,7 +366,6 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	if err == nil && c.o.Rounds > 0 {
 		err = c.mark(ctx, roundsJob, "")
 	}
-	c.status.stage("", "")
 	return total, err
 }
 

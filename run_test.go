@@ -161,12 +161,53 @@ func TestWait(t *testing.T) {
 		if st.Stage != "wait" || st.Rounds < 2 || st.Visited() == 0 || st.NextDue.IsZero() || st.Bytes == 0 {
 			t.Errorf("%+v", st)
 		}
+		// Who asks for a round beside it waits no longer than his context.
+		short, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		for name, f := range map[string]func(context.Context) error{
+			"Round":    func(ctx context.Context) error { _, err := c.Round(ctx); return err },
+			"Run":      func(ctx context.Context) error { _, err := c.Run(ctx); return err },
+			"Sitemaps": func(ctx context.Context) error { _, err := c.Sitemaps(ctx, recrawl.SitemapOptions{}); return err },
+		} {
+			if err := f(short); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s beside a Run: %v", name, err)
+			}
+		}
+		if st := c.Status(); st.Stage != "wait" {
+			t.Errorf("%+v", st)
+		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 		if st := c.Status(); st.Stage != "" {
 			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// A round that is over is no stage, and a crawler may be closed by whoever comes first.
+func TestRoundEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
+		c := s.crawler(t)
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := c.Round(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if st := c.Status(); st.Stage != "" || st.Segment != "" {
+				t.Errorf("%+v", st)
+			}
+		}
+		closed := make(chan error)
+		for range 2 {
+			go func() { closed <- c.Close() }()
+		}
+		if err := errors.Join(<-closed, <-closed); err != nil {
+			t.Error(err)
 		}
 	})
 }

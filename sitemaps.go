@@ -58,16 +58,18 @@ type SitemapReport struct {
 // is finished by the next Sitemaps or Run. Pages that sitemaps name are not
 // fetched; that is for Run.
 func (c *Crawler) Sitemaps(ctx context.Context, o SitemapOptions) (SitemapReport, error) {
-	c.round.Lock()
-	defer c.round.Unlock()
 	var r SitemapReport
-	err := c.sitemaps(ctx, o, &r)
+	end, err := c.begin(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer end()
+	err = c.sitemaps(ctx, o, &r)
 	keep, done := grace.Context(ctx)
 	defer done()
 	if e := c.s.Crawl.Sync(keep); err == nil && e != nil {
 		err = fmt.Errorf("recrawl: %w", e)
 	}
-	c.status.stage("", "")
 	return r, err
 }
 

@@ -13,7 +13,8 @@ import (
 // Status is what a crawler is doing, for people who watch it.
 type Status struct {
 	// Stage is the stage under way: generate, fetch, parse, update, invert, dedup, pages or
-	// wait; empty between rounds. Segment is what it works on.
+	// wait, and robots before the rounds of Sitemaps; empty when no round is made. Segment is
+	// what it works on.
 	Stage, Segment string
 	// Since is when the stage began.
 	Since time.Time `json:",omitzero"`
