@@ -63,8 +63,8 @@ type CrawlOptions struct {
 	// Start is when it begins; zero means 1 January 2026 or, if there are histories,
 	// their first event.
 	Start time.Time
-	// Duration is how long it goes on; zero means 1080 days or, if there are histories,
-	// until their last event.
+	// Duration is how long it goes on, 146 years at most; zero means 1080 days or, if there
+	// are histories, until their last event.
 	Duration time.Duration
 	// Measure is from when on it counts; zero means a third of Duration, negative from
 	// the beginning. The time before is told apart.
@@ -211,6 +211,8 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 	switch {
 	case len(pages) == 0:
 		return o, errors.New("a population of no pages")
+	case o.Duration > longest:
+		return o, fmt.Errorf("more than %d years", longest/(365*24*time.Hour))
 	case o.Duration < o.Cycle || o.Duration/o.Cycle > 10_000_000:
 		return o, fmt.Errorf("%v in cycles of %v", o.Duration, o.Cycle)
 	case o.Measure >= o.Duration:
@@ -277,7 +279,7 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 		c.signed(s)
 		born := 0
 		if s.PerDay <= 0 && len(s.Events) > 0 && s.Events[0].Kind == Appears {
-			born = max(0, int((s.Events[0].Time.Sub(o.Start)+o.Cycle-1)/o.Cycle))
+			born = max(0, int((min(s.Events[0].Time.Sub(o.Start), o.Duration)+o.Cycle-1)/o.Cycle))
 		}
 		s.born, s.slot = born, born
 		s.since = float64(born) * days(o.Cycle)
@@ -428,7 +430,7 @@ func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
 // the schedule can say.
 func (c *crawl) wait(i, cycle int) {
 	next := cycle + 1
-	if wait := c.records[i].FetchTime.Sub(c.at); c.indexed && wait > c.o.Cycle && !(c.ahead > 0 && wait > c.ahead) {
+	if wait := min(c.records[i].FetchTime.Sub(c.at), c.o.Duration); c.indexed && wait > c.o.Cycle && !(c.ahead > 0 && wait > c.ahead) {
 		next = cycle + int((wait+c.o.Cycle-1)/c.o.Cycle)
 	}
 	c.pages[i].slot = next

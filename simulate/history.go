@@ -39,8 +39,7 @@ import (
 //
 // What stands for a URL may be any text without a blank, or before the first tab. Among
 // the events there may be how important the page is beside others, as in w=2.5, for
-// [Histories]. An error names the line,
-// and the file if r has a name.
+// [Histories]. An error names the line, and the file if r has a name.
 func ParseHistory(r io.Reader) ([]Page, error) {
 	var pages []Page
 	lines := bufio.NewScanner(r)

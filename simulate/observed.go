@@ -209,7 +209,7 @@ func (o *observations) add(line string, n int) error {
 				return nil // nothing is known of the content
 			}
 		case "type":
-			x.typ = cell
+			x.typ = strings.ToLower(cell)
 		case "weight":
 			if cell == "" {
 				continue

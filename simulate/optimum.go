@@ -13,7 +13,7 @@ import (
 // r is the rate of change times the interval: the changes between two visits.
 
 // Freshness is the share of the time for which a copy is up to date that is fetched
-// at an interval, of a page that changes so often a day (Cho and Garcia-Molina, Effective
+// at an interval, in days, of a page that changes so often a day (Cho and Garcia-Molina, Effective
 // Page Refresh Policies for Web Crawlers, TODS 2003). A page that is never fetched, as an
 // infinite interval says, is never up to date.
 func Freshness(perDay, interval float64) float64 {
@@ -28,7 +28,7 @@ func Freshness(perDay, interval float64) float64 {
 }
 
 // Age is for how many days the copy of such a page has not been up to date, on
-// average over all of the time.
+// average over all of the time, if it is fetched at an interval in days.
 func Age(perDay, interval float64) float64 {
 	r := perDay * interval
 	if r < 1e-3 { // where the differences below have no digits left
@@ -71,7 +71,8 @@ func newton(r float64, f func(float64) (y, slope float64)) float64 {
 }
 
 // An Allocation says how often a day each page of a population is to be fetched within
-// a budget of fetches a day, given its rates of change.
+// a budget of fetches a day, given the weights of the pages and their rates of change, in
+// changes a day.
 type Allocation func(weights, perDay []float64, budget float64) []float64
 
 // Optimal is the allocation that keeps most of the importance fresh: for all pages that

@@ -73,7 +73,7 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 // Short is a duration in its two greatest units: "12d 6h", "3m 20s", "0s".
 func Short(d time.Duration) string {
 	if d < 0 {
-		return "-" + Short(-d)
+		return "-" + Short(-max(d, -math.MaxInt64))
 	}
 	s := int64(d.Round(time.Second) / time.Second)
 	units := []struct {

@@ -8,6 +8,7 @@
 package simulate
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -78,8 +79,8 @@ type Options struct {
 	// those that are there before any event the first event of all, or 1 January
 	// 2026 if there is none.
 	Start time.Time
-	// Duration is how long to go on; zero means until the last event of all, but
-	// for a year at least.
+	// Duration is how long to go on, 146 years at most; zero means until the last
+	// event of all, but for a year at least.
 	Duration time.Duration
 	// Step is how often the crawler looks for what is due: a page is visited at
 	// the first step at which it is. Zero means an hour.
@@ -200,11 +201,16 @@ func (o Options) withDefaults(history []Page) Options {
 	if o.Duration <= 0 {
 		o.Duration = max(last.Sub(o.Start), 365*24*time.Hour)
 	}
+	o.Duration = min(o.Duration, longest)
 	if o.Step <= 0 {
 		o.Step = time.Hour
 	}
+	o.Step = min(o.Step, longest)
 	return o
 }
+
+// longest is how long a simulation may go on: what is added to it is a Duration still.
+const longest = math.MaxInt64 / 2
 
 const segmentName = "simulated-000"
 
@@ -232,7 +238,7 @@ func (o Options) run(p Page, s schedule.FetchSchedule, at time.Time) Course {
 // next returns the step at which to look again.
 func (o Options) next(s schedule.FetchSchedule, d *crawldb.Datum, at time.Time) time.Time {
 	ahead, indexable := schedule.Horizon(s)
-	wait := d.FetchTime.Sub(at)
+	wait := min(d.FetchTime.Sub(at), o.Duration) // beyond which nothing is looked at
 	if !indexable || wait <= o.Step || ahead > 0 && wait > ahead {
 		return at.Add(o.Step)
 	}

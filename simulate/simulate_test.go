@@ -244,7 +244,7 @@ func TestOnly(t *testing.T) {
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", time.Second / 2: "1s", 59 * time.Second: "59s", time.Hour: "1h", 90 * time.Minute: "1h 30m", day + time.Second: "1d",
-		400*day + 5*time.Hour: "400d 5h", -time.Minute: "-1m",
+		400*day + 5*time.Hour: "400d 5h", -time.Minute: "-1m", math.MinInt64: "-106751d 23h",
 	} {
 		if got := simulate.Short(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
