@@ -147,19 +147,6 @@ func (s Default) Selected(d crawldb.Datum, now time.Time) crawldb.Datum {
 	return d
 }
 
-// LastFetch returns when the page was last visited; zero if it was not. With
-// NutchCompat it is what Nutch takes it to be: one interval before the next fetch,
-// unless the page is unfetched. (Nutch: calculateLastFetchTime.)
-func (s Default) LastFetch(d *crawldb.Datum) time.Time {
-	switch {
-	case !s.NutchCompat:
-		return d.LastFetch
-	case d.Status == crawldb.Unfetched:
-		return time.Time{}
-	}
-	return d.FetchTime.Add(-d.Interval)
-}
-
 func (s Default) max() time.Duration {
 	if s.MaxInterval <= 0 {
 		return 90 * day

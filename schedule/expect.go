@@ -20,8 +20,7 @@ func (r Rate) Fresh(after time.Duration) float64 {
 }
 
 // Freshness is the expected share of the time for which a copy is up to date that is
-// fetched every interval: the mean of Fresh over the interval. For a rate that is known
-// it is the function [Freshness].
+// fetched every interval: the mean of Fresh over the interval.
 func (r Rate) Freshness(interval time.Duration) float64 {
 	return r.freshness(days(interval))
 }

@@ -48,10 +48,11 @@ func TestExpectations(t *testing.T) {
 			t.Errorf("%v: stale after %v for %v days, want %v", r, after, got, want)
 		}
 	}
-	// One that is known well is what is said of a rate.
+	// One that is known well is what is said of a rate (Cho and Garcia-Molina, 2003).
 	sure := Rate{1e9, 3e9}
 	for _, after := range []time.Duration{time.Minute, time.Hour, day, 10 * day, 300 * day} {
-		if got, want := sure.Freshness(after), Freshness(1./3, after); math.Abs(got-want) > 1e-6 {
+		changes := days(after) / 3
+		if got, want := sure.Freshness(after), -math.Expm1(-changes)/changes; math.Abs(got-want) > 1e-6 {
 			t.Errorf("freshness at %v: %v, want %v", after, got, want)
 		}
 	}
@@ -224,6 +225,16 @@ func TestAges(t *testing.T) {
 		if math.Abs(older-share) > 0.03 {
 			t.Errorf("%v are older than %v, want %v", older, age, share)
 		}
+	}
+}
+
+// A page that was due before all that a Duration can say is late by as much.
+func TestLateForEver(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := Learned{}.NewCensus(now)
+	c.Add(&crawldb.Datum{URL: "http://a.test/", Status: crawldb.Fetched, LastFetch: now.Add(-day)})
+	if got, _ := c.Condition(0); got.Overdue != 1 || got.Late.P50 != math.MaxInt64 || got.Late.Max != math.MaxInt64 {
+		t.Errorf("%d are overdue, by %v", got.Overdue, got.Late)
 	}
 }
 

@@ -187,7 +187,7 @@ func (f *Forecast) Needs(freshness float64) (perDay float64, ok bool) {
 
 // prospect is a sample with what is expected of its pages at a threshold.
 type prospect struct {
-	pages  []Sampled // by host
+	pages  []sampled // by host
 	rates  []Rate
 	counts []bool // for something that is to be fresh
 	never  []bool // visited
@@ -271,7 +271,7 @@ func (f *prospect) most(from, to int, perDay float64) Reach {
 	host := f.pages[from].Host
 	r, ok := f.capped[host]
 	if !ok {
-		pages := make([]*Sampled, 0, to-from)
+		pages := make([]*sampled, 0, to-from)
 		for i := from; i < to; i++ {
 			pages = append(pages, &f.pages[i])
 		}
@@ -290,7 +290,7 @@ const (
 // rising lists what comes of lower and lower thresholds, from about so many visits a day
 // on, until more are of no use, or not possible.
 func (f *prospect) rising(perDay float64) (curve []Reach) {
-	pages := make([]*Sampled, len(f.pages))
+	pages := make([]*sampled, len(f.pages))
 	for i := range f.pages {
 		pages[i] = &f.pages[i]
 	}

@@ -1,9 +1,6 @@
 package schedule
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // A copy that is fetched every so often is fresh for a share of the time; what
 // becomes of that share if the visits come a little closer is what one more visit
@@ -44,25 +41,4 @@ func gainInverse(y float64) float64 {
 		}
 	}
 	return r
-}
-
-// Freshness is the share of time for which a copy is up to date that is fetched
-// every interval, of a page that changes so often a day.
-func Freshness(perDay float64, interval time.Duration) float64 {
-	r := perDay * days(interval)
-	if r < 1e-9 {
-		return 1
-	}
-	return -math.Expm1(-r) / r
-}
-
-// Age is how long the copy of such a page has been out of date, on average over all
-// of the time, fresh time included.
-func Age(perDay float64, interval time.Duration) time.Duration {
-	r := perDay * days(interval)
-	share := r * (1./6 - r/24) // I/2 - 1/λ + (1-e^-r)/(λ²I) as a share of I
-	if r > 1e-3 {
-		share = 1./2 - 1/r - math.Expm1(-r)/(r*r)
-	}
-	return time.Duration(share * float64(interval))
 }

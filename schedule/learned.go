@@ -31,7 +31,7 @@ import (
 // itself is followed as Keep says.
 //
 // The record of a page that was visited twice, or said when it last changed, has
-// what was learned of it in Meta, 25 bytes. The zero value is ready to use; a value
+// what was learned of it in Meta, 12 bytes when it is encoded. The zero value is ready to use; a value
 // must not be changed while it is in use.
 type Learned struct {
 	// Default gives the interval of new, failing and missing pages, and the greatest

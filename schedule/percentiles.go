@@ -35,7 +35,15 @@ func middle(bucket uint32) time.Duration {
 		return 0
 	}
 	bucket--
-	return time.Duration(math.Ldexp(1+(float64(bucket&15)+0.5)/16, int(bucket>>4)) * float64(time.Second))
+	return fromSeconds(math.Ldexp(1+(float64(bucket&15)+0.5)/16, int(bucket>>4)))
+}
+
+// fromSeconds is a number of seconds as a Duration, or the longest there is.
+func fromSeconds(s float64) time.Duration {
+	if s >= math.MaxInt64/1e9 {
+		return math.MaxInt64
+	}
+	return time.Duration(s * float64(time.Second))
 }
 
 // add counts a time n times.

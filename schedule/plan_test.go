@@ -14,9 +14,9 @@ import (
 func TestSolveTakesTheBudget(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		var sample []*Sampled
+		var sample []*sampled
 		for range 20 + rnd.IntN(300) {
-			sample = append(sample, &Sampled{PerDay: math.Exp(2*rnd.NormFloat64() - 3), Weight: math.Exp(2 * rnd.NormFloat64()), Least: time.Hour, Most: 90 * day, Multiple: 1 + rnd.Float64()})
+			sample = append(sample, &sampled{PerDay: math.Exp(2*rnd.NormFloat64() - 3), Weight: math.Exp(2 * rnd.NormFloat64()), Least: time.Hour, Most: 90 * day, Multiple: 1 + rnd.Float64()})
 		}
 		sum := func(mu float64) (s float64) {
 			for _, p := range sample {

@@ -123,20 +123,6 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-func TestLastFetch(t *testing.T) {
-	d := crawldb.Datum{Status: crawldb.Fetched, FetchTime: t0, Interval: day, LastFetch: t0.Add(-time.Hour)}
-	if got := (Default{}).LastFetch(&d); !got.Equal(d.LastFetch) {
-		t.Errorf("%v", got)
-	}
-	if got := (Default{NutchCompat: true}).LastFetch(&d); !got.Equal(t0.Add(-day)) {
-		t.Errorf("%v", got)
-	}
-	d.Status = crawldb.Unfetched
-	if got := (Default{NutchCompat: true}).LastFetch(&d); !got.IsZero() {
-		t.Errorf("%v", got)
-	}
-}
-
 func TestNutchRetriesAreAByte(t *testing.T) {
 	d := crawldb.Datum{Retries: 254}
 	for _, want := range []int{255, 0, 1} {

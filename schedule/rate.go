@@ -78,8 +78,9 @@ func (r Rate) Forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * k
 
 // rateKey is the Meta entry in which Learned keeps what it knows of a page: the two
 // numbers of a Rate as 32-bit floats, a byte with the kind of content, whether
-// Last-Modified is believed and how many visits that came soon found a change, one with the level of the Plan's drift, and one with what the
-// last visit found and what had been expected.
+// Last-Modified is believed and how many visits that came soon found a change, one
+// with the level of the Plan's drift, and one with what the last visit found and what
+// had been expected.
 const rateKey = "schedule.rate"
 
 // sinceKey is the Meta entry with the time, in milliseconds since 1970, of the last

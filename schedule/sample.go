@@ -22,7 +22,7 @@ type Sample struct {
 	pages int
 	never int // visited
 	// sampled is what the plan was solved of, in the order of kept.
-	sampled []Sampled
+	sampled []sampled
 }
 
 // sampleSize is how many records a sample keeps. Five hundred find a threshold that
@@ -44,7 +44,7 @@ type page struct {
 	tells   bool // the last visit found whether it has changed
 	fetched time.Time
 	learned learned
-	s       Sampled
+	s       sampled
 	overdue bool
 	late    bool // by more than a day after it should be visited at the latest
 	covered bool // there are signs of its changes
@@ -84,7 +84,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	if !p.known {
 		p.learned.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}
-	p.s = Sampled{Host: crawldb.Host(d.URL), PerDay: p.learned.PerDay(), Weight: float64(d.Score)}
+	p.s = sampled{Host: crawldb.Host(d.URL), PerDay: p.learned.PerDay(), Weight: float64(d.Score)}
 	if s.Weight != nil {
 		p.s.Weight = s.Weight(d)
 	}
@@ -173,7 +173,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	p.drifts(old, x.kept)
 	p.priors(x.kept)
 	p.signals(o.Signals, x.kept, old)
-	sample := make([]Sampled, len(x.kept))
+	sample := make([]sampled, len(x.kept))
 	x.sampled = sample
 	for i := range x.kept {
 		k := &x.kept[i]
@@ -216,7 +216,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 }
 
 // solve sets the threshold.
-func (p *Plan) solve(sample []Sampled, hosts func(string) float64) {
+func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 	budget := p.Budget * p.Scale
 	even := p.stretch() // from correct
 	some := sample
@@ -224,7 +224,7 @@ func (p *Plan) solve(sample []Sampled, hosts func(string) float64) {
 		p.Stretch = even
 		some = stretched(sample, even)
 	}
-	p.Mu, p.HostMu = Solve(some, budget, hosts)
+	p.Mu, p.HostMu = solveAll(some, budget, hosts)
 	if p.Stretch > 0 {
 		some = p.free(sample, even)
 	}
@@ -240,7 +240,7 @@ func (p *Plan) solve(sample []Sampled, hosts func(string) float64) {
 		// Not enough for the greatest intervals: half of it goes where it is worth most,
 		// and the others come by in turn.
 		p.Stretch = min(2*least/p.Budget, 1e6)
-		p.Mu, p.HostMu = Solve(stretched(sample, p.Stretch), budget, hosts)
+		p.Mu, p.HostMu = solveAll(stretched(sample, p.Stretch), budget, hosts)
 	case p.Needed < 0.99*budget:
 		// No visit more is worth anything at this threshold, and with any less all
 		// would be: pages that change too often by far, each as often as the others.
@@ -250,7 +250,7 @@ func (p *Plan) solve(sample []Sampled, hosts func(string) float64) {
 
 // use makes the greatest intervals as short as the budget has it, but for those of hosts
 // that would be asked too often: they keep theirs, and have a threshold of their own.
-func (p *Plan) use(sample []Sampled, budget float64, hosts func(string) float64) {
+func (p *Plan) use(sample []sampled, budget float64, hosts func(string) float64) {
 	for {
 		low, high := math.Log(1e-4), math.Log(p.stretch())
 		for high-low > 1e-3 {
@@ -288,7 +288,7 @@ func (p *Plan) use(sample []Sampled, budget float64, hosts func(string) float64)
 }
 
 // free is stretched, but for the pages of hosts that have a threshold of their own.
-func (p *Plan) free(sample []Sampled, by float64) []Sampled {
+func (p *Plan) free(sample []sampled, by float64) []sampled {
 	some := stretched(sample, by)
 	for i := range some {
 		if _, ok := p.HostMu[some[i].Host]; ok {
@@ -300,7 +300,7 @@ func (p *Plan) free(sample []Sampled, by float64) []Sampled {
 
 // stretched returns the sample with other greatest intervals, but for the pages that have
 // an interval of their own.
-func stretched(sample []Sampled, by float64) []Sampled {
+func stretched(sample []sampled, by float64) []sampled {
 	some := slices.Clone(sample)
 	for i := range some {
 		if s := &some[i]; s.Most > s.Least {
@@ -339,7 +339,7 @@ func (p *Plan) signals(of func(host string) (Signals, bool), kept []page, old *P
 
 // unbounded returns the sample without greatest intervals, but for the pages that have
 // one of their own.
-func unbounded(sample []Sampled) []Sampled {
+func unbounded(sample []sampled) []sampled {
 	free := slices.Clone(sample)
 	for i := range free {
 		if free[i].Most > free[i].Least {
@@ -350,7 +350,7 @@ func unbounded(sample []Sampled) []Sampled {
 }
 
 // needs adds up what the plan takes.
-func (p *Plan) needs(sample []Sampled) float64 {
+func (p *Plan) needs(sample []sampled) float64 {
 	sum := 0.0
 	for i := range sample {
 		sum += sample[i].visits(p.muOf(sample[i].Host))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Sampled is one page of the sample of which [Solve] finds a threshold.
-type Sampled struct {
+// sampled is one page of the sample of which a threshold is found.
+type sampled struct {
 	Host string
 	// PerDay is how often a day the page changes.
 	PerDay float64
@@ -24,14 +24,14 @@ type Sampled struct {
 }
 
 // visits is how often a day such pages are fetched at a threshold.
-func (p *Sampled) visits(mu float64) float64 { return p.Multiple / p.interval(mu) }
+func (p *sampled) visits(mu float64) float64 { return p.Multiple / p.interval(mu) }
 
 // ofMost is what pages that would be left alone for longer are left alone for on average,
 // beside the greatest interval: see spread.
 const ofMost = 0.92
 
 // interval is how many days it is from one of them to the next.
-func (p *Sampled) interval(mu float64) float64 {
+func (p *sampled) interval(mu float64) float64 {
 	if p.signs != nil {
 		return p.signalled(mu)
 	}
@@ -44,7 +44,7 @@ func (p *Sampled) interval(mu float64) float64 {
 
 // signalled is interval if there are signs. Where the greatest interval ends what would be
 // longer, the time until then is taken to be distributed as that until the first sign.
-func (p *Sampled) signalled(mu float64) float64 {
+func (p *sampled) signalled(mu float64) float64 {
 	x := p.signs.inverse(mu * p.PerDay / p.Weight)
 	interval := math.Inf(1)
 	if !math.IsInf(x, 1) {
@@ -62,7 +62,7 @@ func (p *Sampled) signalled(mu float64) float64 {
 
 // freshness is for what share of the time one of them is fresh that is fetched every so
 // many days, at a threshold.
-func (p *Sampled) freshness(mu float64, r Rate, interval float64) float64 {
+func (p *sampled) freshness(mu float64, r Rate, interval float64) float64 {
 	if p.signs == nil {
 		return r.freshness(interval)
 	}
@@ -81,7 +81,7 @@ func (p *Sampled) freshness(mu float64, r Rate, interval float64) float64 {
 // Anderson and Björck; bisection where that gains nothing). If they take more at any, it
 // is the one at which no page is visited more often than its bounds say; if they take more
 // below one and less above, it is above.
-func solve(sample []*Sampled, perDay float64) float64 {
+func solve(sample []*sampled, perDay float64) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, p := range sample {
 		v := p.Weight / p.PerDay
@@ -148,23 +148,23 @@ func lighter(ratio float64) float64 {
 	return 0.5
 }
 
-// Solve returns the threshold at which the sampled pages take a budget of visits a
+// solveAll returns the threshold at which the sampled pages take a budget of visits a
 // day together, and thresholds of their own for hosts that would take more than
 // hosts says a day (nil says nothing; infinity is no bound): what they leave goes to
 // the others (Kolobov et al., Optimal Freshness Crawl Under Politeness Constraints,
 // SIGIR 2019). The order of the sample makes no difference but for the last digits.
-func Solve(sample []Sampled, perDay float64, hosts func(host string) float64) (mu float64, hostMu map[string]float64) {
-	free := make([]*Sampled, len(sample))
+func solveAll(sample []sampled, perDay float64, hosts func(host string) float64) (mu float64, hostMu map[string]float64) {
+	free := make([]*sampled, len(sample))
 	for i := range sample {
 		free[i] = &sample[i]
 	}
 	if hosts == nil {
 		return solve(free, perDay), nil
 	}
-	slices.SortStableFunc(free, func(a, b *Sampled) int { return cmp.Compare(a.Host, b.Host) })
+	slices.SortStableFunc(free, func(a, b *sampled) int { return cmp.Compare(a.Host, b.Host) })
 	for {
 		mu = solve(free, perDay)
-		var rest []*Sampled
+		var rest []*sampled
 		for from := 0; from < len(free); {
 			to, sum := from, 0.0
 			for ; to < len(free) && free[to].Host == free[from].Host; to++ {
