@@ -265,7 +265,7 @@ func (g *grouper) add(pair extsort.Pair) error {
 		g.in.gave = g.in.gave || bits&linkGave != 0
 		g.links = append(g.links, link)
 		g.size += linkSize
-		if len(g.links)-g.first >= 2*g.maxLinks+1000 {
+		if (len(g.links)-g.first-1000)/2 >= g.maxLinks { // which may be the greatest int
 			g.best()
 		}
 	default:
