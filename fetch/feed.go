@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -102,7 +103,7 @@ func (l *loop) feed() (again time.Time, err error) {
 	f := l.list
 	depth := max(l.o.Threads*50, 10_000)
 	if l.o.QueueDepth > 0 {
-		depth = l.o.Threads * l.o.QueueDepth
+		depth = l.o.Threads * min(l.o.QueueDepth, math.MaxInt/l.o.Threads)
 	}
 	now := time.Now()
 	if f.done && f.left > 0 && (l.q.hungry || l.q.items == 0) {

@@ -128,15 +128,15 @@ type Options struct {
 	// keeps none. (Nutch: db.parsemeta.to.crawldb.)
 	ParseMeta []string
 
-	// Threads is how many visits may be under way at once; zero means 50.
-	// (Nutch: fetcher.threads.fetch, 10.)
+	// Threads is how many visits may be under way at once; zero means 50, and more than
+	// 16,384 are as many. (Nutch: fetcher.threads.fetch, 10.)
 	Threads int
 	// SlowVisit is when a visit counts as slow, and a host whose visits take as long
 	// on the average; zero means a second. SpareThreads is how many slow visits there
 	// may be beside the Threads others; half of them are kept for hosts that are
 	// known to answer quickly, so that no number of hosts that never answer costs
-	// them anything. Zero means twice Threads, negative none. A worker is started
-	// when it is needed.
+	// them anything. Zero means twice Threads, negative none, and more than 16,384 are
+	// as many. A worker is started when it is needed.
 	SlowVisit    time.Duration
 	SpareThreads int
 	// By says which URLs share a queue, and so a turn and a pause. By address, a
@@ -344,11 +344,15 @@ var (
 	errNoHosts    = errors.New("fetch: Options.Hosts is required")
 )
 
+// mostThreads bounds the workers, for whose results there is always room in memory.
+const mostThreads = 1 << 14
+
 // withDefaults resolves zero values.
 func (o Options) withDefaults() Options {
 	if o.Threads <= 0 {
 		o.Threads = 50
 	}
+	o.Threads = min(o.Threads, mostThreads)
 	if o.Delay == 0 {
 		o.Delay = 5 * time.Second
 	}
@@ -375,7 +379,7 @@ func (o Options) withDefaults() Options {
 	if o.SpareThreads == 0 {
 		o.SpareThreads = 2 * o.Threads
 	}
-	o.SpareThreads = max(o.SpareThreads, 0)
+	o.SpareThreads = max(0, min(o.SpareThreads, mostThreads))
 	if o.ForgetAfter == 0 {
 		o.ForgetAfter = 30 * time.Minute
 	}

@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -177,6 +178,19 @@ func TestMinRate(t *testing.T) {
 	}
 }
 
+// Any number of threads can be asked for.
+func TestThreadsWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, n := range []int{math.MaxInt, math.MaxInt / 4} {
+			r := newRig(t, &site{latency: time.Second}, pages(host, 3)...)
+			r.o.Threads, r.o.SpareThreads = n, n
+			if rep := r.run(seg); rep.Outcomes[protocol.Success] != 3 {
+				t.Errorf("%d threads: %+v", n, rep)
+			}
+		}
+	})
+}
+
 // A list that is not mixed keeps no host waiting, however little of it is in
 // memory: what is passed over is read again.
 func TestQueueDepth(t *testing.T) {
@@ -184,7 +198,7 @@ func TestQueueDepth(t *testing.T) {
 	for _, c := range []struct {
 		depth int
 		want  time.Duration // when the second host is asked first
-	}{{0, 0}, {20, 0}, {10, 0}, {1, 0}} {
+	}{{0, 0}, {20, 0}, {10, 0}, {1, 0}, {math.MaxInt, 0}} {
 		t.Run(fmt.Sprint(c.depth), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
