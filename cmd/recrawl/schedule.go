@@ -116,7 +116,7 @@ func historyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "never", Category: toHistory, Usage: "without a file: a page that never changes"},
 		&cli.Uint64Flag{Name: "seed", Category: toHistory, Value: 1, Usage: "the random `NUMBER` of -poisson (default 1)"},
 		&cli.StringFlag{Name: "url", Category: toHistory, Usage: "the `URL` of the page without a file; of a file, look at this page alone"},
-		&cli.StringFlag{Name: "type", Category: toHistory, Usage: "the content `TYPE` of the pages (default text/html)"},
+		&cli.StringFlag{Name: "type", Category: toHistory, Usage: "the content `TYPE` of the pages (default what the file says, or text/html)"},
 		&cli.BoolFlag{Name: "last-modified", Category: toHistory, Usage: "the server says when the content has changed"},
 		&cli.BoolFlag{Name: "conditional", Category: toHistory, Usage: "the server answers \"not modified\" instead of sending the content again"},
 	}
@@ -233,6 +233,9 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 	return nil, usagef("-kind: %q is none of default, adaptive, mime and learned", kind)
 }
 
+// mostEvents is how long a history may be that is made up.
+const mostEvents = 10_000_000
+
 // historyOf returns the pages that the flags describe.
 func historyOf(c *cli.Command, o *simulate.Options) ([]simulate.Page, error) {
 	made := 0
@@ -274,6 +277,11 @@ func historyOf(c *cli.Command, o *simulate.Options) ([]simulate.Page, error) {
 			o.Duration = 365 * 24 * time.Hour
 		}
 		p := simulate.Never(url, start)
+		for name, period := range map[string]time.Duration{"every": every, "poisson": mean} {
+			if period > 0 && o.Duration/period > mostEvents {
+				return nil, usagef("-%s: %s is too short for so long a time", name, c.String(name))
+			}
+		}
 		switch {
 		case c.Bool("never"):
 		case mean > 0:
@@ -286,8 +294,10 @@ func historyOf(c *cli.Command, o *simulate.Options) ([]simulate.Page, error) {
 		}
 		pages = []simulate.Page{p}
 	}
-	for i := range pages {
-		pages[i].ContentType = strings.ToLower(c.String("type"))
+	if c.IsSet("type") {
+		for i := range pages {
+			pages[i].ContentType = strings.ToLower(c.String("type"))
+		}
 	}
 	return pages, nil
 }
