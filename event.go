@@ -69,7 +69,8 @@ type PageEvent struct {
 }
 
 // Content returns what the server sent; the zero Content if the visit brought
-// none, or if contents are not stored.
+// none, or if contents are not stored. When the segment has been removed, that is
+// an error that is segment.ErrNotFound, of Text and Parsed as well.
 func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
 	return get(ctx, e, &e.parts.contents, &e.parts.from.contents, func(c *page.Content) string { return c.URL })
 }

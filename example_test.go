@@ -11,7 +11,6 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/webtest"
 )
@@ -71,10 +70,7 @@ func ExampleOptions_onPage() {
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
 		Agent: "example", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
-			parsed, err := e.Parsed(ctx)
-			if errors.Is(err, segment.ErrNotFound) {
-				err = nil // not sent again, moved, gone, or nothing that a parser reads
-			}
+			parsed, err := e.Parsed(ctx) // nothing if it was not sent again, has moved or is gone
 			fmt.Printf("%s %s %s %q\n", now.Format(time.DateOnly), e.Kind, e.URL, parsed.Title)
 			return err
 		},

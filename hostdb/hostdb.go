@@ -53,9 +53,10 @@ type Store interface {
 	// Update gives next the record of a host, nil if there is none, and keeps
 	// what it returns: old itself to leave it as it is, nil to delete it. It is
 	// called twice for every request, so that it should cost little for a host
-	// whose Robots are large and stay as they are. Next must be pure, since an engine may call it again, and must not use the store.
-	// The Name of what it returns is taken to be name. An error of next ends
-	// the Update, which returns it wrapped and changes nothing.
+	// whose Robots are large and stay as they are. next must be pure, since an
+	// engine may call it again, and must not use the store. The Name of what it
+	// returns is taken to be name. An error of next ends the Update, which
+	// returns it wrapped and changes nothing.
 	Update(ctx context.Context, name string, next func(old *Host) (*Host, error)) error
 
 	// Scan yields the records in ascending order of their names, as strings of

@@ -11,7 +11,7 @@ import (
 // 1999; as an order of fetching Cho, Garcia-Molina, Page: Efficient Crawling through
 // URL Ordering, WWW 1998). The zero value is ready to use.
 //
-// It takes two. Package rank keeps the known graph, computes the ranks anew
+// The work is done in two places. Package rank keeps the known graph, computes the ranks anew
 // whenever that has grown by some percent, and writes them into the records. The
 // filter does what is left: a page that is new has what the links that led to it
 // give, reckoned from the scores that their pages had, until its turn to be ranked
@@ -43,8 +43,9 @@ type PageRank struct {
 	// ScorePower is the exponent of the score in the weight of a page in an index;
 	// zero means 0.5, negative that the score makes no difference.
 	ScorePower float64
-	// HostPower is the exponent of that, up to 1; zero means a third, negative that hosts
-	// make no difference.
+	// HostPower is the exponent of how many times as many pages were fetched of the host
+	// of which most were, for pages that were not fetched yet: up to 1; zero means a
+	// third, the cube root, negative that hosts make no difference.
 	HostPower float64
 }
 

@@ -50,7 +50,7 @@ func run(ctx context.Context, out io.Writer, dir string, urls []string) error {
 		defer server.Close()
 		// Connect to the server whatever a host is called, and without a pause
 		// between two requests, since it is ours.
-		to, err := httpproto.ParseConnectTo("::" + server.Addr)
+		to, err := httpproto.ParseConnectTo(server.ConnectTo())
 		if err != nil {
 			return err
 		}

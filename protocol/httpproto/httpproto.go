@@ -38,7 +38,8 @@ import (
 var ErrClosed = errors.New("httpproto: client is closed")
 
 // Options say who asks, and what a visit may cost. Only Agent is required. In
-// limits and times, zero means the default and negative means none.
+// limits and times, zero means the default and negative means none. Names with dots at
+// the end of a comment, such as http.agent.name, are Nutch's properties for the same.
 type Options struct {
 	// Agent is the name of the crawler, which servers and their robots.txt know
 	// it by. It is required, printable ASCII, and best a single word.
