@@ -123,6 +123,21 @@ func TestSelected(t *testing.T) {
 	}
 }
 
+// A record has when its page was last visited, which no schedule makes of when it is
+// due: that may have been moved.
+func TestLastFetch(t *testing.T) {
+	at := t0.Add(-time.Hour)
+	d := crawldb.Datum{URL: "http://a.example/", Status: crawldb.Fetched, FetchTime: t0.Add(-time.Minute), Interval: day, LastFetch: at}
+	v := Visit{Time: t0, PrevFetch: at, Change: Changed}
+	for _, s := range []FetchSchedule{Default{}, Adaptive{}, MimeAdaptive{}, Learned{}, Default{NutchCompat: true}} {
+		for i, got := range []crawldb.Datum{s.Init(d, t0), s.Fetched(d, v), s.Retry(d, v), s.Gone(d, v), s.Force(d, t0), Selected(s, d, t0)} {
+			if !got.LastFetch.Equal(at) {
+				t.Errorf("%T, method %d: last visited at %v", s, i, got.LastFetch)
+			}
+		}
+	}
+}
+
 func TestNutchRetriesAreAByte(t *testing.T) {
 	d := crawldb.Datum{Retries: 254}
 	for _, want := range []int{255, 0, 1} {
