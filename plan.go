@@ -126,9 +126,9 @@ func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) 
 
 // Plan makes a plan of the crawl db as it is now, for a schedule that learns, and
 // keeps it. It reads all records. A crawler does so itself before it selects pages,
-// when the last plan is a day old, or the crawl has made twice as many visits since;
-// while a crawl is young its plans are as old as it is at most. nil if the schedule
-// has no plan.
+// when the last plan is a day old or for another Budget, or the crawl has made twice as
+// many visits since; while a crawl is young its plans are as old as it is at most. nil
+// if the schedule has no plan.
 func (c *Crawler) Plan(ctx context.Context) (*schedule.Plan, error) {
 	l := c.learned()
 	if l == nil {
@@ -273,7 +273,7 @@ func (c *Crawler) replan(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	if p := l.Plan; p != nil {
+	if p := l.Plan; p != nil && p.Asked == l.Budget {
 		a, err := c.account(ctx)
 		if err != nil {
 			return fmt.Errorf("recrawl: plan: %w", err)

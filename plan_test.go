@@ -147,6 +147,30 @@ func TestBudgetsThatAreNone(t *testing.T) {
 	})
 }
 
+// Another budget is in force at once, and not when the plan is a day old.
+func TestAnotherBudgetIsAnotherPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 10, Calm: true})
+		budgets := []float64{15, 15, 15, 15, 200, 200, -1, 0}
+		var made []time.Time
+		for i, budget := range budgets {
+			s.opts.Schedule = schedule.Learned{Budget: budget}
+			s.run(t, s.web.Seeds()...)
+			p, err := recrawl.ReadPlan(t.Context(), s.db.Crawl())
+			if err != nil || p.Asked != budget || budget > 0 && p.Budget != budget {
+				t.Fatalf("a budget of %v: the plan is for %v, %v", budget, p.Asked, err)
+			}
+			made = append(made, p.Made)
+			if s.now = s.now.AddDate(0, 0, 1); i >= 3 {
+				s.now = s.now.AddDate(0, 0, -1).Add(time.Hour)
+			}
+		}
+		if !made[5].Equal(made[4]) {
+			t.Errorf("a plan that is an hour old, for the same budget, was made anew")
+		}
+	})
+}
+
 // A budget is a bound for a crawl that bounds its rounds by nothing else, too.
 func TestBudgetWithoutTopN(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

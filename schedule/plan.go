@@ -19,8 +19,10 @@ type Plan struct {
 	Made, Begun time.Time
 	Visits      int64
 	// Budget is how many visits a day it is for, and Scale by how much more it plans
-	// than that, because of visits that come later than they are due.
+	// than that, because of visits that come later than they are due. Asked is what the
+	// schedule had for its Budget: another asks for another plan.
 	Budget, Scale float64
+	Asked         float64 `json:",omitempty"`
 	// Mu is what a visit must be worth, in units of importance times days: the
 	// Lagrange multiplier of the budget. Zero means that there is no budget.
 	Mu float64

@@ -149,6 +149,9 @@ type PlanOptions struct {
 func (x *Sample) Plan(o PlanOptions) *Plan {
 	old := x.s.Plan
 	p := &Plan{Made: x.now.UTC(), Visits: o.Visits, Scale: 1, Budget: x.s.Budget, Pages: float64(x.pages)}
+	if math.Abs(p.Budget) <= mostBudget { // which JSON can say
+		p.Asked = p.Budget
+	}
 	if p.Begun = p.Made; old != nil && old.Begun.Before(p.Made) && !old.Begun.IsZero() {
 		p.Begun = old.Begun
 	}
