@@ -88,11 +88,11 @@ func TestGreatest(t *testing.T) {
 	for _, c := range []struct {
 		stretch         float64
 		inForce, listed time.Duration
-	}{{0, 90 * day, 90 * day}, {0.5, 45 * day, 45 * day}, {2, 180 * day, 90 * day}} {
+	}{{0, 90 * day, 90 * day}, {0.5, 45 * day, 45 * day}, {2, 180 * day, 90 * day}, {1e-4, time.Hour, time.Hour}} {
 		s := schedule.Learned{Plan: &schedule.Plan{Stretch: c.stretch}}
 		set, inForce := s.Greatest()
 		w := s.Explain(&crawldb.Datum{URL: "http://a.test/", Score: 1})
-		if set != 90*day || inForce != c.inForce || w.Most != c.listed || w.Stretch != cmp.Or(c.stretch, 1) {
+		if set != 90*day || inForce != c.inForce || w.Most != c.listed || w.Set != set || w.Stretch != cmp.Or(c.stretch, 1) {
 			t.Errorf("%v: %v, %v, explained as %v times %v", c.stretch, set, inForce, w.Most, w.Stretch)
 		}
 	}

@@ -31,10 +31,12 @@ type Worth struct {
 	// has one of its own.
 	Interval, Least, Most time.Duration
 	Fixed                 bool
-	// Stretch is what the budget makes of the greatest interval of the page: see
-	// [Plan].Stretch. If it is less than 1, Most is so much shorter than it was set to be; if it
-	// is more, pages with that interval are visited when so much more has passed.
+	// Stretch is what the budget makes of the greatest interval of the page, which was set to
+	// be Set: see [Plan].Stretch. If it is less than 1, Most is so much shorter than Set, but
+	// not shorter than Least; if it is more, pages with that interval are visited when so
+	// much more has passed.
 	Stretch float64
+	Set     time.Duration
 }
 
 // Fresh returns the probability that the copy is what the page is now, and how long ago it
@@ -58,6 +60,7 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	w.Elsewhere = s.threshold("")
 	w.OfHost = w.Threshold > w.Elsewhere
 	w.Least, w.Most = s.within(d.URL)
+	_, w.Set = s.bounds(d.URL)
 	if w.Stretch = s.Plan.stretch(); w.Stretch < 1 && s.Plan.own(d.URL) {
 		w.Stretch = 1
 	}
@@ -78,5 +81,9 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 // and what the budget makes of it: how long a page is left alone at most. See [Plan].Stretch.
 func (s Learned) Greatest() (set, inForce time.Duration) {
 	_, set = s.bounds("")
-	return set, fromDays(days(set) * s.Plan.stretch())
+	if by := s.Plan.stretch(); by > 1 {
+		return set, fromDays(days(set) * by)
+	}
+	_, inForce = s.within("")
+	return set, inForce
 }

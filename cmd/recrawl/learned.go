@@ -107,7 +107,7 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 	fmt.Fprintf(w, "interval     %s; from %s to %s: %s\n", wait, inDays(x.Least.Hours()/24), inDays(x.Most.Hours()/24), inDays(x.Interval.Hours()/24))
 	switch most := x.Most.Hours() / 24; {
 	case x.Stretch < 1:
-		fmt.Fprintf(w, "greatest     %s\n", stretched(time.Duration(float64(x.Most)/x.Stretch).Round(time.Minute), x.Most))
+		fmt.Fprintf(w, "greatest     %s\n", stretched(x.Set, x.Most))
 	case x.Stretch > 1 && x.Interval == x.Most:
 		fmt.Fprintf(w, "greatest     %s is more than the budget is enough for: the next visit comes within %s\n", inDays(most), inDays(most*x.Stretch))
 	}
@@ -153,7 +153,7 @@ func worthJSON(e *recrawl.Explanation) map[string]any {
 	x := e.Worth
 	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned,
 		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.OfHost, "threshold_elsewhere": x.Elsewhere, "share": x.Share, "fixed": x.Fixed,
-		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "stretch": x.Stretch}
+		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "most_set_seconds": x.Set / time.Second, "stretch": x.Stretch}
 	if n := e.Noisy; n != nil {
 		j["noisy"] = noisyJSON(*n)
 	}
