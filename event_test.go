@@ -312,3 +312,56 @@ func TestRecordDeletedDuringItsRound(t *testing.T) {
 		}
 	})
 }
+
+// Each page is told of, wherever OnPage ends a round, and those of blocks that were
+// told of once.
+func TestEventsOfManyBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 25, Calm: true})
+		s.opts.Fetch.Delay = time.Second // so that some pages come with each group
+		told, left := map[string]int{}, -1
+		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
+			if left--; left == -1 {
+				return errors.New("no more")
+			}
+			told[e.URL]++
+			return nil
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		for i := range 25 {
+			url := s.web.Seeds()[0]
+			if i > 0 {
+				url += fmt.Sprintf("pages/%d.html", i)
+			}
+			if _, err := c.Inject(t.Context(), url); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blocks, failed := 0, 0
+		for left = 1; ; left = 1 + failed%7 {
+			r, err := c.Round(t.Context())
+			if err == nil {
+				for range segment.Blocks[segment.Visit](t.Context(), s.db.Segments(), r.Segments[0], 0) {
+					blocks++
+				}
+				break
+			}
+			if failed++; failed > 100 {
+				t.Fatal(err)
+			}
+		}
+		if blocks < 4 || len(told) != 25 {
+			t.Errorf("%d blocks, %d pages were told of", blocks, len(told))
+		}
+		twice := 0
+		for _, n := range told {
+			if n > 1 {
+				twice++
+			}
+		}
+		if twice == 0 || twice == len(told) {
+			t.Errorf("%d of %d pages were told of again", twice, len(told))
+		}
+	})
+}

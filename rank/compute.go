@@ -149,7 +149,7 @@ func (g *Graph) Changed() iter.Seq2[uint32, float64] {
 				shift = 2
 			}
 			was, is := g.level[i], level(score)
-			if (was == 0 || was>>shift != is>>shift) && !yield(uint32(i), score) {
+			if was>>shift != is>>shift && !yield(uint32(i), score) {
 				return
 			}
 		}
