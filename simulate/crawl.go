@@ -212,7 +212,7 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 	case len(pages) == 0:
 		return o, errors.New("a population of no pages")
 	case o.Duration > longest:
-		return o, fmt.Errorf("more than %d years", longest/(365*24*time.Hour))
+		return o, fmt.Errorf("from %s on for more than %d years: is a date misspelled?", o.Start.UTC().Format(time.DateOnly), longest/(365*24*time.Hour))
 	case o.Duration < o.Cycle || o.Duration/o.Cycle > 10_000_000:
 		return o, fmt.Errorf("%v in cycles of %v", o.Duration, o.Cycle)
 	case o.Measure >= o.Duration:
