@@ -355,7 +355,7 @@ func TestCrawlDelayOfAHost(t *testing.T) {
 	}}
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := &robots.Cache{Protocol: s, Hosts: db, Product: "bot", Now: func() time.Time { return now }}
-	const tls = "https://example.com/robots.txt"
+	const tls, another = "https://example.com/robots.txt", "https://example.com:8443/robots.txt"
 	for _, step := range []struct {
 		url, body string
 		later     time.Duration
@@ -364,8 +364,9 @@ func TestCrawlDelayOfAHost(t *testing.T) {
 		{file, "User-agent: *\nCrawl-delay: 7\n", 0, 7 * time.Second},
 		{tls, "User-agent: bot\nCrawl-delay: 3\n", 0, 7 * time.Second}, // the longest
 		{tls, "User-agent: bot\nCrawl-delay: 9\n", 0, 9 * time.Second},
-		{tls, "User-agent: bot\nDisallow:\n", 0, 7 * time.Second},
-		{tls, "", 24 * time.Hour, 0}, // that of http no longer holds
+		{another, "User-agent: bot\nCrawl-delay: 1\n", 0, 9 * time.Second},
+		{tls, "User-agent: bot\nDisallow:\n", 0, 7 * time.Second}, // whichever is looked at last
+		{tls, "", 24 * time.Hour, 0},                              // that of http no longer holds
 	} {
 		now = now.Add(step.later)
 		s.set(step.url, status(200, step.body))
