@@ -52,6 +52,7 @@ func (s *crawlStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
 	b := bulk{s: s, step: step{of: "crawl-"}}
 	defer b.end()
+	defer s.db.pacer.hold(false)
 	for batch, err := range batches {
 		if err == nil {
 			err = b.add(ctx, batch)
@@ -128,6 +129,7 @@ func (b *bulk) apply(ctx context.Context) error {
 			return err
 		}
 	}
+	b.s.db.holdBack()
 	_, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
 	b.s.changed(b.index, err)
 	if err != nil {
@@ -147,6 +149,16 @@ func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (durab
 		return false, d.commitStep(ctx, v, st)
 	}
 	return true, d.ingest(ctx, v, st)
+}
+
+// holdBack keeps the engine from compacting while more steps come, but for what is too
+// deep already.
+func (d *DB) holdBack() {
+	deep := d.db.Metrics().Levels[0].Sublevels
+	if deep >= maxSublevels {
+		d.owed.Store(true)
+	}
+	d.pacer.hold(deep < heldSublevels)
 }
 
 func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
@@ -482,7 +494,7 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 	names := slices.Sorted(maps.Keys(st.few))
 	for i := 0; i < len(names); {
 		from := i
-		for i < len(names) && names[i][0] == names[from][0] {
+		for i < len(names) && kindOf(names[i]) == kindOf(names[from]) {
 			i++
 		}
 		all = append(all, func(yield func(key, value []byte) bool) {
@@ -494,6 +506,18 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 		})
 	}
 	return all
+}
+
+// kindOf returns what those keys of a table begin with that have a table of a step for
+// themselves. A step has the marks of some domains, which lie side by side, and that of
+// its job: one table of both would lie across the domains of all other steps, and each
+// Progress of one would look into it.
+func kindOf(key string) string {
+	if table(key[0]) == markTable {
+		kind, _, _ := strings.Cut(key, "/")
+		return kind
+	}
+	return key[:1]
 }
 
 // lanes yields the entries of some levels or hours of one table.

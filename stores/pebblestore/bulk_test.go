@@ -366,8 +366,11 @@ func TestTablesOfAStep(t *testing.T) {
 		_ = st.Set(markTable.key("a"), nil, nil)
 		_ = st.Set(markTable.key("b"), []byte("b"), nil)
 		_ = st.Delete(markTable.key("c"), nil)
+		_ = st.Set(markTable.key("site/a"), []byte("b"), nil)
+		_ = st.Set(markTable.key("site/z"), []byte("b"), nil)
+		_ = st.Set(markTable.key("update/1"), []byte("b"), nil)
 		_ = st.Set(dueKey, []byte("state"), nil)
-		n += 4
+		n += 7
 		bounds := map[string]string{}
 		for _, table := range st.tables(full) {
 			var first, last []byte
@@ -383,6 +386,9 @@ func TestTablesOfAStep(t *testing.T) {
 				}
 				last = append(last[:0], key...)
 				n--
+			}
+			if bytes.HasPrefix(first, markTable.key("site/")) != bytes.HasPrefix(last, markTable.key("site/")) {
+				t.Errorf("full %d: the marks of domains share a table with others, from %q to %q", full, first, last)
 			}
 			for f, l := range bounds {
 				if f <= string(last) && string(first) <= l {
@@ -459,5 +465,41 @@ func TestManySublevels(t *testing.T) {
 	}
 	if !deep {
 		t.Error("level 0 was never deep")
+	}
+}
+
+// The engine compacts nothing while the steps of an UpdateAll come, unless they are too
+// many, and does when they have come.
+func TestCompactionsWaitForUpdateAll(t *testing.T) {
+	for _, passes := range []int{4, 20} {
+		db, err := Open(t.TempDir(), small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		shortSteps(db, 1)
+		var begun, deepest int64
+		err = db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(0, passes, func(int) {
+			m := db.db.Metrics()
+			begun = m.Compact.Count + m.Compact.NumInProgress
+			deepest = max(deepest, int64(m.Levels[0].Sublevels))
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if many := passes == 20; many != (begun > 0) || many && deepest > maxSublevels+heldSublevels || deepest < maxSublevels {
+			t.Errorf("%d passes: %d compactions were begun, level 0 was %d deep", passes, begun, deepest)
+		}
+		if n := checkCounted(t, db); n != passes*countBatches {
+			t.Errorf("%d batches", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := db.Compact(ctx); err != nil {
+			t.Errorf("a compaction behind it: %v", err)
+		}
+		if m := db.db.Metrics(); m.Levels[0].TablesCount > 0 {
+			t.Errorf("%d tables in level 0 when all was compacted", m.Levels[0].TablesCount)
+		}
 	}
 }

@@ -39,6 +39,9 @@ const (
 	engineSublevels = 1 << 20
 	maxMemTables    = 4
 	maxSublevels    = 12
+	// While an UpdateAll is at work so many may lie above one another, and it takes until
+	// its end that they are compacted.
+	heldSublevels = 32
 	// Tables lie in level 0 until four of them are above one another, and the level
 	// below it holds so much before anything moves on. An update passes all of the key
 	// space and changes a part of it everywhere, so what it costs is how often the
@@ -122,6 +125,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	// Tables that UpdateAll makes lie above no memtable. If they did the engine would
 	// note them in a log of their own, by which it cannot always recover.
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
+	po.Experimental.CompactionScheduler = &d.pacer
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockSize
 		profile := sstable.MinLZCompression
@@ -286,7 +290,14 @@ func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
 	d.written.Store(0)
 	for {
 		m := d.db.Metrics()
-		if m.MemTable.Size < maxMemTables*d.memSize && (m.Levels[0].Sublevels < maxSublevels || m.Compact.NumInProgress == 0) {
+		deep := int32(maxSublevels)
+		if d.owed.Load() {
+			deep += heldSublevels
+			if m.Levels[0].Sublevels < maxSublevels {
+				d.owed.Store(false)
+			}
+		}
+		if m.MemTable.Size < maxMemTables*d.memSize && (m.Levels[0].Sublevels < deep || m.Compact.NumInProgress == 0) {
 			return nil
 		}
 		if d.fence.failure() != nil {

@@ -132,7 +132,11 @@ type DB struct {
 	fence    *fence
 	fsCloser io.Closer
 	db       *pebble.DB
-	memSize  uint64
+	pacer    pacer
+	// owed says that an UpdateAll may have left more tables above one another than
+	// others may.
+	owed    atomic.Bool
+	memSize uint64
 	// cacheSize is that of the engine.
 	cacheSize int64
 	readOnly  bool

@@ -1,0 +1,113 @@
+package pebblestore
+
+import (
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A pacer says when the engine may compact: as its own scheduler would, but not while
+// tables lie together of which more are to come. Each step of an UpdateAll has entries
+// of the index all over its levels and hours, so its tables lie above those of the step
+// before, and the level below would be rewritten for every few of them.
+type pacer struct {
+	mu      sync.Mutex
+	db      pebble.DBForCompaction
+	running int
+	held    bool
+	closed  bool
+	grants  sync.WaitGroup
+}
+
+var _ pebble.CompactionScheduler = (*pacer)(nil)
+
+// hold keeps compactions from being begun, or lets them.
+func (p *pacer) hold(held bool) {
+	p.mu.Lock()
+	before := p.held
+	p.held = held
+	p.mu.Unlock()
+	if before && !held {
+		p.grant()
+	}
+}
+
+// Register is called by the engine when it is open, and Unregister when it is closed:
+// it is asked nothing after that.
+func (p *pacer) Register(_ int, db pebble.DBForCompaction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.db = db
+}
+
+func (p *pacer) Unregister() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.grants.Wait()
+}
+
+// TrySchedule is asked once about a compaction. After a no the engine waits for a grant.
+func (p *pacer) TrySchedule() (bool, pebble.CompactionGrantHandle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.free() {
+		return false, nil
+	}
+	p.running++
+	return true, p
+}
+
+// free reports whether one more may run. It has the mutex.
+func (p *pacer) free() bool {
+	return p.db != nil && !p.closed && !p.held && p.running < p.db.GetAllowedWithoutPermission()
+}
+
+// UpdateGetAllowedWithoutPermission says that more may be allowed. The engine has its
+// mutex then, which a grant needs.
+func (p *pacer) UpdateGetAllowedWithoutPermission() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free() {
+		p.grants.Go(p.grant)
+	}
+}
+
+// Done is the end of a compaction.
+func (p *pacer) Done() {
+	p.mu.Lock()
+	p.running--
+	p.mu.Unlock()
+	p.grant()
+}
+
+func (p *pacer) Started()                                          {}
+func (p *pacer) MeasureCPU(pebble.CompactionGoroutineKind)         {}
+func (p *pacer) CumulativeStats(pebble.CompactionGrantHandleStats) {}
+
+// grant lets the engine begin what it waits for. It has no mutex, since the engine takes
+// its own, with which it asks TrySchedule.
+func (p *pacer) grant() {
+	for p.grantOne() {
+	}
+}
+
+func (p *pacer) grantOne() bool {
+	p.mu.Lock()
+	if !p.free() {
+		p.mu.Unlock()
+		return false
+	}
+	p.running++
+	p.grants.Add(1)
+	p.mu.Unlock()
+	defer p.grants.Done()
+	waiting, _ := p.db.GetWaitingCompaction()
+	if waiting && p.db.Schedule(p) {
+		return true
+	}
+	p.mu.Lock()
+	p.running--
+	p.mu.Unlock()
+	return false
+}
