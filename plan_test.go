@@ -2,6 +2,7 @@ package recrawl_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -167,6 +168,61 @@ func TestAnotherBudgetIsAnotherPlan(t *testing.T) {
 		}
 		if !made[5].Equal(made[4]) {
 			t.Errorf("a plan that is an hour old, for the same budget, was made anew")
+		}
+	})
+}
+
+// A plan of few visits is made anew before it is a day old when there are twice as many.
+func TestPlanOfManyMoreVisits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 10, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 15}
+		for range 4 {
+			s.run(t, s.web.Seeds()...)
+			s.now = s.now.AddDate(0, 0, 1)
+		}
+		made := func(visits int64) bool {
+			const job = "schedule/account"
+			s.now = s.now.Add(time.Hour)
+			before, err := recrawl.ReadPlan(t.Context(), s.db.Crawl())
+			if err != nil {
+				t.Fatal(err)
+			}
+			mark, err := s.db.Crawl().Progress(t.Context(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			account := map[string]any{}
+			if err := json.Unmarshal([]byte(mark), &account); err != nil {
+				t.Fatal(err)
+			}
+			account["Visits"] = before.Visits + visits
+			text, err := json.Marshal(account)
+			if err == nil {
+				err = s.db.Crawl().Update(t.Context(), crawldb.Batch{Job: job, Cursor: string(text)})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.run(t)
+			after, err := recrawl.ReadPlan(t.Context(), s.db.Crawl())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return after.Made.After(before.Made)
+		}
+		s.run(t)
+		if made(500) {
+			t.Error("a new plan after 500 visits")
+		}
+		if !made(1000) {
+			t.Error("no new plan after 1,000 visits")
+		}
+		if made(500) {
+			t.Error("a new plan after 500 visits more")
+		}
+		if !made(2000) {
+			t.Error("no new plan after twice as many")
 		}
 	})
 }

@@ -291,3 +291,64 @@ func TestReleaseOrphans(t *testing.T) {
 		t.Errorf("%+v", rest)
 	}
 }
+
+// noting and leasing tell whether a lease is written before the note of it is durable.
+type noting struct {
+	segment.Store
+	unsynced *int
+}
+
+func (s noting) Append(ctx context.Context, name, part string, keep int) (segment.BlockWriter, error) {
+	w, err := s.Store.Append(ctx, name, part, keep)
+	return notingWriter{w, s.unsynced}, err
+}
+
+type notingWriter struct {
+	segment.BlockWriter
+	unsynced *int
+}
+
+func (w notingWriter) Append(ctx context.Context, block []byte) error {
+	if len(block) > 0 {
+		*w.unsynced++
+	}
+	return w.BlockWriter.Append(ctx, block)
+}
+
+func (w notingWriter) Sync(ctx context.Context) error {
+	*w.unsynced = 0
+	return w.BlockWriter.Sync(ctx)
+}
+
+type leasing struct {
+	crawldb.Store
+	leased func()
+}
+
+func (s leasing) Update(ctx context.Context, b crawldb.Batch) error {
+	next := b.Next
+	b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		d, err := next(i, old)
+		if d != nil && d.LeasedBy != "" {
+			s.leased()
+		}
+		return d, err
+	}
+	return s.Store.Update(ctx, b)
+}
+
+// A power cut must not leave a lease of which no note tells.
+func TestNotesAreDurableBeforeLeases(t *testing.T) {
+	var db memstore.DB
+	putAll(t, db.Crawl(), many(40, 4))
+	unsynced, leases := 0, 0
+	crawl := leasing{db.Crawl(), func() {
+		if leases++; unsynced > 0 {
+			t.Errorf("lease %d is written, and %d blocks of notes are not durable", leases, unsynced)
+		}
+	}}
+	r := run(t, crawl, noting{db.Segments(), &unsynced}, generate.Options{TopN: 7, Segments: 3})
+	if leases == 0 || r.Selected == 0 {
+		t.Errorf("%d leases, %d selected", leases, r.Selected)
+	}
+}
