@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
@@ -35,6 +37,20 @@ func TestGreatestNumbers(t *testing.T) {
 					t.Errorf("%d of %d were selected, rejected %v", r.Selected, n, r.Rejected)
 				}
 			})
+		}
+	}
+}
+
+// No page is due before it is, and none lies so far ahead that a clock was wrong, however
+// long ago the selection looks.
+func TestAheadOfLessThanNothing(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, math.MinInt64} {
+		var db memstore.DB
+		late := due("http://a.example.test/late", 1)
+		late.FetchTime = now.Add(time.Hour)
+		putAll(t, db.Crawl(), []crawldb.Datum{due("http://a.example.test/due", 1), late})
+		if r := run(t, db.Crawl(), db.Segments(), generate.Options{Ahead: ahead}); r.Selected != 1 {
+			t.Errorf("ahead by %v: %d were selected", ahead, r.Selected)
 		}
 	}
 }

@@ -84,8 +84,8 @@ type Options struct {
 	// compiles them. A record for which it returns an error is not selected. It
 	// must be pure and not use the store. (Nutch: generate.expr.)
 	Where func(*crawldb.Datum) (bool, error)
-	// Ahead selects what is due this much later. Leases are not affected.
-	// (Nutch: -adddays.)
+	// Ahead selects what is due this much later; less than zero is zero. Leases are
+	// not affected. (Nutch: -adddays.)
 	Ahead time.Duration
 	// Lease is how long the selected URLs are kept from other rounds, should
 	// their segment be lost; zero means 7 days. (Nutch: crawl.gen.delay.)
@@ -119,8 +119,8 @@ type Options struct {
 	NoNormalize bool
 
 	// Lists is over how many fetch lists the URLs of a segment are spread, so
-	// that several fetches can share a segment; zero means one. See
-	// fetch.Options.Lists. (Nutch: -numFetchers.)
+	// that several fetches can share a segment; zero means one, and more than 10,000
+	// are as many. See fetch.Options.Lists. (Nutch: -numFetchers.)
 	Lists int
 	// Partition says which URLs must be on the same list. What shares a queue in
 	// the fetch always is. (Nutch: partition.url.mode.)
@@ -213,6 +213,7 @@ const (
 	leasePart = "leases" // URLs that are about to be leased, chunk by chunk
 	chunk     = 100_000
 	listBlock = 1_000
+	mostLists = 10_000 // each of which a fetch looks for
 )
 
 type job struct {
@@ -283,10 +284,11 @@ func (j *job) make(ctx context.Context) (err error) {
 }
 
 func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
-	o.Segments, o.Lists = max(o.Segments, 1), max(o.Lists, 1)
+	o.Segments, o.Lists = max(o.Segments, 1), max(1, min(o.Lists, mostLists))
 	if o.chunk <= 0 {
 		o.chunk = chunk
 	}
+	o.Ahead = max(o.Ahead, 0) // else all would be due that lies too far ahead for any schedule
 	if o.MinScore != o.MinScore {
 		o.MinScore = float32(math.Inf(-1))
 	}
