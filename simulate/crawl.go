@@ -91,7 +91,8 @@ type CrawlOptions struct {
 	Signals []Signals
 	// Seed picks the moments of the changes of the pages that change at random, and of signs.
 	Seed uint64
-	// Points is how many points of time the course has; zero means 108.
+	// Points is how many points of time the course has, as many as there are cycles at
+	// most; zero means 108.
 	Points int
 	// Update has the rules for records. Its Schedule, Now and NutchCompat do not matter.
 	Update update.Options
@@ -222,6 +223,7 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 	case !(o.ShiftBy > 0):
 		return o, fmt.Errorf("rates that are multiplied by %v", o.ShiftBy)
 	}
+	o.Points = min(o.Points, int(o.Duration/o.Cycle))
 	for _, s := range o.Signals {
 		if err := s.check(); err != nil {
 			return o, err

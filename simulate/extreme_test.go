@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,15 @@ func TestFetchTimesBeyondAllDurations(t *testing.T) {
 	out := crawl(t, population, simulate.Policy{Name: "once", Schedule: once{}}, simulate.CrawlOptions{Start: start, Duration: 100 * day, Measure: -1, Cold: true})
 	if out.Fetches != 1 {
 		t.Errorf("%d fetches of a page that is there, and one that appears in a thousand years", out.Fetches)
+	}
+}
+
+// A course has no more points than there are cycles.
+func TestPointsWithoutEnd(t *testing.T) {
+	pages := synthetic(t, simulate.Equal, simulate.Uniform, 10)
+	out := crawl(t, pages, simulate.Policy{Name: "p", Schedule: schedule.Default{}}, simulate.CrawlOptions{Duration: 10 * day, Points: math.MaxInt})
+	if n := len(out.Course); n != 40 {
+		t.Errorf("%d points of 40 cycles", n)
 	}
 }
 
