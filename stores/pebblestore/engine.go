@@ -125,6 +125,10 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	// Tables that UpdateAll makes lie above no memtable. If they did the engine would
 	// note them in a log of their own, by which it cannot always recover.
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
+	// The opening of the engine ends with the removal of files that are of no use, and
+	// waits for that until no compaction runs; but it looks for one to begin as soon as
+	// the log is written out. So none begins before Open is at its end.
+	d.pacer.hold(true)
 	po.Experimental.CompactionScheduler = &d.pacer
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockSize

@@ -9,7 +9,8 @@ import (
 // A pacer says when the engine may compact: as its own scheduler would, but not while
 // tables lie together of which more are to come. Each step of an UpdateAll has entries
 // of the index all over its levels and hours, so its tables lie above those of the step
-// before, and the level below would be rewritten for every few of them.
+// before, and the level below would be rewritten for every few of them. Nor while the
+// store is opened, which would wait for it.
 type pacer struct {
 	mu      sync.Mutex
 	db      pebble.DBForCompaction

@@ -99,6 +99,9 @@ type Options struct {
 	// lag and manifest, if not zero, stand in for the constants in tests.
 	lag      time.Duration
 	manifest int64
+	// opening, if not nil, is called when the engine is open and Open is about to
+	// return.
+	opening func(*pebble.DB)
 }
 
 // standIn makes the directory of the segments on a file system of tests.
@@ -229,6 +232,10 @@ func open(dir string, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	d.space.opened.Store(true)
+	if o.opening != nil {
+		o.opening(d.db)
+	}
+	d.pacer.hold(false)
 	return d, nil
 }
 
