@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -102,27 +103,28 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	return e, nil
 }
 
-// lastVisit looks for the last visit in the segments that may have made it: the
-// two that were begun last before it.
+// lastVisit looks for the last visit in the segments that may have made it: those that
+// were begun last before it, all that were at one go, and those of the time before.
 func (c *Crawler) lastVisit(ctx context.Context, d *crawldb.Datum) (*segment.Visit, error) {
 	const digits = "20060102150405"
 	if d.LastFetch.IsZero() {
 		return nil, nil
 	}
 	at := d.LastFetch.UTC().Format(digits)
-	var names [2]string
+	var last, before []string
 	for name, err := range c.s.Segments.List(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if len(name) >= len(digits) && name[:len(digits)] <= at {
-			names = [2]string{name, names[0]}
+		if len(name) < len(digits) || name[:len(digits)] > at {
+			continue
 		}
+		if len(last) > 0 && last[0][:len(digits)] != name[:len(digits)] {
+			last, before = nil, last
+		}
+		last = append(last, name)
 	}
-	for _, name := range names {
-		if name == "" {
-			break
-		}
+	for _, name := range slices.Backward(append(before, last...)) {
 		for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
 			if errors.Is(err, segment.ErrNotFound) {
 				break

@@ -212,6 +212,26 @@ func TestRoundEnds(t *testing.T) {
 	})
 }
 
+// The last visit is found in whichever of many segments it was made.
+func TestLastVisitOfManySegments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 8, Calm: true})
+		s.run(t, s.web.Seeds()...)
+		s.now = s.now.AddDate(0, 0, 40) // all are due
+		s.opts.Generate.TopN, s.opts.Generate.Segments = 2, 9
+		if r := s.run(t); len(r.Segments) != 4 {
+			t.Fatalf("%d segments", len(r.Segments))
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		for url := range s.records(t) {
+			if e, err := c.Explain(t.Context(), url); err != nil || e.Visit == nil || !e.Visit.Time.Equal(e.Record.LastFetch) {
+				t.Errorf("%s: %+v, %v", url, e.Visit, err)
+			}
+		}
+	})
+}
+
 func TestOnlyACrawlDBIsRequired(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
