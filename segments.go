@@ -42,8 +42,9 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 	return merge.Segments(ctx, c.s.Segments, srcs, o)
 }
 
-// RemoveSegment removes a segment that is done, and its marks. One that is at
-// work is an error that is segment.ErrBusy.
+// RemoveSegment removes a segment and its marks. One that is at work is an error
+// that is segment.ErrBusy. What a segment brought that is not done, see
+// [Crawler.DoneSegments], is lost: its pages are due again when their leases end.
 func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 	if err := c.s.Segments.Remove(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)

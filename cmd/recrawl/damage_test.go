@@ -75,6 +75,9 @@ func TestVerifyAndSalvage(t *testing.T) {
 	if r := recrawl(t, "salvage", "-d", dir, to); r.code != 1 || !strings.Contains(r.err, "not empty") {
 		t.Errorf("salvage into a crawl: %+v", r)
 	}
+	if r := recrawl(t, "salvage", "-d", to+"-2", to+"-3"); r.code != 1 || !strings.Contains(r.err, "there is no crawl in "+to+"-2") {
+		t.Errorf("salvage of nothing: %+v", r)
+	}
 	if r := recrawl(t, "verify", "-d", to+"-2"); r.code != 1 || !strings.Contains(r.err, "there is no crawl in "+to+"-2") {
 		t.Errorf("verify of nothing: %+v", r)
 	}
