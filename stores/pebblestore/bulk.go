@@ -210,13 +210,18 @@ func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 			}
 		}
 	}()
+	above, err := d.liesAbove(st)
+	if err != nil {
+		return err
+	}
 	for i, t := range st.tables(fullTable) {
 		if err := d.goingOn(ctx, v); err != nil {
 			return err
 		}
 		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, st.of, i))
 		names = append(names, name)
-		if err := d.writeTable(name, t); err != nil {
+		// The records come first.
+		if err := d.writeTable(name, t, above && i == 0); err != nil {
 			return d.outcome("write tables", err)
 		}
 	}
@@ -259,14 +264,29 @@ func ingestTables(db *pebble.DB, names []string) (err error) {
 	return db.Ingest(context.Background(), names)
 }
 
-// writeTable writes and syncs a table.
-func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte]) error {
+// liesAbove reports whether the table of the records of a step will lie above others.
+// Then it has a filter, or who reads here and there reads a block of each such table.
+// Where nothing lies below it would be of no use: the last level has none.
+func (d *DB) liesAbove(st *step) (bool, error) {
+	n := len(st.records)
+	if n == 0 || table(st.key(st.records[0])[0]) != crawlTable {
+		return false, nil
+	}
+	size, err := d.db.EstimateDiskUsage(st.key(st.records[0]), st.key(st.records[n-1]))
+	return size > 0, d.outcome("write tables", err)
+}
+
+// writeTable writes and syncs a table, with a filter if it is to have one.
+func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bool) error {
 	f, err := d.fence.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	o := d.options.MakeWriterOptions(len(d.options.Levels)-1, d.db.TableFormat())
 	o.WritingToLowestLevel = false // that is for the engine to say
+	if filtered {
+		o.FilterPolicy = d.options.Levels[0].FilterPolicy
+	}
 	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), o)
 	for key, value := range rows {
 		switch {

@@ -209,12 +209,12 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	if bytes.Compare(lower, upper) > 0 {
 		return outOfOrder(b.URLs, len(b.URLs)-1)
 	}
-	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: append(upper, 0)})
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: append(bytes.Clone(upper), 0)})
 	if err != nil {
 		return s.db.outcome("crawl db", err)
 	}
 	defer it.Close()
-	at := cursor{it: it}
+	at := cursor{it: it, last: upper}
 	leases, err := leasesBeside(it)
 	if err != nil {
 		return s.db.outcome("crawl db", err)

@@ -43,3 +43,52 @@ func TestLastLevelHasNoFilters(t *testing.T) {
 		}
 	}
 }
+
+// TestTablesAboveOthersHaveFilters: what UpdateAll changes lies above what was there, in
+// a table of which no block is read for a record that it does not have, if who asks
+// for records asks for few.
+func TestTablesAboveOthersHaveFilters(t *testing.T) {
+	db, err := Open(t.TempDir(), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	shortSteps(db, 1)
+	for pass := range 2 {
+		if err := crawldb.UpdateAll(t.Context(), db.Crawl(), counting(pass*countBatches, pass+1, nil)); err != nil {
+			t.Fatal(err)
+		}
+		levels, err := db.db.SSTables(pebble.WithProperties())
+		if err != nil {
+			t.Fatal(err)
+		}
+		filtered := 0
+		for _, level := range levels {
+			for _, table := range level {
+				if table.Properties.FilterSize == 0 {
+					continue
+				}
+				if filtered++; table.Smallest.UserKey[0] != byte(crawlTable) {
+					t.Errorf("a table from %q on has a filter that nobody asks", table.Smallest.UserKey)
+				}
+			}
+		}
+		if (filtered > 0) != (pass > 0) {
+			t.Errorf("pass %d: %d tables have filters", pass, filtered)
+		}
+	}
+	// Between the others, and not there.
+	b := crawldb.Batch{Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) { return old, nil }}
+	for _, u := range countingBatch(1, 0, countBatches*countEach).URLs {
+		if hash(u)%30 == 0 {
+			b.URLs = append(b.URLs, u+"x")
+		}
+	}
+	before := db.db.Metrics().Filter
+	if err := db.Crawl().Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if m := db.db.Metrics().Filter; m.Hits-before.Hits < int64(len(b.URLs)/2) {
+		t.Errorf("of %d records that are not there filters told of %d", len(b.URLs), m.Hits-before.Hits)
+	}
+}

@@ -177,6 +177,10 @@ type cursor struct {
 	it      *pebble.Iterator
 	started bool
 	misses  int // keys in a row that no steps led to
+	// last is the greatest key there is to find; nil if the iterator must stand on what
+	// comes behind a key that is not there. Where keys lie far apart the filters of
+	// tables are asked then, and few blocks are read of those that do not have a key.
+	last []byte
 }
 
 // Six steps cost about as much as a seek. Where they lead nowhere four times in
@@ -191,10 +195,18 @@ const (
 // next find.
 func (c *cursor) find(key []byte) ([]byte, error) {
 	steps := 1
-	if c.misses%tryEvery < tries {
+	switch {
+	case c.misses%tryEvery < tries:
 		steps = nearby
+	case c.last != nil && bytes.Compare(key, c.last) <= 0:
+		c.misses++
+		c.started = false // from where it is now no step leads on
+		if !c.it.SeekPrefixGE(key) {
+			return nil, c.it.Error()
+		}
+		return c.value()
 	}
-	ok := c.it.Valid()
+	ok := c.started && c.it.Valid()
 	for range steps {
 		if !ok || bytes.Compare(c.it.Key(), key) >= 0 {
 			break
@@ -214,6 +226,11 @@ func (c *cursor) find(key []byte) ([]byte, error) {
 	if !bytes.Equal(c.it.Key(), key) {
 		return nil, nil
 	}
+	return c.value()
+}
+
+// value returns what is under the key that was found.
+func (c *cursor) value() ([]byte, error) {
 	value, err := c.it.ValueAndErr()
 	if value == nil {
 		value = []byte{}
