@@ -79,10 +79,12 @@ func (c *Census) Add(d *crawldb.Datum) {
 		c.name, c.last = host, t
 	}
 	l, known := c.s.known(d)
-	if !known {
+	if known {
+		l.Rate = c.s.Plan.likened(d.URL, l.kind, l.Rate)
+	} else {
 		l.Rate = Rate{}
 		if c.s.Plan.expects() {
-			l.Rate = c.s.Plan.prior(d.URL, l.kind)
+			l.Rate = c.s.Plan.likened(d.URL, l.kind, c.s.Plan.prior(d.URL, l.kind))
 		}
 	}
 	rate, trust := c.s.Plan.unsigned(d, l.Rate)

@@ -118,6 +118,7 @@ func (s Learned) rate(d *crawldb.Datum) (l learned, ok bool) {
 	if l, ok = s.known(d); !ok {
 		l.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}
+	l.Rate = s.Plan.likened(d.URL, l.kind, l.Rate)
 	return l, ok
 }
 
@@ -126,26 +127,53 @@ func (s Learned) rate(d *crawldb.Datum) (l learned, ok bool) {
 type outcome struct {
 	expected float64
 	changed  bool
+	after    float64 // days since the visit before; zero if that is not known
 }
 
 // expect returns how many changes are expected in a time, as it makes the chance of none
 // what it is: 1 - exp(-expected).
 func (r Rate) expect(after time.Duration) float64 { return r.Shape * math.Log1p(days(after)/r.Days) }
 
-func (o outcome) encode() byte {
-	if !(o.expected > 0 && o.expected <= mostExpected) {
-		return 0
+// An outcome is two bytes: one with what was expected, the other with the logarithm of the
+// time, to 2.5 %, of half an hour up to 18 years. What is more than mostExpected is not
+// kept, for it hardly differs from what it would be after the visit.
+const afterStep, afterLeast = 0.05, 1. / 48
+
+func (o outcome) encode() (expected, after byte) {
+	if o.after >= afterLeast {
+		after = byte(min(1+math.Round(math.Log(o.after/afterLeast)/afterStep), 255))
 	}
-	b := byte(max(1, math.Round(127*math.Sqrt(o.expected/mostExpected))))
+	switch {
+	case !(o.expected > 0), o.expected > mostExpected && after == 0:
+		return 0, 0
+	case o.expected <= mostExpected:
+		expected = byte(max(1, math.Round(127*math.Sqrt(o.expected/mostExpected))))
+	}
 	if o.changed {
-		b |= 0x80
+		expected |= 0x80
 	}
-	return b
+	return expected, after
 }
 
-func decodeOutcome(b byte) outcome {
-	x := float64(b&0x7f) / 127
-	return outcome{mostExpected * x * x, b&0x80 != 0}
+// decodeOutcome reads an outcome, given what is known since.
+func decodeOutcome(expected, after byte, known Rate) (o outcome) {
+	x := float64(expected&0x7f) / 127
+	o = outcome{expected: mostExpected * x * x, changed: expected&0x80 != 0}
+	if after > 0 {
+		o.after = afterLeast * math.Exp(float64(after-1)*afterStep)
+	}
+	if x > 0 || !known.Known() || after == 0 {
+		return o
+	}
+	e := 0.0
+	if o.changed {
+		e = known.Shape * math.Log1p(o.after/known.Days)
+		e *= -math.Expm1(-e) // the change that was found
+	} else { // what is left is a difference of two numbers that may be nearly the same
+		e = known.Shape * math.Log1p(o.after/max(known.Days-o.after, 0.05*known.Days))
+	}
+	o.expected = max(e, mostExpected*1.001)
+	return o
 }
 
 // drifts takes up what the visits since the last plan say, of all pages and of those of
@@ -217,9 +245,17 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 		return // what is expected of pages is not learned yet
 	}
 	for i := range kept {
-		if k := &kept[i]; k.tells && k.fetched.After(old.Made) {
-			p.Drift.add(k.learned.last)
-			hosts[k.s.Host].add(k.learned.last)
+		k := &kept[i]
+		if !k.tells || !k.fetched.After(old.Made) {
+			continue
+		}
+		o := k.learned.last
+		if shape := old.Likeness.Shape; shape >= AllAlike { // what pages show themselves falls behind
+			o.expected = old.expected(k, shape)
+		}
+		if o.expected <= mostExpected {
+			p.Drift.add(o)
+			hosts[k.s.Host].add(o)
 		}
 	}
 	p.Drift.shift(every)

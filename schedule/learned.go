@@ -31,7 +31,7 @@ import (
 // itself is followed as Keep says.
 //
 // The record of a page that was visited twice, or said when it last changed, has
-// what was learned of it in Meta, 12 bytes when it is encoded. The zero value is ready to use; a value
+// what was learned of it in Meta, 14 bytes when it is encoded. The zero value is ready to use; a value
 // must not be changed while it is in use.
 type Learned struct {
 	// Default gives the interval of new, failing and missing pages, and the greatest
@@ -76,12 +76,13 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Retries = 0
 	d.Modified = modified(v)
 	least, most := s.within(d.URL)
-	d.Interval = s.wait(&d, l.Rate, least, most)
+	rate := s.Plan.likened(d.URL, l.kind, l.Rate)
+	d.Interval = s.wait(&d, rate, least, most)
 	switch {
 	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
 	case seen && d.Interval > least && s.Plan.signs(&d) == nil: // signs tell
-		d.Interval = uneven(d.URL, v, l.Rate, d.Interval, least, most)
+		d.Interval = uneven(d.URL, v, rate, d.Interval, least, most)
 	}
 	d.FetchTime = v.Time.Add(d.Interval)
 	return d
@@ -119,9 +120,9 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	switch {
 	case !seen || signs > 0:
 	case w != nil:
-		l.last = outcome{w.expect(l.Rate, after), v.Change == Changed}
+		l.last = outcome{expected: w.expect(l.Rate, after), changed: v.Change == Changed}
 	default:
-		l.last = outcome{l.expect(after), v.Change == Changed}
+		l.last = outcome{l.expect(after), v.Change == Changed, days(after)}
 	}
 	if keep := s.keepShare(); seen && keep < 1 {
 		// What is forgotten is what the page has shown: what is expected of any page comes

@@ -42,6 +42,8 @@ type Plan struct {
 	// much those of some hosts do.
 	Drift     Drift
 	HostDrift map[string]Drift `json:",omitempty"`
+	// Likeness is how far pages change alike.
+	Likeness Likeness
 	// HostSignals is what the signs of the changes of pages are worth, of hosts that have some
 	// and for the pages of which there was one. They count in plans that [Sample.Plan] or
 	// [DecodePlan] has made.
@@ -151,6 +153,9 @@ func (p *Plan) check() error {
 	}
 	if !p.Drift.valid() {
 		return errors.New("a drift is out of range")
+	}
+	if !p.Likeness.valid() {
+		return errors.New("a likeness is out of range")
 	}
 	for _, f := range p.HostDrift {
 		if !f.valid() {

@@ -78,9 +78,10 @@ func (r Rate) Forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * k
 
 // rateKey is the Meta entry in which Learned keeps what it knows of a page: the two
 // numbers of a Rate as 32-bit floats, a byte with the kind of content, whether
-// Last-Modified is believed and how many visits that came soon found a change, one
-// with the level of the Plan's drift, and one with what the last visit found and what
-// had been expected.
+// Last-Modified is believed and how many visits that came soon found a change, one with
+// the level of the Plan's drift, one with what the last visit found and what had been
+// expected, and one with how long it came after the one before. Records of 11 bytes are
+// of versions that did not keep that.
 const rateKey = "schedule.rate"
 
 // sinceKey is the Meta entry with the time, in milliseconds since 1970, of the last
@@ -108,13 +109,18 @@ const (
 // learnedOf reads a record. ok is false if nothing was learned of the page yet.
 func learnedOf(d *crawldb.Datum) (l learned, ok bool) {
 	s, ok := d.Meta.Get(rateKey)
-	if !ok || len(s) != 11 {
+	if !ok || len(s) != 11 && len(s) != 12 {
 		return learned{}, false
 	}
 	l.Shape = float64(math.Float32frombits(littleEndian(s[:4])))
 	l.Days = float64(math.Float32frombits(littleEndian(s[4:8])))
 	l.kind, l.lying, l.quick = min(kind(s[8]&kindMask), kinds-1), s[8]&lyingFlag != 0, s[8]>>quickShift&quickMost
-	l.level, l.last = int8(s[9]), decodeOutcome(s[10])
+	l.level = int8(s[9])
+	after := byte(0)
+	if len(s) == 12 {
+		after = s[11]
+	}
+	l.last = decodeOutcome(s[10], after, l.Rate)
 	return l, l.Known()
 }
 
@@ -124,13 +130,14 @@ func littleEndian(s string) uint32 {
 
 // keep writes into a record what was learned.
 func (l learned) keep(d *crawldb.Datum) {
-	var b [11]byte
+	var b [12]byte
 	binary.LittleEndian.PutUint32(b[:4], math.Float32bits(float32(l.Shape)))
 	binary.LittleEndian.PutUint32(b[4:8], math.Float32bits(float32(l.Days)))
 	if b[8] = byte(l.kind) | l.quick<<quickShift; l.lying {
 		b[8] |= lyingFlag
 	}
-	b[9], b[10] = byte(l.level), l.last.encode()
+	b[9] = byte(l.level)
+	b[10], b[11] = l.last.encode()
 	d.Meta.Set(rateKey, string(b[:]))
 }
 

@@ -175,6 +175,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	}
 	p.drifts(old, x.kept)
 	p.priors(x.kept)
+	p.likeness(old, x.kept)
 	p.signals(o.Signals, x.kept, old)
 	sample := make([]sampled, len(x.kept))
 	x.sampled = sample
@@ -188,7 +189,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		}
 		s.Weight = min(s.Weight, math.MaxFloat32)
 		if !k.known {
-			s.PerDay = p.prior(k.url, k.learned.kind).PerDay()
+			s.PerDay = p.likened(k.url, k.learned.kind, p.prior(k.url, k.learned.kind)).PerDay()
 		}
 		if k.covered && s.Most != s.Least {
 			s.signs = p.worth[s.Host]

@@ -12,6 +12,9 @@ type Worth struct {
 	// shown some of it, and is not only expected to be like others.
 	Rate    Rate
 	Learned bool
+	// Alike says that Rate is that of all pages, which have proved to be alike: see
+	// [Likeness].
+	Alike bool
 	// Weight is its importance, Threshold what a visit must be worth.
 	Weight, Threshold float64
 	// OfHost says that Threshold is that of the host, which may be visited less often than
@@ -57,6 +60,7 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
 	l, ok := s.rate(d)
 	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.weight(d, float64(d.Score)), Threshold: s.threshold(d.URL)}
+	w.Alike = s.Plan != nil && s.Plan.Likeness.Shape >= AllAlike
 	w.Elsewhere = s.threshold("")
 	w.OfHost = w.Threshold > w.Elsewhere
 	w.Least, w.Most = s.within(d.URL)

@@ -100,10 +100,21 @@ const (
 	Hourly   Rates = "hourly"
 	Static   Rates = "static"
 	TwoKinds Rates = "two"
+	// Daily, Weekly and Yearly are once in 1, 7 and 365 days, for all pages.
+	Daily  Rates = "daily"
+	Weekly Rates = "weekly"
+	Yearly Rates = "yearly"
+	// Weekdays is a change from Monday to Friday, of each page at a time of day of its own.
+	// Seasonal is once in 60 days, and ten times as often in three months of each year of 360
+	// days. Both are histories of 1080 days from 1 January 2026 on.
+	Weekdays Rates = "weekdays"
+	Seasonal Rates = "seasonal"
 )
 
 // AllRates returns the names of all.
-func AllRates() []Rates { return []Rates{Cho5, LogNormal, Equal, Hourly, Static, TwoKinds} }
+func AllRates() []Rates {
+	return []Rates{Cho5, LogNormal, Equal, Hourly, Daily, Weekly, Yearly, Static, TwoKinds, Weekdays, Seasonal}
+}
 
 // published are those of which figures were published.
 func published() []Rates { return []Rates{Cho5, LogNormal} }
@@ -143,7 +154,21 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 			s.PerDay = 1. / 30
 		case Hourly:
 			s.PerDay = 24
+		case Daily:
+			s.PerDay = 1
+		case Weekly:
+			s.PerDay = 1. / 7
+		case Yearly:
+			s.PerDay = 1. / 365
 		case Static:
+		case Weekdays, Seasonal:
+			// What pages have histories of their own takes memory: from so many on they share them.
+			const most = 1000
+			if s.Until = historyBegins.Add(historyDays * 24 * time.Hour); i < most {
+				s.Events = madeUp(rates, rnd)
+			} else {
+				s.Events = p[i%most].Events
+			}
 		case TwoKinds:
 			if s.PerDay = 1; i%2 == 1 {
 				s.PerDay = 1. / 365
@@ -161,6 +186,37 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 		return nil, err
 	}
 	return p, nil
+}
+
+// historyBegins is the first day of the histories that are made up, a Thursday.
+var historyBegins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+const historyDays = 1080
+
+// madeUp is one of the histories of Weekdays or Seasonal.
+func madeUp(rates Rates, rnd *rand.Rand) []Event {
+	events := []Event{{historyBegins, Appears}}
+	hour := rnd.Float64()
+	for day := range historyDays {
+		add := func(part float64) {
+			at := inDays(float64(day) + part).Truncate(time.Second)
+			events = append(events, Event{historyBegins.Add(at), Modified})
+		}
+		if rates == Weekdays {
+			if weekday := historyBegins.AddDate(0, 0, day).Weekday(); weekday != time.Saturday && weekday != time.Sunday {
+				add(hour)
+			}
+			continue
+		}
+		perDay := 1. / 60
+		if day%360 >= 150 && day%360 < 240 {
+			perDay *= 10
+		}
+		for at := rnd.ExpFloat64() / perDay; at < 1; at += rnd.ExpFloat64() / perDay {
+			add(at)
+		}
+	}
+	return events
 }
 
 // Histories returns a population of pages with a history. A page that says how

@@ -242,7 +242,7 @@ func (r *reference) elsewhere() error {
 		r.pages = n
 		for _, kind := range AllRates() {
 			importances := []Importance{Zipf, Uniform, Correlated, Anticorrelated}
-			if kind == Equal || kind == Hourly || kind == Static {
+			if kind != Cho5 && kind != LogNormal && kind != TwoKinds { // all change alike
 				importances = importances[:2]
 			}
 			type worst struct {
@@ -265,11 +265,12 @@ func (r *reference) elsewhere() error {
 					}
 				}
 			}
-			// Where nothing can be better than a constant interval, by what is lost in learning
-			// that: where no visit is worth more than another, all of the budget is not used.
-			least, ok := map[Rates]float64{Hourly: 0.85, TwoKinds: 0.97, Equal: 0.995}[kind]
+			// Where all pages are alike nothing can be better than a constant interval. Of two kinds
+			// pages of the one are not taken to be like each other. A history is one course of events,
+			// and of a hundred pages few with great weights decide.
+			least, ok := map[Rates]float64{TwoKinds: 0.97, Weekdays: 0.95}[kind]
 			if !ok {
-				least = 0.999
+				least = 0.99
 			}
 			r.add(ratio.figure, least, 0, "%d pages, %s, learned by a constant interval where that is least: %s", r.pages, kind, ratio.where)
 			r.add(longest.figure, 90.6, -1, "%d pages, %s, learned, days that a page was left alone where that is longest: %s", r.pages, kind, longest.where)

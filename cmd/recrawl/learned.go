@@ -86,7 +86,9 @@ func parseBudget(text string) (float64, error) {
 func printWorth(w io.Writer, e *recrawl.Explanation) {
 	x := e.Worth
 	how := "expected of pages like it"
-	if x.Learned {
+	if x.Alike {
+		how = "as all pages do, which have proved to be alike"
+	} else if x.Learned {
 		how = fmt.Sprintf("learned, %.3g of %.3g days", x.Rate.Shape, x.Rate.Days)
 	}
 	fmt.Fprintf(w, "changes      %.3g ± %.2g a day, once in %s: %s\n", x.Rate.PerDay(), x.Rate.Deviation(), inDays(1/x.Rate.PerDay()), how)
@@ -151,7 +153,7 @@ func inDays(days float64) string {
 
 func worthJSON(e *recrawl.Explanation) map[string]any {
 	x := e.Worth
-	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned,
+	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned, "alike": x.Alike,
 		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.OfHost, "threshold_elsewhere": x.Elsewhere, "share": x.Share, "fixed": x.Fixed,
 		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "most_set_seconds": x.Set / time.Second, "stretch": x.Stretch}
 	if n := e.Noisy; n != nil {

@@ -68,7 +68,7 @@ NAME-rates.svg, intervals by rate of change, and with -curve NAME-budget.svg.
 With -reference it repeats published results and checks the goals of the
 project: it fails if a figure is not what it is to be.`,
 		Flags: flags(
-			&cli.StringFlag{Name: "population", Category: toPages, Value: string(simulate.Cho5), Usage: "pages that change at random as often as in `KIND`: cho5, a histogram of 720,000 pages, lognorm, equal (once in 30 days), hourly, static, or two (half daily, half once a year) (default cho5)"},
+			&cli.StringFlag{Name: "population", Category: toPages, Value: string(simulate.Cho5), Usage: "pages that change at random as often as in `KIND`: cho5, a histogram of 720,000 pages, lognorm, equal (once in 30 days), hourly, daily, weekly, yearly, static, two (half daily, half once a year), weekdays (once from Monday to Friday) or seasonal (ten times as often in three months of the year) (default cho5)"},
 			&cli.StringFlag{Name: "history", Category: toPages, Usage: "instead, pages and their changes from `FILE`; - is standard input"},
 			&cli.StringFlag{Name: "signature", Category: toPages, Usage: "of a history that tells of signatures, what the crawl compares: `NAME` md5, textmd5 or textprofile (default textmd5)"},
 			&cli.StringFlag{Name: "truth", Category: toPages, Usage: "a copy is fresh while the signature `NAME` of its page is the same, whatever the crawl compares (default textmd5)"},
@@ -251,6 +251,9 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 		rates := simulate.Rates(c.String("population"))
 		if !slices.Contains(simulate.AllRates(), rates) {
 			return nil, o, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
+		}
+		if c.IsSet("shift") && (rates == simulate.Weekdays || rates == simulate.Seasonal) {
+			return nil, o, usagef("-population %s says when pages change: -shift cannot be", rates)
 		}
 		n := int(c.Int("pages"))
 		if n < 1 || n > mostPages {

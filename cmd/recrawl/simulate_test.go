@@ -54,11 +54,12 @@ func TestScheduleSimulates(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"-population x":                           `-population: "x" is not one of cho5, lognorm, equal, hourly, static and two`,
+		"-population x":                           `-population: "x" is not one of cho5, lognorm, equal, hourly, daily, weekly, yearly, static, two, weekdays and seasonal`,
 		"-importance x":                           `-importance: "x" is not one of zipf, uniform, correlated and anticorrelated`,
 		"-pages 0":                                "-pages: 0 is not a number from 1",
 		"-history " + history + " -pages 5":       "-history has pages of its own",
 		"-history " + history + " -shift 2":       "-history says when pages change",
+		"-population weekdays -shift 2":           "-population weekdays says when pages change",
 		"-curve 3d -every 5d":                     "-curve has budgets of its own",
 		"-curve 3d -budget 5":                     "-curve has budgets of its own",
 		"-only ,":                                 "-only: no schedule has a name",

@@ -1,0 +1,171 @@
+package schedule
+
+import "math"
+
+// Likeness is how far pages change alike, as visits have shown. What single pages have shown
+// of themselves is half chance, and where few visits tell much, visits that follow it are
+// worth less than as many at even intervals. So a plan compares three predictions of what each
+// visit finds: that by what the page itself has shown, with its prior; one for which what is
+// expected of others counts for more; and one for which all pages are the same. Whichever has
+// been right is what intervals are set by. What is learned of each page stays as it is.
+type Likeness struct {
+	// Shape is for how many changes what is expected of any page counts, beside what a page
+	// has shown and its prior. Zero is nothing. From [AllAlike] on all pages are taken to
+	// change as Common says.
+	Shape float64
+	// Common is what would be known of a page that all visits had been made to.
+	Common Rate
+	// Some and All are by how much the logarithm of the likelihood of what visits found is
+	// greater with a Shape of 4, and of AllAlike, than with none, each page counting for as
+	// much as any other.
+	Some, All float64
+}
+
+// AllAlike is the [Likeness].Shape of pages that are all the same.
+const AllAlike = 1e6
+
+const (
+	someAlike = 4.
+	// leastGain is from when on one prediction is taken to be better than another, and
+	// leastGainOfPage for how little on each page it is not worth telling pages apart.
+	leastGain       = 5.
+	leastGainOfPage = 0.1
+	// likenessPages is of how many pages with a copy two visits have to be compared: those
+	// that come first are of pages that matter, which may be like each other and unlike the rest.
+	likenessPages = 0.5
+	// likenessVisits is after how many visits to each page what they say counts for a third.
+	likenessVisits = 20.
+)
+
+// valid reports whether rates come of it: JSON has no number that is none.
+func (l *Likeness) valid() bool {
+	const most = 1e15
+	r := l.Common
+	return l.Shape >= 0 && l.Shape <= most && math.Abs(l.Some) <= most && math.Abs(l.All) <= most &&
+		(r == Rate{} || r.Shape > 1/most && r.Shape < most && r.Days > 1/most && r.Days < most)
+}
+
+// likened is what is expected of a page of which something is known, given how far pages are
+// alike.
+func (p *Plan) likened(url string, k kind, r Rate) Rate {
+	if p == nil {
+		return r
+	}
+	like := r
+	switch l := &p.Likeness; {
+	case l.Shape >= AllAlike:
+		like = Rate{AllAlike, AllAlike / l.Common.PerDay()}
+	case l.Shape > 0:
+		like = Rate{r.Shape + l.Shape, r.Days + l.Shape/p.prior(url, k).PerDay()}
+	}
+	if !like.Known() {
+		return r
+	}
+	return like
+}
+
+// expected is how many changes were expected of the last visit to a page by a Shape, as
+// outcome.expected has it, which is by none.
+func (p *Plan) expected(k *page, shape float64) float64 {
+	o := k.learned.last
+	if !(o.after > 0) || !p.Likeness.Common.Known() {
+		return o.expected
+	}
+	switch {
+	case shape >= AllAlike:
+		return p.Likeness.Common.PerDay() * o.after
+	case shape > 0:
+		r := o.before(k.learned.Shape)
+		return (r.Shape + shape) * math.Log1p(o.after/(r.Days+shape/p.prior(k.url, k.learned.kind).PerDay()))
+	}
+	return o.expected
+}
+
+// logChance is the logarithm of how likely what a visit found was if so many changes were
+// expected.
+func (o outcome) logChance(expected float64) float64 {
+	if o.changed {
+		return math.Log(-math.Expm1(-max(expected, 1e-12)))
+	}
+	return -expected
+}
+
+// before is what was known before a visit, after which the shape is this. The inverse of
+// [Rate.Changed] is found by what it adds to a shape, which hardly depends on it.
+func (o outcome) before(shape float64) Rate {
+	a := shape
+	if o.changed {
+		for range 5 {
+			after := Rate{a, 1}.Changed(fromDays(math.Expm1(min(o.expected/a, 20))))
+			a = max(shape-(after.Shape-a), shape/3)
+		}
+	}
+	return Rate{a, o.after / math.Expm1(o.expected/a)}
+}
+
+// likeness takes up what the visits since the last plan say, and makes of the rates of the
+// sample what they are by it.
+func (p *Plan) likeness(old *Plan, kept []page) {
+	l := &p.Likeness
+	copies, twice, known, visits := 0., 0., 0., 0.
+	if old != nil {
+		*l = old.Likeness
+		l.Common.Days *= math.Exp2(float64(int(old.Drift.Level)-int(p.Drift.Level)) / octave)
+	}
+	for i := range kept {
+		k := &kept[i]
+		if k.at.copied {
+			copies++
+		}
+		if !k.known {
+			continue
+		}
+		known++
+		o := k.learned.last
+		if !k.tells || !(o.after > 0) {
+			continue
+		}
+		twice++
+		if old == nil || !k.fetched.After(old.Made) || !old.Likeness.Common.Known() {
+			continue
+		}
+		visits++
+		// As pages count, not visits: a page that is visited twice as often has half a say.
+		weight := o.after * old.Budget / max(old.Pages, 1)
+		own := o.logChance(o.expected)
+		l.Some += weight * (o.logChance(old.expected(k, someAlike)) - own)
+		l.All += weight * (o.logChance(old.expected(k, AllAlike)) - own)
+		if after := fromDays(o.after); o.changed {
+			l.Common = l.Common.Changed(after)
+		} else {
+			l.Common = l.Common.Unchanged(after)
+		}
+	}
+	if visits > 0 {
+		keep := math.Exp(-visits / (likenessVisits * known))
+		l.Some *= keep
+		l.All *= keep
+		l.Common = l.Common.Forget(keep)
+	}
+	if !l.Common.Known() && p.Prior.Known() {
+		l.Common = Rate{1, 1 / p.Prior.PerDay()}
+	}
+	least := leastGain
+	if l.Shape > 0 { // what was found holds until there is as much against it: visits may tell nothing
+		least = -leastGain
+	}
+	if l.Shape = 0; !l.valid() {
+		*l = Likeness{}
+	}
+	if best := max(l.Some, l.All); best >= least && twice >= likenessPages*copies {
+		if l.Shape = someAlike; l.All >= max(least, best-max(leastGain, leastGainOfPage*known)) {
+			l.Shape = AllAlike
+		}
+	}
+	for i := range kept {
+		if k := &kept[i]; k.known {
+			k.learned.Rate = p.likened(k.url, k.learned.kind, k.learned.Rate)
+			k.s.PerDay = k.learned.PerDay()
+		}
+	}
+}

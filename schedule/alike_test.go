@@ -1,0 +1,149 @@
+package schedule
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// crowd crawls pages that change so often a day, each about every ten days, with a plan every
+// five days that is kept as text in between. Pages come again when they are due, as many a day
+// as the budget has.
+type crowd struct {
+	s       Learned
+	rnd     *rand.Rand
+	at      time.Time
+	records []crawldb.Datum
+	perDay  []float64
+	visits  int64
+}
+
+func newCrowd(perDay func(i int) float64) *crowd {
+	c := &crowd{s: Learned{Budget: 30}, rnd: rand.New(rand.NewPCG(3, 4)), at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for i := range 300 {
+		visited := c.at.Add(-time.Duration(i%10) * day)
+		c.records = append(c.records, crawldb.Datum{URL: fmt.Sprintf("http://a/%d", i), Status: crawldb.Fetched, Score: 1, LastFetch: visited, FetchTime: visited.Add(10 * day), Signature: []byte{1}})
+		c.perDay = append(c.perDay, perDay(i))
+	}
+	return c
+}
+
+func (c *crowd) crawl(t *testing.T, days int) {
+	t.Helper()
+	for n := range days {
+		if n%5 == 0 {
+			sample := c.s.NewSample(c.at)
+			for i := range c.records {
+				sample.Add(&c.records[i])
+			}
+			text, err := sample.Plan(PlanOptions{Visits: c.visits}).Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.s.Plan, err = DecodePlan(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.at = c.at.Add(day)
+		left := int(c.s.Budget)
+		for i := range c.records {
+			d := &c.records[(i+n*37)%len(c.records)]
+			if d.FetchTime.After(c.at) || left == 0 {
+				continue
+			}
+			left--
+			v := Visit{Time: c.at, PrevFetch: d.LastFetch, Change: Unchanged}
+			if c.rnd.Float64() < -math.Expm1(-c.perDay[(i+n*37)%len(c.records)]*c.at.Sub(d.LastFetch).Hours()/24) {
+				v.Change = Changed
+			}
+			*d = c.s.Fetched(*d, v)
+			d.LastFetch = c.at
+			c.visits++
+		}
+	}
+}
+
+// intervals returns the shortest and the longest that pages would get now, in days.
+func (c *crowd) intervals() (least, most float64) {
+	least = math.Inf(1)
+	for i := range c.records {
+		w := c.s.Explain(&c.records[i])
+		least, most = min(least, days(w.Interval)), max(most, days(w.Interval))
+	}
+	return least, most
+}
+
+// Pages that are all the same get the same interval, however often they change; pages that
+// differ do not, and they are told apart when they begin to.
+func TestLikeness(t *testing.T) {
+	for name, perDay := range map[string]float64{"seldom": 1. / 100, "now and then": 1. / 10, "often": 1, "always": 24} {
+		c := newCrowd(func(int) float64 { return perDay })
+		c.crawl(t, 200)
+		if l := c.s.Plan.Likeness; l.Shape != AllAlike {
+			t.Errorf("%s: %+v", name, l)
+		} else if got := l.Common.PerDay(); perDay < 1 && math.Abs(math.Log(got/perDay)) > 0.15 {
+			t.Errorf("%s: all change %v times a day, want %v", name, got, perDay)
+		}
+		if least, most := c.intervals(); most/least > 1.001 || math.Abs(most/10-1) > 0.2 {
+			t.Errorf("%s: from %.2f to %.2f days, want about 10", name, least, most)
+		}
+		if perDay != 1./10 {
+			continue
+		}
+		// What each page has shown is kept all the while.
+		for i := range c.perDay {
+			c.perDay[i] = []float64{1. / 100, 1}[i%2]
+		}
+		c.crawl(t, 150)
+		if l := c.s.Plan.Likeness; l.Shape != 0 {
+			t.Errorf("pages that became different: %+v", l)
+		}
+	}
+	c := newCrowd(func(i int) float64 { return []float64{1. / 100, 1. / 5}[i%2] })
+	c.crawl(t, 200)
+	if l := c.s.Plan.Likeness; l.Shape != 0 || l.All > -100 {
+		t.Errorf("two kinds: %+v", l)
+	}
+}
+
+// Pages that were visited twice tell nothing of the others.
+func TestLikenessOfFew(t *testing.T) {
+	c := newCrowd(func(int) float64 { return 1. / 10 })
+	c.crawl(t, 100)
+	old, s := c.s.Plan, c.s
+	if old.Likeness.Shape != AllAlike {
+		t.Fatalf("%+v", old.Likeness)
+	}
+	sample := s.NewSample(c.at)
+	for i := range c.records {
+		d := &c.records[i]
+		if i%5 > 1 { // three in five are new
+			d.Meta = crawldb.Meta{}
+		}
+		sample.Add(d)
+	}
+	if p := sample.Plan(PlanOptions{Visits: c.visits}); p.Likeness.Shape != 0 {
+		t.Errorf("%+v", p.Likeness)
+	}
+}
+
+// Records of versions that did not keep when the visit before was say nothing of likeness, and
+// all else as they did.
+func TestShortOutcome(t *testing.T) {
+	d := crawldb.Datum{URL: "http://a/"}
+	learned{Rate: Rate{2, 20}, kind: kindFeed, level: 3, last: outcome{expected: 1, changed: true, after: 10}}.keep(&d)
+	text, _ := d.Meta.Get(rateKey)
+	now, ok := learnedOf(&d)
+	d.Meta.Set(rateKey, text[:11])
+	before, had := learnedOf(&d)
+	if !ok || !had || now.last.after == 0 || before.last.after != 0 {
+		t.Fatalf("%+v, without the time %+v", now, before)
+	}
+	if now.last.after = 0; now != before {
+		t.Errorf("%+v, without the time %+v", now, before)
+	}
+}
