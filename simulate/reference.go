@@ -268,9 +268,9 @@ func (r *reference) elsewhere() error {
 			// Where all pages are alike nothing can be better than a constant interval. Of two kinds
 			// pages of the one are not taken to be like each other. A history is one course of events,
 			// and of a hundred pages few with great weights decide.
-			least, ok := map[Rates]float64{TwoKinds: 0.97, Weekdays: 0.95}[kind]
+			least, ok := map[Rates]float64{TwoKinds: 0.97, Weekdays: 0.95, Seasonal: 0.99}[kind]
 			if !ok {
-				least = 0.99
+				least = 0.999
 			}
 			r.add(ratio.figure, least, 0, "%d pages, %s, learned by a constant interval where that is least: %s", r.pages, kind, ratio.where)
 			r.add(longest.figure, 90.6, -1, "%d pages, %s, learned, days that a page was left alone where that is longest: %s", r.pages, kind, longest.where)
