@@ -164,7 +164,7 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 		case Weekdays, Seasonal:
 			// What pages have histories of their own takes memory: from so many on they share them.
 			const most = 1000
-			if s.Until = historyBegins.Add(historyDays * 24 * time.Hour); i < most {
+			if s.Until = historyBegins().Add(historyDays * 24 * time.Hour); i < most {
 				s.Events = madeUp(rates, rnd)
 			} else {
 				s.Events = p[i%most].Events
@@ -189,21 +189,22 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 }
 
 // historyBegins is the first day of the histories that are made up, a Thursday.
-var historyBegins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+func historyBegins() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 const historyDays = 1080
 
 // madeUp is one of the histories of Weekdays or Seasonal.
 func madeUp(rates Rates, rnd *rand.Rand) []Event {
-	events := []Event{{historyBegins, Appears}}
+	begins := historyBegins()
+	events := []Event{{begins, Appears}}
 	hour := rnd.Float64()
 	for day := range historyDays {
 		add := func(part float64) {
 			at := inDays(float64(day) + part).Truncate(time.Second)
-			events = append(events, Event{historyBegins.Add(at), Modified})
+			events = append(events, Event{begins.Add(at), Modified})
 		}
 		if rates == Weekdays {
-			if weekday := historyBegins.AddDate(0, 0, day).Weekday(); weekday != time.Saturday && weekday != time.Sunday {
+			if weekday := begins.AddDate(0, 0, day).Weekday(); weekday != time.Saturday && weekday != time.Sunday {
 				add(hour)
 			}
 			continue
