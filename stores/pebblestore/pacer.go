@@ -17,6 +17,7 @@ type pacer struct {
 	running int
 	held    bool
 	closed  bool
+	refused bool // since a grant was last begun: the engine waits, and does not ask again
 	grants  sync.WaitGroup
 }
 
@@ -53,6 +54,7 @@ func (p *pacer) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.free() {
+		p.refused = true
 		return false, nil
 	}
 	p.running++
@@ -93,6 +95,9 @@ func (p *pacer) grant() {
 	}
 }
 
+// grantOne reports whether there may be more to grant. While the engine is asked, a place
+// is taken for what it may answer. Whoever was refused for the sake of that place has to
+// be asked about again if nothing takes it: there may be no compaction whose end would.
 func (p *pacer) grantOne() bool {
 	p.mu.Lock()
 	if !p.free() {
@@ -100,6 +105,7 @@ func (p *pacer) grantOne() bool {
 		return false
 	}
 	p.running++
+	p.refused = false
 	p.grants.Add(1)
 	p.mu.Unlock()
 	defer p.grants.Done()
@@ -108,7 +114,7 @@ func (p *pacer) grantOne() bool {
 		return true
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.running--
-	p.mu.Unlock()
-	return false
+	return p.refused
 }
