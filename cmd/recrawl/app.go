@@ -144,10 +144,13 @@ func (a *app) loggerIf(verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, nil))
 }
 
-// noCrawl reports whether a directory is not there, or nothing is in it.
-func noCrawl(dir string) bool {
+// crawlIn returns an error if a directory is not there, or nothing is in it.
+func crawlIn(dir string) error {
 	entries, err := os.ReadDir(dir)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return fmt.Errorf("there is no crawl in %s", dir)
+	}
+	return nil
 }
 
 // open opens the directory of the crawl. Verbs that read want one that is there.
@@ -157,11 +160,11 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 		return nil, usagef("-d DIR is required: the directory of the crawl")
 	}
 	if mustExist {
-		if noCrawl(dir) {
+		if err := crawlIn(dir); err != nil {
 			if c.Name == "crawl" {
-				return nil, fmt.Errorf("there is no crawl in %s, and no seed to begin one; give URLs or -seeds FILE", dir)
+				return nil, fmt.Errorf("%w, and no seed to begin one; give URLs or -seeds FILE", err)
 			}
-			return nil, fmt.Errorf("there is no crawl in %s; inject or crawl makes one", dir)
+			return nil, fmt.Errorf("%w; inject or crawl makes one", err)
 		}
 	}
 	o := pebblestore.Options{Logger: a.logger(c), OnRoom: tellRoom(a.err)}

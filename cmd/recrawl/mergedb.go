@@ -131,8 +131,8 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 		}
 	}()
 	for _, dir := range c.Args().Slice() {
-		if noCrawl(dir) {
-			return fmt.Errorf("there is no crawl in %s", dir)
+		if err := crawlIn(dir); err != nil {
+			return err
 		}
 		s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c)})
 		if err != nil {

@@ -31,8 +31,8 @@ lost of a fetch list is due again. It may be killed and begun anew.
 			case c.Args().Len() != 1:
 				return usagef("salvage takes one argument, the directory of the new crawl")
 			}
-			if noCrawl(dir) {
-				return fmt.Errorf("there is no crawl in %s", dir)
+			if err := crawlIn(dir); err != nil {
+				return err
 			}
 			if _, err := clock(c); err != nil {
 				return err

@@ -38,8 +38,8 @@ rest then. What a crash has cut off, and was never acknowledged, is no damage.
 			if dir == "" {
 				return usagef("-d DIR is required: the directory of the crawl")
 			}
-			if noCrawl(dir) {
-				return fmt.Errorf("there is no crawl in %s", dir)
+			if err := crawlIn(dir); err != nil {
+				return err
 			}
 			now, err := clock(c)
 			if err != nil {
