@@ -64,6 +64,9 @@ func (p *Plan) likened(url string, k kind, r Rate) Rate {
 	return like
 }
 
+// unseen is what is expected of a page of which nothing is known.
+func (p *Plan) unseen(url string, k kind) Rate { return p.likened(url, k, p.prior(url, k)) }
+
 // expected is how many changes were expected of the last visit to a page by a Shape, as
 // outcome.expected has it, which is by none.
 func (p *Plan) expected(k *page, shape float64) float64 {

@@ -84,7 +84,7 @@ func (c *Census) Add(d *crawldb.Datum) {
 	} else {
 		l.Rate = Rate{}
 		if c.s.Plan.expects() {
-			l.Rate = c.s.Plan.likened(d.URL, l.kind, c.s.Plan.prior(d.URL, l.kind))
+			l.Rate = c.s.Plan.unseen(d.URL, l.kind)
 		}
 	}
 	rate, trust := c.s.Plan.unsigned(d, l.Rate)

@@ -104,7 +104,7 @@ func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
 		if k.known {
 			rate = k.learned.Rate
 		} else if p.expects() {
-			rate = p.likened(k.url, k.learned.kind, p.prior(k.url, k.learned.kind))
+			rate = p.unseen(k.url, k.learned.kind)
 		}
 		weight := k.s.Weight
 		if i < len(x.sampled) {
@@ -211,7 +211,7 @@ func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
 		k := &x.kept[i]
 		rate := k.learned.Rate
 		if !k.known {
-			rate = p.likened(k.url, k.learned.kind, p.prior(k.url, k.learned.kind))
+			rate = p.unseen(k.url, k.learned.kind)
 		}
 		f.pages = append(f.pages, x.sampled[i])
 		f.rates = append(f.rates, rate)

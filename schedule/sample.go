@@ -189,7 +189,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		}
 		s.Weight = min(s.Weight, math.MaxFloat32)
 		if !k.known {
-			s.PerDay = p.likened(k.url, k.learned.kind, p.prior(k.url, k.learned.kind)).PerDay()
+			s.PerDay = p.unseen(k.url, k.learned.kind).PerDay()
 		}
 		if k.covered && s.Most != s.Least {
 			s.signs = p.worth[s.Host]
