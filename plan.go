@@ -273,7 +273,7 @@ func (c *Crawler) replan(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	if p := l.Plan; p != nil && p.Asked == l.Budget {
+	if p := l.Plan; p != nil && p.For(l.Budget) {
 		a, err := c.account(ctx)
 		if err != nil {
 			return fmt.Errorf("recrawl: plan: %w", err)

@@ -249,3 +249,22 @@ func TestPlanCanBeKept(t *testing.T) {
 		keep(fmt.Sprintf("weight %v", f), Learned{Budget: 100, Weight: func(*crawldb.Datum) float64 { return f }}, PlanOptions{})
 	}
 }
+
+// A plan is for the budget that it was made for, whatever number that is: for any other
+// it would be made anew, which reads the whole crawl db, before each selection.
+func TestPlanIsForItsBudget(t *testing.T) {
+	budgets := []float64{0, 5, -1, 1e300, -1e300, math.Inf(1), math.Inf(-1), math.NaN()}
+	for _, budget := range budgets {
+		text, err := Learned{Budget: budget}.NewSample(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).Plan(PlanOptions{}).Encode()
+		if err != nil {
+			t.Fatalf("a budget of %v: %v", budget, err)
+		}
+		p, err := DecodePlan(text)
+		if err != nil {
+			t.Fatalf("a budget of %v: %v", budget, err)
+		}
+		if !p.For(budget) || p.For(7) {
+			t.Errorf("a plan for %v: for %v %v, for 7 %v", budget, budget, p.For(budget), p.For(7))
+		}
+	}
+}

@@ -131,6 +131,17 @@ func hash(url string) uint64 {
 // mostBudget is beyond any budget, and a number that a plan can be written with.
 const mostBudget = 1e15
 
+// asked is what a plan says of the Budget of its schedule: one that JSON can say.
+func asked(budget float64) float64 {
+	if math.IsNaN(budget) {
+		return 0
+	}
+	return max(-mostBudget, min(budget, mostBudget))
+}
+
+// For reports whether a plan was made for a schedule with such a Budget.
+func (p *Plan) For(budget float64) bool { return p.Asked == asked(budget) }
+
 // PlanOptions say what a plan is to be made of besides records.
 type PlanOptions struct {
 	// Visits is how many visits the crawl has made since it began; zero means that
@@ -148,10 +159,7 @@ type PlanOptions struct {
 // Plan makes the plan.
 func (x *Sample) Plan(o PlanOptions) *Plan {
 	old := x.s.Plan
-	p := &Plan{Made: x.now.UTC(), Visits: o.Visits, Scale: 1, Budget: x.s.Budget, Pages: float64(x.pages)}
-	if math.Abs(p.Budget) <= mostBudget { // which JSON can say
-		p.Asked = p.Budget
-	}
+	p := &Plan{Made: x.now.UTC(), Visits: o.Visits, Scale: 1, Budget: x.budget(o), Asked: asked(x.s.Budget), Pages: float64(x.pages)}
 	if p.Begun = p.Made; old != nil && old.Begun.Before(p.Made) && !old.Begun.IsZero() {
 		p.Begun = old.Begun
 	}
@@ -203,20 +211,27 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 			late += multiple
 		}
 	}
-	switch {
-	case p.Budget < 0:
-		p.Budget = o.Allowed
-	case p.Budget == 0:
-		p.Budget = p.Pages / days(wholeSeconds(x.s.defaultInterval(), x.s.max()))
-	}
-	if !(p.Budget > 0) {
-		p.Budget = 0
+	if p.Budget == 0 {
 		return p
 	}
-	p.Budget = min(p.Budget, mostBudget)
 	p.correct(old, o.Visits, late, days(x.s.max()))
 	p.solve(sample, o.Hosts)
 	return p
+}
+
+// budget is how many visits a day a plan is for.
+func (x *Sample) budget(o PlanOptions) float64 {
+	budget := x.s.Budget
+	switch {
+	case budget < 0:
+		budget = o.Allowed
+	case budget == 0:
+		budget = float64(x.pages) / days(wholeSeconds(x.s.defaultInterval(), x.s.max()))
+	}
+	if !(budget > 0) {
+		return 0
+	}
+	return min(budget, mostBudget)
 }
 
 // solve sets the threshold.
