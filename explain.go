@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
@@ -49,6 +50,9 @@ type Explanation struct {
 	// and Elapsed how long ago it was made; both are zero if there is none.
 	Fresh   float64
 	Elapsed time.Duration
+	// Spent is when the budget of a schedule that learns has something left for what is
+	// due, if it has nothing now; zero otherwise.
+	Spent time.Time
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
 	// Verdict is the answer in one sentence.
@@ -98,6 +102,9 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	}
 	if e.RobotsKnown = known; known {
 		e.RobotsAllowed, e.RobotsUnavailable, e.CrawlDelay = rules.Allowed(e.Normal), rules.Unavailable, rules.CrawlDelay
+	}
+	if _, e.Spent, err = c.within(ctx, generate.Options{}); err != nil {
+		return e, err
 	}
 	e.Verdict = e.verdict(c.o.Generate.MinScore)
 	return e, nil
@@ -189,6 +196,8 @@ func (e *Explanation) verdict(minScore float32) string {
 		return "Due, but robots.txt of its host cannot be had; until it can, nothing there is visited."
 	case e.RobotsKnown && !e.RobotsAllowed:
 		return "Due, but robots.txt forbids it; the next round records that and looks again later."
+	case !e.Spent.IsZero():
+		return fmt.Sprintf("Due, but the budget of visits is spent: nothing is selected until %s.", e.Spent.Format(time.RFC3339))
 	case e.Host != nil && e.Host.NextFetch.After(time.Now()):
 		return fmt.Sprintf("Due: the next round fetches it, but its host is left alone until %s.", e.Host.NextFetch.Format(time.RFC3339))
 	default:

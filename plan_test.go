@@ -34,6 +34,16 @@ func TestLearnedKeepsToItsBudget(t *testing.T) {
 		if again.Visited() != 0 || !again.NextDue.Equal(s.now.Add(96*time.Minute+time.Second)) {
 			t.Errorf("with nothing left: %d visits, next at %v", again.Visited(), again.NextDue)
 		}
+		left := 0
+		for u, d := range s.records(t) {
+			if d.LastFetch.IsZero() {
+				left++
+				s.explained(t, u, again.NextDue)
+			}
+		}
+		if left == 0 {
+			t.Error("everything was visited on the first day")
+		}
 		for day := range 60 {
 			s.now = s.now.AddDate(0, 0, 1)
 			r := s.run(t)
@@ -225,6 +235,29 @@ func TestPlanOfManyMoreVisits(t *testing.T) {
 			t.Error("no new plan after twice as many")
 		}
 	})
+}
+
+// explained looks whether what Explain says of a page that is due agrees with when the
+// budget has something left.
+func (s *setup) explained(t *testing.T, url string, spent time.Time) {
+	t.Helper()
+	now := s.now
+	defer func() { s.now = now }()
+	for _, s.now = range []time.Time{now, spent} {
+		c := s.crawler(t)
+		e, err := c.Explain(t.Context(), url)
+		c.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		until, begin := spent, "Due, but the budget of visits is spent: nothing is selected until "+spent.Format(time.RFC3339)+"."
+		if s.now.Equal(spent) {
+			until, begin = time.Time{}, "Due: the next round fetches it, "
+		}
+		if !e.Spent.Equal(until) || !strings.HasPrefix(e.Verdict, begin) {
+			t.Errorf("%s at %v: %q, spent until %v", url, e.Now, e.Verdict, e.Spent)
+		}
+	}
 }
 
 // A budget is a bound for a crawl that bounds its rounds by nothing else, too.

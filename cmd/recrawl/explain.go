@@ -35,6 +35,9 @@ learned. -agent is the name under which robots.txt is read.
 					if e.Rejected != nil {
 						out["rejected"] = e.Rejected.Error()
 					}
+					if !e.Spent.IsZero() {
+						out["budget_spent_until"] = e.Spent
+					}
 					if e.Record != nil {
 						out["record"] = record(e.Record)
 					}
