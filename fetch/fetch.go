@@ -271,7 +271,8 @@ type Options struct {
 	// OnVisit, if not nil, is told of every visit that is over, from one
 	// goroutine. It must return soon.
 	OnVisit func(segment.Visit, Progress)
-	// Logger hears of what is unusual; nil means silence.
+	// Logger hears of what is unusual, and of hosts that the fetch waits for; nil means
+	// silence.
 	Logger *slog.Logger
 }
 

@@ -394,6 +394,9 @@ func (l *loop) skip(h *host, r *result) {
 	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
 		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), cause: hostFails}
 	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
+		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
+			l.o.Logger.Info("fetch: host is waited for", "host", h.name, "pages", n, "until", r.at)
+		}
 		return
 	case v.reason == "":
 		v.reason = "the host has to be left alone for longer than this round waits"

@@ -1,9 +1,11 @@
 package fetch_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -161,16 +163,17 @@ func TestBackoffIsForgotten(t *testing.T) {
 	}
 }
 
-// MaxWait is about patience beyond the usual pause.
+// MaxWait is about patience beyond the usual pause, of which the Logger hears.
 func TestMaxWait(t *testing.T) {
 	for _, c := range []struct {
 		wait, after time.Duration
 		skipped     int
+		told        string
 	}{
-		{time.Second, 0, 0},
-		{time.Second, 20 * time.Second, 0}, // it is what the host is due anyway
-		{time.Second, 21 * time.Second, 3},
-		{21 * time.Second, 21 * time.Second, 0},
+		{time.Second, 0, 0, ""},
+		{time.Second, 20 * time.Second, 0, ""}, // it is what the host is due anyway
+		{time.Second, 21 * time.Second, 3, "skipped for this round"},
+		{25 * time.Second, 25 * time.Second, 0, "is waited for"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{robots: "User-agent: *\nCrawl-delay: 20"}
@@ -181,10 +184,15 @@ func TestMaxWait(t *testing.T) {
 				}
 				return r
 			}
+			var log bytes.Buffer
 			r := newRig(t, s, pages(host, 4)...)
-			r.o.MaxWait = c.wait
+			r.o.MaxWait, r.o.Logger = c.wait, slog.New(slog.NewTextHandler(&log, nil))
 			if rep := r.run(seg); rep.Outcomes[protocol.Skipped] != c.skipped {
 				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Outcomes)
+			}
+			told := log.String()
+			if (told == "") != (c.told == "") || !strings.Contains(told, c.told) || strings.Count(told, "\n") > 1 {
+				t.Errorf("%v, %v: the Logger heard %q, want %q", c.wait, c.after, told, c.told)
 			}
 		})
 	}
