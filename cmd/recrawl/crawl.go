@@ -217,7 +217,7 @@ func size(n int64) string {
 	case n >= 1e6:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	case n == 0:
-		return "0 kB"
+		return "0 B"
 	default:
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
 	}
