@@ -70,14 +70,21 @@ func (s *crawlStore) get(ctx context.Context, url string) (crawldb.Datum, error)
 	return d, err
 }
 
-// getBoth returns record and lease as of one moment.
+// getBoth returns record and lease as of one moment: that of an iterator, see
+// [hostStore.load].
 func (s *crawlStore) getBoth(key string) (value, lease []byte, err error) {
-	snap := s.db.db.NewSnapshot()
-	defer snap.Close()
-	if value, err = get(snap, crawlTable.key(key)); err == nil && value != nil {
-		lease, err = get(snap, leaseTable.key(key))
+	it, err := s.db.db.NewIter(nil)
+	if err != nil {
+		return nil, nil, err
 	}
-	return value, lease, err
+	defer it.Close()
+	at := cursor{it: it}
+	if value, err = at.find(crawlTable.key(key)); err != nil || value == nil {
+		return nil, nil, err
+	}
+	value = bytes.Clone(value)
+	lease, err = at.find(leaseTable.key(key))
+	return value, bytes.Clone(lease), err
 }
 
 func (s *crawlStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {

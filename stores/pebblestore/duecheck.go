@@ -271,6 +271,11 @@ func (s *crawlStore) rows(ctx context.Context, r pebble.Reader, t table, f func(
 		return s.db.outcome("due index", err)
 	}
 	defer it.Close()
+	return s.each(ctx, it, f)
+}
+
+// each calls f with what an iterator passes.
+func (s *crawlStore) each(ctx context.Context, it *pebble.Iterator, f func(key, value []byte) error) error {
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n++; n%checkEvery == 0 {

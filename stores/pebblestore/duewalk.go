@@ -349,15 +349,23 @@ func (w *dueWalk) firstLease(ctx context.Context) error {
 		return err
 	}
 	defer d.leave()
-	snap := d.db.NewSnapshot()
-	defer snap.Close()
+	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
+	if err != nil {
+		return d.outcome("due index", err)
+	}
+	defer it.Close()
+	records, err := besideOf(it, crawlTable)
+	if err != nil {
+		return d.outcome("due index", err)
+	}
+	defer records.close()
 	var keys crawldb.Keys
-	return w.s.rows(ctx, snap, leaseTable, func(key, lease []byte) error {
+	return w.s.each(ctx, it, func(key, lease []byte) error {
 		end, err := leaseEndOf(lease)
 		if err == nil && (end <= w.now || end >= w.next.from) {
 			return nil
 		}
-		value, err := get(snap, append([]byte{byte(crawlTable)}, key[1:]...))
+		value, err := records.find(key)
 		if err := d.outcome("due index", err); err != nil || value == nil {
 			return err
 		}

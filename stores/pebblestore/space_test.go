@@ -244,3 +244,81 @@ func TestCloseWhenThereIsRoomAgain(t *testing.T) {
 		}
 	})
 }
+
+// While the engine waits to write its manifest whoever ends a snapshot waits for it. What
+// is there can be read all the same, records with leases and what is due included.
+func TestLeasesAreReadFromAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := dirstoretest.NewDisk()
+		db, err := Open(memPath, onDisk(small(), disk))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		urls := []string{"http://a.example/", "http://b.example/"}
+		err = db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+			d := crawldb.Datum{Status: crawldb.Unfetched, FetchTime: now.Add(-time.Hour), Score: 1}
+			if i == 0 {
+				d.LeasedUntil, d.LeasedBy = now.Add(time.Hour), "segment"
+			}
+			return &d, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := time.Time{}
+		due := func() (n int, err error) {
+			q := crawldb.DueQuery{Now: now, Seen: func(d *crawldb.Datum) { next = d.FetchTime }}
+			for _, err := range db.crawl.Due(t.Context(), q) {
+				if err != nil {
+					return n, err
+				}
+				n++
+			}
+			return n, nil
+		}
+		if _, err := due(); err != nil { // the first makes changes
+			t.Fatal(err)
+		}
+		full := false
+		disk.OnOp = func(op dirstoretest.Op) error {
+			if strings.Contains(op.Name, "MANIFEST") {
+				full = true
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+		flushed := make(chan error, 1)
+		go func() { flushed <- db.flush() }()
+		synctest.Wait()
+		if !full {
+			t.Fatal("nothing is written to a manifest")
+		}
+		read := make(chan bool, 1)
+		go func() {
+			defer close(read)
+			for _, url := range urls {
+				if d, err := db.Crawl().Get(t.Context(), url); err != nil || (d.LeasedBy != "") != (url == urls[0]) {
+					t.Errorf("%s: %+v, %v", url, d, err)
+				}
+			}
+			if n, err := due(); n != 1 || err != nil || !next.Equal(now.Add(time.Hour).Truncate(time.Millisecond)) {
+				t.Errorf("%d are due, the next at %v: %v", n, next, err)
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-read:
+		default:
+			t.Error("who reads waits for the disk")
+		}
+		disk.OnOp = nil
+		<-read
+		if err := <-flushed; err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
