@@ -405,8 +405,12 @@ func send(rw http.ResponseWriter, r *http.Request, body []byte) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// A client that went away is none of our business.
-	_, _ = rw.Write(body)
+	// A client that went away is none of our business. The last byte is written by itself:
+	// the server keeps it until the handler returns, and whoever has all of the answer
+	// must not find that it is still counted as being answered.
+	last := max(len(body)-1, 0)
+	_, _ = rw.Write(body[:last])
+	_, _ = rw.Write(body[last:])
 }
 
 func (w *Web) etag(s *state) string {

@@ -1,12 +1,14 @@
 package webtest_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -453,6 +455,52 @@ func TestHostLog(t *testing.T) {
 			t.Error("the log was not reset")
 		}
 	})
+}
+
+// atTheEnd is a ResponseWriter that buffers like that of net/http, and calls end when the
+// last byte goes to the client.
+type atTheEnd struct {
+	http.ResponseWriter
+	left int
+	end  func()
+}
+
+func (w *atTheEnd) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left == 0 {
+		w.end()
+	}
+	return len(p), nil
+}
+
+type bufferedAnswer struct {
+	http.ResponseWriter
+	*bufio.Writer
+}
+
+func (b bufferedAnswer) Write(p []byte) (int, error) { return b.Writer.Write(p) }
+
+// Who asks again with the whole answer in hand is not two at once, even if the handler of
+// the first has not returned.
+func TestHostLogOfWhoAsksAtOnce(t *testing.T) {
+	for _, words := range []int{10, 20_000} { // less than the buffer, and more
+		w := &webtest.Web{WordsPerPage: words}
+		seed := w.Seeds()[0]
+		request := func() *http.Request { return httptest.NewRequest(http.MethodGet, seed, nil) }
+		whole := httptest.NewRecorder()
+		w.ServeHTTP(whole, request())
+		w.ResetLog()
+		sink := &atTheEnd{ResponseWriter: httptest.NewRecorder(), left: whole.Body.Len(), end: func() {
+			w.ServeHTTP(httptest.NewRecorder(), request())
+		}}
+		out := bufferedAnswer{sink.ResponseWriter, bufio.NewWriterSize(sink, 2048)}
+		w.ServeHTTP(out, request())
+		if err := out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if log := w.HostLog(w.Host(0)); log.Requests != 2 || log.MaxInFlight != 1 || log.MinGap < 0 {
+			t.Errorf("%d bytes: %+v", whole.Body.Len(), log)
+		}
+	}
 }
 
 // client connects to addr whatever host it is asked for.
