@@ -265,8 +265,10 @@ func (c *conn) settle(ctx context.Context) bool {
 		c.mu.Unlock()
 		return true
 	}
-	changed := make(chan struct{})
-	c.changed = changed
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	changed := c.changed // which others may wait for, too: a visit may begin before this one ends
 	c.mu.Unlock()
 	select {
 	case <-changed:
