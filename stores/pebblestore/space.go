@@ -111,7 +111,8 @@ func (s *space) wait(ctx context.Context, closed error) error {
 	if s.min < 0 {
 		return nil
 	}
-	if time.Now().UnixNano()-s.looked.Load() > int64(lookFree) {
+	// A clock that went back has looked in the future.
+	if age := time.Now().UnixNano() - s.looked.Load(); age > int64(lookFree) || age < 0 {
 		s.look()
 	}
 	for s.paused.Load() {

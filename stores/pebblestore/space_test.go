@@ -322,3 +322,26 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 		}
 	})
 }
+
+// A clock that goes back does not keep the store from seeing that the disk is full.
+func TestRoomIsLookedForByAClockThatWentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := dirstoretest.NewDisk()
+		disk.Resize(1 << 30)
+		o := onDisk(small(), disk)
+		o.MinFree = 60_000
+		db, err := Open(memPath, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.space.looked.Store(time.Now().AddDate(10, 0, 0).UnixNano())
+		used, _ := disk.Usage()
+		disk.Resize(used + 30_000)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := db.Crawl().Update(ctx, crawldb.Batch{Job: "job", Cursor: "here"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an update without room: %v", err)
+		}
+	})
+}
