@@ -329,10 +329,17 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 	return o, until, nil
 }
 
-// done marks a segment as done, and in the same step counts its visits, once.
+// done marks a segment as done, and in the same step counts its visits, once. Of two that
+// are done at the same time, by Finish or a round, one counts behind the other.
 func (c *Crawler) done(ctx context.Context, name string) error {
 	b := crawldb.Batch{Job: roundJob(name), Cursor: roundDone}
 	if l := c.learned(); l != nil {
+		select {
+		case c.counting <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-c.counting }()
 		was, err := c.s.Crawl.Progress(ctx, b.Job)
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)

@@ -2,6 +2,7 @@ package recrawl_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,6 +87,63 @@ func TestLearnedKeepsToItsBudget(t *testing.T) {
 			t.Errorf("the plan is %+v, %v; the threshold is %v", p, err, e.Worth.Threshold)
 		}
 	})
+}
+
+// Visits of segments that are finished at the same time are all counted.
+func TestFinishAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
+		s.run(t, s.web.Seeds()...) // without a plan, and so without an account
+		s.opts.Schedule = schedule.Learned{Budget: 1000}
+		s.now = s.now.AddDate(1, 0, 0)
+		s.opts.Generate.TopN, s.opts.Generate.Segments = 10, 2
+		store := &meanwhile{Store: s.db.Crawl()}
+		stores := s.stores()
+		stores.Crawl = store
+		c, err := recrawl.New(stores, s.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		g, err := c.Generate(t.Context())
+		if err != nil || len(g.Segments) != 2 {
+			t.Fatalf("%v, %v", g.Segments, err)
+		}
+		for _, name := range g.Segments {
+			if _, err := c.Fetch(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The second is finished when the first has read the account.
+		second := make(chan error, 1)
+		store.account = func() {
+			store.account = nil
+			go func() { second <- c.Finish(t.Context(), g.Segments[1]) }()
+			synctest.Wait()
+		}
+		if err := errors.Join(c.Finish(t.Context(), g.Segments[0]), <-second); err != nil {
+			t.Fatal(err)
+		}
+		var account struct{ Visits int }
+		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
+		if err = errors.Join(err, json.Unmarshal([]byte(text), &account)); err != nil || account.Visits != 20 {
+			t.Errorf("%d visits were counted, want 20: %v", account.Visits, err)
+		}
+	})
+}
+
+// meanwhile calls account when that was read.
+type meanwhile struct {
+	crawldb.Store
+	account func()
+}
+
+func (m *meanwhile) Progress(ctx context.Context, job string) (string, error) {
+	cursor, err := m.Store.Progress(ctx, job)
+	if m.account != nil && job == "schedule/account" {
+		m.account()
+	}
+	return cursor, err
 }
 
 // Wherever the crawler dies, the crawl db becomes the same: plan and account too.

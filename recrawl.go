@@ -156,6 +156,7 @@ type Crawler struct {
 
 	ranker   rank.Ranker
 	round    chan struct{} // full while there is a round
+	counting chan struct{} // full while somebody adds to the account
 	injected chan struct{}
 	status   status
 	planned  planned
@@ -168,7 +169,7 @@ func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{s: s, o: o, round: make(chan struct{}, 1), injected: make(chan struct{}, 1)}
+	c := &Crawler{s: s, o: o, round: make(chan struct{}, 1), counting: make(chan struct{}, 1), injected: make(chan struct{}, 1)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
