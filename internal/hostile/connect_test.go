@@ -333,7 +333,7 @@ func s6() row {
 }
 
 func s7() row {
-	jar := &httpproto.Jar{}
+	var jar *httpproto.Jar // of the crawl, of which there may be several
 	page := func(lines string, links ...string) string {
 		var b strings.Builder
 		for _, l := range links {
@@ -371,6 +371,7 @@ func s7() row {
 		},
 		edit: func(c *crawl) {
 			hasty(c) // no handshake will come from a server without TLS
+			jar = new(httpproto.Jar)
 			c.http.Jar = jar
 			c.http.MaxHeaderBytes = 1 << 20
 			to := c.servers["other"].addr

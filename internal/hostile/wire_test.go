@@ -256,8 +256,8 @@ func w6() row {
 		handle       func(host string) func(*conn)
 	}{
 		{"good", "", with(&tls.Config{}, nil)},
-		{"expired", "tls: certificate expired or not yet valid", with(&tls.Config{}, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })},
-		{"future", "tls: certificate expired or not yet valid", with(&tls.Config{}, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) })},
+		{"expired", "tls: certificate expired or not yet valid", with(&tls.Config{}, func(c *x509.Certificate) { c.NotAfter = time.Now().AddDate(0, 0, -1) })},
+		{"future", "tls: certificate expired or not yet valid", with(&tls.Config{}, func(c *x509.Certificate) { c.NotBefore = time.Now().AddDate(0, 0, 1) })},
 		{"name", "tls: certificate is for another name", with(&tls.Config{}, func(c *x509.Certificate) { c.DNSNames = []string{"other.test"} })},
 		{"stranger", "tls: certificate of an unknown authority", func(host string) func(*conn) {
 			return secure(&tls.Config{Certificates: []tls.Certificate{newAuthority().certificate(host, nil)}}, hello)
