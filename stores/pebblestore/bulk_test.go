@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -502,4 +503,46 @@ func TestCompactionsWaitForUpdateAll(t *testing.T) {
 			t.Errorf("%d tables in level 0 when all was compacted", m.Levels[0].TablesCount)
 		}
 	}
+}
+
+// A Compact that was given up while the engine may not compact is not begun when it may
+// again, and harms nobody.
+func TestCompactGivenUpWhileHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := Open(memPath, inMemory(small(), vfs.NewMem()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.crawl.bulkLeast = 1
+		// So few tables come that the engine wants to compact nothing by itself, and the last
+		// step is a batch, which makes none.
+		err = db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), func(yield func(crawldb.Batch, error) bool) {
+			for n := range 3 { // each has the step of the one before written
+				if !yield(aside(n), nil) {
+					return
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			compacted := make(chan error)
+			go func() { compacted <- db.Compact(ctx) }()
+			synctest.Wait()
+			cancel()
+			if err := <-compacted; !errors.Is(err, context.Canceled) {
+				t.Errorf("Compact: %v", err)
+			}
+			db.crawl.bulkLeast = 1 << 30
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := db.Compact(t.Context()); err != nil {
+			t.Errorf("another Compact: %v", err)
+		}
+		if m := db.db.Metrics(); m.Levels[0].TablesCount > 0 {
+			t.Errorf("%d tables in level 0 when all was compacted", m.Levels[0].TablesCount)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -110,11 +111,31 @@ func (p *pacer) grantOne() bool {
 	p.mu.Unlock()
 	defer p.grants.Done()
 	waiting, _ := p.db.GetWaitingCompaction()
-	if waiting && p.db.Schedule(p) {
-		return true
+	stale := false
+	if waiting {
+		var accepted bool
+		if accepted, stale = p.schedule(); accepted {
+			return true
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running--
-	return p.refused
+	return p.refused || stale
+}
+
+// schedule is Schedule, which answers by a panic if what waits is a Compact that was given
+// up meanwhile (2.1.7): the engine has forgotten who asked for it, but not what it has
+// picked. It does that in the panic, before it has begun anything; asked again it picks
+// another.
+func (p *pacer) schedule() (accepted, stale bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if err, ok := r.(error); !ok || !strings.HasPrefix(err.Error(), "did not find manual compaction") {
+				panic(r)
+			}
+			stale = true
+		}
+	}()
+	return p.db.Schedule(p), false
 }
