@@ -1,10 +1,12 @@
 package crawldb
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -117,163 +119,183 @@ func (d *Datum) AppendBinary(b []byte) ([]byte, error) {
 // leave the record as it was. [Keys.Decode] is quicker for many records.
 func (d *Datum) UnmarshalBinary(data []byte) error {
 	out := Datum{URL: d.URL}
-	flags, texts, ok := out.numbers(data)
+	var space [256]byte
+	buf, t, ok := out.read(space[:0], data)
 	if !ok {
 		return errDatum
 	}
-	texts, pairs, ok := cutPairs(flags, texts)
-	if !ok {
-		return errDatum
+	if t.signature != nil {
+		out.Signature = bytes.Clone(t.signature)
 	}
-	var meta []byte
-	if flags&hasPairs != 0 {
-		var space [128]byte
-		if meta, ok = expandPairs(space[:0], pairs); !ok {
-			return errDatum
-		}
-	}
-	if !out.texts(flags, string(texts), string(meta)) {
+	if !out.take(&t, string(buf), 0) {
 		return errDatum
 	}
 	*d = out
 	return nil
 }
 
-// numbers reads what of an encoded record comes before its texts into d, which has
-// none of these fields yet, and returns the rest.
-func (d *Datum) numbers(data []byte) (flags uint64, rest []byte, ok bool) {
+// texts are the parts of a record that are not numbers: the signature, in the bytes it
+// was read from, and where in a buffer each of the strings ends that follow one another
+// there.
+type texts struct {
+	signature                          []byte
+	etag, lastModified, leasedBy, meta int
+	spelled                            bool // meta, which nobody has looked at yet
+}
+
+// read reads an encoded record into d, which has none of its fields yet. The strings it
+// appends to buf, for the caller to give to take in one piece.
+func (d *Datum) read(buf, data []byte) (_ []byte, t texts, ok bool) {
 	if len(data) < 3 || data[0] != codecVersion {
-		return 0, nil, false
+		return buf, t, false
 	}
 	d.Status = Status(data[1])
-	r := reader{b: data[2:]}
-	flags = r.uvarint()
+	flags, b := cutNumber(data[2:])
 	if flags&^uint64(hasAll) != 0 || flags&(hasMeta|hasPairs) == hasMeta|hasPairs {
-		return 0, nil, false
+		return buf, t, false
 	}
+	var v uint64
 	if flags&hasFetchTime != 0 {
-		d.FetchTime = r.time()
+		v, b = cutNumber(b)
+		d.FetchTime = timeOf(v)
 	}
 	if flags&hasLastFetch != 0 {
-		d.LastFetch = r.time()
+		v, b = cutNumber(b)
+		d.LastFetch = timeOf(v)
 	}
 	if flags&hasInterval != 0 {
-		d.Interval = time.Duration(r.below(math.MaxInt32)) * time.Second
+		v, b = cutBelow(b, math.MaxInt32)
+		d.Interval = time.Duration(v) * time.Second
 	}
 	if flags&hasModified != 0 {
-		d.Modified = r.time()
+		v, b = cutNumber(b)
+		d.Modified = timeOf(v)
 	}
 	if flags&hasRetries != 0 {
-		d.Retries = int(r.below(math.MaxInt32))
+		v, b = cutBelow(b, math.MaxInt32)
+		d.Retries = int(v)
 	}
 	if flags&hasScore != 0 {
-		d.Score = r.float32()
+		d.Score, b = cutFloat32(b)
 	}
 	d.Priority = d.Score
 	if flags&hasPriority != 0 {
-		d.Priority = r.float32()
+		d.Priority, b = cutFloat32(b)
 	}
-	return flags, r.b, !r.bad
-}
-
-// cutPairs cuts what numbers has left of a record where its pairs begin, if it has any.
-func cutPairs(flags uint64, b []byte) (texts, pairs []byte, ok bool) {
-	if flags&hasPairs == 0 {
-		return b, nil, true
+	if flags < hasSignature { // nothing else: most of what was never fetched
+		return buf, texts{}, b != nil && len(b) == 0
 	}
-	pairs, ok = b, true
-	for flag := uint64(hasSignature); flag < hasMeta && ok; flag <<= 1 {
-		if flags&flag == 0 {
-			continue
-		}
-		var n uint64
-		if n, pairs, ok = cutUvarint(pairs); flag == hasLeasedUntil {
-			n = 0
-		}
-		if ok = ok && n <= uint64(len(pairs)); ok {
-			pairs = pairs[n:]
-		}
-	}
-	return b[:len(b)-len(pairs)], pairs, ok
-}
-
-// texts reads the rest, which the record shares, and takes meta for that of pairs.
-func (d *Datum) texts(flags uint64, s, meta string) bool {
-	if flags < hasSignature {
-		return s == ""
-	}
-	ok := true
-	text := func() (head string) {
-		if ok {
-			head, s, ok = cutString(s)
-		}
-		return head
-	}
+	var text []byte
 	if flags&hasSignature != 0 {
-		d.Signature = []byte(text())
+		t.signature, b = cutText(b)
 	}
 	if flags&hasETag != 0 {
-		d.ETag = text()
+		text, b = cutText(b)
+		buf = append(buf, text...)
 	}
+	t.etag = len(buf)
 	if flags&hasLastModified != 0 {
-		d.LastModified = text()
+		text, b = cutText(b)
+		buf = append(buf, text...)
 	}
-	if flags&hasLeasedUntil != 0 && ok {
-		var v uint64
-		v, s, ok = cutUvarint(s)
+	t.lastModified = len(buf)
+	if flags&hasLeasedUntil != 0 {
+		v, b = cutNumber(b)
 		d.LeasedUntil = timeOf(v)
 	}
 	if flags&hasLeasedBy != 0 {
-		d.LeasedBy = text()
+		text, b = cutText(b)
+		buf = append(buf, text...)
 	}
+	t.leasedBy = len(buf)
 	if flags&hasMeta != 0 {
-		d.Meta.enc = text()
-		ok = ok && validMeta(d.Meta.enc)
+		text, b = cutText(b)
+		buf = append(buf, text...)
+		t.spelled = true
 	}
-	if flags&hasPairs != 0 {
-		d.Meta.enc = meta
+	if b == nil {
+		return buf, t, false
 	}
-	return ok && s == ""
+	if ok = len(b) == 0; flags&hasPairs != 0 {
+		buf, ok = expandPairs(buf, b)
+	}
+	t.meta = len(buf)
+	return buf, t, ok
 }
 
-// reader reads numbers. After a failure it has nothing left.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) fail() { r.b, r.bad = nil, true }
-
-func (r *reader) uvarint() uint64 {
-	v, rest, ok := cutUvarint(r.b)
-	if !ok {
-		r.fail()
-		return 0
+// take gives a record the strings that read appended to what was in the buffer up to
+// from. It shares s.
+func (d *Datum) take(t *texts, s string, from int) bool {
+	if t.meta == 0 {
+		return true
 	}
-	r.b = rest
-	return v
+	d.ETag = s[from:t.etag]
+	d.LastModified = s[t.etag:t.lastModified]
+	d.LeasedBy = s[t.lastModified:t.leasedBy]
+	d.Meta.enc = s[t.leasedBy:t.meta]
+	return !t.spelled || validMeta(d.Meta.enc)
 }
 
-func (r *reader) below(limit uint64) uint64 {
-	v := r.uvarint()
-	if v > limit {
-		r.fail()
-		return 0
+// What the functions below leave of b is nil if what they are to cut off is not there,
+// and it is not there in nil: so who cuts many things off looks once, at the end.
+
+// cutNumber reads what binary.AppendUvarint writes and nothing longer: so a value has
+// one encoding.
+func cutNumber(b []byte) (v uint64, rest []byte) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), b[1:]
 	}
-	return v
+	return cutLong(b)
 }
 
-func (r *reader) time() time.Time { return timeOf(r.uvarint()) }
-
-// timeOf is the time of a signed number of milliseconds as AppendVarint has it.
-func timeOf(v uint64) time.Time { return time.UnixMilli(int64(v>>1) ^ -int64(v&1)).UTC() }
-
-func (r *reader) float32() float32 {
-	if len(r.b) < 4 {
-		r.fail()
-		return 0
+// cutLong is cutNumber for numbers of several bytes.
+func cutLong(b []byte) (v uint64, rest []byte) {
+	if len(b) >= 8 {
+		// All at once: a time has six bytes.
+		v = binary.LittleEndian.Uint64(b)
+		if last := ^v & 0x8080_8080_8080_8080; last != 0 {
+			n := bits.TrailingZeros64(last)/8 + 1
+			if v &= last ^ (last - 1); v>>(8*(n-1)) == 0 {
+				return 0, nil
+			}
+			v = v&0x007f_007f_007f_007f | v&0x7f00_7f00_7f00_7f00>>1
+			v = v&0x0000_3fff_0000_3fff | v&0x3fff_0000_3fff_0000>>2
+			v = v&0x0fff_ffff | v>>32<<28
+			return v, b[n:]
+		}
 	}
-	v := binary.BigEndian.Uint32(r.b)
-	r.b = r.b[4:]
-	return math.Float32frombits(v)
+	v, n := binary.Uvarint(b)
+	if n <= 0 || n > 1 && b[n-1] == 0 {
+		return 0, nil
+	}
+	return v, b[n:]
 }
+
+// cutBelow is cutNumber for one that is limit at most.
+func cutBelow(b []byte, limit uint64) (v uint64, rest []byte) {
+	if v, b = cutNumber(b); v > limit {
+		return 0, nil
+	}
+	return v, b
+}
+
+// cutText reads what appendString writes.
+func cutText(b []byte) (head, rest []byte) {
+	n, b := cutNumber(b)
+	if n > uint64(len(b)) {
+		return nil, nil
+	}
+	return b[:n], b[n:]
+}
+
+func cutFloat32(b []byte) (float32, []byte) {
+	if len(b) < 4 {
+		return 0, nil
+	}
+	return math.Float32frombits(binary.BigEndian.Uint32(b)), b[4:]
+}
+
+// signed is the number that AppendVarint has written.
+func signed(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+func timeOf(v uint64) time.Time { return time.UnixMilli(signed(v)).UTC() }

@@ -14,6 +14,7 @@ type Keys struct {
 	url, urlKey []byte
 	key, keyURL []byte
 	buf         []byte
+	signatures  []byte // of the last records; what is there stays as it is
 }
 
 // AppendKey appends the [Key] of a URL to dst.
@@ -56,24 +57,32 @@ func (k *Keys) AppendURL(dst, key []byte) []byte {
 // the record has nothing but its URL then.
 func (k *Keys) Decode(d *Datum, key, data []byte) error {
 	*d = Datum{}
-	flags, texts, ok := d.numbers(data)
 	// One copy for all the strings of a record.
-	k.buf = k.AppendURL(k.buf[:0], key)
-	var pairs []byte
-	if ok {
-		texts, pairs, ok = cutPairs(flags, texts)
-	}
-	n := len(k.buf)
-	k.buf = append(k.buf, texts...)
-	meta := len(k.buf)
-	if ok && flags&hasPairs != 0 {
-		k.buf, ok = expandPairs(k.buf, pairs)
-	}
-	all := string(k.buf)
-	d.URL = all[:n]
-	if !ok || !d.texts(flags, all[n:meta], all[meta:]) {
+	buf := k.AppendURL(k.buf[:0], key)
+	n := len(buf)
+	buf, t, ok := d.read(buf, data)
+	k.buf = buf
+	all := string(buf)
+	if d.URL = all[:n]; !ok || !d.take(&t, all, n) {
 		*d = Datum{URL: strings.Clone(d.URL)}
 		return errDatum
 	}
+	if t.signature != nil {
+		d.Signature = k.signature(t.signature)
+	}
 	return nil
+}
+
+// manySignatures is how many bytes of signatures lie in one piece of memory: who keeps one
+// keeps no more than these.
+const manySignatures = 128
+
+// signature returns a copy of a signature.
+func (k *Keys) signature(b []byte) []byte {
+	if k.signatures == nil || cap(k.signatures)-len(k.signatures) < len(b) {
+		k.signatures = make([]byte, 0, max(manySignatures, len(b)))
+	}
+	n := len(k.signatures)
+	k.signatures = append(k.signatures, b...)
+	return k.signatures[n:len(k.signatures):len(k.signatures)]
 }

@@ -153,9 +153,8 @@ func cutString(s string) (head, rest string, ok bool) {
 	return s[:n], s[n:], true
 }
 
-// cutUvarint reads what binary.AppendUvarint writes and nothing longer: so a
-// value has one encoding, and equal Metas are equal.
-func cutUvarint[T string | []byte](s T) (v uint64, rest T, ok bool) {
+// cutUvarint is cutNumber for strings.
+func cutUvarint(s string) (v uint64, rest string, ok bool) {
 	if len(s) > 0 && s[0] < 0x80 { // most are lengths
 		return uint64(s[0]), s[1:], true
 	}
@@ -169,5 +168,5 @@ func cutUvarint[T string | []byte](s T) (v uint64, rest T, ok bool) {
 			return v, s[i+1:], c > 0 || i == 0
 		}
 	}
-	return 0, rest, false
+	return 0, "", false
 }

@@ -150,7 +150,7 @@ func expandPairs(dst, b []byte) (_ []byte, ok bool) {
 	first, numbered := true, false
 	for ; len(b) > 0; first = false {
 		var head, size uint64
-		if head, b, ok = cutUvarint(b); !ok {
+		if head, b = cutNumber(b); b == nil {
 			return dst, false
 		}
 		kind, number := head%pairKinds, head/pairKinds
@@ -177,7 +177,7 @@ func expandPairs(dst, b []byte) (_ []byte, ok bool) {
 		}
 		last = name
 		if size = uint64(usual); kind != usualValue {
-			if size, b, ok = cutUvarint(b); !ok || kind == numberedName && size == uint64(usual) {
+			if size, b = cutNumber(b); b == nil || kind == numberedName && size == uint64(usual) {
 				return dst, false
 			}
 		}

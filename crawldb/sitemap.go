@@ -153,19 +153,23 @@ func HintOf(m Meta) (h Hint, ok bool) {
 	if !ok || text == "" || text[0]&^hintAll != 0 {
 		return h, false
 	}
-	r := reader{b: []byte(text[1:])}
+	b := []byte(text[1:])
+	var v uint64
 	if text[0]&hintModified != 0 {
-		at := r.uvarint()
-		h.Modified = time.Unix(int64(at>>1)^-int64(at&1), 0).UTC()
-		h.Span = time.Duration(r.below(math.MaxInt32)) * time.Second
+		v, b = cutNumber(b)
+		h.Modified = time.Unix(signed(v), 0).UTC()
+		v, b = cutBelow(b, math.MaxInt32)
+		h.Span = time.Duration(v) * time.Second
 	}
 	if text[0]&hintEvery != 0 {
-		h.Every = time.Duration(r.below(math.MaxInt32)) * time.Second
+		v, b = cutBelow(b, math.MaxInt32)
+		h.Every = time.Duration(v) * time.Second
 	}
 	if text[0]&hintPriority != 0 {
-		h.Priority, h.HasPriority = r.float32(), true
+		h.Priority, b = cutFloat32(b)
+		h.HasPriority = true
 	}
-	if r.bad || len(r.b) > 0 || !(h.Priority >= 0 && h.Priority <= 1) {
+	if b == nil || len(b) > 0 || !(h.Priority >= 0 && h.Priority <= 1) {
 		return Hint{}, false
 	}
 	return h, true
