@@ -20,16 +20,26 @@ func Key(url string) string { return string(AppendKey(nil, url)) }
 
 // AppendKey appends the [Key] of url to dst.
 func AppendKey(dst []byte, url string) []byte {
-	scheme, host, port, rest, ok := split(url)
+	dst, rest := appendSite(dst, url)
+	return append(dst, url[rest:]...)
+}
+
+// appendSite appends what the key of url begins with, behind which comes the rest of
+// url as it stands.
+func appendSite(dst []byte, url string) (_ []byte, rest int) {
+	if i, j := usualHost(url); j > 0 {
+		dst = appendReversed(dst, url[i:j])
+		dst = append(append(dst, ')'), url[:i-len("://")]...)
+		return append(dst, ':'), j
+	}
+	scheme, host, port, path, ok := split(url)
 	if !ok {
-		return append(append(dst, '!'), url...)
+		return append(dst, '!'), 0
 	}
 	dst = appendReversed(dst, host)
-	dst = append(dst, ')')
-	dst = append(dst, scheme...)
-	dst = append(dst, ':')
-	dst = append(dst, port...)
-	return append(dst, rest...)
+	dst = append(append(dst, ')'), scheme...)
+	dst = append(append(dst, ':'), port...)
+	return dst, len(url) - len(path)
 }
 
 // URLOf returns the URL whose [Key] is key. For a string that is no key it

@@ -2,6 +2,7 @@ package crawldb_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -209,5 +210,28 @@ func BenchmarkCompare(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		crawldb.Compare("http://www.example.com/some/path/of/a/page.html", "http://www.example.com/some/path/of/another.html")
+	}
+}
+
+// BenchmarkKeysOfLinks asks what the key of a link costs: of 60 on a page, 40 lead to its
+// own site and the others to others.
+func BenchmarkKeysOfLinks(b *testing.B) {
+	var urls []string
+	for i := range 60 {
+		site := 12345
+		if i%3 == 2 {
+			site = 9999999 / (i + 7) % 100_000
+		}
+		urls = append(urls, fmt.Sprintf("https://www.site%06d.example/section-0012/%08d-of-a-site-and-what.html", site, i))
+	}
+	var keys crawldb.Keys
+	var key []byte
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		key = keys.AppendKey(key[:0], urls[i])
+		if i++; i == len(urls) {
+			i = 0
+		}
 	}
 }

@@ -6,29 +6,41 @@ import (
 )
 
 // Keys does what [AppendKey], [URLOf] and [Datum.UnmarshalBinary] do, for engines
-// that pass many records in the order of their keys: it remembers the site of the
-// last one. The zero value is ready to use, by one goroutine at a time.
+// that pass many records in the order of their keys, or the links of pages: it
+// remembers the sites of the last ones. The zero value is ready to use, by one
+// goroutine at a time.
 type Keys struct {
-	// What the URLs and the keys of the site begin with: up to the slash that begins
-	// the path, and up to the colon behind the scheme.
-	url, urlKey []byte
-	key, keyURL []byte
+	// The last two, since a page mostly has links to its own site and to others in
+	// turns, and which of them is the older one.
+	sites       [2]site
+	older       int
+	key, keyURL []byte // as in site, of the last key
 	buf         []byte
 	signatures  []byte // of the last records; what is there stays as it is
 }
 
+// site is what the URLs and the keys of a site begin with: up to the slash that begins
+// the path, and up to the colon behind the scheme.
+type site struct{ url, key []byte }
+
 // AppendKey appends the [Key] of a URL to dst.
 func (k *Keys) AppendKey(dst []byte, url string) []byte {
-	if n := len(k.url); n > 0 && n <= len(url) && string(k.url) == url[:n] {
-		return append(append(dst, k.urlKey...), url[n-1:]...)
+	for i := range k.sites {
+		s := &k.sites[i]
+		if n := len(s.url); n > 0 && n <= len(url) && string(s.url) == url[:n] {
+			k.older = 1 - i
+			return append(append(dst, s.key...), url[n-1:]...)
+		}
 	}
 	n := len(dst)
-	dst = AppendKey(dst, url)
-	if i := siteEnd(url); i > 0 && url[i-1] == '/' && dst[n] != '!' {
-		k.url = append(k.url[:0], url[:i]...)
-		k.urlKey = append(k.urlKey[:0], dst[n:len(dst)-len(url)+i-1]...)
+	dst, at := appendSite(dst, url)
+	if at < len(url) && url[at] == '/' && dst[n] != '!' {
+		s := &k.sites[k.older]
+		k.older = 1 - k.older
+		s.url = append(s.url[:0], url[:at+1]...)
+		s.key = append(s.key[:0], dst[n:]...)
 	}
-	return dst
+	return append(dst, url[at:]...)
 }
 
 // AppendURL appends the URL whose [Key] is key to dst, or what [URLOf] returns for

@@ -213,6 +213,9 @@ func (v *inverter) accept(host string, l page.Outlink, noFollow bool) (to string
 // sameSide reports whether the target is on the side of the host's border that
 // counts, and counts those that are not.
 func (v *inverter) sameSide(host, target string) bool {
+	if !v.o.IgnoreInternal && !v.o.IgnoreExternal {
+		return true
+	}
 	to := crawldb.Host(target)
 	internal, none := to == host, v.o.NutchCompat && to == ""
 	switch {
