@@ -1,6 +1,7 @@
 package httpproto
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -11,11 +12,11 @@ func TestSettleWakesAll(t *testing.T) {
 	for _, wake := range []string{"reading", "closed"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := new(conn)
-			settled := 0
+			var settled atomic.Int32
 			for range 2 {
 				go func() {
 					if c.settle(t.Context()) {
-						settled++
+						settled.Add(1)
 					}
 				}()
 				synctest.Wait()
@@ -26,8 +27,8 @@ func TestSettleWakesAll(t *testing.T) {
 			}
 			c.set(field, true)
 			synctest.Wait()
-			if settled != 2 {
-				t.Errorf("%s: %d of 2 were woken", wake, settled)
+			if n := settled.Load(); n != 2 {
+				t.Errorf("%s: %d of 2 were woken", wake, n)
 			}
 		})
 	}
