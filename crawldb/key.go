@@ -77,7 +77,7 @@ func Compare(a, b string) int {
 // reverse; it may be empty though there is one.
 func namedHost(url string) string {
 	i := schemeEnd(url)
-	if i != 4 && i != 5 || url[:4] != "http" { // there are others, which are few
+	if i < 0 || url[:i] != "http" && url[:i] != "https" { // there are others, which are few
 		return ""
 	}
 	host := url[i+3:]
