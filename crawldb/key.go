@@ -63,7 +63,7 @@ func URLOf(key string) string {
 func Compare(a, b string) int {
 	// Most URLs that are compared are of one site: what their keys begin with is
 	// the same then, whatever it is.
-	if n := siteEnd(a); n > 0 && n <= len(b) && a[:n] == b[:n] {
+	if n := slashEnd(a); n > 0 && n <= len(b) && a[:n] == b[:n] {
 		return strings.Compare(a[n:], b[n:])
 	}
 	if ha, hb := namedHost(a), namedHost(b); ha != "" && hb != "" && ha != hb {
@@ -105,6 +105,20 @@ func compareHosts(a, b string) int {
 		}
 		a, b = a[:i], b[:j]
 	}
+}
+
+// slashEnd returns where the slash ends that begins the path, or one that comes later,
+// behind '?' or '#'; 0 if there is none. It is quicker than siteEnd.
+func slashEnd(url string) int {
+	i := schemeEnd(url)
+	if i < 0 {
+		return 0
+	}
+	j := strings.IndexByte(url[i+3:], '/')
+	if j < 0 {
+		return 0
+	}
+	return i + 3 + j + 1
 }
 
 // siteEnd returns the length of what comes before the path, with the byte that

@@ -111,7 +111,7 @@ func TestCompare(t *testing.T) {
 
 func TestCompareHosts(t *testing.T) {
 	labels := []string{"", "a", "a-", "a_b", "ab", "a1", "1", "10", "é", "A", "a*"}
-	urls := []string{"http://[::1]/", "a.b", "https://a"}
+	urls := []string{"http://[::1]/", "a.b", "https://a", "http://a?/", "http://a?b/", "http://a?b/c", "http://a?c/", "http://a#b/", "http://a?b:/", "http://u@a?b/", "a://b://c/d", "a://b://c/e"}
 	for _, x := range labels {
 		for _, y := range labels {
 			urls = append(urls, "http://"+x+"/", "https://"+x+"."+y+"/a", "http://"+x+"."+y+".a?b", "http://a."+x+"."+y+":80/", "ftp://"+y+"."+x+"/")
@@ -209,7 +209,7 @@ func BenchmarkAppendKey(b *testing.B) {
 func BenchmarkCompare(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		crawldb.Compare("http://www.example.com/some/path/of/a/page.html", "http://www.example.com/some/path/of/another.html")
+		crawldb.Compare("http://documentation.example.com/some/path/of/a/page.html", "http://documentation.example.com/some/path/of/another.html")
 	}
 }
 
