@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -250,6 +251,14 @@ func TestCloseWhenThereIsRoomAgain(t *testing.T) {
 func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := dirstoretest.NewDisk()
+		var filled, waits atomic.Bool
+		disk.OnOp = func(op dirstoretest.Op) error {
+			if !filled.Load() || !strings.Contains(op.Name, "MANIFEST") {
+				return nil
+			}
+			waits.Store(true)
+			return syscall.ENOSPC
+		}
 		db, err := Open(memPath, onDisk(small(), disk))
 		if err != nil {
 			t.Fatal(err)
@@ -280,18 +289,11 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 		if _, err := due(); err != nil { // the first makes changes
 			t.Fatal(err)
 		}
-		full := false
-		disk.OnOp = func(op dirstoretest.Op) error {
-			if strings.Contains(op.Name, "MANIFEST") {
-				full = true
-				return syscall.ENOSPC
-			}
-			return nil
-		}
+		filled.Store(true)
 		flushed := make(chan error, 1)
 		go func() { flushed <- db.flush() }()
 		synctest.Wait()
-		if !full {
+		if !waits.Load() {
 			t.Fatal("nothing is written to a manifest")
 		}
 		read := make(chan bool, 1)
@@ -312,7 +314,7 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 		default:
 			t.Error("who reads waits for the disk")
 		}
-		disk.OnOp = nil
+		filled.Store(false)
 		<-read
 		if err := <-flushed; err != nil {
 			t.Error(err)
