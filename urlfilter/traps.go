@@ -87,6 +87,9 @@ func (t Traps) rule(url string) trap {
 			return trapHosts
 		}
 	}
+	if end == len(url) {
+		return trapNone
+	}
 	url, _, _ = strings.Cut(url, "#")
 	_, query, ok := strings.Cut(url, "?")
 	if !ok {
