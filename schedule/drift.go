@@ -250,8 +250,8 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 			continue
 		}
 		o := k.learned.last
-		if shape := old.Likeness.Shape; shape >= AllAlike { // what pages show themselves falls behind
-			o.expected = old.expected(k, shape)
+		if shape := old.Likeness.Shape; shape >= AllAlike || old.Even { // what pages show themselves falls behind
+			o.expected = old.expected(k, AllAlike)
 		}
 		if o.expected <= mostExpected {
 			p.Drift.add(o)

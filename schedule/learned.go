@@ -26,6 +26,9 @@ import (
 // no Crawler. Without a plan, a page of average importance of which nothing is known
 // is fetched at the interval of [Default], and all others around that.
 //
+// Where pages matter alike, and telling them apart is hardly worth it, all are visited at one
+// interval, within 5 % so that what changes to a beat is not visited to it: see [Plan].Even.
+//
 // When the pages of a host, or all, begin to change more often or more seldom, together,
 // the plan sees it in what a few visits to each find (see [Drift]); a page that does so by
 // itself is followed as Keep says.
@@ -76,13 +79,17 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Retries = 0
 	d.Modified = modified(v)
 	least, most := s.within(d.URL)
-	rate := s.Plan.likened(d.URL, l.kind, l.Rate)
+	own := s.Plan.likened(d.URL, l.kind, l.Rate)
+	rate := s.Plan.pace(own)
 	d.Interval = s.wait(&d, rate, least, most)
 	switch {
 	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
-	case seen && d.Interval > least && s.Plan.signs(&d) == nil: // signs tell
-		d.Interval = uneven(d.URL, v, rate, d.Interval, least, most)
+	case seen && d.Interval > least && s.Plan.signs(&d) == nil && s.Plan.pairs(d.URL): // signs tell
+		d.Interval = uneven(d.URL, v, own, d.Interval, least, most)
+	}
+	if rate.Shape >= AllAlike {
+		d.Interval = seconds(beat(d.URL, d.Interval).Seconds(), least, most)
 	}
 	d.FetchTime = v.Time.Add(d.Interval)
 	return d
@@ -209,13 +216,16 @@ func chance(url string, v Visit) float64 {
 	return float64(u>>40) / (1 << 24)
 }
 
+// Visits are too far apart to tell how often a page changes from so many changes between two
+// on: then one comes after once.
+const often, once = 1.8, 1.
+
 // uneven is the interval for a page that nearly always changes from one visit to the next,
 // as is best if visits are few. They say next to nothing of how often it does: whether it
 // is a page a day, for which no visit is worth while, or one a week. So while that is
 // uncertain visits come in pairs: one after the time in which the page should change once,
 // and the next so much later.
 func uneven(url string, v Visit, r Rate, interval, least, most time.Duration) time.Duration {
-	const often, once = 1.8, 1. // changes
 	perDay := r.PerDay()
 	if v.PrevFetch.IsZero() || perDay*days(interval) <= often {
 		return interval

@@ -36,7 +36,7 @@ func ExampleLearned() {
 // changed last: a day ago, ten days, or a year.
 func ExampleSample_Plan() {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := schedule.Learned{Budget: 400}
+	s := schedule.Learned{Budget: 100}
 	records := make([]crawldb.Datum, 1000)
 	for i := range records {
 		d := &records[i]
@@ -63,10 +63,10 @@ func ExampleSample_Plan() {
 	again, err := schedule.DecodePlan(text)
 	fmt.Println(again.Mu == s.Plan.Mu, err)
 	// Output:
-	// 1000 pages, 400 of 400 visits a day
-	// changes once in 11 days or so: fetched every 1.7
-	// changes once in 17 days or so: fetched every 2.1
-	// changes once in 253 days or so: fetched every 7.9
+	// 1000 pages, 100 of 100 visits a day
+	// changes once in 11 days or so: fetched every 7.0
+	// changes once in 17 days or so: fetched every 8.3
+	// changes once in 253 days or so: fetched every 28.5
 	// true <nil>
 }
 

@@ -44,6 +44,14 @@ type Plan struct {
 	HostDrift map[string]Drift `json:",omitempty"`
 	// Likeness is how far pages change alike.
 	Likeness Likeness
+	// Gain is by what share more importance is expected to be fresh than by a constant interval.
+	// Even says that this is not worth telling pages apart: all are visited as if they changed
+	// alike. Apart is for how many days they have been told apart, and Returned says that it
+	// was tried, and not worth it.
+	Gain     float64 `json:",omitempty"`
+	Even     bool    `json:",omitempty"`
+	Apart    float64 `json:",omitempty"`
+	Returned bool    `json:",omitempty"`
 	// HostSignals is what the signs of the changes of pages are worth, of hosts that have some
 	// and for the pages of which there was one. They count in plans that [Sample.Plan] or
 	// [DecodePlan] has made.
@@ -146,7 +154,7 @@ func DecodePlan(text string) (*Plan, error) {
 
 // check: JSON has no number that is none.
 func (p *Plan) check() error {
-	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed, p.Stretch, p.Unused} {
+	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed, p.Stretch, p.Unused, p.Apart} {
 		if f < 0 || f > math.MaxFloat64/1e10 {
 			return errors.New("a number is out of range")
 		}
@@ -156,6 +164,9 @@ func (p *Plan) check() error {
 	}
 	if !p.Likeness.valid() {
 		return errors.New("a likeness is out of range")
+	}
+	if !(math.Abs(p.Gain) < 1e10) {
+		return errors.New("a gain is out of range")
 	}
 	for _, f := range p.HostDrift {
 		if !f.valid() {

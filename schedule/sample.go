@@ -215,7 +215,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		return p
 	}
 	p.correct(old, o.Visits, late, days(x.s.max()))
-	p.solve(sample, o.Hosts)
+	p.tellApart(old, sample, x.kept, o.Hosts)
 	return p
 }
 

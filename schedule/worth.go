@@ -15,6 +15,10 @@ type Worth struct {
 	// Alike says that Rate is that of all pages, which have proved to be alike: see
 	// [Likeness].
 	Alike bool
+	// Even says that all pages are visited as if they changed alike, Pace times a day, since
+	// telling them apart would keep only a share of Gain more fresh; else Pace is that of Rate.
+	Even       bool
+	Pace, Gain float64
 	// Weight is its importance, Threshold what a visit must be worth.
 	Weight, Threshold float64
 	// OfHost says that Threshold is that of the host, which may be visited less often than
@@ -25,7 +29,7 @@ type Worth struct {
 	// anything; Signs is how many there were since the last visit.
 	Signals Signals
 	Signs   int
-	// Share is Threshold·rate/Weight, what of all that there is to lose, Weight/rate,
+	// Share is Threshold·Pace/Weight, what of all that there is to lose, Weight/Pace,
 	// makes a visit worth while; Ratio is h⁻¹(Share), the changes for which to wait
 	// on average, infinite if no visit is worth while; with Signals it is the inverse of what
 	// visits are worth with them, and a sign counts as so many changes: Sign.
@@ -68,13 +72,18 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	if w.Stretch = s.Plan.stretch(); w.Stretch < 1 && s.Plan.own(d.URL) {
 		w.Stretch = 1
 	}
-	w.Share = w.Threshold * l.PerDay() / w.Weight
+	pace := s.Plan.pace(l.Rate)
+	w.Pace = pace.PerDay()
+	if s.Plan != nil {
+		w.Even, w.Gain = s.Plan.Even, s.Plan.Gain
+	}
+	w.Share = w.Threshold * w.Pace / w.Weight
 	g := s.Plan.signs(d)
 	w.Ratio = g.inverse(w.Share)
 	if g != nil {
 		w.Signals, w.Signs, w.Sign = g.Signals, signsSince(d, since(d, d.LastFetch)), g.beta
 	}
-	w.Interval = s.wait(d, l.Rate, w.Least, w.Most)
+	w.Interval = s.wait(d, pace, w.Least, w.Most)
 	if fixed, ok := fixedInterval(*d); ok {
 		w.Fixed, w.Interval, w.Stretch = true, wholeSeconds(fixed, s.max()), 1
 	}

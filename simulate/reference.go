@@ -249,7 +249,7 @@ func (r *reference) elsewhere() error {
 				figure float64
 				where  string
 			}
-			ratio, longest := worst{math.Inf(1), ""}, worst{}
+			ratio, first, longest := worst{math.Inf(1), ""}, worst{math.Inf(1), ""}, worst{}
 			for _, importance := range importances {
 				for _, every := range budgets {
 					_, out, err := r.crawl(kind, importance, every, CrawlOptions{}, r.named(every, learned, constant)...)
@@ -260,6 +260,9 @@ func (r *reference) elsewhere() error {
 					if got := out[0].Weighted / out[1].Weighted; got < ratio.figure {
 						ratio = worst{got, where}
 					}
+					if got := out[0].First / out[1].First; importance == Uniform && got < first.figure {
+						first = worst{got, where}
+					}
 					if got := days(out[0].Longest); got > longest.figure {
 						longest = worst{got, where}
 					}
@@ -268,11 +271,12 @@ func (r *reference) elsewhere() error {
 			// Where all pages are alike nothing can be better than a constant interval. Of two kinds
 			// pages of the one are not taken to be like each other. A history is one course of events,
 			// and of a hundred pages few with great weights decide.
-			least, ok := map[Rates]float64{TwoKinds: 0.97, Weekdays: 0.95, Seasonal: 0.99}[kind]
+			least, ok := map[Rates]float64{TwoKinds: 0.98, Weekdays: 0.95, Seasonal: 0.99}[kind]
 			if !ok {
 				least = 0.999
 			}
 			r.add(ratio.figure, least, 0, "%d pages, %s, learned by a constant interval where that is least: %s", r.pages, kind, ratio.where)
+			r.add(first.figure, 0.96, 0, "%d pages, %s, all as important, learned by a constant interval in the first year where that is least: %s", r.pages, kind, first.where)
 			r.add(longest.figure, 90.6, -1, "%d pages, %s, learned, days that a page was left alone where that is longest: %s", r.pages, kind, longest.where)
 		}
 	}

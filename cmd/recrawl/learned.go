@@ -97,14 +97,17 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 		printNext(w, e)
 		return
 	}
+	if x.Even && !x.Alike {
+		fmt.Fprintf(w, "visited      as all pages are, for a page that changes %.3g a day: to tell them apart is worth %+.1f %%\n", x.Pace, 100*x.Gain)
+	}
 	of := ""
 	if x.OfHost {
 		of = fmt.Sprintf(" (elsewhere %.3g: the host may be asked less often than its pages are worth)", x.Elsewhere)
 	}
-	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g%s of %.3g / %.3g = %.3g that there is to lose, a share of %.3g\n", x.Weight, x.Threshold, of, x.Weight, x.Rate.PerDay(), x.Weight/x.Rate.PerDay(), x.Share)
+	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g%s of %.3g / %.3g = %.3g that there is to lose, a share of %.3g\n", x.Weight, x.Threshold, of, x.Weight, x.Pace, x.Weight/x.Pace, x.Share)
 	wait := "never: no visit is worth so much"
 	if !math.IsInf(x.Ratio, 1) {
-		wait = fmt.Sprintf("after %.3g changes, %.3g / %.3g = %s", x.Ratio, x.Ratio, x.Rate.PerDay(), inDays(x.Ratio/x.Rate.PerDay()))
+		wait = fmt.Sprintf("after %.3g changes, %.3g / %.3g = %s", x.Ratio, x.Ratio, x.Pace, inDays(x.Ratio/x.Pace))
 	}
 	fmt.Fprintf(w, "interval     %s; from %s to %s: %s\n", wait, inDays(x.Least.Hours()/24), inDays(x.Most.Hours()/24), inDays(x.Interval.Hours()/24))
 	switch most := x.Most.Hours() / 24; {
@@ -153,7 +156,7 @@ func inDays(days float64) string {
 
 func worthJSON(e *recrawl.Explanation) map[string]any {
 	x := e.Worth
-	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned, "alike": x.Alike,
+	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned, "alike": x.Alike, "even": x.Even, "pace": x.Pace, "gain": x.Gain,
 		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.OfHost, "threshold_elsewhere": x.Elsewhere, "share": x.Share, "fixed": x.Fixed,
 		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "most_set_seconds": x.Set / time.Second, "stretch": x.Stretch}
 	if n := e.Noisy; n != nil {

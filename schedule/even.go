@@ -1,0 +1,149 @@
+package schedule
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// What a plan gains by telling pages apart is little where their rates hardly matter, and less
+// than it seems while they are not known well: visits follow what is half chance. So a plan
+// works out how much importance it expects to keep fresh, given all that the rates may be, and
+// how much a constant interval would with as many visits. If that is not enough, all pages are
+// visited as if they changed alike, and learned of in the meantime: so does each crawl begin in
+// which pages matter alike. Where they do not, importance alone is gain enough.
+const (
+	// enoughGain is by what share more has to be fresh for pages to be told apart.
+	enoughGain = 0.02
+	// littleGain is below what they no longer are: where visits go that are not even, they tell
+	// what these are worth. It is looked at after some mean intervals, for at first many visits
+	// only tell pages apart; and what has proved to be worth so little is not tried again for
+	// less than secondGain.
+	littleGain     = 0.01
+	secondGain     = 0.05
+	apartIntervals = 5.
+)
+
+// pace is what the interval of a page goes by of which r is expected.
+func (p *Plan) pace(r Rate) Rate {
+	if p != nil && p.Even {
+		return p.common()
+	}
+	return r
+}
+
+// common is what all pages have in common as far as they are not told apart.
+func (p *Plan) common() Rate {
+	r := p.Likeness.Common
+	if !r.Known() {
+		r = p.prior("", kindUnknown)
+	}
+	return Rate{AllAlike, AllAlike / r.PerDay()}
+}
+
+// blind reports whether visits at a constant interval would nearly always find a change, and so
+// tell next to nothing of what is gained: what seems little may be much.
+func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budget }
+
+// pairs reports whether visits to a page may come in pairs, to tell how often it changes: see
+// uneven. If pages are not told apart, they do of a quarter, which costs a quarter, and only if
+// nothing else would tell.
+func (p *Plan) pairs(url string) bool {
+	return p == nil || !p.Even || p.blind() && hash(url)>>8%4 == 0
+}
+
+// beat is an interval that all pages have, by 2 to 5 % longer or shorter, each by an amount of its
+// own. Else a page that changes once a week would be visited at one point of its week for ever,
+// and which is chance.
+func beat(url string, interval time.Duration) time.Duration {
+	by := 0.95 + 0.06*float64(hash(url)>>16&0xffff)/0x10000
+	if by >= 0.98 {
+		by += 0.04
+	}
+	return time.Duration(float64(interval) * by)
+}
+
+// tellApart solves the plan with pages told apart, and without if that is not worth it: then
+// the rates of the sample are what all have in common.
+func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(string) float64) {
+	even := *p
+	p.solve(sample, hosts)
+	p.Gain = p.gain(sample, kept)
+	least := enoughGain
+	if old != nil && old.Mu > 0 {
+		if p.Returned = old.Returned; p.Returned { // not for what is told by a few visits
+			p.Gain = old.Gain + (p.Gain-old.Gain)*min(max(days(p.Made.Sub(old.Made)), 0)*p.Budget/(2*p.Pages), 1)
+		}
+		if !old.Even {
+			p.Apart = old.Apart + max(days(p.Made.Sub(old.Made)), 0)
+			if least = littleGain; p.Apart < apartIntervals*p.Pages/p.Budget || p.blind() {
+				return
+			}
+		} else if p.Returned {
+			least = secondGain
+		}
+	}
+	if p.Gain >= least {
+		return
+	}
+	even.Even, even.Gain = true, p.Gain
+	even.Returned = p.Returned || p.Apart > 0
+	same := even.common().PerDay()
+	for i := range sample {
+		sample[i].PerDay = same
+	}
+	even.solve(sample, hosts)
+	*p = even
+}
+
+// gain is by what share more importance is expected to be fresh than if as many visits came at
+// a constant interval: one of its own for each host with a threshold of its own. Pages of which
+// the schedule has no choice do not count.
+func (p *Plan) gain(sample []sampled, kept []page) float64 {
+	type group struct {
+		free          []int
+		pages, visits float64
+	}
+	groups := map[string]*group{}
+	rate := func(i int) Rate {
+		if k := &kept[i]; !k.known {
+			return p.unseen(k.url, k.learned.kind)
+		}
+		return kept[i].learned.Rate
+	}
+	told, even := 0., 0.
+	for i := range sample {
+		s := sample[i]
+		if s.Most == s.Least || !kept[i].at.copied && !kept[i].at.never {
+			continue
+		}
+		host, mu := "", p.Mu
+		if own, ok := p.HostMu[s.Host]; ok {
+			host, mu = s.Host, max(mu, own)
+		} else if s.Most > 0 {
+			s.Most = max(s.Least, fromDays(days(s.Most)*p.stretch()))
+		}
+		g := groups[host]
+		if g == nil {
+			g = &group{}
+			groups[host] = g
+		}
+		interval := s.interval(mu)
+		g.free = append(g.free, i)
+		g.pages += s.Multiple
+		g.visits += s.Multiple / interval
+		told += s.Weight * s.freshness(mu, rate(i), interval)
+	}
+	for _, host := range slices.Sorted(maps.Keys(groups)) { // sums are rounded, always alike
+		g := groups[host]
+		for _, i := range g.free {
+			s := &sample[i]
+			every := max(g.pages/g.visits, days(s.Least))
+			if s.Most > 0 {
+				every = min(every, days(s.Most)*max(p.stretch(), 1))
+			}
+			even += s.Weight * rate(i).freshness(every)
+		}
+	}
+	return ratio(told-even, even)
+}
