@@ -67,6 +67,14 @@ func (p *Plan) likened(url string, k kind, r Rate) Rate {
 // unseen is what is expected of a page of which nothing is known.
 func (p *Plan) unseen(url string, k kind) Rate { return p.likened(url, k, p.prior(url, k)) }
 
+// rateOf is what was learned of a page, and what is expected of it if nothing was.
+func (p *Plan) rateOf(k *page) Rate {
+	if k.known {
+		return k.learned.Rate
+	}
+	return p.unseen(k.url, k.learned.kind)
+}
+
 // expected is how many changes were expected of the last visit to a page by a Shape, as
 // outcome.expected has it, which is by none.
 func (p *Plan) expected(k *page, shape float64) float64 {

@@ -71,11 +71,12 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	p.Gain = p.gain(sample, kept)
 	least := enoughGain
 	if old != nil && old.Mu > 0 {
+		passed := max(days(p.Made.Sub(old.Made)), 0)
 		if p.Returned = old.Returned; p.Returned { // not for what is told by a few visits
-			p.Gain = old.Gain + (p.Gain-old.Gain)*min(max(days(p.Made.Sub(old.Made)), 0)*p.Budget/(2*p.Pages), 1)
+			p.Gain = old.Gain + (p.Gain-old.Gain)*min(passed*p.Budget/(2*p.Pages), 1)
 		}
 		if !old.Even {
-			p.Apart = old.Apart + max(days(p.Made.Sub(old.Made)), 0)
+			p.Apart = old.Apart + passed
 			if least = littleGain; p.Apart < apartIntervals*p.Pages/p.Budget || p.blind() {
 				return
 			}
@@ -105,12 +106,6 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 		pages, visits float64
 	}
 	groups := map[string]*group{}
-	rate := func(i int) Rate {
-		if k := &kept[i]; !k.known {
-			return p.unseen(k.url, k.learned.kind)
-		}
-		return kept[i].learned.Rate
-	}
 	told, even := 0., 0.
 	for i := range sample {
 		s := sample[i]
@@ -132,7 +127,7 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 		g.free = append(g.free, i)
 		g.pages += s.Multiple
 		g.visits += s.Multiple / interval
-		told += s.Weight * s.freshness(mu, rate(i), interval)
+		told += s.Weight * s.freshness(mu, p.rateOf(&kept[i]), interval)
 	}
 	for _, host := range slices.Sorted(maps.Keys(groups)) { // sums are rounded, always alike
 		g := groups[host]
@@ -142,7 +137,7 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 			if s.Most > 0 {
 				every = min(every, days(s.Most)*max(p.stretch(), 1))
 			}
-			even += s.Weight * rate(i).freshness(every)
+			even += s.Weight * p.rateOf(&kept[i]).freshness(every)
 		}
 	}
 	return ratio(told-even, even)

@@ -101,10 +101,8 @@ func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
 			by[k.s.Host] = t
 		}
 		rate := Rate{}
-		if k.known {
-			rate = k.learned.Rate
-		} else if p.expects() {
-			rate = p.unseen(k.url, k.learned.kind)
+		if k.known || p.expects() {
+			rate = p.rateOf(k)
 		}
 		weight := k.s.Weight
 		if i < len(x.sampled) {
@@ -209,12 +207,8 @@ func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
 	}
 	for _, i := range order {
 		k := &x.kept[i]
-		rate := k.learned.Rate
-		if !k.known {
-			rate = p.unseen(k.url, k.learned.kind)
-		}
 		f.pages = append(f.pages, x.sampled[i])
-		f.rates = append(f.rates, rate)
+		f.rates = append(f.rates, p.rateOf(k))
 		f.counts = append(f.counts, k.at.copied || k.at.never)
 		f.never = append(f.never, k.at.never)
 		if k.at.copied || k.at.never {
