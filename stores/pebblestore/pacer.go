@@ -111,31 +111,29 @@ func (p *pacer) grantOne() bool {
 	p.mu.Unlock()
 	defer p.grants.Done()
 	waiting, _ := p.db.GetWaitingCompaction()
-	stale := false
-	if waiting {
-		var accepted bool
-		if accepted, stale = p.schedule(); accepted {
-			return true
-		}
+	if waiting && p.schedule() {
+		return true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running--
-	return p.refused || stale
+	return p.refused
 }
 
 // schedule is Schedule, which answers by a panic if what waits is a Compact that was given
 // up meanwhile (2.1.7): the engine has forgotten who asked for it, but not what it has
-// picked. It does that in the panic, before it has begun anything; asked again it picks
-// another.
-func (p *pacer) schedule() (accepted, stale bool) {
+// picked. It does that in the panic, before it has begun anything; what it picks when it
+// is asked again was refused until then.
+func (p *pacer) schedule() bool {
 	defer func() {
 		if r := recover(); r != nil {
 			if err, ok := r.(error); !ok || !strings.HasPrefix(err.Error(), "did not find manual compaction") {
 				panic(r)
 			}
-			stale = true
+			p.mu.Lock()
+			p.refused = true
+			p.mu.Unlock()
 		}
 	}()
-	return p.db.Schedule(p), false
+	return p.db.Schedule(p)
 }
