@@ -34,7 +34,8 @@ type crawlStore struct {
 	// is still so. It begins anywhere, so that it is of this store.
 	changes atomic.Uint64
 	// These are the constants of their names, but in tests.
-	bulkStep, bulkLeast int
+	bulkStep, bulkLeast, farKeys int
+	farBytes                     uint64
 }
 
 // checkEvery is after how many records a long call looks whether it should end.
@@ -222,6 +223,9 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	}
 	defer it.Close()
 	at := cursor{it: it, last: upper}
+	if at.apart, err = s.apart(lower, upper, len(b.URLs)); err != nil {
+		return err
+	}
 	leases, err := leasesBeside(it)
 	if err != nil {
 		return s.db.outcome("crawl db", err)
@@ -313,6 +317,27 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		}
 	}
 	return nil
+}
+
+const (
+	// farBytes is how many bytes of tables lie between keys that are far apart: in half
+	// of the blocks there is none.
+	farBytes = blockSize / 2
+	// farKeys is how many keys are worth the question whether they are.
+	farKeys = 1000
+)
+
+// apart returns what a walk by n keys from lower to upper asks for those that lie far
+// apart, nil if the iterator is as good. Nobody else changes records while it walks.
+func (s *crawlStore) apart(lower, upper []byte, n int) (pebble.Reader, error) {
+	if n < s.farKeys {
+		return nil, nil
+	}
+	size, err := s.db.db.EstimateDiskUsage(lower, upper)
+	if err != nil || size/uint64(n) < s.farBytes {
+		return nil, s.db.outcome("crawl db", err)
+	}
+	return s.db.db, nil
 }
 
 // appendToken appends the token of a candidate, of what changes was before its entry was

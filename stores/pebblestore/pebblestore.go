@@ -217,7 +217,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 			return nil, err
 		}
 	}
-	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: min(bulkStep, 2*int(d.memSize)), bulkLeast: bulkLeast}
+	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: min(bulkStep, 2*int(d.memSize)), bulkLeast: bulkLeast, farKeys: farKeys, farBytes: farBytes}
 	d.crawl.leases = newLeaseSet(int(d.cacheSize / leaseBytes))
 	d.crawl.changes.Store(rand.Uint64())
 	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {

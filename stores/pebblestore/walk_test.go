@@ -51,6 +51,8 @@ func TestUpdateFindsWhatIsThere(t *testing.T) {
 		}
 	}
 	for trial := range 60 {
+		// With few keys, as if they lay far apart and as they lie.
+		db.crawl.farKeys, db.crawl.farBytes = 2, uint64(trial%2)*farBytes
 		var at []int
 		for i := r.IntN(50); i < n; {
 			at = append(at, i)
