@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
+	"math/bits"
 	"os"
 	"path"
 	"path/filepath"
@@ -27,7 +29,8 @@ type WholeBlock struct {
 // the order of their numbers. Each place that is damaged comes as an error that is
 // a *segment.CorruptError, and does not end the sequence; any other error does. A
 // part that is not committed ends where it was cut off; if that is within a block,
-// damage says where, too.
+// damage says where, too. What the disk does not give back is damage like any other,
+// and a file of another segment or part has no block of this one.
 func (s *Store) Whole(ctx context.Context, seg, part string) iter.Seq2[WholeBlock, error] {
 	return func(yield func(WholeBlock, error) bool) {
 		err := s.whole(ctx, seg, part, yield)
@@ -49,14 +52,18 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 		return err
 	}
 	defer f.Close()
-	b, err := openBlocks(f, size, name, committed)
+	disk := &around{r: f, bad: map[int64]bool{}}
+	b, err := openBlocks(disk, size, name, committed)
 	tell := func(err error) error {
+		err = disk.because(err)
 		if !yield(WholeBlock{}, failed("read", err, seg, part)) {
 			return errStop
 		}
 		return nil
 	}
 	switch {
+	case errors.Is(err, errPlace) && foreign(disk, name, size):
+		return tell(err)
 	case err == nil && b.end == 0 && size >= headSize:
 		err = b.corrupt(0, errHead)
 		fallthrough
@@ -72,7 +79,7 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 		return nil
 	}
 	end := b.end
-	r := &blockFile{r: f, name: name, end: end, at: headSize}
+	r := &blockFile{r: disk, name: name, end: end, at: headSize}
 	foot := committed && end == size-footSize
 	for {
 		if err := ctx.Err(); err != nil {
@@ -96,19 +103,87 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 			return err
 		}
 		// The foot of a file that was not taken for a whole one is no block.
-		if !foot && end-at == footSize && footAt(f, at, end) {
+		if !foot && end-at == footSize && footAt(disk, at, end) {
 			return nil
 		}
 		if err := tell(r.corrupt(at, err)); err != nil {
 			return err
 		}
-		if r.at, r.number, err = nextFrame(ctx, f, at, end, number, errors.Is(err, errHash)); err != nil {
+		if r.at, r.number, err = nextFrame(ctx, disk, at, end, number, errors.Is(err, errHash)); err != nil {
 			if err == io.EOF {
 				return nil
 			}
 			return err
 		}
 	}
+}
+
+// foreign reports whether a file says that it is of another place, rather than
+// having a bit of its own place flipped: the head has no sum.
+func foreign(r io.ReaderAt, name string, size int64) bool {
+	var head [headSize]byte
+	if readAt(r, head[:], 0, size) != nil {
+		return false
+	}
+	place := binary.BigEndian.Uint32(head[len(magic):]) >> 8
+	for v := byte(1); v <= version; v++ {
+		if bits.OnesCount32(place^placeOf(name, v)) <= 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// diskPage is how much is given up of a file where the disk fails. No disk or file
+// system in use has larger sectors or smaller pages.
+const diskPage = 4 << 10
+
+// around reads a file whose disk has places that cannot be read: the pages that they
+// are in are zeros, which no check of a block or foot takes for right.
+type around struct {
+	r   io.ReaderAt
+	bad map[int64]bool // by number; a failing disk takes seconds to say so again
+	err error          // that of the last page that was found so
+}
+
+func (a *around) ReadAt(b []byte, at int64) (int, error) {
+	if len(a.bad) == 0 {
+		if n, err := a.r.ReadAt(b, at); n == len(b) || err == io.EOF {
+			return n, err
+		}
+	}
+	for n := 0; n < len(b); {
+		from := at + int64(n)
+		page := from / diskPage
+		to := min(len(b), n+int((page+1)*diskPage-from))
+		if !a.bad[page] {
+			switch m, err := a.r.ReadAt(b[n:to], from); {
+			case m == to-n:
+			case err == io.EOF:
+				return n + m, err
+			case errors.Is(err, fs.ErrClosed):
+				return n, err
+			default:
+				a.bad[page], a.err = true, err
+			}
+		}
+		if a.bad[page] {
+			clear(b[n:to])
+		}
+		n = to
+	}
+	return len(b), nil
+}
+
+// because adds to what is wrong in a file that the disk did not give back a part of
+// it, if that was found since it was asked last.
+func (a *around) because(err error) error {
+	var damage *segment.CorruptError
+	if a.err != nil && errors.As(err, &damage) {
+		err = &segment.CorruptError{File: damage.File, Offset: damage.Offset, Err: fmt.Errorf("%w: %w", damage.Err, a.err)}
+		a.err = nil
+	}
+	return err
 }
 
 func footAt(r io.ReaderAt, at, end int64) bool {

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -32,4 +33,11 @@ func (d *DB) Rows() (string, error) {
 func EndsWithRecord(log string) bool {
 	r, err := recordsOf(vfs.Default, log, logNumber(log))
 	return err == nil && r.tail == 0
+}
+
+// SalvageFrom is Salvage of a store whose database lies on a disk.
+func SalvageFrom(ctx context.Context, disk vfs.FS, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
+	s := &salvage{o: o, disk: disk}
+	err := s.run(ctx, dir, newDir)
+	return s.report, err
 }

@@ -88,7 +88,8 @@ const salvageMark = "SALVAGE"
 // Salvage reads what is whole of a damaged store, without changing it, and makes a
 // new store of it in newDir, which must not be there yet or be empty: of tables
 // every block that is whole, whether or not manifest and indexes are; of logs every
-// step; of segments the blocks that all parts have whole. What a step of the crawl
+// step; of segments the blocks that all parts have whole. Where the disk fails, what
+// lies there is lost and the rest is read. What a step of the crawl
 // did is not undone with what is lost: leases on a segment that is lost are ended,
 // and pages of a block that is lost are due again if their update was still to
 // come. The index of due records is made anew.
@@ -101,7 +102,7 @@ const salvageMark = "SALVAGE"
 // been deleted yet, so a record may come back that was removed shortly before; of
 // those that are there more than once the newest counts.
 func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
-	s := &salvage{o: o}
+	s := &salvage{o: o, disk: vfs.Default}
 	if err := s.run(ctx, dir, newDir); err != nil {
 		return s.report, fmt.Errorf("pebblestore: salvage %s: %w", dir, err)
 	}
@@ -110,6 +111,7 @@ func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (Salvage
 
 type salvage struct {
 	o      SalvageOptions
+	disk   vfs.FS // below the database to read
 	report SalvageReport
 	steps  int
 
@@ -147,7 +149,7 @@ func (s *salvage) step(ctx context.Context) error {
 }
 
 func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
-	if s.src, err = claim(dir, true, nil); errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
+	if s.src, err = claim(dir, true, nil); errors.Is(err, ErrDamaged) || unreadable(err) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
 		s.lostBy(Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, err)
 		s.src, err = noFormat(dir)
 	}
@@ -235,7 +237,7 @@ func (s *salvage) fill(ctx context.Context, target string) (err error) {
 	if err := s.copySegments(ctx); err != nil {
 		return err
 	}
-	in, err := s.openSources(ctx, vfs.Default, filepath.Join(s.src.dir, databaseName))
+	in, err := s.openSources(ctx, s.disk, filepath.Join(s.src.dir, databaseName))
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,11 @@ func (s *salvage) openSource(ctx context.Context, under vfs.FS, path string) (*t
 		err = c.Unwrap()
 	}
 	s.lost(Loss{What: "state", File: path, Offset: at, Block: -1, Err: fmt.Errorf("its blocks are found without its index: %w", err)})
-	if err := t.carve(ctx); err != nil {
+	disk := newAround(t.f, func(at int64, err error) {
+		s.lost(Loss{What: "crawl db", File: path, Offset: at, Block: -1, Err: err})
+	})
+	t.f = aroundFile{t.f, disk}
+	if err := t.carve(ctx, disk); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
@@ -207,7 +211,7 @@ func (s *salvage) openSource(ctx context.Context, under vfs.FS, path string) (*t
 // carve finds the blocks of a table by their checksums alone. They lie one behind
 // the other; where one is damaged, each place behind it may be where the next
 // begins.
-func (t *tableFile) carve(ctx context.Context) error {
+func (t *tableFile) carve(ctx context.Context, disk *around) error {
 	// Few blocks are larger than near, none than far, which is tried where a block
 	// must begin.
 	const near, far = 256 << 10, 4 << 20
@@ -223,8 +227,12 @@ func (t *tableFile) carve(ctx context.Context) error {
 			reach = far
 		}
 		b := window[:min(reach, t.size-at)]
-		if _, err := t.f.ReadAt(b, at); err != nil {
+		if _, err := disk.ReadAt(b, at); err != nil {
 			return err
+		}
+		if behind := disk.behind(at); behind > at {
+			at, begins = behind, false // no block that begins here is whole
+			continue
 		}
 		n := blockEnd(b)
 		if begins = n >= 0; !begins {
@@ -445,7 +453,10 @@ func (s *salvage) readLog(under vfs.FS, path string, number uint32, flushed uint
 	if err != nil {
 		return err
 	}
-	return eachRecord(f, info.Size(), number, func(rec []byte) {
+	disk := newAround(f, func(at int64, err error) {
+		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: err})
+	})
+	return eachRecord(disk, info.Size(), number, func(rec []byte) {
 		readBatch(rec, flushed, into)
 	}, func(at int64) {
 		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: errRecord})

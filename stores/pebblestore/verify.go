@@ -59,7 +59,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 		if segment.ValidName(seg) != nil || segment.ValidName(part) != nil {
 			continue
 		}
-		var bad error
+		var bad, failed error
 		blocks := 0
 		for _, err := range s.Whole(ctx, seg, part) {
 			var damage *crawldb.CorruptError
@@ -73,8 +73,14 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 			case errors.As(err, &damage):
 				bad = err
 			case err != nil:
-				return err
+				failed = err
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if failed != nil {
+			continue // who reads the part tells
 		}
 		if bad == nil && blocks > 0 {
 			continue
@@ -107,7 +113,7 @@ func offsetOf(err error) int64 {
 func check(ctx context.Context, dir string, c *verify.Check) error {
 	h, err := claim(dir, true, nil)
 	switch {
-	case errors.Is(err, ErrDamaged):
+	case errors.Is(err, ErrDamaged), unreadable(err):
 		// What it holds may still be looked at.
 		c.Damage(err)
 		if h, err = noFormat(dir); err != nil {
@@ -124,7 +130,7 @@ func check(ctx context.Context, dir string, c *verify.Check) error {
 		return err
 	}
 	db, err := Open(dir, Options{ReadOnly: true})
-	if errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, ErrDamaged) || unreadable(err) || errors.Is(err, fs.ErrNotExist) {
 		c.Damage(err)
 		return checkSegments(ctx, filepath.Join(h.dir, segmentsName), c)
 	}
@@ -194,6 +200,8 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 			sealed = false
 			c.Damage(err)
 		}
+	} else if unreadable(err) {
+		c.Damage(err)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -232,7 +240,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 				c.Add(verify.Finding{File: full, Offset: log.end, Block: -1, Harmless: true, Err: errTorn})
 			}
 		}
-		if errors.Is(err, ErrDamaged) {
+		if errors.Is(err, ErrDamaged) || unreadable(err) {
 			c.Damage(err)
 			err = nil
 		}
