@@ -94,13 +94,13 @@ func bulk[T Record](records []T) (n int) {
 }
 
 // quick reports whether the records are what a parser made of the contents, which
-// lie beside them: what is read again by the next stages, and could be made again.
-// S2 takes a third of the time of zstd for it, to write and to read, and a third more
-// room.
+// lie beside them, or lists of records of the crawl db: what is read again by the next
+// stages, and could be made again. S2 takes a third of the time of zstd for it, to
+// write and to read, and a third more room.
 func quick[T Record]() bool {
 	var zero T
 	switch any(zero).(type) {
-	case Text, Data, Parse:
+	case Text, Data, Parse, crawldb.Datum:
 		return true
 	}
 	return false
