@@ -93,7 +93,7 @@ var repo = policy{
 	thirdParty: map[string]string{
 		"github.com/cespare/xxhash/v2":  "generate rank internal/extsort stores/dirstore",
 		"github.com/expr-lang/expr":     "expression",
-		"github.com/klauspost/compress": "segment internal/extsort protocol/httpproto",
+		"github.com/klauspost/compress": "segment protocol/httpproto",
 		"github.com/temoto/robotstxt":   "robots/temotorobots",
 		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse protocol/httpproto",
 		"golang.org/x/sync":             "fetch",

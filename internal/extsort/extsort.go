@@ -1,9 +1,10 @@
 // Package extsort sorts more records than fit into memory: what does not fit is
-// written as sorted runs to temporary files, which are merged when the records
-// are read back.
+// divided by key into temporary files, which are sorted one after the other, in
+// memory, when the records are read back.
 package extsort
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,12 @@ var (
 
 const (
 	defaultMemory = 64 << 20
-	// fanIn runs of one level become one of the next, so that the number of open
-	// files, and of blocks in memory, grows with the logarithm of the input.
-	fanIn = 32
+	// maxFan is into how many buckets records are divided at most, but for as many
+	// that come to be where records come in order: more would take the first cache of
+	// a core for their ends.
+	maxFan = 128
+	// leastBlock is what goes into a bucket at a time if there is little memory.
+	leastBlock = 1 << 10
 	// maxRecord keeps every length in a file within 32 bits.
 	maxRecord = 1 << 30
 )
@@ -33,8 +37,7 @@ const (
 // Options say how much memory a [Sorter] uses and where the rest goes.
 type Options struct {
 	// MemoryBytes bounds the records held in memory, bookkeeping included; zero
-	// means 64 MiB. What is read back from files takes up to a quarter of it. A
-	// record is not refused for being larger, but for being larger than 1 GiB.
+	// means 64 MiB. A record is not refused for being larger, but for being larger than 1 GiB.
 	MemoryBytes int
 	// Dir is where temporary files are made; empty means os.TempDir. It is made
 	// when it is first needed. The files have no names there, so a process that is
@@ -51,13 +54,12 @@ type Pair struct{ Key, Value []byte }
 // Sorter takes records in any order and gives them back sorted. It is used by
 // one goroutine at a time, and must be closed.
 type Sorter struct {
-	memory int
+	fan    int
 	block  int
 	dir    string
 	temp   func(dir string) (temp, error)
 	held   held
-	out    runWriter
-	runs   []run // levels descend; each is an open file
+	spilt  []*buckets // where all records are once they do not fit, and parts of them again
 	used   bool
 	closed bool
 	err    error // the first failure to write; all later calls return it
@@ -69,14 +71,14 @@ func New(o Options) *Sorter {
 	if memory <= 0 {
 		memory = defaultMemory
 	}
+	// An eighth is for the blocks of buckets that are not full.
+	fan := min(max(memory/8/leastBlock, 4), maxFan)
 	return &Sorter{
-		memory: memory,
-		// Two blocks of each run that is merged, packed and unpacked, are in
-		// memory at a time: an eighth of it.
-		block: min(max(memory/(16*fanIn), 256), 128<<10),
+		fan:   fan,
+		block: min(max(memory/16/fan, leastBlock/8), 128<<10),
 		dir:   o.Dir,
 		temp:  newTemp,
-		held:  newHeld(memory),
+		held:  newHeld(memory - memory/8),
 	}
 }
 
@@ -93,13 +95,46 @@ func (s *Sorter) Add(key, value []byte) error {
 	case len(key) > maxRecord-len(value):
 		return fmt.Errorf("extsort: a record of %d and %d bytes is too large", len(key), len(value))
 	}
-	if !s.held.add(key, value) {
+	if len(s.spilt) == 0 {
+		if s.held.add(key, value) {
+			return nil
+		}
 		if s.err = s.spill(); s.err != nil {
 			return s.err
 		}
-		s.held.add(key, value)
 	}
-	return nil
+	s.err = s.spilt[0].add(Pair{key, value})
+	return s.err
+}
+
+// spill divides the records in memory.
+func (s *Sorter) spill() error {
+	b, err := s.divide()
+	if err != nil {
+		return err
+	}
+	s.held.each(func(p Pair) bool {
+		err = b.add(p)
+		return err == nil
+	})
+	s.held = newHeld(s.held.memory)
+	return err
+}
+
+// divide makes buckets by what is in memory.
+func (s *Sorter) divide() (*buckets, error) {
+	if s.dir != "" {
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return nil, fmt.Errorf("extsort: %w", err)
+		}
+	}
+	f, err := s.temp(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("extsort: %w", err)
+	}
+	b := newBuckets(f, &s.held, s.fan, s.block)
+	s.spilt = append(s.spilt, b)
+	return b, nil
 }
 
 // Sorted yields every record, ascending by key and then by value, as bytes
@@ -109,7 +144,7 @@ func (s *Sorter) Add(key, value []byte) error {
 func (s *Sorter) Sorted(ctx context.Context) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
 		err := s.sorted(ctx, func(p Pair) bool { return yield(p, nil) })
-		if err != nil {
+		if err != nil && err != errBreak {
 			yield(Pair{}, err)
 		}
 	}
@@ -126,138 +161,114 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 	}
 	s.used = true
 	n := 0
-	// done is asked for every record, and asks the context for a few of them.
-	done := func() error {
-		if s.closed {
+	// step looks at the context for a few of the records.
+	step := func(p Pair) error {
+		if n++; n%256 == 1 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		switch {
+		case !yield(p):
+			return errBreak
+		case s.closed:
 			return ErrClosed
 		}
-		if n++; n%256 != 1 {
-			return nil
-		}
-		return ctx.Err()
+		return nil
 	}
-	if len(s.runs) == 0 {
-		s.held.sort()
-		var err error
-		stopped := false
-		s.held.each(func(p Pair) bool {
-			if err = done(); err == nil {
-				stopped = !yield(p)
-			}
-			return err == nil && !stopped
-		})
-		if err != nil || stopped {
+	var err error
+	if len(s.spilt) == 0 {
+		err = s.sortHeld(step)
+	} else {
+		err = s.buckets(ctx, step)
+	}
+	return cmp.Or(err, ctx.Err())
+}
+
+// errBreak ends a loop that does not want more.
+var errBreak = errors.New("extsort: break")
+
+// sortHeld calls f with the records in memory, in order.
+func (s *Sorter) sortHeld(f func(Pair) error) (err error) {
+	s.held.sort()
+	s.held.each(func(p Pair) bool {
+		err = f(p)
+		return err == nil
+	})
+	return err
+}
+
+// buckets calls f with the records of the last buckets, in order, and ends them.
+func (s *Sorter) buckets(ctx context.Context, f func(Pair) error) error {
+	b := s.spilt[len(s.spilt)-1]
+	if err := b.finish(); err != nil {
+		return err
+	}
+	for i := range b.list {
+		if err := s.bucket(ctx, b, b.list[i].blocks, f); err != nil {
 			return err
 		}
-		return ctx.Err()
+		if i == len(b.splitters) {
+			break
+		}
+		for range b.splitters[i].count {
+			if err := f(b.splitters[i].Pair); err != nil {
+				return err
+			}
+		}
 	}
-	if s.err = s.spill(); s.err != nil {
-		return s.err
+	s.spilt = s.spilt[:len(s.spilt)-1]
+	return b.end()
+}
+
+// bucket calls f with the records of one bucket, in order. If they do not fit into
+// memory they are divided again, by records from all over them: what came first did not
+// tell of the others, as where they came in order.
+func (s *Sorter) bucket(ctx context.Context, b *buckets, blocks []extent, f func(Pair) error) error {
+	s.held.reset()
+	fits := true
+	hold := func(p Pair) bool {
+		fits = s.held.add(p.Key, p.Value)
+		return fits
 	}
-	s.held = held{}
-	m, err := open(s.runs)
+	for _, e := range blocks {
+		if err := b.each(e, hold); err != nil {
+			return err
+		}
+		if !fits {
+			break
+		}
+	}
+	if fits {
+		return s.sortHeld(f)
+	}
+	s.held.reset()
+	if err := b.some(blocks, s.fan, hold); err != nil {
+		return err
+	}
+	parts, err := s.divide()
 	if err != nil {
 		return err
 	}
-	for {
-		if err := done(); err != nil {
+	var failed error
+	for _, e := range blocks {
+		err := b.each(e, func(p Pair) bool {
+			failed = parts.add(p)
+			return failed == nil
+		})
+		if err = cmp.Or(err, failed, ctx.Err()); err != nil {
 			return err
-		}
-		p, ok, err := m.next()
-		if err != nil {
-			return err
-		}
-		if !ok || !yield(p) {
-			return nil
 		}
 	}
+	return s.buckets(ctx, f)
 }
 
 // Close removes the temporary files and ends the use of the sorter. A second
 // Close does nothing.
 func (s *Sorter) Close() error {
 	s.closed = true
-	err := end(s.runs)
-	s.held, s.out, s.runs = held{}, runWriter{}, nil
-	return err
-}
-
-// end gives up runs.
-func end(runs []run) error {
 	var errs []error
-	for _, r := range runs {
-		if err := r.file.end(); err != nil {
-			errs = append(errs, fmt.Errorf("extsort: %w", err))
-		}
+	for _, b := range s.spilt {
+		errs = append(errs, b.end())
 	}
+	s.held, s.spilt = held{}, nil
 	return errors.Join(errs...)
-}
-
-// spill writes the records in memory as a run, and merges runs if there are
-// enough of one level.
-func (s *Sorter) spill() error {
-	if len(s.held.entries) == 0 {
-		return nil
-	}
-	s.held.sort()
-	r, err := s.write(0, s.held.each)
-	if err != nil {
-		return err
-	}
-	s.runs = append(s.runs, r)
-	s.held.reset()
-	for {
-		from := len(s.runs) - fanIn
-		if from < 0 || s.runs[from].level != s.runs[len(s.runs)-1].level {
-			return nil
-		}
-		if err := s.merge(from); err != nil {
-			return err
-		}
-	}
-}
-
-// merge replaces the runs beginning with number from by one.
-func (s *Sorter) merge(from int) error {
-	old := s.runs[from:]
-	m, err := open(old)
-	if err != nil {
-		return err
-	}
-	var merr error
-	r, err := s.write(old[0].level+1, func(f func(Pair) bool) {
-		for {
-			p, ok, err := m.next()
-			if merr = err; err != nil || !ok || !f(p) {
-				return
-			}
-		}
-	})
-	if merr != nil && err == nil {
-		err = errors.Join(merr, r.file.end())
-	}
-	if err != nil {
-		return err
-	}
-	err = end(old)
-	s.runs = append(s.runs[:from], r)
-	return err
-}
-
-// write makes a run of the records that each yields in order.
-func (s *Sorter) write(level int, each func(func(Pair) bool)) (run, error) {
-	if s.dir != "" {
-		if err := os.MkdirAll(s.dir, 0o700); err != nil {
-			return run{}, fmt.Errorf("extsort: %w", err)
-		}
-	}
-	f, err := s.temp(s.dir)
-	if err != nil {
-		return run{}, fmt.Errorf("extsort: %w", err)
-	}
-	r := run{file: f, level: level}
-	if err := s.out.write(&r, s.block, each); err != nil {
-		return run{}, errors.Join(err, f.end())
-	}
-	return r, nil
 }

@@ -79,23 +79,108 @@ func TestSortsAsInMemory(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 31, 1000, 20000} {
 		for _, memory := range []int{1, 300, 4 << 10, 100 << 10, 0} {
 			t.Run(fmt.Sprintf("%d records in %d bytes", n, memory), func(t *testing.T) {
-				if n == 20000 && memory == 1 {
-					n = 3000 // one file a record
+				if n == 20000 && memory < 4<<10 {
+					n = 3000 // many files
 				}
-				dir := t.TempDir()
-				in := records(uint64(n), n)
-				s := New(Options{MemoryBytes: memory, Dir: dir})
-				fill(t, s, in)
-				got := collect(t, s)
-				slices.SortStableFunc(in, compare)
-				if !slices.EqualFunc(got, in, equal) {
-					t.Errorf("%d records came back, not as sorted in memory", len(got))
-				}
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-				empty(t, dir)
+				sorts(t, memory, records(uint64(n), n))
 			})
+		}
+	}
+}
+
+// sorts checks what a sorter gives back, and returns how many of its files were open at
+// a time, and how much was written for each byte of the records.
+func sorts(t *testing.T, memory int, in []Pair) (open int, written float64) {
+	t.Helper()
+	dir := t.TempDir()
+	s := New(Options{MemoryBytes: memory, Dir: dir})
+	fill(t, s, in)
+	want := slices.Clone(in)
+	slices.SortStableFunc(want, compare)
+	size, wrote, n := 1, map[*buckets]int64{}, 0
+	for p, err := range s.Sorted(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == len(want) || !equal(p, want[n]) {
+			t.Fatalf("record %d is %.50q, want %.50q", n, p, want[min(n, len(want)-1)])
+		}
+		n++
+		size += len(p.Key) + len(p.Value)
+		open = max(open, len(s.spilt))
+		for _, b := range s.spilt {
+			wrote[b] = b.size
+		}
+	}
+	if n != len(want) {
+		t.Fatalf("%d records came back of %d", n, len(want))
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	empty(t, dir)
+	sum := int64(0)
+	for _, n := range wrote {
+		sum += n
+	}
+	return open, float64(sum) / float64(size)
+}
+
+// Whatever the records that come first say of the others, and however many are equal,
+// all are sorted with few files open at a time, and are written three times at most.
+func TestSortsInWhateverOrderTheyCome(t *testing.T) {
+	const n = 40_000
+	number := func(i int) []byte { return fmt.Appendf(nil, "com,example,www)https:/articles/%07d", i) }
+	for name, record := range map[string]func(i int) Pair{
+		"ascending":                  func(i int) Pair { return Pair{number(i), []byte("value")} },
+		"descending":                 func(i int) Pair { return Pair{number(n - i), []byte("value")} },
+		"one after many that are":    func(i int) Pair { return Pair{number(max(0, i-n/2)), []byte("value")} },
+		"all equal":                  func(i int) Pair { return Pair{[]byte("key"), []byte("value")} },
+		"two kinds":                  func(i int) Pair { return Pair{[]byte("key"), []byte{byte(i / 7 % 2)}} },
+		"one key, ascending values":  func(i int) Pair { return Pair{[]byte("key"), number(i)} },
+		"one key, descending values": func(i int) Pair { return Pair{[]byte("key"), number(n - i)} },
+		"each the next's beginning":  func(i int) Pair { return Pair{bytes.Repeat([]byte{0}, i%300), nil} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := make([]Pair, n)
+			for i := range in {
+				in[i] = record(i)
+			}
+			open, written := sorts(t, 100<<10, in)
+			if open > 4 || written > 3 {
+				t.Errorf("%d files at a time, %.1f bytes written for a byte", open, written)
+			}
+		})
+	}
+}
+
+// Records that are large beside the memory do not fill it many times over.
+func TestLargeRecords(t *testing.T) {
+	const memory = 1 << 20
+	in := make([]Pair, 400)
+	r := rand.New(rand.NewPCG(3, 3))
+	for i := range in {
+		in[i] = Pair{fmt.Appendf(nil, "%03d", i), bytes.Repeat([]byte{byte(i)}, r.IntN(memory/8))}
+	}
+	if open, written := sorts(t, memory, in); open > 8 || written > 4 {
+		t.Errorf("%d files at a time, %.1f bytes written for a byte", open, written)
+	}
+	s := New(Options{MemoryBytes: memory, Dir: t.TempDir()})
+	defer s.Close()
+	for _, p := range in {
+		fill(t, s, []Pair{p})
+		if len(s.spilt) == 0 {
+			continue
+		}
+		sum := 0
+		for _, k := range s.spilt[0].list {
+			sum += cap(k.plain) + cap(k.key)
+		}
+		for _, x := range s.spilt[0].splitters {
+			sum += len(x.Key) + len(x.Value)
+		}
+		if sum > memory/2 {
+			t.Fatalf("%d bytes beside the records in memory", sum)
 		}
 	}
 }
@@ -215,7 +300,7 @@ func TestDamageIsAnError(t *testing.T) {
 		s := New(Options{MemoryBytes: 6000, Dir: t.TempDir()})
 		defer s.Close()
 		fill(t, s, in)
-		f := s.runs[0].file
+		f := s.spilt[0].file
 		info, err := f.Stat()
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +336,7 @@ func TestDamageIsAnError(t *testing.T) {
 		s := New(Options{MemoryBytes: 6000, Dir: t.TempDir()})
 		defer s.Close()
 		fill(t, s, in)
-		info, err := s.runs[0].file.Stat()
+		info, err := s.spilt[0].file.Stat()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,23 +372,25 @@ func TestFailureToWriteIsFinal(t *testing.T) {
 }
 
 func TestOpenFilesGrowWithTheLogarithm(t *testing.T) {
-	s := New(Options{MemoryBytes: 1, Dir: t.TempDir()})
+	s := New(Options{MemoryBytes: 2000, Dir: t.TempDir()})
 	defer s.Close()
-	open := 0
-	for _, p := range records(9, 3000) { // a run each
-		fill(t, s, []Pair{p})
-		open = max(open, len(s.runs))
-	}
-	if open > 3*fanIn {
-		t.Errorf("%d runs", open)
-	}
+	in := records(9, 20_000)
+	slices.SortFunc(in, compare) // the worst order
+	fill(t, s, in)
+	open, most := 0, 0
 	before, countable := openFiles()
-	if err := s.Close(); err != nil {
-		t.Error(err)
+	for _, err := range s.Sorted(t.Context()) { // a file for each few records
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, _ := openFiles()
+		open, most = max(open, len(s.spilt)), max(most, now-before+1)
 	}
-	after, _ := openFiles()
-	if countable && before-after > 3*fanIn || countable && before == after {
-		t.Errorf("%d files were open, and %d are when it is closed", before, after)
+	if open > 40 || countable && most > open {
+		t.Errorf("%d files, %d open", open, most)
+	}
+	if after, _ := openFiles(); countable && after != before-1 {
+		t.Errorf("%d files are left open", after-before+1)
 	}
 }
 
@@ -332,8 +419,8 @@ func TestNamesOfTemporaryFiles(t *testing.T) {
 			s := New(Options{MemoryBytes: 1000, Dir: dir})
 			s.temp = row.temp
 			fill(t, s, in)
-			if left, err := os.ReadDir(dir); err != nil || row.seen != (len(left) > 0) || len(left) > len(s.runs) {
-				t.Errorf("%d files of %d can be seen, %v", len(left), len(s.runs), err)
+			if left, err := os.ReadDir(dir); err != nil || row.seen != (len(left) > 0) || len(left) > len(s.spilt) {
+				t.Errorf("%d files of %d can be seen, %v", len(left), len(s.spilt), err)
 			}
 			if got := collect(t, s); !slices.EqualFunc(got, want, equal) {
 				t.Errorf("%d records came back, not as sorted in memory", len(got))

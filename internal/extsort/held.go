@@ -68,15 +68,16 @@ func (h *held) add(key, value []byte) bool {
 	return true
 }
 
-// reset forgets the records and keeps the memory, but of those that were larger
-// than a chunk.
+// reset forgets the records and keeps the memory, unless some were larger than a
+// chunk: what lies between such is of no use for the next.
 func (h *held) reset() {
 	h.entries = h.entries[:0]
-	h.chunks = slices.DeleteFunc(h.chunks, func(c []byte) bool { return cap(c) > h.chunk })
-	h.cur, h.size = 0, 0
+	if slices.ContainsFunc(h.chunks, func(c []byte) bool { return cap(c) > h.chunk }) {
+		h.chunks, h.size = nil, 0
+	}
+	h.cur = 0
 	for i, c := range h.chunks {
 		h.chunks[i] = c[:0]
-		h.size += cap(c)
 	}
 }
 
@@ -233,4 +234,19 @@ func (h *held) sortFew(a []entry, depth int, value bool) {
 		return bytes.Compare(h.pair(x).Value, h.pair(y).Value)
 	}
 	slices.SortFunc(a, order)
+}
+
+// shared returns how many bytes two strings have in common at their beginning.
+func shared(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
 }
