@@ -44,7 +44,7 @@ type Report struct {
 	// NextDue is when the next page is due, if the last round found none; zero
 	// if that is not known.
 	NextDue time.Time
-	// Elapsed is how long it took.
+	// Elapsed is how long the rounds took, without what Run waited for pages to become due.
 	Elapsed time.Duration
 	// Freshness is how up to date the copies are by the plan of a schedule that learns, and
 	// how much of its budget is used; nil for other schedules.

@@ -172,13 +172,13 @@ type HostRules struct {
 // longest name holds, and no part of the others. The name is that of the queue:
 // with Options.By by domain it is the domain that has a budget, and by address the
 // address. K, M and G stand for 1024 bytes, 1024 K and 1024 M. Empty lines and
-// what follows a # do not count. An error names the file, as given, and the line.
+// what follows a # do not count, nor does a byte order mark. An error names the file, as given, and the line.
 func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 	rules := &HostRules{hosts: map[string]HostRule{}, below: map[string]HostRule{}}
 	seen := map[string]int{}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
-		line, _, _ := strings.Cut(lines.Text(), "#")
+		line, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), "#")
 		f := strings.Fields(line)
 		if len(f) == 0 {
 			continue

@@ -24,7 +24,7 @@ func rules(t testing.TB, text string) *fetch.HostRules {
 }
 
 func TestReadHostRules(t *testing.T) {
-	r := rules(t, `
+	r := rules(t, "\ufeff"+`.marked.example requests=4
 # comment
 WWW.Example.com.   requests=1000 bytes=200M   # with a comment
 .example.org  window=22:00-06:00 window=12:00-13:30 zone=Europe/Berlin
@@ -45,6 +45,7 @@ bücher.example requests=2
 		"[2001:db8::1]":         "{3 0 []}",
 		"127.0.0.1":             "{0 1 []}",
 		"":                      "{9 0 []}",
+		"a.marked.example":      "{4 0 []}",
 	} {
 		if got := fmt.Sprint(r.Rule(queue)); got != want {
 			t.Errorf("the rule for %q is %s, want %s", queue, got, want)

@@ -108,7 +108,7 @@ func readFields(r io.Reader, f func(fields []string) error) error {
 	s := bufio.NewScanner(r)
 	n := 1
 	for ; s.Scan(); n++ {
-		fields := strings.Fields(s.Text())
+		fields := strings.Fields(strings.TrimPrefix(s.Text(), "\ufeff"))
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}

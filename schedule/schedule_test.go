@@ -186,6 +186,9 @@ func TestFiles(t *testing.T) {
 	}; err != nil || !maps.Equal(hosts, want) {
 		t.Errorf("hosts.txt: %v, %v", hosts, err)
 	}
+	if marked, err := ParseHostIntervals(strings.NewReader("\ufeff# h\r\nexample.org 60 120\r\n")); err != nil || len(marked) != 1 {
+		t.Errorf("with a byte order mark: %v, %v", marked, err)
+	}
 	types, err := ParseMimeRates(read("mimetypes.txt"))
 	if want := map[string]Rates{"text/html": {.2, .2}, "application/xhtml+xml": {.2, .2}, "application/pdf": {.1, .4}}; err != nil || !maps.Equal(types, want) {
 		t.Errorf("mimetypes.txt: %v, %v", types, err)

@@ -64,7 +64,7 @@ type CrawlOptions struct {
 	// their first event.
 	Start time.Time
 	// Duration is how long it goes on, 146 years at most; zero means 1080 days or, if there
-	// are histories, until their last event.
+	// are histories that are of more than one moment, until their last event.
 	Duration time.Duration
 	// Measure is from when on it counts; zero means a third of Duration, negative from
 	// the beginning. The time before is told apart.
@@ -190,7 +190,7 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 		}
 	}
 	if o.Duration <= 0 {
-		if o.Duration = 1080 * 24 * time.Hour; !last.IsZero() {
+		if o.Duration = 1080 * 24 * time.Hour; last.After(o.Start) {
 			o.Duration = last.Sub(o.Start)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // the page: A that it appeared, M that it was modified, D that it was deleted.
 // Without a colon it is M. A time is RFC 3339, a date, which is its first moment
 // in UTC, or a number of seconds since 1970.
-// Empty lines and those that begin with "#" are skipped.
+// Empty lines and those that begin with "#" are skipped, and so is a byte order mark.
 //
 //	# a page that moved house twice
 //	http://example.org/  2026-01-01:A  2026-03-01T09:30:00Z  1777600000:D
@@ -55,13 +55,17 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 	var observed *observations
 	first := true
 	for ; lines.Scan(); n++ {
-		fields := strings.Fields(lines.Text())
+		line := lines.Text()
+		if n == 1 {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		fields := strings.Fields(line)
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
 		if first {
 			first = false
-			o, ok, err := newObservations(lines.Text())
+			o, ok, err := newObservations(line)
 			if err != nil {
 				return nil, fail(err)
 			}
@@ -71,13 +75,13 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 			}
 		}
 		if observed != nil {
-			if err := observed.add(lines.Text(), n); err != nil {
+			if err := observed.add(line, n); err != nil {
 				return nil, fail(err)
 			}
 			continue
 		}
 		p := Page{URL: fields[0]}
-		if name, rest, ok := strings.Cut(lines.Text(), "\t"); ok && strings.TrimSpace(name) != "" {
+		if name, rest, ok := strings.Cut(line, "\t"); ok && strings.TrimSpace(name) != "" {
 			p.URL = strings.TrimSpace(name)
 			fields = append([]string{p.URL}, strings.Fields(rest)...)
 		}
@@ -115,6 +119,9 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 		}
 	}
 	if len(pages) == 0 {
+		if f, ok := r.(interface{ Name() string }); ok {
+			return nil, fmt.Errorf("simulate: %s: a history without pages", f.Name())
+		}
 		return nil, errors.New("simulate: a history without pages")
 	}
 	bySignature(pages)

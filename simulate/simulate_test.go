@@ -269,6 +269,40 @@ func TestDates(t *testing.T) {
 	}
 }
 
+// Editors of some systems begin a file with a byte order mark and end its lines with two
+// characters.
+func TestParseHistoryOfAnotherSystem(t *testing.T) {
+	for _, text := range []string{
+		"\ufeffhttp://x/ 2026-01-01:A 2026-02-01\r\n",
+		"\ufeffhttp://x/\t2026-01-01:A 2026-02-01\r\n",
+		"\ufeffurl\ttime\ttextmd5\r\nhttp://x/\t2026-01-01\ta\r\nhttp://x/\t2026-02-01\tb\r\n",
+	} {
+		pages, err := simulate.ParseHistory(strings.NewReader(text))
+		if err != nil || len(pages) != 1 || pages[0].URL != "http://x/" || len(pages[0].Events) != 2 {
+			t.Errorf("%q: %+v, %v", text, pages, err)
+		}
+	}
+}
+
+// A history of one moment says nothing of how long to crawl.
+func TestCrawlOfOneMoment(t *testing.T) {
+	history, err := simulate.ParseHistory(strings.NewReader("http://x/ 2026-01-01:A\nhttp://y/ 2026-01-01:A\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := simulate.Histories(history, simulate.Uniform, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := simulate.Crawl(t.Context(), pages, simulate.Policy{Name: "x", Schedule: schedule.Default{}}, simulate.CrawlOptions{PerDay: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := out.Course[len(out.Course)-1].To.Sub(out.Course[0].From); d != 1080*24*time.Hour {
+		t.Errorf("it was crawled for %v", d)
+	}
+}
+
 func TestParseHistoryErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "simulate: a history without pages",
@@ -281,6 +315,14 @@ func TestParseHistoryErrors(t *testing.T) {
 		if _, err := simulate.ParseHistory(strings.NewReader(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
+	}
+	empty, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.Close()
+	if _, err := simulate.ParseHistory(empty); err == nil || err.Error() != "simulate: "+os.DevNull+": a history without pages" {
+		t.Errorf("of a file: %v", err)
 	}
 	f, err := os.Open("testdata/README.md")
 	if err != nil {

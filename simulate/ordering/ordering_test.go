@@ -3,6 +3,7 @@ package ordering
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -54,7 +55,8 @@ func TestReadOtherForms(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"# Nodes: 3 Edges: 3\n# FromNodeId\tToNodeId\n0\t2\n0\t1\n2\t0\n", "3\n2 1\n\n0\n", "# n\n3\n2 1\n\n0\n\n", packed.String()} {
+	for _, text := range []string{"# Nodes: 3 Edges: 3\n# FromNodeId\tToNodeId\n0\t2\n0\t1\n2\t0\n", "3\n2 1\n\n0\n", "# n\n3\n2 1\n\n0\n\n", packed.String(),
+		"\ufeff0\t2\r\n0\t1\r\n2\t0\r\n", "\ufeff3\r\n2 1\r\n\r\n0\r\n"} {
 		w, err := Read(strings.NewReader(text))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -69,6 +71,12 @@ func TestReadOtherForms(t *testing.T) {
 		slices.Sort(links)
 		if w.Pages() != 3 || !slices.Equal(links, []string{"01", "02", "20"}) {
 			t.Errorf("%q has %d pages, links %v", text, w.Pages(), links)
+		}
+	}
+	// What was cut off is missed, and not what is left of the last line.
+	for n := range packed.Len() {
+		if _, err := Read(strings.NewReader(packed.String()[:n])); n > 10 && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("cut after %d bytes: %v", n, err)
 		}
 	}
 }

@@ -38,7 +38,8 @@ func (w *Web) Out(page int) []uint32 { return w.to[w.first[page]:w.first[page+1]
 // Read reads a graph: a link on each line, the page that it is on and the page that
 // it leads to, separated by a tab or other white space. A page is told by any name
 // without white space. One that is a URL is that URL; another is one of a single
-// host. Empty lines and those that begin with "#" or "%" are skipped.
+// host. Empty lines and those that begin with "#" or "%" are skipped, and so is a byte
+// order mark.
 //
 // If the first line is a number and nothing else, it is that of the pages, and a line
 // for each of them follows: the numbers, from 0, of the pages that it links to, an empty
@@ -51,24 +52,32 @@ func Read(r io.Reader) (*Web, error) {
 	text := bufio.NewReader(r)
 	lines := bufio.NewScanner(text)
 	n := 0
+	var unpacked unpacker
 	fail := func(err error) (*Web, error) {
+		if unpacked.err != nil { // the line may be half of what it was
+			err = unpacked.err
+		}
 		if f, ok := r.(interface{ Name() string }); ok {
 			return nil, fmt.Errorf("ordering: %s:%d: %w", f.Name(), n, err)
 		}
 		return nil, fmt.Errorf("ordering: line %d: %w", n, err)
 	}
 	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
-		unpacked, err := gzip.NewReader(text)
-		if err != nil {
+		var err error
+		if unpacked.Reader, err = gzip.NewReader(text); err != nil {
 			return fail(err)
 		}
-		lines = bufio.NewScanner(unpacked)
+		lines = bufio.NewScanner(&unpacked)
 	}
 	lines.Buffer(make([]byte, 64<<10), 1<<20)
 	lists := false // a line for each page
 	for lines.Scan() {
 		n++
-		line := bytes.TrimSpace(lines.Bytes())
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		line = bytes.TrimSpace(line)
 		if lists {
 			if err := b.list(line); err != nil {
 				return fail(err)
@@ -108,9 +117,27 @@ func Read(r io.Reader) (*Web, error) {
 		return fail(fmt.Errorf("there are lines for %d of %d pages", b.listed, b.pages))
 	}
 	if len(b.links) == 0 {
+		if f, ok := r.(interface{ Name() string }); ok {
+			return nil, fmt.Errorf("ordering: %s: a graph without links", f.Name())
+		}
 		return nil, errors.New("ordering: a graph without links")
 	}
 	return b.web(), nil
+}
+
+// unpacker remembers what was wrong with what is compressed: before that, the scanner
+// gives out the piece of a line that came last.
+type unpacker struct {
+	*gzip.Reader
+	err error
+}
+
+func (u *unpacker) Read(b []byte) (int, error) {
+	n, err := u.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		u.err = err
+	}
+	return n, err
 }
 
 // builder collects links in any order.
