@@ -60,8 +60,8 @@ type InvertOptions struct {
 	// SortMemory bounds the memory for links that are sorted, for the pages they are
 	// on and for what is merged at a time, in bytes; zero means 64 MiB.
 	SortMemory int
-	// TempDir is where links go that do not fit; empty means os.TempDir. Nothing
-	// is left there; on Linux not even if the process is killed.
+	// TempDir is where links go that do not fit, with some 70 bytes each; empty means
+	// os.TempDir. Nothing is left there; on Linux not even if the process is killed.
 	TempDir string
 }
 

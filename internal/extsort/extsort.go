@@ -40,7 +40,9 @@ type Options struct {
 	// means 64 MiB. A record is not refused for being larger, but for being larger than 1 GiB.
 	MemoryBytes int
 	// Dir is where temporary files are made; empty means os.TempDir. It is made
-	// when it is first needed. The files have no names there, so a process that is
+	// when it is first needed. They are not packed, and take what the records do, less
+	// what the keys of neighbours have in common; twice that where the first records
+	// do not tell what the others are like. The files have no names there, so a process that is
 	// killed leaves none. Where the system does not let go of the name of a file
 	// that is open, it begins with "extsort-" and goes with Close; what was left
 	// there may be deleted.
