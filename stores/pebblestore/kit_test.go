@@ -85,7 +85,8 @@ func (h handle) crash() (handle, error) {
 	return h.reopen()
 }
 
-// The four stores of a handle, each with the handle to close and reopen.
+// The four stores of a handle, each with the handle to close and reopen; pointers to them
+// are handed to kits, which forget a closed store by comparing it.
 type (
 	crawlHandle struct {
 		crawldb.Store
@@ -105,30 +106,30 @@ type (
 	}
 )
 
-func (c crawlHandle) Close() error          { return c.h.Close() }
-func (c crawlHandle) Unwrap() crawldb.Store { return c.Store } // it is a DueStore and a BulkStore
-func (c hostHandle) Close() error           { return c.h.Close() }
-func (c linkHandle) Close() error           { return c.h.Close() }
+func (c *crawlHandle) Close() error          { return c.h.Close() }
+func (c *crawlHandle) Unwrap() crawldb.Store { return c.Store } // it is a DueStore and a BulkStore
+func (c *hostHandle) Close() error           { return c.h.Close() }
+func (c *linkHandle) Close() error           { return c.h.Close() }
 
 func asCrawl(h handle, err error) (crawldb.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return crawlHandle{h.Crawl(), h}, nil
+	return &crawlHandle{h.Crawl(), h}, nil
 }
 
 func asHosts(h handle, err error) (hostdb.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hostHandle{h.Hosts(), h}, nil
+	return &hostHandle{h.Hosts(), h}, nil
 }
 
 func asLinks(h handle, err error) (linkdb.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return linkHandle{h.Links(), h}, nil
+	return &linkHandle{h.Links(), h}, nil
 }
 
 func asSegments(h handle, err error) (segment.Store, error) {
@@ -154,8 +155,8 @@ func TestCrawlKit(t *testing.T) {
 			Sequences: *sequences,
 
 			Open:   func() (crawldb.Store, error) { return asCrawl(r.open()) },
-			Reopen: func(s crawldb.Store) (crawldb.Store, error) { return asCrawl(s.(crawlHandle).h.reopen()) },
-			Crash:  func(s crawldb.Store) (crawldb.Store, error) { return asCrawl(s.(crawlHandle).h.crash()) },
+			Reopen: func(s crawldb.Store) (crawldb.Store, error) { return asCrawl(s.(*crawlHandle).h.reopen()) },
+			Crash:  func(s crawldb.Store) (crawldb.Store, error) { return asCrawl(s.(*crawlHandle).h.crash()) },
 		})
 	})
 }
@@ -164,8 +165,8 @@ func TestHostKit(t *testing.T) {
 	overEnds(t, func(t *testing.T, r *rig) {
 		hostdbtest.Run(t, hostdbtest.Harness{
 			Open:   func() (hostdb.Store, error) { return asHosts(r.open()) },
-			Reopen: func(s hostdb.Store) (hostdb.Store, error) { return asHosts(s.(hostHandle).h.reopen()) },
-			Crash:  func(s hostdb.Store) (hostdb.Store, error) { return asHosts(s.(hostHandle).h.crash()) },
+			Reopen: func(s hostdb.Store) (hostdb.Store, error) { return asHosts(s.(*hostHandle).h.reopen()) },
+			Crash:  func(s hostdb.Store) (hostdb.Store, error) { return asHosts(s.(*hostHandle).h.crash()) },
 		})
 	})
 }
