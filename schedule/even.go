@@ -25,7 +25,10 @@ const (
 )
 
 // pace is what the interval of a page goes by of which r is expected.
-func (p *Plan) pace(r Rate) Rate {
+func (p *Plan) pace(url string, r Rate) Rate {
+	if n := p.noiseAt(url); n > 0 {
+		return Rate{AllAlike, AllAlike / n}
+	}
 	if p != nil && p.Even {
 		return p.common()
 	}
@@ -49,7 +52,7 @@ func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budge
 // uneven. If pages are not told apart, they do of a quarter, which costs a quarter, and only if
 // nothing else would tell.
 func (p *Plan) pairs(url string) bool {
-	return p == nil || !p.Even || p.blind() && hash(url)>>8%4 == 0
+	return p == nil || p.noiseAt(url) == 0 && !p.Even || p.noiseAt(url) == 0 && p.blind() && hash(url)>>8%4 == 0
 }
 
 // beat is an interval that all pages have, by 2 to 5 % longer or shorter, each by an amount of its
@@ -91,7 +94,9 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	even.Returned = p.Returned || p.Apart > 0
 	same := even.common().PerDay()
 	for i := range sample {
-		sample[i].PerDay = same
+		if p.noiseOf(sample[i].Host) == 0 {
+			sample[i].PerDay = same
+		}
 	}
 	even.solve(sample, hosts)
 	*p = even
@@ -99,7 +104,7 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 
 // gain is by what share more importance is expected to be fresh than if as many visits came at
 // a constant interval: one of its own for each host with a threshold of its own. Pages of which
-// the schedule has no choice do not count.
+// the schedule has no choice, or nothing is known because of noise, do not count.
 func (p *Plan) gain(sample []sampled, kept []page) float64 {
 	type group struct {
 		free          []int
@@ -109,7 +114,7 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 	told, even := 0., 0.
 	for i := range sample {
 		s := sample[i]
-		if s.Most == s.Least || !kept[i].at.copied && !kept[i].at.never {
+		if s.Most == s.Least || !kept[i].at.copied && !kept[i].at.never || p.noiseOf(s.Host) > 0 {
 			continue
 		}
 		host, mu := "", p.Mu

@@ -80,7 +80,7 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Modified = modified(v)
 	least, most := s.within(d.URL)
 	own := s.Plan.likened(d.URL, l.kind, l.Rate)
-	rate := s.Plan.pace(own)
+	rate := s.Plan.pace(d.URL, own)
 	d.Interval = s.wait(&d, rate, least, most)
 	switch {
 	case d.Interval == most && most > least:

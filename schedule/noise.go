@@ -13,10 +13,12 @@ import (
 // signature of the crawl sees what no reader does, such as dates, counters or tokens, and
 // another one, such as signature.TextProfile, would tell what changes.
 //
-// It is a warning, and changes nothing: to the schedule such pages change very often, and
-// those that no visit keeps fresh for long are visited seldom, which is right if it is true.
+// What such visits find says nothing of how often the pages change, or that they do so more often
+// than any visit could follow. By that nearly all of them would hardly be visited any more, which
+// is right only if it is true; so their visits go by importance alone: see [Plan].Noise.
 type Noisy struct {
-	// Host is empty for all hosts together, none of which has enough pages to tell by itself.
+	// Host is empty for all hosts together but those that are told of by name: none has enough
+	// pages to tell by itself.
 	Host string
 	// Checked counts the pages in the sample that were visited again within a week, twice, or
 	// were found unchanged by any visit, and Changed those of them that each visit within a
@@ -31,6 +33,8 @@ const (
 	// a quarter of them.
 	noisePages = 10
 	noiseShare = 0.95
+	// noiseEnds is below what share of them it is said no more.
+	noiseEnds = 0.85
 )
 
 // checkedSoon notes what a visit says of that: quick is 0 if nothing, 1 if the page was
@@ -44,10 +48,10 @@ func (l *learned) checkedSoon(after time.Duration, changed bool) {
 	}
 }
 
-// noisy finds such hosts in a sample.
-func noisy(kept []page) (found []Noisy) {
+// noisy finds such hosts in a sample, those with most pages first, and all others
+// together last.
+func (p *Plan) noisy(kept []page) (found []Noisy) {
 	by := map[string]*Noisy{}
-	all := &Noisy{}
 	for i := range kept {
 		k := &kept[i]
 		if !k.known || k.learned.quick == 0 || k.learned.quick == 2 {
@@ -58,25 +62,72 @@ func noisy(kept []page) (found []Noisy) {
 			n = &Noisy{Host: k.s.Host}
 			by[k.s.Host] = n
 		}
-		for _, n := range []*Noisy{n, all} {
-			if n.Checked++; k.learned.quick > 2 {
-				n.Changed++
-			}
+		if n.Checked++; k.learned.quick > 2 {
+			n.Changed++
 		}
 	}
 	is := func(n *Noisy) bool {
-		return n.Changed >= noisePages && float64(n.Changed) >= noiseShare*float64(n.Checked)
+		share := noiseShare
+		if p != nil && p.Noise[n.Host] > 0 {
+			share = noiseEnds
+		}
+		return n.Changed >= noisePages && float64(n.Changed) >= share*float64(n.Checked)
 	}
+	others := Noisy{}
 	for _, n := range by {
 		if is(n) {
 			found = append(found, *n)
+		} else {
+			others.Checked += n.Checked
+			others.Changed += n.Changed
 		}
 	}
-	if len(found) == 0 && is(all) {
-		return []Noisy{*all}
-	}
 	slices.SortFunc(found, func(a, b Noisy) int { return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Host, b.Host)) })
-	return slices.Clip(found[:min(len(found), hostsKept)])
+	if is(&others) {
+		found = append(found, others)
+	}
+	return found
+}
+
+// noise sets Noise. Hosts that may not be asked so often have it by what they may.
+func (p *Plan) noise(noisy []Noisy, kept []page, multiple float64, hosts func(string) float64) {
+	if len(noisy) == 0 || !(p.Budget > 0) {
+		return
+	}
+	p.Noise = map[string]float64{}
+	for i, n := range noisy {
+		if i < maxPriors || n.Host == "" {
+			p.Noise[n.Host] = p.Budget / p.Pages
+		}
+	}
+	if hosts == nil {
+		return
+	}
+	pages := map[string]float64{}
+	for i := range kept {
+		pages[kept[i].s.Host] += multiple
+	}
+	for host := range p.Noise {
+		if n, may := pages[host], hosts(host); n > 0 && may > 0 {
+			p.Noise[host] = min(p.Noise[host], may/n)
+		}
+	}
+}
+
+// noiseAt is noiseOf for a page.
+func (p *Plan) noiseAt(url string) float64 {
+	if p == nil || len(p.Noise) == 0 {
+		return 0
+	}
+	return p.noiseOf(crawldb.Host(url))
+}
+
+// noiseOf is how often the pages of a host are taken to change if it is noisy, else zero.
+func (p *Plan) noiseOf(host string) float64 {
+	if n := p.Noise[host]; n > 0 {
+		return n
+	}
+	return p.Noise[""]
 }
 
 // Noisy returns what the plan says of the host of a URL, or of all hosts together; nil if

@@ -59,6 +59,95 @@ func TestNoisy(t *testing.T) {
 	}
 }
 
+// Pages of a noisy host are visited by their importance, whatever visits have found, as if each
+// changed once in a mean interval; others are not.
+func TestNoisyPagesGoByImportance(t *testing.T) {
+	s := schedule.Learned{Budget: 10}
+	at := began.AddDate(0, 0, 100)
+	visits := func(url string, gaps ...int) crawldb.Datum {
+		d := s.Init(crawldb.Datum{URL: url, Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, began)
+		now := began
+		d = s.Fetched(d, schedule.Visit{Time: now})
+		for _, gap := range gaps {
+			d.LastFetch, now = now, now.AddDate(0, 0, gap)
+			d = s.Fetched(d, schedule.Visit{Time: now, PrevFetch: d.LastFetch, Change: schedule.Changed})
+		}
+		d.LastFetch = now
+		return d
+	}
+	plan := func(o schedule.PlanOptions) *schedule.Plan {
+		x := s.NewSample(at)
+		for i := range 40 {
+			d := visits(fmt.Sprintf("http://noisy.test/%d", i), 3, 3, 3+i%4)
+			d.Score = float32(1 + i%3)
+			x.Add(&d)
+			q := visits(fmt.Sprintf("http://quiet.test/%d", i), 30)
+			x.Add(&q)
+		}
+		return x.Plan(o)
+	}
+	p := plan(schedule.PlanOptions{})
+	if len(p.Noise) != 1 || p.Noise["noisy.test"] != 10./80 {
+		t.Fatalf("noise is %v, want ten visits a day over 80 pages", p.Noise)
+	}
+	if p := plan(schedule.PlanOptions{Hosts: func(string) float64 { return 2 }}); p.Noise["noisy.test"] != 2./40 {
+		t.Errorf("of a host that may be asked twice a day: %v", p.Noise)
+	}
+	text, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Plan, err = schedule.DecodePlan(text); err != nil {
+		t.Fatal(err)
+	}
+	next := func(host string, score float32, gaps ...int) schedule.Worth {
+		d := visits("http://"+host+"/x", gaps...)
+		d.Score = score
+		return s.Explain(&d)
+	}
+	often, seldom, more := next("noisy.test", 1, 1, 1, 1, 1, 1, 1), next("noisy.test", 1, 6, 6, 6), next("noisy.test", 3, 6, 6, 6)
+	if often.Interval != seldom.Interval || !often.Noise || often.Pace != 10./80 {
+		t.Errorf("each day %v by %g a day, each six days %v", often.Interval, often.Pace, seldom.Interval)
+	}
+	if more.Interval >= seldom.Interval {
+		t.Errorf("three times as important %v, else %v", more.Interval, seldom.Interval)
+	}
+	if w := next("quiet.test", 1, 30); w.Noise || w.Pace == 10./80 {
+		t.Errorf("of another host: %+v", w)
+	}
+}
+
+// What was noisy is so until clearly fewer pages always change.
+func TestNoiseEndsLate(t *testing.T) {
+	for _, c := range []struct {
+		unchanged int
+		before    map[string]float64
+		want      bool
+	}{{1, nil, true}, {4, nil, false}, {4, map[string]float64{"a.test": 1}, true}, {7, map[string]float64{"a.test": 1}, false}} {
+		s := schedule.Learned{Budget: 10}
+		s.Plan = &schedule.Plan{Noise: c.before}
+		x := s.NewSample(began.AddDate(0, 0, 100))
+		for i := range 40 {
+			d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://a.test/%d", i), Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, began)
+			at := began
+			d = s.Fetched(d, schedule.Visit{Time: at})
+			for range 3 {
+				d.LastFetch, at = at, at.AddDate(0, 0, 3)
+				v := schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: schedule.Changed}
+				if i < c.unchanged {
+					v.Change = schedule.Unchanged
+				}
+				d = s.Fetched(d, v)
+			}
+			d.LastFetch = at
+			x.Add(&d)
+		}
+		if p := x.Plan(schedule.PlanOptions{}); (len(p.Noise) > 0) != c.want {
+			t.Errorf("%d of 40 unchanged, before %v: %v", c.unchanged, c.before, p.Noise)
+		}
+	}
+}
+
 // Who asks for a page is told of its host, or of all.
 func TestPlanNoisy(t *testing.T) {
 	of := func(n ...schedule.Noisy) *schedule.Plan { return &schedule.Plan{Outlook: &schedule.Outlook{Noisy: n}} }

@@ -41,7 +41,7 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 		return linePriority(s.latest(d, 24))
 	}
 	l, _ := s.rate(d)
-	worth := s.weight(d, float64(priority)) / s.Plan.pace(l.Rate).PerDay()
+	worth := s.weight(d, float64(priority)) / s.Plan.pace(d.URL, l.Rate).PerDay()
 	if worth > 1.5*s.threshold(d.URL) {
 		return float32(math.Exp2(lineEnd+8) * math.Sqrt(max(1e-2, min(worth, 1e4))))
 	}

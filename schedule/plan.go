@@ -52,6 +52,10 @@ type Plan struct {
 	Even     bool    `json:",omitempty"`
 	Apart    float64 `json:",omitempty"`
 	Returned bool    `json:",omitempty"`
+	// Noise is how many times a day the pages of noisy hosts are taken to change, by the name of
+	// the host or, without a name, of all others: once between two visits if all had as many, whatever
+	// visits find. See [Noisy].
+	Noise map[string]float64 `json:",omitempty"`
 	// HostSignals is what the signs of the changes of pages are worth, of hosts that have some
 	// and for the pages of which there was one. They count in plans that [Sample.Plan] or
 	// [DecodePlan] has made.
@@ -167,6 +171,11 @@ func (p *Plan) check() error {
 	}
 	if !(math.Abs(p.Gain) < 1e10) {
 		return errors.New("a gain is out of range")
+	}
+	for _, f := range p.Noise {
+		if !(f > 0 && f < 1e10) {
+			return errors.New("a rate of noise is out of range")
+		}
 	}
 	for _, f := range p.HostDrift {
 		if !f.valid() {

@@ -185,6 +185,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	p.priors(x.kept)
 	p.likeness(old, x.kept)
 	p.signals(o.Signals, x.kept, old)
+	p.noise(x.s.Plan.noisy(x.kept), x.kept, multiple, o.Hosts)
 	sample := make([]sampled, len(x.kept))
 	x.sampled = sample
 	for i := range x.kept {
@@ -198,6 +199,9 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		s.Weight = min(s.Weight, math.MaxFloat32)
 		if !k.known {
 			s.PerDay = p.unseen(k.url, k.learned.kind).PerDay()
+		}
+		if n := p.noiseOf(s.Host); n > 0 {
+			s.PerDay = n
 		}
 		if k.covered && s.Most != s.Least {
 			s.signs = p.worth[s.Host]

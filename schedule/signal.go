@@ -58,7 +58,7 @@ func (s Learned) Signalled(d crawldb.Datum, g Sign) crawldb.Datum {
 		if w == nil {
 			return d
 		}
-		perDay := s.Plan.pace(l.Rate).PerDay()
+		perDay := s.Plan.pace(d.URL, l.Rate).PerDay()
 		x := w.inverse(s.threshold(d.URL) * perDay / s.weight(&d, float64(d.Score)))
 		if math.IsInf(x, 1) {
 			return d

@@ -19,6 +19,9 @@ type Worth struct {
 	// telling them apart would keep only a share of Gain more fresh; else Pace is that of Rate.
 	Even       bool
 	Pace, Gain float64
+	// Noise says that the host is noisy, so that Pace is what its pages are taken to change
+	// whatever visits find: see [Plan].Noise.
+	Noise bool
 	// Weight is its importance, Threshold what a visit must be worth.
 	Weight, Threshold float64
 	// OfHost says that Threshold is that of the host, which may be visited less often than
@@ -72,10 +75,11 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	if w.Stretch = s.Plan.stretch(); w.Stretch < 1 && s.Plan.own(d.URL) {
 		w.Stretch = 1
 	}
-	pace := s.Plan.pace(l.Rate)
+	pace := s.Plan.pace(d.URL, l.Rate)
 	w.Pace = pace.PerDay()
 	if s.Plan != nil {
-		w.Even, w.Gain = s.Plan.Even, s.Plan.Gain
+		w.Noise = s.Plan.noiseAt(d.URL) > 0
+		w.Even, w.Gain = s.Plan.Even && !w.Noise, s.Plan.Gain
 	}
 	w.Share = w.Threshold * w.Pace / w.Weight
 	g := s.Plan.signs(d)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/simulate"
 )
 
@@ -86,7 +85,7 @@ func TestObservationsRefused(t *testing.T) {
 }
 
 // Pages whose bytes are others at every visit, and whose text seldom is: a crawl that compares
-// bytes keeps less of the text fresh.
+// bytes keeps less of the text fresh, but no less than at a constant interval.
 func TestSignatureCosts(t *testing.T) {
 	var text strings.Builder
 	for i := range 120 {
@@ -116,9 +115,19 @@ func TestSignatureCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fresh[name] = crawl(t, pages, simulate.Learning("learned", schedule.Learned{}), simulate.CrawlOptions{PerDay: 12, Cycle: day}).Weighted
+		for every, perDay := range map[string]float64{"": 12, " at 1/4d": 30} {
+			stock := simulate.Stock(len(pages), perDay)
+			out, err := simulate.Compare(t.Context(), pages, []simulate.Policy{stock[0], stock[2]}, simulate.CrawlOptions{PerDay: perDay, Cycle: day})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh[name+every], fresh[name+every+", constant"] = out[0].Weighted, out[1].Weighted
+			if out[0].Weighted < out[1].Weighted {
+				t.Errorf("%s%s: learned %.3f, at a constant interval %.3f", name, every, out[0].Weighted, out[1].Weighted)
+			}
+		}
 	}
-	if t.Log(fresh); fresh[simulate.TextMD5] < fresh[simulate.MD5]+.03 {
+	if t.Log(fresh); fresh[simulate.TextMD5] < fresh[simulate.MD5]+.02 {
 		t.Errorf("%v", fresh)
 	}
 }

@@ -58,7 +58,7 @@ func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 func noise(n schedule.Noisy) string {
 	host := n.Host
 	if host == "" {
-		host = "all hosts"
+		host = "hosts of few pages, together"
 	}
 	return fmt.Sprintf("%s: each visit finds a change, however soon, of %d of %d pages; the signature may see dates or tokens that TextProfile does not", host, n.Changed, n.Checked)
 }

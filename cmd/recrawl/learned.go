@@ -97,6 +97,9 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 		printNext(w, e)
 		return
 	}
+	if x.Noise {
+		fmt.Fprintf(w, "visited      by importance alone, as a page that changes %.3g a day: what visits find is noise\n", x.Pace)
+	}
 	if x.Even && !x.Alike {
 		fmt.Fprintf(w, "visited      as all pages are, for a page that changes %.3g a day: to tell them apart is worth %+.1f %%\n", x.Pace, 100*x.Gain)
 	}
@@ -156,7 +159,7 @@ func inDays(days float64) string {
 
 func worthJSON(e *recrawl.Explanation) map[string]any {
 	x := e.Worth
-	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned, "alike": x.Alike, "even": x.Even, "pace": x.Pace, "gain": x.Gain,
+	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned, "alike": x.Alike, "even": x.Even, "noise": x.Noise, "pace": x.Pace, "gain": x.Gain,
 		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.OfHost, "threshold_elsewhere": x.Elsewhere, "share": x.Share, "fixed": x.Fixed,
 		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "most_set_seconds": x.Set / time.Second, "stretch": x.Stretch}
 	if n := e.Noisy; n != nil {
