@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -12,9 +13,13 @@ import (
 // how much a constant interval would with as many visits. If that is not enough, all pages are
 // visited as if they changed alike, and learned of in the meantime: so does each crawl begin in
 // which pages matter alike. Where they do not, importance alone is gain enough.
+//
+// Visits at one interval do not say how often pages change that always have in between, and so
+// not what is gained by it either. So some pages have their visits in pairs (see uneven), and
+// what is gained is what would be if as much was known of all.
 const (
 	// enoughGain is by what share more has to be fresh for pages to be told apart.
-	enoughGain = 0.02
+	enoughGain = 0.015
 	// littleGain is below what they no longer are: where visits go that are not even, they tell
 	// what these are worth. It is looked at after some mean intervals, for at first many visits
 	// only tell pages apart; and what has proved to be worth so little is not tried again for
@@ -22,6 +27,11 @@ const (
 	littleGain     = 0.01
 	secondGain     = 0.05
 	apartIntervals = 5.
+	// doubt is by how many standard deviations more often pages may change of which visits
+	// cannot tell.
+	doubt = 0.5
+	// alikeWeights is up to which variance, by the square of their mean, weights are alike.
+	alikeWeights = 0.01
 )
 
 // pace is what the interval of a page goes by of which r is expected.
@@ -49,10 +59,31 @@ func (p *Plan) common() Rate {
 func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budget }
 
 // pairs reports whether visits to a page may come in pairs, to tell how often it changes: see
-// uneven. If pages are not told apart, they do of a quarter, which costs a quarter, and only if
-// nothing else would tell.
+// uneven. If pages are not told apart, they do of those that probe.
+// Those of noisy hosts would tell nothing.
 func (p *Plan) pairs(url string) bool {
-	return p == nil || p.noiseAt(url) == 0 && !p.Even || p.noiseAt(url) == 0 && p.blind() && hash(url)>>8%4 == 0
+	return p == nil || p.noiseAt(url) == 0 && (!p.Even || p.probes(url))
+}
+
+const (
+	// blindProbes and fewestProbes are of how many pages one tells what is gained by telling all
+	// apart: more of them where other visits tell nothing. It costs each up to a sixth of what
+	// is fresh of it. No fewer than probingPages do, as far as blindProbes has it.
+	blindProbes  = 4
+	fewestProbes = 8
+	probingPages = 48
+)
+
+// probes reports whether a page is one of those that tell what is gained by telling all apart.
+func (p *Plan) probes(url string) bool {
+	every := uint64(blindProbes)
+	if !p.blind() {
+		if days(p.Made.Sub(p.Begun))*p.Budget < p.Pages {
+			return false // most pages were not visited again, and whether it is blind is not known
+		}
+		every = uint64(max(blindProbes, min(p.Pages/probingPages, fewestProbes)))
+	}
+	return hash(url)>>8%every == 0
 }
 
 // beat is an interval that all pages have, by 2 to 5 % longer or shorter, each by an amount of its
@@ -71,7 +102,7 @@ func beat(url string, interval time.Duration) time.Duration {
 func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(string) float64) {
 	even := *p
 	p.solve(sample, hosts)
-	p.Gain = p.gain(sample, kept)
+	p.Gain = even.expectedGain(p, sample, kept, hosts)
 	least := enoughGain
 	if old != nil && old.Mu > 0 {
 		passed := max(days(p.Made.Sub(old.Made)), 0)
@@ -102,12 +133,46 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	*p = even
 }
 
+// expectedGain is what would be gained by telling pages apart, if as much was known of all as of
+// those that probe. Where pages differ in importance few of them decide, who may not be among
+// these, and it is what a plan gains that has been solved.
+func (p *Plan) expectedGain(solved *Plan, sample []sampled, kept []page, hosts func(string) float64) float64 {
+	sum, squares := 0., 0.
+	for i := range sample {
+		sum += sample[i].Weight
+		squares += sample[i].Weight * sample[i].Weight
+	}
+	if float64(len(sample))*squares > (1+alikeWeights)*sum*sum {
+		return solved.gain(sample, kept)
+	}
+	var some []sampled
+	var of []page
+	for i := range sample {
+		if p.probes(kept[i].url) {
+			some, of = append(some, sample[i]), append(of, kept[i])
+		}
+	}
+	if len(some) == 0 {
+		return solved.gain(sample, kept)
+	}
+	for i := range some {
+		some[i].Multiple *= float64(len(sample)) / float64(len(some))
+	}
+	trial := *p
+	trial.solve(some, hosts)
+	return trial.gain(some, of)
+}
+
 // gain is by what share more importance is expected to be fresh than if as many visits came at
 // a constant interval: one of its own for each host with a threshold of its own. Pages of which
-// the schedule has no choice, or nothing is known because of noise, do not count.
+// the schedule has no choice, or of which nothing is known because of noise, do not count. A page
+// that always changes between visits at a constant interval may change much more often than it
+// seems to, and be worth no visit that comes sooner: so half a standard deviation more is expected
+// of it there.
 func (p *Plan) gain(sample []sampled, kept []page) float64 {
 	type group struct {
 		free          []int
+		intervals     []float64
 		pages, visits float64
 	}
 	groups := map[string]*group{}
@@ -132,17 +197,22 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 		g.free = append(g.free, i)
 		g.pages += s.Multiple
 		g.visits += s.Multiple / interval
-		told += s.Weight * s.freshness(mu, p.rateOf(&kept[i]), interval)
+		g.intervals = append(g.intervals, interval)
 	}
 	for _, host := range slices.Sorted(maps.Keys(groups)) { // sums are rounded, always alike
-		g := groups[host]
-		for _, i := range g.free {
+		g, mu := groups[host], p.muOf(host)
+		for j, i := range g.free {
 			s := &sample[i]
 			every := max(g.pages/g.visits, days(s.Least))
 			if s.Most > 0 {
 				every = min(every, days(s.Most)*max(p.stretch(), 1))
 			}
-			even += s.Weight * p.rateOf(&kept[i]).freshness(every)
+			r, interval := p.rateOf(&kept[i]), g.intervals[j]
+			if s.signs == nil && interval < every && r.PerDay()*every > often {
+				r.Days /= 1 + doubt/math.Sqrt(r.Shape)
+			}
+			told += s.Weight * s.freshness(mu, r, interval)
+			even += s.Weight * r.freshness(every)
 		}
 	}
 	return ratio(told-even, even)

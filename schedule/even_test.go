@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -124,5 +126,56 @@ func TestEvenOfOldPlans(t *testing.T) {
 		if _, err := DecodePlan(text); err == nil {
 			t.Errorf("%s is taken", text)
 		}
+	}
+}
+
+// What is gained by telling pages apart is what those say that probe, of which most is known: not
+// what others seem to.
+func TestEvenProbes(t *testing.T) {
+	c := newCrowd(func(int) float64 { return 1. / 10 })
+	c.crawl(t, 100)
+	c.s.Plan.Likeness.Shape, c.s.Plan.Likeness.Some, c.s.Plan.Likeness.All = 0, -1000, -1000
+	for _, probes := range []bool{true, false} {
+		x := c.s.NewSample(c.at)
+		for i := range c.records {
+			d := c.records[i]
+			if c.s.Plan.probes(d.URL) == probes { // every second is worth no visit
+				learned{Rate: Rate{20, 20 / []float64{24, 1. / 10}[i%2]}}.keep(&d)
+			}
+			x.Add(&d)
+		}
+		if p := x.Plan(PlanOptions{}); p.Even == probes || probes && p.Gain < 0.1 || !probes && p.Gain > enoughGain {
+			t.Errorf("told by those that probe %v: even %v, for %.3f", probes, p.Even, p.Gain)
+		}
+	}
+}
+
+// Who probes is known once pages were visited again, and they are some of those that do where
+// visits tell nothing.
+func TestProbes(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	count := func(p *Plan) (n int) {
+		for i := range 10_000 {
+			if p.probes(fmt.Sprintf("http://a/%d", i)) {
+				n++
+			}
+		}
+		return n
+	}
+	p := Plan{Made: at.Add(40 * day), Begun: at, Budget: 100, Pages: 3000, Likeness: Likeness{Common: Rate{10, 300}}}
+	if n := count(&p); math.Abs(float64(n)-10_000/8) > 100 {
+		t.Errorf("%d of 10,000", n)
+	}
+	p.Pages = 100
+	if n := count(&p); math.Abs(float64(n)-10_000/4) > 130 {
+		t.Errorf("of a hundred pages %d of 10,000", n)
+	}
+	p.Pages, p.Begun = 3000, at.Add(20*day)
+	if n := count(&p); n != 0 {
+		t.Errorf("before pages were visited again: %d", n)
+	}
+	p.Likeness.Common = Rate{10, 100} // three between visits
+	if n := count(&p); math.Abs(float64(n)-10_000/4) > 130 {
+		t.Errorf("where visits tell nothing: %d", n)
 	}
 }
