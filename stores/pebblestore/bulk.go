@@ -64,11 +64,7 @@ func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 	if err := b.apply(ctx); err != nil {
 		return err
 	}
-	if err := s.db.sync(ctx, &s.view); err != nil {
-		return err
-	}
-	s.rewriteBehind(b.ingested)
-	return nil
+	return s.db.sync(ctx, &s.view)
 }
 
 // A bulk is one call of UpdateAll. It has the turn of the crawl db from the first
@@ -80,8 +76,6 @@ type bulk struct {
 	step  step
 	index *mover
 	last  string // URL of the step
-	// ingested counts the bytes of the steps that were written as tables.
-	ingested int64
 }
 
 // end gives up what was not applied.
@@ -136,14 +130,10 @@ func (b *bulk) apply(ctx context.Context) error {
 		}
 	}
 	b.s.db.holdBack()
-	size := int64(b.step.size())
-	tables, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
+	_, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
 	b.s.changed(b.index, err)
 	if err != nil {
 		return err
-	}
-	if tables {
-		b.ingested += size
 	}
 	if b.index.first {
 		b.s.due.state.Store(b.index.state)
@@ -235,25 +225,18 @@ func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 			return d.outcome("write tables", err)
 		}
 	}
-	return d.outcome("ingest", d.takeTables(names, pebble.KeyRange{}))
-}
-
-// takeTables lets the engine take tables, in the place of all that is in a range if one
-// is given.
-func (d *DB) takeTables(names []string, instead pebble.KeyRange) error {
-	if err := d.fence.failure(); err != nil {
-		return err
+	if d.fence.failure() != nil {
+		return d.failed()
 	}
 	d.dirty.Store(true)
 	// After a failure of the disk the engine may wait until release.
 	done := make(chan error, 1)
-	d.ingests.Go(func() { done <- ingestTables(d.db, names, instead) })
+	d.ingests.Go(func() { done <- ingestTables(d.db, names) })
 	select {
-	case err := <-done:
-		return err
+	case err = <-done:
 	case <-d.fence.down:
-		return d.fence.failure()
 	}
+	return d.outcome("ingest", err)
 }
 
 // writeOut writes out what was committed since it last did.
@@ -270,18 +253,14 @@ func (d *DB) writeOut() error {
 	return err
 }
 
-// ingestTables is db.Ingest, or with a range IngestAndExcise, which a failure of the
-// disk may make panic. It is not cancelled: it is short, and not in one piece.
-func ingestTables(db *pebble.DB, names []string, instead pebble.KeyRange) (err error) {
+// ingestTables is db.Ingest, which a failure of the disk may make panic. It is not
+// cancelled: it is short, and not in one piece.
+func ingestTables(db *pebble.DB, names []string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
 	}()
-	if instead.Valid() {
-		_, err = db.IngestAndExcise(context.Background(), names, nil, nil, instead)
-		return err
-	}
 	return db.Ingest(context.Background(), names)
 }
 
@@ -299,10 +278,16 @@ func (d *DB) liesAbove(st *step) (bool, error) {
 
 // writeTable writes and syncs a table, with a filter if it is to have one.
 func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bool) error {
-	w, err := d.newTable(name, filtered)
+	f, err := d.fence.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
+	o := d.options.MakeWriterOptions(len(d.options.Levels)-1, d.db.TableFormat())
+	o.WritingToLowestLevel = false // that is for the engine to say
+	if filtered {
+		o.FilterPolicy = d.options.Levels[0].FilterPolicy
+	}
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), o)
 	for key, value := range rows {
 		switch {
 		case value == nil:
@@ -320,20 +305,6 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bo
 		err = cerr
 	}
 	return err
-}
-
-// newTable begins a table.
-func (d *DB) newTable(name string, filtered bool) (*sstable.Writer, error) {
-	f, err := d.fence.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return nil, err
-	}
-	o := d.options.MakeWriterOptions(len(d.options.Levels)-1, d.db.TableFormat())
-	o.WritingToLowestLevel = false // that is for the engine to say
-	if filtered {
-		o.FilterPolicy = d.options.Levels[0].FilterPolicy
-	}
-	return sstable.NewWriter(objstorageprovider.NewFileWritable(f), o), nil
 }
 
 // sweepBulk removes tables that a crash has kept from the engine. One that cannot

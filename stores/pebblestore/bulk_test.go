@@ -112,7 +112,6 @@ func checkCounted(t *testing.T, db *DB) int {
 // shortSteps makes tables of a few batches.
 func shortSteps(db *DB, least int) {
 	db.crawl.bulkStep, db.crawl.bulkLeast = 40<<10, least
-	db.crawl.rewriteStep, db.crawl.lastTable = 6<<10, 2<<10
 }
 
 // onWrite calls do before the write numbered at, counted from when it is armed.
@@ -307,7 +306,6 @@ func TestBulkMakesTables(t *testing.T) {
 	if err := db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(0, 1, nil)); err != nil {
 		t.Fatal(err)
 	}
-	idle(db)
 	m := db.db.Metrics()
 	if m.WAL.BytesIn > 2000 || m.Ingest.Count < 2 {
 		t.Errorf("%d bytes were logged, and %d times tables were taken", m.WAL.BytesIn, m.Ingest.Count)

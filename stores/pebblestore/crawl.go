@@ -34,10 +34,8 @@ type crawlStore struct {
 	// is still so. It begins anywhere, so that it is of this store.
 	changes atomic.Uint64
 	// These are the constants of their names, but in tests.
-	bulkStep, bulkLeast, rewriteStep, lastTable, farKeys int
-	farBytes                                             uint64
-
-	rewriting rewriting
+	bulkStep, bulkLeast, farKeys int
+	farBytes                     uint64
 }
 
 // checkEvery is after how many records a long call looks whether it should end.

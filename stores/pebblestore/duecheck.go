@@ -40,8 +40,6 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		return err
 	}
 	defer s.db.leave()
-	s.db.tables.RLock()
-	defer s.db.tables.RUnlock()
 	snap := s.db.db.NewSnapshot()
 	defer snap.Close()
 	b, err := get(snap, dueKey)
@@ -170,8 +168,6 @@ func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 		return err
 	}
 	defer s.db.leave()
-	s.db.tables.RLock()
-	defer s.db.tables.RUnlock()
 	snap := s.db.db.NewSnapshot()
 	defer snap.Close()
 	for _, t := range [...]table{crawlTable, linkTable} {

@@ -110,7 +110,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		L0StopWritesThreshold:       engineSublevels,
 		L0CompactionThreshold:       compactL0,
 		L0CompactionFileThreshold:   compactTables,
-		LBaseMaxBytes:               baseBytes / o.scale(),
+		LBaseMaxBytes:               baseBytes,
 		MaxManifestFileSize:         cmp.Or(o.manifest, manifestBytes),
 		FormatMajorVersion:          engineFormat,
 		ErrorIfNotExists:            !fresh,
@@ -130,9 +130,6 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	// the log is written out. So none begins before Open is at its end.
 	d.pacer.hold(true)
 	po.Experimental.CompactionScheduler = &d.pacer
-	for i := range po.TargetFileSizes { // the engine's own, but in a model
-		po.TargetFileSizes[i] = 2 << 20 << i / o.scale()
-	}
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockSize
 		profile := sstable.MinLZCompression

@@ -41,10 +41,3 @@ func SalvageFrom(ctx context.Context, disk vfs.FS, dir, newDir string, o Salvage
 	err := s.run(ctx, dir, newDir)
 	return s.report, err
 }
-
-// underWay reports whether a rewriting is at work.
-func (r *rewriting) underWay() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running
-}

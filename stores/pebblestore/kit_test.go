@@ -64,8 +64,7 @@ func (h handle) reopen() (handle, error) {
 	var err error
 	if h.DB, err = Open(h.path, h.o); err == nil {
 		h.crawl.bulkStep, h.crawl.bulkLeast = 32<<10, 1 // tables, and many steps
-		h.crawl.rewriteStep, h.crawl.lastTable = 8<<10, 2<<10
-		h.links.least = 512 // some are tables
+		h.links.least = 512                             // some are tables
 	}
 	return h, err
 }

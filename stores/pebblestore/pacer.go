@@ -10,14 +10,13 @@ import (
 // A pacer says when the engine may compact: as its own scheduler would, but not while
 // tables lie together of which more are to come. Each step of an UpdateAll has entries
 // of the index all over its levels and hours, so its tables lie above those of the step
-// before, and the level below would be rewritten for every few of them. Nor while
-// they are rewritten behind that, nor while the store is opened, which would wait for it.
+// before, and the level below would be rewritten for every few of them. Nor while the
+// store is opened, which would wait for it.
 type pacer struct {
 	mu      sync.Mutex
 	db      pebble.DBForCompaction
 	running int
-	held    bool // by an UpdateAll, or while the store is opened
-	behind  bool // held by a rewriting behind an UpdateAll
+	held    bool
 	closed  bool
 	refused bool // since a grant was last begun: the engine waits, and does not ask again
 	grants  sync.WaitGroup
@@ -26,17 +25,12 @@ type pacer struct {
 var _ pebble.CompactionScheduler = (*pacer)(nil)
 
 // hold keeps compactions from being begun, or lets them.
-func (p *pacer) hold(held bool) { p.set(&p.held, held) }
-
-// rewriting is hold for a rewriting.
-func (p *pacer) rewriting(held bool) { p.set(&p.behind, held) }
-
-func (p *pacer) set(held *bool, to bool) {
+func (p *pacer) hold(held bool) {
 	p.mu.Lock()
-	before := *held
-	*held = to
+	before := p.held
+	p.held = held
 	p.mu.Unlock()
-	if before && !to {
+	if before && !held {
 		p.grant()
 	}
 }
@@ -70,7 +64,7 @@ func (p *pacer) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 
 // free reports whether one more may run. It has the mutex.
 func (p *pacer) free() bool {
-	return p.db != nil && !p.closed && !p.held && !p.behind && p.running < p.db.GetAllowedWithoutPermission()
+	return p.db != nil && !p.closed && !p.held && p.running < p.db.GetAllowedWithoutPermission()
 }
 
 // UpdateGetAllowedWithoutPermission says that more may be allowed. The engine has its

@@ -99,16 +99,10 @@ type Options struct {
 	// lag and manifest, if not zero, stand in for the constants in tests.
 	lag      time.Duration
 	manifest int64
-	// model, if not zero, is how many times smaller than the constants say steps,
-	// tables and levels are, for models of a large store.
-	model int64
 	// opening, if not nil, is called when the engine is open and Open is about to
 	// return.
 	opening func(*pebble.DB)
 }
-
-// scale is what sizes are divided by.
-func (o *Options) scale() int64 { return cmp.Or(o.model, 1) }
 
 // standIn makes the directory of the segments on a file system of tests.
 type standIn interface {
@@ -144,10 +138,7 @@ type DB struct {
 	pacer    pacer
 	// owed says that an UpdateAll may have left more tables above one another than
 	// others may.
-	owed atomic.Bool
-	// tables is held by a rewriting while tables change their places, and for reading by
-	// whom that would harm: who reads a snapshot, and a Compact.
-	tables  sync.RWMutex
+	owed    atomic.Bool
 	memSize uint64
 	// cacheSize is that of the engine.
 	cacheSize int64
@@ -226,8 +217,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 			return nil, err
 		}
 	}
-	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: min(bulkStep/int(o.scale()), 2*int(d.memSize)), bulkLeast: bulkLeast / int(o.scale()), farKeys: farKeys, farBytes: farBytes}
-	d.crawl.rewriteStep, d.crawl.lastTable = rewriteStep/int(o.scale()), lastTable/int(o.scale())
+	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: min(bulkStep, 2*int(d.memSize)), bulkLeast: bulkLeast, farKeys: farKeys, farBytes: farBytes}
 	d.crawl.leases = newLeaseSet(int(d.cacheSize / leaseBytes))
 	d.crawl.changes.Store(rand.Uint64())
 	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
@@ -303,8 +293,6 @@ func (d *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer d.leave()
-	d.tables.RLock()
-	defer d.tables.RUnlock()
 	// The work is done elsewhere, and after a failure it does not end.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -18,7 +18,7 @@ func idle(db *DB) {
 	for range 3 {
 		for {
 			m := db.db.Metrics()
-			if !db.crawl.rewriting.underWay() && m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
+			if m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
 				break
 			}
 			time.Sleep(20 * time.Millisecond)

@@ -37,8 +37,6 @@ type source struct {
 	// seq is the number that all of its keys have, of a table that was ingested; 0
 	// if they have their own.
 	seq uint64
-	// spans are where it counts, if not everywhere.
-	spans []keySpan
 
 	told map[int64]bool // blocks whose loss was told
 
@@ -59,30 +57,13 @@ func (in *sources) close() {
 func (in *sources) beside() *sources {
 	b := &sources{s: in.s, logged: in.logged}
 	for _, src := range in.tables {
-		b.tables = append(b.tables, &source{t: src.t, number: src.number, seq: src.seq, spans: src.spans, told: src.told})
+		b.tables = append(b.tables, &source{t: src.t, number: src.number, seq: src.seq, told: src.told})
 	}
 	return b
 }
 
-// live is what the engine says of a table that counts. In parts of it others may have
-// taken its place: spans, if there are any, is what is left.
-type live struct {
-	smallest, largest uint64
-	spans             []keySpan
-}
-
-// keySpan is a range of keys from first up to last, both in it.
-type keySpan struct{ first, last []byte }
-
-// has reports whether a key of the table counts.
-func (src *source) has(key []byte) bool { return src.hasAny(key, key) }
-
-// hasAny reports whether any key from first up to last may count.
-func (src *source) hasAny(first, last []byte) bool {
-	return len(src.spans) == 0 || slices.ContainsFunc(src.spans, func(s keySpan) bool {
-		return bytes.Compare(s.first, last) <= 0 && bytes.Compare(first, s.last) <= 0
-	})
-}
+// live is what the engine says of a table that counts.
+type live struct{ smallest, largest uint64 }
 
 // liveTables asks the engine which tables count; nil if it cannot say.
 func liveTables(fs vfs.FS, path string) (tables map[uint64]live) {
@@ -106,12 +87,7 @@ func liveTables(fs vfs.FS, path string) (tables map[uint64]live) {
 	tables = map[uint64]live{}
 	for _, level := range levels {
 		for i := range level {
-			t := &level[i]
-			l := live{uint64(t.SmallestSeqNum), uint64(t.LargestSeqNum), tables[uint64(t.BackingSSTNum)].spans}
-			if t.Virtual {
-				l.spans = append(l.spans, keySpan{t.Smallest.UserKey, t.Largest.UserKey})
-			}
-			tables[uint64(t.BackingSSTNum)] = l
+			tables[uint64(level[i].BackingSSTNum)] = live{uint64(level[i].SmallestSeqNum), uint64(level[i].LargestSeqNum)}
 		}
 	}
 	return tables
@@ -181,7 +157,7 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 				continue // it was replaced
 			}
 			delete(missing, number)
-			src := &source{number: number, spans: l.spans, told: map[int64]bool{}}
+			src := &source{number: number, told: map[int64]bool{}}
 			if l.smallest == l.largest {
 				src.seq = l.largest
 			}
@@ -334,7 +310,7 @@ func (src *source) fetch(in *sources, lower []byte) (ok bool) {
 		data, err := src.t.read(b.at, b.size)
 		if err == nil {
 			err = src.t.decode(b.at, data, func(v version) error {
-				if bytes.Compare(v.key, lower) < 0 || bytes.Compare(v.key, src.to) >= 0 || !src.has(v.key) {
+				if bytes.Compare(v.key, lower) < 0 || bytes.Compare(v.key, src.to) >= 0 {
 					return nil
 				}
 				v.key, v.value = bytes.Clone(v.key), bytes.Clone(v.value)
@@ -355,7 +331,7 @@ func (src *source) fetch(in *sources, lower []byte) (ok bool) {
 
 // lostBlock tells once that a block is lost.
 func (in *sources) lostBlock(src *source, b tableBlock, err error) {
-	if src.told[b.at] || !src.hasAny(b.after, b.last) {
+	if src.told[b.at] {
 		return
 	}
 	src.told[b.at] = true

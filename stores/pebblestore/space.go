@@ -106,12 +106,6 @@ func (s *space) usage() (free, least int64) {
 	return int64(min(u.AvailBytes, 1<<62)), least
 }
 
-// fits reports whether so many bytes may be written that nobody has to.
-func (s *space) fits(n int64) bool {
-	free, least := s.usage()
-	return s.min < 0 || least == 0 || free >= least+n
-}
-
 // wait waits for room. It is the gate that changes pass.
 func (s *space) wait(ctx context.Context, closed error) error {
 	if s.min < 0 {

@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -38,7 +37,6 @@ var (
 	updDir     = flag.String("update.dir", "", "where the store is kept that is copied for each run; empty is a temporary directory")
 	updCache   = flag.Int64("update.cache", 0, "cache in bytes; 0 is that of the package")
 	updMemory  = flag.Int("update.memory", 0, "bytes to sort in; 0 is that of the package")
-	updModel   = flag.Int64("update.model", 0, "how many times smaller steps, tables, levels, cache and sort are than those of what the store is a model of; 0 is the store itself")
 	updProfile = flag.String("update.profile", "", "file for a CPU profile of the updates alone")
 )
 
@@ -292,7 +290,7 @@ func rest(b *testing.B, db *DB) {
 		b.Fatal(err)
 	}
 	for quiet := 0; quiet < 10; {
-		if m := db.db.Metrics(); !db.crawl.rewriting.underWay() && m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
+		if m := db.db.Metrics(); m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
 			quiet++
 		} else {
 			quiet = 0
@@ -328,11 +326,7 @@ func BenchmarkUpdateOfASegment(b *testing.B) {
 	ctx := context.Background()
 	w := newLinkedWeb(*updURLs)
 	dir := copied(b, w.prepared(b, *updRounds))
-	o, sortMemory := Options{CacheSize: *updCache, model: *updModel}, *updMemory
-	if o.model > 0 {
-		o.CacheSize, sortMemory = cmp.Or(o.CacheSize, defaultCacheSize/o.model), cmp.Or(sortMemory, 64<<20/int(o.model))
-	}
-	db, err := Open(dir, o)
+	db, err := Open(dir, Options{CacheSize: *updCache})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -344,7 +338,7 @@ func BenchmarkUpdateOfASegment(b *testing.B) {
 			before, start, wall := db.db.Metrics(), cpu(), time.Now()
 			counting := &countingStore{DueStore: db.Crawl().(crawldb.DueStore), start: start}
 			r, err := update.Run(ctx, counting, db.Segments(), roundName(round), update.Options{
-				Scoring: scoring.OPIC{}, SortMemory: sortMemory, Now: func() time.Time { return now },
+				Scoring: scoring.OPIC{}, SortMemory: *updMemory, Now: func() time.Time { return now },
 			})
 			if err != nil {
 				b.Fatal(err)
