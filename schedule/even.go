@@ -36,13 +36,23 @@ const (
 
 // pace is what the interval of a page goes by of which r is expected.
 func (p *Plan) pace(url string, r Rate) Rate {
+	if p != nil && p.Even {
+		return Rate{AllAlike, AllAlike / p.same()}
+	}
 	if n := p.noiseAt(url); n > 0 {
 		return Rate{AllAlike, AllAlike / n}
 	}
-	if p != nil && p.Even {
-		return p.common()
-	}
 	return r
+}
+
+// same is how often all pages are taken to change if they are not told apart: as they have in
+// common or, if that is noise in part, once in a mean interval.
+func (p *Plan) same() float64 {
+	perDay := p.common().PerDay()
+	if len(p.Noise) > 0 {
+		return min(perDay, p.Budget/p.Pages)
+	}
+	return perDay
 }
 
 // common is what all pages have in common as far as they are not told apart.
@@ -123,11 +133,9 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	}
 	even.Even, even.Gain = true, p.Gain
 	even.Returned = p.Returned || p.Apart > 0
-	same := even.common().PerDay()
+	same := even.same()
 	for i := range sample {
-		if p.noiseOf(sample[i].Host) == 0 {
-			sample[i].PerDay = same
-		}
+		sample[i].PerDay = same
 	}
 	even.solve(sample, hosts)
 	*p = even

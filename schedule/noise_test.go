@@ -100,11 +100,19 @@ func TestNoisyPagesGoByImportance(t *testing.T) {
 	if s.Plan, err = schedule.DecodePlan(text); err != nil {
 		t.Fatal(err)
 	}
+	if !s.Plan.Even {
+		t.Error("nothing is known of how often pages change, and they are told apart")
+	}
 	next := func(host string, score float32, gaps ...int) schedule.Worth {
 		d := visits("http://"+host+"/x", gaps...)
 		d.Score = score
 		return s.Explain(&d)
 	}
+	noisy, quiet := next("noisy.test", 1, 1, 1, 1), next("quiet.test", 1, 30)
+	if noisy.Pace != quiet.Pace || noisy.Pace > 10./80 || noisy.Noise {
+		t.Errorf("not told apart: %+v, %+v", noisy, quiet)
+	}
+	s.Plan.Even = false
 	often, seldom, more := next("noisy.test", 1, 1, 1, 1, 1, 1, 1), next("noisy.test", 1, 6, 6, 6), next("noisy.test", 3, 6, 6, 6)
 	if often.Interval != seldom.Interval || !often.Noise || often.Pace != 10./80 {
 		t.Errorf("each day %v by %g a day, each six days %v", often.Interval, often.Pace, seldom.Interval)

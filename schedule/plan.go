@@ -54,7 +54,7 @@ type Plan struct {
 	Returned bool    `json:",omitempty"`
 	// Noise is how many times a day the pages of noisy hosts are taken to change, by the name of
 	// the host or, without a name, of all others: once between two visits if all had as many, whatever
-	// visits find. See [Noisy].
+	// visits find. If pages are not told apart none is taken to change more often. See [Noisy].
 	Noise map[string]float64 `json:",omitempty"`
 	// HostSignals is what the signs of the changes of pages are worth, of hosts that have some
 	// and for the pages of which there was one. They count in plans that [Sample.Plan] or

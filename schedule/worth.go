@@ -78,8 +78,8 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	pace := s.Plan.pace(d.URL, l.Rate)
 	w.Pace = pace.PerDay()
 	if s.Plan != nil {
-		w.Noise = s.Plan.noiseAt(d.URL) > 0
-		w.Even, w.Gain = s.Plan.Even && !w.Noise, s.Plan.Gain
+		w.Even, w.Gain = s.Plan.Even, s.Plan.Gain
+		w.Noise = !w.Even && s.Plan.noiseAt(d.URL) > 0
 	}
 	w.Share = w.Threshold * w.Pace / w.Weight
 	g := s.Plan.signs(d)
