@@ -50,7 +50,7 @@ func (p *Plan) pace(url string, r Rate) Rate {
 func (p *Plan) same() float64 {
 	perDay := p.common().PerDay()
 	if len(p.Noise) > 0 {
-		return min(perDay, p.Budget/p.Pages)
+		return min(perDay, p.once())
 	}
 	return perDay
 }
@@ -69,8 +69,8 @@ func (p *Plan) common() Rate {
 func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budget }
 
 // pairs reports whether visits to a page may come in pairs, to tell how often it changes: see
-// uneven. If pages are not told apart, they do of those that probe.
-// Those of noisy hosts would tell nothing.
+// uneven. If pages are not told apart, they do of those that probe. Those of noisy hosts would
+// tell nothing.
 func (p *Plan) pairs(url string) bool {
 	return p == nil || p.noiseAt(url) == 0 && (!p.Even || p.probes(url))
 }

@@ -115,8 +115,7 @@ func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
 		t.add(k.at, rate, trust, k.known, weight, k.hash)
 	}
 	out.Condition, out.Hosts = conditions(by, hostsKept, float64(x.pages)/float64(max(len(x.kept), 1)))
-	noisy := x.s.Plan.noisy(x.kept)
-	out.Noisy = slices.Clip(noisy[:min(len(noisy), hostsKept)])
+	out.Noisy = slices.Clip(x.noisy[:min(len(x.noisy), hostsKept)])
 	out.Pages, out.Never = x.pages, x.never
 	if out.Estimated > 0 {
 		out.Forecast = x.forecast(p, o.Hosts)

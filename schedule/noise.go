@@ -97,7 +97,7 @@ func (p *Plan) noise(noisy []Noisy, kept []page, multiple float64, hosts func(st
 	p.Noise = map[string]float64{}
 	for i, n := range noisy {
 		if i < maxPriors || n.Host == "" {
-			p.Noise[n.Host] = p.Budget / p.Pages
+			p.Noise[n.Host] = p.once()
 		}
 	}
 	if hosts == nil {
@@ -108,11 +108,25 @@ func (p *Plan) noise(noisy []Noisy, kept []page, multiple float64, hosts func(st
 		pages[kept[i].s.Host] += multiple
 	}
 	for host := range p.Noise {
-		if n, may := pages[host], hosts(host); n > 0 && may > 0 {
-			p.Noise[host] = min(p.Noise[host], may/n)
+		n := pages[host]
+		if n == 0 {
+			continue
+		}
+		if may := hosts(host); may > 0 {
+			p.Noise[host] = max(min(p.Noise[host], may/n), leastOnce)
 		}
 	}
 }
+
+// Budgets may be any number. Beyond these bounds an interval is one of those that it has to be
+// within anyway.
+const (
+	leastOnce = 1e-9
+	mostOnce  = 1e9
+)
+
+// once is how many times a day pages change that do so once in a mean interval.
+func (p *Plan) once() float64 { return max(leastOnce, min(p.Budget/p.Pages, mostOnce)) }
 
 // noiseAt is noiseOf for a page.
 func (p *Plan) noiseAt(url string) float64 {
@@ -130,7 +144,7 @@ func (p *Plan) noiseOf(host string) float64 {
 	return p.Noise[""]
 }
 
-// Noisy returns what the plan says of the host of a URL, or of all hosts together; nil if
+// Noisy returns what the plan says of the host of a URL, or of all that it does not name; nil if
 // that is nothing, or the plan has no Outlook.
 func (p *Plan) Noisy(url string) *Noisy {
 	if p == nil || p.Outlook == nil {

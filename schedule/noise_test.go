@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -92,6 +93,28 @@ func TestNoisyPagesGoByImportance(t *testing.T) {
 	}
 	if p := plan(schedule.PlanOptions{Hosts: func(string) float64 { return 2 }}); p.Noise["noisy.test"] != 2./40 {
 		t.Errorf("of a host that may be asked twice a day: %v", p.Noise)
+	}
+	for _, budget := range []float64{5e-324, 1e-300, 1e300, math.Inf(1)} { // whatever it is, the plan can be kept
+		odd := s
+		odd.Budget = budget
+		x := odd.NewSample(at)
+		for i := range 40 {
+			d := visits(fmt.Sprintf("http://noisy.test/%d", i), 3, 3, 3)
+			x.Add(&d)
+		}
+		text, err := x.Plan(schedule.PlanOptions{Hosts: func(string) float64 { return budget }}).Encode()
+		if err != nil {
+			t.Fatalf("budget %g: %v", budget, err)
+		}
+		if odd.Plan, err = schedule.DecodePlan(text); err != nil || len(odd.Plan.Noise) != 1 {
+			t.Fatalf("budget %g: %v, %v", budget, odd.Plan, err)
+		}
+		for _, odd.Plan.Even = range []bool{true, false} {
+			d := visits("http://noisy.test/x", 3, 3, 3)
+			if w := odd.Explain(&d); w.Interval < w.Least || w.Interval > w.Most {
+				t.Errorf("budget %g, even %v: %v is not from %v to %v", budget, odd.Plan.Even, w.Interval, w.Least, w.Most)
+			}
+		}
 	}
 	text, err := p.Encode()
 	if err != nil {

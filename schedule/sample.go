@@ -23,6 +23,7 @@ type Sample struct {
 	never int // visited
 	// sampled is what the plan was solved of, in the order of kept.
 	sampled []sampled
+	noisy   []Noisy
 }
 
 // sampleSize is how many records a sample keeps. Five hundred find a threshold that
@@ -185,7 +186,8 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	p.priors(x.kept)
 	p.likeness(old, x.kept)
 	p.signals(o.Signals, x.kept, old)
-	p.noise(x.s.Plan.noisy(x.kept), x.kept, multiple, o.Hosts)
+	x.noisy = old.noisy(x.kept)
+	p.noise(x.noisy, x.kept, multiple, o.Hosts)
 	sample := make([]sampled, len(x.kept))
 	x.sampled = sample
 	for i := range x.kept {
