@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -418,11 +419,10 @@ func (j *job) drop(ctx context.Context, name string) error {
 		if old == nil {
 			return old, nil
 		}
-		h := hostdb.Host{
-			Name: old.Name, NextFetch: old.NextFetch, LastFetch: old.LastFetch, Busy: old.Busy,
-			CrawlDelay: old.CrawlDelay, Backoff: old.Backoff, Elapsed: old.Elapsed, Spent: old.Spent, Robots: old.Robots, Stats: old.Stats,
-		}
-		if h.NextFetch.IsZero() && h.LastFetch.IsZero() && len(h.Busy) == 0 && h.CrawlDelay == 0 && h.Backoff == 0 && h.Elapsed == 0 && h.Spent == (hostdb.Spent{}) && len(h.Robots) == 0 && h.Stats == (hostdb.Stats{}) {
+		h := *old
+		h.Pages, h.Homepage, h.Score, h.DNSFailures, h.ConnectionFailures = hostdb.Pages{}, "", 0, 0, 0
+		h.LastCheck, h.Overdue, h.Fields, h.Counted = time.Time{}, 0, nil, time.Time{}
+		if reflect.DeepEqual(h, hostdb.Host{Name: h.Name}) {
 			return nil, nil
 		}
 		return &h, nil

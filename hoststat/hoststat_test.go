@@ -365,6 +365,32 @@ func (r rename) Normalize(_ urlfilter.Scope, url string) (string, error) {
 	return url, nil
 }
 
+// What is no statistic stays when the statistics of a host are removed.
+func TestDropKeepsTheRest(t *testing.T) {
+	for field := range reflect.TypeFor[hostdb.Host]().NumField() {
+		name := reflect.TypeFor[hostdb.Host]().Field(field).Name
+		want := hostdb.Host{Name: "small.example"}
+		full := reflect.ValueOf(hostdb.Host{
+			NextFetch: now, LastFetch: now, Busy: []time.Time{now}, CrawlDelay: time.Second, Backoff: 1, Elapsed: time.Second,
+			Spent: hostdb.Spent{Day: now, Requests: 1}, Robots: []hostdb.Robots{{Origin: "http://small.example", Status: 404}},
+			Stats: hostdb.Stats{Fetched: 1}, Lastmod: hostdb.Lastmod{False: 2, Segment: "20260101000000-000"},
+		}).Field(field)
+		if name == "Name" || full.IsZero() {
+			continue
+		}
+		reflect.ValueOf(&want).Elem().Field(field).Set(full)
+		was := want
+		was.Pages, was.Homepage, was.Score, was.DNSFailures, was.ConnectionFailures = hostdb.Pages{Fetched: 1}, "http://small.example/", 1, 1, 1
+		was.LastCheck, was.Overdue, was.Fields, was.Counted = now, 1, map[string]float64{"avg._rs_": 1}, now
+		hosts := new(memstore.Hosts)
+		putHosts(t, hosts, was)
+		run(t, crawlOf(t, page("http://small.example/")), hosts, hoststat.Options{URLLimit: 2})
+		if got, err := hosts.Get(t.Context(), want.Name); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: of the host there is %+v, %v, want %+v", name, got, err, want)
+		}
+	}
+}
+
 // By domain, the records that hosts have for their robots.txt files are no
 // domains, and lose the statistics that they have from before.
 func TestHostsBesideDomains(t *testing.T) {
