@@ -74,7 +74,7 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 	}
 	switch coding {
 	case "gzip":
-		if !bytes.HasPrefix(magic, []byte{0x1f, 0x8b}) {
+		if !bytes.HasPrefix(magic, []byte(gzipMagic)) {
 			return plain, nil
 		}
 		if d.gzip == nil {
@@ -83,7 +83,8 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 		if err := d.gzip.Reset(d.in); err != nil {
 			return nil, err
 		}
-		return gzipReader{d.gzip}, nil
+		d.gzip.Multistream(false)
+		return gzipReader{d.gzip, d.in}, nil
 	case "zstd":
 		if !isZstd(magic) {
 			return plain, nil
@@ -109,6 +110,9 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 // release lets go of what the decoder has read from.
 func (d *decoder) release() { d.in.Reset(nil) }
 
+// gzipMagic is what each member of a gzip file begins with (RFC 1952).
+const gzipMagic = "\x1f\x8b"
+
 // isZstd reports whether b starts a zstd frame or a skippable one (RFC 8878).
 func isZstd(b []byte) bool {
 	return bytes.HasPrefix(b, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
@@ -121,13 +125,35 @@ func isFlate(b []byte) bool {
 	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// gzipReader ends where the last good member ends: some servers pad.
-type gzipReader struct{ *gzip.Reader }
+// gzipReader ends where the last good member ends: some servers pad, and a script may
+// have put a line end behind its output.
+type gzipReader struct {
+	*gzip.Reader
+	in *bufio.Reader // that it reads, and not a byte of it beyond a member
+}
 
 func (r gzipReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if errors.Is(err, gzip.ErrHeader) {
-		err = io.EOF
+	for {
+		n, err := r.Reader.Read(p)
+		if err != io.EOF {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil // the end comes again
+		}
+		magic, err := r.in.Peek(2)
+		switch {
+		case err != nil && err != io.EOF:
+			return 0, err
+		case string(magic) != gzipMagic:
+			return 0, io.EOF
+		}
+		switch err := r.Reset(r.in); {
+		case errors.Is(err, gzip.ErrHeader):
+			return 0, io.EOF
+		case err != nil:
+			return 0, err
+		}
+		r.Multistream(false)
 	}
-	return n, err
 }

@@ -2,11 +2,13 @@ package httpproto_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,5 +80,66 @@ func TestDrainEnds(t *testing.T) {
 				t.Errorf("took %v", d)
 			}
 		})
+	}
+}
+
+// An encoding may end before its body does. What is behind it holds no visit up for
+// longer than a body that nobody wants.
+func TestEndOfEncoding(t *testing.T) {
+	text := []byte(strings.Repeat("The quick brown fox. ", 1000))
+	chunk := func(b []byte) string { return fmt.Sprintf("%x\r\n%s\r\n", len(b), b) }
+	for _, coding := range []string{"gzip", "deflate"} {
+		encoded := encode(t, coding, text)
+		chunks := "Transfer-Encoding: chunked\r\n\r\n" + chunk(encoded)
+		padded := func(n int) string {
+			return fmt.Sprintf("Content-Length: %d\r\n\r\n%s%s", len(encoded)+n, encoded, make([]byte, n))
+		}
+		for name, k := range map[string]struct {
+			answer string
+			conns  int64
+			more   bool // that there may be, for gzip has members
+		}{
+			"chunks":                 {chunks + "0\r\n\r\n", 1, false},
+			"chunks without an end":  {chunks, 2, true},
+			"more chunks":            {chunks + strings.Repeat(chunk(make([]byte, 4096)), 20), 2, false},
+			"a line end":             {padded(1), 1, false},
+			"padding":                {padded(8000), 1, false},
+			"much padding":           {padded(64 << 10), 2, false},
+			"padding without an end": {padded(64 << 10)[:len(padded(64<<10))-60_000], 2, false},
+		} {
+			t.Run(coding+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var conns atomic.Int64
+					c := bubble(t, httpproto.Options{}, func(nc net.Conn) {
+						conns.Add(1)
+						for in := bufio.NewReader(nc); ; {
+							if _, err := http.ReadRequest(in); err != nil {
+								return
+							}
+							if _, err := io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Encoding: "+coding+"\r\n"+k.answer); err != nil {
+								return
+							}
+						}
+					})
+					cut, limit := false, 500*time.Millisecond
+					if k.more && coding == "gzip" {
+						cut, limit = true, 20*time.Second // of Options.RateWindow
+					}
+					for range 2 {
+						start := time.Now()
+						r := get(t, c, "http://name.example/", protocol.Success, 200, "")
+						if !bytes.Equal(r.Content.Body, text) || r.Content.Truncated != cut {
+							t.Errorf("%d bytes, truncated %v", len(r.Content.Body), r.Content.Truncated)
+						}
+						if d := time.Since(start); d > limit {
+							t.Errorf("took %v", d)
+						}
+					}
+					if n := conns.Load(); n != k.conns {
+						t.Errorf("%d connections, want %d", n, k.conns)
+					}
+				})
+			})
+		}
 	}
 }

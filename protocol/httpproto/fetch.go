@@ -113,7 +113,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		// Nobody wants this body. If it is short, it is read for the sake of the
 		// connection; if not, a stream of HTTP/2 is reset, and over HTTP/1 a new
 		// connection costs less than to read who knows how much.
-		keep = drain(hresp, stop) || hresp.ProtoMajor == 2
+		keep = hresp.ContentLength <= maxDrain && drain(hresp.Body, stop) || hresp.ProtoMajor == 2
 		return nil
 	}
 
@@ -121,7 +121,9 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	resp.Content.Body, resp.Bytes = body, n
 	switch {
 	case err == nil:
-		keep = true
+		// What was read may have ended before the body did, which a connection that is
+		// kept must not: an encoding says itself where its end is.
+		keep = hresp.Header["Content-Encoding"] == nil || drain(hresp.Body, stop) || hresp.ProtoMajor == 2
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errSize):
@@ -142,14 +144,12 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	return nil
 }
 
-// drain reads a body that nobody wants, and reports whether that was all of it. It
-// gives up, and ends the visit, when there is more than a little or it takes long.
-func drain(resp *http.Response, stop context.CancelCauseFunc) bool {
-	if resp.ContentLength > maxDrain {
-		return false
-	}
+// drain reads what nobody wants of a body, and reports whether that was all that was
+// left of it. It gives up, and ends the visit, when there is more than a little or it
+// takes long.
+func drain(body io.Reader, stop context.CancelCauseFunc) bool {
 	defer time.AfterFunc(drainTime, func() { stop(errSlow) }).Stop()
-	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain+1))
+	n, err := io.Copy(io.Discard, io.LimitReader(body, maxDrain+1))
 	return err == nil && n <= maxDrain
 }
 
