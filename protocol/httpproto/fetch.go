@@ -171,17 +171,22 @@ func parseURL(raw string) (*url.URL, error) {
 		return nil, errors.New("url: has user information")
 	}
 	host := strings.ToLower(u.Hostname())
-	if a, err := netip.ParseAddr(host); err == nil {
+	if a, addrErr := netip.ParseAddr(host); addrErr == nil {
 		if a.Zone() != "" {
 			return nil, errors.New("url: address has a zone")
 		}
 		if host = a.String(); a.Is6() {
 			host = "[" + host + "]"
 		}
-	} else if strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
-		// As browsers look up names (UTS #46), so that what is dialled and what the
-		// server is told are one.
-		if host, err = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(host); err != nil || host == "" {
+	} else {
+		if strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
+			// As browsers look up names (UTS #46), so that what is dialled and what the
+			// server is told are one.
+			host, err = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(host)
+		}
+		// What was escaped or mapped may be part of the syntax of a URL: a full-width
+		// colon would begin a port, and be another queue to who counts the turns of hosts.
+		if err != nil || host == "" || strings.ContainsAny(host, "#/:<>?@[\\]^|%") {
 			return nil, errors.New("url: host is not a name")
 		}
 	}
@@ -372,6 +377,9 @@ func location(u *url.URL, h http.Header) (target, why string) {
 		return "", "redirect: Location is too long"
 	}
 	t, err := u.Parse(loc)
+	if err != nil { // perhaps for a "%" alone, which browsers follow and htmlparse reads in a link
+		t, err = u.Parse(escapePercent(loc))
+	}
 	if err != nil {
 		return "", "redirect: Location cannot be parsed"
 	}
@@ -379,4 +387,19 @@ func location(u *url.URL, h http.Header) (target, why string) {
 		return "", "redirect: Location cannot be parsed"
 	}
 	return target, ""
+}
+
+// escapePercent escapes each percent sign that begins no escape.
+func escapePercent(s string) string {
+	hex := func(i int) bool {
+		return i < len(s) && strings.IndexByte("0123456789abcdefABCDEF", s[i]) >= 0
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteByte(s[i])
+		if s[i] == '%' && !(hex(i+1) && hex(i+2)) {
+			b.WriteString("25")
+		}
+	}
+	return b.String()
 }

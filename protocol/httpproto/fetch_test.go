@@ -235,6 +235,9 @@ func TestLocation(t *testing.T) {
 		{"/a b", s.URL + "/a%20b"},
 		{"/\xc3\xa9", s.URL + "/%C3%A9"},
 		{"/\xe9", s.URL + "/%E9"},
+		{"/50%-off?100%", s.URL + "/50%25-off?100%25"},
+		{"/%zz#%", s.URL + "/%25zz#%25"},
+		{"/%41%2f%", s.URL + "/%41%2f%25"},
 		// The crawl decides about schemes and targets; nothing is dialled here.
 		{"file:///etc/passwd", "file:///etc/passwd"},
 		{"javascript:alert(1)", "javascript:alert(1)"},
@@ -250,7 +253,7 @@ func TestLocation(t *testing.T) {
 		{"", "redirect: no Location"},
 		{"   ", "redirect: no Location"},
 		{"http://[::1", "redirect: Location cannot be parsed"},
-		{"/%zz", "redirect: Location cannot be parsed"},
+		{"http://a b%/", "redirect: Location cannot be parsed"},
 		{"http://a:x/", "redirect: Location cannot be parsed"},
 		{":", "redirect: Location cannot be parsed"},
 		{"/" + strings.Repeat("x", 100_000), "redirect: Location is too long"},
@@ -365,6 +368,13 @@ func TestRefusedURLs(t *testing.T) {
 		"http://a b/":              "url: cannot be parsed",
 		"http://\xff.example/":     "url: host is not a name",
 		"http://\u00ad/":           "url: host is not a name",
+		// Full-width forms of characters that have a meaning in a URL.
+		"http://example.com：8080/": "url: host is not a name",
+		"http://example.com：25/":   "url: host is not a name",
+		"http://a＠example.com/":    "url: host is not a name",
+		"http://example.com／x/":    "url: host is not a name",
+		"http://［1］/":              "url: host is not a name",
+		"http://a%25zz/":           "url: host is not a name",
 		"http://example.com/\r\n":  "url: cannot be parsed",
 		"http://[::1/":             "url: cannot be parsed",
 	} {
