@@ -17,6 +17,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -208,6 +209,38 @@ func TestVisitWithoutEnd(t *testing.T) {
 		v := r.visits(seg)["http://"+host+"/0"]
 		if v.Outcome.Code != protocol.Failed || !strings.Contains(v.Outcome.Reason, "took longer than") {
 			t.Errorf("%+v", v.Outcome)
+		}
+		gaps(t, s.of(host))
+	})
+}
+
+// Nor does a robots.txt: while it is waited for nobody else asks the host.
+func TestRobotsWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{slow: map[string]time.Duration{"http://" + host + "/robots.txt": 100 * time.Hour}}
+		r := newRig(t, s, pages(host, 2)...)
+		r.list("s2", pages(host+"/b", 2)...)
+		began := time.Now()
+		var wg sync.WaitGroup
+		for _, name := range []string{seg, "s2"} {
+			o := r.o
+			o.Robots = &robots.Cache{Protocol: s, Hosts: r.o.Hosts}
+			wg.Go(func() {
+				if _, err := fetch.Run(t.Context(), r.db.Segments(), name, o); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took > hostdb.Turn {
+			t.Errorf("it took %v", took)
+		}
+		for _, name := range []string{seg, "s2"} {
+			for url, v := range r.visits(name) {
+				if v.Outcome.Code != protocol.RobotsFailed {
+					t.Errorf("%s: %+v", url, v.Outcome)
+				}
+			}
 		}
 		gaps(t, s.of(host))
 	})

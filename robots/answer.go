@@ -56,7 +56,12 @@ func kindOf(o protocol.Outcome) kind {
 	return failing
 }
 
-// visit asks for one URL. A Protocol that panics has failed, and ends no crawl.
+// maxVisit is how long one request may take: less than a turn with its host, in which
+// it may have been made.
+const maxVisit = hostdb.Turn - 10*time.Second
+
+// visit asks for one URL. A Protocol that panics, or has no limit of its own and
+// takes too long, has failed, and ends no crawl.
 func (c *Cache) visit(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -65,7 +70,13 @@ func (c *Cache) visit(ctx context.Context, req protocol.Request) (resp protocol.
 	}()
 	req.MaxBytes = int64(c.maxBytes()) + 2 // a character more, by which a file that is cut is known
 	req.Accept = "text/plain,*/*;q=0.5"
-	return c.Protocol.Fetch(ctx, req)
+	limited, cancel := context.WithTimeout(ctx, maxVisit)
+	defer cancel()
+	resp, err = c.Protocol.Fetch(limited, req)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: fmt.Sprintf("the visit took longer than %v", maxVisit)}}, nil
+	}
+	return resp, err
 }
 
 // body returns what is kept of a file: whole lines, and at least one of a file

@@ -539,6 +539,31 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 }
 
+type silent struct{}
+
+func (silent) Fetch(ctx context.Context, _ protocol.Request) (protocol.Response, error) {
+	<-ctx.Done()
+	return protocol.Response{}, ctx.Err()
+}
+
+// A Protocol that has no limit of its own, and never answers, has failed before the
+// turn with the host is over; the end of the caller is an error.
+func TestProtocolWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &robots.Cache{Protocol: silent{}, Hosts: new(hosts)}
+		began := time.Now()
+		r, err := c.Fetch(t.Context(), origin)
+		if took := time.Since(began); err != nil || says(r) != "wait" || !strings.Contains(r.Reason, "took longer than") || took >= hostdb.Turn {
+			t.Errorf("after %v: %+v, %v", took, r, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Fetch(ctx, "http://b.test/"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the end of the caller is %v", err)
+		}
+	})
+}
+
 func TestConcurrentUse(t *testing.T) {
 	s := new(site)
 	c := &robots.Cache{Protocol: s, Hosts: new(hosts), MaxOrigins: 4}
