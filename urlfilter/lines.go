@@ -128,27 +128,29 @@ func usualHost(url string) (begin, end int) {
 
 // pathOf returns the path of a URL; false if it has no scheme.
 func pathOf(url string) (string, bool) {
-	start, end, ok := pathAt(url)
+	_, start, end, ok := pathAt(url)
 	return url[start:end], ok
 }
 
 // pathAt returns where the path of a URL begins and ends; false if it has no scheme.
-func pathAt(url string) (start, end int, ok bool) {
-	begin, start := usualHost(url)
+// The host is what lies between begin and start, if it is a usual one; otherwise begin
+// is 0.
+func pathAt(url string) (begin, start, end int, ok bool) {
+	begin, start = usualHost(url)
 	if begin == 0 {
 		for start = 0; start < len(url) && url[start] != ':'; start++ {
 			if c := url[start]; c == '/' || c == '?' || c == '#' {
-				return 0, 0, false
+				return 0, 0, 0, false
 			}
 		}
 		if start == 0 || start == len(url) {
-			return 0, 0, false
+			return 0, 0, 0, false
 		}
 		start++
 		if strings.HasPrefix(url[start:], "//") {
 			for start += 2; start < len(url) && url[start] != '/'; start++ {
 				if url[start] == '?' || url[start] == '#' {
-					return start, start, true
+					return 0, start, start, true
 				}
 			}
 		}
@@ -159,5 +161,5 @@ func pathAt(url string) (start, end int, ok bool) {
 			end = start + i
 		}
 	}
-	return start, end, true
+	return begin, start, end, true
 }

@@ -70,21 +70,31 @@ func limitOf(n, def int) (int, bool) {
 }
 
 func (t Traps) rule(url string) trap {
-	start, end, ok := pathAt(url)
+	begin, start, end, ok := pathAt(url)
 	if !ok {
 		return trapNone
 	}
 	path := url[start:end]
 	// Most URLs are short, and need no look at what they consist of.
-	if strings.Count(path, "/") > 2 {
-		if max, ok := limitOf(t.MaxDepth, DefaultMaxDepth); ok && depth(path) > max {
+	if n := strings.Count(path, "/"); n > 2 {
+		// Empty segments count too, since some servers leave them out.
+		if strings.HasSuffix(path, "/") {
+			n--
+		}
+		if max, ok := limitOf(t.MaxDepth, DefaultMaxDepth); ok && n > max {
 			return trapDepth
 		}
 		if max, ok := limitOf(t.MaxRepeats, DefaultMaxRepeats); ok && mayRepeat(url[start:]) && (repeats(path, max) || !(RepeatedSegments{}).Accept(url)) {
 			return trapRepeats
 		}
-		if max, ok := limitOf(t.MaxHosts, DefaultMaxHosts); ok && hostSegments(path, hostOf(url)) > max {
-			return trapHosts
+		if max, ok := limitOf(t.MaxHosts, DefaultMaxHosts); ok {
+			host := url[begin:start]
+			if begin == 0 {
+				host = hostOf(url)
+			}
+			if hostSegments(path, strings.TrimSuffix(host, ".")) > max {
+				return trapHosts
+			}
 		}
 	}
 	if end == len(url) {
@@ -105,16 +115,6 @@ func (t Traps) rule(url string) trap {
 		return trapSame
 	}
 	return trapNone
-}
-
-// depth counts the segments of a path; empty ones count too, since some servers
-// leave them out.
-func depth(path string) int {
-	n := strings.Count(path, "/")
-	if strings.HasSuffix(path, "/") {
-		n--
-	}
-	return n
 }
 
 // mayRepeat says whether a closer look at the segments is worth it: it is false if
@@ -185,17 +185,13 @@ func hostSegments(path, host string) int {
 		return 0
 	}
 	n := 0
-	for rest := path; ; {
-		i := strings.Index(rest, host)
-		if i < 0 {
-			return n
-		}
-		end := i + len(host)
-		if (i == 0 || rest[i-1] == '/') && (end == len(rest) || rest[end] == '/') {
+	for more := true; more; {
+		var seg string
+		if seg, path, more = strings.Cut(path, "/"); seg == host {
 			n++
 		}
-		rest = rest[end:]
 	}
+	return n
 }
 
 // params counts the parameters of a query. A "?" begins one too: a link that is

@@ -38,6 +38,7 @@ func TestTraps(t *testing.T) {
 
 		// Missing schemes.
 		"http://www.example.org/x/www.example.org/y":                              "",
+		"http://www.example.org/www.example.orgwww.example.org/x/www.example.org": "",
 		"http://www.example.org/www.example.org/y/www.example.org":                "the host more than 1",
 		"http://www.example.org:80/www.example.org/y/z/www.example.org/":          "the host more than 1",
 		"http://www.example.org/www.example.org.uk/www.example.organ/x/":          "",

@@ -25,7 +25,7 @@ func TestUsualURLs(t *testing.T) {
 		if b, is := pathOf(other); path != b || ok != is {
 			t.Fatalf("%q: path %q, %v, want %q, %v", usual, path, ok, b, is)
 		}
-		if start, _, _ := pathAt(usual); !mayRepeat(usual[start:]) && (repeats(path, 1) || !(RepeatedSegments{}).Accept(usual)) {
+		if _, start, _, _ := pathAt(usual); !mayRepeat(usual[start:]) && (repeats(path, 1) || !(RepeatedSegments{}).Accept(usual)) {
 			t.Fatalf("%q: segments that are repeated were not seen", usual)
 		}
 		if out, _ := (SessionIDs{}).Normalize(Inject, usual); out != usual && !mayHaveSession(usual) {
