@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
-	"slices"
 	"strings"
 )
 
@@ -134,10 +133,27 @@ var errMeta = errors.New("crawldb: not an encoded Meta")
 // MetaOf builds a Meta from pairs of name and value. It is for literals in
 // programs and tests; an odd name at the end has the empty value.
 func MetaOf(pairs ...string) Meta {
-	var m Meta
-	for p := range slices.Chunk(pairs, 2) {
-		m.Set(p[0], strings.Join(p[1:], ""))
+	size, whole := 0, len(pairs)%2 == 0
+	for i, s := range pairs {
+		whole = whole && (i%2 != 0 || i == 0 || pairs[i-2] < s)
+		size += len(s) + 2
 	}
+	var m Meta
+	if !whole {
+		for i := 0; i < len(pairs); i += 2 {
+			m.Set(pairs[i], strings.Join(pairs[i+1:min(i+2, len(pairs))], ""))
+		}
+		return m
+	}
+	// In order: all in one piece.
+	var b strings.Builder
+	b.Grow(size)
+	var n [binary.MaxVarintLen64]byte
+	for _, s := range pairs {
+		b.Write(binary.AppendUvarint(n[:0], uint64(len(s))))
+		b.WriteString(s)
+	}
+	m.enc = b.String()
 	return m
 }
 

@@ -70,6 +70,20 @@ func TestMetaOf(t *testing.T) {
 	if err := agree(crawldb.MetaOf("b", "2", "a", "1", "odd"), map[string]string{"a": "1", "b": "2", "odd": ""}); err != nil {
 		t.Error(err)
 	}
+	// The same as one Set for each pair, in whatever order: the last counts.
+	long := strings.Repeat("x", 300)
+	for _, pairs := range [][]string{{"a", "1"}, {"a", "", "b", long}, {"a", "1", long, "2", "y", "3"}, {"b", "1", "a", "2"}, {"a", "1", "a", "2"}, {"", "1", "a"}, {"", "1", "", "2"}} {
+		var want crawldb.Meta
+		for i := 0; i+1 < len(pairs); i += 2 {
+			want.Set(pairs[i], pairs[i+1])
+		}
+		if len(pairs)%2 != 0 {
+			want.Set(pairs[len(pairs)-1], "")
+		}
+		if got := crawldb.MetaOf(pairs...); got != want {
+			t.Errorf("%.20q: %q, want %q", pairs, got.Encoded(), want.Encoded())
+		}
+	}
 	if (crawldb.MetaOf() != crawldb.Meta{}) {
 		t.Error("no pairs are not the zero Meta")
 	}

@@ -50,12 +50,7 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 			}
 			s := Seed{URL: text, Line: n}
 			if url, pairs, ok := strings.Cut(line, "\t"); ok {
-				s.URL = trim(url)
-				for f := range strings.SplitSeq(pairs, "\t") {
-					if trim(f) != "" {
-						s.Meta = append(s.Meta, f)
-					}
-				}
+				s.URL, s.Meta = trim(url), fields(pairs)
 			}
 			if !yield(s, nil) {
 				return
@@ -67,6 +62,16 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
 		}
 	}
+}
+
+// fields returns what stands between tabs, but for white space.
+func fields(pairs string) (all []string) {
+	for f := range strings.SplitSeq(pairs, "\t") {
+		if trim(f) != "" {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // splitLine is a bufio.SplitFunc.

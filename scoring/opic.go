@@ -105,10 +105,12 @@ func SetScore(d *crawldb.Datum, score float32) {
 	}
 }
 
-func setCash(d *crawldb.Datum, cash float64) {
+func setCash(d *crawldb.Datum, cash float64) { d.Meta.Set(cashKey, cashText(cash)) }
+
+func cashText(cash float64) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], math.Float64bits(cash))
-	d.Meta.Set(cashKey, string(b[:]))
+	return string(b[:])
 }
 
 // history is what a page received in a window.
@@ -129,13 +131,15 @@ func historyOf(d *crawldb.Datum) history {
 	return h
 }
 
-func (h history) store(d *crawldb.Datum) {
+func (h history) store(d *crawldb.Datum) { d.Meta.Set(historyKey, h.text()) }
+
+func (h history) text() string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], math.Float64bits(h.sum))
 	if !h.at.IsZero() {
 		binary.BigEndian.PutUint64(b[8:], uint64(h.at.UnixMilli()))
 	}
-	d.Meta.Set(historyKey, string(b[:]))
+	return string(b[:])
 }
 
 // receive adds what came in at now. What lies back longer than the window has
@@ -183,8 +187,12 @@ func (o OPIC) Injected(d *crawldb.Datum) {
 		return
 	}
 	h := history{sum: amount(float64(d.Score))}
-	setCash(d, h.sum)
-	h.store(d)
+	if d.Meta == (crawldb.Meta{}) { // as that of most seeds
+		d.Meta = crawldb.MetaOf(cashKey, cashText(h.sum), historyKey, h.text())
+	} else {
+		setCash(d, h.sum)
+		h.store(d)
+	}
 	d.Score = h.estimate(time.Time{}, o.window())
 }
 

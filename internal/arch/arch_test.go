@@ -51,7 +51,7 @@ var repo = policy{
 		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
 		"webtest":               {adapter, "page protocol"},
 
-		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort"},
+		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/texts"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace internal/texts"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -420,6 +421,23 @@ func tableSize(t *testing.T, db *DB, tab table) (n int) {
 
 // TestAheadMovesNothing asks about the future: the entries stay where the clock
 // needs them.
+// An entry is in the wheel unless its key there comes before the mark, wherever that is.
+func TestWhereAnEntryIs(t *testing.T) {
+	key := crawldb.AppendKey(nil, "http://www.example.org/b")
+	e := entry{from: 7 * bucketMillis, priority: 1}
+	inWheel := append([]byte{byte(wheelTable), 0, 0, 0, 7}, key...)
+	for _, mark := range []string{"", "\x00", "\x00\x00\x00\x07", "\x00\x00\x00\x08", "\x00\x00\x00\x06" + string(key), "\x00\x00\x00\x08" + string(key),
+		"\x00\x00\x00\x07" + string(key), "\x00\x00\x00\x07" + string(key[:5]), "\x00\x00\x00\x07" + string(key) + "x", "\x00\x00\x01", "\x00\x00\x00"} {
+		want := inWheel
+		if string(inWheel[1:]) < mark {
+			want = e.appendReady(nil, key)
+		}
+		if got := e.appendKey(nil, []byte(mark), key); !bytes.Equal(got, want) {
+			t.Errorf("mark %q: %q, want %q", mark, got, want)
+		}
+	}
+}
+
 func TestAheadMovesNothing(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {

@@ -93,13 +93,14 @@ func magnitude(bits uint32) uint16 {
 // appendKey appends the key under which the index with that mark has the entry of
 // the record with that key.
 func (e entry) appendKey(dst, mark, key []byte) []byte {
-	n := len(dst)
-	dst = binary.BigEndian.AppendUint32(append(dst, byte(wheelTable)), bucket(e.from))
-	dst = append(dst, key...)
-	if bytes.Compare(dst[n+1:], mark) >= 0 {
-		return dst
+	var in [4]byte
+	binary.BigEndian.PutUint32(in[:], bucket(e.from))
+	// A mark is a bucket and, while entries move, a key in it.
+	n := min(len(mark), len(in))
+	if c := bytes.Compare(in[:], mark[:n]); c < 0 || c == 0 && bytes.Compare(key, mark[n:]) < 0 {
+		return e.appendReady(dst, key)
 	}
-	return e.appendReady(dst[:n], key)
+	return append(append(append(dst, byte(wheelTable)), in[:]...), key...)
 }
 
 func (e entry) appendReady(dst, key []byte) []byte {
