@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,6 +117,64 @@ func TestClockThatWasAhead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// jumping is a site during whose first answer the clock is set back by a year: what
+// was written of the host before is then of the future.
+type jumping struct {
+	*site
+	r    *rig
+	once sync.Once
+}
+
+func (j *jumping) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+	resp, err := j.site.Fetch(ctx, req)
+	j.once.Do(func() { err = errors.Join(err, j.r.ahead(host)) })
+	return resp, err
+}
+
+// ahead puts the record of a host a year into the future.
+func (r *rig) ahead(name string) error {
+	return r.db.Hosts().Update(context.Background(), name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		h := *old
+		h.NextFetch = h.NextFetch.AddDate(1, 0, 0)
+		h.Busy = slices.Clone(h.Busy)
+		for i := range h.Busy {
+			h.Busy[i] = h.Busy[i].AddDate(1, 0, 0)
+		}
+		return &h, nil
+	})
+}
+
+// A clock that is set back while a host is asked, or under which who asked it died,
+// keeps nobody from the host.
+func TestClockThatIsSetBack(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{latency: time.Second}
+			r := newRig(t, s, pages(host, 5)...)
+			r.o.Protocol, r.o.ThreadsPerHost = &jumping{site: s, r: r}, threads
+			r.renew()
+			if rep := r.run(seg); rep.Outcomes[protocol.Success] != 5 {
+				t.Errorf("%d threads: %v", threads, rep.Outcomes)
+			}
+			polite(t, s, hostdb.ByHost, five)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{latency: time.Second}
+			r := newRig(t, s, pages(host, 5)...)
+			r.o.ThreadsPerHost = threads
+			err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
+				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.Turn)}}, nil
+			})
+			if err := errors.Join(err, r.ahead(host)); err != nil {
+				t.Fatal(err)
+			}
+			if rep := r.run(seg); rep.Outcomes[protocol.Success] != 5 {
+				t.Errorf("%d threads: %v", threads, rep.Outcomes)
+			}
+		})
+	}
 }
 
 func TestRetryAfter(t *testing.T) {

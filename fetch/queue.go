@@ -174,10 +174,13 @@ func (q *queues) behind(h *host, it item) (rounds int) {
 	return (h.refused - 1) / h.items.len()
 }
 
-// done ends a visit to a host, which may be visited again at that time.
+// done ends a visit to a host, which may be visited again at that time. From here on
+// the wait is counted by the monotonic clock, which a time out of a store does not
+// have: else all hosts would be left alone for as much as the clock is set back.
 func (q *queues) done(h *host, at time.Time) {
 	h.busy--
-	h.at = at
+	now := time.Now()
+	h.at = now.Add(at.Sub(now))
 	q.enqueue(h)
 }
 

@@ -15,6 +15,20 @@ var epoch = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
 var every = [paces]bool{true, true, true, true}
 
+// A clock that is set back keeps no host waiting: what it waits for is a time of the
+// monotonic clock, which time.Time.Round takes away.
+func TestQueuesWaitByTheMonotonicClock(t *testing.T) {
+	q := newQueues(1)
+	q.add("h", item{Datum: crawldb.Datum{URL: "http://h/1"}})
+	q.add("h", item{Datum: crawldb.Datum{URL: "http://h/2"}})
+	h, _, _ := q.next(time.Now(), every)
+	stored := time.Now().Add(5 * time.Second).Truncate(time.Millisecond)
+	q.done(h, stored)
+	if _, _, at := q.next(time.Now(), every); !at.Equal(stored) || at == at.Round(0) {
+		t.Errorf("the next visit is at %v, want %v and a reading of the monotonic clock", at, stored)
+	}
+}
+
 func TestQueuesAgainstAModel(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 0))

@@ -142,15 +142,18 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 }
 
 // rightClock reports whether a clock that was ahead has left times that lie in
-// the future, and sets them right. The pause after the last request counts from
-// now on then.
+// the future, and sets them right. The pause after the last request, or after the
+// beginning of one that has not ended, counts from now on then.
 func rightClock(h *hostdb.Host, now time.Time) (wrong bool) {
 	if h.LastFetch.After(now) {
 		h.NextFetch = now.Add(min(max(h.NextFetch.Sub(h.LastFetch), 0), maxRetryAfter))
 		h.LastFetch = now
 		wrong = true
 	}
-	if end := now.Add(claimFor); len(h.Busy) > 0 && h.Busy[len(h.Busy)-1].After(end) {
+	if end, n := now.Add(claimFor), len(h.Busy); n > 0 && h.Busy[n-1].After(end) {
+		if began := h.Busy[n-1].Add(-claimFor); !wrong && !began.After(h.NextFetch) {
+			h.NextFetch = now.Add(min(h.NextFetch.Sub(began), maxRetryAfter))
+		}
 		h.Busy = slices.Clone(h.Busy)
 		for i := range h.Busy {
 			if h.Busy[i].After(end) {
@@ -183,6 +186,7 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		if old != nil {
 			h = *old
 		}
+		rightClock(&h, time.Now()) // not now: others may have begun since
 		h.Busy = without(h.Busy, r.until, now)
 		r.full = false
 		if !r.made {

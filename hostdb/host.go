@@ -143,7 +143,10 @@ func (h Host) AskedAgain(alive, now time.Time) Host {
 		// The last request may have ended days ago: the pause is that of the one
 		// that was on its way.
 		if began := h.Busy[n-1].Add(-Turn); began.After(asked) && !began.After(h.NextFetch) {
-			asked = began
+			if asked = began; asked.After(now) { // by a clock that was ahead
+				h.NextFetch = now.Add(h.NextFetch.Sub(asked))
+				asked = now
+			}
 		}
 	}
 	pause := max(h.CrawlDelay, 0)

@@ -57,6 +57,23 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
+// A request that was on its way when the clock was ahead keeps nobody from the host
+// until that time comes.
+func TestAskedAgainByAClockThatWasAhead(t *testing.T) {
+	now := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
+	for _, ahead := range []time.Duration{time.Hour, 10 * 365 * 24 * time.Hour} {
+		began := now.Add(ahead)
+		for _, pause := range []time.Duration{0, 5 * time.Second} {
+			for _, last := range []time.Time{{}, now.Add(-time.Minute)} {
+				h := hostdb.Host{LastFetch: last, NextFetch: began.Add(pause), Busy: []time.Time{began.Add(hostdb.Turn)}}
+				if got := h.AskedAgain(now, now); !got.NextFetch.Equal(now.Add(pause)) || got.Busy != nil {
+					t.Errorf("%v ahead, with a pause of %v: %+v", ahead, pause, got)
+				}
+			}
+		}
+	}
+}
+
 // What Nutch's TestURLUtil expects of domain names, suffixes and top-level
 // domains.
 func TestDomainNutch(t *testing.T) {
