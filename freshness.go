@@ -20,7 +20,10 @@ type Freshness struct {
 	// many were made a day from UsedSince on, which is a day ago if the crawl was at work
 	// then, until now, or the end of the round. UsedSince is zero if that is not known.
 	Budget, Used float64
-	UsedSince    time.Time
+	// Bound says that Budget is what the schedule was given; if not, and it was given none,
+	// it is what the plan comes to all the same: see [schedule.Learned].
+	Bound     bool
+	UsedSince time.Time
 	// Greatest is how long a page may be left alone, InForce what the budget makes of that:
 	// see [schedule.Learned.Greatest]. Both are zero if there is no plan.
 	Greatest, InForce time.Duration
@@ -108,7 +111,7 @@ func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err err
 		f.Forecast = nil
 		return f, nil
 	}
-	f.Budget = p.Budget
+	f.Budget, f.Bound = p.Budget, p.Asked > 0
 	f.Used, f.UsedSince = a.used(f.At)
 	l := s.l
 	if l.Plan == nil {
@@ -129,7 +132,7 @@ func (c *Crawler) freshness(ctx context.Context) (*Freshness, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recrawl: %w", err)
 	}
-	f := &Freshness{Outlook: *l.Plan.Outlook, Budget: l.Plan.Budget}
+	f := &Freshness{Outlook: *l.Plan.Outlook, Budget: l.Plan.Budget, Bound: l.Plan.Asked > 0}
 	f.Used, f.UsedSince = a.used(c.o.Now())
 	f.Greatest, f.InForce = l.Greatest()
 	return f, nil

@@ -35,7 +35,8 @@ const mostBudget = 1e15
 type account struct {
 	// Visits counts those of the segments that are done.
 	Visits int64
-	// Left is how many visits the budget had left at At.
+	// Left is how many visits the budget had left at At. Both are zero if there is no
+	// budget that is a bound: what was visited without one is no debt of the first.
 	Left float64
 	At   time.Time
 	// Read has what Visits was at times of the last day: see read.
@@ -43,12 +44,14 @@ type account struct {
 }
 
 // on returns the account at a later time: the budget comes in evenly, and what is
-// not used in a day is lost.
+// not used in a day is lost, or in the time that one visit takes to come in: so a
+// budget of five visits a week has one every 34 hours.
 func (a account) on(now time.Time, budget float64) account {
+	most := max(budget, 1)
 	if a.At.IsZero() {
-		a.Left = budget
+		a.Left = most
 	} else if passed := now.Sub(a.At); passed > 0 {
-		a.Left = min(a.Left+passed.Hours()/24*budget, budget)
+		a.Left = min(a.Left+passed.Hours()/24*budget, most)
 	}
 	a.At = now.UTC()
 	return a
@@ -369,6 +372,9 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 			}
 		}
 		a.read(began, visits)
+		if !(l.Budget > 0) {
+			a.Left, a.At = 0, time.Time{}
+		}
 		text, err := json.Marshal(a)
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)

@@ -210,7 +210,7 @@ func TestBudgetsThatAreNone(t *testing.T) {
 		}
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 2, Calm: true})
 		s.opts.Schedule = schedule.Learned{Budget: 1e-300}
-		if r := s.run(t, s.web.Seeds()...); r.Visited() != 0 || r.NextDue.Before(s.now.AddDate(50, 0, 0)) {
+		if r := s.run(t, s.web.Seeds()...); r.Visited() != 1 || r.NextDue.Before(s.now.AddDate(50, 0, 0)) {
 			t.Errorf("with no budget to speak of: %d visits, next at %v", r.Visited(), r.NextDue)
 		}
 	})
@@ -411,4 +411,46 @@ func TestNoisyHostIsTold(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A budget of less than a visit a day is one all the same: a visit comes in with time.
+func TestLearnedWithABudgetBelowOneADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 3. / 7}
+		r := s.run(t, s.web.Seeds()...)
+		if next := s.now.Add(56*time.Hour + time.Second); r.Visited() != 1 || !r.NextDue.Equal(next) {
+			t.Fatalf("%d visits at once, next at %v, want 1 and %v", r.Visited(), r.NextDue, next)
+		}
+		total := r.Visited()
+		for range 10 * 7 {
+			s.now = s.now.AddDate(0, 0, 1)
+			r := s.run(t)
+			if total += r.Visited(); r.Visited() > 1 {
+				t.Errorf("%d visits on one day", r.Visited())
+			}
+		}
+		if total < 20 || total > 31 { // a visit may wait for the next look, a day later
+			t.Errorf("%d visits in ten weeks of three each", total)
+		}
+	})
+}
+
+// What was visited while there was no budget is no debt of one that is given later.
+func TestLearnedIsGivenABudget(t *testing.T) {
+	for _, before := range []float64{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 300, Calm: true})
+			s.opts.Generate.TopN, s.opts.Rounds = 50, 4
+			s.opts.Schedule = schedule.Learned{Budget: before}
+			first := s.run(t, s.web.Seeds()...)
+			if first.Visited() < 90 {
+				t.Fatalf("%d visits without a budget", first.Visited())
+			}
+			s.opts.Schedule, s.opts.Rounds = schedule.Learned{Budget: 10}, 0
+			if r := s.run(t); r.Visited() == 0 || r.Visited() > 10 {
+				t.Errorf("%d visits on the first day of a budget of 10, next at %v; it is %v", r.Visited(), r.NextDue, s.now)
+			}
+		})
+	}
 }

@@ -77,9 +77,9 @@ type Options struct {
 	// with its defaults. (Nutch: db.fetch.schedule.class.)
 	//
 	// With schedule.Learned the crawler keeps its plan: see Crawler.Plan. A Budget
-	// that is above zero is a bound: no round selects more than it has left, of which
-	// what is not used within a day is lost, and Run takes a page that is due for not
-	// due while nothing is left.
+	// that is above zero is a bound: no round selects more than it has left, and Run takes
+	// a page that is due for not due while nothing is left. It comes in evenly; what is not
+	// used within a day is lost, or, of less than one a day, when a whole one is there.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
 	// scoring.PageRank finds what matters earlier, see Rank.

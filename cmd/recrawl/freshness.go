@@ -108,8 +108,14 @@ func backlog(f *recrawl.Freshness) string {
 
 func budgetUsed(f *recrawl.Freshness) string {
 	s := number3(f.Budget) + " visits a day"
+	if !f.Bound {
+		s = "no bound; planned for " + s
+	}
 	if !f.UsedSince.IsZero() {
-		s += fmt.Sprintf("; %s a day made since %s, %.0f %%", number3(f.Used), stamp(f.UsedSince), 100*f.Used/f.Budget)
+		s += fmt.Sprintf("; %s a day made since %s", number3(f.Used), stamp(f.UsedSince))
+		if f.Bound {
+			s += fmt.Sprintf(", %.0f %%", 100*f.Used/f.Budget)
+		}
 	}
 	return s
 }
