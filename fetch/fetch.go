@@ -150,7 +150,8 @@ type Options struct {
 	// that which names the queue. A run remembers addresses until it ends.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// HostRule returns what an operator has decided of a host, given the name of its
-	// queue: daily budgets, and at which times of the day it may be asked. The pages
+	// queue: daily budgets, at which times of the day it may be asked, and whether at
+	// all. The rule of a queue may be another each time. The pages
 	// of a host that has to wait longer than MaxWait are skipped for this round, with
 	// the reason, and due when it may be asked again. It is called often, from many
 	// goroutines, and must be quick. Nil means that nothing was decided. See

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,10 +24,13 @@ type HostRule struct {
 	Requests, Bytes int64
 	// Windows are when requests may begin; none means at any time.
 	Windows []Window
+	// Closed says that the host is asked for nothing, robots.txt included, as long as
+	// the rule says so. Its pages are skipped, and due again a day later each time.
+	Closed bool
 }
 
 // A Window is a part of each day. What ends earlier than it begins goes on past
-// midnight.
+// midnight; what ends when it begins is the whole day.
 type Window struct {
 	// From and To are times of the day by the clock on the wall, from 0 to 24 hours;
 	// To is outside.
@@ -127,6 +131,9 @@ func (w Window) opens(at time.Time) time.Time {
 // why.
 func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 	var why verdict
+	if r.Closed {
+		return at.Add(24 * time.Hour), verdict{reason: "the rule for the host says that it is closed"}
+	}
 	for range 4 {
 		today, began := spent.On(at), at
 		switch {
@@ -165,6 +172,7 @@ type HostRules struct {
 //	example.com       requests=1000 bytes=200M
 //	.example.org      window=22:00-06:00 window=12:00-13:00 zone=Europe/Berlin
 //	192.0.2.1         requests=50
+//	paused.example    closed
 //	*                 requests=20000
 //
 // A rule is for one host, with a dot before it for a domain and each host below
@@ -172,7 +180,8 @@ type HostRules struct {
 // longest name holds, and no part of the others. The name is that of the queue:
 // with Options.By by domain it is the domain that has a budget, and by address the
 // address. K, M and G stand for 1024 bytes, 1024 K and 1024 M. Empty lines and
-// what follows a # do not count, nor does a byte order mark. An error names the file, as given, and the line.
+// what follows a # do not count, nor does a byte order mark. An error names the
+// file, as given, and the line.
 func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 	rules := &HostRules{hosts: map[string]HostRule{}, below: map[string]HostRule{}}
 	seen := map[string]int{}
@@ -216,7 +225,13 @@ func parseHostRule(settings []string) (HostRule, error) {
 	var r HostRule
 	var zone *time.Location
 	if len(settings) == 0 {
-		return r, errors.New("the rule says nothing; there are requests=, bytes=, window= and zone=")
+		return r, errors.New("the rule says nothing; there are requests=, bytes=, window=, zone= and closed")
+	}
+	if slices.Contains(settings, "closed") {
+		if len(settings) > 1 {
+			return r, errors.New("closed stands alone")
+		}
+		return HostRule{Closed: true}, nil
 	}
 	given := map[string]bool{}
 	for _, s := range settings {
@@ -238,7 +253,7 @@ func parseHostRule(settings []string) (HostRule, error) {
 		case "zone":
 			zone, err = location(value)
 		default:
-			err = fmt.Errorf("%q is no setting; there are requests=, bytes=, window= and zone=", s)
+			err = fmt.Errorf("%q is no setting; there are requests=, bytes=, window=, zone= and closed", s)
 		}
 		if err != nil {
 			return r, err

@@ -32,20 +32,22 @@ WWW.Example.com.   requests=1000 bytes=200M   # with a comment
 bücher.example requests=2
 [2001:DB8::1] requests=3
 127.1 bytes=1
+paused.example closed
 * requests=9
 `)
 	for queue, want := range map[string]string{
-		"www.example.com":       "{1000 209715200 []}",
-		"example.com":           "{9 0 []}",
-		"example.org":           "{0 0 [22:00-06:00 Europe/Berlin 12:00-13:30 Europe/Berlin]}",
-		"a.b.example.org":       "{0 0 [22:00-06:00 Europe/Berlin 12:00-13:30 Europe/Berlin]}",
-		"x.deep.example.org":    "{1 0 []}",
-		"notexample.org":        "{9 0 []}",
-		"xn--bcher-kva.example": "{2 0 []}",
-		"[2001:db8::1]":         "{3 0 []}",
-		"127.0.0.1":             "{0 1 []}",
-		"":                      "{9 0 []}",
-		"a.marked.example":      "{4 0 []}",
+		"www.example.com":       "{1000 209715200 [] false}",
+		"example.com":           "{9 0 [] false}",
+		"example.org":           "{0 0 [22:00-06:00 Europe/Berlin 12:00-13:30 Europe/Berlin] false}",
+		"a.b.example.org":       "{0 0 [22:00-06:00 Europe/Berlin 12:00-13:30 Europe/Berlin] false}",
+		"x.deep.example.org":    "{1 0 [] false}",
+		"notexample.org":        "{9 0 [] false}",
+		"xn--bcher-kva.example": "{2 0 [] false}",
+		"[2001:db8::1]":         "{3 0 [] false}",
+		"127.0.0.1":             "{0 1 [] false}",
+		"":                      "{9 0 [] false}",
+		"paused.example":        "{0 0 [] true}",
+		"a.marked.example":      "{4 0 [] false}",
 	} {
 		if got := fmt.Sprint(r.Rule(queue)); got != want {
 			t.Errorf("the rule for %q is %s, want %s", queue, got, want)
@@ -55,8 +57,8 @@ bücher.example requests=2
 		t.Errorf("%+v", got)
 	}
 	for text, want := range map[string]string{
-		"a.example":                                   `rules.txt:1: the rule says nothing; there are requests=, bytes=, window= and zone=`,
-		"\na.example request=1":                       `rules.txt:2: "request=1" is no setting; there are requests=, bytes=, window= and zone=`,
+		"a.example":                                   `rules.txt:1: the rule says nothing; there are requests=, bytes=, window=, zone= and closed`,
+		"\na.example request=1":                       `rules.txt:2: "request=1" is no setting; there are requests=, bytes=, window=, zone= and closed`,
 		"a.example requests=0":                        `rules.txt:1: "0" is not a number above zero`,
 		"a.example requests=-5":                       `rules.txt:1: "-5" is not a number above zero`,
 		"a.example bytes=1T":                          `rules.txt:1: "1T" is not a number of bytes above zero, such as 500, 200K, 10M or 2G`,
@@ -69,6 +71,8 @@ bücher.example requests=2
 		"a.example window=07:00-08:00 zone=Local":     `rules.txt:1: "Local" is no time zone`,
 		"a.example zone=UTC":                          `rules.txt:1: zone= without window=`,
 		"a.example requests=1 bytes=1 requests=2":     `rules.txt:1: requests= is given twice`,
+		"a.example closed requests=1":                 `rules.txt:1: closed stands alone`,
+		"a.example closed=1":                          `rules.txt:1: "closed=1" is no setting; there are requests=, bytes=, window=, zone= and closed`,
 		"http://a.example/ requests=1":                `rules.txt:1: "http://a.example/" is no host`,
 		"*.example requests=1":                        `rules.txt:1: "*.example" is no host`,
 		". requests=1":                                `rules.txt:1: "." is no host`,
@@ -262,6 +266,35 @@ func TestPutOffIsNotDue(t *testing.T) {
 			if wait := time.Until(d.FetchTime); wait != 22*time.Hour || d.Retries != 0 || d.Status != crawldb.Unfetched {
 				t.Errorf("%s is due in %v", d.URL, wait)
 			}
+		}
+	})
+}
+
+// A host that is closed is asked for nothing, and as before once it is open.
+func TestClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{}
+		r := newRig(t, s, "http://a.example.test/", "http://b.example.test/")
+		closed := true
+		r.o.HostRule = func(queue string) fetch.HostRule {
+			return fetch.HostRule{Closed: closed && queue == "a.example.test", Requests: 1000}
+		}
+		r.run(seg)
+		v := r.visits(seg)
+		if a := v["http://a.example.test/"].Outcome; a.Code != protocol.Skipped || a.RetryAfter.Round(time.Second) != 24*time.Hour || a.Reason != "the rule for the host says that it is closed" {
+			t.Errorf("%+v", a)
+		}
+		if b := v["http://b.example.test/"].Outcome; b.Code != protocol.Success {
+			t.Errorf("%+v", b)
+		}
+		if n := len(s.of("http://a.example.test/")) + len(s.of("http://a.example.test/robots.txt")); n != 0 {
+			t.Errorf("the host that is closed was asked %d times", n)
+		}
+		closed = false
+		r.list("s2", "http://a.example.test/")
+		r.run("s2")
+		if a := r.visits("s2")["http://a.example.test/"].Outcome; a.Code != protocol.Success {
+			t.Errorf("%+v", a)
 		}
 	})
 }

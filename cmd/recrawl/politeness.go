@@ -20,7 +20,7 @@ func sparing() []cli.Flag {
 		&cli.DurationFlag{Name: "min-delay", Category: toSpare, Usage: "with -threads-per-host above 1: pause for `TIME` instead of -delay after a request to a host has begun, and after one has ended; 0 for none"},
 		&cli.Float64Flag{Name: "max-rate", Category: toSpare, Usage: "begin at most `N` requests a second, whatever the hosts (0: any number)"},
 		&cli.StringFlag{Name: "max-bandwidth", Category: toSpare, Usage: "read `BYTES` of pages a second on the average, such as 500K or 10M (0: any number)"},
-		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day hosts are asked for, and at which times: see recrawl crawl --help"},
+		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day hosts are asked for, at which times, and which are closed: see recrawl crawl --help"},
 	}
 }
 
@@ -28,11 +28,13 @@ func sparing() []cli.Flag {
 const hostRulesFile = `A file of -host-rules has a rule on each line: a host, a domain with a dot before
 it for all that is below it, too, or * for all others; and what holds for it:
 requests=N and bytes=N a day (UTC), window=HH:MM-HH:MM for when it may be asked,
-which may be given again, zone=NAME for the time zone of these. Pages that have to
-wait are due when they may be asked for.
+which may be given again, zone=NAME for the time zone of these; or closed, for a
+host that is to be left alone. Pages that have to wait are due when they may be
+asked for, those of a host that is closed a day later.
 
   example.com   requests=1000 bytes=200M
-  .example.org  window=22:00-06:00 zone=Europe/Berlin`
+  .example.org  window=22:00-06:00 zone=Europe/Berlin
+  paused.test   closed`
 
 func spare(c *cli.Command, o *fetch.Options) (err error) {
 	if c.IsSet("queue-by") {
