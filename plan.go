@@ -128,7 +128,8 @@ func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) 
 }
 
 // Plan makes a plan of the crawl db as it is now, for a schedule that learns, and
-// keeps it. It reads all records. A crawler does so itself before it selects pages,
+// keeps it. It reads all records, and changes the priority of those that another schedule
+// has left where they would wait for ever. A crawler does so itself before it selects pages,
 // when the last plan is a day old or for another Budget, or the crawl has made twice as
 // many visits since; while a crawl is young its plans are as old as it is at most. nil
 // if the schedule has no plan.
@@ -149,16 +150,24 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 	if err != nil {
 		return nil, err
 	}
-	sample := l.NewSample(c.o.Now())
+	sample, strays := l.NewSample(c.o.Now()), false
 	for d, err := range c.s.Crawl.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
 			return nil, err
 		}
 		sample.Add(&d)
+		strays = strays || !l.InLine(&d)
 	}
 	p, o, err := c.planOf(ctx, l, sample, a)
 	if err != nil {
 		return nil, err
+	}
+	if strays { // before the plan counts, for who dies in between
+		next := *l
+		next.Plan = p
+		if err := c.line(ctx, next); err != nil {
+			return nil, err
+		}
 	}
 	out := sample.Outlook(p, o)
 	p.Outlook = &out
@@ -178,6 +187,39 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 			"host", n.Host, "pages", n.Changed, "of", n.Checked, "signature", c.o.Signature.Name())
 	}
 	return p, nil
+}
+
+// line has pages wait where the schedule has them that do not: another schedule has
+// visited them, or they come from another crawl.
+func (c *Crawler) line(ctx context.Context, l schedule.Learned) error {
+	const chunk = 10_000
+	urls := make([]string, 0, chunk)
+	flush := func() error {
+		err := c.s.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			if old == nil || l.InLine(old) {
+				return old, nil
+			}
+			d := *old
+			d.Priority = l.Priority(old, old.Priority)
+			return &d, nil
+		}})
+		urls = urls[:0]
+		return err
+	}
+	for d, err := range c.s.Crawl.Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return err
+		}
+		if l.InLine(&d) {
+			continue
+		}
+		if urls = append(urls, d.URL); len(urls) == chunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
 }
 
 // part rounds a share to what is worth telling of it.

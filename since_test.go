@@ -1,11 +1,16 @@
 package recrawl_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/webtest"
 )
@@ -56,4 +61,50 @@ func TestDefaultAfterLearned(t *testing.T) {
 			t.Errorf("a crawl that learns has left at %q, %v", mark, err)
 		}
 	})
+}
+
+// A schedule that learns has pages wait in one line; those that another schedule visited
+// before stand in it, too, or with a budget that is too small they would wait for ever.
+func TestLearnedAfterAdaptive(t *testing.T) {
+	const day = 24 * time.Hour
+	const pages = 40
+	longest := func(t *testing.T, first schedule.FetchSchedule) (wait time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetup(&webtest.Web{})
+			s.opts.Protocol = lonely{}
+			s.opts.Schedule = first
+			var seeds []string
+			for i := range pages {
+				seeds = append(seeds, fmt.Sprintf("http://h%d.example.test/", i))
+			}
+			s.run(t, seeds...)
+			s.opts.Schedule = schedule.Learned{Budget: pages / 20, Default: schedule.Default{MaxInterval: 10 * day, DefaultInterval: 5 * day}}
+			for range 100 {
+				s.now = s.now.Add(day)
+				s.run(t)
+			}
+			for _, d := range s.records(t) {
+				wait = max(wait, s.now.Sub(d.LastFetch))
+			}
+		})
+		return wait
+	}
+	learned := longest(t, schedule.Learned{Budget: 10 * pages})
+	if learned > 40*day {
+		t.Fatalf("one page was left alone for %v", learned)
+	}
+	if adaptive := longest(t, schedule.Adaptive{Default: schedule.Default{DefaultInterval: 5 * day}}); adaptive > learned+10*day {
+		t.Errorf("of pages that Adaptive visited first one was left alone for %v, of others %v", adaptive, learned)
+	}
+}
+
+// lonely is a web of pages that link to nothing.
+type lonely struct{}
+
+func (lonely) Fetch(_ context.Context, req protocol.Request) (protocol.Response, error) {
+	if strings.HasSuffix(req.URL, "/robots.txt") {
+		return protocol.Response{Outcome: protocol.Outcome{Code: protocol.NotFound, Status: 404}}, nil
+	}
+	c := page.Content{URL: req.URL, Type: "text/html", Body: []byte("<p>" + req.URL)}
+	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}, Content: c}, nil
 }

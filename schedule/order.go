@@ -57,6 +57,14 @@ const (
 	lineEnd   = lineBegin + 90
 )
 
+// InLine reports whether a page that was visited before stands in the line of
+// [Learned.Priority]. If not its priority is that of another schedule, and where there is
+// always somebody in the line it would wait for ever. A page that was never visited has no
+// place in it.
+func (s Learned) InLine(d *crawldb.Datum) bool {
+	return d.LastFetch.IsZero() || d.Priority >= 1<<lineBegin
+}
+
 func linePriority(latest time.Time) float32 {
 	const year = 365.25 * 24 * 3600
 	left := lineEnd - float64(latest.Unix()-631152000)/year // since 1990
