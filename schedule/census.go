@@ -25,7 +25,8 @@ type Condition struct {
 	// Estimated alone, and zero if there are none.
 	Learned, Estimated int
 	// Overdue counts the pages that were visited before and are due again, but for the
-	// Leased, which a round has in hand.
+	// Leased, which a round has in hand, and for pages gone for long, which wait until there
+	// is nothing else to do: see [Learned].Gone.
 	Overdue, Leased int
 	// Freshness is the share of copies that are expected to be what the pages are now,
 	// Weighted the share of their importance. Covered is the share of the importance of
@@ -88,7 +89,7 @@ func (c *Census) Add(d *crawldb.Datum) {
 		}
 	}
 	rate, trust := c.s.Plan.unsigned(d, l.Rate)
-	t.add(standingOf(d, c.now), rate, trust, known, c.s.weight(d, float64(d.Score)), hash(d.URL))
+	t.add(c.s.standing(d, c.now), rate, trust, known, c.s.weight(d, float64(d.Score)), hash(d.URL))
 }
 
 // expects reports whether what is expected of pages was learned of others.
@@ -125,6 +126,17 @@ type standing struct {
 	copied, never, leased, overdue bool
 	elapsed                        time.Duration // since the copy was made
 	late                           time.Duration // since it was due, if it is overdue
+}
+
+// standing is how a record stands by a schedule that learns.
+func (s Learned) standing(d *crawldb.Datum, now time.Time) standing {
+	at := standingOf(d, now)
+	if at.overdue && s.Plan != nil && now.Before(s.latest(d, 24)) {
+		if _, most := s.bounds(d.URL); goneFor(d, most) {
+			at.overdue, at.late = false, 0
+		}
+	}
+	return at
 }
 
 func standingOf(d *crawldb.Datum, now time.Time) (s standing) {

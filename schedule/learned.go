@@ -38,7 +38,8 @@ import (
 // must not be changed while it is in use.
 type Learned struct {
 	// Default gives the interval of new, failing and missing pages, and the greatest
-	// interval, beyond which no page is left alone. NutchCompat has no effect.
+	// interval, beyond which no page is left alone but for those that are gone: see Gone.
+	// NutchCompat has no effect.
 	Default
 	// Budget is how many visits a day the plan is for. Zero means as many as it would
 	// take to fetch every page at the interval of Default; negative, as many as the
@@ -301,6 +302,10 @@ func (s Learned) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 
 // Gone implements [FetchSchedule], as [Default.Gone] does, but within the bounds of
 // the host. What was learned is kept, should the page come back.
+//
+// A page that has been gone for long enough to have the greatest interval is due when that is
+// over, but waits until no other page that is due does, for up to four times as long: a site
+// has more and more of these over the years, and they would take ever more of the budget.
 func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	s.NutchCompat = false
 	least, most := s.bounds(d.URL)

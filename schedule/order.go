@@ -29,11 +29,12 @@ func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
 // the latest: a quarter of the interval after it is due, and before the greatest interval
 // is over. So whoever waits comes nearer to the head of the line whatever becomes due in
 // the meantime, all are late by as much of their intervals, and those that have time left
-// wait for those that have none.
+// wait for those that have none. Pages gone for long stand behind all of them: see [Learned.Gone].
 //
 // A page that was never fetched is worth importance over the rate, which is all that there
-// is to lose. If that is clearly more than the threshold it goes before that line, else
-// behind it, and among its like in the order of what it is worth.
+// is to lose. If that is clearly more than the threshold, or than a visit to a page that is as
+// important as others and comes only because the greatest interval is over, it goes before that
+// line, else behind it, and among its like in the order of what it is worth.
 //
 // What is stored does not change while a page waits, so it says when and not how long.
 func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
@@ -41,14 +42,21 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 		return linePriority(s.latest(d, 24))
 	}
 	l, _ := s.rate(d)
-	worth := s.weight(d, float64(priority)) / s.Plan.pace(d.URL, l.Rate).PerDay()
-	if worth > 1.5*s.threshold(d.URL) {
+	perDay := s.Plan.pace(d.URL, l.Rate).PerDay()
+	worth := s.weight(d, float64(priority)) / perDay
+	if worth > 1.5*min(s.threshold(d.URL), s.Plan.mean()/perDay*gain(perDay*s.longest(d.URL))) {
 		return float32(math.Exp2(lineEnd+8) * math.Sqrt(max(1e-2, min(worth, 1e4))))
 	}
 	if !(worth > 0) {
 		return 0
 	}
 	return float32(min(worth, 1<<(lineBegin-1)))
+}
+
+// longest is for how many days a page is left alone that has the greatest interval.
+func (s Learned) longest(url string) float64 {
+	_, most := s.within(url)
+	return ofMost * days(most) * max(s.Plan.stretch(), 1)
 }
 
 // The line takes an octave of priorities for each year.
@@ -71,6 +79,15 @@ func linePriority(latest time.Time) float32 {
 	return float32(math.Exp2(max(lineBegin, min(left, lineEnd))))
 }
 
+// goneFor reports whether a page has been gone for long enough to have the greatest interval,
+// and nobody says that it is back.
+func goneFor(d *crawldb.Datum, most time.Duration) bool {
+	return d.Status == crawldb.Gone && d.Interval >= most && SignsOf(d) == 0 && !d.FetchTime.Before(d.LastFetch.Add(d.Interval))
+}
+
+// patience is for how long such a page is left alone, if it must: see [Learned.Gone].
+func patience(most time.Duration) time.Duration { return 4 * min(most, math.MaxInt64/4) }
+
 // latest is when a page that was visited before should be visited at the latest, with a
 // part of the greatest interval to spare: where there are few visits a day, all may be
 // late by some days.
@@ -83,6 +100,9 @@ func (s Learned) latest(d *crawldb.Datum, part time.Duration) time.Time {
 		return at
 	}
 	_, most := s.bounds(d.URL)
+	if goneFor(d, most) {
+		return d.LastFetch.Add(patience(most))
+	}
 	end := most - most/part
 	if stretch := s.Plan.stretch(); stretch > 1 && d.Interval >= most-most/5 {
 		end = time.Duration(min(float64(end)*stretch, math.MaxInt64/4))

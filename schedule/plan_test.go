@@ -78,6 +78,24 @@ func TestOrder(t *testing.T) {
 	if a, b := Priority(s, page(1, at, day), 1), Priority(s, page(1, at.Add(10*time.Second), day), 1); !(a > b) {
 		t.Errorf("ten seconds: %v and %v", a, b)
 	}
+	// One that has been gone for long waits for all that are due, but not for ever, nor if a sign
+	// says that it is back.
+	long, back := page(1, at, 90*day), page(1, at, 90*day)
+	long.Status, back.Status = crawldb.Gone, crawldb.Gone
+	crawldb.Hint{Modified: at.Add(day), Span: time.Hour}.Set(&back.Meta)
+	back.FetchTime = at.Add(10 * day)
+	waits := []*crawldb.Datum{back, page(1, at.Add(200*day), 80*day), long, page(1, at.Add(290*day), 80*day), never(0.01)}
+	for i := range waits[1:] {
+		if a, b := Priority(s, waits[i], 1), Priority(s, waits[i+1], waits[i+1].Score); !(a > b) {
+			t.Errorf("gone for long: %d has %v, the next %v", i, a, b)
+		}
+	}
+	// Where no visit is worth as much as the plan says, since they all go to pages that have the
+	// greatest interval, a new page is measured by what those visits are worth.
+	bound := Learned{Plan: &Plan{Mu: 1e5, Mean: 1, Budget: 10, Scale: 1, Needed: 10, Prior: Rate{1, 2000}}}
+	if a, b := Priority(bound, never(0.5), 0.5), Priority(bound, page(1, at.Add(-90*day), 80*day), 1); !(a > b) {
+		t.Errorf("bound by greatest intervals: a new page has %v, one that is late %v", a, b)
+	}
 	// While the budget is not enough for the greatest intervals, who has one waits.
 	short := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Stretch: 3}}
 	if a, b := Priority(short, page(1, at, 80*day), 1), Priority(short, page(1, at.Add(100*day), 40*day), 1); !(a < b) {
@@ -124,6 +142,52 @@ func TestPlanLeavesNothingLate(t *testing.T) {
 	short.Needed = 20
 	if p := plan(&short, 7*day, 100, 110); p.Scale != 1 {
 		t.Errorf("not enough: %v", p.Scale)
+	}
+}
+
+// What a plan had for few pages, which might be visited all the time, it has not for many.
+func TestPlanOfACrawlThatGrows(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var p *Plan
+	for _, n := range []int{1, 2, 20, 300, 5000} {
+		sample := Learned{Budget: 48, Plan: p}.NewSample(at)
+		for i := range n {
+			sample.Add(&crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-time.Hour), Interval: day, FetchTime: at.Add(day)})
+		}
+		p = sample.Plan(PlanOptions{Visits: 48 * int64(at.Sub(time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC))/day)})
+		if most := 1.02 * p.Budget * p.Scale; p.Needed > most && p.Stretch < 1 {
+			t.Errorf("%d pages: %v visits a day are needed of %v, by greatest intervals multiplied by %v", n, p.Needed, most, p.Stretch)
+		}
+		at = at.Add(day)
+	}
+}
+
+// Pages that are gone take little of the budget, and do not count as late; and what a crowd of
+// pages took from the others is given back when only they wait.
+func TestPlanOfPagesThatAreGone(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	plan := func(old *Plan, status crawldb.Status) *Plan {
+		sample := Learned{Budget: 10, Plan: old}.NewSample(at)
+		for i := range 1000 {
+			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: status, LastFetch: at.Add(-100 * day), Interval: 90 * day, FetchTime: at.Add(-10 * day)}
+			if i < 200 {
+				d.Status, d.LastFetch, d.FetchTime = crawldb.Fetched, at.Add(-80*day), at.Add(10*day)
+			}
+			sample.Add(&d)
+		}
+		return sample.Plan(PlanOptions{Visits: int64(at.Sub(time.Date(2025, 12, 1, 0, 0, 0, 0, time.UTC)) / day * 10)})
+	}
+	if p := plan(nil, crawldb.Gone); p.Stretch > 1 || p.Backlog != 0 {
+		t.Errorf("%+v", p)
+	}
+	if p := plan(nil, crawldb.Fetched); !(p.Stretch > 1) || p.Backlog != 800 {
+		t.Errorf("if they were not gone: %+v", p)
+	}
+	old := plan(nil, crawldb.Gone)
+	old.Scale, old.Begun = 0.6, at.AddDate(-2, 0, 0)
+	at = at.Add(day)
+	if p := plan(old, crawldb.Gone); !(p.Scale > 0.605 && p.Scale < 0.61) {
+		t.Errorf("only pages that are gone wait: %v", p.Scale)
 	}
 }
 

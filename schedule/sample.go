@@ -92,8 +92,9 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	p.s.Least, p.s.Most = s.bounds(d.URL)
 	p.fetched = d.LastFetch
 	p.tells = p.learned.last.expected > 0 && d.Retries == 0 && (d.Status == crawldb.Fetched || d.Status == crawldb.NotModified)
-	p.at = standingOf(d, x.now)
-	p.overdue = !p.at.never && !d.FetchTime.After(x.now)
+	p.at = s.standing(d, x.now)
+	gone := goneFor(d, p.s.Most)
+	p.overdue = !p.at.never && !gone && !d.FetchTime.After(x.now)
 	p.late = !p.at.never && !s.latest(d, 45).Add(day).After(x.now)
 	fixed, ok := fixedInterval(*d)
 	if p.covered = !ok && covered(d); p.covered {
@@ -106,6 +107,9 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	case d.Status == crawldb.Gone, d.Status == crawldb.ParseFailed:
 		p.known = false
 		i := max(p.s.Least, min(s.interval(*d), p.s.Most))
+		if gone {
+			i = patience(i)
+		}
 		p.s.Least, p.s.Most = i, i
 	case p.at.never:
 		p.s.Most = 0 // until it is visited nothing has to be
@@ -408,6 +412,9 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	// more.
 	p.Stretch = min(old.stretch(), 1)
 	more, less := 0.15/every, 0.005*min(much, 4)
+	if p.Scale < 1 { // for pages that came in a crowd
+		more = max(more, 0.012)
+	}
 	young := days(p.Made.Sub(p.Begun)) < 4*every
 	if young { // the first visits come all at once, and what is used is to be found yet
 		more, less = 0.012, 0.005
@@ -421,13 +428,17 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	case !idle:
 		p.Stretch = min(p.Stretch*math.Exp(0.1*passed/every), 1)
 	case p.Unused > every:
-		p.Stretch = max(p.Stretch*math.Exp(-0.5*passed/every), min(shortest, 1))
+		p.Stretch = p.Stretch * math.Exp(-0.5*passed/every)
 	}
+	// Nor is it ever so short that the pages there are now take more than all of the budget.
+	p.Stretch = max(p.Stretch, min(shortest, 1))
 	switch {
 	case idle:
 		p.Scale *= min(p.Budget/max(used, 1e-9), math.Exp(more*passed))
 	case much > 1 && old.Needed <= 1.01*old.Budget*old.Scale:
 		p.Scale /= math.Exp(less * passed)
+	case p.Scale < 1 && much < 0.25 && p.New+p.Backlog <= p.Budget: // only pages that are gone wait
+		p.Scale = min(p.Scale*math.Exp(more*passed), 1)
 	}
 	p.Scale = max(0.5, min(p.Scale, 2))
 }
