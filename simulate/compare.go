@@ -65,26 +65,32 @@ func Curve(ctx context.Context, pages Population, policies func(perDay float64) 
 }
 
 // WriteComparison prints a line for each outcome. If one of them has the name of
-// [Optimum], the importance that is fresh is also told as a share of its.
+// [Optimum] or of [Constant], the importance that is fresh is also told as a share of its.
 func WriteComparison(w io.Writer, outcomes []Outcome) error {
 	b := bufio.NewWriter(w)
 	width := len("policy")
-	best := 0.0
-	for i := range outcomes {
-		width = max(width, len(outcomes[i].Policy))
-		if outcomes[i].Policy == Optimum().Name {
-			best = outcomes[i].Weighted
-		}
-	}
-	fmt.Fprintf(b, "%-*s %9s %7s %7s %7s %8s %8s %10s %9s %8s %8s\n", width, "", "important", "of the", "at", "pages", "age, by", "age, by", "fetches", "a page", "starved", "left")
-	fmt.Fprintf(b, "%-*s %9s %7s %7s %7s %8s %8s %10s %9s %8s %8s\n", width, "policy", "fresh", "optimum", "first", "fresh", "import.", "page", "", "every", "", "alone")
+	best, constant := 0.0, 0.0
 	for i := range outcomes {
 		o := &outcomes[i]
-		of := "-"
-		if best > 0 {
-			of = fmt.Sprintf("%.1f%%", 100*o.Weighted/best)
+		width = max(width, len(o.Policy))
+		switch o.Policy {
+		case Optimum().Name:
+			best = o.Weighted
+		case Constant(1, 0).Name:
+			constant = o.Weighted
 		}
-		fmt.Fprintf(b, "%-*s %9.4f %7s %7.4f %7.4f %8s %8s %10d %9s %7.1f%% %8s\n", width, o.Policy, o.Weighted, of, o.First, o.Freshness,
+	}
+	share := func(part, of float64) string {
+		if of > 0 {
+			return fmt.Sprintf("%.1f%%", 100*part/of)
+		}
+		return "-"
+	}
+	fmt.Fprintf(b, "%-*s %9s %7s %8s %7s %7s %8s %8s %10s %9s %8s %8s\n", width, "", "important", "of the", "of the", "at", "pages", "age, by", "age, by", "fetches", "a page", "starved", "left")
+	fmt.Fprintf(b, "%-*s %9s %7s %8s %7s %7s %8s %8s %10s %9s %8s %8s\n", width, "policy", "fresh", "optimum", "constant", "first", "fresh", "import.", "page", "", "every", "", "alone")
+	for i := range outcomes {
+		o := &outcomes[i]
+		fmt.Fprintf(b, "%-*s %9.4f %7s %8s %7.4f %7.4f %8s %8s %10d %9s %7.1f%% %8s\n", width, o.Policy, o.Weighted, share(o.Weighted, best), share(o.Weighted, constant), o.First, o.Freshness,
 			inUnits(o.WeightedAge), inUnits(o.Age), o.Fetches, inUnits(o.Every), 100*o.Starved, inUnits(o.Longest))
 	}
 	return b.Flush()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -25,8 +26,8 @@ type Policy struct {
 	Plan      func(old schedule.FetchSchedule, known Known) (schedule.FetchSchedule, error)
 	PlanEvery time.Duration
 	// Allocation, if not nil, is told the true rates of change, and gives each page an
-	// interval of its own, which it keeps. No crawl can know that: it is what others are
-	// measured by.
+	// interval of its own, which it keeps until others appear or are gone for ever; then all
+	// get new ones, once a month. No crawl can know that: it is what others are measured by.
 	Allocation Allocation
 	// Signals makes those that are told the rates of change know, too, what signs of changes
 	// are worth ([CrawlOptions].Signals): Allocation is then the optimum with these.
@@ -39,7 +40,7 @@ type Policy struct {
 // Known is what a crawl knows of itself.
 type Known struct {
 	Now     time.Time
-	Records []crawldb.Datum // not to be changed
+	Records []crawldb.Datum // of the pages that have appeared so far; not to be changed
 	Visits  int64           // since the beginning
 	PerDay  float64         // the budget
 	// Signals says what the signs of changes of a host have proved to be worth; ok is false
@@ -112,13 +113,15 @@ type Outcome struct {
 	Freshness, Weighted float64
 	// Age is for how long the copies had not been what the pages were.
 	Age, WeightedAge time.Duration
-	// Fetches counts the visits, Every is the time between two to a page on average.
+	// Fetches counts the visits, Every is the time between two to a page on average, from
+	// when it has appeared on.
 	Fetches int
 	Every   time.Duration
 	// Starved is the share of the pages that were not visited while it counted; those
 	// that were gone, or that appeared later, do not count.
 	Starved float64
-	// Longest is the longest time that a page was left alone, in the time that counts.
+	// Longest is the longest time that a page was left alone of which there was a copy, in the
+	// time that counts.
 	Longest time.Duration
 	// Backlog is how many pages were due at the end of a cycle and left for another, on
 	// average.
@@ -255,8 +258,12 @@ type crawl struct {
 	longest   time.Duration
 	meter     meter
 	intervals []time.Duration // of an allocation
-	signs     *signaller      // nil if there are none
-	again     int             // pages that are ready twice
+	weights   []float64       // and what it is told
+	rates     []float64
+	worths    []*signalWorth
+	among     []int32    // the pages that it is for
+	signs     *signaller // nil if there are none
+	again     int        // pages that are ready twice
 }
 
 func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
@@ -291,9 +298,16 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 		}
 	}
 	if p.Allocation != nil {
-		if err := c.allocate(pages); err != nil {
-			return nil, err
+		if o.PerDay == 0 {
+			return nil, errors.New("an allocation of a budget without bound")
 		}
+		c.weights, c.rates = pages.known(o.Start, end)
+		if p.Signals {
+			c.worths = c.worth()
+		}
+		c.intervals = make([]time.Duration, len(pages))
+		c.s = schedule.Default{MaxInterval: math.MaxInt64}
+		c.allocate(0)
 	}
 	if err := c.plan(); err != nil {
 		return nil, err
@@ -304,33 +318,55 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 	return c, nil
 }
 
-// allocate gives pages the intervals of those that are told their rates.
-func (c *crawl) allocate(pages Population) error {
-	budget := c.o.PerDay
-	if budget == 0 {
-		return errors.New("an allocation of a budget without bound")
+// allocateEvery is how often an allocation is made anew if it is for other pages.
+const allocateEvery = 30 * 24 * time.Hour
+
+// allocate gives the pages that there are the intervals of those that are told their rates. What
+// is gone for ever, as has been seen, takes none.
+func (c *crawl) allocate(cycle int) {
+	var among []int32
+	var weights, perDay []float64
+	var worths []*signalWorth
+	for i := range c.pages {
+		s := &c.pages[i]
+		if s.born > cycle || s.fetched && !s.was && !s.random() && s.seen == len(s.Events) {
+			continue
+		}
+		among = append(among, int32(i))
+		weights, perDay = append(weights, c.weights[i]), append(perDay, c.rates[i])
+		if c.p.Signals {
+			worths = append(worths, c.worths[i])
+		}
 	}
-	weights, perDay := pages.known(c.o.Start, c.o.Start.Add(c.o.Duration))
+	if slices.Equal(among, c.among) {
+		return
+	}
+	c.among = among
 	var every []float64
 	if c.p.Signals {
-		every, _ = optimalSignals(weights, perDay, c.worth(), budget)
+		every, _ = optimalSignals(weights, perDay, worths, c.o.PerDay)
 	} else {
-		for _, f := range c.p.Allocation(weights, perDay, budget) {
+		for _, f := range c.p.Allocation(weights, perDay, c.o.PerDay) {
 			every = append(every, 1/f)
 		}
 	}
-	for _, days := range every {
+	for k, i := range among {
 		// A visit comes at the end of a cycle, half of one late on average.
-		c.intervals = append(c.intervals, max(inDays(days)-c.o.Cycle/2, c.o.Cycle/2))
+		c.intervals[i] = max(inDays(every[k])-c.o.Cycle/2, c.o.Cycle/2)
+		s, d := &c.pages[i], &c.records[i]
+		if !s.begun || !s.was || s.queued || schedule.SignsOf(d) > 0 {
+			continue
+		}
+		d.Interval = c.intervals[i]
+		d.FetchTime = d.LastFetch.Add(d.Interval)
+		c.wait(int(i), cycle)
 	}
-	c.s = schedule.Default{MaxInterval: math.MaxInt64}
-	return nil
 }
 
 // plan takes the schedule from the policy.
 func (c *crawl) plan() error {
 	if c.p.Plan != nil {
-		s, err := c.p.Plan(c.s, Known{c.at, c.records, c.visits, c.o.PerDay, c.told})
+		s, err := c.p.Plan(c.s, Known{c.at, c.known(), c.visits, c.o.PerDay, c.told})
 		if err != nil {
 			return err
 		}
@@ -347,6 +383,22 @@ func (c *crawl) plan() error {
 	return nil
 }
 
+// known are the records of the pages that have appeared: no crawl can plan for others.
+func (c *crawl) known() []crawldb.Datum {
+	cycle := int(c.at.Sub(c.o.Start) / c.o.Cycle)
+	unborn := func(s subject) bool { return s.born > cycle }
+	if !slices.ContainsFunc(c.pages, unborn) {
+		return c.records
+	}
+	var some []crawldb.Datum
+	for i := range c.pages {
+		if !unborn(c.pages[i]) {
+			some = append(some, c.records[i])
+		}
+	}
+	return some
+}
+
 // round is one cycle.
 func (c *crawl) round(cycle int) error {
 	c.at = c.o.Start.Add(time.Duration(cycle) * c.o.Cycle)
@@ -354,6 +406,9 @@ func (c *crawl) round(cycle int) error {
 		if err := c.plan(); err != nil {
 			return err
 		}
+	}
+	if c.intervals != nil && cycle > 0 && cycle%max(1, int(allocateEvery/c.o.Cycle)) == 0 {
+		c.allocate(cycle)
 	}
 	c.signalled(cycle)
 	for _, i := range c.wheel[cycle] {
@@ -453,7 +508,7 @@ func (c *crawl) key(d *crawldb.Datum) float64 {
 func (c *crawl) visit(s *subject, d *crawldb.Datum, cycle int) {
 	now := float64(cycle) * days(c.o.Cycle)
 	c.meter.credit(s, now)
-	if s.fetched && cycle >= c.measure {
+	if s.fetched && s.was && cycle >= c.measure {
 		if gap := c.at.Sub(d.LastFetch); gap > c.longest {
 			c.longest = gap
 		}
@@ -487,9 +542,10 @@ func (c *crawl) outcome() Outcome {
 	counted := time.Duration(c.cycles-c.measure) * c.o.Cycle
 	end := c.o.Start.Add(time.Duration(c.cycles) * c.o.Cycle)
 	out := Outcome{Policy: c.p.Name, Fetches: c.fetches, Longest: c.longest, Records: c.records, Backlog: c.backlog / float64(c.cycles-c.measure)}
-	starved, living := 0, 0
+	starved, living, lived := 0, 0, 0.0
 	for i := range c.pages {
 		s := &c.pages[i]
+		lived += float64(max(0, c.cycles-max(s.born, c.measure))) * days(c.o.Cycle)
 		if s.begun {
 			c.meter.credit(s, span)
 		}
@@ -498,7 +554,7 @@ func (c *crawl) outcome() Outcome {
 			if s.counted == 0 {
 				starved++
 			}
-			if last := c.records[i].LastFetch; !last.IsZero() {
+			if last := c.records[i].LastFetch; !last.IsZero() && s.was {
 				out.Longest = max(out.Longest, end.Sub(last))
 			}
 		}
@@ -515,7 +571,7 @@ func (c *crawl) outcome() Outcome {
 		out.Starved = float64(starved) / float64(living)
 	}
 	if c.fetches > 0 {
-		out.Every = time.Duration(float64(counted) * float64(len(c.pages)) / float64(c.fetches))
+		out.Every = inDays(lived / float64(c.fetches))
 	}
 	c.meter.fill(&out, c.o.Start)
 	return out

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/schedule"
 )
 
 // Optimum is the policy by which others are measured: it knows the rates of change, and
-// keeps as much of the importance fresh as the budget can.
+// keeps as much of the importance fresh as the budget can. Of a page with a history that is
+// how often it changes on average while it is there: who follows what it does now may keep
+// more fresh than that.
 func Optimum() Policy {
 	return Policy{Name: "optimum, rates known", Allocation: Optimal, Order: ByValue}
 }
@@ -37,21 +40,51 @@ func Learning(name string, s schedule.Learned) Policy {
 	}}
 }
 
+// Constant returns the policy that visits all pages at one interval, that at which those that
+// have appeared and are not gone, so many at first, take a budget of so many fetches a day: in
+// turn. Without a budget it is 30 days.
+func Constant(pages int, perDay float64) Policy {
+	const day = 24 * time.Hour
+	p := Policy{Name: "constant interval", Order: OldestFirst}
+	at := func(interval time.Duration) alike {
+		return alike{schedule.Default{DefaultInterval: interval, MaxInterval: 100 * 365 * day}}
+	}
+	if p.Schedule = at(30 * day); perDay > 0 {
+		p.Schedule = at(inDays(float64(pages) / perDay))
+		p.Plan = func(old schedule.FetchSchedule, k Known) (schedule.FetchSchedule, error) {
+			there := 0
+			for i := range k.Records {
+				if k.Records[i].Status != crawldb.Gone {
+					there++
+				}
+			}
+			if there == 0 {
+				return old, nil
+			}
+			return at(inDays(float64(there) / k.PerDay)), nil
+		}
+	}
+	return p
+}
+
+// alike gives all pages that are there its own interval, whatever that of the record is.
+type alike struct{ schedule.Default }
+
+func (s alike) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	d.Interval = s.DefaultInterval
+	return s.Default.Fetched(d, v)
+}
+
 // Stock returns the policies of stock for a budget of so many fetches a day and so many
 // pages, and those that know the rates of change, the optimum last.
 func Stock(pages int, perDay float64) []Policy {
-	const day = 24 * time.Hour
-	constant := 30 * day
-	if perDay > 0 {
-		constant = inDays(float64(pages) / perDay)
-	}
 	nutch := func(sync float64) schedule.FetchSchedule {
 		return schedule.Adaptive{Default: schedule.Default{NutchCompat: true}, SyncRate: sync}
 	}
 	p := []Policy{
 		Learning("learned", schedule.Learned{}),
 		{Name: "default, 30 days", Schedule: schedule.Default{}, Order: OldestFirst},
-		{Name: "constant interval", Schedule: schedule.Default{DefaultInterval: constant, MaxInterval: 100 * 365 * day}, Order: OldestFirst},
+		Constant(pages, perDay),
 		{Name: "adaptive, by score", Schedule: schedule.Adaptive{}},
 		{Name: "adaptive, oldest first", Schedule: schedule.Adaptive{}, Order: OldestFirst},
 		{Name: "adaptive, no sync, oldest first", Schedule: schedule.Adaptive{SyncRate: -1}, Order: OldestFirst},

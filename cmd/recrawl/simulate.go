@@ -61,7 +61,8 @@ they were found at times, under a header that names columns, such as
 
 So it shows what a -signature costs. "important fresh" is the share of the importance of
 which the copy was what the page was, from -measure on; "at first" is that
-before. With -signals there are signs of the changes, which come a while after
+before. The constant interval is the one at which the pages that are there at the
+time take all of the budget, in turn. With -signals there are signs of the changes, which come a while after
 them or without one: what they are worth is learned as in a crawl, and there is
 an optimum that knows it, too. With -svg the pictures are NAME-time.svg, freshness over time,
 NAME-rates.svg, intervals by rate of change, and with -curve NAME-budget.svg.
