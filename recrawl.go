@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,11 +161,13 @@ type Crawler struct {
 	injected chan struct{}
 	status   status
 	planned  planned
+	damaged  []error // that New has found
 }
 
 // New returns a crawler over the given stores and brings to an end what a
 // process that died left half done: pages that were leased for a segment that
-// was never completed are released. Close it after use.
+// was never completed are released. A segment whose fetch list is damaged is no error:
+// see [Crawler.Damaged]. Close it after use.
 func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
@@ -247,7 +250,13 @@ func (c *Crawler) open() error {
 	}
 	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
 	dead, err := generate.Recover(context.Background(), c.s.Crawl, c.s.Segments)
-	if err != nil {
+	var damaged *generate.DamagedError
+	if errors.As(err, &damaged) {
+		c.damaged = damaged.Errs
+		for i, err := range damaged.Errs {
+			o.Logger.Warn("recrawl: a segment without a whole fetch list is left as it is", "segment", damaged.Segments[i], "error", err)
+		}
+	} else if err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	if err := c.openPlan(context.Background()); err != nil {
@@ -258,6 +267,11 @@ func (c *Crawler) open() error {
 	}
 	return nil
 }
+
+// Damaged returns what New has found damaged and left as it is, an error for each
+// segment: such a segment keeps no crawl from being opened, though who works on it will
+// fail. Options.Logger was told, too.
+func (c *Crawler) Damaged() []error { return slices.Clone(c.damaged) }
 
 // Close ends what New began. The stores stay open; they are the caller's. A second
 // Close does nothing.

@@ -12,10 +12,30 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
+// A DamagedError names segments of which nobody can tell whether their generate died.
+// It is also the errors that say why.
+type DamagedError struct {
+	Segments []string
+	Errs     []error // one a segment
+}
+
+// Error names each segment and what is wrong with it.
+func (e *DamagedError) Error() string { return errors.Join(e.Errs...).Error() }
+
+// Unwrap returns the causes.
+func (e *DamagedError) Unwrap() []error { return e.Errs }
+
+var errNoList = errors.New("pages were visited, and the fetch list is not there")
+
 // Recover releases the leases of every generate that died before its segment
 // was complete, and removes what there is of those segments. It returns their
 // names. Call it when a store is opened, before anything is selected; a generate
 // that is at work in this process is left alone.
+//
+// So is a segment whose fetch list is damaged, or is lost though pages were visited:
+// its leases end by themselves, and what else it holds stays. That is an error that is
+// a *[DamagedError], with which all else was done: a crawl goes on without what it may
+// never need again.
 func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) ([]string, error) {
 	var dead, names []string
 	for name, err := range segments.List(ctx) {
@@ -24,20 +44,63 @@ func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) (
 		}
 		names = append(names, name)
 	}
+	damaged := &DamagedError{}
 	for _, name := range names {
-		done, err := segment.Has[crawldb.Datum](ctx, segments, name)
-		if err == nil && !done {
-			err = release(ctx, crawl, segments, name)
-			if errors.Is(err, segment.ErrBusy) {
-				continue
-			}
-			dead = append(dead, name)
+		died, err := unlisted(ctx, segments, name)
+		switch {
+		case err != nil && stopped(ctx, err):
+			return dead, fmt.Errorf("generate: recover %s: %w", name, err)
+		case err != nil:
+			damaged.Segments = append(damaged.Segments, name)
+			damaged.Errs = append(damaged.Errs, fmt.Errorf("generate: recover %s: %w", name, err))
+			continue
+		case !died:
+			continue
 		}
-		if err != nil {
+		err = release(ctx, crawl, segments, name)
+		if errors.Is(err, segment.ErrBusy) {
+			continue
+		}
+		if dead = append(dead, name); err != nil {
 			return dead, fmt.Errorf("generate: recover %s: %w", name, err)
 		}
 	}
+	if len(damaged.Segments) > 0 {
+		return dead, damaged
+	}
 	return dead, nil
+}
+
+// stopped reports whether an error says nothing of what is in a segment.
+func stopped(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, segment.ErrClosed)
+}
+
+// unlisted reports whether a segment never got a fetch list. It is an error if it
+// had one and that is not there, or cannot be read.
+func unlisted(ctx context.Context, s segment.Store, name string) (bool, error) {
+	info, err := s.Stat(ctx, name, segment.GeneratePart)
+	if err == nil {
+		return !info.Committed, nil
+	}
+	if !errors.Is(err, segment.ErrNotFound) {
+		return false, err
+	}
+	// Nobody writes visits before the list has a name; a merge opens it first.
+	visits := []string{segment.FetchPart, segment.ContentPart}
+	for i := range mostLists {
+		visits = append(visits, segment.ListPart(segment.FetchPart, i))
+	}
+	for _, part := range visits {
+		switch info, err := s.Stat(ctx, name, part); {
+		case errors.Is(err, segment.ErrNotFound):
+		case err != nil && stopped(ctx, err):
+			return false, err
+		case err != nil || info.Committed || info.Blocks > 0:
+			return false, errNoList
+		}
+	}
+	return true, nil
 }
 
 // release gives back what a segment without a fetch list has leased, and

@@ -9,6 +9,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
@@ -350,5 +351,94 @@ func TestNotesAreDurableBeforeLeases(t *testing.T) {
 	r := run(t, crawl, noting{db.Segments(), &unsynced}, generate.Options{TopN: 7, Segments: 3})
 	if leases == 0 || r.Selected == 0 {
 		t.Errorf("%d leases, %d selected", leases, r.Selected)
+	}
+}
+
+// lost is a store of segments in which parts are damaged or were removed.
+type lost struct {
+	segment.Store
+	errs map[string]error // by segment and part
+}
+
+func (s lost) Stat(ctx context.Context, name, part string) (segment.Info, error) {
+	if err := s.errs[name+"/"+part]; err != nil {
+		return segment.Info{}, err
+	}
+	return s.Store.Stat(ctx, name, part)
+}
+
+// A segment that has lost its fetch list, or cannot read it, keeps what else it has
+// and keeps no crawl from being opened; one that never got a list is still undone.
+func TestRecoverLeavesASegmentThatLostItsList(t *testing.T) {
+	damage := &segment.CorruptError{File: "f", Err: errors.New("no foot")}
+	for _, tt := range []struct {
+		name  string
+		errs  map[string]error
+		write func(t *testing.T, s segment.Store)
+	}{
+		{"damaged list", map[string]error{"a-000/" + segment.GeneratePart: damage}, func(*testing.T, segment.Store) {}},
+		{"list lost behind visits", nil, func(t *testing.T, s segment.Store) {
+			writeBlocks[segment.Visit](t, s, "a-000", segment.FetchPart, true)
+		}},
+		{"list lost behind visits under way", nil, func(t *testing.T, s segment.Store) {
+			writeBlocks[segment.Visit](t, s, "a-000", segment.FetchPart, false)
+		}},
+		{"list lost behind visits of one list", nil, func(t *testing.T, s segment.Store) {
+			writeBlocks[segment.Visit](t, s, "a-000", segment.ListPart(segment.FetchPart, 3), false)
+		}},
+		{"list lost and visits damaged", map[string]error{"a-000/" + segment.FetchPart: damage}, func(*testing.T, segment.Store) {}},
+		{"list and visits lost", nil, func(t *testing.T, s segment.Store) {
+			writeBlocks[page.Content](t, s, "a-000", segment.ContentPart, true)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db := &memstore.DB{}
+			inner := db.Segments()
+			for _, name := range []string{"a-000", "b-000"} { // both have a note of leases
+				w, err := inner.Append(t.Context(), name, "leases", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(w.Append(t.Context(), nil), w.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tt.write(t, inner)
+			dead, err := generate.Recover(t.Context(), db.Crawl(), lost{inner, tt.errs})
+			var damaged *generate.DamagedError
+			if !errors.As(err, &damaged) || len(damaged.Segments) != 1 || damaged.Segments[0] != "a-000" || len(damaged.Errs) != 1 {
+				t.Fatalf("Recover returned %v", err)
+			}
+			if tt.errs["a-000/"+segment.GeneratePart] != nil && !errors.As(err, new(*segment.CorruptError)) {
+				t.Errorf("%v does not say what is damaged", err)
+			}
+			if len(dead) != 1 || dead[0] != "b-000" {
+				t.Errorf("Recover undid %v, not b-000", dead)
+			}
+			var left []string
+			for name, err := range inner.List(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				left = append(left, name)
+			}
+			if len(left) != 1 || left[0] != "a-000" {
+				t.Errorf("left are %v", left)
+			}
+		})
+	}
+}
+
+func writeBlocks[T segment.Record](t *testing.T, s segment.Store, name, part string, commit bool) {
+	t.Helper()
+	w, err := segment.NewWriterTo[T](t.Context(), s, name, part, 0)
+	if err == nil {
+		err = w.Append(t.Context(), make([]T, 1))
+	}
+	if err == nil && commit {
+		err = w.Commit(t.Context())
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -37,6 +37,11 @@ type part[T segment.Record] struct {
 func openOutput(ctx context.Context, s segment.Store, name string, parts map[string]bool, block int) (*output, error) {
 	out := &output{name: name, block: block}
 	err := out.listed.open(ctx, s, name, parts)
+	if err == nil && out.listed.w != nil {
+		// Visits without a fetch list are a segment that has lost it, and not one in the
+		// making, so the name of the list is durable before there are any.
+		err = out.listed.w.Sync(ctx)
+	}
 	if err == nil {
 		err = out.visits.open(ctx, s, name, parts)
 	}

@@ -26,6 +26,7 @@ var (
 	errNoVisits = errors.New("there is a mark of an update, and the visits are not complete")
 	errNotDone  = errors.New("the round is done, and the update is not")
 	errMark     = errors.New("a mark that means nothing")
+	errMissing  = errors.New("it is not there")
 )
 
 // segments checks all segments and returns their names; nil if there is no store
@@ -62,7 +63,7 @@ type part struct {
 }
 
 func (c *Check) segment(ctx context.Context, s Stores, name string) error {
-	lists, err := c.list(ctx, s.Segments, name)
+	list, lists, err := c.list(ctx, s.Segments, name)
 	if err != nil {
 		return err
 	}
@@ -70,6 +71,7 @@ func (c *Check) segment(ctx context.Context, s Stores, name string) error {
 	if err != nil {
 		return err
 	}
+	c.missing(name, list, whole)
 	for i := range lists {
 		if _, err := c.parts(ctx, s.Segments, name, func(part string) string { return segment.ListPart(part, i) }); err != nil {
 			return err
@@ -92,9 +94,9 @@ func (c *Check) segment(ctx context.Context, s Stores, name string) error {
 
 // list reads the fetch list and returns how many lists it is made of, if more
 // than one.
-func (c *Check) list(ctx context.Context, s segment.Store, name string) (int, error) {
+func (c *Check) list(ctx context.Context, s segment.Store, name string) (part, int, error) {
 	lists := 0
-	_, err := read(ctx, c, s, name, segment.GeneratePart, func(_ int, block []crawldb.Datum) error {
+	p, err := read(ctx, c, s, name, segment.GeneratePart, func(_ int, block []crawldb.Datum) error {
 		for i := range block {
 			t, err := segment.Unmark(&block[i])
 			if err != nil {
@@ -106,7 +108,47 @@ func (c *Check) list(ctx context.Context, s segment.Store, name string) (int, er
 		}
 		return nil
 	})
-	return min(lists, 1<<16), err
+	return p, min(lists, 1<<16), err
+}
+
+// missing tells of the parts that must be there since others are. Who writes a
+// segment opens all parts of a kind before the first of them is synced or completed,
+// which makes the names of all durable. What is complete is told of by damaged, too:
+// only such a part is refused as a whole.
+func (c *Check) missing(name string, list part, all map[string]part) {
+	if list.there && !list.damaged && !list.info.Committed {
+		return // in the making by a merge; it is undone when the crawl is opened
+	}
+	complete := func(p part) bool { return p.there && (p.damaged || p.info.Committed) }
+	needs := func(kind string, since bool, other string) {
+		there := all[kind].there
+		if kind == segment.GeneratePart {
+			there = list.there
+		}
+		if since && !there {
+			c.Add(Finding{Offset: -1, Block: -1, Segment: name, Part: kind, Err: fmt.Errorf("%w, and %s is", errMissing, other)})
+		}
+	}
+	visits, contents, parses := all[segment.FetchPart], all[segment.ContentPart], all[segment.ParsePart]
+	// Of the parts of a fetch the visits are written last, and of those of a parser
+	// what becomes of the links.
+	visited, parsed := complete(visits) || visits.info.Blocks > 0, complete(parses) || parses.info.Blocks > 0
+	other := segment.FetchPart
+	if !visited {
+		other = segment.ContentPart
+	}
+	needs(segment.GeneratePart, visited || complete(contents), other)
+	needs(segment.ContentPart, visited, segment.FetchPart)
+	needs(segment.FetchPart, complete(contents), segment.ContentPart)
+	other = segment.ParsePart
+	for _, kind := range []string{segment.ParseDataPart, segment.ParseTextPart} {
+		if !parsed && complete(all[kind]) {
+			parsed, other = true, kind
+		}
+	}
+	for _, kind := range []string{segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {
+		needs(kind, parsed, other)
+	}
 }
 
 // parts checks the parts of a fetch beside each other.

@@ -10,6 +10,9 @@
 //   - a record is leased by a segment that is there, or has a note of its leases;
 //   - inlinks are distinct and in order; hosts are in the order of their names;
 //   - every block of every part of a segment can be read;
+//   - visits have a fetch list and contents, contents that are complete have visits, and
+//     of text, properties and links of pages none is there without the others (a
+//     segment without all three is one that nobody has parsed);
 //   - visits are complete only if what they brought is, the signatures and links
 //     of pages only if their texts are;
 //   - a part has as many blocks as the visits, or more while they are written, and

@@ -70,6 +70,44 @@ func write[T segment.Record](t *testing.T, db *memstore.DB, commit bool, blocks 
 	must(t, w.Close())
 }
 
+// keepOnly removes the other parts of the segment.
+func keepOnly(t *testing.T, db *memstore.DB, parts ...string) {
+	t.Helper()
+	blocks := map[string][][]byte{}
+	for _, part := range parts {
+		for b, err := range db.Segments().Read(t.Context(), seg, part, 0) {
+			must(t, err)
+			blocks[part] = append(blocks[part], b)
+		}
+	}
+	must(t, db.Segments().Remove(t.Context(), seg))
+	for _, part := range parts {
+		w, err := db.Segments().Append(t.Context(), seg, part, 0)
+		must(t, err)
+		for _, b := range blocks[part] {
+			must(t, w.Append(t.Context(), b))
+		}
+		must(t, w.Commit(t.Context()))
+	}
+}
+
+// What a merge that is under way, or a parser that comes later, has not written yet
+// is not missing.
+func TestWhatIsNotThereYetIsNotMissing(t *testing.T) {
+	db := db(t)
+	write(t, db, false, []segment.Text{{URL: a}}, nil)
+	if r, text := check(t, stores(db)); r.Findings != 0 {
+		t.Errorf("a parser that was killed: %s", text)
+	}
+	keepOnly(t, db, segment.FetchPart) // its contents have lost their name with the power
+	write[crawldb.Datum](t, db, false)
+	s := stores(db)
+	s.Crawl = nil
+	if r, text := check(t, s); r.Findings != 0 {
+		t.Errorf("a merge that was killed: %s", text)
+	}
+}
+
 func check(t *testing.T, s verify.Stores) (verify.Report, string) {
 	t.Helper()
 	var b strings.Builder
@@ -123,6 +161,25 @@ func TestFindings(t *testing.T) {
 			write(t, db, false, []segment.Text{{URL: a}}, nil)
 			write(t, db, true, []segment.Parse{{URL: a}}, nil)
 		}, []string{"crawl_parse", "texts"}},
+		{"contents lost", func(db *memstore.DB) { keepOnly(t, db, segment.GeneratePart, segment.FetchPart) }, []string{seg + "/content", "crawl_fetch is"}},
+		{"visits lost", func(db *memstore.DB) { keepOnly(t, db, segment.GeneratePart, segment.ContentPart) }, []string{seg + "/crawl_fetch", "content is"}},
+		{"the list lost", func(db *memstore.DB) { keepOnly(t, db, segment.FetchPart, segment.ContentPart) }, []string{seg + "/crawl_generate", "crawl_fetch is"}},
+		{"texts lost", func(db *memstore.DB) {
+			write(t, db, true, []segment.Data{{URL: a}}, nil)
+			write(t, db, true, []segment.Parse{{URL: a}}, nil)
+		}, []string{seg + "/parse_text", "crawl_parse is"}},
+		{"properties lost", func(db *memstore.DB) {
+			write(t, db, true, []segment.Text{{URL: a}}, nil)
+			write(t, db, true, []segment.Parse{{URL: a}}, nil)
+		}, []string{seg + "/parse_data", "crawl_parse is"}},
+		{"links lost", func(db *memstore.DB) {
+			write(t, db, true, []segment.Text{{URL: a}}, nil)
+			write(t, db, true, []segment.Data{{URL: a}}, nil)
+		}, []string{seg + "/crawl_parse", "parse_data is"}},
+		{"links under way, and texts lost", func(db *memstore.DB) {
+			write(t, db, false, []segment.Data{{URL: a}}, nil)
+			write(t, db, false, []segment.Parse{{URL: a}}, nil)
+		}, []string{seg + "/parse_text", "crawl_parse is"}},
 	} {
 		db := db(t)
 		tt.spoil(db)

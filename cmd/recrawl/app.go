@@ -280,6 +280,9 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 		s.end()
 		return nil, err
 	}
+	for _, err := range s.crawler.Damaged() {
+		fmt.Fprintf(a.err, "recrawl: left as it is: %v\n", err)
+	}
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,5 +81,67 @@ func TestVerifyAndSalvage(t *testing.T) {
 	}
 	if r := recrawl(t, "verify", "-d", to+"-2"); r.code != 1 || !strings.Contains(r.err, "there is no crawl in "+to+"-2") {
 		t.Errorf("verify of nothing: %+v", r)
+	}
+}
+
+// A fetch list that nobody needs any more keeps no verb from its work, and costs the
+// segment nothing: it is told by each verb that opens the crawl, and by verify.
+func TestADamagedListIsToldAndDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		spoil func(list string) error
+	}{
+		{"cut", func(list string) error { return os.Truncate(list, 20) }},
+		{"removed", os.Remove},
+		{"a dangling link", func(list string) error {
+			return errors.Join(os.Remove(list), os.Symlink(filepath.Join(filepath.Dir(list), "gone"), list))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "crawl")
+			ok(t, "inject", "-d", dir, "-now", frozen, "http://a.example/", "http://b.example/")
+			db, err := pebblestore.Open(dir, pebblestore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			const seg = "20260105080000-000"
+			writePart(t, db.Segments(), seg, crawldb.Datum{URL: "http://a.example/", Status: crawldb.Unfetched})
+			writePart(t, db.Segments(), seg, page.Content{URL: "http://a.example/", Type: "text/html", Body: []byte("<p>words")})
+			writePart(t, db.Segments(), seg, segment.Visit{URL: "http://a.example/", Time: parsed(frozen)})
+			for _, job := range []string{"update/", "round/"} {
+				if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: job + seg, Cursor: "done"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.spoil(filepath.Join(dir, "segments", seg, "crawl_generate")); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"status"}, {"explain", "http://a.example/"}, {"generate", "-topN", "1"}, {"inject", "http://c.example/"}, {"dedup"}} {
+				r := recrawl(t, append([]string{args[0], "-d", dir, "-now", frozen}, args[1:]...)...)
+				if r.code != 0 || strings.Count(r.err, "recrawl: left as it is: ") != 1 || !strings.Contains(r.err, seg) {
+					t.Errorf("%s: %+v", args[0], r)
+				}
+			}
+			if r := recrawl(t, "verify", "-d", dir, "-now", frozen); r.code != 1 || !strings.Contains(r.out, "segment "+seg+"/crawl_generate") {
+				t.Errorf("verify: %+v", r)
+			}
+			for _, part := range []string{"content", "crawl_fetch"} {
+				if _, err := os.Stat(filepath.Join(dir, "segments", seg, part)); err != nil {
+					t.Error(err)
+				}
+			}
+			to := filepath.Join(t.TempDir(), "new")
+			if out := ok(t, "salvage", "-d", dir, to); !strings.Contains(out, "lost: segment "+seg) || !strings.Contains(out, "crawl_generate") {
+				t.Errorf("salvage: %s", out)
+			}
+			if r := recrawl(t, "status", "-d", to, "-now", frozen); r.code != 0 || r.err != "" {
+				t.Errorf("the salvaged crawl: %+v", r)
+			}
+		})
 	}
 }

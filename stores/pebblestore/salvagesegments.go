@@ -39,6 +39,7 @@ type partBlocks struct {
 	committed bool
 	good      map[int]bool
 	damaged   bool
+	missing   bool // there is none, and one of empty blocks takes its place
 }
 
 // end returns the number behind the last block that is whole.
@@ -87,9 +88,17 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 		damaged = damaged || p.damaged
 	}
 	list := all[segment.GeneratePart]
-	if list == nil || !list.committed {
-		// It was in the making, and is undone as at every opening.
-		if list == nil && all[segment.FetchPart] != nil {
+	switch {
+	case list != nil && !list.committed:
+		return nil // it was in the making, and is undone as at every opening
+	case list != nil:
+	case all[segment.FetchPart] != nil:
+		// Its pages are due again unless they were visited, and the visits stay.
+		s.lost(Loss{What: "segment", Segment: name, Part: segment.GeneratePart, Offset: -1, Block: -1, Err: errNoPart})
+		list, damaged = &partBlocks{name: segment.GeneratePart, committed: true, damaged: true, missing: true}, true
+	default:
+		delete(all, "leases")
+		if len(all) > 0 {
 			s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNoList})
 		}
 		return nil
@@ -119,6 +128,9 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 		s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNothing})
 		return nil
 	}
+	if visits != nil && len(group) > 0 {
+		s.replace(name, all, len(kept.blocks))
+	}
 	for _, part := range group {
 		p := all[part]
 		if p == nil || visits == nil {
@@ -127,7 +139,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 		// Who parses later goes on behind the last block that is there.
 		take := kept.blocks
 		for i, k := range take {
-			if !p.good[k] {
+			if !p.missing && !p.good[k] {
 				take = take[:i]
 				break
 			}
@@ -164,10 +176,32 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 var (
 	errNoList   = errors.New("its fetch list is not there")
 	errNoVisits = errors.New("its visits are not there")
+	errNoPart   = errors.New("it is not there")
 	errNothing  = errors.New("nothing of it is whole")
 	errApart    = errors.New("its lists were being fetched apart, and are fetched again")
 	errPart     = errors.New("the block does not hold what the part should")
 )
+
+// replace puts parts of n empty blocks in the place of those that are not there though
+// others that are tell that they were: without them what is whole could not be read.
+func (s *salvage) replace(name string, all map[string]*partBlocks, n int) {
+	instead := func(part string, committed bool) {
+		if all[part] == nil {
+			s.lost(Loss{What: "segment", Segment: name, Part: part, Offset: -1, Block: -1, Err: errNoPart})
+			all[part] = &partBlocks{name: part, committed: committed, missing: true}
+		}
+	}
+	if v := all[segment.FetchPart]; v.committed || n > 0 {
+		instead(segment.ContentPart, v.committed)
+	}
+	parsed := []string{segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
+	committed := slices.ContainsFunc(parsed, func(part string) bool { return all[part] != nil && all[part].committed })
+	if last := all[segment.ParsePart]; committed || last != nil && len(last.good) > 0 {
+		for _, part := range parsed {
+			instead(part, committed)
+		}
+	}
+}
 
 // lookAt finds out which blocks of a part are whole, and hold what they should.
 func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool) (*partBlocks, error) {
@@ -258,6 +292,9 @@ var errLostBlock = errors.New("the block is lost in all parts, since it is not w
 
 // copyPart copies blocks of a part.
 func (s *salvage) copyPart(ctx context.Context, name string, p *partBlocks, take []int) error {
+	if p.missing {
+		return s.emptyPart(ctx, name, p, len(take))
+	}
 	w, err := s.db.Segments().Append(ctx, name, p.name, 0)
 	if err != nil {
 		return err
@@ -279,6 +316,25 @@ func (s *salvage) copyPart(ctx context.Context, name string, p *partBlocks, take
 		}
 		s.report.SegmentBlocks++
 		if err := s.step(ctx); err != nil {
+			return err
+		}
+	}
+	if !p.committed {
+		return w.Sync(ctx)
+	}
+	return w.Commit(ctx)
+}
+
+// emptyPart makes a part of blocks without records.
+func (s *salvage) emptyPart(ctx context.Context, name string, p *partBlocks, blocks int) error {
+	// A block without records is the same in every part.
+	w, err := segment.NewWriterTo[segment.Visit](ctx, s.db.Segments(), name, p.name, 0)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for range blocks {
+		if err := w.Append(ctx, nil); err != nil {
 			return err
 		}
 	}
