@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -73,9 +74,9 @@ type aroundFile struct {
 
 func (f aroundFile) ReadAt(b []byte, at int64) (int, error) { return f.around.ReadAt(b, at) }
 
-// unreadable reports whether a file could be opened and not be read, as where a disk
-// fails.
+// unreadable reports whether a file is there and cannot be read, as where a disk fails
+// or a link leads to itself; but not one that may not be opened.
 func unreadable(err error) bool {
 	var failed *fs.PathError
-	return errors.As(err, &failed) && failed.Op == "read"
+	return errors.As(err, &failed) && (failed.Op == "read" || errors.Is(err, syscall.ELOOP))
 }

@@ -3,20 +3,46 @@ package pebblestore
 import (
 	"errors"
 	"io"
+	"io/fs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // The small files beside the database, as the engine's file system has them.
 
+// mostText is more than any of them holds. What is longer is none of ours, and nobody
+// asks for the memory that it would take.
+const mostText = 1 << 20
+
 func readFile(under vfs.FS, name string) ([]byte, error) {
 	f, err := under.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(f)
+	data, err := io.ReadAll(io.LimitReader(f, mostText))
 	return data, errors.Join(err, f.Close())
 }
+
+// machine is the file system of the machine.
+func machine() vfs.FS { return machineFS{vfs.Default} }
+
+// machineFS does not wait for somebody to write into a pipe that lies in the place of
+// a file: such a thing cannot be read, which is told as where a disk fails.
+type machineFS struct{ vfs.FS }
+
+func (f machineFS) Unwrap() vfs.FS { return f.FS }
+
+var errIrregular = errors.New("not a regular file")
+
+func (f machineFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+	if info, err := f.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errIrregular}
+	}
+	return f.FS.Open(name, o...)
+}
+
+// absent reports whether nothing can be read in the place of a file.
+func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || unreadable(err) }
 
 // writeFile makes a file durable, but not its name.
 func writeFile(under vfs.FS, name string, data []byte) error {

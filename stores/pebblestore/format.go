@@ -59,7 +59,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	h := &home{fs: stand, dir: dir}
 	lock := func(name string) (io.Closer, error) { return h.fs.Lock(name) }
 	if stand == nil {
-		h.fs, lock = vfs.Default, lockFile
+		h.fs, lock = machine(), lockFile
 	}
 	switch {
 	case readOnly:

@@ -58,7 +58,8 @@ func lockFile(name string) (io.Closer, error) {
 
 // lockShared keeps out who would write, and changes nothing.
 func lockShared(name string) (io.Closer, error) {
-	f, err := os.Open(name)
+	// Who opens a pipe would wait for somebody to write into it.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return notLocked(err)
 	}

@@ -95,7 +95,7 @@ func readNote(dir string) (n Note, err error) {
 	if !errors.Is(err, ErrLocked) {
 		return n, err
 	}
-	f, err := os.Open(filepath.Join(dir, noteName))
+	f, err := machine().Open(filepath.Join(dir, noteName))
 	if err != nil {
 		return n, err
 	}

@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"errors"
 	"io"
 	"os"
 
@@ -39,7 +38,7 @@ func (noLock) Close() error { return nil }
 // notLocked is the answer to a lock file that is not there: a copy of a store may
 // have none.
 func notLocked(err error) (io.Closer, error) {
-	if errors.Is(err, os.ErrNotExist) {
+	if absent(err) {
 		return noLock{}, nil
 	}
 	return nil, err

@@ -102,7 +102,7 @@ const salvageMark = "SALVAGE"
 // been deleted yet, so a record may come back that was removed shortly before; of
 // those that are there more than once the newest counts.
 func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
-	s := &salvage{o: o, disk: vfs.Default}
+	s := &salvage{o: o, disk: machine()}
 	if err := s.run(ctx, dir, newDir); err != nil {
 		return s.report, fmt.Errorf("pebblestore: salvage %s: %w", dir, err)
 	}

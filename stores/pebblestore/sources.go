@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -95,7 +94,7 @@ func liveTables(fs vfs.FS, path string) (tables map[uint64]live) {
 
 // sealHolds reports whether the manifest is the one that was sealed, if one was.
 func (s *salvage) sealHolds(under vfs.FS, path string) bool {
-	text, err := os.ReadFile(filepath.Join(s.src.dir, sealName))
+	text, err := readFile(s.disk, filepath.Join(s.src.dir, sealName))
 	if err != nil || !wholeSeal(text) {
 		return true
 	}
@@ -161,12 +160,17 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 			if l.smallest == l.largest {
 				src.seq = l.largest
 			}
-			if src.t, err = s.openSource(ctx, under, full); err != nil {
+			if src.t, err = s.openSource(ctx, under, full); absent(err) {
+				s.lost(Loss{What: "crawl db", File: full, Offset: -1, Block: -1, Err: err})
+				continue
+			} else if err != nil {
 				return in, err
 			}
 			in.tables = append(in.tables, src)
 		case ".log":
-			if err := s.readLog(under, full, uint32(number), flushed, logs); err != nil {
+			if err := s.readLog(under, full, uint32(number), flushed, logs); absent(err) {
+				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: err})
+			} else if err != nil {
 				return in, err
 			}
 		}

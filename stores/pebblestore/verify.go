@@ -193,10 +193,10 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	}
 	path := filepath.Join(dir, databaseName)
 	sealed := true // the manifest, as far as is known
-	if text, err := os.ReadFile(filepath.Join(dir, sealName)); err == nil {
+	if text, err := readFile(machine(), filepath.Join(dir, sealName)); err == nil {
 		if !wholeSeal(text) {
 			c.Add(verify.Finding{File: filepath.Join(dir, sealName), Offset: 0, Block: -1, Err: errSeal})
-		} else if err := checkSeal(text, vfs.Default, path); err != nil {
+		} else if err := checkSeal(text, machine(), path); err != nil {
 			sealed = false
 			c.Damage(err)
 		}
@@ -205,7 +205,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	names, err := vfs.Default.List(path)
+	names, err := machine().List(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // opening it tells
@@ -216,7 +216,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	manifest := currentManifest(names)
 	var counts map[uint64]live
 	if sealed {
-		counts = liveTables(vfs.Default, path)
+		counts = liveTables(machine(), path)
 	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
@@ -230,18 +230,22 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		case ext == ".sst":
 			err = checkTable(ctx, full, c)
 		case name == manifest:
-			_, err = checkManifest(vfs.Default, full)
+			_, err = checkManifest(machine(), full)
 		case ext == ".log":
 			var log records
-			log, err = checkLog(vfs.Default, full)
+			log, err = checkLog(machine(), full)
 			c.Report.Blocks += int64(log.chunks)
 			c.Report.Bytes += log.size
 			if c.Report.Torn += log.tail; log.tail > 0 {
 				c.Add(verify.Finding{File: full, Offset: log.end, Block: -1, Harmless: true, Err: errTorn})
 			}
 		}
-		if errors.Is(err, ErrDamaged) || unreadable(err) {
+		switch {
+		case errors.Is(err, ErrDamaged):
 			c.Damage(err)
+			err = nil
+		case absent(err):
+			c.Damage(&crawldb.CorruptError{File: full, Offset: -1, Err: err})
 			err = nil
 		}
 		if err != nil {
@@ -260,7 +264,7 @@ func counted(counts map[uint64]live, name string) bool {
 }
 
 func checkTable(ctx context.Context, path string, c *verify.Check) error {
-	t, err := openTable(vfs.Default, path)
+	t, err := openTable(machine(), path)
 	if t != nil {
 		defer t.close()
 	}
