@@ -320,29 +320,56 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 // open begins segments up to number i.
 func (j *job) open(ctx context.Context, i int) error {
 	for len(j.makes) <= i {
-		name, err := segment.NewName(ctx, j.segments, j.now)
+		m, err := j.begin(ctx)
 		if err != nil {
 			return err
 		}
+		j.makes = append(j.makes, m)
+		// A segment without a block may not be listed; the next name needs it.
+		if err := m.leases.Append(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin begins a segment under a name that nobody has, also of those who look for one at
+// the same time.
+func (j *job) begin(ctx context.Context) (*making, error) {
+	last := ""
+	for {
+		name, err := segment.NewName(ctx, j.segments, j.now)
+		if err != nil {
+			return nil, err
+		}
+		if name <= last { // which may not be listed yet
+			name = segment.NameAfter(last)
+		}
 		for taken := true; taken && j.o.Taken != nil; {
 			if taken, err = j.o.Taken(ctx, name); err != nil {
-				return err
+				return nil, err
 			}
 			if taken {
 				name = segment.NameAfter(name)
 			}
 		}
+		last = name
 		w, err := j.segments.Append(ctx, name, leasePart, 0)
-		if err != nil {
-			return err
+		switch {
+		case errors.Is(err, segment.ErrBusy):
+			continue
+		case err != nil:
+			return nil, err
 		}
-		j.makes = append(j.makes, &making{name: name, leases: w})
-		// A segment without a block may not be listed; the next name needs it.
-		if err := w.Append(ctx, nil); err != nil {
-			return err
+		// Another may have begun it and come to its end since the name was looked for.
+		made, err := segment.Has[crawldb.Datum](ctx, j.segments, name)
+		if err == nil && !made {
+			return &making{name: name, leases: w}, nil
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			return nil, err
 		}
 	}
-	return nil
 }
 
 // commit makes the leases durable and writes the fetch lists. From then on the
