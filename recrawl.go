@@ -158,6 +158,7 @@ type Crawler struct {
 	ranker   rank.Ranker
 	round    chan struct{} // full while there is a round
 	counting chan struct{} // full while somebody adds to the account
+	updating chan struct{} // full while a segment is updated
 	injected chan struct{}
 	status   status
 	planned  planned
@@ -172,7 +173,7 @@ func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{s: s, o: o, round: make(chan struct{}, 1), counting: make(chan struct{}, 1), injected: make(chan struct{}, 1)}
+	c := &Crawler{s: s, o: o, round: make(chan struct{}, 1), counting: make(chan struct{}, 1), updating: make(chan struct{}, 1), injected: make(chan struct{}, 1)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -407,7 +408,14 @@ type resolver interface {
 
 // Update folds a segment that was fetched into the crawl db: the third stage. If there
 // is a scoring.PageRank in Options.Scoring, it goes on with what package rank does.
+// Updates are made one after the other: of two of a segment the second finds it done.
 func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
+	select {
+	case c.updating <- struct{}{}:
+	case <-ctx.Done():
+		return update.Report{}, ctx.Err()
+	}
+	defer func() { <-c.updating }()
 	o := c.updateOptions()
 	var err error
 	if o.Schedule, err = c.since(ctx, o.Schedule); err != nil {

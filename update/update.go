@@ -185,7 +185,8 @@ const (
 // durable.
 //
 // A segment that was fetched but not parsed can be applied; its links are not
-// there yet, and parsing it later will not add them.
+// there yet, and parsing it later will not add them. Two Runs of a segment at the same time
+// would both apply it.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
 	r, err := run(ctx, crawl, segments, name, o.withDefaults())
 	if err != nil {
