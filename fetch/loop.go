@@ -86,7 +86,7 @@ type loop struct {
 	name     string
 	report   Report
 
-	q         queues
+	q         *queues
 	seen      pages  // visited before this run
 	lists     *lists // nil if the segment is fetched as a whole
 	list      *feed
@@ -109,8 +109,12 @@ type loop struct {
 }
 
 func run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
+	pause := o.Delay
+	if o.ThreadsPerHost > 1 {
+		pause = o.MinDelay
+	}
 	l := &loop{o: o, given: o, segments: segments, name: name,
-		q:        newQueues(o.ThreadsPerHost),
+		q:        newQueues(o.ThreadsPerHost, pause, time.Now()),
 		groupAge: firstGroupAge,
 		lanes:    lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
 		report:   Report{Outcomes: map[protocol.Code]int{}},

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"strings"
@@ -33,10 +34,13 @@ type host struct {
 	waited int
 	// refused counts the sitemaps in a row that there was no place for.
 	refused int
-	// at is the earliest time of the next visit, as far as is known here. Of hosts
-	// with the same the first to come is the first to be visited.
+	// at is the earliest time of the next visit, as far as is known here; before the
+	// first that from which there was something to visit. Of hosts with the same the
+	// first to come is the first to be visited.
 	at    time.Time
 	since uint64
+	// needs is about how long it takes to visit all that waits, for the pauses alone.
+	needs time.Duration
 	// delay is the pause that the fetch list asks for; zero for that of the
 	// options, negative for none.
 	delay time.Duration
@@ -48,19 +52,31 @@ type host struct {
 	unread int
 	// over says why the host was given up for this round.
 	over *verdict
-	// index is the place in the heap of line, -1 outside.
-	index int
-	line  pace
+	// line is the one that it is in, nil outside, ready says which part of it, and
+	// index its places in the heaps.
+	line  *line
+	ready bool
+	index [heaps]int
 }
 
 // queues orders the hosts by when they may be visited next. A step costs
 // O(log hosts).
+//
+// Of those that may be visited now, every other turn is for the one that was ready
+// first, and those between for the one that needs most: otherwise a list of many small
+// hosts would be over before a large one, which is what the end waits for, had its
+// second turn. Nobody waits for more than twice as long for that.
 type queues struct {
 	hosts map[string]*host
-	ready [paces]readyHeap
+	lines [paces]line
+	// now is the time of the last step, needy says that the next turn is for the host
+	// that needs most.
+	now   time.Time
+	needy bool
 	// limit is how many visits to a host may be under way, unless it is known to
-	// want fewer.
+	// want fewer, and pause what is between them, unless the list asks for another.
 	limit int
+	pause time.Duration
 	// came counts the queues that there were.
 	came uint64
 	// items counts what waits in all queues.
@@ -69,7 +85,13 @@ type queues struct {
 	hungry bool
 }
 
-func newQueues(limit int) queues { return queues{hosts: map[string]*host{}, limit: max(limit, 1)} }
+func newQueues(limit int, pause time.Duration, now time.Time) *queues {
+	q := &queues{hosts: map[string]*host{}, limit: max(limit, 1), pause: pause, now: now}
+	for p := range q.lines {
+		q.lines[p].needy.order = byNeed
+	}
+	return q
+}
 
 // of returns the queue of that name.
 func (q *queues) of(name string) *host {
@@ -77,7 +99,7 @@ func (q *queues) of(name string) *host {
 	if h == nil {
 		q.came++
 		name = strings.Clone(name) // which is part of a URL, and that of a block of the list
-		h = &host{name: name, index: -1, limit: q.limit, since: q.came}
+		h = &host{name: name, limit: q.limit, since: q.came, at: q.now}
 		q.hosts[name] = h
 	}
 	return h
@@ -105,17 +127,20 @@ func (q *queues) first(name string, it item) {
 // enqueue puts a host in line if it has something to wait for.
 func (q *queues) enqueue(h *host) {
 	wanted := (h.robots.len() > 0 || h.items.len() > 0 && !h.waits) && h.busy < h.limit
-	switch {
-	case h.index >= 0 && wanted && h.line == h.pace:
-		heap.Fix(&q.ready[h.line], h.index)
+	ready := !h.at.After(q.now)
+	if pause := max(cmp.Or(h.delay, q.pause), 0); ready {
+		h.needs = pause * time.Duration(h.items.len()+h.robots.len()+h.unread)
+	}
+	if wanted && h.line == &q.lines[h.pace] && h.ready == ready {
+		h.line.fix(h)
 		return
-	case h.index >= 0:
-		heap.Remove(&q.ready[h.line], h.index)
+	}
+	if h.line != nil {
+		h.line.leave(h)
 	}
 	switch {
 	case wanted:
-		h.line = h.pace
-		heap.Push(&q.ready[h.line], h)
+		q.lines[h.pace].join(h, ready)
 	case h.items.len() > 0 || h.robots.len() > 0 || h.busy > 0:
 	case h.unread > 0:
 		q.hungry = q.hungry || h.over == nil
@@ -131,18 +156,38 @@ func (q *queues) enqueue(h *host) {
 // with its first item; nil if there is none, and then the time at which there will
 // be one, zero for never.
 func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time) {
+	q.now = now
+	order := byTime
+	if q.needy {
+		order = byNeed
+	}
 	var first *host
-	for p := range q.ready {
-		if r := q.ready[p]; wanted[p] && len(r) > 0 && (first == nil || r[0].before(first)) {
-			first = r[0]
+	var at time.Time
+	for p := range q.lines {
+		l := &q.lines[p]
+		for len(l.early.hosts) > 0 && !l.early.hosts[0].at.After(now) {
+			q.enqueue(l.early.hosts[0])
+		}
+		if !wanted[p] {
+			continue
+		}
+		if len(l.early.hosts) > 0 {
+			sooner(&at, l.early.hosts[0].at)
+		}
+		if len(l.ready.hosts) > 0 {
+			h := l.ready.hosts[0]
+			if q.needy {
+				h = l.needy.hosts[0]
+			}
+			if first == nil || order.less(h, first) {
+				first = h
+			}
 		}
 	}
 	if first == nil {
-		return nil, item{}, time.Time{}
+		return nil, item{}, at
 	}
-	if first.at.After(now) {
-		return nil, item{}, first.at
-	}
+	q.needy = !q.needy
 	from := &first.items
 	first.lately = first.robots.len() > 0 && (!first.lately || first.waits || first.items.len() == 0)
 	if first.lately {
@@ -230,31 +275,79 @@ func (q *queues) drain() (pages int) {
 	return pages
 }
 
-func (h *host) before(o *host) bool {
-	if c := h.at.Compare(o.at); c != 0 {
+// line is the hosts of one pace that wait for a visit: in early until they may be
+// visited, and then in ready and in needy.
+type line struct{ early, ready, needy hostHeap }
+
+func (l *line) join(h *host, ready bool) {
+	h.line, h.ready = l, ready
+	if !ready {
+		heap.Push(&l.early, h)
+		return
+	}
+	heap.Push(&l.ready, h)
+	heap.Push(&l.needy, h)
+}
+
+// fix puts a host right whose order has changed.
+func (l *line) fix(h *host) {
+	if !h.ready {
+		heap.Fix(&l.early, h.index[byTime])
+		return
+	}
+	heap.Fix(&l.ready, h.index[byTime])
+	heap.Fix(&l.needy, h.index[byNeed])
+}
+
+func (l *line) leave(h *host) {
+	h.line = nil
+	if !h.ready {
+		heap.Remove(&l.early, h.index[byTime])
+		return
+	}
+	heap.Remove(&l.ready, h.index[byTime])
+	heap.Remove(&l.needy, h.index[byNeed])
+}
+
+// order is what a heap of hosts is ordered by.
+type order uint8
+
+const (
+	byTime order = iota // from which they may be visited
+	byNeed              // most first
+	heaps               // that a host may be in
+)
+
+func (o order) less(a, b *host) bool {
+	if o == byNeed && a.needs != b.needs {
+		return a.needs > b.needs
+	}
+	if c := a.at.Compare(b.at); c != 0 {
 		return c < 0
 	}
-	return h.since < o.since
+	return a.since < b.since
 }
 
-type readyHeap []*host
-
-func (r readyHeap) Len() int           { return len(r) }
-func (r readyHeap) Less(i, j int) bool { return r[i].before(r[j]) }
-func (r readyHeap) Swap(i, j int) {
-	r[i], r[j] = r[j], r[i]
-	r[i].index, r[j].index = i, j
+type hostHeap struct {
+	hosts []*host
+	order order
 }
-func (r *readyHeap) Push(x any) {
+
+func (r *hostHeap) Len() int           { return len(r.hosts) }
+func (r *hostHeap) Less(i, j int) bool { return r.order.less(r.hosts[i], r.hosts[j]) }
+func (r *hostHeap) Swap(i, j int) {
+	r.hosts[i], r.hosts[j] = r.hosts[j], r.hosts[i]
+	r.hosts[i].index[r.order], r.hosts[j].index[r.order] = i, j
+}
+func (r *hostHeap) Push(x any) {
 	h := x.(*host)
-	h.index = len(*r)
-	*r = append(*r, h)
+	h.index[r.order] = len(r.hosts)
+	r.hosts = append(r.hosts, h)
 }
-func (r *readyHeap) Pop() any {
-	old := *r
-	h := old[len(old)-1]
-	old[len(old)-1] = nil
-	*r = old[:len(old)-1]
-	h.index = -1
+func (r *hostHeap) Pop() any {
+	last := len(r.hosts) - 1
+	h := r.hosts[last]
+	r.hosts[last] = nil
+	r.hosts = r.hosts[:last]
 	return h
 }

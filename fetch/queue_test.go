@@ -18,7 +18,7 @@ var every = [paces]bool{true, true, true, true}
 // A clock that is set back keeps no host waiting: what it waits for is a time of the
 // monotonic clock, which time.Time.Round takes away.
 func TestQueuesWaitByTheMonotonicClock(t *testing.T) {
-	q := newQueues(1)
+	q := newQueues(1, 0, epoch)
 	q.add("h", item{Datum: crawldb.Datum{URL: "http://h/1"}})
 	q.add("h", item{Datum: crawldb.Datum{URL: "http://h/2"}})
 	h, _, _ := q.next(time.Now(), every)
@@ -32,14 +32,15 @@ func TestQueuesWaitByTheMonotonicClock(t *testing.T) {
 func TestQueuesAgainstAModel(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		q := newQueues(1)
+		pause := time.Duration(seed%3) * time.Second
+		q := newQueues(1, pause, epoch)
 		type model struct {
 			items []string
 			at    time.Time
 			busy  *host
 		}
 		want := map[string]*model{}
-		total, now := 0, epoch
+		total, turn, now := 0, 0, epoch
 		for step := range 3000 {
 			name := fmt.Sprint("h", rnd.IntN(10))
 			m := want[name]
@@ -50,7 +51,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 			switch rnd.IntN(5) {
 			case 0, 1:
 				if len(m.items) == 0 && m.busy == nil {
-					m.at = time.Time{} // it was forgotten
+					m.at = now // it was forgotten
 				}
 				u := fmt.Sprint(name, "/", step)
 				q.add(name, item{Datum: crawldb.Datum{URL: u}})
@@ -60,8 +61,22 @@ func TestQueuesAgainstAModel(t *testing.T) {
 				now = now.Add(time.Duration(rnd.IntN(3)) * time.Second)
 				h, it, at := q.next(now, every)
 				var first *model
+				// Every other turn is for the one that was ready first, and those between
+				// for the one that has most to wait for.
+				before := func(o, than *model) bool {
+					if pause > 0 && turn%2 == 1 && len(o.items) != len(than.items) {
+						return len(o.items) > len(than.items)
+					}
+					return o.at.Before(than.at)
+				}
 				for _, o := range want {
-					if o.busy == nil && len(o.items) > 0 && (first == nil || o.at.Before(first.at)) {
+					if o.busy != nil || len(o.items) == 0 {
+						continue
+					}
+					switch ready := !o.at.After(now); {
+					case first == nil, ready && first.at.After(now):
+						first = o
+					case ready && before(o, first), !ready && o.at.Before(first.at):
 						first = o
 					}
 				}
@@ -79,10 +94,11 @@ func TestQueuesAgainstAModel(t *testing.T) {
 						t.Fatalf("step %d: nothing, although %v waits", step, first.items)
 					}
 					o := want[h.name]
-					if o.busy != nil || !o.at.Equal(first.at) || it.URL != o.items[0] {
+					if o.busy != nil || before(first, o) || it.URL != o.items[0] {
 						t.Fatalf("step %d: %s of %s, want %s", step, it.URL, h.name, o.items[0])
 					}
 					o.busy, o.items = h, o.items[1:]
+					turn++
 					total--
 				}
 			case 4:
@@ -127,7 +143,7 @@ func BenchmarkLoopStep(b *testing.B) {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			q := newQueues(1)
+			q := newQueues(1, 0, epoch)
 			for i := range hosts {
 				name := fmt.Sprintf("h%d.example.test", i)
 				q.add(name, item{Datum: crawldb.Datum{URL: "http://" + name + "/"}})
@@ -183,7 +199,7 @@ func TestMemoryOfWhatWaits(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		q := newQueues(1)
+		q := newQueues(1, 0, epoch)
 		size := 0
 		for n := range urls {
 			d := listedURL(fmt.Sprintf("h%06d.example.test", n%hosts), n)
