@@ -68,6 +68,8 @@ type Options struct {
 	// Protocol makes the requests. Nil means HTTP as httpproto does it by
 	// default, which refuses to connect to private addresses. One that is given
 	// is the caller's to close.
+	// One for schemes other than http and https needs Rules that let them in: see
+	// urlfilter.Basic.Schemes.
 	Protocol protocol.Protocol
 	// HTTP says how requests are made if Protocol is nil. Agent and Now are those
 	// of the crawl unless it has its own.
@@ -127,12 +129,19 @@ type Options struct {
 	// pages of a block of 500 if the process dies among them. An error ends the
 	// round, which the next one takes up at that block.
 	OnPage func(ctx context.Context, e PageEvent) error
+	// OnRound, if not nil, is told what each round did that worked on a segment, when
+	// it is over: for a service that has one Run for years, and figures to show. A
+	// round that failed or was cancelled is told of too, and again when it is taken up
+	// by the next, each time what it did then, so that the reports add up to that of Run.
+	// It is called by one goroutine at a time, and the next round waits for it.
+	OnRound func(r Report)
 
 	// Rounds ends Run after so many rounds, those of a Run that was interrupted
 	// included; zero means none but for the other reasons to end.
 	Rounds int
 	// Wait makes Run wait when nothing is due, until something is or is
-	// injected, instead of returning.
+	// injected, instead of returning. It looks once a minute whether somebody else has
+	// written to the store, which reads all of one that is no crawldb.DueStore.
 	Wait bool
 	// KeepSegments is how many segments that are done are kept; the oldest are
 	// removed. Zero keeps all.
@@ -288,7 +297,7 @@ func (c *Crawler) Close() error {
 }
 
 // Inject adds URLs to start from. Those that cannot be used are named in the
-// report, and the others are injected all the same.
+// report, and logged, and the others are injected all the same: that is no error.
 func (c *Crawler) Inject(ctx context.Context, urls ...string) (inject.Report, error) {
 	return c.InjectSeeds(ctx, inject.URLs(urls...), inject.Options{})
 }
@@ -303,6 +312,9 @@ func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, 
 		o.Now = c.o.Now
 	}
 	r, err := inject.Run(ctx, c.s.Crawl, seeds, o)
+	if len(r.Bad) > 0 {
+		c.o.Logger.Warn("recrawl: seeds were left out", "filtered", r.Filtered, "invalid", r.Invalid, "first", r.Bad[0].Error())
+	}
 	c.wake()
 	return r, err
 }
@@ -347,9 +359,14 @@ func (c *Crawler) generateOptions() generate.Options {
 }
 
 // GenerateFree makes a segment of the given URLs, due or not, as generate.Free
-// does: a first stage whose URLs need not be in the crawl db.
+// does: a first stage whose URLs need not be in the crawl db. The next round takes it
+// up, so this is how a service that has a Run has a page fetched at once, whatever its
+// schedule and budget; politeness holds, and the server is asked for all of the page.
+// No segment in the report means that the rules reject all of the URLs.
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
-	return generate.Free(ctx, c.s.Segments, urls, c.generateOptions())
+	r, err := generate.Free(ctx, c.s.Segments, urls, c.generateOptions())
+	c.wake()
+	return r, err
 }
 
 // defaultTopN bounds a segment, whose fetch list is held in memory while it is
@@ -459,7 +476,10 @@ func (c *Crawler) updateOptions() update.Options {
 }
 
 // Sweep goes over all records of the crawl db. An update does so besides if
-// Options.Update.Sweep asks for something.
+// Options.Update.Sweep asks for something. Rules, Scoring and clock that the options
+// leave nil are those of the crawler. Rules from files are as the last round has read
+// them: see urlfilter.Rules.Reload. What a fetch list has is left alone, and OnPage hears
+// of nothing that is dropped.
 func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.SweepReport, error) {
 	setNil(&o.Rules, c.o.Rules)
 	setDefault(&o.Scoring, c.o.Scoring)

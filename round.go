@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -19,7 +20,8 @@ import (
 
 // Report says what one round did, or several.
 type Report struct {
-	// Rounds counts the rounds that worked on a segment; Segments names these.
+	// Rounds counts the rounds that worked on a segment; Segments names these, of a Run
+	// the last thousand.
 	Rounds   int
 	Segments []string
 	// Selected counts the URLs that were selected, Visits what became of those
@@ -62,9 +64,14 @@ func (r *Report) Visited() int {
 	return n
 }
 
+// mostSegments is how many segments a Report names: that of a Run of years must not
+// grow.
+const mostSegments = 1000
+
 func (r *Report) add(o Report) {
 	r.Rounds += o.Rounds
 	r.Segments = append(r.Segments, o.Segments...)
+	r.Segments = slices.Delete(r.Segments, 0, max(0, len(r.Segments)-mostSegments))
 	r.Selected += o.Selected
 	for code, n := range o.Visits {
 		if r.Visits == nil {
@@ -147,6 +154,9 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why occasion
 	}
 	r.Elapsed = time.Since(began)
 	c.status.round(&r)
+	if r.Rounds > 0 && c.o.OnRound != nil {
+		c.o.OnRound(r)
+	}
 	return r, err
 }
 

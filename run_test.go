@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -505,4 +506,96 @@ type counted int
 func (c *counted) Reload() (bool, error) {
 	*c++
 	return false, nil
+}
+
+// What OnRound is told adds up to the report of Run, a round that failed included.
+func TestOnRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true})
+		s.opts.Generate.TopN = 20
+		full := errors.New("the index is full")
+		pages := 0
+		s.opts.OnPage = func(context.Context, recrawl.PageEvent) error {
+			if pages++; pages == 30 {
+				return full
+			}
+			return nil
+		}
+		var rounds, visits, events int
+		var names []string
+		s.opts.OnRound = func(r recrawl.Report) {
+			if r.Rounds != 1 || len(r.Segments) != 1 || r.Elapsed < 0 {
+				t.Errorf("%+v", r)
+			}
+			rounds, visits, events, names = rounds+r.Rounds, visits+r.Visited(), events+r.Events, append(names, r.Segments...)
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		first, err := c.Run(t.Context())
+		if !errors.Is(err, full) {
+			t.Fatalf("%+v, %v", first, err)
+		}
+		second, err := c.Run(t.Context())
+		if err != nil || rounds != first.Rounds+second.Rounds || visits != first.Visited()+second.Visited() || visits != 60 || events != first.Events+second.Events || rounds < 4 {
+			t.Errorf("%d rounds, %d visits, %d events, of two runs %+v and %+v, %v", rounds, visits, events, first, second, err)
+		}
+		if want := append(slices.Clone(first.Segments), second.Segments...); !slices.Equal(names, want) {
+			t.Errorf("rounds on %v, want %v", names, want)
+		}
+	})
+}
+
+// A page that is asked for by GenerateFree is fetched at once by a Run that waits,
+// although it is not due and the budget is spent.
+func TestRunTakesUpWhatIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true}
+		s := newSetup(web)
+		s.opts.Wait, s.opts.Schedule = true, schedule.Learned{Budget: 1}
+		s.opts.Now, web.Now = nil, time.Now
+		c := s.crawler(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error)
+		go func() { _, err := c.Run(ctx); ran <- err }()
+		url := web.Seeds()[0]
+		if _, err := c.Inject(ctx, url); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10*time.Minute + 30*time.Second)
+		r, err := c.GenerateFree(ctx, func(yield func(string, error) bool) { yield(url, nil) })
+		if err != nil || len(r.Segments) != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		time.Sleep(time.Second)
+		if n := web.Count(url); n != 2 {
+			t.Errorf("%d visits, a second after the second was asked for", n)
+		}
+		if r, err := c.GenerateFree(ctx, func(yield func(string, error) bool) { yield("ftp://example.com/", nil) }); err != nil || len(r.Segments) != 0 {
+			t.Errorf("of what the rules reject: %+v, %v", r, err)
+		}
+		cancel()
+		if err := <-ran; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		c.Close()
+	})
+}
+
+// Seeds that cannot be used are no error, and so are told to the Logger.
+func TestSeedsThatAreLeftOut(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 1})
+	var log strings.Builder
+	s.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c := s.crawler(t)
+	defer c.Close()
+	r, err := c.Inject(t.Context(), "example.com", "doc://guide/a", s.web.Seeds()[0])
+	if err != nil || r.New != 1 || r.Invalid != 2 || len(r.Bad) != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if !strings.Contains(log.String(), `seeds were left out`) || !strings.Contains(log.String(), "example.com") || !strings.Contains(log.String(), "invalid=2") {
+		t.Errorf("the log has %q", &log)
+	}
 }
