@@ -93,6 +93,10 @@ func handler(crawler *recrawl.Crawler) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		for _, bad := range report.Bad { // no URL, or the rules reject it
+			http.Error(w, bad.Error(), http.StatusBadRequest)
+			return
+		}
 		fmt.Fprintf(w, "%d new\n", report.New)
 	})
 	return mux

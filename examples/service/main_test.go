@@ -53,6 +53,16 @@ func TestService(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
+	resp, err = http.PostForm(base+"/seeds", url.Values{"url": {"news.example.test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _ = io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if want := "inject: \"news.example.test\": urlfilter: not a URL to crawl: no scheme\n"; resp.StatusCode != http.StatusBadRequest || string(answer) != want {
+		t.Errorf("%s, %q, want %q", resp.Status, answer, want)
+	}
+
 	resp, err = http.Get(base + "/status")
 	if err != nil {
 		t.Fatal(err)
