@@ -200,7 +200,9 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 		if err != nil {
 			return err
 		}
-		r.NextDue = g.NextDue
+		if len(g.Segments) == 0 {
+			r.NextDue = g.NextDue
+		}
 		if why == running && o.Ahead > 0 {
 			// If this mark is lost, the leases say the same.
 			if err := c.mark(ctx, aheadJob, "selected"); err != nil {

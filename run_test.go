@@ -599,3 +599,20 @@ func TestSeedsThatAreLeftOut(t *testing.T) {
 		t.Errorf("the log has %q", &log)
 	}
 }
+
+// The report of a run that ended for another reason than that nothing is due says
+// nothing of when that will be: more is due now.
+func TestNextDueIsAfterNothing(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, Calm: true})
+	s.opts.Schedule = &schedule.Default{DefaultInterval: time.Hour}
+	s.opts.Generate.TopN, s.opts.Rounds = 5, 3
+	for range 2 {
+		if r := s.run(t, s.web.Seeds()...); r.Rounds != 3 || !r.NextDue.IsZero() {
+			t.Errorf("after %d rounds more is due at %v; it is %v", r.Rounds, r.NextDue, s.now)
+		}
+	}
+	s.opts.Rounds = 0
+	if r := s.run(t); !r.NextDue.Equal(s.now.Add(time.Hour)) {
+		t.Errorf("nothing is due before %v; it is %v", r.NextDue, s.now)
+	}
+}
