@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 // Harness makes, ends and loses stores. Open is required; without Close there is
@@ -56,10 +58,28 @@ func (k Kit[S, C]) Run(t *testing.T) {
 				t.Skip(why)
 			}
 			if err := k.run(t.Context(), r); err != nil {
-				t.Error(err)
+				t.Error(brief(err.Error()))
 			}
 		})
 	}
+}
+
+// brief shortens words that nobody reads: a rule may be broken by a URL of 60 kB, and
+// a message has it several times.
+func brief(s string) string {
+	const most, head, tail = 1000, 200, 100
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(s, unicode.IsSpace) {
+		i := strings.Index(s, word) // the white space before it stays
+		b.WriteString(s[:i])
+		s = s[i+len(word):]
+		if n := len(word); n > most {
+			word = strings.ToValidUTF8(fmt.Sprintf("%s…(%d bytes)…%s", word[:head], n-head-tail, word[n-tail:]), "")
+		}
+		b.WriteString(word)
+	}
+	b.WriteString(s)
+	return b.String()
 }
 
 // Check returns what told makes of each rule that is broken, joined. Rules that the
