@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -477,4 +478,76 @@ func TestTurn(t *testing.T) {
 	if _, err := segment.ParsePartition("moon"); err == nil {
 		t.Error("there is a moon")
 	}
+}
+
+// slowly is a store in which it takes a second to open a part.
+type slowly struct {
+	segment.Store
+	part string
+}
+
+func (s slowly) Append(ctx context.Context, name, part string, keep int) (segment.BlockWriter, error) {
+	w, err := s.Store.Append(ctx, name, part, keep)
+	if part == s.part && err == nil {
+		time.Sleep(time.Second)
+	}
+	return w, err
+}
+
+// Of two fetches that come at once to what is left to be parsed one parses it; the
+// other returns no sooner.
+func TestOneOfTwoFetchesParsesTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &site{})
+		r.turns(listed, byDigit(1), threeHosts(4)...)
+		parser := r.o.Parser
+		r.o.Parser = nil
+		r.run(listed)
+		if n := len(r.visits(listed)); n != 12 {
+			t.Fatalf("%d visits", n)
+		}
+		r.o.Parser = parser
+		parsed := make(chan int, 2)
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+				rep, err := fetch.Run(t.Context(), slowly{r.db.Segments(), segment.ParseDataPart}, listed, r.o)
+				if err != nil {
+					t.Errorf("fetch %d: %v", i, err)
+				}
+				if done, err := segment.Has[segment.Parse](t.Context(), r.db.Segments(), listed); err != nil || !done {
+					t.Errorf("fetch %d returned before all was parsed: %v, %v", i, done, err)
+				}
+				parsed <- rep.Parsed
+			})
+		}
+		wg.Wait()
+		if a, b := <-parsed, <-parsed; a != 12 && b != 12 || a+b != 12 {
+			t.Errorf("%d and %d pages were parsed", a, b)
+		}
+		aligned(t, r.db.Segments(), listed)
+	})
+}
+
+// Who waits for the other fetch ends with its context.
+func TestWaitForTheOtherFetchEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &site{})
+		r.turns(listed, byDigit(1), threeHosts(1)...)
+		parser := r.o.Parser
+		r.o.Parser = nil
+		r.run(listed)
+		r.o.Parser = parser
+		w, err := r.db.Segments().Append(t.Context(), listed, segment.ParseTextPart, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := fetch.Run(ctx, r.db.Segments(), listed, r.o); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a fetch that waits returned %v", err)
+		}
+	})
 }

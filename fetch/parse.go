@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
@@ -109,9 +110,21 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 }
 
 // parseRest parses what a fetch that was begun without a parser has fetched, and
-// adds that to the report.
+// adds that to the report. Of two fetches that come to it at once one does it, and the
+// other waits: who goes on to the update of a segment that is parsed in part would lose
+// the links of the rest.
 func (l *loop) parseRest(ctx context.Context, o *Options) error {
 	r, err := parseSegment(ctx, l.segments, l.name, o)
+	for pause := 10 * time.Millisecond; errors.Is(err, segment.ErrBusy); pause = min(2*pause, time.Second) {
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+		r, err = parseSegment(ctx, l.segments, l.name, o)
+	}
 	l.report.Parsed += r.Parsed
 	l.report.ParseFailed += r.ParseFailed
 	l.report.ParseCut += r.ParseCut
