@@ -53,6 +53,7 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 	}
 	seen := map[string]bool{}
 	var observed *observations
+	var dates span
 	first := true
 	for ; lines.Scan(); n++ {
 		line := lines.Text()
@@ -105,6 +106,9 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 			if k := len(p.Events); k > 0 && e.Time.Before(p.Events[k-1].Time) {
 				return nil, fail(fmt.Errorf("%s comes after a later event", f))
 			}
+			if err := dates.add(e.Time); err != nil {
+				return nil, fail(fmt.Errorf("%s %w", f, err))
+			}
 			p.Events = append(p.Events, e)
 		}
 		pages = append(pages, p)
@@ -126,6 +130,32 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 	}
 	bySignature(pages)
 	return BySignature(pages, "", "")
+}
+
+// span is from the first to the last of the dates of a history.
+type span struct {
+	first, last time.Time
+	some        bool
+}
+
+// add takes a date in, unless that makes the span longer than a simulation can be.
+func (s *span) add(at time.Time) error {
+	first, last := s.first, s.last
+	if !s.some || at.Before(first) {
+		first = at
+	}
+	if !s.some || at.After(last) {
+		last = at
+	}
+	other := first
+	if at.Equal(first) {
+		other = last
+	}
+	if last.Sub(first) > longest {
+		return fmt.Errorf("is more than %d years from %s: is a date misspelled?", longest/(365*24*time.Hour), other.UTC().Format(time.DateOnly))
+	}
+	s.first, s.last, s.some = first, last, true
+	return nil
 }
 
 func parseEvent(s string) (Event, error) {

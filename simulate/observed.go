@@ -126,6 +126,7 @@ type observations struct {
 	of      map[string][]observation
 	order   []string
 	tabs    bool
+	dates   span
 }
 
 // newObservations reads a header; ok is false if the line is none.
@@ -194,6 +195,9 @@ func (o *observations) add(line string, n int) error {
 					return fmt.Errorf("%q is no time: RFC 3339, a date, 20060102150405, or seconds since 1970", cell)
 				}
 				at = e.Time
+			}
+			if err := o.dates.add(at); err != nil {
+				return fmt.Errorf("%s %w", cell, err)
 			}
 			x.at = at
 		case "status":

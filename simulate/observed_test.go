@@ -67,16 +67,17 @@ func TestObservations(t *testing.T) {
 
 func TestObservationsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"url\ttime\nx\t1\n":                  "line 1: the header has no column with a signature",
-		"url\ttime\tmd5\tdigest\n":           "line 1: the header has no name, or the same twice, in column 4",
-		"url\ttime\tmd5\na\t1\n":             "line 2: 2 columns, where the header has 3",
-		"url\ttime\tmd5\na\tyesterday\tx\n":  `line 2: "yesterday" is no time`,
-		"url\ttime\tmd5\na\t1\t\n":           "line 2: there is no signature",
-		"url\ttime\tmd5\n\n\t1\tx\n":         "line 3: there is no URL",
-		"url\ttime\tmd5\na\t1\tx\na\t1\ty\n": "line 3: a is another page at that time in line 2",
-		"url time md5 status\na 1 x ok\n":    `line 2: "ok" is no status of HTTP`,
-		"url time md5 weight\na 1 x -1\n":    `line 2: "-1" is no weight above zero`,
-		"url\ttime\tmd5\n":                   "a history without pages",
+		"url\ttime\nx\t1\n":                                    "line 1: the header has no column with a signature",
+		"url\ttime\tmd5\tdigest\n":                             "line 1: the header has no name, or the same twice, in column 4",
+		"url\ttime\tmd5\na\t1\n":                               "line 2: 2 columns, where the header has 3",
+		"url\ttime\tmd5\na\tyesterday\tx\n":                    `line 2: "yesterday" is no time`,
+		"url\ttime\tmd5\na\t2026-01-01\tx\nb\t8026-01-01\tx\n": `line 3: 8026-01-01 is more than 146 years from 2026-01-01`,
+		"url\ttime\tmd5\na\t1\t\n":                             "line 2: there is no signature",
+		"url\ttime\tmd5\n\n\t1\tx\n":                           "line 3: there is no URL",
+		"url\ttime\tmd5\na\t1\tx\na\t1\ty\n":                   "line 3: a is another page at that time in line 2",
+		"url time md5 status\na 1 x ok\n":                      `line 2: "ok" is no status of HTTP`,
+		"url time md5 weight\na 1 x -1\n":                      `line 2: "-1" is no weight above zero`,
+		"url\ttime\tmd5\n":                                     "a history without pages",
 	} {
 		if _, err := simulate.ParseHistory(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

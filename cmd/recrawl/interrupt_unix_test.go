@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bytes"
+	"io"
 	"os/exec"
 	"strings"
 	"sync"
@@ -87,4 +88,32 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 		t.Errorf("it took %v", d)
 	}
 	ok(t, s.crawl()...)
+}
+
+// What changes no crawl does not go on: it says so.
+func TestAnInterruptedCheckBeginsAnew(t *testing.T) {
+	t.Parallel()
+	c := exec.Command(program, "check", "filter")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, errs := new(output), new(output)
+	c.Stdout, c.Stderr = out, errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := func() error { _, err := io.WriteString(in, "http://a.example/\n"); return err }
+	if err := line(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the first answer", func() bool { return out.String() != "" })
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the end", func() bool { return line() != nil })
+	r := wait(t, c, out, errs)
+	if r.code != 1 || !strings.Contains(r.err, "interrupted; the same command begins anew") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
 }

@@ -11,7 +11,7 @@
 //	recrawl compact -d DIR                                  the databases without what was replaced
 //
 // Every verb may be interrupted or killed; the same command goes on where it
-// stopped. The exit code is 0 if all is done, 1 if something failed or the run was
+// stopped, or begins anew if it changes nothing. The exit code is 0 if all is done, 1 if something failed or the run was
 // interrupted, 2 if the command line cannot be understood. See recrawl --help, and
 // recrawl VERB --help.
 package main
@@ -70,7 +70,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		args = append(append(args[:1:1], args[2:]...), "--help")
 	}
 	out := &checked{w: stdout}
-	err := root(out, stderr).Run(ctx, args)
+	c := root(out, stderr)
+	err := c.Run(ctx, args)
 	if err == nil {
 		err = out.err
 	}
@@ -87,7 +88,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "recrawl: see recrawl --help, or recrawl VERB --help")
 		return exitUsage
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		fmt.Fprintln(stderr, "recrawl: interrupted; the same command goes on from here")
+		fmt.Fprintln(stderr, "recrawl: interrupted; the same command "+again(c, args))
 		return exitFailed
 	default:
 		for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -97,10 +98,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintln(stderr, "recrawl: one process at a time has a crawl; if that is a crawl or a fetch, recrawl status tells what it does")
 		}
 		if noRoom(err) && out.err == nil {
-			fmt.Fprintln(stderr, "recrawl: with room on the disk the same command goes on from here")
+			fmt.Fprintln(stderr, "recrawl: with room on the disk the same command "+again(c, args))
 		}
 		return exitFailed
 	}
+}
+
+// again says what a command does that was interrupted and is given once more: one that
+// changes a crawl has kept what it has done.
+func again(root *cli.Command, args []string) string {
+	for _, arg := range args[1:] {
+		switch verb := root.Command(arg); {
+		case verb == nil:
+			continue
+		case verb.Category == looking || slices.Contains([]string{"demo", "verify", "salvage"}, verb.Name):
+			return "begins anew"
+		}
+		break
+	}
+	return "goes on from here"
 }
 
 // checked remembers that a write failed: a segment whose name was never printed
@@ -126,7 +142,7 @@ func root(stdout, stderr io.Writer) *cli.Command {
 		Description: `A crawl lives in one directory (-d DIR): what is known of every URL, of every
 host, the links between pages, and the segments, which hold what each round
 brought. Every verb may be interrupted, by Ctrl-C or kill -9; the same command
-goes on where it stopped.
+goes on where it stopped, or begins anew if it changes nothing.
 
 Try it, without a network:
   recrawl demo

@@ -5,7 +5,43 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/urfave/cli/v3"
 )
+
+// placeFor reports why a file could not be written at its place, before the work that
+// it is to hold.
+func placeFor(name string) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return fmt.Errorf("%s is a directory", name)
+		}
+		return nil
+	}
+	f, err := openBeside(name)
+	if err != nil {
+		if path := (*fs.PathError)(nil); errors.As(err, &path) {
+			err = fmt.Errorf("open %s: %w", name, path.Err)
+		}
+		return err
+	}
+	// It is removed before it is closed, which ends the lock on it.
+	return errors.Join(os.Remove(f.Name()), f.Close())
+}
+
+// pictureAt is placeFor for the files of -svg, whose names have these endings.
+func pictureAt(c *cli.Command, endings ...string) error {
+	name := c.String("svg")
+	if name == "" {
+		return nil
+	}
+	for _, ending := range endings {
+		if err := placeFor(name + ending); err != nil {
+			return fmt.Errorf("-svg: %w", err)
+		}
+	}
+	return nil
+}
 
 // replaceFile writes a file beside its place and moves it there once it is whole
 // and durable. What a process that was killed has left beside it is written over.

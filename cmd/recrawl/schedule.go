@@ -78,6 +78,9 @@ Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 			if o.Step > 0 && o.Duration/o.Step > 10_000_000 {
 				return usagef("-step: %s is too short for so long a time", c.String("step"))
 			}
+			if err := pictureAt(c, ""); err != nil {
+				return err
+			}
 			r := simulate.Run(pages, s, o)
 			if name := c.String("svg"); name != "" {
 				if err := writeSVG(name, &r); err != nil {

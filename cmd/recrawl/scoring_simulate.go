@@ -82,6 +82,9 @@ ASCII form of WebGraph. The file may be compressed by gzip.
 			if growth == 0 {
 				growth = -1
 			}
+			if err := pictureAt(c, ""); err != nil {
+				return err
+			}
 			w, err := a.graphOf(c)
 			if err != nil {
 				return err

@@ -116,6 +116,9 @@ project: it fails if a figure is not what it is to be.`,
 			if err != nil {
 				return err
 			}
+			if err := pictureAt(c, "-time.svg", "-rates.svg"); err != nil {
+				return err
+			}
 			outcomes, err := simulate.Compare(ctx, pages, policies, o)
 			if err != nil {
 				return err
@@ -170,6 +173,9 @@ func (a *app) simulateCurve(ctx context.Context, c *cli.Command, pages simulate.
 		budgets = append(budgets, float64(len(pages))/(every.Hours()/24))
 	}
 	slices.Sort(budgets)
+	if err := pictureAt(c, "-budget.svg"); err != nil {
+		return err
+	}
 	var wrong error
 	curve, err := simulate.Curve(ctx, pages, func(perDay float64) []simulate.Policy {
 		p, err := policiesOf(c, pages, perDay)
