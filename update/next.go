@@ -2,6 +2,7 @@ package update
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -72,7 +73,7 @@ type Input struct {
 // the next fetch by that instead, whoever makes it.
 //
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
-// and the name. A visit older than the record's last one changes nothing but the lease, unless that
+// and the name, until a visit reads it and it is not said any more. A visit older than the record's last one changes nothing but the lease, unless that
 // one lies in the future, as of a clock that was wrong; links alone make a record that is new
 // (db_unfetched), or add to its score.
 func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
@@ -176,9 +177,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 		sum := v.Signature
 		if p != nil {
 			sum = p.Signature
-			for name, value := range p.Meta.All() {
-				d.Meta.Set(pagePrefix+name, value)
-			}
+			properties(&d.Meta, p.Meta)
 		}
 		d.Status = crawldb.Fetched
 		switch {
@@ -230,6 +229,20 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 // pagePrefix begins the names of what a page says of itself, which is so kept
 // from setting anything else.
 const pagePrefix = "page."
+
+// properties keeps what a page says of itself, and nothing that it said before.
+func properties(m *crawldb.Meta, said crawldb.Meta) {
+	for name := range m.All() {
+		if of, ok := strings.CutPrefix(name, pagePrefix); ok {
+			if _, ok := said.Get(of); !ok {
+				m.Delete(name)
+			}
+		}
+	}
+	for name, value := range said.All() {
+		m.Set(pagePrefix+name, value)
+	}
+}
 
 // fetched asks the schedule about a visit that brought content or news of it.
 // Content that is the same was not modified, whatever the schedule made of it. A

@@ -179,6 +179,34 @@ func asBefore(cells []cell, s crawldb.Status) []cell {
 // TestNext compares every transition with testdata/next.txt, which is to be read
 // beside the table in the comment of Next. Where all nine statuses lead to the
 // same, they make one line.
+// What a page no longer says of itself is not kept, and what others have put there is.
+func TestPropertiesOfAPage(t *testing.T) {
+	o := update.Options{Now: func() time.Time { return noon }}
+	visit := func(old *crawldb.Datum, p *segment.Parse) *crawldb.Datum {
+		return update.Next(old, update.Input{URL: page, Segment: seg, Visit: visitAt(noon, protocol.Success), Parse: p}, o)
+	}
+	said := func(pairs ...string) *segment.Parse {
+		p := parsed("B")
+		p.Meta = crawldb.MetaOf(pairs...)
+		return p
+	}
+	old := known(crawldb.Fetched, 0, "A")
+	d := visit(&old, said("author", "Ann", "lang", "en"))
+	if want := crawldb.MetaOf("page.author", "Ann", "page.lang", "en", "seed", "x"); d.Meta != want {
+		t.Errorf("said two things: %q", d.Meta.Encoded())
+	}
+	if next := visit(d, nil); next.Meta != d.Meta {
+		t.Errorf("not read: %q", next.Meta.Encoded())
+	}
+	d = visit(d, said("lang", "de"))
+	if want := crawldb.MetaOf("page.lang", "de", "seed", "x"); d.Meta != want {
+		t.Errorf("said one of them anew: %q", d.Meta.Encoded())
+	}
+	if d = visit(d, said()); d.Meta != old.Meta {
+		t.Errorf("said nothing: %q", d.Meta.Encoded())
+	}
+}
+
 func TestNext(t *testing.T) {
 	clock := func() time.Time { return noon }
 	plain := update.Options{Schedule: schedule.Default{}, Now: clock}
