@@ -38,7 +38,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	if err != nil {
 		return err
 	}
-	if err := counted.keep(ctx, o.Hosts, name); err != nil {
+	if err := counted.keep(ctx, o.Hosts, name, o.now); err != nil {
 		return err
 	}
 	trust := trust{}

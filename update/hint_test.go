@@ -340,6 +340,36 @@ func TestClaimsAreCountedOnce(t *testing.T) {
 	}
 }
 
+// A segment that was counted under a clock that was ahead keeps no other from being
+// counted, and is not counted twice itself.
+func TestClaimsAfterAClockThatWasAhead(t *testing.T) {
+	for _, last := range []string{seg, "20360101000000-000"} {
+		w := newWorld(t)
+		want := claims(w)
+		if last == seg {
+			want = hostdb.Lastmod{}
+		}
+		hosts := new(memstore.Hosts)
+		err := hosts.Update(t.Context(), "a.example.test", func(*hostdb.Host) (*hostdb.Host, error) {
+			return &hostdb.Host{Lastmod: hostdb.Lastmod{Segment: last}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := noon
+		if last == seg { // as it is named, the clock was ahead when it was generated
+			at = noon.AddDate(-1, 0, 0)
+		}
+		if _, err := update.Run(t.Context(), w.crawl, w.segments, seg, update.Options{Hosts: hosts, Now: func() time.Time { return at }}); err != nil {
+			t.Fatal(err)
+		}
+		h, err := hosts.Get(t.Context(), "a.example.test")
+		if got := h.Lastmod; err != nil || got.Segment != seg || got.Hits != want.Hits || got.False != want.False || got.Misses != want.Misses {
+			t.Errorf("behind %s: %+v, want %+v, %v", last, got, want, err)
+		}
+	}
+}
+
 // Of a host that is not known yet, a few claims are believed.
 func TestClaimsOfAStranger(t *testing.T) {
 	w := newWorld(t)

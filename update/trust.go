@@ -152,7 +152,7 @@ func (t *tally) hosts() map[string][]*claim {
 
 // keep adds the counts to the hosts, once for each segment, and makes that durable
 // before a record is changed that depends on it.
-func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string) error {
+func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string, now time.Time) error {
 	if t == nil {
 		return nil
 	}
@@ -166,14 +166,18 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string) error
 			if old != nil {
 				h = *old
 			}
-			before := h.Lastmod
+			was := h.Lastmod
+			before := was
+			if before.Segment != name && ahead(before.Segment, now) {
+				before.Segment = "" // a clock was wrong, and all others are from before that
+			}
 			var told []hostdb.Claim
 			for _, c := range all[host] {
 				if claim, ok := Claimed(c.page, c.at, c.found == another, before); ok {
 					told = append(told, claim)
 				}
 			}
-			if h.Lastmod = before.Counts(name, told); h.Lastmod == before {
+			if h.Lastmod = before.Counts(name, told); h.Lastmod == was {
 				return old, nil
 			}
 			return &h, nil
@@ -183,6 +187,13 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string) error
 		}
 	}
 	return hosts.Sync(ctx)
+}
+
+// ahead reports whether a segment is named after a time that has not come yet.
+func ahead(name string, now time.Time) bool {
+	digits, _, _ := strings.Cut(name, "-")
+	at, err := time.Parse("20060102150405", digits)
+	return err == nil && at.After(now)
 }
 
 // trust says whose sitemaps are believed. The records come by host, so it
