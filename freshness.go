@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -153,6 +154,7 @@ const (
 // read adds a reading, given when the visits that came since the last one began and how
 // many there had been then.
 func (a *account) read(began time.Time, visits int64) {
+	a.Read = slices.DeleteFunc(a.Read, func(r reading) bool { return r.At.After(a.At) }) // the clock was ahead
 	if len(a.Read) == 0 && !began.IsZero() {
 		a.Read = append(a.Read, reading{began.UTC(), visits})
 	}

@@ -48,9 +48,10 @@ type account struct {
 // budget of five visits a week has one every 34 hours.
 func (a account) on(now time.Time, budget float64) account {
 	most := max(budget, 1)
-	if a.At.IsZero() {
+	switch passed := now.Sub(a.At); {
+	case a.At.IsZero(), passed < -24*time.Hour: // then the clock was ahead, and may have been by years
 		a.Left = most
-	} else if passed := now.Sub(a.At); passed > 0 {
+	case passed > 0:
 		a.Left = min(a.Left+passed.Hours()/24*budget, most)
 	}
 	a.At = now.UTC()
