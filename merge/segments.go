@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -285,19 +286,31 @@ func (m *segmentMerger) write(ctx context.Context, g *group) error {
 	return m.out.add(ctx, p)
 }
 
-// begin makes the next segment.
+// begin makes the next segment, under a name that nobody has, also of those who look for
+// one at the same time: what they make is not ours to remove.
 func (m *segmentMerger) begin(ctx context.Context) error {
-	name, err := segment.NewName(ctx, m.dst, m.o.Now())
-	if err != nil {
+	last := ""
+	for {
+		name, err := segment.NewName(ctx, m.dst, m.o.Now())
+		if err != nil {
+			return err
+		}
+		if name <= last { // which may not be listed yet
+			name = segment.NameAfter(last)
+		}
+		last = name
+		out, err := openOutput(ctx, m.dst, name, m.parts, m.o.block)
+		if errors.Is(err, segment.ErrBusy) || errors.Is(err, segment.ErrCommitted) {
+			out.close()
+			continue
+		}
+		m.room = max(m.o.Slice, 1)
+		if m.o.NutchCompat && m.slices == 0 && m.o.Slice > 1 {
+			m.room-- // Nutch counts before it divides
+		}
+		m.out, m.report.Segments = out, append(m.report.Segments, name)
 		return err
 	}
-	m.room = max(m.o.Slice, 1)
-	if m.o.NutchCompat && m.slices == 0 && m.o.Slice > 1 {
-		m.room-- // Nutch counts before it divides
-	}
-	m.report.Segments = append(m.report.Segments, name)
-	m.out, err = openOutput(ctx, m.dst, name, m.parts, m.o.block)
-	return err
 }
 
 // complete ends the segment at hand.

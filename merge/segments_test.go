@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -471,6 +472,60 @@ func (w brittleWriter) Commit(ctx context.Context) error {
 }
 
 // TestNothingStaysOfAFailure fails at every write.
+// Somebody takes the name that a merge was about to take: both segments are there.
+func TestNameIsTakenMeanwhile(t *testing.T) {
+	for _, part := range []string{segment.GeneratePart, segment.FetchPart} {
+		for _, done := range []bool{false, true} {
+			var s memstore.Segments
+			put(t, &s, "20240601000000-000", true, seen{url: "http://a.example.test/", code: protocol.Success, parsed: true})
+			taken := ""
+			dst := afterList{&s, func() {
+				if taken != "" {
+					return
+				}
+				var err error
+				if taken, err = segment.NewName(t.Context(), &s, start); err != nil {
+					t.Fatal(err)
+				}
+				w, err := s.Append(t.Context(), taken, part, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if done {
+					err = w.Commit(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}}
+			r, err := Segments(t.Context(), dst, []Source{{Store: &s, Name: "20240601000000-000"}}, SegmentOptions{Now: func() time.Time { return start }})
+			if err != nil || len(r.Segments) != 1 || r.Segments[0] == taken {
+				t.Errorf("%s of %s is done %v: %v, %v", part, taken, done, r.Segments, err)
+			}
+			if info, err := s.Stat(t.Context(), taken, part); err != nil || info.Committed != done {
+				t.Errorf("%s of %s is done %v: %+v, %v", part, taken, done, info, err)
+			}
+		}
+	}
+}
+
+// afterList does something when segments were listed.
+type afterList struct {
+	segment.Store
+	then func()
+}
+
+func (s afterList) List(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for name, err := range s.Store.List(ctx) {
+			if !yield(name, err) {
+				return
+			}
+		}
+		s.then()
+	}
+}
+
 func TestNothingStaysOfAFailure(t *testing.T) {
 	var db memstore.DB
 	put(t, db.Segments(), "0", true, seen{url: root, code: protocol.Success, parsed: true}, seen{url: root + "x", code: protocol.Success, parsed: true}, seen{url: root + "y"})
