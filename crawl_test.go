@@ -483,3 +483,34 @@ func TestAgentIsAProductToken(t *testing.T) {
 	}
 	c.Close()
 }
+
+// With ReadOnly, New leaves what a generate that died has left.
+func TestReadOnlyLeavesWhatDied(t *testing.T) {
+	db := &memstore.DB{}
+	w, err := db.Segments().Append(t.Context(), "20260105090000-000", "leases", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Append(t.Context(), nil), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{true, false} {
+		c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Segments: db.Segments()}, recrawl.Options{Agent: "test", ReadOnly: readOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		for _, err := range db.Segments().List(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			left++
+		}
+		if want := map[bool]int{true: 1, false: 0}[readOnly]; left != want {
+			t.Errorf("ReadOnly %v: %d segments are left", readOnly, left)
+		}
+	}
+}

@@ -147,6 +147,10 @@ type Options struct {
 	// removed. Zero keeps all.
 	KeepSegments int
 
+	// ReadOnly is for stores that cannot be changed: New leaves what a process that died
+	// has left half done, and who would change anything gets the error of the store.
+	// Status, Freshness and Explain work.
+	ReadOnly bool
 	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
 	Now func() time.Time
 	// Logger hears of what is unusual; nil means silence.
@@ -259,21 +263,30 @@ func (c *Crawler) open() error {
 		}
 	}
 	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
-	dead, err := generate.Recover(context.Background(), c.s.Crawl, c.s.Segments)
-	var damaged *generate.DamagedError
-	if errors.As(err, &damaged) {
-		c.damaged = damaged.Errs
-		for i, err := range damaged.Errs {
-			o.Logger.Warn("recrawl: a segment without a whole fetch list is left as it is", "segment", damaged.Segments[i], "error", err)
+	if !o.ReadOnly {
+		if err := c.recover(context.Background()); err != nil {
+			return fmt.Errorf("recrawl: %w", err)
 		}
-	} else if err != nil {
-		return fmt.Errorf("recrawl: %w", err)
 	}
 	if err := c.openPlan(context.Background()); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
+	return nil
+}
+
+// recover brings to an end what a generate that died has left.
+func (c *Crawler) recover(ctx context.Context) error {
+	dead, err := generate.Recover(ctx, c.s.Crawl, c.s.Segments)
 	if len(dead) > 0 {
-		o.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
+		c.o.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
+	}
+	var damaged *generate.DamagedError
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	c.damaged = damaged.Errs
+	for i, err := range damaged.Errs {
+		c.o.Logger.Warn("recrawl: a segment without a whole fetch list is left as it is", "segment", damaged.Segments[i], "error", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -154,7 +155,7 @@ func crawlIn(dir string) error {
 }
 
 // open opens the directory of the crawl. Verbs that read want one that is there.
-func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
+func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.Options)) (*pebblestore.DB, error) {
 	dir := c.String("d")
 	if dir == "" {
 		return nil, usagef("-d DIR is required: the directory of the crawl")
@@ -176,6 +177,9 @@ func (a *app) open(c *cli.Command, mustExist bool) (*pebblestore.DB, error) {
 	if o.MinFree, err = minFree(c); err != nil {
 		return nil, err
 	}
+	for _, f := range adjust {
+		f(&o)
+	}
 	return pebblestore.Open(dir, o)
 }
 
@@ -190,14 +194,15 @@ func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) 
 	return db, err
 }
 
-// openToRead opens the directory, and on a full disk as it is: what a crash has left
-// in a log is read into memory.
-func (a *app) openToRead(c *cli.Command) (*pebblestore.DB, error) {
-	db, err := a.open(c, true)
-	if noRoom(err) {
-		return pebblestore.Open(c.String("d"), pebblestore.Options{Logger: a.logger(c), ReadOnly: true})
+// openToRead opens the directory, and where nothing can be written as it is: what a
+// crash has left in a log is read into memory.
+func (a *app) openToRead(c *cli.Command) (db *pebblestore.DB, readOnly bool, err error) {
+	db, err = a.open(c, true)
+	if noRoom(err) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly = true })
+		return db, err == nil, err
 	}
-	return db, err
+	return db, false, err
 }
 
 // session is an open crawl.
@@ -262,7 +267,12 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 		o.Protocol = offline{}
 	}
 	o.Fetch.OnVisit = s.trouble.note
-	if s.db, err = a.openToChange(ctx, c, mustExist); err != nil {
+	if c.Category == looking {
+		s.db, o.ReadOnly, err = a.openToRead(c)
+	} else {
+		s.db, err = a.openToChange(ctx, c, mustExist)
+	}
+	if err != nil {
 		s.end()
 		return nil, err
 	}

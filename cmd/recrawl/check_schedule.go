@@ -50,7 +50,7 @@ schedule it is then, too.
 			}
 			var store crawldb.Store
 			if c.String("d") != "" {
-				db, err := a.openToRead(c)
+				db, _, err := a.openToRead(c)
 				if err != nil {
 					return err
 				}

@@ -30,7 +30,7 @@ func (a *app) readingAll(c *cli.Command, verb func(*pebblestore.DB) error) error
 	if _, err := clock(c); err != nil {
 		return err
 	}
-	db, err := a.openToRead(c)
+	db, _, err := a.openToRead(c)
 	if err != nil {
 		return err
 	}
