@@ -15,7 +15,8 @@ import (
 // separated by white space, each event a time and, after a colon, what became of
 // the page: A that it appeared, M that it was modified, D that it was deleted.
 // Without a colon it is M. A time is RFC 3339, a date, which is its first moment
-// in UTC, or a number of seconds since 1970.
+// in UTC, 20060102150405, or a number of seconds since 1970, or of thousandths of one if it
+// is beyond 1e11.
 // Empty lines and those that begin with "#" are skipped, and so is a byte order mark.
 //
 //	# a page that moved house twice
@@ -24,18 +25,21 @@ import (
 // Of an event that is B only the bytes are another, and not the text; of T the text, and not
 // its more frequent words: see [BySignature].
 //
-// If the first line begins with "url" and names columns, one of them time, each line is of a
-// page as it was found at a time, in any order:
+// If the first line names columns, of which one is url and one time, each line is of a page as it
+// was found at a time, in any order:
 //
 //	url	time	status	md5	textmd5
 //	http://example.org/	2026-01-01T00:00:00Z	200	9e107d	e4d909
 //	http://example.org/	20260103120000	200	ffd93f	e4d909
 //
 // A column that is not url, time, status, type or weight is a signature: what stands there is
-// compared, and nothing, or "-", says nothing. With status 404 or 410 the page is gone, with
+// compared, and nothing, or "-", says nothing. If the name of a column ends in "changed" what
+// stands there is 1 if it has since the time before, else 0. One that was another each time, ten
+// times and more, where another was not, is taken to be another at every visit. With status 404 or 410 the page is gone, with
 // 304 it is as it was, and with others nothing is known of it. Columns are separated by tabs,
 // if the header has one, else by white space. When a change happened between two of these
-// times is drawn at random.
+// times is drawn at random; and all pages that were found before they were looked at for the
+// second time were there at the first of all times.
 //
 // What stands for a URL may be any text without a blank, or before the first tab. Among
 // the events there may be how important the page is beside others, as in w=2.5, for
@@ -43,7 +47,7 @@ import (
 func ParseHistory(r io.Reader) ([]Page, error) {
 	var pages []Page
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 16<<20)
+	lines.Buffer(nil, longestLine)
 	n := 1
 	fail := func(err error) error {
 		if f, ok := r.(interface{ Name() string }); ok {
@@ -61,19 +65,23 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 			line = strings.TrimPrefix(line, "\ufeff")
 		}
 		fields := strings.Fields(line)
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+		if len(fields) == 0 {
 			continue
 		}
-		if first {
-			first = false
-			o, ok, err := newObservations(line)
+		comment := strings.HasPrefix(fields[0], "#")
+		if first && observed == nil {
+			first = comment
+			o, ok, err := newObservations(strings.TrimLeft(line, "# "))
 			if err != nil {
 				return nil, fail(err)
 			}
-			if ok {
+			if ok && (o.tabs || !comment) {
 				observed = o
 				continue
 			}
+		}
+		if comment {
+			continue
 		}
 		if observed != nil {
 			if err := observed.add(line, n); err != nil {
@@ -104,7 +112,7 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 				return nil, fail(err)
 			}
 			if k := len(p.Events); k > 0 && e.Time.Before(p.Events[k-1].Time) {
-				return nil, fail(fmt.Errorf("%s comes after a later event", f))
+				return nil, fail(fmt.Errorf("%s comes after a later event: the earliest is to be the first", f))
 			}
 			if err := dates.add(e.Time); err != nil {
 				return nil, fail(fmt.Errorf("%s %w", f, err))
@@ -113,7 +121,9 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 		}
 		pages = append(pages, p)
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fail(fmt.Errorf("a line of more than %d MiB", longestLine>>20))
+	} else if err != nil {
 		return nil, fail(err)
 	}
 	if observed != nil {
@@ -158,22 +168,45 @@ func (s *span) add(at time.Time) error {
 	return nil
 }
 
+// longestLine is what memory a line of a history may take.
+const longestLine = 16 << 20
+
 func parseEvent(s string) (Event, error) {
 	text, kind := s, Modified
 	if n := len(s); n > 2 && s[n-2] == ':' && strings.IndexByte("AMDBT", s[n-1]) >= 0 {
 		text, kind = s[:n-2], Kind(s[n-1])
 	}
-	if sec, err := strconv.ParseInt(text, 10, 64); err == nil && -1e11 < sec && sec < 1e11 {
-		return Event{time.Unix(sec, 0).UTC(), kind}, nil
+	t, ok := parseTime(text)
+	if !ok {
+		return Event{}, fmt.Errorf("%q is no event: a time (%s), and :A, :M, :D, :B or :T", s, timeForms)
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t, err = time.Parse(time.DateOnly, text)
+	return Event{t, kind}, nil
+}
+
+const timeForms = "RFC 3339, a date, 20060102150405, or seconds or thousandths since 1970"
+
+// parseTime reads a time. Without a zone it is UTC.
+func parseTime(text string) (time.Time, bool) {
+	for _, form := range [...]string{time.RFC3339, time.DateOnly, "2006-01-02T15:04:05", time.DateTime} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t.UTC(), true
+		}
 	}
-	if err != nil {
-		return Event{}, fmt.Errorf("%q is no event: a time (RFC 3339, a date, or seconds since 1970), and :A, :M, :D, :B or :T", s)
+	// A number of as many digits as a date has is that date, and not a day of 1970 or of 2611.
+	for _, form := range [...]string{"20060102", "20060102150405"} {
+		if t, err := time.Parse(form, text); len(text) == len(form) && err == nil && t.Year() >= 1900 && t.Year() < 2100 {
+			return t, true
+		}
 	}
-	return Event{t.UTC(), kind}, nil
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch most := int64(1e11); {
+	case err != nil:
+	case -most < n && n < most:
+		return time.Unix(n, 0).UTC(), true
+	case -1000*most < n && n < 1000*most:
+		return time.UnixMilli(n).UTC(), true
+	}
+	return time.Time{}, false
 }
 
 // Never returns a page that never changes.

@@ -56,6 +56,7 @@ func BySignature(pages []Page, signature, truth string) ([]Page, error) {
 	for i := range out {
 		p := &out[i]
 		p.Events, p.Seen = p.events(matters), p.events(sees)
+		p.EachVisit = slices.Contains(p.Restless, sees) && !slices.Contains(p.Restless, matters)
 	}
 	return out, nil
 }
@@ -122,7 +123,8 @@ type observation struct {
 // observations reads lines under a header.
 type observations struct {
 	columns []string
-	sums    []int // which columns are signatures
+	flags   []bool // which columns say whether something has changed
+	sums    []int  // which columns are signatures
 	of      map[string][]observation
 	order   []string
 	tabs    bool
@@ -133,8 +135,12 @@ type observations struct {
 func newObservations(line string) (o *observations, ok bool, err error) {
 	o = &observations{of: map[string][]observation{}, tabs: strings.Contains(line, "\t")}
 	for _, name := range o.split(line) {
-		name = strings.ToLower(strings.TrimSpace(name))
-		switch name {
+		name, flag := strings.CutSuffix(strings.ToLower(strings.TrimSpace(name)), "changed")
+		switch name = strings.TrimRight(name, "_- "); name {
+		case "page", "path":
+			name = "url"
+		case "date", "timestamp":
+			name = "time"
 		case "bytes", "digest", "hash":
 			name = MD5
 		case "text":
@@ -142,9 +148,14 @@ func newObservations(line string) (o *observations, ok bool, err error) {
 		case "profile":
 			name = TextProfile
 		}
-		o.columns = append(o.columns, name)
+		o.columns, o.flags = append(o.columns, name), append(o.flags, flag)
 	}
-	if len(o.columns) < 2 || o.columns[0] != "url" || !slices.Contains(o.columns, "time") {
+	if len(o.columns) == 1 {
+		if names := strings.Split(o.columns[0], ","); slices.Contains(names, "url") && slices.Contains(names, "time") {
+			return nil, true, errors.New("columns are separated by tabs or blanks, not by commas")
+		}
+	}
+	if !slices.Contains(o.columns, "url") || !slices.Contains(o.columns, "time") {
 		return nil, false, nil
 	}
 	seen := map[string]bool{}
@@ -188,18 +199,13 @@ func (o *observations) add(line string, n int) error {
 				return errors.New("there is no URL")
 			}
 		case "time":
-			at, err := time.Parse("20060102150405", cell)
-			if len(cell) != 14 || err != nil {
-				e, err := parseEvent(cell)
-				if err != nil || e.Kind != Modified {
-					return fmt.Errorf("%q is no time: RFC 3339, a date, 20060102150405, or seconds since 1970", cell)
-				}
-				at = e.Time
+			var ok bool
+			if x.at, ok = parseTime(cell); !ok {
+				return fmt.Errorf("%q is no time: %s", cell, timeForms)
 			}
-			if err := o.dates.add(at); err != nil {
+			if err := o.dates.add(x.at); err != nil {
 				return fmt.Errorf("%s %w", cell, err)
 			}
-			x.at = at
 		case "status":
 			switch code, err := strconv.Atoi(cell); {
 			case cell == "":
@@ -224,6 +230,9 @@ func (o *observations) add(line string, n int) error {
 			}
 			x.weight = w
 		default:
+			if o.flags[i] && cell != "" && cell != "0" && cell != "1" {
+				return fmt.Errorf("%q is neither 0 nor 1", cell)
+			}
 			x.sums = append(x.sums, cell)
 		}
 	}
@@ -237,12 +246,34 @@ func (o *observations) add(line string, n int) error {
 	return nil
 }
 
+// beginning is when pages were first looked at, and until when none was for the second time, but
+// for some in a hundred.
+func (o *observations) beginning() (from, to time.Time) {
+	var again []time.Time
+	for _, all := range o.of {
+		if at := all[0].at; from.IsZero() || at.Before(from) {
+			from = at
+		}
+		if i := slices.IndexFunc(all, func(x observation) bool { return x.at.After(all[0].at) }); i > 0 {
+			again = append(again, all[i].at)
+		}
+	}
+	if to = from; len(again) > 0 {
+		slices.SortFunc(again, time.Time.Compare)
+		to = again[len(again)/100]
+	}
+	return from, to
+}
+
 // pages makes histories of what was observed. fail names the line.
 func (o *observations) pages(fail func(line int, err error) error) ([]Page, error) {
+	for _, all := range o.of {
+		slices.SortStableFunc(all, func(a, b observation) int { return a.at.Compare(b.at) })
+	}
 	var pages []Page
+	from, to := o.beginning()
 	for _, url := range o.order {
 		all := o.of[url]
-		slices.SortStableFunc(all, func(a, b observation) int { return a.at.Compare(b.at) })
 		p := Page{URL: url, Signatures: map[string][]Event{}, Until: all[len(all)-1].at}
 		for i := range all {
 			x := &all[i]
@@ -254,25 +285,69 @@ func (o *observations) pages(fail func(line int, err error) error) ([]Page, erro
 				return nil, fail(x.line, fmt.Errorf("%s is another page at that time in line %d", url, all[i-1].line))
 			}
 		}
-		for k, column := range o.sums {
-			p.Signatures[o.columns[column]] = changes(all, k)
+		// What was found there when all pages were looked at for the first time was there before.
+		first := all[0].at
+		if first.Before(to) && !all[0].gone {
+			first = from
 		}
+		for k, column := range o.sums {
+			p.Signatures[o.columns[column]] = changes(all, k, first, o.flags[column])
+		}
+		p.Restless = o.restless(all)
 		pages = append(pages, p)
 	}
 	return pages, nil
 }
 
-// changes lists when a signature changed. All that is known is that it did between two
+// restless are the signatures that were others each time that a page was looked at, ten times
+// and more, where another was not: they see when that was, or tokens, and not the page.
+func (o *observations) restless(all []observation) (names []string) {
+	calm := false
+	for k, column := range o.sums {
+		looks, others, last := 0, 0, ""
+		for i := range all {
+			sum := all[i].sums[k]
+			if sum == "" && !all[i].same {
+				continue
+			}
+			if looks++; looks > 1 && (o.flags[column] && sum == "1" || !o.flags[column] && sum != "" && sum != last) {
+				others++
+			}
+			last = sum
+		}
+		switch {
+		case looks > 1 && others < looks-1:
+			calm = true
+		case others >= 10:
+			names = append(names, o.columns[column])
+		}
+	}
+	if !calm {
+		return nil
+	}
+	return names
+}
+
+// changes lists when a signature changed of a page that was there from a time on, if the first
+// observation says so. All that is known is that it did between two
 // observations; when is drawn, from the page and the times, so that it is the same for all
 // of its signatures.
-func changes(all []observation, k int) (events []Event) {
+func changes(all []observation, k int, first time.Time, flag bool) (events []Event) {
 	last, there := "", false
 	var before time.Time
 	for i := range all {
 		x := &all[i]
 		sum := x.sums[k]
-		if x.same {
+		switch {
+		case x.same:
 			sum = last
+		case flag && sum == "1":
+			sum = strconv.Itoa(i) // another than any before
+		case flag && sum == "0":
+			sum = last
+			if !there {
+				sum = "-" // the first
+			}
 		}
 		if !x.gone && sum == "" {
 			continue // it was not looked at
@@ -280,6 +355,8 @@ func changes(all []observation, k int) (events []Event) {
 		switch {
 		case len(events) == 0 && x.gone: // it was never there yet
 			continue
+		case len(events) == 0 && i == 0:
+			events = append(events, Event{first, Appears})
 		case len(events) == 0:
 			events = append(events, Event{x.at, Appears})
 		case x.gone && there:

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/simulate"
 )
 
@@ -65,6 +67,91 @@ func TestObservations(t *testing.T) {
 	}
 }
 
+// A history that was made by looking does not say when the pages appeared that were there, and
+// looking takes a while: what was found before any was looked at again was there from the start.
+func TestObservationsBeginTogether(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("# url\ttimestamp\tbytes_changed\ttext_changed\n") // a header, comment or not
+	for at := range 3 {
+		for i := range 300 {
+			if i == 299 && at < 2 {
+				continue // it comes later
+			}
+			changed := 0
+			if i == 7 && at == 1 {
+				changed = 1
+			}
+			fmt.Fprintf(&text, "p%d\t%d\t%d\t%d\n", i, start.Add(time.Duration(at*86400+i*60)*time.Second).UnixMilli(), min(at, 1), changed)
+		}
+	}
+	pages, err := simulate.ParseHistory(strings.NewReader(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range pages {
+		first, want, md5 := start, "A", "AMM"
+		switch i {
+		case 7:
+			want = "AM"
+		case 299:
+			first, md5 = start.Add(2*day+299*time.Minute), "A"
+		}
+		if kinds(p.Events) != want || kinds(p.Signatures[simulate.MD5]) != md5 || !p.Events[0].Time.Equal(first) {
+			t.Errorf("page %d: %v, want %s from %v on; bytes %v, want %s", i, p.Events, want, first, p.Signatures[simulate.MD5], md5)
+		}
+	}
+}
+
+// Bytes that were others each time that somebody looked are others whenever a crawler does.
+func TestObservationsOfRestlessBytes(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("url\ttime\tmd5\ttextmd5\n")
+	for at := range 30 {
+		fmt.Fprintf(&text, "a\t%d\t%d\t%d\nb\t%[1]d\t%[2]d\t%[2]d\nc\t%[1]d\t%[4]d\t1\n", start.AddDate(0, 0, at).Unix(), at, at/20, at/2)
+	}
+	all, err := simulate.ParseHistory(strings.NewReader(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(signature string, i int) (n int) {
+		pages, err := simulate.BySignature(all, signature, simulate.TextMD5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visits := simulate.Run(pages[i:i+1], schedule.Default{DefaultInterval: 6 * time.Hour}, simulate.Options{Duration: 29 * day}).Pages[0].Visits
+		for _, v := range visits {
+			if v.Status == crawldb.Fetched {
+				n++
+			}
+		}
+		return n
+	}
+	// The first visit finds a page, each other one by the bytes of a another; what changes bytes
+	// and text of b every day, and the bytes of c every second, are pages that change.
+	for name, want := range map[string][3]int{simulate.MD5: {116, 30, 15}, simulate.TextMD5: {2, 30, 1}} {
+		if got := [3]int{changed(name, 0), changed(name, 1), changed(name, 2)}; got != want {
+			t.Errorf("%s: %v visits found a change, want %v", name, got, want)
+		}
+	}
+}
+
+func TestTimesOfHistories(t *testing.T) {
+	want := time.Date(2024, 2, 29, 12, 30, 15, 0, time.UTC)
+	for _, text := range []string{"2024-02-29T12:30:15Z", "2024-02-29T13:30:15+01:00", "2024-02-29T12:30:15", "20240229123015", "1709209815", "1709209815000"} {
+		pages, err := simulate.ParseHistory(strings.NewReader("a " + text + ":A\n"))
+		if err != nil || !pages[0].Events[0].Time.Equal(want) {
+			t.Errorf("%s: %v, %v", text, pages, err)
+		}
+	}
+	pages, err := simulate.ParseHistory(strings.NewReader("time\turl\tmd5\n2024-02-29 12:30:15\ta\tx\r\n20240229\tb\tx\r\n"))
+	if err != nil || !pages[0].Events[0].Time.Equal(want) || !pages[1].Events[0].Time.Equal(want.Truncate(24*time.Hour)) {
+		t.Errorf("in a column: %+v, %v", pages, err)
+	}
+	if _, err := simulate.ParseHistory(strings.NewReader("a " + strings.Repeat("1 ", 9<<20))); err == nil || err.Error() != "simulate: line 1: a line of more than 16 MiB" {
+		t.Errorf("a long line: %v", err)
+	}
+}
+
 func TestObservationsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"url\ttime\nx\t1\n":                                    "line 1: the header has no column with a signature",
@@ -78,6 +165,8 @@ func TestObservationsRefused(t *testing.T) {
 		"url time md5 status\na 1 x ok\n":                      `line 2: "ok" is no status of HTTP`,
 		"url time md5 weight\na 1 x -1\n":                      `line 2: "-1" is no weight above zero`,
 		"url\ttime\tmd5\n":                                     "a history without pages",
+		"url,time,md5\na,1,x\n":                                "line 1: columns are separated by tabs or blanks, not by commas",
+		"url time text_changed\na 1 yes\n":                     `line 2: "yes" is neither 0 nor 1`,
 	} {
 		if _, err := simulate.ParseHistory(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -22,8 +22,9 @@ type Subject struct {
 	// each other (a Poisson process). If it is not above zero, Events say when the page
 	// changes, and without any it never does.
 	PerDay float64
-	// Events are the history of the page, as those of a [Page], as are Seen and Until.
+	// Events are the history of the page, as those of a [Page], as are Seen, EachVisit and Until.
 	Events, Seen []Event
+	EachVisit    bool
 	Until        time.Time
 }
 
@@ -230,7 +231,7 @@ func Histories(pages []Page, importance Importance, seed uint64) (Population, er
 	perDay := make([]float64, len(pages))
 	said, sum := 0, 0.0
 	for i := range pages {
-		p[i] = Subject{URL: pages[i].URL, ContentType: pages[i].ContentType, Weight: pages[i].Weight, Events: pages[i].Events, Seen: pages[i].Seen, Until: pages[i].Until}
+		p[i] = Subject{URL: pages[i].URL, ContentType: pages[i].ContentType, Weight: pages[i].Weight, Events: pages[i].Events, Seen: pages[i].Seen, EachVisit: pages[i].EachVisit, Until: pages[i].Until}
 		perDay[i] = float64(len(pages[i].Events))
 		if p[i].Weight > 0 {
 			said++

@@ -34,6 +34,10 @@ type Page struct {
 	// schedule is told of these. Signatures are all that the history has: see [BySignature].
 	Seen       []Event
 	Signatures map[string][]Event
+	// Restless are the signatures of these that are others at every visit, EachVisit says so of
+	// that of the crawl.
+	Restless  []string
+	EachVisit bool
 	// Until is how long the history goes on, if that is longer than its events.
 	Until time.Time
 }
@@ -248,7 +252,7 @@ func (o Options) next(s schedule.FetchSchedule, d *crawldb.Datum, at time.Time) 
 // visit is what the server answers.
 func (o Options) visit(p *Page, listed *crawldb.Datum, at time.Time, events int, there bool) (*segment.Visit, *segment.Parse) {
 	f := found{there: there}
-	f.sees(p.Events, p.Seen, events, at)
+	f.sees(p.Events, p.Seen, p.EachVisit, events, at)
 	return f.answer(p.URL, p.ContentType, at, listed, o.LastModified, o.Conditional)
 }
 

@@ -88,8 +88,12 @@ type found struct {
 }
 
 // sees is what the signature of the crawl tells of a page with events, of which so many
-// were before: by those that it sees, if they are others.
-func (f *found) sees(events, seen []Event, n int, at time.Time) {
+// were before: by those that it sees, if they are others, or another each time.
+func (f *found) sees(events, seen []Event, each bool, n int, at time.Time) {
+	if each {
+		f.sum, f.modified = uint64(at.UnixNano()), at
+		return
+	}
 	if seen != nil {
 		events = seen
 		n, _ = (&Page{Events: seen}).state(at)
@@ -117,7 +121,7 @@ func (s *subject) look(at time.Time, now float64) found {
 		f.sum, f.modified = s.content, s.modified
 	} else {
 		s.seen, f.there = s.state(at)
-		f.sees(s.Events, s.Seen, s.seen, at)
+		f.sees(s.Events, s.Seen, s.EachVisit, s.seen, at)
 		s.staleSince = math.Inf(1)
 		if s.seen < len(s.Events) {
 			s.staleSince = days(s.Events[s.seen].Time.Sub(s.o.Start))
