@@ -56,6 +56,8 @@ type result struct {
 	// case, why the reason for a longer one.
 	crawlDelay, pause time.Duration
 	why               verdict
+	// patience is what the server asked for that has just been asked for robots.txt.
+	patience time.Duration
 	// alone says that there must be no other request to the host meanwhile.
 	alone bool
 	// made says that a request was made, and bytes how many came.

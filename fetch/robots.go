@@ -105,8 +105,12 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	r.robots = true
 	err := a.Step(ctx)
-	if rules := a.Rules(); err == nil && rules != nil {
+	rules := a.Rules()
+	if err == nil && rules != nil {
 		r.crawlDelay = max(r.crawlDelay, l.crawlDelay(rules))
+	}
+	if rules == nil || !rules.Unavailable { // else there is nothing that could be asked for sooner
+		r.patience = a.RetryAfter()
 	}
 	if l.release(ctx, r, nil); err != nil {
 		r.err = err

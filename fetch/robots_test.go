@@ -11,6 +11,7 @@ import (
 
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -242,5 +243,48 @@ func TestRobotsWebs(t *testing.T) {
 	}
 	if total < 2000 {
 		t.Errorf("only %d requests", total)
+	}
+}
+
+// A server that wants to be left alone when it is asked for its robots.txt again wants
+// so of its pages, too, although those rules still hold that it gave before.
+func TestRetryAfterOfRobots(t *testing.T) {
+	for _, c := range []struct {
+		after, want time.Duration
+		skipped     int
+	}{
+		{2 * time.Second, 5 * time.Second, 0}, // the delay is longer
+		{90 * time.Second, 90 * time.Second, 0},
+		{10 * time.Minute, 0, 17}, // longer than a round waits
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{}
+			r := newRig(t, s, pages(host, 28)...)
+			busy := protocolFunc(func(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+				resp, err := s.Fetch(ctx, req)
+				if strings.HasSuffix(req.URL, "/robots.txt") && len(s.of("/robots.txt")) == 2 {
+					resp = code(protocol.Busy)
+					resp.Outcome.Status, resp.Outcome.RetryAfter = 429, c.after
+				} else if strings.HasSuffix(req.URL, "/robots.txt") {
+					resp = body("text/plain", "User-agent: *\nDisallow: /x")
+				}
+				return resp, err
+			})
+			r.o.Protocol = busy
+			r.o.Robots = &robots.Cache{Protocol: busy, Hosts: r.o.Hosts, MaxAge: time.Minute}
+			rep := r.run(seg)
+			if rep.Outcomes[protocol.Skipped] != c.skipped || rep.Outcomes[protocol.Success] != 28-c.skipped {
+				t.Errorf("%v: %v", c.after, rep.Outcomes)
+			}
+			asks, again := s.of(host), s.of("/robots.txt")
+			if len(again) < 2 {
+				t.Fatal("robots.txt was not asked for again")
+			}
+			for i, gap := range gaps(t, asks) {
+				if asks[i] == again[1] && gap != c.want || gap < 5*time.Second {
+					t.Errorf("%v: a pause of %v behind %s", c.after, gap, asks[i].url)
+				}
+			}
+		})
 	}
 }

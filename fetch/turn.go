@@ -204,9 +204,9 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		}
 		t := l.termsOf(&h, r)
 		r.limit, r.pause = t.limit, t.ended
-		pause := t.ended
+		pause := max(t.ended, min(r.patience, maxRetryAfter))
 		if resp != nil {
-			pause = max(pause, l.backoff(h.Backoff, pause), min(resp.Outcome.RetryAfter, maxRetryAfter))
+			pause = max(pause, l.backoff(h.Backoff, t.ended), min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(pause)))
 		r.at = h.NextFetch

@@ -23,6 +23,7 @@ type Asking struct {
 	asked  []string // the URLs asked so far
 	next   string   // empty once rules are known
 	rules  *Rules
+	wait   time.Duration
 }
 
 // Ask begins to ask for the robots.txt of a URL. It makes no request. Where there
@@ -67,6 +68,10 @@ func (a *Asking) File() bool {
 // Rules returns what the asking has come to; nil while there is something to ask.
 func (a *Asking) Rules() *Rules { return a.rules }
 
+// RetryAfter returns how long the server that Step has asked wants to be left alone,
+// pages included; zero if it did not say.
+func (a *Asking) RetryAfter() time.Duration { return a.wait }
+
 // Lead replaces Next, by another spelling of it.
 func (a *Asking) Lead(url string) {
 	if a.next != "" {
@@ -102,6 +107,7 @@ func (a *Asking) Step(ctx context.Context) error {
 		return fmt.Errorf("robots: fetch %s: %w", from, err)
 	}
 	o := resp.Outcome
+	a.wait = max(o.RetryAfter, 0)
 	ans := answer{kind: kindOf(o), status: o.Status, retryAfter: o.RetryAfter, reason: o.Reason}
 	switch {
 	case o.Code == protocol.NotModified && (req.ETag != "" || req.LastModified != ""):
