@@ -547,6 +547,8 @@ func TestLookups(t *testing.T) {
 		{"new, unknown", hoststat.Options{Lookup: no, CheckNew: true}, time.Time{}, 0, now, 1, hoststat.Report{Checked: 1, NewUnknown: 1}},
 		{"new, without address", hoststat.Options{Lookup: empty, CheckNew: true}, time.Time{}, 0, now, 1, hoststat.Report{Checked: 1, NewUnknown: 1}},
 		{"new, no answer", hoststat.Options{Lookup: slow, CheckNew: true}, time.Time{}, 0, time.Time{}, 0, hoststat.Report{Checked: 1, Unanswered: 1}},
+		{"new, no answer but a panic", hoststat.Options{Lookup: func(context.Context, string) ([]string, error) { panic("oh") }, CheckNew: true}, time.Time{}, 0, time.Time{}, 0, hoststat.Report{Checked: 1, Unanswered: 1}},
+		{"known since a time to come", hoststat.Options{Lookup: no, CheckKnown: true}, ago(-1000 * hour), 0, now, 1, hoststat.Report{Checked: 1, ExistingUnknown: 1}},
 		{"new, no answer, as Nutch", hoststat.Options{Lookup: slow, CheckNew: true, NutchCompat: true}, time.Time{}, 0, now, 1, hoststat.Report{Checked: 1, NewUnknown: 1}},
 		{"new, others wanted", hoststat.Options{Lookup: no, CheckKnown: true, CheckFailed: true, Force: true}, time.Time{}, 0, time.Time{}, 0, hoststat.Report{}},
 		{"known, too early", hoststat.Options{Lookup: no, CheckKnown: true}, ago(23 * hour), 0, ago(23 * hour), 0, hoststat.Report{}},

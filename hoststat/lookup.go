@@ -3,6 +3,7 @@ package hoststat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -32,7 +33,8 @@ func (j *job) due(h *hostdb.Host) bool {
 			wait *= time.Duration(h.DNSFailures)
 		}
 	}
-	return j.o.Force || !j.now.Before(h.LastCheck.Add(wait))
+	// A clock that was ahead is no reason to believe for years what it has found.
+	return j.o.Force || j.now.Before(h.LastCheck) || !j.now.Before(h.LastCheck.Add(wait))
 }
 
 // check is a host on its way to be written once its name was looked up. Also is
@@ -167,7 +169,7 @@ func (c *checks) one(ctx context.Context, h check) error {
 
 // lookup asks for a name. An error is that of the run.
 func (c *checks) lookup(ctx context.Context, name string) (answer, error) {
-	addrs, err := c.j.o.Lookup(ctx, strings.Trim(name, "[]"))
+	addrs, err := c.ask(ctx, strings.Trim(name, "[]"))
 	if ctx.Err() != nil {
 		return unanswered, ctx.Err()
 	}
@@ -179,4 +181,15 @@ func (c *checks) lookup(ctx context.Context, name string) (answer, error) {
 		return unknown, nil
 	}
 	return unanswered, nil
+}
+
+// ask calls Lookup, and turns a panic of it into an error: in a goroutine of ours
+// nobody else could.
+func (c *checks) ask(ctx context.Context, host string) (addrs []string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			addrs, err = nil, fmt.Errorf("Lookup panicked: %v", p)
+		}
+	}()
+	return c.j.o.Lookup(ctx, host)
 }
