@@ -8,6 +8,7 @@ import (
 
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
 )
 
 // work takes a turn with one host: it visits a page, or asks for robots.txt, or
@@ -33,41 +34,10 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		l.followRobots(ctx, &r)
 		return r
 	}
-	if !l.o.NoRobots {
-		rules, known, err := l.o.Robots.Cached(ctx, url)
-		if err == nil && !known && j.it.rules != nil && !j.it.rules.Unavailable {
-			rules, known = j.it.rules, true
-		}
-		defer func() { l.found(&r, rules) }()
-		switch {
-		case err != nil:
-			r.err = err
-			return r
-		case !known:
-			l.askRobots(ctx, &r)
-			return r
-		case rules.Refused:
-			r.out = l.unasked(j, protocol.Refused, rules.Reason)
-			return r
-		case rules.Unavailable && j.waited < l.o.RobotsRetries:
-			r.waits, r.pause, r.at = true, l.o.RobotsWait, r.at.Add(l.o.RobotsWait)
-			return r
-		case rules.Unavailable:
-			reason := "robots.txt could not be had"
-			if rules.Reason != "" {
-				reason += ": " + rules.Reason
-			}
-			r.out = l.unasked(j, protocol.RobotsFailed, reason)
-			return r
-		case !rules.Allowed(url):
-			r.out = l.unasked(j, protocol.RobotsDenied, "robots.txt")
-			return r
-		case l.tooSlow(rules):
-			r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.MaxCrawlDelay))
-			r.out.cause = crawlDelay
-			return r
-		}
-		r.crawlDelay = rules.CrawlDelay
+	rules, ask := l.obey(ctx, &r)
+	defer func() { l.found(&r, rules) }()
+	if !ask {
+		return r
 	}
 	leave, ok := l.enter(&j.it.Datum)
 	if !ok {
@@ -97,6 +67,45 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.out, r.err = nil, ctx.Err()
 	}
 	return r
+}
+
+// obey looks up what robots.txt says of a page, and reports whether the page may be
+// asked for in this turn. If not, it says what becomes of it; the turn may have been
+// used for the file. The rules are nil if they are not known, or if nobody cares.
+func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bool) {
+	if l.o.NoRobots {
+		return nil, true
+	}
+	j := r.job
+	rules, known, err := l.o.Robots.Cached(ctx, j.it.URL)
+	if err == nil && !known && j.it.rules != nil && !j.it.rules.Unavailable {
+		rules, known = j.it.rules, true
+	}
+	switch {
+	case err != nil:
+		r.err = err
+	case !known:
+		l.askRobots(ctx, r)
+	case rules.Refused:
+		r.out = l.unasked(j, protocol.Refused, rules.Reason)
+	case rules.Unavailable && j.waited < l.o.RobotsRetries:
+		r.waits, r.pause, r.at = true, l.o.RobotsWait, r.at.Add(l.o.RobotsWait)
+	case rules.Unavailable:
+		reason := "robots.txt could not be had"
+		if rules.Reason != "" {
+			reason += ": " + rules.Reason
+		}
+		r.out = l.unasked(j, protocol.RobotsFailed, reason)
+	case !rules.Allowed(j.it.URL):
+		r.out = l.unasked(j, protocol.RobotsDenied, "robots.txt")
+	case l.tooSlow(rules):
+		r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.MaxCrawlDelay))
+		r.out.cause = crawlDelay
+	default:
+		r.crawlDelay = rules.CrawlDelay
+		return rules, true
+	}
+	return rules, false
 }
 
 // unasked is the outcome of a visit that is not made.

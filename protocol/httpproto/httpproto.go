@@ -247,28 +247,10 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	orDefault(&o.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
-	orDefault(&o.AcceptLanguage, "en-us,en-gb,en;q=0.7,*;q=0.3")
-	orDefault(&o.MaxBytes, 8<<20)
-	orDefault(&o.MaxHeaderBytes, 256<<10)
-	orDefault(&o.TimeLimit, 60*time.Second)
-	orDefault(&o.ConnectTimeout, 10*time.Second)
-	orDefault(&o.TLSTimeout, 10*time.Second)
-	orDefault(&o.HeaderTimeout, 30*time.Second)
-	orDefault(&o.MinRate, 100)
-	orDefault(&o.RateWindow, 20*time.Second)
-	orDefault(&o.MaxIdle, 256)
-	orDefault(&o.IdleTimeout, 30*time.Second)
-	orDefault(&o.LookupTime, 5*time.Minute)
 	if o.MaxHeaderBytes < 0 {
 		return nil, fmt.Errorf("httpproto: option MaxHeaderBytes is negative: %d", o.MaxHeaderBytes)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Resolver == nil {
-		o.Resolver = new(net.Resolver).LookupNetIP
-	}
+	o = o.withDefaults()
 	guard := Guard{Allow: o.Allow, AllowPrivate: o.AllowPrivate, Deny: o.Deny, Only: o.Only}
 	c := &Client{
 		o:         o,
@@ -285,8 +267,47 @@ func New(o Options) (*Client, error) {
 		}
 		c.dial, c.dialOwn = p.guarded(guard), p.dial
 	}
-	c.transport = &http.Transport{
-		DialContext:            c.dialContext,
+	if c.transport, err = newTransport(&o, c.dialContext); err != nil {
+		return nil, fmt.Errorf("httpproto: %w", err)
+	}
+	c.rt = c.transport
+	if o.RoundTripper != nil {
+		if c.rt = o.RoundTripper(c.transport); c.rt == nil {
+			return nil, errors.New("httpproto: option RoundTripper returned nil")
+		}
+	}
+	return c, nil
+}
+
+// withDefaults resolves zero values.
+func (o Options) withDefaults() Options {
+	orDefault(&o.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+	orDefault(&o.AcceptLanguage, "en-us,en-gb,en;q=0.7,*;q=0.3")
+	orDefault(&o.MaxBytes, 8<<20)
+	orDefault(&o.MaxHeaderBytes, 256<<10)
+	orDefault(&o.TimeLimit, 60*time.Second)
+	orDefault(&o.ConnectTimeout, 10*time.Second)
+	orDefault(&o.TLSTimeout, 10*time.Second)
+	orDefault(&o.HeaderTimeout, 30*time.Second)
+	orDefault(&o.MinRate, 100)
+	orDefault(&o.RateWindow, 20*time.Second)
+	orDefault(&o.MaxIdle, 256)
+	orDefault(&o.IdleTimeout, 30*time.Second)
+	orDefault(&o.LookupTime, 5*time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Resolver == nil {
+		o.Resolver = new(net.Resolver).LookupNetIP
+	}
+	return o
+}
+
+// newTransport returns a transport that leaves to us what it would do for browsers:
+// decoding, and a connection for each request that waits.
+func newTransport(o *Options, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*http.Transport, error) {
+	t := &http.Transport{
+		DialContext:            dial,
 		DisableCompression:     true,
 		TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, InsecureSkipVerify: o.InsecureSkipVerify},
 		TLSHandshakeTimeout:    max(o.TLSTimeout, 0),
@@ -304,24 +325,16 @@ func New(o Options) (*Client, error) {
 			WriteByteTimeout:              10 * time.Second,
 		},
 	}
-	c.transport.Protocols.SetHTTP1(true)
-	if !o.HTTP1 {
-		c.transport.Protocols.SetHTTP2(true)
-		// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
-		// ever when a server overflows the window of a stream (up to Go 1.26).
-		// It takes its bounds from the transport.
-		//lint:ignore SA1019 what is to replace it is the copy
-		if err := http2.ConfigureTransport(c.transport); err != nil {
-			return nil, fmt.Errorf("httpproto: %w", err)
-		}
+	t.Protocols.SetHTTP1(true)
+	if o.HTTP1 {
+		return t, nil
 	}
-	c.rt = c.transport
-	if o.RoundTripper != nil {
-		if c.rt = o.RoundTripper(c.transport); c.rt == nil {
-			return nil, errors.New("httpproto: option RoundTripper returned nil")
-		}
-	}
-	return c, nil
+	t.Protocols.SetHTTP2(true)
+	// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
+	// ever when a server overflows the window of a stream (up to Go 1.26).
+	// It takes its bounds from the transport.
+	//lint:ignore SA1019 what is to replace it is the copy
+	return t, http2.ConfigureTransport(t)
 }
 
 // Anonymous reports whether the requests name neither a page nor a mailbox, so
