@@ -145,13 +145,17 @@ func (h history) text() string {
 // receive adds what came in at now. What lies back longer than the window has
 // gone out of it: the older sum counts for the part of the window that it still
 // covers, and an amount that came in over more than a window counts for a
-// window's share. With no time between, it is plain addition.
+// window's share. With no time between, it is plain addition, and so it is where now lies
+// before: segments need not be updated in order. But what lies a window ahead is of a clock
+// that was wrong, and would have all be added until its time comes.
 func (h history) receive(in float64, now time.Time, window time.Duration) history {
 	if h.at.IsZero() {
 		return history{amount(h.sum + in), now}
 	}
 	gap := now.Sub(h.at)
 	switch {
+	case gap <= -window:
+		return history{amount(h.sum + in), now}
 	case gap <= 0:
 		return history{amount(h.sum + in), h.at}
 	case gap < window:

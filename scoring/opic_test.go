@@ -270,6 +270,31 @@ func TestScoreOutlivesGivingAway(t *testing.T) {
 	}
 }
 
+// After a clock that was ahead a score is again what comes in within a window.
+func TestScoreAfterAClockThatWasAhead(t *testing.T) {
+	const day = 24 * time.Hour
+	d := crawldb.Datum{URL: "http://example.com/"}
+	o := OPIC{}
+	receive := func(at time.Time) {
+		old := d
+		o.Updated(&old, &d, Flow{In: []Link{{URL: d.URL, Score: 1}}, Time: at})
+	}
+	now := t0
+	for range 200 {
+		receive(now)
+		now = now.Add(day)
+	}
+	before := d.Score
+	receive(now.AddDate(10, 0, 0))
+	for range 200 {
+		receive(now)
+		now = now.Add(day)
+	}
+	if after := d.Score; !(after < before*1.01 && after > before*0.99) {
+		t.Errorf("score %v, and %v before the clock was ahead", after, before)
+	}
+}
+
 func TestUpdatedGoesByTheRecordAsItIs(t *testing.T) {
 	o := OPIC{}
 	seed := crawldb.Datum{URL: "http://example.com/", Score: 1}
