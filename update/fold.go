@@ -34,7 +34,8 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	if o.Hosts != nil && !o.NutchCompat {
 		counted = &tally{}
 	}
-	shared, err := sortSegment(ctx, segments, name, o.NutchCompat, sorter, &from, counted, report, &sites)
+	all := gatherer{segments: segments, name: name, sorter: sorter, from: &from, counted: counted, sites: &sites, report: report}
+	shared, err := all.all(ctx, o.NutchCompat)
 	if err != nil {
 		return err
 	}

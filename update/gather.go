@@ -34,108 +34,140 @@ const (
 	linkRanked = 2
 )
 
-// sortSegment puts all that a segment says of any URL under the key of that
-// URL. What comes out is a pure function of the segment. The records of the fetch
-// list are among it if whole, else only that they are listed. It returns what
-// each visit gets of the gifts that no link received.
-func sortSegment(ctx context.Context, s segment.Store, name string, whole bool, sorter *extsort.Sorter, from *places.Places, counted *tally, report *Report, sites *sites) (shared float64, err error) {
-	var key, value []byte
-	var keys crawldb.Keys
-	add := func(url string) error {
-		key = keys.AppendKey(key[:0], url)
-		return sorter.Add(key, value)
-	}
-	for d, err := range segment.Records[crawldb.Datum](ctx, s, name) {
-		if err != nil {
-			return 0, err
-		}
-		counted.listed(&d)
-		value = append(value[:0], kindListed)
-		if whole {
-			if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
-				return 0, err
-			}
-			if value, err = segment.AppendRecord(value, &d); err != nil {
-				return 0, err
-			}
-		}
-		if err := add(d.URL); err != nil {
-			return 0, err
-		}
-	}
-	success := 0
-	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
-		if err != nil {
-			return 0, err
-		}
-		report.Visits++
-		counted.visited(&v)
-		sites.visit(&v)
-		from.Add(v.URL)
-		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
-			success++
-		}
-		if value, err = segment.AppendRecord(append(value[:0], kindVisit), &v); err != nil {
-			return 0, err
-		}
-		if err := add(v.URL); err != nil {
-			return 0, err
-		}
-	}
-	from.Sort()
-	parsed, err := segment.Has[segment.Parse](ctx, s, name)
-	if err != nil {
+// A gatherer sorts what a segment says of any URL under the key of that URL. What comes out
+// is a pure function of the segment.
+type gatherer struct {
+	segments segment.Store
+	name     string
+	sorter   *extsort.Sorter
+	from     *places.Places
+	counted  *tally
+	sites    *sites
+	report   *Report
+
+	keys       crawldb.Keys
+	key, value []byte
+}
+
+// add puts value under a URL.
+func (g *gatherer) add(url string) error {
+	g.key = g.keys.AppendKey(g.key[:0], url)
+	return g.sorter.Add(g.key, g.value)
+}
+
+// all sorts the whole segment. The records of the fetch list are among it if whole, else
+// only that they are listed. It returns what each visit gets of the gifts that no link
+// received.
+func (g *gatherer) all(ctx context.Context, whole bool) (shared float64, err error) {
+	if err := g.list(ctx, whole); err != nil {
 		return 0, err
 	}
-	if !parsed {
-		report.Unparsed = success
-		return 0, nil
+	if g.report.Unparsed, err = g.visits(ctx); err != nil {
+		return 0, err
+	}
+	g.from.Sort()
+	parsed, err := segment.Has[segment.Parse](ctx, g.segments, g.name)
+	if err != nil || !parsed {
+		return 0, err
 	}
 	var gifts pot
-	for p, err := range segment.Records[segment.Parse](ctx, s, name) {
+	for p, err := range segment.Records[segment.Parse](ctx, g.segments, g.name) {
 		if err != nil {
 			return 0, err
 		}
 		if p.Signature != nil || p.Error != "" {
-			success--
+			g.report.Unparsed--
 		}
-		counted.parsed(&p)
 		gifts.add(&p)
-		links := p.Links
-		p.Links = nil
-		if value, err = segment.AppendRecord(append(value[:0], kindParse), &p); err != nil {
+		if err := g.parse(&p); err != nil {
 			return 0, err
-		}
-		if err := add(p.URL); err != nil {
-			return 0, err
-		}
-		report.Links += len(links)
-		rank, ranked := from.Find(p.URL)
-		for i := range links {
-			l := &links[i]
-			counted.linked(l)
-			value = binary.BigEndian.AppendUint64(append(value[:0], kindLink), math.Float64bits(l.Score))
-			meta := l.Meta.Encoded()
-			head := uint64(len(meta)) << 2
-			if p.Gave > 0 {
-				head |= linkGave
-			}
-			if ranked {
-				head |= linkRanked
-			}
-			value = append(binary.AppendUvarint(value, head), meta...)
-			if ranked {
-				value = binary.AppendUvarint(value, uint64(rank))
-			} else {
-				value = append(value, p.URL...)
-			}
-			if err := add(l.URL); err != nil {
-				return 0, err
-			}
 		}
 	}
-	report.Unparsed = success
-	return gifts.share(report.Visits), nil
+	return gifts.share(g.report.Visits), nil
+}
+
+// list sorts the fetch list.
+func (g *gatherer) list(ctx context.Context, whole bool) error {
+	for d, err := range segment.Records[crawldb.Datum](ctx, g.segments, g.name) {
+		if err != nil {
+			return err
+		}
+		g.counted.listed(&d)
+		g.value = append(g.value[:0], kindListed)
+		if whole {
+			if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
+				return err
+			}
+			if g.value, err = segment.AppendRecord(g.value, &d); err != nil {
+				return err
+			}
+		}
+		if err := g.add(d.URL); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visits sorts the visits, and returns how many brought content.
+func (g *gatherer) visits(ctx context.Context) (success int, err error) {
+	for v, err := range segment.Records[segment.Visit](ctx, g.segments, g.name) {
+		if err != nil {
+			return 0, err
+		}
+		g.report.Visits++
+		g.counted.visited(&v)
+		g.sites.visit(&v)
+		g.from.Add(v.URL)
+		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
+			success++
+		}
+		if g.value, err = segment.AppendRecord(append(g.value[:0], kindVisit), &v); err != nil {
+			return 0, err
+		}
+		if err := g.add(v.URL); err != nil {
+			return 0, err
+		}
+	}
+	return success, nil
+}
+
+// parse sorts what was read of a page, and its links apart from that.
+func (g *gatherer) parse(p *segment.Parse) (err error) {
+	g.counted.parsed(p)
+	links := p.Links
+	p.Links = nil
+	if g.value, err = segment.AppendRecord(append(g.value[:0], kindParse), p); err != nil {
+		return err
+	}
+	if err := g.add(p.URL); err != nil {
+		return err
+	}
+	g.report.Links += len(links)
+	rank, ranked := g.from.Find(p.URL)
+	for i := range links {
+		l := &links[i]
+		g.counted.linked(l)
+		g.value = binary.BigEndian.AppendUint64(append(g.value[:0], kindLink), math.Float64bits(l.Score))
+		meta := l.Meta.Encoded()
+		head := uint64(len(meta)) << 2
+		if p.Gave > 0 {
+			head |= linkGave
+		}
+		if ranked {
+			head |= linkRanked
+		}
+		g.value = append(binary.AppendUvarint(g.value, head), meta...)
+		if ranked {
+			g.value = binary.AppendUvarint(g.value, uint64(rank))
+		} else {
+			g.value = append(g.value, p.URL...)
+		}
+		if err := g.add(l.URL); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unvisited counts the URLs of the list without a visit. There are visits besides,
