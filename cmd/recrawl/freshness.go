@@ -99,11 +99,14 @@ func backlog(f *recrawl.Freshness) string {
 	if f.Pace.Since.IsZero() {
 		return s
 	}
-	gone := "so they will never be gone"
+	gone := ", so they will never be gone"
 	if at, ok := f.Gone(); ok {
-		gone = fmt.Sprintf("so they will be gone in %s, on %s", ago(at.Sub(f.At)), at.UTC().Format(time.DateOnly))
+		gone = fmt.Sprintf(", so they will be gone in %s, on %s", ago(at.Sub(f.At)), at.UTC().Format(time.DateOnly))
 	}
-	return s + fmt.Sprintf("; since %s %s a day were visited first and %s found, %s", stamp(f.Pace.Since), number3(f.Pace.Visited), number3(f.Pace.Found), gone)
+	if f.At.Sub(f.Pace.Since) < time.Hour {
+		gone = "" // what the first pages link to says nothing of the days to come
+	}
+	return s + fmt.Sprintf("; since %s %s a day were visited first and %s found%s", stamp(f.Pace.Since), number3(f.Pace.Visited), number3(f.Pace.Found), gone)
 }
 
 func budgetUsed(f *recrawl.Freshness) string {
@@ -159,7 +162,7 @@ func percentiles(p schedule.Percentiles) string {
 
 // ago is a time to wait, to three digits.
 func ago(d time.Duration) string {
-	if d == 0 {
+	if d.Abs() < 100*time.Millisecond {
 		return "0"
 	}
 	return inDays(d.Hours() / 24)
