@@ -50,7 +50,8 @@ func (k PageKind) String() string {
 // Only what the server sent in this visit has content, and of that only what a
 // parser reads has text: an unchanged page often has neither, a picture no text.
 // A page whose content could not be parsed has a ParseError and no Signature, and
-// counts as new once it can.
+// counts as new once it can. So does one that has changed and was not selected, but
+// visited because another led there: see MaxRedirects and FollowDepth of fetch.Options.
 type PageEvent struct {
 	URL  string
 	Kind PageKind
@@ -197,6 +198,12 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 				parsed = parsed[1:]
 			}
 			old := before[v.URL]
+			behind := v.Via != "" || c.o.Fetch.FollowDepth > 0 // not on the list, or may not be
+			if behind && old == (known{}) && v.Outcome.Code == protocol.Success && e.Signature != nil {
+				if old, err = c.confirmed(ctx, &e); err != nil {
+					return events, err
+				}
+			}
 			if old.signed {
 				e.OldSignature = []byte(old.signature)
 			}
@@ -243,6 +250,23 @@ func (c *Crawler) tell(ctx context.Context, e PageEvent) (err error) {
 type known struct {
 	signature       string
 	signed, sitemap bool
+}
+
+// confirmed returns what was known of a page that was visited behind the list, which
+// has no record of it, if it is still so: the update has left it as one that has not
+// changed then.
+func (c *Crawler) confirmed(ctx context.Context, e *PageEvent) (known, error) {
+	d, err := c.s.Crawl.Get(ctx, e.URL)
+	if errors.Is(err, crawldb.ErrNotFound) { // deleted meanwhile
+		return known{}, nil
+	}
+	if err != nil {
+		return known{}, fmt.Errorf("recrawl: %w", err)
+	}
+	if d.Status != crawldb.NotModified || !bytes.Equal(d.Signature, e.Signature) {
+		return known{}, nil
+	}
+	return known{signature: string(d.Signature), signed: true}, nil
 }
 
 // notAPage reports whether a visit was to a sitemap, given the record as it was

@@ -365,3 +365,68 @@ func TestEventsOfManyBlocks(t *testing.T) {
 		}
 	})
 }
+
+// What is known of a page is known when it was not selected as due: asked for by
+// GenerateFree, or visited because another led there.
+func TestPageEventsOfWhatIsNotDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const site = "http://a.example.test/"
+		round := 0
+		web := scripted(map[string][]string{
+			"free":  strings.Fields("=a =a =b 404 =b"),
+			"from":  strings.Fields(">to >to >to >to >to"),
+			"to":    strings.Fields("=a =a =b =b =b"),
+			"fresh": strings.Fields("404 404 404 =a =a"),
+		}, &round)
+		conditional := 0
+		s := newSetup(&webtest.Web{})
+		s.opts.Protocol = protocolFunc(func(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+			if r.ETag != "" || r.LastModified != "" {
+				conditional++
+			}
+			resp, err := web.Fetch(ctx, r)
+			resp.ETag = `"e"`
+			return resp, err
+		})
+		s.opts.Fetch.MaxRedirects = 2
+		got := map[string][]string{}
+		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
+			got[strings.TrimPrefix(e.URL, site)] = append(got[strings.TrimPrefix(e.URL, site)], e.Kind.String())
+			if e.Visit.Outcome.Code == protocol.Success && (e.Kind == recrawl.PageNew) != (e.OldSignature == nil) {
+				t.Errorf("round %d: %s is %v, and its signature was %x", round, e.URL, e.Kind, e.OldSignature)
+			}
+			return nil
+		}
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), site+"free", site+"from"); err != nil {
+			t.Fatal(err)
+		}
+		for round = range 5 {
+			if round > 0 {
+				s.now = s.now.Add(time.Hour)
+				if _, err := c.GenerateFree(t.Context(), func(yield func(string, error) bool) {
+					_ = yield(site+"free", nil) && yield(site+"from", nil) && yield(site+"fresh", nil)
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := c.Round(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for path, want := range map[string]string{
+			"free":  "new unchanged changed gone new",
+			"from":  "moved moved moved moved moved",
+			"to":    "new unchanged new unchanged unchanged", // the third has changed: see PageEvent
+			"fresh": "gone gone new unchanged",
+		} {
+			if got := strings.Join(got[path], " "); got != want {
+				t.Errorf("%s: %s, want %s", path, got, want)
+			}
+		}
+		if conditional > 0 {
+			t.Errorf("%d requests asked for what has changed since", conditional)
+		}
+	})
+}

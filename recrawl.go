@@ -377,7 +377,11 @@ func (c *Crawler) generateOptions() generate.Options {
 // schedule and budget; politeness holds, and the server is asked for all of the page.
 // No segment in the report means that the rules reject all of the URLs.
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
-	r, err := generate.Free(ctx, c.s.Segments, urls, c.generateOptions())
+	o := c.generateOptions()
+	if o.Known == nil {
+		o.Known = c.s.Crawl
+	}
+	r, err := generate.Free(ctx, c.s.Segments, urls, o)
 	c.wake()
 	return r, err
 }

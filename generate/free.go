@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/grace"
@@ -15,13 +16,13 @@ import (
 )
 
 // Free makes one segment of the given URLs, in whatever order they come, each
-// once, without a crawl db: what is fetched and updated from it is all that the
-// crawl db learns of it. Nothing is leased, and the same URL may be on another
-// list.
+// once, without a change of a crawl db: what is fetched and updated from it is all
+// that the crawl db learns of it. Nothing is leased, and the same URL may be on
+// another list.
 //
 // Of the options Rules (in the scope urlfilter.Inject), NoFilter, NoNormalize,
-// Scoring, Schedule, By, Hosts, HostDelay, Lists, Partition, Seed, Lookup, Taken,
-// Now and NutchCompat count. The report has no segment if there was no URL that
+// Known, Scoring, Schedule, By, Hosts, HostDelay, Lists, Partition, Seed, Lookup,
+// Taken, Now and NutchCompat count. The report has no segment if there was no URL that
 // could be used. (Nutch: freegen.)
 func Free(ctx context.Context, segments segment.Store, urls iter.Seq2[string, error], o Options) (Report, error) {
 	o.HostLimit, o.MaxPerHost, o.TopN = nil, 0, 0
@@ -62,9 +63,15 @@ func (j *job) free(ctx context.Context, urls iter.Seq2[string, error]) error {
 			continue
 		}
 		seen[normal] = struct{}{}
-		d := j.o.Schedule.Init(crawldb.Datum{URL: normal, Status: crawldb.Unfetched}, j.now)
-		filter.Injected(&d)
-		d.Priority = filter.Priority(&d, d.Score)
+		d, ok, err := j.recordOf(ctx, normal)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			d = j.o.Schedule.Init(crawldb.Datum{URL: normal, Status: crawldb.Unfetched}, j.now)
+			filter.Injected(&d)
+			d.Priority = filter.Priority(&d, d.Score)
+		}
 		list = append(list, d)
 	}
 	if err := ctx.Err(); err != nil {
@@ -85,6 +92,20 @@ func (j *job) free(ctx context.Context, urls iter.Seq2[string, error]) error {
 	j.makes = nil // it is there, whatever comes
 	j.report.Segments, j.report.Selected = []string{m.name}, len(m.list)
 	return m.leases.Close()
+}
+
+// recordOf returns what a fetch list of Free has of a URL that Options.Known knows.
+func (j *job) recordOf(ctx context.Context, url string) (d crawldb.Datum, ok bool, err error) {
+	if j.o.Known == nil || j.o.NutchCompat {
+		return d, false, nil
+	}
+	d, err = j.o.Known.Get(ctx, url)
+	if errors.Is(err, crawldb.ErrNotFound) {
+		return d, false, nil
+	}
+	d.ETag, d.LastModified = "", ""
+	d.LeasedUntil, d.LeasedBy = time.Time{}, ""
+	return d, true, err
 }
 
 // freeURL returns the normal form of a URL, or why it cannot be used.

@@ -1,11 +1,14 @@
 package generate_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
@@ -120,6 +123,44 @@ func TestFreeSurvivesItsStore(t *testing.T) {
 			if got := list(t, db.Segments(), name); len(got) != 2 {
 				t.Errorf("died at call %d: %v", n, fmt.Sprint(got))
 			}
+		}
+	}
+}
+
+// What Known knows of a URL is on the fetch list, but for validators and lease.
+func TestFreeKnows(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		db := &memstore.DB{}
+		known := crawldb.Datum{URL: "http://a.test/", Status: crawldb.NotModified, FetchTime: now.Add(9 * day), LastFetch: now.Add(-day), Interval: 10 * day,
+			Score: 3, Priority: 4, Signature: []byte("s"), ETag: "e", LastModified: "m", LeasedBy: "other", LeasedUntil: now.Add(day), Meta: crawldb.MetaOf("k", "v")}
+		if err := db.Crawl().Update(t.Context(), crawldb.Batch{URLs: []string{known.URL}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return &known, nil }}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := generate.Free(t.Context(), db.Segments(), lines("http://b.test/", "http://a.test/"), generate.Options{Now: clock, Known: db.Crawl(), NutchCompat: compat})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a, b crawldb.Datum
+		for _, d := range list(t, db.Segments(), r.Segments[0]) {
+			if d.URL == known.URL {
+				a = d
+			} else {
+				b = d
+			}
+		}
+		want := known
+		want.ETag, want.LastModified, want.LeasedBy, want.LeasedUntil = "", "", "", time.Time{}
+		if compat {
+			want = b
+			want.URL = known.URL
+		}
+		if b.Status != crawldb.Unfetched || b.Signature != nil || !reflect.DeepEqual(a, want) {
+			t.Errorf("NutchCompat %v: %+v and %+v, want %+v", compat, a, b, want)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := generate.Free(ctx, db.Segments(), lines("http://a.test/"), generate.Options{Now: clock, Known: db.Crawl()}); !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
 	}
 }

@@ -139,9 +139,14 @@ type Options struct {
 	Taken func(ctx context.Context, name string) (bool, error)
 	// Schedule says what is due. Nil means schedule.Default with its defaults.
 	Schedule schedule.FetchSchedule
-	// Scoring gives the URLs of Free the score of a seed; nil means none. Run does
-	// not use it.
+	// Scoring gives the URLs of Free that Known does not know the score of a seed; nil
+	// means none. Run does not use it.
 	Scoring scoring.Filter
+	// Known, if not nil, is where Free looks up its URLs, so that the fetch list has
+	// their records, and whoever reads the segment can tell what has changed. It leaves
+	// out the validators: all of the page is asked for. Run does not use it, and
+	// NutchCompat knows nothing.
+	Known crawldb.Store
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
 
