@@ -31,6 +31,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
@@ -96,6 +97,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		if errors.Is(err, pebblestore.ErrLocked) && !errors.As(err, &locked) {
 			fmt.Fprintln(stderr, "recrawl: one process at a time has a crawl; if that is a crawl or a fetch, recrawl status tells what it does")
+		}
+		if errors.As(err, new(*crawldb.CorruptError)) {
+			fmt.Fprintln(stderr, "recrawl: recrawl verify tells all that is damaged, and recrawl salvage keeps the rest")
 		}
 		if noRoom(err) && out.err == nil {
 			fmt.Fprintln(stderr, "recrawl: with room on the disk the same command "+again(c, args))

@@ -144,6 +144,9 @@ func checkSeal(text []byte, under vfs.FS, path string) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: sealName, Offset: -1, Err: err})
 		}
 		full := under.PathJoin(path, name)
+		if info, err := under.Stat(full); err == nil && info.Size()-mostText > wantSize {
+			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: wantSize, Err: fmt.Errorf("%w: %w", errChanged, errLong)})
+		}
 		switch sum, size, err := checksum(under, full); {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err

@@ -193,12 +193,16 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	}
 	path := filepath.Join(dir, databaseName)
 	sealed := true // the manifest, as far as is known
+	long := ""     // a file that was told of, and need not be read to its end
 	if text, err := readFile(machine(), filepath.Join(dir, sealName)); err == nil {
 		if !wholeSeal(text) {
 			c.Add(verify.Finding{File: filepath.Join(dir, sealName), Offset: 0, Block: -1, Err: errSeal})
 		} else if err := checkSeal(text, machine(), path); err != nil {
 			sealed = false
 			c.Damage(err)
+			if damage := new(crawldb.CorruptError); errors.Is(err, errLong) && errors.As(err, &damage) {
+				long = damage.File
+			}
 		}
 	} else if unreadable(err) {
 		c.Damage(err)
@@ -225,12 +229,15 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		full := filepath.Join(path, name)
 		c.Report.Files++
 		switch ext := filepath.Ext(name); {
+		case full == long:
 		case ext == ".sst" && !counted(counts, name):
 			// It was being written when the process was killed, or was replaced.
 		case ext == ".sst":
 			err = checkTable(ctx, full, c)
 		case name == manifest:
 			_, err = checkManifest(machine(), full)
+		case strings.HasPrefix(name, "OPTIONS-"):
+			err = checkOptions(machine(), full)
 		case ext == ".log":
 			var log records
 			log, err = checkLog(machine(), full)
@@ -329,6 +336,21 @@ func currentManifest(names []string) string {
 	return manifest
 }
 
+// checkOptions keeps the engine, which reads all of the file at once, from one that is
+// far too long.
+func checkOptions(under vfs.FS, path string) error {
+	info, err := under.Stat(path)
+	if err == nil && info.Size() > mostText {
+		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: mostText, Err: errLong})
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // opening it tells
+	}
+	return err
+}
+
+var errLong = errors.New("it is far too long")
+
 // checkRecords checks manifest and logs of a database, which may not be there yet. It
 // tells of what the engine is going to cut off their ends.
 func checkRecords(under vfs.FS, path string, torn func(file string, at, size int64)) error {
@@ -348,6 +370,8 @@ func checkRecords(under vfs.FS, path string, torn func(file string, at, size int
 			r, err = checkManifest(under, full)
 		case strings.HasSuffix(name, ".log"):
 			r, err = checkLog(under, full)
+		case strings.HasPrefix(name, "OPTIONS-"):
+			err = checkOptions(under, full)
 		}
 		if err != nil {
 			return err

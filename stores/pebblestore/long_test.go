@@ -1,0 +1,61 @@
+package pebblestore_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/verify"
+)
+
+// A small file that has become a terabyte is told of, and not read.
+func TestFileFarTooLong(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{false, true} {
+		for _, pattern := range []string{"FORMAT", "SEAL", "db/OPTIONS-*", "db/MANIFEST-*", "db/*.log"} {
+			small := pattern == "FORMAT" || pattern == "db/OPTIONS-*"
+			if killed && !small { // SEAL is not there, and logs are read to their end
+				continue
+			}
+			dir := sound(t, 240, killed)
+			names, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil || len(names) == 0 {
+				t.Fatal(pattern, err)
+			}
+			name := names[len(names)-1]
+			if err := os.Truncate(name, 1<<40); err != nil {
+				t.Fatal(err)
+			}
+			told := false
+			_, err = pebblestore.Verify(t.Context(), dir, verify.Options{Now: soundTime(), Found: func(f verify.Finding) {
+				told = told || strings.Contains(f.Error(), filepath.Base(name))
+			}})
+			if !told || err != nil {
+				t.Errorf("killed %v, %s: verify does not tell: %v", killed, pattern, err)
+			}
+			db, err := pebblestore.Open(dir, pebblestore.Options{})
+			switch {
+			case pattern == "SEAL": // which proves nothing then
+				if err != nil {
+					t.Errorf("%s: %v", pattern, err)
+				}
+			case err == nil:
+				t.Errorf("killed %v, %s: the store was opened", killed, pattern)
+			default:
+				var damage *crawldb.CorruptError
+				if !errors.As(err, &damage) || filepath.Base(damage.File) != filepath.Base(name) {
+					t.Errorf("killed %v, %s: %v", killed, pattern, err)
+				}
+			}
+			if db != nil {
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
