@@ -82,7 +82,8 @@ const (
 
 // A Ranker keeps the known graph of a crawl db in memory from one Run to the next,
 // which would read it otherwise. The zero value is ready to use. Its methods may be
-// called from many goroutines, and wait for each other.
+// called from many goroutines, and wait for each other: so what they call meanwhile,
+// which is the store, the scoring and the schedule, must not call them.
 type Ranker struct {
 	mu   sync.Mutex
 	kept *kept // nil if it has to be read

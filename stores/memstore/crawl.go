@@ -15,7 +15,7 @@ var _ crawldb.Store = (*Crawl)(nil)
 // memory and share none with the caller.
 //
 // Updates run one at a time; Get and Scan go on beside them, so that Next may
-// take its time.
+// take its time. A Next that calls Update, which the contract forbids, waits for ever.
 type Crawl struct {
 	records guarded[[]byte]
 	marks   map[string]string // guarded by records.mu
