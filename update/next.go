@@ -63,6 +63,9 @@ type Input struct {
 //	the same, MaxRetries times  db_gone         gone        none
 //	robots_failed, skipped      unchanged       later       kept
 //
+// A page that is back has the interval of a new one, unless its own is shorter: it grew with
+// each visit that found nothing.
+//
 // What is later, the schedule says, unless a visit that was skipped says when the
 // host may be asked again (Outcome.RetryAfter).
 // What sitemaps say comes last: a mark makes the record one of a sitemap, read at an
@@ -178,6 +181,11 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 		if p != nil {
 			sum = p.Signature
 			properties(&d.Meta, p.Meta)
+		}
+		if d.Status == crawldb.Gone || d.Status == crawldb.ParseFailed {
+			// Its interval has grown while there was nothing, and a schedule that keeps intervals
+			// would keep that for ever.
+			d.Interval = min(d.Interval, o.Schedule.Init(crawldb.Datum{URL: d.URL, Meta: d.Meta}, v.Time).Interval)
 		}
 		d.Status = crawldb.Fetched
 		switch {

@@ -207,6 +207,42 @@ func TestPropertiesOfAPage(t *testing.T) {
 	}
 }
 
+// A page that was away for some visits, or could not be parsed, is fetched as often as
+// before when it is back, or as any other.
+func TestPageThatIsBack(t *testing.T) {
+	for name, s := range map[string]schedule.FetchSchedule{"default": schedule.Default{}, "adaptive": schedule.Adaptive{}} {
+		for _, away := range []update.Input{
+			{Visit: visitAt(noon, protocol.NotFound)},
+			{Visit: visitAt(noon, protocol.Success), Parse: &segment.Parse{URL: page, Error: "no"}},
+		} {
+			for first, most := range map[time.Duration]time.Duration{30 * day: 30 * day, time.Hour: 6 * time.Hour, 80 * day: 30 * day} {
+				d := crawldb.Datum{URL: page, Status: crawldb.Fetched, Interval: first, LastFetch: noon.Add(-first), Signature: []byte("A")}
+				at := noon
+				see := func(in update.Input, sum string) {
+					visit := *away.Visit
+					if sum != "" {
+						visit, in.Parse = *visitAt(at, protocol.Success), parsed(sum)
+					}
+					visit.Time = at
+					in.URL, in.Segment, in.Visit = page, seg, &visit
+					d = *update.Next(&d, in, update.Options{Schedule: s, Now: func() time.Time { return at }})
+					at = d.FetchTime
+				}
+				for range 4 {
+					see(away, "")
+				}
+				if d.Interval < first {
+					t.Errorf("%s: while it is away it is fetched every %v", name, d.Interval)
+				}
+				see(update.Input{}, "B")
+				if d.Status != crawldb.Fetched || d.Interval > most {
+					t.Errorf("%s: %v, every %v before, is every %v when it is back", name, d.Status, first, d.Interval)
+				}
+			}
+		}
+	}
+}
+
 func TestNext(t *testing.T) {
 	clock := func() time.Time { return noon }
 	plain := update.Options{Schedule: schedule.Default{}, Now: clock}
