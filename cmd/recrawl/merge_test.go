@@ -169,10 +169,16 @@ func TestReadlinks(t *testing.T) {
 		{[]string{"-format", "nutch", "-url", "http://a.example/docs"}, "fromUrl: http://x.example/ anchor: an x metadata: \n"},
 		{[]string{"-format", "nutch", "-url", "http://b.example/"}, " - no link information.\n"},
 		{[]string{"-url", "http://b.example/"}, "http://b.example/\tno inlinks\n"},
+		{[]string{"-format", "graph"}, "http://x.example/\thttp://a.example/\nhttp://y.example/\thttp://a.example/\nhttp://x.example/\thttp://a.example/docs\n"},
+		{[]string{"-format", "graph", "-url", "http://b.example/"}, ""},
 	} {
 		if got := ok(t, append([]string{"readlinks", "-d", dir}, c.args...)...); got != c.want {
 			t.Errorf("readlinks %q: %q, want %q", c.args, got, c.want)
 		}
+	}
+	graph := write(t, "links.tsv", ok(t, "readlinks", "-d", dir, "-format", "graph"))
+	if out := ok(t, "scoring", "simulate", "-graph", graph); !strings.HasPrefix(out, "4 pages, 3 links;") {
+		t.Errorf("scoring simulate reads %q", out)
 	}
 }
 

@@ -23,15 +23,17 @@ func (a *app) readlinks() *cli.Command {
 		Name: "readlinks", Aliases: []string{"readlinkdb"}, Category: looking, Usage: "show which pages link to a page, and with what words",
 		Description: `A line is the page, a page that links to it, and the text of the link, with tabs
 between them. With -json a line is one page with all its inlinks, and with -format
-nutch a page is what Nutch's readlinkdb prints of it.
+nutch a page is what Nutch's readlinkdb prints of it. With -format graph a line is
+the page that a link is on and the page that it leads to, as recrawl scoring
+simulate reads them.
 
   recrawl readlinks -d crawl -url https://example.com/
   recrawl readlinks -d crawl -regex 'https://example\.com/docs/.*'
-  recrawl readlinks -d crawl > links.tsv`,
+  recrawl readlinks -d crawl -format graph > links.tsv`,
 		Flags: flags(dirFlag(),
 			&cli.StringFlag{Name: "url", Usage: "the page with this `URL`; without it, all pages"},
 			&cli.StringFlag{Name: "regex", Usage: "the pages whose whole URL matches `EXPR`"},
-			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, json or nutch (default text)", Value: "text"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, json, nutch or graph (default text)", Value: "text"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			format := c.String("format")
@@ -44,8 +46,8 @@ nutch a page is what Nutch's readlinkdb prints of it.
 				return usagef("-url wants a URL")
 			case c.IsSet("url") && c.IsSet("regex"):
 				return usagef("-url and -regex exclude each other")
-			case !slices.Contains([]string{"text", "json", "nutch"}, format):
-				return usagef("-format: %q is not one of text, json and nutch", format)
+			case !slices.Contains([]string{"text", "json", "nutch", "graph"}, format):
+				return usagef("-format: %q is not one of text, json, nutch and graph", format)
 			case c.IsSet("regex"):
 				var err error
 				if match, err = regexp.Compile(`^(?:` + c.String("regex") + `)$`); err != nil {
@@ -129,6 +131,16 @@ func linkPrinter(w io.Writer, format string, one bool) func(*linkdb.Entry) error
 				}
 			}
 			_, err := w.Write(b)
+			return err
+		}
+	}
+	if format == "graph" {
+		return func(e *linkdb.Entry) (err error) {
+			for _, l := range e.Inlinks {
+				if err == nil {
+					_, err = fmt.Fprintf(w, "%s\t%s\n", l.From, e.URL)
+				}
+			}
 			return err
 		}
 	}

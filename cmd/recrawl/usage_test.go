@@ -198,7 +198,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{[]string{"readdb", "-d", dir, "-url", ""}, "-url wants a URL"},
 		{[]string{"readlinks", "-d", dir, "-url", "http://a.example/", "-regex", "x"}, "exclude each other"},
 		{[]string{"readlinks", "-d", dir, "-regex", "("}, "is not a regular expression"},
-		{[]string{"readlinks", "-d", dir, "-format", "xml"}, `"xml" is not one of text, json and nutch`},
+		{[]string{"readlinks", "-d", dir, "-format", "xml"}, `"xml" is not one of text, json, nutch and graph`},
 		{[]string{"dedup", "-d", dir, "-group", "byHost"}, "is not one of none, host and domain"},
 		{[]string{"dedup", "-d", dir, "-compareOrder", "score,age"}, `"age" is not one of`},
 		{[]string{"dedup", "-d", dir, "extra"}, `takes no argument "extra"`},
