@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -47,6 +48,17 @@ func color(i int) string {
 	return colors[i%len(colors)]
 }
 
+// again reports whether a series has the color of one before: its line is broken, its dots are
+// rings.
+func again(i int) bool { return i >= 12 }
+
+func dashes(i int) string {
+	if again(i) {
+		return ` stroke-dasharray="4 2"`
+	}
+	return ""
+}
+
 func (c *chart) write(w io.Writer) error {
 	const width, height, left, right, top, bottom = 960, 480, 70, 250, 34, 44
 	b := bufio.NewWriter(w)
@@ -69,15 +81,19 @@ func (c *chart) write(w io.Writer) error {
 		var path strings.Builder
 		for k := range s.x {
 			if c.dots {
-				fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="1.6" fill="%s" fill-opacity=".45"/>`+"\n", x(s.x[k]), y(s.y[k]), color(i))
+				style := fmt.Sprintf(`fill="%s" fill-opacity=".45"`, color(i))
+				if again(i) {
+					style = fmt.Sprintf(`fill="none" stroke="%s" stroke-width=".6"`, color(i))
+				}
+				fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="1.6" %s/>`+"\n", x(s.x[k]), y(s.y[k]), style)
 				continue
 			}
 			fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(k, 1)], x(s.x[k]), y(s.y[k]))
 		}
 		if path.Len() > 0 {
-			fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.6"/>`+"\n", path.String(), color(i))
+			fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.6"%s/>`+"\n", path.String(), color(i), dashes(i))
 		}
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="12" height="3" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", width-right+14, top+10+18*i, color(i), width-right+32, top+15+18*i, escape(s.name))
+		fmt.Fprintf(b, `<path d="M%d %dh12" stroke="%s" stroke-width="3"%s/><text x="%d" y="%d">%s</text>`+"\n", width-right+14, top+11+18*i, color(i), dashes(i), width-right+32, top+15+18*i, escape(s.name))
 	}
 	fmt.Fprintln(b, "</svg>")
 	return b.Flush()
@@ -127,12 +143,17 @@ func WriteCourseSVG(w io.Writer, outcomes []Outcome) error {
 	}
 	c.y = shares(least, most)
 	c.x = axis{to: end}
-	step := math.Max(1, math.Pow(10, math.Floor(math.Log10(end))))
-	for end/step < 4 && step > 1 {
+	const year = 365.25
+	unit := 1.0
+	if end > 5*year {
+		unit, c.across = year, "years"
+	}
+	step := math.Max(1, math.Pow(10, math.Floor(math.Log10(end/unit))))
+	for end/unit/step < 4 && step > 1 {
 		step /= 2
 	}
-	for at := 0.0; at <= end; at += step {
-		c.x.marks = append(c.x.marks, mark{at, fmt.Sprintf("%.0f", at)})
+	for at := 0.0; at*unit <= end; at += step {
+		c.x.marks = append(c.x.marks, mark{at * unit, strconv.FormatFloat(at, 'f', -1, 64)})
 	}
 	return c.write(w)
 }

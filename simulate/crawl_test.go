@@ -488,3 +488,39 @@ func TestPagesThatChangeTooOften(t *testing.T) {
 		}
 	}
 }
+
+// All policies of stock can be told apart, and 25 years are not counted in days.
+func TestPicturesOfManyPolicies(t *testing.T) {
+	var outcomes []simulate.Outcome
+	for _, p := range simulate.Stock(10, 1) {
+		o := simulate.Outcome{Policy: p.Name, Pages: []simulate.Fate{{PerDay: 1, Visits: 1, Every: day}}}
+		for year := range 25 {
+			o.Course = append(o.Course, simulate.Point{From: start.AddDate(year, 0, 0), To: start.AddDate(year+1, 0, 0), Weighted: .5})
+		}
+		outcomes = append(outcomes, o)
+	}
+	var b bytes.Buffer
+	if err := simulate.WriteCourseSVG(&b, outcomes); err != nil {
+		t.Fatal(err)
+	}
+	styles := map[string]bool{}
+	for line := range strings.Lines(b.String()) {
+		if _, style, ok := strings.Cut(line, `h12" `); ok {
+			style, _, _ = strings.Cut(style, "/>")
+			styles[style] = true
+		}
+	}
+	if len(styles) != len(outcomes) {
+		t.Errorf("%d styles for %d policies", len(styles), len(outcomes))
+	}
+	if text := b.String(); !strings.Contains(text, ">years<") || !strings.Contains(text, ">20<") || strings.Contains(text, ">30<") {
+		t.Errorf("the marks are not years:\n%s", text)
+	}
+	b.Reset()
+	if err := simulate.WriteRatesSVG(&b, outcomes); err != nil {
+		t.Fatal(err)
+	}
+	if rings := strings.Count(b.String(), `r="1.6" fill="none"`); rings != len(outcomes)-12 {
+		t.Errorf("%d rings", rings)
+	}
+}
