@@ -120,7 +120,7 @@ func Origin(raw string) string {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return ""
 	}
-	host := strings.ToLower(u.Host)
+	host := lower(u.Host)
 	if port := u.Port(); port == "" || port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {
 		host = strings.TrimSuffix(host, ":"+port)
 	}

@@ -132,7 +132,7 @@ func TestRecordsOfSitemaps(t *testing.T) {
 	}
 	for raw, want := range map[string]string{
 		"http://A.test:80/x": "http://a.test", "https://a.test:443": "https://a.test", "https://a.test:80/": "https://a.test:80", "http://[::1]:8080/": "http://[::1]:8080",
-		"ftp://a.test/": "", "a.test": "", "http:///x": "", "%": "",
+		"http://İ.test/": "http://İ.test", "ftp://a.test/": "", "a.test": "", "http:///x": "", "%": "",
 	} {
 		if got := Origin(raw); got != want {
 			t.Errorf("%s: %q, want %q", raw, got, want)

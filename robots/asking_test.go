@@ -199,3 +199,17 @@ func TestHop(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A host that is not ASCII is left to IDNA, to which "İ" is no "i": the file is asked for
+// where the page is.
+func TestOriginsThatAreNotASCII(t *testing.T) {
+	c := &robots.Cache{}
+	for url, want := range map[string]string{
+		"HTTP://WWW.Example.com:80/x": "http://www.example.com/robots.txt",
+		"http://İstanbul.example/x":   "http://İstanbul.example/robots.txt",
+	} {
+		if got := c.Ask(url).Next(); got != want {
+			t.Errorf("%s: %s is asked for, want %s", url, got, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
@@ -350,7 +351,7 @@ func originOf(url string) (string, *Rules) {
 	if i := strings.IndexAny(host, `/?#\`); i >= 0 {
 		host = host[:i]
 	}
-	host = strings.ToLower(host[strings.LastIndexByte(host, '@')+1:])
+	host = lower(host[strings.LastIndexByte(host, '@')+1:])
 	port := ":80"
 	if scheme == "https" {
 		port = ":443"
@@ -360,4 +361,19 @@ func originOf(url string) (string, *Rules) {
 		return "", DenyAll()
 	}
 	return scheme + "://" + host, nil
+}
+
+// lower returns a host in lower case as far as it is ASCII. What is not, is for IDNA
+// to map, which has an "İ" that is no "i".
+func lower(host string) string {
+	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return strings.ToLower(host)
+	}
+	b := []byte(host)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }

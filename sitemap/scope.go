@@ -66,7 +66,11 @@ func locate(s string) (origin, at string, ok bool) {
 	if err != nil || u.Opaque != "" || u.Host == "" && u.Scheme != "file" {
 		return "", "", false
 	}
-	host, port := strings.ToLower(u.Hostname()), u.Port()
+	// What is not ASCII is for IDNA to map, which has an "İ" that is no "i".
+	name, port := []byte(u.Hostname()), u.Port()
+	for i, c := range name {
+		name[i] = lower(c)
+	}
 	if port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {
 		port = ""
 	}
@@ -79,5 +83,5 @@ func locate(s string) (origin, at string, ok bool) {
 	if at != "/" {
 		at += end
 	}
-	return u.Scheme + "://" + host + ":" + port, at, true
+	return u.Scheme + "://" + string(name) + ":" + port, at, true
 }

@@ -44,6 +44,8 @@ func TestScope(t *testing.T) {
 		// The site.
 		{at, nil, "HTTPS://EXAMPLE.com:443/catalog/x", false, true},
 		{at, nil, "https://example.com:8443/catalog/x", false, false},
+		{"https://istanbul.example/s.xml", nil, "https://ISTANBUL.example/x", false, true},
+		{"https://istanbul.example/s.xml", nil, "https://İstanbul.example/x", false, false},
 		{at, nil, "https://example.com.evil.net/catalog/x", false, false},
 		{at, nil, "https://example.com@evil.net/catalog/x", false, false},
 		{at, nil, `https://evil.net\@example.com/catalog/x`, false, false},

@@ -81,3 +81,12 @@ func (c *Client) Answer(from string, h *http.Response, req protocol.Request) pro
 	c.answer(u, req, h, &r)
 	return r
 }
+
+// Dialled returns the host that is dialled for a URL, and its port; empty if none is.
+func Dialled(url string) (host, port string) {
+	u, err := parseURL(url)
+	if err != nil {
+		return "", ""
+	}
+	return u.Hostname(), u.Port()
+}

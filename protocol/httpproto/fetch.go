@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 
@@ -169,8 +170,10 @@ func parseURL(raw string) (*url.URL, error) {
 		return nil, errors.New("url: no host")
 	case u.User != nil:
 		return nil, errors.New("url: has user information")
+	case !utf8.ValidString(u.Hostname()):
+		return nil, errors.New("url: host is not a name")
 	}
-	host := strings.ToLower(u.Hostname())
+	host := u.Hostname()
 	if a, addrErr := netip.ParseAddr(host); addrErr == nil {
 		if a.Zone() != "" {
 			return nil, errors.New("url: address has a zone")
@@ -179,9 +182,12 @@ func parseURL(raw string) (*url.URL, error) {
 			host = "[" + host + "]"
 		}
 	} else {
-		if strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
+		if !strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
+			host = strings.ToLower(host)
+		} else {
 			// As browsers look up names (UTS #46), so that what is dialled and what the
-			// server is told are one.
+			// server is told are one. It has a lower case of its own, by which "İ" is no
+			// "i".
 			host, err = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(host)
 		}
 		// What was escaped or mapped may be part of the syntax of a URL: a full-width

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
@@ -379,6 +381,48 @@ func TestRefusedURLs(t *testing.T) {
 		"http://[::1/":             "url: cannot be parsed",
 	} {
 		get(t, c, url, protocol.Refused, 0, reason)
+	}
+}
+
+// What is dialled for a URL is the host under whose name its turns are counted. (The
+// atoms are what some step of reading a URL has taken for something else.)
+func TestTheHostThatIsDialledHasItsTurns(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://İstanbul.example/":   "xn--istanbul-o0e.example", // and not istanbul.example
+		"http://WWW.EXAMPLE.com:80/": "www.example.com",
+		"http://ẞ.example/":          "ss.example",
+	} {
+		if host, _ := httpproto.Dialled(url); host != want {
+			t.Errorf("%s: %q is dialled, want %q", url, host, want)
+		}
+	}
+	atoms := []string{
+		"a", "B.com", "example.com", ".", "..", "。", "．", "-", "_", "%41", "%2e", "%3a", "%E3%80%82", "ß", "ẞ", "İ", "ı", "K", "ſ", "ﬁ",
+		"\u00ad", "\u200b", "\u200d", "xn--", "xn--nxasmq6b", "０", "127.0.0.1", "0x7f.1", "017700000001", "2130706433", "256", ":80", ":8080", ":",
+		"[::1]", "[::ffff:1.2.3.4]", "[fe80::1%25a]", "@", "\\", "/", "?", "#", "：", "＠", "／", "［", "É", "e\u0301", "%C3%A9", "☃", "日本", "ǅ",
+		"!", "(", "+", "~", "|", "`", "^", " ", "\t", "%", "%00", "\x7f", "℡", "１２７。0.0.1", "\xff",
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	dialled := 0
+	for range 100_000 {
+		url := []string{"http://", "HTTPS://", "http:/", "http:"}[rnd.IntN(4)]
+		for range 1 + rnd.IntN(4) {
+			url += atoms[rnd.IntN(len(atoms))]
+		}
+		host, port := httpproto.Dialled(url)
+		if host == "" {
+			continue
+		}
+		dialled++
+		if a, err := netip.ParseAddr(host); err == nil {
+			host = hostdb.AddrKey(a)
+		}
+		if key, want := hostdb.ByHost.Key(url), hostdb.ByHost.Key("http://"+host+"/"); key != want {
+			t.Errorf("%q: %q is dialled at port %q, and %q has its turns", url, host, port, key)
+		}
+	}
+	if dialled < 1000 {
+		t.Errorf("only %d hosts", dialled)
 	}
 }
 
