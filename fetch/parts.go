@@ -119,9 +119,12 @@ type parts struct {
 	parsing  bool
 }
 
-// commonBlocks returns how many blocks all of the named parts have.
+// commonBlocks returns how many blocks all of the named parts have. One that is
+// complete takes no more, so if it has more than that, another has lost some, and
+// nothing can be written behind them.
 func commonBlocks(ctx context.Context, s segment.Store, name string, names []string) (int, error) {
-	common := -1
+	common, least := -1, ""
+	complete := map[string]int{}
 	for _, p := range names {
 		info, err := s.Stat(ctx, name, p)
 		if err != nil && !errors.Is(err, segment.ErrNotFound) {
@@ -131,7 +134,15 @@ func commonBlocks(ctx context.Context, s segment.Store, name string, names []str
 			info.Blocks = 0
 		}
 		if common < 0 || info.Blocks < common {
-			common = info.Blocks
+			common, least = info.Blocks, p
+		}
+		if info.Committed {
+			complete[p] = info.Blocks
+		}
+	}
+	for _, p := range names {
+		if n := complete[p]; n > common {
+			return 0, &segment.CorruptError{File: name + "/" + least, Offset: int64(common), Err: fmt.Errorf("it has %d blocks, and %s is complete with %d", common, p, n)}
 		}
 	}
 	return common, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -414,5 +415,47 @@ func TestProtocolErrorEndsTheRun(t *testing.T) {
 		if rep := r.run(seg); rep.Resumed == 0 || rep.Resumed+rep.Visits() != 9 {
 			t.Errorf("%+v", rep)
 		}
+	})
+}
+
+// Where a part was lost behind which nothing can be written any more, no page is asked
+// for in vain, and the error says which it is.
+func TestALostPartIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{}
+		r := newRig(t, s, threeHosts(2)...)
+		w, err := segment.NewWriter[page.Content](t.Context(), r.db.Segments(), seg, 0)
+		if err == nil {
+			err = errors.Join(w.Append(t.Context(), []page.Content{{URL: "http://h0.example/0"}}), w.Commit(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := func(what string, err error, part string) {
+			var damage *segment.CorruptError
+			if !errors.As(err, &damage) || damage.File != seg+"/"+part {
+				t.Errorf("%s returned %v, which does not name %s", what, err, part)
+			}
+		}
+		_, err = fetch.Run(t.Context(), r.db.Segments(), seg, r.o)
+		named("a fetch", err, segment.FetchPart)
+		if _, err := r.db.Segments().Stat(t.Context(), seg, segment.FetchPart); !errors.Is(err, segment.ErrNotFound) {
+			t.Errorf("visits were begun: %v", err)
+		}
+
+		r = newRig(t, s, threeHosts(2)...)
+		parser := r.o.Parser
+		r.o.Parser = nil
+		r.run(seg)
+		texts, err := segment.NewWriter[segment.Text](t.Context(), r.db.Segments(), seg, 0)
+		if err == nil {
+			err = errors.Join(texts.Append(t.Context(), nil), texts.Commit(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.o.Parser = parser
+		_, err = fetch.Parse(t.Context(), r.db.Segments(), seg, r.o)
+		named("a parse", err, segment.ParseDataPart)
 	})
 }
