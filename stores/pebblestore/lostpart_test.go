@@ -71,6 +71,35 @@ func TestLostPart(t *testing.T) {
 	}
 }
 
+// A part of which nothing is whole costs the others no more than one that is not there.
+func TestAForeignPartCostsTheOthersNothing(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {
+		dir := sound(t, 240, false)
+		at := func(part string) string { return filepath.Join(dir, "segments", soundDone, part) }
+		text, err := os.ReadFile(at(segment.GeneratePart))
+		if err == nil {
+			err = os.WriteFile(at(part), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, losses, _ := salvaged(t, dir)
+		lost := false
+		for _, l := range losses {
+			lost = lost || l.Segment == soundDone && l.Part == part && l.Block < 0
+		}
+		if !lost {
+			t.Errorf("%s: salvage tells %v", part, losses)
+		}
+		for _, other := range segment.Parts()[1:] {
+			if n := countRecords(t, db, soundDone, other); (n == 6) == (other == part) || n != 0 && n != 6 {
+				t.Errorf("%s is another's: %d records of %s", part, n, other)
+			}
+		}
+	}
+}
+
 func countRecords(t *testing.T, db *pebblestore.DB, name, part string) int {
 	t.Helper()
 	switch part {

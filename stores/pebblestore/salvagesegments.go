@@ -118,6 +118,13 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	kept := &keptSegment{}
 	visits := all[segment.FetchPart]
 	if visits != nil && len(group) > 0 {
+		for _, part := range group {
+			// A part of which nothing is whole, which was told, is as good as none: it
+			// does not cost the others all that they have.
+			if p := all[part]; part != segment.FetchPart && p != nil && p.damaged && len(p.good) == 0 && len(visits.good) > 0 {
+				delete(all, part)
+			}
+		}
 		kept.blocks = s.wholeInAll(name, all, group)
 	}
 	if contents := all[segment.ContentPart]; visits == nil && contents != nil && contents.committed {
@@ -176,7 +183,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 var (
 	errNoList   = errors.New("its fetch list is not there")
 	errNoVisits = errors.New("its visits are not there")
-	errNoPart   = errors.New("it is not there")
+	errNoPart   = errors.New("nothing is there, and an empty one takes its place")
 	errNothing  = errors.New("nothing of it is whole")
 	errApart    = errors.New("its lists were being fetched apart, and are fetched again")
 	errPart     = errors.New("the block does not hold what the part should")
