@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/schedule"
@@ -55,6 +56,8 @@ type Explanation struct {
 	Spent time.Time
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
+	// HostRule is what Fetch.HostRule of the options says of the host.
+	HostRule fetch.HostRule
 	// Verdict is the answer in one sentence.
 	Verdict string
 }
@@ -89,6 +92,9 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 		return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
 	}
 	if name := c.o.Fetch.By.Key(e.Normal); name != "" {
+		if rule := c.o.Fetch.HostRule; rule != nil {
+			e.HostRule = rule(name)
+		}
 		h, err := c.s.Hosts.Get(ctx, name)
 		if err == nil {
 			e.Host = &h
@@ -186,6 +192,8 @@ func (e *Explanation) verdict(minScore float32) string {
 		return "Never fetched: it is not a URL to crawl (" + e.Rejected.Error() + ")."
 	case d == nil:
 		return "Not fetched: the crawl has not heard of it; inject it, or wait for a page that links to it."
+	case e.HostRule.Closed:
+		return "Left alone: the rule for its host says that it is closed."
 	case e.Leased:
 		return fmt.Sprintf("On its way: segment %s has it until %s.", d.LeasedBy, d.LeasedUntil.Format(time.RFC3339))
 	case !e.Due:

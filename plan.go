@@ -95,6 +95,11 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 	case *schedule.Learned:
 		l := *s
 		c.planned.learned = &l
+	case interface {
+		NewSample(now time.Time) *schedule.Sample
+	}:
+		c.o.Logger.Warn("recrawl: no plan is made for a schedule that embeds schedule.Learned, and its Budget is no bound", "schedule", fmt.Sprintf("%T", s))
+		return nil
 	default:
 		return nil
 	}

@@ -83,6 +83,7 @@ type Options struct {
 	// that is above zero is a bound: no round selects more than it has left, and Run takes
 	// a page that is due for not due while nothing is left. It comes in evenly; what is not
 	// used within a day is lost, or, of less than one a day, when a whole one is there.
+	// None of this is done for a type that embeds it.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
 	// scoring.PageRank finds what matters earlier, see Rank.
@@ -296,8 +297,9 @@ func (c *Crawler) recover(ctx context.Context) error {
 // fail. Options.Logger was told, too.
 func (c *Crawler) Damaged() []error { return slices.Clone(c.damaged) }
 
-// Close ends what New began. The stores stay open; they are the caller's. A second
-// Close does nothing.
+// Close ends what New began. The stores stay open; they are the caller's, who ends a
+// Run by its context and waits for it before closing anything. A second Close does
+// nothing.
 func (c *Crawler) Close() error {
 	c.closing.Lock()
 	defer c.closing.Unlock()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -614,5 +615,48 @@ func TestNextDueIsAfterNothing(t *testing.T) {
 	s.opts.Rounds = 0
 	if r := s.run(t); !r.NextDue.Equal(s.now.Add(time.Hour)) {
 		t.Errorf("nothing is due before %v; it is %v", r.NextDue, s.now)
+	}
+}
+
+// A host that its rule closes is left alone, and Explain says why.
+func TestExplainOfAClosedHost(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 2, Calm: true})
+	closed := true
+	s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+		return fetch.HostRule{Closed: closed && queue == s.web.Host(1)}
+	}
+	const want = "Left alone: the rule for its host says that it is closed."
+	for _, skipped := range []bool{false, true} {
+		if skipped {
+			s.run(t, s.web.Seeds()...)
+			if n := s.web.HostLog(s.web.Host(1)).Requests; n != 0 {
+				t.Errorf("%d requests", n)
+			}
+		} else if c := s.crawler(t); true {
+			if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		c := s.crawler(t)
+		for i, url := range s.web.Seeds() {
+			if e, err := c.Explain(t.Context(), url); err != nil || (e.Verdict == want) != (i == 1) || e.HostRule.Closed != (i == 1) {
+				t.Errorf("%s: %q, %v", url, e.Verdict, err)
+			}
+		}
+		c.Close()
+	}
+}
+
+// A schedule that embeds Learned is another, and whoever counts on its budget is told.
+func TestEmbeddedLearned(t *testing.T) {
+	for want, o := range map[bool]schedule.FetchSchedule{true: struct{ schedule.Learned }{schedule.Learned{Budget: 5}}, false: schedule.Learned{Budget: 5}} {
+		s := newSetup(&webtest.Web{Hosts: 1})
+		var log strings.Builder
+		s.opts.Logger, s.opts.Schedule = slog.New(slog.NewTextHandler(&log, nil)), o
+		s.crawler(t).Close()
+		if got := strings.Contains(log.String(), "its Budget is no bound"); got != want {
+			t.Errorf("%T: the log has %q", o, &log)
+		}
 	}
 }

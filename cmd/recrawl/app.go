@@ -248,6 +248,9 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 			return nil, usagef("-%s: %d is negative", n, c.Int(n))
 		}
 	}
+	if err := hostRules(c, &o.Fetch); err != nil { // explain has them, and makes no requests
+		return nil, err
+	}
 	if network {
 		if err := spare(c, &o.Fetch); err != nil {
 			return nil, err

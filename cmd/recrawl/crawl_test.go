@@ -258,6 +258,7 @@ func TestFormats(t *testing.T) {
 	contain(d("hosts"), s.web.Host(0)+"\tnext ", "\tfetched 20\t", "\trobots.txt http://"+s.web.Host(0)+"\tstatus 200\t")
 	contain(d("explain", "-agent", "testbot", "-now", frozen, seed), "Not yet: it is due at 2026-02-04T08:00:00Z.\n", "robots.txt   allows it", "lease        none\n", "URL: "+seed+"\n")
 	contain(d("explain", "-now", "2026-03-01T00:00:00Z", seed), "Due: ")
+	contain(d("explain", "-now", "2026-03-01T00:00:00Z", "-host-rules", write(t, "rules", "* closed\n"), seed), "Left alone: the rule for its host")
 	contain(d("explain", "-agent", "testbot", "-now", frozen, "http://"+s.web.Host(0)+"/new"), "has not heard of it", "robots.txt   allows it", "record       none\n")
 	contain(d("explain", "mailto:someone"), "Never fetched: it is not a URL to crawl")
 	for _, args := range [][]string{d("readdb", "-url", "http://nobody.example/"), d("readseg", "20200101000000-000"), d("update", "nosuch"), d("readseg", "nosuch")} {

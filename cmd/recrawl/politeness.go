@@ -78,18 +78,23 @@ func spare(c *cli.Command, o *fetch.Options) (err error) {
 	if requests > 0 || bytes > 0 {
 		o.Limiter = &fetch.Limiter{Requests: requests, Bytes: bytes}
 	}
-	if c.IsSet("host-rules") {
-		name := c.String("host-rules")
-		file, err := os.Open(name)
-		if err != nil {
-			return usagef("-host-rules: %v", err)
-		}
-		defer file.Close()
-		rules, err := fetch.ReadHostRules(file, name)
-		if err != nil {
-			return usagef("-host-rules: %v", err)
-		}
-		o.HostRule = rules.Rule
+	return nil
+}
+
+func hostRules(c *cli.Command, o *fetch.Options) error {
+	if !c.IsSet("host-rules") {
+		return nil
 	}
+	name := c.String("host-rules")
+	file, err := os.Open(name)
+	if err != nil {
+		return usagef("-host-rules: %v", err)
+	}
+	defer file.Close()
+	rules, err := fetch.ReadHostRules(file, name)
+	if err != nil {
+		return usagef("-host-rules: %v", err)
+	}
+	o.HostRule = rules.Rule
 	return nil
 }
