@@ -176,9 +176,6 @@ func asBefore(cells []cell, s crawldb.Status) []cell {
 	return cells
 }
 
-// TestNext compares every transition with testdata/next.txt, which is to be read
-// beside the table in the comment of Next. Where all nine statuses lead to the
-// same, they make one line.
 // What a page no longer says of itself is not kept, and what others have put there is.
 func TestPropertiesOfAPage(t *testing.T) {
 	o := update.Options{Now: func() time.Time { return noon }}
@@ -243,6 +240,9 @@ func TestPageThatIsBack(t *testing.T) {
 	}
 }
 
+// TestNext compares every transition with testdata/next.txt, which is to be read
+// beside the table in the comment of Next. Where all nine statuses lead to the
+// same, they make one line.
 func TestNext(t *testing.T) {
 	clock := func() time.Time { return noon }
 	plain := update.Options{Schedule: schedule.Default{}, Now: clock}
