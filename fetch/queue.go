@@ -39,8 +39,9 @@ type host struct {
 	// first to come is the first to be visited.
 	at    time.Time
 	since uint64
-	// needs is about how long it takes to visit all that waits, for the pauses alone.
-	needs time.Duration
+	// needs is about how long it takes to visit all that waits, for the pauses alone,
+	// in seconds: more than a time.Duration holds, maybe.
+	needs float64
 	// delay is the pause that the fetch list asks for; zero for that of the
 	// options, negative for none.
 	delay time.Duration
@@ -129,7 +130,7 @@ func (q *queues) enqueue(h *host) {
 	wanted := (h.robots.len() > 0 || h.items.len() > 0 && !h.waits) && h.busy < h.limit
 	ready := !h.at.After(q.now)
 	if pause := max(cmp.Or(h.delay, q.pause), 0); ready {
-		h.needs = pause * time.Duration(h.items.len()+h.robots.len()+h.unread)
+		h.needs = pause.Seconds() * float64(h.items.len()+h.robots.len()+h.unread)
 	}
 	if wanted && h.line == &q.lines[h.pace] && h.ready == ready {
 		h.line.fix(h)

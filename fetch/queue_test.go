@@ -29,6 +29,21 @@ func TestQueuesWaitByTheMonotonicClock(t *testing.T) {
 	}
 }
 
+// What a host needs may be more than 292 years.
+func TestQueuesOfLongPauses(t *testing.T) {
+	q := newQueues(1, 1000*time.Hour, epoch)
+	q.add("one", item{Datum: crawldb.Datum{URL: "http://one/"}})
+	q.add("two", item{Datum: crawldb.Datum{URL: "http://two/"}})
+	for range 4000 {
+		q.add("many", item{Datum: crawldb.Datum{URL: "http://many/"}})
+	}
+	for _, want := range []string{"one", "many", "two"} {
+		if h, _, _ := q.next(epoch, every); h == nil || h.name != want {
+			t.Fatalf("%v comes, want %s", h, want)
+		}
+	}
+}
+
 func TestQueuesAgainstAModel(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
