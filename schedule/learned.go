@@ -43,7 +43,9 @@ type Learned struct {
 	Default
 	// Budget is how many visits a day the plan is for. Zero means as many as it would
 	// take to fetch every page at the interval of Default; negative, as many as the
-	// politeness to hosts and the threads of the fetch allow.
+	// politeness to hosts and the threads of the fetch allow. One above zero bounds what
+	// the rounds of a Crawler select: it comes in evenly, and a day's worth is kept, so
+	// that the first day, and one after a rest, may have up to twice as many.
 	Budget float64
 	// MinInterval is the least interval, and the least time between two visits;
 	// zero means one hour, negative one second.
