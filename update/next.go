@@ -76,8 +76,9 @@ type Input struct {
 // the next fetch by that instead, whoever makes it.
 //
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
-// and the name, until a visit reads it and it is not said any more. A visit older than the record's last one changes nothing but the lease, unless that
-// one lies in the future, as of a clock that was wrong; links alone make a record that is new
+// and the name, until a visit reads it and it is not said any more. A visit older than
+// the record's last one changes nothing but the lease, unless that one lies in the
+// future, as of a clock that was wrong; links alone make a record that is new
 // (db_unfetched), or add to its score.
 func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	o = o.withDefaults()

@@ -11,9 +11,9 @@
 //	recrawl compact -d DIR                                  the databases without what was replaced
 //
 // Every verb may be interrupted or killed; the same command goes on where it
-// stopped, or begins anew if it changes nothing. The exit code is 0 if all is done, 1 if something failed or the run was
-// interrupted, 2 if the command line cannot be understood. See recrawl --help, and
-// recrawl VERB --help.
+// stopped, or begins anew if it changes nothing. The exit code is 0 if all is done, 1 if
+// something failed or the run was interrupted, 2 if the command line cannot be
+// understood. See recrawl --help, and recrawl VERB --help.
 package main
 
 import (
