@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -18,7 +19,12 @@ var errDamaged = errors.New("rank: the known graph is damaged")
 // headJob is the mark that says what there is of the graph.
 const headJob = "pagerank"
 
-func pagesJob(block int) string { return fmt.Sprintf("pagerank/pages/%d", block) }
+func pagesJob(generation, block int) string {
+	if generation == 0 { // as they were named before pages were dropped
+		return fmt.Sprintf("pagerank/pages/%d", block)
+	}
+	return fmt.Sprintf("pagerank/pages/%d/%d", generation, block)
+}
 
 func linksJob(generation, block int) string {
 	return fmt.Sprintf("pagerank/links/%d/%d", generation, block)
@@ -34,21 +40,48 @@ type head struct {
 	rankedPages              int
 	rankedEntries            uint32
 	oldGeneration, oldBlocks int // what is to be removed
+
+	// Of the pages: their blocks have generations since some are dropped.
+	pageGeneration                   int
+	oldPageGeneration, oldPageBlocks int
+	collected                        int // pages that the last look for those that are gone has left
+	folds                            int // segments since then
 }
 
-const headFormat = "2 pages %d in %d links %d in %d of %d ranked %d %d old %d of %d"
+// The first is what was written before pages were dropped; the second follows it.
+const (
+	headFormat  = "pages %d in %d links %d in %d of %d ranked %d %d old %d of %d"
+	pagesFormat = " pages of %d old %d of %d left %d before %d"
+)
 
-func (h head) String() string {
+func (h head) String() string { return "3 " + h.first() + h.second() }
+
+func (h *head) first() string {
 	return fmt.Sprintf(headFormat, h.pages, h.pageBlocks, h.entries, h.linkBlocks, h.generation, h.rankedPages, h.rankedEntries, h.oldBlocks, h.oldGeneration)
 }
 
+func (h *head) second() string {
+	return fmt.Sprintf(pagesFormat, h.pageGeneration, h.oldPageBlocks, h.oldPageGeneration, h.collected, h.folds)
+}
+
 func parseHead(s string) (h head, err error) {
-	n, err := fmt.Sscanf(s, headFormat, &h.pages, &h.pageBlocks, &h.entries, &h.linkBlocks, &h.generation, &h.rankedPages, &h.rankedEntries, &h.oldBlocks, &h.oldGeneration)
-	if err != nil || n != 9 || h.String() != s || h.rankedPages > h.pages || h.rankedEntries > h.entries ||
-		h.pages < 0 || h.pages > maxPages || h.rankedPages < 0 || h.generation < 0 || h.oldGeneration < 0 {
+	fields := []any{&h.pages, &h.pageBlocks, &h.entries, &h.linkBlocks, &h.generation, &h.rankedPages, &h.rankedEntries, &h.oldBlocks, &h.oldGeneration}
+	format, is := "2 "+headFormat, func() string { return "2 " + h.first() }
+	if strings.HasPrefix(s, "3 ") {
+		fields = append(fields, &h.pageGeneration, &h.oldPageBlocks, &h.oldPageGeneration, &h.collected, &h.folds)
+		format, is = "3 "+headFormat+pagesFormat, func() string { return h.String() }
+	}
+	n, err := fmt.Sscanf(s, format, fields...)
+	if err != nil || n != len(fields) || is() != s || h.rankedPages > h.pages || h.rankedEntries > h.entries ||
+		h.pages > maxPages || h.collected > maxPages {
 		return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
 	}
-	for _, blocks := range []int{h.pageBlocks, h.linkBlocks, h.oldBlocks} {
+	for _, n := range []int{h.pages, h.rankedPages, h.generation, h.oldGeneration, h.pageGeneration, h.oldPageGeneration, h.collected, h.folds} {
+		if n < 0 {
+			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
+		}
+	}
+	for _, blocks := range []int{h.pageBlocks, h.linkBlocks, h.oldBlocks, h.oldPageBlocks} {
 		if blocks < 0 || blocks > maxBlocks {
 			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
 		}
@@ -105,14 +138,19 @@ func (k *kept) add(key []byte) {
 		k.fresh, k.lastKey = append(k.fresh, nil), k.lastKey[:0]
 	}
 	b := &k.fresh[len(k.fresh)-1]
+	*b, k.lastKey = appendPage(*b, k.lastKey, key)
+}
+
+// appendPage adds a key to a block of pages, of which last is the one before, and returns
+// it as the last.
+func appendPage(block, last, key []byte) (_, _ []byte) {
 	shared := 0
-	for shared < len(key) && shared < len(k.lastKey) && key[shared] == k.lastKey[shared] {
+	for shared < len(key) && shared < len(last) && key[shared] == last[shared] {
 		shared++
 	}
-	*b = binary.AppendUvarint(*b, uint64(shared))
-	*b = binary.AppendUvarint(*b, uint64(len(key)-shared))
-	*b = append(*b, key[shared:]...)
-	k.lastKey = append(k.lastKey[:0], key...)
+	block = binary.AppendUvarint(block, uint64(shared))
+	block = binary.AppendUvarint(block, uint64(len(key)-shared))
+	return append(block, key[shared:]...), append(last[:0], key...)
 }
 
 // save writes what was added, in one step with a mark. Blocks that nothing refers to
@@ -134,7 +172,7 @@ func (k *kept) save(ctx context.Context, crawl crawldb.Store, job, cursor string
 		return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return now }})
 	}
 	for i, b := range k.fresh {
-		if err := put(pagesJob(k.hadPages+i), b, i > 0); err != nil {
+		if err := put(pagesJob(k.head.pageGeneration, k.hadPages+i), b, i > 0); err != nil {
 			return err
 		}
 	}
@@ -176,7 +214,7 @@ func (k *kept) settled() map[string]string { return map[string]string{headJob: k
 func (k *kept) pages(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
 	number := uint32(0)
 	for i := range k.head.pageBlocks {
-		block, err := sealed(ctx, crawl, pagesJob(i))
+		block, err := sealed(ctx, crawl, pagesJob(k.head.pageGeneration, i))
 		if err != nil {
 			return err
 		}
@@ -237,7 +275,7 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kep
 	}
 	if h.pageBlocks > 0 { // the last is gone on with
 		k.hadPages = h.pageBlocks - 1
-		tail, err := sealed(ctx, crawl, pagesJob(k.hadPages))
+		tail, err := sealed(ctx, crawl, pagesJob(h.pageGeneration, k.hadPages))
 		if err != nil {
 			return nil, err
 		}
@@ -312,20 +350,26 @@ func (k *kept) compact(ctx context.Context, crawl crawldb.Store) error {
 	return k.sweep(ctx, crawl)
 }
 
-// sweep removes the blocks of links that count no more.
+// sweep removes the blocks that count no more.
 func (k *kept) sweep(ctx context.Context, crawl crawldb.Store) error {
-	if k.head.oldBlocks == 0 {
+	h := k.head
+	if h.oldBlocks == 0 && h.oldPageBlocks == 0 {
 		return nil
 	}
-	for i := 0; i < k.head.oldBlocks; {
+	for i, n := 0, h.oldBlocks+h.oldPageBlocks; i < n; {
 		marks := map[string]string{}
-		for ; i < k.head.oldBlocks && len(marks) < 1000; i++ {
-			marks[linksJob(k.head.oldGeneration, i)] = ""
+		for ; i < n && len(marks) < 1000; i++ {
+			name := linksJob(h.oldGeneration, i)
+			if i >= h.oldBlocks {
+				name = pagesJob(h.oldPageGeneration, i-h.oldBlocks)
+			}
+			marks[name] = ""
 		}
 		if err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
 			return err
 		}
 	}
 	k.head.oldGeneration, k.head.oldBlocks = 0, 0
+	k.head.oldPageGeneration, k.head.oldPageBlocks = 0, 0
 	return crawl.Update(ctx, crawldb.Batch{Marks: k.settled})
 }

@@ -31,14 +31,14 @@ func FuzzLoad(f *testing.F) {
 	f.Add(head{}.String(), "", "", true)
 	f.Add(head{pages: 1 << 31, pageBlocks: 1}.String(), "\x00\x00", "", true)
 	f.Add(head{pages: 1, pageBlocks: 1, linkBlocks: 1, entries: 1}.String(), "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x02\x00\x00", true)
-	f.Add(k.head.String(), seal(pagesJob(0), k.fresh[0]), seal(linksJob(0, 0), g.log[0].data), false)
+	f.Add(k.head.String(), seal(pagesJob(0, 0), k.fresh[0]), seal(linksJob(0, 0), g.log[0].data), false)
 	f.Add(head{oldBlocks: math.MaxInt}.String(), "", "", true)
 	f.Fuzz(func(t *testing.T, mark, pages, links string, sums bool) {
 		if sums { // what no damage to a disk would have
-			pages = seal(pagesJob(0), []byte(pages))
+			pages = seal(pagesJob(0, 0), []byte(pages))
 		}
 		var db memstore.Crawl
-		marks := map[string]string{pagesJob(0): pages}
+		marks := map[string]string{pagesJob(0, 0): pages}
 		h, err := parseHead(mark)
 		if err == nil {
 			name := linksJob(h.generation, 0)
@@ -112,5 +112,30 @@ func TestBlocksAreSealed(t *testing.T) {
 		if _, err := parseHead(h.String()); !errors.Is(err, errDamaged) {
 			t.Errorf("%v: %v", h, err)
 		}
+	}
+}
+
+// A graph of before pages were dropped is read, and goes on as one of today.
+func TestLoadOfVersion2(t *testing.T) {
+	g := NewGraph(scoring.PageRank{}, -1)
+	k := &kept{graph: g}
+	k.add([]byte("example:a/"))
+	k.add([]byte("example:b/"))
+	g.Link(0, 0, 1, []uint32{1})
+	var db memstore.Crawl
+	if err := k.save(t.Context(), &db, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	old := "2 pages 2 in 1 links 1 in 1 of 0 ranked 0 0 old 0 of 0"
+	again := NewGraph(scoring.PageRank{}, -1)
+	k, err := load(t.Context(), &db, old, again)
+	if err != nil || again.Pages() != 2 || again.Links() != 1 {
+		t.Fatalf("%d pages, %d links: %v", again.Pages(), again.Links(), err)
+	}
+	if h, err := parseHead(k.head.String()); err != nil || h != k.head {
+		t.Errorf("%v is read as %v: %v", k.head, h, err)
+	}
+	if _, err := parseHead(old + " pages of 0 old 0 of 0 left 0 before 0"); !errors.Is(err, errDamaged) {
+		t.Errorf("%v", err)
 	}
 }

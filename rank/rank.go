@@ -10,9 +10,11 @@
 // The graph is kept in the crawl db, as marks of the names that begin with "pagerank",
 // of 32 KiB or a little more: about 30 bytes a page, most of them its URL, and 2 to 3
 // bytes a link. They are written in one step with the mark of the segment. So any
-// store will do, and a process that died has lost nothing. The ranks are a function of
-// the graph, and when they are computed is one of the segments: a crawl that is killed
-// and taken up again ends as one that was not.
+// store will do, and a process that died has lost nothing. When the graph has twice as
+// many pages as before, or is full, it is compared with the crawl db, and pages that are
+// gone are dropped. The ranks are a function of the graph, and when they are computed is
+// one of the segments and of what is gone: a crawl that is killed and taken up again ends
+// as one that was not.
 package rank
 
 import (
@@ -49,7 +51,8 @@ type Options struct {
 	SortMemory int
 	TempDir    string
 
-	chunk int // URLs in one Update
+	chunk   int // URLs in one Update
+	collect int // collectFrom, but in tests
 }
 
 // Report says what was done.
@@ -67,6 +70,9 @@ type Report struct {
 	// because there was none, or what was there was damaged. Damage is what was found.
 	Rebuilt bool
 	Damage  error
+	// Dropped counts the pages that were taken out of the known graph because they are
+	// gone.
+	Dropped int
 	// Already says that the segment was counted before.
 	Already bool
 }
@@ -101,6 +107,9 @@ func (r *Ranker) Run(ctx context.Context, crawl crawldb.Store, segments segment.
 	}
 	if o.SortMemory <= 0 {
 		o.SortMemory = 16 << 20
+	}
+	if o.collect <= 0 {
+		o.collect = collectFrom
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +157,13 @@ func (j *job) run(ctx context.Context, name string) error {
 		if err := j.fold(ctx, name); err != nil {
 			return err
 		}
+		j.kept.head.folds++
 		if err := j.kept.save(ctx, j.crawl, Job(name), folded); err != nil {
+			return err
+		}
+	}
+	if j.kept.crowded(j.o.collect) {
+		if j.report.Dropped, err = j.kept.collect(ctx, j.crawl, j.filter, j.o.Memory); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,233 @@
+package rank
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/scoring"
+)
+
+// When pages are looked for that the graph need not hold any more.
+const (
+	// collectFrom is below which number of pages nobody looks.
+	collectFrom = 1 << 16
+	// collectEvery is after how many segments somebody looks again in a graph that is full.
+	collectEvery = 64
+)
+
+// crowded reports whether it is time to look for pages that are gone: there are twice as
+// many as were left by the last look, or there is no room for more. Both are in what is
+// kept, so that a crawl that is killed looks when another does.
+func (k *kept) crowded(least int) bool {
+	return k.graph.Pages() >= max(2*k.head.collected, least) || k.graph.Full() && k.head.folds >= collectEvery
+}
+
+// collect drops pages that are gone from the graph, and what links to and from them: those
+// without a record, and those whose record says that they are gone or orphans and to
+// which no page leads any more that is there. A page that is gone and still linked to
+// stays, for it may come back. The others keep their order.
+//
+// The graph that is left is written beside the one that there is and read back, so that
+// it is what another process would find. It has no ranks yet: what the records have was
+// made of more pages than there are now.
+func (k *kept) collect(ctx context.Context, crawl crawldb.Store, filter scoring.PageRank, memory int64) (dropped int, err error) {
+	if err := k.sweep(ctx, crawl); err != nil { // what the last one left
+		return 0, err
+	}
+	stays, dropped, err := k.staying(ctx, crawl)
+	if err != nil {
+		return 0, err
+	}
+	g, h := k.graph, k.head
+	h.folds, h.collected = 0, g.Pages()
+	if dropped <= g.Pages()/8 && g.counts.dead <= g.counts.bytes/4 {
+		k.head = h // it goes on without, and is kept by the next step
+		return 0, nil
+	}
+	h.oldPageGeneration, h.oldPageBlocks = h.pageGeneration, h.pageBlocks
+	h.oldGeneration, h.oldBlocks = h.generation, h.linkBlocks
+	h.pageGeneration++
+	h.generation++
+	h.collected = g.Pages() - dropped
+	if err := k.write(ctx, crawl, stays, &h); err != nil {
+		return 0, err
+	}
+	mark := h.String()
+	err = crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return map[string]string{headJob: mark} }})
+	if err != nil {
+		return 0, err
+	}
+	*k = kept{} // room for the new graph
+	next, err := load(ctx, crawl, mark, NewGraph(filter, memory))
+	if err != nil {
+		return 0, err
+	}
+	*k = *next
+	return dropped, k.sweep(ctx, crawl)
+}
+
+// staying returns the new number of each page, from 1 on, and 0 for those that are dropped.
+func (k *kept) staying(ctx context.Context, crawl crawldb.Store) (numbers []uint32, dropped int, err error) {
+	const (
+		known = 1 + iota // has a record
+		there            // whose page is there
+		linked
+	)
+	g := k.graph
+	numbers = make([]uint32, g.Pages())
+	var keys crawldb.Keys
+	var key []byte
+	for d, err := range crawl.Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return nil, 0, err
+		}
+		key = keys.AppendKey(key[:0], d.URL)
+		n, ok := g.find(xxhash.Sum64(key))
+		switch {
+		case !ok:
+		case d.Status == crawldb.Gone || d.Status == crawldb.Orphan:
+			numbers[n] = known
+		default:
+			numbers[n] = there
+		}
+	}
+	g.entries(func(e entry) {
+		if numbers[e.page] != there {
+			return
+		}
+		e.each(func(to uint32) {
+			if numbers[to] == known {
+				numbers[to] = linked
+			}
+		})
+	})
+	next := uint32(0)
+	for n, state := range numbers {
+		if state != there && state != linked {
+			numbers[n] = 0
+			dropped++
+			continue
+		}
+		next++
+		numbers[n] = next
+	}
+	return numbers, dropped, nil
+}
+
+// write writes the blocks of the pages that stay and of their links under the generations of
+// a head, and says in it what there is.
+func (k *kept) write(ctx context.Context, crawl crawldb.Store, numbers []uint32, h *head) error {
+	marks := map[string]string{}
+	put := func(name string, block []byte) error {
+		marks[name] = seal(name, block)
+		if len(marks) < 32 {
+			return nil
+		}
+		now := marks
+		marks = map[string]string{}
+		return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return now }})
+	}
+	var block, last []byte
+	h.pages, h.pageBlocks = 0, 0
+	endPages := func() error {
+		if len(block) == 0 {
+			return nil
+		}
+		err := put(pagesJob(h.pageGeneration, h.pageBlocks), block)
+		block, last = block[:0], last[:0]
+		h.pageBlocks++
+		return err
+	}
+	err := k.pages(ctx, crawl, func(number uint32, key []byte) error {
+		if numbers[number] == 0 {
+			return nil
+		}
+		if len(block) > 0 && len(block)+len(key) > blockBytes {
+			if err := endPages(); err != nil {
+				return err
+			}
+		}
+		block, last = appendPage(block, last, key)
+		h.pages++
+		return nil
+	})
+	if err == nil {
+		err = endPages()
+	}
+	if err != nil {
+		return err
+	}
+	h.entries, h.linkBlocks, h.rankedPages, h.rankedEntries = 0, 0, 0, 0
+	endLinks := func() error {
+		if len(block) == 0 {
+			return nil
+		}
+		err := put(linksJob(h.generation, h.linkBlocks), block)
+		block = block[:0]
+		h.linkBlocks++
+		return err
+	}
+	var to []uint32
+	k.graph.entries(func(e entry) {
+		if err != nil || numbers[e.page] == 0 {
+			return
+		}
+		to = to[:0]
+		e.each(func(t uint32) {
+			if n := numbers[t]; n > 0 {
+				to = append(to, n-1)
+			}
+		})
+		out, own, _, _ := e.head()
+		raw := newEntry(numbers[e.page]-1, own, int(out), to).raw
+		if len(block) > 0 && len(block)+len(raw) > blockBytes {
+			err = endLinks()
+		}
+		block = append(block, raw...)
+		h.entries++
+	})
+	if err == nil {
+		err = endLinks()
+	}
+	if err != nil {
+		return err
+	}
+	return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
+}
+
+// entries calls f for each entry that counts, in the order in which they came.
+func (g *Graph) entries(f func(e entry)) {
+	for _, b := range g.log {
+		number := b.first
+		for rest := b.data; len(rest) > 0; number++ {
+			e, size := cutEntry(rest)
+			rest = rest[size:]
+			if g.valid[e.page] == number {
+				f(e)
+			}
+		}
+	}
+}
+
+// each calls f for the pages that an entry leads to.
+func (e *entry) each(f func(to uint32)) {
+	_, _, rest, _ := e.head()
+	to := int64(e.page)
+	for first := true; len(rest) > 0; first = false {
+		var k int
+		if first {
+			var d int64
+			d, k = binary.Varint(rest)
+			to += d
+		} else {
+			var d uint64
+			d, k = binary.Uvarint(rest)
+			to += int64(d)
+		}
+		f(uint32(to))
+		rest = rest[k:]
+	}
+}
