@@ -18,8 +18,8 @@ import (
 type Freshness struct {
 	schedule.Outlook
 	// Budget is for how many visits a day the plan is; zero if there is none. Used is how
-	// many were made a day from UsedSince on, which is a day ago if the crawl was at work
-	// then, until now, or the end of the round. UsedSince is zero if that is not known.
+	// many were made in the last day, until now or the end of the round: those from UsedSince on,
+	// or a day's share of them if that is longer ago. It is zero if that is not known.
 	Budget, Used float64
 	// Bound says that Budget is what the schedule was given; if not, and it was given none,
 	// it is what the plan comes to all the same: see [schedule.Learned].
@@ -168,7 +168,8 @@ func (a *account) read(began time.Time, visits int64) {
 }
 
 // used is how many visits a day there were until now, and since when: the last reading that
-// is a day old, or the first.
+// is a day old, or the first. A crawl that has not been at work for a day may spend all of a
+// day's budget at once, so what it made is not projected.
 func (a *account) used(now time.Time) (perDay float64, since time.Time) {
 	if len(a.Read) == 0 {
 		return 0, time.Time{}
@@ -183,5 +184,5 @@ func (a *account) used(now time.Time) (perDay float64, since time.Time) {
 	if span <= 0 {
 		return 0, time.Time{}
 	}
-	return float64(a.Visits-from.Visits) / max(span.Hours()/24, readEvery.Hours()/24), from.At
+	return float64(a.Visits-from.Visits) / max(1, span.Hours()/readFor.Hours()), from.At
 }

@@ -115,7 +115,7 @@ func budgetUsed(f *recrawl.Freshness) string {
 		s = "no bound; planned for " + s
 	}
 	if !f.UsedSince.IsZero() {
-		s += fmt.Sprintf("; %s a day made since %s", number3(f.Used), stamp(f.UsedSince))
+		s += fmt.Sprintf("; %s made in the last day, since %s", number3(f.Used), stamp(f.UsedSince))
 		if f.Bound {
 			s += fmt.Sprintf(", %.0f %%", 100*f.Used/f.Budget)
 		}
