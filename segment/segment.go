@@ -154,24 +154,44 @@ func ValidName(name string) error {
 
 // NewName returns a name for a segment generated at now: Nutch's fourteen
 // digits in UTC, a dash and three digits. It is larger than every name in use
-// that begins with the same digits and a dash; after 999 follows 999000, so that
-// even with a clock that stands still names ascend.
+// that is of that form: after a name of a later time, which a clock that was ahead
+// has given, comes the second behind it. So the order of names is that in which
+// segments were made. After 999 follows 999000, so that even with a clock that stands
+// still names ascend.
 func NewName(ctx context.Context, s Store, now time.Time) (string, error) {
-	prefix := now.UTC().Format("20060102150405") + "-"
-	last := ""
+	prefix := now.UTC().Format(nameTime) + "-"
+	last, ahead := "", time.Time{}
 	for name, err := range s.List(ctx) {
 		if err != nil {
 			return "", fmt.Errorf("segment: new name: %w", err)
 		}
 		if strings.HasPrefix(name, prefix) {
 			last = name // they ascend
+		} else if at, ok := timeOf(name); ok && name > prefix {
+			ahead = at
 		}
 	}
 	next := prefix + "000"
-	if last != "" {
+	switch {
+	case !ahead.IsZero():
+		next = ahead.Add(time.Second).Format(nameTime) + "-000"
+	case last != "":
 		next = NameAfter(last)
 	}
 	return next, ValidName(next)
+}
+
+const nameTime = "20060102150405"
+
+// timeOf returns the time of a name that NewName has given. There is none of the last
+// second of the last year that has four digits.
+func timeOf(name string) (at time.Time, ok bool) {
+	digits, number, _ := strings.Cut(name, "-")
+	at, err := time.Parse(nameTime, digits)
+	if err != nil || len(number) < 3 || strings.Trim(number, "0123456789") != "" || at.Add(time.Second).Year() > 9999 {
+		return time.Time{}, false
+	}
+	return at, true
 }
 
 // NameAfter returns the name that NewName gives after name: the next of a clock
