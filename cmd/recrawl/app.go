@@ -87,7 +87,7 @@ func share(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), scoringFlag(), scheduling(), memoryFlag(), minFreeFlag(), reporting()) {
+		for _, f := range flags(networking(), sparing(), limiting(), selecting(), bounding(), urlRulesFlag(), scoringFlag(), scheduling(), memoryFlag(), minFreeFlag(), reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}
@@ -240,10 +240,13 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 	if err := bounds(c, &o); err != nil {
 		return nil, err
 	}
+	if o.Rules, err = ruled(c, o.Rules); err != nil {
+		return nil, err
+	}
 	if err := checkKept(c); err != nil {
 		return nil, err
 	}
-	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds"} {
+	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds", "keep-segments"} {
 		if c.Int(n) < 0 {
 			return nil, usagef("-%s: %d is negative", n, c.Int(n))
 		}

@@ -80,7 +80,8 @@ func (a *app) checker(c *cli.Command) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checker{c: c, conf: conf, rules: rulesOf(conf)}, nil
+	rules, err := rulesOf(c, conf)
+	return &checker{c: c, conf: conf, rules: rules}, err
 }
 
 func (k *checker) scope() (urlfilter.Scope, error) {
@@ -205,7 +206,7 @@ rule that decides, if one does. The URL is taken as it is spelled, unless
 
   recrawl check filter https://example.com/logo.gif
   recrawl check filter -conf conf < urls.txt`,
-		Flags: flags(stdinFlag(), scopeFlag(), &cli.BoolFlag{Name: "normalize", Usage: "normalize the URL first"}, jsonFlag(), confFlags()),
+		Flags: flags(stdinFlag(), scopeFlag(), &cli.BoolFlag{Name: "normalize", Usage: "normalize the URL first"}, urlRulesFlag(), jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			rules, scope, err := a.rulesAndScope(c)
 			if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/nutchconf"
-	"github.com/recrawl/recrawl/urlfilter"
 )
 
 const toConfigure = "A configuration of Nutch"
@@ -140,14 +139,6 @@ func (a *app) tellNotes(c *cli.Command, o *nutchconf.Options) {
 	if rest > 0 {
 		fmt.Fprintf(a.err, "recrawl: %d properties are not honoured, or not in full; recrawl check conf -conf %s lists them\n", rest, c.String("conf"))
 	}
-}
-
-// rulesOf returns the rules of the crawl.
-func rulesOf(conf *nutchconf.Options) *urlfilter.Rules {
-	if conf != nil {
-		return conf.Crawl.Rules
-	}
-	return urlfilter.Default()
 }
 
 func (a *app) checkConf() *cli.Command {

@@ -48,8 +48,9 @@ change them. To crawl a test server:
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
 
-` + seedFile + "\n\n" + hostRulesFile,
-		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), scoringFlag(), scheduling(),
+` + seedFile + "\n\n" + urlRulesFile + "\n\n" + hostRulesFile,
+		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), urlRulesFlag(), stayFlag(), noSitemaps(), scoringFlag(), scheduling(),
+			&cli.IntFlag{Name: "keep-segments", Usage: "after each round remove the oldest segments that are done, but for `N`: index and readseg have only what is in the others (0: keep all)"},
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), bounding(), memoryFlag(), minFreeFlag(), reporting()),
@@ -61,7 +62,7 @@ change them. To crawl a test server:
 			run := crawlRun{seeds: seeds}
 			return a.untilRoom(ctx, func() error {
 				return a.with(ctx, c, true, run.seeds == nil, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
-					o.Rounds = c.Int("rounds")
+					o.Rounds, o.KeepSegments = c.Int("rounds"), c.Int("keep-segments")
 					given(c, "visit-meta", &o.Update.VisitMeta)
 					switch {
 					case c.Bool("dedup") && o.Dedup == nil:

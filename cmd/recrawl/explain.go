@@ -20,7 +20,7 @@ learned. -agent is the name under which robots.txt is read.
 
   recrawl explain -d crawl -agent mybot https://example.com/page`,
 		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"},
-			&cli.StringFlag{Name: "host-rules", Usage: "the `FILE` of rules for hosts, for those that are closed: see recrawl crawl --help"}, scheduling(), reporting()),
+			&cli.StringFlag{Name: "host-rules", Usage: "the `FILE` of rules for hosts, for those that are closed: see recrawl crawl --help"}, urlRulesFlag(), scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Len() != 1 {
 				return usagef("explain wants one URL")

@@ -27,7 +27,7 @@ are neither filtered nor normalized, as by Nutch's freegen, unless -filter and
   s=$(recrawl freegen -d crawl urls.txt)
   recrawl fetch  -d crawl -agent mybot $s
   recrawl update -d crawl $s`,
-		Flags: flags(dirFlag(), spreading(),
+		Flags: flags(dirFlag(), urlRulesFlag(), spreading(),
 			&cli.BoolFlag{Name: "filter", Category: toSelect, Usage: "ask the URL filters (default: on, with -conf off)"},
 			&cli.BoolFlag{Name: "normalize", Category: toSelect, Usage: "spell URLs as the normalizers do (default: on, with -conf off)"},
 			reporting()),

@@ -140,7 +140,7 @@ error.
   recrawl generate -d crawl \
       -expr "status == 'db_gone' && fetchTime < 2026-03-20T00:00:00Z"
   recrawl generate -d crawl -host-limit-expr "ok < 10 ? 5 : 100" -lists 4`,
-		Flags: flags(dirFlag(), selecting(), conditions(), scheduling(), bounding("no-traps", "exact", "max-per-part"), spreading(),
+		Flags: flags(dirFlag(), urlRulesFlag(), selecting(), conditions(), scheduling(), bounding("no-traps", "exact", "max-per-part"), spreading(),
 			&cli.IntFlag{Name: "segments", Aliases: []string{"maxNumSegments"}, Category: toSelect, Usage: "make up to `N` segments", Value: 1},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {

@@ -102,11 +102,12 @@ func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
 	}
 	given(c, "skipNotModified", &o.SkipNotModified)
 	given(c, "nutch-compat", &o.NutchCompat)
-	if accept := accepting(c, conf, urlfilter.Indexer); accept != nil {
+	accept, err := accepting(c, conf, urlfilter.Indexer)
+	if accept != nil {
 		o.Accept = accept
 	}
 	o.AddBinaryContent = c.Bool("addBinaryContent")
-	return o, nil
+	return o, err
 }
 
 func (a *app) clean() *cli.Command {

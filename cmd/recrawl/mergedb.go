@@ -32,10 +32,11 @@ it knows already takes part. Links and segments are not merged: see mergelinkdb.
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
-				o := merge.CrawlDBOptions{
-					Accept:      accepting(c, conf, urlfilter.CrawlDB),
-					NutchCompat: compat(c, conf),
+				accept, err := accepting(c, conf, urlfilter.CrawlDB)
+				if err != nil {
+					return err
 				}
+				o := merge.CrawlDBOptions{Accept: accept, NutchCompat: compat(c, conf)}
 				if conf != nil {
 					o.PurgeGone, o.PurgeOrphans = conf.Crawl.Update.Sweep.PurgeGone, conf.Crawl.Update.Sweep.PurgeOrphans
 				}
@@ -72,7 +73,11 @@ crawl of -d is made if it is not there.
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
-				o := merge.LinkDBOptions{Accept: accepting(c, conf, urlfilter.LinkDB), MaxInlinks: c.Int("max-inlinks")}
+				accept, err := accepting(c, conf, urlfilter.LinkDB)
+				if err != nil {
+					return err
+				}
+				o := merge.LinkDBOptions{Accept: accept, MaxInlinks: c.Int("max-inlinks")}
 				if conf != nil && !c.IsSet("max-inlinks") {
 					o.MaxInlinks = conf.Crawl.Invert.MaxInlinks
 				}

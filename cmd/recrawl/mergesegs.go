@@ -41,10 +41,11 @@ done; each must have been updated. With -remove they are removed afterwards.
 				return usagef("-slice: %d is negative", n)
 			}
 			return a.with(ctx, c, false, true, func(s *session) error {
-				o := merge.SegmentOptions{
-					Accept: accepting(c, s.conf, urlfilter.AnyScope), Slice: c.Int("slice"),
-					NutchCompat: compat(c, s.conf),
+				accept, err := accepting(c, s.conf, urlfilter.AnyScope)
+				if err != nil {
+					return err
 				}
+				o := merge.SegmentOptions{Accept: accept, Slice: c.Int("slice"), NutchCompat: compat(c, s.conf)}
 				return a.mergeSegments(ctx, c, s, o)
 			})
 		},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/nutchconf"
@@ -12,7 +14,44 @@ func ruleFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "normalize", Usage: "spell URLs as the normalizers do"},
 		&cli.BoolFlag{Name: "filter", Usage: "leave out URLs that the filters reject"},
+		urlRulesFlag(),
 	}
+}
+
+func urlRulesFlag() cli.Flag {
+	return &cli.StringFlag{Name: "url-rules", Category: toSelect, Usage: "take only URLs that `FILE` lets in, a list of + or - and a regular expression: see recrawl crawl --help. Where a verb has -filter, it is for that"}
+}
+
+// urlRulesFile explains the format of the file that -url-rules names.
+const urlRulesFile = `A file of -url-rules is what Nutch's regex-urlfilter.txt is: on each line + or -
+and a regular expression. The first that matches a URL takes it or leaves it out,
+and what none matches is left out. The file is read again at each round, and no
+crawl keeps its name: give it to each verb, recrawl check filter among them.
+
+  -^https://example\.com/(login|cart)
+  +^https://example\.com/
+  +^https://docs\.example\.com/`
+
+// ruled returns rules with what -url-rules names behind their filters.
+func ruled(c *cli.Command, rules *urlfilter.Rules) (*urlfilter.Rules, error) {
+	if !c.IsSet("url-rules") {
+		return rules, nil
+	}
+	file, err := urlfilter.RegexFile(c.String("url-rules"), urlfilter.FileOptions{})
+	if err != nil {
+		return nil, usagef("-url-rules: %w", err)
+	}
+	with := *ownRules(rules)
+	with.Filters = append(slices.Clone(with.Filters), file)
+	return &with, nil
+}
+
+// rulesOf returns the rules of the crawl.
+func rulesOf(c *cli.Command, conf *nutchconf.Options) (*urlfilter.Rules, error) {
+	if conf != nil {
+		return ruled(c, conf.Crawl.Rules)
+	}
+	return ruled(c, urlfilter.Default())
 }
 
 // compat says whether a verb decides as Nutch does: by its flag or, unless that is
@@ -26,15 +65,19 @@ func compat(c *cli.Command, conf *nutchconf.Options) bool {
 
 // accepting makes of these flags a function that gives the spelling of a URL and
 // says whether it is kept; nil if neither was given.
-func accepting(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope) func(string) (string, bool) {
-	return acceptingBy(conf, scope, c.Bool("normalize"), c.Bool("filter"))
+func accepting(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope) (func(string) (string, bool), error) {
+	return acceptingBy(c, conf, scope, c.Bool("normalize"), c.Bool("filter"))
 }
 
-func acceptingBy(conf *nutchconf.Options, scope urlfilter.Scope, normalize, filter bool) func(string) (string, bool) {
+func acceptingBy(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope, normalize, filter bool) (func(string) (string, bool), error) {
 	if !normalize && !filter {
-		return nil
+		return nil, nil
 	}
-	rules := *rulesOf(conf)
+	all, err := rulesOf(c, conf)
+	if err != nil {
+		return nil, err
+	}
+	rules := *all
 	if !normalize {
 		rules.Normalizers = nil
 	}
@@ -44,5 +87,5 @@ func acceptingBy(conf *nutchconf.Options, scope urlfilter.Scope, normalize, filt
 	return func(url string) (string, bool) {
 		u, err := rules.Apply(scope, url)
 		return u, err == nil
-	}
+	}, nil
 }

@@ -128,8 +128,11 @@ func (a *app) rulesForAll(ctx context.Context, c *cli.Command, s *session, o *re
 	if err != nil {
 		return err
 	}
-	if !c.Bool("json") {
+	switch {
+	case !c.Bool("json"):
 		fmt.Fprintf(a.out, "of %d records %d filtered, %d invalid, %d gone purged, %d moved (%d merged)\n", r.Records, r.Filtered, r.Invalid, r.Gone, r.Moved, r.Merged)
+	case c.String("seeds") == "" && !c.Args().Present(): // nothing else is printed
+		return a.printJSON(map[string]int{"records": r.Records, "filtered": r.Filtered, "invalid": r.Invalid, "gone": r.Gone, "moved": r.Moved, "merged": r.Merged})
 	}
 	return nil
 }

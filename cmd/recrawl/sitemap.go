@@ -48,7 +48,7 @@ the interval that of changefreq.`,
 			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Category: toSelect, Usage: "take URLs as they are spelled"},
 			&cli.BoolFlag{Name: "overwrite", Category: toSelect, Usage: "give known pages the interval of their changefreq, and with -conf score and time of the last change"},
 			&cli.BoolFlag{Name: "list", Category: toReport, Usage: "print what is in sitemaps, given as URLs or files, and do nothing else"},
-			networking(), reporting()),
+			urlRulesFlag(), networking(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Bool("list") {
 				return a.listSitemaps(ctx, c)

@@ -24,6 +24,10 @@ named on standard error; the others are injected, and the exit code is 1.
 
   recrawl inject -d crawl https://example.com/ https://example.org/
   recrawl inject -d crawl -seeds seeds.txt
+  recrawl inject -d crawl -url-rules rules.txt -filter-normalize-all
+
+The last injects nothing: it drops the records of all URLs that the rules leave
+out, so that they are neither fetched nor indexed any more.
 
 ` + seedFile,
 		Flags: flags(dirFlag(), seedsFlag(), minFreeFlag(),
@@ -32,19 +36,20 @@ named on standard error; the others are injected, and the exit code is 1.
 			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "take seeds that the URL filters reject, too"},
 			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "take seeds as they are spelled"},
 			&cli.BoolFlag{Name: "purge-gone", Usage: "forget what is known of a seed that is gone"},
-			&cli.BoolFlag{Name: "filter-normalize-all", Aliases: []string{"filterNormalizeAll"}, Usage: "first normalize and filter all that is there; with -purge-gone, drop all that is gone"},
-			scoringFlag(), scheduling(), reporting()),
+			&cli.BoolFlag{Name: "filter-normalize-all", Aliases: []string{"filterNormalizeAll"}, Usage: "first normalize and filter all that is there; with -purge-gone, drop all that is gone. Needs no seed"},
+			urlRulesFlag(), scoringFlag(), scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
 			if err != nil {
 				return err
 			}
-			if seeds == nil {
+			all := c.Bool("filter-normalize-all")
+			if seeds == nil && !all {
 				return usagef("inject wants URLs, or -seeds FILE")
 			}
 			var policies recrawl.Options
-			return a.with(ctx, c, false, false, func(s *session) error {
-				if err := a.rulesForAll(ctx, c, s, &policies); err != nil {
+			return a.with(ctx, c, false, seeds == nil, func(s *session) error {
+				if err := a.rulesForAll(ctx, c, s, &policies); err != nil || seeds == nil {
 					return err
 				}
 				bad, err := a.injectSeeds(ctx, c, s, seeds)
@@ -63,7 +68,7 @@ was interrupted goes on where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-		Flags: flags(dirFlag(), networking(), sparing(), limiting(), stayFlag(), noSitemaps(), bounding("no-traps", "parse-timeout"), scoringFlag(), minFreeFlag(),
+		Flags: flags(dirFlag(), networking(), sparing(), limiting(), urlRulesFlag(), stayFlag(), noSitemaps(), bounding("no-traps", "parse-timeout"), scoringFlag(), minFreeFlag(),
 			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...` of those that generate -lists made, from 0; fetches of other lists may run at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -100,7 +105,7 @@ func (a *app) parse() *cli.Command {
 
   recrawl fetch -d crawl -agent mybot -no-parse
   recrawl parse -d crawl -agent mybot`,
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, stayFlag(), bounding("no-traps", "parse-timeout"), scoringFlag(), reporting()),
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, urlRulesFlag(), stayFlag(), bounding("no-traps", "parse-timeout"), scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(ctx, c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -159,7 +164,7 @@ is left alone.
   recrawl update -d crawl
   recrawl update -d crawl -memory 256M
   recrawl update -d crawl -purge-gone -filter`,
-		Flags: flags(dirFlag(), scoringFlag(), scheduling(),
+		Flags: flags(dirFlag(), urlRulesFlag(), scoringFlag(), scheduling(),
 			&cli.BoolFlag{Name: "no-additions", Aliases: []string{"noAdditions"}, Usage: "add no record for what is known only by a link"},
 			&cli.BoolFlag{Name: "normalize", Usage: "bring the URLs of all records to their normal form"},
 			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},
@@ -237,6 +242,10 @@ are given; in the rounds of crawl they are off.
 			if err != nil {
 				return err
 			}
+			accept, err := acceptingLinks(c, conf)
+			if err != nil {
+				return err
+			}
 			return a.with(ctx, c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
@@ -259,13 +268,13 @@ are given; in the rounds of crawl they are off.
 				}
 				fmt.Fprintf(a.out, "%s: %d links from %d pages to %d\n", name, r.Links, r.Pages, r.Targets)
 				return nil
-			}, func(o *recrawl.Options) { inverting(c, conf, &o.Invert) })
+			}, func(o *recrawl.Options) { inverting(c, accept, &o.Invert) })
 		},
 	}
 }
 
 // inverting sets what the flags of invert say.
-func inverting(c *cli.Command, conf *nutchconf.Options, o *linkdb.InvertOptions) {
+func inverting(c *cli.Command, accept func(string) (string, bool), o *linkdb.InvertOptions) {
 	given(c, "nutch-compat", &o.NutchCompat)
 	given(c, "ignore-external", &o.IgnoreExternal)
 	if c.IsSet("ignore-internal") {
@@ -278,13 +287,18 @@ func inverting(c *cli.Command, conf *nutchconf.Options, o *linkdb.InvertOptions)
 	if c.IsSet("max-anchor") {
 		o.MaxAnchor = c.Int("max-anchor")
 	}
+	if accept != nil {
+		o.Accept = accept
+	}
+}
+
+// acceptingLinks returns what the flags of invert make of URLs; nil if nothing.
+func acceptingLinks(c *cli.Command, conf *nutchconf.Options) (func(string) (string, bool), error) {
 	normalize := conf != nil && compat(c, conf)
 	filter := normalize
 	given(c, "normalize", &normalize)
 	given(c, "filter", &filter)
-	if accept := acceptingBy(conf, urlfilter.LinkDB, normalize && !c.Bool("noNormalize"), filter && !c.Bool("noFilter")); accept != nil {
-		o.Accept = accept
-	}
+	return acceptingBy(c, conf, urlfilter.LinkDB, normalize && !c.Bool("noNormalize"), filter && !c.Bool("noFilter"))
 }
 
 func timePtr(t time.Time) *time.Time {

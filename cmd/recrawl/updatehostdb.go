@@ -35,6 +35,7 @@ time. Response times and types are there only if crawl or update was given
 			&cli.StringFlag{Name: "by", Usage: "make them by `MODE`, host or domain; it must be what the crawl's pauses go by (default host)", Value: "host"},
 			&cli.IntFlag{Name: "urlLimit", Usage: "make none for hosts with fewer than `N` records"},
 			&cli.BoolFlag{Name: "filter", Usage: "make none for hosts that the URL filters reject"},
+			urlRulesFlag(),
 			&cli.BoolFlag{Name: "normalize", Usage: "make none for hosts whose normal form is another one"},
 			&cli.StringFlag{Name: "tophosts", Usage: "take the scores of hosts from `FILE`: a line is a host, a tab and a number"},
 			&cli.BoolFlag{Name: "nutch-compat", Usage: "take every failure to look up a name for the host's, and leave duplicates, orphans and what could not be parsed out of -urlLimit, as Nutch does"},
@@ -128,7 +129,11 @@ func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, e
 			return o, usagef("-by: %q is not one of host and domain", by)
 		}
 	}
-	if rules := rulesOf(conf); c.Bool("filter") || c.Bool("normalize") {
+	if c.Bool("filter") || c.Bool("normalize") {
+		rules, err := rulesOf(c, conf)
+		if err != nil {
+			return o, err
+		}
 		o.Rules = &urlfilter.Rules{}
 		if c.Bool("filter") {
 			o.Rules.Filters = rules.Filters
