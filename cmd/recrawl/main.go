@@ -164,7 +164,11 @@ Come back for what is due:
 		HideHelpCommand: true,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
-				return usagef("unknown verb %q", c.Args().First())
+				hint := ""
+				if verbs := meant(c, c.Args().First()); len(verbs) > 0 {
+					hint = "; perhaps recrawl " + strings.Join(verbs, ", or recrawl ")
+				}
+				return usagef("unknown verb %q%s", c.Args().First(), hint)
 			}
 			return cli.ShowRootCommandHelp(c)
 		},

@@ -113,7 +113,12 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"craw"}, `unknown verb "craw"`},
+		{[]string{"craw"}, `unknown verb "craw"; perhaps recrawl crawl`},
+		{[]string{"simulate"}, "perhaps recrawl schedule simulate, or recrawl scoring simulate"},
+		{[]string{"raeddb"}, "perhaps recrawl readdb"},
+		{[]string{"verfy"}, "perhaps recrawl verify"},
+		{[]string{"parsechecker"}, "perhaps recrawl check parse"},
+		{[]string{"frobnicate"}, `unknown verb "frobnicate"` + "\n"},
 		{[]string{"-bogus"}, "-bogus"},
 		{crawl("-bogus"), "-bogus"},
 		{[]string{"readdb", "-d"}, "needs an argument: -d"},

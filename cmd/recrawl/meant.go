@@ -1,0 +1,61 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+// otherNames are what users of Nutch call what has another name here.
+var otherNames = map[string]string{
+	"filterchecker": "check filter", "normalizerchecker": "check normalize", "parsechecker": "check parse", "robotsparser": "check robots",
+	"indexchecker": "check parse", "showproperties": "check conf", "solrindex": "index", "solrclean": "clean", "solrdedup": "dedup",
+	"dump": "readseg", "linkrank": "crawl -scoring pagerank", "nodedumper": "readlinks -format graph", "webgraph": "readlinks -format graph",
+}
+
+// meant returns the verbs that a word that is none may have been meant for.
+func meant(root *cli.Command, word string) (verbs []string) {
+	if other := otherNames[strings.ToLower(word)]; other != "" {
+		return []string{other}
+	}
+	for _, verb := range root.Commands {
+		if verb.Hidden {
+			continue
+		}
+		for _, name := range verb.Names() {
+			if alike(word, name) {
+				verbs = append(verbs, name)
+			}
+		}
+		for _, sub := range verb.Commands {
+			if sub.Name == word {
+				verbs = append(verbs, verb.Name+" "+sub.Name)
+			}
+		}
+	}
+	return verbs
+}
+
+// alike reports whether two words are one but for a slip: a letter that is missing, one too
+// many, another one, or two that have changed places; or one word is how the other begins.
+func alike(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	if len(b) >= 3 && strings.HasPrefix(a, b) {
+		return true
+	}
+	i := 0
+	for i < len(b) && a[i] == b[i] {
+		i++
+	}
+	a, b = a[i:], b[i:]
+	switch len(a) - len(b) {
+	case 0:
+		return len(a) > 0 && a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+	case 1:
+		return a[1:] == b
+	}
+	return false
+}
