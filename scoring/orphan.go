@@ -21,6 +21,12 @@ const OrphanKey = "orphan.seen"
 // orphan: with a server that answers "not modified" for long, the times should
 // be longer than that.
 //
+// A page loses its links while somebody looks. So the times are counted by a clock that
+// package update keeps: from one update to the next it moves on by what has passed, and
+// by a quarter of the shorter time at most. A crawl that stood still for a year, or whose
+// clock was a year ahead for an hour, finds no orphans for that. With NutchCompat the
+// clock of the crawl counts.
+//
 // (Nutch: scoring-orphan.)
 type Orphan struct {
 	// Base gives nothing and weighs nothing.
@@ -43,21 +49,26 @@ var _ Filter = Orphan{}
 // Updated notes the time if there are links to the page, and otherwise looks for
 // how long there were none.
 func (o Orphan) Updated(_, d *crawldb.Datum, f Flow) {
+	if f.Clock.IsZero() || o.NutchCompat {
+		f.Clock = f.Time
+	}
 	if len(f.In) == 0 {
-		o.Orphaned(d, f.Time)
+		o.Orphaned(d, f.Clock)
 		return
 	}
-	now := f.Time.Unix()
+	now := f.Clock.Unix()
 	if !o.NutchCompat {
-		if seen, ok := o.seen(d); ok {
+		if seen, ok := o.seen(d); ok && !o.wrong(seen, now) {
 			now = max(now, seen)
 		}
 		if d.Status == crawldb.Orphan {
 			d.Status = crawldb.Unfetched
 		}
 	}
-	d.Meta.Set(OrphanKey, strconv.FormatInt(now, 10))
+	o.see(d, now)
 }
+
+func (o Orphan) see(d *crawldb.Datum, now int64) { d.Meta.Set(OrphanKey, strconv.FormatInt(now, 10)) }
 
 // Orphaned marks the page if no link was seen for longer than one of the times.
 func (o Orphan) Orphaned(d *crawldb.Datum, now time.Time) {
@@ -67,11 +78,44 @@ func (o Orphan) Orphaned(d *crawldb.Datum, now time.Time) {
 	}
 	since := now.Unix() - seen
 	switch {
-	case since > seconds(o.OrphanAfter, 40*24*time.Hour):
+	case !o.NutchCompat && o.wrong(seen, now.Unix()):
+		o.see(d, now.Unix())
+	case since > seconds(o.OrphanAfter, orphanAfter):
 		d.Status = crawldb.Orphan
-	case since > seconds(o.GoneAfter, 30*24*time.Hour):
+	case since > seconds(o.GoneAfter, goneAfter):
 		d.Status = crawldb.Gone
 	}
+}
+
+// wrong reports whether a time lies so far ahead that a clock was wrong.
+func (o Orphan) wrong(seen, now int64) bool { return seen-now > int64(o.Patience()/time.Second) }
+
+// Patience returns the shorter of the two times, zero if both are never.
+func (o Orphan) Patience() time.Duration {
+	gone, orphan := seconds(o.GoneAfter, goneAfter), seconds(o.OrphanAfter, orphanAfter)
+	if shorter := min(gone, orphan); shorter < never {
+		return time.Duration(shorter) * time.Second
+	}
+	return 0
+}
+
+// OrphanOf returns the Orphan that f is or that is in its chain, if there is one.
+func OrphanOf(f Filter) (Orphan, bool) {
+	switch f := f.(type) {
+	case Orphan:
+		return f, true
+	case *Orphan:
+		if f != nil {
+			return *f, true
+		}
+	case Chain:
+		for _, f := range f {
+			if o, ok := OrphanOf(f); ok {
+				return o, true
+			}
+		}
+	}
+	return Orphan{}, false
 }
 
 func (o Orphan) seen(d *crawldb.Datum) (int64, bool) {
@@ -83,12 +127,18 @@ func (o Orphan) seen(d *crawldb.Datum) (int64, bool) {
 	return n, err == nil && n >= 0 && n < 1<<53
 }
 
+const (
+	goneAfter   = 30 * 24 * time.Hour
+	orphanAfter = 40 * 24 * time.Hour
+	never       = 1<<63 - 1 // seconds
+)
+
 func seconds(d, def time.Duration) int64 {
 	switch {
 	case d == 0:
 		d = def
 	case d < 0:
-		return 1<<63 - 1
+		return never
 	}
 	return int64(d / time.Second)
 }

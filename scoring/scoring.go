@@ -59,8 +59,8 @@ type Filter interface {
 	Updated(old, d *crawldb.Datum, f Flow)
 
 	// Orphaned looks at a record that an update of the whole crawl db passes by
-	// and that no segment touches. It may change Score, Status and Meta. (Nutch:
-	// orphanedScore.)
+	// and that no segment touches. It may change Score, Status and Meta. now is as
+	// Flow.Clock if there is an [Orphan]. (Nutch: orphanedScore.)
 	Orphaned(d *crawldb.Datum, now time.Time)
 
 	// Boost returns the weight of the page in an index, given what the filter
@@ -113,6 +113,9 @@ type Flow struct {
 	// otherwise the time of the update.
 	Visited bool
 	Time    time.Time
+	// Clock is the time of the update by a clock that stands still while the crawl does,
+	// and never jumps: see [Orphan]. Zero means Time.
+	Clock time.Time
 }
 
 // Base is a Filter that does nothing; in a chain it is neutral.

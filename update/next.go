@@ -98,7 +98,7 @@ func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.
 	case old != nil && visit.Time.Before(old.LastFetch) && !old.LastFetch.After(o.now):
 		visit = nil
 	}
-	flow := scoring.Flow{In: in.Links, Shared: in.Shared, Time: o.now, Visited: visit != nil}
+	flow := scoring.Flow{In: in.Links, Shared: in.Shared, Time: o.now, Clock: o.clock, Visited: visit != nil}
 	if in.Parse != nil {
 		flow.Gave = in.Parse.Gave
 	}

@@ -53,7 +53,8 @@ type SweepOptions struct {
 	// Now is the time that counts; nil means time.Now.
 	Now func() time.Time
 
-	chunk int // records in one Update
+	clock time.Time // see scoring.Flow
+	chunk int       // records in one Update
 }
 
 // Asked reports whether there is anything to do.
@@ -185,6 +186,11 @@ func (s *sweep) run(ctx context.Context) error {
 			return fmt.Errorf("the mark %q is damaged: %w", cursor, err)
 		}
 		s.now, from, s.report.Resumed = time.UnixMilli(n).UTC(), key, true
+	}
+	if (s.o.Orphans || s.o.Normalize) && s.o.clock.IsZero() {
+		if s.o.clock, err = watched(ctx, s.crawl, s.o.Scoring, s.o.NutchCompat, s.now); err != nil {
+			return err
+		}
 	}
 	var todo []candidate
 	flush := func() error {
@@ -450,7 +456,7 @@ func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
 	d := *old
 	d.URL = url
 	if s.o.Orphans && (s.o.Since.IsZero() || d.LastFetch.Before(s.o.Since)) {
-		s.o.Scoring.Orphaned(&d, s.now)
+		s.o.Scoring.Orphaned(&d, s.o.clock)
 		d.Priority = priority(s.o.Schedule, s.o.Scoring, &d)
 	}
 	if d.URL == old.URL && same(old, &d) {
@@ -484,7 +490,7 @@ func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
 	d := *a
 	d.LeasedUntil, d.LeasedBy = until, by
 	if gave != 0 {
-		s.o.Scoring.Updated(a, &d, scoring.Flow{In: links, Time: s.now})
+		s.o.Scoring.Updated(a, &d, scoring.Flow{In: links, Time: s.now, Clock: s.o.clock})
 	}
 	d.Priority = priority(s.o.Schedule, s.o.Scoring, &d)
 	return &d

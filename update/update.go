@@ -104,6 +104,7 @@ type Options struct {
 	Now func() time.Time
 
 	now   time.Time // of one run
+	clock time.Time // see scoring.Flow
 	chunk int       // URLs in one Update
 }
 
@@ -210,6 +211,9 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 	} else if !fetched {
 		return report, fmt.Errorf("it is not fetched yet: %w", segment.ErrNotFound)
 	}
+	if o.clock, err = watched(ctx, crawl, o.Scoring, o.NutchCompat, o.now); err != nil {
+		return report, err
+	}
 	before, after := o.sweeps()
 	if cursor == "" && before.Asked() {
 		if report.Swept, err = Sweep(ctx, crawl, before); err != nil {
@@ -249,7 +253,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 func (o Options) sweeps() (before, after SweepOptions) {
 	after = o.Sweep
 	after.Scoring, after.Schedule, after.NutchCompat = o.Scoring, o.Schedule, o.NutchCompat
-	after.Now = func() time.Time { return o.now }
+	after.Now, after.clock = func() time.Time { return o.now }, o.clock
 	if o.NutchCompat {
 		before, after = after, SweepOptions{Orphans: after.Orphans, Scoring: after.Scoring, Schedule: after.Schedule, NutchCompat: true, Now: after.Now, chunk: after.chunk}
 		before.Orphans = false
