@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/webtest"
+)
+
+func TestSearch(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := `2026-01-01  6 written, 0 deleted, 6 pages in the index
+2026-01-02  1 written, 1 deleted, 5 pages in the index
+2026-01-03  1 written, 0 deleted, 5 pages in the index
+`; out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// A process that died behind a round and before its place in the index has left
+// nothing out.
+func TestCatchUp(t *testing.T) {
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 6, Calm: true}
+	var db memstore.DB
+	defer db.Close()
+	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
+	o := recrawl.Options{Agent: "search", Protocol: web.Protocol(), Fetch: fetch.Options{Delay: -1}, Rounds: 1}
+	died, err := recrawl.New(stores, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := died.Inject(t.Context(), web.Seeds()...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := died.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := died.Close(); err != nil {
+		t.Fatal(err)
+	}
+	x := &shelf{titles: map[string]string{}}
+	s, err := open(t.Context(), stores, x, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.crawler.Close()
+	if x.written != 1 {
+		t.Errorf("%d documents of a round that nobody indexed; want 1", x.written)
+	}
+	if err := s.catchUp(t.Context()); err != nil || x.written != 1 {
+		t.Errorf("%d documents after a second look, %v", x.written, err)
+	}
+	if _, err := s.crawler.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(x.titles) != 6 || x.written != 6 {
+		t.Errorf("%d documents of 6 pages were written, %d are there", x.written, len(x.titles))
+	}
+}
