@@ -370,7 +370,7 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 		days := min((least-a.Left)/l.Budget, longest)
 		return o, now.Add(time.Duration(days * 24 * float64(time.Hour))).Truncate(time.Second).Add(time.Second), nil
 	}
-	left := int(min(a.Left, 1<<40))
+	left := int(min(a.Left, 1<<40, math.MaxInt))
 	if o.TopN <= 0 || o.TopN > left { // without a limit of its own, too
 		o.TopN = left
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -231,7 +232,7 @@ func (c *Crawler) sitemapFiles() int {
 	case n == 0:
 		return 10_000
 	case n < 0:
-		return 1 << 40
+		return min(1<<40, math.MaxInt)
 	default:
 		return n
 	}

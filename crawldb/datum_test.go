@@ -165,11 +165,12 @@ func TestCodecCutsToWhatIsKept(t *testing.T) {
 }
 
 func TestCodecRefusesWhatItCannotRead(t *testing.T) {
+	many := int64(math.MaxInt32) + 1 // where an int has 32 bits, a negative number
 	for name, d := range map[string]crawldb.Datum{
 		"negative interval": {Interval: -1},
 		"long interval":     {Interval: (math.MaxInt32 + 1) * time.Second},
 		"negative retries":  {Retries: -1},
-		"many retries":      {Retries: math.MaxInt32 + 1},
+		"many retries":      {Retries: int(many)},
 	} {
 		d.URL = "http://example.com/"
 		if b, err := d.AppendBinary([]byte("prefix")); err == nil || string(b) != "prefix" || !strings.Contains(err.Error(), d.URL) {

@@ -299,7 +299,8 @@ func (t *translator) compare(a node, op token, b node) node {
 		return out
 	}
 	right := use(b)
-	native := a.kind == b.kind && (a.kind == num || a.kind == str)
+	// The library compares numbers as ints.
+	native := a.kind == b.kind && (a.kind == num && strconv.IntSize == 64 || a.kind == str)
 	if !native {
 		t.comparable(a, b)
 	}

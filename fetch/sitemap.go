@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ const (
 	defaultRedirects = 5
 	// unlimited is the budget where there is no limit; it can be divided a few
 	// times.
-	unlimited = 1 << 40
+	unlimited = min(1<<40, math.MaxInt)
 	// acceptSitemap is what is asked for where a sitemap is expected.
 	acceptSitemap = "application/xml,text/xml,application/rss+xml,application/atom+xml,text/plain;q=0.9,*/*;q=0.8"
 )

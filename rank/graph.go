@@ -96,7 +96,7 @@ func (g *Graph) Memory() int64 {
 }
 
 // Full reports whether there is no room for more pages.
-func (g *Graph) Full() bool { return g.Memory() >= g.memory/4*3 || len(g.hashes) >= maxPages }
+func (g *Graph) Full() bool { return g.Memory() >= g.memory/4*3 || int64(len(g.hashes)) >= maxPages }
 
 // maxPages keeps the numbers of pages within 32 bits.
 const maxPages = 1 << 31

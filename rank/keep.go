@@ -73,7 +73,7 @@ func parseHead(s string) (h head, err error) {
 	}
 	n, err := fmt.Sscanf(s, format, fields...)
 	if err != nil || n != len(fields) || is() != s || h.rankedPages > h.pages || h.rankedEntries > h.entries ||
-		h.pages > maxPages || h.collected > maxPages {
+		int64(h.pages) > maxPages || int64(h.collected) > maxPages {
 		return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
 	}
 	for _, n := range []int{h.pages, h.rankedPages, h.generation, h.oldGeneration, h.pageGeneration, h.oldPageGeneration, h.collected, h.folds} {

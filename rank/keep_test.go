@@ -29,7 +29,7 @@ func FuzzLoad(f *testing.F) {
 	k.ranked()
 	f.Add(k.head.String(), string(k.fresh[0]), string(g.log[0].data), true)
 	f.Add(head{}.String(), "", "", true)
-	f.Add(head{pages: 1 << 31, pageBlocks: 1}.String(), "\x00\x00", "", true)
+	f.Add(strings.Replace(head{pages: 1, pageBlocks: 1}.String(), "pages 1", "pages 2147483648", 1), "\x00\x00", "", true)
 	f.Add(head{pages: 1, pageBlocks: 1, linkBlocks: 1, entries: 1}.String(), "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x02\x00\x00", true)
 	f.Add(k.head.String(), seal(pagesJob(0, 0), k.fresh[0]), seal(linksJob(0, 0), g.log[0].data), false)
 	f.Add(head{oldBlocks: math.MaxInt}.String(), "", "", true)

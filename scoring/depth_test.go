@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"testing"
 
@@ -149,7 +150,7 @@ func TestDepthAfterUpdate(t *testing.T) {
 
 func FuzzDepthState(f *testing.F) {
 	f.Add("1", "2", "3", 1)
-	f.Add("-2147483648", "2147483647", "x", 1<<62)
+	f.Add("-2147483648", "2147483647", "x", math.MaxInt/2)
 	f.Add("99999999999999999999", "", "-1", -1)
 	f.Fuzz(func(t *testing.T, depth, most, seed string, max int) {
 		d := depthOf(DepthKey, depth, MaxDepthKey, most, SeedMaxDepthKey, seed)

@@ -189,7 +189,7 @@ func (d *decoder) unpackS2(body []byte) error {
 		at := len(d.buf)
 		more := 0
 		if at == 0 { // the rest is likely to be as dense
-			more = min(size*len(body)/len(piece), manyBytes)
+			more = int(min(int64(size)*int64(len(body))/int64(len(piece)), manyBytes))
 		}
 		d.buf = slices.Grow(d.buf, size+more)[:at+size]
 		if _, err := s2.Decode(d.buf[at:], piece); err != nil {

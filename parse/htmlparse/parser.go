@@ -32,6 +32,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/recrawl/recrawl/internal/directives"
@@ -234,7 +235,7 @@ func (p *Parser) limits() limits {
 }
 
 // none is larger than any body and leaves room to add to it.
-const none = 1 << 31
+const none = min(1<<31, math.MaxInt/2)
 
 func limit[T int | time.Duration](n, def T) T {
 	switch {

@@ -45,7 +45,7 @@ func TestStock(t *testing.T) {
 		"OPICFiltered": harness(scoring.OPIC{CountFiltered: true, ScorePower: 3}),
 		"Depth":        plain(scoring.Depth{}),
 		"DepthMax":     plain(scoring.Depth{Max: 2, BreadthFirst: true, Override: regexp.MustCompile("example"), OverrideMax: 1}),
-		"DepthNutch":   plain(scoring.Depth{NutchCompat: true, Max: 1 << 40}),
+		"DepthNutch":   plain(scoring.Depth{NutchCompat: true, Max: math.MaxInt}),
 		"Orphan":       marking(scoring.Orphan{}),
 		"OrphanSoon":   marking(scoring.Orphan{GoneAfter: time.Nanosecond, OrphanAfter: -1}),
 		"OrphanNutch":  marking(scoring.Orphan{NutchCompat: true}),

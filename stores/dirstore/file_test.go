@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"testing"
 
 	"github.com/recrawl/recrawl/segment"
@@ -35,7 +36,7 @@ func FuzzFile(f *testing.F) {
 		frame := appendFrame(appendHead(nil, "file"), 0, nil)
 		frame[headSize], frame[headSize+4] = 0x3f, 0
 		f.Add(frame, commit)
-		f.Add(appendFoot(appendHead(nil, "file"), 1<<60, -1), commit)
+		f.Add(appendFoot(appendHead(nil, "file"), math.MaxInt, -1), commit)
 		f.Add([]byte(magic+"\x00\x00\x00\x01"), commit)
 		f.Add([]byte(magic+"\x00\x00\x00\x03"), commit)
 		f.Add([]byte{}, commit)

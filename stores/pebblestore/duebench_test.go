@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,15 +30,6 @@ var (
 	dueCache  = flag.Int64("due.cache", 128<<20, "cache in bytes")
 	dueScan   = flag.Bool("due.scan", true, "scan in full, too, in BenchmarkGenerate")
 )
-
-// cpu is the CPU time of the whole process, background threads included.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // web is a crawl db whose hosts are as unequal as those of the web: the largest of
 // up to 100,000 has 8 % of the URLs, and all have some.
