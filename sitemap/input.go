@@ -102,9 +102,6 @@ func (l *limited) Read(b []byte) (int, error) {
 	case err == nil || err == io.EOF:
 	case err == errLimit:
 		l.reason = fmt.Sprintf("more than %d bytes", l.max)
-	case l.gzip && l.n > 0 && errors.Is(err, gzip.ErrHeader):
-		// Zeros and the like behind the last member.
-		err = io.EOF
 	case l.gzip && l.src.err == nil:
 		l.reason = "gzip: " + strings.TrimPrefix(err.Error(), "gzip: ")
 	}
@@ -123,13 +120,47 @@ func (r *Reader) open() {
 		if err != nil {
 			r.text.r = failing{err}
 		} else {
-			r.text.r = z
+			z.Multistream(false)
+			r.text.r = members{z, in}
 		}
 	}
 	r.scan.init(&r.text)
 	r.scan.fill(sniffLen)
 	r.decode()
 	r.sniff()
+}
+
+// members are those of a gzip file, which ends behind the last good one: some servers
+// pad, and a script may have put a line end behind its output.
+type members struct {
+	*gzip.Reader
+	in *bufio.Reader // that it reads, and not a byte of it beyond a member
+}
+
+func (m members) Read(b []byte) (int, error) {
+	for {
+		n, err := m.Reader.Read(b)
+		if err != io.EOF {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil // the end comes again
+		}
+		magic, err := m.in.Peek(2)
+		switch {
+		case err != nil && err != io.EOF:
+			return 0, err
+		case string(magic) != "\x1f\x8b":
+			return 0, io.EOF
+		}
+		switch err := m.Reset(m.in); {
+		case errors.Is(err, gzip.ErrHeader):
+			return 0, io.EOF
+		case err != nil:
+			return 0, err
+		}
+		m.Multistream(false)
+	}
 }
 
 type failing struct{ err error }

@@ -225,6 +225,8 @@ func TestDocuments(t *testing.T) {
 			check("with the end", iotest.DataErrReader(strings.NewReader(d.body)))
 			check("gzip", bytes.NewReader(pack([]byte(d.body))))
 			check("gzip in two members and zeros", bytes.NewReader(slices.Concat(pack([]byte(d.body[:9])), pack([]byte(d.body[9:])), make([]byte, 512))))
+			check("gzip and a line end", bytes.NewReader(slices.Concat(pack([]byte(d.body)), []byte("\r\n"))))
+			check("gzip and one byte of a header", bytes.NewReader(slices.Concat(pack([]byte(d.body)), []byte("\x1f"))))
 			check("with a mark", strings.NewReader("\ufeff"+d.body))
 			check("behind a mark and blanks", strings.NewReader("\ufeff \n\n"+d.body))
 			check("UTF-16 with a mark, little endian", bytes.NewReader(utf16bytes(d.body, true, true)))

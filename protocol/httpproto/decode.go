@@ -95,7 +95,7 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, err
 		}
-		return z.IOReadCloser(), nil
+		return zstdReader{z.IOReadCloser()}, nil
 	default: // deflate, which RFC 9110 says is zlib's and some say is raw
 		if len(magic) >= 2 && magic[0]&0x0f == 8 && (int(magic[0])<<8|int(magic[1]))%31 == 0 {
 			return zlib.NewReader(d.in)
@@ -123,6 +123,18 @@ func isZstd(b []byte) bool {
 func isFlate(b []byte) bool {
 	_, err := io.Copy(io.Discard, flate.NewReader(bytes.NewReader(b)))
 	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// zstdReader ends where the last frame does that is followed by another thing: see
+// gzipReader. A body that is none at all was found before.
+type zstdReader struct{ io.ReadCloser }
+
+func (r zstdReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if errors.Is(err, zstd.ErrMagicMismatch) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // gzipReader ends where the last good member ends: some servers pad, and a script may

@@ -382,6 +382,13 @@ func location(u *url.URL, h http.Header) (target, why string) {
 	if len(loc) > maxLocation {
 		return "", "redirect: Location is too long"
 	}
+	// "http:/x" on a page of http is relative, as in a link (see htmlparse): to net/url it
+	// is an address without a host.
+	if scheme, rest, ok := strings.Cut(loc, ":"); ok && strings.EqualFold(scheme, u.Scheme) && !strings.HasPrefix(rest, "//") {
+		if loc = rest; loc != "" && strings.IndexByte("/?#", loc[0]) < 0 {
+			loc = "./" + loc // which may have a colon of its own
+		}
+	}
 	t, err := u.Parse(loc)
 	if err != nil { // perhaps for a "%" alone, which browsers follow and htmlparse reads in a link
 		t, err = u.Parse(escapePercent(loc))

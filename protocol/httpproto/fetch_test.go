@@ -240,6 +240,10 @@ func TestLocation(t *testing.T) {
 		{"/50%-off?100%", s.URL + "/50%25-off?100%25"},
 		{"/%zz#%", s.URL + "/%25zz#%25"},
 		{"/%41%2f%", s.URL + "/%41%2f%25"},
+		{"http:/x", s.URL + "/x"},
+		{"HTTP:x:y", s.URL + "/dir/x:y"},
+		{"http:?x", s.URL + "/dir/page?x"},
+		{"http:", s.URL + "/dir/page?q"},
 		// The crawl decides about schemes and targets; nothing is dialled here.
 		{"file:///etc/passwd", "file:///etc/passwd"},
 		{"javascript:alert(1)", "javascript:alert(1)"},

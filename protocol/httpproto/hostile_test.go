@@ -282,6 +282,8 @@ func TestEncodings(t *testing.T) {
 		"gzip, end missing":    {[]string{"gzip"}, enc("gzip")[:len(enc("gzip"))-9], text, true},
 		"gzip, checksum wrong": {[]string{"gzip"}, flip(enc("gzip"), -8), text, true},
 		"deflate, end missing": {[]string{"deflate"}, enc("deflate")[:len(enc("deflate"))-4], text, true},
+		"zstd and zeros":       {[]string{"zstd"}, append(enc("zstd"), make([]byte, 600)...), text, false},
+		"zstd and a comment":   {[]string{"zstd"}, append(enc("zstd"), "<!-- 1.2 ms -->\n"...), text, false},
 		"zstd, end missing":    {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:10]...), text, true},
 	} {
 		t.Run(name, func(t *testing.T) {
