@@ -50,8 +50,7 @@ func (k PageKind) String() string {
 // Only what the server sent in this visit has content, and of that only what a
 // parser reads has text: an unchanged page often has neither, a picture no text.
 // A page whose content could not be parsed has a ParseError and no Signature, and
-// counts as new once it can. So does one that has changed and was not selected, but
-// visited because another led there: see MaxRedirects and FollowDepth of fetch.Options.
+// counts as new once it can.
 type PageEvent struct {
 	URL  string
 	Kind PageKind
@@ -171,9 +170,12 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
 			return 0, fmt.Errorf("recrawl: %w", err)
 		}
-		if k := (known{string(d.Signature), d.Signature != nil, d.Sitemap()}); k != (known{}) {
+		if k := knownOf(&d); k != (known{}) {
 			before[strings.Clone(d.URL)] = k
 		}
+	}
+	if err := c.noted(ctx, name, func(url string, k known) { before[url] = k }); err != nil {
+		return 0, fmt.Errorf("recrawl: %w", err)
 	}
 	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.s.Segments, name, block))
 	defer stop()
@@ -198,12 +200,6 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 				parsed = parsed[1:]
 			}
 			old := before[v.URL]
-			behind := v.Via != "" || c.o.Fetch.FollowDepth > 0 // not on the list, or may not be
-			if behind && old == (known{}) && v.Outcome.Code == protocol.Success && e.Signature != nil {
-				if old, err = c.confirmed(ctx, &e); err != nil {
-					return events, err
-				}
-			}
 			if old.signed {
 				e.OldSignature = []byte(old.signature)
 			}
@@ -244,29 +240,6 @@ func (c *Crawler) tell(ctx context.Context, e PageEvent) (err error) {
 		}
 	}()
 	return c.o.OnPage(ctx, e)
-}
-
-// known is what a page was known by before it was visited.
-type known struct {
-	signature       string
-	signed, sitemap bool
-}
-
-// confirmed returns what was known of a page that was visited behind the list, which
-// has no record of it, if it is still so: the update has left it as one that has not
-// changed then.
-func (c *Crawler) confirmed(ctx context.Context, e *PageEvent) (known, error) {
-	d, err := c.s.Crawl.Get(ctx, e.URL)
-	if errors.Is(err, crawldb.ErrNotFound) { // deleted meanwhile
-		return known{}, nil
-	}
-	if err != nil {
-		return known{}, fmt.Errorf("recrawl: %w", err)
-	}
-	if d.Status != crawldb.NotModified || !bytes.Equal(d.Signature, e.Signature) {
-		return known{}, nil
-	}
-	return known{signature: string(d.Signature), signed: true}, nil
 }
 
 // notAPage reports whether a visit was to a sitemap, given the record as it was

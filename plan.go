@@ -384,6 +384,8 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 // are done at the same time, by Finish or a round, one counts behind the other.
 func (c *Crawler) done(ctx context.Context, name string) error {
 	b := crawldb.Batch{Job: roundJob(name), Cursor: roundDone}
+	marks := c.forgotten(ctx, name)
+	b.Marks = func() map[string]string { return marks }
 	if l := c.learned(); l != nil {
 		select {
 		case c.counting <- struct{}{}:
@@ -427,7 +429,7 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
-		b.Marks = func() map[string]string { return map[string]string{accountJob: string(text)} }
+		marks[accountJob] = string(text)
 	}
 	if err := c.s.Crawl.Update(ctx, b); err != nil {
 		return fmt.Errorf("recrawl: %w", err)

@@ -457,6 +457,9 @@ func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, er
 	if o.Schedule, err = c.since(ctx, o.Schedule); err != nil {
 		return update.Report{}, fmt.Errorf("recrawl: %w", err)
 	}
+	if err := c.note(ctx, segment); err != nil {
+		return update.Report{}, fmt.Errorf("recrawl: note what is known of %s: %w", segment, err)
+	}
 	r, err := update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
 	if r.Damaged > 0 {
 		c.o.Logger.Warn("recrawl: what domains have brought could not be read, and is counted anew", "segment", segment, "domains", r.Damaged)

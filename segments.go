@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/merge"
 	"github.com/recrawl/recrawl/rank"
 	"github.com/recrawl/recrawl/update"
@@ -49,10 +50,12 @@ func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 	if err := c.s.Segments.Remove(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)
 	}
+	marks := c.forgotten(ctx, name)
 	for _, job := range []string{update.Job(name), rank.Job(name), roundJob(name)} {
-		if err := c.mark(ctx, job, ""); err != nil {
-			return err
-		}
+		marks[job] = ""
+	}
+	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
+		return fmt.Errorf("recrawl: remove %s: %w", name, err)
 	}
 	return nil
 }
