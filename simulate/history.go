@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recrawl/recrawl/internal/unpack"
 )
 
 // ParseHistory reads a history: a page on each line, its URL and its events,
@@ -17,7 +19,8 @@ import (
 // Without a colon it is M. A time is RFC 3339, a date, which is its first moment
 // in UTC, 20060102150405, or a number of seconds since 1970, or of thousandths of one if it
 // is beyond 1e11.
-// Empty lines and those that begin with "#" are skipped, and so is a byte order mark.
+// Empty lines and those that begin with "#" are skipped, and so is a byte order mark. The file
+// may be compressed by gzip.
 //
 //	# a page that moved house twice
 //	http://example.org/  2026-01-01:A  2026-03-01T09:30:00Z  1777600000:D
@@ -32,29 +35,47 @@ import (
 //	http://example.org/	2026-01-01T00:00:00Z	200	9e107d	e4d909
 //	http://example.org/	20260103120000	200	ffd93f	e4d909
 //
-// A column that is not url, time, status, type or weight is a signature: what stands there is
+// Other names are known for these columns: page, path or original for url; date, timestamp or
+// fetched for time; statuscode or code for status; mimetype or mime for type; importance for weight.
+// One that is none of these five is a signature: what stands there is
 // compared, and nothing, or "-", says nothing. If the name of a column ends in "changed" what
-// stands there is 1 if it has since the time before, else 0. One that was another each time, ten
-// times and more, where another was not, is taken to be another at every visit. With status 404 or 410 the page is gone, with
-// 304 it is as it was, and with others nothing is known of it. Columns are separated by tabs,
-// if the header has one, else by white space. When a change happened between two of these
+// stands there is 1 if it has since the time before, else 0. One that was another nearly each time,
+// ten times and more or a hundred times on all pages of a host, where another was not, is taken to
+// be another at every visit. With status 404 or 410 the page is gone, with
+// 304 it is as it was, and with others nothing is known of it. When a change happened between two of these
 // times is drawn at random; and all pages that were found before they were looked at for the
 // second time were there at the first of all times.
+//
+// Columns are separated by tabs, commas or semicolons, if the header is, else by white space. Where
+// commas or semicolons do, a cell may stand in double quotes. Lines of an index of a web
+// archive (CDX: key, timestamp, original URL, type, status, digest, length) need no header.
+//
+// If one of the columns is event, each line is an event, A, M, D, B or T as above, in any order:
+//
+//	url,time,event
+//	http://example.org/,2026-03-01 09:30:00,M
 //
 // What stands for a URL may be any text without a blank, or before the first tab. Among
 // the events there may be how important the page is beside others, as in w=2.5, for
 // [Histories]. An error names the line, and the file if r has a name.
 func ParseHistory(r io.Reader) ([]Page, error) {
 	var pages []Page
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, longestLine)
 	n := 1
+	text, err := unpack.NewReader(r)
 	fail := func(err error) error {
+		if text != nil && text.Err() != nil { // the line may be half of what it was
+			err = text.Err()
+		}
 		if f, ok := r.(interface{ Name() string }); ok {
 			return fmt.Errorf("simulate: %s:%d: %w", f.Name(), n, err)
 		}
 		return fmt.Errorf("simulate: line %d: %w", n, err)
 	}
+	if err != nil {
+		return nil, fail(err)
+	}
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, longestLine)
 	seen := map[string]bool{}
 	var observed *observations
 	var dates span
@@ -71,13 +92,14 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 		comment := strings.HasPrefix(fields[0], "#")
 		if first && observed == nil {
 			first = comment
-			o, ok, err := newObservations(strings.TrimLeft(line, "# "))
+			o, names, err := newObservations(strings.TrimLeft(line, "# "))
 			if err != nil {
 				return nil, fail(err)
 			}
-			if ok && (o.tabs || !comment) {
-				observed = o
-				continue
+			if o != nil && (o.comma != ' ' || !comment) {
+				if observed = o; names {
+					continue
+				}
 			}
 		}
 		if comment {
@@ -187,7 +209,7 @@ const timeForms = "RFC 3339, a date, 20060102150405, or seconds or thousandths s
 
 // parseTime reads a time. Without a zone it is UTC.
 func parseTime(text string) (time.Time, bool) {
-	for _, form := range [...]string{time.RFC3339, time.DateOnly, "2006-01-02T15:04:05", time.DateTime} {
+	for _, form := range [...]string{time.RFC3339, time.DateOnly, "2006-01-02T15:04:05", time.DateTime, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04", time.RFC1123, time.RFC1123Z} {
 		if t, err := time.Parse(form, text); err == nil {
 			return t.UTC(), true
 		}
@@ -197,6 +219,10 @@ func parseTime(text string) (time.Time, bool) {
 		if t, err := time.Parse(form, text); len(text) == len(form) && err == nil && t.Year() >= 1900 && t.Year() < 2100 {
 			return t, true
 		}
+	}
+	whole, part, ok := strings.Cut(text, ".")
+	if ok && strings.Trim(part, "0123456789") == "" {
+		text = whole
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch most := int64(1e11); {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
 )
 
 // The names under which a history tells what package signature would make of its pages:
@@ -108,9 +111,10 @@ func bySignature(pages []Page) {
 	}
 }
 
-// observation is what a page was found to be at a time.
+// observation is what a page was found to be at a time, or what became of it then.
 type observation struct {
 	at     time.Time
+	event  Kind // zero if it was found
 	gone   bool
 	same   bool // as before, whatever that was
 	sums   []string
@@ -127,63 +131,128 @@ type observations struct {
 	sums    []int  // which columns are signatures
 	of      map[string][]observation
 	order   []string
-	tabs    bool
+	comma   rune // what separates columns; a blank is any white space
 	dates   span
 }
 
-// newObservations reads a header; ok is false if the line is none.
-func newObservations(line string) (o *observations, ok bool, err error) {
-	o = &observations{of: map[string][]observation{}, tabs: strings.Contains(line, "\t")}
-	for _, name := range o.split(line) {
-		name, flag := strings.CutSuffix(strings.ToLower(strings.TrimSpace(name)), "changed")
-		switch name = strings.TrimRight(name, "_- "); name {
-		case "page", "path":
-			name = "url"
-		case "date", "timestamp":
-			name = "time"
-		case "bytes", "digest", "hash":
-			name = MD5
-		case "text":
-			name = TextMD5
-		case "profile":
-			name = TextProfile
+// The columns that are no signatures.
+const (
+	urlColumn    = "url"
+	timeColumn   = "time"
+	statusColumn = "status"
+	typeColumn   = "type"
+	weightColumn = "weight"
+	eventColumn  = "event"
+	noColumn     = "" // what says nothing of the page
+)
+
+// columnOf is what a column is by its name, and whether it says that something has changed.
+func columnOf(header string) (name string, flag bool) {
+	header = strings.ToLower(strings.Trim(strings.TrimSpace(header), `"`))
+	name, flag = strings.CutSuffix(header, "changed")
+	name = strings.TrimRight(name, "_- ")
+	switch strings.ReplaceAll(name, "_", "") {
+	case "page", "path", "original", "uri":
+		name = urlColumn
+	case "date", "timestamp", "datetime", "fetched", "at":
+		name = timeColumn
+	case "statuscode", "code", "httpstatus":
+		name = statusColumn
+	case "mimetype", "mime", "contenttype", "content-type":
+		name = typeColumn
+	case "importance":
+		name = weightColumn
+	case "bytes", "digest", "hash", "sha1", "checksum":
+		name = MD5
+	case "text":
+		name = TextMD5
+	case "profile":
+		name = TextProfile
+	case "":
+		if flag {
+			name = "content"
 		}
-		o.columns, o.flags = append(o.columns, name), append(o.flags, flag)
 	}
-	if len(o.columns) == 1 {
-		if names := strings.Split(o.columns[0], ","); slices.Contains(names, "url") && slices.Contains(names, "time") {
-			return nil, true, errors.New("columns are separated by tabs or blanks, not by commas")
+	return name, flag
+}
+
+// ignored are columns of the indexes of web archives that say nothing of a page.
+func ignored(name string) bool {
+	return slices.Contains([]string{"urlkey", "length", "offset", "filename"}, name)
+}
+
+// archived are the columns of an index of a web archive.
+func archived() []string {
+	return []string{noColumn, timeColumn, urlColumn, typeColumn, statusColumn, MD5, noColumn}
+}
+
+// newObservations reads the first line, which may be a header, or one without a header of an index
+// of a web archive; else o is nil. names reports whether it is a header.
+func newObservations(line string) (o *observations, names bool, err error) {
+	if cells := strings.Fields(line); len(cells) == len(archived()) && len(cells[1]) == len("20060102150405") && strings.Contains(cells[2], "://") {
+		if _, ok := parseTime(cells[1]); ok {
+			return &observations{columns: archived(), flags: make([]bool, len(cells)), sums: []int{5}, of: map[string][]observation{}, comma: ' '}, false, nil
 		}
 	}
-	if !slices.Contains(o.columns, "url") || !slices.Contains(o.columns, "time") {
-		return nil, false, nil
+	for _, comma := range "\t,; " {
+		o = &observations{of: map[string][]observation{}, comma: comma}
+		header, err := o.split(line)
+		if err != nil {
+			continue
+		}
+		for _, cell := range header {
+			name, flag := columnOf(cell)
+			o.columns, o.flags = append(o.columns, name), append(o.flags, flag)
+		}
+		if slices.Contains(o.columns, urlColumn) && slices.Contains(o.columns, timeColumn) {
+			return o, true, o.sort()
+		}
 	}
+	return nil, false, nil
+}
+
+// sort finds the columns that are signatures.
+func (o *observations) sort() error {
 	seen := map[string]bool{}
 	for i, name := range o.columns {
-		if name == "" || seen[name] {
-			return nil, true, fmt.Errorf("the header has no name, or the same twice, in column %d", i+1)
+		if name == noColumn || seen[name] {
+			return fmt.Errorf("the header has no name, or the same twice, in column %d", i+1)
 		}
 		seen[name] = true
-		if !slices.Contains([]string{"url", "time", "status", "type", "weight"}, name) {
+		switch {
+		case ignored(name):
+			o.columns[i] = noColumn
+		case !slices.Contains([]string{urlColumn, timeColumn, statusColumn, typeColumn, weightColumn, eventColumn}, name):
 			o.sums = append(o.sums, i)
 		}
 	}
-	if len(o.sums) == 0 {
-		return nil, true, errors.New("the header has no column with a signature, such as md5, textmd5 or textprofile")
+	switch {
+	case seen[eventColumn] && len(o.sums) > 0:
+		return fmt.Errorf("the header has events, and what was found, %s: a history has one of these", o.columns[o.sums[0]])
+	case seen[eventColumn] || len(o.sums) > 0:
+		return nil
 	}
-	return o, true, nil
+	return errors.New("the header has neither a column with a signature, such as md5, textmd5 or textprofile, nor one with events")
 }
 
-func (o *observations) split(line string) []string {
-	if o.tabs {
-		return strings.Split(line, "\t")
+func (o *observations) split(line string) ([]string, error) {
+	switch {
+	case o.comma == ' ':
+		return strings.Fields(line), nil
+	case o.comma == '\t' || !strings.Contains(line, `"`):
+		return strings.Split(line, string(o.comma)), nil
 	}
-	return strings.Fields(line)
+	cells := csv.NewReader(strings.NewReader(line))
+	cells.Comma = o.comma
+	return cells.Read()
 }
 
 // add reads a line.
 func (o *observations) add(line string, n int) error {
-	cells := o.split(line)
+	cells, err := o.split(line)
+	if err != nil {
+		return err
+	}
 	if len(cells) != len(o.columns) {
 		return fmt.Errorf("%d columns, where the header has %d", len(cells), len(o.columns))
 	}
@@ -194,11 +263,11 @@ func (o *observations) add(line string, n int) error {
 			cell = ""
 		}
 		switch o.columns[i] {
-		case "url":
+		case urlColumn:
 			if x.page = cell; cell == "" {
 				return errors.New("there is no URL")
 			}
-		case "time":
+		case timeColumn:
 			var ok bool
 			if x.at, ok = parseTime(cell); !ok {
 				return fmt.Errorf("%q is no time: %s", cell, timeForms)
@@ -206,7 +275,7 @@ func (o *observations) add(line string, n int) error {
 			if err := o.dates.add(x.at); err != nil {
 				return fmt.Errorf("%s %w", cell, err)
 			}
-		case "status":
+		case statusColumn:
 			switch code, err := strconv.Atoi(cell); {
 			case cell == "":
 			case err != nil || code < 100 || code > 599:
@@ -218,9 +287,9 @@ func (o *observations) add(line string, n int) error {
 			case code < 200 || code > 299:
 				return nil // nothing is known of the content
 			}
-		case "type":
+		case typeColumn:
 			x.typ = strings.ToLower(cell)
-		case "weight":
+		case weightColumn:
 			if cell == "" {
 				continue
 			}
@@ -229,6 +298,12 @@ func (o *observations) add(line string, n int) error {
 				return fmt.Errorf("%q is no weight above zero", cell)
 			}
 			x.weight = w
+		case eventColumn:
+			var ok bool
+			if x.event, ok = kindOf(cell); !ok {
+				return fmt.Errorf("%q is no event: A (it appeared), M (it was modified), D (it was deleted), B or T", cell)
+			}
+		case noColumn:
 		default:
 			if o.flags[i] && cell != "" && cell != "0" && cell != "1" {
 				return fmt.Errorf("%q is neither 0 nor 1", cell)
@@ -236,7 +311,7 @@ func (o *observations) add(line string, n int) error {
 			x.sums = append(x.sums, cell)
 		}
 	}
-	if !x.gone && !x.same && !slices.ContainsFunc(x.sums, func(s string) bool { return s != "" }) {
+	if x.event == 0 && !x.gone && !x.same && !slices.ContainsFunc(x.sums, func(s string) bool { return s != "" }) {
 		return errors.New("there is no signature")
 	}
 	if _, ok := o.of[x.page]; !ok {
@@ -244,6 +319,23 @@ func (o *observations) add(line string, n int) error {
 	}
 	o.of[x.page] = append(o.of[x.page], x)
 	return nil
+}
+
+// kindOf reads what became of a page.
+func kindOf(text string) (Kind, bool) {
+	switch strings.ToLower(text) {
+	case "a", "added", "appeared", "created", "new":
+		return Appears, true
+	case "", "m", "modified", "changed", "updated":
+		return Modified, true
+	case "d", "deleted", "removed", "gone":
+		return Deleted, true
+	case "b":
+		return BytesModified, true
+	case "t":
+		return WordsModified, true
+	}
+	return 0, false
 }
 
 // beginning is when pages were first looked at, and until when none was for the second time, but
@@ -274,17 +366,26 @@ func (o *observations) pages(fail func(line int, err error) error) ([]Page, erro
 	from, to := o.beginning()
 	for _, url := range o.order {
 		all := o.of[url]
-		p := Page{URL: url, Signatures: map[string][]Event{}, Until: all[len(all)-1].at}
+		p := Page{URL: url, Until: all[len(all)-1].at}
 		for i := range all {
 			x := &all[i]
 			if x.weight > 0 {
 				p.Weight = x.weight
 			}
 			p.ContentType = cmp.Or(x.typ, p.ContentType)
+			if x.event != 0 {
+				p.Events = append(p.Events, Event{x.at, x.event})
+				continue
+			}
 			if i > 0 && x.at.Equal(all[i-1].at) && (x.gone != all[i-1].gone || !slices.Equal(x.sums, all[i-1].sums)) {
 				return nil, fail(x.line, fmt.Errorf("%s is another page at that time in line %d", url, all[i-1].line))
 			}
 		}
+		if len(p.Events) > 0 {
+			pages = append(pages, p)
+			continue
+		}
+		p.Signatures = map[string][]Event{}
 		// What was found there when all pages were looked at for the first time was there before.
 		first := all[0].at
 		if first.Before(to) && !all[0].gone {
@@ -293,39 +394,78 @@ func (o *observations) pages(fail func(line int, err error) error) ([]Page, erro
 		for k, column := range o.sums {
 			p.Signatures[o.columns[column]] = changes(all, k, first, o.flags[column])
 		}
-		p.Restless = o.restless(all)
 		pages = append(pages, p)
 	}
+	o.restless(pages)
 	return pages, nil
 }
 
-// restless are the signatures that were others each time that a page was looked at, ten times
-// and more, where another was not: they see when that was, or tokens, and not the page.
-func (o *observations) restless(all []observation) (names []string) {
-	calm := false
+// Bytes that are others nearly each time that somebody looks see when that was, or tokens, and not
+// the page. restlessShare says what is nearly, restlessPage how often it must have been of one
+// page to say so, restlessHost of all pages of a host.
+const (
+	restlessShare = 0.95
+	restlessPage  = 10
+	restlessHost  = 100
+)
+
+// looks counts how often a signature was looked at again, and how often it was another.
+type looks struct{ again, others int }
+
+func (l looks) restless(least int) bool {
+	return l.others >= least && float64(l.others) >= restlessShare*float64(l.again)
+}
+
+// looks counts for each signature of a page.
+func (o *observations) looks(all []observation) []looks {
+	of := make([]looks, len(o.sums))
 	for k, column := range o.sums {
-		looks, others, last := 0, 0, ""
+		first, last := true, ""
 		for i := range all {
 			sum := all[i].sums[k]
 			if sum == "" && !all[i].same {
 				continue
 			}
-			if looks++; looks > 1 && (o.flags[column] && sum == "1" || !o.flags[column] && sum != "" && sum != last) {
-				others++
+			if !first {
+				of[k].again++
+				if o.flags[column] && sum == "1" || !o.flags[column] && sum != "" && sum != last {
+					of[k].others++
+				}
 			}
-			last = sum
-		}
-		switch {
-		case looks > 1 && others < looks-1:
-			calm = true
-		case others >= 10:
-			names = append(names, o.columns[column])
+			first, last = false, sum
 		}
 	}
-	if !calm {
-		return nil
+	return of
+}
+
+// restless sets the signatures that see when somebody looked, of pages of which another does not.
+func (o *observations) restless(pages []Page) {
+	type column struct {
+		host string
+		k    int
 	}
-	return names
+	hosts := map[column]looks{}
+	all := make([][]looks, len(pages))
+	for i := range pages {
+		all[i] = o.looks(o.of[pages[i].URL])
+		for k, l := range all[i] {
+			at := column{crawldb.Host(pages[i].URL), k}
+			h := hosts[at]
+			hosts[at] = looks{h.again + l.again, h.others + l.others}
+		}
+	}
+	for i := range pages {
+		calm := func(l looks) bool { return l.again > 0 && !l.restless(1) }
+		if !slices.ContainsFunc(all[i], calm) {
+			continue
+		}
+		for k, l := range all[i] {
+			host := hosts[column{crawldb.Host(pages[i].URL), k}]
+			if l.restless(restlessPage) || l.restless(1) && host.restless(restlessHost) {
+				pages[i].Restless = append(pages[i].Restless, o.columns[o.sums[k]])
+			}
+		}
+	}
 }
 
 // changes lists when a signature changed of a page that was there from a time on, if the first

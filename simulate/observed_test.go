@@ -1,7 +1,11 @@
 package simulate_test
 
 import (
+	"compress/gzip"
+	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -135,9 +139,48 @@ func TestObservationsOfRestlessBytes(t *testing.T) {
 	}
 }
 
+// Where pages were looked at few times, all pages of a host tell that their bytes are others at
+// every visit; those of a page that changes now and then are no less another then.
+func TestObservationsOfRestlessHosts(t *testing.T) {
+	for looks, want := range map[int]int{4: 0, 8: 19} { // 60 and 140 looks at the noisy host
+		var text strings.Builder
+		text.WriteString("url\ttime\tmd5\ttextmd5\n")
+		for at := range looks {
+			for i := range 40 {
+				host, bytes, words := "noisy", at, 0
+				switch {
+				case i >= 38: // too few pages of a host to say so
+					host = "few"
+				case i >= 20:
+					host, bytes = "quiet", at/4
+				case i == 7: // its text has changed as often
+					words = at
+				}
+				fmt.Fprintf(&text, "http://%s.example/%d\t%d\t%d\t%d\n", host, i, start.AddDate(0, at, 0).Unix(), bytes, words)
+			}
+		}
+		pages, err := simulate.ParseHistory(strings.NewReader(text.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		restless := 0
+		for _, p := range pages {
+			if len(p.Restless) > 0 {
+				restless++
+				if p.Restless[0] != simulate.MD5 || !strings.Contains(p.URL, "noisy") {
+					t.Errorf("%s: %q", p.URL, p.Restless)
+				}
+			}
+		}
+		if restless != want {
+			t.Errorf("%d looks: the bytes of %d pages are restless, want %d", looks, restless, want)
+		}
+	}
+}
+
 func TestTimesOfHistories(t *testing.T) {
 	want := time.Date(2024, 2, 29, 12, 30, 15, 0, time.UTC)
-	for _, text := range []string{"2024-02-29T12:30:15Z", "2024-02-29T13:30:15+01:00", "2024-02-29T12:30:15", "20240229123015", "1709209815", "1709209815000"} {
+	for _, text := range []string{"1709209815.25", "2024-02-29T12:30:15Z", "2024-02-29T13:30:15+01:00", "2024-02-29T12:30:15", "20240229123015", "1709209815", "1709209815000"} {
 		pages, err := simulate.ParseHistory(strings.NewReader("a " + text + ":A\n"))
 		if err != nil || !pages[0].Events[0].Time.Equal(want) {
 			t.Errorf("%s: %v, %v", text, pages, err)
@@ -152,9 +195,55 @@ func TestTimesOfHistories(t *testing.T) {
 	}
 }
 
+// What people have: tables of a program of theirs, of a log or of a web archive, packed or not.
+func TestFormatsOfHistories(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2024, 2, n, 12, 0, 0, 0, time.UTC) }
+	for _, text := range []string{
+		"url,time,event\nhttp://a.example/,2024-02-20 12:00:00,M\nhttp://a.example/,2024-02-10 12:00:00,A\n",
+		"Date;Page;Event\r\n2024-02-10T12:00:00Z;http://a.example/;added\r\n2024-02-20T12:00:00Z;http://a.example/;modified\r\n",
+		"# url,time,event\n\"http://a.example/\",\"Sat, 10 Feb 2024 12:00:00 GMT\",A\n\"http://a.example/\",\"Tue, 20 Feb 2024 12:00:00 GMT\",\n",
+		"path\ttimestamp\tevent\nhttp://a.example/\t2024-02-10 13:00:00 +0100\tA\nhttp://a.example/\t1708430400.5\tupdated\n",
+		"url time event\nhttp://a.example/ 20240210120000 a\nhttp://a.example/ 1708430400000 m\n",
+	} {
+		want := []simulate.Event{{Time: day(10), Kind: simulate.Appears}, {Time: day(20), Kind: simulate.Modified}}
+		for _, in := range []string{text, packed(text)} {
+			pages, err := simulate.ParseHistory(strings.NewReader(in))
+			if err != nil || len(pages) != 1 || pages[0].URL != "http://a.example/" || !reflect.DeepEqual(pages[0].Events, want) {
+				t.Errorf("%q: %+v, %v", text, pages, err)
+			}
+		}
+	}
+	for _, text := range []string{
+		"example,a)/ 20240210120000 http://a.example/ text/html 200 AAAA 1200\nexample,a)/ 20240220120000 http://a.example/ text/html 200 BBBB 1300\n",
+		"urlkey,timestamp,original,mimetype,statuscode,digest,length\n\"example,a)/\",20240210120000,http://a.example/,text/html,200,AAAA,1200\n\"example,a)/\",20240220120000,http://a.example/,text/html,200,BBBB,1300\n",
+		"url,fetched,status_code,Content-Type,changed\nhttp://a.example/,2024-02-10T12:00:00Z,200,text/html,0\nhttp://a.example/,2024-02-20T12:00:00Z,200,text/html,1\n",
+	} {
+		pages, err := simulate.ParseHistory(strings.NewReader(text))
+		if err != nil || len(pages) != 1 || pages[0].URL != "http://a.example/" || kinds(pages[0].Events) != "AM" || pages[0].ContentType != "text/html" || len(pages[0].Signatures) != 1 {
+			t.Errorf("%q: %+v, %v", text, pages, err)
+		}
+	}
+	// What was cut off is told, and not what is left of the last line.
+	text := packed("url,time,event\n" + strings.Repeat("http://a.example/,2024-02-20 12:00:00,M\n", 1000))
+	if _, err := simulate.ParseHistory(strings.NewReader(text[:len(text)-12])); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a file that was cut: %v", err)
+	}
+}
+
+func packed(text string) string {
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, text)
+	z.Close()
+	return b.String()
+}
+
 func TestObservationsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"url\ttime\nx\t1\n":                                    "line 1: the header has no column with a signature",
+		"url\ttime\nx\t1\n":                                    "line 1: the header has neither a column with a signature",
+		"url\ttime\tevent\tmd5\na\t1\tA\tx\n":                  "line 1: the header has events, and what was found, md5",
+		"url,time,event\na,1,sold\n":                           `line 2: "sold" is no event: A`,
+		"url,time,md5\n\"a,1,x\n":                              "line 2: parse error",
 		"url\ttime\tmd5\tdigest\n":                             "line 1: the header has no name, or the same twice, in column 4",
 		"url\ttime\tmd5\na\t1\n":                               "line 2: 2 columns, where the header has 3",
 		"url\ttime\tmd5\na\tyesterday\tx\n":                    `line 2: "yesterday" is no time`,
@@ -165,7 +254,7 @@ func TestObservationsRefused(t *testing.T) {
 		"url time md5 status\na 1 x ok\n":                      `line 2: "ok" is no status of HTTP`,
 		"url time md5 weight\na 1 x -1\n":                      `line 2: "-1" is no weight above zero`,
 		"url\ttime\tmd5\n":                                     "a history without pages",
-		"url,time,md5\na,1,x\n":                                "line 1: columns are separated by tabs or blanks, not by commas",
+		"url,time,md5\na,1\n":                                  "line 2: 2 columns, where the header has 3",
 		"url time text_changed\na 1 yes\n":                     `line 2: "yes" is neither 0 nor 1`,
 	} {
 		if _, err := simulate.ParseHistory(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

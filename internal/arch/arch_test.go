@@ -71,6 +71,7 @@ var repo = policy{
 		"internal/grace":      {tool, ""},
 		"internal/places":     {tool, ""},
 		"internal/texts":      {tool, ""},
+		"internal/unpack":     {tool, ""},
 		"internal/frontier":   {adapter, "crawldb"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
@@ -80,9 +81,9 @@ var repo = policy{
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring segment signature update urlfilter"},
 		"verify":   {root, "page crawldb hostdb linkdb segment"},
-		"simulate": {root, "crawldb hostdb protocol schedule segment update"},
+		"simulate": {root, "crawldb hostdb protocol schedule segment update internal/unpack"},
 
-		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update"},
+		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update internal/unpack"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
 			"inject generate fetch update rank dedup merge index internal/grace stores/memstore stores/dirstore"},

@@ -3,7 +3,6 @@ package ordering
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/unpack"
 )
 
 // Web is a link graph: pages, and the links of each, in the order in which they were
@@ -49,26 +49,21 @@ func (w *Web) Out(page int) []uint32 { return w.to[w.first[page]:w.first[page+1]
 // names the line, and the file if r has a name.
 func Read(r io.Reader) (*Web, error) {
 	b := builder{number: map[string]uint32{}}
-	text := bufio.NewReader(r)
-	lines := bufio.NewScanner(text)
 	n := 0
-	var unpacked unpacker
+	text, err := unpack.NewReader(r)
 	fail := func(err error) (*Web, error) {
-		if unpacked.err != nil { // the line may be half of what it was
-			err = unpacked.err
+		if text != nil && text.Err() != nil { // the line may be half of what it was
+			err = text.Err()
 		}
 		if f, ok := r.(interface{ Name() string }); ok {
 			return nil, fmt.Errorf("ordering: %s:%d: %w", f.Name(), n, err)
 		}
 		return nil, fmt.Errorf("ordering: line %d: %w", n, err)
 	}
-	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
-		var err error
-		if unpacked.Reader, err = gzip.NewReader(text); err != nil {
-			return fail(err)
-		}
-		lines = bufio.NewScanner(&unpacked)
+	if err != nil {
+		return fail(err)
 	}
+	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 64<<10), 1<<20)
 	lists := false // a line for each page
 	for lines.Scan() {
@@ -123,21 +118,6 @@ func Read(r io.Reader) (*Web, error) {
 		return nil, errors.New("ordering: a graph without links")
 	}
 	return b.web(), nil
-}
-
-// unpacker remembers what was wrong with what is compressed: before that, the scanner
-// gives out the piece of a line that came last.
-type unpacker struct {
-	*gzip.Reader
-	err error
-}
-
-func (u *unpacker) Read(b []byte) (int, error) {
-	n, err := u.Reader.Read(b)
-	if err != nil && err != io.EOF {
-		u.err = err
-	}
-	return n, err
 }
 
 // builder collects links in any order.
