@@ -24,7 +24,9 @@ type Drift struct {
 	Score       float64 `json:",omitempty"`
 	Information float64 `json:",omitempty"`
 	// Settling is for how many days more a shift that was seen is followed closely: until
-	// most pages were visited twice, for at first visits look back to before it.
+	// most pages were visited twice. Only visits to pages that were visited since tell of it: what
+	// looks like a shift may be that all pages changed at one moment, as when a site gets a new
+	// design, and each visit that looks back to before that finds it.
 	Settling float64 `json:",omitempty"`
 }
 
@@ -34,6 +36,7 @@ const (
 	// that are a little wrong mend themselves, and pages do not know nothing of each other.
 	shiftBy, shiftSigmas   = 0.25, 5.
 	settleBy, settleSigmas = 0.05, 2.
+	settleIntervals        = 3.
 	// mostExpected is up to how many changes have to be expected of a visit for it to
 	// tell anything: beyond, nearly each finds one.
 	mostExpected = 2.5
@@ -72,7 +75,7 @@ func (f *Drift) shift(every float64) {
 	}
 	f.Level = int8(max(-127, min(float64(f.Level)+math.Round(octave*max(-1, min(log/math.Ln2, 1))), 127)))
 	if f.Settling == 0 {
-		f.Settling = 2 * every
+		f.Settling = settleIntervals * every
 	}
 	f.Score, f.Information = 0, 0
 }
@@ -80,6 +83,14 @@ func (f *Drift) shift(every float64) {
 func (f *Drift) valid() bool {
 	const most = 1e15
 	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settling >= 0 && f.Settling <= most
+}
+
+// since is when the shift was seen that is followed closely; zero if there is none.
+func (f *Drift) since(now time.Time, every float64) time.Time {
+	if f.Settling == 0 {
+		return time.Time{}
+	}
+	return now.Add(-fromDays(max(settleIntervals*every-f.Settling, 0)))
 }
 
 // level is that of a page.
@@ -244,6 +255,7 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 	if days(p.Made.Sub(p.Begun)) < 3*every {
 		return // what is expected of pages is not learned yet
 	}
+	since := p.Drift.since(p.Made, every)
 	for i := range kept {
 		k := &kept[i]
 		if !k.tells || !k.fetched.After(old.Made) {
@@ -253,9 +265,16 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 		if shape := old.Likeness.Shape; shape >= AllAlike || old.Even { // what pages show themselves falls behind
 			o.expected = old.expected(k, AllAlike)
 		}
-		if o.expected <= mostExpected {
-			p.Drift.add(o)
-			hosts[k.s.Host].add(o)
+		if o.expected > mostExpected {
+			continue
+		}
+		before := k.fetched.Add(-fromDays(o.after))
+		if before.Before(since) {
+			continue
+		}
+		p.Drift.add(o)
+		if h := hosts[k.s.Host]; !before.Before(h.since(p.Made, every)) {
+			h.add(o)
 		}
 	}
 	p.Drift.shift(every)

@@ -18,7 +18,8 @@ import (
 // A page that changes seldom is fetched seldom; so is one that changes so often that
 // a visit is soon worth nothing; important pages are fetched more often. Where visits
 // that far apart would hardly tell how often a page changes, they come in pairs: one
-// sooner and one later. For rates that are known this keeps as much importance up to
+// sooner and one later. A few of such pages are visited twice a day later, to tell whether
+// they change or the signature sees noise: see [Noisy]. For rates that are known this keeps as much importance up to
 // date as so many visits can (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
 //
 // The threshold comes from the budget: a recrawl.Crawler makes a plan when there is
@@ -86,6 +87,10 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	rate := s.Plan.pace(d.URL, own)
 	d.Interval = s.wait(&d, rate, least, most)
 	switch {
+	case seen && s.Plan.signs(&d) == nil && s.Plan.checks(d.URL, l, v.Change == Changed, own.PerDay(), d.Interval):
+		d.Interval = seconds(checkAfter.Seconds(), least, most)
+		d.FetchTime = v.Time.Add(d.Interval)
+		return d
 	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
 	case seen && d.Interval > least && s.Plan.signs(&d) == nil && s.Plan.pairs(d.URL): // signs tell
@@ -306,7 +311,8 @@ func (s Learned) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 // the host. What was learned is kept, should the page come back.
 //
 // A page that has been gone for long enough to have the greatest interval is due when that is
-// over, but waits until no other page that is due does, for up to four times as long: a site
+// over, but waits until no other page that is due does, for up to four times as long, or more by
+// as much as the budget stretches the greatest intervals: a site
 // has more and more of these over the years, and they would take ever more of the budget.
 func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	s.NutchCompat = false

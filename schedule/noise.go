@@ -35,7 +35,30 @@ const (
 	noiseShare = 0.95
 	// noiseEnds is below what share of them it is said no more.
 	noiseEnds = 0.85
+	// quietPages is how many it takes to say that a host is not noisy, most of which are not.
+	quietPages = 3
 )
+
+// Visits that are further apart than that, and always find a change, say nothing of it. So some
+// pages to which that happens are visited twice more, each time a day later: checkPages of a crawl,
+// and of a large one a page in checkEvery.
+const (
+	checkAfter = day
+	checkEvery = 32
+	checkPages = 32
+)
+
+// checks reports whether the next visit to a page is to tell that, after one at an interval.
+func (p *Plan) checks(url string, l learned, changed bool, perDay float64, interval time.Duration) bool {
+	if p == nil || !changed || l.quick == 1 || l.quick > 2 || interval <= soon || p.noiseAt(url) > 0 {
+		return false
+	}
+	if l.quick == 0 && perDay*days(interval) <= often {
+		return false
+	}
+	every := uint64(max(1, min(p.Pages/checkPages, checkEvery)))
+	return hash(url)>>24%every == 0
+}
 
 // checkedSoon notes what a visit says of that: quick is 0 if nothing, 1 if the page was
 // found unchanged, and one more for each visit since that came soon and found a change.
@@ -49,8 +72,8 @@ func (l *learned) checkedSoon(after time.Duration, changed bool) {
 }
 
 // noisy finds such hosts in a sample, those with most pages first, and all others
-// together last.
-func (p *Plan) noisy(kept []page) (found []Noisy) {
+// together last, but for those that are known to be quiet.
+func (p *Plan) noisy(kept []page) (found []Noisy, quiet []string) {
 	by := map[string]*Noisy{}
 	for i := range kept {
 		k := &kept[i]
@@ -77,20 +100,23 @@ func (p *Plan) noisy(kept []page) (found []Noisy) {
 	for _, n := range by {
 		if is(n) {
 			found = append(found, *n)
+		} else if n.Checked >= quietPages && 2*n.Changed < n.Checked {
+			quiet = append(quiet, n.Host)
 		} else {
 			others.Checked += n.Checked
 			others.Changed += n.Changed
 		}
 	}
 	slices.SortFunc(found, func(a, b Noisy) int { return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Host, b.Host)) })
-	if is(&others) {
-		found = append(found, others)
+	if !is(&others) {
+		return found, nil
 	}
-	return found
+	slices.Sort(quiet)
+	return append(found, others), quiet
 }
 
 // noise sets Noise. Hosts that may not be asked so often have it by what they may.
-func (p *Plan) noise(noisy []Noisy, kept []page, multiple float64, hosts func(string) float64) {
+func (p *Plan) noise(noisy []Noisy, quiet []string, kept []page, multiple float64, hosts func(string) float64) {
 	if len(noisy) == 0 || !(p.Budget > 0) {
 		return
 	}
@@ -99,6 +125,9 @@ func (p *Plan) noise(noisy []Noisy, kept []page, multiple float64, hosts func(st
 		if i < maxPriors || n.Host == "" {
 			p.Noise[n.Host] = p.once()
 		}
+	}
+	for _, host := range quiet[:min(len(quiet), maxPriors)] {
+		p.Noise[host] = 0
 	}
 	if hosts == nil {
 		return
@@ -109,7 +138,7 @@ func (p *Plan) noise(noisy []Noisy, kept []page, multiple float64, hosts func(st
 	}
 	for host := range p.Noise {
 		n := pages[host]
-		if n == 0 {
+		if n == 0 || p.Noise[host] == 0 {
 			continue
 		}
 		if may := hosts(host); may > 0 {
@@ -138,7 +167,7 @@ func (p *Plan) noiseAt(url string) float64 {
 
 // noiseOf is how often the pages of a host are taken to change if it is noisy, else zero.
 func (p *Plan) noiseOf(host string) float64 {
-	if n := p.Noise[host]; n > 0 {
+	if n, ok := p.Noise[host]; ok {
 		return n
 	}
 	return p.Noise[""]
@@ -151,8 +180,9 @@ func (p *Plan) Noisy(url string) *Noisy {
 		return nil
 	}
 	host := crawldb.Host(url)
+	own, known := p.Noise[host]
 	for _, n := range p.Outlook.Noisy {
-		if n.Host == host || n.Host == "" {
+		if n.Host == host || n.Host == "" && (own > 0 || !known) {
 			return &n
 		}
 	}

@@ -60,6 +60,105 @@ func TestNoisy(t *testing.T) {
 	}
 }
 
+// Where visits are far apart and always find a change, a few pages are visited sooner, to tell
+// whether that is noise: twice if the first finds a change, too.
+func TestNoiseIsLookedFor(t *testing.T) {
+	s := schedule.Learned{Plan: &schedule.Plan{Mu: 12, Mean: 1, Budget: 20, Scale: 1, Pages: 600, Prior: schedule.Rate{Shape: 1, Days: 5}}}
+	const pages = 1000
+	for _, c := range []struct {
+		name      string
+		visits    []bool // whether each finds a change; they come when they are due
+		shortest  int    // which of the intervals behind them are of a day
+		plan      func(p *schedule.Plan)
+		all, none bool
+	}{
+		{name: "always", visits: []bool{true, true, true, true, true}, shortest: 2},
+		{name: "not when it is looked for", visits: []bool{true, false, true, true}, shortest: 1},
+		{name: "not once", visits: []bool{false, true, true, true}, none: true},
+		{name: "known to be noise", visits: []bool{true, true, true}, plan: func(p *schedule.Plan) { p.Noise = map[string]float64{"": 1. / 30} }, none: true},
+		{name: "a small crawl", visits: []bool{true, true, true, true}, shortest: 2, plan: func(p *schedule.Plan) { p.Pages = 30 }, all: true},
+	} {
+		s, p := s, *s.Plan
+		if s.Plan = &p; c.plan != nil {
+			c.plan(&p)
+		}
+		looked := 0
+		for i := range pages {
+			at := began
+			d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://a.test/%d", i), Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, at)
+			d = s.Fetched(d, schedule.Visit{Time: at})
+			soon := 0
+			for _, changed := range c.visits {
+				gap := d.Interval
+				if gap != aDay { // few visits, all late
+					gap = 60 * aDay
+				}
+				d.LastFetch, at = at, at.Add(gap)
+				v := schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: schedule.Unchanged}
+				if changed {
+					v.Change = schedule.Changed
+				}
+				if d = s.Fetched(d, v); d.Interval == aDay && d.FetchTime.Equal(at.Add(aDay)) {
+					soon++
+				}
+			}
+			if soon > 0 {
+				if looked++; soon != c.shortest {
+					t.Fatalf("%s: %d visits to page %d are to come a day later, want %d", c.name, soon, i, c.shortest)
+				}
+			}
+		}
+		switch least, most := pages/40, pages/10; {
+		case c.none && looked > 0, c.all && looked < pages, !c.none && !c.all && (looked < least || looked > most):
+			t.Errorf("%s: %d of %d pages are looked at", c.name, looked, pages)
+		}
+	}
+}
+
+// Hosts that are known to be quiet neither hide that others are noisy nor are taken to be.
+func TestQuietHosts(t *testing.T) {
+	s := schedule.Learned{Budget: 10}
+	x := s.NewSample(began.AddDate(0, 0, 200))
+	for i := range 60 {
+		host, change := fmt.Sprintf("h%d.test", i), schedule.Changed
+		if i >= 40 {
+			host, change = "quiet.test", schedule.Unchanged
+		}
+		at := began
+		d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://%s/%d", host, i), Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, at)
+		d = s.Fetched(d, schedule.Visit{Time: at})
+		for range 4 {
+			d.LastFetch, at = at, at.AddDate(0, 0, 3)
+			d = s.Fetched(d, schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: change})
+		}
+		d.LastFetch = at
+		x.Add(&d)
+	}
+	p := x.Plan(schedule.PlanOptions{})
+	text, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = schedule.DecodePlan(text); err != nil {
+		t.Fatal(err)
+	}
+	outlook := x.Outlook(p, schedule.PlanOptions{})
+	p.Outlook = &outlook
+	p.Even = false
+	if quiet, ok := p.Noise["quiet.test"]; !ok || quiet != 0 || !(p.Noise[""] > 0) || len(p.Noise) != 2 {
+		t.Fatalf("noise is %v", p.Noise)
+	}
+	if p.Noisy("http://quiet.test/x") != nil || p.Noisy("http://h1.test/x") == nil {
+		t.Errorf("of the quiet host %v, of another %v", p.Noisy("http://quiet.test/x"), p.Noisy("http://h1.test/x"))
+	}
+	s.Plan = p
+	for url, want := range map[string]bool{"http://quiet.test/x": false, "http://h1.test/x": true, "http://new.test/x": true} {
+		if w := s.Explain(&crawldb.Datum{URL: url, Score: 1}); w.Noise != want {
+			t.Errorf("%s: noise is %v", url, w.Noise)
+		}
+	}
+}
+
 // Pages of a noisy host are visited by their importance, whatever visits have found, as if each
 // changed once in a mean interval; others are not.
 func TestNoisyPagesGoByImportance(t *testing.T) {

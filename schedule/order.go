@@ -85,8 +85,11 @@ func goneFor(d *crawldb.Datum, most time.Duration) bool {
 	return d.Status == crawldb.Gone && d.Interval >= most && SignsOf(d) == 0 && !d.FetchTime.Before(d.LastFetch.Add(d.Interval))
 }
 
-// patience is for how long such a page is left alone, if it must: see [Learned.Gone].
-func patience(most time.Duration) time.Duration { return 4 * min(most, math.MaxInt64/4) }
+// patience is for how long such a page is left alone, if it must: see [Learned.Gone]. Where the
+// budget is not enough for the greatest intervals it is as much longer as these are.
+func (p *Plan) patience(most time.Duration) time.Duration {
+	return time.Duration(min(4*max(p.stretch(), 1)*float64(most), math.MaxInt64/4))
+}
 
 // latest is when a page that was visited before should be visited at the latest, with a
 // part of the greatest interval to spare: where there are few visits a day, all may be
@@ -101,7 +104,7 @@ func (s Learned) latest(d *crawldb.Datum, part time.Duration) time.Time {
 	}
 	_, most := s.bounds(d.URL)
 	if goneFor(d, most) {
-		return d.LastFetch.Add(patience(most))
+		return d.LastFetch.Add(s.Plan.patience(most))
 	}
 	end := most - most/part
 	if stretch := s.Plan.stretch(); stretch > 1 && d.Interval >= most-most/5 {

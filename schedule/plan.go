@@ -54,7 +54,8 @@ type Plan struct {
 	Returned bool    `json:",omitempty"`
 	// Noise is how many times a day the pages of noisy hosts are taken to change, by the name of
 	// the host or, without a name, of all others: once between two visits if all had as many, whatever
-	// visits find. If pages are not told apart none is taken to change more often. See [Noisy].
+	// visits find. Zero is for a host that is not noisy, where all others are. If pages are not told
+	// apart none is taken to change more often. See [Noisy].
 	Noise map[string]float64 `json:",omitempty"`
 	// HostSignals is what the signs of the changes of pages are worth, of hosts that have some
 	// and for the pages of which there was one. They count in plans that [Sample.Plan] or
@@ -74,6 +75,10 @@ type Plan struct {
 	// Unused is for how many days part of the budget has been left unused, with nothing
 	// waiting.
 	Unused float64 `json:",omitempty"`
+	// Counted is since when visits are counted to see whether the budget is used, CountedVisits how
+	// many the crawl had made then; zero stands for Made and Visits.
+	Counted       time.Time `json:",omitzero"`
+	CountedVisits int64     `json:",omitempty"`
 	// Outlook is how up to date the copies were when it was made, if whoever made it has
 	// set it: see [Sample.Outlook].
 	Outlook *Outlook `json:",omitempty"`
@@ -173,7 +178,7 @@ func (p *Plan) check() error {
 		return errors.New("a gain is out of range")
 	}
 	for _, f := range p.Noise {
-		if !(f > 0 && f < 1e10) {
+		if !(f >= 0 && f < 1e10) {
 			return errors.New("a rate of noise is out of range")
 		}
 	}

@@ -101,6 +101,11 @@ func TestOrder(t *testing.T) {
 	if a, b := Priority(short, page(1, at, 80*day), 1), Priority(short, page(1, at.Add(100*day), 40*day), 1); !(a < b) {
 		t.Errorf("not enough: %v, %v", a, b)
 	}
+	// And what has been gone for long still waits behind those, of which there may be many.
+	short.Plan.Stretch = 5
+	if a, b := Priority(short, page(1, at, 80*day), 1), Priority(short, long, 1); !(a > b) {
+		t.Errorf("not enough: a page that is late has %v, one that is gone %v", a, b)
+	}
 }
 
 // While pages are late, a plan is for less and less.
@@ -142,6 +147,32 @@ func TestPlanLeavesNothingLate(t *testing.T) {
 	short.Needed = 20
 	if p := plan(&short, 7*day, 100, 110); p.Scale != 1 {
 		t.Errorf("not enough: %v", p.Scale)
+	}
+}
+
+// A budget of few visits is used, too: they are counted over some plans.
+func TestPlanOfFewVisits(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	scale := func(every float64) float64 {
+		var p *Plan
+		for at := begin; at.Before(begin.AddDate(2, 0, 0)); at = at.AddDate(0, 0, 5) {
+			sample := Learned{Budget: 1. / 3, Plan: p}.NewSample(at)
+			for i := range 10 {
+				sample.Add(&crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-time.Hour), Interval: 30 * day, FetchTime: at.Add(day)})
+			}
+			p = sample.Plan(PlanOptions{Visits: 1 + int64(days(at.Sub(begin))/every)})
+			text, err := p.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, err = DecodePlan(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p.Scale
+	}
+	if all, most := scale(3), scale(4); all > 1.1 || most < 1.5 {
+		t.Errorf("the plan has %v of the budget where all is used, and %v where three quarters are", all, most)
 	}
 }
 

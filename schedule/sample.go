@@ -108,7 +108,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 		p.known = false
 		i := max(p.s.Least, min(s.interval(*d), p.s.Most))
 		if gone {
-			i = patience(i)
+			i = s.Plan.patience(i)
 		}
 		p.s.Least, p.s.Most = i, i
 	case p.at.never:
@@ -190,8 +190,9 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	p.priors(x.kept)
 	p.likeness(old, x.kept)
 	p.signals(o.Signals, x.kept, old)
-	x.noisy = old.noisy(x.kept)
-	p.noise(x.noisy, x.kept, multiple, o.Hosts)
+	var quiet []string
+	x.noisy, quiet = old.noisy(x.kept)
+	p.noise(x.noisy, quiet, x.kept, multiple, o.Hosts)
 	sample := make([]sampled, len(x.kept))
 	x.sampled = sample
 	for i := range x.kept {
@@ -400,9 +401,18 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	if passed <= 0 {
 		return
 	}
-	// Visits are whole, and what waits needs no company.
-	used := float64(visits-old.Visits) / passed
-	idle := used < 0.99*p.Budget-1/passed && p.Backlog <= max(3*p.Budget, 1)
+	// Visits are whole, and what waits needs no company. Few visits say little of how many there
+	// are: they are counted over some plans.
+	from, had := old.Made, old.Visits
+	if !old.Counted.IsZero() {
+		from, had = old.Counted, old.CountedVisits
+	}
+	counted := max(days(p.Made.Sub(from)), passed)
+	if counted*p.Budget < enoughVisits {
+		p.Counted, p.CountedVisits = from, had
+	}
+	used := float64(visits-had) / counted
+	idle := used < 0.99*p.Budget-1/counted && p.Backlog <= max(3*p.Budget, 1)
 	every := p.Pages / p.Budget
 	much, shortest := late/(0.25*p.Budget), every/(ofMost*most)
 	every = max(3, every)
@@ -442,6 +452,9 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	}
 	p.Scale = max(0.5, min(p.Scale, 2))
 }
+
+// enoughVisits is of how many visits of the budget a plan wants to know that were made.
+const enoughVisits = 20
 
 // enoughPages is from how many pages on, of which something is known, their host or
 // kind has a prior of its own. maxPriors bounds how many hosts have one.
