@@ -99,6 +99,8 @@ func TestWhoStays(t *testing.T) {
 	gone.Status = crawldb.Gone
 	unsigned := rec("http://a.example/unsigned", "", 9, 9)
 	unsigned.Signature = nil
+	nothing := rec("http://a.example/nothing", "", 1, 1) // and so have nothing in common
+	nothing.Signature = nil
 	late := rec("http://a.example/b", "s", 1, 0)
 	late.FetchTime = epoch.AddDate(1, 0, 0) // a long interval is no later fetch
 	marked := rec("http://a.example/b", "s", 2, 0)
@@ -119,7 +121,7 @@ func TestWhoStays(t *testing.T) {
 		{name: "then the shorter URL", records: []crawldb.Datum{rec("http://a.example/aa", "s", 1, 1), rec("http://a.example/b", "s", 1, 1)}, stay: "b"},
 		{name: "of equals one", records: []crawldb.Datum{rec("http://a.example/c", "s", 1, 1), rec("http://a.example/b", "s", 1, 1), rec("http://a.example/d", "s", 1, 1)}, stay: "b", compat: "b c d"},
 		{name: "gone pages have no claim", records: []crawldb.Datum{rec("http://a.example/a", "s", 1, 1), gone}, stay: "a"},
-		{name: "nor have pages without a signature", records: []crawldb.Datum{rec("http://a.example/a", "s", 1, 1), unsigned}, stay: "a unsigned"},
+		{name: "nor have pages without a signature", records: []crawldb.Datum{rec("http://a.example/a", "s", 1, 1), unsigned, nothing}, stay: "a nothing unsigned"},
 		{name: "a duplicate whose original is gone", records: []crawldb.Datum{marked, gone}, stay: "b", compat: "-"},
 		{name: "a duplicate with a better claim", records: []crawldb.Datum{unchanged, marked}, stay: "b", compat: "a"},
 		{name: "hosts apart", records: []crawldb.Datum{rec("http://a.example.com/a", "s", 1, 0), rec("http://b.example.com/b", "s", 1, 0)}, o: Options{Group: ByHost}, stay: "a b"},
@@ -362,6 +364,7 @@ func TestBadOptions(t *testing.T) {
 	for want, o := range map[string]Options{
 		"no group 9":       {Group: 9},
 		"no criterion 0":   {Order: []Criterion{0}},
+		"no criterion 255": {Order: []Criterion{Score, 255}},
 		"score twice":      {Order: []Criterion{Score, Score}},
 		"wants urlLength":  {Order: []Criterion{Score, FetchTime}, NutchCompat: true},
 		"context canceled": {},

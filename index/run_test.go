@@ -337,3 +337,117 @@ func TestNoArchive(t *testing.T) {
 		t.Errorf("the document is %+v", w.docs[u])
 	}
 }
+
+// A block holds many pages, and each part those that have something in it.
+func TestPartsSideBySide(t *testing.T) {
+	db := new(memstore.DB)
+	u := func(i int) string { return fmt.Sprintf("http://a.example.test/%d", i) }
+	const pages = 8
+	var visits []segment.Visit
+	var contents []page.Content
+	var texts []segment.Text
+	var data []segment.Data
+	var parses []segment.Parse
+	for i := range pages {
+		visits = append(visits, segment.Visit{URL: u(i), Time: start, Outcome: protocol.Outcome{Code: protocol.Success}})
+		if i&1 != 0 {
+			contents = append(contents, page.Content{URL: u(i), Body: []byte("body of " + u(i))})
+		}
+		if i&2 != 0 {
+			texts = append(texts, segment.Text{URL: u(i), Text: "text of " + u(i)})
+			data = append(data, segment.Data{URL: u(i), Parsed: page.Parsed{Title: "title of " + u(i)}})
+		}
+		if i&4 != 0 {
+			parses = append(parses, segment.Parse{URL: u(i), Signature: []byte(u(i))})
+		}
+		record(t, db.Crawl(), u(i), crawldb.Fetched)
+	}
+	write(t, db.Segments(), recent, visits, pages)
+	write(t, db.Segments(), recent, texts, pages)
+	write(t, db.Segments(), recent, data, pages)
+	write(t, db.Segments(), recent, parses, pages)
+
+	// What is asked for and not there makes a segment unready, not its pages empty.
+	if r := run(t, db, new(shelf), index.Options{AddBinaryContent: true}); r.Segments != 0 || r.Skipped != 1 {
+		t.Errorf("without contents: %+v", r)
+	}
+	write(t, db.Segments(), recent, contents, pages)
+	w := new(shelf)
+	r := run(t, db, w, index.Options{AddBinaryContent: true})
+	if r.Documents != pages/2 || r.Unparsed != pages/2 {
+		t.Errorf("%+v", r)
+	}
+	for i := range pages {
+		d, ok := w.docs[u(i)]
+		if i&2 == 0 {
+			if ok {
+				t.Errorf("%s has no text and became %+v", u(i), d)
+			}
+			continue
+		}
+		body := ""
+		if i&1 != 0 {
+			body = "body of " + u(i)
+		}
+		if d.Text != "text of "+u(i) || d.Title != "title of "+u(i) || string(d.BinaryContent) != body {
+			t.Errorf("%s became %+v", u(i), d)
+		}
+	}
+	// Without a record the signature is the one of the parse.
+	db2 := new(memstore.DB)
+	write(t, db2.Segments(), recent, visits, pages)
+	write(t, db2.Segments(), recent, texts, pages)
+	write(t, db2.Segments(), recent, data, pages)
+	write(t, db2.Segments(), recent, parses, pages)
+	w = new(shelf)
+	run(t, db2, w, index.Options{NutchCompat: true})
+	for i := range pages {
+		want := ""
+		if i&4 != 0 {
+			want = fmt.Sprintf("%x", u(i))
+		}
+		if d := w.docs[u(i)]; i&2 != 0 && d.Signature != want {
+			t.Errorf("%s has the signature %s, want %s", u(i), d.Signature, want)
+		}
+	}
+}
+
+// Segments may be named in any order, and what became of the pages is counted under
+// its name.
+func TestCounts(t *testing.T) {
+	const pages = 12
+	var older, newer []visit
+	db := new(memstore.DB)
+	for i := range pages {
+		u := fmt.Sprintf("http://a.example.test/%02d", i)
+		status := crawldb.Fetched
+		v := visit{u, protocol.Success, "new", false}
+		switch {
+		case i < 1:
+			status = crawldb.Gone
+		case i < 3:
+			status = crawldb.RedirTemp
+		case i < 6:
+			status = crawldb.Duplicate
+		case i < 10:
+			status = crawldb.Orphan
+		case i < 11:
+			v.noIndex = true
+		}
+		record(t, db.Crawl(), u, status)
+		older, newer = append(older, visit{u, protocol.Success, "old", false}), append(newer, v)
+	}
+	put(t, db.Segments(), old, start, older...)
+	put(t, db.Segments(), recent, start.Add(24*time.Hour), newer...)
+	for _, segments := range [][]string{{old, recent}, {recent, old}, {recent, old, recent}} {
+		w := new(shelf)
+		got := run(t, db, w, index.Options{Segments: segments})
+		want := index.Report{Segments: 2, Documents: 1, Deleted: 11, Gone: 1, Redirects: 2, Duplicates: 3, Orphans: 4, NoIndex: 1}
+		if got != want {
+			t.Errorf("%v: %+v, want %+v", segments, got, want)
+		}
+		if d := w.docs["http://a.example.test/11"]; d.Text != "new" {
+			t.Errorf("%v: the text is %q", segments, d.Text)
+		}
+	}
+}
