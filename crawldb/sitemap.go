@@ -175,7 +175,7 @@ func HintOf(m Meta) (h Hint, ok bool) {
 	return h, true
 }
 
-// Set puts the hint into m.
+// Set puts the hint into m, without what is out of range.
 func (h Hint) Set(m *Meta) {
 	b := []byte{0}
 	if !h.Modified.IsZero() {
@@ -187,7 +187,7 @@ func (h Hint) Set(m *Meta) {
 		b[0] |= hintEvery
 		b = binary.AppendUvarint(b, uint64(min(h.Every/time.Second, math.MaxInt32)))
 	}
-	if h.HasPriority {
+	if h.HasPriority && h.Priority >= 0 && h.Priority <= 1 { // else nothing of it could be read
 		b[0] |= hintPriority
 		b = binary.BigEndian.AppendUint32(b, math.Float32bits(h.Priority))
 	}

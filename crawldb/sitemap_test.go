@@ -1,6 +1,7 @@
 package crawldb
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -66,6 +67,13 @@ func TestHint(t *testing.T) {
 		}
 		if v, _ := m.Get(hintKey); len(v) > 16 {
 			t.Errorf("%d bytes", len(v))
+		}
+	}
+	for _, p := range []float32{-1, 1.5, float32(math.Inf(1)), float32(math.NaN())} {
+		var m Meta
+		Hint{Modified: at, Priority: p, HasPriority: true}.Set(&m)
+		if h, ok := HintOf(m); !ok || h.HasPriority || h.Modified.IsZero() {
+			t.Errorf("with a priority of %v: %+v, %v", p, h, ok)
 		}
 	}
 	day := Hint{Modified: at.Truncate(24 * time.Hour), Span: 24 * time.Hour, Every: time.Hour}

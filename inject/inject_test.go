@@ -194,7 +194,8 @@ func TestRecordsThatExist(t *testing.T) {
 		{"update interval", u + "\tnutch.fetchInterval=60", inject.Options{Update: true}, "db_fetched score 5 priority 5 every 1m0s keep=x key=old", 0},
 		{"update fixed interval", u + "\tnutch.fetchInterval.fixed=60", inject.Options{Update: true}, "db_fetched score 5 priority 5 every 1m0s keep=x key=old schedule.fixed=60", 0},
 		{"update nothing", u, inject.Options{Update: true}, "db_fetched score 5 priority 5 every 72h0m0s keep=x key=old", 0},
-		{"overwrite", u + "\tkey=new", inject.Options{Overwrite: true, Update: true}, "db_unfetched score 1 priority 1 every 720h0m0s key=new", 0},
+		{"overwrite", u + "\tkey=new", inject.Options{Overwrite: true}, "db_unfetched score 1 priority 1 every 720h0m0s key=new", 0},
+		{"overwrite and update", u + "\tkey=new", inject.Options{Overwrite: true, Update: true}, "db_unfetched score 1 priority 1 every 720h0m0s key=new", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := new(memstore.Crawl)
@@ -374,6 +375,10 @@ func TestErrors(t *testing.T) {
 	_, err := inject.Run(t.Context(), s, inject.Read(strings.NewReader("http://a.test/\n"+strings.Repeat("x", 2<<20))), inject.Options{})
 	if err == nil || !strings.Contains(err.Error(), "line 2: no seed has") {
 		t.Errorf("a line without an end: %v", err)
+	}
+	long := "http://a.test/long\tkey=" + strings.Repeat("x", 1<<20-100)
+	if r := run(t, new(memstore.Crawl), "http://a.test/\n"+long+"\nhttp://b.test/", inject.Options{}); r.New != 3 {
+		t.Errorf("a line of nearly a mebibyte: %+v", r)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -32,7 +32,7 @@ const maxLine = 1 << 20
 
 // Read reads seeds in Nutch's form: a line each, the URL and then, behind tabs,
 // pairs name=value. Empty lines and lines that begin with # are ignored. A line
-// ends with a line feed, a carriage return or both.
+// ends with a line feed, a carriage return or both; one of a mebibyte is an error.
 func Read(r io.Reader) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		sc := bufio.NewScanner(r)
