@@ -357,28 +357,8 @@ func (j *job) placeOne(ctx context.Context, c candidate) (placed, bool, error) {
 // them on the list of their segment.
 func (j *job) lease(ctx context.Context, batch []placed) error {
 	batch = byOrder(batch)
-	for i, m := range j.makes {
-		size := 0
-		for k := range batch {
-			if batch[k].segment == i {
-				size += binary.MaxVarintLen16 + len(batch[k].url)
-			}
-		}
-		if size == 0 {
-			continue
-		}
-		block := make([]byte, 0, size)
-		for k := range batch {
-			if url := batch[k].url; batch[k].segment == i {
-				block = append(binary.AppendUvarint(block, uint64(len(url))), url...)
-			}
-		}
-		if err := m.leases.Append(ctx, block); err != nil {
-			return err
-		}
-		if err := m.leases.Sync(ctx); err != nil {
-			return err
-		}
+	if err := j.note(ctx, batch); err != nil {
+		return err
 	}
 	urls, tokens := make([]string, len(batch)), make([]string, len(batch))
 	for i := range batch {
@@ -430,6 +410,41 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		}
 		p.segment = -1
 	}
+	j.list(batch, records)
+	return nil
+}
+
+// note makes durable in each segment which URLs are about to be leased for it.
+func (j *job) note(ctx context.Context, batch []placed) error {
+	for i, m := range j.makes {
+		size := 0
+		for k := range batch {
+			if batch[k].segment == i {
+				size += binary.MaxVarintLen16 + len(batch[k].url)
+			}
+		}
+		if size == 0 {
+			continue
+		}
+		block := make([]byte, 0, size)
+		for k := range batch {
+			if url := batch[k].url; batch[k].segment == i {
+				block = append(binary.AppendUvarint(block, uint64(len(url))), url...)
+			}
+		}
+		if err := m.leases.Append(ctx, block); err != nil {
+			return err
+		}
+		if err := m.leases.Sync(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list puts the records of a batch on the lists of their segments, but for those that
+// fell through.
+func (j *job) list(batch []placed, records []crawldb.Datum) {
 	for i, m := range j.makes {
 		n := 0
 		for k := range batch {
@@ -448,7 +463,6 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 			}
 		}
 	}
-	return nil
 }
 
 // one is the sequence of one batch.
