@@ -187,8 +187,8 @@ type Options struct {
 	// doubles with each failure, up to an hour, and halves with each answer; the
 	// longer of it and the usual pause holds, or of what the server asks for
 	// (Retry-After, a day at most). Zero means the usual pause, a second at least,
-	// negative that failures change nothing. What was failures is forgotten when the
-	// host was not asked for ForgetAfter beyond the pause; zero means 30 minutes,
+	// negative that failures make no pause longer. What was failures is forgotten when
+	// the host was not asked for ForgetAfter beyond the pause; zero means 30 minutes,
 	// negative never. (Nutch: fetcher.exceptions.per.queue.delay, .clear.after.)
 	FailureDelay, ForgetAfter time.Duration
 	// RobotsRetries is how often a host that does not show its robots.txt is waited

@@ -17,7 +17,8 @@ import (
 // nothing. Days and windows are those of the real clock.
 type HostRule struct {
 	// Requests and Bytes are how many requests the host is sent on a day, robots.txt
-	// included, and how many bytes of bodies it may send; zero or less means no bound.
+	// included, and how many bytes of the bodies of pages and sitemaps it may send; zero
+	// or less means no bound.
 	// A day begins at midnight UTC. What was spent is kept in the hostdb.Store, and
 	// counts for all that share it. A body that is on its way when the bytes run out
 	// is read to its end.
@@ -50,7 +51,7 @@ func ParseWindow(s string) (Window, error) {
 		}
 	}
 	if err == nil && w.From == w.To {
-		err = errors.New("it is empty")
+		err = errors.New("it ends when it begins")
 	}
 	if err == nil && hasZone {
 		w.Zone, err = location(strings.TrimSpace(zone))
@@ -83,7 +84,8 @@ func timeOfDay(s string) (time.Duration, error) {
 	return time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute, nil
 }
 
-// String returns what ParseWindow reads.
+// String returns what ParseWindow reads, of a window of whole minutes that is not the
+// whole day.
 func (w Window) String() string {
 	clock := func(d time.Duration) string { return fmt.Sprintf("%02d:%02d", d/time.Hour, d%time.Hour/time.Minute) }
 	s := clock(w.From) + "-" + clock(w.To)
@@ -186,7 +188,8 @@ func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 	rules := &HostRules{hosts: map[string]HostRule{}, below: map[string]HostRule{}}
 	seen := map[string]int{}
 	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		line, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), "#")
 		f := strings.Fields(line)
 		if len(f) == 0 {
@@ -216,7 +219,7 @@ func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 		seen[key] = n
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 	}
 	return rules, nil
 }

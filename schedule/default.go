@@ -29,8 +29,8 @@ type Default struct {
 	// may lie; zero means 90 days, and more than 68 years are 68.
 	// (Nutch: db.fetch.interval.max.)
 	MaxInterval time.Duration
-	// RetryDelay is how long a page waits after a failure that may pass; zero
-	// means one day. (Nutch has one day.)
+	// RetryDelay is how long a page waits after a failure that may pass, a second at
+	// least; zero means one day. (Nutch has one day.)
 	RetryDelay time.Duration
 	// Since is when the crawl came to this schedule from one that sets intervals of
 	// its own; zero if it did not. A page that was last visited before has such an
