@@ -140,6 +140,16 @@ type Options struct {
 	// Rounds ends Run after so many rounds, those of a Run that was interrupted
 	// included; zero means none but for the other reasons to end.
 	Rounds int
+	// RoundTime is how long the visits of a round are to take, about: a round selects no
+	// more of a host, or of what Fetch.By says, than there is time for with the pauses
+	// between its requests. So the links of a large host are not followed, OnPage does not
+	// hear of its pages, and nothing that has become urgent is fetched, only when all is
+	// done that was due in the beginning. Zero means an hour, negative no bound. A host
+	// that is slow or fails takes longer: see Fetch.TimeLimit.
+	//
+	// It does not count if Generate has a MaxPerHost, a HostLimit, Ahead or NutchCompat,
+	// nor for Generate and GenerateFree.
+	RoundTime time.Duration
 	// Wait makes Run wait when nothing is due, until something is or is
 	// injected, instead of returning. It looks once a minute whether somebody else has
 	// written to the store, which reads all of one that is no crawldb.DueStore.

@@ -10,6 +10,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/rank"
@@ -195,6 +196,7 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 				r.spent = err == nil
 				return err
 			}
+			o = c.inTime(o)
 		}
 		g, err := generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
 		if err != nil {
@@ -222,6 +224,30 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 	}
 	r.Rounds, r.Segments = 1, []string{name}
 	return c.segment(ctx, name, r)
+}
+
+// inTime has a round select what there is time for: see Options.RoundTime.
+func (c *Crawler) inTime(o generate.Options) generate.Options {
+	t := c.o.RoundTime
+	if t == 0 {
+		t = time.Hour
+	}
+	if t < 0 || o.MaxPerHost != 0 || o.HostLimit != nil || o.Ahead > 0 || o.NutchCompat {
+		return o
+	}
+	most := func(crawlDelay time.Duration) int {
+		pause := c.o.Fetch.Pause(crawlDelay)
+		if pause <= 0 {
+			return -1
+		}
+		return int(max(t/pause, 1))
+	}
+	o.MaxPerHost = most(0)
+	o.HostLimit = func(h *hostdb.Host) (float64, error) { return float64(most(h.CrawlDelay)), nil }
+	if c.o.Fetch.By == hostdb.ByDomain {
+		o.By = hostdb.ByDomain
+	}
+	return o
 }
 
 // unfinished returns the oldest segment that is not done; "" if all are.

@@ -15,8 +15,10 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
@@ -658,5 +660,56 @@ func TestEmbeddedLearned(t *testing.T) {
 		if got := strings.Contains(log.String(), "its Budget is no bound"); got != want {
 			t.Errorf("%T: the log has %q", o, &log)
 		}
+	}
+}
+
+// A round selects no more of a host than there is time for, and what it leaves comes in the
+// next rounds.
+func TestRoundTime(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		web    webtest.Web
+		change func(*recrawl.Options)
+		most   int           // visits to a host, or to all of its domain, in a round
+		pause  time.Duration // between two
+	}{
+		{"Delay", webtest.Web{}, func(*recrawl.Options) {}, 12, 5 * time.Second},
+		{"Crawl-delay", webtest.Web{CrawlDelay: 15 * time.Second}, func(*recrawl.Options) {}, 4, 15 * time.Second},
+		{"two threads", webtest.Web{}, func(o *recrawl.Options) { o.Fetch.ThreadsPerHost, o.Fetch.MinDelay = 2, 3*time.Second }, 20, 3 * time.Second},
+		{"by domain", webtest.Web{}, func(o *recrawl.Options) { o.Fetch.By = hostdb.ByDomain }, 12, 5 * time.Second},
+		{"less time than a pause", webtest.Web{}, func(o *recrawl.Options) { o.RoundTime = time.Second }, 1, 5 * time.Second},
+		{"no bound", webtest.Web{}, func(o *recrawl.Options) { o.RoundTime = -1 }, 0, 0},
+		{"MaxPerHost", webtest.Web{}, func(o *recrawl.Options) { o.Generate.MaxPerHost = 30 }, 30, 5 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test.web.Hosts, test.web.PagesPerHost, test.web.LinksPerPage = 2, 50, 40
+				s := newSetup(&test.web)
+				s.opts.Fetch.Delay, s.opts.RoundTime = 0, time.Minute
+				s.opts.Fetch.Sitemaps.NoDiscovery = true
+				test.change(&s.opts)
+				visits, most := map[string]int{}, 0
+				s.opts.Fetch.OnVisit = func(v segment.Visit, _ fetch.Progress) { visits[s.opts.Fetch.By.Key(v.URL)]++ }
+				s.opts.OnRound = func(r recrawl.Report) {
+					for host, n := range visits {
+						if most = max(most, n); test.most > 0 && n > test.most {
+							t.Errorf("%d visits of %s in a round", n, host)
+						}
+					}
+					// And one of each kind more, for robots.txt and what was asked for before.
+					if limit := time.Duration(test.most+3) * test.pause; test.most > 0 && r.Elapsed > limit {
+						t.Errorf("a round took %v, and not %v", r.Elapsed, limit)
+					}
+					clear(visits)
+				}
+				r := s.run(t, s.web.Seeds()...)
+				if pages := len(s.records(t)); pages < 90 || r.Visited() < pages {
+					t.Errorf("%d visits to %d pages", r.Visited(), pages)
+				}
+				if test.most > 0 && most != test.most || test.most == 0 && most < 25 {
+					t.Errorf("%d visits in a round at most, and not %d", most, test.most)
+				}
+			})
+		})
 	}
 }

@@ -95,7 +95,7 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		l.admit(a)
 	}
 	if rules := a.Rules(); rules != nil && hop.home != r.h {
-		r.err = l.putOff(ctx, hop.home.name, l.crawlDelay(rules))
+		r.err = l.putOff(ctx, hop.home.name, l.o.honoured(rules.CrawlDelay))
 	}
 	r.hop = hop
 }
@@ -107,7 +107,7 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	err := a.Step(ctx)
 	rules := a.Rules()
 	if err == nil && rules != nil {
-		r.crawlDelay = max(r.crawlDelay, l.crawlDelay(rules))
+		r.crawlDelay = max(r.crawlDelay, l.o.honoured(rules.CrawlDelay))
 	}
 	if rules == nil || !rules.Unavailable { // else there is nothing that could be asked for sooner
 		r.patience = a.RetryAfter()
@@ -115,14 +115,6 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	if l.release(ctx, r, nil); err != nil {
 		r.err = err
 	}
-}
-
-// crawlDelay is the Crawl-delay that counts.
-func (l *loop) crawlDelay(rules *robots.Rules) time.Duration {
-	if l.o.MaxCrawlDelay >= 0 {
-		return min(rules.CrawlDelay, l.o.MaxCrawlDelay)
-	}
-	return rules.CrawlDelay
 }
 
 // putOff makes sure that there is a pause after the last request to a host, of

@@ -37,39 +37,50 @@ type terms struct {
 
 // terms returns those of a host, given the pause that the list asks for and the
 // Crawl-delay, which is for one request at a time.
-func (l *loop) terms(asked, crawlDelay time.Duration) terms {
-	pause, begun := l.pause(asked), time.Duration(0)
-	if l.o.ThreadsPerHost > 1 { // those of its domain or address without a Crawl-delay may begin meanwhile
+func (o *Options) terms(asked, crawlDelay time.Duration) terms {
+	pause, begun := o.pause(asked), time.Duration(0)
+	if o.ThreadsPerHost > 1 { // those of its domain or address without a Crawl-delay may begin meanwhile
 		if begun = pause; asked == 0 {
-			begun = l.o.MinDelay
+			begun = o.MinDelay
 		}
 	}
-	if l.o.ThreadsPerHost <= 1 || crawlDelay > 0 {
-		if crawlDelay > 0 && asked == 0 && l.o.MinCrawlDelay > 0 {
-			pause = l.o.MinCrawlDelay
+	if o.ThreadsPerHost <= 1 || crawlDelay > 0 {
+		if crawlDelay > 0 && asked == 0 && o.MinCrawlDelay > 0 {
+			pause = o.MinCrawlDelay
 		}
 		return terms{limit: 1, begun: begun, ended: max(pause, crawlDelay)}
 	}
-	return terms{limit: l.o.ThreadsPerHost, begun: begun, ended: begun}
+	return terms{limit: o.ThreadsPerHost, begun: begun, ended: begun}
 }
 
 // pause is the pause between two visits to a host, given what the list asks for.
-func (l *loop) pause(asked time.Duration) time.Duration {
+func (o *Options) pause(asked time.Duration) time.Duration {
 	if asked != 0 {
 		return max(asked, 0)
 	}
-	return l.o.Delay
+	return o.Delay
+}
+
+// Pause returns the pause between two requests to a host while all is well, as the options
+// and its Crawl-delay have it; zero if there is none.
+func (o Options) Pause(crawlDelay time.Duration) time.Duration {
+	o = o.withDefaults()
+	return o.terms(0, o.honoured(crawlDelay)).ended
+}
+
+// honoured is as much of a Crawl-delay as is honoured.
+func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
+	if o.MaxCrawlDelay >= 0 {
+		return min(crawlDelay, o.MaxCrawlDelay)
+	}
+	return crawlDelay
 }
 
 // termsOf returns the terms by which the record of a host is to be treated: the longest
 // Crawl-delay of its origins holds, as far as it is honoured, and after failures
 // there is one request at a time.
 func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
-	delay := h.CrawlDelay
-	if l.o.MaxCrawlDelay >= 0 {
-		delay = min(delay, l.o.MaxCrawlDelay)
-	}
-	t := l.terms(r.delay, max(delay, r.crawlDelay))
+	t := l.o.terms(r.delay, max(l.o.honoured(h.CrawlDelay), r.crawlDelay))
 	if h.Backoff > 0 || r.alone {
 		t.limit = 1
 	}

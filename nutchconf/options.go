@@ -90,6 +90,7 @@ func (b *builder) options() *Options {
 	}
 	o.Crawl.ParseLater = !b.bool("fetcher.parse")
 	b.generate(&o.Crawl.Generate)
+	o.Crawl.RoundTime = -1 // generate.max.count says what a round takes of a host, and no limit is one
 	b.update(&o.Crawl.Update)
 	o.Crawl.Update.Sweep.Orphans = plugins.has("scoring-orphan") // as every updatedb
 	b.invert(&o.Crawl.Invert)

@@ -251,6 +251,9 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 			return nil, usagef("-%s: %d is negative", n, c.Int(n))
 		}
 	}
+	if t := c.Duration("round-time"); t < 0 {
+		return nil, usagef("-round-time: %v is negative", t)
+	}
 	if err := hostRules(c, &o.Fetch); err != nil { // explain has them, and makes no requests
 		return nil, err
 	}

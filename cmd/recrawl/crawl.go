@@ -52,6 +52,7 @@ change them. To crawl a test server:
 		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), urlRulesFlag(), stayFlag(), noSitemaps(), scoringFlag(), scheduling(),
 			&cli.IntFlag{Name: "keep-segments", Usage: "after each round remove the oldest segments that are done, but for `N`: index and readseg have only what is in the others (0: keep all)"},
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
+			&cli.DurationFlag{Name: "round-time", Category: toSelect, Usage: "select no more of a host a round than can be visited in this `TIME` with the pauses between requests to it (0: any number; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
 			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), bounding(), memoryFlag(), minFreeFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -63,6 +64,7 @@ change them. To crawl a test server:
 			return a.untilRoom(ctx, func() error {
 				return a.with(ctx, c, true, run.seeds == nil, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
 					o.Rounds, o.KeepSegments = c.Int("rounds"), c.Int("keep-segments")
+					roundTime(c, &o.RoundTime)
 					given(c, "visit-meta", &o.Update.VisitMeta)
 					switch {
 					case c.Bool("dedup") && o.Dedup == nil:
@@ -73,6 +75,16 @@ change them. To crawl a test server:
 				})
 			})
 		},
+	}
+}
+
+// roundTime sets how long a round is to take.
+func roundTime(c *cli.Command, t *time.Duration) {
+	if !c.IsSet("round-time") {
+		return
+	}
+	if *t = c.Duration("round-time"); *t == 0 {
+		*t = -1 // here 0 means no bound
 	}
 }
 

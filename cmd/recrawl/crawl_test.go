@@ -83,6 +83,23 @@ func TestRoundsEnd(t *testing.T) {
 	}
 }
 
+func TestRoundTimeBoundsARound(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		time string
+		most float64 // visits to a host in a round
+	}{{"5ms", 5}, {"0", 20}, {"1h", 20}} {
+		s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 20, Calm: true})
+		args := s.crawl(append([]string{"-json", "-round-time", test.time}, s.web.Seeds()...)...)
+		args[slices.Index(args, "-delay")+1] = "1ms"
+		r := object(t, ok(t, args...))
+		visits, rounds := r["visits"].(float64), r["rounds"].(float64)
+		if visits != 20 || visits > rounds*test.most || test.most == 20 && rounds > 4 {
+			t.Errorf("%s: %v visits in %v rounds", test.time, visits, rounds)
+		}
+	}
+}
+
 func TestAddDaysLooksAgainAndAdapts(t *testing.T) {
 	t.Parallel()
 	var days atomic.Int64

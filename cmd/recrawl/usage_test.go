@@ -156,6 +156,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{crawl("-adddays", "-1"), "-adddays: -1 is negative"},
 		{crawl("-threads", "-1"), "-threads: -1 is negative"},
 		{crawl("-rounds", "-1"), "-rounds: -1 is negative"},
+		{crawl("-round-time", "-1s"), "-round-time: -1s is negative"},
 		{crawl("-delay", "-1s"), "-delay: -1s is negative"},
 		{crawl("-delay", "5"), "-delay"},
 		{crawl("example.com"), `"example.com" is not a URL`},
