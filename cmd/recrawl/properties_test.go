@@ -84,7 +84,9 @@ func TestScoringOrphan(t *testing.T) {
 	crawl("2026-01-01", "-scoring", "opic,orphan", "-seeds", seeds)
 	crawl("2026-02-01") // which keeps them
 	unlinked.Store(true)
-	crawl("2026-03-06") // not yet the turn of /a
+	for _, day := range []string{"2026-02-08", "2026-02-15", "2026-02-22", "2026-03-01", "2026-03-06"} {
+		crawl(day) // not yet the turn of /a
+	}
 	d := object(t, ok(t, "readdb", "-d", dir, "-json", "-url", "http://site.example/a"))
 	if d["statusName"] != "db_gone" {
 		t.Errorf("a page to which no link led for 33 days is %v", d)
