@@ -668,23 +668,22 @@ func TestEmbeddedLearned(t *testing.T) {
 func TestRoundTime(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		web    webtest.Web
+		delay  time.Duration // that robots.txt asks for
 		change func(*recrawl.Options)
 		most   int           // visits to a host, or to all of its domain, in a round
 		pause  time.Duration // between two
 	}{
-		{"Delay", webtest.Web{}, func(*recrawl.Options) {}, 12, 5 * time.Second},
-		{"Crawl-delay", webtest.Web{CrawlDelay: 15 * time.Second}, func(*recrawl.Options) {}, 4, 15 * time.Second},
-		{"two threads", webtest.Web{}, func(o *recrawl.Options) { o.Fetch.ThreadsPerHost, o.Fetch.MinDelay = 2, 3*time.Second }, 20, 3 * time.Second},
-		{"by domain", webtest.Web{}, func(o *recrawl.Options) { o.Fetch.By = hostdb.ByDomain }, 12, 5 * time.Second},
-		{"less time than a pause", webtest.Web{}, func(o *recrawl.Options) { o.RoundTime = time.Second }, 1, 5 * time.Second},
-		{"no bound", webtest.Web{}, func(o *recrawl.Options) { o.RoundTime = -1 }, 0, 0},
-		{"MaxPerHost", webtest.Web{}, func(o *recrawl.Options) { o.Generate.MaxPerHost = 30 }, 30, 5 * time.Second},
+		{"Delay", 0, func(*recrawl.Options) {}, 12, 5 * time.Second},
+		{"Crawl-delay", 15 * time.Second, func(*recrawl.Options) {}, 4, 15 * time.Second},
+		{"two threads", 0, func(o *recrawl.Options) { o.Fetch.ThreadsPerHost, o.Fetch.MinDelay = 2, 3*time.Second }, 20, 3 * time.Second},
+		{"by domain", 0, func(o *recrawl.Options) { o.Fetch.By = hostdb.ByDomain }, 12, 5 * time.Second},
+		{"less time than a pause", 0, func(o *recrawl.Options) { o.RoundTime = time.Second }, 1, 5 * time.Second},
+		{"no bound", 0, func(o *recrawl.Options) { o.RoundTime = -1 }, 0, 0},
+		{"MaxPerHost", 0, func(o *recrawl.Options) { o.Generate.MaxPerHost = 30 }, 30, 5 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test.web.Hosts, test.web.PagesPerHost, test.web.LinksPerPage = 2, 50, 40
-				s := newSetup(&test.web)
+				s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 50, LinksPerPage: 40, CrawlDelay: test.delay})
 				s.opts.Fetch.Delay, s.opts.RoundTime = 0, time.Minute
 				s.opts.Fetch.Sitemaps.NoDiscovery = true
 				test.change(&s.opts)
