@@ -43,6 +43,9 @@ func (h *held) add(key, value []byte) bool {
 	for at < len(h.chunks) && cap(h.chunks[at])-len(h.chunks[at]) < size {
 		at++
 	}
+	if at == maxChunks && len(h.entries) == 0 { // each of them is too small for this one
+		h.chunks, h.size, at = nil, 0, 0
+	}
 	more, room := 0, cap(h.entries)
 	if at == len(h.chunks) {
 		more = max(h.chunk, size)

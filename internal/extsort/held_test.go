@@ -70,6 +70,30 @@ func TestHoldsWhatItMay(t *testing.T) {
 	}
 }
 
+// A record that no chunk has room for is held although there are as many chunks as can
+// be told apart.
+func TestHoldsALargeRecordBehindManyChunks(t *testing.T) {
+	h := newHeld(1 << 30)
+	h.chunk = 256
+	for h.add([]byte("key"), make([]byte, 200)) {
+	}
+	if len(h.chunks) != maxChunks {
+		t.Fatalf("%d chunks", len(h.chunks))
+	}
+	h.reset()
+	in := []Pair{{[]byte("b"), bytes.Repeat([]byte{'x'}, 300)}, {[]byte("a"), []byte("y")}}
+	for _, p := range in {
+		if !h.add(p.Key, p.Value) {
+			t.Fatal("there was no room")
+		}
+	}
+	for i, e := range h.entries {
+		if p := h.pair(e); !equal(p, in[i]) {
+			t.Errorf("record %d is %.20q, %.20q", i, p.Key, p.Value)
+		}
+	}
+}
+
 func BenchmarkSortInMemory(b *testing.B) {
 	const n = 1 << 18
 	r := rand.New(rand.NewPCG(1, 1))
