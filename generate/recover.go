@@ -32,7 +32,7 @@ var errNoList = errors.New("pages were visited, and the fetch list is not there"
 // names. Call it when a store is opened, before anything is selected; a generate
 // that is at work in this process is left alone.
 //
-// So is a segment whose fetch list is damaged, or is lost though pages were visited:
+// So is a segment whose fetch list or note of leases is damaged, or whose list is lost though pages were visited:
 // its leases end by themselves, and what else it holds stays. That is an error that is
 // a *[DamagedError], with which all else was done: a crawl goes on without what it may
 // never need again.
@@ -59,6 +59,11 @@ func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) (
 		}
 		err = release(ctx, crawl, segments, name)
 		if errors.Is(err, segment.ErrBusy) {
+			continue
+		}
+		if note := new(noteError); errors.As(err, &note) && errors.As(note.error, new(*segment.CorruptError)) {
+			damaged.Segments = append(damaged.Segments, name)
+			damaged.Errs = append(damaged.Errs, fmt.Errorf("generate: recover %s: %w", name, err))
 			continue
 		}
 		if dead = append(dead, name); err != nil {
@@ -103,6 +108,12 @@ func unlisted(ctx context.Context, s segment.Store, name string) (bool, error) {
 	return true, nil
 }
 
+// noteError is an error of the note of what a segment has leased, and not of the crawl
+// db.
+type noteError struct{ error }
+
+func (e *noteError) Unwrap() error { return e.error }
+
 // release gives back what a segment without a fetch list has leased, and
 // removes it.
 func release(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string) error {
@@ -114,7 +125,7 @@ func release(ctx context.Context, crawl crawldb.Store, segments segment.Store, n
 	switch {
 	case errors.Is(err, segment.ErrCommitted):
 	case err != nil:
-		return err
+		return &noteError{err}
 	default:
 		if err := w.Close(); err != nil {
 			return err
@@ -122,13 +133,13 @@ func release(ctx context.Context, crawl crawldb.Store, segments segment.Store, n
 	}
 	for block, err := range segments.Read(ctx, name, leasePart, 0) {
 		if err != nil {
-			return err
+			return &noteError{err}
 		}
 		var urls []string
 		for len(block) > 0 {
 			n, size := binary.Uvarint(block)
 			if size <= 0 || n > uint64(len(block)-size) {
-				return &segment.CorruptError{File: name + "/" + leasePart, Err: errors.New("not a list of URLs")}
+				return &noteError{&segment.CorruptError{File: name + "/" + leasePart, Err: errors.New("not a list of URLs")}}
 			}
 			urls = append(urls, string(block[size:size+int(n)]))
 			block = block[size+int(n):]

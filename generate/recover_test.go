@@ -390,6 +390,15 @@ func TestRecoverLeavesASegmentThatLostItsList(t *testing.T) {
 		{"list and visits lost", nil, func(t *testing.T, s segment.Store) {
 			writeBlocks[page.Content](t, s, "a-000", segment.ContentPart, true)
 		}},
+		{"note of leases that is none", nil, func(t *testing.T, s segment.Store) {
+			w, err := s.Append(t.Context(), "a-000", "leases", -1)
+			if err == nil {
+				err = errors.Join(w.Append(t.Context(), []byte("\xff")), w.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			db := &memstore.DB{}
