@@ -191,6 +191,9 @@ func footAt(r io.ReaderAt, at, end int64) bool {
 	return readAt(r, b[:], at, end) == nil && binary.BigEndian.Uint32(b[:]) == footMark
 }
 
+// emptyHash is that of an empty block.
+const emptyHash = 0xef46db3751d8e999
+
 // nextFrame looks for the block behind one that begins at a place and is damaged.
 // If the header of that one is good, its size is.
 func nextFrame(ctx context.Context, r io.ReaderAt, at, end int64, number int, known bool) (int64, int, error) {
@@ -212,7 +215,8 @@ func nextFrame(ctx context.Context, r io.ReaderAt, at, end int64, number int, kn
 		}
 		for i := 0; i+frameSize <= len(b); i++ {
 			n, check, hash := binary.BigEndian.Uint32(b[i:]), binary.BigEndian.Uint32(b[i+4:]), binary.BigEndian.Uint64(b[i+8:])
-			if int64(n) > end-from-int64(i)-frameSize {
+			// Nor is what is left of a hole in a file an empty block for each of its bytes.
+			if int64(n) > end-from-int64(i)-frameSize || n == 0 && hash != emptyHash {
 				continue
 			}
 			for k := number; k <= number+inRow; k++ {
