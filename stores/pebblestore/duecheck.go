@@ -40,9 +40,12 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		return err
 	}
 	defer s.db.leave()
-	snap := s.db.db.NewSnapshot()
-	defer snap.Close()
-	b, err := get(snap, dueKey)
+	now, err := s.db.moment()
+	if err != nil {
+		return s.db.outcome("due index", err)
+	}
+	defer now.close()
+	b, err := get(now, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
 	}
@@ -67,7 +70,7 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		return h.Sum64()
 	}
 	var want, got, wantN, gotN, tallies uint64
-	err = s.entries(ctx, snap, state, func(_ string, key, value []byte) error {
+	err = s.entries(ctx, now, state, func(_ string, key, value []byte) error {
 		want += sum(key, value)
 		wantN++
 		return nil
@@ -78,7 +81,7 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 			entry = s.wheelEntry
 		}
 		if err == nil {
-			err = s.rows(ctx, snap, t, func(key, value []byte) error {
+			err = s.rows(ctx, now, t, func(key, value []byte) error {
 				_, err := entry(key, value)
 				got += sum(key, value)
 				gotN++
@@ -90,7 +93,7 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		}
 	}
 	if err == nil {
-		err = s.rows(ctx, snap, tallyTable, func(key, value []byte) error {
+		err = s.rows(ctx, now, tallyTable, func(key, value []byte) error {
 			var own tally
 			if own.addFrom(value) != nil {
 				return s.db.damaged("the tally of", string(key[1:]), errTally)
@@ -105,15 +108,15 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		return err
 	}
 	if tallies != 0 {
-		if err := s.compareTallies(ctx, snap, found); err != nil {
+		if err := s.compareTallies(ctx, now, found); err != nil {
 			return err
 		}
 	}
 	if want == got && wantN == gotN {
 		return nil
 	}
-	err = s.entries(ctx, snap, state, func(url string, key, value []byte) error {
-		stored, err := get(snap, key)
+	err = s.entries(ctx, now, state, func(url string, key, value []byte) error {
+		stored, err := get(now, key)
 		if err := s.db.outcome("due index", err); err != nil {
 			return err
 		}
@@ -127,16 +130,16 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 	}
 	var keys crawldb.Keys
 	for _, t := range [...]table{readyTable, wheelTable} {
-		err := s.rows(ctx, snap, t, func(key, _ []byte) error {
+		err := s.rows(ctx, now, t, func(key, _ []byte) error {
 			own := key[min(len(key), readyPrefix):]
 			if t == wheelTable {
 				own = key[min(len(key), wheelPrefix):]
 			}
 			url := crawldb.URLOf(string(own))
-			value, err := get(snap, crawlTable.key(string(own)))
+			value, err := get(now, crawlTable.key(string(own)))
 			var lease []byte
 			if err == nil {
-				lease, err = get(snap, leaseTable.key(string(own)))
+				lease, err = get(now, leaseTable.key(string(own)))
 			}
 			if err := s.db.outcome("due index", err); err != nil {
 				return err
@@ -168,11 +171,14 @@ func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 		return err
 	}
 	defer s.db.leave()
-	snap := s.db.db.NewSnapshot()
-	defer snap.Close()
+	now, err := s.db.moment()
+	if err != nil {
+		return s.db.outcome("crawl db", err)
+	}
+	defer now.close()
 	for _, t := range [...]table{crawlTable, linkTable} {
 		var again []byte
-		err := s.rows(ctx, snap, t, func(key, _ []byte) error {
+		err := s.rows(ctx, now, t, func(key, _ []byte) error {
 			url := crawldb.URLOf(string(key[1:]))
 			if again = crawldb.AppendKey(again[:0], url); !bytes.Equal(again, key[1:]) {
 				found(s.db.damaged("the key of", url, errKey))
@@ -187,7 +193,7 @@ func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 }
 
 // compareTallies finds the hosts whose tally is wrong.
-func (s *crawlStore) compareTallies(ctx context.Context, r pebble.Reader, found func(error)) error {
+func (s *crawlStore) compareTallies(ctx context.Context, r reader, found func(error)) error {
 	have := map[string]tally{}
 	err := s.rows(ctx, r, readyTable, func(key, _ []byte) error {
 		own := have[string(groupOf(key[readyPrefix:]))]
@@ -213,7 +219,7 @@ func (s *crawlStore) compareTallies(ctx context.Context, r pebble.Reader, found 
 
 // entries calls f with the entry that each record must have. It checks leases, which
 // have a part in it: none is of a record that is not there.
-func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueState, f func(url string, key, value []byte) error) error {
+func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, f func(url string, key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
 	if err != nil {
 		return s.db.outcome("due index", err)
@@ -265,7 +271,7 @@ func (s *crawlStore) entries(ctx context.Context, r pebble.Reader, state *dueSta
 }
 
 // rows calls f with each row of a table.
-func (s *crawlStore) rows(ctx context.Context, r pebble.Reader, t table, f func(key, value []byte) error) error {
+func (s *crawlStore) rows(ctx context.Context, r reader, t table, f func(key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}})
 	if err != nil {
 		return s.db.outcome("due index", err)

@@ -2,7 +2,9 @@ package pebblestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"io"
 	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -287,8 +289,38 @@ func (b *beside) find(key []byte) ([]byte, error) {
 	return b.at.find(b.key)
 }
 
+// A reader is the engine as it is, or as it was at a moment.
+type reader interface {
+	Get(key []byte) (value []byte, closer io.Closer, err error)
+	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
+}
+
+// A moment reads all tables as of one moment, which is that of an iterator and not of a
+// snapshot: see [hostStore.load]. It is used by one goroutine.
+type moment struct{ it *pebble.Iterator }
+
+func (d *DB) moment() (moment, error) {
+	it, err := d.db.NewIter(nil)
+	return moment{it}, err
+}
+
+func (m moment) close() error { return m.it.Close() }
+
+// Get returns a value that is good until the next is asked for.
+func (m moment) Get(key []byte) ([]byte, io.Closer, error) {
+	if !m.it.SeekGE(key) || !bytes.Equal(m.it.Key(), key) {
+		return nil, nil, cmp.Or(m.it.Error(), pebble.ErrNotFound)
+	}
+	value, err := m.it.ValueAndErr()
+	return value, io.NopCloser(nil), err
+}
+
+func (m moment) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	return m.it.Clone(pebble.CloneOptions{IterOptions: o})
+}
+
 // get returns a copy of the value under key, nil if there is none.
-func get(r pebble.Reader, key []byte) ([]byte, error) {
+func get(r reader, key []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
 	if err == pebble.ErrNotFound {
 		return nil, nil

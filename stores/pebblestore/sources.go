@@ -64,24 +64,27 @@ func (in *sources) beside() *sources {
 // live is what the engine says of a table that counts.
 type live struct{ smallest, largest uint64 }
 
-// liveTables asks the engine which tables count; nil if it cannot say.
-func liveTables(fs vfs.FS, path string) (tables map[uint64]live) {
+// liveTables asks the engine which tables count; nil if it cannot say. What it may not
+// open is an error: whoever may would find more.
+func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 	defer func() {
 		if recover() != nil {
-			tables = nil
+			tables, err = nil, nil
+		} else if !errors.Is(err, fs.ErrPermission) {
+			err = nil
 		}
 	}()
-	if checkRecords(fs, path, nil) != nil {
-		return nil
+	if err := checkRecords(under, path, nil); err != nil {
+		return nil, err
 	}
-	db, err := openEngine(path, &pebble.Options{FS: readOnlyFS{fs}, ReadOnly: true, ErrorIfNotExists: true, DisableConsistencyCheck: true, FormatMajorVersion: engineFormat, Logger: quiet{}})
+	db, err := openEngine(path, &pebble.Options{FS: readOnlyFS{under}, ReadOnly: true, ErrorIfNotExists: true, DisableConsistencyCheck: true, FormatMajorVersion: engineFormat, Logger: quiet{}})
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer closeEngine(db)
 	levels, err := db.SSTables()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	tables = map[uint64]live{}
 	for _, level := range levels {
@@ -89,7 +92,7 @@ func liveTables(fs vfs.FS, path string) (tables map[uint64]live) {
 			tables[uint64(level[i].BackingSSTNum)] = live{uint64(level[i].SmallestSeqNum), uint64(level[i].LargestSeqNum)}
 		}
 	}
-	return tables
+	return tables, nil
 }
 
 // sealHolds reports whether the manifest is the one that was sealed, if one was.
@@ -127,7 +130,9 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 	}
 	var counts map[uint64]live
 	if s.sealHolds(under, path) {
-		counts = liveTables(under, path)
+		if counts, err = liveTables(under, path); err != nil {
+			return in, err
+		}
 	}
 	if counts == nil {
 		s.lost(Loss{What: "state", File: path, Offset: -1, Block: -1, Err: errNoManifest})
@@ -241,6 +246,11 @@ func (t *tableFile) carve(ctx context.Context, disk *around) error {
 		n := blockEnd(b)
 		if begins = n >= 0; !begins {
 			at++
+			// No block of data begins with so many zeros, packed or not, and a file may
+			// have a hole of any size.
+			const fewer = 8
+			rest := b[1:]
+			at += max(0, int64(len(rest)-len(bytes.TrimLeft(rest, "\x00")))-fewer)
 			continue
 		}
 		if data, err := t.read(at, int64(n)); err == nil && isData(data) {

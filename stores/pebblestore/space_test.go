@@ -307,6 +307,12 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 			if n, err := due(); n != 1 || err != nil || !next.Equal(now.Add(time.Hour).Truncate(time.Millisecond)) {
 				t.Errorf("%d are due, the next at %v: %v", n, next, err)
 			}
+			if err := db.CheckIndex(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := db.crawl.checkKeys(t.Context(), func(err error) { t.Error(err) }); err != nil {
+				t.Error(err)
+			}
 		}()
 		synctest.Wait()
 		select {

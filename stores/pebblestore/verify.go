@@ -45,9 +45,9 @@ const partHead = 12
 // complete. Blocks behind a bad one are taken as never written; that they are
 // there is worth telling.
 func checkTails(ctx context.Context, dir string, c *verify.Check) error {
-	open, err := filepath.Glob(filepath.Join(dir, "*", "*.open"))
-	if err != nil || len(open) == 0 {
-		return err
+	open := openParts(dir)
+	if len(open) == 0 {
+		return nil
 	}
 	s, err := dirstore.OpenReadOnly(dir)
 	if err != nil {
@@ -98,6 +98,21 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 		}
 	}
 	return nil
+}
+
+// openParts returns the files of parts that are not complete. What cannot be listed is
+// for who reads it to tell.
+func openParts(dir string) (files []string) {
+	segs, _ := os.ReadDir(dir)
+	for _, seg := range segs {
+		parts, _ := os.ReadDir(filepath.Join(dir, seg.Name()))
+		for _, part := range parts {
+			if strings.HasSuffix(part.Name(), ".open") {
+				files = append(files, filepath.Join(dir, seg.Name(), part.Name()))
+			}
+		}
+	}
+	return files
 }
 
 var errBehind = errors.New("there are blocks behind one that is damaged; they are taken as never written")
@@ -220,7 +235,9 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	manifest := currentManifest(names)
 	var counts map[uint64]live
 	if sealed {
-		counts = liveTables(machine(), path)
+		if counts, err = liveTables(machine(), path); err != nil {
+			return err
+		}
 	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
