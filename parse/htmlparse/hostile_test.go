@@ -2,6 +2,7 @@ package htmlparse_test
 
 import (
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,23 @@ func BenchmarkWorstInputs(b *testing.B) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// What a page takes is in proportion to its length, whatever it is made of. (12 bytes for
+// one of it is the most that any of these asks for, most of that not at the same time.)
+func TestMemoryIsInProportion(t *testing.T) {
+	var p htmlparse.Parser
+	for name, body := range parsetest.Hostile(1 << 20) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := p.Parse(t.Context(), &page.Content{URL: "http://h.example/d/p", Type: "text/html", Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 20*uint64(len(body))+64<<10 {
+			t.Errorf("%s: %d bytes for %d", name, took, len(body))
 		}
 	}
 }

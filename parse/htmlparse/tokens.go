@@ -28,8 +28,8 @@ type tokens struct {
 
 	// elem is what a tag opens or ends.
 	elem element
-	// attr are the attributes of a start tag that have a name, in order. A name may
-	// be there twice: the first counts.
+	// attr are the attributes of a start tag that have a name, in order, maxAttrs at
+	// most. A name may be there twice: the first counts.
 	attr []attribute
 
 	// text is the text of the token, with its references to characters unless verbatim,
@@ -52,6 +52,10 @@ type tokens struct {
 
 // attribute is one of a tag, as it stands in the page.
 type attribute struct{ name, value []byte }
+
+// maxAttrs is how many attributes of a tag are told, the first ones: a page of nothing
+// else would take forty times its length.
+const maxAttrs = 4096
 
 // keptAttrs is how much room for attributes stays from tag to tag.
 const keptAttrs = 256
@@ -264,7 +268,7 @@ func (z *tokens) attributes(i int, keep bool) (to, last int) {
 		} else if b[i] == '/' {
 			i++
 		}
-		if keep {
+		if keep && len(z.attr) < maxAttrs {
 			z.attr = append(z.attr, attribute{name, value})
 		}
 	}
