@@ -174,7 +174,7 @@ func profile(words []word, rate float32, sorted bool) []byte {
 		most = max(most, w.count)
 	}
 	// As in Java: the product is a float, and halves are rounded up.
-	quantum := int(math.Floor(float64(float32(most)*rate) + 0.5))
+	quantum := int(min(math.Floor(float64(float32(most)*rate)+0.5), math.MaxInt32))
 	if quantum < 2 {
 		quantum = min(max(most, 1), 2)
 	}
