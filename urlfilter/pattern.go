@@ -1,6 +1,7 @@
 package urlfilter
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -259,6 +260,10 @@ func (p *pattern) writeIn(b *strings.Builder, parens bool) error {
 	return err
 }
 
+// maxWritten bounds what is written for package regexp, which takes far less: ten
+// repetitions within each other that are each written ten times are ten gigabytes.
+const maxWritten = 1 << 20
+
 // maxRepeat is the greatest count that package regexp takes.
 const maxRepeat = 1000
 
@@ -272,6 +277,9 @@ func (p *pattern) writeRepeat(b *strings.Builder) error {
 		return fmt.Errorf("a repetition of more than %d", maxRepeat)
 	}
 	count := func(suffix string) error {
+		if b.Len() > maxWritten {
+			return errors.New("repetitions within repetitions make too much of it")
+		}
 		err := sub.writeIn(b, parens)
 		b.WriteString(suffix)
 		if p.lazy {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,23 @@ func TestGreatRepetitions(t *testing.T) {
 		if _, err := compileJava(pattern); err == nil {
 			t.Errorf("%s: no error", pattern)
 		}
+	}
+}
+
+// A short pattern does not become a long one before it is refused.
+func TestRepetitionsWithinRepetitions(t *testing.T) {
+	pattern := "x"
+	for range 7 {
+		pattern = "(?:" + pattern + "){9999}"
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := compileJava(pattern); err == nil {
+		t.Error("no error")
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
+		t.Errorf("it took %d bytes", took)
 	}
 }
 
