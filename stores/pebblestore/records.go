@@ -23,6 +23,11 @@ const (
 	recordsPerSet = 4 // whole, first, middle and last chunk of a record
 )
 
+// mostRecords is more than any log or manifest has: a log ends with its memtable, of a
+// GiB at most, or behind the one step that is as large. A file that is longer is so by a
+// mistake of the file system, and mostly a hole.
+const mostRecords = 3 << 30
+
 var errRecord = errors.New("wrong check of a record")
 
 // records is what a file of records was found to hold.
@@ -218,6 +223,12 @@ func eachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost f
 		b := buf[:min(recordBlock, size-from)]
 		if n, err := r.ReadAt(b, from); n < len(b) {
 			return err
+		}
+		if len(bytes.TrimLeft(b, "\x00")) == 0 {
+			if bad < 0 { // or the end of it: what comes behind tells
+				bad, within = from, false
+			}
+			continue
 		}
 		for at := 0; len(b)-at >= recordHead; {
 			n, ok := chunk(b[at:], number)

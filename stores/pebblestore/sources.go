@@ -470,7 +470,10 @@ func (s *salvage) readLog(under vfs.FS, path string, number uint32, flushed uint
 	disk := newAround(f, func(at int64, err error) {
 		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: err})
 	})
-	return eachRecord(disk, info.Size(), number, func(rec []byte) {
+	if info.Size() > mostRecords {
+		s.lost(Loss{What: "log", File: path, Offset: mostRecords, Block: -1, Err: errLong})
+	}
+	return eachRecord(disk, min(info.Size(), mostRecords), number, func(rec []byte) {
 		readBatch(rec, flushed, into)
 	}, func(at int64) {
 		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: errRecord})

@@ -338,6 +338,9 @@ func recordsOf(under vfs.FS, path string, number uint32) (records, error) {
 	if err != nil {
 		return records{}, err
 	}
+	if info.Size() > mostRecords {
+		return records{}, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: mostRecords, Err: errLong})
+	}
 	return readRecords(f, info.Size(), number)
 }
 
