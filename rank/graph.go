@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -19,23 +18,20 @@ import (
 // The ranks are a function of the pages and links that were added, and of their
 // order: nothing else that happened before is in them.
 //
-// It takes about 36 bytes a page and 2 to 3 bytes a link, and has a bound: see
+// It takes about 40 bytes a page, as many a directory, and 2 to 3 bytes a link, and has a bound: see
 // [NewGraph].
 type Graph struct {
 	damping float64
-	power   float64 // of hosts
+	power   float64 // of hosts and directories
 	memory  int64
 
 	hashes []uint64 // of the key of each page
-	host   []uint32 // of each page
 	slots  []uint32 // a page and 1, by its hash; 0 is free
 	valid  []uint32 // which entry holds the links of a page: its number from 1, or 0
 	log    []block  // entries in the order in which they came
 	counts counts
 
-	hosts   map[uint64]uint32 // the number of each, by the hash of its name
-	visited []uint32          // how many pages of each host have an entry
-	worth   []float64         // what pages of each host are multiplied by that have none
+	hosts, directories places
 
 	rank, rest []float32
 	level      []uint16 // of what each page was given when the ranks were written; 0 unknown
@@ -60,9 +56,7 @@ const (
 	// blockBytes is how long a block grows, unless one entry is longer.
 	blockBytes = 32 << 10
 	// pageBytes is what a page takes in memory.
-	pageBytes = 8 + 4 + 4 + 4 + 4 + 4 + 2 + 6
-	// hostBytes is what a host does.
-	hostBytes = 8 + 4 + 4 + 8 + 16
+	pageBytes = 8 + 4 + 4 + 4 + 4 + 4 + 4 + 2 + 6
 )
 
 // defaultGrowth is the share of the links by which the graph changes before the ranks
@@ -83,7 +77,7 @@ func NewGraph(f scoring.PageRank, memory int64) *Graph {
 	case memory < 0:
 		memory = math.MaxInt64
 	}
-	return &Graph{damping: f.Rate(), power: f.HostRate(), memory: memory, hosts: map[uint64]uint32{}}
+	return &Graph{damping: f.Rate(), power: f.HostRate(), memory: memory}
 }
 
 // Pages returns the number of pages, Links that of the links between them.
@@ -92,7 +86,7 @@ func (g *Graph) Links() int64 { return g.counts.links }
 
 // Memory returns about how many bytes the graph takes.
 func (g *Graph) Memory() int64 {
-	return int64(len(g.hashes))*pageBytes + int64(len(g.visited))*hostBytes + g.counts.bytes
+	return int64(len(g.hashes))*pageBytes + int64(len(g.hosts.fetched)+len(g.directories.fetched))*placeBytes + g.counts.bytes
 }
 
 // Full reports whether there is no room for more pages.
@@ -105,15 +99,6 @@ const maxPages = 1 << 31
 func hash(url string) uint64 {
 	var room [256]byte
 	return xxhash.Sum64(crawldb.AppendKey(room[:0], url))
-}
-
-// hostOf returns the part of a key that is the host.
-func hostOf(key []byte) []byte {
-	if len(key) > 0 && key[0] == '!' {
-		return []byte(crawldb.Host(string(key[1:])))
-	}
-	host, _, _ := bytes.Cut(key, []byte(")"))
-	return host
 }
 
 // Page returns the number of a page, and adds it if it is not there; ok is false if
@@ -156,16 +141,11 @@ func (g *Graph) add(key []byte) uint32 {
 			g.place(h, uint32(n))
 		}
 	}
-	name := xxhash.Sum64(hostOf(key))
-	host, ok := g.hosts[name]
-	if !ok {
-		host = uint32(len(g.visited))
-		g.hosts[name] = host
-		g.visited = append(g.visited, 0)
-	}
+	host := xxhash.Sum64(hostOf(key))
+	g.hosts.add(host)
+	g.directories.add(31*host + xxhash.Sum64(directoryOf(key)))
 	h, n := xxhash.Sum64(key), uint32(len(g.hashes))
 	g.hashes = append(g.hashes, h)
-	g.host = append(g.host, host)
 	g.valid = append(g.valid, 0)
 	g.level = append(g.level, 0)
 	g.place(h, n)
@@ -218,7 +198,8 @@ func (g *Graph) append(e entry) {
 		g.counts.changed += n
 		g.counts.dead += int64(len(was.raw))
 	} else {
-		g.visited[g.host[e.page]]++
+		g.hosts.fetched[g.hosts.of[e.page]]++
+		g.directories.fetched[g.directories.of[e.page]]++
 	}
 	b := &g.log[len(g.log)-1]
 	b.data = append(b.data, e.raw...)
@@ -254,7 +235,8 @@ func (g *Graph) compact() {
 	number := uint32(0)
 	valid := g.valid
 	g.valid = make([]uint32, len(valid))
-	clear(g.visited)
+	clear(g.hosts.fetched)
+	clear(g.directories.fetched)
 	for _, b := range old {
 		for rest := b.data; len(rest) > 0; {
 			e, size := cutEntry(rest)

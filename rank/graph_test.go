@@ -137,16 +137,18 @@ func TestChangedIsWhatMovesToAnotherLevel(t *testing.T) {
 }
 
 // What a page is given that was not fetched counts for more if little of its host was
-// fetched; as long as all is of one host nothing counts for more.
+// fetched, and of its directory; as long as all is of one nothing counts for more.
 func TestHosts(t *testing.T) {
+	var deep uint32
 	known := func(power float64) (g *Graph, big, small, odd uint32) {
 		g = NewGraph(scoring.PageRank{Damping: 0.5, HostPower: power}, 0)
 		big, _ = g.Page("https://big.example/next")
 		small, _ = g.Page("http://small.example:8080/")
 		odd, _ = g.Page("http://ODD.example/")
+		deep, _ = g.Page("http://big.example/deep/?page=a/b")
 		for i := range 7 {
 			p, _ := g.Page(fmt.Sprintf("http://big.example/%d", i))
-			g.Link(p, 0, 3, []uint32{big, small, odd})
+			g.Link(p, 0, 4, []uint32{big, small, odd, deep})
 		}
 		g.Compute()
 		return g, big, small, odd
@@ -154,8 +156,8 @@ func TestHosts(t *testing.T) {
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }
 	g, big, small, odd := known(0)
 	given := g.Given(big)
-	if !near(given, 7./6) || g.Score(big) != given || !near(g.Score(small), 2*given) || !near(g.Score(odd), 2*given) || !near(g.Given(small), given) {
-		t.Errorf("given %v: on a host that is known %v, on others %v and %v", given, g.Score(big), g.Score(small), g.Score(odd))
+	if !near(given, 7./8) || g.Score(big) != given || !near(g.Score(deep), 2*given) || !near(g.Score(small), 4*given) || !near(g.Score(odd), 4*given) || !near(g.Given(small), given) {
+		t.Errorf("given %v: on a host that is known %v, in another directory %v, on others %v and %v", given, g.Score(big), g.Score(deep), g.Score(small), g.Score(odd))
 	}
 	for n, score := range g.Changed() {
 		if score != g.Score(n) {
@@ -180,7 +182,7 @@ func TestHosts(t *testing.T) {
 	if g, _, small, _ := known(-1); g.Score(small) != g.Given(small) {
 		t.Errorf("without hosts it has %v, given %v", g.Score(small), g.Given(small))
 	}
-	if g, _, small, _ := known(1); !near(g.Score(small), 8*given) {
+	if g, _, small, _ := known(1); !near(g.Score(small), 64*given) {
 		t.Errorf("in proportion it has %v, given %v", g.Score(small), g.Given(small))
 	}
 }

@@ -228,10 +228,10 @@ func TestRunWithHosts(t *testing.T) {
 			}
 		}
 		w.segment("1", "http://b.example/ http://c.example/", "http://a.example/ http://b.example/ http://c.example/")
-		run("1", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 1.10\n") // 0.88 times the cube root of 2
+		run("1", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 1.39\n") // 0.88 times the cube root of 2, twice
 		w.segment("2", "http://c.example/")
 		o.Growth = 0
-		run("2", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 1.10\n") // no link is new
+		run("2", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 1.39\n") // no link is new
 		o.Growth = -1
 		w.segment("3", "http://b.example/ http://c.example/ http://c.example/2")
 		run("3", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 0.56\nhttp://c.example/2 0.31\n")

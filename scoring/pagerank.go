@@ -28,7 +28,7 @@ import (
 // Of a host of which much was fetched most links to its other pages were seen, and of
 // one that has just been found few were. So what a page receives that was not fetched
 // yet is multiplied by the cube root of how many times as many pages were fetched of the
-// host of which most were. That finds what matters earlier, and bounds what pages get
+// host of which most were, and by the same of its directory. That finds what matters earlier, and bounds what pages get
 // that link to each other, be it a calendar or a farm of links. A page that was fetched
 // has what it receives.
 //
@@ -44,8 +44,9 @@ type PageRank struct {
 	// zero means 0.5, negative that the score makes no difference.
 	ScorePower float64
 	// HostPower is the exponent of how many times as many pages were fetched of the host
-	// of which most were, for pages that were not fetched yet: up to 1; zero means a
-	// third, the cube root, negative that hosts make no difference.
+	// of which most were, and of the directory of which most were, for pages that were not
+	// fetched yet: up to 1; zero means a third, the cube root, negative that neither makes a
+	// difference.
 	HostPower float64
 }
 
@@ -84,7 +85,7 @@ func (f PageRank) Rate() float64 {
 	return f.Damping
 }
 
-// HostRate returns HostPower or its default, zero if hosts make no difference.
+// HostRate returns HostPower or its default, zero if hosts and directories make no difference.
 func (f PageRank) HostRate() float64 {
 	switch {
 	case f.HostPower < 0:
@@ -110,7 +111,7 @@ func SeedRank(d *crawldb.Datum) float64 {
 }
 
 // Rank gives a record the score that it has if links give it so much, with what its host
-// makes of that.
+// and directory make of that.
 func (f PageRank) Rank(d *crawldb.Datum, given float64) {
 	d.Score = float32(min(SeedRank(d)+min(amount(given), maxRank), maxRank))
 }
