@@ -43,23 +43,33 @@ func newPopulation(n int, now time.Time) *population {
 }
 
 // url is URL number i.
-func (p *population) url(i int) string {
+func (p *population) url(i int) string { return p.place(i).url() }
+
+// host is that of URL number i.
+func (p *population) host(i int) int {
 	host, found := slices.BinarySearch(p.first, i)
 	if !found {
 		host--
 	}
-	return pageURL(host, i-p.first[host])
+	return host
 }
 
-// beyond is the URL of a page that the host of URL i has, and that is not in the
-// population.
-func (p *population) beyond(i, k int) string {
-	host, found := slices.BinarySearch(p.first, i)
-	if !found {
-		host--
-	}
-	return pageURL(host, p.first[host+1]-p.first[host]+k)
+func (p *population) place(i int) place {
+	host := p.host(i)
+	return place{int32(host), int32(i - p.first[host])}
 }
+
+// beyond is a page that the host of URL i has, and that is not in the population.
+func (p *population) beyond(i, k int) place {
+	host := p.host(i)
+	return place{int32(host), int32(p.first[host+1] - p.first[host] + k)}
+}
+
+// A place is a page of a host. A million of them are no work for the garbage collector,
+// as their URLs would be, with which each stage that is measured would be charged.
+type place struct{ host, page int32 }
+
+func (l place) url() string { return pageURL(int(l.host), int(l.page)) }
 
 const words = "of-a-site-and-what-it-has-to-say-about-this-and-that"
 
@@ -93,33 +103,28 @@ func (p *population) datum(r *rand.Rand, due float64) *crawldb.Datum {
 type linker struct {
 	p      *population
 	r      *rand.Rand
-	before []string
+	before []place
 	added  int
 }
 
 func (l *linker) link(from int) string {
 	if len(l.before) > 100 && l.r.Float64() < 0.45 {
-		return l.before[l.r.IntN(len(l.before))]
+		return l.before[l.r.IntN(len(l.before))].url()
 	}
 	to := l.r.IntN(l.p.n)
 	if l.r.Float64() < 2./3 {
-		host, found := slices.BinarySearch(l.p.first, from)
-		if !found {
-			host--
-		}
+		host := l.p.host(from)
 		to = l.p.first[host] + l.r.IntN(l.p.first[host+1]-l.p.first[host])
 	}
-	url := ""
+	at := l.p.place(to)
 	if l.r.Float64() < 0.15 {
 		l.added++
-		url = l.p.beyond(to, l.added)
-	} else {
-		url = l.p.url(to)
+		at = l.p.beyond(to, l.added)
 	}
 	if len(l.before) < 1<<20 {
-		l.before = append(l.before, url)
+		l.before = append(l.before, at)
 	} else {
-		l.before[l.r.IntN(len(l.before))] = url
+		l.before[l.r.IntN(len(l.before))] = at
 	}
-	return url
+	return at.url()
 }
