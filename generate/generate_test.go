@@ -566,3 +566,72 @@ func TestNameThatIsTaken(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// broken is a store whose scan, and whose index if it has one, ends with an error behind
+// so many records.
+type broken struct {
+	crawldb.Store
+	after int
+}
+
+var errBroken = errors.New("the disk is on fire")
+
+func (b broken) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
+	return func(yield func(crawldb.Datum, error) bool) {
+		n := 0
+		for d, err := range b.Store.Scan(ctx, r) {
+			if n++; err != nil || n > b.after || !yield(d, nil) {
+				break
+			}
+		}
+		if n > b.after {
+			yield(crawldb.Datum{}, errBroken)
+		}
+	}
+}
+
+type brokenIndex struct{ broken }
+
+func (b brokenIndex) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
+	return func(yield func(crawldb.Candidate, error) bool) {
+		for d, err := range b.Scan(ctx, crawldb.Range{}) {
+			if !yield(crawldb.Candidate{URL: d.URL, Priority: d.Priority, Due: true}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+type brokenMarks struct{ crawldb.Store }
+
+func (brokenMarks) Progress(context.Context, string) (string, error) { return "", errBroken }
+
+// Half a selection is none: what cannot be read to its end is an error, and nothing
+// stays leased.
+func TestStoreThatFailsHalfWay(t *testing.T) {
+	fails := func(name string, o generate.Options, store func(crawldb.Store) crawldb.Store) {
+		t.Helper()
+		db := new(memstore.DB)
+		put(t, db.Crawl(), many(40, 5)...)
+		r, err := generate.Run(t.Context(), store(db.Crawl()), db.Segments(), o)
+		if !errors.Is(err, errBroken) || r.Selected != 0 || len(r.Segments) != 0 {
+			t.Errorf("%s, %+v: %+v, %v", name, o, r, err)
+		}
+		for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+			if err != nil || d.LeasedBy != "" {
+				t.Fatalf("%s, %+v: %+v is leased, %v", name, o, d, err)
+			}
+		}
+		for name := range db.Segments().List(t.Context()) {
+			t.Errorf("segment %s is left", name)
+		}
+	}
+	for _, o := range []generate.Options{{}, {Exact: true}, {TopN: 30}, {TopN: 30, Exact: true}, {MaxPerHost: 2}, {MaxPerHost: 2, NutchCompat: true}, {MaxPerPart: 3}, {Segments: 2, TopN: 10}} {
+		for _, after := range []int{0, 1, 20} {
+			fails("a scan", o, func(s crawldb.Store) crawldb.Store { return broken{s, after} })
+			fails("an index", o, func(s crawldb.Store) crawldb.Store { return brokenIndex{broken{s, after}} })
+		}
+	}
+	// What is known of a domain is asked for where its parts may take turns.
+	fails("marks", generate.Options{TopN: 30}, func(s crawldb.Store) crawldb.Store { return brokenMarks{s} })
+}

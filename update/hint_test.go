@@ -100,6 +100,7 @@ func TestNextNewFromSitemap(t *testing.T) {
 		{name: "weekly", in: update.Input{Hint: &crawldb.Hint{Every: 7 * day, Priority: 1, HasPriority: true}, Trusted: true}, interval: 7 * day},
 		{name: "always", in: update.Input{Hint: &crawldb.Hint{Every: time.Second}, Trusted: true}, interval: day},
 		{name: "always, sitemaps hourly", in: update.Input{Hint: &crawldb.Hint{Every: time.Second}, Trusted: true}, o: update.Options{Sitemaps: update.SitemapOptions{Interval: time.Hour}}, interval: time.Hour},
+		{name: "always, sitemaps at no interval of their own", in: update.Input{Hint: &crawldb.Hint{Every: time.Second}, Trusted: true}, o: update.Options{Sitemaps: update.SitemapOptions{Interval: -1}}, interval: day},
 		{name: "never", in: update.Input{Hint: &crawldb.Hint{Every: 1 << 30 * time.Second}, Trusted: true}, interval: 30 * day},
 		{name: "not trusted", in: update.Input{Hint: &crawldb.Hint{Every: 7 * day}}, interval: 30 * day},
 		{name: "Nutch", in: update.Input{Hint: &crawldb.Hint{Every: time.Second, Priority: 0.8, HasPriority: true, Modified: noon.Add(-day), Span: time.Second}},
@@ -139,6 +140,88 @@ func TestNextNewFromSitemap(t *testing.T) {
 		}
 		if d.Score != score || d.Interval != every || !d.Modified.Equal(at) || string(d.Signature) != "A" {
 			t.Errorf("%s: overwritten by %+v", c.name, d)
+		}
+	}
+}
+
+// What is claimed of a page is over when the page is gone or has moved: nothing of it
+// is left for the day when it is back.
+func TestClaimOfAPageThatIsGone(t *testing.T) {
+	o := update.Options{Now: func() time.Time { return noon }, Scoring: scoring.OPIC{}}
+	for _, code := range []protocol.Code{protocol.NotFound, protocol.MovedPerm} {
+		old := known(crawldb.Fetched, 0, "A")
+		old.FetchTime = noon.Add(60 * day)
+		d := update.Next(&old, update.Input{URL: page, Segment: seg, Hint: claim(noon.Add(-2*day), time.Second), Trusted: true}, o)
+		if !d.FetchTime.Equal(noon) {
+			t.Fatalf("due at %v", d.FetchTime)
+		}
+		d = update.Next(d, update.Input{URL: page, Segment: seg, Visit: visitAt(noon.Add(time.Hour), code)}, o)
+		if at, ok := d.Meta.Get("sitemap.planned"); ok {
+			t.Errorf("%v: the record still has when it would have been due without the claim, %s", code, at)
+		}
+		d = update.Next(d, update.Input{URL: page, Segment: seg, Visit: visitAt(noon.Add(2*time.Hour), protocol.Success), Parse: parsed("A")}, o)
+		if want := noon.Add(2*time.Hour + d.Interval); d.Status != crawldb.Fetched || !d.FetchTime.Equal(want) {
+			t.Errorf("%v, then back: due at %v, want %v", code, d.FetchTime, want)
+		}
+		at := noon.Add(3 * time.Hour)
+		if d = update.Next(d, update.Input{URL: page, Segment: seg, Visit: visitAt(at, protocol.Success), Parse: parsed("A")}, o); !d.FetchTime.Equal(at.Add(d.Interval)) {
+			t.Errorf("%v, then unchanged: due at %v, want %v", code, d.FetchTime, at.Add(d.Interval))
+		}
+	}
+}
+
+// Whoever asks for a sitemap has it read at once and whole.
+func TestMarkSitemap(t *testing.T) {
+	o := update.Options{Now: func() time.Time { return noon }, Scoring: scoring.OPIC{}}
+	asked := crawldb.Sitemap{Budget: 5, Origins: []string{"http://a.example.test"}}
+	d := update.MarkSitemap(nil, page, asked, o)
+	if m, ok := crawldb.SitemapOf(d.Meta); !ok || m.Page || m.Budget != 5 || !d.FetchTime.Equal(noon) || d.Interval != day || d.Priority < 1 {
+		t.Errorf("new: %+v", d)
+	}
+	later := *d
+	later.FetchTime, later.Status, later.Signature, later.ETag, later.LastModified = noon.Add(day), crawldb.Fetched, []byte("s"), "e", "l"
+	asked.Budget = 3
+	again := update.MarkSitemap(&later, page, asked, o)
+	if m, ok := crawldb.SitemapOf(again.Meta); !ok || m.Page || m.Budget != 5 || !again.FetchTime.Equal(noon) || again.Signature != nil || again.ETag != "" || again.LastModified != "" {
+		t.Errorf("again: %+v", again)
+	}
+	old := known(crawldb.Fetched, 0, "A")
+	was := known(crawldb.Fetched, 0, "A")
+	d = update.MarkSitemap(&old, page, asked, o)
+	if m, ok := crawldb.SitemapOf(d.Meta); !ok || !m.Page || m.Budget != 3 || d.FetchTime.After(noon) || d.Signature != nil || d.ETag != "" || d.Score != old.Score {
+		t.Errorf("a page: %+v", d)
+	}
+	if fmt.Sprint(old) != fmt.Sprint(was) {
+		t.Errorf("the old record was changed: %+v", old)
+	}
+}
+
+// What several say of one sitemap adds up, and the records that became sitemaps are
+// counted.
+func TestSitemapNamedTwice(t *testing.T) {
+	w := newWorld(t)
+	d := known(crawldb.Fetched, 0, "A")
+	d.LeasedBy, d.LeasedUntil = "", time.Time{}
+	w.put(d)
+	var parses []segment.Parse
+	for i, m := range []crawldb.Sitemap{{Budget: 5, Depth: 2, Hops: 1, Origins: []string{"http://a.example.test"}}, {Budget: 9, Depth: 1, Hops: 2, Origins: []string{"http://b.example.test"}}} {
+		l := segment.Link{URL: page}
+		m.Set(&l.Meta)
+		fresh := l
+		fresh.URL = "http://a.example.test/new.xml"
+		parses = append(parses, segment.Parse{URL: url(i), Signature: []byte("s"), Links: []segment.Link{l, fresh}})
+	}
+	write(w, seg, []crawldb.Datum{})
+	write(w, seg, []segment.Visit{})
+	write(w, seg, parses)
+	r, err := update.Run(t.Context(), w.crawl, w.segments, seg, update.Options{Now: func() time.Time { return noon }})
+	if err != nil || r.Sitemaps.Sitemaps != 2 {
+		t.Errorf("%+v, %v", r.Sitemaps, err)
+	}
+	for _, u := range []string{page, "http://a.example.test/new.xml"} {
+		m, ok := crawldb.SitemapOf(w.get(u).Meta)
+		if got := fmt.Sprint(ok, m.Budget, m.Depth, m.Hops, m.Origins); got != "true 9 1 1 [http://a.example.test http://b.example.test]" {
+			t.Errorf("%s: %s", u, got)
 		}
 	}
 }

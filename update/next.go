@@ -55,7 +55,7 @@ type Input struct {
 //	success, same signature     db_notmodified  unchanged   same
 //	success, nothing to compare db_fetched      unknown     new; none if neither parsed nor signed
 //	success, not parsable       db_parse_failed gone        none
-//	not_modified                db_notmodified  unchanged   kept
+//	not_modified                db_notmodified  unchanged   kept, but for validators that it brought
 //	moved_perm, moved_temp      db_redir_*      unknown     none
 //	not_found, gone, denied,
 //	robots_denied, refused      db_gone         gone        none

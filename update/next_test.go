@@ -363,3 +363,21 @@ func sameRecord(a, b crawldb.Datum) bool {
 	y, err2 := b.AppendBinary(nil)
 	return err == nil && err2 == nil && a.URL == b.URL && bytes.Equal(x, y)
 }
+
+// An answer without content may bring new validators, and only what it brings is new.
+func TestValidatorsOfNotModified(t *testing.T) {
+	for _, c := range []struct{ tag, modified, want string }{
+		{"", "", `"old" old`},
+		{`"new"`, "", `"new" old`},
+		{"", "new", `"old" new`},
+		{`"new"`, "new", `"new" new`},
+	} {
+		old := known(crawldb.Fetched, 0, "A")
+		v := visitAt(noon, protocol.NotModified)
+		v.ETag, v.LastModified = c.tag, c.modified
+		d := update.Next(&old, update.Input{URL: page, Segment: seg, Visit: v}, update.Options{})
+		if got := d.ETag + " " + d.LastModified; got != c.want || string(d.Signature) != "A" {
+			t.Errorf("%q and %q came: %s, want %s", c.tag, c.modified, got, c.want)
+		}
+	}
+}

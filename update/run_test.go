@@ -391,6 +391,41 @@ func TestBestLinksCount(t *testing.T) {
 	}
 }
 
+// A link says which page it is on, whether the segment has a visit of that page or not.
+func TestWhereLinksComeFrom(t *testing.T) {
+	w := newWorld(t)
+	var visits []segment.Visit
+	var parses []segment.Parse
+	for i := range 60 {
+		if i%3 > 0 {
+			v := visitAt(noon, protocol.Success)
+			v.URL = url(i)
+			visits = append(visits, *v)
+		}
+		parses = append(parses, segment.Parse{URL: url(i), Signature: []byte("s"), Links: []segment.Link{{URL: page, Score: float64(i)}}})
+	}
+	write(w, seg, []crawldb.Datum{})
+	write(w, seg, visits)
+	write(w, seg, parses)
+	var flows []scoring.Flow
+	o := options()
+	o.Scoring = spy{flows: &flows}
+	if _, err := update.Run(t.Context(), w.crawl, w.segments, seg, o); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range flows {
+		for _, l := range f.In {
+			if n++; l.From != url(int(l.Score)) {
+				t.Errorf("the link of %s comes from %s", url(int(l.Score)), l.From)
+			}
+		}
+	}
+	if n != 60 {
+		t.Errorf("%d links", n)
+	}
+}
+
 // spy keeps what it is told.
 type spy struct {
 	scoring.Base
