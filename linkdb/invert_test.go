@@ -166,6 +166,29 @@ func TestInvert(t *testing.T) {
 			report: linkdb.InvertReport{Pages: 1, Links: 1, Internal: 1},
 		},
 		{
+			name:  "the page, too",
+			pages: []segment.Data{links("http://www.a.example/", "http://a.example/x", "http://b.example/")},
+			o: linkdb.InvertOptions{IgnoreInternal: true, Accept: func(url string) (string, bool) {
+				return strings.ReplaceAll(url, "www.", ""), true
+			}},
+			want:   []string{"http://b.example/ < http://a.example/"},
+			report: linkdb.InvertReport{Pages: 1, Links: 2, Targets: 1, Inlinks: 1, Internal: 1},
+		},
+		{
+			name:   "what has no host is not internal",
+			pages:  []segment.Data{links("http://a.example/", "urn:isbn", "http://a.example/x")},
+			o:      linkdb.InvertOptions{IgnoreInternal: true},
+			want:   []string{"urn:isbn < http://a.example/"},
+			report: linkdb.InvertReport{Pages: 1, Links: 2, Targets: 1, Inlinks: 1, Internal: 1},
+		},
+		{
+			name:   "but with NutchCompat it is dropped, even from one that has none to another",
+			pages:  []segment.Data{links("urn:a", "urn:b"), links("http://a.example/", "urn:b", "http://a.example/x")},
+			o:      linkdb.InvertOptions{NutchCompat: true, KeepInternal: true, IgnoreExternal: true},
+			want:   []string{"http://a.example/x < http://a.example/"},
+			report: linkdb.InvertReport{Pages: 2, Links: 3, Targets: 1, Inlinks: 1, External: 2},
+		},
+		{
 			name:   "NutchCompat does nothing if it is to ignore all links",
 			pages:  []segment.Data{links("http://a.example/", "http://b.example/")},
 			o:      linkdb.InvertOptions{NutchCompat: true, IgnoreExternal: true},

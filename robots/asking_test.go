@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
 )
 
@@ -72,6 +73,27 @@ func TestAskingGoesStepByStep(t *testing.T) {
 	}
 	if r := c.Ask("ftp://a.test/").Rules(); r == nil || !r.Allowed("/") {
 		t.Error("there is nothing to ask, and still no rules")
+	}
+}
+
+// How long a server wants to be left alone is told of the last step, whatever came of it.
+func TestAskingTellsOfPatience(t *testing.T) {
+	s := &site{}
+	patient := func(r protocol.Response, wait time.Duration) protocol.Response {
+		r.Outcome.RetryAfter = wait
+		return r
+	}
+	s.set("http://a.test/robots.txt", patient(redirect("http://b.test/robots.txt"), time.Minute))
+	s.set("http://b.test/robots.txt", patient(redirect("http://c.test/robots.txt"), -time.Minute))
+	s.set("http://c.test/robots.txt", patient(status(503), 2*time.Hour))
+	a := (&robots.Cache{Protocol: s, Hosts: &hosts{}}).Ask("http://a.test/")
+	for i, want := range []time.Duration{0, time.Minute, 0, 2 * time.Hour} {
+		if got := a.RetryAfter(); got != want {
+			t.Errorf("after %d steps: %v, want %v", i, got, want)
+		}
+		if err := a.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
