@@ -75,3 +75,27 @@ func TestParseTimeout(t *testing.T) {
 		})
 	}
 }
+
+// Without a word a page has half a minute, and no bound only if that is asked for.
+func TestParseTimeoutByDefault(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, -1: time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, &site{}, "http://a.example.test/")
+			r.o.NoRobots, r.o.ParseTimeout = true, limit
+			r.o.Parser = parserFunc(func(ctx context.Context, c *page.Content) (page.Parsed, error) {
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Hour):
+				}
+				return page.Parsed{Text: "some"}, nil
+			})
+			start := time.Now()
+			if rep := r.run(seg); rep.Parsed != 1 {
+				t.Errorf("%+v", rep)
+			}
+			if took := time.Since(start).Round(time.Second); took != want {
+				t.Errorf("with %v it took %v, want %v", limit, took, want)
+			}
+		})
+	}
+}

@@ -311,6 +311,28 @@ func TestInvertRefusesToKeepNothing(t *testing.T) {
 	}
 }
 
+// A page has ten thousand inlinks, the first in their order, unless a bound or none is
+// asked for.
+func TestInvertBoundsInlinksByDefault(t *testing.T) {
+	const pages = 10_003
+	var data []segment.Data
+	for i := range pages {
+		data = append(data, links(fmt.Sprintf("http://a.example/%05d", i), "http://x.example/"))
+	}
+	for most, want := range map[int]int{0: 10_000, -1: pages, pages - 1: pages - 1} {
+		var db memstore.DB
+		put(t, db.Segments(), "s", data...)
+		r, err := linkdb.Invert(t.Context(), db.Links(), db.Segments(), []string{"s"}, linkdb.InvertOptions{MaxInlinks: most})
+		if err != nil || r.Inlinks != want || r.OverLimit != pages-want {
+			t.Errorf("MaxInlinks %d: %+v, %v", most, r, err)
+		}
+		got, err := db.Links().Get(t.Context(), "http://x.example/")
+		if err != nil || len(got) != want || got[want-1].From != fmt.Sprintf("http://a.example/%05d", want-1) {
+			t.Errorf("MaxInlinks %d: %d inlinks, %v", most, len(got), err)
+		}
+	}
+}
+
 // chunks watches what a store is given.
 type chunks struct {
 	linkdb.Store
