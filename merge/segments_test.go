@@ -581,3 +581,45 @@ func BenchmarkSegments20k(b *testing.B) {
 		}
 	}
 }
+
+// A page keeps the record of the fetch list that its visit was made for, whatever was
+// listed later; for Nutch it is the newest.
+func TestListedWithItsVisit(t *testing.T) {
+	const page = "http://a.example/"
+	for name, c := range map[string]struct {
+		segments     []seen // s0, s1, s2
+		want, compat string
+	}{
+		"the first visit is the last that is final": {[]seen{{page, protocol.Success, 0, true, nil}, {page, protocol.Failed, 1, false, nil}, {url: page}}, "s0", "s2"},
+		"the second is":              {[]seen{{url: page}, {page, protocol.Success, 1, true, nil}, {page, protocol.Failed, 2, false, nil}}, "s1", "s2"},
+		"by its time, not its name":  {[]seen{{page, protocol.Success, 2, true, nil}, {page, protocol.Success, 1, true, nil}, {page, protocol.Success, 0, true, nil}}, "s0", "s2"},
+		"listed and never visited":   {[]seen{{url: page}, {url: page}, {url: page}}, "s2", "s2"},
+		"visited in the last of all": {[]seen{{url: page}, {url: page}, {page, protocol.Success, 0, true, nil}}, "s2", "s2"},
+	} {
+		for _, compat := range []bool{false, true} {
+			var db, dst memstore.DB
+			names := []string{"s0", "s1", "s2"}
+			for i, s := range names {
+				put(t, db.Segments(), s, true, c.segments[i])
+			}
+			for range 2 {
+				r, err := Segments(t.Context(), dst.Segments(), sources(db.Segments(), names...), SegmentOptions{NutchCompat: compat})
+				if err != nil || len(r.Segments) != 1 {
+					t.Fatalf("%s: %+v, %v", name, r, err)
+				}
+				want := c.want
+				if compat {
+					want = c.compat
+				}
+				for _, block := range readBlocks[crawldb.Datum](t, dst.Segments(), r.Segments[0]) {
+					for _, d := range block {
+						if d.ETag != want {
+							t.Errorf("%s, compat %v, %v: the record is of %s, want %s", name, compat, names, d.ETag, want)
+						}
+					}
+				}
+				slices.Reverse(names)
+			}
+		}
+	}
+}
