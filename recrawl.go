@@ -114,9 +114,11 @@ type Options struct {
 	Rank rank.Options
 
 	// ParseLater makes a round parse its pages when all are fetched, instead of
-	// each as it comes. It takes longer and leads to the same, but under NutchCompat
-	// of Fetch, where a link that was found by the one or the other is not always
-	// worth the same. (Nutch: fetcher.parse, false by default.)
+	// each as it comes. It takes longer and leads to the same, but for what a fetch
+	// that parses visits at once, which waits for a later round (FollowDepth, and
+	// redirects of pages with MaxRedirects), and under NutchCompat of Fetch, where a
+	// link that was found by the one or the other is not always worth the same.
+	// (Nutch: fetcher.parse, false by default.)
 	ParseLater bool
 
 	// Dedup, if not nil, makes each round mark duplicates, behind the link db and
