@@ -33,7 +33,9 @@ type FetchSchedule interface {
 	Init(d crawldb.Datum, now time.Time) crawldb.Datum
 
 	// Fetched sets the next fetch after a visit that brought content, a
-	// redirect or "not modified". (Nutch: setFetchSchedule.)
+	// redirect or "not modified". It ends a row of failures: Retries is zero
+	// then. Modified, if it sets that, is no time after the visit. (Nutch:
+	// setFetchSchedule.)
 	Fetched(d crawldb.Datum, v Visit) crawldb.Datum
 
 	// Retry sets the next fetch after a failure that may pass, and counts it in
@@ -45,7 +47,8 @@ type FetchSchedule interface {
 	Gone(d crawldb.Datum, v Visit) crawldb.Datum
 
 	// Force returns the record such that it is fetched as soon as possible and
-	// without validators, as if its content were unknown. (Nutch: forceRefetch.)
+	// without validators, as if its content were unknown: unfetched, and without
+	// Signature and Modified. (Nutch: forceRefetch.)
 	Force(d crawldb.Datum, now time.Time) crawldb.Datum
 
 	// Due reports whether the page is to be fetched at now. (Nutch: shouldFetch.)
