@@ -27,6 +27,9 @@ var keys = []struct{ url, key, host string }{
 	{"http://[2001:db8::1]:8080/", "[2001:db8::1])http:8080/", "[2001:db8::1]"},
 	{"http://bücher.example/", "example,bücher)http:/", "bücher.example"},
 	{"svn+ssh://example.com/", "com,example)svn+ssh:/", "example.com"},
+	{"az+a-z.09://example.com/", "com,example)az+a-z.09:/", "example.com"}, // at the ends of what a scheme may have
+	{"{z://example.com/", "!{z://example.com/", "example.com"},
+	{"a`://example.com/", "!a`://example.com/", "example.com"},
 	{"http://example.com/)(!,:", "com,example)http:/)(!,:", "example.com"},
 	// Not plain: the URL itself behind "!".
 	{"", "!", ""},
