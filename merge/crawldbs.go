@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -51,9 +53,12 @@ type CrawlDBReport struct {
 // records of its own. Of the records of a URL that with the last visit wins,
 // then that which is due last; what is still equal is decided by the other
 // fields, so that the order of the sources does not matter. Its metadata are
-// completed by those of the others, the newer before the older. A lease is a
-// promise of the crawl that gave it: those of the sources are dropped, those of
-// the destination stay.
+// completed by those of the others, the newer before the older, but for what an older
+// visit has left that the last one would have taken back: what a page said of itself, and
+// what waited for the next visit. What was learned of how often a page changes is kept,
+// whichever crawl has learned it; of the times at which a link to it was seen the latest
+// counts. A lease is a promise of the crawl that gave it: those of the sources are
+// dropped, those of the destination stay.
 //
 // It reads each source once, in any state it is in, and may be repeated. When it
 // returns without an error, all is durable.
@@ -203,7 +208,9 @@ func newest(all []crawldb.Datum) (crawldb.Datum, error) {
 	})
 	d := sorted[0].d
 	d.Meta = crawldb.Meta{}
+	linked := latestLink(all)
 	for len(sorted) > 0 {
+		older := sorted[0].d.LastFetch.Before(d.LastFetch)
 		n := 1
 		for n < len(sorted) && bytes.Equal(sorted[n].core, sorted[0].core) {
 			n++
@@ -212,6 +219,9 @@ func newest(all []crawldb.Datum) (crawldb.Datum, error) {
 		var meta crawldb.Meta
 		for _, v := range sorted[:n] {
 			for name, value := range v.d.Meta.All() {
+				if older && ofOneVisit(name) {
+					continue
+				}
 				if has, ok := meta.Get(name); !ok || has < value {
 					meta.Set(name, value)
 				}
@@ -220,7 +230,36 @@ func newest(all []crawldb.Datum) (crawldb.Datum, error) {
 		fill(&d.Meta, meta)
 		sorted = sorted[n:]
 	}
+	if linked != "" {
+		d.Meta.Set(linkedKey, linked)
+	}
 	return d, nil
+}
+
+// linkedKey is scoring.OrphanKey.
+const linkedKey = "orphan.seen"
+
+// ofOneVisit reports whether a name in Meta says something that holds from one visit to
+// the next.
+func ofOneVisit(name string) bool {
+	switch name {
+	case "schedule.since", "schedule.signs", "sitemap.planned", "Content-Type", "nutch.protocol.code", "_rs_", "_pst_":
+		return true
+	}
+	return strings.HasPrefix(name, "page.")
+}
+
+// latestLink returns what the version says of links to the page to which one was seen last,
+// nothing if none says anything.
+func latestLink(all []crawldb.Datum) (value string) {
+	latest := int64(-1)
+	for i := range all {
+		v, ok := all[i].Meta.Get(linkedKey)
+		if n, err := strconv.ParseInt(v, 10, 64); ok && err == nil && n > latest {
+			value, latest = v, n
+		}
+	}
+	return value
 }
 
 // fill adds the entries of more that m has none of.

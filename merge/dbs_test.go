@@ -344,3 +344,37 @@ func TestMergesEnd(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What an older visit has left for the next one, or said of the page, is no part of a
+// record that was visited since; what was learned and what seeds gave is.
+func TestMetadataOfOlderVisits(t *testing.T) {
+	const u = "http://example.com/"
+	rec := func(days int, meta ...string) crawldb.Datum {
+		return crawldb.Datum{URL: u, Status: crawldb.Fetched, LastFetch: start.AddDate(0, 0, days), FetchTime: start.AddDate(0, 1, 0), Meta: crawldb.MetaOf(meta...)}
+	}
+	old := rec(1, "schedule.rate", "learned", "schedule.since", "s", "schedule.signs", "3", "sitemap.planned", "p",
+		"page.noarchive", "1", "Content-Type", "text/html", "_rs_", "7", "_pst_", "x", "nutch.protocol.code", "200",
+		"orphan.seen", "1700000900", "schedule.fixed", "60", "mine", "1")
+	for _, c := range []struct {
+		newer crawldb.Datum
+		want  crawldb.Meta
+	}{
+		{rec(2, "orphan.seen", "1700000100", "page.lang", "de"), crawldb.MetaOf(
+			"schedule.rate", "learned", "orphan.seen", "1700000900", "schedule.fixed", "60", "mine", "1", "page.lang", "de")},
+		{rec(2, "orphan.seen", "1700001000", "schedule.rate", "better", "schedule.since", "t"), crawldb.MetaOf(
+			"schedule.rate", "better", "schedule.since", "t", "orphan.seen", "1700001000", "schedule.fixed", "60", "mine", "1")},
+		{rec(1), old.Meta}, // of the same visit
+	} {
+		for _, srcs := range [][]crawldb.Store{{crawlOf(t, old), crawlOf(t, c.newer)}, {crawlOf(t, c.newer), crawlOf(t, old)}} {
+			dst := new(memstore.Crawl)
+			for range 2 {
+				if _, err := CrawlDBs(t.Context(), dst, srcs, CrawlDBOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if got := records(t, dst); len(got) != 1 || got[0].Meta != c.want {
+					t.Errorf("%+v, want %+v", got, c.want)
+				}
+			}
+		}
+	}
+}
