@@ -204,7 +204,8 @@ type Options struct {
 	MaxWait time.Duration
 	// MaxFailures is after how many failures in a row, counted over rounds, the
 	// rest of a host's pages is skipped for this round; zero means 5, negative
-	// never. So a host that is down costs later rounds one request at most.
+	// never. So a host that is down costs later rounds one request at most, and as time
+	// goes by its other pages are put off for up to their interval instead of a day.
 	// (Nutch: fetcher.max.exceptions.per.queue, never.)
 	MaxFailures int
 	// TimeLimit is how long a run may take, from the start of Run; zero or less
