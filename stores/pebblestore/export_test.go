@@ -41,3 +41,24 @@ func SalvageFrom(ctx context.Context, disk vfs.FS, dir, newDir string, o Salvage
 	err := s.run(ctx, dir, newDir)
 	return s.report, err
 }
+
+// Kinds counts what the tables of a store have, and the bytes of it, by table; of marks by
+// what their names begin with.
+func (d *DB) Kinds() (rows, size map[string]int, err error) {
+	it, err := d.db.NewIter(&pebble.IterOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer it.Close()
+	rows, size = map[string]int{}, map[string]int{}
+	for ok := it.First(); ok; ok = it.Next() {
+		kind := string(it.Key()[:1])
+		if table(it.Key()[0]) == markTable {
+			name, _, _ := strings.Cut(string(it.Key()[1:]), "/")
+			kind = "mark " + name
+		}
+		rows[kind]++
+		size[kind] += len(it.Key()) + len(it.Value())
+	}
+	return rows, size, it.Error()
+}
