@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,11 +64,26 @@ type CrawlDBReport struct {
 // It reads each source once, in any state it is in, and may be repeated. When it
 // returns without an error, all is durable.
 func CrawlDBs(ctx context.Context, dst crawldb.Store, srcs []crawldb.Store, o CrawlDBOptions) (CrawlDBReport, error) {
-	o.chunk = cmp.Or(o.chunk, chunk)
+	scans := make([]iter.Seq2[crawldb.Datum, error], len(srcs))
+	for n, src := range srcs {
+		scans[n] = src.Scan(ctx, crawldb.Range{})
+	}
 	m := crawlMerger{o: o, dst: dst}
-	err := m.run(ctx, srcs)
+	err := m.run(ctx, scans)
 	if err != nil {
 		err = fmt.Errorf("merge: crawl dbs: %w", err)
+	}
+	return m.report, err
+}
+
+// Records merges records that come in any order, such as those of nutchtext.ReadDump,
+// into a crawl db, as [CrawlDBs] does those of a source. Nothing is merged if the
+// sequence has an error.
+func Records(ctx context.Context, dst crawldb.Store, records iter.Seq2[crawldb.Datum, error], o CrawlDBOptions) (CrawlDBReport, error) {
+	m := crawlMerger{o: o, dst: dst}
+	err := m.run(ctx, []iter.Seq2[crawldb.Datum, error]{records})
+	if err != nil {
+		err = fmt.Errorf("merge: records: %w", err)
 	}
 	return m.report, err
 }
@@ -80,15 +96,16 @@ type crawlMerger struct {
 	groups [][]crawldb.Datum // the versions of each URL, as they came
 }
 
-func (m *crawlMerger) run(ctx context.Context, srcs []crawldb.Store) error {
+func (m *crawlMerger) run(ctx context.Context, srcs []iter.Seq2[crawldb.Datum, error]) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	m.o.chunk = cmp.Or(m.o.chunk, chunk)
 	sorter := extsort.New(extsort.Options{MemoryBytes: m.o.SortMemory, Dir: m.o.TempDir})
 	defer sorter.Close()
 	var key, value []byte
 	for n, src := range srcs {
-		for d, err := range src.Scan(ctx, crawldb.Range{}) {
+		for d, err := range src {
 			if err != nil {
 				return fmt.Errorf("source %d: %w", n+1, err)
 			}

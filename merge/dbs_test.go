@@ -125,6 +125,42 @@ func TestCrawlDBsAccept(t *testing.T) {
 	}
 }
 
+// Records come in any order, and more than once.
+func TestRecords(t *testing.T) {
+	rec := func(url string, days int) crawldb.Datum {
+		at := start.AddDate(0, 0, days)
+		return crawldb.Datum{URL: url, Status: crawldb.Fetched, FetchTime: at, LastFetch: at, Interval: time.Hour}
+	}
+	come := func(all ...crawldb.Datum) func(func(crawldb.Datum, error) bool) {
+		return func(yield func(crawldb.Datum, error) bool) {
+			for _, d := range all {
+				if d.URL == "" {
+					yield(d, errors.ErrUnsupported)
+					return
+				}
+				if !yield(d, nil) {
+					return
+				}
+			}
+		}
+	}
+	dst := crawlOf(t, rec("http://b.example/", 3))
+	report, err := Records(t.Context(), dst, come(rec("http://c.example/", 1), rec("http://a.example/", 1), rec("http://b.example/", 1), rec("http://a.example/", 2)), CrawlDBOptions{})
+	if want := (CrawlDBReport{Records: 4, Pages: 3}); err != nil || report != want {
+		t.Errorf("%+v, %v; want %+v", report, err, want)
+	}
+	want := records(t, crawlOf(t, rec("http://a.example/", 2), rec("http://b.example/", 3), rec("http://c.example/", 1)))
+	if got := records(t, dst); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if _, err := Records(t.Context(), dst, come(rec("http://d.example/", 1), crawldb.Datum{}), CrawlDBOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("an error of the sequence: %v", err)
+	}
+	if got := records(t, dst); !reflect.DeepEqual(got, want) {
+		t.Errorf("behind an error: %v, want %v", got, want)
+	}
+}
+
 func TestLeases(t *testing.T) {
 	leased := crawldb.Datum{URL: "http://a.example/", Status: crawldb.Fetched, LastFetch: start, LeasedUntil: start.Add(time.Hour), LeasedBy: "theirs"}
 	ours := crawldb.Datum{URL: "http://a.example/", Status: crawldb.Unfetched, LeasedUntil: start.Add(time.Minute), LeasedBy: "ours"}

@@ -1,7 +1,8 @@
 // Package nutchtext writes records as Apache Nutch's readers print them, so that
 // the dumps of two crawls, one by Nutch and one by this module, can be compared
 // line by line: the text of a record of the crawl db (readdb -dump, -url), of a
-// host (readhostdb), and the forms of Java that they are made of.
+// host (readhostdb), and the forms of Java that they are made of. [ReadDump] reads a
+// dump of the crawl db.
 //
 // Nutch prints dates in the time zone of its machine; here they are in UTC.
 package nutchtext

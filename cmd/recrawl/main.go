@@ -178,7 +178,7 @@ Come back for what is due:
 			a.updatehostdb(), a.dedup(),
 			a.status(), a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(), a.scoring(),
-			a.mergedb(), a.mergelinkdb(), a.mergesegs(),
+			a.importDump(), a.mergedb(), a.mergelinkdb(), a.mergesegs(),
 			a.verify(), a.salvage(), a.compact(),
 			a.demoCrawl(),
 		},

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+func (a *app) importDump() *cli.Command {
+	return &cli.Command{
+		Name: "import", Category: merging, Usage: "put the records of a dump of Nutch's crawl db into this one", ArgsUsage: "FILE...",
+		Description: `A FILE is what Nutch's readdb -dump writes, as text or with -format json (not
+csv), packed by gzip or not; a directory stands for the files in it; - is
+standard input.
+
+  nutch readdb crawl/crawldb -dump dump
+  recrawl import -d crawl -zone Europe/Berlin dump
+
+Each page stays due when it was, at its interval. It was visited last at the time
+of its next fetch less its interval, as Nutch has it. Scores are taken for those of
+seeds. Signatures are Nutch's: without -conf pages are compared by another, and each
+seems to have changed at its next visit. A record that is there already is merged
+as by mergedb, so a second import changes nothing. Records that cannot be used are
+named; the others are imported, and the exit code is 1. Links and contents are not
+in a dump: the next visits bring them.`,
+		Flags: flags(dirFlag(),
+			&cli.StringFlag{Name: "zone", Usage: "the time zone of the machine that wrote the dump, such as Europe/Berlin (default UTC)"},
+			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "take URLs that the URL filters reject, too"},
+			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "take URLs as they are spelled"},
+			urlRulesFlag(), scoringFlag(), scheduling(), memoryFlag(), minFreeFlag(), reporting()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if !c.Args().Present() {
+				return usagef("import wants the files of a dump, or - for standard input")
+			}
+			zone := time.UTC
+			if name := c.String("zone"); c.IsSet("zone") {
+				var err error
+				if zone, err = time.LoadLocation(name); err != nil || name == "" || name == "Local" {
+					return usagef("-zone: there is no time zone %q", name)
+				}
+			}
+			files, err := dumpFiles(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			var o recrawl.Options
+			return a.with(ctx, c, false, false, func(s *session) error {
+				return a.importFiles(ctx, c, s, files, zone, &o)
+			}, func(all *recrawl.Options) { o = *all })
+		},
+	}
+}
+
+// dumpFiles returns the files that the arguments stand for. Of a directory those are left
+// out that are none of Hadoop's output, such as _SUCCESS.
+func dumpFiles(args []string) (files []string, err error) {
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		switch {
+		case arg == "-":
+			files = append(files, arg)
+			continue
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			files = append(files, arg)
+			continue
+		}
+		entries, err := os.ReadDir(arg)
+		if err != nil {
+			return nil, err
+		}
+		n := len(files)
+		for _, e := range entries {
+			if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(e.Name(), "_") {
+				files = append(files, filepath.Join(arg, e.Name()))
+			}
+		}
+		if len(files) == n {
+			return nil, fmt.Errorf("there is no file in the directory %s", arg)
+		}
+	}
+	return files, nil
+}
+
+func (a *app) importFiles(ctx context.Context, c *cli.Command, s *session, files []string, zone *time.Location, o *recrawl.Options) error {
+	rules := *ownRules(o.Rules)
+	if c.Bool("no-filter") {
+		rules.Filters = nil
+	}
+	if c.Bool("no-norm") {
+		rules.Normalizers = nil
+	}
+	if o.Scoring == nil {
+		o.Scoring = &scoring.OPIC{}
+	}
+	if o.Schedule == nil {
+		o.Schedule = &schedule.Adaptive{}
+	}
+	bad := 0
+	records := func(yield func(crawldb.Datum, error) bool) {
+		for _, file := range files {
+			name := file
+			if file == "-" {
+				name = stdin
+			}
+			for d, err := range readDump(c, file, zone) {
+				var r *nutchtext.RecordError
+				switch {
+				case errors.As(err, &r):
+					if bad++; bad <= 20 {
+						fmt.Fprintf(a.err, "recrawl: import: %s:%d: %v\n", name, r.Line, r.Err)
+					}
+					continue
+				case err != nil:
+					yield(d, fmt.Errorf("%s: %w", name, err))
+					return
+				case ctx.Err() != nil:
+					yield(d, ctx.Err())
+					return
+				}
+				if !yield(imported(d, o), nil) {
+					return
+				}
+			}
+		}
+	}
+	r, err := merge.Records(ctx, s.db.Crawl(), records, merge.CrawlDBOptions{
+		SortMemory: o.Update.SortMemory,
+		Accept: func(url string) (string, bool) {
+			u, err := rules.Apply(urlfilter.CrawlDB, url)
+			return u, err == nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if bad > 20 {
+		fmt.Fprintf(a.err, "recrawl: and %d more\n", bad-20)
+	}
+	if c.Bool("json") {
+		err = a.printJSON(map[string]int{"records": r.Records, "rejected": r.Rejected, "bad": bad, "pages": r.Pages})
+	} else {
+		fmt.Fprintf(a.out, "%d records of %d pages were imported, %d rejected by the rules, %d could not be used\n", r.Records-r.Rejected, r.Pages, r.Rejected, bad)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Records == 0:
+		return errors.New("there is no record in the dump")
+	case bad > 0:
+		return fmt.Errorf("%d of %d records could not be used; the others were imported", bad, r.Records+bad)
+	}
+	return nil
+}
+
+// imported gives a record of a dump what the policies of a crawl keep in one.
+func imported(d crawldb.Datum, o *recrawl.Options) crawldb.Datum {
+	had := d.Meta
+	o.Scoring.Injected(&d)
+	for name, value := range had.All() {
+		d.Meta.Set(name, value)
+	}
+	d.Priority = schedule.Priority(o.Schedule, &d, o.Scoring.Priority(&d, d.Score))
+	return d
+}
+
+// readDump reads the records of one file.
+func readDump(c *cli.Command, name string, zone *time.Location) iter.Seq2[crawldb.Datum, error] {
+	return func(yield func(crawldb.Datum, error) bool) {
+		var r io.Reader = c.Root().Reader
+		if name != "-" {
+			f, err := os.Open(name)
+			if err != nil {
+				yield(crawldb.Datum{}, err)
+				return
+			}
+			defer f.Close()
+			r = f
+		}
+		b := bufio.NewReader(r)
+		r = b
+		if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+			z, err := gzip.NewReader(b)
+			if err != nil {
+				yield(crawldb.Datum{}, err)
+				return
+			}
+			r = z
+		}
+		nutchtext.ReadDump(r, zone)(yield)
+	}
+}

@@ -1,0 +1,136 @@
+package nutchtext_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/nutchtext"
+)
+
+// read returns the records of a dump and its errors, as text.
+func read(r io.Reader, zone *time.Location) (records []crawldb.Datum, errs []string) {
+	for d, err := range nutchtext.ReadDump(r, zone) {
+		if err != nil {
+			errs = append(errs, err.Error())
+			continue
+		}
+		records = append(records, d)
+	}
+	return records, errs
+}
+
+// What is written is read, but for what a dump does not have.
+func TestReadDump(t *testing.T) {
+	at := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+	day := 24 * time.Hour
+	all := []crawldb.Datum{
+		{URL: "http://a.example/", Status: crawldb.Unfetched, FetchTime: at, Interval: 30 * day, Score: 1},
+		{URL: "http://a.example/?q=Version: 7", Status: crawldb.Fetched, FetchTime: at, LastFetch: at.Add(-day), Modified: at.Add(-9 * day), Retries: 1, Interval: day, Score: 1e-5, Signature: []byte{0, 0xab},
+			Meta: crawldb.MetaOf("_pst_", "success(1), lastModified=0", "topic", "a=b", "schedule.fixed", "86400", "depth.depth", "2", "depth.max", "5", "orphan.seen", "1767600000")},
+		{URL: "http://b.example/é", Status: crawldb.Gone, FetchTime: at, LastFetch: at.Add(-45 * day), Interval: 45 * day},
+		{URL: "http://b.example/never", Status: crawldb.Orphan},
+	}
+	var dump []byte
+	for i := range all {
+		written := all[i]
+		written.LeasedUntil, written.LeasedBy = at, "20260105080001-000"
+		dump = nutchtext.AppendRecord(dump, &written)
+	}
+	for name, text := range map[string][]byte{"as it is": dump, "on Windows": append([]byte("\ufeff"), bytes.ReplaceAll(dump, []byte("\n"), []byte("\r\n"))...)} {
+		got, errs := read(iotest.OneByteReader(bytes.NewReader(text)), nil)
+		if fmt.Sprint(got) != fmt.Sprint(all) || len(errs) > 0 {
+			t.Errorf("%s: %v, %q\nwant %v", name, got, errs, all)
+		}
+	}
+}
+
+func TestReadDumpInJSON(t *testing.T) {
+	const dump = `{"url": "http://a.example/", "statusCode": 2, "statusName": "db_fetched", "fetchTime": "Wed Feb 04 12:00:00 CET 2026", "modifiedTime": "Thu Jan 01 01:00:00 CET 1970", "retriesSinceFetch": 0, "retryIntervalSeconds": 86400, "retryIntervalDays": 1, "score": 0.5, "signature": "00ab", "metadata": {"_rs_": 67, "fixedInterval": 3600.0, "_csh_": 0.25, "nutch.protocol.code": "200", "nothing": null}}
+{"url": "http://b.example/", "statusCode": 1, "statusName": "db_unfetched", "fetchTime": "Sat Jul 04 12:00:00 CEST 2026", "modifiedTime": "Thu Jan 01 01:00:00 CET 1970", "retriesSinceFetch": 1, "retryIntervalSeconds": 60, "retryIntervalDays": 0, "score": 1.0E-5, "signature": "null", "metadata": {}}
+`
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip(err)
+	}
+	want := []crawldb.Datum{
+		{URL: "http://a.example/", Status: crawldb.Fetched, FetchTime: time.Date(2026, 2, 4, 11, 0, 0, 0, time.UTC), LastFetch: time.Date(2026, 2, 3, 11, 0, 0, 0, time.UTC), Interval: 24 * time.Hour, Score: .5, Signature: []byte{0, 0xab},
+			Meta: crawldb.MetaOf("_rs_", "67", "schedule.fixed", "3600", "nutch.protocol.code", "200")},
+		{URL: "http://b.example/", Status: crawldb.Unfetched, FetchTime: time.Date(2026, 7, 4, 10, 0, 0, 0, time.UTC), Retries: 1, Interval: time.Minute, Score: 1e-5},
+	}
+	if got, errs := read(strings.NewReader(dump), berlin); fmt.Sprint(got) != fmt.Sprint(want) || len(errs) > 0 {
+		t.Errorf("%v, %q\nwant %v", got, errs, want)
+	}
+	_, errs := read(strings.NewReader(dump), nil)
+	if len(errs) != 2 || !strings.Contains(errs[1], "line 2: the time zone CEST of ") {
+		t.Errorf("the zone of another machine: %q", errs)
+	}
+}
+
+// A record that cannot be used is named by its line, and does the others no harm.
+func TestReadDumpThatIsDamaged(t *testing.T) {
+	good := crawldb.Datum{URL: "http://good.example/", Status: crawldb.Unfetched, FetchTime: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), Interval: time.Minute, Score: 1}
+	text := string(nutchtext.AppendRecord(nil, &good))
+	change := func(old, to string) string { return strings.Replace(text, old, to, 1) }
+	for _, test := range []struct{ dump, want string }{
+		{change("Status: 1", "Status: 33"), "line 1: status 33 is not that of a page"},
+		{change("Status: 1", "Status: one"), `line 1: "one" is not a number from 0 to 255`},
+		{change("Mon Jan 05", "2026-01-05"), "is not a time as Java prints it"},
+		{change("UTC", "PST"), "the time zone PST of "},
+		{change("60 seconds", "-60 seconds"), `line 1: "-60" is not a number from 0 to 2147483647`},
+		{change("Score: 1.0", "Score: NaN"), `line 1: score "NaN" is not a number`},
+		{change("Signature: null", "Signature: 0x1"), `line 1: signature "0x1"`},
+		{text[:strings.Index(text, "Score")], "line 1: the record is cut short"},
+		{"http://a.example/\n", "line 1: no record of a crawl db"},
+		{"{\"key\": 1}\n", "line 1: no record of a crawl db"},
+		{"{\n", "line 1: unexpected EOF"},
+	} {
+		got, errs := read(strings.NewReader(test.dump+text), nil)
+		if len(got) != 1 || got[0].URL != good.URL || len(errs) != 1 || !strings.Contains(errs[0], test.want) {
+			t.Errorf("%q: %v, %q; want one record, and %q", test.dump, got, errs, test.want)
+		}
+	}
+	if got, errs := read(strings.NewReader("Url,Status code,Status name\n\"http://a.example/\",1\n"), nil); len(got) != 0 || len(errs) != 1 || !strings.Contains(errs[0], "CSV") {
+		t.Errorf("CSV: %v, %q", got, errs)
+	}
+	broken := io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrClosedPipe))
+	var last error
+	for _, err := range nutchtext.ReadDump(broken, nil) {
+		last = err
+	}
+	if !errors.Is(last, io.ErrClosedPipe) || errors.As(last, new(*nutchtext.RecordError)) {
+		t.Errorf("a reader that fails: %v", last)
+	}
+	for range nutchtext.ReadDump(strings.NewReader(text+text), nil) {
+		break // and nothing is said to a loop that has ended
+	}
+}
+
+// Whatever the bytes are, a record that comes of them can be stored.
+func FuzzReadDump(f *testing.F) {
+	d := crawldb.Datum{URL: "http://a.example/", Status: crawldb.Fetched, FetchTime: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), Signature: []byte{1}, Meta: crawldb.MetaOf("a", "b", "schedule.fixed", "60")}
+	f.Add(string(nutchtext.AppendRecord(nil, &d)))
+	f.Add(`{"url": "http://a.example/", "statusCode": 2, "fetchTime": "Wed Feb 04 12:00:00 GMT+14 2026", "retryIntervalSeconds": 1, "score": 1e-5, "metadata": {"a": [1, {"b": 2}]}}`)
+	f.Add("http://a.example/\tVersion: 7\nMetadata: \n \ta=b\n")
+	f.Fuzz(func(t *testing.T, dump string) {
+		for d, err := range nutchtext.ReadDump(strings.NewReader(dump), time.UTC) {
+			if err != nil {
+				continue
+			}
+			b, err := d.AppendBinary(nil)
+			if err != nil {
+				t.Fatalf("%+v: %v", d, err)
+			}
+			back := crawldb.Datum{URL: d.URL}
+			if err := back.UnmarshalBinary(b); err != nil {
+				t.Fatalf("%+v: %v", d, err)
+			}
+		}
+	})
+}
