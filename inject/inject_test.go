@@ -115,6 +115,37 @@ func TestEndsOfLines(t *testing.T) {
 	}
 }
 
+// An editor that calls UTF-16 "Unicode" has spoilt the whole file.
+func TestSeedsInUTF16(t *testing.T) {
+	for _, file := range []string{"\xff\xfeh\x00t\x00", "\xfe\xff\x00h\x00t"} {
+		n := 0
+		for s, err := range inject.Read(strings.NewReader(file)) {
+			if n++; err == nil || !strings.Contains(err.Error(), "UTF-16") {
+				t.Errorf("%q: %+v, %v", file, s, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%q: %d seeds or errors, want one", file, n)
+		}
+	}
+}
+
+// A blank instead of a tab would make another page of the seed.
+func TestMetadataBehindABlank(t *testing.T) {
+	const line = "http://a.test/ nutch.score=2\tkey=value"
+	s := new(memstore.Crawl)
+	r := run(t, s, line, inject.Options{})
+	if r.New != 0 || r.Invalid != 1 || !strings.Contains(r.Bad[0].Error(), "want a tab") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, s, line, inject.Options{NutchCompat: true}); r.New != 1 {
+		t.Errorf("Nutch takes it: %+v", r)
+	}
+	if r := run(t, s, "http://a.test/a b=c", inject.Options{}); r.New != 1 {
+		t.Errorf("a blank in a URL: %+v", r)
+	}
+}
+
 func TestBadSeedsAreNamed(t *testing.T) {
 	file := "http://a.test/\n\n" +
 		"http://b.test/\tnutch.score=high\n" + // 3

@@ -26,6 +26,8 @@ func URLs(urls ...string) iter.Seq2[Seed, error] {
 	}
 }
 
+var errUTF16 = errors.New("the seeds are in UTF-16; want UTF-8")
+
 // maxLine is the longest line of a seed file; what is longer is no URL and no
 // text file.
 const maxLine = 1 << 20
@@ -42,6 +44,10 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 		for ; sc.Scan(); n++ {
 			line := sc.Text()
 			if n == 1 {
+				if strings.HasPrefix(line, "\xff\xfe") || strings.HasPrefix(line, "\xfe\xff") {
+					yield(Seed{}, errUTF16)
+					return
+				}
 				line = strings.TrimPrefix(line, "\ufeff")
 			}
 			text := trim(line)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ func (j *job) usable(s Seed) (string, error) {
 	url := strings.TrimSpace(s.URL)
 	if url == "" {
 		return "", errNoURL
+	}
+	if !j.o.NutchCompat && strings.Contains(url, " nutch.") { // and a blank in a URL is escaped in silence
+		return "", fmt.Errorf("%w: it stands behind a blank; want a tab", errMeta)
 	}
 	if j.o.Rules != nil {
 		u, err := j.o.Rules.Apply(urlfilter.Inject, url)
