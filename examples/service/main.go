@@ -4,6 +4,7 @@
 //	go run ./service                       a small web of its own, in memory
 //	go run ./service https://example.org/  the pages of a site
 //	curl http://localhost:8080/status
+//	curl http://localhost:8080/metrics      for Prometheus
 //	curl -d url=https://example.org/new http://localhost:8080/seeds
 package main
 
@@ -14,10 +15,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -86,6 +89,17 @@ func handler(crawler *recrawl.Crawler) http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(crawler.Status())
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		s := crawler.Status()
+		fmt.Fprintf(w, "# TYPE recrawl_rounds_total counter\nrecrawl_rounds_total %d\n", s.Rounds)
+		fmt.Fprintf(w, "# TYPE recrawl_bytes_total counter\nrecrawl_bytes_total %d\n", s.Bytes)
+		fmt.Fprint(w, "# TYPE recrawl_visits_total counter\n")
+		for _, code := range slices.Sorted(maps.Keys(s.Visits)) {
+			fmt.Fprintf(w, "recrawl_visits_total{outcome=%q} %d\n", code, s.Visits[code])
+		}
+		fmt.Fprintf(w, "# TYPE recrawl_waiting gauge\nrecrawl_waiting %d\n", s.Fetch.Listed-s.Fetch.Done)
 	})
 	mux.HandleFunc("POST /seeds", func(w http.ResponseWriter, r *http.Request) {
 		report, err := crawler.Inject(r.Context(), r.FormValue("url"))

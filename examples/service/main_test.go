@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/recrawl/recrawl"
@@ -74,6 +75,16 @@ func TestService(t *testing.T) {
 	resp.Body.Close()
 	if status.Visited() != 11 {
 		t.Errorf("%d visits in %+v, want 11", status.Visited(), status)
+	}
+
+	resp, err = http.Get(base + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if !strings.Contains(string(metrics), "\nrecrawl_visits_total{outcome=\"success\"} 10\n") {
+		t.Errorf("metrics:\n%s", metrics)
 	}
 
 	// It ends when it is told to, and without an error.
