@@ -382,8 +382,27 @@ func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) 
 	return cl, nil
 }
 
-// with runs a verb on an open crawl.
+// with runs a verb on an open crawl, and again when there is room if the disk gets full
+// where the store cannot wait.
 func (a *app) with(ctx context.Context, c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
+	if !repeats(c) {
+		return a.withOnce(ctx, c, network, mustExist, verb, adjust...)
+	}
+	return a.untilRoom(ctx, func() error {
+		done := false
+		err := a.withOnce(ctx, c, network, mustExist, func(s *session) error {
+			err := verb(s)
+			done = err == nil
+			return err
+		}, adjust...)
+		if noRoom(err) && (done || a.printed() != nil) { // a second segment is not wanted, nor is there room for output
+			err = finalError{err}
+		}
+		return err
+	})
+}
+
+func (a *app) withOnce(ctx context.Context, c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
 	s, err := a.begin(ctx, c, network, mustExist, adjust...)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"syscall"
 	"time"
 
@@ -61,6 +62,20 @@ func noRoom(err error) bool {
 	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
+
+// repeats reports whether a verb may be run again for want of room: one that changes
+// something, waits for room at all, and is not told by standard input what to do, which
+// nobody will say again. crawl does so by itself.
+func repeats(c *cli.Command) bool {
+	if n, err := minFree(c); n < 0 || err != nil {
+		return false
+	}
+	told := c.String("seeds") == stdinArg || c.String("file") == stdinArg || slices.Contains(c.Args().Slice(), stdinArg)
+	return c.Category != looking && c.Name != "crawl" && !told
+}
+
+// stdinArg stands for standard input.
+const stdinArg = "-"
 
 // untilRoom runs a verb again for as long as it fails because a disk is full where
 // the store cannot wait: while it is opened, where it syncs, and in the directory
