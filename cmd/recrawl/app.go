@@ -254,6 +254,9 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 	if t := c.Duration("round-time"); t < 0 {
 		return nil, usagef("-round-time: %v is negative", t)
 	}
+	if n := c.Int("adddays"); n > maxDays {
+		return nil, usagef("-adddays: %d is more than a hundred years", n)
+	}
 	if err := hostRules(c, &o.Fetch); err != nil { // explain has them, and makes no requests
 		return nil, err
 	}

@@ -111,6 +111,7 @@ func (a *app) statusAtWork(c *cli.Command, wants []float64, locked error) error 
 			Listed: s.Fetch.Listed, Done: s.Fetch.Done, Followed: s.Fetch.Followed, InFlight: s.Fetch.InFlight, Hosts: s.Fetch.Hosts, NextDue: timePtr(s.NextDue),
 		}}
 		if s.Freshness != nil {
+			s.Freshness.Hosts = nil // the plan has some of them, and they are old
 			j.freshnessJSON = jsonOfFreshness(s.Freshness, wants)
 		}
 		return a.printJSON(j)

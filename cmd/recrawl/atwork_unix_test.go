@@ -34,7 +34,11 @@ func TestStatusOfACrawlAtWork(t *testing.T) {
 		return j.AtWork.Visits
 	}
 	until(t, "status to tell of visits", func() bool { return visits() > 0 })
-	j := object(t, r.out)["at_work"].(map[string]any)
+	all := object(t, r.out)
+	if all["pages"] == nil || all["hosts"] != nil {
+		t.Errorf("want the figures of the plan, without hosts: %s", r.out)
+	}
+	j := all["at_work"].(map[string]any)
 	if j["verb"] != "crawl" || j["process"] != float64(c.Process.Pid) || j["stage"] == "" || r.err != "" {
 		t.Errorf("%v\n%s", j, r.err)
 	}

@@ -50,6 +50,9 @@ func (a *app) configured(c *cli.Command) (*nutchconf.Options, error) {
 	return conf.Options()
 }
 
+// maxDays is a bound of -adddays; a time.Duration ends not far behind it.
+const maxDays = 36525
+
 // optionsOf makes options of a configuration, if there is one, and of the flags
 // that were given.
 func optionsOf(c *cli.Command, conf *nutchconf.Options) recrawl.Options {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -57,7 +58,9 @@ func selection(c *cli.Command, o *generate.Options) (err error) {
 		}
 	}
 	if c.IsSet("min-score") {
-		o.MinScore = float32(c.Float("min-score"))
+		if o.MinScore = float32(c.Float("min-score")); math.IsNaN(float64(o.MinScore)) {
+			return usagef("-min-score: NaN is no score")
+		}
 	}
 	if c.IsSet("max-interval") {
 		spans := spans{c: c}

@@ -233,6 +233,9 @@ func bestScored(ctx context.Context, db crawldb.Store, n int, least float64) ([]
 
 func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB, format string, n int) error {
 	least := c.Float("min")
+	if math.IsNaN(least) {
+		return usagef("-min: NaN is no score")
+	}
 	if !c.IsSet("min") && format != "nutch" {
 		least = math.Inf(-1)
 	}

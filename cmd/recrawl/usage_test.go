@@ -137,6 +137,8 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 		{crawl("-cacert", filepath.Join(dir, "missing.pem")), "-cacert"},
 		{crawl("-cacert", noPEM), "there is no certificate in"},
 		{crawl("-topN", "-1"), "-topN: -1 is negative"},
+		{crawl("-adddays", "10000000"), "-adddays: 10000000 is more than a hundred years"},
+		{crawl("-min-score", "NaN"), "-min-score: NaN is no score"},
 		{crawl("-time-limit", "-1s"), "-time-limit: -1s is negative"},
 		{crawl("-follow-depth", "-1"), "-follow-depth: -1 is negative"},
 		{crawl("-follow-links", "-1"), "-follow-links: -1 is negative"},
