@@ -8,7 +8,7 @@ var ruleProperties = [...]group{
 		{Name: "plugin.folders", Default: "plugins", Note: "there are no plugins to load"},
 		{Name: "plugin.auto-activation", Default: "true", Note: "there are no plugins to load"},
 		{Name: "urlfilter.order", Support: Honoured, Field: "urlfilter.Rules.Filters"},
-		{Name: "urlfilter.regex.file", Default: "regex-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters", Note: "a rule that needs look-around or back-references, but for the one that Nutch ships, is an error"},
+		{Name: "urlfilter.regex.file", Default: "regex-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters", Flag: "-url-rules", Note: "a rule that needs look-around or back-references, but for the one that Nutch ships, is an error"},
 		{Name: "urlfilter.regex.rules", Support: Honoured, Field: "urlfilter.Rules.Filters"},
 		{Name: "urlfilter.automaton.file", Default: "automaton-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters", Note: "what cannot be matched in time proportional to the URL is an error"},
 		{Name: "urlfilter.automaton.rules", Support: Honoured, Field: "urlfilter.Rules.Filters"},
