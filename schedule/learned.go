@@ -83,11 +83,12 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Retries = 0
 	d.Modified = modified(v)
 	least, most := s.within(d.URL)
+	_, greatest := s.bounds(d.URL)
 	own := s.Plan.likened(d.URL, l.kind, l.Rate)
 	rate := s.Plan.pace(d.URL, own)
 	d.Interval = s.wait(&d, rate, least, most)
 	switch {
-	case seen && s.Plan.signs(&d) == nil && s.Plan.checks(d.URL, l, v.Change == Changed, own.PerDay(), d.Interval):
+	case seen && s.Plan.signs(&d) == nil && s.Plan.checks(d.URL, l, v.Change == Changed, own.PerDay(), d.Interval, greatest):
 		d.Interval = seconds(checkAfter.Seconds(), least, most)
 		d.FetchTime = v.Time.Add(d.Interval)
 		return d

@@ -41,22 +41,25 @@ const (
 
 // Visits that are further apart than that, and always find a change, say nothing of it. So some
 // pages to which that happens are visited twice more, each time a day later: checkPages of a crawl,
-// and of a large one a page in checkEvery.
+// but of a large one a page in checkSeldom, and of a small one no more than one in checkOften.
 const (
-	checkAfter = day
-	checkEvery = 32
-	checkPages = 32
+	checkAfter  = day
+	checkPages  = 32
+	checkOften  = 8
+	checkSeldom = 64
 )
 
-// checks reports whether the next visit to a page is to tell that, after one at an interval.
-func (p *Plan) checks(url string, l learned, changed bool, perDay float64, interval time.Duration) bool {
+// checks reports whether the next visit to a page is to tell that, after one at an interval. It is
+// not where the budget is hardly more than the greatest interval takes: there is nothing to choose
+// then, and each visit more makes another page late.
+func (p *Plan) checks(url string, l learned, changed bool, perDay float64, interval, most time.Duration) bool {
 	if p == nil || !changed || l.quick == 1 || l.quick > 2 || interval <= soon || p.noiseAt(url) > 0 {
 		return false
 	}
-	if l.quick == 0 && perDay*days(interval) <= often {
+	if l.quick == 0 && perDay*days(interval) <= often || 2*p.Pages > p.Budget*days(most) {
 		return false
 	}
-	every := uint64(max(1, min(p.Pages/checkPages, checkEvery)))
+	every := uint64(max(checkOften, min(p.Pages/checkPages, checkSeldom)))
 	return hash(url)>>24%every == 0
 }
 
