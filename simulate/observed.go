@@ -29,12 +29,31 @@ const (
 // not tell of a signature is an error, unless it tells of none: then its events are what all
 // see.
 func BySignature(pages []Page, signature, truth string) ([]Page, error) {
+	sees, matters, err := Compared(pages, signature, truth)
+	if err != nil {
+		return nil, err
+	}
+	if sees == "" {
+		return pages, nil
+	}
+	out := slices.Clone(pages)
+	for i := range out {
+		p := &out[i]
+		p.Events, p.Seen = p.events(matters), p.events(sees)
+		p.EachVisit = slices.Contains(p.Restless, sees) && !slices.Contains(p.Restless, matters)
+	}
+	return out, nil
+}
+
+// Compared returns the names of the signatures that [BySignature] takes if it is asked for these;
+// empty ones if the history tells of none.
+func Compared(pages []Page, signature, truth string) (sees, matters string, err error) {
 	names := signatures(pages)
 	if len(names) == 0 {
 		if signature != "" || truth != "" {
-			return nil, errors.New("simulate: the history has one kind of change only: it tells nothing of signatures")
+			return "", "", errors.New("simulate: the history has one kind of change only: it tells nothing of signatures")
 		}
-		return pages, nil
+		return "", "", nil
 	}
 	pick := func(name string) (string, error) {
 		switch {
@@ -47,21 +66,13 @@ func BySignature(pages []Page, signature, truth string) ([]Page, error) {
 		}
 		return "", fmt.Errorf("simulate: the history does not tell of the signature %q, but of %s", name, strings.Join(names, ", "))
 	}
-	sees, err := pick(strings.ToLower(signature))
-	if err != nil {
-		return nil, err
+	if sees, err = pick(strings.ToLower(signature)); err != nil {
+		return "", "", err
 	}
-	matters, err := pick(strings.ToLower(truth))
-	if err != nil {
-		return nil, err
+	if matters, err = pick(strings.ToLower(truth)); err != nil {
+		return "", "", err
 	}
-	out := slices.Clone(pages)
-	for i := range out {
-		p := &out[i]
-		p.Events, p.Seen = p.events(matters), p.events(sees)
-		p.EachVisit = slices.Contains(p.Restless, sees) && !slices.Contains(p.Restless, matters)
-	}
-	return out, nil
+	return sees, matters, nil
 }
 
 // signatures are those of which a history tells.

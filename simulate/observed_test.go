@@ -175,6 +175,13 @@ func TestObservationsOfRestlessHosts(t *testing.T) {
 		if restless != want {
 			t.Errorf("%d looks: the bytes of %d pages are restless, want %d", looks, restless, want)
 		}
+		sights := []simulate.Sight{
+			{Signature: simulate.MD5, Changes: 22*(looks-1) + 18*((looks-1)/4), Changed: 22 + 18*min((looks-1)/4, 1), Restless: want},
+			{Signature: simulate.TextMD5, Changes: looks - 1, Changed: 1},
+		}
+		if got := simulate.Sights(pages); !reflect.DeepEqual(got, sights) {
+			t.Errorf("%d looks: the signatures see %+v, want %+v", looks, got, sights)
+		}
 	}
 }
 

@@ -59,7 +59,9 @@ they were found at times, under a header that names columns, such as
 
   url time status md5 textmd5
 
-So it shows what a -signature costs. "important fresh" is the share of the importance of
+Columns may be separated by commas, and a column event may have A, M and D.
+Lines of an index of a web archive (CDX) need no header. The file may be
+compressed by gzip. What each signature sees is told, and what comes of it. "important fresh" is the share of the importance of
 which the copy was what the page was, from -measure on; "at first" is that
 before. The constant interval is the one at which the pages that are there at the
 time take all of the budget, in turn. With -signals there are signs of the changes, which come a while after
@@ -102,7 +104,7 @@ project: it fails if a figure is not what it is to be.`,
 			if c.Bool("reference") {
 				return a.reference(ctx, c)
 			}
-			pages, o, err := populationOf(c)
+			history, pages, o, err := populationOf(c)
 			if err != nil {
 				return err
 			}
@@ -123,6 +125,12 @@ project: it fails if a figure is not what it is to be.`,
 			if err != nil {
 				return err
 			}
+			sights := simulate.Sights(history)
+			others, err := bySignatures(ctx, c, history, sights, policies, o)
+			if err != nil {
+				return err
+			}
+			outcomes = append(outcomes, others...)
 			if name := c.String("svg"); name != "" {
 				err := errors.Join(
 					picture(name+"-time.svg", func(w io.Writer) error { return simulate.WriteCourseSVG(w, outcomes) }),
@@ -140,9 +148,58 @@ project: it fails if a figure is not what it is to be.`,
 				return nil
 			}
 			fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n\n", len(pages), o.PerDay)
-			return simulate.WriteComparison(a.out, outcomes)
+			if len(sights) == 0 {
+				return simulate.WriteComparison(a.out, outcomes)
+			}
+			if err := simulate.WriteSights(a.out, len(pages), sights); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out)
+			if err := simulate.WriteComparison(a.out, outcomes); err != nil {
+				return err
+			}
+			for _, s := range sights {
+				if s.Restless > 0 {
+					fmt.Fprintf(a.out, "\n%s is another at every visit of %d of %d pages, and not since they have changed: choose a signature that is not.\n", s.Signature, s.Restless, len(pages))
+				}
+			}
+			return nil
 		},
 	}
+}
+
+// bySignatures is what the schedule that learns would make of a history by the signatures that the
+// crawl does not compare, if it is asked for and there are any.
+func bySignatures(ctx context.Context, c *cli.Command, history []simulate.Page, sights []simulate.Sight, policies []simulate.Policy, o simulate.CrawlOptions) ([]simulate.Outcome, error) {
+	i := slices.IndexFunc(policies, func(p simulate.Policy) bool { return p.Name == "learned" })
+	if i < 0 || len(sights) < 2 {
+		return nil, nil
+	}
+	compared, truth, err := simulate.Compared(history, c.String("signature"), c.String("truth"))
+	if err != nil {
+		return nil, err
+	}
+	var all []simulate.Outcome
+	for _, s := range sights {
+		if s.Signature == compared {
+			continue
+		}
+		seen, err := simulate.BySignature(history, s.Signature, truth)
+		if err != nil {
+			return nil, err
+		}
+		pages, err := simulate.Histories(seen, simulate.Importance(c.String("importance")), c.Uint64("seed"))
+		if err != nil {
+			return nil, err
+		}
+		out, err := simulate.Crawl(ctx, pages, policies[i], o)
+		if err != nil {
+			return nil, err
+		}
+		out.Policy += ", if " + s.Signature + " is compared"
+		all = append(all, out)
+	}
+	return all, nil
 }
 
 func picture(name string, draw func(io.Writer) error) error {
@@ -211,8 +268,9 @@ func (a *app) simulateCurve(ctx context.Context, c *cli.Command, pages simulate.
 // mostPages is how large a population that is made up may be.
 const mostPages = 10_000_000
 
-// populationOf returns the pages that the flags describe, and how to crawl them.
-func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, error) {
+// populationOf returns the pages that the flags describe, the history that they are of if there is
+// one, and how to crawl them.
+func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulate.CrawlOptions, error) {
 	spans := spans{c: c}
 	o := simulate.CrawlOptions{
 		Duration: spans.get("for"), Measure: spans.get("measure"), Cycle: spans.get("cycle"), PerDay: c.Float64("budget"),
@@ -220,63 +278,65 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 	}
 	every := spans.get("every")
 	if spans.err != nil {
-		return nil, o, spans.err
+		return nil, nil, o, spans.err
 	}
 	if o.Duration > 0 && o.Measure >= o.Duration {
-		return nil, o, usagef("-measure: nothing is left to measure from %s on, for the crawl ends after %s; give a longer -for", span(o.Measure), span(o.Duration))
+		return nil, nil, o, usagef("-measure: nothing is left to measure from %s on, for the crawl ends after %s; give a longer -for", span(o.Measure), span(o.Duration))
 	}
 	for _, text := range c.StringSlice("signals") {
 		g, err := simulate.ParseSignals(text)
 		if err != nil {
-			return nil, o, usagef("-signals: %v", err)
+			return nil, nil, o, usagef("-signals: %v", err)
 		}
 		o.Signals = append(o.Signals, g)
 	}
 	importance := simulate.Importance(c.String("importance"))
 	var pages simulate.Population
+	var history []simulate.Page
 	switch name := c.String("history"); {
 	case name != "" && (c.IsSet("population") || c.IsSet("pages")):
-		return nil, o, usagef("-history has pages of its own: neither -population nor -pages can be")
+		return nil, nil, o, usagef("-history has pages of its own: neither -population nor -pages can be")
 	case name != "" && c.IsSet("shift"):
-		return nil, o, usagef("-history says when pages change: -shift cannot be")
+		return nil, nil, o, usagef("-history says when pages change: -shift cannot be")
 	case name == "" && (c.IsSet("signature") || c.IsSet("truth")):
-		return nil, o, usagef("-signature and -truth are for a -history that tells of signatures")
+		return nil, nil, o, usagef("-signature and -truth are for a -history that tells of signatures")
 	case !slices.Contains(simulate.Importances(), importance):
-		return nil, o, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
+		return nil, nil, o, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
 	case name != "":
-		all, err := readHistory(name)
-		if err != nil {
-			return nil, o, err
+		var err error
+		if history, err = readHistory(name); err != nil {
+			return nil, nil, o, err
 		}
-		if all, err = simulate.BySignature(all, c.String("signature"), c.String("truth")); err != nil {
-			return nil, o, usagef("%v", err)
+		all, err := simulate.BySignature(history, c.String("signature"), c.String("truth"))
+		if err != nil {
+			return nil, nil, o, usagef("%v", err)
 		}
 		if pages, err = simulate.Histories(all, importance, c.Uint64("seed")); err != nil {
-			return nil, o, err
+			return nil, nil, o, err
 		}
 	default:
 		rates := simulate.Rates(c.String("population"))
 		if !slices.Contains(simulate.AllRates(), rates) {
-			return nil, o, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
+			return nil, nil, o, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
 		}
 		if c.IsSet("shift") && (rates == simulate.Weekdays || rates == simulate.Seasonal) {
-			return nil, o, usagef("-population %s says when pages change: -shift cannot be", rates)
+			return nil, nil, o, usagef("-population %s says when pages change: -shift cannot be", rates)
 		}
 		n := int(c.Int("pages"))
 		if n < 1 || n > mostPages {
-			return nil, o, usagef("-pages: %d is not a number from 1 to 10,000,000", n)
+			return nil, nil, o, usagef("-pages: %d is not a number from 1 to 10,000,000", n)
 		}
 		var err error
 		if pages, err = simulate.Synthetic(rates, importance, n, c.Uint64("seed")); err != nil {
-			return nil, o, err
+			return nil, nil, o, err
 		}
 	}
 	switch {
 	case c.IsSet("budget") && every > 0:
-		return nil, o, usagef("only one of -budget and -every can be")
+		return nil, nil, o, usagef("only one of -budget and -every can be")
 	case c.IsSet("budget"):
 		if !(o.PerDay > 0 && o.PerDay < 1e12) {
-			return nil, o, usagef("-budget: %g is not a number of fetches a day", o.PerDay)
+			return nil, nil, o, usagef("-budget: %g is not a number of fetches a day", o.PerDay)
 		}
 	case every == 0:
 		every = 30 * 24 * time.Hour
@@ -285,11 +345,11 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 		o.PerDay = float64(len(pages)) / (every.Hours() / 24)
 	}
 	if o.Cycle > 0 && o.Duration/o.Cycle > 1_000_000 {
-		return nil, o, usagef("-cycle: %s is too short for so long a time", c.String("cycle"))
+		return nil, nil, o, usagef("-cycle: %s is too short for so long a time", c.String("cycle"))
 	}
 	if f := c.Float64("shift"); c.IsSet("shift") {
 		if !(f > 0 && f <= 1e6) {
-			return nil, o, usagef("-shift: %g is not a factor above zero", f)
+			return nil, nil, o, usagef("-shift: %g is not a factor above zero", f)
 		}
 		duration, measure := o.Duration, o.Measure
 		if duration == 0 {
@@ -300,7 +360,7 @@ func populationOf(c *cli.Command) (simulate.Population, simulate.CrawlOptions, e
 		}
 		o.ShiftBy, o.ShiftAfter = f, (duration+measure)/2
 	}
-	return pages, o, nil
+	return history, pages, o, nil
 }
 
 func list[S ~string](of []S) string {

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,11 @@ func TestScheduleSimulates(t *testing.T) {
 	t.Parallel()
 	history := write(t, "changes.tsv", "http://a.example/\t2026-01-01:A 2026-02-01 2026-03-05 w=3\nhttp://b.example/\t2026-01-01:A 2026-06-01:D\n")
 	found := write(t, "found.tsv", "url\ttime\tmd5\ttextmd5\nhttp://a.example/\t2026-01-01\tx\t1\nhttp://a.example/\t2026-06-01\ty\t1\n")
+	var lines strings.Builder
+	for n := range 16 {
+		fmt.Fprintf(&lines, "http://a.example/,2026-01-%02d,%d,%d\n", n+1, n, n/10)
+	}
+	restless := write(t, "restless.csv", "url,time,md5,textmd5\n"+lines.String())
 	name := filepath.Join(t.TempDir(), "plot")
 	small := "-pages 60 -for 200d "
 	for _, c := range []struct {
@@ -24,7 +30,8 @@ func TestScheduleSimulates(t *testing.T) {
 		{small + "-kind learned -keep 0.9 -limit 60d -only learned", []string{"yours, learned ", "\nlearned "}},
 		{small + "-nutch -limit 60d -only yours", []string{"yours, by priority "}},
 		{small + "-signals recall=.9,precision=.8,share=.5 -signals flood=1 -only learned,signals", []string{"learned ", "optimum, rates and signals known "}},
-		{"-history " + found + " -signature md5 -truth textmd5 -only learned", []string{"1 pages", "learned ", " 1.0000 "}},
+		{"-history " + found + " -signature md5 -truth textmd5 -only learned", []string{"1 pages", "learned ", " 1.0000 ", "learned, if textmd5 is compared "}},
+		{"-history " + restless + " -only learned", []string{"md5                   15.00", "textmd5                1.00", "learned, if md5 is compared ", "md5 is another at every visit of 1 of 1 pages"}},
 		{small + "-curve 30d,7d -only constant,optimum -svg " + name, []string{"a page is fetched every    30.0d     7.0d", "constant interval "}},
 		{"-history " + history + " -cycle 1d -for 1y -measure 30d -only default", []string{"2 pages, 0.06667 fetches a day", "default, 30 days "}},
 	} {
