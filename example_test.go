@@ -218,11 +218,11 @@ func ExampleCrawler_Freshness() {
 	}
 	fmt.Printf("%d copies of %d pages, %d of which have shown how often they change\n", f.Copies, f.Pages, f.Learned)
 	fmt.Println("more than half are fresh:", f.Freshness > 0.5)
-	if more, ok := f.Short(0.9); ok {
-		fmt.Println("too few visits for nine tenths:", more > 0)
+	if more, ok := f.Short(0.8); ok {
+		fmt.Println("too few visits for four fifths:", more > 0)
 	}
 	// Output:
 	// 8 copies of 8 pages, 8 of which have shown how often they change
 	// more than half are fresh: true
-	// too few visits for nine tenths: true
+	// too few visits for four fifths: true
 }

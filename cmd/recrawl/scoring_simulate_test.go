@@ -60,7 +60,7 @@ func TestScoringSimulate(t *testing.T) {
 		}
 		area[c.Order] = c.Area
 	}
-	if area["PageRank"] <= area["OPIC of Nutch"] || area["PageRank"] <= area["breadth first"] || area["PageRank"] >= area["omniscient"] {
+	if area["PageRank"] <= area["OPIC of Nutch"] || area["PageRank"] <= area["breadth first"] || area["PageRank"] >= area["upper bound"] {
 		t.Errorf("the areas are %v", area)
 	}
 }
