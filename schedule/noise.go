@@ -41,11 +41,12 @@ const (
 
 // Visits that are further apart than that, and always find a change, say nothing of it. So some
 // pages to which that happens are visited twice more, each time a day later: checkPages of a crawl,
-// but of a large one a page in checkSeldom, and of a small one no more than one in checkOften.
+// or of a large one a page in checkSeldom. A crawl of fewer than checkLeast pages cannot spare so
+// many, and fewer would tell nothing.
 const (
 	checkAfter  = day
 	checkPages  = 32
-	checkOften  = 8
+	checkLeast  = 8 * checkPages
 	checkSeldom = 64
 )
 
@@ -53,13 +54,13 @@ const (
 // not where the budget is hardly more than the greatest interval takes: there is nothing to choose
 // then, and each visit more makes another page late.
 func (p *Plan) checks(url string, l learned, changed bool, perDay float64, interval, most time.Duration) bool {
-	if p == nil || !changed || l.quick == 1 || l.quick > 2 || interval <= soon || p.noiseAt(url) > 0 {
+	if p == nil || p.Pages < checkLeast || !changed || l.quick == 1 || l.quick > 2 || interval <= soon || p.noiseAt(url) > 0 {
 		return false
 	}
 	if l.quick == 0 && perDay*days(interval) <= often || 2*p.Pages > p.Budget*days(most) {
 		return false
 	}
-	every := uint64(max(checkOften, min(p.Pages/checkPages, checkSeldom)))
+	every := uint64(min(p.Pages/checkPages, checkSeldom))
 	return hash(url)>>24%every == 0
 }
 

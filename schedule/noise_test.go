@@ -77,7 +77,8 @@ func TestNoiseIsLookedFor(t *testing.T) {
 		{name: "not when it is looked for", visits: []bool{true, false, true, true}, shortest: 1, least: 25, most: 100},
 		{name: "not once", visits: []bool{false, true, true, true}},
 		{name: "known to be noise", visits: []bool{true, true, true}, plan: func(p *schedule.Plan) { p.Noise = map[string]float64{"": 1. / 30} }},
-		{name: "a small crawl", visits: []bool{true, true, true, true}, shortest: 2, plan: func(p *schedule.Plan) { p.Pages, p.Budget = 30, 1 }, least: 80, most: 200},
+		{name: "no large crawl", visits: []bool{true, true, true, true}, shortest: 2, plan: func(p *schedule.Plan) { p.Pages, p.Budget = 256, 8.5 }, least: 80, most: 200},
+		{name: "a small crawl", visits: []bool{true, true, true, true}, plan: func(p *schedule.Plan) { p.Pages, p.Budget = 255, 8.5 }},
 		{name: "nothing to choose", visits: []bool{true, true, true, true}, plan: func(p *schedule.Plan) { p.Budget = 7 }},
 	} {
 		s, p := s, *s.Plan

@@ -401,14 +401,14 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	if passed <= 0 {
 		return
 	}
-	// Visits are whole, and what waits needs no company. Few visits say little of how many there
-	// are: they are counted over some plans.
+	// Visits are whole, and what waits needs no company. Of less than one a day few say little of
+	// how many there are: they are counted over some plans.
 	from, had := old.Made, old.Visits
 	if !old.Counted.IsZero() {
 		from, had = old.Counted, old.CountedVisits
 	}
 	counted := max(days(p.Made.Sub(from)), passed)
-	if counted*p.Budget < enoughVisits {
+	if p.Budget < 1 && counted*p.Budget < enoughVisits {
 		p.Counted, p.CountedVisits = from, had
 	}
 	used := float64(visits-had) / counted
