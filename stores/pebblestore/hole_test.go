@@ -41,7 +41,7 @@ func TestSalvageOfATableWithAHole(t *testing.T) {
 		}
 		holes++
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which one of them took before by far
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // which one of them took before by far
 	defer cancel()
 	to := filepath.Join(t.TempDir(), "new")
 	if _, err := pebblestore.Salvage(ctx, dir, to, pebblestore.SalvageOptions{}); err != nil || holes == 0 {
