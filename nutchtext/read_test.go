@@ -57,7 +57,7 @@ func TestReadDumpInJSON(t *testing.T) {
 `
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err) // the toolchain has its own zones
 	}
 	want := []crawldb.Datum{
 		{URL: "http://a.example/", Status: crawldb.Fetched, FetchTime: time.Date(2026, 2, 4, 11, 0, 0, 0, time.UTC), LastFetch: time.Date(2026, 2, 3, 11, 0, 0, 0, time.UTC), Interval: 24 * time.Hour, Score: .5, Signature: []byte{0, 0xab},
