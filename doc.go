@@ -1,7 +1,7 @@
-// Package recrawl is an embeddable crawler that comes back: Apache Nutch's crawl
-// cycle in one Go process. A service gives it a place to keep its crawl db and
-// gets a polite, persistent crawl: seeds in, pages and changes out, for years,
-// across kill -9.
+// Package recrawl is an embeddable crawler that keeps coming back: Apache
+// Nutch's crawl cycle in one Go process. A service gives it a place to keep its
+// crawl db and gets a polite, persistent crawl: seeds in, pages and changes out,
+// for years, across kill -9.
 //
 //		seeds ──▶ inject ─┐                                                   ┌─▶ invert ─▶ linkdb
 //		                  ▼                                                   │

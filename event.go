@@ -17,7 +17,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// PageKind says what a visit made known.
+// PageKind says what a visit found.
 type PageKind uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	PageUnchanged
 	// PageMoved: a redirect; Visit.Outcome.Location says where to.
 	PageMoved
-	// PageGone: nothing is there, or nothing that this crawl may have.
+	// PageGone: there is nothing there, or nothing that this crawl may fetch.
 	PageGone
 )
 
@@ -42,15 +42,15 @@ func (k PageKind) String() string {
 	return names[0]
 }
 
-// PageEvent tells of one page that was visited. A visit that failed and will be
-// tried again is no event, and neither is a page that was never there for this
-// crawl and was not asked for: because robots.txt forbids it, or a rule of ours
-// such as the guard against private addresses. Sitemaps are no pages.
+// PageEvent describes a visit to one page. There is no event for a visit that
+// failed and will be retried, nor for a page that this crawl has never had and
+// did not ask for, because robots.txt forbids it, or a rule of ours such as the
+// guard against private addresses. Sitemaps are not pages.
 //
-// Only what the server sent in this visit has content, and of that only what a
-// parser reads has text: an unchanged page often has neither, a picture no text.
-// A page whose content could not be parsed has a ParseError and no Signature, and
-// counts as new once it can.
+// There is content only if the server sent some in this visit, and text only if a
+// parser reads it: an unchanged page often has neither, a picture has no text. A
+// page whose content could not be parsed has a ParseError and no Signature, and
+// counts as new once it can be parsed.
 type PageEvent struct {
 	URL  string
 	Kind PageKind
@@ -59,18 +59,18 @@ type PageEvent struct {
 	// OldSignature and Signature are the fingerprints of the content before and
 	// now; nil if there was or is none.
 	OldSignature, Signature []byte
-	// ParseError says why the content could not be parsed; empty if it was, and
-	// if no parser reads content of its type.
+	// ParseError says why the content could not be parsed; empty if it was
+	// parsed, or if no parser reads its type.
 	ParseError string
-	// Segment is where the parts of the page lie.
+	// Segment names the segment that holds the parts of the page.
 	Segment string
 
 	parts *blockParts
 }
 
 // Content returns what the server sent; the zero Content if the visit brought
-// none, or if contents are not stored. When the segment has been removed, that is
-// an error that is segment.ErrNotFound, of Text and Parsed as well.
+// none, or if contents are not stored. If the segment has been removed, the error
+// is [segment.ErrNotFound]; the same goes for Text and Parsed.
 func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
 	return get(ctx, e, &e.parts.contents, &e.parts.from.contents, func(c *page.Content) string { return c.URL })
 }

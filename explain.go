@@ -19,40 +19,40 @@ import (
 // Explanation says why a URL is or is not fetched next.
 type Explanation struct {
 	// URL is what was asked about, Normal its normal form; Rejected is the error
-	// of the rule that keeps it out of the crawl, nil if none does.
+	// of the rule that keeps it out of the crawl, or nil.
 	URL, Normal string
 	Rejected    error
 	// Record is the record of Normal; nil if there is none.
 	Record *crawldb.Datum
-	// Now is the time of the answer, Due whether the schedule has the record due
-	// then, Leased whether a segment has it.
+	// Now is the time of the answer. Due says whether the record is due then,
+	// Leased whether a segment has leased it.
 	Now         time.Time
 	Due, Leased bool
 	// Host is what is known of the host; nil if it was never asked.
 	Host *hostdb.Host
-	// RobotsKnown says that robots.txt was fetched and holds; RobotsAllowed and
-	// RobotsUnavailable then say what it says.
+	// RobotsKnown says that robots.txt was fetched and is still valid; if so,
+	// RobotsAllowed and RobotsUnavailable hold its answer.
 	RobotsKnown, RobotsAllowed, RobotsUnavailable bool
-	// Visit is the last visit, if the segment that made it is still there and all it
-	// did is written; it says where a redirect leads, and which led there.
+	// Visit is the last visit, if its segment still exists and is fully written; it
+	// says where a redirect leads, and which redirect led here.
 	Visit *segment.Visit
 	// Sitemap is the mark of a sitemap, nil if the record is of a page; Hint is what
-	// sitemaps say of the page, nil if nothing; Claim says what comes of it.
+	// sitemaps say of the page, nil if nothing; Claim says what follows from it.
 	Sitemap *crawldb.Sitemap
 	Hint    *crawldb.Hint
 	Claim   string
-	// Worth is how a schedule that learns comes to the interval of the page; nil for
-	// other schedules.
+	// Worth explains how a schedule that learns arrived at the interval of the page;
+	// nil for other schedules.
 	Worth *schedule.Worth
 	// Noisy is what the plan says of the host if nearly each visit to its pages finds a change,
 	// however soon it comes, which no schedule can follow: see [schedule.Noisy]. nil otherwise.
 	Noisy *schedule.Noisy
-	// Fresh is the probability that the copy is what the page is now, by such a schedule,
-	// and Elapsed how long ago it was made; both are zero if there is none.
+	// Fresh is the probability, according to such a schedule, that the copy still matches
+	// the page, and Elapsed how long ago it was made; both are zero if there is none.
 	Fresh   float64
 	Elapsed time.Duration
-	// Spent is when the budget of a schedule that learns has something left for what is
-	// due, if it has nothing now; zero otherwise.
+	// If the budget of a schedule that learns is used up, Spent is when it will again
+	// have something left for what is due; otherwise it is zero.
 	Spent time.Time
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration

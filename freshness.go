@@ -12,27 +12,27 @@ import (
 )
 
 // Freshness is how up to date the copies of a crawl are, and what its budget does for
-// that. That of a [Report] and of a [Status] was estimated when the last plan was made,
-// from the sample of the plan, of up to 20,000 records, and costs nothing beyond it;
-// [Crawler.Freshness] looks at all records.
+// that. In a [Report] or [Status] it is the estimate made with the last plan, from its
+// sample of up to 20,000 records, and costs nothing extra; [Crawler.Freshness] reads
+// all records.
 type Freshness struct {
 	schedule.Outlook
-	// Budget is for how many visits a day the plan is; zero if there is none. Used is how
-	// many were made in the last day, until now or the end of the round: those from UsedSince on,
-	// or a day's share of them if that is longer ago. It is zero if that is not known.
+	// Budget is the plan's number of visits a day, zero if there is no plan. Used is how many
+	// were made in the last day, until now or the end of the round: those since UsedSince, or a
+	// day's share of them if that is longer ago. It is zero if not known.
 	Budget, Used float64
-	// Bound says that Budget is what the schedule was given; if not, and it was given none,
-	// it is what the plan comes to all the same: see [schedule.Learned].
+	// Bound says that Budget is the one that the schedule was given. If it was given none,
+	// Budget is what the plan comes to anyway: see [schedule.Learned].
 	Bound     bool
 	UsedSince time.Time
-	// Greatest is how long a page may be left alone, InForce what the budget makes of that:
-	// see [schedule.Learned.Greatest]. Both are zero if there is no plan.
+	// Greatest is how long a page may go unvisited, InForce the bound that the budget
+	// allows: see [schedule.Learned.Greatest]. Both are zero if there is no plan.
 	Greatest, InForce time.Duration
 }
 
-// Short returns by how many visits a day the budget is too small to keep a share of the
-// importance fresh in the long run, less than zero if it is more than enough. ok is false
-// if no budget keeps so much, or nothing can be said yet.
+// Short returns how many visits a day the budget lacks to keep the given share of the
+// importance fresh in the long run; it is negative if the budget is more than enough. ok
+// is false if no budget keeps so much fresh, or nothing can be said yet.
 func (f *Freshness) Short(freshness float64) (perDay float64, ok bool) {
 	if f.Forecast == nil {
 		return 0, false
@@ -41,11 +41,11 @@ func (f *Freshness) Short(freshness float64) (perDay float64, ok bool) {
 	return needs - f.Budget, ok
 }
 
-// Freshness tells how up to date the copies are. It reads all records of the crawl db. It
-// names so many hosts, those where most importance is not fresh. What other budgets would
-// reach is estimated from a sample all the same. A crawler whose schedule does not learn
-// goes by the plan of one that did, if the crawl has one; else it tells when pages were
-// visited and are due.
+// Freshness reports how up to date the copies are. It reads all records of the crawl db,
+// and names up to hosts hosts, those with the most importance that is not fresh. What
+// other budgets would reach is still estimated from a sample. A crawler whose schedule
+// does not learn uses the plan of one that did, if the crawl has one; otherwise it
+// reports only when pages were visited and are due.
 func (c *Crawler) Freshness(ctx context.Context, hosts int) (Freshness, error) {
 	s, err := c.NewSurvey(ctx)
 	if err != nil {
@@ -60,8 +60,8 @@ func (c *Crawler) Freshness(ctx context.Context, hosts int) (Freshness, error) {
 	return s.Freshness(ctx, hosts)
 }
 
-// Survey makes a [Freshness] of records that are shown to it, for who reads all of them
-// for another reason, too. It is for one goroutine.
+// Survey computes a [Freshness] from the records it is shown, for callers that read all
+// of them for another reason anyway. It is for use by one goroutine.
 type Survey struct {
 	c      *Crawler
 	l      schedule.Learned
@@ -69,7 +69,7 @@ type Survey struct {
 	sample *schedule.Sample
 }
 
-// NewSurvey begins a survey of the crawl db as it is now.
+// NewSurvey starts a survey of the crawl db as it is now.
 func (c *Crawler) NewSurvey(ctx context.Context) (*Survey, error) {
 	s := &Survey{c: c}
 	if l := c.learned(); l != nil {
@@ -88,13 +88,13 @@ func (c *Crawler) NewSurvey(ctx context.Context) (*Survey, error) {
 	return s, nil
 }
 
-// Add shows it a record, which it does not keep.
+// Add shows the survey a record, which it does not keep.
 func (s *Survey) Add(d *crawldb.Datum) {
 	s.census.Add(d)
 	s.sample.Add(d)
 }
 
-// Freshness tells what has been shown.
+// Freshness reports on the records shown so far.
 func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err error) {
 	fail := func(err error) (Freshness, error) { return Freshness{}, fmt.Errorf("recrawl: freshness: %w", err) }
 	a, err := s.c.account(ctx)

@@ -118,9 +118,9 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 	return nil
 }
 
-// ReadPlan returns the plan that was made last for the schedule of a crawl, nil if the crawl
-// db has none. One that cannot be read is an error that is schedule.ErrNotPlan: a
-// Crawler that needs it makes another.
+// ReadPlan returns the latest plan made for the schedule of a crawl, nil if the crawl db has
+// none. If it cannot be read, the error matches [schedule.ErrNotPlan]; a Crawler that needs a
+// plan then makes another.
 func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) {
 	mark, err := crawl.Progress(ctx, planJob)
 	if err != nil || mark == "" {
@@ -133,11 +133,11 @@ func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) 
 	return p, nil
 }
 
-// Plan makes a plan of the crawl db as it is now, for a schedule that learns, and
-// keeps it. It reads all records, and changes the priority of those that another schedule
-// has left where they would wait for ever. A crawler does so itself before it selects pages,
-// when the last plan is a day old or for another Budget, or the crawl has made twice as
-// many visits since; while a crawl is young its plans are as old as it is at most. nil
+// Plan makes a plan from the crawl db as it is now, for a schedule that learns, and stores
+// it. It reads all records, and fixes the priority of those that another schedule has left
+// where they would wait forever. A crawler does so itself before it selects pages, if the
+// last plan is a day old or for another Budget, or the number of visits has doubled since;
+// in a young crawl no plan gets older than the crawl was when it was made. Plan returns nil
 // if the schedule has no plan.
 func (c *Crawler) Plan(ctx context.Context) (*schedule.Plan, error) {
 	l := c.learned()
@@ -440,12 +440,12 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 // asked reports whether a visit asked the host for the page.
 func asked(code protocol.Code) bool { return !code.Deferred() && code != protocol.RobotsDenied }
 
-// Signal says that a page has changed at a time, the zero time being now: somebody
-// has heard so from a feed, a sitemap, or whoever made the page. A schedule that
-// learns has the page visited sooner, by as much as such signs of its host have
-// proved true, those of its sitemaps included; any other has it due at once if they
-// mostly have. What a visit because of it finds is counted. That of a page without a
-// record is an error that is crawldb.ErrNotFound.
+// Signal says that a page changed at the given time, or now if that is zero:
+// somebody has heard so from a feed, a sitemap, or the page's author. A schedule
+// that learns has the page visited sooner, by as much as such signs of its host have
+// proved true, those of its sitemaps included; any other makes it due at once if
+// they mostly have. What the resulting visit finds is counted. For a page without a
+// record the error matches crawldb.ErrNotFound.
 func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
 	fail := func(err error) error { return fmt.Errorf("recrawl: signal %s: %w", url, err) }
 	normal, err := c.o.Rules.Apply(urlfilter.Inject, url)

@@ -36,25 +36,25 @@ import (
 )
 
 // Stores say where a crawl keeps what it knows. The caller opens and closes
-// them. Several crawlers at work may share Hosts and Links: they are one polite
-// client then. Crawl and Segments belong to one crawler at a time, although
-// anybody may read them and inject.
+// them. Several running crawlers may share Hosts and Links, and then act as one
+// polite client. Crawl and Segments belong to one crawler at a time, although
+// others may read them and inject.
 type Stores struct {
 	// Crawl keeps the crawl db. Required.
 	Crawl crawldb.Store
-	// Hosts keeps what is known of each host. Nil keeps it in memory:
-	// politeness does not survive the process then.
+	// Hosts keeps what is known of each host. Nil keeps it in memory, so
+	// politeness does not survive the process.
 	Hosts hostdb.Store
-	// Links keeps the inlinks. Nil means that links are not inverted.
+	// Links keeps the inlinks. Nil means no inlinks are kept.
 	Links linkdb.Store
 	// Segments keeps what each round brought. Nil means a temporary directory
-	// that Close removes: a round that is interrupted starts over then, and New
-	// reads the whole crawl db to release its pages.
+	// that Close removes; an interrupted round then starts over, and New reads
+	// the whole crawl db to release its pages.
 	Segments segment.Store
 }
 
-// Options say how to crawl. Only Agent is required, and not even that if there is
-// a Protocol; the zero value of the rest is polite and re-crawls on an adaptive
+// Options say how to crawl. Only Agent is required, and not even that with a
+// Protocol; the zero value of the rest is polite and recrawls on an adaptive
 // schedule.
 type Options struct {
 	// Agent is the name of the crawler, a product token of letters, digits, '-'
@@ -62,39 +62,38 @@ type Options struct {
 	// It is sent with every request, and robots.txt is obeyed under it. (Nutch:
 	// http.agent.name.)
 	Agent string
-	// Robots says what else of a robots.txt is meant for the crawler, and which hosts
-	// have none to obey. It does not count if Fetch has a Cache of its own.
+	// Robots says what else in a robots.txt is meant for the crawler, and for which
+	// hosts robots.txt is ignored. It has no effect if Fetch has its own Cache.
 	Robots robots.Policy
 	// Protocol makes the requests. Nil means HTTP as httpproto does it by
-	// default, which refuses to connect to private addresses. One that is given
-	// is the caller's to close.
-	// One for schemes other than http and https needs Rules that let them in: see
-	// urlfilter.Basic.Schemes.
+	// default, which refuses to connect to private addresses. The caller closes a
+	// Protocol that it provides. One for schemes other than http and https needs
+	// Rules that let them in: see urlfilter.Basic.Schemes.
 	Protocol protocol.Protocol
-	// HTTP says how requests are made if Protocol is nil. Agent and Now are those
-	// of the crawl unless it has its own.
+	// HTTP says how requests are made if Protocol is nil. Its Agent and Now
+	// default to those of the crawl.
 	HTTP httpproto.Options
 	// Parser reads pages. Nil means HTML and plain text by parse/htmlparse.
 	Parser parse.Parser
 	// Schedule says when a page is fetched again. Nil means schedule.Adaptive
 	// with its defaults. (Nutch: db.fetch.schedule.class.)
 	//
-	// With schedule.Learned the crawler keeps its plan: see Crawler.Plan. A Budget
-	// that is above zero is a bound: no round selects more than it has left, and Run takes
-	// a page that is due for not due while nothing is left. It comes in evenly; what is not
-	// used within a day is lost, or, of less than one a day, when a whole one is there.
-	// None of this is done for a type that embeds it.
+	// With schedule.Learned the crawler keeps its plan: see Crawler.Plan. A Budget above
+	// zero is a limit: no round selects more than is left of it, and while nothing is left
+	// Run treats no page as due. It accrues evenly; what is not used within a day is lost,
+	// or, below one visit a day, once a whole visit has accrued. None of this applies to a
+	// type that embeds it.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
 	// scoring.PageRank finds what matters earlier, see Rank.
 	Scoring scoring.Filter
 	// Rules say which URLs belong to the crawl and how they are spelled. Nil
-	// means urlfilter.Default. Files that they come from are read again at the
-	// start of each round if they have changed; one that got bad is logged, and
-	// the rules stay as they were.
+	// means urlfilter.Default. Their files are read again at the start of each
+	// round if they have changed; if one has become invalid, that is logged and
+	// the old rules stay.
 	Rules *urlfilter.Rules
-	// Reload holds what else is to be read again at the start of each round, such
-	// as the file behind Fetch.Exempt.
+	// Reload lists what else is read again at the start of each round, such as
+	// the file behind Fetch.Exempt.
 	Reload []urlfilter.Reloader
 	// Signature says whether content has changed. Nil means
 	// signature.TextMD5: a page has changed when its text has. (Nutch:
@@ -102,9 +101,9 @@ type Options struct {
 	Signature signature.Signature
 
 	// Generate, Fetch, Update, Invert and Rank hold what only one stage needs: limits,
-	// delays, threads. Policies and clocks that they leave nil are those above
-	// and below. A TopN of Generate that is zero is 50,000 here, so that a fetch list
-	// fits into memory; a negative one is no limit.
+	// delays, threads. Their policies and clocks default to those above and below. A
+	// zero TopN in Generate means 50,000 here, so that a fetch list fits into memory;
+	// a negative one means no limit.
 	Generate generate.Options
 	Fetch    fetch.Options
 	Update   update.Options
@@ -114,65 +113,66 @@ type Options struct {
 	Rank rank.Options
 
 	// ParseLater makes a round parse its pages when all are fetched, instead of
-	// each as it comes. It takes longer and leads to the same, but for what a fetch
-	// that parses visits at once, which waits for a later round (FollowDepth, and
-	// redirects of pages with MaxRedirects), and under NutchCompat of Fetch, where a
-	// link that was found by the one or the other is not always worth the same.
-	// (Nutch: fetcher.parse, false by default.)
+	// each as it comes. It takes longer and leads to the same result, with two
+	// exceptions: what a parsing fetch would visit at once (FollowDepth, and
+	// redirects of pages with MaxRedirects) waits for a later round; and with
+	// NutchCompat in Fetch, a link is not always worth the same either way. (Nutch:
+	// fetcher.parse, false by default.)
 	ParseLater bool
 
-	// Dedup, if not nil, makes each round mark duplicates, behind the link db and
-	// before OnPage hears of the pages. It reads the whole crawl db. (In
-	// Nutch bin/crawl calls dedup at this place, before it indexes.)
+	// Dedup, if not nil, makes each round mark duplicates, after the link db is
+	// written and before OnPage is called. It reads the whole crawl db. (Nutch's
+	// bin/crawl runs dedup at this point, before indexing.)
 	Dedup *dedup.Options
 
-	// OnPage, if not nil, is handed every page that was visited, after the
-	// update that it belongs to has been committed: see [PageEvent]. It is called
-	// by one goroutine at a time, at least once for each page, and again for the
-	// pages of a block of 500 if the process dies among them. An error ends the
-	// round, which the next one takes up at that block.
+	// OnPage, if not nil, is called for every page that was visited, once its
+	// update has been committed: see [PageEvent]. It is called by one goroutine
+	// at a time, at least once for each page, and again for the pages of a block
+	// of 500 if the process dies among them. An error ends the round; the next
+	// one resumes at that block.
 	OnPage func(ctx context.Context, e PageEvent) error
-	// OnRound, if not nil, is told what each round did that worked on a segment, when
-	// it is over: for a service that has one Run for years, and figures to show. A
-	// round that failed or was cancelled is told of too, and again when it is taken up
-	// by the next, each time what it did then, so that the reports add up to that of Run.
-	// It is called by one goroutine at a time, and the next round waits for it.
+	// OnRound, if not nil, is called with the report of each round that worked on a
+	// segment, when it is over: for a service that has one Run for years and figures to
+	// show. A round that failed or was cancelled is reported too, and again when the next
+	// one resumes it, each time with what was done then, so that the reports add up to
+	// that of Run. It is called by one goroutine at a time, and the next round waits for
+	// it.
 	OnRound func(r Report)
 
-	// Rounds ends Run after so many rounds, those of a Run that was interrupted
-	// included; zero means none but for the other reasons to end.
+	// Rounds ends Run after so many rounds, those of an interrupted Run
+	// included; zero means no limit.
 	Rounds int
-	// RoundTime is how long the visits of a round are to take, about: a round selects no
+	// RoundTime is roughly how long the visits of a round should take: a round selects no
 	// more of a host, or of what Fetch.By says, than there is time for with the pauses
-	// between its requests. So the links of a large host are not followed, OnPage does not
-	// hear of its pages, and nothing that has become urgent is fetched, only when all is
-	// done that was due in the beginning. Zero means an hour, negative no bound. A host
-	// that is slow or fails takes longer: see Fetch.TimeLimit.
+	// between its requests. So following the links of a large host, telling OnPage of its
+	// pages, and fetching what has become urgent need not wait until everything is done
+	// that was due at the start. Zero means an hour, negative no limit. A host that is
+	// slow or fails takes longer: see Fetch.TimeLimit.
 	//
-	// It does not count if Generate has a MaxPerHost, a HostLimit, Ahead or NutchCompat,
-	// nor for Generate and GenerateFree.
+	// It has no effect if Generate has a MaxPerHost, a HostLimit, Ahead or NutchCompat,
+	// nor on the methods Generate and GenerateFree.
 	RoundTime time.Duration
-	// Wait makes Run wait when nothing is due, until something is or is
-	// injected, instead of returning. It looks once a minute whether somebody else has
-	// written to the store, which reads all of one that is no crawldb.DueStore.
+	// Wait makes Run wait when nothing is due, until something is due or injected,
+	// instead of returning. Once a minute it checks whether somebody else has written
+	// to the store, which takes a full scan unless that is a crawldb.DueStore.
 	Wait bool
-	// KeepSegments is how many segments that are done are kept; the oldest are
-	// removed. Zero keeps all.
+	// KeepSegments is how many done segments are kept; older ones are removed.
+	// Zero keeps all.
 	KeepSegments int
 
-	// ReadOnly is for stores that cannot be changed: New leaves what a process that died
-	// has left half done, and who would change anything gets the error of the store.
+	// ReadOnly is for stores that cannot be changed: New leaves alone what a process
+	// that died left half done, and methods that write return the error of the store.
 	// Status, Freshness and Explain work.
 	ReadOnly bool
 	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
 	Now func() time.Time
-	// Logger hears of what is unusual; nil means silence.
+	// Logger is told of anything unusual; nil means no logging.
 	Logger *slog.Logger
 }
 
 // A Crawler runs rounds of the crawl cycle over some stores. Its methods may be
 // called from many goroutines at once. Rounds run one after the other: Round, Run and
-// Sitemaps wait for one that is being made, or until their context ends.
+// Sitemaps wait for a round under way, or until their context ends.
 type Crawler struct {
 	s      Stores
 	o      Options
@@ -191,10 +191,10 @@ type Crawler struct {
 	damaged  []error // that New has found
 }
 
-// New returns a crawler over the given stores and brings to an end what a
-// process that died left half done: pages that were leased for a segment that
-// was never completed are released. A segment whose fetch list is damaged is no error:
-// see [Crawler.Damaged]. Close it after use.
+// New returns a crawler over the given stores, and cleans up what a process that died
+// left half done: pages that were leased for a segment that was never completed are
+// released. A segment whose fetch list is damaged is not an error: see
+// [Crawler.Damaged]. Close it after use.
 func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
@@ -304,14 +304,14 @@ func (c *Crawler) recover(ctx context.Context) error {
 	return nil
 }
 
-// Damaged returns what New has found damaged and left as it is, an error for each
-// segment: such a segment keeps no crawl from being opened, though who works on it will
-// fail. Options.Logger was told, too.
+// Damaged returns one error for each segment that New found damaged and left as it is.
+// Such a segment does not keep a crawl from being opened, but working on it will fail.
+// The errors were sent to Options.Logger, too.
 func (c *Crawler) Damaged() []error { return slices.Clone(c.damaged) }
 
-// Close ends what New began. The stores stay open; they are the caller's, who ends a
-// Run by its context and waits for it before closing anything. A second Close does
-// nothing.
+// Close releases what New acquired. The stores stay open; they belong to the caller,
+// who must cancel any Run through its context and wait for it before closing
+// anything. A second Close does nothing.
 func (c *Crawler) Close() error {
 	c.closing.Lock()
 	defer c.closing.Unlock()
@@ -323,14 +323,14 @@ func (c *Crawler) Close() error {
 	return errors.Join(errs...)
 }
 
-// Inject adds URLs to start from. Those that cannot be used are named in the
-// report, and logged, and the others are injected all the same: that is no error.
+// Inject adds URLs to start from. Unusable ones are named in the report and
+// logged, and the others are injected; that is not an error.
 func (c *Crawler) Inject(ctx context.Context, urls ...string) (inject.Report, error) {
 	return c.InjectSeeds(ctx, inject.URLs(urls...), inject.Options{})
 }
 
-// InjectSeeds adds seeds, for example those of inject.Read. Policies and clock
-// that the options leave nil are those of the crawler.
+// InjectSeeds adds seeds, for example those of inject.Read. Policies and the
+// clock default to those of the crawler.
 func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, error], o inject.Options) (inject.Report, error) {
 	setNil(&o.Rules, c.o.Rules)
 	setDefault(&o.Schedule, c.schedule())
@@ -354,8 +354,8 @@ func (c *Crawler) wake() {
 	}
 }
 
-// Generate selects what is due and makes segments of it: the first stage of a
-// round.
+// Generate selects what is due and writes it to new segments: the first stage
+// of a round.
 func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 	if err := c.replan(ctx); err != nil {
 		return generate.Report{}, err
@@ -387,9 +387,9 @@ func (c *Crawler) generateOptions() generate.Options {
 
 // GenerateFree makes a segment of the given URLs, due or not, as generate.Free
 // does: a first stage whose URLs need not be in the crawl db. The next round takes it
-// up, so this is how a service that has a Run has a page fetched at once, whatever its
-// schedule and budget; politeness holds, and the server is asked for all of the page.
-// No segment in the report means that the rules reject all of the URLs.
+// up, so a service with a Run can have a page fetched at once, whatever its schedule
+// and budget; politeness still holds, and the request is unconditional. No segment in
+// the report means that the rules reject all of the URLs.
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
 	o := c.generateOptions()
 	if o.Known == nil {
@@ -454,9 +454,9 @@ type resolver interface {
 	Lookup(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
-// Update folds a segment that was fetched into the crawl db: the third stage. If there
-// is a scoring.PageRank in Options.Scoring, it goes on with what package rank does.
-// Updates are made one after the other: of two of a segment the second finds it done.
+// Update folds a fetched segment into the crawl db: the third stage. If there is a
+// scoring.PageRank in Options.Scoring, it then updates the ranks: see package rank.
+// Updates run one at a time: of two of the same segment, the second finds it done.
 func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
 	select {
 	case c.updating <- struct{}{}:
@@ -509,11 +509,11 @@ func (c *Crawler) updateOptions() update.Options {
 	return o
 }
 
-// Sweep goes over all records of the crawl db. An update does so besides if
-// Options.Update.Sweep asks for something. Rules, Scoring and clock that the options
-// leave nil are those of the crawler. Rules from files are as the last round has read
-// them: see urlfilter.Rules.Reload. What a fetch list has is left alone, and OnPage hears
-// of nothing that is dropped.
+// Sweep goes over all records of the crawl db. An update also does so if
+// Options.Update.Sweep asks for something. Rules, Scoring and clock default to those of
+// the crawler. Rules from files are as the last round read them: see
+// urlfilter.Rules.Reload. Records on a fetch list are left alone, and OnPage is not told
+// of dropped ones.
 func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.SweepReport, error) {
 	setNil(&o.Rules, c.o.Rules)
 	setDefault(&o.Scoring, c.o.Scoring)
@@ -523,8 +523,8 @@ func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.Swee
 	return update.Sweep(ctx, c.s.Crawl, o)
 }
 
-// InvertLinks adds the links of segments that were parsed to the link db: the
-// fourth stage. Without Stores.Links it does nothing.
+// InvertLinks adds the links of parsed segments to the link db: the fourth
+// stage. Without Stores.Links it does nothing.
 func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.InvertReport, error) {
 	if c.s.Links == nil {
 		return linkdb.InvertReport{}, nil
@@ -532,11 +532,11 @@ func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.I
 	return linkdb.Invert(ctx, c.s.Links, c.s.Segments, segments, c.o.Invert)
 }
 
-// Dedup marks the duplicates of the crawl db: the fifth stage, which a round goes
-// through if Options.Dedup is set. Called by itself it has the defaults of
-// package dedup if that is nil. Under NutchCompat of Options.Dedup it goes on with
-// what Options.Update.Sweep asks for, which in Nutch is part of the job; a round
-// does so when OnPage has heard of the pages.
+// Dedup marks the duplicates in the crawl db: the fifth stage, which rounds
+// include if Options.Dedup is set. Called directly, it uses the defaults of
+// package dedup if that is nil. With NutchCompat in Options.Dedup it then does
+// what Options.Update.Sweep asks for, which in Nutch is part of the same job; a
+// round does so after OnPage has seen the pages.
 func (c *Crawler) Dedup(ctx context.Context) (dedup.Report, error) {
 	r, err := c.markDuplicates(ctx)
 	if err == nil {

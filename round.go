@@ -21,22 +21,23 @@ import (
 
 // Report says what one round did, or several.
 type Report struct {
-	// Rounds counts the rounds that worked on a segment; Segments names these, of a Run
-	// the last thousand.
+	// Rounds counts the rounds that worked on a segment; Segments names the segments,
+	// at most the last thousand of a Run.
 	Rounds   int
 	Segments []string
-	// Selected counts the URLs that were selected, Visits what became of those
-	// that were visited.
+	// Selected counts the URLs that were selected, Visits the outcomes of the
+	// visits.
 	Selected int
 	Visits   map[protocol.Code]int
-	// Bytes counts the bytes of bodies as sent.
+	// Bytes counts the bytes of bodies as sent over the wire.
 	Bytes int64
 	// Links counts the outlinks that the crawl follows, LinksRejected those that
 	// the rules keep out.
 	Links, LinksRejected int
-	// Redirects says what became of redirects: see fetch.Options.MaxRedirects.
+	// Redirects counts the outcomes of redirects: see
+	// fetch.Options.MaxRedirects.
 	Redirects fetch.Redirects
-	// Overgrown counts pages that were linked to and not added, because their domains
+	// Overgrown counts pages that were linked to but not added, because their domains
 	// had as many as Options.Update.MaxGrowth allows.
 	Overgrown int
 	// Sitemaps says what was read in sitemaps, Told what it did to the crawl db.
@@ -47,10 +48,11 @@ type Report struct {
 	// NextDue is when the next page is due, if the last round found none; zero
 	// if that is not known.
 	NextDue time.Time
-	// Elapsed is how long the rounds took, without what Run waited for pages to become due.
+	// Elapsed is how long the rounds took, not counting the time Run waited for pages to
+	// become due.
 	Elapsed time.Duration
-	// Freshness is how up to date the copies are by the plan of a schedule that learns, and
-	// how much of its budget is used; nil for other schedules.
+	// Freshness is how up to date the copies are according to the plan of a schedule that
+	// learns, and how much of its budget is used; nil for other schedules.
 	Freshness *Freshness
 
 	spent bool // NextDue is when the budget has something left
@@ -106,10 +108,10 @@ const roundDone = "done"
 const aheadJob = "run/ahead"
 
 // Round works on one segment, from fetch list to events: on the oldest that is
-// not done, and if there is none on a new one of what is due. A report without a
-// round means that nothing is due. A round that is cancelled or fails leaves
-// everything as the next one needs it, and returns an error that is ctx.Err() or
-// says what failed.
+// not done, or else on a new one of what is due. A report with no rounds means
+// that nothing is due. A round that is cancelled or fails leaves everything as
+// the next one needs it, and returns an error that is ctx.Err() or says what
+// failed.
 func (c *Crawler) Round(ctx context.Context) (Report, error) {
 	done, err := c.begin(ctx)
 	if err != nil {
@@ -351,8 +353,8 @@ func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
 	return done, err
 }
 
-// Finish marks a segment as done: no round takes it up any more. It is for
-// those who call the stages one by one; a round does so itself.
+// Finish marks a segment as done, so that no round takes it up again. It is for
+// callers that run the stages one by one; a round calls it itself.
 func (c *Crawler) Finish(ctx context.Context, segment string) error {
 	return c.done(ctx, segment)
 }
@@ -376,13 +378,13 @@ func (c *Crawler) retire(ctx context.Context) error {
 }
 
 // Run runs rounds until its context ends, Options.Rounds are done, or nothing is
-// due and Options.Wait is not set. If the context ended, the error is ctx.Err();
-// everything is left as a later Run needs it. The report covers all rounds.
+// due and Options.Wait is not set. If the context ended, the error is ctx.Err(),
+// and everything is left as a later Run needs it. The report covers all rounds.
 //
 // Generate.Ahead applies to what is due when a run begins: a page that the run
-// has fetched is not selected again because it is due within that time. A Run
-// that takes up one that was interrupted goes on in the same way, and with the same
-// Options.Rounds runs as many rounds as that had left.
+// has fetched is not selected again because it is due within that time. A Run that
+// resumes an interrupted one keeps to that, and with the same Options.Rounds runs
+// only as many rounds as that one had left.
 func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	var total Report
 	end, err := c.begin(ctx)

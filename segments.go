@@ -10,10 +10,10 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-// MergeSegments makes one segment, or several slices, of segments that were
-// updated; they stay. A merged segment is done from the start: no round takes it
-// up, and an update of it changes nothing, since what it holds was applied
-// already. Accept is the caller's to give; clock and store are the crawler's.
+// MergeSegments merges updated segments into one, or into several slices; the
+// originals stay. A merged segment is done from the start: no round takes it up,
+// and updating from it changes nothing, since what it holds was already applied.
+// Accept is up to the caller; the clock and store are the crawler's.
 func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, names ...string) (merge.SegmentReport, error) {
 	var srcs []merge.Source
 	for _, name := range names {
@@ -43,9 +43,10 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 	return merge.Segments(ctx, c.s.Segments, srcs, o)
 }
 
-// RemoveSegment removes a segment and its marks. One that is at work is an error
-// that is segment.ErrBusy. What a segment brought that is not done, see
-// [Crawler.DoneSegments], is lost: its pages are due again when their leases end.
+// RemoveSegment removes a segment and its marks. If it is in use, the error
+// matches segment.ErrBusy. The results of a segment that is not done, see
+// [Crawler.DoneSegments], are lost: its pages are due again when their leases
+// end.
 func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 	if err := c.s.Segments.Remove(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)

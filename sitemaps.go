@@ -25,39 +25,40 @@ import (
 
 // SitemapOptions say which sitemaps to read. (Nutch: its sitemap job.)
 type SitemapOptions struct {
-	// Sources are URLs of sitemaps, and names of hosts, whose robots.txt is asked
-	// for if it is not known and whose sitemaps are those that it lists. Nil are
-	// none.
+	// Sources are URLs of sitemaps, and names of hosts, which stand for the
+	// sitemaps that their robots.txt lists; it is fetched if it is not known. Nil
+	// means none.
 	Sources iter.Seq2[string, error]
-	// KnownHosts adds the sitemaps that the robots.txt of each host lists that is
-	// known. It makes no request.
+	// KnownHosts adds the sitemaps listed in every robots.txt already known. It
+	// makes no request.
 	KnownHosts bool
-	// Default takes /sitemap.xml where robots.txt lists none, for hosts that are
-	// named in Sources. (Nutch: sitemap.url.default.sitemap.xml.)
+	// Default tries /sitemap.xml where robots.txt lists none, for hosts named in
+	// Sources. (Nutch: sitemap.url.default.sitemap.xml.)
 	Default bool
 }
 
-// SitemapReport says what came of a reading of sitemaps.
+// SitemapReport says what Crawler.Sitemaps did.
 type SitemapReport struct {
-	// Report is what the rounds did. Its Sitemaps and Told are of sitemaps that are
-	// read in any round.
+	// Report is what the rounds did. Its Sitemaps and Told include all sitemaps
+	// read in those rounds.
 	Report
-	// Listed counts the sitemaps that were asked for, each once; Hosts the hosts.
-	// None names the hosts whose robots.txt lists no sitemap, or cannot be had.
+	// Listed counts the sitemaps asked for, each once; Hosts the hosts. None
+	// names the hosts whose robots.txt lists no sitemap or could not be fetched.
 	Listed, Hosts int
 	None          []string
-	// Refused are the sources that are no URL, or that the rules keep out, with why.
+	// Refused says, for each source that is not a URL or that the rules keep out,
+	// why.
 	Refused []error
-	// Lastmod is what is known by now of hosts whose sitemaps were asked for, as far
-	// as anything is.
+	// Lastmod is what is known by now of the hosts whose sitemaps were asked for, if
+	// anything is.
 	Lastmod map[string]hostdb.Lastmod
 }
 
-// Sitemaps reads sitemaps now, whether they are due or not, with what they name in
+// Sitemaps reads sitemaps now, due or not, and the sitemaps that they name in
 // turn: it marks their records, and works on rounds in which nothing else is
-// selected. A round that was interrupted comes first, and one that is interrupted
-// is finished by the next Sitemaps or Run. Pages that sitemaps name are not
-// fetched; that is for Run.
+// selected. An interrupted round comes first, and if Sitemaps is itself
+// interrupted, the next Sitemaps or Run finishes its round. Pages that sitemaps
+// name are not fetched; that is left to Run.
 func (c *Crawler) Sitemaps(ctx context.Context, o SitemapOptions) (SitemapReport, error) {
 	var r SitemapReport
 	end, err := c.begin(ctx)

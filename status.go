@@ -10,7 +10,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Status is what a crawler is doing, for people who watch it.
+// Status is what a crawler is doing, for those who watch it.
 type Status struct {
 	// Stage is the stage under way: generate, fetch, parse, update, invert, dedup, pages or
 	// wait, and robots before the rounds of Sitemaps; empty when no round is made. Segment is
@@ -18,13 +18,14 @@ type Status struct {
 	Stage, Segment string
 	// Since is when the stage began.
 	Since time.Time `json:",omitzero"`
-	// Fetch is where the fetch under way stands, or the last one stood.
+	// Fetch is the progress of the fetch under way, or of the last one.
 	Fetch fetch.Progress
 	// Rounds, Visits and Bytes count from New on.
 	Rounds int
 	Visits map[protocol.Code]int
 	Bytes  int64
-	// NextDue is when the next page is due, as far as the last selection saw.
+	// NextDue is when the next page is due, as far as the last selection could
+	// tell.
 	NextDue time.Time `json:",omitzero"`
 	// Freshness is that of the Report of the last round.
 	Freshness *Freshness `json:",omitempty"`

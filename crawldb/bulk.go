@@ -5,39 +5,39 @@ import (
 	"iter"
 )
 
-// BulkStore is the capability of a Store that applies many batches together for
-// less than each by itself: to load what others have collected, or to change most
-// of what it holds. Use it through [UpdateAll].
+// BulkStore is the capability of a Store to apply many batches together at a
+// lower cost than one by one: to load what others have collected, or to change
+// most of what it holds. Use it through [UpdateAll].
 type BulkStore interface {
 	Store
 
-	// UpdateAll does what Update does, with each batch in its turn, and then what
-	// Sync does; so what each Next is given is what the batches before have left.
-	// All that Store promises of Update holds of each batch. Beyond that:
+	// UpdateAll does what Update does for each batch in turn, and then what Sync
+	// does; so each Next sees the results of the batches before. All that Store
+	// promises for Update holds for each batch. Beyond that:
 	//
-	// After an error, a done context or a crash the store holds what the batches up
-	// to one of them have made of it, with the mark of that one, and nothing of a
-	// later one. Which one it is, a mark tells.
+	// After an error, a done context or a crash the store holds the results of the
+	// batches up to some batch, with the mark of that one, and nothing of later
+	// ones. The mark tells which batch that is.
 	//
-	// When the sequence is asked for a batch, the functions of the one before are
-	// not called any more, and their memory may be used again. That the batch was
-	// applied is not known before UpdateAll returns.
+	// Once the sequence is asked for a batch, the functions of the one before are
+	// no longer called, and their memory may be reused. Only when UpdateAll
+	// returns is it known that a batch was applied.
 	//
-	// The sequence, like Next, must not use the store, but that it may ask for
-	// Progress: it is told what the batches that were applied have left, and their
-	// own marks say which these are. Other Updates may wait as long as it runs, so it
-	// should wait for nobody.
+	// The sequence, like Next, must not use the store, except that it may call
+	// Progress, which returns what the batches applied so far have left; their own
+	// marks say which those are. Other Updates may have to wait for it, so it should
+	// not block.
 	//
-	// Batches may come in any order; they cost least if each begins behind the end
-	// of the one before. An error of the sequence ends the call, which returns it
-	// wrapped.
+	// Batches may come in any order; they cost least if each begins after the end
+	// of the one before. An error from the sequence ends the call, which returns
+	// it wrapped.
 	UpdateAll(ctx context.Context, batches iter.Seq2[Batch, error]) error
 }
 
-// UpdateAll applies many batches, as [BulkStore] says. It leaves them to the store
-// if that is one, or wraps one and says so by a method Unwrap() Store: a wrapper
-// whose Update does more than to pass the batch on must have either an UpdateAll
-// of its own or no such method. Any other Store is given one batch after the other.
+// UpdateAll applies many batches, as [BulkStore] says. It uses the UpdateAll of the
+// store if that is a BulkStore, or wraps one and has a method Unwrap() Store: a
+// wrapper whose Update does more than pass the batch on must have either its own
+// UpdateAll or no such method. Any other Store is given one batch after the other.
 func UpdateAll(ctx context.Context, s Store, batches iter.Seq2[Batch, error]) error {
 	if b, ok := as[BulkStore](s); ok {
 		return b.UpdateAll(ctx, batches)

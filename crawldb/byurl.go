@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// ScanByURL yields all records in ascending order of their URLs, as strings of
-// bytes: the order of Nutch's dumps, which is not that of the keys. It reads the
-// store twice, holds one string for each site, that is scheme, host and port, and
-// is weak as [Store]'s Scan is: a site that comes up while it runs may be left
-// out.
+// ScanByURL yields all records in ascending byte order of their URLs: the order
+// of Nutch's dumps, which is not that of the keys. It reads the store twice,
+// holds one string for each site, that is scheme, host and port, and is weak as
+// [Store]'s Scan is: a site that first appears while it runs may be left out.
 func ScanByURL(ctx context.Context, s Store) iter.Seq2[Datum, error] {
 	return func(yield func(Datum, error) bool) {
 		var starts []string

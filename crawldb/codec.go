@@ -115,8 +115,8 @@ func (d *Datum) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary reads what AppendBinary wrote. It keeps the URL, replaces
-// every other field, and keeps no part of data. Foreign bytes are an error, and
-// leave the record as it was. [Keys.Decode] is quicker for many records.
+// every other field, and does not retain data. Malformed bytes are an error,
+// and leave the record as it was. [Keys.Decode] is faster for many records.
 func (d *Datum) UnmarshalBinary(data []byte) error {
 	out := Datum{URL: d.URL}
 	var space [256]byte

@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// CorruptError says that what was read is not what was written. It is the one
-// type in which every store of the module tells of damage, to be found with
-// errors.As.
+// CorruptError says that what was read is not what was written. Every store in
+// this module reports damage with this type, to be found with errors.As.
 type CorruptError struct {
 	// File names the file or other place, or segment and part.
 	File string
-	// Offset is where in the file the damage begins; with a place that has no
-	// offsets, the number of the block. It is negative if that is not known, as of
-	// a record that reads well and makes no sense.
+	// Offset is where in the file the damage begins; for a place without offsets,
+	// the number of the block. It is negative if not known, as for a record that
+	// can be read but makes no sense.
 	Offset int64
-	// URL is whose record is damaged; empty if it is not one record.
+	// URL is the URL of the damaged record; empty if it is not a single record.
 	URL string
-	// Behind is a key behind the damage, from which a scan may go on; empty if none
+	// Behind is a key after the damage, from which a scan may resume; empty if none
 	// is known.
 	Behind string
 	Err    error

@@ -1,14 +1,13 @@
 // Package crawldb is the memory of a crawler: one record ([Datum]) for every
-// URL it has ever heard of, and the contract of the place that keeps them
+// URL it has ever heard of, and the contract of the storage that keeps them
 // ([Store]).
 //
 // The package owns the record, its encoding, the order of its keys and the
-// contract of its storage. It decides nothing: when a page is due is the
-// business of package schedule, what a visit does to a record that of package
-// update.
+// contract of its storage. It decides nothing: package schedule decides when a
+// page is due, and package update what a visit does to a record.
 //
 // To keep the records somewhere else, implement Store and run
-// crawldbtest.Run against it. Stock engines are stores/memstore and
+// crawldbtest.Run against it. The stock engines are stores/memstore and
 // stores/pebblestore.
 package crawldb
 
@@ -32,28 +31,28 @@ var ErrClosed = errors.New("crawldb: store is closed")
 // Concurrency: every method may be called from many goroutines at once. Updates
 // that share a URL are applied one after the other, each seeing the result of
 // the one before; so inject may run beside a crawl. Close waits for no one: a
-// call that runs beside or after it may fail, with an error that is ErrClosed,
-// but does no harm.
+// call that runs concurrently with it or after it may fail with ErrClosed, but
+// does no harm.
 //
 // Order: records are kept and scanned in the order of [Key].
 //
 // Atomicity: an Update is applied whole, mark included, or not at all, and a
 // reader of one record never sees half of it.
 //
-// Durability: what Update returned from before Sync was called survives any end
-// of the process or machine once Sync has returned. After a crash without Sync
-// the store holds a prefix of the updates in the order in which they returned:
-// a later one never without an earlier one. Close syncs.
+// Durability: once Sync has returned, every Update that had returned before
+// Sync was called survives any end of the process or machine. After a crash
+// without Sync the store holds a prefix of the updates in the order in which
+// they returned: a later one never without an earlier one. Close syncs.
 //
 // Ownership: the caller owns what it is given and may change it. The store
-// keeps nothing that it is given, and the values passed to Next are Next's to
-// read but not to change.
+// retains nothing that it is given. Next may read the values passed to it but
+// not change them.
 //
 // Cancellation: a method whose context is done before it starts returns an
 // error that is ctx.Err(), and an Update that was cancelled has changed nothing.
 //
 // Errors: a missing record is an error that is ErrNotFound. Damage is an error
-// that names the place. A store never panics because of what it holds.
+// that names the place. A store never panics because of its contents.
 type Store interface {
 	// Get returns the record of a URL, or an error that is ErrNotFound.
 	Get(ctx context.Context, url string) (Datum, error)
@@ -68,11 +67,11 @@ type Store interface {
 	// Update applies a batch. See [Batch].
 	Update(ctx context.Context, b Batch) error
 
-	// Sync makes durable what Update returned from before.
+	// Sync makes durable every Update that returned before it.
 	Sync(ctx context.Context) error
 
-	// Progress returns the cursor that the last applied batch of a job carried;
-	// empty if there is none.
+	// Progress returns the cursor of the last applied batch of a job; empty if
+	// there is none.
 	Progress(ctx context.Context, job string) (cursor string, err error)
 
 	// Close syncs and ends the use of the store. A second Close does nothing.
@@ -98,19 +97,19 @@ type Batch struct {
 	Next func(i int, old *Datum) (*Datum, error)
 
 	// Tokens, if not nil, has for each of the URLs the Token of the [Candidate] by
-	// which it was found, or nothing. A store need not read a record again that it
-	// knows by that, if it is sure that the record is still so. It changes nothing of
-	// what an Update does, whatever the tokens are.
+	// which it was found, or an empty string. It can save a store from reading a
+	// record again, if the store is sure that the record has not changed. Tokens
+	// never change the result of an Update.
 	Tokens []string
 
-	// Job and Cursor are a progress mark that is written in the same atomic
-	// step: where the job named Job stands once this batch is applied. An empty
-	// Job writes no mark; a Job with an empty Cursor removes its mark.
+	// Job and Cursor are a progress mark, written in the same atomic step: how
+	// far the job named Job has come once this batch is applied. An empty Job
+	// writes no mark; a Job with an empty Cursor removes its mark.
 	Job, Cursor string
 
 	// Marks, if not nil, is called once Next has been called for all URLs, and
-	// returns further marks by their jobs, which are written in the same step in
-	// the same way: so a mark may depend on what Next found. Like Next it must be
-	// pure and may be called again.
+	// returns further marks, keyed by job, to write in the same step: so a mark
+	// may depend on what Next found. Like Next it must be pure and may be called
+	// again.
 	Marks func() map[string]string
 }

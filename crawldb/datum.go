@@ -10,7 +10,7 @@ import (
 //
 // Times are kept to the millisecond and read back in UTC; a zero time means
 // never. A Datum is a plain value: copying one copies everything but the bytes
-// of Signature, which nobody changes in place.
+// of Signature, which must never be changed in place.
 type Datum struct {
 	// URL is the normalized text of the URL, the key of the record.
 	URL string
@@ -18,8 +18,8 @@ type Datum struct {
 	Status Status
 	// FetchTime is the earliest time of the next fetch.
 	FetchTime time.Time
-	// LastFetch is when the last visit that this record knows of was made. A
-	// visit that is older is not applied to the record.
+	// LastFetch is when the last visit that this record knows of was made. An
+	// older visit is not applied to the record.
 	LastFetch time.Time
 	// Interval is the time from one fetch to the next, in whole seconds.
 	Interval time.Duration
@@ -27,10 +27,10 @@ type Datum struct {
 	Modified time.Time
 	// Retries counts the transient failures in a row.
 	Retries int
-	// Score is what the scoring filters make of the page's importance.
+	// Score is the importance of the page according to the scoring filters.
 	Score float32
 	// Priority orders the due records; higher is sooner. Scoring filters compute
-	// it when the record is written; without any it is the score.
+	// it when the record is written; without filters it is the score.
 	Priority float32
 	// Signature is the fingerprint of the content as of the last fetch that
 	// brought any; nil if none has.

@@ -18,38 +18,39 @@ type Candidate struct {
 	// Due says that the store knows more than a hint: when it looked, the times of
 	// the record answered the query.
 	Due bool
-	// Token, if not empty, is what the store may be reminded of when the record is
-	// updated: see Batch.Tokens. Only the store that gave it, while it is open, can
-	// read it.
+	// Token, if not empty, may be handed back to the store when the record is
+	// updated: see Batch.Tokens. It means something only to the store that gave it,
+	// and only while that is open.
 	Token string
 }
 
-// DueQuery says which candidates [Due] is asked for.
+// DueQuery says which candidates [Due] is to yield.
 type DueQuery struct {
-	// Now is the time at which a record must be due: FetchTime not after it, and
-	// no lease beyond it.
+	// Now is the time at which a record must be due: neither its FetchTime nor
+	// its lease is later.
 	Now time.Time
-	// Ahead is how far Now lies ahead of the clock, for who asks about the future.
-	// It changes no answer. An index that moves on with the clock moves no further
-	// for it.
+	// Ahead is how far Now lies ahead of the clock, for queries about the future.
+	// It changes no answer, but keeps an index that moves with the clock from
+	// moving past the clock.
 	Ahead time.Duration
 	// Beyond, if not zero, makes records due whose FetchTime is after it: no
-	// schedule sets such a time, so a clock was wrong.
+	// schedule sets such a time, so a clock must have been wrong.
 	Beyond time.Time
-	// Limit ends the sequence after so many candidates; zero means no end.
+	// Limit ends the sequence after so many candidates; zero means no limit.
 	Limit int
 	// MinPriority leaves out records of a lower priority. Zero or less leaves
 	// out none.
 	MinPriority float32
 	// Want, if not nil, is asked about the [Host] of a candidate, any number of
-	// times, while the sequence runs; once it has said false of a host, no
-	// candidate of that host need follow. What is left out counts to no Limit. It
-	// must not use the store.
+	// times, while the sequence runs; once it has returned false for a host, no
+	// more candidates of that host need follow. What is left out does not count
+	// towards Limit. It must not use the store.
 	Want func(host string) bool
-	// Seen, if not nil, is told when more will be due: a full scan calls it with
-	// each record that it passes and that is not due; an indexed store, at the end
-	// of a sequence that nothing ended before, with one that has the earliest times
-	// of all that are not due, and maybe nothing but those times and its URL.
+	// Seen, if not nil, learns when more will be due. A full scan calls it with
+	// each record it passes that is not due. An indexed store calls it once, at the
+	// end of a sequence that was not ended early, with a record that has the
+	// earliest times of all that are not due, and perhaps nothing but those times
+	// and its URL.
 	Seen func(*Datum)
 }
 
@@ -59,26 +60,26 @@ func (q *DueQuery) due(d *Datum) bool {
 	return late && !d.Leased(q.Now)
 }
 
-// DueStore is the capability of a Store that finds due records without reading
-// all of them. Use it through [Due].
+// DueStore is the capability of a Store to find due records without reading all
+// of them. Use it through [Due].
 type DueStore interface {
 	Store
 
 	// Due yields candidates with the highest priority first. It may group
 	// priorities into levels of at most an eighth of an octave and yield a level
-	// in any order. It may yield a URL that is not due and never omits one that
+	// in any order. It may yield a URL that is not due but never omits one that
 	// is; a record that is written while the sequence runs may be seen or not. It
-	// is pulled: nothing is computed ahead of need that costs more than the
+	// is lazy: nothing is computed ahead of need that costs more than the
 	// candidates already yielded. The loop may write to the store and may break.
 	// An error ends the sequence.
 	Due(ctx context.Context, q DueQuery) iter.Seq2[Candidate, error]
 }
 
 // Due yields the candidates for a query, highest priority first. It asks the
-// store if that is a [DueStore], or wraps one and says so by a method Unwrap()
-// Store; any other Store is scanned in full. The scan orders equal priorities
-// by key and holds at most a million candidates at a time: if more are wanted,
-// it scans again.
+// store if that is a [DueStore], or wraps one and has a method Unwrap() Store;
+// any other Store is scanned in full. The scan orders equal priorities by key
+// and holds at most a million candidates at a time: if more are wanted, it
+// scans again.
 func Due(ctx context.Context, s Store, q DueQuery) iter.Seq2[Candidate, error] {
 	if d, ok := Index(s); ok {
 		return d.Due(ctx, q)
@@ -93,9 +94,9 @@ func Index(s Store) (DueStore, bool) { return as[DueStore](s) }
 const passSize = 1 << 20
 
 // DueByScan is the fallback of [Due]: it reads every record. If due is not nil
-// it decides, instead of the times of the query, which record is due: for
-// schedules that know more than the record says. The rest of the query holds.
-// Neither due nor Seen may keep the record that they are shown.
+// it decides which record is due, instead of the times in the query: for
+// schedules that know more than the record says. The rest of the query still
+// applies. Neither due nor Seen may keep the records they are passed.
 func DueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool) iter.Seq2[Candidate, error] {
 	return dueByScan(ctx, s, q, due, passSize)
 }

@@ -14,8 +14,8 @@ import (
 //
 // So the URLs of a host lie together, a host or a domain is a [Range], and
 // neighbours share long prefixes. An IPv4 address is not reversed. Every string
-// has a key, and no two share one: what is not a plain URL in lower case with a
-// host and without user information has "!" and itself.
+// has a key, and no two share one: anything but a plain lower-case URL with a
+// host and without user information has the key "!" followed by itself.
 func Key(url string) string { return string(AppendKey(nil, url)) }
 
 // AppendKey appends the [Key] of url to dst.
@@ -42,7 +42,7 @@ func appendSite(dst []byte, url string) (_ []byte, rest int) {
 	return dst, len(url) - len(path)
 }
 
-// URLOf returns the URL whose [Key] is key. For a string that is no key it
+// URLOf returns the URL whose [Key] is key. For a string that is not a key it
 // returns some URL; it never fails.
 func URLOf(key string) string {
 	if strings.HasPrefix(key, "!") {
@@ -174,9 +174,9 @@ func Host(url string) string {
 
 // Range is a half-open interval of keys. The zero Range holds everything.
 type Range struct {
-	// From is the first key, and included; empty means from the beginning.
+	// From is the first key, included; empty means from the beginning.
 	From string
-	// To is the key after the last, and not included; empty means to the end.
+	// To is the key after the last, not included; empty means to the end.
 	To string
 }
 

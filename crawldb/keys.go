@@ -7,7 +7,7 @@ import (
 
 // Keys does what [AppendKey], [URLOf] and [Datum.UnmarshalBinary] do, for engines
 // that pass many records in the order of their keys, or the links of pages: it
-// remembers the sites of the last ones. The zero value is ready to use, by one
+// remembers the most recent sites. The zero value is ready to use, by one
 // goroutine at a time.
 type Keys struct {
 	// The last two, since a page mostly has links to its own site and to others in
@@ -44,7 +44,7 @@ func (k *Keys) AppendKey(dst []byte, url string) []byte {
 }
 
 // AppendURL appends the URL whose [Key] is key to dst, or what [URLOf] returns for
-// a string that is no key.
+// a string that is not a key.
 func (k *Keys) AppendURL(dst, key []byte) []byte {
 	if len(k.key) == 0 || !bytes.HasPrefix(key, k.key) {
 		host := bytes.IndexByte(key, ')')
@@ -65,8 +65,8 @@ func (k *Keys) AppendURL(dst, key []byte) []byte {
 }
 
 // Decode makes *d the record that is kept under a key and encoded as data
-// ([Datum.AppendBinary]); no part of either is kept. Foreign bytes are an error, and
-// the record has nothing but its URL then.
+// ([Datum.AppendBinary]); neither is retained. Malformed bytes are an error, and
+// leave the record with only its URL.
 func (k *Keys) Decode(d *Datum, key, data []byte) error {
 	*d = Datum{}
 	// One copy for all the strings of a record.

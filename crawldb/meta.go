@@ -9,13 +9,13 @@ import (
 
 // Meta is a small set of names and values in the order of the names. The zero
 // value is empty. It stays encoded, so that a scan over a million records does
-// not allocate a million maps, and it is immutable underneath: copies of a Meta
-// never share changes.
+// not allocate a million maps, and is immutable underneath: changing a copy of
+// a Meta does not change the original.
 //
-// A policy keeps its state under names that begin with its own and a dot
-// ("opic.cash"); what a page says of itself is kept under "page." and can set
-// nothing else; what sitemaps say of it is under "sitemap." ([Sitemap], [Hint]);
-// seeds may set any name.
+// A policy keeps its state under names that begin with its own name and a dot
+// ("opic.cash"). What a page says of itself is kept under "page." and can set
+// nothing else; what sitemaps say of it is under "sitemap." ([Sitemap], [Hint]).
+// Seeds may set any name.
 type Meta struct{ enc string }
 
 // Get returns the value of a name, and whether there is one.
@@ -130,8 +130,8 @@ func DecodeMeta(enc string) (Meta, error) {
 
 var errMeta = errors.New("crawldb: not an encoded Meta")
 
-// MetaOf builds a Meta from pairs of name and value. It is for literals in
-// programs and tests; an odd name at the end has the empty value.
+// MetaOf builds a Meta from pairs of name and value. It is meant for literals
+// in programs and tests; a last name without a value has the empty value.
 func MetaOf(pairs ...string) Meta {
 	size, whole := 0, len(pairs)%2 == 0
 	for i, s := range pairs {

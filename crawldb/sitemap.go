@@ -26,8 +26,8 @@ const maxOrigins = 16
 type Sitemap struct {
 	// Depth is how many indexes led to it.
 	Depth int
-	// Budget is how many other sitemaps may be named by it and by those it names,
-	// together: so an index of indexes ends.
+	// Budget is how many other sitemaps it and those it names may name together:
+	// so an index of indexes comes to an end.
 	Budget int
 	// Hops is how many redirects led to it from where it was named.
 	Hops int
@@ -35,8 +35,9 @@ type Sitemap struct {
 	// an index that leads to it, in ascending order and 16 at most. It may speak of
 	// their pages.
 	Origins []string
-	// Page says that the URL is known as that of a page, too: that a seed or a link
-	// named it. What turns out to be no sitemap is read as a page then.
+	// Page says that the URL is also known as that of a page, because a seed or a
+	// link named it. If it turns out not to be a sitemap, it is then read as a
+	// page.
 	Page bool
 }
 
@@ -71,8 +72,8 @@ func SitemapOf(m Meta) (Sitemap, bool) {
 	return s, text != ""
 }
 
-// Sitemap reports whether the record is that of a sitemap, and nothing has said
-// that it may be a page.
+// Sitemap reports whether the record is that of a sitemap, with nothing to
+// suggest that it may be a page.
 func (d *Datum) Sitemap() bool {
 	s, ok := SitemapOf(d.Meta)
 	return ok && !s.Page
@@ -97,8 +98,8 @@ func (s Sitemap) Set(m *Meta) {
 	m.Set(sitemapKey, b.String())
 }
 
-// With returns the mark of what was marked twice, whatever the order: the lesser
-// depth, the larger budget, the fewer hops, the sites of both.
+// With merges two marks of one record, in either order: the lesser depth, the
+// larger budget, the fewer hops, the sites of both.
 func (s Sitemap) With(t Sitemap) Sitemap {
 	s.Hops = min(s.Hops, t.Hops)
 	s.Depth, s.Budget, s.Page = min(s.Depth, t.Depth), max(s.Budget, t.Budget), s.Page || t.Page
@@ -109,12 +110,11 @@ func (s Sitemap) With(t Sitemap) Sitemap {
 	return s
 }
 
-// ClearSitemap takes the mark from m.
+// ClearSitemap removes the mark from m.
 func ClearSitemap(m *Meta) { m.Delete(sitemapKey) }
 
 // Origin returns the site of a URL as "https://example.com", in lower case and
-// without the port that goes without saying; empty for what is not of http or
-// https.
+// without the default port; empty if the scheme is not http or https.
 func Origin(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -135,7 +135,7 @@ type Hint struct {
 	Span     time.Duration
 	// Every is how often it changes, in whole seconds; zero if not given.
 	Every time.Duration
-	// Priority is from 0 to 1; HasPriority says that it is given.
+	// Priority is from 0 to 1; HasPriority says whether it is given.
 	Priority    float32
 	HasPriority bool
 }
@@ -175,7 +175,7 @@ func HintOf(m Meta) (h Hint, ok bool) {
 	return h, true
 }
 
-// Set puts the hint into m, without what is out of range.
+// Set puts the hint into m, leaving out values that are out of range.
 func (h Hint) Set(m *Meta) {
 	b := []byte{0}
 	if !h.Modified.IsZero() {
@@ -194,8 +194,8 @@ func (h Hint) Set(m *Meta) {
 	m.Set(hintKey, string(b))
 }
 
-// With returns what two hints say of one page, whatever their order: the later
-// change, and of two at the same time the one that is known better; the shorter
+// With merges two hints about one page, in either order: it keeps the later
+// change, or of two at the same time the more precise one; the shorter
 // interval; the higher priority.
 func (h Hint) With(o Hint) Hint {
 	if c := o.Modified.Compare(h.Modified); c > 0 || c == 0 && o.Span < h.Span {
@@ -210,5 +210,5 @@ func (h Hint) With(o Hint) Hint {
 	return h
 }
 
-// ClearHint takes the hint from m.
+// ClearHint removes the hint from m.
 func ClearHint(m *Meta) { m.Delete(hintKey) }

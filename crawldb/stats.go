@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Stats says what a crawl db holds.
+// Stats summarizes what a crawl db holds.
 type Stats struct {
 	// Total counts the records; Due those whose fetch time has come, Leased those
 	// that a segment has.
 	Total, Due, Leased int
-	// Sitemaps counts the records of sitemaps, which the other figures count as well.
+	// Sitemaps counts the records of sitemaps, which the other figures include.
 	Sitemaps int
 	// Statuses, Retries and Hosts count the records by status, by the number of
 	// failures in a row, and by host.
@@ -23,16 +23,16 @@ type Stats struct {
 	Hosts    map[string]int
 	// HostStatuses counts the records of a host by status.
 	HostStatuses map[string]map[Status]int
-	// Score, in score, and Interval, in seconds, are distributions over the
-	// records; a score that is not a number counts only in NaN.
+	// Score, and Interval in seconds, are distributions over the records; a
+	// score that is not a number counts only in NaN.
 	Score, Interval Distribution
 	NaN             int
-	// Asked are the quantiles that the distributions have.
+	// Asked lists the quantiles that the distributions have.
 	Asked []float64
 	// EarliestFetch and LatestFetch are the first and last fetch time.
 	EarliestFetch, LatestFetch time.Time
-	// MeanFetch is the mean of the fetch times, each of them, and the mean too,
-	// taken to the full minute before, as Nutch does.
+	// MeanFetch is the mean of the fetch times; each of them, and the mean too,
+	// is rounded down to the minute, as Nutch does.
 	MeanFetch time.Time
 }
 
@@ -41,7 +41,8 @@ type Distribution struct {
 	Min, Mean, Max float64
 	// Quantiles are exact, in the order of Stats.Asked: of n values in ascending
 	// order the quantile q is the one at floor(q·n), counted from zero, or the last.
-	// (Nutch's t-digest gives the same as long as it keeps each value apart.)
+	// (Nutch's t-digest gives the same result while it still holds every value
+	// separately.)
 	Quantiles []float64
 }
 
@@ -52,8 +53,8 @@ func StatsQuantiles() []float64 {
 }
 
 // ReadStats reads all records once. It holds eight bytes for each of them. The
-// quantiles, from 0 to 1, are those of scores and intervals; without any they are
-// [StatsQuantiles].
+// quantiles, from 0 to 1, apply to scores and intervals; without any,
+// [StatsQuantiles] are used.
 func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64) (Stats, error) {
 	for _, q := range quantiles {
 		if !(q >= 0 && q <= 1) {

@@ -6,9 +6,9 @@ import "time"
 // meta elements. The zero value asks for nothing. Package robots reads them
 // (robots.ParseHeader, robots.ParseMeta).
 type Directives struct {
-	// NoIndex asks not to show the page in an index, NoFollow not to follow its
-	// links, NoArchive not to show a copy of it. "none" is NoIndex and NoFollow,
-	// "nocache" is NoArchive.
+	// NoIndex asks that the page not be shown in an index, NoFollow that its
+	// links not be followed, NoArchive that no copy of it be shown. "none" is
+	// NoIndex and NoFollow, "nocache" is NoArchive.
 	NoIndex, NoFollow, NoArchive bool
 	// UnavailableAfter is when NoIndex begins to hold (unavailable_after); zero if
 	// the page does not say so.
@@ -20,7 +20,7 @@ func (d Directives) Indexable(now time.Time) bool {
 	return !d.NoIndex && (d.UnavailableAfter.IsZero() || now.Before(d.UnavailableAfter))
 }
 
-// And returns what both ask for: of two that disagree the stricter holds.
+// And combines the two: where they disagree, the stricter holds.
 func (d Directives) And(e Directives) Directives {
 	d.NoIndex = d.NoIndex || e.NoIndex
 	d.NoFollow = d.NoFollow || e.NoFollow

@@ -1,6 +1,6 @@
-// Package page holds the words that every other package speaks: the bytes that
-// came back for a URL ([Content]), what a parser read in them ([Parsed]), and
-// the links it found ([Outlink]).
+// Package page defines the vocabulary that all other packages share: the bytes
+// that came back for a URL ([Content]), what a parser read in them ([Parsed]),
+// and the links it found ([Outlink]).
 //
 // The package imports nothing of this module and decides nothing.
 package page
@@ -37,8 +37,8 @@ type Content struct {
 type Outlink struct {
 	// URL is the absolute target.
 	URL string
-	// Anchor is the visible text of the link with its white space folded; empty
-	// if it has none.
+	// Anchor is the visible text of the link with white space folded; empty if
+	// it has none.
 	Anchor string
 	// NoFollow says that the link, or its page, asks not to be followed.
 	NoFollow bool
@@ -46,7 +46,7 @@ type Outlink struct {
 
 // Parsed is what a parser read in a [Content].
 type Parsed struct {
-	// Title is the title of the page with its white space folded.
+	// Title is the title of the page with white space folded.
 	Title string
 	// Text is the visible text of the page.
 	Text string
@@ -60,12 +60,12 @@ type Parsed struct {
 	// RefreshDelay is how long that refresh asks to wait.
 	RefreshDelay time.Duration
 	// Canonical is the absolute URL the page calls its own (link rel=canonical);
-	// empty if it names none. It is a hint by a stranger: nothing acts on it
-	// unasked.
+	// empty if it names none. It is a hint from an untrusted page: nothing acts
+	// on it by default.
 	Canonical string
-	// Directives are those of meta robots and X-Robots-Tag together. NoIndex is set,
-	// too, once UnavailableAfter is over. A copy for the crawl is kept of a NoArchive
-	// page like of any other; who shows copies must not show that.
+	// Directives are those of meta robots and X-Robots-Tag together. NoIndex is also
+	// set once UnavailableAfter has passed. The crawl stores a NoArchive page like
+	// any other; programs that show copies must not show it.
 	Directives
 	// Charset is the WHATWG name of the encoding the text was decoded from;
 	// empty for formats that have none.
@@ -78,5 +78,5 @@ type Parsed struct {
 	Truncated bool
 }
 
-// Property is one named property of a document.
+// Property is a named property of a document.
 type Property struct{ Name, Value string }
