@@ -19,7 +19,7 @@ type By uint8
 const (
 	ByHost   By = iota // the host
 	ByDomain           // the registered domain: see By.Key
-	ByIP               // the address that the host is found at
+	ByIP               // the address that the host resolves to
 )
 
 // String returns Nutch's word.
@@ -45,17 +45,17 @@ func ParseBy(word string) (By, error) {
 }
 
 // Key returns the name of the queue a URL belongs to; empty if the URL has no
-// host. By address it is that of the host, which somebody has to look up: see
-// [AddrKey].
+// host. By address it is the key of the host, whose address the caller has to
+// look up: see [AddrKey].
 //
 // All spellings of a host have one key. Scheme, port, user information, case and
-// dots at the end do not count; a name that is not ASCII has the key of its
-// ASCII form (UTS 46); an address has that of [AddrKey], and what browsers take
-// for an IPv4 address (0x7f.1) is one.
+// trailing dots do not count; a name that is not ASCII has the key of its ASCII
+// form (UTS 46); an address has that of [AddrKey], and anything that browsers
+// take for an IPv4 address (0x7f.1) is one.
 //
 // By domain, hosts under a top-level name that the public suffix list does not
 // have, such as those of an intranet, share the key of their last two labels:
-// whoever has a.b.corp has all of b.corp. To Nutch each is its own: see
+// a.b.corp has that of b.corp. In Nutch each such host is its own domain: see
 // [By.NutchKey].
 func (b By) Key(url string) string {
 	key := b.NutchKey(url)
@@ -65,7 +65,7 @@ func (b By) Key(url string) string {
 	return key
 }
 
-// NutchKey is Key with the domains of Nutch: see [Domain].
+// NutchKey is Key with domains as Nutch sees them: see [Domain].
 func (b By) NutchKey(url string) string {
 	host := canonical(crawldb.Host(url))
 	if b == ByDomain {
@@ -95,8 +95,8 @@ func lastTwo(host string) string {
 }
 
 // AddrKey returns the name of the queue of an address, "192.0.2.1" or
-// "[2001:db8::1]", which is the key of a URL with that address for its host. A
-// zone does not count, and an IPv4 address mapped to IPv6 is the IPv4 address.
+// "[2001:db8::1]", which is the key of a URL whose host is that address. The
+// zone is ignored, and an IPv4-mapped IPv6 address counts as the IPv4 address.
 func AddrKey(a netip.Addr) string {
 	if a = a.Unmap().WithZone(""); a.Is4() {
 		return a.String()
@@ -220,10 +220,9 @@ func Domain(host string) string {
 
 // Suffix returns the public suffix of a host, "co.uk" of "www.example.co.uk", in
 // ASCII. It is empty for an address, and for a host under a name that the list
-// does not have. Of the public suffix list that part counts for which ICANN
-// answers, as in Nutch: the other part lists services that give names to their
-// customers ("github.io"), whose hosts are mostly the same machines, and belong
-// into one queue.
+// does not have. As in Nutch, only the ICANN section of the public suffix list
+// counts: the private section lists services that give names to their customers
+// ("github.io"), whose hosts mostly share machines and belong in one queue.
 func Suffix(host string) string {
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "" {
 		return ""

@@ -5,10 +5,10 @@ import (
 )
 
 // Host is the record of one host, or of whatever else shares one queue: see
-// [By]. Times are kept to the millisecond and read back in UTC. They are times
-// of the real clock, whatever time a crawl records, but for those of Robots.
+// [By]. Times are kept to the millisecond and read back in UTC. They are real
+// clock times, whatever time a crawl records, except for those of Robots.
 //
-// The fields up to Stats are kept up to date by whoever asks the host; those
+// The fields up to Lastmod are kept up to date as the host is visited; those
 // from Pages on are its statistics, which are as old as Counted says, and zero
 // until they are made (package hoststat).
 type Host struct {
@@ -18,17 +18,17 @@ type Host struct {
 	NextFetch time.Time
 	// LastFetch is when the last request ended.
 	LastFetch time.Time
-	// Busy has an entry for each request that is on its way: the time by which it
-	// has ended or been cut off, in ascending order; nil while none is. How many
-	// there may be is for those to agree on who share the record.
+	// Busy has an entry for each request under way: the time by which it will
+	// have ended or been cut off, in ascending order; nil if there is none. Those
+	// who share the record must agree on how many there may be.
 	Busy []time.Time
 	// CrawlDelay is the pause that robots.txt asks of this crawler; zero if it
 	// asks for none.
 	CrawlDelay time.Duration
-	// Backoff is how often the pause is doubled, and once more: what failures
-	// have added and answers taken away. Zero while all is well.
+	// Backoff is one more than the number of times the pause is doubled:
+	// failures add to it and answers subtract. Zero while all is well.
 	Backoff int
-	// Elapsed is how long the host has taken of late to answer a request: a
+	// Elapsed is how long the host has recently taken to answer a request: a
 	// running mean. Zero if it was never asked.
 	Elapsed time.Duration
 	// Spent is what the host was asked for today.
@@ -44,22 +44,23 @@ type Host struct {
 	// Pages counts the records of the host in the crawl db.
 	Pages Pages
 	// Homepage is the URL of the start page, empty if none is known. It may be on
-	// another host, to which this one redirects.
+	// another host that this one redirects to.
 	Homepage string
 	// Score is the weight that the operator gives the host; zero if none.
 	Score float32
 	// DNSFailures counts the checks in a row in which the name had no address.
 	DNSFailures int64
-	// ConnectionFailures counts the records whose last visit failed for now and is
-	// to be tried again.
+	// ConnectionFailures counts the records whose last visit had a transient
+	// failure and is to be retried.
 	ConnectionFailures int64
 	// LastCheck is when the name was last looked up; zero if it never was.
 	LastCheck time.Time
 	// Overdue counts the unfetched records that have been due for long.
 	Overdue int64
-	// Fields are figures made of the metadata of the pages that were fetched,
-	// under Nutch's names: "min._rs_", "max._rs_", "avg._rs_" and "pct95._rs_" of
-	// a number, "Content-Type.text/html" for how often a text occurs.
+	// Fields are figures computed from the metadata of the pages that were
+	// fetched, under Nutch's names: "min._rs_", "max._rs_", "avg._rs_" and
+	// "pct95._rs_" of a number, "Content-Type.text/html" for how often a value
+	// occurs.
 	Fields map[string]float64
 	// Counted is when the statistics were made.
 	Counted time.Time
@@ -83,21 +84,23 @@ type Robots struct {
 	Origin string
 	// Status is the HTTP status of the last answer; zero if none came.
 	Status int
-	// Body is the file, or what is read of it; kept from the last good answer
-	// while the server fails. Package robots keeps a megabyte in all for a host.
+	// Body is the file, or the part of it that is read; while the server fails,
+	// that of the last good answer is kept. Package robots keeps a megabyte in
+	// all per host.
 	Body []byte
 	// ETag and LastModified are the validators of Body, as they were sent; empty
 	// if there are none.
 	ETag, LastModified string
-	// Fetched is when the last answer came or failed to; Expires is when to ask
-	// again.
+	// Fetched is when the last request ended, answered or not; Expires is when
+	// to ask again.
 	Fetched, Expires time.Time
 	// FailingSince is when an unbroken run of failures began; zero if the last
 	// answer was good.
 	FailingSince time.Time
 }
 
-// Stats counts requests for pages, robots.txt apart, since the host is known.
+// Stats counts requests for pages, not for robots.txt, since the host became
+// known.
 type Stats struct {
 	Fetched, NotModified, Redirected, Gone, Failed, RobotsDenied int64
 	// Bytes counts the bytes of the bodies as they were sent.
@@ -110,13 +113,13 @@ type Stats struct {
 type Spent struct {
 	// Day is the midnight, in UTC, with which the day began.
 	Day time.Time
-	// Requests counts those that were begun, Bytes the bytes of their bodies as
-	// they were sent; of robots.txt only the request counts.
+	// Requests counts the requests that were begun, Bytes the bytes of their
+	// bodies as sent; of a robots.txt only the request counts.
 	Requests, Bytes int64
 }
 
-// On returns what was spent on the day of now: nothing, if s is of a day before.
-// What a clock that was ahead has counted is of today.
+// On returns what was spent on the day of now: nothing, if s is of an earlier
+// day. If a clock was ahead and s is of a later day, that counts as today.
 func (s Spent) On(now time.Time) Spent {
 	day := now.UTC().Truncate(24 * time.Hour)
 	if s.Day.Before(day) {
@@ -126,14 +129,13 @@ func (s Spent) On(now time.Time) Spent {
 	return s
 }
 
-// Turn is how long a turn with a host lasts at most: an entry of Busy is that much
-// later than the request it stands for.
+// Turn is the longest that a turn with a host may last: an entry of Busy is that
+// much later than the request it stands for.
 const Turn = 10 * time.Minute
 
-// AskedAgain returns the record as it must be after a crash: if the host was
-// being asked, or was asked within the minute before the last sign of life of
-// the store, then as if it had been asked at now, with the same pause as at its
-// last request.
+// AskedAgain returns the record as it must be after a crash. If the host was
+// being asked, or was asked within the minute before the store's last sign of
+// life, it counts as asked at now, with the same pause as at its last request.
 func (h Host) AskedAgain(alive, now time.Time) Host {
 	if len(h.Busy) == 0 && (h.LastFetch.IsZero() || h.LastFetch.Before(alive.Add(-time.Minute))) {
 		return h

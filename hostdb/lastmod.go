@@ -2,24 +2,24 @@ package hostdb
 
 import "math"
 
-// Lastmod counts how often what sitemaps say of the changes of a host's pages was
-// true, at visits of pages of which they say something. It is kept by package
-// update. Visits at which it cannot be told, because the page was not known
-// before, or because a day is given and the page was visited on it, do not count.
+// Lastmod counts how often sitemaps were right about changes of a host's pages,
+// at visits to pages that they say something about. It is kept by package update.
+// Visits that cannot tell, because the page was not known before, or because only
+// a day is given and the page was visited on it, do not count.
 type Lastmod struct {
-	// Hits counts the visits at which a page was said to have changed since the
-	// visit before and had, False those at which it had not, and Misses those of
-	// pages that had changed and were not said to have.
+	// Hits counts the visits to pages that were said to have changed since the
+	// visit before and had, False those to pages that were said to and had not,
+	// and Misses those to pages that had changed and were not said to have.
 	Hits, False, Misses int64
-	// The rest says more of the visits, for a schedule that weighs signs: see [Claim].
-	// Truth and Tests are the shape and the inverse scale of the Gamma distribution of θ, where
-	// a claim is false with the probability exp(-θ); both are zero at the beginning.
+	// The other fields say more about the visits, for a schedule that weighs signs: see
+	// [Claim]. Truth and Tests are the shape and the inverse scale of the Gamma distribution of
+	// θ, where a claim is false with the probability exp(-θ); both are initially zero.
 	Truth, Tests float64
-	// Said is how many claims there were, and Watched how many changes were expected, from
-	// visit to visit; Unsaid is how many changes were found where nothing was claimed, and
-	// Quiet how many were expected there.
+	// Said is the number of claims, and Watched that of expected changes, between visits
+	// with claims or not; Unsaid is the number of changes found where nothing was claimed,
+	// and Quiet that of changes expected there.
 	Said, Watched, Unsaid, Quiet float64
-	// Segment is the last that was counted.
+	// Segment is the last one that was counted.
 	Segment string
 }
 
@@ -42,18 +42,19 @@ const (
 	mostTold = 1e12
 )
 
-// Claim is what a visit says of the claims about a page since the visit before.
+// Claim is what a visit reveals about the claims made of a page since the visit
+// before.
 type Claim struct {
-	// Signs is how many there were of a change, Changed whether there was one.
+	// Signs counts the signs of a change, Changed says whether there was one.
 	Signs   int
 	Changed bool
-	// Chance is how likely it was to find a change of which there was no claim, and Expected
-	// how many changes were to be expected; zero if it is not known how often the page changes.
+	// Chance is the probability of finding a change that was not claimed, and Expected the
+	// expected number of changes; zero if it is not known how often the page changes.
 	Chance, Expected float64
 }
 
-// Precision is the share of claims that are true, as far as is known, and for another
-// reason than that a visit finds a change so often anyway. It begins at seven eighths.
+// Precision is the share of claims that are true, as far as is known, beyond those
+// true only because visits find changes that often anyway. It begins at seven eighths.
 func (l Lastmod) Precision() float64 {
 	a, b := l.truth()
 	return 1 - math.Pow(b/(b+1), a)
@@ -66,9 +67,9 @@ func (l Lastmod) truth() (shape, tests float64) {
 	return l.Truth, l.Tests
 }
 
-// Recall is the share of changes that are claimed, which begins at a half. It compares how
-// many changes with a claim there are, among those that are expected, with how many without.
-// Where it is not known how often pages change, it is the share of Hits in Hits and Misses.
+// Recall is the share of changes that are claimed, which begins at a half. It compares the
+// number of changes with a claim, relative to the number expected, with the number without.
+// Where it is not known how often pages change, it is Hits / (Hits + Misses).
 func (l Lastmod) Recall() float64 {
 	for _, f := range [...]float64{l.Said, l.Unsaid, l.Quiet} {
 		if !(f >= 0 && f < mostTold) {
@@ -83,20 +84,20 @@ func (l Lastmod) Recall() float64 {
 	return said / (said + unsaid)
 }
 
-// Known reports whether enough claims were checked, or changes found of which there was none,
-// to tell Precision and Recall.
+// Known reports whether enough claims were checked, or unclaimed changes found, to tell
+// Precision and Recall.
 func (l Lastmod) Known() bool { return l.Hits+l.False+l.Misses >= knownFrom }
 
 // Trusted reports whether claims are believed: whether three quarters of them or more are
-// true, (Hits+7)/(Hits+False+8). A host of which nothing is known is trusted until two
-// claims were false.
+// true, (Hits+7)/(Hits+False+8). A host about which nothing is known is trusted until two
+// claims have been false.
 func (l Lastmod) Trusted() bool {
 	return float64(l.Hits+priorHits)/float64(l.Hits+l.False+priorAll) >= trustFrom
 }
 
-// Counts returns what l is once the visits of a segment have been counted, in an order that
-// is always the same; l itself if that was done already. What was counted before fades: see
-// the window of a hundred visits.
+// Counts returns l with the visits of a segment counted, in an order that is always the
+// same; l itself if that was done already. Earlier counts fade, over a window of a hundred
+// visits.
 func (l Lastmod) Counts(segment string, claims []Claim) Lastmod {
 	if l.Segment >= segment {
 		return l

@@ -26,23 +26,23 @@ const (
 )
 
 // InvertOptions say which links [Invert] keeps. The zero value keeps every link
-// that may be followed, within bounds.
+// that may be followed, within limits.
 type InvertOptions struct {
 	// Accept returns the normalized spelling of a URL, and whether it may be kept
 	// at all. It is called by one goroutine at a time: for each page, whose links
 	// are all dropped if it is rejected, and for the target of each link that is
-	// not NoFollow. Nil keeps all as they are; what the link db has already is
-	// left alone, see merge.LinkDBs for that.
-	// (Nutch: linkdb.url.normalizer, linkdb.url.filters.)
+	// not NoFollow. Nil keeps all as they are. Links already in the link db are
+	// left alone; see merge.LinkDBs for those. (Nutch: linkdb.url.normalizer,
+	// linkdb.url.filters.)
 	Accept func(url string) (string, bool)
 	// MaxInlinks bounds the links kept for one page, those found earlier
-	// included; zero means 10,000, negative no bound. Which are kept depends on
+	// included; zero means 10,000, negative no limit. Which are kept depends on
 	// the links alone, see [Union]. (Nutch: linkdb.max.inlinks.)
 	MaxInlinks int
-	// IgnoreInternal drops links between pages of one host. It is off by default,
-	// so that the pages of a single site have inlinks, and on with NutchCompat
-	// unless KeepInternal is set. (Nutch: linkdb.ignore.internal.links, by default
-	// true.)
+	// IgnoreInternal drops links between pages of the same host. It is off by
+	// default, so that the pages of a single site have inlinks, and on with
+	// NutchCompat unless KeepInternal is set. (Nutch:
+	// linkdb.ignore.internal.links, by default true.)
 	IgnoreInternal, KeepInternal bool
 	// IgnoreExternal drops links from one host to another. Together with
 	// IgnoreInternal it leaves nothing, which is an error. (Nutch:
@@ -51,17 +51,18 @@ type InvertOptions struct {
 	// MaxAnchor is where anchors are cut, in characters; zero means 100, negative
 	// never. A character is never split. (Nutch: linkdb.max.anchor.length.)
 	MaxAnchor int
-	// NutchCompat drops internal links unless told otherwise, compares hosts
-	// before Accept has spelled the URLs and without a host drops the link, counts
-	// anchors in UTF-16 units and leaves a question mark for the half of a
-	// character at the cut; and ignoring both internal and external links does
-	// nothing instead of being an error.
+	// NutchCompat drops internal links unless KeepInternal is set, compares hosts
+	// before Accept has normalized the URLs, drops links without a host, and
+	// measures anchors in UTF-16 units, with a question mark for half a character
+	// at the cut. Ignoring both internal and external links then does nothing
+	// instead of being an error.
 	NutchCompat bool
-	// SortMemory bounds the memory for links that are sorted, for the pages they are
-	// on and for what is merged at a time, in bytes; zero means 64 MiB.
+	// SortMemory limits the memory, in bytes, for the links being sorted, the pages
+	// they are on and what is merged at a time; zero means 64 MiB.
 	SortMemory int
-	// TempDir is where links go that do not fit, with some 70 bytes each; empty means
-	// os.TempDir. Nothing is left there; on Linux not even if the process is killed.
+	// TempDir is where links that do not fit are written, at some 70 bytes each;
+	// empty means os.TempDir. Nothing is left behind there; on Linux not even if the
+	// process is killed.
 	TempDir string
 }
 
@@ -70,8 +71,8 @@ type InvertOptions struct {
 type InvertReport struct {
 	// Pages counts the pages read, and Links the links on them.
 	Pages, Links int
-	// Targets counts the pages that were given links, and Inlinks the links they
-	// were given, known ones included.
+	// Targets counts the pages that were linked to, and Inlinks the links to
+	// them, known ones included.
 	Targets, Inlinks int
 	// Links were dropped because they ask not to be followed, because they stay
 	// on or leave the host, because Accept rejected them or their page, because the
@@ -84,12 +85,12 @@ type InvertReport struct {
 
 // Invert reads the outlinks of segments and adds each to the inlinks of its
 // target. A link that is NoFollow, by itself or by its page, is a vote withheld
-// and not added. A page that is known from several segments adds what it has in
-// any of them: links are never taken away.
+// and not added. A page found in several segments adds the links it has in any
+// of them: links are never removed.
 //
-// It may be repeated, after a failure too, and in any order of segments, and
-// changes nothing the second time. A segment whose parse_data was not committed
-// is an error that is [segment.ErrNotFound], and nothing is added.
+// It may be repeated, also after a failure and with segments in any order, and
+// changes nothing the second time. If the parse_data of a segment was not
+// committed, the error matches [segment.ErrNotFound] and nothing is added.
 func Invert(ctx context.Context, links Store, segs segment.Store, segments []string, o InvertOptions) (InvertReport, error) {
 	o.MaxInlinks = cmp.Or(o.MaxInlinks, 10_000)
 	o.MaxAnchor = cmp.Or(o.MaxAnchor, 100)

@@ -1,9 +1,9 @@
-// Package linkdb keeps the links of the web the other way round: for a page,
-// which pages link to it and with what words ([Inlink]). [Invert] makes them
-// from the outlinks of a segment.
+// Package linkdb keeps inverted links: for each page, which pages link to it
+// and with what words ([Inlink]). [Invert] computes them from the outlinks of a
+// segment.
 //
-// Stock engines are stores/memstore and stores/pebblestore; a new one must pass
-// linkdbtest.Run.
+// The stock engines are stores/memstore and stores/pebblestore; a new one must
+// pass linkdbtest.Run.
 package linkdb
 
 import (
@@ -46,29 +46,28 @@ type Entry struct {
 // Order: pages are in the order of crawldb.Key, the inlinks of a page in that
 // of [CompareInlinks].
 //
-// Atomicity: what Merge does to one page is done whole or not at all; a Merge
-// that failed may have been applied to some pages, and is repeated without
-// harm, since merging is idempotent and the order of merges does not matter.
+// Atomicity: what Merge does to one page is done whole or not at all. A Merge
+// that failed may have been applied to some pages; repeating it is harmless,
+// since merging is idempotent and the order of merges does not matter.
 //
-// Durability: what Merge returned from survives any end of the process or
-// machine.
+// Durability: a Merge that returned survives any end of the process or machine.
 //
-// Ownership: the caller owns what it is given; the store keeps nothing that it
-// is given.
+// Ownership: the caller owns what it is given; the store retains nothing that
+// it is given.
 //
 // Cancellation: a method whose context is done before it starts returns an
 // error that is ctx.Err().
 type Store interface {
-	// Get returns the inlinks of a page; none is no error.
+	// Get returns the inlinks of a page; having none is not an error.
 	Get(ctx context.Context, url string) ([]Inlink, error)
 
 	// Scan yields the pages of the range that have inlinks. It is weak, as
-	// crawldb.Store's. The loop may write and may break. An error ends the
+	// crawldb.Store's is. The loop may write and may break. An error ends the
 	// sequence.
 	Scan(ctx context.Context, r crawldb.Range) iter.Seq2[Entry, error]
 
-	// Merge adds links: each page has the [Union] of what it had and what it is
-	// given, with limit as its bound. The entries are strictly ascending by
+	// Merge adds links: each page then has the [Union] of what it had and what it
+	// is given, up to limit. The entries are strictly ascending by
 	// crawldb.Compare, otherwise the error is ErrOrder and nothing is changed; the
 	// inlinks of an entry may be in any order and repeated.
 	Merge(ctx context.Context, entries []Entry, limit int) error
@@ -86,9 +85,9 @@ func CompareInlinks(a, b Inlink) int {
 	return strings.Compare(a.Anchor, b.Anchor)
 }
 
-// Union returns the distinct links of both in order, and the first limit of
-// them if limit is positive. Which are kept does not depend on the order or
-// number of unions that led there.
+// Union returns the distinct links of both in order, and only the first limit
+// of them if limit is positive. Which ones are kept does not depend on the
+// order or number of unions.
 func Union(a, b []Inlink, limit int) []Inlink {
 	a, b = inOrder(a), inOrder(b)
 	n := len(a) + len(b)
@@ -127,9 +126,9 @@ func inOrder(links []Inlink) []Inlink {
 	return links
 }
 
-// Anchors returns the texts of links for an index, in the order of the links and
-// without the empty ones: a text once for each host that has it on a page, as
-// Nutch counts votes, or once at all if distinct is set. (Nutch:
+// Anchors returns the anchor texts of links for an index, in the order of the
+// links and without empty ones: each text once per host that uses it, as Nutch
+// counts votes, or only once if distinct is set. (Nutch:
 // anchorIndexingFilter.deduplicate.)
 func Anchors(links []Inlink, distinct bool) []string {
 	type vote struct{ host, anchor string }

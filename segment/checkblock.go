@@ -6,7 +6,7 @@ import (
 )
 
 // CheckBlock returns an error if a block does not hold records of the part of
-// that name. Of parts that hold none it knows nothing.
+// that name. It knows nothing of parts that hold no records.
 func CheckBlock(part string, block []byte) error {
 	switch part {
 	case GeneratePart:

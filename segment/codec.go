@@ -522,16 +522,16 @@ func (r *reader) meta() crawldb.Meta {
 	return m
 }
 
-// AppendRecord appends the encoded form of a record, in which [DecodeRecord]
-// reads it back. It is what blocks are made of, for those who sort records
-// outside of a segment.
+// AppendRecord appends the encoding of a record, which [DecodeRecord] reads.
+// Blocks consist of such encodings; it is exported for sorting records outside
+// a segment.
 func AppendRecord[T Record](b []byte, rec *T) ([]byte, error) {
 	w := writer{b: b}
 	w.record(rec)
 	return w.b, w.err
 }
 
-// DecodeRecord reads what AppendRecord wrote and keeps no part of b.
+// DecodeRecord reads what AppendRecord wrote, and does not retain b.
 func DecodeRecord[T Record](b []byte) (T, error) {
 	r := reader{s: string(b)}
 	var rec T

@@ -14,7 +14,7 @@ type Writer[T Record] struct {
 	at  string
 }
 
-// NewWriter opens the part for records of type T behind its first keep blocks;
+// NewWriter opens the part for records of type T after its first keep blocks;
 // see [Store].Append.
 func NewWriter[T Record](ctx context.Context, s Store, segment string, keep int) (*Writer[T], error) {
 	return NewWriterTo[T](ctx, s, segment, PartOf[T](), keep)
@@ -63,11 +63,11 @@ func (w *Writer[T]) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the writer; without Commit before it the part stays open.
+// Close ends the writer; unless Commit was called, the part stays open.
 func (w *Writer[T]) Close() error { return w.w.Close() }
 
 // Blocks yields the records of a committed part block by block, beginning with
-// block number from. A part that was not committed is an error that is
+// block number from. If the part was not committed, the error matches
 // ErrNotFound.
 func Blocks[T Record](ctx context.Context, s Store, segment string, from int) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {

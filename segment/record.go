@@ -35,7 +35,7 @@ func PartOf[T Record]() string {
 // Visit is how the visit to one URL ended.
 type Visit struct {
 	URL string
-	// Time is when the visit was made, in the time that the crawl records.
+	// Time is when the visit was made, by the clock of the crawl.
 	Time time.Time
 	// Outcome is what came of it.
 	Outcome protocol.Outcome
@@ -52,11 +52,11 @@ type Visit struct {
 	// took.
 	Bytes   int64
 	Elapsed time.Duration
-	// Signature is the fingerprint of the content as it came, of a page that nobody
-	// has parsed; nil if there is none. That of Parse counts before it.
+	// Signature is the fingerprint of the raw content, for a page that was not
+	// parsed; nil if there is none. That of Parse takes precedence.
 	Signature []byte
 	// Hops is how many redirects in a row led here from a page on the fetch list,
-	// and Via a page that made the last of them; zero and empty for what is on the
+	// and Via a page that made the last of them; zero and empty for URLs on the
 	// list.
 	Hops int
 	Via  string
@@ -65,14 +65,13 @@ type Visit struct {
 // Text is the text of one page.
 type Text struct{ URL, Text string }
 
-// Data is what a parser found in one page, its Text apart.
+// Data is what a parser found in one page, except for its Text.
 type Data struct {
 	URL    string
 	Parsed page.Parsed
 }
 
-// Parse is what the crawl db needs of one page that was parsed, redirects
-// included.
+// Parse is what the crawl db needs to know of one parsed page or redirect.
 type Parse struct {
 	URL string
 	// Signature is the fingerprint of the content; nil for a redirect and for
@@ -80,15 +79,16 @@ type Parse struct {
 	Signature []byte
 	// Error says why the content could not be parsed; empty if it was.
 	Error string
-	// Sitemap says that the content was read as a sitemap and not as a page. What
-	// it says of other URLs is in the Meta of its Links: see crawldb.Hint and
+	// Sitemap says that the content was read as a sitemap, not as a page. What it
+	// says of other URLs is in the Meta of its Links: see crawldb.Hint and
 	// crawldb.Sitemap.
 	Sitemap bool
-	// Links are the accepted targets, or the target of a redirect, and what each
-	// is given.
+	// Links are the accepted targets, or the target of a redirect, with what
+	// each is given.
 	Links []Link
-	// Refresh is the one of Links to which the page itself leads on, after a while
-	// (<meta http-equiv=refresh>); empty if it leads nowhere, or not to a link.
+	// Refresh is the one of Links that the page itself goes on to after a while
+	// (<meta http-equiv=refresh>); empty if there is none, or if it is not one of
+	// Links.
 	Refresh string
 	// Gave is what the page gave away.
 	Gave float64

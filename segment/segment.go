@@ -11,11 +11,11 @@
 // Records are written in blocks. Block number k of content, parse_text,
 // parse_data and crawl_parse holds records of the pages that are in block k of
 // crawl_fetch, in the same order, though not every page has one in every part.
-// So the parts are joined by walking them side by side, and a fetch that was
-// interrupted goes on behind the last block that all of them have.
+// So the parts are joined by walking them side by side, and an interrupted
+// fetch resumes after the last block that all of them have.
 //
-// A [Store] moves blocks of bytes and knows nothing of what is in them; [Writer]
-// and [Blocks] encode and decode. Stock engines are stores/memstore and
+// A [Store] moves blocks of bytes and knows nothing of their contents; [Writer]
+// and [Blocks] encode and decode. The stock engines are stores/memstore and
 // stores/dirstore; a new one must pass segmenttest.Run.
 package segment
 
@@ -39,8 +39,8 @@ var (
 	ErrCommitted = errors.New("segment: part is committed")
 	// ErrBusy says that another writer has the part open.
 	ErrBusy = errors.New("segment: part is being written")
-	// ErrName says that a name is not one a segment or part can have: 1 to 64
-	// of a-z, 0-9, '_' and '-', not beginning with '-'.
+	// ErrName says that a name is not valid for a segment or part. Valid names
+	// are 1 to 64 of a-z, 0-9, '_' and '-', not beginning with '-'.
 	ErrName = errors.New("segment: invalid name")
 	// ErrClosed says that the store or writer was closed.
 	ErrClosed = errors.New("segment: closed")
@@ -52,32 +52,32 @@ type CorruptError = crawldb.CorruptError
 // A Store keeps the blocks of the parts of segments.
 //
 // Concurrency: every method may be called from many goroutines at once. A part
-// has at most one writer at a time; a second is refused with an error that is
+// has at most one writer at a time; a second is refused with an error matching
 // ErrBusy.
 //
 // Order: segments are listed by name, blocks read in the order they were
 // appended.
 //
 // Atomicity: a block is there whole or not at all. A part that was not
-// committed keeps its blocks, but tells ([Info]) that it is not complete.
+// committed keeps its blocks, but [Info] says that it is not complete.
 //
-// Durability: what was appended survives any end of the process or machine once
-// Sync has returned, the commit once Commit has. Without Sync, after a crash, a
+// Durability: appended blocks survive any end of the process or machine once
+// Sync has returned, the commit once Commit has. After a crash without Sync, a
 // part holds a prefix of its blocks.
 //
-// Ownership: the caller owns the blocks it is given and keeps the blocks it
-// gives; the store keeps no memory of its caller's.
+// Ownership: the caller owns the blocks it is given and those it passes in; the
+// store retains neither.
 //
 // Cancellation: a method whose context is done before it starts returns an
 // error that is ctx.Err() and changes nothing.
 //
-// Errors: a missing segment or part is an error that is ErrNotFound, a bad name
-// one that is ErrName. Damage in a committed part is a *CorruptError; in a part
-// that is not committed, the blocks from the first bad one on are taken as never
+// Errors: a missing segment or part is an error matching ErrNotFound, a bad name
+// one matching ErrName. Damage in a committed part is a *CorruptError; in a part
+// that is not committed, the first bad block and all after it count as never
 // written.
 type Store interface {
-	// List yields the names of the segments that have a part, ascending as
-	// strings of bytes.
+	// List yields the names of the segments that have a part, in ascending byte
+	// order.
 	List(ctx context.Context) iter.Seq2[string, error]
 
 	// Stat describes a part, committed or not.
@@ -88,14 +88,15 @@ type Store interface {
 	// error ends the sequence.
 	Read(ctx context.Context, segment, part string, from int) iter.Seq2[[]byte, error]
 
-	// Append opens a part for writing behind its first keep blocks and drops the
-	// rest; a negative keep keeps all. It makes segment and part as needed. A
-	// part that is committed is an error that is ErrCommitted, one with fewer
-	// than keep blocks one that is ErrNotFound.
+	// Append opens a part for writing after its first keep blocks and drops the
+	// rest; a negative keep keeps all. It creates the segment and part as
+	// needed. If the part is committed, the error matches ErrCommitted; if it
+	// has fewer than keep blocks, ErrNotFound.
 	Append(ctx context.Context, segment, part string, keep int) (BlockWriter, error)
 
-	// Remove deletes a segment with all its parts; one that is not there is no
-	// error. A part being written makes it fail with an error that is ErrBusy.
+	// Remove deletes a segment with all its parts; a missing segment is not an
+	// error. While a part is being written, it fails with an error matching
+	// ErrBusy.
 	Remove(ctx context.Context, segment string) error
 }
 
@@ -109,7 +110,7 @@ type BlockWriter interface {
 	Commit(ctx context.Context) error
 	// Close ends the writer. A part that was not committed stays as it is, to be
 	// appended to later. After Commit or Close, Close does nothing and the other
-	// methods return an error that is ErrClosed.
+	// methods return an error matching ErrClosed.
 	Close() error
 }
 
@@ -138,8 +139,8 @@ func Parts() []string {
 	return []string{GeneratePart, FetchPart, ContentPart, ParseTextPart, ParseDataPart, ParsePart}
 }
 
-// ValidName returns an error that is ErrName unless a segment or part can have
-// the name.
+// ValidName returns an error matching ErrName if the name is not valid for a
+// segment or part.
 func ValidName(name string) error {
 	ok := 0 < len(name) && len(name) <= 64 && name[0] != '-'
 	for i := range len(name) {
@@ -153,11 +154,10 @@ func ValidName(name string) error {
 }
 
 // NewName returns a name for a segment generated at now: Nutch's fourteen
-// digits in UTC, a dash and three digits. It is larger than every name in use
-// that is of that form: after a name of a later time, which a clock that was ahead
-// has given, comes the second behind it. So the order of names is that in which
-// segments were made. After 999 follows 999000, so that even with a clock that stands
-// still names ascend.
+// digits in UTC, a dash and three digits. It is greater than every name of that form
+// in use: after a name of a later time, given when a clock was ahead, it uses the
+// second after that. So segments are named in the order in which they are made. 999
+// is followed by 999000, so that names ascend even if the clock stands still.
 func NewName(ctx context.Context, s Store, now time.Time) (string, error) {
 	prefix := now.UTC().Format(nameTime) + "-"
 	last, ahead := "", time.Time{}
@@ -194,8 +194,8 @@ func timeOf(name string) (at time.Time, ok bool) {
 	return at, true
 }
 
-// NameAfter returns the name that NewName gives after name: the next of a clock
-// that stands still.
+// NameAfter returns the name that NewName would give after name if the clock
+// stood still.
 func NameAfter(name string) string {
 	if cut := strings.LastIndexByte(name, '-') + 1; len(name)-cut >= 3 {
 		if n, err := strconv.ParseUint(name[len(name)-3:], 10, 16); err == nil && n < 999 {

@@ -10,17 +10,17 @@ import (
 )
 
 // TurnKey is the metadata key under which a record on a fetch list keeps its
-// [Turn]. It is of the fetch list alone: no record of the crawl db has it.
+// [Turn]. It belongs to the fetch list alone: no record of the crawl db has it.
 const TurnKey = "segment.turn"
 
-// Turn says how a URL is to be visited: what generate decided of it besides its
-// record. The zero value is what a record has that says nothing.
+// Turn says how a URL is to be visited: what generate decided besides selecting
+// its record. A record that says nothing has the zero value.
 type Turn struct {
 	// List is the number of the fetch list that the URL is on, of Lists in all,
 	// from zero. Zero Lists means that there is one.
 	List, Lists int
-	// By is what shares a list: two URLs with the same host, domain or address,
-	// as this says, are on the same.
+	// By says what shares a list: two URLs with the same host, domain or
+	// address are on the same list.
 	By Partition
 	// Delay is the pause between two visits to the host; zero means that of the
 	// fetch, negative none. (Nutch: _variableFetchDelay_.)
@@ -60,10 +60,10 @@ func ParsePartition(word string) (Partition, error) {
 }
 
 // ListPart returns the name of the part in which a fetch of one list keeps what
-// belongs into part, until all lists are fetched and it is put there.
+// belongs in part, until all lists are fetched and it is moved there.
 func ListPart(part string, list int) string { return part + "-" + strconv.Itoa(list) }
 
-// Mark writes the turn into the record of a fetch list.
+// Mark writes the turn into a record of a fetch list.
 func (t Turn) Mark(d *crawldb.Datum) {
 	if t.Lists <= 1 && t.Delay == 0 {
 		d.Meta.Delete(TurnKey)
@@ -72,7 +72,7 @@ func (t Turn) Mark(d *crawldb.Datum) {
 	d.Meta.Set(TurnKey, fmt.Sprintf("%d/%d %v %d", t.List, max(t.Lists, 1), t.By, t.Delay.Milliseconds()))
 }
 
-// Unmark takes the turn out of the record of a fetch list.
+// Unmark removes the turn from a record of a fetch list.
 func Unmark(d *crawldb.Datum) (Turn, error) {
 	v, ok := d.Meta.Get(TurnKey)
 	if !ok {
