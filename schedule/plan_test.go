@@ -222,6 +222,27 @@ func TestPlanOfPagesThatAreGone(t *testing.T) {
 	}
 }
 
+// A host that may not be asked so often as its pages would be has all the visits that it allows,
+// from one plan to the next, though the budget is not used by them.
+func TestPlanOfHostsThatLeaveABudget(t *testing.T) {
+	const allowed = 60.
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var old *Plan
+	for n := range int64(5) {
+		sample := Learned{Budget: 100, Plan: old}.NewSample(at)
+		for i := range 900 {
+			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at, Interval: day, FetchTime: at.Add(day)}
+			(&learned{Rate: Rate{100, 100 * float64(1+i%50)}}).keep(&d)
+			sample.Add(&d)
+		}
+		p := sample.Plan(PlanOptions{Visits: allowed*n + 1, Hosts: func(string) float64 { return allowed }})
+		if !p.own("http://a/1") || math.Abs(p.Needed/allowed-1) > 0.01 {
+			t.Errorf("plan %d comes to %.4g visits a day of %g", n, p.Needed, allowed)
+		}
+		old, at = p, at.Add(day)
+	}
+}
+
 // The budget is used, whatever pages do, and what it is not enough for is stretched.
 func TestStretch(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

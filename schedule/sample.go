@@ -254,7 +254,8 @@ func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 		p.Stretch = even
 		some = stretched(sample, even)
 	}
-	p.Mu, p.HostMu = solveAll(some, budget, hosts)
+	// Hosts with a threshold of their own have all the visits that they may: nothing is left to use.
+	p.Mu, p.HostMu = solveAll(some, sample, budget, hosts)
 	if p.Stretch > 0 {
 		some = p.free(sample, even)
 	}
@@ -270,7 +271,8 @@ func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 		// Not enough for the greatest intervals: half of it goes where it is worth most,
 		// and the others come by in turn.
 		p.Stretch = min(2*least/p.Budget, 1e6)
-		p.Mu, p.HostMu = solveAll(stretched(sample, p.Stretch), budget, hosts)
+		late := stretched(sample, p.Stretch)
+		p.Mu, p.HostMu = solveAll(late, late, budget, hosts)
 	case p.Needed < 0.99*budget:
 		// No visit more is worth anything at this threshold, and with any less all
 		// would be: pages that change too often by far, each as often as the others.

@@ -152,39 +152,55 @@ func lighter(ratio float64) float64 {
 // day together, and thresholds of their own for hosts that would take more than
 // hosts says a day (nil says nothing; infinity is no bound): what they leave goes to
 // the others (Kolobov et al., Optimal Freshness Crawl Under Politeness Constraints,
-// SIGIR 2019). The order of the sample makes no difference but for the last digits.
-func solveAll(sample []sampled, perDay float64, hosts func(host string) float64) (mu float64, hostMu map[string]float64) {
-	free := make([]*sampled, len(sample))
+// SIGIR 2019). own are the same pages as they are where their host has a threshold of its
+// own. The order of the sample makes no difference but for the last digits.
+func solveAll(sample, own []sampled, perDay float64, hosts func(host string) float64) (mu float64, hostMu map[string]float64) {
+	type page struct{ free, own *sampled }
+	pages := make([]page, len(sample))
 	for i := range sample {
-		free[i] = &sample[i]
+		pages[i] = page{&sample[i], &own[i]}
 	}
-	if hosts == nil {
-		return solve(free, perDay), nil
+	if hosts != nil {
+		slices.SortStableFunc(pages, func(a, b page) int { return cmp.Compare(a.free.Host, b.free.Host) })
 	}
-	slices.SortStableFunc(free, func(a, b *sampled) int { return cmp.Compare(a.Host, b.Host) })
+	free := make([]*sampled, len(pages))
 	for {
+		free = free[:0]
+		for _, p := range pages {
+			free = append(free, p.free)
+		}
 		mu = solve(free, perDay)
-		var rest []*sampled
-		for from := 0; from < len(free); {
+		if hosts == nil {
+			return mu, nil
+		}
+		var rest []page
+		for from := 0; from < len(pages); {
 			to, sum := from, 0.0
-			for ; to < len(free) && free[to].Host == free[from].Host; to++ {
-				sum += free[to].visits(mu)
+			host := pages[from].free.Host
+			for ; to < len(pages) && pages[to].free.Host == host; to++ {
+				sum += pages[to].free.visits(mu)
 			}
-			host := free[from].Host
 			if most := hosts(host); sum > most*(1+1e-9) {
 				if hostMu == nil {
 					hostMu = map[string]float64{}
 				}
-				hostMu[host] = max(solve(free[from:to], most), mu)
-				perDay -= most
+				capped, sum := make([]*sampled, 0, to-from), 0.0
+				for _, p := range pages[from:to] {
+					capped = append(capped, p.own)
+				}
+				hostMu[host] = max(solve(capped, most), mu)
+				for _, p := range capped {
+					sum += p.visits(hostMu[host])
+				}
+				perDay -= min(sum, most)
 			} else {
-				rest = append(rest, free[from:to]...)
+				rest = append(rest, pages[from:to]...)
 			}
 			from = to
 		}
-		if len(rest) == len(free) || len(rest) == 0 || perDay <= 0 {
+		if len(rest) == len(pages) || len(rest) == 0 || perDay <= 0 {
 			return mu, hostMu
 		}
-		free = rest
+		pages = rest
 	}
 }
