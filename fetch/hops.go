@@ -23,21 +23,20 @@ import (
 // segment alone, whoever came first; and a run that was interrupted finds all it
 // needs in the segment.
 
-// Redirects counts what became of redirects and refreshes.
+// Redirects counts the outcomes of redirects and refreshes.
 type Redirects struct {
-	// Followed counts the pages that were visited because of one.
+	// Followed counts the pages that were visited because of a redirect.
 	Followed int
-	// Limit counts redirects that were one more than MaxRedirects, Loops those that
-	// lead back to a page on the way, or to themselves, Rejected those that the
-	// rules do not let through; under MaxRedirects. Waiting counts targets that could
-	// not be asked for now. All but Rejected, and what MaxRedirects says of the limit,
-	// are links.
+	// These count redirects that MaxRedirects did not follow: Limit those beyond it,
+	// Loops those that lead back to a page on the way, or to themselves, Rejected
+	// those that the rules keep out, and Waiting those whose target could not be
+	// requested now. All but Rejected, and Limit with SkipExceeded, become links.
 	Limit, Loops, Rejected, Waiting int
 	// Downgrades counts those that lead from https to http.
 	Downgrades int
 }
 
-// Add adds what another fetch has counted.
+// Add adds the counts of another fetch.
 func (r *Redirects) Add(o Redirects) {
 	r.Followed += o.Followed
 	r.Limit += o.Limit

@@ -13,30 +13,27 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// A HostRule is what an operator has decided of one host. The zero rule decides
-// nothing. Days and windows are those of the real clock.
+// A HostRule is what an operator has decided for one host. The zero rule
+// decides nothing. Days and windows are those of the real clock.
 type HostRule struct {
-	// Requests and Bytes are how many requests the host is sent on a day, robots.txt
-	// included, and how many bytes of the bodies of pages and sitemaps it may send; zero
-	// or less means no bound.
-	// A day begins at midnight UTC. What was spent is kept in the hostdb.Store, and
-	// counts for all that share it. A body that is on its way when the bytes run out
-	// is read to its end.
+	// Requests and Bytes limit, per day, the requests to the host, robots.txt included,
+	// and the bytes of the bodies of pages and sitemaps; zero or less means no limit. A
+	// day begins at midnight UTC. What was spent is kept in the hostdb.Store, and counts
+	// for all that share it. A body under way when the bytes run out is read to its end.
 	Requests, Bytes int64
 	// Windows are when requests may begin; none means at any time.
 	Windows []Window
-	// Closed says that the host is asked for nothing, robots.txt included, as long as
-	// the rule says so. Its pages are skipped, and due again a day later each time.
+	// Closed says that the host is sent no requests, not even for robots.txt. Its
+	// pages are skipped, and each time are due again a day later.
 	Closed bool
 }
 
-// A Window is a part of each day. What ends earlier than it begins goes on past
-// midnight; what ends when it begins is the whole day.
+// A Window is a part of each day. One that ends earlier than it begins
+// continues past midnight; one that ends when it begins is the whole day.
 type Window struct {
-	// From and To are times of the day by the clock on the wall, from 0 to 24 hours;
-	// To is outside.
+	// From and To are local times of day, from 0 to 24 hours; To is exclusive.
 	From, To time.Duration
-	// Zone is where the wall is; nil means UTC.
+	// Zone is the time zone; nil means UTC.
 	Zone *time.Location
 }
 
@@ -84,8 +81,8 @@ func timeOfDay(s string) (time.Duration, error) {
 	return time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute, nil
 }
 
-// String returns what ParseWindow reads, of a window of whole minutes that is not the
-// whole day.
+// String returns the form that ParseWindow reads, for a window of whole minutes that
+// is not the whole day.
 func (w Window) String() string {
 	clock := func(d time.Duration) string { return fmt.Sprintf("%02d:%02d", d/time.Hour, d%time.Hour/time.Minute) }
 	s := clock(w.From) + "-" + clock(w.To)
@@ -161,14 +158,14 @@ func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 	return at, why
 }
 
-// HostRules are rules by host, as an operator writes them into a file: see
+// HostRules are rules by host, as an operator writes them in a file: see
 // ReadHostRules.
 type HostRules struct {
 	hosts, below map[string]HostRule
 	rest         HostRule
 }
 
-// ReadHostRules reads rules, one a line: whom it is for, and what holds.
+// ReadHostRules reads rules, one per line: whom it is for, and what applies.
 //
 //	# whom            what
 //	example.com       requests=1000 bytes=200M
@@ -177,13 +174,12 @@ type HostRules struct {
 //	paused.example    closed
 //	*                 requests=20000
 //
-// A rule is for one host, with a dot before it for a domain and each host below
-// it, or with a star for all that have no other; of several the one for the
-// longest name holds, and no part of the others. The name is that of the queue:
-// with Options.By by domain it is the domain that has a budget, and by address the
-// address. K, M and G stand for 1024 bytes, 1024 K and 1024 M. Empty lines and
-// what follows a # do not count, nor does a byte order mark. An error names the
-// file, as given, and the line.
+// A rule is for one host; with a leading dot, for a domain and each host below it;
+// or with a star, for all that have no other rule. Of several, only the one with
+// the longest name applies. The name is that of the queue: with Options.By by
+// domain, domains have budgets, and by address, addresses. K, M and G stand for
+// 1024 bytes, 1024 K and 1024 M. Empty lines, anything after a #, and a byte order
+// mark are ignored. An error names the file, as given, and the line.
 func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 	rules := &HostRules{hosts: map[string]HostRule{}, below: map[string]HostRule{}}
 	seen := map[string]int{}
@@ -294,7 +290,8 @@ func ParseBytes(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// Rule returns the rule for the queue of that name. A nil *HostRules has none.
+// Rule returns the rule for the queue of that name. A nil *HostRules has no
+// rules.
 func (r *HostRules) Rule(queue string) HostRule {
 	if r == nil {
 		return HostRule{}

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// A Limiter bounds what a crawl takes of a network, whatever the hosts: requests
-// and bytes a second. One that several fetches are given is a budget for all of
-// them together. It may be used from many goroutines at once, must not be changed
-// once it is used, nor copied.
+// A Limiter limits the load of a crawl on the network, over all hosts: requests
+// and bytes per second. A Limiter shared by several fetches is one budget for all
+// of them. It may be used from many goroutines at once, and must not be changed
+// or copied once in use.
 type Limiter struct {
-	// Requests is how many requests may begin in a second, robots.txt included;
+	// Requests is how many requests may begin per second, robots.txt included;
 	// there are no bursts. Zero or less means any number.
 	Requests float64
-	// Bytes is how many bytes of the bodies of pages may come in a second on the
-	// average, as they were sent; zero or less means any number. How large a body is
-	// shows when it has come: what comes may be more by what was under way, and is
-	// made good. (Nutch: fetcher.bandwidth.target, which changes the number of
+	// Bytes is how many bytes of bodies may be read per second on average, as sent;
+	// zero or less means any number. The size of a body is known only once it has
+	// come, so the limit may be exceeded by what was under way, which is then made
+	// up for. (Nutch: fetcher.bandwidth.target, which changes the number of
 	// threads.)
 	Bytes float64
 

@@ -29,17 +29,17 @@ import (
 // of each in their Meta; update makes of them what it will.
 
 // SitemapOptions say how sitemaps are found and read. The zero value finds those
-// that robots.txt lists, and reads them and feeds. In each limit zero means the
-// default and a negative number none.
+// that robots.txt lists, and reads them and feeds. For each limit, zero means
+// the default and a negative number no limit.
 type SitemapOptions struct {
-	// NoDiscovery follows no sitemap that robots.txt lists. What is marked as a
-	// sitemap is still read as one. NutchCompat follows none, either: to Nutch
-	// sitemaps are a job of their own.
+	// NoDiscovery ignores the sitemaps that robots.txt lists. URLs marked as
+	// sitemaps are still read as such. NutchCompat ignores them, too: in Nutch
+	// sitemaps are a separate job.
 	NoDiscovery bool
-	// NoFeeds takes feeds for content without a parser, as NutchCompat does.
+	// NoFeeds treats feeds as content without a parser, as NutchCompat does.
 	NoFeeds bool
-	// NoStrict lets a sitemap speak of any URL, not only of those of its own
-	// directory and of the sites that list it. (Nutch: sitemap.strict.parsing=false.)
+	// NoStrict lets a sitemap list any URL, not only those in its own directory and
+	// on the sites that list it. (Nutch: sitemap.strict.parsing=false.)
 	NoStrict bool
 	// NoNormalize and NoFilter take what sitemaps name without the normalizers or
 	// the filters of Rules. (Nutch: sitemap.url.normalize=false,
@@ -47,23 +47,23 @@ type SitemapOptions struct {
 	NoNormalize, NoFilter bool
 	// MaxListed is how many sitemaps of one robots.txt are followed; default 100.
 	MaxListed int
-	// MaxFiles is how many sitemaps those of one robots.txt may name, with all that
-	// these name; default 10,000. The number is divided, first among the sitemaps
-	// that are listed and then among those that an index names: one that leads to
-	// many more files than its share is followed in part.
+	// MaxFiles is how many sitemaps those of one robots.txt may name, directly and
+	// indirectly; default 10,000. The number is divided, first among the listed
+	// sitemaps and then among those that an index names: one that leads to many
+	// more files than its share is followed only in part.
 	MaxFiles int
-	// MaxDepth is how many indexes may lead to a sitemap; default 2, that is one
+	// MaxDepth is how many indexes may lead to a sitemap; default 2, that is, an
 	// index within an index. MaxURLs is how many URLs of one file are read; default
 	// 50,000.
 	MaxDepth, MaxURLs int
 	// MaxRedirects is how many redirects of a sitemap are followed in a row; default
 	// 5. (Nutch: sitemap.redir.max.)
 	MaxRedirects int
-	// MaxBytes bounds a sitemap, decoded; default 50 MiB. Each of an eighth of the
-	// workers, and of two at least, may hold as much at a time. (Nutch:
+	// MaxBytes limits the decoded size of a sitemap; default 50 MiB. An eighth of
+	// the workers, at least two, may hold as much each at a time. (Nutch:
 	// sitemap.size.max.)
 	MaxBytes int64
-	// KeepContent puts the bodies of sitemaps into the segment.
+	// KeepContent stores the bodies of sitemaps in the segment.
 	KeepContent bool
 }
 
@@ -83,15 +83,15 @@ const (
 // SitemapReport says what was read in sitemaps.
 type SitemapReport struct {
 	// Files counts the sitemaps that were read, Indexes those of them that name
-	// others, Feeds those that are feeds, and Failed what was expected to be a
-	// sitemap and is none.
+	// others, Feeds those that are feeds, and Failed files that were expected
+	// to be sitemaps but are not.
 	Files, Indexes, Feeds, Failed int
-	// URLs and Sitemaps count the links to pages and to other sitemaps that were
-	// accepted, each once a file.
+	// URLs and Sitemaps count the accepted links to pages and to other sitemaps,
+	// each once per file.
 	URLs, Sitemaps int
-	// OutOfScope counts the entries that the sitemap may not speak of, Rejected
-	// those that the rules reject, Bad those that are no URL, and Cut those beyond
-	// a limit. Truncated counts the files that were not read to the end.
+	// OutOfScope counts the entries that the sitemap may not list, Rejected those
+	// that the rules reject, Bad those that are not URLs, and Cut those beyond a
+	// limit. Truncated counts the files that were not read to the end.
 	OutOfScope, Rejected, Bad, Cut, Truncated int
 }
 

@@ -8,18 +8,19 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// Causes counts why pages were not visited, or why visits failed.
+// Causes counts the reasons why pages were not visited or visits failed.
 type Causes struct {
-	// HostFails and HostWaits count what was skipped because its host failed too
-	// often, or asked for more patience than a fetch has: MaxFailures, and MaxWait,
-	// limits of a day and hours. (Nutch: above_exception_threshold_total.)
+	// HostFails counts the pages skipped because their host failed too often
+	// (MaxFailures), HostWaits those skipped because they would have had to wait
+	// too long (MaxWait, daily limits and hours). (Nutch:
+	// above_exception_threshold_total.)
 	HostFails, HostWaits int
-	// CrawlDelay counts what was denied because of a Crawl-delay above MaxCrawlDelay.
-	// (Nutch: robots_denied_maxcrawldelay_total.)
+	// CrawlDelay counts the pages denied because of a Crawl-delay above
+	// MaxCrawlDelay. (Nutch: robots_denied_maxcrawldelay_total.)
 	CrawlDelay int
-	// Failed counts the visits that failed by the first word of the reason: "dns",
-	// "connect", "tls", "timeout", "http", "body" for visits by httpproto; "status" is
-	// an answer such as 500, and "other" what has no such word. (Nutch:
+	// Failed counts failed visits by the first word of the reason: "dns", "connect",
+	// "tls", "timeout", "http", "body" for visits by httpproto; "status" is an answer
+	// such as 500, and "other" a reason without such a word. (Nutch:
 	// errors_network_total, errors_timeout_total and others.)
 	Failed map[string]int
 }
@@ -66,11 +67,11 @@ func (c *Causes) count(v *visited) {
 	c.Failed[word]++
 }
 
-// Latency says how long the visits took that were made. (Nutch:
-// fetch_latency_count_total, _sum_ms, _p50_ms, _p95_ms, _p99_ms.)
+// Latency says how long the visits took. (Nutch: fetch_latency_count_total,
+// _sum_ms, _p50_ms, _p95_ms, _p99_ms.)
 type Latency struct {
-	// Count is the number of visits, Sum and Max how long they took together and the
-	// longest of them.
+	// Count is the number of visits, Sum how long they took in total, and Max the
+	// longest.
 	Count    int
 	Sum, Max time.Duration
 
@@ -109,8 +110,9 @@ func (l *Latency) add(d time.Duration) {
 	l.buckets[b]++
 }
 
-// Quantile returns the time within which a part q of the visits was over, such as
-// 0.95, an eighth too long at most; zero if there was none.
+// Quantile returns the time within which the fraction q of the visits, such as
+// 0.95, was over. It is at most an eighth too long, and zero if there were no
+// visits.
 func (l *Latency) Quantile(q float64) time.Duration {
 	rest := q * float64(l.Count)
 	for b, n := range l.buckets {

@@ -61,8 +61,8 @@ func (o *Options) pause(asked time.Duration) time.Duration {
 	return o.Delay
 }
 
-// Pause returns the pause between two requests to a host while all is well, as the options
-// and its Crawl-delay have it; zero if there is none.
+// Pause returns the pause between two requests to a host while all is well, given the
+// options and its Crawl-delay; zero if there is none.
 func (o Options) Pause(crawlDelay time.Duration) time.Duration {
 	o = o.withDefaults()
 	return o.terms(0, o.honoured(crawlDelay)).ended

@@ -15,10 +15,9 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// Free makes one segment of the given URLs, in whatever order they come, each
-// once, without a change of a crawl db: what is fetched and updated from it is all
-// that the crawl db learns of it. Nothing is leased, and the same URL may be on
-// another list.
+// Free makes one segment of the given URLs, in any order, each once. It does not
+// change the crawl db, which learns of them only when the segment is fetched and
+// updated. Nothing is leased, and the same URL may be on another list.
 //
 // Of the options Rules (in the scope urlfilter.Inject), NoFilter, NoNormalize,
 // Known, Scoring, Schedule, By, Hosts, HostDelay, Lists, Partition, Seed, Lookup,

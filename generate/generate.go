@@ -4,14 +4,14 @@
 // segment.
 //
 // The selection is exact: the TopN best that pass every condition, those of equal
-// priority in the order of their keys, whatever the number of lists the URLs are
-// spread over. (Of a store with an index more than 65,536 + 2 TopN candidates whose
-// priorities are within an eighth of an octave need not be in their exact order.) But where a registered domain has parts that look as if they had no
-// end, as a calendar or a search has none, these take turns with the rest of it, so
-// that they cannot take the place of all others. See Options.Exact.
+// priority in the order of their keys, whatever the number of lists the URLs are spread over. (With an
+// indexed store, more than 65,536 + 2 TopN candidates whose priorities lie within an eighth of an octave may
+// not be in exact order.) The exception: where parts of a registered domain look endless, as a calendar or a
+// search does, these take turns with the rest of the domain, so that they cannot crowd it out. See
+// Options.Exact.
 //
 // A lease is written only after a note of it is safe in the segment, so a
-// generate that died leaves nothing leased for ever: [Recover] releases it.
+// generate that died leaves nothing leased forever: [Recover] releases it.
 package generate
 
 import (
@@ -32,50 +32,50 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// Options say what to select. The zero value selects all that is due.
+// Options say what to select. The zero value selects everything that is due.
 type Options struct {
-	// TopN is the most URLs to select for one segment, those with the highest
-	// priority; zero or less means no limit. The list itself is in an order that
-	// spreads the URLs of each host. (Nutch: -topN.)
+	// TopN is the maximum number of URLs to select for one segment, those with
+	// the highest priority; zero or less means no limit. The list itself is in
+	// an order that spreads the URLs of each host. (Nutch: -topN.)
 	TopN int
-	// MaxPerHost is the most URLs of one host, or whatever By says, in one
-	// segment; zero means no limit. (Nutch: generate.max.count.)
+	// MaxPerHost is the maximum number of URLs of one host, or whatever By
+	// says, in one segment; zero means no limit. (Nutch: generate.max.count.)
 	MaxPerHost int
 	// By says what MaxPerHost counts. (Nutch: generate.count.mode.)
 	By hostdb.By
-	// MaxPerPart is the most URLs of one part of a host that are selected, for each of
-	// the Segments: of its first directory, or of what has a query in it. Parts that
-	// differ in numbers or session ids are one. Zero means no limit: see Exact for what
-	// keeps the parts of a site in balance without one.
+	// MaxPerPart is the maximum number of URLs of one part of a host to select for each
+	// of the Segments. A part is a first directory, or the URLs with a query in it.
+	// Parts that differ only in numbers or session ids are one. Zero means no limit:
+	// see Exact for what keeps the parts of a site in balance without one.
 	MaxPerPart int
-	// Exact selects the TopN best without regard to the parts of a site. By default
-	// as many URLs of a registered domain are selected as of the TopN best are of it,
-	// and they are the best of it, too, while nothing looks as if it had no end. What
-	// does, takes turns with all the rest, the best of each first: what differs in
-	// numbers, tokens or parameters, a part of which many pages said what others had
-	// said, a path that comes by one name twice, a host of which little was read. Each
-	// part of a host that is in doubt is one of those that take turns, and the rest of
-	// the host has as many turns as its parts would have. A part of which little is
-	// new has its turn less often, down to a sixteenth, and so have parts of numbers or
-	// parameters, parts of which much is waiting, and hosts that were found late.
+	// Exact selects the TopN best without regard to the parts of a site. By default a
+	// registered domain gets as many URLs as it has among the TopN best, and these are
+	// its best, too, as long as nothing in it looks endless. Parts that do take turns
+	// with all the rest, the best of each first: URLs that differ in numbers, tokens or
+	// parameters, a part where many pages repeated the content of others, a path in
+	// which one name occurs twice, a host of which little was read. Each doubtful part
+	// of a host takes its own turns, and the rest of the host has as many turns as its
+	// parts would have. A part in which little is new gets a turn less often, down to a
+	// sixteenth; so do parts of numbers or parameters, parts with much waiting, and
+	// hosts that were found late.
 	//
-	// On a site of names only, the selection is exact. On one of which half the pages
-	// are a blog by dates, beside documentation, between a tenth and a third of the
-	// TopN best have to wait for a later round. What the turns leave over goes to
-	// whoever has something, so this changes the order in which a crawl goes on and
-	// nothing that it finds in the end. A domain that has had fewer than 32 visits is
-	// not divided. It looks at twice as many candidates as are selected. NutchCompat
-	// is always exact.
+	// On a site whose URLs consist of names only, the selection is exact. On one
+	// where half the pages are a blog by dates, beside documentation, between a tenth
+	// and a third of the TopN best have to wait for a later round. Turns that are not
+	// needed go to other parts, so this changes the order of a crawl but not what it
+	// finds in the end. A domain that has had fewer than 32 visits is not divided.
+	// The default looks at twice as many candidates as are selected. NutchCompat is
+	// always exact.
 	Exact bool
 	// Segments is how many segments may be made; what exceeds the limits of one
 	// goes into the next. Zero means one. (Nutch: generate.max.num.segments.)
 	Segments int
-	// MinScore leaves out records with a lower priority; zero, or what is no
-	// number, leaves out none. (Nutch: generate.min.score.)
+	// MinScore leaves out records with a lower priority; zero or NaN leaves out
+	// none. (Nutch: generate.min.score.)
 	MinScore float32
 	// MaxInterval leaves out records with a longer interval; zero leaves out
-	// none. (Nutch: generate.min.interval, in seconds, which in spite of its name
-	// is the largest interval that is selected.)
+	// none. (Nutch: generate.min.interval, in seconds, which despite its name is
+	// the largest interval that is selected.)
 	MaxInterval time.Duration
 	// Status, if not zero, is the only status that is selected. (Nutch:
 	// generate.restrict.status.)
@@ -84,31 +84,31 @@ type Options struct {
 	// compiles them. A record for which it returns an error is not selected. It
 	// must be pure and not use the store. (Nutch: generate.expr.)
 	Where func(*crawldb.Datum) (bool, error)
-	// Ahead selects what is due this much later; less than zero is zero. Leases are
-	// not affected. (Nutch: -adddays.)
+	// Ahead also selects what becomes due within this time; less than zero means
+	// zero. Leases are not affected. (Nutch: -adddays.)
 	Ahead time.Duration
-	// Lease is how long the selected URLs are kept from other rounds, should
-	// their segment be lost; zero means 7 days. (Nutch: crawl.gen.delay.)
+	// Lease is how long the selected URLs are kept from other rounds if their
+	// segment is lost; zero means 7 days. (Nutch: crawl.gen.delay.)
 	Lease time.Duration
 
-	// Hosts keeps what HostLimit and HostDelay are asked about. Nil means that
-	// they are not asked. (Nutch: generate.hostdb.)
+	// Hosts has the records passed to HostLimit and HostDelay. Nil means that
+	// these are not called. (Nutch: generate.hostdb.)
 	Hosts hostdb.Store
 	// HostLimit, if not nil, is MaxPerHost for a host that Hosts knows, rounded
 	// half up: zero selects nothing of the host, a negative number has no limit.
-	// With an error MaxPerHost holds. It is asked about the host even if By counts
+	// On an error MaxPerHost applies. It is asked about the host even if By counts
 	// domains. (Nutch: generate.max.count.expr.)
 	HostLimit func(*hostdb.Host) (float64, error)
 	// HostDelay, if not nil, is the pause between two visits to a host that Hosts
-	// knows, in milliseconds, rounded half up. With zero, a negative number or an
-	// error the fetch uses its own. (Nutch: generate.fetch.delay.expr.)
+	// knows, in milliseconds, rounded half up. If it is zero or negative, or on
+	// an error, the fetch uses its own. (Nutch: generate.fetch.delay.expr.)
 	HostDelay func(*hostdb.Host) (float64, error)
 
-	// Rules, if not nil, are asked once more about each record, in the scope
-	// urlfilter.Generate: they may have changed since it was made. A record
-	// whose normal form is another URL is left out too. (Nutch: generate.filter.)
-	// Their normalizers say by which spelling MaxPerHost counts and Partition
-	// spreads, in the scopes HostCount and Partition. (Nutch:
+	// Rules, if not nil, are applied again to each record, in the scope
+	// urlfilter.Generate: they may have changed since it was made. A record whose
+	// URL is not in normal form is left out too. (Nutch: generate.filter.) Their
+	// normalizers give the spelling by which MaxPerHost counts and Partition
+	// spreads URLs, in the scopes HostCount and Partition. (Nutch:
 	// generate.normalise.)
 	Rules *urlfilter.Rules
 	// NoFilter does not ask the Rules whether a URL still belongs to the crawl.
@@ -118,48 +118,48 @@ type Options struct {
 	// -noNorm.)
 	NoNormalize bool
 
-	// Lists is over how many fetch lists the URLs of a segment are spread, so
-	// that several fetches can share a segment; zero means one, and more than 10,000
-	// are as many. See fetch.Options.Lists. (Nutch: -numFetchers.)
+	// Lists is the number of fetch lists over which the URLs of a segment are
+	// spread, so that several fetches can share it; zero means one, and the maximum
+	// is 10,000. See fetch.Options.Lists. (Nutch: -numFetchers.)
 	Lists int
-	// Partition says which URLs must be on the same list. What shares a queue in
-	// the fetch always is. (Nutch: partition.url.mode.)
+	// Partition says which URLs must be on the same list. Those that share a
+	// queue in the fetch always are. (Nutch: partition.url.mode.)
 	Partition segment.Partition
-	// Seed spreads the URLs over the lists in another way. (Nutch:
+	// Seed varies how the URLs are spread over the lists. (Nutch:
 	// partition.url.seed.)
 	Seed int32
 	// Lookup finds the addresses of a host if Partition is ByIP; nil means the
-	// resolver of the system. It is asked about the hosts that were selected only,
-	// each once, and from several goroutines. A host that has none is on the list
-	// of those that have none.
+	// system's resolver. It is called only for hosts that were selected, once
+	// each, and from several goroutines. All hosts without an address share a
+	// list.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	// Taken, if not nil, reports whether a name must not be given to a new
-	// segment, although no segment has it: one that is gone may have left marks.
+	// segment although no segment has it: a removed segment may have left marks.
 	Taken func(ctx context.Context, name string) (bool, error)
 	// Schedule says what is due. Nil means schedule.Default with its defaults.
 	Schedule schedule.FetchSchedule
-	// Scoring gives the URLs of Free that Known does not know the score of a seed; nil
-	// means none. Run does not use it.
+	// Scoring gives URLs of Free that are not in Known the score of a seed; nil means
+	// none. Run does not use it.
 	Scoring scoring.Filter
 	// Known, if not nil, is where Free looks up its URLs, so that the fetch list has
-	// their records, and whoever reads the segment can tell what has changed. It leaves
-	// out the validators: all of the page is asked for. Run does not use it, and
-	// NutchCompat knows nothing.
+	// their records and readers of the segment can tell what has changed. Validators
+	// are left out, so requests are unconditional. Run does not use it, and neither
+	// does Free with NutchCompat.
 	Known crawldb.Store
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
 
-	// NutchCompat selects as Nutch does where that differs: every record is
-	// looked at, in the order of Nutch's tests, so that the counts of Report are
-	// Nutch's; MinScore also leaves out negative priorities if it is zero;
-	// a lease counts as of now and Ahead; only the Filters of the Rules are asked;
-	// a URL that java.net.URL does not know the scheme of is left out; a host that
-	// moves to the next segment because of TopN may get one URL too many there, and
-	// the last segment may exceed TopN; a HostLimit of zero is no limit, a
-	// HostDelay of zero or less no pause; a list is in the order of [HashOrder].
-	// What Nutch leaves to chance stays as it is here: the order of equal
-	// priorities, and which limits of one host leak to another.
+	// NutchCompat selects as Nutch does where that differs: every record is looked
+	// at, in the order of Nutch's tests, so that the counts of Report are Nutch's;
+	// a MinScore of zero also leaves out negative priorities; leases are checked at
+	// now plus Ahead; only the Filters of the Rules are applied; a URL whose scheme
+	// java.net.URL does not know is left out; a host that moves to the next segment
+	// because of TopN may get one URL too many there, and the last segment may
+	// exceed TopN; a HostLimit of zero means no limit, a HostDelay of zero or less
+	// no pause; a list is in the order of [HashOrder]. What Nutch leaves to chance
+	// is not imitated: the order of equal priorities, and which limits of one host
+	// leak to another.
 	NutchCompat bool
 
 	chunk int // URLs in one Update
@@ -177,7 +177,7 @@ const (
 	StatusOther Reason = "status_rejected"      // Status
 	ScoreTooLow Reason = "score_too_low"        // MinScore
 	Interval    Reason = "interval_rejected"    // MaxInterval
-	Malformed   Reason = "malformed_urls"       // nothing to count by
+	Malformed   Reason = "malformed_urls"       // no host to count by
 	HostFull    Reason = "urls_skipped_per_host_overflow"
 	PartFull    Reason = "urls_skipped_per_part_overflow" // MaxPerPart
 )
@@ -189,20 +189,18 @@ func Reasons() []Reason {
 
 // Report says what was selected and why the rest was not.
 type Report struct {
-	// Segments are the names of the segments that were made, none if nothing was
-	// selected.
+	// Segments names the segments that were made, none if nothing was selected.
 	Segments []string
 	// Selected counts the URLs in them.
 	Selected int
-	// Rejected counts the records that were looked at and not selected, each under
-	// the first reason that was found. A store with an index of what is due shows
-	// no others, nor all of those of a host that is full; the rules are asked about
-	// records in the order of their priorities until the segments are full, and beyond a
-	// million due records those of a host that is full are counted no more. Under
-	// NutchCompat all is counted.
+	// Rejected counts the records that were looked at and not selected, each under the
+	// first reason found. It is incomplete: a store with an index of due records shows
+	// no others, nor all those of a host that is full; the rules are applied in order of
+	// priority only until the segments are full; and beyond a million due records those
+	// of a full host are no longer counted. With NutchCompat all are counted.
 	Rejected map[Reason]int
-	// HostsAffected counts the hosts, or whatever By says, of which more URLs than
-	// their limit were looked at. (Nutch: hosts_affected_per_host_overflow.)
+	// HostsAffected counts the hosts, or whatever By says, with more URLs looked
+	// at than their limit. (Nutch: hosts_affected_per_host_overflow.)
 	HostsAffected int
 	// ExprErrors counts the errors of Where, HostLimit and HostDelay, and ExprError
 	// is the first.
@@ -251,9 +249,9 @@ type making struct {
 	list   []crawldb.Datum
 }
 
-// Run selects, leases and writes segments. If nothing is due it makes none, and
-// that is no error. When it fails or is cancelled it releases what it leased;
-// if it cannot, Recover does.
+// Run selects URLs, leases them and writes segments. If nothing is due it makes
+// none, which is not an error. When it fails or is cancelled it releases what
+// it leased; if it cannot, Recover does.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Options) (Report, error) {
 	j := newJob(crawl, segments, o)
 	err := j.make(ctx)

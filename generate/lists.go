@@ -291,8 +291,8 @@ func hashed(list []crawldb.Datum) {
 }
 
 // HashOrder is the number by which Nutch orders the URLs of a fetch list,
-// ascending: a hash of the bytes from the last to the first, of the URL as Hadoop
-// writes it, with its length before it. (Nutch: Generator's HashComparator.)
+// ascending: a hash of the URL as Hadoop writes it, prefixed with its length,
+// over the bytes from last to first. (Nutch: Generator's HashComparator.)
 func HashOrder(url string) int32 {
 	return hashBytes(hashBytes(1, url), string(vint(len(url))))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// A DamagedError names segments of which nobody can tell whether their generate died.
-// It is also the errors that say why.
+// A DamagedError names segments for which it cannot be told whether their generate
+// died. It wraps the errors that say why.
 type DamagedError struct {
 	Segments []string
 	Errs     []error // one a segment
@@ -27,15 +27,14 @@ func (e *DamagedError) Unwrap() []error { return e.Errs }
 
 var errNoList = errors.New("pages were visited, and the fetch list is not there")
 
-// Recover releases the leases of every generate that died before its segment
-// was complete, and removes what there is of those segments. It returns their
-// names. Call it when a store is opened, before anything is selected; a generate
-// that is at work in this process is left alone.
+// Recover releases the leases of every generate that died before its segment was
+// complete, and removes the remains of those segments. It returns their names.
+// Call it when a store is opened, before anything is selected; a generate
+// running in this process is left alone.
 //
 // So is a segment whose fetch list or note of leases is damaged, or whose list is lost though pages were visited:
-// its leases end by themselves, and what else it holds stays. That is an error that is
-// a *[DamagedError], with which all else was done: a crawl goes on without what it may
-// never need again.
+// its leases expire by themselves, and the rest of it stays. That is an error that is a *[DamagedError], with
+// which all else was done: a crawl goes on without what it may never need again.
 func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) ([]string, error) {
 	var dead, names []string
 	for name, err := range segments.List(ctx) {
@@ -169,10 +168,9 @@ func released(old *crawldb.Datum, segment string) *crawldb.Datum {
 	return &d
 }
 
-// ReleaseOrphans releases every lease whose segment is not there: of a store of
-// segments that was lost, or was only ever a temporary one. It reads the whole
-// crawl db and returns how many leases it released. Nothing may be generated
-// meanwhile.
+// ReleaseOrphans releases every lease whose segment does not exist, because the
+// segment store was lost or only temporary. It reads the whole crawl db and
+// returns how many leases it released. No generate may run at the same time.
 func ReleaseOrphans(ctx context.Context, crawl crawldb.Store, segments segment.Store) (int, error) {
 	released, err := releaseOrphans(ctx, crawl, segments)
 	if err != nil {

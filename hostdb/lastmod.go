@@ -15,9 +15,9 @@ type Lastmod struct {
 	// [Claim]. Truth and Tests are the shape and the inverse scale of the Gamma distribution of
 	// θ, where a claim is false with the probability exp(-θ); both are initially zero.
 	Truth, Tests float64
-	// Said is the number of claims, and Watched that of expected changes, between visits
-	// with claims or not; Unsaid is the number of changes found where nothing was claimed,
-	// and Quiet that of changes expected there.
+	// Said is the number of claims, and Watched that of changes expected between visits,
+	// with claims or without; Unsaid is the number of changes found where nothing was
+	// claimed, and Quiet that of changes expected there.
 	Said, Watched, Unsaid, Quiet float64
 	// Segment is the last one that was counted.
 	Segment string
