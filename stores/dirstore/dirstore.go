@@ -3,13 +3,13 @@
 //	dir/20260102030405-000/crawl_generate
 //	dir/20260102030405-000/content.open
 //
-// A part that is not committed has ".open" behind its name, so that ls shows
-// what is complete, and a segment can be copied or packed by the usual tools. It
-// keeps its name: a file says whose it is, and is refused in the place of another.
-// Other files in the directory are left alone.
+// A part that is not committed has ".open" appended to its name, so ls shows
+// what is complete. A segment can be copied or packed by the usual tools. It
+// must keep its name: a file records which part it is, and is refused in the
+// place of another. Other files in the directory are left alone.
 //
-// Damage is found by checksums on every block and on every file. What is
-// appended reaches the file at once and the disk with Sync or Commit.
+// Damage is found by checksums on every block and every file. Appended blocks
+// reach the file at once, and the disk with Sync or Commit.
 package dirstore
 
 import (
@@ -39,8 +39,9 @@ const (
 
 var _ segment.Store = (*Store)(nil)
 
-// Store is a [segment.Store] in a directory. One process may use a directory at
-// a time, which is for the caller to see to: the store does not lock it.
+// Store is a [segment.Store] in a directory. Only one process may use a
+// directory at a time, which the caller must ensure: the store does not lock
+// it.
 type Store struct {
 	dir      string // for errors
 	fs       FS
@@ -53,13 +54,13 @@ type Store struct {
 	closed  bool
 	// settled has the segments whose names are known to be durable.
 	settled map[string]bool
-	// users counts those who need the file system, the store itself while it is
-	// open among them; the last one closes it.
+	// users counts the users of the file system, including the store itself
+	// while it is open; the last one closes it.
 	users int
 }
 
-// Open opens the store in a directory, which it makes if it is not there, and
-// ends what a Remove that was interrupted had begun.
+// Open opens the store in a directory, which it makes if it does not exist, and
+// completes a Remove that was interrupted.
 func Open(dir string) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,8 +73,9 @@ func Open(dir string) (*Store, error) {
 	return OpenFS(files, dir)
 }
 
-// OpenFS is Open for a directory that a file system has for its own. The store
-// closes it, after an error too; dir is what it is called in errors.
+// OpenFS is Open for a directory with a file system of its own. The store
+// closes the file system, also after an error; dir is the name of the directory
+// in errors.
 func OpenFS(files FS, dir string) (*Store, error) {
 	s := &Store{dir: dir, fs: files, writers: map[[2]string]*writer{}, settled: map[string]bool{}, users: 1}
 	entries, err := readDir(files, ".")
@@ -88,7 +90,7 @@ func OpenFS(files FS, dir string) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the use of the store: after it every method, those of open writers
+// Close closes the store; after it every method, those of open writers
 // included, returns an error that is segment.ErrClosed. Parts that were not
 // committed stay, as after [segment.BlockWriter.Close]. A second Close does
 // nothing.
@@ -134,7 +136,7 @@ func (s *Store) use(ctx context.Context, names []string, f func() error) error {
 }
 
 // keep calls f with the lock held if the store is open, and keeps the file
-// system until drop, even if the store is closed before.
+// system open until drop, even if the store is closed before.
 func (s *Store) keep(f func() error) error {
 	return s.use(context.Background(), nil, func() error {
 		err := f()
@@ -200,8 +202,8 @@ func isPart(e fs.DirEntry) bool {
 }
 
 // Stat implements [segment.Store]. Info.Bytes is the size of the file, without
-// what was torn. A part that is not committed, and not being written, is read
-// in full.
+// a torn end. A part that is neither committed nor being written is read in
+// full.
 func (s *Store) Stat(ctx context.Context, seg, part string) (segment.Info, error) {
 	info, err := s.stat(ctx, seg, part)
 	if err != nil {
@@ -237,9 +239,9 @@ func (s *Store) stat(ctx context.Context, seg, part string) (segment.Info, error
 	}
 }
 
-// settle makes durable the names of a segment that this store did not write: a
-// part that was committed at the very end of a process may have its name in
-// memory only, and whoever is told that it is committed builds on that.
+// settle makes durable the names of a segment that this store did not write: if
+// a part was committed at the very end of a process, its name may be in memory
+// only, and whoever is told that the part is committed relies on it.
 func (s *Store) settle(seg string) error {
 	done := false
 	err := s.keep(func() error { done = s.settled[seg]; return nil })
@@ -247,7 +249,7 @@ func (s *Store) settle(seg string) error {
 		return err
 	}
 	if !done && !s.readOnly {
-		// What nobody can change has nothing to be made durable.
+		// Nothing needs to be made durable where nothing can be changed.
 		if err = s.syncNames(seg); errors.Is(err, syscall.EROFS) {
 			err = nil
 		}
@@ -255,8 +257,8 @@ func (s *Store) settle(seg string) error {
 	return errors.Join(err, s.drop())
 }
 
-// syncNames makes durable the names of a segment and of its parts. Whoever calls
-// it keeps the file system.
+// syncNames makes durable the names of a segment and its parts. The caller
+// keeps the file system open.
 func (s *Store) syncNames(seg string) error {
 	err := errors.Join(s.fs.SyncDir(seg), s.fs.SyncDir("."))
 	if err != nil {
@@ -268,8 +270,8 @@ func (s *Store) syncNames(seg string) error {
 	return nil
 }
 
-// open opens the file of a part for reading. If a writer has the part and info
-// is not nil, it opens nothing and sets *info.
+// open opens the file of a part for reading. If the part is being written and
+// info is not nil, it opens nothing and sets *info.
 func (s *Store) open(ctx context.Context, seg, part string, info *segment.Info) (File, *blockFile, error) {
 	var f File
 	var name string
@@ -327,7 +329,7 @@ func openFile(files FS, name string, flag int) (File, int64, error) {
 }
 
 // Read implements [segment.Store]. Of a part that is being written it yields
-// the blocks that are there when the loop begins.
+// the blocks present when the loop begins.
 func (s *Store) Read(ctx context.Context, seg, part string, from int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		f, b, err := s.open(ctx, seg, part, nil)
@@ -366,7 +368,7 @@ func (s *Store) Append(ctx context.Context, seg, part string, keep int) (segment
 		if s.writers[w.names] != nil {
 			return segment.ErrBusy
 		}
-		// The files are looked at without the lock, so the place is taken first.
+		// The files are examined without the lock, so the place is taken first.
 		s.writers[w.names] = w
 		return nil
 	})
@@ -379,8 +381,8 @@ func (s *Store) Append(ctx context.Context, seg, part string, keep int) (segment
 	return w, nil
 }
 
-// Remove implements [segment.Store]. A file that is no part makes it fail, and
-// nothing is deleted.
+// Remove implements [segment.Store]. If there is a file that is no part, it
+// fails and deletes nothing.
 func (s *Store) Remove(ctx context.Context, seg string) error {
 	if err := s.remove(ctx, seg); err != nil {
 		return failed("remove", err, seg)
@@ -414,8 +416,8 @@ func (s *Store) remove(ctx context.Context, seg string) (err error) {
 		if err != nil {
 			return err
 		}
-		// What is renamed is gone; if deleting it is cut short, the next Open goes
-		// on. So nobody ever sees half a segment.
+		// What is renamed is gone; if deleting it is interrupted, the next Open
+		// completes it. So nobody ever sees half a segment.
 		name := removedPrefix + seg
 		for i := 1; ; i++ {
 			if _, err := s.fs.Lstat(name); errors.Is(err, fs.ErrNotExist) {
@@ -446,7 +448,7 @@ func (s *Store) remove(ctx context.Context, seg string) (err error) {
 	return s.delete(seg)
 }
 
-// delete deletes a renamed segment, but no file that is not ours.
+// delete deletes a renamed segment, except files that are not ours.
 func (s *Store) delete(name string) error {
 	entries, err := readDir(s.fs, name)
 	if err != nil {

@@ -23,18 +23,17 @@ import (
 //	foot    ^0 uint32, check uint32, number of blocks uint64, sum of their sizes uint64
 //
 // The hash is the xxhash64 of the bytes of a block. The check is the CRC-32C of
-// the number of the block, of its size and of its hash, so a block that was
-// moved, left out or repeated is seen too; that of the foot covers the two
-// numbers behind it. The place is the first three bytes of the CRC-32C of the
-// names of segment and part with a slash between, so that a file that was put in
-// the place of another is seen. A file that was cut has no foot, whatever was cut
-// off.
+// the number, the size and the hash of the block, so a block that was moved,
+// left out or repeated is detected too; that of the foot covers the two numbers
+// after it. The place is the first three bytes of the CRC-32C of the names of
+// segment and part with a slash between them, so a file put in the place of
+// another is detected. A file that was truncated anywhere has no foot.
 //
 // Version 1 had zeros for the place. Version 3 says that records in blocks may have
-// numbers for names in Meta, which who reads version 2 would take for damage; its
-// place is the complement of that of version 2, so that no flipped bit makes a file of
-// one version one of the other. All else is the same. A part of an older version
-// becomes one of this when it is opened to be written.
+// numbers for names in Meta, which a reader of version 2 would take for damage; its
+// place is the complement of that of version 2, so no flipped bit turns a file of one
+// version into one of the other. Everything else is the same. A part of an older
+// version becomes version 3 when it is opened for writing.
 const (
 	magic     = "recrawl\n"
 	version   = 3
@@ -46,8 +45,8 @@ const (
 	maxBlock = 1 << 30
 )
 
-// ErrVersion says that a file was written in a format this version of the package
-// does not know.
+// ErrVersion says that a file was written in a format that this version of the
+// package does not know.
 var ErrVersion = errors.New("dirstore: unknown format version")
 
 var (
@@ -59,15 +58,15 @@ var (
 	errEnd   = errors.New("blocks and foot do not agree")
 )
 
-// castagnoli returns the table of CRC-32C, which the hash package makes once.
+// castagnoli returns the CRC-32C table, which the hash package makes once.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 func appendHead(b []byte, name string) []byte {
 	return binary.BigEndian.AppendUint32(append(b, magic...), placeOf(name, version)<<8|version)
 }
 
-// placeOf returns what a file of a version has in its head of where it belongs; name
-// ends with segment and part.
+// placeOf returns the place in the head of a file of a version; name ends with
+// segment and part.
 func placeOf(name string, version byte) uint32 {
 	name = strings.TrimSuffix(filepath.ToSlash(name), openSuffix)
 	dir, part := path.Split(name)
@@ -105,7 +104,7 @@ func appendFoot(b []byte, blocks int, bytes int64) []byte {
 	return append(b, n[:]...)
 }
 
-// blockFile reads the blocks of a file from wherever it stands.
+// blockFile reads the blocks of a file, from the current one on.
 type blockFile struct {
 	r         io.ReaderAt
 	name      string // for errors
@@ -119,8 +118,8 @@ type blockFile struct {
 	number int
 }
 
-// openBlocks reads head and foot of a file of which size bytes may be looked
-// at. A file that was not committed and has no head has no blocks.
+// openBlocks reads head and foot of a file, of which it may read the first size
+// bytes. A file that was not committed and has no head has no blocks.
 func openBlocks(r io.ReaderAt, size int64, name string, committed bool) (*blockFile, error) {
 	f := &blockFile{r: r, name: name, committed: committed, end: size, at: headSize}
 	var head [headSize]byte
@@ -161,8 +160,8 @@ func openBlocks(r io.ReaderAt, size int64, name string, committed bool) (*blockF
 	return f, nil
 }
 
-// next returns the next block, in memory of its own, and io.EOF behind the last.
-// With skip it returns no block and does not read it.
+// next returns the next block, in memory of its own, and io.EOF after the last.
+// With skip it does not read the block and returns none.
 func (f *blockFile) next(skip bool) ([]byte, error) {
 	block, size, err := f.frame(skip)
 	switch {
@@ -173,7 +172,7 @@ func (f *blockFile) next(skip bool) ([]byte, error) {
 	case err == io.EOF:
 		return nil, err
 	case !f.committed && damage(err):
-		// Never written, as far as anyone is told.
+		// As far as anyone was told, it was never written.
 		f.end = f.at
 		return nil, io.EOF
 	case damage(err):
@@ -182,7 +181,8 @@ func (f *blockFile) next(skip bool) ([]byte, error) {
 	return nil, err
 }
 
-// damage tells what is wrong in a file from a failure to read it.
+// damage reports whether an error means damage in a file rather than a failure
+// to read it.
 func damage(err error) bool {
 	return errors.Is(err, errFrame) || errors.Is(err, errHash) || errors.Is(err, errEnd) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -224,7 +224,7 @@ func (f *blockFile) corrupt(at int64, err error) error {
 	return &segment.CorruptError{File: f.name, Offset: at, Err: err}
 }
 
-// readAt fills b from the part of a file that ends at end; what is not there is
+// readAt fills b from a file that ends at end; if it is too short, the error is
 // io.ErrUnexpectedEOF.
 func readAt(r io.ReaderAt, b []byte, at, end int64) error {
 	if at < 0 || at > end || int64(len(b)) > end-at {

@@ -11,17 +11,18 @@ import (
 	"strings"
 )
 
-// FS is the file system below a [Store], for those who have another than the
-// operating system's, and for tests of what a failing disk does to a store (see
-// stores/dirstore/dirstoretest). Names are relative to the directory of the
-// store, with slashes, and "." is that directory, which exists.
+// FS is the file system below a [Store]. Implement it to store segments
+// elsewhere than in the operating system's file system, or to test what a
+// failing disk does to a store (see stores/dirstore/dirstoretest). Names are
+// relative to the directory of the store, with slashes, and "." is that
+// directory, which exists.
 //
-// Errors are those of the operating system, or like them: a name that is not
-// there is an error that is fs.ErrNotExist, and one that is there already is
-// fs.ErrExist. What a File and a directory hold need not be durable before Sync and
+// Errors are those of the operating system, or like them: if a name does not
+// exist, the error is fs.ErrNotExist, and if it already does, fs.ErrExist. The
+// contents of a File and a directory need not be durable before Sync and
 // SyncDir return. Methods may be called from many goroutines at once.
 type FS interface {
-	// Lstat describes a file or directory, and a symbolic link as what it is.
+	// Lstat describes a file or directory; it does not follow symbolic links.
 	Lstat(name string) (fs.FileInfo, error)
 	// ReadDir returns the entries of a directory in any order.
 	ReadDir(name string) ([]fs.DirEntry, error)
@@ -30,14 +31,14 @@ type FS interface {
 	OpenFile(name string, flag int) (File, error)
 	// Mkdir makes a directory.
 	Mkdir(name string) error
-	// Rename gives a file or directory another name, which is not taken, in one
-	// atomic step.
+	// Rename atomically gives a file or directory another name, which is not
+	// taken.
 	Rename(from, to string) error
 	// Remove deletes a file or an empty directory.
 	Remove(name string) error
-	// SyncDir makes durable which names are in a directory, and what for.
+	// SyncDir makes durable the names in a directory, and what they refer to.
 	SyncDir(name string) error
-	// Close ends the use of the file system. Files that are open stay so.
+	// Close closes the file system. Open files stay open.
 	Close() error
 }
 
@@ -46,16 +47,16 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	Truncate(size int64) error
-	// Sync makes durable what the file holds. After an error nobody knows what of
-	// it is.
+	// Sync makes the contents of the file durable. After an error nobody knows
+	// which part of them is.
 	Sync() error
 	Close() error
 }
 
-// dirFS is a directory of the operating system, which no name leads out of.
+// dirFS is a directory of the operating system; names cannot lead out of it.
 type dirFS struct{ root *os.Root }
 
-// openDir makes a directory, if it is not there, and opens it.
+// openDir makes a directory, if it does not exist, and opens it.
 func openDir(dir string) (dirFS, error) {
 	if err := makeDir(dir); err != nil {
 		return dirFS{}, err
@@ -90,7 +91,7 @@ func (d dirFS) OpenFile(name string, flag int) (File, error) {
 	return f, nil
 }
 
-// SyncDir does nothing on Windows, which has no such call, and needs none: it
+// SyncDir does nothing on Windows, which has no such call and needs none: it
 // keeps names in a journal.
 func (d dirFS) SyncDir(name string) error {
 	if runtime.GOOS == "windows" {
@@ -103,9 +104,9 @@ func (d dirFS) SyncDir(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// makeDir makes a directory and those above it, and makes durable the names of
-// those that it made. One that is empty may have been made by a process that was
-// killed at once.
+// makeDir makes a directory and its missing parents, and makes durable the
+// names of those it made. An empty one may have been made by a process that was
+// killed right after.
 func makeDir(dir string) error {
 	var made []string
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
@@ -133,7 +134,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// readDir returns the entries of a directory in the order of their names.
+// readDir returns the entries of a directory, sorted by name.
 func readDir(f FS, name string) ([]fs.DirEntry, error) {
 	entries, err := f.ReadDir(name)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// ErrReadOnly says that a store that was opened for reading was to be changed.
+// ErrReadOnly says that a change was attempted on a store opened for reading.
 var ErrReadOnly = errors.New("dirstore: store is open for reading only")
 
-// OpenReadOnly opens the store in a directory that is there, and changes nothing
-// in it: Append and Remove return an error that is ErrReadOnly, and what a Remove
-// that was interrupted has left stays.
+// OpenReadOnly opens the store in an existing directory, and changes nothing in
+// it: Append and Remove return an error that is ErrReadOnly, and what an
+// interrupted Remove has left stays.
 func OpenReadOnly(dir string) (*Store, error) {
 	abs, err := filepath.Abs(dir)
 	var root *os.Root

@@ -25,12 +25,12 @@ type WholeBlock struct {
 	Block  []byte
 }
 
-// Whole yields every block of a part that is whole, also those behind damage, in
-// the order of their numbers. Each place that is damaged comes as an error that is
-// a *segment.CorruptError, and does not end the sequence; any other error does. A
-// part that is not committed ends where it was cut off; if that is within a block,
-// damage says where, too. What the disk does not give back is damage like any other,
-// and a file of another segment or part has no block of this one.
+// Whole yields every undamaged block of a part, those after damage included, in the
+// order of their numbers. Each damaged place comes as an error that is a
+// *segment.CorruptError, and does not end the sequence; any other error does. A part
+// that is not committed ends where it was cut off; if that is within a block, it is
+// reported as damage. What the disk fails to return is damage like any other, and in
+// a file of another segment or part no block belongs to this one.
 func (s *Store) Whole(ctx context.Context, seg, part string) iter.Seq2[WholeBlock, error] {
 	return func(yield func(WholeBlock, error) bool) {
 		err := s.whole(ctx, seg, part, yield)
@@ -40,10 +40,11 @@ func (s *Store) Whole(ctx context.Context, seg, part string) iter.Seq2[WholeBloc
 	}
 }
 
-// errStop says that the loop was left.
+// errStop says that the caller left the loop.
 var errStop = errors.New("stop")
 
-// inRow is how many blocks in a row may be lost for those behind to be found.
+// inRow is how many blocks in a row may be lost before those after them are not
+// found.
 const inRow = 64
 
 func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlock, error) bool) error {
@@ -102,7 +103,7 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 		case !damage(err):
 			return err
 		}
-		// The foot of a file that was not taken for a whole one is no block.
+		// The foot of a file that did not look committed is not a block.
 		if !foot && end-at == footSize && footAt(disk, at, end) {
 			return nil
 		}
@@ -118,8 +119,8 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 	}
 }
 
-// foreign reports whether a file says that it is of another place, rather than
-// having a bit of its own place flipped: the head has no sum.
+// foreign reports whether a file belongs to another place, rather than having a
+// flipped bit in its own place: the head has no sum.
 func foreign(r io.ReaderAt, name string, size int64) bool {
 	var head [headSize]byte
 	if readAt(r, head[:], 0, size) != nil {
@@ -134,12 +135,12 @@ func foreign(r io.ReaderAt, name string, size int64) bool {
 	return true
 }
 
-// diskPage is how much is given up of a file where the disk fails. No disk or file
-// system in use has larger sectors or smaller pages.
+// diskPage is how much of a file is given up where the disk fails. No disk or
+// file system in use has larger sectors or smaller pages.
 const diskPage = 4 << 10
 
-// around reads a file whose disk has places that cannot be read: the pages that they
-// are in are zeros, which no check of a block or foot takes for right.
+// around reads a file whose disk has unreadable places: it fills the pages that
+// contain them with zeros, which no check of a block or foot accepts.
 type around struct {
 	r   io.ReaderAt
 	bad map[int64]bool // by number; a failing disk takes seconds to say so again
@@ -175,8 +176,8 @@ func (a *around) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// because adds to what is wrong in a file that the disk did not give back a part of
-// it, if that was found since it was asked last.
+// because adds to an error of a file the failure of the disk, if one was found
+// since the last call.
 func (a *around) because(err error) error {
 	var damage *segment.CorruptError
 	if a.err != nil && errors.As(err, &damage) {
@@ -194,8 +195,8 @@ func footAt(r io.ReaderAt, at, end int64) bool {
 // emptyHash is that of an empty block.
 const emptyHash = 0xef46db3751d8e999
 
-// nextFrame looks for the block behind one that begins at a place and is damaged.
-// If the header of that one is good, its size is.
+// nextFrame looks for the block after a damaged one that begins at a place. If
+// the header of the damaged one is good, its size is known.
 func nextFrame(ctx context.Context, r io.ReaderAt, at, end int64, number int, known bool) (int64, int, error) {
 	if known {
 		var h [4]byte
@@ -215,7 +216,7 @@ func nextFrame(ctx context.Context, r io.ReaderAt, at, end int64, number int, kn
 		}
 		for i := 0; i+frameSize <= len(b); i++ {
 			n, check, hash := binary.BigEndian.Uint32(b[i:]), binary.BigEndian.Uint32(b[i+4:]), binary.BigEndian.Uint64(b[i+8:])
-			// Nor is what is left of a hole in a file an empty block for each of its bytes.
+			// Nor is each byte of a hole in a file an empty block.
 			if int64(n) > end-from-int64(i)-frameSize || n == 0 && hash != emptyHash {
 				continue
 			}
@@ -250,7 +251,7 @@ func (s *Store) raw(ctx context.Context, seg, part string) (f File, size int64, 
 }
 
 // Parts returns the names of the parts of a segment, and whether each is
-// committed, whatever is in their files.
+// committed, whatever the files contain.
 func (s *Store) Parts(ctx context.Context, seg string) (map[string]bool, error) {
 	parts := map[string]bool{}
 	err := s.use(ctx, []string{seg}, func() error {

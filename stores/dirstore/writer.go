@@ -14,9 +14,9 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// ErrBroken says that a writer is of no more use: after what has failed, it is not
-// known what is on the disk. Close it and append again. Another failure to write
-// leaves a writer as it was before.
+// ErrBroken says that a writer can no longer be used: after the failure, it is
+// not known what is on the disk. Close it and append again. A writer is
+// unchanged by other write failures.
 var ErrBroken = errors.New("writer is broken")
 
 // writer is a [segment.BlockWriter].
@@ -39,7 +39,7 @@ type writer struct {
 
 func (w *writer) path() string { return path.Join(w.names[0], w.names[1]) + openSuffix }
 
-// start makes the writer ready, or gives the part back.
+// start makes the writer ready, or releases the part.
 func (w *writer) start(ctx context.Context, keep int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,8 +54,8 @@ func (w *writer) start(ctx context.Context, keep int) error {
 	return err
 }
 
-// open opens the file behind its first keep blocks, and makes it if it is not
-// there.
+// open opens the file after its first keep blocks, and makes it if it does not
+// exist.
 func (w *writer) open(ctx context.Context, keep int) error {
 	s := w.store
 	var size int64
@@ -99,9 +99,9 @@ func (w *writer) open(ctx context.Context, keep int) error {
 			if err == io.EOF {
 				break
 			}
-			// What is kept is written once more: if the last sync failed, it may be
-			// in memory only and pass for written, so that the next sync would
-			// promise what is not on the disk.
+			// The blocks that are kept are written once more: if the last sync
+			// failed, they may be in memory only and pass for written, so that
+			// the next sync would promise what is not on the disk.
 			if err == nil {
 				err = w.put(number, block, at)
 			}
@@ -115,7 +115,7 @@ func (w *writer) open(ctx context.Context, keep int) error {
 		blocks, end = b.number, b.at
 	}
 	if size > end {
-		// What is dropped must not come back behind what is written now, whatever
+		// What is dropped must not reappear after what is written now, whatever
 		// the machine does.
 		if err := w.f.Truncate(end); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (w *writer) put(number int, block []byte, at int64) error {
 	return err
 }
 
-// release gives the part back.
+// release releases the part.
 func (w *writer) release() {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
@@ -154,8 +154,8 @@ func (w *writer) release() {
 	}
 }
 
-// use calls f if the writer has not ended. What f breaks stays broken: after a
-// failed write or sync nobody knows what is on the disk.
+// use calls f if the writer has not ended. A writer that f breaks stays broken:
+// after a failed write or sync nobody knows what is on the disk.
 func (w *writer) use(ctx context.Context, op string, f func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

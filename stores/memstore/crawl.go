@@ -11,11 +11,11 @@ import (
 
 var _ crawldb.Store = (*Crawl)(nil)
 
-// Crawl is a [crawldb.Store]. It keeps records encoded: they take a third of the
-// memory and share none with the caller.
+// Crawl is a [crawldb.Store]. It keeps records encoded, which takes a third of
+// the memory and shares none with the caller.
 //
-// Updates run one at a time; Get and Scan go on beside them, so that Next may
-// take its time. A Next that calls Update, which the contract forbids, waits for ever.
+// Updates run one at a time; Get and Scan run beside them, so Next may take its time.
+// A Next that calls Update, which the contract forbids, blocks forever.
 type Crawl struct {
 	records guarded[[]byte]
 	marks   map[string]string // guarded by records.mu

@@ -8,17 +8,17 @@ import (
 
 // guarded is a table that many goroutines use and that can be closed.
 type guarded[V any] struct {
-	// writing is held through a read-modify-write step, the caller's functions
-	// included; mu only while the table is touched, so that reads go on beside
-	// it. Whoever takes both takes writing first.
+	// writing is held during a read-modify-write step, the caller's functions
+	// included; mu only while the table is touched, so reads are not blocked.
+	// Take writing before mu.
 	writing sync.Mutex
 	mu      sync.RWMutex
 	table   table[V]
 	closed  bool
 }
 
-// ready returns why a method cannot start: a context that is done or a store
-// that is closed, which is the error given.
+// ready returns why a method cannot start: a context that is done, or the given
+// error if the store is closed.
 func (g *guarded[V]) ready(ctx context.Context, errClosed error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (g *guarded[V]) close() {
 }
 
 // scan yields the entries of [from, to) page by page and holds no lock while it
-// yields. The pages grow, so that a loop that breaks early costs little.
+// yields. The pages grow, so a loop that breaks early costs little.
 func (g *guarded[V]) scan(ctx context.Context, from, to string, errClosed error) iter.Seq2[entry[V], error] {
 	return func(yield func(entry[V], error) bool) {
 		var page []entry[V]

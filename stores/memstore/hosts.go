@@ -48,7 +48,8 @@ func (s *Hosts) update(ctx context.Context, name string, next func(*hostdb.Host)
 	}
 	var old *hostdb.Host
 	if ok {
-		// Turns at a host come often, and its robots.txt files may take a megabyte.
+		// Turns at a host are frequent, and its robots.txt files may take a
+		// megabyte.
 		old = copyHost(kept, func(b []byte) []byte { return b })
 	}
 	h, err := next(old)
@@ -108,11 +109,11 @@ func (s *Hosts) Close() error {
 // same reports whether two slices are the same memory.
 func same(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
-// cloneHost copies a host with all it refers to.
+// cloneHost copies a host and everything it refers to.
 func cloneHost(h *hostdb.Host) *hostdb.Host { return copyHost(h, bytes.Clone) }
 
-// copyHost copies a host with all it refers to, times as they are kept, and bodies
-// by the given function.
+// copyHost copies a host and everything it refers to: times as they are kept,
+// bodies by the given function.
 func copyHost(h *hostdb.Host, body func([]byte) []byte) *hostdb.Host {
 	c := *h
 	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.Spent.Day, &c.LastCheck, &c.Counted} {

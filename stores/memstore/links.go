@@ -80,8 +80,8 @@ func (s *Links) merge(ctx context.Context, entries []linkdb.Entry, limit int) er
 	})
 }
 
-// own copies links with their text, so that a few words of anchor do not keep
-// the page they were cut from.
+// own copies links and their text, so that a few words of anchor do not keep in
+// memory the page they were cut from.
 func own(in []linkdb.Inlink) []linkdb.Inlink {
 	out := make([]linkdb.Inlink, len(in))
 	for i, l := range in {

@@ -1,11 +1,11 @@
-// Package memstore keeps everything a crawler keeps in memory: the reference
-// engine of each storage contract, for tests, examples and crawls that fit and
-// may be lost. The zero value of each type is ready for use.
+// Package memstore keeps all that a crawler stores in memory. It is the
+// reference engine of each storage contract, for tests, examples and crawls
+// that fit and may be lost. The zero value of each type is ready for use.
 //
-// All four stores keep to their contracts but for durability: Sync and Commit
-// succeed and nothing survives the process. The memory they hold is that of the
-// encoded records (about 150 bytes for a plain record of a crawl db) and of the
-// blocks of the segments until they are removed.
+// All four stores fulfil their contracts except for durability: Sync and Commit
+// succeed and nothing survives the process. They take as much memory as the
+// encoded records (about 150 bytes for a plain record of a crawl db), and the
+// blocks of segments until they are removed.
 package memstore
 
 import (
@@ -34,7 +34,7 @@ func (db *DB) Links() *Links { return &db.links }
 // Segments returns the store of segments.
 func (db *DB) Segments() *Segments { return &db.segments }
 
-// Close closes the four stores and lets go of what they hold. It returns nil.
+// Close closes the four stores and releases what they hold. It returns nil.
 func (db *DB) Close() error {
 	return errors.Join(db.crawl.Close(), db.hosts.Close(), db.links.Close(), db.segments.Close())
 }

@@ -21,8 +21,8 @@ type Segments struct {
 	closed   bool
 }
 
-// part is guarded by the mutex of its store. A block is never changed, and no
-// element of blocks that was once set: so what a reader took stays as it was.
+// part is guarded by the mutex of its store. A block never changes, nor does an
+// element of blocks once it is set, so what a reader took stays as it was.
 type part struct {
 	blocks    [][]byte
 	committed bool
@@ -100,8 +100,8 @@ func (s *Segments) Stat(ctx context.Context, seg, name string) (info segment.Inf
 	return info, err
 }
 
-// Read implements [segment.Store]. It yields the blocks that are there when the
-// loop begins.
+// Read implements [segment.Store]. It yields the blocks present when the loop
+// begins.
 func (s *Segments) Read(ctx context.Context, seg, name string, from int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var blocks [][]byte
@@ -145,7 +145,7 @@ func (s *Segments) Append(ctx context.Context, seg, name string, keep int) (segm
 		case keep > len(p.blocks):
 			return fmt.Errorf("%d blocks of %d: %w", keep, len(p.blocks), segment.ErrNotFound)
 		case keep >= 0:
-			// A reader may hold what follows: append elsewhere.
+			// A reader may hold what follows, so append elsewhere.
 			p.blocks = slices.Clone(p.blocks[:keep])
 		}
 		if s.segments == nil {
@@ -178,7 +178,7 @@ func (s *Segments) Remove(ctx context.Context, seg string) error {
 	})
 }
 
-// Close lets go of all segments; after it every method, those of open writers
+// Close releases all segments; after it every method, those of open writers
 // included, returns an error that is segment.ErrClosed. A second Close does
 // nothing.
 func (s *Segments) Close() error {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// table is a map in the order of its keys: a sorted list of sorted chunks. A
-// lookup is two binary searches; an insertion moves at most a chunk of entries
-// and, once for every half chunk, the list of chunks. That is fast enough for
-// some ten million entries and a good deal shorter than a tree.
+// table is a sorted map: a sorted list of sorted chunks. A lookup is two binary
+// searches; an insertion moves at most a chunk of entries and, once for every
+// half chunk, the list of chunks. That is fast enough for some ten million
+// entries and a good deal shorter than a tree.
 //
 // The zero value is empty. Values are replaced, never changed in place, so what
 // page returns may be read without a lock.
@@ -25,7 +25,7 @@ type entry[V any] struct {
 // chunkSize is the size at which a chunk is split.
 const chunkSize = 256
 
-// find returns where key is, or where it belongs if it is not there.
+// find returns where key is, or where it belongs if it is absent.
 func (t *table[V]) find(key string) (chunk, at int, ok bool) {
 	chunk = sort.Search(len(t.chunks), func(i int) bool { return t.chunks[i][0].key > key }) - 1
 	if chunk < 0 {
@@ -81,8 +81,8 @@ func (t *table[V]) delete(key string) {
 	}
 }
 
-// page appends to buf up to n entries from the first whose key is not less than
-// from and less than to; an empty to is no bound.
+// page appends to buf up to n entries, from the first whose key is at least
+// from, with keys less than to; an empty to means no limit.
 func (t *table[V]) page(buf []entry[V], from, to string, n int) []entry[V] {
 	chunk, at, _ := t.find(from)
 	for ; chunk < len(t.chunks); chunk, at = chunk+1, 0 {

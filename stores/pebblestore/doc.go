@@ -17,44 +17,44 @@
 //
 // # Concurrency
 //
-// One handle at a time has the directory: see [ErrLocked]. The handle may be
-// used from many goroutines. Updates of the crawl db are applied one at a time,
-// as are those of the host db, and merges of the link db; the three do not wait
-// for each other, and reading waits for none. A scan reads some thousands of
-// records at one go and holds nothing while the loop runs.
+// One handle at a time may have the directory open: see [ErrLocked]. The handle
+// may be used from many goroutines. Updates of the crawl db are applied one at
+// a time, as are those of the host db and merges of the link db; the three do
+// not wait for each other, and reads wait for none of them. A scan reads some
+// thousands of records at a time and holds no lock while the loop body runs.
 //
 // # Durability
 //
 // Every change goes through a log first. An Update is in memory when it
-// returns, and durable after Sync; changes are never durable out of order.
-// Updates of hosts are synced a second later at the latest.
+// returns, and durable after Sync; changes never become durable out of order.
+// Updates of hosts are synced within a second.
 //
 // # What is due
 //
-// The crawl db is a crawldb.DueStore: an index, written in the batch that writes
-// the record, has the records that are due by priority, in levels of an eighth of
-// an octave, and the others by the hour from which they are. So a selection costs
-// what it selects, and what has become due since the one before, not what the crawl
-// db holds. If a limit for each host lets few URLs of a level pass, it reads how many
-// entries each host has in which level, and goes from host to host. A store that was written before there
-// was an index is given one by its first selection, which may be cut short and goes
-// on with the next. [DB.CheckIndex] compares the index with the records.
+// The crawl db is a crawldb.DueStore. An index, written in the same batch as the record,
+// keeps due records by priority, in levels of an eighth of an octave, and the others by the
+// hour in which they become due. So a selection costs what it selects and what has become
+// due since the last one, whatever the size of the crawl db. If a limit per host lets few
+// URLs of a level pass, the selection reads how many entries each host has in each level,
+// and goes from host to host. In a store that predates the index, the first selection builds
+// it; if that is interrupted, the next one continues. [DB.CheckIndex] compares the index
+// with the records.
 //
 // # Failure
 //
-// Damage that is found is an error that is [ErrDamaged] and a
+// Damage is reported as an error that is [ErrDamaged] and a
 // *crawldb.CorruptError, which names the place. Tables are checked as they are
-// read, and everything else when a store is opened that was closed in order. After
-// a crash nobody can tell damage of what was last synced to the log from what the
-// crash cut off; damage of what was synced before that is told. [Verify] reads
-// everything, and [Salvage] keeps what is whole.
+// read, and everything else when a store that was closed properly is opened.
+// After a crash, damage to what was last synced to the log cannot be told from
+// what the crash cut off; damage to what was synced before that is reported.
+// [Verify] reads everything, and [Salvage] keeps what is whole.
 //
 // On a full disk changes wait until there is room, unless [Options].MinFree is
-// negative; what is there can be read meanwhile.
+// negative; reads still work.
 //
-// Another write that fails stops the store: the disk is left as it is at that moment,
-// and every call that has not returned by then, and every later one, returns an error
-// that is [ErrFailed] and also the error of the file system, such as syscall.EIO.
-// Close the store, cure the cause and open it again: whatever was synced is there.
-// The process is never ended, not even where the engine asks for that.
+// Any other failed write stops the store: the disk is left as it is at that moment,
+// and every pending and later call returns an error that is [ErrFailed] and also the
+// error of the file system, such as syscall.EIO. Close the store, fix the cause and
+// open it again: whatever was synced is there. The process is never ended, not even
+// where the engine asks for it.
 package pebblestore

@@ -341,9 +341,9 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 // end puts the rest of what becomes of the index into the batch.
 func (m *mover) end(batch changes) error { return m.count.flush(batch) }
 
-// CheckIndex compares the index of due records with the records and says where
-// they differ first; nil if they agree. It reads all of both as of one moment and
-// may run beside anything.
+// CheckIndex compares the index of due records with the records and returns the
+// first difference; nil if they agree. It reads a snapshot of both and may run
+// beside anything else.
 func (d *DB) CheckIndex(ctx context.Context) error {
 	var first error
 	err := d.crawl.checkDue(ctx, func(err error) { first = cmp.Or(first, err) })

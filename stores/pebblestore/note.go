@@ -21,8 +21,8 @@ const (
 	newNoteName = "NOTE.new"
 )
 
-// A Note is what the process that has a store open says, for whoever finds the
-// directory in use.
+// A Note is what the process that has a store open says about itself, for
+// whoever finds the directory in use.
 type Note struct {
 	// Process wrote it, at Time.
 	Process int
@@ -30,10 +30,9 @@ type Note struct {
 	Text    []byte
 }
 
-// Note leaves a text beside the store, in the place of the one before it, which
-// [ReadNote] returns to other processes for as long as this one has the directory. It
-// is no part of the store: it is not kept when that is closed, and an error does no
-// harm to anything else.
+// Note leaves a text beside the store, replacing the one before, which [ReadNote]
+// returns to other processes for as long as this one has the directory open. It is no
+// part of the store: Close removes it, and an error harms nothing else.
 func (d *DB) Note(text []byte) error {
 	if d.readOnly {
 		return ErrReadOnly
@@ -76,8 +75,8 @@ func removed(under vfs.FS, name string) error {
 	return nil
 }
 
-// ReadNote returns what the process that has the store in dir open has noted. If it has
-// noted nothing, or nobody has the store open, the error is one that is fs.ErrNotExist.
+// ReadNote returns the note of the process that has the store in dir open. If it has
+// left none, or nobody has the store open, the error wraps fs.ErrNotExist.
 func ReadNote(dir string) (Note, error) {
 	n, err := readNote(dir)
 	if err != nil {

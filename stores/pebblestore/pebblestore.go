@@ -25,7 +25,7 @@ import (
 var (
 	// ErrLocked says that the directory is open, in this process or another.
 	ErrLocked = errors.New("pebblestore: directory is in use")
-	// ErrNotStore says that a directory holds something, and no store.
+	// ErrNotStore says that a directory holds something other than a store.
 	ErrNotStore = errors.New("pebblestore: not a store")
 	// ErrVersion says that a store was written in a format this version of the
 	// package does not know.
@@ -34,21 +34,20 @@ var (
 	// ErrDamaged is also a *crawldb.CorruptError, which names the file, the offset
 	// if there is one, and the URL if it is one record.
 	ErrDamaged = errors.New("pebblestore: damaged")
-	// ErrFailed says that a write failed, so that the store has stopped: it
-	// must be closed and opened again. The error is also the one that the file
-	// system gave.
+	// ErrFailed says that a write failed and the store has stopped: it must be
+	// closed and opened again. The error also wraps that of the file system.
 	ErrFailed = errors.New("pebblestore: store has failed")
-	// ErrReadOnly says that a store that was opened with Options.ReadOnly was to
-	// be changed.
+	// ErrReadOnly says that a change was attempted on a store opened with
+	// Options.ReadOnly.
 	ErrReadOnly = errors.New("pebblestore: store is open for reading only")
 )
 
 // The smallest and the default sizes.
 //
-// Pebble takes the memory of its memtables, of which up to four wait to be
-// written out, from the block cache. With the defaults a half of the cache is
-// left for blocks at the worst; a cache as small as its memtables would
-// decompress the same blocks over and over during an update.
+// Pebble takes the memory of its memtables, up to four of which wait to be
+// flushed, from the block cache. With the defaults at least half of the cache
+// is left for blocks; a cache as small as its memtables would decompress the
+// same blocks over and over during an update.
 const (
 	defaultCacheSize    = 128 << 20
 	defaultMemTableSize = 16 << 20
@@ -60,65 +59,64 @@ const (
 // of up to some ten million URLs.
 type Options struct {
 	// CacheSize is the memory for blocks and memtables together, in bytes; zero
-	// means 128 MiB. More makes updates of a large crawl db cheaper. Who selects
-	// takes up to as much again, for what is leased: 27 to 40 bytes a lease.
+	// means 128 MiB. More makes updates of a large crawl db cheaper. Selecting
+	// takes up to as much again for leases, 27 to 40 bytes each.
 	CacheSize int64
 	// MemTableSize is how much is collected in memory before it is written out
-	// as a sorted table, in bytes; zero means 16 MiB. Keep it under an eighth of
-	// CacheSize.
+	// as a sorted table, in bytes; zero means 16 MiB. Keep it below an eighth
+	// of CacheSize.
 	MemTableSize int64
-	// Compression is how tables are packed. It may change from one opening to
-	// the next; tables are repacked as they are rewritten.
+	// Compression is how tables are compressed. It may differ from one opening
+	// to the next; tables are recompressed as they are rewritten.
 	Compression Compression
-	// Logger is told of damage, failures, slow disks, and at debug level of
-	// what the engine does. Nil is silent.
+	// Logger receives damage, failures, slow disks and, at debug level, what
+	// the engine does. Nil discards all of it.
 	Logger *slog.Logger
-	// ReadOnly opens a store that is there and changes no byte of it, not even
-	// after a crash: what is in the logs is read into memory. Several handles may
-	// have a store so at once, while none has it to write. What would change it is
-	// an error that is ErrReadOnly; a selection of what is due may need to.
+	// ReadOnly opens an existing store and changes no byte of it, not even
+	// after a crash: what is in the logs is read into memory. Several handles
+	// may have a store open this way at once, while none has it open for
+	// writing. Changes return an error that is ErrReadOnly, and so may a
+	// selection of due records, which can need to write.
 	ReadOnly bool
 
-	// MinFree is how much is left free on the disk, in bytes: for others, and for
-	// what it takes to open the store after a crash. With less, changes wait, of
-	// segments too, and go on when half as much again is free; what is there can be
-	// read meanwhile. The end of its context ends the wait of a call, and Close all
-	// of them. Zero means 64 MiB, or a twentieth of the file system if that is less.
-	// Negative means none, and a write for which there is no room fails: see
-	// [ErrFailed].
+	// MinFree is how many bytes to leave free on the disk, for others and for
+	// opening the store after a crash. With less, changes wait, those of segments
+	// included, until half as much again is free; reads still work. A waiting call
+	// ends when its context does, and all of them on Close. Zero means 64 MiB, or a
+	// twentieth of the file system if that is less. Negative means none, and a write
+	// for which there is no room fails: see [ErrFailed].
 	MinFree int64
-	// OnRoom, if not nil, is told when changes begin to wait for room on the disk
-	// and when they go on. It is called by one goroutine at a time, and must not
-	// use the store.
+	// OnRoom, if not nil, is called when changes begin to wait for room on the
+	// disk and when they resume. It is called by one goroutine at a time, and
+	// must not use the store.
 	OnRoom func(Room)
 
-	// fs stands in for the file system in tests, and segments for what of it is
-	// below the directory of the segments.
+	// fs replaces the file system in tests, and segments the part of it below
+	// the directory of the segments.
 	fs       vfs.FS
 	segments standIn
-	// lag and manifest, if not zero, stand in for the constants in tests.
+	// lag and manifest, if not zero, replace the constants in tests.
 	lag      time.Duration
 	manifest int64
-	// opening, if not nil, is called when the engine is open and Open is about to
-	// return.
+	// opening, if not nil, is called when the engine is open and Open is about
+	// to return.
 	opening func(*pebble.DB)
 }
 
-// standIn makes the directory of the segments on a file system of tests.
+// standIn makes the directory of the segments on a test file system.
 type standIn interface {
 	below(dir string) (dirstore.FS, error)
 }
 
-// Compression says how tables are packed.
+// Compression says how tables are compressed.
 type Compression uint8
 
 const (
-	// Fast packs every level with MinLZ: what is read here and there is read
-	// cheaply.
+	// Fast compresses every level with MinLZ, which makes random reads cheap.
 	Fast Compression = iota
-	// Small packs the last level, where nine tenths of the data come to rest, with
-	// zstd: about a quarter less disk than Fast, and a third more time for each
-	// record that is selected or changed in a large crawl db.
+	// Small compresses the last level, where nine tenths of the data end up,
+	// with zstd: it takes about a quarter less disk than Fast, and a third more
+	// time for each record that is selected or changed in a large crawl db.
 	Small
 )
 
@@ -136,8 +134,8 @@ type DB struct {
 	fsCloser io.Closer
 	db       *pebble.DB
 	pacer    pacer
-	// owed says that an UpdateAll may have left more tables above one another than
-	// others may.
+	// owed says that an UpdateAll may have left more tables stacked up than
+	// other writers may.
 	owed    atomic.Bool
 	memSize uint64
 	// cacheSize is that of the engine.
@@ -146,8 +144,8 @@ type DB struct {
 	options   *pebble.Options
 	ingests   sync.WaitGroup // of tables; after a failure they wait for release
 
-	// use is held for reading by every call that is inside the engine, and for
-	// writing by Close: so the engine is never closed under a call.
+	// use is held for reading by every call inside the engine, and for writing
+	// by Close, so the engine is never closed under a call.
 	use     sync.RWMutex
 	closed  bool
 	closing chan struct{} // closed when Close begins
@@ -157,8 +155,8 @@ type DB struct {
 	noting sync.Mutex
 	noted  bool
 
-	// unflushed says that something was committed since writeOut last wrote it out,
-	// which has writing.
+	// unflushed says that something was committed since the last writeOut;
+	// writing is held by writeOut.
 	unflushed atomic.Bool
 	writing   sync.Mutex
 	written   atomic.Int64 // bytes committed since makeRoom last looked
@@ -171,14 +169,14 @@ type DB struct {
 	waiting  segmentStore // segments, for callers
 }
 
-// Open opens the store in dir, which it makes if there is none; the directory
-// above must exist. A directory that is open already, here or in another
-// process, is an error that is ErrLocked at once; the lock ends with the
-// process that has it. A directory that holds something else is one that is
-// ErrNotStore and is left as it is.
+// Open opens the store in dir, which it makes if there is none; the parent
+// directory must exist. If the directory is open already, here or in another
+// process, the error wraps ErrLocked, and comes at once; the lock ends with the
+// process that holds it. If the directory holds something else, the error wraps
+// ErrNotStore and the directory is left as it is.
 //
-// After a crash, Open brings back everything that was synced; nobody need
-// repair anything.
+// After a crash, Open recovers everything that was synced, without manual
+// repair.
 func Open(dir string, o Options) (*DB, error) {
 	d, err := open(dir, o)
 	if err != nil {
@@ -268,32 +266,30 @@ func openSegments(dir string, o Options) (*dirstore.Store, error) {
 	return dirstore.OpenFS(files, dir)
 }
 
-// Crawl returns the crawl db. Closing it ends the use of the crawl db, not of
-// the rest.
+// Crawl returns the crawl db. Closing it closes only the crawl db.
 func (d *DB) Crawl() crawldb.Store { return &d.crawl }
 
-// Hosts returns the host db. Closing it ends the use of the host db, not of the
-// rest.
+// Hosts returns the host db. Closing it closes only the host db.
 func (d *DB) Hosts() hostdb.Store { return &d.hosts }
 
-// Links returns the link db. Closing it ends the use of the link db, not of
-// the rest.
+// Links returns the link db. Closing it closes only the link db.
 func (d *DB) Links() linkdb.Store { return &d.links }
 
 // Segments returns the store of segments, which are files beside the database.
 func (d *DB) Segments() segment.Store { return &d.waiting }
 
-// Compact rewrites the tables of the database so that what was deleted or
-// replaced takes no more room. It takes as long as writing the database anew,
-// and is never needed: the engine does the same bit by bit. After many changes here
-// and there a database may take up to twice as much as after Compact.
+// Compact rewrites the tables of the database, to reclaim the space of what was
+// deleted or replaced. It takes as long as writing the database anew, and is
+// never required: the engine does the same bit by bit. After many scattered
+// changes a database may be up to twice as large as after Compact.
 func (d *DB) Compact(ctx context.Context) error {
 	v := view{errClosed: crawldb.ErrClosed}
 	if err := d.enter(ctx, &v); err != nil {
 		return err
 	}
 	defer d.leave()
-	// The work is done elsewhere, and after a failure it does not end.
+	// The work is done on other goroutines, and after a failure it does not
+	// end.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var watch sync.WaitGroup
@@ -329,7 +325,7 @@ func (d *DB) close() error {
 	close(d.closing)
 	err := errors.Join(d.crawl.Close(), d.links.Close(), d.hosts.Close())
 	if err != nil && d.fence.failure() != nil {
-		err = d.failed() // once, not once a part
+		err = d.failed() // once, not for each part
 	}
 	d.use.Lock()
 	d.closed = true
@@ -337,7 +333,7 @@ func (d *DB) close() error {
 	return errors.Join(err, d.release())
 }
 
-// release gives back whatever open has got so far.
+// release releases whatever open has acquired so far.
 func (d *DB) release() error {
 	var errs []error
 	if d.db != nil {
@@ -353,7 +349,7 @@ func (d *DB) release() error {
 			err = seal(d.dir, d.under, d.path)
 		}
 		switch failed := d.fence.failure() != nil; {
-		case told: // and what a failed engine says of its own end helps nobody
+		case told: // and what a failed engine says about closing helps nobody
 		case failed:
 			errs = append(errs, d.failed())
 		case err != nil:
@@ -376,14 +372,14 @@ func (d *DB) release() error {
 	return errors.Join(errs...)
 }
 
-// A view is one of the stores that a DB shows.
+// A view is one of the stores that a DB offers.
 type view struct {
 	closed    atomic.Bool
 	errClosed error
 }
 
 // enter lets a call into the engine; if it returns nil, leave must follow. A
-// call that is inside must not enter again.
+// call inside must not enter again.
 func (d *DB) enter(ctx context.Context, v *view) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -402,7 +398,7 @@ func (d *DB) enter(ctx context.Context, v *view) error {
 
 func (d *DB) leave() { d.use.RUnlock() }
 
-// take waits for a turn: the right to be the only writer of a kind.
+// take waits for a turn: the right to be the only writer of its kind.
 func (d *DB) take(ctx context.Context, v *view, turn chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -431,7 +427,7 @@ func (d *DB) failed() error {
 	return fmt.Errorf("%w: %s: %w", ErrFailed, d.dir, d.fence.failure())
 }
 
-// outcome is what a call says after the engine has said err.
+// outcome turns an error of the engine into what the call returns.
 func (d *DB) outcome(what string, err error) error {
 	switch {
 	case d.fence.failure() != nil:

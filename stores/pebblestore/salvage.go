@@ -17,16 +17,16 @@ import (
 
 // A Loss is something that could not be kept.
 type Loss struct {
-	// File and Offset name the damage; Offset is negative if it is not known.
+	// File and Offset name the damage; Offset is negative if unknown.
 	File   string
 	Offset int64
-	// What says of what: "crawl db", "leases", "host db", "link db", "marks", "state", "log" or
-	// "segment".
+	// What names the kind of data: "crawl db", "leases", "host db", "link db", "marks",
+	// "state", "log" or "segment".
 	What string
 	// After and To are keys (crawldb.Key, or names of hosts) between which records
 	// are lost, the second included; both are empty if it is not known which are.
 	After, To string
-	// URL is whose record is lost, if it is one.
+	// URL is that of the record lost, if it is a single one.
 	URL string
 	// Segment, Part and Block say what is lost of a segment; an empty Part is all of
 	// it, a negative Block all of the part. What is lost of a block is lost of all
@@ -66,9 +66,9 @@ func (l Loss) String() string {
 
 // SalvageOptions are the settings of Salvage.
 type SalvageOptions struct {
-	// Lost, if not nil, is told of everything that is lost.
+	// Lost, if not nil, is called with everything that is lost.
 	Lost func(Loss)
-	// Progress, if not nil, is called now and then.
+	// Progress, if not nil, is called from time to time.
 	Progress func(SalvageReport)
 }
 
@@ -86,21 +86,20 @@ type SalvageReport struct {
 const salvageMark = "SALVAGE"
 
 // Salvage reads what is whole of a damaged store, without changing it, and makes a
-// new store of it in newDir, which must not be there yet or be empty: of tables
-// every block that is whole, whether or not manifest and indexes are; of logs every
-// step; of segments the blocks that all parts have whole. Where the disk fails, what
-// lies there is lost and the rest is read. What a step of the crawl
-// did is not undone with what is lost: leases on a segment that is lost are ended,
-// and pages of a block that is lost are due again if their update was still to
-// come. The index of due records is made anew.
+// new store of it in newDir, which must be empty or not exist. It keeps every whole
+// block of tables, whether or not manifest and indexes are whole; every step in the
+// logs; and of segments the blocks that are whole in all parts. Where the disk
+// fails, what lies there is lost and the rest is read. The crawl stays consistent:
+// leases on a lost segment are ended, and pages of a lost block are due again if
+// their update was still to come. The index of due records is built anew.
 //
-// The new store is made beside newDir, under its name with ".salvage" behind it, and
-// moved there once it is complete; a salvage that was cut short is begun anew by the
-// next.
+// The new store is made beside newDir, under its name with ".salvage" appended, and
+// moved there once it is complete; a salvage that was interrupted is started over by
+// the next.
 //
-// Without a manifest nobody can tell which of the tables had been replaced and not
-// been deleted yet, so a record may come back that was removed shortly before; of
-// those that are there more than once the newest counts.
+// Without a manifest nobody can tell which tables had been replaced but not yet
+// deleted, so a record that was removed shortly before may come back; of records
+// found more than once the newest counts.
 func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
 	s := &salvage{o: o, disk: machine()}
 	if err := s.run(ctx, dir, newDir); err != nil {

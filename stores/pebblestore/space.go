@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore"
 )
 
-// Room says that changes begin to wait for room on the disk, or go on.
+// Room says that changes begin to wait for room on the disk, or resume.
 type Room struct {
 	// Dir is the directory of the store.
 	Dir string
@@ -23,8 +23,9 @@ type Room struct {
 	// Free is what is free on the disk, and Need what must be before changes go
 	// on, in bytes.
 	Free, Need int64
-	// Err is what the system said, if it has refused a write: syscall.ENOSPC or
-	// syscall.EDQUOT. Then it is asked again about every second, whatever is free.
+	// Err is the error of the system, if it has refused a write: syscall.ENOSPC
+	// or syscall.EDQUOT. In that case a write is attempted about every second,
+	// however much is free.
 	Err error
 }
 

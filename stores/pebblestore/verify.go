@@ -19,17 +19,16 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// Verify checks a whole store: every file, every block of every table by its
-// checksum, the records of logs and manifest, the index of due records, and what
-// package verify checks of the stores and of their agreement. It tells all that it
-// finds, not only the first.
+// Verify checks a whole store: every file, every block of every table by its checksum, the
+// records of logs and manifest, the index of due records, and what package verify checks of
+// the stores and their agreement. It reports all that it finds, not only the first.
 //
-// It changes no byte of the directory, which no other handle may have open for
-// writing. What a crash has left is not damage: a log that was cut off ends with
-// its last whole record, and what is behind it is a finding that is harmless, which
-// Report.Torn counts; a table that was being written is none. A store that cannot be opened is a finding; an error
-// means that the check could not go on: [ErrNotStore] for a directory in which a
-// store was only being made, too.
+// It changes no byte of the directory, which no other handle may have open for writing. What
+// a crash leaves is not damage: a log that was cut off ends with its last whole record, and
+// what follows is a harmless finding, which Report.Torn counts; a table that was being
+// written is no finding. A store that cannot be opened is a finding. An error means that the
+// check could not continue; it is [ErrNotStore] also for a directory in which a store was
+// only being made.
 func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, error) {
 	c := verify.NewCheck(o)
 	if err := check(ctx, dir, c); err != nil {

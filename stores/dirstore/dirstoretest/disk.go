@@ -1,6 +1,6 @@
-// Package dirstoretest is a disk for tests of what a store loses when the power
-// goes or a disk fails. A [Disk] keeps apart what is durable and what is not, can
-// be cut off at any operation, and fails the operations it is told to.
+// Package dirstoretest is a disk for testing what a store loses when the power
+// fails or a disk does. A [Disk] tells apart what is durable and what is not,
+// can be cut off at any operation, and fails the operations it is told to.
 //
 //	disk := dirstoretest.NewDisk()
 //	disk.OnOp = func(op dirstoretest.Op) error { return nil } // or fail it, or take a Crash
@@ -27,17 +27,17 @@ import (
 
 var _ dirstore.FS = (*Disk)(nil)
 
-// Disk is a file system in memory. What is written to a file is durable when the
-// file was synced, and a name, a rename or a removal when the directory was: as
-// POSIX has it, which promises less than most file systems keep.
+// Disk is a file system in memory. Written data is durable once the file was
+// synced, and a name, a rename or a removal once the directory was. That is
+// what POSIX promises, and less than what most file systems do.
 //
 // It may be used from many goroutines at once.
 type Disk struct {
-	// OnOp is called before each operation, from any goroutine, and may call
-	// Crash. An operation for which it returns an error does nothing and returns
-	// that error, in a *fs.PathError; see also [Short]. A Sync that fails loses what
-	// was not synced before: it stays to be read, but no later Sync makes it
-	// durable, as it is with Linux. It is not to be set while the disk is in use.
+	// OnOp is called before each operation, from any goroutine, and may call Crash.
+	// An operation for which it returns an error does nothing and returns that
+	// error, in a *fs.PathError; see also [Short]. A Sync that fails loses what was
+	// not synced before: it can still be read, but no later Sync makes it durable,
+	// as on Linux. OnOp must not be set while the disk is in use.
 	OnOp func(Op) error
 
 	mu    sync.Mutex
@@ -45,11 +45,11 @@ type Disk struct {
 	total int64
 }
 
-// NewDisk returns an empty disk of any size.
+// NewDisk returns an empty disk of unlimited size.
 func NewDisk() *Disk { return &Disk{root: newDir()} }
 
-// Op is an operation: what is done to which name. Of a file that was renamed or
-// removed while it was open it has the name by which it was opened.
+// Op is an operation and the name it applies to. For a file that was renamed or
+// removed while open, that is the name it was opened by.
 type Op struct {
 	Kind Kind
 	Name string
@@ -81,7 +81,7 @@ const (
 )
 
 // Changes reports whether operations of the kind change what is on the disk, or
-// what of it is durable.
+// how much of it is durable.
 func (k Kind) Changes() bool {
 	switch k {
 	case Open, Read, List, Stat, Close:
@@ -90,16 +90,16 @@ func (k Kind) Changes() bool {
 	return true
 }
 
-// Short makes of err, if OnOp returns it for a Write, one that comes after half
-// of the bytes were written.
+// Short turns err, if OnOp returns it for a Write, into one that comes after
+// half of the bytes were written.
 func Short(err error) error { return shortError{err} }
 
 type shortError struct{ error }
 
 func (s shortError) Unwrap() error { return s.error }
 
-// node is a file or a directory. What a slice held once is never changed, so
-// that disks can share it: bytes are added behind it or it is replaced.
+// node is a file or a directory. The contents of a slice never change, so disks
+// can share it: bytes are appended, or the slice is replaced.
 type node struct {
 	// Of a directory: the names, those that are durable, and what was done since.
 	names, durable map[string]*node
@@ -116,7 +116,7 @@ type move struct {
 	node *node  // nil: removed
 }
 
-// write puts data at a place, or cuts the file there if cut is set.
+// write writes data at a place, or truncates the file there if cut is set.
 type write struct {
 	at   int64
 	data []byte
@@ -178,13 +178,13 @@ func (n *node) sync() {
 	n.writes = nil
 }
 
-// pageSize is what of a write reaches the disk together, or not.
+// pageSize is how much of a write reaches the disk together, or not at all.
 const pageSize = 4096
 
-// Crash returns the disk as it may be found after the power went at this moment:
-// everything durable, and of the rest each change of a directory, and each page
-// of a write, with the probability survives. The disk itself goes on. It draws from
-// rng only between 0 and 1.
+// Crash returns the disk as it may be found after the power fails at this
+// moment: everything durable and, with the probability survives, each other
+// change of a directory and each other page of a write. The disk itself goes
+// on. Crash draws from rng only if survives is between 0 and 1.
 func (d *Disk) Crash(survives float64, rng *rand.Rand) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,22 +238,22 @@ func (w write) pages() []write {
 	return pages
 }
 
-// Resize gives the disk a size in bytes, which writes are refused beyond with
-// syscall.ENOSPC; zero is none. It may be less than what is on it.
+// Resize sets the size of the disk in bytes, beyond which writes fail with
+// syscall.ENOSPC; zero means unlimited. It may be less than what is on it.
 func (d *Disk) Resize(total int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.total = total
 }
 
-// Usage returns how many bytes are on the disk, and its size.
+// Usage returns the number of bytes on the disk, and its size.
 func (d *Disk) Usage() (used, total int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.used(), d.total
 }
 
-// fileCost is what a file takes beside its bytes.
+// fileCost is what a file takes besides its bytes.
 const fileCost = 256
 
 func (d *Disk) used() (sum int64) {
@@ -280,7 +280,7 @@ func (d *Disk) room(n int64) error {
 	return nil
 }
 
-// do asks OnOp and runs an operation.
+// do calls OnOp and runs an operation.
 func (d *Disk) do(op Op, f func() error) error {
 	var err error
 	if d.OnOp != nil {
@@ -297,7 +297,8 @@ func (d *Disk) do(op Op, f func() error) error {
 	return err
 }
 
-// walk returns the directory that has a name, and what it has by it.
+// walk returns the directory that contains a name, and what it has by that
+// name.
 func (d *Disk) walk(name string) (dir *node, base string, n *node, err error) {
 	dir, n = nil, d.root
 	for _, base = range strings.Split(strings.Trim(path.Clean("/"+name), "/"), "/") {
@@ -407,8 +408,8 @@ func (d *Disk) Mkdir(name string) error {
 	})
 }
 
-// Rename implements [dirstore.FS]. It takes the place of a file that is there,
-// and does not lead from one directory to another.
+// Rename implements [dirstore.FS]. It replaces an existing file, and does not
+// move between directories.
 func (d *Disk) Rename(from, to string) error {
 	return d.do(Op{Kind: Rename, Name: from, To: to}, func() error {
 		dir, base, n, err := d.walk(from)
@@ -480,5 +481,5 @@ func (d *Disk) SyncDir(name string) error {
 	})
 }
 
-// Close implements [dirstore.FS]; the disk can be used further.
+// Close implements [dirstore.FS]; the disk can still be used.
 func (d *Disk) Close() error { return nil }

@@ -91,7 +91,7 @@ func (f *file) Sync() error {
 	return err
 }
 
-// Close closes the file, after an error too, as that of the system does.
+// Close closes the file, also after an error, as the system's does.
 func (f *file) Close() error {
 	err := f.do(Op{Kind: Close}, func() error { return nil })
 	f.disk.mu.Lock()
