@@ -27,10 +27,10 @@ import (
 type Redirects struct {
 	// Followed counts the pages that were visited because of a redirect.
 	Followed int
-	// These count redirects that MaxRedirects did not follow: Limit those beyond it,
-	// Loops those that lead back to a page on the way, or to themselves, Rejected
-	// those that the rules keep out, and Waiting those whose target could not be
-	// requested now. All but Rejected, and Limit with SkipExceeded, become links.
+	// Limit counts redirects beyond MaxRedirects, Loops those that lead back to a
+	// page on the way, or to themselves, Rejected those that the rules keep out, and
+	// Waiting those whose target could not be requested now. All become links but
+	// Rejected, and Limit with SkipExceeded.
 	Limit, Loops, Rejected, Waiting int
 	// Downgrades counts those that lead from https to http.
 	Downgrades int

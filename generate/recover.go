@@ -33,8 +33,8 @@ var errNoList = errors.New("pages were visited, and the fetch list is not there"
 // running in this process is left alone.
 //
 // So is a segment whose fetch list or note of leases is damaged, or whose list is lost though pages were visited:
-// its leases expire by themselves, and the rest of it stays. That is an error that is a *[DamagedError], with
-// which all else was done: a crawl goes on without what it may never need again.
+// its leases expire by themselves, and the rest of it stays. The error is then a *[DamagedError], after
+// everything else was done: a crawl can go on without a segment it may never need again.
 func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) ([]string, error) {
 	var dead, names []string
 	for name, err := range segments.List(ctx) {

@@ -30,11 +30,11 @@ func (r *CleanReport) Total() int {
 	return n
 }
 
-// Clean deletes the documents of all pages of the crawl db that are not there, or
-// not there to be found: those that are gone, redirect, are duplicates, orphans,
-// or could not be parsed. It needs no segments, and so finds what Run cannot, whose
-// segments may be removed by the time a page is marked. If there was anything
-// to delete, it commits.
+// Clean deletes the documents of all pages in the crawl db that are not there any
+// more or should not be found: those that are gone, redirect, are duplicates or
+// orphans, or could not be parsed. It needs no segments, so it finds pages whose
+// segments were removed before they were marked, which Run cannot. It commits if
+// there was anything to delete.
 func Clean(ctx context.Context, crawl crawldb.Store, w Writer, o CleanOptions) (CleanReport, error) {
 	r := CleanReport{Deleted: map[crawldb.Status]int{}}
 	err := clean(ctx, crawl, w, o, r.Deleted)

@@ -8,7 +8,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Switch is a setting that is on or off, or as its default has it.
+// Switch is a setting that is on, off, or the default.
 type Switch uint8
 
 const (
@@ -38,18 +38,18 @@ type Input struct {
 	Parse  *segment.Parse
 }
 
-// Decision says what becomes of a page in the index, and why.
+// Decision says what happens to a page in the index, and why.
 type Decision uint8
 
 const (
 	// Add writes a document.
 	Add Decision = iota + 1
-	// Older asks the next older segment that has a visit of the page.
+	// Older consults the next older segment with a visit to the page.
 	Older
-	// Leave leaves the index as it is: there is nothing to say, or deletions are
-	// switched off.
+	// Leave leaves the index as it is: there is nothing to change, or deletions
+	// are switched off.
 	Leave
-	// LeaveUnparsed: there is content, and nothing that was read in it.
+	// LeaveUnparsed: there is content, but it was not parsed.
 	LeaveUnparsed
 	// LeaveNotModified: the content is what it was. (Nutch:
 	// indexer.skip.notmodified.)
@@ -68,8 +68,8 @@ const (
 // Deletes reports whether the document is deleted.
 func (d Decision) Deletes() bool { return d >= DeleteGone }
 
-// Decide says what becomes of a page. It is a pure function. By default the
-// record decides whether the page is there at all:
+// Decide says what happens to a page. It is a pure function. By default the
+// record decides whether the page exists at all:
 //
 //	record                   visit                        decision
 //	none, db_gone            any                          DeleteGone
@@ -87,12 +87,12 @@ func (d Decision) Deletes() bool { return d >= DeleteGone }
 //	db_notmodified           success                      Add, or LeaveNotModified if that is wanted
 //	another                  success                      Add
 //
-// A deletion that is switched off becomes Leave; but a page that asks not to be
-// indexed is indexed then. One that asks for that from some time on does so if it
-// was visited since, modified or not.
+// A deletion that is switched off becomes Leave, except that a page that asks not
+// to be indexed is then indexed. A page that asks for this from some time on
+// counts as asking if it was visited after that, modified or not.
 //
-// With NutchCompat the rows are those of Nutch's indexer, in its order: see the
-// comment of [Options].
+// With NutchCompat the rules are those of Nutch's indexer, in its order: see
+// [Options].
 func Decide(in Input, o Options) Decision {
 	if o.NutchCompat {
 		return decideAsNutch(in, o)

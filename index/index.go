@@ -1,8 +1,8 @@
 // Package index turns what a crawl found into documents for a search index. A
 // [Document] joins the record of a page, its inlinks and what was fetched and
-// parsed; a [Writer] takes documents and deletions. The stock writer makes JSON
-// lines. How an index follows a crawl round by round, across kill -9, is in
-// examples/search.
+// parsed; a [Writer] takes documents and deletions. The stock writer writes
+// JSON lines. examples/search shows how an index follows a crawl round by
+// round, across kill -9.
 package index
 
 import (
@@ -12,10 +12,10 @@ import (
 
 // A Writer puts documents into an index.
 //
-// It is used by one goroutine at a time. A document is the caller's again once
-// Write has returned, and is left as it was. Write and Delete may be repeated for a
-// URL; the last one counts. What was written is safe once Commit has returned.
-// A done context makes a method return an error that is ctx.Err().
+// It is used by one goroutine at a time. Write neither changes nor retains a
+// document. Write and Delete may be repeated for a URL; the last one counts. What
+// was written is safe once Commit has returned. A done context makes a method
+// return an error that is ctx.Err().
 type Writer interface {
 	// Write adds or replaces the document of a URL.
 	Write(ctx context.Context, d *Document) error
@@ -25,15 +25,15 @@ type Writer interface {
 	Commit(ctx context.Context) error
 }
 
-// Document is one page as an index wants it.
+// Document is one page in the form for an index.
 type Document struct {
 	// URL identifies the document.
 	URL string `json:"url"`
 	// Title and Text are what the parser read.
 	Title string `json:"title,omitempty"`
 	Text  string `json:"text,omitempty"`
-	// Anchors are the texts of the links to the page, each once, in the order of
-	// linkdb.
+	// Anchors are the anchor texts of links to the page, each once, in the order
+	// of linkdb.
 	Anchors []string `json:"anchors,omitempty"`
 	// Host is the host of the URL.
 	Host string `json:"host,omitempty"`
@@ -47,15 +47,15 @@ type Document struct {
 	Signature string `json:"signature,omitempty"`
 	// Score is the score of the page.
 	Score float32 `json:"score"`
-	// Boost is the weight of the document, 1 being that of any other; 0 if nobody
-	// weighs documents.
+	// Boost is the weight of the document, 1 being normal; 0 if documents are not
+	// weighted.
 	Boost float32 `json:"boost,omitempty"`
-	// NoArchive says that the page asks not to show a copy of it. (Nutch: the field
-	// cache of index-basic.)
+	// NoArchive says that the page asks that no copy of it be shown. (Nutch: the
+	// field cache of index-basic.)
 	NoArchive bool `json:"noarchive,omitempty"`
-	// Segment is where the content lies.
+	// Segment names the segment that holds the content.
 	Segment string `json:"segment,omitempty"`
-	// BinaryContent are the bytes that were fetched, if they are wanted; JSON has
-	// them in base64.
+	// BinaryContent has the bytes that were fetched, if requested; in JSON they
+	// are base64.
 	BinaryContent []byte `json:"binary_content,omitempty"`
 }

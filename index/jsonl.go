@@ -13,25 +13,24 @@ import (
 	"syscall"
 )
 
-// JSONL is a [Writer] of JSON lines: what a search engine's bulk loader, jq or a
-// line of any language reads. Each line is one JSON object that ends with a line
-// feed and is of one of two kinds:
+// JSONL is a [Writer] of JSON lines, the format that bulk loaders of search
+// engines and jq read. Each line is one JSON object, ends with a line feed, and
+// is of one of two kinds:
 //
 //	{"url":"http://example.com/","title":"Example","host":"example.com","fetched":"2026-01-02T03:04:05Z","score":1}
 //	{"url":"http://example.com/old","deleted":true}
 //
 // The first is a [Document]: its fields by their JSON names, in the order of the
 // type, the empty ones left out but for url and score, times in UTC as RFC 3339
-// has them. The second says that there is no document of the URL any more. Of the
-// lines of a URL the last one counts. Fields may be added to the format; none
-// will change its meaning.
+// has them. The second says that there is no longer a document for the URL. Of
+// several lines for a URL the last counts. Fields may be added to the format;
+// none will change its meaning.
 //
-// Nothing is escaped for the sake of HTML. What is not UTF-8 becomes U+FFFD. A
-// score or boost that is no number becomes 0, an infinite one the largest there
-// is.
+// There is no HTML escaping. Invalid UTF-8 becomes U+FFFD. A score or boost
+// that is NaN becomes 0, an infinite one the largest number.
 //
-// After an error of the io.Writer every method returns that error; the last line
-// may then lack its end, as after a crash. See [ReadJSONL].
+// After an error from the io.Writer every method returns that error; the last
+// line may then be incomplete, as after a crash. See [ReadJSONL].
 type JSONL struct {
 	w    io.Writer
 	buf  *bufio.Writer
@@ -39,8 +38,8 @@ type JSONL struct {
 	enc  *json.Encoder
 }
 
-// NewJSONL returns a JSONL that writes to w. Commit flushes its buffer and, if w
-// has a method Sync as an os.File has, calls that. The caller closes w, after the
+// NewJSONL returns a JSONL that writes to w. Commit flushes its buffer and calls
+// w's Sync method, if it has one as os.File does. The caller closes w, after the
 // last Commit.
 func NewJSONL(w io.Writer) *JSONL {
 	j := &JSONL{w: w, buf: bufio.NewWriterSize(w, 64<<10)}
@@ -96,7 +95,7 @@ func (j *JSONL) add(ctx context.Context, op, url string, v any) error {
 	return nil
 }
 
-// Commit passes on every line that was added. If the io.Writer can Sync, they
+// Commit writes out every line added so far. If the io.Writer can Sync, they
 // are then on disk.
 func (j *JSONL) Commit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -122,10 +121,10 @@ type Entry struct {
 	Deleted bool `json:"deleted,omitempty"`
 }
 
-// ReadJSONL reads what a JSONL wrote, line by line. It ends with the first error,
-// which names the line; one that is io.ErrUnexpectedEOF says that the last line
-// lacks its end, so that it was never committed. Empty lines and unknown fields
-// are passed over. Lines are as long as the reader makes them.
+// ReadJSONL reads what a JSONL wrote, line by line. It ends at the first error,
+// which names the line; io.ErrUnexpectedEOF says that the last line is
+// incomplete, so it was never committed. Empty lines and unknown fields are
+// skipped. The length of lines is not limited.
 func ReadJSONL(r io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		lines := bufio.NewReaderSize(r, 64<<10)

@@ -16,7 +16,7 @@ import (
 )
 
 // Options say what to index. The zero value indexes every segment, and deletes
-// what is not there any more.
+// what is no longer there.
 type Options struct {
 	// Segments are the segments to read; nil means all that were fetched and
 	// parsed.
@@ -27,37 +27,37 @@ type Options struct {
 	// DeleteRobotsNoIndex deletes pages that ask not to be indexed. Off indexes
 	// them. Default: on. (Nutch: indexer.delete.robots.noindex; off.)
 	DeleteRobotsNoIndex Switch
-	// DeleteFailedParse deletes pages that were fetched and could not be parsed.
+	// DeleteFailedParse deletes pages that were fetched but could not be parsed.
 	// Default: on. (Nutch: parser.delete.failed.parse; off.)
 	DeleteFailedParse Switch
-	// SkipNotModified leaves alone the documents of pages that are db_notmodified,
-	// for an index that has them. (Nutch: indexer.skip.notmodified.)
+	// SkipNotModified leaves alone the documents of db_notmodified pages, for an
+	// index that already has them. (Nutch: indexer.skip.notmodified.)
 	SkipNotModified bool
 	// Accept returns the spelling of a URL under which its page is indexed, and
-	// whether it is at all. Nil keeps all as they are. (Nutch: -normalize,
-	// -filter.)
+	// whether it is indexed at all. Nil keeps all as they are. (Nutch:
+	// -normalize, -filter.)
 	Accept func(url string) (string, bool)
-	// Filter looks at each document before it is written, and may change it. If
-	// it says false, the document is not written; with DeleteFiltered it is
+	// Filter sees each document before it is written, and may change it. If it
+	// returns false, the document is not written; with DeleteFiltered it is
 	// deleted. An error ends the run. (Nutch: the indexing filters;
 	// indexer.delete.skipped.by.indexingfilter.)
 	Filter         func(ctx context.Context, d *Document) (keep bool, err error)
 	DeleteFiltered bool
 	// Scoring gives each document its Boost. Nil gives none. (Nutch: indexerScore.)
 	Scoring scoring.Filter
-	// AddBinaryContent puts the bytes that were fetched into the document. (Nutch:
+	// AddBinaryContent adds the bytes that were fetched to the document. (Nutch:
 	// -addBinaryContent.)
 	AddBinaryContent bool
 	// NoCommit leaves the Commit to the caller. (Nutch: -noCommit.)
 	NoCommit bool
-	// NutchCompat decides as Nutch does: nothing is deleted unless it is switched
-	// on; a page that asks not to be indexed is asked about before all else; the
-	// outcome of the visit counts beside the record, so that a page without a
-	// record is indexed, an orphan too, and, with DeleteGone off, a duplicate; a
-	// visit that failed for now hides the older ones; a page without text is left
-	// out; and an anchor is there once for each host that has it. (In Nutch, with
-	// several segments, chance decides which visit of a page counts; here it is
-	// the newest that brought more than not_modified.)
+	// NutchCompat decides as Nutch does: nothing is deleted unless that is
+	// switched on; whether a page asks not to be indexed is checked first; the
+	// outcome of the visit counts along with the record, so that a page without a
+	// record is indexed, as is an orphan and, with DeleteGone off, a duplicate; a
+	// visit with a transient failure hides the older ones; a page without text is
+	// left out; and an anchor appears once for each host that has it. (In Nutch,
+	// with several segments, chance decides which visit to a page counts; here it
+	// is the newest that brought more than not_modified.)
 	NutchCompat bool
 }
 
@@ -66,25 +66,25 @@ type Report struct {
 	// Segments counts the segments that were read, Skipped those that were not
 	// fetched and parsed yet.
 	Segments, Skipped int
-	// Documents and Deleted count what the writer was given. Deleted is the sum of
-	// the next seven.
+	// Documents and Deleted count what was passed to the writer. Deleted is the
+	// sum of the next seven.
 	Documents, Deleted int
 	// Documents were deleted because their pages are gone, redirect, are
 	// duplicates or orphans, could not be parsed, ask not to be indexed, or were
 	// filtered.
 	Gone, Redirects, Duplicates, Orphans, FailedParse, NoIndex, FilteredDeleted int
 	// Unparsed counts pages that were fetched but have no text to index,
-	// NotModified those that were left alone because of SkipNotModified.
+	// NotModified those left alone because of SkipNotModified.
 	Unparsed, NotModified int
 	// Filtered counts the documents that Filter kept out, deleted or not;
-	// Rejected the pages that Accept did.
+	// Rejected the pages that Accept kept out.
 	Filtered, Rejected int
 }
 
 // Run writes a document for each page that was fetched and is still there, from
-// the newest segment that holds its content, and a deletion for each page that
-// is not, as [Decide] has it; then it commits. links may be nil, which leaves out
-// the anchors.
+// the newest segment with its content, and a deletion for each page that is not,
+// as [Decide] says; then it commits. links may be nil, which leaves out the
+// anchors.
 func Run(ctx context.Context, crawl crawldb.Store, links linkdb.Store, segments segment.Store, w Writer, o Options) (Report, error) {
 	j := job{crawl: crawl, links: links, segments: segments, w: w, o: o, seen: map[string]struct{}{}}
 	err := j.run(ctx)

@@ -1,8 +1,8 @@
 // Package inject puts seeds into a crawl db: the URLs a crawl starts from.
 //
-// It touches only the records that seeds name. To pass over the others, to
-// normalize and filter them anew or to remove what is gone (Nutch:
-// -filterNormalizeAll, db.update.purge.404), is for package update.
+// It touches only the records that seeds name. Normalizing and filtering all
+// records again, or removing gone ones (Nutch: -filterNormalizeAll,
+// db.update.purge.404), is done by package update.
 package inject
 
 import (
@@ -22,13 +22,13 @@ import (
 type Seed struct {
 	URL string
 	// Meta are pairs "name=value", white space around name and value left out.
-	// Three names are not kept as metadata but mean something: nutch.score, the
+	// Three names are not kept as metadata but have a meaning: nutch.score, the
 	// score; nutch.fetchInterval, the seconds between fetches;
-	// nutch.fetchInterval.fixed, the same and never to be adapted. Policies may
-	// know more, such as _maxdepth_ for scoring.Depth.
+	// nutch.fetchInterval.fixed, the same but never adapted. Policies may know
+	// more, such as _maxdepth_ for scoring.Depth.
 	Meta []string
-	// File and Line say where the seed stands, from line 1; empty and zero if it
-	// is from none.
+	// File and Line say where the seed comes from, counting lines from 1; empty
+	// and zero if not from a file.
 	File string
 	Line int
 }
@@ -47,48 +47,47 @@ type Options struct {
 	Schedule schedule.FetchSchedule
 	// Scoring sees every new record. Nil means none.
 	Scoring scoring.Filter
-	// Score is the score of a seed that names none; zero means 1. (Nutch:
+	// Score is the score of seeds that name none; zero means 1. (Nutch:
 	// db.score.injected.)
 	Score float32
-	// Overwrite replaces records that exist and forgets all that is known of
+	// Overwrite replaces existing records and forgets everything known about
 	// them. (Nutch: inject -overwrite; db.injector.overwrite, which has no
 	// effect there.)
 	Overwrite bool
-	// Update gives records that exist the metadata of the seed, and the score and
+	// Update gives existing records the metadata of the seed, and the score and
 	// interval it names. (Nutch: inject -update; db.injector.update, which has no
-	// effect there.) Overwrite goes first.
+	// effect there.) Overwrite takes precedence.
 	Update bool
-	// PurgeGone takes a record that is gone for none: the seed begins anew.
-	// (Nutch: db.update.purge.404.)
+	// PurgeGone treats a gone record as missing: the seed starts over. (Nutch:
+	// db.update.purge.404.)
 	PurgeGone bool
 	// NutchCompat reads seeds as Nutch does. White space around a name or a value
-	// is part of it, so that " nutch.score" is no score; a pair without "=" is
-	// ignored, and so is a number that cannot be read, instead of the seed; a
-	// seed without a URL is no seed. An interval may be zero, or negative, which
-	// is taken for zero. The length of a seed is not bounded. Of several seeds
-	// for one URL the last counts, where by default each is injected as if it
-	// were a run of its own. With Update, a score or interval that is the default
-	// one is taken for none, and what policies put into a new record replaces
-	// what they keep in the old one.
+	// is part of it, so that " nutch.score" is not a score. A pair without "=" or
+	// with a malformed number is ignored, instead of the whole seed; a seed
+	// without a URL is ignored. An interval may be zero, or negative, which means
+	// zero. The length of a seed is not limited. Of several seeds for one URL the
+	// last counts, whereas by default each is injected as if in a separate run.
+	// With Update, a default score or interval counts as not given, and what
+	// policies put into a new record replaces what they keep in the old one.
 	NutchCompat bool
 	// Now is the time to record; nil means time.Now.
 	Now func() time.Time
-	// SortMemory bounds the bytes of seeds held in memory; zero means 64 MiB. What
-	// exceeds it goes to files in TempDir, by default that of the system, of
-	// which nothing is left.
+	// SortMemory limits the bytes of seeds held in memory; zero means 64 MiB. What
+	// exceeds it goes to files in TempDir, by default the system's, which are
+	// removed afterwards.
 	SortMemory int
 	TempDir    string
 }
 
-// Report says what became of the seeds, with Nutch's names of the counters.
+// Report says what became of the seeds, with Nutch's names for the counters.
 type Report struct {
-	// Seeds counts all; New, Merged and Known those that made a record, changed
-	// one, or had one already; Duplicate those that named the same URL as another.
-	// (New, Merged and Known together: urls_injected_unique_total; Merged and
-	// Known: urls_merged_total; these and Duplicate: urls_injected_total.)
+	// Seeds counts all seeds; New, Merged and Known those that created a record,
+	// changed one, or had one already; Duplicate those that named the same URL as
+	// another. (New, Merged and Known together: urls_injected_unique_total; Merged
+	// and Known: urls_merged_total; these and Duplicate: urls_injected_total.)
 	Seeds, New, Merged, Known, Duplicate int
-	// Purged counts the records that were gone and began anew. They are in New,
-	// too. (urls_purged_404_total.)
+	// Purged counts the gone records that started over. They are in New, too.
+	// (urls_purged_404_total.)
 	Purged int
 	// Filtered and Invalid count those that the rules rejected, and those that
 	// are not URLs to crawl or have metadata that cannot be read. Bad names the
@@ -127,9 +126,9 @@ func clip(s string) string {
 const maxBad = 100
 
 // Run puts the seeds into the store and syncs it: it reads them all, sorts them,
-// and gives them to [crawldb.UpdateAll]. Seeds that cannot be used are counted and
-// named in the report and do no harm to the others. An error of the sequence ends
-// the run before anything was put in; after one of the store some of the seeds may
+// and gives them to [crawldb.UpdateAll]. Unusable seeds are counted and named in
+// the report and do not affect the others. An error from the sequence ends the run
+// before anything is stored; after an error from the store some of the seeds may
 // be there, and a second run adds the others.
 func Run(ctx context.Context, store crawldb.Store, seeds iter.Seq2[Seed, error], o Options) (Report, error) {
 	j := job{o: o, now: time.Now(), sorter: extsort.New(extsort.Options{MemoryBytes: o.SortMemory, Dir: o.TempDir})}

@@ -32,9 +32,10 @@ var errUTF16 = errors.New("the seeds are in UTF-16; want UTF-8")
 // text file.
 const maxLine = 1 << 20
 
-// Read reads seeds in Nutch's form: a line each, the URL and then, behind tabs,
+// Read reads seeds in Nutch's format: one per line, the URL and then, after tabs,
 // pairs name=value. Empty lines and lines that begin with # are ignored. A line
-// ends with a line feed, a carriage return or both; one of a mebibyte is an error.
+// ends with a line feed, a carriage return or both; a line of a mebibyte is an
+// error.
 func Read(r io.Reader) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		sc := bufio.NewScanner(r)
@@ -114,13 +115,13 @@ func trim(s string) string {
 
 func isGraph(c byte) bool { return ' ' < c && c < utf8.RuneSelf }
 
-// ErrNoFiles says that a directory of seeds has no file.
+// ErrNoFiles says that a seed directory has no files.
 var ErrNoFiles = errors.New("inject: no seed files")
 
-// Files reads the seeds of a file, or of every plain file directly inside a
-// directory, in the order of their names. A link to a file is one; what is in
-// directories below is not read, nor are files whose names begin with a dot. One
-// whose name ends in .gz is compressed by gzip. (Nutch: the directory of seeds.)
+// Files reads the seeds in a file, or in every plain file directly inside a
+// directory, in the order of their names. A link to a file counts as a file;
+// subdirectories are not read, nor are files whose names begin with a dot. A
+// file whose name ends in .gz is decompressed. (Nutch: the directory of seeds.)
 func Files(fsys fs.FS, name string) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		names, err := plainFiles(fsys, name)

@@ -12,16 +12,16 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// SitemapOptions say what becomes of sitemaps and of what they say.
+// SitemapOptions say how to treat sitemaps and what they say.
 type SitemapOptions struct {
-	// Interval is after which time a sitemap is read again; zero means a day,
-	// negative that the schedule decides, as for a page. A seed may give one sitemap
-	// another (schedule.FixedKey). What sitemaps say of how often a page changes never
-	// makes its interval shorter than this, or than a day if it is negative.
+	// Interval is how often a sitemap is read again; zero means every day, negative
+	// that the schedule decides, as for a page. A seed may give a sitemap a different
+	// interval (schedule.FixedKey). What sitemaps say of how often a page changes
+	// never makes its interval shorter than this, or than a day if it is negative.
 	Interval time.Duration
-	// Overwrite gives a page that is known the interval that a sitemap asks for, as
-	// if it were new; with NutchCompat also its score and the time of the last change.
-	// (Nutch: sitemap.url.overwrite.existing.)
+	// Overwrite gives a known page the interval that a sitemap asks for, as if it were
+	// new; with NutchCompat also its score and the time of the last change. (Nutch:
+	// sitemap.url.overwrite.existing.)
 	Overwrite bool
 	// Bounds are the least and the greatest interval that NutchCompat takes from a
 	// sitemap; zero means a minute and 365 days. (Nutch:
@@ -36,13 +36,13 @@ func (o SitemapOptions) interval() time.Duration {
 	return o.Interval
 }
 
-// SitemapReport counts what came of what the sitemaps of a segment say. A run that
-// is continued counts what is left.
+// SitemapReport counts the effects of what the sitemaps of a segment say. A
+// resumed run counts only the rest.
 type SitemapReport struct {
 	// New and Known count the pages that sitemaps name, by whether there was a
-	// record; Due those of the known that are due at once, or sooner, because their
-	// sitemap says that they have changed; Untrusted those of which a change is
-	// claimed by a host that is not believed.
+	// record; Due those Known that are due at once, or sooner, because their
+	// sitemap says that they have changed; Untrusted those said to have changed by
+	// a host that is not believed.
 	New, Known, Due, Untrusted int
 	// Sitemaps counts the records that became sitemaps.
 	Sitemaps int
@@ -226,9 +226,9 @@ func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
 	return d.Meta != meta || d.Interval != interval || !d.FetchTime.Equal(due)
 }
 
-// Signal returns the record of a page of which somebody says that it has changed at
-// a time, as if a sitemap did: d itself if that is no news. Lastmod is what is known
-// of the host. Of the options Schedule, Scoring and Now count.
+// Signal returns the record of a page that somebody says changed at the given time,
+// as a sitemap might; d itself if that is not news. l is what is known of the host.
+// It uses the options Schedule, Scoring and Now.
 func Signal(d *crawldb.Datum, at time.Time, l hostdb.Lastmod, o Options) *crawldb.Datum {
 	o = o.withDefaults()
 	if hint, ok := crawldb.HintOf(d.Meta); ok && !at.After(hint.Modified) || at.After(o.now) {
@@ -248,7 +248,7 @@ func Signal(d *crawldb.Datum, at time.Time, l hostdb.Lastmod, o Options) *crawld
 
 // MarkSitemap returns the record of a sitemap that somebody asks for: marked, due
 // at once, and to be read even if it is not modified. old is nil if there is none.
-// Of the options those count that say what becomes of a record that is new.
+// It uses the options that apply to new records.
 func MarkSitemap(old *crawldb.Datum, url string, mark crawldb.Sitemap, o Options) *crawldb.Datum {
 	o = o.withDefaults()
 	if old == nil {

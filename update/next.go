@@ -24,19 +24,20 @@ type Input struct {
 	Listed *crawldb.Datum
 	// Visit is how the visit ended; nil if none was made.
 	Visit *segment.Visit
-	// Parse is what was read; nil if nothing was, or not yet. Its Links do not
-	// matter here.
+	// Parse is what was parsed; nil if nothing was, or not yet. Its Links are
+	// not used here.
 	Parse *segment.Parse
 	// Links are what other pages give to this one, best first.
 	Links []scoring.Link
-	// Sitemap marks the URL as that of a sitemap, by all that links in the segment
-	// say; nil if none does. Hint is what sitemaps say of the page; nil if nothing.
-	// Trusted says that the word of its host counts, Lastmod how often it was true.
+	// Sitemap marks the URL as that of a sitemap, merged from all links in the
+	// segment; nil if none does. Hint is what sitemaps say of the page; nil if
+	// nothing. Trusted says that the claims of its host are believed, Lastmod how
+	// often they were true.
 	Sitemap *crawldb.Sitemap
 	Hint    *crawldb.Hint
 	Trusted bool
 	Lastmod hostdb.Lastmod
-	// Shared is this page's part of the gifts of the segment that no link
+	// Shared is this page's part of what the segment gave away and no link
 	// received: see scoring.Flow.
 	Shared float64
 
@@ -45,8 +46,7 @@ type Input struct {
 
 // Next is the heart of the crawl: what one segment makes of one record. It is a
 // pure function. old is nil if there is no record, and is not changed; the
-// result is nil if there is to be none, and old itself if it is to stay as it
-// is.
+// result is nil if there should be none, and old itself if it stays as it is.
 //
 // The visit decides:
 //
@@ -63,23 +63,22 @@ type Input struct {
 //	the same, MaxRetries times  db_gone         gone        none
 //	robots_failed, skipped      unchanged       later       kept
 //
-// A page that is back has the interval of a new one, unless its own is shorter: it grew with
-// each visit that found nothing.
+// A page that has come back gets the interval of a new one, unless its own is shorter: that
+// grew with each visit that found nothing.
 //
-// What is later, the schedule says, unless a visit that was skipped says when the
-// host may be asked again (Outcome.RetryAfter).
-// What sitemaps say comes last: a mark makes the record one of a sitemap, read at an
-// interval of its own; a claim that the page has changed since its last visit, if
-// its host is trusted, makes it due, or when the day is over that is all that is
-// known; a visit that finds such a claim false leaves interval and next fetch as
-// they were. A schedule that knows what a claim is worth (schedule.Signalled) moves
-// the next fetch by that instead, whoever makes it.
+// The schedule decides what "later" means, unless a skipped visit says when the host
+// may be asked again (Outcome.RetryAfter). What sitemaps say comes last. A mark
+// makes the record one of a sitemap, read at its own interval. A claim that the page
+// has changed since its last visit, if its host is trusted, makes it due at once, or
+// at the end of the day if only the day is given; a visit that finds such a claim
+// false leaves interval and next fetch as they were. A schedule that knows what a
+// claim is worth (schedule.Signalled) moves the next fetch by that instead, whoever
+// made the claim.
 //
-// What the page says of itself (segment.Parse.Meta) is kept in Meta under "page."
-// and the name, until a visit reads it and it is not said any more. A visit older than
-// the record's last one changes nothing but the lease, unless that one lies in the
-// future, as of a clock that was wrong; links alone make a record that is new
-// (db_unfetched), or add to its score.
+// What the page says of itself (segment.Parse.Meta) is kept in Meta under "page." and
+// the name, until a visit finds it gone. A visit older than the record's last one
+// changes nothing but the lease, unless that one lies in the future because a clock
+// was wrong. Links alone create a new record (db_unfetched), or add to its score.
 func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	o = o.withDefaults()
 	return next(old, &in, &o, new(crawldb.Datum))

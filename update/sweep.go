@@ -20,15 +20,15 @@ import (
 // SweepOptions say what a pass over the whole crawl db does. The zero value asks
 // for nothing.
 type SweepOptions struct {
-	// PurgeGone drops the records of pages that are gone, PurgeOrphans those of
-	// orphans. A page that is linked again comes back as new. (Nutch:
+	// PurgeGone drops the records of gone pages, PurgeOrphans those of orphans.
+	// A page that is linked to again comes back as new. (Nutch:
 	// db.update.purge.404, db.update.purge.orphans.)
 	PurgeGone, PurgeOrphans bool
 	// Normalize brings the URL of each record to its normal form, Filter drops the
-	// records whose URLs do not belong to the crawl, both by the Rules, in the
-	// scope. (Nutch: crawldb.url.normalizers, crawldb.url.filters.)
+	// records whose URLs do not belong to the crawl, both by the Rules in the
+	// given Scope. (Nutch: crawldb.url.normalizers, crawldb.url.filters.)
 	Normalize, Filter bool
-	// Rules are required for Normalize and Filter. Their MaxLength does not matter
+	// Rules are required for Normalize and Filter. Their MaxLength has no effect
 	// here.
 	Rules *urlfilter.Rules
 	// Scope is the scope of the normalizers; empty means urlfilter.CrawlDB.
@@ -37,20 +37,20 @@ type SweepOptions struct {
 	// Orphans asks Scoring about each record that no segment touched. (Nutch:
 	// always.)
 	Orphans bool
-	// Scoring is asked what becomes of orphans, and how records that become one
+	// Scoring decides what becomes of orphans, and how records that are merged
 	// share what they have. Nil means none.
 	Scoring scoring.Filter
-	// Schedule is asked for the priority of what changes. Nil means that it is the
-	// scoring's.
+	// Schedule gives changed records their priority. Nil means the priority given
+	// by Scoring.
 	Schedule schedule.FetchSchedule
-	// Since leaves alone what was visited then or later: such a page was not gone
-	// before, and is no orphan. Zero leaves nothing alone.
+	// Since leaves alone pages visited then or later: such a page was not gone
+	// before, and is not an orphan. Zero leaves nothing alone.
 	Since time.Time
-	// NutchCompat does as Nutch does: records on a fetch list are swept too, of
-	// records that become one the one that is due last stays, and the others are
-	// lost with their score.
+	// NutchCompat does as Nutch does: records on a fetch list are swept, too,
+	// and of merged records the one due last stays, while the others are lost
+	// with their score.
 	NutchCompat bool
-	// Now is the time that counts; nil means time.Now.
+	// Now is the current time; nil means time.Now.
 	Now func() time.Time
 
 	clock time.Time // see scoring.Flow
@@ -64,21 +64,21 @@ func (o SweepOptions) Asked() bool {
 
 // SweepReport says what a sweep did.
 type SweepReport struct {
-	// Records counts the records that were looked at, Leased those that were left
-	// alone because they are on a fetch list.
+	// Records counts the records that were looked at, Leased those left alone
+	// because they are on a fetch list.
 	Records, Leased int
 	// Gone and Orphans were purged, Filtered were rejected by a filter, and Invalid
 	// refused by a normalizer.
 	Gone, Orphans, Filtered, Invalid int
-	// Moved have another URL now, and Merged of these met a record there.
+	// Moved now have a different URL, and Merged of these found a record there.
 	Moved, Merged int
 	// Changed were changed by Scoring.
 	Changed int
-	// Troubled are records over which a rule panicked; it was taken not to be
-	// there. Trouble is what the first of them died of.
+	// Troubled are records for which a rule panicked; the rule was then
+	// skipped. Trouble is the first such panic.
 	Troubled int
 	Trouble  error
-	// Resumed says that a sweep that had died was continued.
+	// Resumed says that this sweep resumed one that had died.
 	Resumed bool
 }
 
@@ -110,19 +110,20 @@ func (o SweepOptions) job() string {
 }
 
 // Sweep goes over all records of the crawl db, in chunks, each of which is applied
-// whole and with its mark: so a sweep that died is continued by the next that asks
-// for the same, at the time at which it began. A second sweep finds nothing to do.
+// whole and with its mark: so a sweep that died is resumed by the next one that
+// asks for the same, with the time at which it began. A second sweep finds nothing
+// to do.
 //
-// A record whose URL has another normal form goes there, in one step. Where it
-// meets a record, or several meet, the one that was visited last stays, and of
-// equal ones the first in key order; the others give it what they have, as by
-// Scoring.Distribute and Updated, so that no importance is lost.
+// A record whose URL has another normal form moves there, in one step. If there
+// is a record already, or several move to one URL, the one visited last stays,
+// and of equal ones the first in key order; the others pass on what they have,
+// as by Scoring.Distribute and Updated, so that no importance is lost.
 //
-// What is on a fetch list is left for a later sweep.
+// Records on a fetch list are left for a later sweep.
 //
-// A normalizer that refuses a URL has its record dropped, unlike one that panics,
-// and unlike a filter that panics. (Nutch: a MalformedURLException drops, any other
-// exception keeps.)
+// If a normalizer refuses a URL, its record is dropped; if a normalizer or filter
+// panics, it is kept. (Nutch: a MalformedURLException drops, any other exception
+// keeps.)
 func Sweep(ctx context.Context, crawl crawldb.Store, o SweepOptions) (SweepReport, error) {
 	s, err := newSweep(crawl, o)
 	if err == nil {

@@ -88,9 +88,9 @@ func claims(d *crawldb.Datum) (changed, ok bool) {
 	return changed, true
 }
 
-// Claimed returns what a visit of a page says of the claims about it, given what is known of
-// those of its host: the record is that of the fetch list. It is what [Run] counts. ok is
-// false if nothing is claimed of the page, or nothing can be told.
+// Claimed returns what a visit to a page reveals about the claims made of it, given what is
+// known of the claims of its host; listed is the record from the fetch list. [Run] counts
+// these. ok is false if nothing was claimed of the page, or nothing can be told.
 func Claimed(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.Lastmod) (c hostdb.Claim, ok bool) {
 	said, ok := claims(listed)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package update folds a segment into the crawl db: what became of each visit,
-// and what its links give to whom. [Next] decides for one record; [Run] does so
-// for all of them, exactly once, whatever dies in between.
+// Package update folds a segment into the crawl db: the outcome of each visit,
+// and what each page's links pass on. [Next] decides for one record; [Run] does
+// so for all of them, exactly once, even if the process dies in between.
 package update
 
 import (
@@ -25,37 +25,37 @@ type Options struct {
 	// MaxRetries is how many failures in a row make a page gone; zero means 3.
 	// (Nutch: db.fetch.retry.max.)
 	MaxRetries int
-	// NoAdditions adds no record: neither for what is known only by a link nor for
-	// a page whose record was deleted while it was fetched. What links give to such a
-	// page is lost. (Nutch: db.update.additions.allowed.)
+	// NoAdditions adds no records, neither for pages known only from links nor for a
+	// page whose record was deleted while it was fetched. What links give to such
+	// pages is lost. (Nutch: db.update.additions.allowed.)
 	NoAdditions bool
-	// MaxGrowth is how many records links may add to a registered domain for each
-	// of its pages that was visited, so that a site without end cannot fill the
-	// crawl db: a URL that is new and of a kind that can be made without end (it has
-	// a query, or a segment that is a number or looks like a session id, or is the
-	// start page of another host of the domain) is left out while the links of the
-	// crawl have added as many. It is taken up when a page that links to it is
-	// updated later and there is room. The first FreeGrowth of a domain are free, and
-	// of the other URLs, which are plain, five times as many. Zero means 10 and 2000,
-	// a negative MaxGrowth no bound. Seeds, pages that are visited and what sitemaps
-	// name are never left out and do not count, and NutchCompat bounds nothing. What
-	// links give to a page that is left out goes to the next visit of its domain.
+	// MaxGrowth is how many records links may add to a registered domain for each of
+	// its pages that was visited, so that an endless site cannot fill the crawl db.
+	// Beyond that, new URLs of a kind that can be generated without end are left out:
+	// those that have a query, or a path segment that is a number or looks like a
+	// session id, or are the start page of another host of the domain. They are added
+	// when a page that links to them is updated later and there is room. The first
+	// FreeGrowth of a domain are free, and five times as many of the other, plain
+	// URLs. Zero means 10 and 2000, a negative MaxGrowth no limit. Seeds, visited
+	// pages and URLs named by sitemaps are never left out and do not count, and
+	// NutchCompat has no limit. What links give to a page that is left out goes to
+	// the next visit of its domain.
 	MaxGrowth, FreeGrowth int
-	// MaxInlinks is how many links to a page count, the best ones; zero means
+	// MaxInlinks is how many links to a page count, the best first; zero means
 	// 10,000. (Nutch: db.update.max.inlinks.)
 	MaxInlinks int
-	// VisitMeta keeps what the last visit said in Meta, under Nutch's names:
+	// VisitMeta keeps facts about the last visit in Meta, under Nutch's names:
 	// Content-Type, the media type; nutch.protocol.code, the HTTP status; _rs_, the
-	// milliseconds that the answer took; _pst_, Nutch's word for the outcome, such
-	// as "notfound(14), lastModified=0: http://example.org/". It costs about a
-	// hundred bytes a record. (Nutch: always, the time by http.store.responsetime.)
+	// response time in milliseconds; _pst_, Nutch's word for the outcome, such as
+	// "notfound(14), lastModified=0: http://example.org/". It costs about a hundred
+	// bytes a record. (Nutch: always, the time by http.store.responsetime.)
 	VisitMeta bool
-	// ParseFailed gives a page that could not be parsed the status
-	// db_parse_failed, where it would be db_fetched. Only NutchCompat asks: without
-	// it such a page always has that status. (Nutch: parser.delete.failed.parse,
-	// with fetcher.parse.)
+	// ParseFailed gives a page that could not be parsed the status db_parse_failed
+	// instead of db_fetched. It matters only with NutchCompat: without that such a
+	// page always has this status. (Nutch: parser.delete.failed.parse, with
+	// fetcher.parse.)
 	ParseFailed bool
-	// MaxInterval is the interval above which NutchCompat forgets a page that was
+	// MaxInterval is the interval above which NutchCompat forgets that a page was
 	// fetched, to have it fetched as if it were new. Zero means the Horizon of the
 	// schedule, or 90 days. (Nutch: db.fetch.interval.max.)
 	MaxInterval time.Duration
@@ -65,39 +65,39 @@ type Options struct {
 	//
 	//   - score, interval and retries begin with those of the fetch list;
 	//   - a page that was not parsed counts as not modified;
-	//   - signatures survive a redirect or a gone page, so that its return is not
-	//     news;
-	//   - only what was fetched resets Retries, which wrap at 128 (128 to 255 stand
+	//   - signatures survive a redirect or a gone page, so that its return is not a
+	//     change;
+	//   - only a fetched page resets Retries, which wrap at 128 (128 to 255 stand
 	//     for -128 to -1);
 	//   - intervals above MaxInterval make a page unfetched;
 	//   - of too many links the worst are kept;
 	//   - a link, like a visit, ends the lease of any segment; a page that was
 	//     listed but not visited keeps its lease;
 	//   - an older visit is applied like any other;
-	//   - outcomes are read in Nutch's way: a 403 is to be tried again, and so is
+	//   - outcomes are read in Nutch's way: a 403 is to be retried, and so is
 	//     what a success other than 200 brings;
-	//   - validators are Modified as If-Modified-Since, and no ETag;
+	//   - the only validator is Modified, as If-Modified-Since: no ETag;
 	//   - VisitMeta is on, and properties of a page are kept under their own names.
 	//
-	// A segment is applied once all the same.
+	// A segment is still applied only once.
 	NutchCompat bool
-	// Hosts keeps for each host whether what sitemaps say of changes was true, which
-	// Run counts once for each segment, and believes accordingly
-	// ([hostdb.Lastmod]). Nil counts nothing and believes all. NutchCompat does not
-	// use it.
+	// Hosts keeps how often each host's sitemaps were right about changes, which Run
+	// counts once for each segment and by which it judges new claims
+	// ([hostdb.Lastmod]). Nil counts nothing and believes all claims. NutchCompat
+	// does not use it.
 	Hosts hostdb.Store
-	// Sitemaps says what becomes of sitemaps and of what they say.
+	// Sitemaps says how to treat sitemaps and what they say.
 	Sitemaps SitemapOptions
-	// Sweep is what Run does to all records of the crawl db besides, once the
-	// segment is in it; those that the segment visited are left alone, and Scoring,
-	// Now and NutchCompat are those here. With NutchCompat it purges, normalizes and
-	// filters before that. (Nutch: every updatedb.)
+	// Sweep is what Run also does to all records of the crawl db, once the segment
+	// is applied. Records that the segment visited are left alone, and Scoring, Now
+	// and NutchCompat are those of these Options. With NutchCompat it purges,
+	// normalizes and filters before the segment is applied. (Nutch: every updatedb.)
 	Sweep SweepOptions
-	// SortMemory bounds the memory in which the links are sorted and gathered for a
-	// batch, in bytes; zero means 64 MiB. What exceeds it goes to files in TempDir,
-	// by default that of the system. What Run takes beside it does not grow with the
-	// segment, but for some bytes for each domain that was visited; the garbage
-	// collector lets a heap grow to twice what is in use (see runtime/debug).
+	// SortMemory limits the memory, in bytes, for sorting links and gathering them
+	// for a batch; zero means 64 MiB. What exceeds it goes to files in TempDir, by
+	// default the system's. The other memory of Run does not grow with the segment,
+	// except for some bytes for each domain visited; the garbage collector lets a
+	// heap grow to twice what is in use (see runtime/debug).
 	SortMemory int
 	TempDir    string
 	// Now is the time to record; nil means time.Now.
@@ -145,20 +145,20 @@ func (o Options) withDefaults() Options {
 // Report says what a segment did to the crawl db.
 type Report struct {
 	// Visits counts the visits, Unvisited the URLs of the fetch list that were
-	// not visited, Unparsed the pages with content that no one has parsed.
+	// not visited, Unparsed the pages whose content was not parsed.
 	Visits, Unvisited, Unparsed int
 	// Links counts the links, Targets the pages they lead to.
 	Links, Targets int
 	// Overgrown counts the targets that were left out by Options.MaxGrowth.
 	Overgrown int
 	// Damaged counts the domains whose account (records added, visits, what was new)
-	// could not be read. It was begun anew.
+	// could not be read and was started over.
 	Damaged int
-	// Sitemaps is what came of what sitemaps say.
+	// Sitemaps is what came of what sitemaps said.
 	Sitemaps SitemapReport
-	// Swept is what Options.Sweep came to.
+	// Swept is what Options.Sweep did.
 	Swept SweepReport
-	// Resumed says that a run that had died was continued, Already that the
+	// Resumed says that this run resumed one that had died, Already that the
 	// segment had been applied before.
 	Resumed, Already bool
 }
@@ -180,14 +180,13 @@ const (
 	done   = "done"
 )
 
-// Run applies a segment that was fetched. The progress mark is written in the
-// same step as the records, so a run that died is continued by the next, and
-// one that is repeated changes nothing. When it returns without an error, all is
-// durable.
+// Run applies a fetched segment. The progress mark is written in the same step
+// as the records, so the next run resumes one that died, and repeating a run
+// changes nothing. When it returns without an error, everything is durable.
 //
-// A segment that was fetched but not parsed can be applied; its links are not
-// there yet, and parsing it later will not add them. Two Runs of a segment at the same time
-// would both apply it.
+// A segment that was fetched but not parsed can be applied, but without its links, and
+// parsing it later will not add them. Two concurrent Runs of the same segment would both
+// apply it.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
 	r, err := run(ctx, crawl, segments, name, o.withDefaults())
 	if err != nil {
