@@ -49,6 +49,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,9 +70,17 @@ type Error struct {
 
 // Error names the expression, the column and the reason.
 func (e *Error) Error() string {
-	src := e.Source
-	if len(src) > 200 {
-		src = src[:200] + "..."
+	src, at := e.Source, min(max(e.Offset, 0), len(e.Source))
+	if len(src) > 200 { // what stands around the trouble
+		from := max(at-100, 0)
+		to := min(from+200, len(src))
+		src = src[from:to]
+		if from > 0 {
+			src = "..." + src
+		}
+		if to < len(e.Source) {
+			src += "..."
+		}
 	}
 	return fmt.Sprintf("expression: %q, column %d: %s", src, e.Offset+1, e.Reason)
 }
@@ -217,11 +226,12 @@ func compile[T any](o Options, src string, ns names[T]) (*program[T], error) {
 	for i := range t.consts {
 		env[constant(i)] = num.sample()
 	}
-	options := append(functions(t.regexps), expr.Env(environment(env)), expr.DisableAllBuiltins(), expr.MaxNodes(maxSource))
+	options := append(functions(t.regexps), expr.Env(environment(env)), expr.DisableAllBuiltins(), expr.MaxNodes(maxNodes))
 	if p.code, err = expr.Compile(out.code, options...); err != nil {
 		// What the translator lets pass should compile; if it does not, it is an
-		// error all the same.
-		return nil, &Error{src, 0, "cannot be compiled: " + err.Error()}
+		// error all the same. Its other lines show the translation.
+		reason, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, &Error{src, 0, "cannot be compiled: " + reason}
 	}
 	p.pool.New = func() any {
 		s := &state{env: make(map[string]any, len(env)), vm: vm.VM{MemoryBudget: memory}}

@@ -17,8 +17,11 @@ import (
 // ever what this file writes.
 
 const (
-	maxSource = 1 << 14 // bytes of an expression, and nodes it compiles to
+	maxSource = 1 << 14 // bytes of an expression
 	maxDepth  = 100
+	// maxNodes bounds what it compiles to: a byte becomes three at most, as x of
+	// x||x does under NutchCompat.
+	maxNodes = 4 * maxSource
 )
 
 // kind is what is known of a value before it is computed.
@@ -287,11 +290,13 @@ func (t *translator) compare(a node, op token, b node) node {
 	switch op.text {
 	case "=~", "!~":
 		if b.list != nil {
-			var same []string
+			// In one call, so that left is written once: lists in lists would double
+			// the code at each step.
+			code := []string{left}
 			for _, e := range b.list {
-				same = append(same, "j_eq("+left+", "+t.use(e)+")")
+				code = append(code, t.use(e))
 			}
-			out.code = "(" + strings.Join(append(same, "false"), " || ") + ")"
+			out.code = "j_in(" + strings.Join(code, ", ") + ")"
 		} else {
 			out.code = t.match(left, b)
 		}

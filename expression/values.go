@@ -224,7 +224,7 @@ func add(a, b any) (any, error) {
 		return nil, nil
 	}
 	if aText || bText {
-		return spell(a) + spell(b), nil
+		return joined(spell(a), spell(b))
 	}
 	return calculate("+", func(x, y int64) (int64, bool) {
 		s := x + y
@@ -320,6 +320,14 @@ func functions(regexps []*regexp.Regexp) []expr.Option {
 		get1    = new(func(a any) any)
 	)
 	two("j_eq", func(a, b any) (any, error) { return equal(a, b), nil }, test)
+	out = append(out, expr.Function("j_in", func(p ...any) (any, error) {
+		for _, e := range p[1:] {
+			if equal(p[0], e) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}, new(func(a any, list ...any) bool)))
 	two("j_lt", less(func(c int) bool { return c < 0 }), test)
 	two("j_le", less(func(c int) bool { return c <= 0 }), test)
 	two("j_gt", less(func(c int) bool { return c > 0 }), test)
@@ -458,7 +466,7 @@ func methods() []expr.Option {
 	def("trim", func(s string, _ []string, _ []any) (any, error) {
 		return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }), nil
 	})
-	def("concat", func(s string, a []string, _ []any) (any, error) { return s + a[0], nil })
+	def("concat", func(s string, a []string, _ []any) (any, error) { return joined(s, a[0]) })
 	def("replace", func(s string, a []string, _ []any) (any, error) { return replace(s, a[0], a[1]) })
 	def("substring", func(s string, _ []string, raw []any) (any, error) {
 		if len(raw) == 1 {
@@ -478,8 +486,15 @@ func methods() []expr.Option {
 // step would fill memory.
 const maxText = 1 << 20
 
+func joined(a, b string) (any, error) {
+	if len(a)+len(b) > maxText {
+		return nil, fail("a text of more than %d bytes", maxText)
+	}
+	return a + b, nil
+}
+
 func replace(s, old, new string) (any, error) {
-	if n := strings.Count(s, old); len(s)+n*len(new) > maxText {
+	if n := strings.Count(s, old); int64(len(s))+int64(n)*int64(len(new)-len(old)) > maxText {
 		return nil, fail("replace makes a text of more than %d bytes", maxText)
 	}
 	return strings.ReplaceAll(s, old, new), nil
