@@ -635,3 +635,37 @@ func TestStoreThatFailsHalfWay(t *testing.T) {
 	// What is known of a domain is asked for where its parts may take turns.
 	fails("marks", generate.Options{TopN: 30}, func(s crawldb.Store) crawldb.Store { return brokenMarks{s} })
 }
+
+type brokenGet struct{ crawldb.Store }
+
+func (brokenGet) Get(context.Context, string) (crawldb.Datum, error) {
+	return crawldb.Datum{}, errBroken
+}
+
+// An index is asked for no more of a host than there is room for. Whether that is
+// enough takes what is known of its domain, however few pages it has, and whether
+// what the filters reject is a sitemap; neither is guessed if it cannot be read.
+func TestEnoughOfAHostCannotBeTold(t *testing.T) {
+	var data []crawldb.Datum
+	for i := range 12 {
+		data = append(data, due(fmt.Sprintf("http://www.site%d.org/%d.gz", i%4, i), float32(i)))
+	}
+	whole := func(s crawldb.Store) crawldb.Store { return brokenIndex{broken{s, len(data)}} }
+	o := generate.Options{TopN: 30, MaxPerHost: 2, Rules: &urlfilter.Rules{Filters: []urlfilter.Filter{urlfilter.FilterFunc(func(string) bool { return false })}}}
+	for name, store := range map[string]func(crawldb.Store) crawldb.Store{
+		"marks":   func(s crawldb.Store) crawldb.Store { return whole(brokenMarks{s}) },
+		"records": func(s crawldb.Store) crawldb.Store { return whole(brokenGet{s}) },
+		"nothing": whole,
+	} {
+		db := new(memstore.DB)
+		put(t, db.Crawl(), data...)
+		o.Now = clock
+		r, err := generate.Run(t.Context(), store(db.Crawl()), db.Segments(), o)
+		if name == "nothing" && err == nil {
+			continue
+		}
+		if !errors.Is(err, errBroken) || r.Selected != 0 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
