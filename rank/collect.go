@@ -10,29 +10,29 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// When pages are looked for that the graph need not hold any more.
+// When to look for pages that the graph need no longer hold.
 const (
-	// collectFrom is below which number of pages nobody looks.
+	// collectFrom is the number of pages below which the graph is not searched.
 	collectFrom = 1 << 16
-	// collectEvery is after how many segments somebody looks again in a graph that is full.
+	// collectEvery is the number of segments after which a full graph is searched again.
 	collectEvery = 64
 )
 
 // crowded reports whether it is time to look for pages that are gone: there are twice as
-// many as were left by the last look, or there is no room for more. Both are in what is
-// kept, so that a crawl that is killed looks when another does.
+// many pages as the last search left, or there is no room for more. Both are kept with
+// the graph, so a crawl that is killed searches when an undisturbed one does.
 func (k *kept) crowded(least int) bool {
 	return k.graph.Pages() >= max(2*k.head.collected, least) || k.graph.Full() && k.head.folds >= collectEvery
 }
 
-// collect drops pages that are gone from the graph, and what links to and from them: those
-// without a record, and those whose record says that they are gone or orphans and to
-// which no page leads any more that is there. A page that is gone and still linked to
-// stays, for it may come back. The others keep their order.
+// collect drops pages that are gone from the graph, with the links to and from them: those
+// without a record, and those whose record says that they are gone or orphans if no live
+// page links to them any more. A page that is gone and still linked to stays, since it may
+// come back. The others keep their order.
 //
-// The graph that is left is written beside the one that there is and read back, so that
-// it is what another process would find. It has no ranks yet: what the records have was
-// made of more pages than there are now.
+// The new graph is written beside the old one and read back, so that it is what another
+// process would find. It has no ranks yet: those in the records were computed from more
+// pages than there are now.
 func (k *kept) collect(ctx context.Context, crawl crawldb.Store, filter scoring.PageRank, memory int64) (dropped int, err error) {
 	if err := k.sweep(ctx, crawl); err != nil { // what the last one left
 		return 0, err
@@ -44,7 +44,7 @@ func (k *kept) collect(ctx context.Context, crawl crawldb.Store, filter scoring.
 	g, h := k.graph, k.head
 	h.folds, h.collected = 0, g.Pages()
 	if dropped <= g.Pages()/8 && g.counts.dead <= g.counts.bytes/4 {
-		k.head = h // it goes on without, and is kept by the next step
+		k.head = h // nothing is dropped; the next step stores the head
 		return 0, nil
 	}
 	h.oldPageGeneration, h.oldPageBlocks = h.pageGeneration, h.pageBlocks
@@ -117,8 +117,8 @@ func (k *kept) staying(ctx context.Context, crawl crawldb.Store) (numbers []uint
 	return numbers, dropped, nil
 }
 
-// write writes the blocks of the pages that stay and of their links under the generations of
-// a head, and says in it what there is.
+// write writes the blocks of the pages that stay and of their links under the generations in
+// a head, and records in it what there is.
 func (k *kept) write(ctx context.Context, crawl crawldb.Store, numbers []uint32, h *head) error {
 	marks := map[string]string{}
 	put := func(name string, block []byte) error {
@@ -198,7 +198,7 @@ func (k *kept) write(ctx context.Context, crawl crawldb.Store, numbers []uint32,
 	return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
 
-// entries calls f for each entry that counts, in the order in which they came.
+// entries calls f for each entry that counts, oldest first.
 func (g *Graph) entries(f func(e entry)) {
 	for _, b := range g.log {
 		number := b.first

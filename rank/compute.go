@@ -6,24 +6,24 @@ import (
 	"math"
 )
 
-// What the ranks are computed with. Measured on graphs of 5,000 to 300,000 pages the
-// order is no better for more passes or a finer tolerance.
+// The parameters of the computation. On graphs of 5,000 to 300,000 pages, more
+// passes or a finer tolerance were measured not to improve the order.
 const (
 	maxPasses = 8
 	tolerance = 1.0 / 256
-	// A pass is the last when fewer than one in so many pages had something to give.
+	// A pass is the last if fewer than one page in fewPages had something to give.
 	fewPages = 64
 )
 
-// Compute computes what each page is given along its links: the damping times what
-// each page that links to it has, divided by the number of its links. A page has 1 of
-// itself, what Link said besides, and what it is given.
+// Compute computes what each page receives along its links: the damping factor times
+// what each page that links to it has, divided by the number of links of that page. A
+// page has 1 of its own, what Link gave it in addition, and what it receives.
 //
-// It goes over the pages in the order in which their links came, and each gives what
-// it has got since it gave before, unless that is too little to matter (the method of
-// Gauss and Seidel, by residuals: McSherry, A Uniform Approach to Accelerated PageRank
-// Computation, WWW 2005). New links mostly lead to pages that were fetched later, so
-// a few passes are enough.
+// Pages are processed in the order in which their links came, and each passes on what
+// it has received since it last did, unless that is too little to matter (Gauss-Seidel
+// iteration on residuals: McSherry, A Uniform Approach to Accelerated PageRank
+// Computation, WWW 2005). New links mostly lead to pages that were fetched later, so a
+// few passes are enough.
 func (g *Graph) Compute() {
 	n := len(g.hashes)
 	if cap(g.rank) < n {
@@ -41,8 +41,8 @@ func (g *Graph) Compute() {
 	g.directories.weigh(g.power)
 }
 
-// pass has each page give what it has got since the pass before. It returns how many
-// did, and how many might have.
+// pass has each page give what it has received since the pass before. It returns how
+// many did, and how many could have.
 func (g *Graph) pass(first bool) (gave, pages int) {
 	rank, rest, damping := g.rank, g.rest, float32(g.damping)
 	for _, b := range g.log {
@@ -64,7 +64,7 @@ func (g *Graph) pass(first bool) (gave, pages int) {
 			gave++
 			rank[page] += has
 			rest[page] = 0
-			if first { // what it has of itself
+			if first { // what it has of its own
 				has++
 			}
 			head, j := binary.Uvarint(body[k:])
@@ -78,8 +78,8 @@ func (g *Graph) pass(first bool) (gave, pages int) {
 			if len(body) == 0 {
 				continue
 			}
-			// The conversion keeps the product from being fused with the sum, which
-			// would make a difference between machines.
+			// The conversion prevents a fused multiply-add, which would give
+			// different results on different machines.
 			share := float32(damping * has / float32(head>>1))
 			delta, k := binary.Varint(body)
 			to := uint32(int64(page) + delta)
@@ -106,7 +106,7 @@ func (g *Graph) pass(first bool) (gave, pages int) {
 	return gave, pages
 }
 
-// Given returns what a page was given as of the last Compute.
+// Given returns what a page received as of the last Compute.
 func (g *Graph) Given(page uint32) float64 {
 	if int(page) >= len(g.rank) {
 		return 0
@@ -114,8 +114,9 @@ func (g *Graph) Given(page uint32) float64 {
 	return float64(g.rank[page]) + float64(g.rest[page])
 }
 
-// Score returns the score of a page as of the last Compute: what it was given, and if the
-// page was not fetched that times what its host and directory make of it: see [scoring.PageRank].
+// Score returns the score of a page as of the last Compute: what it received, multiplied, if
+// the page was not fetched, by the factors of its host and directory: see
+// [scoring.PageRank].
 func (g *Graph) Score(page uint32) float64 {
 	given := g.Given(page)
 	if int(page) < len(g.rank) && g.valid[page] == 0 {
@@ -124,11 +125,11 @@ func (g *Graph) Score(page uint32) float64 {
 	return given
 }
 
-// Changed yields, in ascending order, the pages of which the level of the score as of the
-// last Compute is another than at the last Settle, or that were not there then, and the
-// score. A page that was fetched changes when what it is given lies in another octave,
-// one that was not in another quarter of one: when it is fetched again depends less on
-// its score than when it is fetched first.
+// Changed yields, in ascending order, the pages whose level of score as of the last
+// Compute differs from that at the last Settle, or that are new since, with their scores.
+// A level of a fetched page is an octave of what it receives, of one that was not fetched
+// a quarter of that: when a page is fetched again depends less on its score than when it
+// is fetched first.
 func (g *Graph) Changed() iter.Seq2[uint32, float64] {
 	return func(yield func(uint32, float64) bool) {
 		for i := range g.rank {
@@ -144,7 +145,7 @@ func (g *Graph) Changed() iter.Seq2[uint32, float64] {
 	}
 }
 
-// Settle says that what was computed is what the records have.
+// Settle says that the records have the scores of the last Compute.
 func (g *Graph) Settle() { g.settle(len(g.rank)) }
 
 func (g *Graph) settle(pages int) {

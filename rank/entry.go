@@ -6,21 +6,21 @@ import (
 	"math"
 )
 
-// entry is what is known of the links of one page. Raw is the number of the bytes
-// behind that number; the number of the page; twice the number of links that the page
-// divides by, and 1 if what it has of itself follows, as a float32; and the pages
-// that it links to in ascending order, the first as the difference to the page, the
-// others to the one before. All but the float32 are varints.
+// entry is what is known of the links of one page. Raw is the number of bytes that
+// follow that number; the number of the page; twice the number of links by which the
+// page divides, plus 1 if what it has of its own follows as a float32; and the pages
+// it links to, in ascending order, the first as the difference to the page, the
+// others to the previous one. All but the float32 are varints.
 type entry struct {
 	raw  []byte
 	page uint32
-	rest []byte // behind the page
+	rest []byte // after the page
 }
 
 var errEntry = errors.New("rank: an entry of the graph is damaged")
 
-// newEntry returns an entry of a page with out links, to those in to that are known,
-// which are sorted and distinct.
+// newEntry returns an entry of a page with out links, which lists the known targets
+// to, sorted and distinct.
 func newEntry(page uint32, own float32, out int, to []uint32) entry {
 	body := make([]byte, 0, 16+3*len(to))
 	body = binary.AppendUvarint(body, uint64(page))
@@ -48,8 +48,8 @@ func newEntry(page uint32, own float32, out int, to []uint32) entry {
 	return entry{raw: raw, page: page, rest: raw[size+at:]}
 }
 
-// cutEntry takes the first entry of a block that was checked. Of one that was not, it
-// returns a size of zero if there is none.
+// cutEntry takes the first entry of a block that was checked. In an unchecked block,
+// the size is zero if there is none.
 func cutEntry(b []byte) (e entry, size int) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > uint64(len(b)-k) {

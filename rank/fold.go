@@ -18,7 +18,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// list is what one page of a segment says: targets from first on, n of them.
+// list is what a segment says about one page: n targets, from first on.
 type list struct {
 	page     uint64 // hash
 	number   uint32
@@ -26,7 +26,7 @@ type list struct {
 	first, n int
 }
 
-// fold adds what a segment says of links to the graph in memory. What comes of it does not
+// fold adds what a segment says about links to the graph in memory. The result does not
 // depend on the order of the pages in the segment.
 func (j *job) fold(ctx context.Context, name string) error {
 	sorter := extsort.New(extsort.Options{MemoryBytes: j.o.SortMemory, Dir: j.o.TempDir})
@@ -47,7 +47,7 @@ func (j *job) fold(ctx context.Context, name string) error {
 		last = append(last[:0], p.Key...)
 		k.add(p.Key)
 	}
-	// In the order of their numbers, whatever that of the segment.
+	// In the order of their numbers, whatever the order in the segment.
 	known := lists[:0]
 	for _, l := range lists {
 		if n, ok := k.graph.find(l.page); ok {
@@ -77,9 +77,9 @@ func (j *job) fold(ctx context.Context, name string) error {
 	return nil
 }
 
-// read returns the pages of a segment that say where they lead to, and the hashes of
-// the pages that they lead to, sorted for each. The keys of pages that the graph does
-// not know go to the sorter.
+// read returns the pages of a segment whose targets are known to it, and the sorted
+// hashes of the targets of each. The keys of pages that the graph does not know go to
+// the sorter.
 func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (lists []list, targets []uint64, err error) {
 	own := map[uint64]float32{}
 	for d, err := range segment.Records[crawldb.Datum](ctx, j.segments, name) {
@@ -94,8 +94,8 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 		if err != nil {
 			return nil, nil, err
 		}
-		// What is gone links to nothing, and a redirect to nothing but where it leads to, if
-		// a parse says so: see empty. A page that failed goes on as it was.
+		// A page that is gone has no links, and a redirect only its target, if a parse says
+		// so: see empty. A page that failed keeps the links it had.
 		if c := v.Outcome.Code; c != protocol.Success && c != protocol.NotModified && !c.Transient() {
 			lists = append(lists, list{page: hash(v.URL)})
 		}
@@ -141,9 +141,9 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 	return lists, targets, nil
 }
 
-// empty reports whether a parse says nothing of where its page leads to: it may be there
-// because that of its host which came first has the sitemaps that robots.txt lists, and
-// which page that is is a matter of time.
+// empty reports whether a parse says nothing about the links of its page: it may exist
+// only because the first page of a host to be fetched carries the sitemaps listed in
+// robots.txt, and which page that is depends on timing.
 func empty(p *segment.Parse) bool {
 	for i := range p.Links {
 		if !told(&p.Links[i]) {
@@ -153,8 +153,8 @@ func empty(p *segment.Parse) bool {
 	return p.Signature == nil && p.Error == ""
 }
 
-// told reports whether a link is not one of the page, but what it says of another as
-// a feed does.
+// told reports whether a link is not on the page, but something that the page says
+// about another, as feeds do.
 func told(l *segment.Link) bool {
 	if l.Score != 0 || l.Meta == (crawldb.Meta{}) {
 		return false
@@ -164,7 +164,8 @@ func told(l *segment.Link) bool {
 	return hint || sitemap
 }
 
-// rank computes the ranks and writes them into the records of the pages that change.
+// rank computes the ranks and writes them to the records of the pages whose scores
+// change.
 func (j *job) rank(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -198,7 +199,7 @@ func (j *job) rank(ctx context.Context) error {
 	return k.compact(ctx, j.crawl)
 }
 
-// batches turns the pages that change into updates.
+// batches turns the changed pages into updates.
 func (j *job) batches(ctx context.Context, sorter *extsort.Sorter) iter.Seq2[crawldb.Batch, error] {
 	return func(yield func(crawldb.Batch, error) bool) {
 		urls := make([]string, 0, j.o.chunk)

@@ -11,24 +11,24 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// Graph is the part of the web that a crawl knows: the pages that were fetched, with
-// their links, and those that they link to. Pages are numbered in the order in which
-// they came. It is used by one goroutine at a time.
+// Graph is the part of the web that a crawl knows: the pages that were fetched, with their
+// links, and the pages they link to. Pages are numbered in the order in which they came. A
+// Graph is for use by one goroutine at a time.
 //
-// The ranks are a function of the pages and links that were added, and of their
-// order: nothing else that happened before is in them.
+// The ranks are a function of the pages and links that were added and of their order, and of
+// nothing else.
 //
-// It takes about 40 bytes a page, as many a directory, and 2 to 3 bytes a link, and has a bound: see
-// [NewGraph].
+// It takes about 40 bytes per page, as many per directory, and 2 to 3 bytes per link, up to
+// a limit: see [NewGraph].
 type Graph struct {
 	damping float64
 	power   float64 // of hosts and directories
 	memory  int64
 
 	hashes []uint64 // of the key of each page
-	slots  []uint32 // a page and 1, by its hash; 0 is free
+	slots  []uint32 // a page plus 1, by its hash; 0 is free
 	valid  []uint32 // which entry holds the links of a page: its number from 1, or 0
-	log    []block  // entries in the order in which they came
+	log    []block  // entries, oldest first
 	counts counts
 
 	hosts, directories places
@@ -37,7 +37,7 @@ type Graph struct {
 	level      []uint16 // of what each page was given when the ranks were written; 0 unknown
 }
 
-// counts say how large a graph is. They are functions of what was added.
+// counts say how large a graph is. They depend only on what was added.
 type counts struct {
 	entries uint32
 	bytes   int64 // of entries
@@ -53,23 +53,24 @@ type block struct {
 }
 
 const (
-	// blockBytes is how long a block grows, unless one entry is longer.
+	// blockBytes is the size up to which a block grows, unless one entry is
+	// larger.
 	blockBytes = 32 << 10
 	// pageBytes is what a page takes in memory.
 	pageBytes = 8 + 4 + 4 + 4 + 4 + 4 + 4 + 2 + 6
 )
 
-// defaultGrowth is the share of the links by which the graph changes before the ranks
-// are computed again.
+// defaultGrowth is the share of links that have to change before the ranks are
+// computed again.
 const defaultGrowth = 0.03
 
 // defaultMemory has room for about seven million pages that have ten links each.
 const defaultMemory = 512 << 20
 
-// NewGraph returns an empty graph, whose scores are those of a filter. When it takes three
-// quarters of memory, in bytes, no more pages are added, and links to those that are
-// not there are left out; when it takes all of it, no more links are. Zero means 512
-// MiB, negative no bound.
+// NewGraph returns an empty graph that scores as a filter does. Once it takes three
+// quarters of memory, in bytes, no more pages are added, and links to unknown pages are
+// left out; once it takes all of it, no more links are added. Zero means 512 MiB, negative
+// no limit.
 func NewGraph(f scoring.PageRank, memory int64) *Graph {
 	switch {
 	case memory == 0:
@@ -92,7 +93,7 @@ func (g *Graph) Memory() int64 {
 // Full reports whether there is no room for more pages.
 func (g *Graph) Full() bool { return g.Memory() >= g.memory/4*3 || int64(len(g.hashes)) >= maxPages }
 
-// maxPages keeps the numbers of pages within 32 bits.
+// maxPages keeps page numbers within 32 bits.
 const maxPages = 1 << 31
 
 // hash returns the hash of the key of a URL.
@@ -101,7 +102,7 @@ func hash(url string) uint64 {
 	return xxhash.Sum64(crawldb.AppendKey(room[:0], url))
 }
 
-// Page returns the number of a page, and adds it if it is not there; ok is false if
+// Page returns the number of a page, and adds it if it is new; ok is false if
 // there is no room for it.
 func (g *Graph) Page(url string) (n uint32, ok bool) {
 	var room [256]byte
@@ -115,8 +116,8 @@ func (g *Graph) Page(url string) (n uint32, ok bool) {
 	return g.add(key), true
 }
 
-// find returns the number of the page with a hash. Two pages with one hash are taken
-// for one: among ten million pages that is so with a probability of one in 400,000.
+// find returns the number of the page with a hash. Two pages with the same hash are
+// taken for one, which has a probability of one in 400,000 among ten million pages.
 func (g *Graph) find(h uint64) (n uint32, ok bool) {
 	if len(g.slots) == 0 {
 		return 0, false
@@ -133,7 +134,7 @@ func (g *Graph) find(h uint64) (n uint32, ok bool) {
 	}
 }
 
-// add adds the page with a key, which is not there.
+// add adds the page with a key that is not in the graph.
 func (g *Graph) add(key []byte) uint32 {
 	if len(g.hashes)*4 >= len(g.slots)*3 {
 		g.slots = make([]uint32, max(2*len(g.slots), 64))
@@ -161,13 +162,14 @@ func (g *Graph) place(h uint64, n uint32) {
 	g.slots[i] = n + 1
 }
 
-// Link says that a page was fetched, what it has of itself besides 1, and where it
-// links to: to of out pages, which are all but those that there was no room for. to
-// is sorted and used up. It reports whether that is news.
+// Link says that a page was fetched, what it has of its own besides 1, and
+// where it links to: to lists the targets among its out links that there was
+// room for. It must be sorted, and is overwritten. Link reports whether
+// anything has changed.
 func (g *Graph) Link(page uint32, own float64, out int, to []uint32) bool {
 	slices.Sort(to)
 	to = slices.Compact(to)
-	if i, ok := slices.BinarySearch(to, page); ok { // what links to itself gains nothing by it
+	if i, ok := slices.BinarySearch(to, page); ok { // a page gains nothing by linking to itself
 		to, out = slices.Delete(to, i, i+1), out-1
 	}
 	e := newEntry(page, float32(own), max(out, len(to)), to)
@@ -177,7 +179,7 @@ func (g *Graph) Link(page uint32, own float64, out int, to []uint32) bool {
 	return g.put(e)
 }
 
-// put adds an entry, unless the page has the same.
+// put adds an entry, unless the page has an equal one.
 func (g *Graph) put(e entry) bool {
 	if old := g.valid[e.page]; old != 0 && string(g.entry(old).raw) == string(e.raw) {
 		return false
@@ -211,7 +213,7 @@ func (g *Graph) append(e entry) {
 	g.valid[e.page] = g.counts.entries
 }
 
-// entry returns the entry with a number, which is there.
+// entry returns the entry with a number, which must exist.
 func (g *Graph) entry(number uint32) entry {
 	i, ok := slices.BinarySearchFunc(g.log, number, func(b block, n uint32) int { return cmp.Compare(b.first, n) })
 	if !ok {
@@ -227,8 +229,8 @@ func (g *Graph) entry(number uint32) entry {
 	}
 }
 
-// compact drops the entries that were replaced. The others keep their order, and so
-// the ranks are what they were.
+// compact drops the entries that were replaced. The others keep their order, so
+// the ranks do not change.
 func (g *Graph) compact() {
 	old, was := g.log, g.counts
 	g.log, g.counts = nil, counts{changed: was.changed}
@@ -252,8 +254,8 @@ func (g *Graph) compact() {
 // wasteful reports whether it is time to compact.
 func (g *Graph) wasteful() bool { return g.counts.dead > 64<<10 && g.counts.dead > g.counts.bytes/2 }
 
-// Grown reports whether such a share of its links has come or gone since the ranks
-// were computed. Zero means 0.03.
+// Grown reports whether at least this share of the links has come or gone since
+// the ranks were computed. Zero means 0.03.
 func (g *Graph) Grown(share float64) bool {
 	if share == 0 {
 		share = defaultGrowth

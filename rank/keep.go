@@ -13,10 +13,10 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// errDamaged says that what is kept of the graph cannot be read.
+// errDamaged says that the stored graph cannot be read.
 var errDamaged = errors.New("rank: the known graph is damaged")
 
-// headJob is the mark that says what there is of the graph.
+// headJob is the name of the mark that holds the head of the graph.
 const headJob = "pagerank"
 
 func pagesJob(generation, block int) string {
@@ -30,8 +30,8 @@ func linksJob(generation, block int) string {
 	return fmt.Sprintf("pagerank/links/%d/%d", generation, block)
 }
 
-// head says what there is of the graph, and of how much of it the ranks were computed
-// that the records have.
+// head says what the stored graph consists of, and how much of it the ranks in the
+// records were computed from.
 type head struct {
 	pageBlocks, pages        int
 	generation               int // of the blocks of links
@@ -39,16 +39,18 @@ type head struct {
 	entries                  uint32
 	rankedPages              int
 	rankedEntries            uint32
-	oldGeneration, oldBlocks int // what is to be removed
+	oldGeneration, oldBlocks int // to be removed
 
-	// Of the pages: their blocks have generations since some are dropped.
+	// The same for pages, whose blocks have had generations since pages can be
+	// dropped.
 	pageGeneration                   int
 	oldPageGeneration, oldPageBlocks int
-	collected                        int // pages that the last look for those that are gone has left
+	collected                        int // pages left by the last search for those that are gone
 	folds                            int // segments since then
 }
 
-// The first is what was written before pages were dropped; the second follows it.
+// The first format was written before pages could be dropped; the second
+// extends it.
 const (
 	headFormat  = "pages %d in %d links %d in %d of %d ranked %d %d old %d of %d"
 	pagesFormat = " pages of %d old %d of %d left %d before %d"
@@ -92,7 +94,7 @@ func parseHead(s string) (h head, err error) {
 // maxBlocks is more than any graph has of either kind: 32 GiB.
 const maxBlocks = 1 << 20
 
-// seal returns what is kept of a block under a name: the block, and the sum of both.
+// seal returns a block as stored under a name: the block, and a checksum of both.
 func seal(name string, block []byte) string {
 	return string(binary.LittleEndian.AppendUint64(block[:len(block):len(block)], blockSum(name, string(block))))
 }
@@ -105,7 +107,7 @@ func blockSum(name, block string) uint64 {
 	return d.Sum64()
 }
 
-// sealed reads a block that is kept under a name.
+// sealed reads a block stored under a name.
 func sealed(ctx context.Context, crawl crawldb.Store, name string) (string, error) {
 	mark, err := crawl.Progress(ctx, name)
 	if err != nil {
@@ -118,20 +120,20 @@ func sealed(ctx context.Context, crawl crawldb.Store, name string) (string, erro
 	return mark[:n], nil
 }
 
-// kept is a graph with what of it is in the crawl db. Pages are kept in blocks of
-// their keys: for each the length that it shares with the one before in the block, the
-// length of the rest, both varints, and the rest.
+// kept is a graph and how it is stored in the crawl db. Pages are stored in blocks of
+// their keys: for each key the length that it shares with the one before in the block
+// and the length of the rest, both varints, and the rest.
 type kept struct {
 	head  head
 	graph *Graph
 
-	fresh    [][]byte // blocks of pages that are not kept yet; the first is that behind which we go on
+	fresh    [][]byte // blocks of pages not stored yet; the first continues the last stored one
 	lastKey  []byte
 	hadPages int // blocks of pages before fresh
-	hadLinks int // blocks of links of which all is kept
+	hadLinks int // blocks of links that are fully stored
 }
 
-// add adds a page that the graph does not have.
+// add adds a page that is not in the graph.
 func (k *kept) add(key []byte) {
 	k.graph.add(key)
 	if n := len(k.fresh); n == 0 || len(k.fresh[n-1])+len(key) > blockBytes {
@@ -141,8 +143,8 @@ func (k *kept) add(key []byte) {
 	*b, k.lastKey = appendPage(*b, k.lastKey, key)
 }
 
-// appendPage adds a key to a block of pages, of which last is the one before, and returns
-// it as the last.
+// appendPage appends a key to a block of pages whose last key is given, and returns the
+// new last key.
 func appendPage(block, last, key []byte) (_, _ []byte) {
 	shared := 0
 	for shared < len(key) && shared < len(last) && key[shared] == last[shared] {
@@ -154,7 +156,7 @@ func appendPage(block, last, key []byte) (_, _ []byte) {
 }
 
 // save writes what was added, in one step with a mark. Blocks that nothing refers to
-// yet may go before.
+// yet may be written earlier.
 func (k *kept) save(ctx context.Context, crawl crawldb.Store, job, cursor string) error {
 	const atOnce = 1000
 	g, marks := k.graph, map[string]string{}
@@ -195,7 +197,7 @@ func (k *kept) save(ctx context.Context, crawl crawldb.Store, job, cursor string
 	return nil
 }
 
-// forget lets go of the pages that are kept, but for the block that is gone on with.
+// forget releases the pages that are stored, except the block that is continued.
 func (k *kept) forget() {
 	if n := len(k.fresh); n > 0 {
 		k.hadPages += n - 1
@@ -204,13 +206,13 @@ func (k *kept) forget() {
 	k.hadLinks = max(0, len(k.graph.log)-1)
 }
 
-// ranked says that the records have the ranks of all that is kept.
+// ranked says that the records have the ranks of all that is stored.
 func (k *kept) ranked() { k.head.rankedPages, k.head.rankedEntries = k.head.pages, k.head.entries }
 
 // settled returns the mark of that.
 func (k *kept) settled() map[string]string { return map[string]string{headJob: k.head.String()} }
 
-// pages calls page for each page that is kept, in the order of their numbers.
+// pages calls page for each stored page, in the order of their numbers.
 func (k *kept) pages(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
 	number := uint32(0)
 	for i := range k.head.pageBlocks {
@@ -255,7 +257,7 @@ func eachKey(block string, f func(key []byte) error) error {
 	return nil
 }
 
-// load reads what is kept into an empty graph.
+// load reads the stored graph into an empty one.
 func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kept, error) {
 	h, err := parseHead(mark)
 	if err != nil {
@@ -273,7 +275,7 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kep
 	if err != nil {
 		return nil, err
 	}
-	if h.pageBlocks > 0 { // the last is gone on with
+	if h.pageBlocks > 0 { // the last one is continued
 		k.hadPages = h.pageBlocks - 1
 		tail, err := sealed(ctx, crawl, pagesJob(h.pageGeneration, k.hadPages))
 		if err != nil {
@@ -309,8 +311,8 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kep
 	return k, nil
 }
 
-// resettle computes which levels the records are on, of the graph as it was when they
-// were written.
+// resettle computes the levels that the records are on, from the graph as it was when
+// they were written.
 func (k *kept) resettle() {
 	if k.head.rankedPages > 0 {
 		k.graph.Compute()
@@ -318,7 +320,7 @@ func (k *kept) resettle() {
 	}
 }
 
-// compact writes the links anew if more than half of what is kept of them was
+// compact writes the links anew if more than half of the stored ones were
 // replaced. The old blocks are removed once the new ones count.
 func (k *kept) compact(ctx context.Context, crawl crawldb.Store) error {
 	g := k.graph
@@ -350,7 +352,7 @@ func (k *kept) compact(ctx context.Context, crawl crawldb.Store) error {
 	return k.sweep(ctx, crawl)
 }
 
-// sweep removes the blocks that count no more.
+// sweep removes the blocks that no longer count.
 func (k *kept) sweep(ctx context.Context, crawl crawldb.Store) error {
 	h := k.head
 	if h.oldBlocks == 0 && h.oldPageBlocks == 0 {

@@ -8,16 +8,16 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// places are parts of the web, the hosts or their directories, with how many pages of each were
-// fetched: a page is in one of them.
+// places are parts of the web, the hosts or their directories, with the number of fetched
+// pages in each. Every page is in exactly one.
 type places struct {
-	of      []uint32          // of each page
-	numbers map[uint64]uint32 // of each, by the hash of its name
-	fetched []uint32          // how many pages of each have an entry
-	worth   []float64         // what pages of each are multiplied by that have none
+	of      []uint32          // by page
+	numbers map[uint64]uint32 // by the hash of the name
+	fetched []uint32          // how many pages of each place have an entry
+	worth   []float64         // the factor for pages without one
 }
 
-// placeBytes is what one takes in memory.
+// placeBytes is what a place takes in memory.
 const placeBytes = 8 + 4 + 4 + 8 + 16
 
 // add puts the next page into a place.
@@ -34,7 +34,7 @@ func (p *places) add(name uint64) {
 	p.of = append(p.of, n)
 }
 
-// weigh computes what the pages of each are worth.
+// weigh computes the factor of each place.
 func (p *places) weigh(power float64) {
 	p.worth = p.worth[:0]
 	if len(p.fetched) == 0 {
@@ -55,8 +55,8 @@ func hostOf(key []byte) []byte {
 	return host
 }
 
-// directoryOf returns the part of a key that is the directory, by which its host tells it: the path
-// up to its last slash. The scheme makes no difference.
+// directoryOf returns the part of a key that identifies the directory within its host: the
+// path up to its last slash. The scheme makes no difference.
 func directoryOf(key []byte) []byte {
 	path, _, _ := bytes.Cut(key, []byte("?"))
 	begin, end := bytes.IndexByte(path, '/'), bytes.LastIndexByte(path, '/')

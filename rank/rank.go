@@ -1,20 +1,20 @@
-// Package rank keeps the PageRank of the pages that a crawl knows up to date while
-// the crawl runs. It is the other half of scoring.PageRank.
+// Package rank keeps the PageRank of the pages that a crawl knows up to date while the
+// crawl runs. It is the other half of scoring.PageRank.
 //
-// After each update, [Run] adds the links of the segment to the known graph
-// ([Graph]), a compact one of numbers in memory. When that has changed by some
-// percent since the ranks were computed, it computes them anew, and writes them into
-// those records that they move to another place: so what it costs grows with the
-// crawl and not with the number of rounds.
+// After each update, [Run] adds the links of the segment to the known graph ([Graph]), a
+// compact one of numbers in memory. When the graph has changed by some percent since the
+// ranks were computed, Run computes them anew and writes those that have changed enough
+// to the records. So the cost depends on how much the crawl grows, not on the number of
+// rounds.
 //
-// The graph is kept in the crawl db, as marks of the names that begin with "pagerank",
-// of 32 KiB or a little more: about 30 bytes a page, most of them its URL, and 2 to 3
-// bytes a link. They are written in one step with the mark of the segment. So any
-// store will do, and a process that died has lost nothing. When the graph has twice as
-// many pages as before, or is full, it is compared with the crawl db, and pages that are
-// gone are dropped. The ranks are a function of the graph, and when they are computed is
-// one of the segments and of what is gone: a crawl that is killed and taken up again ends
-// as one that was not.
+// The graph is stored in the crawl db, in marks whose names begin with "pagerank", each
+// of 32 KiB or a little more: about 30 bytes per page, most of them its URL, and 2 to 3
+// bytes per link. They are written in one step with the mark of the segment. So any store
+// will do, and a process that dies loses nothing. When the graph has twice as many pages
+// as after the last check, or is full, it is compared with the crawl db, and pages that
+// are gone are dropped. The ranks are a function of the graph, and the moments at which
+// they are computed one of the segments and of what is gone: a crawl that is killed and
+// resumed ends as an undisturbed one.
 package rank
 
 import (
@@ -31,23 +31,23 @@ import (
 
 // Options say when ranks are computed, and with how much memory.
 type Options struct {
-	// Scoring are the filters of the crawl. If there is no scoring.PageRank in it,
-	// Run does nothing.
+	// Scoring is the filter of the crawl. If there is no scoring.PageRank in
+	// it, Run does nothing.
 	Scoring scoring.Filter
-	// Schedule is that of the crawl, which may have an order of its own: see
+	// Schedule is that of the crawl, which may order pages its own way: see
 	// schedule.Priority. It may be nil.
 	Schedule schedule.FetchSchedule
-	// Growth is the share of the links of the known graph that come or go before the
-	// ranks are computed again; zero means 0.03, negative that they are after each
-	// segment. It costs in inverse proportion: see [Graph.Grown].
+	// Growth is the share of the links of the known graph that have to come or go
+	// before the ranks are computed again; zero means 0.03, negative after each
+	// segment. The cost is inversely proportional to it: see [Graph.Grown].
 	Growth float64
-	// Memory bounds the known graph, in bytes: see [NewGraph]. Zero means 512 MiB,
-	// negative no bound. Pages that there is no room for keep the score with which
-	// they were found.
+	// Memory limits the known graph, in bytes: see [NewGraph]. Zero means 512
+	// MiB, negative no limit. Pages that there is no room for keep the score
+	// they were found with.
 	Memory int64
-	// SortMemory bounds the memory in which pages are sorted, in bytes; zero means 16
-	// MiB. What exceeds it goes to files in TempDir, by default that of the system. To
-	// that come 8 bytes for each link of the segment.
+	// SortMemory limits the memory for sorting pages, in bytes; zero means 16 MiB.
+	// What exceeds it goes to files in TempDir, by default the system's. Each link of
+	// the segment takes another 8 bytes.
 	SortMemory int
 	TempDir    string
 
@@ -57,20 +57,21 @@ type Options struct {
 
 // Report says what was done.
 type Report struct {
-	// Pages and Links are those of the known graph. Full says that there is no room
-	// in it for more.
+	// Pages and Links count those in the known graph. Full says that it has no
+	// room for more.
 	Pages int
 	Links int64
 	Full  bool
-	// Ranked says that ranks were computed, Changed counts the pages that they move
-	// to another place, and Written the records of these that had another score.
+	// Ranked says that ranks were computed. Changed counts the pages whose
+	// ranks have changed enough to be written, and Written the records of these
+	// that had another score.
 	Ranked           bool
 	Changed, Written int
-	// Rebuilt says that the graph was made anew, of the segments that there are:
-	// because there was none, or what was there was damaged. Damage is what was found.
+	// Rebuilt says that the graph was built anew from the existing segments, because
+	// there was none or it was damaged. Damage says what was found.
 	Rebuilt bool
 	Damage  error
-	// Dropped counts the pages that were taken out of the known graph because they are
+	// Dropped counts the pages that were removed from the known graph because they are
 	// gone.
 	Dropped int
 	// Already says that the segment was counted before.
@@ -80,22 +81,22 @@ type Report struct {
 // Job is the name of the progress mark of a segment.
 func Job(segment string) string { return "rank/" + segment }
 
-// The cursor of a job: its links are in the graph; nothing is left to do.
+// The cursors of a job: its links are in the graph; nothing is left to do.
 const (
 	folded = "folded"
 	done   = "done"
 )
 
 // A Ranker keeps the known graph of a crawl db in memory from one Run to the next,
-// which would read it otherwise. The zero value is ready to use. Its methods may be
-// called from many goroutines, and wait for each other: so what they call meanwhile,
-// which is the store, the scoring and the schedule, must not call them.
+// so that it need not be read each time. The zero value is ready to use. Its methods
+// may be called from many goroutines, and wait for each other; the store, the
+// scoring and the schedule that they call must therefore not call them.
 type Ranker struct {
 	mu   sync.Mutex
-	kept *kept // nil if it has to be read
+	kept *kept // nil if it must be read
 }
 
-// Run does what [Run] does. Crawl is the same in every call.
+// Run does what [Run] does. crawl must be the same in every call.
 func (r *Ranker) Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
 	var report Report
 	filter, ok := scoring.PageRankOf(o.Scoring)
@@ -122,11 +123,11 @@ func (r *Ranker) Run(ctx context.Context, crawl crawldb.Store, segments segment.
 	return report, nil
 }
 
-// Run adds the links of a segment, which was updated, to the known graph, and brings
-// the scores up to date if that has grown enough. It does so once: the mark of the
+// Run adds the links of a segment that was updated to the known graph, and brings the
+// scores up to date if the graph has changed enough. It does so once: the mark of the
 // segment says how far it got, and a run that died is continued by the next. Segments
-// are to be counted in the order in which they were updated. Several Runs at the same
-// time would be in each other's way.
+// must be passed in the order in which they were updated, and only one Run at a time
+// may work on a crawl db.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
 	return new(Ranker).Run(ctx, crawl, segments, name, o)
 }
@@ -177,8 +178,8 @@ func (j *job) run(ctx context.Context, name string) error {
 	return j.crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done, Marks: j.kept.settled})
 }
 
-// open reads the graph, unless it is at hand. Whole says that it holds what segments
-// that are folded say.
+// open reads the graph, unless it is in memory. whole says that it holds the links
+// of all segments that were folded in.
 func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
 	mark, err := j.crawl.Progress(ctx, headJob)
 	if err != nil {
@@ -200,7 +201,7 @@ func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
 	return false, j.rebuild(ctx, name)
 }
 
-// rebuild makes a graph of the segments before one.
+// rebuild builds a graph from the segments before one.
 func (j *job) rebuild(ctx context.Context, name string) error {
 	j.kept = &kept{graph: NewGraph(j.filter, j.o.Memory)}
 	for s, err := range j.segments.List(ctx) {

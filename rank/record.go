@@ -6,9 +6,9 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// Record returns the record of a page that has such a [Graph.Score], with the
-// filters of its crawl: old itself if its score is on that level already, or if there
-// is no PageRank in f.
+// Record returns the record of a page whose [Graph.Score] is given, as the filters of
+// its crawl make it: old itself if its score is on that level already, or if there is
+// no PageRank in f.
 func Record(f scoring.Filter, old *crawldb.Datum, given float64) *crawldb.Datum {
 	p, ok := scoring.PageRankOf(f)
 	if !ok {
@@ -25,7 +25,7 @@ func record(s schedule.FetchSchedule, f scoring.Filter, p scoring.PageRank, old 
 	}
 	d.Priority = f.Priority(&d, d.Score)
 	if _, ok := crawldb.SitemapOf(d.Meta); ok {
-		d.Priority = max(d.Priority, 1) // as update has it
+		d.Priority = max(d.Priority, 1) // as package update does
 	}
 	d.Priority = schedule.Priority(s, &d, d.Priority)
 	return &d
