@@ -196,6 +196,8 @@ func (e *Explanation) verdict(minScore float32) string {
 		return "Left alone: the rule for its host says that it is closed."
 	case e.Leased:
 		return fmt.Sprintf("On its way: segment %s has it until %s.", d.LeasedBy, d.LeasedUntil.Format(time.RFC3339))
+	case e.Host != nil && e.Host.Stats.Failures > 0 && e.Host.NextFetch.After(time.Now().Add(time.Hour)):
+		return fmt.Sprintf("Not yet: its host has failed %d times in a row, and is left alone until %s.", e.Host.Stats.Failures, e.Host.NextFetch.Format(time.RFC3339))
 	case !e.Due:
 		return fmt.Sprintf("Not yet: it is due at %s.", d.FetchTime.Format(time.RFC3339))
 	case minScore > 0 && d.Priority < minScore:

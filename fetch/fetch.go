@@ -204,10 +204,18 @@ type Options struct {
 	MaxWait time.Duration
 	// MaxFailures is how many failures in a row, counted across rounds, cause the rest
 	// of a host's pages to be skipped for this round; zero means 5, negative no limit.
-	// So a host that is down costs later rounds at most one request, and as time goes
-	// by its other pages are put off for up to their interval instead of a day. (Nutch:
+	// So a host that is down costs later rounds at most one request. (Nutch:
 	// fetcher.max.exceptions.per.queue, never.)
 	MaxFailures int
+	// MaxPause limits the pause of a host that is down. After the first failure beyond
+	// MaxFailures the host is left alone for an hour, and each further one makes the
+	// pause half as long again, so that it is about half as long as the host has been
+	// down. After the pause one page is requested, and the others of the host wait with
+	// it. The first success ends all that. If the failures are errors that the server
+	// sends, or By is not ByHost, the pause stays below a day. Zero means 30 days, which
+	// is also the most; less than an hour, or negative, that there is no such pause, as
+	// in Nutch and under NutchCompat.
+	MaxPause time.Duration
 	// TimeLimit is how long a run may take, from the start of Run; zero or less
 	// means no limit. Pages not visited by then are left: update ends their leases,
 	// and they are due in the next round. Visits under way are completed, and those
@@ -388,6 +396,13 @@ func (o Options) withDefaults() Options {
 	if o.MaxFailures == 0 {
 		o.MaxFailures = 5
 	}
+	switch {
+	case o.NutchCompat:
+		o.MaxPause = -1
+	case o.MaxPause == 0:
+		o.MaxPause = maxPause
+	}
+	o.MaxPause = min(o.MaxPause, maxPause)
 	if o.FollowLinks <= 0 {
 		o.FollowLinks = 4
 	}

@@ -387,7 +387,7 @@ type verdict struct {
 	// be visited each day; zero for all.
 	after time.Duration
 	aDay  int64
-	// down is for how long the host has been down, as far as can be told.
+	// down is how long a host that is down is left alone.
 	down time.Duration
 	// code is that of the visits; zero means Skipped.
 	code  protocol.Code
@@ -400,7 +400,9 @@ func (l *loop) skip(h *host, r *result) {
 	v := r.why
 	switch wait := time.Until(r.at); {
 	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
-		down := time.Duration(min(r.failures-int64(l.o.MaxFailures), mostFailures)) * failureTime
+		// In whole hours, as the pause is, so that it does not depend on how soon after
+		// the failure this is.
+		down := (wait + time.Hour - 1).Truncate(time.Hour)
 		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, cause: hostFails}
 	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
 		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
@@ -443,15 +445,6 @@ func (l *loop) giveUp(h *host, v verdict) {
 // maxPutOff bounds how long a page is put off because others come before it.
 const maxPutOff = 7
 
-// A host that was given up is asked once in a round, and once in an hour at most. For how
-// long it has been down nobody notes: three hours for each failure since are too long where
-// rounds are made all the time, and too short where there is one a day, by a factor of
-// some each.
-const (
-	failureTime  = 3 * time.Hour
-	mostFailures = 1000
-)
-
 // skipped is the visit to a page whose host was given up, with a number of pages
 // before it.
 func (l *loop) skipped(it item, v *verdict, before int) *visited {
@@ -463,10 +456,10 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 	if v.after > 0 && v.aDay > 0 {
 		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour
 	}
-	// The pages of a host that is down would fill each list from now on. They wait for as long
-	// as it has been down, and no longer than for another visit if it were not.
-	if wait := min(v.down, it.Interval); wait > 24*time.Hour {
-		s.visit.Outcome.RetryAfter = wait
+	// The pages of a host that is down would fill each list from now on. They wait until it
+	// may be asked again.
+	if v.down > 24*time.Hour {
+		s.visit.Outcome.RetryAfter = v.down
 	}
 	s.cause = v.cause
 	return s

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
@@ -478,57 +477,4 @@ func TestHostlessPagesNeedNoTurn(t *testing.T) {
 			t.Errorf("a record was made: %+v", h.Name)
 		}
 	})
-}
-
-// The pages of a host that is down wait for as long as it has been down, and for no longer
-// than their interval.
-func TestPagesOfAHostThatIsDownWait(t *testing.T) {
-	for _, c := range []struct {
-		failures int64
-		interval time.Duration
-		want     time.Duration
-	}{
-		{4, 720 * time.Hour, 0}, // one request more makes it five
-		{11, 720 * time.Hour, 0},
-		{84, 720 * time.Hour, 240 * time.Hour},
-		{84, 48 * time.Hour, 48 * time.Hour},
-		{84, time.Hour, 0},
-		{84, 0, 0},
-		{1 << 62, 720 * time.Hour, 720 * time.Hour},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
-			r := newRig(t, s)
-			w, err := segment.NewWriter[crawldb.Datum](t.Context(), r.db.Segments(), "down", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var list []crawldb.Datum
-			for _, url := range pages(host, 3) {
-				list = append(list, crawldb.Datum{URL: url, Status: crawldb.Fetched, Interval: c.interval})
-			}
-			if err := errors.Join(w.Append(t.Context(), list), w.Commit(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			err = r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
-				return &hostdb.Host{Stats: hostdb.Stats{Failures: c.failures}, Backoff: 3, NextFetch: time.Now()}, nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.run("down")
-			skipped := 0
-			for url, v := range r.visits("down") {
-				if v.Outcome.Code != protocol.Skipped {
-					continue
-				}
-				if skipped++; v.Outcome.RetryAfter != c.want {
-					t.Errorf("after %d failures %s with interval %v waits %v, want %v", c.failures, url, c.interval, v.Outcome.RetryAfter, c.want)
-				}
-			}
-			if skipped != 2 {
-				t.Errorf("%d pages were skipped", skipped)
-			}
-		})
-	}
 }

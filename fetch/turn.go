@@ -21,6 +21,13 @@ const (
 	maxBackoff = time.Hour
 	// maxRetryAfter bounds the patience a server can ask for.
 	maxRetryAfter = 24 * time.Hour
+	// downPause is the pause after the first failure beyond MaxFailures. Each further
+	// failure makes it half as long again.
+	downPause = time.Hour
+	maxPause  = 30 * 24 * time.Hour
+	// answersCount is how many failures beyond MaxFailures are counted if the server
+	// sends errors, or the queue has other hosts: a pause of 18 hours.
+	answersCount = 7
 	// askAgain is when to look again at a host whose turns others have: they give
 	// them back much sooner than they must.
 	askAgain = 100 * time.Millisecond
@@ -78,10 +85,10 @@ func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
 
 // termsOf returns the terms by which the record of a host is to be treated: the longest
 // Crawl-delay of its origins holds, as far as it is honoured, and after failures
-// there is one request at a time.
+// there is one request at a time, also when the pause that they made is forgotten.
 func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
 	t := l.o.terms(r.delay, max(l.o.honoured(h.CrawlDelay), r.crawlDelay))
-	if h.Backoff > 0 || r.alone {
+	if h.Backoff > 0 || l.o.gaveUp(h) || r.alone {
 		t.limit = 1
 	}
 	return t
@@ -205,10 +212,11 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 			r.at, r.limit = later(h.NextFetch, now), l.termsOf(&h, r).limit
 			return &h, nil
 		}
+		together := r.claimed.Before(h.LastFetch)
 		h.LastFetch = now
 		r.now = l.note(&h, now.Sub(r.claimed), resp != nil, r.was)
 		if resp != nil {
-			count(&h, resp)
+			l.o.count(&h, resp, together)
 			h.Spent = h.Spent.On(now)
 			h.Spent.Bytes += resp.Bytes
 			r.failures = h.Stats.Failures
@@ -217,7 +225,7 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		r.limit, r.pause = t.limit, t.ended
 		pause := max(t.ended, min(r.patience, maxRetryAfter))
 		if resp != nil {
-			pause = max(pause, l.backoff(h.Backoff, t.ended), min(resp.Outcome.RetryAfter, maxRetryAfter))
+			pause = max(pause, l.backoff(h.Backoff, t.ended), l.o.down(&h), min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(pause)))
 		r.at = h.NextFetch
@@ -280,15 +288,45 @@ func (l *loop) backoff(n int, pause time.Duration) time.Duration {
 // longest.
 const mostBackoff = 13
 
-// count adds a response to what is known of a host.
-func count(h *hostdb.Host, resp *protocol.Response) {
+// gaveUp reports whether a host has failed so often that rounds skip its pages.
+func (o *Options) gaveUp(h *hostdb.Host) bool {
+	return o.MaxFailures > 0 && h.Stats.Failures >= int64(o.MaxFailures)
+}
+
+// down returns the pause of a host that is down, in whole hours; zero if it is not.
+// Because each failure that counts came after the pause before it, neither a clock that
+// was wrong nor a time without any crawl makes the pause long.
+func (o *Options) down(h *hostdb.Host) time.Duration {
+	if !o.gaveUp(h) || o.MaxPause < downPause {
+		return 0
+	}
+	var pause time.Duration
+	for n := h.Stats.Failures - int64(o.MaxFailures); n > 0 && pause < o.MaxPause; n-- {
+		pause = max(downPause, (pause + (pause+1)/2).Round(time.Hour))
+	}
+	return min(pause, o.MaxPause)
+}
+
+// count adds a response to what is known of a host. together says that another request
+// to the host has ended since this one began.
+func (o *Options) count(h *hostdb.Host, resp *protocol.Response, together bool) {
 	s := &h.Stats
 	s.Bytes += resp.Bytes
 	switch c := resp.Outcome.Code; {
 	case c == protocol.Busy || c == protocol.Failed:
 		s.Failed++
-		s.Failures++
 		h.Backoff = min(h.Backoff+1, mostBackoff)
+		if !o.gaveUp(h) {
+			s.Failures++
+			return
+		}
+		// Only a single host that does not answer at all is likely to be down for long.
+		if !together {
+			s.Failures++
+		}
+		if resp.Outcome.Status != 0 || o.By != hostdb.ByHost {
+			s.Failures = min(s.Failures, int64(o.MaxFailures)+answersCount)
+		}
 		return
 	case c == protocol.Success:
 		s.Fetched++

@@ -105,7 +105,9 @@ type Stats struct {
 	Fetched, NotModified, Redirected, Gone, Failed, RobotsDenied int64
 	// Bytes counts the bytes of the bodies as they were sent.
 	Bytes int64
-	// Failures counts the failures since the last answer.
+	// Failures counts the failures since the last success. Beyond the number at which
+	// fetches give up a host, it only counts those that came after a pause, and few of
+	// those that were errors sent by the server: see fetch.Options.MaxPause.
 	Failures int64
 }
 

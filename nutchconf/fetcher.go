@@ -82,6 +82,7 @@ func (b *builder) politeness(o *fetch.Options) {
 	if o.FailureDelay = b.secondsLike("fetcher.exceptions.per.queue.delay", "fetcher.server.delay"); o.FailureDelay <= 0 {
 		o.FailureDelay = -1
 	}
+	o.MaxPause = -1
 	o.ForgetAfter = max(b.wholeSeconds("fetcher.exceptions.per.queue.clear.after"), 1)
 	if kbits := b.int("fetcher.bandwidth.target"); kbits > 0 {
 		o.Limiter = &fetch.Limiter{Bytes: float64(kbits) * 1000 / 8}

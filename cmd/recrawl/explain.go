@@ -83,7 +83,7 @@ learned. -agent is the name under which robots.txt is read.
 					fmt.Fprintln(a.out, "robots.txt   forbids it")
 				}
 				if h := e.Host; h != nil {
-					fmt.Fprintf(a.out, "host         %s may be asked at %s; %d fetched, %d failed, back-off %d\n", h.Name, stamp(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Backoff)
+					fmt.Fprintf(a.out, "host         %s may be asked at %s; %d fetched, %d failed, %d in a row, back-off %d\n", h.Name, stamp(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Stats.Failures, h.Backoff)
 				} else {
 					fmt.Fprintln(a.out, "host         never asked")
 				}

@@ -120,8 +120,8 @@ func (a *app) showHosts(c *cli.Command, hosts iter.Seq2[hostdb.Host, error], kee
 
 func printHost(w *bufio.Writer, h *hostdb.Host) {
 	s := h.Stats
-	fmt.Fprintf(w, "%s\tnext %s\tcrawl-delay %v\tbackoff %d\tfetched %d\tnotmodified %d\tredirected %d\tgone %d\tfailed %d\t%s\n",
-		h.Name, stamp(h.NextFetch), h.CrawlDelay, h.Backoff, s.Fetched, s.NotModified, s.Redirected, s.Gone, s.Failed, size(s.Bytes))
+	fmt.Fprintf(w, "%s\tnext %s\tcrawl-delay %v\tbackoff %d\tfetched %d\tnotmodified %d\tredirected %d\tgone %d\tfailed %d, %d in a row\t%s\n",
+		h.Name, stamp(h.NextFetch), h.CrawlDelay, h.Backoff, s.Fetched, s.NotModified, s.Redirected, s.Gone, s.Failed, s.Failures, size(s.Bytes))
 	for _, r := range h.Robots {
 		fmt.Fprintf(w, "\trobots.txt %s\tstatus %d\t%d bytes\tfetched %s\texpires %s\n", r.Origin, r.Status, len(r.Body), stamp(r.Fetched), stamp(r.Expires))
 	}
