@@ -12,20 +12,19 @@ import (
 // of one that has not. The zero value is ready to use; a value must not be
 // changed while it is in use. (Nutch: AdaptiveFetchSchedule.)
 //
-// An interval settles where the page has changed on a share of
-// ln(1+IncRate) / (ln(1+IncRate) - ln(1-DecRate)) of the visits: 60 % with the
-// defaults.
+// An interval settles where a share of ln(1+IncRate) / (ln(1+IncRate) -
+// ln(1-DecRate)) of the visits finds a change: 60 % with the defaults.
 //
 // Beyond the laws of [FetchSchedule]: whatever a visit brought, the next fetch
 // lies no sooner than MinInterval after it, and no later than the interval unless
 // the visit failed. A visit that found no change never makes the gap to the next
 // shorter than the gap before; one that found a change never makes it longer. The
-// bounds come first, and of two that contradict each other the greatest interval;
-// before them comes the interval that a page has of its own ([FixedKey]). Nutch's
-// has none of these properties, for which see NutchCompat.
+// bounds take precedence over this, the greatest interval over the least, and a
+// page's own interval ([FixedKey]) over both. Nutch's schedule has none of these
+// properties: see NutchCompat.
 type Adaptive struct {
-	// Default gives the interval of a record that has none, its bound, and what
-	// happens to new, failing and missing pages.
+	// Default sets the interval of a record that has none, the greatest
+	// interval, and what happens to new, failing and missing pages.
 	Default
 	// IncRate is the share by which the interval of an unchanged page grows;
 	// zero means 0.4, negative none. (Nutch: db.fetch.schedule.adaptive.inc_rate.)
@@ -38,32 +37,30 @@ type Adaptive struct {
 	// (Nutch: db.fetch.schedule.adaptive.min_interval.)
 	MinInterval time.Duration
 	// AdaptiveMax is the greatest interval that adapting leads to; zero means
-	// 365 days, of which MaxInterval leaves what is not more than that.
-	// (Nutch: db.fetch.schedule.adaptive.max_interval.)
+	// 365 days. MaxInterval applies as well. (Nutch:
+	// db.fetch.schedule.adaptive.max_interval.)
 	AdaptiveMax time.Duration
-	// SyncRate is how far the next fetch moves towards the moment of the day or
-	// week at which the page changes: as a share of the time that a change lay
-	// back when it was found, as told by Last-Modified. Zero means 0.3, negative
-	// that it does not. (Nutch:
-	// db.fetch.schedule.adaptive.sync_delta and sync_delta_rate.)
+	// SyncRate is how far the next fetch moves towards the time of day or week
+	// at which the page changes: as a share of the age of a change when it was
+	// found, according to Last-Modified. Zero means 0.3, negative not at all.
+	// (Nutch: db.fetch.schedule.adaptive.sync_delta and sync_delta_rate.)
 	//
 	// The fetch moves only after a change, since only then is anything known of
-	// the moment, and never by more than this share of the interval; until a visit
+	// its time, and never by more than this share of the interval; until a visit
 	// finds no change, the gaps that follow are no longer than that. Nutch also
 	// moves it for a page that has not changed, by a share of its age: the older
 	// the page, the sooner the next fetch, down to a hot loop (NUTCH-1564).
 	SyncRate float64
 	// HostIntervals are bounds for the pages of some hosts, by host name in
-	// lower case. They narrow MinInterval and AdaptiveMax, never widen them, so that
-	// a bound beyond one of those is that one: with
-	// NutchCompat, bounds that would widen them are ignored, and so are those of a
-	// host that the URL does not have in lower case. See [ParseHostIntervals].
-	// (Nutch: adaptive-host-specific-intervals.txt.)
+	// lower case. They can only narrow MinInterval and AdaptiveMax: a wider bound is
+	// cut to those. With NutchCompat, wider bounds are ignored, and so are the
+	// bounds of a host that the URL does not have in lower case. See
+	// [ParseHostIntervals]. (Nutch: adaptive-host-specific-intervals.txt.)
 	HostIntervals map[string]Bounds
 }
 
-// Bounds are the least and the greatest interval of a host. Zero means what
-// holds for all hosts.
+// Bounds are the least and the greatest interval of a host. Zero means the
+// bound for all hosts.
 type Bounds struct{ Min, Max time.Duration }
 
 // Rates are shares by which an interval grows when the page has not changed,
@@ -195,14 +192,16 @@ func (s Adaptive) globalBounds() (least, most time.Duration) {
 	return least, most
 }
 
-// MimeAdaptive is [Adaptive] at rates that depend on the content type. The zero
-// value does what the zero Adaptive does. (Nutch: MimeAdaptiveFetchSchedule.)
+// MimeAdaptive is [Adaptive] with rates that depend on the content type. Its
+// zero value behaves like the zero Adaptive. (Nutch:
+// MimeAdaptiveFetchSchedule.)
 type MimeAdaptive struct {
-	// Adaptive has the rates of types that are not listed, and all else.
+	// Adaptive has the rates for types that are not listed, and everything
+	// else.
 	Adaptive
 	// Types are the rates by media type, in lower case and without parameters.
 	// See [ParseMimeRates]. With NutchCompat the type is that of the visit or, if
-	// it brought none, what the record has under "Content-Type" up to a ';', in its
+	// there was none, the "Content-Type" in the record up to a ';', in its original
 	// case. (Nutch: db.fetch.schedule.mime.file.)
 	Types map[string]Rates
 }

@@ -2,22 +2,22 @@ package schedule
 
 import "math"
 
-// Likeness is how far pages change alike, as visits have shown. What single pages have shown
-// of themselves is half chance, and where few visits tell much, visits that follow it are
-// worth less than as many at even intervals. So a plan compares three predictions of what each
-// visit finds: that by what the page itself has shown, with its prior; one for which what is
-// expected of others counts for more; and one for which all pages are the same. Whichever has
-// been right is what intervals are set by. What is learned of each page stays as it is.
+// Likeness is how similarly pages change, as visits have shown. What single pages have shown
+// is half chance, and where few visits tell much, following it is worse than visiting at even
+// intervals. So a plan compares three predictions of what each visit finds: one from what the
+// page itself has shown, with its prior; one that gives more weight to what is expected of
+// other pages; and one that takes all pages to be the same. Intervals are set by whichever has
+// predicted best. What is learned of each page is not affected.
 type Likeness struct {
-	// Shape is for how many changes what is expected of any page counts, beside what a page
-	// has shown and its prior. Zero is nothing. From [AllAlike] on all pages are taken to
-	// change as Common says.
+	// Shape is how many changes the expectation for any page counts for, besides what a
+	// page has shown and its prior. Zero means none. From [AllAlike] on, all pages are
+	// taken to change as Common says.
 	Shape float64
-	// Common is what would be known of a page that all visits had been made to.
+	// Common is what would be known of a single page to which all visits had
+	// been made.
 	Common Rate
-	// Some and All are by how much the logarithm of the likelihood of what visits found is
-	// greater with a Shape of 4, and of AllAlike, than with none, each page counting for as
-	// much as any other.
+	// Some and All are by how much the log-likelihood of what visits found is greater with
+	// a Shape of 4, and of AllAlike, than with none, each page having the same weight.
 	Some, All float64
 }
 

@@ -10,34 +10,34 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Condition is how up to date the copies are that a crawl has, at a moment: what is
-// expected of them, given when each was made and what is known of how often its page
-// changes. A page with a copy is one that was visited with content.
+// Condition is how up to date the copies of a crawl are expected to be at a given
+// time, given when each was made and what is known of how often its page changes. A
+// page with a copy is one that was visited with content.
 type Condition struct {
 	// Pages counts the records. Copies of them have content, Never were never visited, and
 	// the others were visited and have nothing that could be out of date: redirects, pages
 	// that are gone, that cannot be had, or that no parser took.
 	Pages, Copies, Never int
 	// Learned counts the copies of pages that have shown how often they change; Estimated
-	// counts those, too, of which it can be told by others of their host and kind: see
-	// [Plan].Prior. Of the rest, which is all if nobody learns, nothing is said but when they
-	// were visited and are due: Freshness, Weighted, Age, WeightedAge and Ages are of the
-	// Estimated alone, and zero if there are none.
+	// also counts those for which it can be told from others of their host and kind: see
+	// Plan.Prior. Of the rest, which is all of them without a schedule that learns, only the
+	// times of visits are known: Freshness, Weighted, Age, WeightedAge and Ages cover only
+	// the Estimated, and are zero if there are none.
 	Learned, Estimated int
-	// Overdue counts the pages that were visited before and are due again, but for the
-	// Leased, which a round has in hand, and for pages gone for long, which wait until there
+	// Overdue counts the pages that were visited before and are due again, except the
+	// Leased, which a round is working on, and pages gone for long, which wait until there
 	// is nothing else to do: see [Learned].Gone.
 	Overdue, Leased int
-	// Freshness is the share of copies that are expected to be what the pages are now,
-	// Weighted the share of their importance. Covered is the share of the importance of
-	// copies in that of copies and Never.
+	// Freshness is the share of copies that are expected to match their pages now,
+	// Weighted the same by importance. Covered is the importance of the copies as a
+	// share of that of the copies and Never.
 	Freshness, Weighted, Covered float64
-	// Age is for how long a copy has not been what the page is, on average, a fresh one for
-	// no time; WeightedAge is the mean by importance.
+	// Age is how long a copy has been out of date, on average, with zero for a fresh one;
+	// WeightedAge is the mean by importance.
 	Age, WeightedAge time.Duration
 	// Ages are the percentiles of the ages of copies, Visited those of how long ago copies
-	// were made or confirmed, Late those of for how long the Overdue have been due. Ages has
-	// no Max of its own: no copy is older than that of Visited.
+	// were made or confirmed, Late those of how long the Overdue have been due. Ages has no
+	// Max of its own: no copy is older than that of Visited.
 	Ages, Visited, Late Percentiles
 }
 
@@ -45,14 +45,13 @@ type Condition struct {
 type HostCondition struct {
 	Host string
 	Condition
-	// Lost is the share that the copies of the host have in the importance of all copies
-	// that are not fresh.
+	// Lost is the host's share of the importance of all copies that are not fresh.
 	Lost float64
 }
 
-// Census tells the [Condition] of records that are shown to it. What it tells does not
-// depend on their order. It holds some 400 bytes for each host and up to 16 for each page of
-// it, 10 kB at most. It is for one goroutine.
+// Census computes the [Condition] of the records it is shown, whatever their order. It holds
+// some 400 bytes for each host and up to 16 for each of its pages, 10 kB at most. It is for
+// use by one goroutine.
 type Census struct {
 	s     Learned
 	now   time.Time
@@ -61,15 +60,15 @@ type Census struct {
 	last  *tally
 }
 
-// NewCensus begins a census of the records of a crawl with that schedule. For another
-// schedule take Learned{}: its records tell when pages were visited and are due, and the
-// rates of those that one that learns has visited before.
+// NewCensus starts a census of the records of a crawl with that schedule. For any other
+// schedule use Learned{}: the records tell when pages were visited and are due, and the
+// rates of pages that a schedule that learns has visited before.
 func (s Learned) NewCensus(now time.Time) *Census {
 	s.NutchCompat = false
 	return &Census{s: s, now: now, hosts: map[string]*tally{}}
 }
 
-// Add shows it a record, which it does not keep.
+// Add shows a record, which is not kept.
 func (c *Census) Add(d *crawldb.Datum) {
 	t := c.last
 	if host := crawldb.Host(d.URL); t == nil || host != c.name {
@@ -95,8 +94,8 @@ func (c *Census) Add(d *crawldb.Datum) {
 // expects reports whether what is expected of pages was learned of others.
 func (p *Plan) expects() bool { return p != nil && p.Prior.Known() }
 
-// Condition returns the condition of all pages, and of the hosts where most importance is
-// not fresh, at most so many, the worst first.
+// Condition returns the condition of all pages, and of up to hosts hosts with the most
+// importance that is not fresh, the worst first.
 func (c *Census) Condition(hosts int) (Condition, []HostCondition) {
 	return conditions(c.hosts, hosts, 1)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// FixedKey is the name of the Meta entry that gives one page an interval of its
-// own, in seconds as a decimal number, which every stock schedule then keeps. It
-// is for seeds to set. (Nutch: nutch.fetchInterval.fixed, kept as fixedInterval.)
+// FixedKey is the name of the Meta entry that gives a page its own interval, in
+// seconds as a decimal number, which every stock schedule then keeps. Seeds may
+// set it. (Nutch: nutch.fetchInterval.fixed, kept as fixedInterval.)
 const FixedKey = "schedule.fixed"
 
 const day = 24 * time.Hour
@@ -19,21 +19,21 @@ const day = 24 * time.Hour
 // ready to use; a value must not be changed while it is in use. (Nutch:
 // DefaultFetchSchedule.)
 //
-// It is the ground of the other stock schedules, which treat new, failing,
-// missing and forced pages as it does.
+// The other stock schedules are based on it, and treat new, failing, missing
+// and forced pages as it does.
 type Default struct {
 	// DefaultInterval is the interval of a record that has none; zero means 30
 	// days. (Nutch: db.fetch.interval.default.)
 	DefaultInterval time.Duration
-	// MaxInterval bounds every interval, and with it how far ahead a next fetch
-	// may lie; zero means 90 days, and more than 68 years are 68.
-	// (Nutch: db.fetch.interval.max.)
+	// MaxInterval limits every interval, and with it how far ahead the next
+	// fetch may lie; zero means 90 days, and the maximum is 68 years. (Nutch:
+	// db.fetch.interval.max.)
 	MaxInterval time.Duration
-	// RetryDelay is how long a page waits after a failure that may pass, a second at
-	// least; zero means one day. (Nutch has one day.)
+	// RetryDelay is how long a page waits after a transient failure, at least a
+	// second; zero means one day. (Nutch has one day.)
 	RetryDelay time.Duration
-	// Since is when the crawl came to this schedule from one that sets intervals of
-	// its own; zero if it did not. A page that was last visited before has such an
+	// Since is when the crawl switched to this schedule from one that sets its own
+	// intervals; zero if it did not. A page last visited before that has such an
 	// interval, and gets DefaultInterval at its next visit. A recrawl.Crawler knows
 	// when that was, if the other was [Learned].
 	Since time.Time
@@ -65,7 +65,7 @@ func (s Default) Init(d crawldb.Datum, now time.Time) crawldb.Datum {
 }
 
 // Fetched implements [FetchSchedule]: the next fetch is one interval after the
-// visit. Modified becomes the time of the change as well as it is known.
+// visit. Modified becomes the time of the change, as precisely as it is known.
 func (s Default) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Interval = s.own(d.Interval, v)
 	if s.NutchCompat {
@@ -102,7 +102,7 @@ func (s Default) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 
 // Gone implements [FetchSchedule]: the interval grows by half, up to
 // MaxInterval, and the next fetch is one interval after the visit. So a page
-// that stays away is asked for ever less often, but never forgotten.
+// that stays away is requested ever less often, but never forgotten.
 func (s Default) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Interval = s.own(d.Interval, v)
 	if s.NutchCompat {

@@ -10,9 +10,9 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Drift is by how much pages change more often than they once did, together: those of
-// a host, or all. What single pages show takes tens of visits to say so; all of them
-// do in some days, as each visit found more changes than was expected, or fewer.
+// Drift is by what factor pages, of a host or all, have come to change more often
+// together. A single page takes tens of visits to show that; all of them together
+// show it in some days, as their visits find more changes than expected, or fewer.
 type Drift struct {
 	// Level is that factor, in sixteenths of an octave: 16 is twice as often. A record
 	// has the level that its rate is of.

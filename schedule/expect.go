@@ -11,7 +11,7 @@ import (
 // For a Gamma distribution with the shape a and the inverse scale b the mean of
 // exp(-rate·t) is (b/(b+t))^a.
 
-// Fresh is the probability that nothing has changed for a time.
+// Fresh returns the probability that nothing has changed for that long.
 func (r Rate) Fresh(after time.Duration) float64 {
 	if after <= 0 {
 		return 1
@@ -19,8 +19,8 @@ func (r Rate) Fresh(after time.Duration) float64 {
 	return math.Exp(-r.expect(after))
 }
 
-// Freshness is the expected share of the time for which a copy is up to date that is
-// fetched every interval: the mean of Fresh over the interval.
+// Freshness returns the expected share of the time for which a copy fetched every
+// interval is up to date: the mean of Fresh over the interval.
 func (r Rate) Freshness(interval time.Duration) float64 {
 	return r.freshness(days(interval))
 }
@@ -49,8 +49,8 @@ func (r Rate) freshFor(t float64) float64 {
 	return r.Days * math.Expm1(x) / (1 - r.Shape)
 }
 
-// Stale is for how long a copy is expected to have been out of date that was made a time
-// ago; zero counts for the case that it is not.
+// Stale returns for how long a copy made that long ago is expected to have been out of
+// date, counting zero if it is not.
 func (r Rate) Stale(after time.Duration) time.Duration {
 	return fromDays(r.staleFor(days(after)))
 }

@@ -13,9 +13,9 @@ import (
 
 // ParseHostIntervals reads Nutch's adaptive-host-specific-intervals.txt: a host,
 // its least and its greatest interval in seconds, separated by white space, on
-// each line; "0" or "default" means what holds for all hosts. Empty lines and
-// those that begin with "#" are skipped. A host that has two lines is an error.
-// An error names the line, and the file if r has a name.
+// each line; "0" or "default" means the bound for all hosts. Empty lines and
+// those that begin with "#" are skipped. Two lines for a host are an error. An
+// error names the line, and the file if r has a name.
 func ParseHostIntervals(r io.Reader) (map[string]Bounds, error) {
 	hosts := map[string]Bounds{}
 	err := readFields(r, func(f []string) error {
@@ -45,8 +45,8 @@ func ParseHostIntervals(r io.Reader) (map[string]Bounds, error) {
 
 // ParseMimeRates reads Nutch's adaptive-mimetypes.txt: a media type and the
 // rates at which its intervals grow and shrink, separated by white space, on
-// each line. Empty lines and those that begin with "#" are skipped. A type that
-// has two lines is an error. An error names the line, and the file if r has a
+// each line. Empty lines and those that begin with "#" are skipped. Two lines
+// for a type are an error. An error names the line, and the file if r has a
 // name.
 func ParseMimeRates(r io.Reader) (map[string]Rates, error) {
 	types := map[string]Rates{}

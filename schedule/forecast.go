@@ -7,23 +7,24 @@ import (
 	"time"
 )
 
-// Outlook is how up to date the copies of a crawl are, and what comes of its budget.
+// Outlook is how up to date the copies of a crawl are, and what its budget achieves.
 type Outlook struct {
-	// At is when it was so, and Sampled of how many records it is estimated; zero says that
-	// all were looked at. Of 20,000 sampled records a share is told to half a hundredth,
-	// that of a host with few pages among them, or of importance that few pages have, much
-	// worse. Pages and Never are exact either way.
+	// At is the time it describes, and Sampled the number of records it was estimated from;
+	// zero says that all were read. From 20,000 sampled records a share is accurate to half
+	// a percentage point; that of a host with few pages among them, or of importance that
+	// few pages have, much less so. Pages and Never are exact either way.
 	At      time.Time
 	Sampled int `json:",omitempty"`
 	Condition
-	// Hosts are those where most importance is not fresh, the worst first.
+	// Hosts are those with the most importance that is not fresh, the worst
+	// first.
 	Hosts []HostCondition `json:",omitempty"`
-	// Noisy are hosts of whose pages nearly each visit finds a change, however soon it comes;
-	// see [Noisy].
+	// Noisy lists hosts where nearly every visit finds a change, however soon it comes; see
+	// [Noisy].
 	Noisy []Noisy `json:",omitempty"`
 	// Forecast is nil without a budget, or if nothing was learned yet.
 	Forecast *Forecast `json:",omitempty"`
-	// Pace is how fast the pages that were never visited become fewer, or more.
+	// Pace is how fast the number of pages never visited changes.
 	Pace Pace
 }
 
@@ -34,8 +35,8 @@ type Pace struct {
 	Visited, Found float64
 }
 
-// Gone is when all pages will have been visited once at that pace. ok is false if that is
-// never, or the pace is not known.
+// Gone returns when, at that pace, all pages will have been visited once. ok is false if
+// that is never, or the pace is not known.
 func (o *Outlook) Gone() (at time.Time, ok bool) {
 	fewer := o.Pace.Visited - o.Pace.Found
 	switch {
@@ -85,8 +86,8 @@ func (o *Outlook) paced(old *Outlook) {
 // hostsKept is how many hosts a plan tells the condition of.
 const hostsKept = 20
 
-// Outlook tells the outlook as estimated from the sample, for a plan that was made of it
-// with those options.
+// Outlook returns the outlook estimated from the sample, for a plan that was made from
+// it with those options.
 func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
 	out := Outlook{At: p.Made, Sampled: len(x.kept)}
 	if x.pages == len(x.kept) {
@@ -126,25 +127,26 @@ func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
 	return out
 }
 
-// Forecast is how much importance budgets keep fresh in the long run, when there is no
-// backlog any more: of all pages that are known, those that were never visited included,
-// and those without anything that could be fresh left out. It is estimated from the sample
-// of the plan, for the pages that are known, and as they change now.
+// Forecast is how much importance budgets keep fresh in the long run, once the backlog is
+// gone. It covers all known pages, including those never visited but not those without
+// content that could be fresh. It is estimated from the sample of the plan, for the pages
+// known now and their present rates of change.
 type Forecast struct {
-	// Budget is that of the plan in visits a day, Freshness what it reaches.
+	// Budget is that of the plan, in visits a day, and Freshness what it
+	// achieves.
 	Budget, Freshness float64
-	// Revisits is how many visits a day the plan has for the pages that were visited before,
-	// Least how many it takes to keep to their greatest intervals: with less, pages are late.
+	// Revisits is how many visits a day the plan has for pages visited before, Least how many
+	// it takes to keep to their greatest intervals: with fewer, pages are late.
 	Revisits, Least float64
-	// Worth is how many of the pages that were never visited are worth a visit within the
-	// budget: the others wait until there is more of it, or nothing better to do.
+	// Worth is how many of the pages never visited are worth a visit within the budget:
+	// the others wait until it is larger, or there is nothing better to do.
 	Worth int
-	// Curve is what other budgets reach, in ascending order. The last is as many as the
-	// least intervals and the politeness to hosts allow.
+	// Curve is what other budgets would achieve, in ascending order. The last budget is
+	// as large as the least intervals and politeness to hosts allow.
 	Curve []Reach
 }
 
-// Reach is what a budget of so many visits a day reaches.
+// Reach is what a budget of so many visits a day achieves.
 type Reach struct{ PerDay, Freshness float64 }
 
 // Reaches returns how much importance a budget of so many visits a day keeps fresh, read
@@ -164,8 +166,8 @@ func (f *Forecast) Reaches(perDay float64) float64 {
 	return f.Curve[len(f.Curve)-1].Freshness
 }
 
-// Needs returns the least budget, in visits a day, that keeps a share of the importance
-// fresh, read off the curve. ok is false if none does.
+// Needs returns the least budget, in visits a day, that keeps the given share of the
+// importance fresh, read off the curve. ok is false if none does.
 func (f *Forecast) Needs(freshness float64) (perDay float64, ok bool) {
 	if !(freshness > 0) {
 		return 0, true

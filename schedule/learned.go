@@ -9,57 +9,59 @@ import (
 )
 
 // Learned fetches a page when a visit to it is worth as much as one to any other:
-// it estimates from what each visit finds how often the page changes (see [Rate]),
-// and sets the next visit to the moment at which what is lost without one, weighed
-// by importance, reaches the threshold of its [Plan]:
+// it estimates how often the page changes from what each visit finds (see [Rate]),
+// and sets the next visit to the moment at which the freshness lost without one,
+// weighted by importance, reaches the threshold of its [Plan]:
 //
 //	next = last + h⁻¹(threshold·rate/weight)/rate,  h(r) = 1 - (1+r)·exp(-r)
 //
-// A page that changes seldom is fetched seldom; so is one that changes so often that
-// a visit is soon worth nothing; important pages are fetched more often. Where visits
-// that far apart would hardly tell how often a page changes, they come in pairs: one
-// sooner and one later. A few of such pages are visited twice a day later, to tell whether
-// they change or the signature sees noise: see [Noisy]. For rates that are known this keeps as much importance up to
-// date as so many visits can (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
+// A page that rarely changes is rarely fetched; so is one that changes so often that a visit is soon worth
+// nothing. Important pages are fetched more often. Where visits that far apart would hardly tell how often a
+// page changes, they come in pairs, one sooner and one later. A few such pages are visited again a day later,
+// twice, to tell whether they change or the signature sees noise: see [Noisy]. For known rates this keeps as
+// much importance up to date as that many visits can (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
 //
 // The threshold comes from the budget: a recrawl.Crawler makes a plan when there is
-// none, and a new one as the crawl db changes; see [Learned.NewSample] for who has
-// no Crawler. Without a plan, a page of average importance of which nothing is known
-// is fetched at the interval of [Default], and all others around that.
+// none, and new ones as the crawl db changes; without a Crawler, see
+// [Learned.NewSample]. Without a plan, a page of average importance about which
+// nothing is known is fetched at the interval of [Default], and all others around
+// that.
 //
-// Where pages matter alike, and telling them apart is hardly worth it, all are visited at one
-// interval, within 5 % so that what changes to a beat is not visited to it: see [Plan].Even.
+// Where pages matter alike and telling them apart is hardly worth it, all are visited at one
+// interval, give or take 5 % so that visits do not fall into step with pages that change
+// regularly: see Plan.Even.
 //
-// When the pages of a host, or all, begin to change more often or more seldom, together,
-// the plan sees it in what a few visits to each find (see [Drift]); a page that does so by
-// itself is followed as Keep says.
+// When the pages of a host, or all pages, together begin to change more or less often, the
+// plan sees it in what a few visits to each find (see [Drift]); a page that does so alone
+// is followed as fast as Keep allows.
 //
-// The record of a page that was visited twice, or said when it last changed, has
-// what was learned of it in Meta, 14 bytes when it is encoded. The zero value is ready to use; a value
-// must not be changed while it is in use.
+// What was learned of a page that was visited twice, or said when it last changed, is kept in its
+// Meta, in 14 bytes when encoded. The zero value is ready to use; a value must not be changed while it
+// is in use.
 type Learned struct {
-	// Default gives the interval of new, failing and missing pages, and the greatest
-	// interval, beyond which no page is left alone but for those that are gone: see Gone.
+	// Default sets the interval of new, failing and missing pages, and the greatest
+	// interval: no page goes unvisited for longer, except gone ones (see Gone).
 	// NutchCompat has no effect.
 	Default
 	// Budget is how many visits a day the plan is for. Zero means as many as it would
-	// take to fetch every page at the interval of Default; negative, as many as the
-	// politeness to hosts and the threads of the fetch allow. One above zero bounds what
-	// the rounds of a Crawler select: it comes in evenly, and a day's worth is kept, so
-	// that the first day, and one after a rest, may have up to twice as many.
+	// take to fetch every page at the interval of Default; negative, as many as
+	// politeness to hosts and the threads of the fetch allow. A positive Budget limits
+	// what the rounds of a Crawler select: it accrues evenly, up to a day's worth, so
+	// that the first day, and any after a pause, may have up to twice as many.
 	Budget float64
 	// MinInterval is the least interval, and the least time between two visits;
 	// zero means one hour, negative one second.
 	MinInterval time.Duration
 	// HostIntervals are bounds for the pages of some hosts, by host name in lower
-	// case, as those of [Adaptive]: they narrow, never widen.
+	// case. Like those of [Adaptive] they narrow the general bounds, never widen
+	// them.
 	HostIntervals map[string]Bounds
 	// Weight is the importance of a page; nil means its score, and for the order of
-	// due pages what the scoring makes of it. What is less than a thousandth of the
-	// mean, or no number, counts as that.
+	// due pages the priority that the scoring computed. Values below a thousandth
+	// of the mean, and NaN, count as a thousandth of the mean.
 	Weight func(d *crawldb.Datum) float64
-	// Keep is the share of what is known that a visit leaves: the rest is forgotten,
-	// and gives way to what is expected of any page, so that a page may change its ways.
+	// Keep is the share of what was learned that is kept at each visit: the rest gives
+	// way to what is expected of any page, so that changes in a page's rate are noticed.
 	// Zero means 0.98, one or more that nothing is forgotten.
 	Keep float64
 	// Plan is what is known of the crawl as a whole. It may be nil.
@@ -309,12 +311,12 @@ func (s Learned) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 }
 
 // Gone implements [FetchSchedule], as [Default.Gone] does, but within the bounds of
-// the host. What was learned is kept, should the page come back.
+// the host. What was learned is kept, in case the page comes back.
 //
 // A page that has been gone for long enough to have the greatest interval is due when that is
-// over, but waits until no other page that is due does, for up to four times as long, or more by
-// as much as the budget stretches the greatest intervals: a site
-// has more and more of these over the years, and they would take ever more of the budget.
+// over, but then lets all other due pages go first, for up to four times that interval,
+// stretched as the budget stretches the greatest intervals. A site has more and more gone pages
+// over the years, and they would take ever more of the budget.
 func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	s.NutchCompat = false
 	least, most := s.bounds(d.URL)

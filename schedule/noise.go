@@ -8,21 +8,22 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Noisy says of a host that nearly each visit of its pages finds a change, however soon it
-// comes after the one before. Pages of which people would say so are few: more likely the
-// signature of the crawl sees what no reader does, such as dates, counters or tokens, and
-// another one, such as signature.TextProfile, would tell what changes.
+// Noisy says of a host that nearly every visit to its pages finds a change, however soon
+// after the one before. Few pages really change like that: more likely the signature of
+// the crawl sees what no reader does, such as dates, counters or tokens, and another one,
+// such as signature.TextProfile, would see the real changes.
 //
-// What such visits find says nothing of how often the pages change, or that they do so more often
-// than any visit could follow. By that nearly all of them would hardly be visited any more, which
-// is right only if it is true; so their visits go by importance alone: see [Plan].Noise.
+// Such visits say nothing about how often the pages change, or else that they change more often
+// than visits could follow. In the latter case nearly all of them would hardly be visited any
+// more, which would be wrong if the signature is to blame; so their visits go by importance
+// alone: see Plan.Noise.
 type Noisy struct {
-	// Host is empty for all hosts together but those that are told of by name: none has enough
+	// Host is empty for all hosts not listed by name, taken together: none of them has enough
 	// pages to tell by itself.
 	Host string
 	// Checked counts the pages in the sample that were visited again within a week, twice, or
-	// were found unchanged by any visit, and Changed those of them that each visit within a
-	// week has found changed since.
+	// were ever found unchanged, and Changed those of them that every visit within a week has
+	// since found changed.
 	Checked, Changed int
 }
 
@@ -177,8 +178,8 @@ func (p *Plan) noiseOf(host string) float64 {
 	return p.Noise[""]
 }
 
-// Noisy returns what the plan says of the host of a URL, or of all that it does not name; nil if
-// that is nothing, or the plan has no Outlook.
+// Noisy returns what the plan says of the host of a URL, or else of all hosts it does not name;
+// nil if it says nothing, or has no Outlook.
 func (p *Plan) Noisy(url string) *Noisy {
 	if p == nil || p.Outlook == nil {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Priority returns what to order a record by when it is due, given what the scoring
-// makes of it. That is the same, but for schedules that have a method
+// Priority returns the priority of a record when it is due, given the priority that
+// the scoring computed. It returns that unchanged, unless the schedule has a method
 //
 //	Priority(d *crawldb.Datum, priority float32) float32
 //
-// such as [Learned], by which a visit goes where it is worth most. It is stored
-// whenever the record is written, so it depends on nothing but the record and the
+// as [Learned] does, so that visits go where they are worth most. The priority is
+// stored whenever the record is written, so it depends only on the record and the
 // schedule.
 func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
 	if o, ok := s.(interface {
@@ -24,19 +24,19 @@ func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
 	return priority
 }
 
-// Priority orders the pages that are due. Those that were visited before stand in one
-// line, in the order of the moments at which the next visit should have been made at
-// the latest: a quarter of the interval after it is due, and before the greatest interval
-// is over. So whoever waits comes nearer to the head of the line whatever becomes due in
-// the meantime, all are late by as much of their intervals, and those that have time left
-// wait for those that have none. Pages gone for long stand behind all of them: see [Learned.Gone].
+// Priority orders the pages that are due. Those visited before form one line, ordered by the
+// latest moment for their next visit: a quarter of the interval after it is due, and before the
+// greatest interval is over. So a waiting page moves up whatever becomes due in the meantime, all
+// are late by the same share of their intervals, and pages with time left wait for those with
+// none. Pages gone for long come after all of them: see [Learned.Gone].
 //
-// A page that was never fetched is worth importance over the rate, which is all that there
-// is to lose. If that is clearly more than the threshold, or than a visit to a page that is as
-// important as others and comes only because the greatest interval is over, it goes before that
-// line, else behind it, and among its like in the order of what it is worth.
+// A page that was never fetched is worth its importance divided by its rate, which is all that
+// there is to lose. If that is clearly more than the threshold, or than a visit to a page of
+// average importance that is made only because the greatest interval is over, it goes before
+// that line, otherwise behind it. Such pages are ordered by what they are worth.
 //
-// What is stored does not change while a page waits, so it says when and not how long.
+// The stored priority does not change while a page waits, so it encodes a time, not a
+// duration.
 func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 	if !d.LastFetch.IsZero() {
 		return linePriority(s.latest(d, 24))
@@ -65,10 +65,10 @@ const (
 	lineEnd   = lineBegin + 90
 )
 
-// InLine reports whether a page that was visited before stands in the line of
-// [Learned.Priority]. If not its priority is that of another schedule, and where there is
-// always somebody in the line it would wait for ever. A page that was never visited has no
-// place in it.
+// InLine reports whether a page that was visited before is in the line described at
+// [Learned.Priority]. If not, its priority comes from another schedule, and if the line
+// never empties the page would wait forever. A page that was never visited is not in the
+// line.
 func (s Learned) InLine(d *crawldb.Datum) bool {
 	return d.LastFetch.IsZero() || d.Priority >= 1<<lineBegin
 }

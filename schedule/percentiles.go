@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Percentiles describe how times are spread. P50 is the median: a half of the times
-// are no longer. They are told to a thirty-second, 3.1 %, and those under a second as
-// zero; Max is exact.
+// Percentiles describe the distribution of durations. P50 is the median: half of the
+// durations are no longer. They are accurate to 1/32, 3.1 %, and zero for those under
+// a second; Max is exact.
 type Percentiles struct{ P10, P50, P90, P99, Max time.Duration }
 
 // buckets count times: those under a second in the first, and behind it sixteen to each

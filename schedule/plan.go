@@ -10,77 +10,77 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Plan is what a [Learned] schedule is told of the crawl as a whole. It is made of a
-// sample of the records: see [Sample.Plan]. The nil Plan knows nothing. It must not
-// be changed while it is in use.
+// Plan is what a [Learned] schedule knows of the crawl as a whole. It is made from a
+// sample of the records: see [Sample.Plan]. A nil Plan knows nothing. A Plan must
+// not be changed while in use.
 type Plan struct {
 	// Made is when it was made, Begun when the first plan of the crawl was, and Visits
 	// how many visits the crawl had made then.
 	Made, Begun time.Time
 	Visits      int64
-	// Budget is how many visits a day it is for, and Scale by how much more it plans
-	// than that, because of visits that come later than they are due. Asked is what the
-	// schedule had for its Budget: another asks for another plan.
+	// Budget is how many visits a day it is for, and Scale by what factor it plans more
+	// than that, because visits come later than they are due. Asked is the Budget that
+	// the schedule had: a different one requires a new plan.
 	Budget, Scale float64
 	Asked         float64 `json:",omitempty"`
 	// Mu is what a visit must be worth, in units of importance times days: the
 	// Lagrange multiplier of the budget. Zero means that there is no budget.
 	Mu float64
-	// HostMu is that of hosts that can be visited less often than they would be by
-	// Mu, because of their politeness. It is greater than Mu.
+	// HostMu is the same for hosts that politeness does not allow to be visited as
+	// often as Mu would have it. It is greater than Mu.
 	HostMu map[string]float64 `json:",omitempty"`
 	// Mean is the mean importance of the pages; zero means 1.
 	Mean float64
-	// Prior is what is expected of a page before a visit found it changed or not;
-	// the zero Rate stands for a change in 30 days, with the weight of half a change.
-	// HostPrior and KindPrior are those of hosts, and of kinds of content ("page",
-	// "feed", "text", "document", "media", "other"), that are known to differ.
+	// Prior is what is expected of a page before any visit has found it changed or
+	// unchanged; the zero Rate stands for a change in 30 days, with the weight of
+	// half a change. HostPrior and KindPrior are the priors of hosts, and of kinds
+	// of content ("page", "feed", "text", "document", "media", "other"), that are
+	// known to differ.
 	Prior     Rate
 	HostPrior map[string]Rate `json:",omitempty"`
 	KindPrior map[string]Rate `json:",omitempty"`
-	// Drift is by how much all pages change more often than they once did, HostDrift by how
-	// much those of some hosts do.
+	// Drift is by what factor all pages have come to change more often, HostDrift the same
+	// for the pages of some hosts.
 	Drift     Drift
 	HostDrift map[string]Drift `json:",omitempty"`
-	// Likeness is how far pages change alike.
+	// Likeness is how similarly pages change.
 	Likeness Likeness
-	// Gain is by what share more importance is expected to be fresh than by a constant interval.
-	// Even says that this is not worth telling pages apart: all are visited as if they changed
-	// alike. Apart is for how many days they have been told apart, and Returned says that it
-	// was tried, and not worth it.
+	// Gain is the share of importance expected to be fresh in excess of what a constant interval
+	// keeps. Even says that this is too little to tell pages apart: all are visited as if they
+	// changed alike. Apart is for how many days they have been told apart, and Returned says
+	// that this was tried and not worth it.
 	Gain     float64 `json:",omitempty"`
 	Even     bool    `json:",omitempty"`
 	Apart    float64 `json:",omitempty"`
 	Returned bool    `json:",omitempty"`
-	// Noise is how many times a day the pages of noisy hosts are taken to change, by the name of
-	// the host or, without a name, of all others: once between two visits if all had as many, whatever
-	// visits find. Zero is for a host that is not noisy, where all others are. If pages are not told
+	// Noise is how many times a day the pages of noisy hosts are taken to change, whatever visits
+	// find: once between two visits, if all pages had equally many. Keys are host names, or empty for
+	// all others. Zero marks a host that is not noisy where all others are. If pages are not told
 	// apart none is taken to change more often. See [Noisy].
 	Noise map[string]float64 `json:",omitempty"`
-	// HostSignals is what the signs of the changes of pages are worth, of hosts that have some
-	// and for the pages of which there was one. They count in plans that [Sample.Plan] or
-	// [DecodePlan] has made.
+	// HostSignals is what signs of changes are worth, for hosts that have some and for pages
+	// that had one. They count in plans that [Sample.Plan] or [DecodePlan] has made.
 	HostSignals map[string]Signals `json:",omitempty"`
-	// Pages is for how many pages it is, those among them that were never visited
-	// being New. Backlog is how many others were due when it was made.
+	// Pages is how many pages it covers, of which New were never visited. Backlog
+	// is how many of the others were due when it was made.
 	Pages, New, Backlog float64
-	// Needed is how many visits a day it comes to. It exceeds the budget if that is
+	// Needed is how many visits a day it takes. It exceeds the budget if that is
 	// not enough for the greatest intervals.
 	Needed float64
-	// Stretch is what the greatest intervals are multiplied by; zero means 1. It is more if
-	// the budget is not enough for them: then pages are late, each by no more than that
-	// in turn. It is less if nothing else is worth a visit, and the budget is not to be
-	// left unused.
+	// Stretch is what the greatest intervals are multiplied by; zero means 1. It is more
+	// than 1 if the budget is not enough for them: then pages take turns, none later than
+	// that. It is less than 1 if nothing else is worth a visit, so that the budget does not
+	// go unused.
 	Stretch float64 `json:",omitempty"`
-	// Unused is for how many days part of the budget has been left unused, with nothing
+	// Unused is for how many days part of the budget has gone unused with nothing
 	// waiting.
 	Unused float64 `json:",omitempty"`
-	// Counted is since when visits are counted to see whether the budget is used, CountedVisits how
-	// many the crawl had made then; zero stands for Made and Visits.
+	// Counted is the time from which visits are counted to see whether the budget is used,
+	// CountedVisits how many the crawl had made by then; zero stands for Made and Visits.
 	Counted       time.Time `json:",omitzero"`
 	CountedVisits int64     `json:",omitempty"`
-	// Outlook is how up to date the copies were when it was made, if whoever made it has
-	// set it: see [Sample.Outlook].
+	// Outlook is how up to date the copies were when it was made, if its maker has set
+	// it: see [Sample.Outlook].
 	Outlook *Outlook `json:",omitempty"`
 
 	worth map[string]*signalled // by host: see prepare
@@ -135,8 +135,8 @@ func (p *Plan) prior(url string, k kind) Rate {
 	return Rate{0.5, 15}
 }
 
-// Encode returns the plan as text, which [DecodePlan] reads: for who keeps it where
-// the crawl is kept.
+// Encode returns the plan as text, which [DecodePlan] reads, to be kept with the
+// crawl.
 func (p *Plan) Encode() (string, error) {
 	b, err := json.Marshal(p)
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *Plan) Encode() (string, error) {
 	return string(b), nil
 }
 
-// ErrNotPlan says that a text is none that [Plan.Encode] returned.
+// ErrNotPlan says that a text was not returned by [Plan.Encode].
 var ErrNotPlan = errors.New("schedule: not a plan")
 
 // DecodePlan reads what [Plan.Encode] returned. Any error is [ErrNotPlan].

@@ -11,20 +11,20 @@ import (
 
 // Rate is what is known of how often a page changes, on the assumption that it
 // changes at random with a constant rate (a Poisson process): a Gamma distribution
-// of that rate with the shape Shape, which grows with the changes that were seen,
-// and the inverse scale Days, which grows with the time that was watched. The zero
-// value knows nothing.
+// of that rate with the shape Shape, which grows with the changes seen, and the
+// inverse scale Days, which grows with the time watched. The zero value knows
+// nothing.
 //
-// A visit tells whether there was a change since the one before, not how many. What
-// is known after one that found a change is no Gamma distribution; it is brought
-// back to the one with the same mean and variance. All else is exact.
+// A visit tells whether there was a change since the one before, not how many.
+// After one that found a change the distribution is no longer Gamma; it is replaced
+// by the Gamma distribution with the same mean and variance. All else is exact.
 type Rate struct{ Shape, Days float64 }
 
-// PerDay is the expected number of changes a day. It is no number, as Deviation, if
+// PerDay returns the expected number of changes a day. Like Deviation it is NaN if
 // nothing is known: see Known.
 func (r Rate) PerDay() float64 { return r.Shape / r.Days }
 
-// Deviation is the standard deviation of PerDay.
+// Deviation returns the standard deviation of PerDay.
 func (r Rate) Deviation() float64 { return math.Sqrt(r.Shape) / r.Days }
 
 // Known reports whether anything is known.
@@ -32,14 +32,14 @@ func (r Rate) Known() bool {
 	return r.Shape > 0 && r.Days > 0 && !math.IsInf(r.Shape, 0) && !math.IsInf(r.Days, 0)
 }
 
-// Unchanged is what is known after a time without a change.
+// Unchanged returns what is known after a time without a change.
 func (r Rate) Unchanged(after time.Duration) Rate {
 	r.Days += max(days(after), 0)
 	return r
 }
 
-// Changed is what is known after a time in which the page has changed, once or
-// more often.
+// Changed returns what is known after a time in which the page has changed,
+// once or more.
 func (r Rate) Changed(after time.Duration) Rate {
 	t := days(after)
 	if t <= 0 {
@@ -64,16 +64,16 @@ func (r Rate) Changed(after time.Duration) Rate {
 	return next
 }
 
-// ChangedAgo is what is known after a visit that was told, by a Last-Modified that
-// can be believed, how long ago the page changed last: looking back from a moment,
+// ChangedAgo returns what is known after a visit that learned from a credible
+// Last-Modified how long ago the page last changed: looking back from a moment,
 // the time to the last change is distributed like the time between two.
 func (r Rate) ChangedAgo(ago time.Duration) Rate {
 	return Rate{r.Shape + 1, r.Days + max(days(ago), 0)}
 }
 
-// Forget weighs what is known less, without changing what is expected, so that a
-// rate that changes itself can be followed: at 0.98 a visit about the last fifty
-// count.
+// Forget gives less weight to what is known, without changing the expected rate,
+// so that a rate that changes can be followed: at 0.98 a visit about the last
+// fifty count.
 func (r Rate) Forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * keep} }
 
 // rateKey is the Meta entry in which Learned keeps what it knows of a page: the two
@@ -141,9 +141,9 @@ func (l learned) keep(d *crawldb.Datum) {
 	d.Meta.Set(rateKey, string(b[:]))
 }
 
-// RateOf returns what a [Learned] schedule has learned of a page, as of its last visit:
-// [Learned.Explain] knows what the plan has seen of all pages since. ok is false if that
-// is nothing yet.
+// RateOf returns what a [Learned] schedule has learned of a page, as of its last visit;
+// [Learned.Explain] also includes what the plan has since seen of all pages. ok is false
+// if nothing was learned yet.
 func RateOf(d *crawldb.Datum) (r Rate, ok bool) {
 	l, ok := learnedOf(d)
 	return l.Rate, ok

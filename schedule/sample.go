@@ -11,9 +11,9 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Sample is a sample of the records of a crawl db, of which a [Plan] is made. Which
-// records it keeps depends on their URLs alone, and not on the order in which they
-// come. It is for one goroutine.
+// Sample is a sample of the records of a crawl db, from which a [Plan] is made.
+// Which records it keeps depends only on their URLs, not on their order. It is for
+// use by one goroutine.
 type Sample struct {
 	s     Learned
 	now   time.Time
@@ -30,8 +30,8 @@ type Sample struct {
 // costs less than a five-hundredth of the freshness; more tell what hosts need.
 const sampleSize = 20_000
 
-// NewSample begins a sample for a plan of the schedule at a time. Plan is the plan
-// so far, if there is one.
+// NewSample starts a sample for a new plan of the schedule, as of now. The Plan of
+// the schedule is the one so far, if there is one.
 func (s Learned) NewSample(now time.Time) *Sample {
 	s.NutchCompat = false
 	return &Sample{s: s, now: now, size: sampleSize}
@@ -70,7 +70,7 @@ func (h *farthest) Pop() any {
 	return x
 }
 
-// Add shows it a record, which it does not keep.
+// Add shows a record, which is not kept.
 func (x *Sample) Add(d *crawldb.Datum) {
 	x.pages++
 	if d.LastFetch.IsZero() {
@@ -144,18 +144,19 @@ func asked(budget float64) float64 {
 	return max(-mostBudget, min(budget, mostBudget))
 }
 
-// For reports whether a plan was made for a schedule with such a Budget.
+// For reports whether a plan was made for a schedule with that Budget.
 func (p *Plan) For(budget float64) bool { return p.Asked == asked(budget) }
 
-// PlanOptions say what a plan is to be made of besides records.
+// PlanOptions say what a plan is made from besides records.
 type PlanOptions struct {
 	// Visits is how many visits the crawl has made since it began; zero means that
-	// it is not counted. With it a plan corrects itself: see [Plan].Scale.
+	// they are not counted. It lets a plan correct itself: see [Plan].Scale.
 	Visits int64
-	// Hosts says how many visits a day a host may have. Nil means any number.
+	// Hosts returns how many visits a day a host may have. Nil means any
+	// number.
 	Hosts func(host string) float64
-	// Signals says what the signs of changes of the pages of a host are worth; ok is false
-	// if that is not known. It is asked for hosts that have signs. Nil knows nothing.
+	// Signals returns what signs of changes are worth for the pages of a host; ok is false
+	// if that is not known. It is called for hosts that have signs. Nil means not known.
 	Signals func(host string) (s Signals, ok bool)
 	// Allowed is the budget of a schedule whose Budget is negative.
 	Allowed float64

@@ -1,13 +1,13 @@
 // Package schedule decides when a page is fetched again. Its contract is
-// [FetchSchedule]; stock are [Default], which keeps every interval as it is,
-// [Adaptive], which shortens the interval of a page that has changed and
-// lengthens that of one that has not, [MimeAdaptive], which does so at
-// rates that depend on the content type, and [Learned], which estimates how often
-// each page changes and spends a budget of visits where they are worth most.
+// [FetchSchedule]. The stock schedules are [Default], which keeps every interval
+// as it is, [Adaptive], which shortens the interval of a page that has changed
+// and lengthens that of one that has not, [MimeAdaptive], which does so at rates
+// that depend on the content type, and [Learned], which estimates how often each
+// page changes and spends a budget of visits where they are worth most.
 //
-// Schedules are values in, values out: they read no clock and keep no state but
-// what is in the record. What Learned has to know of the crawl as a whole is a [Plan],
-// made of a [Sample] of the records.
+// Schedules are pure: they read no clock and keep no state except in the record. What
+// Learned needs to know of the crawl as a whole is a [Plan], made from a [Sample] of
+// the records.
 package schedule
 
 import (
@@ -18,11 +18,11 @@ import (
 
 // A FetchSchedule decides when a page is due.
 //
-// Its methods are functions of their arguments: given the same record and visit
-// they return the same record, from any number of goroutines. They change
+// Its methods are pure functions: given the same record and visit they return
+// the same record, and any number of goroutines may call them. They change
 // FetchTime, Interval, Modified, Retries and Meta entries under their own name,
 // and Status, Signature and the validators where the method says so; all other
-// fields they return as given. They do not change what Signature points to.
+// fields are returned as given. They do not change the bytes of Signature.
 //
 // Laws: after Fetched, Retry and Gone the next fetch lies after the visit; an
 // interval is never zero or negative; what Force returns is due.
@@ -33,12 +33,12 @@ type FetchSchedule interface {
 	Init(d crawldb.Datum, now time.Time) crawldb.Datum
 
 	// Fetched sets the next fetch after a visit that brought content, a
-	// redirect or "not modified". It ends a row of failures: Retries is zero
-	// then. Modified, if it sets that, is no time after the visit. (Nutch:
+	// redirect or "not modified". It ends a run of failures: Retries becomes
+	// zero. If it sets Modified, that is not after the visit. (Nutch:
 	// setFetchSchedule.)
 	Fetched(d crawldb.Datum, v Visit) crawldb.Datum
 
-	// Retry sets the next fetch after a failure that may pass, and counts it in
+	// Retry sets the next fetch after a transient failure, and counts it in
 	// Retries. (Nutch: setPageRetrySchedule.)
 	Retry(d crawldb.Datum, v Visit) crawldb.Datum
 
@@ -57,14 +57,14 @@ type FetchSchedule interface {
 }
 
 // Horizon reports whether s answers Due by the fetch time alone, so that an
-// index of fetch times can stand in for it, and how far ahead of now a fetch
-// time may lie before the record counts as due all the same, since no schedule
-// sets such a time and a clock must have been wrong; zero means any distance.
+// index of fetch times can replace it, and how far ahead of now a fetch time
+// may lie: a record with a later one counts as due, since no schedule sets such
+// a time and a clock must have been wrong. Zero means any distance.
 //
-// A schedule says so by a method Horizon() time.Duration. One that has no such
-// method is asked about every record: slower, never wrong. So a schedule that
-// embeds a stock one and replaces Due must replace Horizon too, or hide it by
-// not embedding.
+// A schedule says so with a method Horizon() time.Duration. One without that
+// method is asked about every record, which is slower but never wrong. So a
+// schedule that embeds a stock one and replaces Due must replace Horizon, too,
+// or not embed it.
 func Horizon(s FetchSchedule) (ahead time.Duration, indexable bool) {
 	h, ok := s.(interface{ Horizon() time.Duration })
 	if !ok {
@@ -73,13 +73,13 @@ func Horizon(s FetchSchedule) (ahead time.Duration, indexable bool) {
 	return h.Horizon(), true
 }
 
-// Selected returns the record as a fetch list has it that is made at now. It is
-// the record itself, but for schedules that have a method
+// Selected returns the record as it goes on a fetch list made at now. That is
+// the record itself, unless the schedule has a method
 //
 //	Selected(d crawldb.Datum, now time.Time) crawldb.Datum
 //
 // as the stock ones have for NutchCompat: in Nutch, shouldFetch corrects a record
-// whose fetch time lies beyond the horizon, and what is corrected is the copy.
+// whose fetch time lies beyond the horizon, but only the copy on the list.
 func Selected(s FetchSchedule, d crawldb.Datum, now time.Time) crawldb.Datum {
 	if c, ok := s.(interface {
 		Selected(crawldb.Datum, time.Time) crawldb.Datum
@@ -89,11 +89,11 @@ func Selected(s FetchSchedule, d crawldb.Datum, now time.Time) crawldb.Datum {
 	return d
 }
 
-// Visit is what a schedule is told of a visit.
+// Visit is what a schedule is told about a visit.
 type Visit struct {
 	// Time is when the visit was made.
 	Time time.Time
-	// Change is what became of the content.
+	// Change says whether the content changed.
 	Change Change
 	// PrevFetch is when the visit before was made; zero if there was none.
 	PrevFetch time.Time

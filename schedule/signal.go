@@ -10,15 +10,15 @@ import (
 // Sign is a sign that a page has changed since its last visit: what a sitemap or a
 // feed says, or a service.
 type Sign struct {
-	// Time is the earliest time of a visit because of it.
+	// Time is the earliest time for a visit because of it.
 	Time time.Time
 	// Precision is the share of such signs that are true, Recall the share of
-	// changes of which there is one.
+	// changes that have one.
 	Precision, Recall float64
 }
 
-// Signalled returns the record as a sign leaves it, and whether the schedule knows
-// what to do with one. One that does has a method
+// Signalled returns the record as changed by a sign, and whether the schedule can
+// handle signs. One that can has a method
 //
 //	Signalled(d crawldb.Datum, g Sign) crawldb.Datum
 //
@@ -33,18 +33,18 @@ func Signalled(s FetchSchedule, d crawldb.Datum, g Sign) (crawldb.Datum, bool) {
 	return l.Signalled(d, g), true
 }
 
-// Signalled counts a sign, and moves the next fetch to an earlier time if that makes a
-// visit worth while earlier. A sign counts as much as time that has passed, namely as long
-// as it would take, at the rate of the changes of which there is no sign, until the page is
-// as likely to have changed as the sign says:
+// Signalled counts a sign, and moves the next fetch to an earlier time if that makes an
+// earlier visit worthwhile. A sign counts as the passing of time: as much as it would
+// take, at the rate of changes without a sign, until the page is as likely to have changed
+// as the sign says:
 //
 //	β = -ln(1-precision) / ((1-recall)·rate)
 //
 // (Busa-Fekete et al., 2025, arXiv:2502.02430.) So several signs add up, and false
-// ones count for little. Where the plan knows what the signs of the host are worth (see
-// [Plan].HostSignals) that goes before what the sign says of itself, and the visit is due when
-// the time and the signs since the last make it worth the threshold: a page of which no
-// visit is worth while is left alone, whatever the signs say.
+// ones count for little. If the plan knows what the signs of the host are worth (see
+// Plan.HostSignals), that takes precedence over what the sign says of itself, and the visit is
+// due when the time and the signs since the last one make it worth the threshold: a page that
+// is not worth any visit is left alone, whatever the signs say.
 func (s Learned) Signalled(d crawldb.Datum, g Sign) crawldb.Datum {
 	if _, ok := fixedInterval(d); ok || d.LastFetch.IsZero() || !(g.Precision > 0) {
 		return d

@@ -9,10 +9,10 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Signals is what the signs of changes of the pages of a host are worth. Precision is the
-// share of them that are true, beyond those that come when a page happens to have changed
-// anyway, Recall the share of changes of which there is one. The zero value is that of a
-// host without, or of one whose signs say nothing.
+// Signals is what signs of changes are worth for the pages of a host. Precision is the
+// share of signs that are true, beyond those that come when a page happens to have
+// changed anyway, Recall the share of changes that have a sign. The zero value is that of
+// a host without signs, or whose signs say nothing.
 type Signals struct{ Precision, Recall float64 }
 
 // Of the changes of a page, those with a sign come at the rate q·λ, where q is the recall,
@@ -186,8 +186,8 @@ func (w *signalled) freshness(x float64) float64 {
 // signsKey is the Meta entry with how many signs there were since the last visit.
 const signsKey = "schedule.signs"
 
-// SignsOf returns how many signs there were of a change of a page since its last visit,
-// as far as the schedule was told: see [Signalled].
+// SignsOf returns how many signs of a change of the page there were since its last
+// visit, as far as the schedule was told: see [Signalled].
 func SignsOf(d *crawldb.Datum) int {
 	text, ok := d.Meta.Get(signsKey)
 	if !ok {
@@ -309,10 +309,10 @@ func (w *signalled) none(signs int) float64 { return math.Pow(1-w.Precision, flo
 // unsigned is what is known of how often there is a change without a sign.
 func (w *signalled) unsigned(r Rate) Rate { return Rate{r.Shape, r.Days / w.alpha} }
 
-// Weigh returns what is expected of a visit to a page, given how long after the one before
-// it came, how many signs there were in between, and what signs are worth as far as it is
-// known: how likely it is to find a change of which there was no sign, and how many changes
-// there were of both kinds. Both are zero if no rate was learned of the page.
+// Weigh returns what to expect of a visit to a page, given how long after the one before it
+// comes, how many signs there were in between, and what signs are known to be worth: chance
+// is the probability of finding a change without a sign, expected the expected number of
+// changes, with signs or without. Both are zero if no rate was learned for the page.
 func Weigh(d *crawldb.Datum, after time.Duration, signs int, g Signals) (chance, expected float64) {
 	r, ok := RateOf(d)
 	t := days(after)

@@ -6,21 +6,22 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Worth is how a [Learned] schedule comes to the interval of a page.
+// Worth is how a [Learned] schedule arrives at the interval of a page.
 type Worth struct {
-	// Rate is what is known of its changes; Learned says that the page itself has
-	// shown some of it, and is not only expected to be like others.
+	// Rate is what is known of its changes; Learned says that some of it was
+	// learned from the page itself, and not just from others like it.
 	Rate    Rate
 	Learned bool
 	// Alike says that Rate is that of all pages, which have proved to be alike: see
 	// [Likeness].
 	Alike bool
 	// Even says that all pages are visited as if they changed alike, Pace times a day, since
-	// telling them apart would keep only a share of Gain more fresh; else Pace is that of Rate.
+	// telling them apart would keep only a share of Gain more fresh; otherwise Pace is that of
+	// Rate.
 	Even       bool
 	Pace, Gain float64
-	// Noise says that the host is noisy, so that Pace is what its pages are taken to change
-	// whatever visits find: see [Plan].Noise.
+	// Noise says that the host is noisy, so that Pace is how often its pages are taken to
+	// change, whatever visits find: see [Plan].Noise.
 	Noise bool
 	// Weight is its importance, Threshold what a visit must be worth.
 	Weight, Threshold float64
@@ -32,25 +33,25 @@ type Worth struct {
 	// anything; Signs is how many there were since the last visit.
 	Signals Signals
 	Signs   int
-	// Share is Threshold·Pace/Weight, what of all that there is to lose, Weight/Pace,
-	// makes a visit worth while; Ratio is h⁻¹(Share), the changes for which to wait
-	// on average, infinite if no visit is worth while; with Signals it is the inverse of what
-	// visits are worth with them, and a sign counts as so many changes: Sign.
+	// Share is Threshold·Pace/Weight, the part of all that there is to lose, Weight/Pace,
+	// that makes a visit worthwhile. Ratio is h⁻¹(Share), the number of changes to wait for
+	// on average, infinite if no visit is worthwhile; with Signals it is the inverse of what
+	// visits are worth with them. Sign is how many changes a sign counts as.
 	Share, Ratio, Sign float64
-	// Interval is what comes of it, within Least and Most; Fixed says that the page
-	// has one of its own.
+	// Interval is the result, within Least and Most; Fixed says that the page has
+	// its own.
 	Interval, Least, Most time.Duration
 	Fixed                 bool
-	// Stretch is what the budget makes of the greatest interval of the page, which was set to
-	// be Set: see [Plan].Stretch. If it is less than 1, Most is so much shorter than Set, but
-	// not shorter than Least; if it is more, pages with that interval are visited when so
-	// much more has passed.
+	// Stretch is the factor that the budget applies to the greatest interval of the page,
+	// which was set to Set: see [Plan].Stretch. If it is less than 1, Most is shorter than
+	// Set by that factor, but not shorter than Least; if it is more, pages with that interval
+	// are visited later by that factor.
 	Stretch float64
 	Set     time.Duration
 }
 
-// Fresh returns the probability that the copy is what the page is now, and how long ago it
-// was made; zero if there is no copy.
+// Fresh returns the probability that the copy still matches the page, and how long ago it
+// was made; both are zero if there is no copy.
 func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, elapsed time.Duration) {
 	at := standingOf(d, now)
 	if !at.copied {
@@ -61,8 +62,8 @@ func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, el
 	return trust * rate.Fresh(at.elapsed), at.elapsed
 }
 
-// Explain says how the schedule comes to the interval of a page, as of now: that in
-// the record is as of the last visit.
+// Explain says how the schedule arrives at the interval of a page, as of now: the
+// one in the record is as of the last visit.
 func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
 	l, ok := s.rate(d)
@@ -94,8 +95,9 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	return w
 }
 
-// Greatest returns the greatest interval that is set, but for hosts with bounds of their own,
-// and what the budget makes of it: how long a page is left alone at most. See [Plan].Stretch.
+// Greatest returns the greatest interval that is set, leaving aside hosts with their own
+// bounds, and the one in force given the budget: how long a page goes unvisited at most. See
+// [Plan].Stretch.
 func (s Learned) Greatest() (set, inForce time.Duration) {
 	_, set = s.bounds("")
 	if by := s.Plan.stretch(); by > 1 {
