@@ -8,45 +8,44 @@ import (
 )
 
 // The state of [Depth] in the Meta of a record and of a link, as decimal
-// numbers. SeedMaxDepthKey is what a seed sets to go further than others, or
-// less far. (Nutch: _depth_ and _maxdepth_.)
+// numbers. A seed sets SeedMaxDepthKey to go further than others, or less far.
+// (Nutch: _depth_ and _maxdepth_.)
 const (
 	DepthKey        = "depth.depth"
 	MaxDepthKey     = "depth.max"
 	SeedMaxDepthKey = "_maxdepth_"
 )
 
-// Depth goes no further than so many links from a seed, and nearer pages first.
-// A seed has depth 1, a page it links to depth 2; the target of a redirect has
-// the depth of the page. The zero value is ready to use.
+// Depth follows at most so many links from a seed, nearer pages first. A seed
+// has depth 1, a page it links to depth 2; the target of a redirect has the
+// depth of the page. The zero value is ready to use.
 //
-// The shortest way counts, as far as it is known. A seed may have a maximum of
-// its own, which holds for all that is found from it: SeedMaxDepthKey in its
-// metadata.
+// The shortest known path counts. A seed may have its own maximum, which
+// applies to all that is found from it: SeedMaxDepthKey in its metadata.
 //
-// In a record from before Depth was used there is no depth: such a page counts
-// as a seed until a link tells its depth.
+// A record from before Depth was used has no depth: such a page counts as a
+// seed until a link sets its depth.
 //
 // (Nutch: scoring-depth.)
 type Depth struct {
-	// Base gives nothing and weighs nothing.
+	// Base leaves links and index weights alone.
 	Base
 	// Max is the depth from which no links are followed; zero or less means
 	// 1000. (Nutch: scoring.depth.max.)
 	Max int
-	// Override, where it matches the URL of a page, replaces the maximum of the
-	// page by OverrideMax, zero for 10. (Nutch: scoring.depth.override.pattern,
-	// scoring.depth.max.override.)
+	// Override, where it matches the URL of a page, sets the maximum of the
+	// page to OverrideMax, of which zero means 10. (Nutch:
+	// scoring.depth.override.pattern, scoring.depth.max.override.)
 	Override    *regexp.Regexp
 	OverrideMax int
-	// BreadthFirst orders by the depth alone and not by the score times what is
-	// left of the depth. It is what Nutch does where no filter that orders by the
-	// score, as scoring-opic does, is in its chain.
+	// BreadthFirst orders by depth alone, not by the score times the remaining
+	// depth. This is what Nutch does if its chain has no filter that orders by
+	// score, as scoring-opic does.
 	BreadthFirst bool
-	// NutchCompat does what Nutch does. An Override that does not match replaces
-	// the maximum of the page by Max. A record without a depth follows no links,
-	// has depth 1000 after an update, whatever Max is, and no priority but the one
-	// it is given. A page beyond its maximum has a negative one.
+	// NutchCompat does what Nutch does. An Override that does not match sets
+	// the maximum of the page to Max. A record without a depth follows no
+	// links, has depth 1000 after an update, whatever Max is, and keeps the
+	// priority it is given. A page beyond its maximum has a negative one.
 	NutchCompat bool
 }
 
@@ -73,7 +72,7 @@ func (f Depth) own(m *crawldb.Meta) (int, bool) {
 	return n, ok && (n > 0 || f.NutchCompat)
 }
 
-// limit returns the maximum that holds for a page, and whether it is other than
+// limit returns the maximum that applies to a page, and whether it differs from
 // that of the filter.
 func (f Depth) limit(d *crawldb.Datum) (int, bool) {
 	n, own := f.own(&d.Meta)
@@ -136,8 +135,8 @@ func (f Depth) Discovered(d *crawldb.Datum) {
 	}
 }
 
-// Priority multiplies by what is left of the depth, so that the nearest come
-// first: by the maximum for a seed, by one for a page at the maximum.
+// Priority multiplies by the remaining depth, so that the nearest come first:
+// by the maximum for a seed, by one for a page at the maximum.
 func (f Depth) Priority(d *crawldb.Datum, priority float32) float32 {
 	if f.BreadthFirst {
 		priority = 1
@@ -161,7 +160,7 @@ func (f Depth) Priority(d *crawldb.Datum, priority float32) float32 {
 	return finite(finite(priority) * float32(1+max(0, most-max(depth, 1))))
 }
 
-// Distribute tells each link its depth, and drops all of them at the maximum.
+// Distribute sets the depth of each link, and drops all links at the maximum.
 func (f Depth) Distribute(p Page, links []Link) float64 {
 	depth, ok := number(&p.Datum.Meta, DepthKey)
 	most, own := f.limit(p.Datum)
@@ -195,8 +194,8 @@ func (f Depth) tell(l *Link, depth, most int, own bool) {
 	}
 }
 
-// Updated keeps the least depth that is known. A new page has its maximum from
-// the link with the least depth, of several the largest.
+// Updated keeps the least depth known. A new page takes its maximum from the
+// link with the least depth, the largest if there are several.
 func (f Depth) Updated(old, d *crawldb.Datum, flow Flow) {
 	depth, known := 0, false
 	if old != nil {

@@ -2,22 +2,22 @@ package scoring
 
 import "github.com/recrawl/recrawl/crawldb"
 
-// LinkAnalysis is for scores that were computed elsewhere, such as a PageRank of
-// the whole link db, and written into the records: it orders and weighs by
-// them and changes none. New pages begin with zero. The zero value is ready to
+// LinkAnalysis is for scores that were computed elsewhere, such as a PageRank
+// of the whole link db, and written to the records: it orders and weighs by
+// them and changes none. New pages start at zero. The zero value is ready to
 // use. (Nutch: scoring-link.)
 //
-// In Nutch a page that is fetched gets back the score that it had when it was
-// selected, which undoes what was computed meanwhile. Here the record as it is
+// In Nutch a page that is fetched gets back the score it had when it was
+// selected, which undoes what was computed in between. Here the current record
 // counts, unless update.Options.NutchCompat asks for Nutch's way.
 type LinkAnalysis struct {
 	// Base leaves the order of due pages to the score.
 	Base
-	// Normalize is what the score is multiplied by to weigh a page in an index;
+	// Normalize is the factor of the score in the weight of a page in an index;
 	// zero means 1, negative that the score makes no difference. (Nutch:
 	// link.analyze.normalize.score.)
 	Normalize float32
-	// NutchCompat ignores what the filters before made of the weight.
+	// NutchCompat ignores the weight that earlier filters computed.
 	NutchCompat bool
 }
 

@@ -2,43 +2,44 @@ package scoring
 
 import "slices"
 
-// Metadata hands properties of a page on to the pages it links to. A record
-// that is new keeps what its best link brings; one that exists is not changed.
-// The zero value hands on nothing.
+// Metadata passes properties of a page on to the pages it links to. A new
+// record keeps those of its best link; an existing one is not changed. The zero
+// value passes on nothing.
 //
 // A property comes from the record of the page, which has it from a seed or
-// from a link; or from the page itself, which a parser finds in its meta
-// elements. What it does on its way is said by three lists of names:
+// from a link; or from the page itself, where a parser finds it in meta
+// elements. Three lists of names say how far it goes:
 //
 //	record  --DB-->  content  --Content-->  parse  --Parse-->  links
 //
-// So a property of the record is handed on if its name is in DB and Parse, and
-// one of the page itself if it is in Parse. Where a name is in both, the page
-// counts, unless Content has the name too. The names are matched exactly.
+// So a property of the record is passed on if its name is in DB and Parse, and
+// one of the page itself if it is in Parse. If both have it, that of the page
+// wins, unless the name is also in Content. Names are matched exactly.
 //
-// Headers of the answer are no properties of the page here, as they are in Nutch.
+// Response headers are not properties of the page here; in Nutch they are.
 //
-// A page may say anything of itself: do not list names under which a policy
+// A page may say anything about itself: do not list names under which a policy
 // keeps its state. (Nutch: scoring-metadata.)
 type Metadata struct {
-	// Base scores nothing.
+	// Base leaves the score alone.
 	Base
-	// DB are the names that are taken from the record of the page. (Nutch:
+	// DB lists the names taken from the record of the page. (Nutch:
 	// scoring.db.md.)
 	DB []string
-	// Content are those of DB that go before what the page says of itself.
+	// Content lists those of DB that override what the page says of itself.
 	// (Nutch: scoring.content.md.)
 	Content []string
-	// Parse are the names that links are given. (Nutch: scoring.parse.md.)
+	// Parse lists the names passed on to links. (Nutch: scoring.parse.md.)
 	Parse []string
-	// NutchCompat gives the target of a redirect nothing: in Nutch it has a copy
-	// of the whole record, which is up to fetch.Options.NutchCompat.
+	// NutchCompat passes nothing to the target of a redirect: in Nutch the
+	// target gets a copy of the whole record, which is the job of
+	// fetch.Options.NutchCompat.
 	NutchCompat bool
 }
 
 var _ Filter = Metadata{}
 
-// URLMeta returns the filter that hands tags of seeds on to all that is found
+// URLMeta returns the filter that passes tags of seeds on to everything found
 // from them. (Nutch: urlmeta, urlmeta.tags.)
 func URLMeta(tags ...string) Metadata { return Metadata{DB: tags, Content: tags, Parse: tags} }
 

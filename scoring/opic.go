@@ -13,50 +13,51 @@ import (
 // Importance Computation, WWW 2003). The zero value is ready to use; a value
 // must not be changed while it is in use.
 //
-// A seed begins with as much cash as it has score. A page that is fetched gives
-// all of its cash to the pages it links to, and what it gives it no longer has:
-// the cash of all pages together stays what the seeds brought, however often
-// they are crawled. A redirect passes its cash on.
+// A seed starts with cash equal to its score. A page that is fetched gives all
+// of its cash to the pages it links to, and no longer has it: the total stays
+// what the seeds brought, however often pages are crawled. A redirect passes
+// its cash on.
 //
-// A page that has no link to follow, or is gone, gives too. In the paper it
-// gives to a virtual page, which links to all pages; to write every record is
-// not for a crawler that writes only what it has visited. So the virtual page
-// is read once in every segment and gives to the pages that were visited in it,
-// in equal parts: every page has its share as often as it is visited, the
-// account of the virtual page is empty between segments, and what it gives is a
-// function of the segment. Otherwise all cash would be in pages without links
-// before long, where it does no good. Cash is lost only with links that exceed
-// update.Options.MaxInlinks, with records that an update may not add, and with
-// records that are deleted.
+// A page that has no link to follow, or is gone, gives its cash too. In the
+// paper it gives to a virtual page, which links to all pages, but a crawler
+// that writes only what it has visited cannot write every record. So the
+// virtual page is read once per segment and gives to the pages visited in that
+// segment, in equal parts. Every page gets its share as often as it is visited,
+// the account of the virtual page is empty between segments, and what it gives
+// is a function of the segment. Otherwise all cash would soon sit in pages
+// without links, where it does no good. Cash is lost only with links that
+// exceed update.Options.MaxInlinks, with records that an update may not add,
+// and with records that are deleted.
 //
 // The score is what the page receives along links in a Window, estimated from
-// what it has received so far: the interpolation that the paper has for its
-// adaptive variant, applied when cash comes in. So a score outlives the cash
-// being given away, follows the web as it changes, and does not grow with the
-// number of visits. What comes from the virtual page is not in it: that is the
-// same for all.
+// what it has received so far: the interpolation of the paper's adaptive
+// variant, applied when cash comes in. So a page that gives its cash away keeps
+// its score, and the score follows the web as it changes and does not grow with
+// the number of visits. It excludes what comes from the virtual page, which is
+// the same for all.
 //
-// The state of a page is in its Meta, under "opic.cash" and "opic.history". A
-// record that has none, from before OPIC was used, holds its score as cash.
+// The state of a page is in its Meta, under "opic.cash" and "opic.history". In
+// a record that has none, from before OPIC was used, the score counts as cash.
 type OPIC struct {
 	// Base leaves the order of due pages to the score.
 	Base
-	// InternalFactor and ExternalFactor are how much a link within the host and
-	// one to another host count when cash is divided; zero means 1, negative that
-	// such links get nothing. With NutchCompat each share is multiplied by its
-	// factor instead, which creates or destroys cash. (Nutch:
+	// InternalFactor and ExternalFactor are the weights of a link within the
+	// host and of one to another host when cash is divided; zero means 1,
+	// negative that such links get nothing. With NutchCompat each share is
+	// multiplied by its factor instead, which creates or destroys cash. (Nutch:
 	// db.score.link.internal, db.score.link.external.)
 	InternalFactor, ExternalFactor float64
-	// CountFiltered divides the cash among all links that were found. The shares
-	// of those that the crawl does not follow go to the virtual page; they count
-	// as links to other hosts. With NutchCompat their shares are lost, and it has
-	// no effect when the fetcher parses. (Nutch: db.score.count.filtered.)
+	// CountFiltered divides the cash among all links that were found. The
+	// shares of links that the crawl does not follow go to the virtual page;
+	// they count as links to other hosts. With NutchCompat these shares are
+	// lost, and CountFiltered has no effect when the fetcher parses. (Nutch:
+	// db.score.count.filtered.)
 	CountFiltered bool
 	// ScorePower is the exponent of the score in the weight of a page in an
 	// index; zero means 0.5, negative that the score makes no difference.
 	// (Nutch: indexer.score.power.)
 	ScorePower float64
-	// Window is the time over which what a page receives is added up; zero or
+	// Window is the period over which what a page receives is added up; zero or
 	// less means 30 days. A good window is the time in which most pages are
 	// fetched once.
 	Window time.Duration
@@ -75,7 +76,7 @@ const (
 )
 
 // Cash returns the cash that [OPIC] keeps in a record. The sum over a crawl db
-// is constant but for seeds, deletions and links that were dropped.
+// is constant except for seeds, deletions and links that were dropped.
 func Cash(d *crawldb.Datum) float64 {
 	if v, ok := d.Meta.Get(cashKey); ok && len(v) == 8 {
 		return amount(math.Float64frombits(binary.BigEndian.Uint64([]byte(v))))
@@ -91,10 +92,10 @@ func amount(f float64) float64 {
 	return min(f, math.MaxFloat64)
 }
 
-// SetScore gives a record a score from outside, such as one that an operator asks
-// for. [OPIC] goes on from it as if the page had received it in the last Window;
-// the cash stays what it is. [PageRank] takes it for what a seed has of itself;
-// a page that is no seed has it until it is ranked anew.
+// SetScore gives a record a score from outside, such as one set by an operator.
+// [OPIC] continues from it as if the page had received it in the last Window;
+// the cash is unchanged. [PageRank] takes it as the score a seed has of its
+// own; a page that is not a seed has it until it is ranked again.
 func SetScore(d *crawldb.Datum, score float32) {
 	d.Score = score
 	if _, ok := d.Meta.Get(seedKey); ok {
@@ -116,7 +117,7 @@ func cashText(cash float64) string {
 // history is what a page received in a window.
 type history struct {
 	sum float64
-	at  time.Time // when it last received something; zero if that is not known
+	at  time.Time // when it last received something; zero if unknown
 }
 
 func historyOf(d *crawldb.Datum) history {
@@ -142,12 +143,12 @@ func (h history) text() string {
 	return string(b[:])
 }
 
-// receive adds what came in at now. What lies back longer than the window has
-// gone out of it: the older sum counts for the part of the window that it still
-// covers, and an amount that came in over more than a window counts for a
-// window's share. With no time between, it is plain addition, and so it is where now lies
-// before: segments need not be updated in order. But what lies a window ahead is of a clock
-// that was wrong, and would have all be added until its time comes.
+// receive adds what came in at now. Amounts older than the window leave it: the previous
+// sum counts for the part of the window that it still covers, and an amount that came in
+// over more than a window counts for a window's share. If no time has passed, or now is in
+// the past, it is plain addition: segments need not be updated in order. But a last time
+// that is a window or more ahead comes from a wrong clock, and is replaced by now: until it
+// was reached, everything would be plain addition.
 func (h history) receive(in float64, now time.Time, window time.Duration) history {
 	if h.at.IsZero() {
 		return history{amount(h.sum + in), now}
@@ -165,7 +166,7 @@ func (h history) receive(in float64, now time.Time, window time.Duration) histor
 }
 
 // estimate is the score at now. If nothing came in for longer than a window, it
-// falls as the time grows.
+// falls with time.
 func (h history) estimate(now time.Time, window time.Duration) float32 {
 	sum := h.sum
 	if gap := now.Sub(h.at); !h.at.IsZero() && gap > window {
@@ -181,8 +182,8 @@ func (o OPIC) window() time.Duration {
 	return o.Window
 }
 
-// Injected turns the score of a seed into cash. A record that has cash already
-// is left alone: injecting a seed again makes no money.
+// Injected turns the score of a seed into cash. A record that already has cash
+// is left alone: injecting a seed again creates none.
 func (o OPIC) Injected(d *crawldb.Datum) {
 	if o.NutchCompat {
 		return
@@ -191,7 +192,7 @@ func (o OPIC) Injected(d *crawldb.Datum) {
 		return
 	}
 	h := history{sum: amount(float64(d.Score))}
-	if d.Meta == (crawldb.Meta{}) { // as that of most seeds
+	if d.Meta == (crawldb.Meta{}) { // as for most seeds
 		d.Meta = crawldb.MetaOf(cashKey, cashText(h.sum), historyKey, h.text())
 	} else {
 		setCash(d, h.sum)
@@ -203,14 +204,14 @@ func (o OPIC) Injected(d *crawldb.Datum) {
 // Discovered sets the score to zero: a new page has what its links bring.
 func (o OPIC) Discovered(d *crawldb.Datum) {
 	d.Score = 0
-	if !o.NutchCompat { // in case what came along a link is another page's
+	if !o.NutchCompat { // in case the Meta that came along a link is another page's
 		d.Meta.Delete(cashKey)
 		d.Meta.Delete(historyKey)
 	}
 }
 
 // Distribute divides the cash that the page had when it was selected among its
-// links, or gives it to the virtual page if it has none.
+// links, or gives it to the virtual page if there are none.
 func (o OPIC) Distribute(p Page, links []Link) (gave float64) {
 	if o.NutchCompat {
 		o.nutchDistribute(p, links)
@@ -264,7 +265,7 @@ func (o OPIC) Boost(d *crawldb.Datum, boost float32) float32 {
 	return finite(finite(float32(math.Pow(amount(float64(d.Score)), power))) * boost)
 }
 
-// factor reads an option. The bound keeps the sum of many finite.
+// factor reads an option. The bound keeps the sum of many of them finite.
 func factor(f float64) float64 {
 	switch {
 	case f == 0:
@@ -275,9 +276,8 @@ func factor(f float64) float64 {
 	return 0
 }
 
-// Updated takes from the page what it gave and adds what it received. It goes by
-// the record as it is now: cash that came in since the page was selected is
-// still there afterwards.
+// Updated takes from the page what it gave and adds what it received. It uses
+// the current record: cash that came in since the page was selected is kept.
 func (o OPIC) Updated(old, d *crawldb.Datum, f Flow) {
 	if old == nil {
 		old = d
@@ -307,8 +307,8 @@ func (o OPIC) Updated(old, d *crawldb.Datum, f Flow) {
 	d.Score = h.estimate(f.Time, o.window())
 }
 
-// sum adds up numbers with the error of each addition carried along (Neumaier
-// 1974), so that cash does not wear away. It is zero for a start.
+// sum adds up numbers with compensation for rounding (Neumaier 1974), so that
+// cash does not erode. The zero value is zero.
 type sum struct{ s, c float64 }
 
 func (s *sum) add(x float64) {

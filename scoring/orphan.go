@@ -11,43 +11,43 @@ import (
 // seconds since 1970. (Nutch: _orphan_.)
 const OrphanKey = "orphan.seen"
 
-// Orphan marks pages that no page has linked to for a while: gone first, so that
-// they leave the index, and then an orphan, so that they may leave the crawl db
-// (update.Options has the purge). A page that never had a link, such as a seed,
-// is never marked. The schedule is left alone: a page that is marked is fetched
-// again when it is due, and marked again at once if it still has no link.
+// Orphan marks pages that no page has linked to for a while: first as gone, so that they
+// leave the index, and then as orphans, so that they can leave the crawl db (see the
+// purge in update.Options). A page that never had a link, such as a seed, is never
+// marked. The schedule is left alone: a marked page is fetched again when it is due, and
+// marked again at once if it still has no link.
 //
-// A page that is not modified shows no links, so what it links to looks like an
-// orphan: with a server that answers "not modified" for long, the times should
-// be longer than that.
+// A page that is not modified shows no links, so the pages it links to look like orphans:
+// if servers answer "not modified" for long periods, the times should be longer than
+// these.
 //
-// A page loses its links while somebody looks. So the times are counted by a clock that
-// package update keeps: from one update to the next it moves on by what has passed, and
-// by a quarter of the shorter time at most. A crawl that stood still for a year, or whose
-// clock was a year ahead for an hour, finds no orphans for that. With NutchCompat the
-// clock of the crawl counts.
+// A page becomes an orphan only while the crawl is looking. So the times are measured by
+// a clock that package update keeps, which advances from one update to the next by the
+// time that has passed, but by at most a quarter of the shorter time. A crawl that stood
+// still for a year, or whose clock was a year ahead for an hour, finds no orphans because
+// of that. With NutchCompat the clock of the crawl counts.
 //
 // (Nutch: scoring-orphan.)
 type Orphan struct {
-	// Base gives nothing and weighs nothing.
+	// Base leaves links and weights alone.
 	Base
-	// GoneAfter is how long no link was seen when a page is marked gone; zero
+	// GoneAfter is how long after the last link a page is marked gone; zero
 	// means 30 days, negative never. (Nutch: scoring.orphan.mark.gone.after.)
 	GoneAfter time.Duration
-	// OrphanAfter is the same for an orphan; zero means 40 days, negative never.
-	// If it is the shorter time, pages are not marked gone. (Nutch:
+	// OrphanAfter is the same for orphans; zero means 40 days, negative never.
+	// If it is shorter than GoneAfter, pages are not marked gone. (Nutch:
 	// scoring.orphan.mark.orphan.after.)
 	OrphanAfter time.Duration
-	// NutchCompat does what Nutch does: a segment from before the last one sets
-	// the time back, and an orphan that is linked to again stays one until it is
-	// fetched. By default it is unfetched again.
+	// NutchCompat does what Nutch does: a segment older than the last one sets
+	// the time back, and an orphan that is linked to again stays one until it
+	// is fetched. By default it becomes unfetched again.
 	NutchCompat bool
 }
 
 var _ Filter = Orphan{}
 
-// Updated notes the time if there are links to the page, and otherwise looks for
-// how long there were none.
+// Updated records the time if there are links to the page, and otherwise checks
+// how long there have been none.
 func (o Orphan) Updated(_, d *crawldb.Datum, f Flow) {
 	if f.Clock.IsZero() || o.NutchCompat {
 		f.Clock = f.Time
@@ -87,7 +87,8 @@ func (o Orphan) Orphaned(d *crawldb.Datum, now time.Time) {
 	}
 }
 
-// wrong reports whether a time lies so far ahead that a clock was wrong.
+// wrong reports whether a time is so far ahead that a clock must have been
+// wrong.
 func (o Orphan) wrong(seen, now int64) bool { return seen-now > int64(o.Patience()/time.Second) }
 
 // Patience returns the shorter of the two times, zero if both are never.
@@ -99,7 +100,7 @@ func (o Orphan) Patience() time.Duration {
 	return 0
 }
 
-// OrphanOf returns the Orphan that f is or that is in its chain, if there is one.
+// OrphanOf returns the Orphan that f is or contains, if there is one.
 func OrphanOf(f Filter) (Orphan, bool) {
 	switch f := f.(type) {
 	case Orphan:

@@ -58,8 +58,8 @@ func scoresAreFinite(_ Harness, f scoring.Filter, c *sample) error {
 	return errors.Join(errs...)
 }
 
-// foreign is a record without what a filter may set, and the Meta entries that
-// samples have.
+// foreign returns a record without the fields that a filter may set, and the
+// Meta entries that samples have.
 func foreign(d crawldb.Datum) (crawldb.Datum, string) {
 	meta := ""
 	for _, name := range []string{"another.state", "page.title", "schedule.fixed", "seed"} {
@@ -126,7 +126,7 @@ func readOnly(_ Harness, f scoring.Filter, c *sample) error {
 	return nil
 }
 
-// result is what all methods of a filter make of a sample.
+// result is what all methods of a filter return for a sample.
 type result struct {
 	Injected, Discovered, Updated, New, Orphaned crawldb.Datum
 	Priority, Boost                              float32

@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// sample is what to call the methods of a filter with.
+// sample is a set of arguments for the methods of a filter.
 type sample struct {
 	name   string
 	record crawldb.Datum // has been through Injected or Discovered, and some updates

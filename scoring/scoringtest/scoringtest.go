@@ -17,15 +17,15 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// Harness makes the filters to test. New is required; another field that is nil
-// says that the filter does not promise it, and the rules that need it are
-// skipped by name.
+// Harness makes the filters to test. New is required; a nil value of another
+// field means that the filter does not promise it, and the rules that need it
+// are skipped by name.
 type Harness struct {
 	// New returns a filter. Every call returns an equal one.
 	New func() scoring.Filter
 
-	// Cash returns what a record holds, for a filter that takes from a page what
-	// it gives.
+	// Cash returns the cash that a record holds, for a filter that takes from a
+	// page what it gives.
 	Cash func(d *crawldb.Datum) float64
 
 	// Same reports whether two records differ by no more than rounding, for a
@@ -66,8 +66,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is [Run] for programs: it returns an [*Error] for each rule broken,
-// joined, or nil. Rules that the harness cannot test are passed over.
+// Check is [Run] for programs: it returns an [*Error] for each broken rule,
+// joined, or nil. Rules that the harness cannot test are skipped.
 func Check(h Harness) error {
 	var errs []error
 	for _, r := range rules {
