@@ -15,9 +15,9 @@ type Prefix struct{ affixes }
 // NewPrefix makes a filter of prefixes.
 func NewPrefix(prefixes ...string) *Prefix { return &Prefix{sortAffixes(numberless(prefixes))} }
 
-// ParsePrefix reads Nutch's prefix-urlfilter.txt: one prefix a line, taken as it
-// stands; empty lines and those that begin with "#" or a blank are skipped. An
-// error is a [*SyntaxError].
+// ParsePrefix reads Nutch's prefix-urlfilter.txt: one prefix per line, taken
+// literally; empty lines and those that begin with "#" or a blank are skipped.
+// An error is a [*SyntaxError].
 func ParsePrefix(r io.Reader) (*Prefix, error) {
 	var all []affix
 	err := readLines(r, func(n int, line string) error {
@@ -44,8 +44,9 @@ func (f *Prefix) String() string { return fmt.Sprintf("prefix filter of %d entri
 // Suffix accepts or rejects URLs by their ending. The zero value rejects
 // everything. (Nutch: urlfilter-suffix.)
 type Suffix struct {
-	// NutchCompat compares with the path only if java.net.URL takes the URL, and
-	// else with all of it. It must not be changed once the filter is in use.
+	// NutchCompat compares with the path only if java.net.URL accepts the URL,
+	// and otherwise with all of it. It must not be changed once the filter is
+	// in use.
 	NutchCompat bool
 
 	o SuffixOptions
@@ -59,7 +60,7 @@ type SuffixOptions struct {
 	Reject bool
 	// IgnoreCase compares without regard to case.
 	IgnoreCase bool
-	// Path compares with the path of the URL rather than with all of it, so that
+	// Path compares with the path of the URL instead of the whole URL, so that
 	// a query makes no difference.
 	Path bool
 }
@@ -81,8 +82,8 @@ func newSuffix(o SuffixOptions, all []affix) *Suffix {
 
 // ParseSuffix reads Nutch's suffix-urlfilter.txt. Lines are trimmed; empty ones
 // and those that begin with "#" are skipped. A line that begins with "+" or "-"
-// sets the mode: "+" accepts everything but the listed suffixes, "-", which is
-// the default, nothing but them; the last such line counts. A letter I in a mode
+// sets the mode: "+" accepts everything except the listed suffixes, "-", the
+// default, nothing but them; the last such line counts. A letter I in a mode
 // line ignores case, a P compares with the path; both stay set. Any other line
 // is a suffix. An error is a [*SyntaxError].
 func ParseSuffix(r io.Reader) (*Suffix, error) {
@@ -158,16 +159,16 @@ func (f *Suffix) suffix(url string) *affix {
 // String describes the filter.
 func (f *Suffix) String() string { return fmt.Sprintf("suffix filter of %d entries", len(f.sorted)) }
 
-// empty reports whether the list decides nothing but by its mode.
+// empty reports whether the filter has no entries and rejects everything.
 func (f *Suffix) empty() bool { return len(f.sorted) == 0 && !f.o.Reject }
 
-// affixes are prefixes, or suffixes read backwards, sorted and without those
-// that another makes superfluous. Then a string has one of them as a prefix only
-// if it has the greatest that is not greater than the string.
+// affixes are prefixes, or reversed suffixes, sorted and without those that
+// another makes redundant. So if a string has any of them as a prefix, it is
+// the greatest that is not greater than the string.
 type affixes struct {
 	sorted  []affix
 	longest int
-	first   [4]uint64 // a bit for each byte with which one of them begins
+	first   [4]uint64 // a bit for each byte that one of them begins with
 }
 
 // begins reports whether one of them begins with a byte, or is empty.
@@ -175,8 +176,8 @@ func (a *affixes) begins(c byte) bool { return a.first[c>>6]>>(c&63)&1 != 0 }
 
 type affix struct {
 	key  string
-	text string // as it was given
-	line int    // where, if it came from lines
+	text string // as given
+	line int    // its line in the file; 0 if there is none
 }
 
 func (a *affix) rule() string {

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// AjaxNormalizer rewrites URLs of pages that once followed the AJAX crawling
+// AjaxNormalizer rewrites URLs of pages that followed the former AJAX crawling
 // scheme: "#!state" becomes the parameter "_escaped_fragment_=state", which the
-// server sees, and in the scope [Indexer] again "#!state", which is what people
-// see. It has to come before normalizers that drop fragments, as [Basic] does; in
-// the scope Indexer behind them and with a Loops of 1, or alone, by [Scoped].
+// server sees, and in the scope [Indexer] "#!state" again, which people see. It
+// has to come before normalizers that drop fragments, such as [Basic]; in the
+// scope Indexer after them with Loops set to 1, or alone, by way of [Scoped].
 // (Nutch: urlnormalizer-ajax.)
 type AjaxNormalizer struct {
 	// NutchCompat writes escapes in lower case, decodes all of them on the way
-	// back, takes everything behind the first "&" of the query for the parameter,
+	// back, takes everything after the first "&" of the query as the parameter,
 	// and drops user information.
 	NutchCompat bool
 }
@@ -69,8 +69,8 @@ func (n AjaxNormalizer) escape(s string) string {
 	return string(b)
 }
 
-// unescapeFragment takes the first parameter out of the query and drops others
-// of the name.
+// unescapeFragment removes the first such parameter from the query and drops
+// others of the same name.
 func unescapeFragment(url string) string {
 	url, old, hasOld := strings.Cut(url, "#")
 	head, query, _ := strings.Cut(url, "?")
@@ -94,7 +94,7 @@ func unescapeFragment(url string) string {
 	if len(kept) > 0 {
 		head += "?" + strings.Join(kept, "&")
 	}
-	// Decoded is what the way there would have to escape; blanks, control
+	// Decode only what the other direction would have escaped; blanks, control
 	// characters and a "%" that begins no escape have no place in a URL.
 	b := make([]byte, 0, len(fragment))
 	for i := 0; i < len(fragment); i++ {
@@ -128,7 +128,7 @@ func unescapeFragmentNutch(url string) (string, error) {
 	if !more {
 		param, u.hasQuery = u.query, false
 	} else {
-		// The parameter is removed by a pattern made of it.
+		// Nutch removes the parameter by a pattern made from it.
 		re, err := regexp.Compile("&" + param)
 		if err != nil {
 			return "", err

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Automaton is a list of regular expressions like [Regex], with the same lines,
-// but in the syntax of the dk.brics.automaton library, and each is about the
-// URL as a whole:
+// Automaton is a list of regular expressions like [Regex], in the same line
+// format, but in the syntax of the dk.brics.automaton library, and each has to
+// match the whole URL:
 //
 //	. @ #          any character, any string, nothing at all
 //	"…"            a literal string
@@ -32,7 +32,7 @@ type Automaton struct {
 	ruleList
 }
 
-// NewAutomaton makes a filter of rules that are lines of the file format.
+// NewAutomaton makes a filter of rules, which are lines of the file format.
 func NewAutomaton(rules ...string) (*Automaton, error) {
 	return ParseAutomaton(strings.NewReader(strings.Join(rules, "\n")))
 }
@@ -78,7 +78,7 @@ type bricsExp struct {
 	subs []bricsExp
 }
 
-// compile makes a matcher for the whole text.
+// compile returns a matcher for the whole text.
 func (e bricsExp) compile() (func(string) bool, error) {
 	if e.op == 0 {
 		return compilePattern(&pattern{op: opCat, subs: []*pattern{{op: opBegin}, e.p, {op: opTextEnd}}})
@@ -104,8 +104,8 @@ func (e bricsExp) compile() (func(string) bool, error) {
 
 var errBricsNested = errors.New(`"~" and "&" are supported for the URL as a whole only, not for a part of it`)
 
-// bricsParser reads the grammar of dk.brics.automaton.RegExp, with all its
-// options. Where a character is expected, any does: "*a" is a star and an a.
+// bricsParser implements the grammar of dk.brics.automaton.RegExp, with all its
+// options. Where a character is expected, any will do: "*a" is a star and an a.
 type bricsParser struct {
 	src   []rune
 	pos   int
@@ -355,8 +355,8 @@ func (p *bricsParser) char() (rune, error) {
 }
 
 // interval returns the pattern of the numbers from one to another. If both have
-// as many digits, so have the numbers; else there may be any number of leading
-// zeros.
+// the same number of digits, so do the numbers; otherwise there may be any
+// number of leading zeros.
 func interval(text string) (*pattern, error) {
 	a, b, ok := strings.Cut(text, "-")
 	if !ok {
@@ -399,7 +399,7 @@ func interval(text string) (*pattern, error) {
 	return out, nil
 }
 
-// digitsBetween matches the numbers between two of the same number of digits.
+// digitsBetween matches the numbers between two with the same number of digits.
 func digitsBetween(from, to string) *pattern {
 	if from == "" {
 		return &pattern{op: opCat}

@@ -38,36 +38,37 @@ import (
 // Every result of a scheme other than file has a key other than "!…" in
 // crawldb, so that the records of a host lie together.
 type Basic struct {
-	// Schemes are the schemes to crawl, in lower case; nil means http and https.
-	// A scheme that the WHATWG does not know as "special" is treated like http,
+	// Schemes are the schemes to crawl, in lower case; nil means http and
+	// https. A scheme that is not "special" to the WHATWG is treated like http,
 	// but has no default port.
 	Schemes []string
-	// MergeSlashes makes one slash of several in a path, as Nutch does. It is
-	// off because servers do tell them apart: the path of an archived page
-	// holds a whole URL.
+	// MergeSlashes merges consecutive slashes in a path into one, as Nutch
+	// does. It is off because servers do tell them apart: the path of an
+	// archived page contains a whole URL.
 	MergeSlashes bool
-	// NutchCompat makes Basic do exactly what Nutch's BasicURLNormalizer does on
-	// Java 17, instead of all of the above; MergeSlashes then has no meaning. Some
-	// of its results are no URLs ("http:" is "http:/", "http://h/../..x" is
-	// "http://hx"), or have another normal form than themselves ("%%34%31" is
-	// "%41", which is "A"). Schemes are those that java.net.URL has a handler for;
-	// nil means http, https, ftp, file and mailto. ("jar:" is refused.)
+	// NutchCompat makes Basic do exactly what Nutch's BasicURLNormalizer does
+	// on Java 17, instead of all of the above; MergeSlashes is then ignored.
+	// Some of its results are not URLs ("http:" becomes "http:/",
+	// "http://h/../..x" becomes "http://hx"), or are not their own normal form
+	// ("%%34%31" becomes "%41", which becomes "A"). Schemes are those that
+	// java.net.URL has a handler for; nil means http, https, ftp, file and
+	// mailto. ("jar:" is refused.)
 	NutchCompat bool
-	// HostIDN says in which spelling NutchCompat writes a host that is not ASCII;
-	// empty means as it is. Without NutchCompat a host is always ASCII. (Nutch:
+	// HostIDN says how NutchCompat spells a host that is not ASCII; empty
+	// leaves it as it is. Without NutchCompat a host is always ASCII. (Nutch:
 	// urlnormalizer.basic.host.idn.)
 	HostIDN HostIDN
-	// IDNA2008 makes HostIDN map by UTS 46, non-transitional, and refuse what that
-	// does not allow, instead of by the older IDNA 2003, which has no "ß". (Nutch:
-	// urlnormalizer.basic.host.idna2008.)
+	// IDNA2008 makes HostIDN map by UTS 46, non-transitional, and refuse what
+	// that does not allow, instead of mapping by the older IDNA 2003, which has
+	// no "ß". (Nutch: urlnormalizer.basic.host.idna2008.)
 	IDNA2008 bool
 	// TrimTrailingDot drops one dot at the end of the host under NutchCompat.
-	// Without NutchCompat it always goes. (Nutch:
+	// Without NutchCompat it is always dropped. (Nutch:
 	// urlnormalizer.basic.host.trim-trailing-dot.)
 	TrimTrailingDot bool
 }
 
-// HostIDN is a spelling of host names. The words are Nutch's.
+// HostIDN is a spelling of host names. The values are Nutch's.
 type HostIDN string
 
 const (

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// normalizeNutch is Nutch's BasicURLNormalizer. The two Java classes that it
-// leans on are in javaurl.go and javauri.go.
+// normalizeNutch is Nutch's BasicURLNormalizer. The two Java classes it relies
+// on are in javaurl.go and javauri.go.
 func (b Basic) normalizeNutch(s string) (string, error) {
 	s = strings.TrimFunc(s, isJavaBlank)
 	if s == "" {
@@ -111,8 +111,8 @@ func (b Basic) hostNutch(host string) (string, error) {
 	return host, nil
 }
 
-// decodeJavaForm is java.net.URLDecoder: a "+" is a blank, and bytes that are no
-// UTF-8 become U+FFFD.
+// decodeJavaForm is java.net.URLDecoder: a "+" is a blank, and bytes that are
+// not UTF-8 become U+FFFD.
 func decodeJavaForm(s string) (string, error) {
 	if !strings.ContainsAny(s, "%+") {
 		return s, nil
@@ -142,7 +142,7 @@ func decodeJavaForm(s string) (string, error) {
 				run = append(run, byte(v))
 				i += 1 + end
 			}
-			for len(run) > 0 { // Java makes one U+FFFD of a sequence cut short
+			for len(run) > 0 { // Java makes one U+FFFD of a truncated sequence
 				r, n := utf8.DecodeRune(run)
 				if r == utf8.RuneError && n == 1 {
 					n = badUTF8(run)
@@ -158,7 +158,7 @@ func decodeJavaForm(s string) (string, error) {
 	return string(b), nil
 }
 
-// badUTF8 returns how many bytes at the start of b one U+FFFD stands for: as many
+// badUTF8 returns how many bytes at the start of b become one U+FFFD: as many
 // as could begin a character.
 func badUTF8(b []byte) int {
 	n := 1
@@ -173,8 +173,8 @@ func badUTF8(b []byte) int {
 	return n
 }
 
-// lowerJava is String.toLowerCase: as strings.ToLower, but for the capital I with
-// a dot and for a sigma at the end of a word.
+// lowerJava is String.toLowerCase: like strings.ToLower, except for the capital
+// I with a dot and for a sigma at the end of a word.
 func lowerJava(s string) string {
 	if isASCII(s) {
 		return strings.ToLower(s)
@@ -197,9 +197,9 @@ func lowerJava(s string) string {
 	return string(b)
 }
 
-// isFinalSigma reports whether in the word around the sigma at s[i] a letter with
-// case stands before it and none after it. (Java goes by the word boundaries of
-// its BreakIterator, in which digits do not end a word.)
+// isFinalSigma reports whether, in the word around the sigma at s[i], a cased
+// letter precedes it and none follows. (Java uses the word boundaries of its
+// BreakIterator, in which digits do not end a word.)
 func isFinalSigma(s string, i int) bool {
 	step := func(r, beyond rune) (cased, on bool) {
 		switch {
@@ -230,10 +230,10 @@ func isFinalSigma(s string, i int) bool {
 	return !cased
 }
 
-// idna2003 and idna2008 map names to ASCII as java.net.IDN (nameprep, unassigned
-// code points allowed) and ICU's UTS 46, non-transitional, do. The first is the
-// transitional mapping of UTS 46, which agrees with nameprep on what Unicode had
-// when that was written.
+// idna2003 and idna2008 map names to ASCII as java.net.IDN (nameprep,
+// unassigned code points allowed) and ICU's UTS 46, non-transitional, do. The
+// former is the transitional mapping of UTS 46, which agrees with nameprep on
+// the characters that Unicode had when nameprep was written.
 var (
 	idna2003 = idna.New(idna.MapForLookup(), idna.Transitional(true), idna.StrictDomainName(false), idna.CheckHyphens(false),
 		idna.CheckJoiners(false), idna.VerifyDNSLength(false))
@@ -252,8 +252,8 @@ func (b Basic) asciiNutch(host string) (string, error) {
 		}
 		return h, nil
 	}
-	// Label by label, as java.net.IDN does it, which is content with any that
-	// are neither empty nor too long.
+	// Label by label, as java.net.IDN does, which accepts any that are neither
+	// empty nor too long.
 	labels := splitLabels(host)
 	if len(labels) == 2 && labels[0] == "" && labels[1] == "" {
 		return ".", nil
@@ -284,7 +284,7 @@ func (b Basic) unicodeNutch(host string) (string, error) {
 		}
 		return h, nil
 	}
-	// A label that does not lead back to itself stays as it is.
+	// A label that does not round-trip stays as it is.
 	labels := splitLabels(host)
 	for i, l := range labels {
 		if !strings.HasPrefix(l, "xn--") || !isASCII(l) {
@@ -306,8 +306,8 @@ func splitLabels(host string) []string {
 	return strings.Split(strings.NewReplacer("\u3002", ".", "\uFF0E", ".", "\uFF61", ".").Replace(host), ".")
 }
 
-// escapeNutch decodes the escapes of unreserved characters, puts the others in
-// upper case, and escapes what Nutch escapes.
+// escapeNutch decodes the escapes of unreserved characters, converts the others
+// to upper case, and escapes what Nutch escapes.
 func escapeNutch(s string) string {
 	i := 0
 	for i < len(s) && s[i] != '%' && !escapedByNutch(s[i]) {
@@ -317,7 +317,7 @@ func escapeNutch(s string) string {
 		return s
 	}
 	const hex = "0123456789ABCDEF"
-	// Two passes, as there: "%%34%31" is "%41" after the first.
+	// Two passes, as in Nutch: "%%34%31" is "%41" after the first.
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '%' && i+2 < len(s) && unhex(s[i+1]) >= 0 && unhex(s[i+2]) >= 0 {
@@ -350,7 +350,7 @@ func escapedByNutch(c byte) bool {
 }
 
 // removeDotsNutch returns path and query of u without dot segments and empty
-// ones, if the path seems to have any.
+// ones, if the path looks as if it had any.
 func (b Basic) removeDotsNutch(u javaURL) (string, error) {
 	file := u.file()
 	if strings.Contains(u.path, "/.") || strings.Contains(u.path, "//") || strings.Contains(u.path, "./") {
@@ -360,8 +360,8 @@ func (b Basic) removeDotsNutch(u javaURL) (string, error) {
 				return "", err
 			}
 			file = v.file()
-			// The ".." at the start go, but whether one is whole is looked up in
-			// the first: "/../..foo" loses both, and its slash.
+			// Leading ".." are dropped, but whether one is whole is looked up
+			// in the first: "/../..foo" loses both, and its slash.
 			start := 0
 			for strings.HasPrefix(file[start:], "/..") && (start+3 == len(file) || file[3] == '/') {
 				start += 3

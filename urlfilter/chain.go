@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Chain is a normalizer made of others, applied in order; mostly one for some
-// scopes in a [Scoped], since [Rules] have a chain of their own.
+// Chain is a normalizer composed of others, applied in order. It is mostly used
+// for some scopes in a [Scoped], since [Rules] have a chain of their own.
 type Chain struct {
 	// Normalizers and Loops are as in [Rules].
 	Normalizers []Normalizer
@@ -20,8 +20,8 @@ func (c Chain) Normalize(scope Scope, url string) (string, error) {
 	return normalizeAll(c.Normalizers, c.Loops, scope, url)
 }
 
-// ExplainScope returns the rules that change the URL in a scope, each behind the
-// name of its normalizer.
+// ExplainScope returns the rules that change the URL in a scope, each preceded
+// by the name of its normalizer.
 func (c Chain) ExplainScope(scope Scope, url string) string {
 	var all []string
 	walk(c.Normalizers, c.Loops, scope, url, func(_ int, n Normalizer, in, out string, err error) {
@@ -40,7 +40,7 @@ func (c Chain) ExplainScope(scope Scope, url string) string {
 // Explain is ExplainScope for [AnyScope].
 func (c Chain) Explain(url string) string { return c.ExplainScope(AnyScope, url) }
 
-// Reload has every normalizer read its file again; see [Rules.Reload].
+// Reload reloads every normalizer; see [Rules.Reload].
 func (c Chain) Reload() (changed bool, err error) { return reloadAll(slices.Values(c.Normalizers)) }
 
 // String describes the normalizer.
@@ -52,9 +52,9 @@ func (c Chain) String() string {
 	return "chain of " + strings.Join(names, ", ")
 }
 
-// Scoped is a normalizer that has another for each scope. A scope that it does
-// not name has that of [AnyScope]; without it, URLs stay as they are. (Nutch:
-// urlnormalizer.scope.<scope>, urlnormalizer.order.<scope>,
+// Scoped is a normalizer that uses a different one for each scope. Scopes
+// without an entry use that of [AnyScope]; if there is none, URLs stay as they
+// are. (Nutch: urlnormalizer.scope.<scope>, urlnormalizer.order.<scope>,
 // urlnormalizer.regex.file.<scope>.)
 type Scoped map[Scope]Normalizer
 
@@ -73,7 +73,7 @@ func (s Scoped) Normalize(scope Scope, url string) (string, error) {
 	return s.in(scope).Normalize(scope, url)
 }
 
-// ExplainScope returns what the normalizer of the scope explains.
+// ExplainScope returns the explanation of the scope's normalizer.
 func (s Scoped) ExplainScope(scope Scope, url string) string {
 	return explainIn(s.in(scope), scope, url)
 }
@@ -81,7 +81,7 @@ func (s Scoped) ExplainScope(scope Scope, url string) string {
 // Explain is ExplainScope for [AnyScope].
 func (s Scoped) Explain(url string) string { return s.ExplainScope(AnyScope, url) }
 
-// Reload has every normalizer read its file again; see [Rules.Reload].
+// Reload reloads every normalizer; see [Rules.Reload].
 func (s Scoped) Reload() (changed bool, err error) {
 	scopes := slices.Sorted(maps.Keys(s))
 	return reloadAll(func(yield func(Normalizer) bool) {
@@ -106,15 +106,15 @@ func normalizeAll(all []Normalizer, loops int, scope Scope, url string) (string,
 	return walk(all, loops, scope, url, nil)
 }
 
-// walk applies the normalizers and tells step, unless it is nil, what each did at
-// its turn, counted from 0.
+// walk applies the normalizers and calls step, unless it is nil, with what each
+// did at its turn, counted from 0.
 //
-// It ends with a round that leaves the URL as it was, even if one normalizer
-// undoes what another does, so that the result is its own normal form. Without a
-// count of loops it ends before, once as many turns in a row as there are
-// normalizers have nothing to change. The last that changed something counts as one
-// of them: its result is its own normal form. So a chain in which the first is the
-// only one that finds anything to do costs one turn of each.
+// It ends after a round that leaves the URL as it was, even if one normalizer
+// undoes what another does, so the result is its own normal form. Without a
+// limit on loops it ends earlier, once as many turns in a row as there are
+// normalizers have changed nothing. The last one that made a change counts as
+// one of them: its result is its own normal form. So a chain in which only the
+// first finds anything to do costs one turn of each.
 func walk(all []Normalizer, loops int, scope Scope, url string, step func(turn int, n Normalizer, in, out string, err error)) (string, error) {
 	rounds := loops
 	if loops <= 0 {

@@ -3,9 +3,10 @@ package urlfilter
 import "slices"
 
 // Default returns rules for a new crawl: [Basic], which also refuses schemes
-// other than http and https; [SessionIDs]; no files of [DefaultSuffixes]; and
-// [Traps] against what has no end. Unlike Nutch's stock rules they keep URLs
-// that have a query. Each call returns rules of their own to add to, or take from.
+// other than http and https; [SessionIDs]; rejection of files with
+// [DefaultSuffixes]; and [Traps] against endless sites. Unlike Nutch's stock
+// rules they keep URLs that have a query. Each call returns new rules, which
+// the caller may change.
 func Default() *Rules {
 	return &Rules{
 		Normalizers: []Normalizer{Basic{}, SessionIDs{}},
@@ -16,7 +17,7 @@ func Default() *Rules {
 	}
 }
 
-// DefaultSuffixes returns the endings of paths that [Default] rejects, in lower
+// DefaultSuffixes returns the path suffixes that [Default] rejects, in lower
 // case: those of images, styles, scripts, archives, programs, films and office
 // files that Nutch's stock regex-urlfilter.txt skips.
 func DefaultSuffixes() []string { return slices.Clone(defaultSuffixes[:]) }

@@ -8,32 +8,33 @@ import (
 	"sync/atomic"
 )
 
-// Domain accepts or rejects URLs by their host. It takes the same time however
-// long its list is. The zero value rejects everything.
+// Domain accepts or rejects URLs by their host. The time it takes does not
+// depend on the length of its list. The zero value rejects everything.
 type Domain struct {
-	// NutchCompat makes the filter answer as Nutch's do for what a list has no
-	// word for: an empty list accepts everything, even if it is a list to
-	// accept; what java.net.URL does not take is rejected; a list to reject
-	// accepts a URL that has no host; and hosts that are not ASCII, or have a dot
-	// at the end, are compared as they are spelled. It must not be changed once
-	// the filter is in use.
+	// NutchCompat makes the filter answer as Nutch's filters do in cases a list
+	// does not cover: an empty list accepts everything, even one of hosts to
+	// accept; URLs that java.net.URL refuses are rejected; a list of hosts to
+	// reject accepts a URL without a host; and hosts that are not ASCII, or end
+	// with a dot, are compared as spelled. It must not be changed once the
+	// filter is in use.
 	NutchCompat bool
 
 	mode    domainMode
 	entries map[string]*domainEntry
 	spelled map[string]int // the line of each entry in lower case
-	plain   bool           // spelled has the same names as entries
+	plain   bool           // spelled and entries have the same names
 }
 
 type domainEntry struct {
-	line  int // where it stands, if it came from lines
+	line  int // its line in the file; 0 if there is none
 	below below
-	// last is what was found out last: a look into the public suffix list takes
-	// longer than all else, and most domains have few hosts.
+	// last is the last result: a lookup in the public suffix list takes longer
+	// than everything else, and most domains have few hosts.
 	last atomic.Pointer[lastBelow]
 }
 
-// lastBelow says whether an entry lists the host that has these labels more.
+// lastBelow says whether an entry lists the host that has these additional
+// labels.
 type lastBelow struct {
 	labels string
 	listed bool
@@ -44,8 +45,8 @@ type below uint8
 
 const (
 	belowNone below = iota // nothing
-	belowMost              // lists them, unless the public suffix list has a longer suffix for one
-	belowSome              // lists what the public suffix list makes an exception for
+	belowMost              // lists them, unless the public suffix list has a longer suffix
+	belowSome              // lists the exceptions of the public suffix list
 )
 
 type domainMode uint8
@@ -57,13 +58,12 @@ const (
 )
 
 // NewDomain makes a filter that accepts the hosts of a list. An entry is a
-// public suffix ("net"), a registered domain ("apache.org"), each of which
-// stands for every host of which it is the suffix or the domain, or any other
-// host ("www.example.com"), which stands for itself alone; [Within] is for those
-// who want the hosts below it as well. The suffix of "www.example.co.uk" is
-// "co.uk", so "uk" does not list it. Of the public suffix list the part counts
-// that ICANN answers for. Without entries nothing is accepted. (Nutch:
-// urlfilter-domain.)
+// public suffix ("net") or a registered domain ("apache.org"), each of which
+// stands for every host that has it as suffix or domain, or any other host
+// ("www.example.com"), which stands for itself alone; use [Within] to include
+// the hosts below it. The suffix of "www.example.co.uk" is "co.uk", so "uk"
+// does not list it. Only the ICANN section of the public suffix list counts.
+// Without entries nothing is accepted. (Nutch: urlfilter-domain.)
 func NewDomain(entries ...string) (*Domain, error) { return newDomain(entries, domainAccept) }
 
 // NewDomainDeny makes a filter that rejects what [NewDomain] would accept, and
@@ -71,8 +71,8 @@ func NewDomain(entries ...string) (*Domain, error) { return newDomain(entries, d
 func NewDomainDeny(entries ...string) (*Domain, error) { return newDomain(entries, domainReject) }
 
 // Within makes a filter that accepts the given hosts and every host below them,
-// for a crawl of some sites: Within("example.org") accepts www.example.org.
-// Without names nothing is accepted.
+// to crawl a few sites: Within("example.org") accepts www.example.org. Without
+// names nothing is accepted.
 func Within(names ...string) (*Domain, error) {
 	f := &Domain{mode: domainWithin}
 	for _, name := range names {
@@ -83,9 +83,9 @@ func Within(names ...string) (*Domain, error) {
 	return f, nil
 }
 
-// ParseDomain reads Nutch's domain-urlfilter.txt for [NewDomain]: one entry a
-// line; lines are trimmed, empty ones and those that begin with "#" are skipped.
-// An error is a [*SyntaxError].
+// ParseDomain reads Nutch's domain-urlfilter.txt for [NewDomain]: one entry per
+// line; lines are trimmed, empty ones and those that begin with "#" are
+// skipped. An error is a [*SyntaxError].
 func ParseDomain(r io.Reader) (*Domain, error) { return parseDomain(r, domainAccept) }
 
 // ParseDomainDeny reads the same format for [NewDomainDeny].
@@ -134,8 +134,8 @@ func (f *Domain) add(entry string, line int) error {
 	return nil
 }
 
-// commonLabel is what most hosts have before the domain. No public suffix begins
-// with it, so it stands for others as well.
+// commonLabel is what most hosts have before the domain. No public suffix
+// begins with it, so it can stand for others as well.
 const commonLabel = "www."
 
 func belowOf(entry string) below {
@@ -198,7 +198,7 @@ func (f *Domain) entry(host string) string {
 	}
 }
 
-// entryNutch returns the entry that lists a host as Nutch looks for it, or "".
+// entryNutch returns the entry that lists a host by Nutch's lookup, or "".
 func (f *Domain) entryNutch(host string) string {
 	if host == "" || f.plain && isASCII(host) && !strings.HasSuffix(host, ".") {
 		return f.entry(host)
@@ -212,8 +212,7 @@ func (f *Domain) entryNutch(host string) string {
 	return ""
 }
 
-// lists reports whether the entry, parent, lists a host that has some labels
-// more.
+// lists reports whether the entry, parent, lists a host with some more labels.
 func (e *domainEntry) lists(labels, host, parent string) bool {
 	switch {
 	case e.below == belowNone:

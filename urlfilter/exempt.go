@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// Exemptions say which links to other hosts are followed although a crawl does
-// not follow such links. Their rules are those of [Regex], and are about the
-// target of the link; what none accepts is not exempt. The zero value exempts
-// nothing. (Nutch: urlfilter-ignoreexempt, db.ignore.external.exemptions.file.)
+// Exemptions say which links to other hosts are followed although the crawl
+// does not follow external links. Their rules are those of [Regex], applied to
+// the target of the link; a target that no rule accepts is not exempt. The zero
+// value exempts nothing. (Nutch: urlfilter-ignoreexempt,
+// db.ignore.external.exemptions.file.)
 type Exemptions struct{ rules Filter }
 
-// NewExemptions makes exemptions of rules that are lines of the file format.
+// NewExemptions makes exemptions of rules, which are lines of the file format.
 func NewExemptions(rules ...string) (*Exemptions, error) {
 	return ParseExemptions(strings.NewReader(strings.Join(rules, "\n")))
 }
@@ -25,7 +26,7 @@ func ParseExemptions(r io.Reader) (*Exemptions, error) {
 	return &Exemptions{f}, nil
 }
 
-// ExemptionsFile reads exemptions from a file that Reload reads again. One
+// ExemptionsFile reads exemptions from a file, which Reload reads again. A file
 // without rules exempts nothing.
 func ExemptionsFile(path string) (*Exemptions, error) {
 	f, err := OpenFilter(path, ParseRegex)

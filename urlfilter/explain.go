@@ -12,22 +12,22 @@ type Step struct {
 	// Name describes the normalizer or filter: what its String returns, or its
 	// type.
 	Name string
-	// Filter tells a filter from a normalizer.
+	// Filter distinguishes a filter from a normalizer.
 	Filter bool
-	// In is the URL that it got, Out what it made of it: empty if it refused.
+	// In is the URL it was given, Out the result: empty if it refused.
 	In, Out string
-	// Accepted is false for a filter that rejected and a normalizer that
-	// refused: the last step.
+	// Accepted is false for a filter that rejected or a normalizer that
+	// refused, which is the last step.
 	Accepted bool
-	// Rule is the rule that decided, as an [Explainer] names it; empty if it is
-	// none or none did.
+	// Rule is the rule that decided, as named by the [Explainer]; empty if
+	// there is none, or none decided.
 	Rule string
 	// Err says why a normalizer refused, or that the URL is too long.
 	Err error
 }
 
-// Explain does what Apply does and returns every step of it. The URL belongs to
-// the crawl if the last step is accepted, or if there is none; its normal form
+// Explain does what Apply does and returns every step. The URL belongs to the
+// crawl if the last step is accepted, or if there are no steps; its normal form
 // is the Out of the last step.
 func (r *Rules) Explain(scope Scope, url string) []Step {
 	var steps []Step
@@ -83,9 +83,9 @@ func explain(v any, url string) string {
 	return ""
 }
 
-// Reload has every normalizer and filter that is a [Reloader] read its file
-// again, and reports whether any had changed. One that fails keeps the rules it
-// had, and hinders no other; the error joins all. It may be called while the
+// Reload reloads every normalizer and filter that is a [Reloader], and reports
+// whether any had changed. One that fails keeps its rules, and does not hinder
+// the others; the error joins all failures. Reload may be called while the
 // rules are in use.
 func (r *Rules) Reload() (changed bool, err error) {
 	changed, err = reloadAll(slices.Values(r.Normalizers))
@@ -105,8 +105,8 @@ func reloadAll[T any](all iter.Seq[T]) (changed bool, err error) {
 	return changed, errors.Join(errs...)
 }
 
-// ruleAt is how the filters of this package name a rule: by its line if it comes
-// from lines, which a [FilterFile] completes with its path.
+// ruleAt returns the name of a rule: its line number, if it comes from lines,
+// and its text. A [FilterFile] adds the path.
 func ruleAt(line int, text string) string {
 	if line == 0 {
 		return text

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fast rejects URLs by rules that are filed under hosts and domains, so that it
-// takes about the same time however many of these there are. It reads Nutch's
-// fast-urlfilter.txt:
+// Fast rejects URLs by rules that are indexed by host and domain, so it takes
+// about the same time however many hosts and domains there are. It reads
+// Nutch's fast-urlfilter.txt:
 //
 //	Host www.example.org          the rules that follow are for this host
 //	  DenyPath /cgi-bin/          reject if the path matches
@@ -28,24 +28,25 @@ import (
 type Fast struct {
 	o       FastOptions
 	hosts   map[string][]fastRule
-	domains map[string][]fastRule // but for "."
+	domains map[string][]fastRule // except "."
 	all     []fastRule
 	rules   int
 	skipped []error
 }
 
-// FastOptions bound what [Fast] accepts. Lengths are in UTF-16 units as in
-// Nutch, which are the bytes of a URL in normal form.
+// FastOptions limit what [Fast] accepts. Lengths are in UTF-16 units as in
+// Nutch, which equal bytes for a URL in normal form.
 type FastOptions struct {
-	// MaxLength, MaxPath and MaxQuery bound the length of a URL, its path and its
-	// query. Zero or less means no bound. (Nutch: urlfilter.fast.url.max.length,
-	// urlfilter.fast.url.path.max.length, urlfilter.fast.url.query.max.length.)
+	// MaxLength, MaxPath and MaxQuery limit the length of a URL, its path and
+	// its query. Zero or less means no limit. (Nutch:
+	// urlfilter.fast.url.max.length, urlfilter.fast.url.path.max.length,
+	// urlfilter.fast.url.query.max.length.)
 	MaxLength, MaxPath, MaxQuery int
-	// NutchCompat skips lines that are no rule, what stands in a line behind a
-	// rule, and rules before the first Host or Domain, which are an error without
-	// it; takes a word that begins with one of the four for it ("Hosts"); takes
-	// hosts as they are spelled, so that a capital letter hits nothing; and rejects
-	// URLs that java.net.URL does not take.
+	// NutchCompat skips lines that are no rule, text after a rule, and rules
+	// before the first Host or Domain, all of which are errors without it;
+	// accepts any word that begins with one of the four keywords ("Hosts");
+	// takes hosts as spelled, so that a capital letter never matches; and
+	// rejects URLs that java.net.URL refuses.
 	NutchCompat bool
 }
 
@@ -78,7 +79,8 @@ func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
 		}
 		rule, err := f.readLine(words, &group, &name)
 		if err == nil && rule != nil && !rule.all() {
-			// An error in any case: Nutch may know what to do with it.
+			// An error even under NutchCompat: Nutch may be able to compile the
+			// pattern.
 			if rule.match, err = compile(words[1]); err != nil {
 				return err
 			}
@@ -106,8 +108,8 @@ func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
 	return f, nil
 }
 
-// keepGroup drops the group before a Host or Domain line that is bad: rules
-// after it are not for the group before.
+// keepGroup drops the current group before a bad Host or Domain line: the rules
+// after it are not for that group.
 func keepGroup(words []string, group map[string][]fastRule, name string) (map[string][]fastRule, string) {
 	if words[0] == "Host" || words[0] == "Domain" {
 		return nil, ""
@@ -115,7 +117,7 @@ func keepGroup(words []string, group map[string][]fastRule, name string) (map[st
 	return group, name
 }
 
-// readLine returns a rule, or changes the group.
+// readLine returns a rule, or changes the current group.
 func (f *Fast) readLine(words []string, group *map[string][]fastRule, name *string) (*fastRule, error) {
 	kind := words[0]
 	switch kind {
@@ -151,10 +153,11 @@ func (f *Fast) readLine(words []string, group *map[string][]fastRule, name *stri
 // all reports whether a rule whose text is the pattern rejects everything.
 func (r *fastRule) all() bool { return r.text == ".*" || r.text == ".?" }
 
-// Skipped returns what NutchCompat has skipped.
+// Skipped returns the errors of what NutchCompat has skipped.
 func (f *Fast) Skipped() []error { return f.skipped }
 
-// Accept reports whether the URL is one, is not too long, and no rule rejects it.
+// Accept reports whether the string is a URL, is not too long, and no rule
+// rejects it.
 func (f *Fast) Accept(url string) bool {
 	rule, bad := f.decide(url)
 	return rule == nil && bad == ""
@@ -248,7 +251,7 @@ func longer(s string, limit int) bool {
 // String describes the filter.
 func (f *Fast) String() string { return fmt.Sprintf("fast filter of %d rules", f.rules) }
 
-// unpack returns what a file holds that is compressed if its name says so.
+// unpack decompresses a file if its name says that it is compressed.
 func unpack(path string, r io.Reader) (io.Reader, error) {
 	switch {
 	case strings.HasSuffix(path, ".gz"):

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// A FilterFile is a [Filter] whose rules are in a file. It is made by one of the
-// functions named after Nutch's formats, such as [RegexFile], or by [OpenFilter]
-// for a format of one's own. Its Explain names file and line.
+// A FilterFile is a [Filter] whose rules are in a file. It is made by one of
+// the functions named after Nutch's formats, such as [RegexFile], or by
+// [OpenFilter] for a custom format. Its Explain names file and line.
 //
-// It keeps answering by the rules it has until Reload finds others; it may be
-// asked and reloaded from many goroutines at once, and any one answer is by the
-// rules of one state of the file.
+// It uses the same rules until Reload finds others. It may be used and reloaded
+// from many goroutines at once; each answer follows the rules of a single
+// version of the file.
 type FilterFile struct{ file[Filter] }
 
 // OpenFilter reads a file of rules. An error names the file and, if it is a
@@ -39,8 +39,7 @@ func (f *FilterFile) Accept(url string) bool { return f.current().Accept(url) }
 // Filter returns the filter as it was last read.
 func (f *FilterFile) Filter() Filter { return f.current() }
 
-// A NormalizerFile is a [Normalizer] whose rules are in a file, as a
-// [FilterFile] is a filter.
+// A NormalizerFile is to a [Normalizer] what a [FilterFile] is to a filter.
 type NormalizerFile struct{ file[Normalizer] }
 
 // OpenNormalizer reads a file of rules. An error names the file and, if it is a
@@ -61,16 +60,17 @@ func (f *NormalizerFile) Normalize(scope Scope, url string) (string, error) {
 // Normalizer returns the normalizer as it was last read.
 func (f *NormalizerFile) Normalizer() Normalizer { return f.current() }
 
-// file holds what was parsed from a file, and the state of the file it is of.
+// file holds what was parsed from a file, and which version of the file that
+// was.
 type file[T any] struct {
 	path     string
-	optional bool // a file that was never there is an empty one
+	optional bool // a file that never existed counts as empty
 	parse    func(io.Reader) (T, error)
 	value    atomic.Pointer[T]
 
 	mu      sync.Mutex // of Reload
 	info    fs.FileInfo
-	settled bool // info is enough to tell that nothing has changed
+	settled bool // info suffices to tell that nothing has changed
 	hash    [sha256.Size]byte
 	missing bool
 }
@@ -87,10 +87,9 @@ func (f *file[T]) open(path string, optional bool, parse func(io.Reader) (T, err
 	return err
 }
 
-// Reload reads the file again if it is another, or its size, its time or, where
-// these cannot tell, its content has changed, and reports whether the content had. With an error
-// the rules stay what they were; it is reported again by every Reload until the
-// file is mended.
+// Reload reads the file again if it was replaced, or if its size, its time or, where these
+// cannot tell, its content has changed, and reports whether the content had. On an error the
+// rules are kept, and every Reload reports the error again until the file is fixed.
 func (f *file[T]) Reload() (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,8 +121,8 @@ func (f *file[T]) Reload() (changed bool, err error) {
 			return false, err
 		}
 	}
-	// The file may have changed between Stat and ReadFile; then its size or time
-	// is another the next time.
+	// The file may have changed between Stat and ReadFile; then its size or
+	// time differs the next time.
 	f.info, f.hash, f.missing = info, hash, false
 	f.settled = info.ModTime().Before(began.Add(-racy))
 	return changed, nil
@@ -169,7 +168,7 @@ func describe(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// A SyntaxError is a line of rules that cannot be understood.
+// A SyntaxError reports a line of rules that cannot be parsed.
 type SyntaxError struct {
 	// File is the path; empty if the rules come from elsewhere.
 	File string
@@ -190,7 +189,7 @@ func (e *SyntaxError) Error() string {
 // Unwrap returns what is wrong.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// inFile says of an error which file it is about.
+// inFile adds to an error the file it is about.
 func inFile(path string, err error) error {
 	var s *SyntaxError
 	if errors.As(err, &s) && s.File == "" {

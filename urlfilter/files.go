@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// FileOptions say how a rule file is taken.
+// FileOptions say how to read a rule file.
 type FileOptions struct {
-	// NutchCompat takes a file that is missing or has no rules for an empty list,
-	// which rejects everything in the prefix, suffix, regex and automaton filter
-	// and accepts everything in the two of domains. Without it, such a file is an
-	// error, but for lists that only reject: a file that was lost must not change
-	// what is crawled. It also sets the NutchCompat of the filter itself.
+	// NutchCompat treats a missing file or one without rules as an empty list,
+	// which rejects everything in the prefix, suffix, regex and automaton
+	// filters and accepts everything in the two domain filters. Without it,
+	// such a file is an error, except for lists that only reject: losing a file
+	// must not change what is crawled. NutchCompat also sets that of the filter
+	// itself.
 	NutchCompat bool
 }
 
@@ -77,8 +78,8 @@ func domainCompat(r io.Reader, mode domainMode, o FileOptions) (*Domain, error) 
 	return f, err
 }
 
-// FastFile reads a [Fast]. A file whose name ends in .gz or .bz2 is compressed;
-// "file:" may stand before the path. (Nutch: urlfilter.fast.file.)
+// FastFile reads a [Fast]. A file whose name ends in .gz or .bz2 is
+// decompressed; the path may begin with "file:". (Nutch: urlfilter.fast.file.)
 func FastFile(path string, o FastOptions) (*FilterFile, error) {
 	if strings.HasPrefix(path, "file:") {
 		u, err := url.Parse(path)

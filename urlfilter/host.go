@@ -9,12 +9,13 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxRawHost bounds what is worth decoding: 253 bytes of ASCII can come from
-// four times as much Unicode, and that escaped from three times as much again.
+// maxRawHost limits what is worth decoding: 253 bytes of ASCII can come from
+// four times as much Unicode, and that from three times as much again when
+// escaped.
 const maxRawHost = 253 * 4 * 3
 
 // idnaProfile is "domain to ASCII" of the WHATWG URL standard, not strict:
-// names that the DNS could not have are judged by checkName.
+// names that the DNS could not have are left to checkName.
 var idnaProfile = idna.New(
 	idna.MapForLookup(),
 	idna.BidiRule(),
@@ -24,8 +25,8 @@ var idnaProfile = idna.New(
 	idna.VerifyDNSLength(false),
 )
 
-// normalHost returns a host as it stands in a normal URL. As in browsers, a name
-// that is ASCII already is only put in lower case: its encoded labels are the
+// normalHost returns a host as in a normal URL. As in browsers, a name that is
+// already ASCII is only converted to lower case: its encoded labels are the
 // business of the DNS.
 func normalHost(host string) (string, error) {
 	if len(host) > maxRawHost {
@@ -57,9 +58,9 @@ func normalHost(host string) (string, error) {
 	return host, nil
 }
 
-// mapLikeUnicode16 maps what the tables of golang.org/x/net/idna, which are those
-// of Unicode 15, forbid or map otherwise: capitals that have got small letters for
-// IDNA, and characters that are ignored.
+// mapLikeUnicode16 maps characters that the tables of golang.org/x/net/idna,
+// which are those of Unicode 15, forbid or map differently: capitals that have
+// since got lower-case letters in IDNA, and characters that are ignored.
 func mapLikeUnicode16(r rune) rune {
 	switch {
 	case r == 'ẞ':
@@ -88,8 +89,8 @@ func mapLikeUnicode16(r rune) rune {
 	return r
 }
 
-// unescapeHost decodes percent escapes. What is left of bad ones does not get
-// past checkName.
+// unescapeHost decodes percent escapes. Bad ones are left, and do not get past
+// checkName.
 func unescapeHost(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -126,7 +127,7 @@ func checkName(host string) bool {
 	return true
 }
 
-// isNumber reports whether a label makes the host an IPv4 address, good or bad
+// isNumber reports whether a label makes the host an IPv4 address, valid or not
 // ("ends in a number", WHATWG).
 func isNumber(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
@@ -135,8 +136,8 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// normalIPv4 reads one to four numbers, decimal, octal or hexadecimal, of which
-// the last fills what the others leave.
+// normalIPv4 reads one to four numbers, decimal, octal or hexadecimal, the last
+// of which fills the remaining bytes.
 func normalIPv4(host string) (string, error) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// HostNormalizer replaces hosts by others. The zero value changes nothing.
-// (Nutch: urlnormalizer-host.)
+// HostNormalizer replaces hosts. The zero value changes nothing. (Nutch:
+// urlnormalizer-host.)
 type HostNormalizer struct {
 	o     NormalizerOptions
 	rules hostRules
-	final map[string]string // of the targets that have rules themselves
+	final map[string]string // of targets that have rules of their own
 }
 
-// ParseHostNormalizer reads Nutch's host-urlnormalizer.txt: a host and, behind
-// blanks or tabs, what replaces it. "*.example.com" stands for every host below
-// example.com. A rule for the host itself comes first, then that for the nearest
-// domain. A target that has a rule itself is replaced in turn; rules that go
-// round in a circle are an error. Empty lines and those that begin with "#" are
+// ParseHostNormalizer reads Nutch's host-urlnormalizer.txt: a host, blanks or
+// tabs, and its replacement. "*.example.com" stands for every host below
+// example.com. A rule for the host itself comes first, then that for the
+// nearest domain. A target that has a rule of its own is replaced in turn;
+// circular rules are an error. Empty lines and those that begin with "#" are
 // skipped.
 //
-// Under NutchCompat one blank is between host and target, which is taken as it
-// stands, the widest domain comes before the nearest, a target is not looked up
-// again, host names are compared by case, and what is replaced is the first place
-// in the URL where the name occurs. (Nutch: urlnormalizer.hosts.file,
+// Under NutchCompat a single blank separates host and target, which is taken
+// literally, the widest domain comes before the nearest, a target is not looked
+// up again, host names are case-sensitive, and the first occurrence of the name
+// in the URL is replaced, wherever it is. (Nutch: urlnormalizer.hosts.file,
 // urlnormalizer.hosts.rules.)
 func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, error) {
 	n := &HostNormalizer{o: o, rules: newHostRules(), final: map[string]string{}}
@@ -57,7 +57,7 @@ func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, err
 	if o.NutchCompat {
 		return n, nil
 	}
-	// In the order of the file, so that of several circles the first is named.
+	// In file order, so that the first of several circles is named.
 	for _, r := range sortedByLine(n.rules) {
 		to := r.value
 		for seen := 0; ; seen++ {
@@ -141,22 +141,22 @@ func (n *HostNormalizer) String() string {
 	return fmt.Sprintf("host normalizer of %d rules", n.rules.len())
 }
 
-// ProtocolNormalizer gives the URLs of a host another scheme, mostly https. The
-// zero value changes nothing. (Nutch: urlnormalizer-protocol.)
+// ProtocolNormalizer gives the URLs of a host another scheme, usually https.
+// The zero value changes nothing. (Nutch: urlnormalizer-protocol.)
 type ProtocolNormalizer struct {
 	o     NormalizerOptions
 	rules hostRules
 }
 
-// ParseProtocolNormalizer reads Nutch's protocols.txt: a host and, behind blanks
-// or tabs, the scheme of its URLs. "*.example.com" stands for example.com and
-// every host below it. A rule for the host itself comes first, then that for the
+// ParseProtocolNormalizer reads Nutch's protocols.txt: a host, blanks or tabs,
+// and the scheme of its URLs. "*.example.com" stands for example.com and every
+// host below it. A rule for the host itself comes first, then that for the
 // nearest domain. URLs with a port stay as they are. Empty lines and those that
 // begin with "#" are skipped.
 //
-// Under NutchCompat lines that cannot be understood are skipped too, host names
-// are compared by case, and a URL that changes loses user information and
-// fragment. (Nutch: urlnormalizer.protocols.file, urlnormalizer.protocols.rules.)
+// Under NutchCompat lines that cannot be parsed are skipped too, host names are
+// case-sensitive, and a URL that changes loses user information and fragment.
+// (Nutch: urlnormalizer.protocols.file, urlnormalizer.protocols.rules.)
 func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormalizer, error) {
 	n := &ProtocolNormalizer{o: o, rules: newHostRules()}
 	err := readLines(r, func(i int, line string) error {
@@ -188,7 +188,7 @@ func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormali
 	return n, nil
 }
 
-// isNutchProtocol is what Nutch takes for a scheme.
+// isNutchProtocol reports whether Nutch accepts a string as a scheme.
 func isNutchProtocol(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i] | 0x20
@@ -264,14 +264,14 @@ type SlashNormalizer struct {
 	rules hostRules
 }
 
-// ParseSlashNormalizer reads Nutch's slashes.txt: a host and, behind blanks or
-// tabs, "+" if its paths end with a slash or "-" if they do not. A path whose last
-// segment has an extension of one to five letters and digits gets no slash. Empty
-// lines and those that begin with "#" are skipped.
+// ParseSlashNormalizer reads Nutch's slashes.txt: a host, blanks or tabs, and "+" if its
+// paths end with a slash or "-" if they do not. A path whose last segment has an
+// extension of one to five letters and digits gets no slash. Empty lines and those that
+// begin with "#" are skipped.
 //
-// Under NutchCompat anything but "+" is "-", a path gets no slash if it has a dot
-// among its last six UTF-16 units but always if it is shorter ("/a.js" is "/a.js/"), and
-// a URL that changes loses user information, port and fragment. (Nutch:
+// Under NutchCompat anything but "+" means "-", a path gets no slash if it has a dot
+// among its last six UTF-16 units but always if it is shorter ("/a.js" becomes
+// "/a.js/"), and a URL that changes loses user information, port and fragment. (Nutch:
 // urlnormalizer.slashes.file, urlnormalizer.slashes.rules.)
 func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, error) {
 	n := &SlashNormalizer{o: o, rules: newHostRules()}
@@ -367,8 +367,8 @@ func slashNutch(path string, add bool) string {
 	return path + "/"
 }
 
-// hasExtension reports whether the last segment of a path looks like the name of
-// a file.
+// hasExtension reports whether the last segment of a path looks like a file
+// name.
 func hasExtension(path string) bool {
 	seg := path[strings.LastIndexByte(path, '/')+1:]
 	dot := strings.LastIndexByte(seg, '.')

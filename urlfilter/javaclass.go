@@ -14,9 +14,10 @@ func (p *javaParser) classItem() (*pattern, error) {
 	return setItem(s), nil
 }
 
-// class reads a class: ranges, escapes, classes in it, which are added, and what
-// is after "&&", which is cut with what is before. It takes the "]" if whole is
-// set; without, it reads the right side of an "&&". A "^" counts for all of it.
+// class reads a class: ranges, escapes, nested classes, which are added, and
+// the right side of "&&", which is intersected with the left. With whole it
+// consumes the "]"; without, it reads the right side of an "&&". A "^" applies
+// to all of it.
 func (p *javaParser) class(whole bool) (runeSet, error) {
 	if p.depth++; p.depth > maxPatternDepth {
 		return nil, errors.New("nested too deeply")
@@ -51,7 +52,8 @@ func (p *javaParser) class(whole bool) (runeSet, error) {
 				return nil, err
 			}
 			if right == nil || !some {
-				// Java makes something of these, of each version something else.
+				// Java accepts these, and each version makes something
+				// different of them.
 				return nil, errors.New(`"&&" in a class needs something on both sides`)
 			}
 			set = set.intersect(right)
@@ -59,7 +61,7 @@ func (p *javaParser) class(whole bool) (runeSet, error) {
 				set = runeSet{}
 			}
 		case c == '&' && !whole:
-			// Java makes something else of it after a class in brackets.
+			// Java treats it differently after a class in brackets.
 			return nil, errors.New(`"&" beside "&&" in a class is not supported`)
 		default:
 			r, err := p.classRange()
@@ -71,8 +73,8 @@ func (p *javaParser) class(whole bool) (runeSet, error) {
 	}
 }
 
-// rightOfAnd reads the right side of an "&&"; nil if there is none. It goes to
-// the end of the class: "[a&&b&&c]" is "[a&&[b&&[c]]]".
+// rightOfAnd reads the right side of an "&&"; nil if there is none. It extends
+// to the end of the class: "[a&&b&&c]" is "[a&&[b&&[c]]]".
 func (p *javaParser) rightOfAnd() (runeSet, error) {
 	if c := p.peek(); c == ']' || c == '&' || c == eof {
 		return nil, nil

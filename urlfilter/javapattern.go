@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// parseJava reads a pattern of java.util.regex. It means the same as in Java, or
-// is an error: what a linear-time matcher cannot do, and what is rare and would
-// differ in a corner. Java 19 and later is meant where versions differ: "\b" is
-// about ASCII words. Characters are code points, as in Java, and their
-// properties those of the Unicode version of package unicode.
+// parseJava parses a pattern of java.util.regex. The pattern either means the
+// same as in Java or is an error: errors are constructs that a linear-time
+// matcher cannot match, and rare ones that would differ in some corner. Where
+// versions of Java differ, 19 and later is meant: "\b" is about ASCII words.
+// Characters are code points, as in Java, with the properties of the Unicode
+// version of package unicode.
 func parseJava(s string) (*pattern, error) {
 	if !utf8.ValidString(s) {
 		return nil, errors.New("not UTF-8")
@@ -34,7 +35,7 @@ func parseJava(s string) (*pattern, error) {
 	return out, nil
 }
 
-// needsMemory is the error about constructs that take a backtracking matcher.
+// needsMemory is the error for constructs that need a backtracking matcher.
 func needsMemory(what string) error {
 	return fmt.Errorf("%s is not supported: only patterns without back-references, look-around, atomic groups and possessive repetition can be matched in linear time", what)
 }
@@ -73,7 +74,7 @@ func (p *javaParser) accept(c rune) bool {
 	return false
 }
 
-// unquoteJava replaces \Q…\E by escapes, within classes too.
+// unquoteJava replaces \Q…\E by escapes, also within classes.
 func unquoteJava(s []rune) []rune {
 	var out []rune
 	for i := 0; i < len(s); i++ {
@@ -90,7 +91,7 @@ func unquoteJava(s []rune) []rune {
 		for i += 2; i < len(s) && !(s[i] == '\\' && i+1 < len(s) && s[i+1] == 'E'); i++ {
 			switch c := s[i]; {
 			case '0' <= c && c <= '9' && first:
-				out = append(out, '\\', 'x', '3', c) // not part of what is before
+				out = append(out, '\\', 'x', '3', c) // so as not to join what precedes
 			case c < utf8.RuneSelf && !isAlnum(byte(c)):
 				out = append(out, '\\', c)
 			default:
@@ -237,7 +238,7 @@ func (p *javaParser) number() (int, bool) {
 	return n, ok
 }
 
-// group reads what is in parentheses; nil if it only sets flags.
+// group reads the contents of parentheses; nil if it only sets flags.
 func (p *javaParser) group() (*pattern, error) {
 	p.pos++
 	ignoreCase, dotAll := p.ignoreCase, p.dotAll
@@ -342,7 +343,7 @@ func (p *javaParser) escapeItem() (*pattern, error) {
 	return setItem(s), nil
 }
 
-// escape reads what follows a backslash and may stand in a class: a set, or, if
+// escape reads what follows a backslash and is allowed in a class: a set or, if
 // it is nil, a character.
 func (p *javaParser) escape() (runeSet, rune, error) {
 	c := p.next()
@@ -397,7 +398,7 @@ func (p *javaParser) escape() (runeSet, rune, error) {
 	return nil, c, nil
 }
 
-// javaClass returns the class of which the letter is the escape, or nil.
+// javaClass returns the class that a letter is the escape of, or nil.
 func javaClass(letter rune) runeSet {
 	switch letter {
 	case 'd':
@@ -477,14 +478,14 @@ func (p *javaParser) property() (runeSet, error) {
 		if t := script(name); t != nil {
 			return ofTable(t), nil
 		}
-		// Of the rest Java's idea and that of package unicode differ, or it is
-		// about Java's own methods and versions.
+		// For the rest Java and package unicode differ, or it is about Java's
+		// own methods and versions.
 		return nil, bad
 	}
 	return ofTable(unicode.Categories[general]), nil
 }
 
-// script returns a script by what Java takes for its name, but for ISO codes.
+// script returns a script by the name Java gives it, except for ISO codes.
 func script(name string) *unicode.RangeTable {
 	for _, prefix := range []string{"Is", "script=", "sc="} {
 		if n, ok := strings.CutPrefix(name, prefix); ok {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// The characters that java.net.URI takes in the parts of a URI (RFC 2396 with
-// its errata), beside letters, digits and what is not ASCII.
+// The characters that java.net.URI accepts in the parts of a URI (RFC 2396 with
+// its errata), besides letters, digits and anything not ASCII.
 const (
 	uriMark     = "-_.!~*'()"
 	uriAny      = uriMark + "%;/?:@&=+$,[]"
@@ -21,7 +21,7 @@ func isAlnum(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// isURIScheme is stricter than java.net.URL, which takes any letter.
+// isURIScheme is stricter than java.net.URL, which accepts any letter.
 func isURIScheme(s string) bool {
 	for i := range len(s) {
 		if !isAlnum(s[i]) && s[i] != '+' && s[i] != '-' && s[i] != '.' {
@@ -32,7 +32,7 @@ func isURIScheme(s string) bool {
 }
 
 // onlyURI reports whether s consists of letters, digits, the given characters,
-// whole escapes if "%" is given, and printable characters beyond ASCII.
+// whole escapes if "%" is given, and printable non-ASCII characters.
 func onlyURI(s, chars string) bool {
 	escapes := strings.Contains(chars, "%")
 	for i := 0; i < len(s); {
@@ -59,8 +59,8 @@ func onlyURI(s, chars string) bool {
 	return true
 }
 
-// isURIAuthority reports whether java.net.URI takes an authority, as that of a
-// server or as a name in some registry.
+// isURIAuthority reports whether java.net.URI accepts an authority,
+// server-based or registry-based.
 func isURIAuthority(auth string) bool {
 	if onlyURI(auth, uriRegistry) {
 		return true
@@ -72,8 +72,8 @@ func isURIAuthority(auth string) bool {
 }
 
 // isURIServer reports whether auth is user, host and port. Only an authority
-// with brackets gets here, for any other is taken as a name already; so the host
-// can only be an IPv6 address.
+// with brackets gets here, since any other was already accepted as a registry
+// name; so the host can only be an IPv6 address.
 func isURIServer(auth string) bool {
 	if i := strings.IndexByte(auth, '@'); i >= 0 {
 		if !onlyURI(auth[:i], uriUser) {
@@ -112,8 +112,8 @@ func isURIServer(auth string) bool {
 	return ok || port == ":"
 }
 
-// isURIIPv6 is stricter than isJavaIPv6: no more than four digits a group, and a
-// "::" stands for one group at least.
+// isURIIPv6 is stricter than isJavaIPv6: at most four digits per group, and a
+// "::" stands for at least one group.
 func isURIIPv6(s string) bool {
 	head, tail, gap := strings.Cut(s, "::")
 	n, ok := uriGroups(head, !gap)

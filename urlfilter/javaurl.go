@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// javaURL is a URL as java.net.URL of Java 17 takes it apart. (Java 11 does the
+// javaURL is a URL as java.net.URL of Java 17 parses it. (Java 11 does the
 // same; from Java 20 on more characters are refused in a host.)
 type javaURL struct {
 	protocol  string
 	authority string
-	server    bool // there is an authority, be it an empty one
+	server    bool // there is an authority, possibly empty
 	user      string
 	hasUser   bool
 	host      string
@@ -35,8 +35,8 @@ var (
 	errJavaEscape   = errors.New("bad escape in the host")
 )
 
-// parseJavaURL is the constructor from a string. known says which protocols have
-// a handler.
+// parseJavaURL is the constructor with a string. known says which protocols
+// have a handler.
 func parseJavaURL(spec string, known func(protocol string) bool) (u javaURL, err error) {
 	spec = strings.TrimFunc(spec, isJavaBlank)
 	if len(spec) >= 4 && strings.EqualFold(spec[:4], "url:") {
@@ -57,7 +57,7 @@ func parseJavaURL(spec string, known func(protocol string) bool) (u javaURL, err
 			return u, errJavaMail
 		}
 		u.setFile(rest)
-		u.ref, u.hasRef = "", false // its handler forgets it
+		u.ref, u.hasRef = "", false // its handler drops it
 		return u, nil
 	}
 	rest, u.query, u.hasQuery = strings.Cut(rest, "?")
@@ -97,7 +97,7 @@ func (u *javaURL) parseAuthority() error {
 	host := u.authority
 	if i := strings.IndexByte(host, '@'); i >= 0 {
 		if strings.LastIndexByte(host, '@') != i {
-			return nil // not of a server, says Java, and goes on without a host
+			return nil // Java takes it for no server's, and continues without a host
 		}
 		u.user, u.hasUser, host = host[:i], true, host[i+1:]
 	}
@@ -127,10 +127,10 @@ func (u *javaURL) parseAuthority() error {
 	return nil
 }
 
-// isJavaIPv6 says what sun.net.util.IPAddressUtil does of the inside of the
-// brackets: eight groups of up to four digits, or fewer around one "::", of which
-// the last two may be an IPv4 address; then anything after a "%" that is neither
-// the first nor the last.
+// isJavaIPv6 implements the check of sun.net.util.IPAddressUtil for the inside
+// of the brackets: eight groups of up to four digits, or fewer around one "::",
+// of which the last two may be an IPv4 address; then anything after a "%" that
+// is neither the first nor the last character.
 func isJavaIPv6(s string) bool {
 	if i := strings.IndexByte(s, '%'); i >= 0 {
 		if i == len(s)-1 {
@@ -207,7 +207,7 @@ func isJavaIPv4(s string) bool {
 	return true
 }
 
-// parseJavaInt is Integer.parseInt, which takes a sign, and the digits of any
+// parseJavaInt is Integer.parseInt, which accepts a sign, and the digits of any
 // script.
 func parseJavaInt(s string, base int) (int, bool) {
 	b := make([]byte, 0, 16)
@@ -240,7 +240,7 @@ func parseJavaInt(s string, base int) (int, bool) {
 	return int(n), err == nil
 }
 
-// checkJavaHost refuses what every constructor does.
+// checkJavaHost refuses what every constructor refuses.
 func checkJavaHost(host string) error {
 	for _, r := range host {
 		if r <= 0x1F || r == 0x7F || r == '/' || r > 0x7F && strings.ContainsRune(javaNotInHost, r) {
@@ -250,11 +250,11 @@ func checkJavaHost(host string) error {
 	return nil
 }
 
-// javaNotInHost become something with "/", "?", "#", "@" or ":" in it when the
-// name is brought to ASCII.
+// javaNotInHost lists characters that become something with "/", "?", "#", "@"
+// or ":" when the name is converted to ASCII.
 const javaNotInHost = "\u2047\u2048\u2049\u2100\u2101\u2105\u2106\u2A74\uFE55\uFE56\uFE5F\uFE6B\uFF03\uFF0F\uFF1A\uFF1F\uFF20"
 
-// makeJavaURL is the constructor from protocol, host, port and file.
+// makeJavaURL is the constructor with protocol, host, port and file.
 func makeJavaURL(protocol, host string, port int, file string) (javaURL, error) {
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
 		host = "[" + host + "]"
@@ -267,7 +267,7 @@ func makeJavaURL(protocol, host string, port int, file string) (javaURL, error) 
 	return u, checkJavaHost(host)
 }
 
-// setFile takes path and query apart where Java gets them in one piece.
+// setFile splits path and query where Java gets them in one piece.
 func (u *javaURL) setFile(file string) {
 	u.path = file
 	if i := strings.LastIndexByte(file, '?'); i >= 0 {
@@ -309,8 +309,8 @@ func (u *javaURL) defaultPort() int {
 }
 
 // normalizedURI is what toURI().normalize() returns: the URL with its path
-// normalized as RFC 2396 has it, empty segments dropped. It fails where
-// java.net.URI finds a character that RFC 2396 does not allow.
+// normalized by RFC 2396 and empty segments dropped. It fails if java.net.URI
+// finds a character that RFC 2396 does not allow.
 func (u *javaURL) normalizedURI() (string, error) {
 	whole := u.String()
 	s := whole[len(u.protocol)+1:]
@@ -354,8 +354,8 @@ func (u *javaURL) normalizedURI() (string, error) {
 	return head, nil
 }
 
-// normalizeURIPath removes empty segments, "." and the ".." that have something
-// before them to remove; a ".." at the start stays.
+// normalizeURIPath removes empty segments, "." and each ".." that has something
+// before it to remove; a leading ".." stays.
 func normalizeURIPath(path string) string {
 	out := make([]byte, 0, len(path))
 	parents := 0 // length of the part that ends with the last ".." that stays

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// A HostKeeper is a [Normalizer] that knows of which hosts it makes no other. Who
-// counts URLs by host can tell by the host alone then what its URLs count as, and
-// need not look at each of them.
+// A HostKeeper is a [Normalizer] that knows which hosts it never replaces. Code
+// that counts URLs by host can then use the host as it is, without normalizing
+// each URL.
 type HostKeeper interface {
 	Normalizer
-	// KeepsHost reports whether in a scope every URL of a host, which is given in
-	// lower case and without its port, has that host when it is normalized, or is
-	// refused. False if that is not known.
+	// KeepsHost reports whether, in a scope, every URL of a host, which is
+	// given in lower case and without its port, is refused or keeps that host
+	// when it is normalized. It returns false if that is not known.
 	KeepsHost(scope Scope, host string) bool
 }
 
-// KeepsHost reports whether the normalizers keep a host, each of them and so all
-// together. One that is no [HostKeeper] may make anything of it.
+// KeepsHost reports whether each of the normalizers, and so all together, keep
+// a host. One that is no [HostKeeper] may turn it into anything.
 func (r *Rules) KeepsHost(scope Scope, host string) bool {
 	return keepHost(r.Normalizers, scope, host)
 }
@@ -33,7 +33,7 @@ func keepHost(all []Normalizer, scope Scope, host string) bool {
 
 // KeepsHost reports whether the host is in normal form.
 func (b Basic) KeepsHost(_ Scope, host string) bool {
-	if b.NutchCompat || host == "localhost" && slices.Contains(b.Schemes, "file") { // where it is no host
+	if b.NutchCompat || host == "localhost" && slices.Contains(b.Schemes, "file") { // then it is no host
 		return false
 	}
 	normal, err := normalHost(host)
@@ -43,7 +43,8 @@ func (b Basic) KeepsHost(_ Scope, host string) bool {
 // KeepsHost reports true.
 func (Pass) KeepsHost(Scope, string) bool { return true }
 
-// KeepsHost reports true but for a host with a semicolon, where a parameter begins.
+// KeepsHost reports true except for a host with a semicolon, where a parameter
+// begins.
 func (SessionIDs) KeepsHost(_ Scope, host string) bool { return strings.IndexByte(host, ';') < 0 }
 
 // KeepsHost reports whether it changes nothing but the query.
@@ -67,7 +68,7 @@ func (n *ProtocolNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCo
 // KeepsHost reports whether it changes nothing but the path.
 func (n *SlashNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCompat }
 
-// KeepsHost reports whether all of the chain keep the host.
+// KeepsHost reports whether all normalizers of the chain keep the host.
 func (c Chain) KeepsHost(scope Scope, host string) bool { return keepHost(c.Normalizers, scope, host) }
 
 // KeepsHost asks the normalizer of the scope.

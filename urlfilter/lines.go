@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine bounds a line of a rule file, in bytes.
+// maxLine limits a line of a rule file, in bytes.
 const maxLine = 1 << 20
 
-// errNotText is what UTF-16 and compressed files give, of which some filters would
-// make rules that match nothing.
+// errNotText is the error for UTF-16 and compressed files, which some filters
+// would turn into rules that match nothing.
 var errNotText = errors.New("a zero byte; a file of rules is text in UTF-8")
 
 // readLines calls f with each line of r and its number, from 1, without the
@@ -53,7 +53,7 @@ func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	case i < 0 && atEOF && len(data) > 0:
 		return len(data), data, nil
 	case i < 0, data[i] == '\r' && i+1 == len(data) && !atEOF:
-		return 0, nil, nil // more of it
+		return 0, nil, nil // it continues
 	case data[i] == '\r' && i+1 < len(data) && data[i+1] == '\n':
 		return i + 2, data[:i], nil
 	}
@@ -87,7 +87,7 @@ scan:
 		case c == ':':
 			colon = i
 		case c == ']':
-			colon = -1 // that was of an IPv6 address
+			colon = -1 // part of an IPv6 address
 		case 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf:
 			upper = true
 		}
@@ -103,8 +103,9 @@ scan:
 	return host
 }
 
-// usualHost returns where the host of a URL begins and ends that is a name under
-// http or https, without a port, in ASCII and lower case; begin is 0 for any other.
+// usualHost returns where the host of a URL begins and ends if it is a name
+// under http or https, without a port, in ASCII and lower case; otherwise begin
+// is 0.
 func usualHost(url string) (begin, end int) {
 	begin = len("http://")
 	if !strings.HasPrefix(url, "http://") {
@@ -133,8 +134,7 @@ func pathOf(url string) (string, bool) {
 }
 
 // pathAt returns where the path of a URL begins and ends; false if it has no scheme.
-// The host is what lies between begin and start, if it is a usual one; otherwise begin
-// is 0.
+// The host lies between begin and start if it is a usual one; otherwise begin is 0.
 func pathAt(url string) (begin, start, end int, ok bool) {
 	begin, start = usualHost(url)
 	if begin == 0 {

@@ -2,16 +2,16 @@ package urlfilter
 
 import "strings"
 
-// The patterns against loops of Nutch's regex-urlfilter.txt, without the ".*" in
-// front that changes nothing. They need back-references.
+// The patterns against loops in Nutch's regex-urlfilter.txt, without the
+// leading ".*", which changes nothing. They need back-references.
 const (
 	segmentsPattern = `(/[^/]+)/[^/]+\1/[^/]+\1/`
 	partsPattern    = `(/.+?)/.*?\1/.*?\1/`
 )
 
-// RepeatedSegments rejects a URL in which a path segment stands three times,
-// with one segment between each: "/a/b/a/c/a/". Relative links that are
-// resolved wrongly make such URLs without end. (The last pattern of Nutch's
+// RepeatedSegments rejects a URL in which a path segment occurs three times,
+// with one segment between each: "/a/b/a/c/a/". Wrongly resolved relative links
+// make endlessly many such URLs. (The last pattern of Nutch's
 // regex-urlfilter.txt.)
 type RepeatedSegments struct{}
 
@@ -38,7 +38,7 @@ func (RepeatedSegments) Accept(url string) bool {
 // String names the filter.
 func (RepeatedSegments) String() string { return "repeated path segments" }
 
-// Explain returns the pattern if it is what rejects.
+// Explain returns the pattern if it rejects the URL.
 func (f RepeatedSegments) Explain(url string) string {
 	if f.Accept(url) {
 		return ""
@@ -46,18 +46,19 @@ func (f RepeatedSegments) Explain(url string) string {
 	return "-.*" + segmentsPattern
 }
 
-// RepeatedParts rejects a URL in which a path segment stands three times, with
+// RepeatedParts rejects a URL in which a path segment occurs three times, with
 // anything between: "/a/b/c/a/a/". It is stricter than [RepeatedSegments] and
-// rejects some honest URLs, for example of dates. (The same pattern as it was in
+// rejects some legitimate URLs, such as those with dates. (The same pattern in
 // older versions of Nutch, -.*(/.+?)/.*?\1/.*?\1/.)
 type RepeatedParts struct{}
 
 // Accept reports whether the URL has no such repetition.
 //
-// The pattern asks for some "/x/" three times, without a common slash and
-// without a line end from the first to the last, where x is not empty. If there
-// is such an x then there is one that has no slash but at its begin, since every
-// "/x/" begins with one of these; so each slash has one candidate.
+// The pattern looks for some "/x/" that occurs three times, without a shared
+// slash and without a line end from the first to the last, where x is not
+// empty. If there is such an x then there is one without a slash except at its
+// beginning, since every "/x/" begins with one of these; so each slash has one
+// candidate.
 func (RepeatedParts) Accept(url string) bool {
 	if strings.Count(url, "/") < 6 {
 		return true
@@ -134,7 +135,7 @@ func repeatsParts(line string) bool {
 // String names the filter.
 func (RepeatedParts) String() string { return "repeated parts of the path" }
 
-// Explain returns the pattern if it is what rejects.
+// Explain returns the pattern if it rejects the URL.
 func (f RepeatedParts) Explain(url string) string {
 	if f.Accept(url) {
 		return ""

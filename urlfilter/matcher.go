@@ -7,12 +7,12 @@ import (
 )
 
 // compilePattern returns a function that reports whether the pattern matches
-// anywhere in a text. The shapes that most rules have (some endings, some
-// beginnings, one of some characters, a literal) are matched by hand: that is
-// exact, and ten times as fast. The rest is for package regexp, behind what
-// can be said without it.
+// anywhere in a text. The shapes of most rules (some endings, some beginnings,
+// one of some characters, a literal) are matched by hand: that is exact, and
+// ten times as fast. Package regexp matches the rest, after whatever can be
+// decided without it.
 func compilePattern(p *pattern) (func(string) bool, error) {
-	// Parsed by regexp in any case, so that its limits hold for every pattern.
+	// Always parsed by regexp, so that its limits apply to every pattern.
 	source, err := p.re2()
 	if err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func compilePattern(p *pattern) (func(string) bool, error) {
 	}, nil
 }
 
-// trim returns a pattern that matches the same texts, if not the same part of
-// them: without captures, and without what may be empty at either end.
+// trim returns a pattern that matches the same texts, though maybe not the same
+// part of them: without captures, and without what may be empty at either end.
 func (p *pattern) trim() *pattern {
 	switch p.op {
 	case opGroup:
@@ -97,7 +97,7 @@ func (p *pattern) isAnything() bool {
 	return p.op == opRepeat && p.min == 0 && p.max < 0 && p.subs[0].op == opSet && p.subs[0].set.full()
 }
 
-// flatten appends the items of a sequence, those of sequences in it included.
+// flatten appends the items of a sequence, including those of nested sequences.
 func flatten(to []*pattern, p *pattern) []*pattern {
 	switch p.op {
 	case opCat:
@@ -225,8 +225,8 @@ func runMatcher(s runeSet, n int) func(string) bool {
 // letter.
 type bytePair struct{ a, b byte }
 
-// anchors are the fixed strings, in such forms, with which a text may begin or
-// end, filed by the byte that is outermost.
+// anchors are the fixed strings, in such forms, that a text may begin or end
+// with, indexed by their outermost byte.
 type anchors struct {
 	bucket [256]uint8 // 0 for none
 	seqs   [][][]bytePair
@@ -234,8 +234,8 @@ type anchors struct {
 
 const maxSeqs = 256
 
-// anchored returns the strings if each of the patterns is a set of them and
-// stands at the begin of the text, or at the end.
+// anchored returns the strings if each of the patterns is a set of them and is
+// anchored at the beginning of the text, or at the end.
 func anchored(all []*pattern, begin bool) *anchors {
 	var seqs [][]bytePair
 	for _, p := range all {
@@ -319,8 +319,8 @@ func equalPairs(text string, s []bytePair) bool {
 	return true
 }
 
-// expand returns the strings that the pattern matches, or nil if they are not
-// few or not all of valid characters.
+// expand returns the strings that the pattern matches, or nil if there are many
+// or some contain invalid characters.
 func expand(p *pattern) [][]bytePair {
 	switch p.op {
 	case opSet:

@@ -23,11 +23,11 @@ func (Pass) Explain(string) string { return "" }
 // String names the normalizer.
 func (Pass) String() string { return "pass normalizer" }
 
-// QueryNormalizer sorts the parameters of a query, the parts between "&", by
+// QueryNormalizer sorts the parameters of a query, which "&" separates, by
 // their bytes. Empty ones are dropped. (Nutch: urlnormalizer-querystring.)
 type QueryNormalizer struct {
-	// NutchCompat sorts by UTF-16 code units, keeps empty parameters but those at
-	// the end, drops user information, and refuses what java.net.URL does.
+	// NutchCompat sorts by UTF-16 code units, keeps empty parameters except at
+	// the end, drops user information, and refuses what java.net.URL refuses.
 	NutchCompat bool
 }
 
@@ -106,7 +106,7 @@ func explainChange(n Normalizer, scope Scope, url, rule string) string {
 	return rule
 }
 
-// rebuilt puts a URL together as several of Nutch's normalizers do: without user
+// rebuilt reassembles a URL as several of Nutch's normalizers do: without user
 // information, and with two slashes even if there is no host.
 func (u *javaURL) rebuilt(path string) string {
 	s := u.protocol + "://" + u.host
@@ -122,8 +122,9 @@ func (u *javaURL) rebuilt(path string) string {
 	return s
 }
 
-// cutURL takes a URL with an authority apart: scheme ("http"), user information
-// with its "@", host, port with its ":", and the rest. False if it has none.
+// cutURL splits a URL with an authority: scheme ("http"), user information with
+// its "@", host, port with its ":", and the rest. It returns false if there is
+// no authority.
 func cutURL(url string) (scheme, user, host, port, rest string, ok bool) {
 	i := strings.IndexByte(url, ':')
 	if i <= 0 || !strings.HasPrefix(url[i:], "://") || strings.ContainsAny(url[:i], "/?#") {
@@ -145,15 +146,16 @@ func cutURL(url string) (scheme, user, host, port, rest string, ok bool) {
 	return scheme, user, host, port, rest, host != ""
 }
 
-// A hostRule is a line of a file that says something of a host, or of a domain
-// and what is below it.
+// A hostRule is a line of a file about a host, or about a domain and everything
+// below it.
 type hostRule struct {
 	line  int
 	text  string
 	value string
 }
 
-// hostRules are such lines by their host, and those for "*.domain" by the domain.
+// hostRules holds such lines by their host, and those for "*.domain" by the
+// domain.
 type hostRules struct{ exact, wide map[string]hostRule }
 
 func newHostRules() hostRules {
@@ -188,7 +190,8 @@ func (h hostRules) lookup(host string, bare bool) (hostRule, bool) {
 	}
 }
 
-// set notes a rule for a host, or for "*." and a domain, whatever these are.
+// set records a rule for a host, or for "*." and a domain, without checking the
+// name.
 func (h hostRules) set(host string, r hostRule) {
 	if name, ok := strings.CutPrefix(host, "*."); ok {
 		h.wide[name] = r
@@ -197,7 +200,7 @@ func (h hostRules) set(host string, r hostRule) {
 	}
 }
 
-// add notes a rule for a host, or for "*." and a domain if wide.
+// add records a rule for a host, or for "*." and a domain if wide.
 func (h hostRules) add(host string, wide bool, r hostRule) error {
 	name, isWide := strings.CutPrefix(host, "*.")
 	if isWide && !wide {

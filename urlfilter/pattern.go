@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// A pattern is a regular expression of any dialect, taken apart.
+// A pattern is a parsed regular expression of any dialect.
 type pattern struct {
 	op       patternOp
 	set      runeSet    // opSet
 	subs     []*pattern // opCat, opAlt; one of opRepeat and opGroup
-	min, max int        // opRepeat; a max of -1 is none
+	min, max int        // opRepeat; a max of -1 means none
 	lazy     bool       // opRepeat
 	name     string     // opGroup; may be empty
 }
@@ -23,22 +23,22 @@ type pattern struct {
 type patternOp uint8
 
 const (
-	opCat     patternOp = iota // of none: the empty string
-	opAlt                      // of none: nothing
+	opCat     patternOp = iota // without subs: the empty string
+	opAlt                      // without subs: matches nothing
 	opSet                      // one character
 	opRepeat                   //
 	opGroup                    // a capture
-	opBegin                    // the begin of the text
+	opBegin                    // the beginning of the text
 	opEnd                      // its end, or before a line end that ends it
 	opTextEnd                  // its end
-	opWord                     // the border of an ASCII word
-	opNoWord                   // no such border
+	opWord                     // a boundary of an ASCII word
+	opNoWord                   // no such boundary
 )
 
 // lineEnds are Java's line terminators.
 const lineEnds = "\n\r\u0085\u2028\u2029"
 
-// trimLineEnd returns the text without the one line end that ends it.
+// trimLineEnd returns the text without one line end at its end.
 func trimLineEnd(s string) string {
 	if t, ok := strings.CutSuffix(s, "\r\n"); ok {
 		return t
@@ -80,7 +80,7 @@ func (p *pattern) mayBeEmpty() bool {
 	return true
 }
 
-// first returns the characters with which a match may begin.
+// first returns the characters that a match may begin with.
 func (p *pattern) first() runeSet {
 	switch p.op {
 	case opSet:
@@ -104,8 +104,8 @@ func (p *pattern) first() runeSet {
 }
 
 // endsLine reports whether nothing after an opEnd can match a line end, given
-// the characters that may come after the pattern. Then a match that goes through
-// an opEnd before the last line end ends there.
+// the characters that may follow the pattern. If so, a match that passes an
+// opEnd before the last line end ends there.
 func (p *pattern) endsLine(after runeSet) bool {
 	switch p.op {
 	case opEnd:
@@ -135,7 +135,7 @@ func (p *pattern) endsLine(after runeSet) bool {
 	return true
 }
 
-// minLen is a lower bound of the bytes that it takes to match.
+// minLen is a lower bound on the length of a match in bytes.
 func (p *pattern) minLen() int {
 	const enough = 1 << 20
 	n := 0
@@ -144,7 +144,7 @@ func (p *pattern) minLen() int {
 		if len(p.set) > 0 {
 			n = max(1, utf8.RuneLen(p.set[0]))
 			if p.set.has(utf8.RuneError) {
-				n = 1 // what a bad byte is taken for
+				n = 1 // what a bad byte is replaced by
 			}
 		}
 	case opCat, opGroup:
@@ -204,7 +204,7 @@ func (p *pattern) needs() string {
 }
 
 // re2 writes the pattern for package regexp. Its opEnd is the end of the text:
-// whoever cares for line ends matches [trimLineEnd] of the text, too.
+// callers that care about line ends match [trimLineEnd] of the text, too.
 func (p *pattern) re2() (string, error) {
 	var b strings.Builder
 	err := p.write(&b)
@@ -260,18 +260,18 @@ func (p *pattern) writeIn(b *strings.Builder, parens bool) error {
 	return err
 }
 
-// maxWritten bounds what is written for package regexp, which takes far less: ten
-// repetitions within each other that are each written ten times are ten gigabytes.
+// maxWritten limits what is written for package regexp, which accepts far less:
+// ten nested repetitions, each written ten times, are ten gigabytes.
 const maxWritten = 1 << 20
 
-// maxRepeat is the greatest count that package regexp takes.
+// maxRepeat is the greatest count that package regexp accepts.
 const maxRepeat = 1000
 
 func (p *pattern) writeRepeat(b *strings.Builder) error {
 	sub := p.subs[0]
 	parens := sub.op != opSet && sub.op != opGroup
 	least, most := p.min, p.max
-	// A greater count is several counts in a row.
+	// A greater count is written as several in a row.
 	const tooGreat = 10 * maxRepeat
 	if max(least, most) > maxRepeat && (sub.uses(opGroup) || max(least, most) > tooGreat) {
 		return fmt.Errorf("a repetition of more than %d", maxRepeat)

@@ -2,9 +2,10 @@ package urlfilter
 
 import "strings"
 
-// prefilter returns a function that is false only for texts in which the pattern
-// has no match, or nil if it would say little. Looking for a few literal bytes
-// is a tenth of the work of an expression, and most rules do not match most URLs.
+// prefilter returns a function that is false only for texts that the pattern
+// does not match, or nil if it would rarely be. Looking for a few literal bytes
+// takes a tenth of the time of an expression, and most rules do not match most
+// URLs.
 func prefilter(p *pattern) func(string) bool {
 	if last, ok := lastByte(p); ok {
 		return func(url string) bool { return url != "" && last[url[len(url)-1]] }
@@ -29,7 +30,7 @@ func lastByte(p *pattern) (set [256]bool, ok bool) {
 	return set, true
 }
 
-// maxRequired bounds how many strings are looked for.
+// maxRequired limits how many strings are looked for.
 const maxRequired = 16
 
 // required returns strings one of which is part of every match, or nil.
@@ -65,7 +66,7 @@ func required(p *pattern) [][]bytePair {
 				case opWord, opNoWord, opBegin, opEnd, opTextEnd:
 					next = run // of no width
 				case opRepeat:
-					if s.min > 0 { // at least so often
+					if s.min > 0 { // at least that often
 						next = product(run, expand(&pattern{op: opRepeat, subs: s.subs, min: s.min, max: s.min}))
 					}
 				default:
@@ -77,7 +78,7 @@ func required(p *pattern) [][]bytePair {
 				run = next
 				best = better(best, few(run))
 				if s.op == opRepeat && s.max != s.min {
-					break // what follows is not right behind
+					break // what follows is not adjacent
 				}
 			}
 			best = better(best, required(p.subs[i]))
@@ -87,7 +88,7 @@ func required(p *pattern) [][]bytePair {
 	return nil
 }
 
-// few returns the strings without those that contain another; nil if they are
+// few returns the strings without those that contain another; nil if there are
 // many or one is empty.
 func few(all [][]bytePair) [][]bytePair {
 	var out [][]bytePair
@@ -112,7 +113,7 @@ func few(all [][]bytePair) [][]bytePair {
 	return out
 }
 
-// contains reports whether every text with an s in it has a t in it.
+// contains reports whether every text that contains s contains t.
 func contains(s, t []bytePair) bool {
 	for i := 0; i+len(t) <= len(s); i++ {
 		ok := true
@@ -148,8 +149,8 @@ func better(a, b [][]bytePair) [][]bytePair {
 	return a
 }
 
-// containsAny reports whether a text has one of the strings in it. Each is
-// looked for by the byte of it that is the rarest in URLs.
+// containsAny reports whether a text contains one of the strings. Each is
+// looked for by the byte that is rarest in URLs.
 func containsAny(seqs [][]bytePair) func(string) bool {
 	type needle struct {
 		anchor int

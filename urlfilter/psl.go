@@ -6,10 +6,10 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// domainOf returns the public suffix and the registered domain of a host, as
-// Nutch's filters have them: by the part of the public suffix list that ICANN
-// answers for. A host under no suffix of the list and an address have no suffix
-// and are their own domain; a suffix is its own domain, too.
+// domainOf returns the public suffix and the registered domain of a host as in
+// Nutch's filters: by the ICANN section of the public suffix list. A host under
+// no suffix of the list, like an address, has no suffix and is its own domain;
+// a suffix is its own domain, too.
 func domainOf(host string) (suffix, domain string) {
 	if !mayHaveParents(host) {
 		return "", host
@@ -18,7 +18,7 @@ func domainOf(host string) (suffix, domain string) {
 	for !icann {
 		_, rest, ok := strings.Cut(suffix, ".")
 		if !ok {
-			return "", host // the list does not know it
+			return "", host // not in the list
 		}
 		suffix, icann = publicsuffix.PublicSuffix(rest) // what was it is private
 	}
@@ -29,9 +29,9 @@ func domainOf(host string) (suffix, domain string) {
 	return suffix, host[label+1:]
 }
 
-// domainNutch is domainOf for a host as a URL of Nutch spells it: it may be
-// Unicode, and so is then its domain, but never its suffix, or have a dot at the
-// end, which its domain has not.
+// domainNutch is domainOf for a host as spelled in a URL in Nutch. The host may
+// be Unicode, and then so is its domain, but never its suffix; it may end with
+// a dot, which its domain does not.
 func domainNutch(host string) (suffix, domain string) {
 	host = strings.TrimSuffix(host, ".")
 	if isASCII(host) {

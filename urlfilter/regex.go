@@ -30,16 +30,15 @@ import (
 // loops are matched natively, and just as Java would: [RepeatedSegments] and
 // [RepeatedParts].
 type Regex struct {
-	// NutchCompat takes the names after ">" as they are spelled, so that a
-	// capital letter matches nothing, and the URLs that java.net.URL does not
-	// take for such without a host. It must not be changed once the filter is in
-	// use.
+	// NutchCompat takes the names after ">" as spelled, so that a capital
+	// letter never matches, and treats URLs that java.net.URL refuses as having
+	// no host. It must not be changed once the filter is in use.
 	NutchCompat bool
 
 	ruleList
 }
 
-// NewRegex makes a filter of rules that are lines of the file format.
+// NewRegex makes a filter of rules, which are lines of the file format.
 func NewRegex(rules ...string) (*Regex, error) {
 	return ParseRegex(strings.NewReader(strings.Join(rules, "\n")))
 }
@@ -84,17 +83,18 @@ func compileJava(pattern string) (func(string) bool, error) {
 // ruleList is what the filters of regular expressions have in common.
 type ruleList struct {
 	rules []listRule
-	// The rules that are for all URLs, and those for a host or domain, by its
-	// name in normal form and as it is spelled. Each is in order.
+	// The rules for all URLs, and those for a host or domain, by its name in
+	// normal form and as spelled. Each list is in order.
 	all             []int
 	within, spelled map[string]*section
 }
 
-// section is what stands between a ">" and "<", or several of them, for one name.
+// section holds what is between ">" and "<", in one place or several, for one
+// name.
 type section struct {
 	rules []int
 	// Whether the name is the domain of the host below it with the commonLabel,
-	// and what was found out last of others: see domainEntry.
+	// and the last result for other hosts: see domainEntry.
 	common bool
 	last   atomic.Pointer[lastBelow]
 }
@@ -110,8 +110,8 @@ func addTo(named map[string]*section, name string, rule int) {
 	s.rules = append(s.rules, rule)
 }
 
-// isDomain reports whether the name, parent, is the domain of a host that has some
-// labels more.
+// isDomain reports whether the name, parent, is the domain of a host with some
+// more labels.
 func (s *section) isDomain(labels, host, parent string) bool {
 	if labels == commonLabel {
 		return s.common
@@ -126,7 +126,7 @@ func (s *section) isDomain(labels, host, parent string) bool {
 
 type listRule struct {
 	accept bool
-	name   string // host or domain as it is spelled; empty for all
+	name   string // host or domain as spelled; empty for all
 	match  func(url string) bool
 	line   int
 	text   string
@@ -177,8 +177,8 @@ func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool,
 	return l, nil
 }
 
-// compileOnce compiles a pattern once however often it stands in a file: that of
-// many hosts mostly has few.
+// compileOnce compiles a pattern once, however often it occurs in a file: one
+// for many hosts usually repeats a few.
 func compileOnce(compile func(pattern string) (func(string) bool, error)) func(pattern string) (func(string) bool, error) {
 	known := map[string]func(string) bool{}
 	return func(pattern string) (func(string) bool, error) {
@@ -264,8 +264,8 @@ func sections(named map[string]*section, host string) (forHost, forDomain []int)
 	}
 }
 
-// javaHost returns the host as Nutch has it: empty if java.net.URL does not take
-// the URL.
+// javaHost returns the host as Nutch sees it: empty if java.net.URL refuses the
+// URL.
 func javaHost(url string) string {
 	u, err := parseJavaURL(url, isJavaHandled)
 	if err != nil {

@@ -28,39 +28,40 @@ type NormalizerOptions struct {
 // RegexNormalizer rewrites URLs by rules, in order. The zero value changes
 // nothing. (Nutch: urlnormalizer-regex.)
 //
-// A rule may make work for those before it; so the rules are applied until they
-// change nothing any more, and a URL for which that does not come about within 16
-// rounds, or of which nothing is left, is refused. Under NutchCompat they are
-// applied once, as Nutch does, and [Rules] does the rest by its Loops.
+// A rule may create matches for earlier ones, so the rules are applied until
+// nothing changes any more; a URL that does not settle within 16 rounds, or of
+// which nothing is left, is refused. Under NutchCompat they are applied once,
+// as in Nutch, and the Loops of [Rules] does the rest.
 //
-// Patterns take time proportional to the URL, whatever they are. A pattern that
-// needs look-around, a back-reference or possessive repetition is an error, and
-// never a rule that is not there; only "(?<!:)/{2,}", which Nutch ships, is known
-// and done by hand. Two things differ from Java: "$" is the end of the URL and not
-// also the place before a line end there; and a pattern that can match the empty
-// string, and asks by "^", "\b" or "\B" what is before it, does not match right
-// behind another match.
+// Patterns take time proportional to the URL. A pattern that needs look-around,
+// a back-reference or possessive repetition is an error, never silently left
+// out; only "(?<!:)/{2,}", which Nutch ships, is recognized and matched by
+// hand. Two things differ from Java: "$" is the end of the URL and not also the
+// place before a line end there; and a pattern that can match the empty string,
+// and looks at what precedes it with "^", "\b" or "\B", does not match right
+// after another match.
 type RegexNormalizer struct {
 	o     NormalizerOptions
 	rules []normalizerRule
 }
 
 type normalizerRule struct {
-	line    int // zero if the rule is from no file
+	line    int // zero if the rule is not from a file
 	rule    RegexRule
-	may     func(url string) bool // false if the pattern cannot match; nil if nothing is known
+	may     func(url string) bool // false if the pattern cannot match; nil if unknown
 	matches func(url string) [][]int
 	parts   []templatePart
 }
 
-// maxRounds bounds how often rules are applied to a URL that they keep changing.
+// maxRounds limits how often rules are applied to a URL that they keep
+// changing.
 const maxRounds = 16
 
 var errUnsettled = fmt.Errorf("the rules still change it after %d rounds", maxRounds)
 var errNothingLeft = errors.New("the rules leave nothing of it")
 
-// DefaultRegexRules returns the rules of Nutch's regex-normalize.xml: session ids,
-// fragments, superfluous "?", "&", "." and slashes go.
+// DefaultRegexRules returns the rules of Nutch's regex-normalize.xml, which
+// remove session ids, fragments, and superfluous "?", "&", "." and slashes.
 func DefaultRegexRules() []RegexRule {
 	return []RegexRule{
 		{sessionPattern, "$4"},
@@ -76,7 +77,7 @@ func DefaultRegexRules() []RegexRule {
 // sessionPattern matches a session id up to what ends it.
 const sessionPattern = `(?i)(;?\b_?(l|j|bv_)?(sid|phpsessid|sessionid)=.*?)(\?|&|#|$)`
 
-// slashPattern matches two slashes or more that no colon precedes.
+// slashPattern matches two or more slashes that no colon precedes.
 const slashPattern = `(?<!:)/{2,}`
 
 // NewRegexNormalizer makes a normalizer of rules. An error names the rule by its
@@ -164,7 +165,7 @@ func ParseRegexNormalizer(r io.Reader, o NormalizerOptions) (*RegexNormalizer, e
 	return n, nil
 }
 
-// charset reads the encodings that rule files are in, beside UTF-8.
+// charset reads the encodings of rule files other than UTF-8.
 func charset(label string, r io.Reader) (io.Reader, error) {
 	switch strings.ToLower(label) {
 	case "utf8", "us-ascii", "ascii":
@@ -209,7 +210,7 @@ func RegexNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, err
 	return OpenNormalizer(path, func(r io.Reader) (*RegexNormalizer, error) { return ParseRegexNormalizer(r, o) })
 }
 
-// Normalize applies the rules. The scope makes no difference: [Scoped] is for
+// Normalize applies the rules. The scope makes no difference: use [Scoped] for
 // rules that differ by scope.
 func (n *RegexNormalizer) Normalize(_ Scope, url string) (string, error) {
 	return n.normalize(url, func(*normalizerRule) {})
@@ -245,7 +246,7 @@ func (n *RegexNormalizer) normalize(url string, changed func(*normalizerRule)) (
 	}
 }
 
-// maxGrowth is how much longer the rules may make a URL, in bytes: each may double
+// maxGrowth is how many bytes longer the rules may make a URL: each may double
 // it.
 const maxGrowth = 64 << 10
 
@@ -327,7 +328,7 @@ func compileRule(rule RegexRule) (normalizerRule, error) {
 	return r, nil
 }
 
-// manySlashes finds what slashPattern does.
+// manySlashes finds the matches of slashPattern.
 func manySlashes(url string) (all [][]int) {
 	for i := 0; i < len(url); {
 		if url[i] != '/' || i > 0 && url[i-1] == ':' {
@@ -346,9 +347,9 @@ func manySlashes(url string) (all [][]int) {
 	return all
 }
 
-// matchesOfJava finds the matches that Java does, which may be empty right behind
-// another; package regexp leaves these out. It is for patterns that do not ask what
-// is before them.
+// matchesOfJava finds the matches that Java finds, which may be empty right
+// after another; package regexp leaves these out. It is for patterns that do
+// not look at what precedes them.
 func matchesOfJava(re *regexp.Regexp, url string) (all [][]int) {
 	for from := 0; from <= len(url); {
 		m := re.FindStringSubmatchIndex(url[from:])
@@ -378,10 +379,10 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// sessionIDs finds in printable ASCII what sessionPattern does: package regexp
-// takes ten times as long. Before each "=" stands at most one name, and since all
-// that may come between it and the border of a word belongs to the word, the match
-// can begin in one place only.
+// sessionIDs finds the matches of sessionPattern in printable ASCII, for which
+// package regexp takes ten times as long. At most one name precedes each "=",
+// and since everything allowed between it and the word boundary belongs to the
+// word, the match can begin in one place only.
 func sessionIDs(url string) (all [][]int) {
 	from := 0
 	for {
@@ -439,7 +440,7 @@ type templatePart struct {
 }
 
 // parseTemplate reads a substitution as java.util.regex.Matcher does; but what
-// fails there at the first match fails here at once.
+// fails at the first match there fails at once here.
 func parseTemplate(s string, groups int, names []string) ([]templatePart, error) {
 	var parts []templatePart
 	text := []byte{}
@@ -476,7 +477,7 @@ func parseTemplate(s string, groups int, names []string) ([]templatePart, error)
 				if group > groups {
 					return nil, fmt.Errorf("no group %d", group)
 				}
-				// More digits as long as there is such a group.
+				// More digits, as long as there is such a group.
 				for i++; i+1 < len(s) && '0' <= s[i+1] && s[i+1] <= '9' && group*10+int(s[i+1]-'0') <= groups; i++ {
 					group = group*10 + int(s[i+1]-'0')
 				}

@@ -68,8 +68,8 @@ func (s runeSet) has(r rune) bool {
 	return false
 }
 
-// foldASCII adds the other case of the ASCII letters in the set: all that
-// Java's CASE_INSENSITIVE does without UNICODE_CASE.
+// foldASCII adds the other case of the ASCII letters in the set, which is all
+// that Java's CASE_INSENSITIVE does without UNICODE_CASE.
 func (s runeSet) foldASCII() runeSet {
 	out := slices.Clone(s)
 	for r := 'a'; r <= 'z'; r++ {

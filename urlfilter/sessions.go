@@ -45,7 +45,7 @@ func (SessionIDs) Normalize(_ Scope, url string) (string, error) {
 		head = b.String()
 	}
 	if hasQuery {
-		// What is kept, as long as all is: a prefix of the query.
+		// What is kept, as long as nothing was dropped: a prefix of the query.
 		kept, begin := query[:0], 0
 		for begin <= len(query) {
 			p, _, _ := strings.Cut(query[begin:], "&")
@@ -78,8 +78,8 @@ func (SessionIDs) Normalize(_ Scope, url string) (string, error) {
 	return head, nil
 }
 
-// mayHaveSession says whether a closer look is worth it: whether a parameter begins
-// as one of the names does.
+// mayHaveSession reports whether a closer look is worthwhile: whether a
+// parameter begins like one of the names.
 func mayHaveSession(url string) bool {
 	if strings.IndexByte(url, '?') < 0 && strings.IndexByte(url, ';') < 0 && strings.IndexByte(url, '&') < 0 {
 		return false
@@ -96,8 +96,8 @@ func mayHaveSession(url string) bool {
 	return false
 }
 
-// isSession says whether a parameter, "name=value", is a session id; all is the
-// query that it is in.
+// isSession reports whether a parameter, "name=value", is a session id; all is
+// the query it is in.
 func isSession(param, all string) bool {
 	name, value, ok := strings.Cut(param, "=")
 	if !ok {
@@ -127,8 +127,8 @@ func isSession(param, all string) bool {
 	return len(name) >= len(asp) && strings.EqualFold(name[:len(asp)], asp) && isToken(value, 8, false)
 }
 
-// isToken says whether a value looks as if it was drawn by lot: letters, digits
-// and a few marks, so many of them.
+// isToken reports whether a value looks random: at least so many letters,
+// digits and a few marks.
 func isToken(s string, least int, digits bool) bool {
 	if len(s) < least {
 		return false

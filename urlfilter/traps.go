@@ -5,27 +5,28 @@ import (
 	"strings"
 )
 
-// Traps rejects URLs of the kinds that servers make without end, mostly by
-// mistake: relative links that are resolved below themselves, calendars and
-// filters that link to ever more parameters. The zero value is what [Default]
-// uses; it rejects none of the 31,000 URLs of eight large sites of documentation.
+// Traps rejects kinds of URLs that servers make endlessly, mostly by mistake:
+// relative links resolved below themselves, and calendars and filters that link
+// to ever more parameters. The zero value is what [Default] uses; it rejects
+// none of the 31,000 URLs of eight large documentation sites.
 //
-// It looks at one URL at a time. What is endless but has plain URLs is held in
-// bounds by what generate selects and update adds.
+// It looks at one URL at a time. Endless sites with plain URLs are limited by
+// what generate selects and update adds.
 //
 // In each limit zero means the default and a negative number means none.
 type Traps struct {
-	// MaxDepth is how many segments a path may have; the default is 20. (It is
-	// Heritrix's, TooManyPathSegments.)
+	// MaxDepth is how many segments a path may have; the default is 20. (From
+	// Heritrix, TooManyPathSegments.)
 	MaxDepth int
-	// MaxRepeats is how often the same segments may follow each other, one or up
-	// to four of them: "/a/b/a/b/a/b/". The default is 2, or 4 for a single segment
-	// of digits, as dates have them. (It is Heritrix's, PathologicalPath.) What
-	// [RepeatedSegments] rejects is rejected too, unless it is negative.
+	// MaxRepeats is how often the same one to four segments may follow each
+	// other: "/a/b/a/b/a/b/". The default is 2, or 4 for a single segment of
+	// digits, as in dates. (From Heritrix, PathologicalPath.) What
+	// [RepeatedSegments] rejects is rejected too, unless MaxRepeats is
+	// negative.
 	MaxRepeats int
-	// MaxHosts is how often the host of the URL may stand in its path, as in
-	// "http://www.example.org/x/www.example.org/", where a scheme is missing in a
-	// link. The default is 1: archives and proxies have such paths.
+	// MaxHosts is how often the host of the URL may occur in its path, as in
+	// "http://www.example.org/x/www.example.org/", where a link lacks its
+	// scheme. The default is 1: archives and proxies have such paths.
 	MaxHosts int
 	// MaxParams is how many parameters a query may have; the default is 24.
 	MaxParams int
@@ -45,7 +46,8 @@ const (
 	DefaultMaxQuery   = 1024
 )
 
-// Accept reports whether the URL is within the limits. What is no URL is.
+// Accept reports whether the URL is within the limits. A string that is no URL
+// is.
 func (t Traps) Accept(url string) bool { return t.rule(url) == trapNone }
 
 // trap is a rule of Traps.
@@ -75,9 +77,9 @@ func (t Traps) rule(url string) trap {
 		return trapNone
 	}
 	path := url[start:end]
-	// Most URLs are short, and need no look at what they consist of.
+	// Most URLs are short, and their segments need no check.
 	if n := strings.Count(path, "/"); n > 2 {
-		// Empty segments count too, since some servers leave them out.
+		// Empty segments count too, since some servers produce them.
 		if strings.HasSuffix(path, "/") {
 			n--
 		}
@@ -117,8 +119,8 @@ func (t Traps) rule(url string) trap {
 	return trapNone
 }
 
-// mayRepeat says whether a closer look at the segments is worth it: it is false if
-// they are all different.
+// mayRepeat reports whether the segments are worth a closer look: it is false
+// if they are all different.
 func mayRepeat(path string) bool {
 	var seen uint64
 	for {
@@ -141,8 +143,8 @@ func mayRepeat(path string) bool {
 // longestRepeat is how many segments may be repeated together.
 const longestRepeat = 4
 
-// repeats reports whether some segments, with the slash behind each, follow each
-// other more than max times.
+// repeats reports whether some segments, each with the slash after it, follow
+// each other more than max times.
 func repeats(path string, max int) bool {
 	var last [longestRepeat + 1]string // segments
 	var run [longestRepeat + 1]int     // how many segments in a row equal the one so many before
@@ -179,7 +181,7 @@ func isDigits(s string) bool {
 	return true
 }
 
-// hostSegments counts the segments of a path that are the host.
+// hostSegments counts the segments of a path that equal the host.
 func hostSegments(path, host string) int {
 	if host == "" {
 		return 0
@@ -194,8 +196,8 @@ func hostSegments(path, host string) int {
 	return n
 }
 
-// params counts the parameters of a query. A "?" begins one too: a link that is
-// one, where the query of the page has been kept, makes them grow.
+// params counts the parameters of a query. A "?" begins one too: a link that
+// consists of a query, if appended to the query of the page, makes them grow.
 func params(query string) int {
 	n := 1
 	for i := range len(query) {

@@ -21,8 +21,8 @@ import (
 // A Filter accepts or rejects a URL.
 //
 // It is called from many goroutines at once, must answer for any string, and
-// must give the same answer to the same URL, unless it is a [Reloader] that was
-// reloaded.
+// must give the same answer for the same URL, unless it is a [Reloader] that
+// was reloaded.
 type Filter interface {
 	// Accept reports whether the URL may be part of the crawl.
 	Accept(url string) bool
@@ -34,19 +34,20 @@ type FilterFunc func(url string) bool
 // Accept calls f.
 func (f FilterFunc) Accept(url string) bool { return f(url) }
 
-// A Normalizer brings the spellings of a URL to one.
+// A Normalizer brings the spellings of a URL into one form.
 //
-// It is called from many goroutines at once, must answer for any string, and
-// its result is its own normal form: normalizing it again changes nothing. (The
-// stock ones under NutchCompat do what Nutch's do, which is not always so.)
+// It is called from many goroutines at once and must answer for any string. Its
+// result is its own normal form: normalizing it again changes nothing. (The
+// stock ones under NutchCompat do what Nutch's do, for which that is not always
+// true.)
 type Normalizer interface {
 	// Normalize returns the normal form of an absolute URL, or an error if the
-	// string is no URL to crawl.
+	// string is not a URL to crawl.
 	Normalize(scope Scope, url string) (string, error)
 }
 
-// Scope says at which point of the crawl a URL turned up. A normalizer may treat
-// them differently. The words are Nutch's.
+// Scope says where in the crawl a URL turned up. A normalizer may treat scopes
+// differently. The values are Nutch's.
 type Scope string
 
 const (
@@ -58,9 +59,9 @@ const (
 	LinkDB   Scope = "linkdb"   // one end of a link
 	Indexer  Scope = "indexer"  // a document about to be indexed
 
-	// AnyScope is what a normalizer is bound to that has no rules for the scope
-	// at hand; Partition and HostCount are where generate asks for the spelling
-	// by which it groups URLs.
+	// AnyScope is the scope to which a normalizer is bound for all scopes
+	// without rules of their own; Partition and HostCount are those in which
+	// generate groups URLs.
 	AnyScope  Scope = "default"
 	Partition Scope = "partition"
 	HostCount Scope = "generate_host_count"
@@ -80,10 +81,10 @@ type Explainer interface {
 }
 
 // A Reloader is a [Filter] or [Normalizer] that comes from a file and can read
-// it again while it is in use.
+// it again while in use.
 type Reloader interface {
-	// Reload reads the file again if it has changed, and reports whether it had.
-	// With an error everything stays as it was.
+	// Reload reads the file again if it has changed, and reports whether it
+	// had. On an error everything stays as it was.
 	Reload() (changed bool, err error)
 }
 
@@ -103,18 +104,18 @@ const DefaultMaxLength = 4096
 // not be changed once in use.
 type Rules struct {
 	// Normalizers are applied in order. Nil means none. (Nutch:
-	// urlnormalizer.order; what it does not name does not run.)
+	// urlnormalizer.order; those that it does not name are not run.)
 	Normalizers []Normalizer
-	// Loops is how often the normalizers are applied at most, as long as they
-	// change something; Nutch's default is 1. Zero means until none of them changes
-	// what the others made, so that the result is a normal form of all; a URL for
-	// which that takes more than 16 rounds is refused. (Nutch:
+	// Loops is the maximum number of times the normalizers are applied, as long
+	// as they change something; Nutch's default is 1. Zero means until none of
+	// them changes the result of the others, so that it is a normal form of
+	// all; a URL for which that takes more than 16 rounds is refused. (Nutch:
 	// urlnormalizer.loop.count.)
 	Loops int
-	// Filters must all accept what the normalizers made. Nil means none.
+	// Filters must all accept the result of the normalizers. Nil means none.
 	Filters []Filter
-	// MaxLength bounds the URL before and after the normalizers, in bytes; zero
-	// means DefaultMaxLength, negative no bound.
+	// MaxLength limits the URL before and after the normalizers, in bytes; zero
+	// means DefaultMaxLength, negative no limit.
 	MaxLength int
 }
 
@@ -138,9 +139,9 @@ func (r *Rules) Apply(scope Scope, url string) (string, error) {
 	return url, nil
 }
 
-// ApplySitemap does for a sitemap what Apply does for a page. A file that is
-// compressed belongs to the crawl if it would without the ".gz", which keeps out
-// archives among pages.
+// ApplySitemap does for a sitemap what Apply does for a page. A compressed file
+// belongs to the crawl if it would without the ".gz"; pages reject such names,
+// to keep out archives.
 func (r *Rules) ApplySitemap(scope Scope, url string) (string, error) {
 	normal, err := r.Apply(scope, url)
 	if !errors.Is(err, ErrRejected) {

@@ -2,8 +2,8 @@ package urlfilter
 
 import "strings"
 
-// Validator accepts what looks like the URL of a public web page, and rejects
-// among others names without a dot, IPv6 addresses, user information and host
+// Validator accepts what looks like the URL of a public web page, and rejects,
+// among others, names without a dot, IPv6 addresses, user information and host
 // names with "_". (Nutch: urlfilter-validator.)
 //
 //   - All characters are ASCII, printable and not blank.

@@ -15,7 +15,8 @@ func normalizerExplains(make func() urlfilter.Normalizer, urls []string) error {
 	return explains(make(), urls)
 }
 
-// explains holds what can explain to an answer for any string, and to one.
+// explains checks that what can explain answers for any string, and gives one
+// answer.
 func explains(v any, urls []string) error {
 	e, ok := v.(urlfilter.Explainer)
 	if !ok {
@@ -67,7 +68,7 @@ type reloaded struct {
 }
 
 // eachReloaded calls f for the filter and the normalizer of the harness, with
-// the content that is the first.
+// the initial content.
 func eachReloaded(h Harness, f func(r reloaded) error) error {
 	var all []reloaded
 	if h.Filter != nil {
@@ -104,7 +105,7 @@ func (r reloaded) answers(v any, urls []string) map[string]string {
 	return all
 }
 
-// same compares answers of now with those of before.
+// same compares current answers with earlier ones.
 func same(before, now map[string]string) error {
 	for u, want := range before {
 		if now[u] != want {

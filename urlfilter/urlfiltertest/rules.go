@@ -206,7 +206,7 @@ func isIdempotent(make func() urlfilter.Normalizer, urls []string) error {
 	})
 }
 
-// hostIsKept holds a [urlfilter.HostKeeper] to what it says of hosts.
+// hostIsKept checks what a [urlfilter.HostKeeper] says about hosts.
 func hostIsKept(make func() urlfilter.Normalizer, urls []string) error {
 	n := make()
 	k, ok := n.(urlfilter.HostKeeper)
@@ -225,8 +225,8 @@ func hostIsKept(make func() urlfilter.Normalizer, urls []string) error {
 	})
 }
 
-// hostOf returns the host of a URL as [urlfilter.HostKeeper] has it; empty if it has
-// none or is no URL.
+// hostOf returns the host of a URL as for [urlfilter.HostKeeper]; empty if it has
+// none or the string is no URL.
 func hostOf(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -239,8 +239,8 @@ func hostOf(s string) string {
 	return host
 }
 
-// isAbsolute holds a normalizer to what it makes of URLs; of a string that is none
-// it may change a part and leave the rest for another normalizer to mend or refuse.
+// isAbsolute checks what a normalizer makes of URLs; of any other string it may
+// change a part and leave the rest for another normalizer to mend or refuse.
 func isAbsolute(make func() urlfilter.Normalizer, urls []string) error {
 	return eachForm(make(), urls, func(_ urlfilter.Scope, u, form string, err error) error {
 		if p, notURL := url.Parse(u); err != nil || notURL != nil || !p.IsAbs() {

@@ -18,7 +18,7 @@ import (
 )
 
 // Harness makes the filters or normalizers to test. At least one field is
-// required; the rules of one that is nil are skipped by name.
+// required; the rules of a nil field are skipped by name.
 type Harness struct {
 	// Filter returns a filter. Every call returns an equal one.
 	Filter func() urlfilter.Filter
@@ -26,12 +26,12 @@ type Harness struct {
 	// Normalizer returns a normalizer. Every call returns an equal one.
 	Normalizer func() urlfilter.Normalizer
 
-	// Rewrite says that what Filter and Normalizer return is a
-	// [urlfilter.Reloader], and puts other content where it reads; [First] is what
-	// it begins with. Nil if it is none.
+	// Rewrite replaces the content that Filter and Normalizer read, and says
+	// that what they return is a [urlfilter.Reloader]; the initial content is
+	// [First]. Nil if it is not.
 	Rewrite func(c Content) error
 
-	// URLs are tried beside those of the kit.
+	// URLs are tried in addition to those of the kit.
 	URLs []string
 
 	// Seed begins the random checks; zero is a seed like any other. Messages
@@ -44,8 +44,8 @@ type Content int
 
 const (
 	First Content = iota // some rules
-	Other                // others, which answer otherwise to some of the URLs
-	Bad                  // what is no rules
+	Other                // others, which answer differently for some of the URLs
+	Bad                  // no valid rules
 )
 
 // Error says which rule was broken, and how.
@@ -77,8 +77,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is [Run] for programs: it returns an [*Error] for each rule broken,
-// joined, or nil. Rules that the harness cannot test are passed over.
+// Check is [Run] for programs: it returns an [*Error] for each broken rule,
+// joined, or nil. Rules that the harness cannot test are skipped.
 func Check(h Harness) error {
 	var errs []error
 	for _, r := range rules {
