@@ -9,12 +9,12 @@ import (
 	"github.com/recrawl/recrawl/page"
 )
 
-// Mux sends each visit to the protocol for the scheme of its URL; schemes are
-// keys in lower case, as "https". It is a Protocol. A URL of any other scheme, or
-// of none, is Refused.
+// Mux is a Protocol that passes each visit to the protocol for the scheme of
+// its URL; keys are schemes in lower case, such as "https". A URL of any other
+// scheme, or of none, is Refused.
 type Mux map[string]Protocol
 
-// Fetch asks the protocol for the scheme of the URL.
+// Fetch calls the protocol for the scheme of the URL.
 func (m Mux) Fetch(ctx context.Context, req Request) (Response, error) {
 	if err := ctx.Err(); err != nil {
 		return Response{}, fmt.Errorf("protocol: fetch %q: %w", req.URL, err)

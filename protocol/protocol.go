@@ -1,12 +1,12 @@
-// Package protocol asks servers for pages. Its contract, [Protocol], is one
+// Package protocol fetches pages from servers. Its contract, [Protocol], is one
 // method and one hop: redirects are followed by the crawl, never by a protocol.
 //
-// What a server answers, or fails to answer, is data ([Outcome]): 404, a
+// What a server answers, or its failure to answer, is data ([Outcome]): 404, a
 // redirect, a refused connection. An error means only that the visit could not
-// be made to happen: the context ended, or the machine failed.
+// be made: the context ended, or the machine failed.
 //
-// Stock implementations are protocol/httpproto and protocol/fileproto; a new
-// one must pass protocoltest.Run.
+// The stock implementations are protocol/httpproto and protocol/fileproto; a
+// new one must pass protocoltest.Run.
 package protocol
 
 import (
@@ -23,14 +23,15 @@ import (
 // Concurrency: Fetch is called from many goroutines at once, for one host never
 // more than politeness allows.
 //
-// Cancellation: Fetch returns soon after its context is done, with an error that
-// is ctx.Err(). Limits of its own, of time or size, are not errors but outcomes.
+// Cancellation: Fetch returns soon after its context is done, with an error
+// that is ctx.Err(). Reaching a time or size limit of the protocol is not an
+// error but an outcome.
 //
 // Ownership: the caller owns the response. When Fetch has returned, nothing of
-// the visit is left running or open, but for idle connections that a later visit
-// may use.
+// the visit is running or open, except idle connections that a later visit may
+// use.
 type Protocol interface {
-	// Fetch asks for one URL. It never follows a redirect, and sends no
+	// Fetch requests one URL. It never follows a redirect, and sends no
 	// credential that was not given for the exact origin of the URL.
 	Fetch(ctx context.Context, req Request) (Response, error)
 }
@@ -39,21 +40,21 @@ type Protocol interface {
 type Request struct {
 	// URL is absolute and normalized.
 	URL string
-	// ETag and LastModified are the validators of the content that is known, as
-	// the server sent them; empty for an unconditional visit.
+	// ETag and LastModified are the validators of the known content, as the
+	// server sent them; empty for an unconditional visit.
 	ETag, LastModified string
-	// MaxBytes bounds the decoded body; zero means the limit of the protocol,
+	// MaxBytes limits the decoded body; zero means the limit of the protocol,
 	// negative none.
 	MaxBytes int64
 	// Accept replaces the Accept header of the protocol, unless empty.
 	Accept string
 }
 
-// Response is what came of a visit.
+// Response is the result of a visit.
 type Response struct {
 	Outcome Outcome
-	// Content is what was sent; without a Body unless the outcome has one. Its
-	// URL is that of the request, whatever the outcome.
+	// Content is what the server sent; without a Body unless the outcome has
+	// one. Its URL is that of the request, whatever the outcome.
 	Content page.Content
 	// ETag and LastModified are the validators of Content, as sent; empty if
 	// none, or if one is unsafe to send back.
@@ -65,7 +66,7 @@ type Response struct {
 	Bytes int64
 	// Elapsed is how long the visit took.
 	Elapsed time.Duration
-	// Addr is the address that was asked, with its port; empty if none was.
+	// Addr is the address that was contacted, with its port; empty if none was.
 	Addr string
 }
 
@@ -77,10 +78,10 @@ type Outcome struct {
 	Status int
 	// Location is the absolute target of a redirect.
 	Location string
-	// RetryAfter is how long the server asks to be left alone; zero if it does
-	// not ask. Of a visit that was skipped, how long it has to wait, if that is known.
+	// RetryAfter is how long the server asks to be left alone; zero if it does not.
+	// For a skipped visit, it is how long to wait, if known.
 	RetryAfter time.Duration
-	// Reason says in one line what went wrong or why; empty on success.
+	// Reason says in one line what went wrong; empty on success.
 	Reason string
 }
 
@@ -91,7 +92,7 @@ type Code uint8
 const (
 	// Success: the content is here. It may be truncated.
 	Success Code = 1
-	// NotModified: the content is what the validators of the request stand for.
+	// NotModified: the content is still that of the request's validators.
 	NotModified Code = 2
 	// MovedPerm and MovedTemp: Location is where to look, for good or for now.
 	MovedPerm Code = 3
@@ -111,11 +112,11 @@ const (
 	// Failed: something that may pass went wrong: 5xx, no connection, no name,
 	// a time limit, a broken answer.
 	Failed Code = 11
-	// RobotsFailed: robots.txt could not be had, so that the visit was not made
+	// RobotsFailed: robots.txt could not be fetched, so the visit was not made
 	// and has to wait.
 	RobotsFailed Code = 12
-	// Skipped: the host failed so often in this round, or must be left alone for so
-	// long, that the visit was not made and has to wait.
+	// Skipped: the host failed so often in this round, or must be left alone
+	// for so long, that the visit was not made and has to wait.
 	Skipped Code = 13
 )
 
@@ -145,12 +146,12 @@ func (c *Code) UnmarshalText(text []byte) error {
 // Redirect reports whether the code stands for a redirect.
 func (c Code) Redirect() bool { return c == MovedPerm || c == MovedTemp }
 
-// Transient reports whether the same visit may end better later.
+// Transient reports whether the same visit may succeed later.
 func (c Code) Transient() bool { return c == Busy || c == Failed || c.Deferred() }
 
-// Deferred reports whether the page was left unasked through no fault of its
-// own.
+// Deferred reports whether the page was not requested for reasons unrelated to
+// it.
 func (c Code) Deferred() bool { return c == RobotsFailed || c == Skipped }
 
-// Asked reports whether the host was asked for the page.
+// Asked reports whether the page was requested from the host.
 func (c Code) Asked() bool { return c != RobotsDenied && c != Refused && !c.Deferred() }

@@ -11,21 +11,23 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// An answer is what became of asking for a robots.txt, all redirects followed.
+// An answer is the result of requesting a robots.txt, after all redirects.
 type answer struct {
 	kind   kind
 	status int
 	body   []byte
-	// etag and lastModified are the validators of the body, if it is the whole file
-	// and was found where it should be.
+	// etag and lastModified are the validators of the body, if it is the whole
+	// file and was found in its usual place.
 	etag, lastModified string
-	// partial says that the body ends before the file does, and not at our limit.
+	// partial says that the body ends before the file does, for another reason
+	// than our limit.
 	partial    bool
 	retryAfter time.Duration
 	reason     string
-	// holds is for how long another's answer holds; zero if it is one of the origin.
+	// holds is how long an answer from another origin is valid; zero if it is the
+	// origin's own.
 	holds time.Duration
-	// refused says that a rule of ours kept us from asking at all.
+	// refused says that a rule of ours kept us from requesting the file at all.
 	refused bool
 }
 
@@ -38,7 +40,7 @@ const (
 	moved               // somewhere else
 )
 
-// kindOf sorts outcomes as RFC 9309 section 2.3.1 does: by status where there is
+// kindOf classifies outcomes by RFC 9309 section 2.3.1: by status if there is
 // one.
 func kindOf(o protocol.Outcome) kind {
 	switch {
@@ -56,19 +58,19 @@ func kindOf(o protocol.Outcome) kind {
 	return failing
 }
 
-// maxVisit is how long one request may take: less than a turn with its host, in which
-// it may have been made.
+// maxVisit is how long one request may take: less than the turn with its host in
+// which it is made.
 const maxVisit = hostdb.Turn - 10*time.Second
 
-// visit asks for one URL. A Protocol that panics, or has no limit of its own and
-// takes too long, has failed, and ends no crawl.
+// visit requests one URL. A Protocol that panics, or that sets itself no limit
+// and takes too long, counts as failed, and does not end the crawl.
 func (c *Cache) visit(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: fmt.Sprint("the protocol panicked: ", p)}}, nil
 		}
 	}()
-	req.MaxBytes = int64(c.maxBytes()) + 2 // a character more, by which a file that is cut is known
+	req.MaxBytes = int64(c.maxBytes()) + 2 // one character more shows that a file is cut
 	req.Accept = "text/plain,*/*;q=0.5"
 	limited, cancel := context.WithTimeout(ctx, maxVisit)
 	defer cancel()
@@ -79,9 +81,9 @@ func (c *Cache) visit(ctx context.Context, req protocol.Request) (resp protocol.
 	return resp, err
 }
 
-// body returns what is kept of a file: whole lines, and at least one of a file
-// that is all here, since no body would mean no file. It is cut at the limit, or
-// because it is partial.
+// body returns what is kept of a file: whole lines, and at least one of a
+// complete file, since an empty body would mean no file. It is cut at the
+// limit, or because it is partial.
 func body(b []byte, truncated bool, limit int) (kept []byte, cut, partial bool) {
 	b, cut = whole(b, limit)
 	if truncated && !cut {
@@ -114,9 +116,9 @@ func resolve(from, location string) (string, bool) {
 	return to.String(), true
 }
 
-// apply returns the record after an answer. While a server fails the last good
+// apply returns the record after an answer. While a server fails, the last good
 // copy is kept, for 30 days; the pause doubles because it is as long as the
-// failing has lasted.
+// failure has lasted.
 func (a answer) apply(rec hostdb.Robots, now time.Time, maxAge time.Duration) hostdb.Robots {
 	if a.holds > 0 {
 		maxAge = min(maxAge, a.holds)

@@ -14,20 +14,20 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// An Asking is the way to one robots.txt, a request at a time, for a caller that
-// gives each server its turn: [Cache.Fetch] is all steps of one, without a pause.
-// An Asking is not for use by several goroutines at once.
+// An Asking fetches one robots.txt, a request at a time, for a caller that
+// gives each server its turn: [Cache.Fetch] makes all steps of one, without a
+// pause. An Asking must not be used by several goroutines at once.
 type Asking struct {
 	c      *Cache
 	origin string
-	asked  []string // the URLs asked so far
+	asked  []string // the URLs requested so far
 	next   string   // empty once rules are known
 	rules  *Rules
 	wait   time.Duration
 }
 
-// Ask begins to ask for the robots.txt of a URL. It makes no request. Where there
-// is nothing to ask the rules are known at once.
+// Ask begins to fetch the robots.txt of a URL. It makes no request. If none is
+// needed, the rules are known at once.
 func (c *Cache) Ask(url string) *Asking {
 	origin, rules := c.originOf(url)
 	a := &Asking{c: c, origin: origin, rules: rules}
@@ -37,11 +37,11 @@ func (c *Cache) Ask(url string) *Asking {
 	return a
 }
 
-// Origin returns scheme, host and port of the URL whose robots.txt is asked for.
+// Origin returns scheme, host and port of the URL whose robots.txt is wanted.
 func (a *Asking) Origin() string { return a.origin }
 
-// Next returns the URL that Step asks for: that of the robots.txt, or of where it
-// has moved. It is empty once the rules are known.
+// Next returns the URL that Step will request: the robots.txt, or where it has
+// moved. It is empty once the rules are known.
 func (a *Asking) Next() string { return a.next }
 
 // From returns the URL whose redirect led to Next; empty if none did.
@@ -58,30 +58,30 @@ func (a *Asking) Elsewhere() bool {
 	return a.next != "" && origin != a.origin
 }
 
-// File reports whether Next is itself the robots.txt of its origin, of which no
-// robots.txt speaks.
+// File reports whether Next is itself the robots.txt of its origin, to which no
+// robots.txt applies.
 func (a *Asking) File() bool {
 	_, ok := isFile(a.next)
 	return ok
 }
 
-// Rules returns what the asking has come to; nil while there is something to ask.
+// Rules returns the result; nil until it is known.
 func (a *Asking) Rules() *Rules { return a.rules }
 
-// RetryAfter returns how long the server that Step has asked wants to be left alone,
+// RetryAfter returns how long the server of the last Step wants to be left alone,
 // pages included; zero if it did not say.
 func (a *Asking) RetryAfter() time.Duration { return a.wait }
 
-// Lead replaces Next, by another spelling of it.
+// Lead replaces Next by another spelling of it.
 func (a *Asking) Lead(url string) {
 	if a.next != "" {
 		a.next = url
 	}
 }
 
-// Step makes one request, of Next, and remembers what the asking has come to, if
-// it has. An error is one of the store, of ctx, or of the Protocol when it could
-// not try; the step can be made again then.
+// Step requests Next, and records the result if that is the last request. An
+// error comes from the store, from ctx, or from a Protocol that could not make
+// the visit; the step can then be repeated.
 func (a *Asking) Step(ctx context.Context) error {
 	if a.next == "" {
 		return nil
@@ -90,7 +90,8 @@ func (a *Asking) Step(ctx context.Context) error {
 		return errNoHosts
 	}
 	from, req := a.next, protocol.Request{URL: a.next}
-	// What an origin says at /robots.txt it says for itself, whoever was led there.
+	// What an origin says at /robots.txt counts as its own, whoever was led
+	// there.
 	owner, file := isFile(from)
 	var known hostdb.Robots
 	if file {
@@ -141,14 +142,14 @@ func (a *Asking) Step(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(a.asked) > 0 { // they are not of the file that is asked for first
+	if len(a.asked) > 0 { // the validators are not of the file requested first
 		ans.etag, ans.lastModified = "", ""
 	}
 	return a.end(ctx, ans)
 }
 
 // Known ends the asking without a request if Next is the robots.txt of another
-// origin whose answer still holds, and reports whether it did.
+// origin whose answer is still valid, and reports whether it did.
 func (a *Asking) Known(ctx context.Context) (bool, error) {
 	origin, ok := isFile(a.next)
 	if !ok || origin == a.origin || a.c.Hosts == nil {
@@ -169,11 +170,11 @@ func (a *Asking) Known(ctx context.Context) (bool, error) {
 	return true, a.end(ctx, ans)
 }
 
-// GiveUp ends the asking because Next must not be asked for: a rule of the caller
-// forbids it, or its server cannot be waited for. The file cannot be had then
-// (RFC 9309 section 2.3.1.4: no access is to be assumed), for an hour, whatever
-// was known of it before. That is no news of the host, so it is kept in memory
-// only.
+// GiveUp ends the asking because Next must not be requested: a rule of the
+// caller forbids it, or its server cannot be waited for. The file then counts
+// as unreachable (RFC 9309 section 2.3.1.4: assume no access) for an hour,
+// whatever was known of it before. As this says nothing about the host, it is
+// kept in memory only.
 func (a *Asking) GiveUp(reason string) {
 	if a.next == "" {
 		return
@@ -185,11 +186,11 @@ func (a *Asking) GiveUp(reason string) {
 	a.next, a.rules = "", r
 }
 
-// end remembers the answer that the asking has come to.
+// end records the answer.
 func (a *Asking) end(ctx context.Context, ans answer) error {
 	if ans.refused {
-		// That is no news of the host, and other settings may allow it: nothing to
-		// keep in Hosts.
+		// This says nothing about the host, and other settings may allow it:
+		// nothing to keep in Hosts.
 		r := &Rules{deny: true, Unavailable: true, Refused: true, Reason: ans.reason}
 		now := a.c.now().UTC().Truncate(time.Millisecond)
 		a.c.remember(entry{origin: a.origin, rules: r, fetched: now, expires: now.Add(minPause), size: 256})
@@ -203,12 +204,12 @@ func (a *Asking) end(ctx context.Context, ans answer) error {
 	return err
 }
 
-// record keeps an answer in Hosts and returns the rules that hold with it.
+// record keeps an answer in Hosts and returns the rules that then apply.
 func (c *Cache) record(ctx context.Context, origin string, a answer) (*Rules, error) {
 	now := c.now().UTC().Truncate(time.Millisecond)
 	var rec hostdb.Robots
 	var r, read *Rules
-	if a.kind == good { // before the update, for which other hosts may have to wait
+	if a.kind == good { // before the update, which other hosts may have to wait for
 		read = c.rules(hostdb.Robots{Body: a.body})
 	}
 	defer c.writes(origin, a.reason)()

@@ -18,8 +18,8 @@ import (
 const (
 	// maxHops is how many redirects of a robots.txt are followed by default.
 	maxHops = 5
-	// maxOrigins is how many origins of a host are remembered, and maxBodies how
-	// many bytes of their files, unless one alone is longer.
+	// maxOrigins is how many origins of a host are remembered, and maxBodies
+	// how many bytes of their files, unless a single one is longer.
 	maxOrigins = 16
 	maxBodies  = 1 << 20
 	// maxFailing is how long a server may fail before its robots.txt counts as
@@ -33,82 +33,85 @@ const (
 	maxMemory = 64 << 20
 )
 
-// A Cache answers which rules hold for a URL. It asks for each robots.txt once a
-// day at most while all is well, and remembers the answers in a hostdb.Store,
-// from where later runs and other crawlers have them.
+// A Cache answers which rules apply to a URL. It requests each robots.txt at
+// most once a day unless servers fail, and keeps the answers in a hostdb.Store,
+// for later runs and other crawlers.
 //
-// What an answer means is in RFC 9309 section 2.3.1:
+// Answers are interpreted as in RFC 9309 section 2.3.1:
 //
-//	2xx                    the file holds for MaxAge
-//	4xx but not 429        there is no file: all is allowed, for MaxAge
+//	2xx                    the file is valid for MaxAge
+//	4xx except 429         there is no file: all is allowed, for MaxAge
 //	3xx, five of them      followed, to other hosts too
-//	3xx, a sixth           as 4xx, and so is one without a target, and a loop
-//	429, 5xx, no answer    the last good copy holds; without one nothing may be
-//	                       visited for now ([Rules].Unavailable)
+//	3xx, a sixth           as 4xx; so are a loop and a redirect without a target
+//	429, 5xx, no answer    the last good copy is valid; without one nothing may
+//	                       be visited for now ([Rules].Unavailable)
 //	the same for 30 days   as 4xx
 //
 // A server that fails is asked again after a minute, then after twice the time
 // and so on up to an hour, or after as long as it asks for (Retry-After) up to
-// MaxAge. A visit that the Protocol refuses (protocol.Refused) is no answer, nor
-// is a redirect to another scheme than http and https. Of a file that ends too
-// early the whole lines hold, for an hour; without one it is no answer. Only http
-// and https have a robots.txt: elsewhere all is allowed.
+// MaxAge. A visit that the Protocol refuses (protocol.Refused) counts as no
+// answer, and so does a redirect to a scheme other than http and https. The
+// whole lines of a file that ends too early are valid for an hour; without any
+// it counts as no answer. Only http and https have a robots.txt: elsewhere all
+// is allowed.
 //
-// A file that is asked for again is asked for with its validators, and one that
-// has not been modified holds anew. What Cache-Control says of it counts for
-// nothing: many servers forbid to keep anything at all, and mean nothing by it.
+// Repeated requests carry the validators of the file, and one that was not
+// modified is valid anew. Cache-Control is ignored: many servers forbid keeping
+// anything at all, without meaning to.
 //
-// Of a host at most 16 origins and a megabyte of files are remembered; the file
-// fetched longest ago is forgotten first, and asked for again when it is needed.
+// At most 16 origins and a megabyte of files are kept per host; the file
+// fetched longest ago is dropped first, and requested again when it is needed.
 //
-// A Cache may be used from many goroutines at once once its fields are set, and
-// must not be copied. It starts nothing and need not be closed.
+// A Cache may be used from many goroutines at once after its fields are set,
+// and must not be copied. It starts no goroutines and need not be closed.
 type Cache struct {
 	// Protocol fetches the files. Required.
 	Protocol protocol.Protocol
-	// Hosts remembers them: the bodies, and the Crawl-delay of a host, the longest
-	// of its origins. Required.
+	// Hosts keeps the bodies, and the Crawl-delay of each host, the longest of
+	// its origins. Required.
 	Hosts hostdb.Store
-	// Product is the product token of the crawler, whose rules hold. With an empty
-	// one only the rules for everybody do. (Nutch: http.agent.name.)
+	// Product is the product token of the crawler, which selects its rules. If
+	// it is empty, only the rules for everybody apply. (Nutch:
+	// http.agent.name.)
 	Product string
-	// Policy says what else the crawler answers to, and where robots.txt does not
+	// Policy sets further names of the crawler, and where robots.txt does not
 	// decide.
 	Policy
-	// Now is the clock that the crawl records; nil means time.Now. What was fetched
-	// after Now is asked for again.
+	// Now is the clock that the crawl records; nil means time.Now. Files
+	// fetched after Now are requested again.
 	Now func() time.Time
-	// MaxAge is how long an answer holds, a minute at least; zero means 24 hours,
-	// the most that RFC 9309 section 2.4 allows.
+	// MaxAge is how long an answer is valid, at least a minute; zero means 24
+	// hours, the most that RFC 9309 section 2.4 allows.
 	MaxAge time.Duration
-	// MaxBytes is how much of a file is read; zero, and less than the constant
-	// MaxBytes, which is the least that RFC 9309 allows, mean that.
+	// MaxBytes is how much of a file is read, at least the constant MaxBytes,
+	// the least that RFC 9309 allows; zero means that.
 	MaxBytes int
-	// MaxOrigins is for how many origins parsed rules are kept in memory, about
-	// 64 MiB at most; zero means 4,096. Others are parsed again out of Hosts.
+	// MaxOrigins is the number of origins whose parsed rules are kept in
+	// memory, up to about 64 MiB; zero means 4,096. Those of others are parsed
+	// again from Hosts.
 	MaxOrigins int
-	// Parse reads a file, of which it is given at most MaxBytes, for Product and
-	// Aliases; nil means the parser of [Parse]. It must not fail, whatever the bytes.
+	// Parse reads a file, at most MaxBytes of it, for Product and Aliases; nil means
+	// the function [Parse]. It must not fail, whatever the bytes.
 	Parse func(body []byte, products ...string) *Rules
-	// Hop is asked before Fetch follows a redirect, and returns the URL to ask for,
-	// to as it is or in another spelling. An error says why it must not be: the file
-	// cannot be had then ([Rules].Unavailable, with the error as Reason). Nil follows
-	// redirects wherever they lead over http and https. Callers that have rules for
-	// each hop and a turn for each server take the steps themselves: see [Asking].
+	// Hop is called before Fetch follows a redirect, and returns the URL to request:
+	// to, or another spelling of it. An error says why it must not be requested: the
+	// file then cannot be fetched ([Rules].Unavailable, with the error as Reason).
+	// Nil follows all redirects over http and https. Callers that have rules for each
+	// hop and a turn for each server make the steps themselves: see [Asking].
 	Hop func(ctx context.Context, from, to string) (string, error)
-	// Logger is told of servers that fail; nil means silence.
+	// Logger receives failures of servers; nil discards them.
 	Logger *slog.Logger
 
 	mu     sync.Mutex
 	memory lru
-	// why are the reasons of files that could not be had, by origin, while their
-	// records are being written.
+	// why holds the reasons of files that could not be fetched, by origin,
+	// while their records are being written.
 	why map[string]string
 }
 
-// Cached returns the rules that hold for a URL, from memory or from Hosts, and
-// false if Fetch must be asked. It makes no request. An error is one of the store
-// or of ctx.
+// Cached returns the rules for a URL, from memory or from Hosts, or false if
+// Fetch must be called. It makes no request. An error comes from the store or
+// from ctx.
 func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
 	origin, rules := c.originOf(url)
 	if rules != nil {
@@ -133,7 +136,7 @@ func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
 	return r, true, nil
 }
 
-// known returns what Hosts has of an origin, which may be nothing.
+// known returns what Hosts has about an origin, which may be nothing.
 func (c *Cache) known(ctx context.Context, origin string) (hostdb.Robots, error) {
 	host, err := c.Hosts.Get(ctx, hostdb.ByHost.Key(origin))
 	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
@@ -145,10 +148,10 @@ func (c *Cache) known(ctx context.Context, origin string) (hostdb.Robots, error)
 	return hostdb.Robots{Origin: origin}, nil
 }
 
-// Fetch asks for the robots.txt of a URL, remembers the answer and returns the
-// rules that hold. Two calls for one origin at the same time both ask. An error
-// is one of the store, of ctx, or of the Protocol when it could not try; whatever
-// a server does is no error.
+// Fetch requests the robots.txt of a URL, records the answer and returns the
+// rules that apply. Two simultaneous calls for one origin both make the
+// request. An error comes from the store, from ctx, or from a Protocol that
+// could not make the visit; nothing that a server does is an error.
 func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
 	a := c.Ask(url)
 	for a.Next() != "" {
@@ -194,8 +197,8 @@ func (c *Cache) maxAge() time.Duration {
 
 func (c *Cache) maxBytes() int { return max(c.MaxBytes, MaxBytes) }
 
-// keep remembers the rules of a record, which are new, with the reason if the
-// file could not be had.
+// keep remembers the rules of a record, which are new, and the reason if the
+// file could not be fetched.
 func (c *Cache) keep(rec hostdb.Robots, r *Rules, reason string) {
 	if r.Unavailable {
 		if reason == "" { // of a record, which has none
@@ -205,13 +208,13 @@ func (c *Cache) keep(rec hostdb.Robots, r *Rules, reason string) {
 	}
 	size := 256 + r.size
 	if r.allow != nil {
-		size += 64 * len(rec.Body) // what is kept by a parser that makes regular expressions of rules
+		size += 64 * len(rec.Body) // what a parser keeps that turns rules into regular expressions
 	}
 	c.remember(entry{origin: rec.Origin, rules: r, fetched: rec.Fetched, expires: rec.Expires, size: size})
 }
 
-// reason returns why the file of a record could not be had; empty if that was in
-// another life.
+// reason returns why the file of a record could not be fetched; empty if only
+// an earlier process knew.
 func (c *Cache) reason(rec hostdb.Robots) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,8 +227,8 @@ func (c *Cache) reason(rec hostdb.Robots) string {
 	return ""
 }
 
-// writes notes a reason until the function it returns is called: from when a record
-// is in Hosts others may read it, and they are told, too.
+// writes records a reason until the function it returns is called: once a
+// record is in Hosts others may read it, and they need the reason too.
 func (c *Cache) writes(origin, reason string) (written func()) {
 	if reason == "" {
 		return func() {}
@@ -253,7 +256,7 @@ func (c *Cache) remember(e entry) {
 	c.memory.put(e, n, maxMemory)
 }
 
-// rules reads a record: see [Cache] for what it means.
+// rules interprets a record: see [Cache].
 func (c *Cache) rules(rec hostdb.Robots) *Rules {
 	switch {
 	case len(rec.Body) > 0:
@@ -289,8 +292,8 @@ func (c *Cache) crawlDelay(recs []hostdb.Robots, but string, now time.Time) time
 	return d
 }
 
-// fresh reports whether an answer need not be renewed. A clock that went back
-// makes it old.
+// fresh reports whether an answer need not be renewed. If the clock went back,
+// it must be.
 func fresh(fetched, expires, now time.Time) bool {
 	return !fetched.After(now) && now.Before(expires)
 }
@@ -299,7 +302,7 @@ func find(recs []hostdb.Robots, origin string) (int, bool) {
 	return slices.BinarySearchFunc(recs, origin, func(r hostdb.Robots, o string) int { return strings.Compare(r.Origin, o) })
 }
 
-// upsert returns a copy of the records with rec among them, in order, without
+// upsert returns a copy of the records that includes rec, in order, without
 // those fetched longest ago if there are too many or they are too large.
 func (c *Cache) upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots {
 	i, ok := find(recs, rec.Origin)
@@ -315,7 +318,7 @@ func (c *Cache) upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots 
 	for len(recs) > maxOrigins || size > max(maxBodies, c.maxBytes()) {
 		oldest := -1
 		for j, r := range recs {
-			// A record without a file is no help against the size.
+			// Dropping a record without a file does not reduce the size.
 			if r.Origin != rec.Origin && (len(r.Body) > 0 || len(recs) > maxOrigins) && (oldest < 0 || r.Fetched.Before(recs[oldest].Fetched)) {
 				oldest = j
 			}
@@ -338,9 +341,10 @@ func (c *Cache) originOf(url string) (string, *Rules) {
 	return origin, rules
 }
 
-// originOf returns scheme, host and port of a URL in lower case, without the
-// port that goes without saying, or the rules if there is nothing to ask: none
-// for schemes without robots.txt, and for what is no URL none that it may be.
+// originOf returns scheme, host and port of a URL in lower case, without a
+// default port, or the rules if there is nothing to request: for a scheme
+// without robots.txt they allow everything, and for a string that is no URL
+// nothing.
 func originOf(url string) (string, *Rules) {
 	scheme, rest, _ := strings.Cut(url, ":")
 	scheme = strings.ToLower(scheme)
@@ -363,8 +367,8 @@ func originOf(url string) (string, *Rules) {
 	return scheme + "://" + host, nil
 }
 
-// lower returns a host in lower case as far as it is ASCII. What is not, is for IDNA
-// to map, which has an "İ" that is no "i".
+// lower returns a host with ASCII letters in lower case. The rest is left to IDNA,
+// which has an "İ" that is no "i".
 func lower(host string) string {
 	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return strings.ToLower(host)

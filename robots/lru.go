@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// An lru keeps entries by origin, those used last. The zero value is empty.
+// An lru keeps the most recently used entries, by origin. The zero value is
+// empty.
 type lru struct {
 	byOrigin map[string]*list.Element
-	order    list.List // of entry, the last used in front
+	order    list.List // of entry, most recently used first
 	size     int
 }
 
@@ -28,8 +29,8 @@ func (l *lru) get(origin string) (entry, bool) {
 	return e.Value.(entry), true
 }
 
-// put keeps an entry, and of the others the last used, in all at most n of at
-// most size bytes. An entry that is too large for that is not kept.
+// put adds an entry and keeps, of the others, the most recently used, at most n
+// entries and size bytes in all. An entry too large for that is not kept.
 func (l *lru) put(e entry, n, size int) {
 	if old, ok := l.byOrigin[e.origin]; ok {
 		l.remove(old)

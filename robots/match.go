@@ -4,19 +4,19 @@ import "strings"
 
 // A rule is one Allow or Disallow line.
 type rule struct {
-	// pattern is canonical: each '*' is a wildcard, and a character '*' or '$' is
-	// written %2A or %24.
+	// pattern is canonical: each '*' is a wildcard, and the characters '*' and
+	// '$' are written %2A and %24.
 	pattern string
 	// anchored says that the pattern ended with '$'.
 	anchored bool
 	allow    bool
-	// stars counts the wildcards that pattern is without, since each follows
-	// another: they match no more, but make the rule longer.
+	// stars counts the wildcards removed from pattern because each follows
+	// another: they match nothing more, but make the rule longer.
 	stars uint16
-	line  int32 // where it stands, from 1
+	line  int32 // its line, from 1
 }
 
-// octets is the length by which the most specific rule is found.
+// octets is the length that decides which rule is most specific.
 func (r *rule) octets() int {
 	n := len(r.pattern) + int(r.stars)
 	if r.anchored {
@@ -25,10 +25,9 @@ func (r *rule) octets() int {
 	return n
 }
 
-// match reports whether the rule speaks of a canonical path. Each literal
-// between two wildcards is looked for once, leftmost and from where the one
-// before ended, which is right for globs and takes time linear in the path:
-// nothing is ever tried again.
+// match reports whether the rule matches a canonical path. Each literal between
+// two wildcards is searched once, leftmost and after the previous one, which is
+// correct for globs and linear in the path: there is no backtracking.
 func (r *rule) match(path string) bool {
 	lit, rest, wild := strings.Cut(r.pattern, "*")
 	if !strings.HasPrefix(path, lit) {
@@ -60,16 +59,16 @@ func newRule(value string, allow bool) rule {
 	r := rule{allow: allow}
 	value, r.anchored = strings.CutSuffix(value, "$")
 	r.pattern = canonical(value, true)
-	r.stars = uint16(strings.Count(value, "*") - strings.Count(r.pattern, "*")) // a line is shorter than that
+	r.stars = uint16(strings.Count(value, "*") - strings.Count(r.pattern, "*")) // at most the length of a line
 	return r
 }
 
-// canonicalPath spells a path as patterns are spelled.
+// canonicalPath returns a path in the spelling of patterns.
 func canonicalPath(path string) string { return canonical(path, false) }
 
-// canonical makes percent-encoding alike (RFC 9309 section 2.2.2, RFC 3986
-// section 6.2.2). In a pattern '*' is a wildcard, of which one does what many
-// do; in a path it is a character. A '%' that begins no escape stays.
+// canonical normalizes percent-encoding (RFC 9309 section 2.2.2, RFC 3986
+// section 6.2.2). In a pattern '*' is a wildcard, and several in a row are one;
+// in a path it is a character. A '%' that begins no escape stays.
 func canonical(s string, pattern bool) string {
 	i := 0
 	for i < len(s) && plain[s[i]] {
@@ -109,7 +108,7 @@ func canonical(s string, pattern bool) string {
 }
 
 // plain holds the characters that stand for themselves in pattern and path:
-// unreserved and reserved ones, but for '*' and '$'.
+// unreserved and reserved ones, except '*' and '$'.
 var plain = func() (t [256]bool) {
 	for c := range 256 {
 		t[c] = unreserved(byte(c)) || c < 0x80 && strings.IndexByte(":/?#[]@!&'()+,;=", byte(c)) >= 0

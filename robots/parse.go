@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// MaxBytes is how much of a robots.txt file is read, cut at the end of a line:
-	// the least that RFC 9309 section 2.5 asks for. A [Cache] may be told to read
-	// more.
+	// MaxBytes is how much of a robots.txt file is read, cut at the end of a
+	// line: the least that RFC 9309 section 2.5 demands. A [Cache] can be set
+	// to read more.
 	MaxBytes = 500 << 10
 
-	// maxLine is how much of a line is read. Google's parser has the same limit:
-	// eight times the longest URL of a browser that once was common.
+	// maxLine is how much of a line is read. Google's parser has the same
+	// limit: eight times the longest URL of a once common browser.
 	maxLine = 8*2083 - 1
 
 	maxCrawlDelay = 24 * time.Hour
 )
 
-// Parse reads a robots.txt file for the crawler with the given product tokens, one
-// as a rule ("recrawl"; of "recrawl/1.0 (+https://...)" the first word counts). The
-// groups that name a token hold, taken together; if there are none, those for "*"
-// do. Any bytes are a robots.txt file, if only one without rules.
+// Parse reads a robots.txt file for the crawler with the given product tokens,
+// usually one ("recrawl"; only the first word of "recrawl/1.0 (+https://...)"
+// counts). The groups that name one of the tokens apply, taken together; if
+// there are none, those for "*" do. Any bytes are a valid robots.txt file,
+// maybe one without rules.
 func Parse(body []byte, products ...string) *Rules { return parse(body, products, MaxBytes) }
 
 // parse reads as much of a file as the limit allows.
@@ -49,7 +50,7 @@ func parse(body []byte, products []string, limit int) *Rules {
 	return p.finish()
 }
 
-// Two groups are of interest: that of the products and that of everybody.
+// Two groups matter: that of the products and that for everybody.
 const (
 	mine = iota
 	everybody
@@ -60,10 +61,10 @@ type parser struct {
 	html     bool
 	at       int32 // the line that is read, from 1
 
-	// named says whether the group being read is of mine or of everybody, and
-	// delays the same for Crawl-delay. The two differ because Crawl-delay is no
-	// rule: a User-agent line after it goes on with the group (RFC 9309 section
-	// 2.2.4), yet the delay is not meant for who is named after it.
+	// named says whether the current group is mine or everybody's, and delays
+	// the same for Crawl-delay. They differ because Crawl-delay is no rule: a
+	// User-agent line after it continues the group (RFC 9309 section 2.2.4),
+	// yet the delay does not apply to those named after it.
 	named, delays          [2]bool
 	inGroup, inRules, slow bool
 
@@ -156,8 +157,8 @@ func (p *parser) rule(value string, allow bool) {
 	if !allow {
 		return
 	}
-	// The file "index.html" of a directory is what a server shows for the
-	// directory, so whoever allows the one means the other. (As Google.)
+	// A server shows "index.html" of a directory for the directory, so whoever
+	// allows one means the other. (As Google.)
 	dir := strings.LastIndexByte(r.pattern, '/') + 1
 	if dir > 0 && strings.HasPrefix(r.pattern[dir:], "index.htm") {
 		p.rule(value[:strings.LastIndexByte(value, '/')+1]+"$", true)
@@ -208,7 +209,7 @@ func ended(b []byte) []byte {
 	return nil
 }
 
-// endsLine reports whether a line ends at i, which in UTF-16 is even.
+// endsLine reports whether a line ends at i, an even index in UTF-16.
 func endsLine(b []byte, i int) bool {
 	if !isUTF16(b) {
 		return b[i] == '\n' || b[i] == '\r'
@@ -228,8 +229,9 @@ func isUTF16(b []byte) bool {
 	return len(b) >= 2 && (b[0] == 0xFE && b[1] == 0xFF || b[0] == 0xFF && b[1] == 0xFE)
 }
 
-// text returns the part of a file that is read, as UTF-8 if it was UTF-16,
-// without a byte order mark, or what is left of one, and without NUL bytes.
+// text returns the part of a file that is read, converted from UTF-16 if
+// necessary, without a byte order mark, or what is left of one, and without NUL
+// bytes.
 func text(b []byte, limit int) []byte {
 	b, _ = whole(b, limit)
 	if isUTF16(b) {
@@ -247,7 +249,7 @@ func text(b []byte, limit int) []byte {
 	return b
 }
 
-// fromUTF16 decodes pairs of bytes of which the one at index high is the high one.
+// fromUTF16 decodes pairs of bytes; the one at index high is the high one.
 func fromUTF16(b []byte, high int) []byte {
 	u := make([]uint16, 0, len(b)/2)
 	for ; len(b) >= 2; b = b[2:] {
@@ -286,8 +288,8 @@ func stripTags(s string) string {
 	}
 }
 
-// split takes a line apart. Some forget the colon: white space does instead,
-// if there are just two words. The colon of a URL is then the first one.
+// split splits a line. If the colon was forgotten, white space replaces it,
+// provided there are just two words. The colon of a URL is then the first one.
 func split(s string) (key, value string, ok bool) {
 	key, value, ok = strings.Cut(s, ":")
 	if last := strings.LastIndexAny(key, space) + 1; !ok || last > 0 && strings.HasPrefix(value, "//") &&
@@ -317,8 +319,8 @@ const (
 	fieldSitemap
 )
 
-// fields are the names of fields and how they are misspelled, in lower case: the
-// misspellings that Google's parser knows.
+// fields are the names of fields and their misspellings, in lower case, as
+// known to Google's parser.
 var fields = []struct {
 	name  string
 	field fieldName
@@ -341,8 +343,8 @@ var fields = []struct {
 	{"site-map", fieldSitemap},
 }
 
-// field tells what a line is about. As for Google the name need only begin with
-// a known one: "Disallowed" means it too.
+// field returns what a line is about. As for Google, the name need only begin
+// with a known one: "Disallowed" counts too.
 func field(key string) fieldName {
 	for _, f := range fields {
 		if len(key) >= len(f.name) && strings.EqualFold(key[:len(f.name)], f.name) {
@@ -353,7 +355,7 @@ func field(key string) fieldName {
 }
 
 // parseDelay reads seconds: "10", "0.5", "1,5", "10s", "10 seconds". What it
-// cannot read asks for nothing; what is longer than a day asks for a day.
+// cannot read is ignored; more than a day counts as a day.
 func parseDelay(s string) (time.Duration, bool) {
 	s = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(s)), "+")
 	i := strings.LastIndexAny(s, "0123456789.") + 1
@@ -366,7 +368,7 @@ func parseDelay(s string) (time.Duration, bool) {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(strings.Replace(s[:i], ",", ".", 1), 64)
-	// Out of range is an error with a value, which is infinite.
+	// ErrRange comes with a value, which is infinite.
 	if err != nil && f == 0 || !(f >= 0) {
 		return 0, false
 	}

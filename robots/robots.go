@@ -1,32 +1,33 @@
 // Package robots reads robots.txt (RFC 9309) and keeps what it says: [Parse]
 // turns the bytes of a file into [Rules] for one crawler, and [Cache] fetches
-// files through a protocol.Protocol and remembers them in a hostdb.Store. What
-// single pages ask for, in X-Robots-Tag headers and meta elements, is read by
-// [ParseHeader] and [ParseMeta].
+// files through a protocol.Protocol and remembers them in a hostdb.Store.
+// [ParseHeader] and [ParseMeta] read what single pages ask for in X-Robots-Tag
+// headers and meta elements.
 //
-// Parse never fails. What a file leaves open is read as the crawlers read it
+// Parse never fails. Where a file is ambiguous, it is read as by the crawlers
 // that site owners test with, in the order RFC, Google, crawler-commons:
 //
 //   - The rule with the most octets wins, each wildcard and a final $ counted;
 //     of two equally long ones, Allow.
-//   - Paths are compared octet by octet after percent-encoding is made alike:
-//     unreserved characters are decoded, octets outside of ASCII and those that
-//     no URL may hold are encoded, hex digits are in upper case. Reserved
-//     characters stay as they are written: %2F is not "/", but %2A and %24 are
-//     the plain characters "*" and "$".
+//   - Paths are compared octet by octet after percent-encoding is normalized:
+//     unreserved characters are decoded, non-ASCII octets and those not allowed
+//     in URLs are encoded, hex digits are in upper case. Reserved characters
+//     stay as written: %2F is not "/", but %2A and %24 are the plain characters
+//     "*" and "$".
 //   - Rules before the first User-agent line belong to nobody and are ignored.
 //   - A missing colon, the usual misspellings of Disallow and User-agent, a
 //     comma between product tokens, UTF-16, NUL bytes and files wrapped in HTML
-//     are forgiven. So is what cannot be understood: the line is skipped.
+//     are forgiven. A line that cannot be understood is skipped.
 //   - "Allow: /dir/index.html" allows "/dir/" too.
 //
-// Hostile files cost little: 500 KiB of a file are read, 16 KiB of a line; a path
-// is matched in time linear in its length, and of rules without a wildcard within
-// any number costs the same. What a Cache keeps is bounded, in memory and in its
-// store.
+// Hostile files cost little: 500 KiB of a file are read, 16 KiB of a line; a
+// path is matched in time linear in its length, and any number of rules without
+// an inner wildcard costs the same. What a Cache keeps is bounded, in memory
+// and in its store.
 //
-// The package keeps no politeness: a Crawl-delay is handed on, not obeyed. Who has
-// a fetcher of his own needs Parse and [ParseResponse] only.
+// The package does not enforce politeness: a Crawl-delay is passed on, not
+// obeyed. If you have your own fetcher, all you need is Parse and
+// [ParseResponse].
 package robots
 
 import (
@@ -37,38 +38,38 @@ import (
 	"time"
 )
 
-// Rules is what one robots.txt file asks of one crawler; the zero value allows
-// all. It is not changed once made, may be used from many goroutines at once, and
-// must not be changed by those it is given to.
+// Rules is what a robots.txt file asks of one crawler; the zero value allows
+// everything. Rules never change once made, may be used from many goroutines at
+// once, and must not be modified.
 type Rules struct {
 	// CrawlDelay is the pause between requests that the file asks for, at most
-	// 24 hours; HasCrawlDelay says that it asks for one, which may be of zero.
+	// 24 hours; HasCrawlDelay says that it asks for one, which may be zero.
 	CrawlDelay    time.Duration
 	HasCrawlDelay bool
-	// Sitemaps are the values of the Sitemap lines, which are for all crawlers, in
-	// the order of the file, each once. They are as written: possibly relative,
-	// possibly of another host.
+	// Sitemaps are the values of the Sitemap lines, which are for all crawlers,
+	// in file order and without duplicates. They are as written: possibly
+	// relative, possibly on another host.
 	Sitemaps []string
-	// Unavailable says that the file could not be had: the server fails, and
-	// nothing may be visited until the file was asked for again. A visit that such
-	// rules forbid is to be put off, not given up.
+	// Unavailable says that the file could not be fetched: the server fails,
+	// and nothing may be visited until the file has been requested again. A
+	// visit that such rules forbid should be postponed, not given up.
 	Unavailable bool
-	// Refused says that a rule of ours, not the server, kept us from asking for
-	// the file, as it would from asking for any page there. Rules that are refused
-	// are unavailable too.
+	// Refused says that a rule of ours, not the server, kept us from requesting
+	// the file, as it would for any page there. Refused rules are unavailable
+	// too.
 	Refused bool
-	// Reason says which rule refused, or why the file could not be had; empty
-	// otherwise, or if that is only known from an earlier process.
+	// Reason says which rule refused, or why the file could not be fetched;
+	// empty otherwise, or if only an earlier process knew.
 	Reason string
 
-	deny  bool // forbid what no rule speaks of
+	deny  bool // forbid what no rule covers
 	rules ruleSet
 	allow func(path string) bool // decides instead of the above, unless nil
 	size  int                    // bytes in memory, about
 }
 
-// RuleSet is what rules are made of by another parser of robots.txt: see
-// [NewRules].
+// RuleSet is the result of another parser of robots.txt, from which [NewRules]
+// makes Rules.
 type RuleSet struct {
 	// Allow reports whether the path, which begins with a slash and ends with the
 	// query if there is one, may be visited; nil allows all. It is called from many
@@ -79,7 +80,7 @@ type RuleSet struct {
 	Sitemaps   []string
 }
 
-// NewRules returns the rules that another parser of robots.txt has read.
+// NewRules returns rules that another parser of robots.txt has read.
 func NewRules(s RuleSet) *Rules {
 	r := &Rules{allow: s.Allow, Sitemaps: slices.Clone(s.Sitemaps)}
 	if s.CrawlDelay > 0 {
@@ -88,11 +89,11 @@ func NewRules(s RuleSet) *Rules {
 	return r
 }
 
-// ParseResponse returns the rules that follow from what a server answered to the
-// request for its robots.txt, redirects followed: the status of HTTP, and the body
-// if it is 2xx. Zero is for no answer at all. See [Cache] for the table; like it,
-// who has a good copy should keep to that while the rules are Unavailable, for 30
-// days.
+// ParseResponse returns the rules that follow from a server's answer to the
+// request for its robots.txt, after redirects: the HTTP status, and the body if
+// it is 2xx. A status of zero means no answer at all. See [Cache] for the
+// table. Callers who have a good copy should, like the Cache, keep it for 30
+// days while the rules are Unavailable.
 func ParseResponse(status int, body []byte, products ...string) *Rules {
 	switch {
 	case status >= 200 && status < 300:
@@ -109,22 +110,22 @@ func AllowAll() *Rules { return &Rules{} }
 // DenyAll returns rules that forbid everything but /robots.txt.
 func DenyAll() *Rules { return &Rules{deny: true} }
 
-// Unavailable returns the rules of a site whose robots.txt cannot be had for
-// now: they forbid everything but /robots.txt. (RFC 9309 section 2.3.1.4 calls
-// such a file unreachable.)
+// Unavailable returns the rules of a site whose robots.txt cannot be fetched
+// for now: they forbid everything but /robots.txt. (RFC 9309 section 2.3.1.4
+// calls such a file unreachable.)
 func Unavailable() *Rules { return &Rules{deny: true, Unavailable: true} }
 
-// Allowed reports whether a URL of the site may be visited. It takes an absolute
-// URL, or a path with its query; a fragment does not count, and neither does the
-// origin: rules do not know whose they are. /robots.txt is always allowed.
+// Allowed reports whether a URL of the site may be visited. It takes an
+// absolute URL, or a path with its query; the fragment is ignored, and so is
+// the origin: rules do not know their site. /robots.txt is always allowed.
 func (r *Rules) Allowed(url string) bool {
 	allowed, _ := r.decide(url)
 	return allowed
 }
 
-// Explain does what Allowed does and names the line of the file that decides, as
-// "line 12: Disallow: /private/". It is empty if none does, and if the rules were
-// made by another parser.
+// Explain does what Allowed does and names the line of the file that decides,
+// as "line 12: Disallow: /private/". The line is empty if none decides, or if
+// the rules come from another parser.
 func (r *Rules) Explain(url string) (allowed bool, line string) {
 	allowed, by := r.decide(url)
 	if by == nil {
@@ -156,7 +157,8 @@ func (r *Rules) decide(url string) (bool, *rule) {
 	return !r.deny, nil
 }
 
-// pathOf returns path and query of a URL, or of what is one already.
+// pathOf returns path and query of a URL, or of a string that is already a
+// path.
 func pathOf(url string) string {
 	if i := strings.IndexByte(url, '#'); i >= 0 {
 		url = url[:i]

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// ruleSet finds the rule that decides about a path. Most rules are the beginning
-// of paths, and of these, and of those for one path only, the right one is looked
-// up; only the others are tried one after the other. So a path costs a few
-// comparisons however long the file is, unless it is long for its wildcards.
+// ruleSet finds the rule that decides about a path. Most rules match a prefix
+// or a single path, and the right one of these is looked up; only the others
+// are tried one by one. So a path costs a few comparisons, however long the
+// file is, unless it has many wildcards.
 type ruleSet struct {
-	exact  []rule   // for one path: by pattern
+	exact  []rule   // for a single path: by pattern
 	prefix []prefix // by key
 	wild   []rule   // the one that wins first
-	need   []uint64 // of wild: the octets that a path must have, see octetSet
+	need   []uint64 // of wild: the octets that a path must contain, see octetSet
 }
 
-// A prefix is the rule that holds for what begins with key unless a longer key
-// decides otherwise.
+// A prefix is the rule that applies to paths that begin with key unless a
+// longer key matches.
 type prefix struct {
 	key    string
 	parent int32 // the next shorter prefix of key, or -1
-	rule   rule  // of those with this key and those of the parents, the one that wins
+	rule   rule  // of those with this key and its parents, the one that wins
 }
 
-// wins orders rules: the longest first, Allow before Disallow, and the rest so
-// that there is an order.
+// wins orders rules: the longest first, Allow before Disallow, and the rest to
+// make the order total.
 func wins(a, b *rule) int {
 	if c := cmp.Compare(b.octets(), a.octets()); c != 0 {
 		return c
@@ -40,8 +40,8 @@ func wins(a, b *rule) int {
 	return cmp.Or(strings.Compare(a.pattern, b.pattern), cmp.Compare(a.line, b.line))
 }
 
-// newRuleSet returns a set of rules, with memory of its own, and its size in
-// bytes, about.
+// newRuleSet returns a set of rules, in memory of its own, and its approximate
+// size in bytes.
 func newRuleSet(rules []rule) (s ruleSet, size int) {
 	rules, size = pack(rules)
 	for _, r := range rules {
@@ -98,16 +98,16 @@ func (s *ruleSet) find(path string) *rule {
 	return best
 }
 
-// findPlain does so among the rules without a wildcard within.
+// findPlain does so among the rules without an inner wildcard.
 func (s *ruleSet) findPlain(path string) *rule {
-	// The rule for one path is longer than all that begin it, and shorter than none
-	// but those with many wildcards at the end.
+	// The rule for a single path is longer than all its prefixes, and shorter
+	// only than rules with many wildcards at the end.
 	var best *rule
 	if i, ok := slices.BinarySearchFunc(s.exact, path, func(r rule, path string) int { return strings.Compare(r.pattern, path) }); ok {
 		best = &s.exact[i]
 	}
-	// A key that begins the path is not above it, and what lies between the two
-	// begins with the key: so it is the last that is not above, or a parent of that.
+	// A prefix of the path is not above it, and everything between the two begins
+	// with the prefix: so it is the last key that is not above, or a parent of that.
 	i, ok := slices.BinarySearchFunc(s.prefix, path, func(p prefix, path string) int { return strings.Compare(p.key, path) })
 	if !ok {
 		i--
@@ -128,7 +128,7 @@ func (s *ruleSet) findPlain(path string) *rule {
 	return best
 }
 
-// octetSet returns the octets of s, of which four share a bit.
+// octetSet returns the octets of s, four of which share each bit.
 func octetSet(s string) (set uint64) {
 	for i := range len(s) {
 		set |= 1 << (s[i] & 63)
@@ -136,8 +136,9 @@ func octetSet(s string) (set uint64) {
 	return set
 }
 
-// pack copies rules to memory of their own, in one piece: their patterns are
-// parts of lines, which may be much longer. It returns the size of the copy.
+// pack copies rules into a single block of memory of their own: their patterns
+// are parts of lines, which may be much longer. It returns the size of the
+// copy.
 func pack(rules []rule) ([]rule, int) {
 	var b strings.Builder
 	for _, r := range rules {

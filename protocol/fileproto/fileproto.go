@@ -1,6 +1,5 @@
 // Package fileproto visits file URLs below a root: files are pages, directories
-// are lists of links to what is in them. [Client] is a [protocol.Protocol].
-//
+// are lists of links to their entries. [Client] is a [protocol.Protocol].
 // Nothing outside of the root can be reached, whatever a URL or a symbolic link
 // says.
 package fileproto
@@ -24,26 +23,27 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// Options bound a visit. In both, zero means the default and negative none.
+// Options limit a visit. In both limits, zero means the default and negative
+// none.
 type Options struct {
-	// MaxBytes bounds the body; what is beyond it is cut off and the page
+	// MaxBytes limits the body; what exceeds it is cut off and the page
 	// flagged. Zero means 8 MiB. file.content.limit
 	MaxBytes int64
-	// MaxEntries bounds the entries of a directory that are listed; zero means
+	// MaxEntries limits how many entries of a directory are listed; zero means
 	// 100,000.
 	MaxEntries int
 	// Now is the clock of recorded times; nil means time.Now.
 	Now func() time.Time
 }
 
-// A Client is a [protocol.Protocol] for file URLs without a host, or of
-// localhost; those of other hosts, and other schemes, are Refused, and so is
-// what is neither a file nor a directory. Query and fragment mean nothing. It
-// may be used from many goroutines at once.
+// A Client is a [protocol.Protocol] for file URLs without a host or with the
+// host localhost; those of other hosts, other schemes, and anything that is
+// neither a file nor a directory are Refused. Query and fragment are ignored.
+// It may be used from many goroutines at once.
 //
 // The validators of a page come from the time and size of its file; a file
-// without a time has none. A directory without a slash at the end of its URL is
-// MovedPerm to the URL with one, so that relative links hold.
+// without a time has none. A directory whose URL does not end with a slash is
+// MovedPerm to the URL that does, so that relative links work.
 type Client struct {
 	fsys   fs.FS
 	prefix string // of URL paths; ends in a slash
@@ -53,9 +53,9 @@ type Client struct {
 
 var _ protocol.Protocol = (*Client)(nil)
 
-// Open returns a client for the files below a directory, whose URLs are its
-// absolute path and what follows: Open("/srv/docs") serves
-// file:///srv/docs/a.html. It must be closed.
+// Open returns a client for the files below a directory, whose URLs begin with
+// its absolute path: Open("/srv/docs") serves file:///srv/docs/a.html. It must
+// be closed.
 func Open(dir string, o Options) (*Client, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -117,15 +117,14 @@ func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Resp
 	return r, nil
 }
 
-// visit fills in r. Its error is one of the visit that could not be made.
+// visit fills in r. It returns an error only if the visit could not be made.
 func (c *Client) visit(ctx context.Context, req protocol.Request, r *protocol.Response) error {
 	name, slash, why := c.name(req.URL)
 	if why != "" {
 		r.Outcome = protocol.Outcome{Code: protocol.Refused, Reason: why}
 		return nil
 	}
-	// What a name stands for is asked before it is opened: to open a pipe may
-	// wait for ever.
+	// Look at a name before opening it: opening a pipe may block forever.
 	info, err := fs.Stat(c.fsys, name)
 	if err != nil {
 		return failed(r, err)
@@ -145,7 +144,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, r *protocol.Re
 	if !modified.IsZero() {
 		size := info.Size()
 		if info.IsDir() {
-			size = 0 // says nothing, and differs between file systems
+			size = 0 // meaningless, and differs between file systems
 		}
 		r.ETag = fmt.Sprintf(`"%x-%x"`, modified.UnixNano(), size)
 		r.LastModified = modified.UTC().Format(http.TimeFormat)
@@ -190,7 +189,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, r *protocol.Re
 }
 
 // current reports whether the request carries the validators of the response:
-// the tag, or without one the time.
+// the tag or, if there is none, the time.
 func current(req protocol.Request, r *protocol.Response) bool {
 	if req.ETag != "" {
 		return req.ETag == r.ETag
@@ -198,8 +197,8 @@ func current(req protocol.Request, r *protocol.Response) bool {
 	return req.LastModified == r.LastModified
 }
 
-// name returns the name in the file system of what a URL stands for, and
-// whether the URL ends in a slash; or why it stands for nothing.
+// name returns the file name that a URL stands for, and whether the URL ends in
+// a slash; or why it stands for nothing.
 func (c *Client) name(raw string) (name string, slash bool, why string) {
 	u, err := url.Parse(raw)
 	switch {
@@ -217,8 +216,8 @@ func (c *Client) name(raw string) (name string, slash bool, why string) {
 	if name = strings.TrimSuffix(strings.TrimPrefix(name, "/"), "/"); name == "" {
 		name = "."
 	}
-	// Dots in a path are for who normalizes URLs; here they would only be a way
-	// out.
+	// Removing dots from a path is the job of URL normalizers; here they would
+	// only be a way out.
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return "", false, "file: not a valid path"
 	}
@@ -233,8 +232,8 @@ func (c *Client) dirURL(name string) string {
 	return (&url.URL{Scheme: "file", Path: p}).String()
 }
 
-// failed turns the error of a file into an outcome; only want of a resource of
-// this machine, or a closed root, is returned.
+// failed turns a file error into an outcome; it returns the error only if this
+// machine lacks a resource or the root is closed.
 func failed(r *protocol.Response, err error) error {
 	r.ETag, r.LastModified, r.Modified, r.Content.Type = "", "", time.Time{}, ""
 	o := &r.Outcome
@@ -254,7 +253,7 @@ func failed(r *protocol.Response, err error) error {
 	return nil
 }
 
-// read reads a file of about size bytes up to the limit and one byte beyond.
+// read reads a file of about size bytes, up to the limit and one byte more.
 func read(ctx context.Context, f io.Reader, size, limit int64) ([]byte, error) {
 	if limit >= 0 {
 		f = io.LimitReader(f, limit+1)

@@ -15,7 +15,7 @@ import (
 )
 
 // list returns a directory as a page of links, in the order of names. If there
-// are more entries than are listed, which ones are is left to the file system.
+// are too many entries, the file system determines which ones are listed.
 func (c *Client) list(ctx context.Context, f fs.File, name string) (body []byte, cut bool, err error) {
 	dir, ok := f.(fs.ReadDirFile)
 	if !ok {
@@ -53,9 +53,9 @@ func (c *Client) list(ctx context.Context, f fs.File, name string) (body []byte,
 	return append(b, "</ul>\n"...), cut, nil
 }
 
-// typeOf returns the media type for the extension of a name; empty if it is
-// none of these, so that the content decides. The tables of package mime differ
-// between machines.
+// typeOf returns the media type for the extension of a name; empty if unknown,
+// so that the content decides. The tables of package mime differ between
+// machines.
 func typeOf(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".html", ".htm":

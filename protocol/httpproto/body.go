@@ -12,14 +12,14 @@ import (
 )
 
 var (
-	// errSize says that a bound of ours on bytes was reached.
+	// errSize says that one of our limits on bytes was reached.
 	errSize = errors.New("body: size limit")
-	// errSlow and errTime are causes of the end of a visit's context.
+	// errSlow and errTime are causes for cancelling a visit's context.
 	errSlow = errors.New("timeout: body comes too slowly")
 	errTime = errors.New("timeout: time limit of the visit")
 )
 
-// wire counts the bytes of a body as they come, and stops at left.
+// wire counts the bytes of a body as they arrive, and stops at left.
 type wire struct {
 	r    io.Reader
 	conn *conn // may be nil
@@ -43,7 +43,8 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// beyond returns what r ends with if it ends here, and errSize if there is more.
+// beyond returns the error with which r ends if it ends here, and errSize if
+// there is more.
 func beyond(r io.Reader) error {
 	var one [1]byte
 	for range 100 {
@@ -56,8 +57,8 @@ func beyond(r io.Reader) error {
 	return errSize
 }
 
-// A layer bounds what lies between two encodings: it is the encoded body of the
-// next, and may be a bomb although nothing comes of it in the end.
+// A layer limits what lies between two encodings: it is the encoded body for
+// the next, and may be a bomb even if the final result is small.
 type layer struct {
 	r       io.Reader
 	w       *wire
@@ -77,15 +78,16 @@ func (l *layer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tooDense reports whether so many bytes cannot honestly be the content of so few.
+// tooDense reports whether that many bytes cannot honestly be the content of so
+// few.
 func tooDense(decoded, encoded int64) bool {
 	return decoded > ratioFloor && decoded > maxRatio*encoded
 }
 
 // readBody reads and decodes a body of at most limit bytes, of which at most
-// encoded come over the wire. What it could read it returns, also with an error:
-// one that is errSize if a bound was reached, another if the body ended early.
-// It calls stop when the body comes too slowly.
+// encoded come over the wire. It returns what it could read, even with an
+// error: one that is errSize if a limit was reached, another if the body ended
+// early. It calls stop if the body arrives too slowly.
 func (c *Client) readBody(resp *http.Response, from *conn, limit, encoded int64, stop context.CancelCauseFunc) (body []byte, wireBytes int64, err error) {
 	names, err := codings(resp.Header["Content-Encoding"])
 	if err != nil {
@@ -118,8 +120,8 @@ func (c *Client) readBody(resp *http.Response, from *conn, limit, encoded int64,
 	return body, 0, err // the deferred call counts
 }
 
-// readAll reads src, which reads w. Beyond scratch space that is used again, it
-// allocates what it returns.
+// readAll reads src, which reads w. Apart from reusable scratch space, it
+// allocates only what it returns.
 func (c *Client) readAll(src io.Reader, w *wire, limit int64) (body []byte, err error) {
 	const most = 256 << 10 // of scratch space worth keeping
 	scratch, ok := c.scratch.Get().(*[]byte)
@@ -130,7 +132,8 @@ func (c *Client) readAll(src io.Reader, w *wire, limit int64) (body []byte, err 
 	buf, n := *scratch, 0
 	for err == nil {
 		if n == len(buf) {
-			// One byte more than the limit tells a body that is cut from one that fits.
+			// One byte more than the limit distinguishes a truncated body from one that
+			// fits.
 			grown := make([]byte, min(int64(2*len(buf)), limit+1))
 			copy(grown, buf)
 			buf = grown
@@ -159,7 +162,7 @@ func (c *Client) readAll(src io.Reader, w *wire, limit int64) (body []byte, err 
 	return append(make([]byte, 0, n), buf[:n]...), err
 }
 
-// watchRate calls stop when fewer bytes come in a window than MinRate allows.
+// watchRate calls stop when fewer bytes arrive in a window than MinRate allows.
 // The returned function ends the watch.
 func (c *Client) watchRate(w *wire, stop context.CancelCauseFunc) (end func()) {
 	least := int64(math.Ceil(float64(c.o.MinRate) * c.o.RateWindow.Seconds()))

@@ -23,11 +23,11 @@ var (
 	errConnBytes  = errors.New("connection has used up its bytes")
 )
 
-// maxRoomWait is the last and longest pause, of doubling ones, in which a dial
-// waits for room among the descriptors.
+// maxRoomWait is the last and longest of the doubling pauses in which a dial
+// waits for a free descriptor.
 const maxRoomWait = 64 * time.Millisecond
 
-// phase is how far a visit has come: what a timeout is blamed on.
+// phase is how far a visit has got: what a timeout is blamed on.
 type phase int32
 
 const (
@@ -38,20 +38,20 @@ const (
 	phaseBody
 )
 
-// A visit is what one Fetch has under way. It travels in the context of the
-// request, so that the transport's dials can be counted and, when the visit
-// ends, cut off: the transport itself lets them run on.
+// A visit is the state of one Fetch. It travels in the context of the request,
+// so that the transport's dials can be counted and cut off when the visit ends:
+// the transport itself lets them run on.
 type visit struct {
 	// ctx ends with the visit.
 	ctx context.Context
-	// header is how many bytes of headers may come.
+	// header is how many bytes of headers may arrive.
 	header int64
 	phase  atomic.Int32
 
 	mu     sync.Mutex
 	dials  int
 	ended  bool
-	dialed []*conn // and not known to be of use to anyone
+	dialed []*conn // not known to be of use to anyone
 	using  *conn
 }
 
@@ -67,7 +67,7 @@ func (v *visit) context(ctx context.Context) context.Context {
 	})
 }
 
-// got notes which connection the transport has chosen. It may change its mind,
+// got records which connection the transport has chosen. It may change its mind
 // when an idle connection turns out to be dead.
 func (v *visit) got(nc net.Conn) {
 	http2 := false
@@ -92,15 +92,15 @@ func (v *visit) got(nc net.Conn) {
 	v.using = c
 }
 
-// conn returns the connection that is used; nil if it is none of ours.
+// conn returns the connection in use; nil if it is not one of ours.
 func (v *visit) conn() *conn {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.using
 }
 
-// doomed reports whether another visit has closed the connection that is used,
-// or will.
+// doomed reports whether another visit has closed the connection in use, or
+// will.
 func (v *visit) doomed() bool {
 	c := v.conn()
 	if c == nil {
@@ -111,8 +111,8 @@ func (v *visit) doomed() bool {
 	return c.doomed
 }
 
-// end closes what the visit has opened, and with fail the connection it has
-// used: its read loop would run for as long as the server talks.
+// end closes what the visit has opened and, with fail, the connection it has
+// used, whose read loop would run for as long as the server sends.
 func (v *visit) end(fail bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -144,7 +144,7 @@ func (v *visit) dialing() error {
 }
 
 // opened takes charge of a connection that was dialled for the visit, and adds
-// it to those of the client.
+// it to the client's.
 func (v *visit) opened(nc net.Conn, all *conns) (net.Conn, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -158,12 +158,12 @@ func (v *visit) opened(nc net.Conn, all *conns) (net.Conn, error) {
 	return c, nil
 }
 
-// A conn bounds what comes over one connection: the bodies its visits read and a
-// little beside, so that no server can keep it alive by talking.
+// A conn limits what comes over one connection: the bodies that visits read and
+// a little more, so that no server can keep it alive by sending.
 //
-// Over HTTP/1 it also sees to it that an answer belongs to the request before
-// it. The transport offers a connection for reuse before it looks whether more
-// came than the answer, and would hand that to the next visit.
+// Over HTTP/1 it also ensures that an answer belongs to the preceding request.
+// The transport offers a connection for reuse before checking whether more
+// arrived than the answer, and would pass that to the next visit.
 type conn struct {
 	net.Conn
 	all *conns
@@ -171,12 +171,12 @@ type conn struct {
 	mu     sync.Mutex
 	users  int
 	doomed bool
-	left   int64 // bytes that may still come
+	left   int64 // bytes that may still arrive
 	http2  bool
 	// asked says that something was written since the last visit ended: before
-	// that, nothing may come.
+	// that, nothing may arrive.
 	asked bool
-	// reading says that the transport waits for bytes, having none left.
+	// reading says that the transport waits for bytes and has none left.
 	reading, closed bool
 	// changed is closed when one of the two becomes true; nil if nobody waits.
 	changed chan struct{}
@@ -213,9 +213,9 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// conns are the open connections of a client. The transport may lose sight of
-// one (HTTP/2: of one whose last stream is just ending when it is told to close
-// what is idle), but none outlives the client.
+// conns are the open connections of a client. The transport may lose track of
+// one (HTTP/2: if its last stream is just ending when idle connections are
+// closed), but none outlives the client.
 type conns struct {
 	mu   sync.Mutex
 	open map[*conn]bool
@@ -245,7 +245,7 @@ func (s *conns) closeAll() {
 	}
 }
 
-// set sets one of the fields and wakes who waits for them.
+// set sets one of the fields and wakes those waiting for them.
 func (c *conn) set(field *bool, v bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,9 +256,9 @@ func (c *conn) set(field *bool, v bool) {
 	}
 }
 
-// settle waits until the transport has found, after a whole answer, either that
-// nothing came behind it, or that the connection is of no further use. It does
-// so at once; should it not, settle gives up with ctx and returns false.
+// settle waits until the transport has found, after a complete answer, either
+// that nothing follows it, or that the connection is of no further use. That
+// happens at once; if it does not, settle gives up with ctx and returns false.
 func (c *conn) settle(ctx context.Context) bool {
 	c.mu.Lock()
 	if c.http2 || c.reading || c.closed {
@@ -278,7 +278,7 @@ func (c *conn) settle(ctx context.Context) bool {
 	}
 }
 
-// acquire begins a use by a visit, for which headers and framing may come.
+// acquire begins a use by a visit, for which headers and framing may arrive.
 func (c *conn) acquire(http2 bool, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,15 +287,15 @@ func (c *conn) acquire(http2 bool, bytes int64) {
 	c.left += bytes
 }
 
-// allow adds to what may come.
+// allow adds to what may arrive.
 func (c *conn) allow(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.left += bytes
 }
 
-// release ends one use. After a failure the connection is closed, but not under
-// the hands of another visit (HTTP/2): then the last one out closes it.
+// release ends one use. After a failure the connection is closed, but not while
+// another visit uses it (HTTP/2): then the last one closes it.
 func (c *conn) release(fail bool) {
 	c.mu.Lock()
 	c.users--
@@ -370,14 +370,14 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 	return v.opened(nc, &c.conns)
 }
 
-// dialAddrs tries the addresses in their order, each with its share of the time
-// that is left. It returns the first failure that is not a refusal of ours.
+// dialAddrs tries the addresses in order, each with its share of the remaining
+// time. It returns the first failure that is not a refusal of ours.
 func (c *Client) dialAddrs(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), addrs []netip.Addr, port string) (net.Conn, error) {
 	var first error = &net.DNSError{Err: "no addresses", IsNotFound: true}
 	for i, a := range addrs {
 		nc, err := dialShare(ctx, dial, net.JoinHostPort(a.Unmap().String(), port), len(addrs)-i)
-		// Idle connections hold descriptors too, and are the ones to spare. One is
-		// free when whoever reads from it has let go, a moment after it was closed.
+		// Idle connections hold descriptors too, and can be spared. One is free
+		// once its reader has let go, a moment after it was closed.
 		for wait := time.Millisecond; exhausted(err) && wait <= maxRoomWait; wait *= 2 {
 			c.transport.CloseIdleConnections()
 			select {
@@ -409,8 +409,9 @@ func dialShare(ctx context.Context, dial func(context.Context, string, string) (
 	return dial(ctx, "tcp", address)
 }
 
-// exhausted reports whether err says that this machine has no descriptors or
-// memory left. The resolver of package net keeps only the text of such an error.
+// exhausted reports whether err says that this machine has run out of
+// descriptors or memory. The resolver of package net keeps only the text of
+// such an error.
 func exhausted(err error) bool {
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		var dns *net.DNSError

@@ -10,13 +10,13 @@ import (
 )
 
 // ConnectTo sends connections for one host and port to another, as curl's
-// --connect-to does. Only the connection goes elsewhere: Host header, TLS server
-// name and the name that certificates are verified for stay those of the URL.
+// --connect-to does. Only the connection is redirected: Host header, TLS server
+// name and the name for which certificates are verified stay those of the URL.
 //
 // If ToHost is an address it may be a private one, since the owner of the crawl
 // wrote it; a name is resolved and guarded like any other.
 type ConnectTo struct {
-	// Host and Port are what is asked for; empty and zero match any. A host is
+	// Host and Port are those of the URL; empty and zero match any. A host is
 	// written as in a URL but without brackets, in ASCII.
 	Host string
 	Port uint16
@@ -26,8 +26,8 @@ type ConnectTo struct {
 	ToPort uint16
 }
 
-// ParseConnectTo reads HOST1:PORT1:HOST2:PORT2. Any of the four may be empty;
-// IPv6 addresses stand in brackets.
+// ParseConnectTo parses HOST1:PORT1:HOST2:PORT2. Any of the four may be empty;
+// IPv6 addresses are in brackets.
 func ParseConnectTo(s string) (ConnectTo, error) {
 	var e ConnectTo
 	rest, err := s, error(nil)
@@ -54,7 +54,7 @@ func ParseConnectTo(s string) (ConnectTo, error) {
 	return e, nil
 }
 
-// cutHost takes a host and the colon behind it off the front of s.
+// cutHost cuts a host and the colon after it off the front of s.
 func cutHost(s string) (host, rest string, err error) {
 	if in, ok := strings.CutPrefix(s, "["); ok {
 		host, rest, ok = strings.Cut(in, "]:")

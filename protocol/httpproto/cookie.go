@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// maxCookieHeader bounds the Cookie header of a request: what servers take, or
-// about that.
+// maxCookieHeader limits the Cookie header of a request to about what servers
+// accept.
 const maxCookieHeader = 16 << 10
 
-// A Cookie is what one origin, and no other, is sent in the Cookie header of each
-// request, whatever it sets itself.
+// A Cookie is sent in the Cookie header of each request to one origin, and to
+// no other, whatever cookies the origin sets.
 type Cookie struct {
 	// Origin is as in [Login].
 	Origin string
@@ -28,7 +28,7 @@ func (c Cookie) String() string { return "cookie for " + c.Origin }
 // GoString does the same for %#v.
 func (c Cookie) GoString() string { return c.String() }
 
-// fixedCookies returns the value of Cookie for each origin. Its errors quote no
+// fixedCookies returns the Cookie header for each origin. Its errors quote no
 // secrets.
 func fixedCookies(cookies []Cookie) (map[string]string, error) {
 	out := map[string]string{}
@@ -51,8 +51,8 @@ func fixedCookies(cookies []Cookie) (map[string]string, error) {
 	return out, nil
 }
 
-// cookies returns the Cookie header for a request; empty for none. Of a name that
-// the owner has fixed the jar's are left out.
+// cookies returns the Cookie header for a request; empty for none. A cookie of
+// the jar is left out if the owner has fixed one of that name.
 func (c *Client) cookies(u *url.URL) string {
 	fixed := c.fixed[origin(u)]
 	if c.o.Jar == nil {
@@ -82,7 +82,7 @@ func (c *Client) cookies(u *url.URL) string {
 	return strings.Join(all, "; ")
 }
 
-// keepCookies puts what an answer sets into the jar.
+// keepCookies puts the cookies that an answer sets into the jar.
 func (c *Client) keepCookies(u *url.URL, h http.Header) {
 	lines := h["Set-Cookie"]
 	if c.o.Jar == nil || len(lines) == 0 {

@@ -13,13 +13,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// acceptEncoding is what decoder can read.
+// acceptEncoding lists what decoder can read.
 const acceptEncoding = "gzip, deflate, zstd"
 
 // maxEncodings is how many encodings may be stacked; honest servers use one.
 const maxEncodings = 2
 
-// An encodingError says that a body is encoded in a way we do not read.
+// An encodingError says that a body has an encoding that we do not read.
 type encodingError string
 
 func (e encodingError) Error() string { return string(e) }
@@ -47,16 +47,16 @@ func codings(header []string) ([]string, error) {
 	return out, nil
 }
 
-// A decoder undoes one encoding. The parts are made when they are first needed
-// and used again by later visits.
+// A decoder decodes one encoding. Its parts are made when first needed and
+// reused by later visits.
 type decoder struct {
 	in   *bufio.Reader
 	gzip *gzip.Reader
 }
 
-// reader returns a reader of what src stands for in the given coding. A body
-// that does not look encoded is taken to be plain: servers lie. The reader must
-// be closed.
+// reader returns a reader that decodes src from the given coding. A body that
+// does not look encoded is taken as plain: servers lie. The reader must be
+// closed.
 func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 	if d.in == nil {
 		d.in = bufio.NewReaderSize(src, 4<<10)
@@ -64,7 +64,8 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 		d.in.Reset(src)
 	}
 	plain := io.NopCloser(d.in)
-	// A short body may be all there is: what Peek fails with, Read will.
+	// A short body may be all there is: an error of Peek will come again from
+	// Read.
 	magic, err := d.in.Peek(4)
 	if len(magic) == 0 {
 		if err == io.EOF {
@@ -89,14 +90,14 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 		if !isZstd(magic) {
 			return plain, nil
 		}
-		// RFC 9659: a window of 8 MiB is all a content encoding may ask for.
+		// RFC 9659: a content encoding may require a window of at most 8 MiB.
 		// Concurrency 1 decodes in Read, without goroutines.
 		z, err := zstd.NewReader(d.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 		if err != nil {
 			return nil, err
 		}
 		return zstdReader{z.IOReadCloser()}, nil
-	default: // deflate, which RFC 9110 says is zlib's and some say is raw
+	default: // deflate, which is zlib's by RFC 9110, and raw by some servers
 		if len(magic) >= 2 && magic[0]&0x0f == 8 && (int(magic[0])<<8|int(magic[1]))%31 == 0 {
 			return zlib.NewReader(d.in)
 		}
@@ -107,7 +108,7 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 	}
 }
 
-// release lets go of what the decoder has read from.
+// release drops the reference to what the decoder has read from.
 func (d *decoder) release() { d.in.Reset(nil) }
 
 // gzipMagic is what each member of a gzip file begins with (RFC 1952).
@@ -119,14 +120,14 @@ func isZstd(b []byte) bool {
 		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte{0x2a, 0x4d, 0x18})
 }
 
-// isFlate reports whether b can be the beginning of a raw deflate stream.
+// isFlate reports whether b can be the start of a raw deflate stream.
 func isFlate(b []byte) bool {
 	_, err := io.Copy(io.Discard, flate.NewReader(bytes.NewReader(b)))
 	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// zstdReader ends where the last frame does that is followed by another thing: see
-// gzipReader. A body that is none at all was found before.
+// zstdReader ends after the last frame that is followed by something else: see
+// gzipReader. A body with no frame at all was detected before.
 type zstdReader struct{ io.ReadCloser }
 
 func (r zstdReader) Read(p []byte) (int, error) {
@@ -137,11 +138,11 @@ func (r zstdReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gzipReader ends where the last good member ends: some servers pad, and a script may
-// have put a line end behind its output.
+// gzipReader ends after the last good member: some servers pad, and a script may have
+// appended a line end to its output.
 type gzipReader struct {
 	*gzip.Reader
-	in *bufio.Reader // that it reads, and not a byte of it beyond a member
+	in *bufio.Reader // which it reads, and not a byte beyond a member
 }
 
 func (r gzipReader) Read(p []byte) (int, error) {

@@ -21,14 +21,14 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// Fetch makes one visit. Beside what [protocol.Protocol] says:
+// Fetch makes one visit. In addition to what [protocol.Protocol] says:
 //
 // A body that reaches a limit, or whose transfer ends early or breaks off, is a
-// Success and Truncated, with what was read of it; if the transfer brought
-// nothing at all, the visit Failed. Validators of a body that broke off are
-// dropped, or the rest of it would never be asked for.
+// Success and Truncated, with what was read of it; if nothing was transferred
+// at all, the visit Failed. Validators of a body that broke off are dropped, or
+// the rest of it would never be requested.
 //
-// A 206, which nobody asked for, is Truncated too.
+// A 206, which nobody requested, is Truncated too.
 func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
 	start := time.Now()
 	if err := ctx.Err(); err != nil {
@@ -53,7 +53,7 @@ func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Resp
 	return resp, nil
 }
 
-// visit fills in resp. Its error is one of the visit that could not be made.
+// visit fills in resp. It returns an error only if the visit could not be made.
 func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol.Response) error {
 	u, err := parseURL(req.URL)
 	if err == nil {
@@ -79,7 +79,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 
 	hresp, err := c.rt.RoundTrip(hreq)
 	// The transport may not know yet that an earlier visit has closed the
-	// connection it offers (HTTP/2). That is no fault of the server.
+	// connection it offers (HTTP/2). The server is not at fault.
 	for tries := 0; err != nil && tries < 3 && vctx.Err() == nil && v.doomed(); tries++ {
 		hresp, err = c.rt.RoundTrip(hreq)
 	}
@@ -111,9 +111,10 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		return nil
 	}
 	if resp.Outcome.Code != protocol.Success {
-		// Nobody wants this body. If it is short, it is read for the sake of the
-		// connection; if not, a stream of HTTP/2 is reset, and over HTTP/1 a new
-		// connection costs less than to read who knows how much.
+		// Nobody wants this body. If it is short, it is read so that the
+		// connection can be reused; if not, a stream of HTTP/2 is reset, and
+		// over HTTP/1 a new connection costs less than reading an unknown
+		// amount.
 		keep = hresp.ContentLength <= maxDrain && drain(hresp.Body, stop) || hresp.ProtoMajor == 2
 		return nil
 	}
@@ -122,8 +123,8 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	resp.Content.Body, resp.Bytes = body, n
 	switch {
 	case err == nil:
-		// What was read may have ended before the body did, which a connection that is
-		// kept must not: an encoding says itself where its end is.
+		// Reading may have stopped before the end of the body, as encodings mark their
+		// own end, and a connection can only be reused after it.
 		keep = hresp.Header["Content-Encoding"] == nil || drain(hresp.Body, stop) || hresp.ProtoMajor == 2
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -145,22 +146,21 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	return nil
 }
 
-// drain reads what nobody wants of a body, and reports whether that was all that was
-// left of it. It gives up, and ends the visit, when there is more than a little or it
-// takes long.
+// drain reads the rest of an unwanted body, and reports whether it reached the end.
+// It gives up, and ends the visit, if there is more than a little or it takes long.
 func drain(body io.Reader, stop context.CancelCauseFunc) bool {
 	defer time.AfterFunc(drainTime, func() { stop(errSlow) }).Stop()
 	n, err := io.Copy(io.Discard, io.LimitReader(body, maxDrain+1))
 	return err == nil && n <= maxDrain
 }
 
-// parseURL returns the URL as it is asked for, or an error that says by which rule
-// of ours it is not visited. Its host is that of the Host header: in ASCII and
-// lower case, and without a port that goes without saying.
+// parseURL returns the URL as requested, or an error that names the rule of
+// ours by which it is not visited. Its host is that of the Host header: in
+// ASCII and lower case, and without a default port.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The error of url.Parse quotes the URL, which may hold a password.
+		// The error of url.Parse quotes the URL, which may contain a password.
 		return nil, errors.New("url: cannot be parsed")
 	}
 	switch {
@@ -185,13 +185,13 @@ func parseURL(raw string) (*url.URL, error) {
 		if !strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
 			host = strings.ToLower(host)
 		} else {
-			// As browsers look up names (UTS #46), so that what is dialled and what the
-			// server is told are one. It has a lower case of its own, by which "İ" is no
-			// "i".
+			// Names are mapped as browsers do it (UTS #46), so that the name dialled and
+			// the one the server sees are the same. UTS #46 lower-cases in its own way,
+			// by which "İ" is no "i".
 			host, err = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(host)
 		}
-		// What was escaped or mapped may be part of the syntax of a URL: a full-width
-		// colon would begin a port, and be another queue to who counts the turns of hosts.
+		// Unescaping or mapping may produce URL syntax: a full-width colon would begin a
+		// port, and be another queue to code that counts the turns of hosts.
 		if err != nil || host == "" || strings.ContainsAny(host, "#/:<>?@[\\]^|%") {
 			return nil, errors.New("url: host is not a name")
 		}
@@ -217,8 +217,8 @@ func defaultPort(scheme string) int {
 	return 80
 }
 
-// escapeQuery escapes what a request line cannot have: url.Parse lets spaces and
-// bytes beyond ASCII pass in a query.
+// escapeQuery escapes what a request line cannot contain: url.Parse lets spaces
+// and non-ASCII bytes pass in a query.
 func escapeQuery(q string) string {
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	if !strings.ContainsFunc(q, odd) {
@@ -235,9 +235,9 @@ func escapeQuery(q string) string {
 	return b.String()
 }
 
-// limits returns the bounds of a visit in bytes of decoded and encoded body.
+// limits returns the limits of a visit on decoded and encoded bytes of body.
 func (c *Client) limits(asked int64) (decoded, encoded int64) {
-	const none = math.MaxInt64 - 1 // leaves room for the byte beyond
+	const none = math.MaxInt64 - 1 // leaves room for one byte more
 	decoded, encoded = c.o.MaxBytes, c.o.MaxEncodedBytes
 	if asked != 0 {
 		decoded = asked
@@ -282,8 +282,8 @@ func (c *Client) header(u *url.URL, req protocol.Request) http.Header {
 	return h
 }
 
-// conditional reports whether a validator can be sent: one that was stored by
-// somebody else may be anything.
+// conditional reports whether a validator can be sent: one stored by somebody
+// else may be anything.
 func conditional(validator string) bool {
 	return validator != "" && validator != "*" && safe(validator)
 }
@@ -292,8 +292,8 @@ func refused(why string) protocol.Outcome {
 	return protocol.Outcome{Code: protocol.Refused, Reason: why}
 }
 
-// failed turns the error of a round trip into an outcome; only want of a
-// resource of this machine, or of the proxy, is returned.
+// failed turns the error of a round trip into an outcome; it returns the error
+// only if this machine lacks a resource, or the proxy fails.
 func (c *Client) failed(resp *protocol.Response, err, cause error, at phase) error {
 	var blocked *BlockedError
 	switch {
@@ -341,7 +341,7 @@ func (c *Client) answer(u *url.URL, req protocol.Request, h *http.Response, resp
 	}
 }
 
-// code says what a status means to the crawl, and why if it is no success.
+// code returns what a status means to the crawl, and why if it is no success.
 func code(status int) (protocol.Code, string) {
 	why := "http: status " + strconv.Itoa(status)
 	switch status {
@@ -356,9 +356,9 @@ func code(status int) (protocol.Code, string) {
 	case 404:
 		return protocol.NotFound, why
 	case 410,
-		// The server understood and will not take this request, which never
-		// changes (421: the server is not the one for this host): the same as gone until the schedule asks again. Nutch does so
-		// for 400 and keeps retrying the others.
+		// The server understood the request and will never accept it (421: the server is not the one
+		// for this host): as good as gone until the schedule asks again. Nutch does so for 400 and
+		// keeps retrying the others.
 		400, 405, 406, 411, 413, 414, 415, 416, 417, 421, 422, 431:
 		return protocol.GonePage, why
 	case 408, 425, 429, 503:
@@ -367,13 +367,13 @@ func code(status int) (protocol.Code, string) {
 	if status >= 200 && status <= 299 {
 		return protocol.Success, ""
 	}
-	// Other 3xx (305 and 306 are withdrawn), 4xx, 5xx, and numbers that are
-	// none of HTTP's.
+	// Other 3xx (305 and 306 are withdrawn), 4xx, 5xx, and numbers that HTTP
+	// does not have.
 	return protocol.Failed, why
 }
 
 // location returns the absolute target of a redirect, or why there is none. The
-// target may have any scheme: whether it is visited is for the crawl to decide.
+// target may have any scheme: the crawl decides whether to visit it.
 func location(u *url.URL, h http.Header) (target, why string) {
 	loc := strings.TrimSpace(h.Get("Location"))
 	if loc == "" {
@@ -382,15 +382,15 @@ func location(u *url.URL, h http.Header) (target, why string) {
 	if len(loc) > maxLocation {
 		return "", "redirect: Location is too long"
 	}
-	// "http:/x" on a page of http is relative, as in a link (see htmlparse): to net/url it
-	// is an address without a host.
+	// "http:/x" on a page of http is relative, as in a link (see htmlparse): net/url takes
+	// it for an address without a host.
 	if scheme, rest, ok := strings.Cut(loc, ":"); ok && strings.EqualFold(scheme, u.Scheme) && !strings.HasPrefix(rest, "//") {
 		if loc = rest; loc != "" && strings.IndexByte("/?#", loc[0]) < 0 {
-			loc = "./" + loc // which may have a colon of its own
+			loc = "./" + loc // which may contain a colon
 		}
 	}
 	t, err := u.Parse(loc)
-	if err != nil { // perhaps for a "%" alone, which browsers follow and htmlparse reads in a link
+	if err != nil { // maybe for a bare "%", which browsers follow and htmlparse accepts in a link
 		t, err = u.Parse(escapePercent(loc))
 	}
 	if err != nil {

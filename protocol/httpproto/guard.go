@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// ErrBlocked is what an error of [Guard] is.
+// ErrBlocked is the error that those of [Guard] wrap.
 var ErrBlocked = errors.New("httpproto: address is blocked")
 
-// A BlockedError says which address was not dialled, and what it is for.
+// A BlockedError says which address was not dialled, and of what class it is.
 type BlockedError struct {
 	Addr  netip.Addr
 	Class string // "loopback", "private use", "denied", …
@@ -24,31 +24,33 @@ func (e *BlockedError) Error() string {
 // Is reports whether target is ErrBlocked.
 func (e *BlockedError) Is(target error) bool { return target == ErrBlocked }
 
-// A Guard knows the addresses that may be dialled on the word of a stranger. Its
-// zero value lets through public unicast addresses only: nothing in the special
-// purpose registries of IANA for IPv4 and IPv6 (RFC 6890, as of 2026), reachable
-// or not, no multicast, no IPv6 outside of 2000::/3. An address that carries an
-// IPv4 address (mapped, NAT64, ISATAP) is judged by that one too.
+// A Guard decides which addresses may be dialled on the word of a stranger. Its
+// zero value allows public unicast addresses only: nothing in IANA's
+// special-purpose registries for IPv4 and IPv6 (RFC 6890, as of 2026),
+// reachable or not, no multicast, no IPv6 outside 2000::/3. An address that
+// embeds an IPv4 address (mapped, NAT64, ISATAP) is judged by that one too.
 //
-// A network may have a NAT64 prefix of its own, which nobody else can know: it
-// belongs into Deny where there is one.
+// A network may have its own NAT64 prefix, which nobody else can know; if so,
+// add it to Deny.
 type Guard struct {
-	// Allow are further networks that may be dialled.
+	// Allow lists further networks that may be dialled.
 	Allow []netip.Prefix
-	// AllowPrivate lets through loopback, private and link-local addresses of
-	// both families; never multicast or unspecified ones, nor those where clouds
+	// AllowPrivate allows loopback, private and link-local addresses of both
+	// families; never multicast or unspecified ones, nor those at which clouds
 	// keep the secrets of their machines (169.254.169.254 and the like).
 	AllowPrivate bool
-	// Deny are networks that are not dialled, whatever else allows them. A prefix
-	// of IPv4 is one for every IPv6 address that carries such an address, too.
+	// Deny lists networks that are never dialled, whatever else allows them. An
+	// IPv4 prefix also applies to every IPv6 address that embeds such an
+	// address.
 	Deny []netip.Prefix
-	// Only, unless empty, are the networks outside of which nothing is dialled. It
-	// opens nothing: private networks among them must be allowed as well.
+	// Only, unless empty, lists the networks outside of which nothing is
+	// dialled. It allows nothing by itself: private networks in it must be
+	// allowed as well.
 	Only []netip.Prefix
 }
 
-// special are the blocks of the IANA registries and what lies beside them that
-// no web site can have. First match names the class.
+// special lists the blocks of the IANA registries and others that no web site
+// can have. The first match names the class.
 var special = [...]struct {
 	prefix  netip.Prefix
 	class   string
@@ -59,10 +61,10 @@ var special = [...]struct {
 	{prefix("10.0.0.0/8"), "private use", true},
 	{prefix("100.64.0.0/10"), "shared address space", false},
 	{prefix("127.0.0.0/8"), "loopback", true},
-	// Where machines in a cloud are told their secrets: nothing that a crawl of
-	// private addresses is after, so that only Allow lets them through.
-	// AWS has more than one service in these two networks, Tencent and Scaleway
-	// have an address each, OpenStack 169.254.169.254 in IPv6 clothes.
+	// Where machines in a cloud get their secrets, which no crawl of private
+	// addresses is after, so only Allow permits them. AWS has more than one
+	// service in these two networks, Tencent and Scaleway have an address each,
+	// OpenStack 169.254.169.254 in IPv6 form.
 	{prefix("169.254.169.0/24"), "cloud metadata", false},
 	{prefix("169.254.170.0/24"), "cloud metadata", false},
 	{prefix("169.254.0.23/32"), "cloud metadata", false},
@@ -167,7 +169,7 @@ func within(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// carries returns the IPv4 addresses that may lie in one of IPv6.
+// carries returns the IPv4 addresses that may be embedded in an IPv6 address.
 func carries(a netip.Addr) []netip.Addr {
 	if !a.Is6() {
 		return nil
@@ -193,7 +195,7 @@ func carries(a netip.Addr) []netip.Addr {
 }
 
 // Control checks the address that is about to be dialled. It is for
-// net.Dialer.Control, where no name and no second lookup can come between.
+// net.Dialer.Control, after which no name and no second lookup can intervene.
 func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {

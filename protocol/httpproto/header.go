@@ -8,7 +8,7 @@ import (
 )
 
 // field returns the first value of a header, or nothing if it is too long or
-// has control bytes: what is kept is sent back, logged and stored.
+// has control bytes: values that are kept are sent back, logged and stored.
 func field(h http.Header, name string) string {
 	v := strings.TrimSpace(h.Get(name))
 	if !safe(v) {
@@ -29,7 +29,7 @@ func etag(h http.Header) string {
 	return ""
 }
 
-// dateLayouts are what servers write instead of the three formats of HTTP.
+// dateLayouts are formats that servers use besides the three of HTTP.
 var dateLayouts = [...]string{
 	time.RFC1123Z,
 	"Mon, 2 Jan 2006 15:04:05 MST",
@@ -45,8 +45,8 @@ var dateLayouts = [...]string{
 	"2006-01-02",
 }
 
-// date reads a date as servers write it; zero if it is none, or lies before
-// 1970. A zone that is only a name counts as UTC.
+// date parses a date as servers write it; zero if it is invalid or before 1970.
+// A zone that is only a name counts as UTC.
 func date(s string) time.Time {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > 64 {
@@ -62,8 +62,8 @@ func date(s string) time.Time {
 	return t.UTC()
 }
 
-// retryAfter reads a Retry-After header: seconds, or a date by the server's own
-// clock if it tells it. It is at most a day.
+// retryAfter parses a Retry-After header: seconds, or a date by the server's
+// own clock if it gives it. It is at most a day.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {

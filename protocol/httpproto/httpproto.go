@@ -1,15 +1,14 @@
 // Package httpproto visits http and https URLs. [Client] is a
 // [protocol.Protocol] over net/http's Transport, for servers that cannot be
-// trusted: one hop, no retries beyond a second connection, no
-// cookies unless asked for, and a bound on every byte and second a server can
-// cost.
+// trusted: one hop, no retries beyond a second connection, no cookies unless
+// requested, and a limit on every byte and second a server can cost.
 //
-// Some faults of servers net/http reports by itself, in lines to the standard
+// net/http itself reports some faults of servers, in lines to the standard
 // logger of package log.
 //
-// It decodes gzip, deflate and zstd by itself, so that the bounds hold for what
-// comes out as well as for what goes in. Brotli is not asked for: no decoder of
-// it is worth one more dependency, and every server that speaks it speaks gzip.
+// It decodes gzip, deflate and zstd itself, so that the limits hold for what
+// comes out as well as for what goes in. Brotli is not offered: no decoder of
+// it is worth another dependency, and every server that has Brotli has gzip.
 //
 // By default it dials public unicast addresses only, whatever a name resolves
 // to: see [Guard].
@@ -37,154 +36,161 @@ import (
 // ErrClosed says that the client was closed before the visit.
 var ErrClosed = errors.New("httpproto: client is closed")
 
-// Options say who asks, and what a visit may cost. Only Agent is required. In
-// limits and times, zero means the default and negative means none. Names with dots at
-// the end of a comment, such as http.agent.name, are Nutch's properties for the same.
+// Options say who makes the requests, and what a visit may cost. Only Agent is
+// required. In limits and times, zero means the default and negative means none. A
+// name at the end of a comment, such as http.agent.name, is the corresponding property
+// of Nutch.
 type Options struct {
-	// Agent is the name of the crawler, which servers and their robots.txt know
-	// it by. It is required, printable ASCII, and best a single word.
+	// Agent is the name of the crawler, by which servers and their robots.txt
+	// know it. It is required, printable ASCII, and preferably a single word.
 	// http.agent.name
 	Agent string
 	// Version follows the name in User-Agent, as in "name/version".
 	// http.agent.version
 	Version string
-	// AgentURL is a page about the crawler, and AgentEmail who answers for it:
-	// "name/version (+url; email)". http.agent.url, http.agent.email
+	// AgentURL is a page about the crawler, and AgentEmail the mailbox of
+	// whoever answers for it: "name/version (+url; email)". http.agent.url,
+	// http.agent.email
 	AgentURL, AgentEmail string
-	// UserAgent is sent instead of what is made of the four above, by crawlers that
-	// are known by another form of it. Agent should be in it.
+	// UserAgent replaces the header composed from the four above, for crawlers
+	// known by another form of it. It should contain Agent.
 	UserAgent string
-	// From is the header of that name, the mailbox of who answers for the crawler
-	// (RFC 9110, section 10.1.2); empty sends none. http.agent.email, which Nutch
-	// puts into User-Agent alone
+	// From is the header of that name, the mailbox of whoever answers for the
+	// crawler (RFC 9110, section 10.1.2); empty sends none. http.agent.email,
+	// which Nutch puts into User-Agent only
 	From string
 	// Accept and AcceptLanguage are the headers of that name; empty means those
-	// of a browser that prefers HTML, and English. http.accept,
+	// of a browser that prefers HTML and English. http.accept,
 	// http.accept.language
 	Accept, AcceptLanguage string
 
-	// MaxBytes bounds the decoded body; what is beyond it is cut off and the
-	// page flagged. Zero means 8 MiB: Nutch's 1 MiB cuts many a PDF file and
-	// feed, and workers × 2 × 8 MiB is still a gigabyte at most for 64 workers.
+	// MaxBytes limits the decoded body; what exceeds it is cut off and the page
+	// flagged. Zero means 8 MiB: Nutch's 1 MiB cuts many a PDF file and feed,
+	// and workers × 2 × 8 MiB is still a gigabyte at most for 64 workers.
 	// http.content.limit
 	MaxBytes int64
-	// MaxEncodedBytes bounds the body as it came over the wire. Zero means the
-	// bound of the decoded body and 64 KiB: an encoding that needs more than it
-	// encodes is no compression.
+	// MaxEncodedBytes limits the body as sent over the wire. Zero means the
+	// limit of the decoded body plus 64 KiB: an encoding that needs more than
+	// what it encodes does not compress.
 	MaxEncodedBytes int64
-	// MaxHeaderBytes bounds status line and headers together; zero means
-	// 256 KiB. There is no none.
+	// MaxHeaderBytes limits status line and headers together; zero means 256
+	// KiB. It cannot be negative.
 	MaxHeaderBytes int64
-	// TimeLimit bounds a visit from first to last; a body that is cut by it is
-	// kept. Zero means 60 s. http.time.limit, for which Nutch has none
+	// TimeLimit limits a whole visit; a body that it cuts off is kept. Zero
+	// means 60 s. http.time.limit, for which Nutch has none
 	TimeLimit time.Duration
-	// ConnectTimeout bounds looking up and connecting; zero means 10 s.
+	// ConnectTimeout limits lookup and connecting; zero means 10 s.
 	// http.timeout
 	ConnectTimeout time.Duration
-	// TLSTimeout bounds the TLS handshake; zero means 10 s.
+	// TLSTimeout limits the TLS handshake; zero means 10 s.
 	TLSTimeout time.Duration
-	// HeaderTimeout bounds the wait from the request to the end of the headers;
+	// HeaderTimeout limits the wait from the request to the end of the headers;
 	// zero means 30 s.
 	HeaderTimeout time.Duration
-	// MinRate is the least bytes a second, on average over RateWindow, that a
-	// body may come in with; zero means 100 B/s over 20 s.
+	// MinRate is the lowest rate at which a body may arrive, in bytes per
+	// second on average over RateWindow; zero means 100 B/s over 20 s.
 	MinRate    int64
 	RateWindow time.Duration
-	// MaxIdle and IdleTimeout bound the connections that are kept for later
-	// visits; zero means 256, one a host, for 30 s. Each takes a file descriptor and
-	// 20 to 30 KB; with one for every host that takes turns, a visit costs three
-	// quarters of the processor time. Out of descriptors, they are closed.
+	// MaxIdle and IdleTimeout limit the connections kept for later visits; zero
+	// means 256, one per host, for 30 s. Each takes a file descriptor and 20 to 30
+	// KB; if there is one for every host in turn, a visit costs three quarters of
+	// the processor time. When descriptors run out, idle connections are closed.
 	MaxIdle     int
 	IdleTimeout time.Duration
 
-	// HTTP1 speaks HTTP/1.1 also with servers that offer HTTP/2. http.useHttp2
+	// HTTP1 uses HTTP/1.1 even with servers that offer HTTP/2. http.useHttp2
 	HTTP1 bool
 
-	// Allow and AllowPrivate widen the addresses that may be dialled, Deny and Only
-	// narrow them: see Guard. What ConnectTo names by its address is none of their
-	// business. http.filter.ipaddress.include, http.filter.ipaddress.exclude
+	// Allow and AllowPrivate widen the addresses that may be dialled, Deny and
+	// Only narrow them: see Guard. They do not apply to addresses that
+	// ConnectTo specifies. http.filter.ipaddress.include,
+	// http.filter.ipaddress.exclude
 	Allow        []netip.Prefix
 	AllowPrivate bool
 	Deny, Only   []netip.Prefix
-	// AllowPorts are ports that may be asked although they are known for another
-	// protocol, whose servers are none of a crawl's business: mail, shells,
-	// databases. A URL with such a port is Refused otherwise.
+	// AllowPorts are ports that may be used although they are known for another
+	// protocol, whose servers a crawl has no business with: mail, shells,
+	// databases. A URL with such a port is otherwise Refused.
 	AllowPorts []uint16
-	// ConnectTo sends connections elsewhere. Once it has an entry, a host and
-	// port that none maps is refused. The first that matches holds.
+	// ConnectTo redirects connections. Once it has an entry, a host and port
+	// that no entry matches is refused. The first match wins.
 	ConnectTo []ConnectTo
-	// Resolver looks up the addresses of a host ("ip" is the network); nil means
-	// the resolver of the system. It must return soon after its context is done.
+	// Resolver looks up the addresses of a host ("ip" is the network); nil
+	// means the system's resolver. It must return soon after its context is
+	// done.
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	// Ascending dials the addresses of a host in ascending order, IPv4 first, instead
-	// of that of the answer. So what is dialled is what a crawl that queues by address
-	// (fetch.Options.By) takes for the address of the host, unless that cannot be
-	// reached.
+	// of in the order of the answer. So the address dialled is the one that a crawl
+	// that queues by address (fetch.Options.By) assigns to the host, unless it cannot
+	// be reached.
 	Ascending bool
-	// LookupTime is how long the addresses of a host are remembered, of the last
-	// ten thousand hosts or so; zero means 5 min. They are forgotten when none of
-	// them can be connected to, and each is guarded whenever it is dialled.
+	// LookupTime is how long the addresses of a host are cached, for about the
+	// last ten thousand hosts; zero means 5 min. They are dropped when none of
+	// them can be connected to, and each is checked by the guard whenever it is
+	// dialled.
 	LookupTime time.Duration
 
-	// RootCAs are the authorities that are trusted; nil means those of the system.
+	// RootCAs are the trusted authorities; nil means the system's.
 	RootCAs *x509.CertPool
-	// InsecureSkipVerify accepts every certificate, which is Nutch's default and
-	// not ours. http.tls.certificates.check
+	// InsecureSkipVerify accepts every certificate, which is Nutch's default
+	// and not ours. http.tls.certificates.check
 	InsecureSkipVerify bool
-	// Logins are sent to the origins they are for; one for an http origin goes
-	// over the wire in clear. http.auth.file
+	// Logins are sent to the origins they are for; to an http origin in clear
+	// text. http.auth.file
 	Logins []Login
-	// Jar keeps the cookies that servers set and gives them back; nil means none.
-	// A [Jar] sends a cookie to the exact origin that set it. One of package
-	// net/http/cookiejar sends it to other hosts of a domain as well, as browsers
-	// do, and has no bounds. What pages a crawl finds may then hang on the order
-	// in which it asked for them.
+	// Jar keeps the cookies that servers set and sends them back; nil means
+	// none. A [Jar] sends a cookie only to the exact origin that set it. A jar
+	// of package net/http/cookiejar also sends it to other hosts of a domain,
+	// as browsers do, and is unbounded; which pages a crawl finds may then
+	// depend on the order of its requests.
 	Jar http.CookieJar
 	// Cookies are sent to the origins they are for, with or without a Jar.
 	// http.agent.host.cookie.file, http.enable.cookie.header
 	Cookies []Cookie
-	// Proxy is "http://host:port" or "http://user:password@host:port"; empty means
-	// none, whatever the environment says. Connections to servers, http and https,
-	// are tunnels through it (CONNECT), which it must allow for all ports that are
-	// crawled. The guard holds: names are looked up here, and the proxy is asked
-	// for an address that was checked, never for a name. The proxy itself is the
-	// owner's word, and may be anywhere. One that cannot be reached, or refuses
-	// us, is an error of the visit and not its outcome. http.proxy.host,
-	// http.proxy.port, http.proxy.username, http.proxy.password
+	// Proxy is "http://host:port" or "http://user:password@host:port"; empty
+	// means none, whatever the environment says. Connections to servers, http
+	// and https, are tunnels through it (CONNECT), which it must allow for all
+	// ports that are crawled. The guard still applies: names are looked up
+	// here, and the proxy is asked for an address that was checked, never for a
+	// name. The proxy itself is trusted, and may be anywhere. If it cannot be
+	// reached, or refuses us, that is an error of the visit and not its
+	// outcome. http.proxy.host, http.proxy.port, http.proxy.username,
+	// http.proxy.password
 	Proxy string
-	// RoundTripper wraps the transport, to sign requests for instance. Requests
-	// that it sends in addition must carry the context of the one it was given,
-	// and count against the visit.
+	// RoundTripper wraps the transport, for example to sign requests.
+	// Additional requests that it sends must carry the context of the one it
+	// was given, and count against the visit.
 	RoundTripper func(http.RoundTripper) http.RoundTripper
-	// Now is the clock of recorded times; nil means time.Now. Limits are real
-	// time whatever it says.
+	// Now is the clock of recorded times; nil means time.Now. Limits are in
+	// real time in any case.
 	Now func() time.Time
 }
 
-// Bounds that need no option: a crawl has no use for more.
+// Limits that need no option: no crawl needs more.
 const (
-	// maxDials is how many connections a visit may open: one, and another if the
-	// first turns out to be stale or is sent away (HTTP/2 GOAWAY).
+	// maxDials is how many connections a visit may open: one, and another if
+	// the first turns out to be stale or is refused (HTTP/2 GOAWAY).
 	maxDials = 2
 	// maxAddrs is how many addresses of a host a dial tries.
 	maxAddrs = 4
-	// ratioFloor and maxRatio bound decoded by encoded bytes, once that much is
-	// decoded. Markup rarely passes 20:1.
+	// ratioFloor and maxRatio limit the ratio of decoded to encoded bytes, once
+	// that much is decoded. Markup rarely exceeds 20:1.
 	ratioFloor = 1 << 20
 	maxRatio   = 200
-	// maxDrain and drainTime bound what is read of a body that nobody wants, such
-	// as that of a 404, so that its connection is good for another visit: what
-	// costs either side less than a handshake.
+	// maxDrain and drainTime limit what is read of an unwanted body, such as
+	// that of a 404, so that its connection can be reused: this must cost
+	// either side less than a handshake.
 	maxDrain  = 32 << 10
 	drainTime = 500 * time.Millisecond
-	// maxField bounds each header value that is kept.
+	// maxField limits each header value that is kept.
 	maxField = 1 << 10
-	// maxLocation bounds targets of redirects: more than any URL a crawl keeps.
+	// maxLocation limits targets of redirects: more than any URL a crawl keeps.
 	maxLocation = 8 << 10
-	// maxRetryAfter bounds how long a server can put us off.
+	// maxRetryAfter limits how long a server can put us off.
 	maxRetryAfter = 24 * time.Hour
-	// slack is what may come over a connection beside headers and twice the body:
-	// TLS handshake and records, frames of HTTP/2, a window of data not yet read.
+	// slack is what may come over a connection besides headers and twice the
+	// body: TLS handshake and records, frames of HTTP/2, a window of data not
+	// yet read.
 	slack = 512 << 10
 )
 
@@ -193,18 +199,18 @@ const (
 //
 // A URL of another scheme, without a host, with user information, with an IPv6
 // zone, with the port of another protocol, or that cannot be parsed is Refused:
-// credentials in a URL are the business of nobody who finds it.
+// nobody who finds a URL has any business with the credentials in it.
 //
 // A visit that fails, or whose body is cut, closes its connection. Running out
-// of file descriptors or memory for a connection, or of a proxy that was asked
-// for, is an error, not an outcome: it says nothing about the server.
+// of file descriptors or memory for a connection, or the failure of a proxy, is
+// an error, not an outcome: it says nothing about the server.
 type Client struct {
 	o         Options
 	userAgent string
 	transport *http.Transport
 	rt        http.RoundTripper
-	// dial is bound by the guard; dialOwn is for addresses the owner wrote into
-	// ConnectTo, which are no stranger's.
+	// dial is subject to the guard; dialOwn is for addresses that the owner
+	// wrote into ConnectTo, which are trusted.
 	dial, dialOwn func(ctx context.Context, network, address string) (net.Conn, error)
 
 	lookups lookups
@@ -222,8 +228,8 @@ type Client struct {
 
 var _ protocol.Protocol = (*Client)(nil)
 
-// New returns a client, or an error that names the option that is wrong. It
-// starts nothing.
+// New returns a client, or an error that names the invalid option. It starts no
+// goroutines.
 func New(o Options) (*Client, error) {
 	ua, err := userAgent(o)
 	if err != nil {
@@ -303,8 +309,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// newTransport returns a transport that leaves to us what it would do for browsers:
-// decoding, and a connection for each request that waits.
+// newTransport returns a transport without what it would do for browsers:
+// decoding, and a connection for each waiting request.
 func newTransport(o *Options, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*http.Transport, error) {
 	t := &http.Transport{
 		DialContext:            dial,
@@ -318,7 +324,7 @@ func newTransport(o *Options, dial func(ctx context.Context, network, address st
 		IdleConnTimeout:        max(o.IdleTimeout, 0),
 		DisableKeepAlives:      o.MaxIdle < 0,
 		Protocols:              new(http.Protocols),
-		// A server may send a window more than we read: keep it small.
+		// A server may send up to a window more than we read, so keep it small.
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerConnection: 1 << 20,
 			MaxReceiveBufferPerStream:     256 << 10,
@@ -330,15 +336,15 @@ func newTransport(o *Options, dial func(ctx context.Context, network, address st
 		return t, nil
 	}
 	t.Protocols.SetHTTP2(true)
-	// The HTTP/2 of golang.org/x/net, and not its copy in net/http, which waits for
-	// ever when a server overflows the window of a stream (up to Go 1.26).
-	// It takes its bounds from the transport.
+	// The HTTP/2 of golang.org/x/net, not its copy in net/http, which waits
+	// forever when a server overflows the window of a stream (up to Go 1.26).
+	// It takes its limits from the transport.
 	//lint:ignore SA1019 what is to replace it is the copy
 	return t, http2.ConfigureTransport(t)
 }
 
 // Anonymous reports whether the requests name neither a page nor a mailbox, so
-// that who has trouble with them can tell nobody.
+// that someone who has trouble with them has nobody to contact.
 func (c *Client) Anonymous() bool {
 	ua := strings.ToLower(c.userAgent)
 	for _, s := range []string{"://", "www.", "@", " at "} {
@@ -352,8 +358,8 @@ func (c *Client) Anonymous() bool {
 // CloseIdleConnections closes the connections that no visit uses.
 func (c *Client) CloseIdleConnections() { c.transport.CloseIdleConnections() }
 
-// Close refuses visits from now on and closes idle connections. Visits under way
-// go on, and leave no connection behind. Close returns nil.
+// Close refuses further visits and closes idle connections. Visits under way
+// continue, and leave no connection behind. Close returns nil.
 func (c *Client) Close() error {
 	c.closed.Store(true)
 	c.transport.CloseIdleConnections()

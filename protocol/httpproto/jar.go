@@ -14,47 +14,47 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Bounds of a Jar. The first three are those browsers have (RFC 6265, section
+// Limits of a Jar. The first three are those of browsers (RFC 6265, section
 // 6.1).
 const (
-	// maxCookie bounds name and value together.
+	// maxCookie limits name and value together.
 	maxCookie = 4 << 10
-	// maxCookiePath bounds the path, and the domain, that a cookie is for.
+	// maxCookiePath limits the path, and the domain, of a cookie.
 	maxCookiePath = 1 << 10
 	// maxCookies is how many cookies a host may have, on all its ports, and how
-	// many of one answer are looked at.
+	// many of one answer are considered.
 	maxCookies = 50
-	// maxCookieSite bounds what all hosts of a registered domain have together,
-	// maxCookieJar what all do.
+	// maxCookieSite limits the cookies of all hosts of a registered domain,
+	// maxCookieJar those of all.
 	maxCookieSite = 256 << 10
 	maxCookieJar  = 16 << 20
-	// cookieOverhead is about what a cookie costs beside its strings, and its domain if
-	// it is the only one there.
+	// cookieOverhead is about what a cookie takes besides its strings, including its
+	// domain if it is the only one there.
 	cookieOverhead = 320
 	// maxCookieAge is how long a cookie is kept, whatever it asks for.
 	maxCookieAge = 400 * 24 * time.Hour
 )
 
-// A Jar keeps the cookies that servers set: in memory, for as long as there is the
-// jar, so that a crawl that is begun again begins without. Its zero value is an
-// empty one. It may be used from many goroutines, and shared by clients.
+// A Jar keeps the cookies that servers set, in memory and for the lifetime of
+// the jar, so that a crawl that is restarted begins without any. Its zero value
+// is empty. It may be used from many goroutines, and shared by clients.
 //
-// It is stricter than a browser's: a cookie goes back to the exact origin that set
-// it, its scheme, host and port. A Domain wider than that origin is checked like
-// RFC 6265 says, with the public suffix list, and does not make the cookie go
-// any further. Secure cookies and the prefixes __Secure- and __Host- need https.
-// SameSite means nothing to a client that is led by nobody.
+// It is stricter than a browser's: a cookie goes back only to the exact origin
+// that set it: scheme, host and port. A Domain wider than that origin is
+// checked as in RFC 6265, with the public suffix list, but the cookie goes no
+// further. Secure cookies and the prefixes __Secure- and __Host- need https.
+// SameSite is ignored: it is about pages that make requests.
 //
-// It is bounded: 50 cookies of 4 KiB a host, 256 KiB a registered domain, 16 MiB
-// in all. The cookies that went unused for longest make room, and for those of
-// another domain the domain that did.
+// It is bounded: 50 cookies of 4 KiB per host, 256 KiB per registered domain,
+// 16 MiB in all. The least recently used cookies make room; across domains,
+// those of the least recently used domain.
 type Jar struct {
 	// Now is the clock that cookies expire by; nil means time.Now.
 	Now func() time.Time
 
 	mu    sync.Mutex
 	sites map[string]*list.Element // by registered domain
-	// recent has the *cookieSites, that which was used last in front.
+	// recent holds the *cookieSites, the most recently used first.
 	recent list.List
 	bytes  int
 	clock  uint64 // counts uses
@@ -62,7 +62,7 @@ type Jar struct {
 
 var _ http.CookieJar = (*Jar)(nil)
 
-// A cookieSite has the cookies of a registered domain.
+// A cookieSite holds the cookies of a registered domain.
 type cookieSite struct {
 	domain  string
 	cookies []*cookie
@@ -80,8 +80,8 @@ func (c *cookie) size() int {
 	return len(c.origin) + len(c.host) + len(c.name) + len(c.path) + len(c.text) + cookieOverhead
 }
 
-// SetCookies keeps the cookies that an answer from u set, if it may set them. It
-// implements [http.CookieJar].
+// SetCookies keeps the cookies that an answer from u sets, if it may set them.
+// It implements [http.CookieJar].
 func (j *Jar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	now := j.now()
 	j.mu.Lock()
@@ -93,8 +93,8 @@ func (j *Jar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	}
 }
 
-// Cookies returns the cookies for a request for u, those for longer paths first
-// and then the older ones. It implements [http.CookieJar].
+// Cookies returns the cookies for a request to u, those for longer paths first
+// and then older ones. It implements [http.CookieJar].
 func (j *Jar) Cookies(u *url.URL) []*http.Cookie {
 	now, host, from, path := j.now(), strings.ToLower(u.Hostname()), origin(u), cookiePath(u)
 	j.mu.Lock()
@@ -127,7 +127,7 @@ func (j *Jar) Cookies(u *url.URL) []*http.Cookie {
 	return out
 }
 
-// Size returns how many bytes the cookies take, with what it costs to keep them.
+// Size returns how many bytes the cookies take, overhead included.
 func (j *Jar) Size() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -141,8 +141,8 @@ func (j *Jar) now() time.Time {
 	return time.Now()
 }
 
-// set is to be called with mu held. A cookie that has expired takes away the one
-// of its name.
+// set must be called with mu held. A cookie that has expired removes the one
+// with its name.
 func (j *Jar) set(c *cookie, now time.Time) {
 	domain := siteOf(c.host)
 	e := j.sites[domain]
@@ -224,7 +224,7 @@ func (j *Jar) forget(e *list.Element) {
 }
 
 // newCookie returns the cookie that an answer from u sets, and whether it may
-// (RFC 6265bis, section 5.7).
+// set it (RFC 6265bis, section 5.7).
 func newCookie(u *url.URL, c *http.Cookie, now time.Time) (*cookie, bool) {
 	secure := u.Scheme == "https"
 	if !secure && u.Scheme != "http" {
@@ -279,8 +279,8 @@ func cookieDomain(host, domain string) (wide, ok bool) {
 	case net.ParseIP(host) != nil || !strings.HasSuffix(host, "."+domain):
 		return true, false
 	}
-	// A name without a dot and not in the list, like that of a machine nearby, is
-	// a suffix as well.
+	// A name without a dot that is not in the list, such as that of a local
+	// machine, is a suffix as well.
 	suffix, _ := publicsuffix.PublicSuffix(domain)
 	return true, suffix != domain
 }
@@ -295,7 +295,7 @@ func siteOf(host string) string {
 	return host
 }
 
-// cookiePath returns the path of a URL as it stands in the request.
+// cookiePath returns the path of a URL as it is in the request.
 func cookiePath(u *url.URL) string {
 	if p := u.EscapedPath(); strings.HasPrefix(p, "/") {
 		return p
@@ -303,7 +303,8 @@ func cookiePath(u *url.URL) string {
 	return "/"
 }
 
-// defaultPath is the path of cookies that name none: that of u up to its last slash.
+// defaultPath is the path of cookies that specify none: that of u up to its last
+// slash.
 func defaultPath(u *url.URL) string {
 	p := cookiePath(u)
 	if i := strings.LastIndexByte(p, '/'); 0 < i && i <= maxCookiePath {

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A Login is what one origin, and no other, is sent in the Authorization
-// header. It is sent with the first request, not only when the server asks: a
+// A Login is sent in the Authorization header to one origin, and to no other.
+// It is sent with the first request, not only when the server asks for it: a
 // crawl makes one request per page.
 type Login struct {
 	// Origin is scheme, host and port, as in "https://example.com" or
-	// "http://wiki.example:8080". A host is written as in the URLs of the crawl,
-	// in ASCII; its subdomains are other origins.
+	// "http://wiki.example:8080". The host is written as in the URLs of the
+	// crawl, in ASCII; its subdomains are other origins.
 	Origin string
 	// User and Password are for the Basic scheme (RFC 7617).
 	User, Password string
-	// Token is for the Bearer scheme (RFC 6750), instead of the two.
+	// Token is for the Bearer scheme (RFC 6750), instead of User and Password.
 	Token string
 }
 
@@ -39,8 +39,8 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// originOption returns the key of an origin that the owner has named. Its error does
-// not quote it: there may be a password in it.
+// originOption returns the key of an origin given as an option. Its error does not
+// quote it: it may contain a password.
 func originOption(s string) (string, error) {
 	u, err := parseURL(s)
 	if err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
@@ -49,7 +49,7 @@ func originOption(s string) (string, error) {
 	return origin(u), nil
 }
 
-// authorizations returns the value of Authorization for each origin. Its errors
+// authorizations returns the Authorization header for each origin. Its errors
 // quote no secrets.
 func authorizations(logins []Login) (map[string]string, error) {
 	out := map[string]string{}

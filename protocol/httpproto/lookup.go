@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxLookups is how many hosts' addresses are remembered: about 2 MiB.
+	// maxLookups is how many hosts have their addresses cached: about 2 MiB.
 	maxLookups = 10_000
-	// maxHost is the longest host that is remembered; no name in DNS is longer.
+	// maxHost is the longest host that is cached; no name in DNS is longer.
 	maxHost = 255
 )
 
-// lookups remembers the addresses of hosts. It is no promise about them: each is
-// guarded again whenever it is dialled, and the addresses of a host are
-// forgotten when none of them could be.
+// lookups caches the addresses of hosts. It makes no promise about them: each
+// is guarded again whenever it is dialled, and the addresses of a host are
+// dropped if none of them could be.
 //
-// There are two generations. What is used moves to the younger one, and when
-// that is full the older one is forgotten.
+// There are two generations. Entries that are used move to the younger one, and
+// when that is full the older one is dropped.
 type lookups struct {
 	mu         sync.Mutex
 	young, old map[string]lookup
@@ -33,7 +33,8 @@ type lookup struct {
 	until time.Time
 }
 
-// get returns the addresses of a host that are still good; nil if none are known.
+// get returns the addresses of a host that are still valid; nil if none are
+// known.
 func (l *lookups) get(host string, now time.Time) []netip.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +52,7 @@ func (l *lookups) get(host string, now time.Time) []netip.Addr {
 	return k.addrs
 }
 
-// put is to be called with mu held.
+// put must be called with mu held.
 func (l *lookups) put(host string, k lookup) {
 	delete(l.old, host)
 	if _, ok := l.young[host]; !ok && len(l.young) >= maxLookups/2 {
@@ -77,8 +78,8 @@ func (l *lookups) forget(host string) {
 }
 
 // Lookup returns the addresses of a host in the order in which Fetch would dial
-// them, without regard to which of them it may; of a host that ConnectTo sends
-// elsewhere, those of where it is sent.
+// them, including those it may not; for a host that ConnectTo redirects, those
+// of the new target.
 func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	host, _, _, err := c.connectTo(host, "80")
 	if err != nil {
@@ -94,8 +95,8 @@ func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	return slices.Clone(addrs), nil
 }
 
-// lookup returns addresses of a host, the first maxAddrs there are. Failures are
-// not remembered.
+// lookup returns addresses of a host, at most maxAddrs. Failures are not
+// cached.
 func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	host = strings.ToLower(host)
 	if addrs := c.lookups.get(host, time.Now()); addrs != nil {

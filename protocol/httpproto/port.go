@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// badPorts are known for other protocols than HTTP: what a link makes us send
+// badPorts are known for protocols other than HTTP: what a link makes us send
 // there may be taken for commands. They are those that browsers refuse (WHATWG
 // Fetch, section 2.9, "bad port") and, at the end, those of file shares, remote
-// desktops, databases and brokers, which browsers let a page ask for its own good
-// reasons. Ascending in either part.
+// desktops, databases and brokers, which browsers allow pages to contact for
+// good reasons of their own. Each part is in ascending order.
 var badPorts = [...]uint16{
 	0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95,
 	101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179,
@@ -38,7 +38,7 @@ var badPorts = [...]uint16{
 	27017, // MongoDB
 }
 
-// refusesPort returns why a URL is not visited for its port; nil if it is.
+// refusesPort returns why the port of a URL is refused; nil if it is not.
 func (c *Client) refusesPort(u *url.URL) error {
 	if u.Port() == "" {
 		return nil

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	// errProxy says that the proxy is of no use to us.
+	// errProxy says that the proxy cannot be used.
 	errProxy = errors.New("proxy")
 	// errTunnel says that the proxy could not, or would not, reach the server.
 	errTunnel = errors.New("connect: refused by the proxy")
 )
 
-// maxConnectAnswer bounds what a proxy says before a tunnel.
+// maxConnectAnswer limits what a proxy may send before a tunnel.
 const maxConnectAnswer = 16 << 10
 
 // A proxy opens tunnels to addresses (RFC 9110, section 9.3.6).
@@ -55,7 +55,7 @@ func newProxy(raw, userAgent string) (*proxy, error) {
 }
 
 // guarded returns a dial function that asks the proxy only for addresses that
-// the guard lets through.
+// the guard allows.
 func (p *proxy) guarded(g Guard) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if err := g.Control(network, address, nil); err != nil {
@@ -65,7 +65,7 @@ func (p *proxy) guarded(g Guard) func(ctx context.Context, network, address stri
 	}
 }
 
-// dial returns a tunnel to an address and port, whose remote address is that one.
+// dial returns a tunnel to an address and port, which is its remote address.
 func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -98,8 +98,8 @@ func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	return tunnel{nc, net.TCPAddrFromAddrPort(to)}, nil
 }
 
-// connect asks for a tunnel and returns the status of the answer. It reads not a
-// byte beyond, which would be the server's.
+// connect asks for a tunnel and returns the status of the answer. It reads not
+// a byte beyond, which would be the server's.
 func (p *proxy) connect(nc net.Conn, address string) (status int, err error) {
 	if _, err := io.WriteString(nc, "CONNECT "+address+" HTTP/1.1\r\nHost: "+address+"\r\n"+p.header+"\r\n"); err != nil {
 		return 0, err
@@ -123,7 +123,7 @@ func (p *proxy) connect(nc net.Conn, address string) (status int, err error) {
 	return status, nil
 }
 
-// A tunnel is a connection to remote by way of a proxy.
+// A tunnel is a connection to remote through a proxy.
 type tunnel struct {
 	net.Conn
 	remote net.Addr

@@ -49,7 +49,7 @@ func reason(err, cause error, at phase) string {
 	case errors.As(err, &record):
 		return "tls: server does not speak TLS"
 	case errors.As(err, &alert):
-		// The texts of alerts are crypto/tls's own.
+		// The texts of alerts are those of crypto/tls.
 		return "tls: alert: " + strings.TrimPrefix(alert.Error(), "tls: ")
 	case has("server gave HTTP response to HTTPS client"):
 		return "tls: server does not speak TLS"

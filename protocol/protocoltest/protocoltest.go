@@ -1,5 +1,5 @@
-// Package protocoltest says what a [protocol.Protocol] must do, as tests. A
-// protocol that passes [Run] can take part in a crawl.
+// Package protocoltest tests what a [protocol.Protocol] must do. A protocol
+// that passes [Run] can take part in a crawl.
 //
 //	func TestProtocol(t *testing.T) {
 //		protocoltest.Run(t, protocoltest.Harness{
@@ -24,42 +24,42 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// A Harness is what the tests need of a protocol.
+// A Harness provides what the tests need of a protocol.
 type Harness struct {
 	// New returns a new protocol. It is required. A protocol that is an
 	// io.Closer is closed after its test.
 	New func() (protocol.Protocol, error)
-	// Serve serves pages, by path, in the way that the protocol speaks, and
-	// returns the URL in front of the paths ("http://127.0.0.1:8080") and what
-	// ends the service. Nothing else is to be found below base. It is required.
+	// Serve serves pages, by path, over the protocol, and returns the URL in
+	// front of the paths ("http://127.0.0.1:8080") and a function that stops
+	// the service. Nothing else may exist below base. It is required.
 	//
-	// A page that cannot be said in that way is an error that is
-	// errors.ErrUnsupported, and the rules that need it are skipped.
+	// If the protocol cannot express a page, Serve returns an error that is
+	// errors.ErrUnsupported, and the rules that need the page are skipped.
 	Serve func(pages map[string]Page) (base string, stop func(), err error)
 }
 
 // A Page is how a site answers.
 type Page struct {
-	// Code is what the answer comes to; zero means Success. NotModified is said
-	// whether or not anybody asked.
+	// Code is the outcome; zero means Success. NotModified is answered whether
+	// or not the request was conditional.
 	Code protocol.Code
 	// Type and Body are the content of a Success.
 	Type string
 	Body []byte
 	// ETag and LastModified are its validators; a request that carries one of
 	// them is answered with NotModified. LastModified is in http.TimeFormat. A
-	// service that makes its own entity tags may serve those instead.
+	// service that creates its own entity tags may use those instead.
 	ETag, LastModified string
 	// Location is the target of a redirect, absolute or a path on this site.
 	Location string
 	// RetryAfter is how long the server asks to be left alone, in whole seconds.
 	RetryAfter time.Duration
-	// Stall says that the answer ends in the middle of the body without an end:
-	// the server says no more, and does not hang up.
+	// Stall says that the answer stops in the middle of the body: the server
+	// sends no more, and does not hang up.
 	Stall bool
 }
 
-// Run tests a protocol, one subtest a rule.
+// Run tests a protocol, with a subtest for each rule.
 func Run(t *testing.T, h Harness) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
@@ -74,8 +74,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check tests a protocol like Run, for programs. Its error names every rule
-// that is broken. Rules whose pages the harness cannot serve are left out.
+// Check tests a protocol like Run, for programs. Its error names every broken
+// rule. Rules whose pages the harness cannot serve are skipped.
 func Check(ctx context.Context, h Harness) error {
 	var errs []error
 	for _, r := range rules {
@@ -86,7 +86,7 @@ func Check(ctx context.Context, h Harness) error {
 	return errors.Join(errs...)
 }
 
-// A rule is one demand, checked on a site of its own.
+// A rule is one requirement, checked on a site of its own.
 type rule struct {
 	name  string
 	pages map[string]Page
@@ -117,15 +117,15 @@ func (r rule) run(ctx context.Context, h Harness) (err error) {
 	return r.check(ctx, s)
 }
 
-// A site is a protocol and what is served for it.
+// A site is a protocol and the pages served for it.
 type site struct {
 	protocol.Protocol
 	base string
 	stop func()
 }
 
-// get visits a path and wants the outcome to be of a code. What holds for every
-// response is checked here.
+// get visits a path and requires an outcome with a code. It also checks what
+// holds for every response.
 func (s *site) get(ctx context.Context, path string, req protocol.Request, want protocol.Code) (protocol.Response, error) {
 	req.URL = s.base + path
 	r, err := s.Fetch(ctx, req)

@@ -13,13 +13,13 @@ import (
 )
 
 // soon is how long a visit may take to notice that its context is done, and how
-// long a rule waits for what should not happen at all.
+// long a rule waits for what must not happen.
 const soon = 10 * time.Second
 
 const (
 	march = "Sun, 01 Mar 2026 00:00:00 GMT"
 	april = "Wed, 01 Apr 2026 00:00:00 GMT"
-	// someday is not yet, whenever these tests run.
+	// someday is in the future, whenever these tests run.
 	someday = "Tue, 01 Jan 2999 00:00:00 GMT"
 )
 

@@ -1,5 +1,5 @@
 // Package temotorobots reads robots.txt with github.com/temoto/robotstxt, for
-// callers who want the rules to be what that parser says: set it as
+// callers who want that parser's interpretation: set its Parse as
 // robots.Cache.Parse. Package robots itself does not use it.
 //
 // Version 1.1.2 is known to differ from RFC 9309 and from Google's parser:
@@ -25,8 +25,8 @@
 //   - A rule with a wildcard is a regular expression, so that a long file takes
 //     its time: 10,000 rules 40 ms and 25 MB.
 //
-// That /robots.txt itself can be forbidden, and that files have no limit, are
-// faults of the parser that are made good here.
+// Two faults of the parser are fixed here: that /robots.txt itself can be
+// forbidden, and that files have no size limit.
 package temotorobots
 
 import (
@@ -37,10 +37,10 @@ import (
 	"github.com/recrawl/recrawl/robots"
 )
 
-// Parse reads a robots.txt file, of which robots.MaxBytes count, for the crawler
-// with the given product token; of several the first that a group names counts,
-// since that parser knows no groups together. A file that temoto/robotstxt rejects forbids all:
-// nobody knows what it meant to forbid.
+// Parse reads a robots.txt file, at most robots.MaxBytes of it, for the crawler with the
+// given product token; of several, the first that a group names counts, since that parser
+// does not combine groups. A file that temoto/robotstxt rejects forbids everything: nobody
+// knows what it was meant to forbid.
 func Parse(body []byte, products ...string) *robots.Rules {
 	if len(body) > robots.MaxBytes {
 		body = body[:bytes.LastIndexAny(body[:robots.MaxBytes], "\r\n")+1]
@@ -49,7 +49,7 @@ func Parse(body []byte, products ...string) *robots.Rules {
 	if err != nil {
 		return robots.DenyAll()
 	}
-	// Groups that are for everybody are those of a name that no file has.
+	// Look up everybody's groups by a name that no file has.
 	everybody := data.FindGroup("")
 	group := everybody
 	for _, p := range products {
