@@ -14,23 +14,24 @@ import (
 	"github.com/recrawl/recrawl/page"
 )
 
-// ErrUnsupported says that no parser reads content of that type. It is no
-// failure of the page.
+// ErrUnsupported says that no parser reads content of that type. The page is
+// not at fault.
 var ErrUnsupported = errors.New("parse: unsupported content type")
 
 // A Parser reads content of some types.
 //
 // It is called from many goroutines at once, on bytes chosen by strangers: it
-// must not panic, and must bound its time and memory by the size of the body and
-// limits of its own. What it found before a limit, it returns, marked as
-// truncated. It keeps nothing of the body and does not change it.
+// must not panic, and must bound its time and memory by the size of the body
+// and its own limits. On reaching a limit, it returns what it has found, marked
+// as truncated. It neither retains nor changes the body.
 //
-// Cancellation: when the context is done it returns soon, within a second however
-// long the page is, with what it has found, marked as truncated, or with an error
-// that is ctx.Err(). So it looks at the context again and again while it works.
-// Who calls it waits for it: one that does not look keeps a worker of the fetch.
+// Cancellation: once the context is done it returns soon, within a second
+// however long the page is, either with what it has found, marked as truncated,
+// or with an error that is ctx.Err(). So it must check the context repeatedly.
+// The caller waits for it: a parser that does not check occupies a worker of
+// the fetch.
 //
-// Errors: an error says that nothing of use could be read. It fails that page
+// Errors: an error says that nothing useful could be read. It fails that page
 // only.
 type Parser interface {
 	// Parse reads content. Outlinks are absolute and distinct, in the order of
@@ -38,11 +39,11 @@ type Parser interface {
 	Parse(ctx context.Context, c *page.Content) (page.Parsed, error)
 }
 
-// Mux picks a parser by media type: "text/html", or "text/*" for what has no
-// entry of its own. It is a Parser.
+// Mux picks a parser by media type: "text/html", or "text/*" for types without
+// an entry of their own. It is a Parser.
 type Mux map[string]Parser
 
-// Parse asks the parser for the media type of the content, or returns an error
+// Parse calls the parser for the media type of the content, or returns an error
 // that is ErrUnsupported.
 func (m Mux) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) {
 	t := MediaType(c)
@@ -58,8 +59,8 @@ func (m Mux) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) {
 }
 
 // MediaType returns the media type of content in lower case and without
-// parameters: the one that was sent or, if none was, what the first 512 bytes
-// look like.
+// parameters: the one that was sent or, if there was none, the one that the
+// first 512 bytes look like.
 func MediaType(c *page.Content) string {
 	if t, _, err := mime.ParseMediaType(c.Type); err == nil || errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return t

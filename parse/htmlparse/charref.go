@@ -8,8 +8,8 @@ import (
 
 const replacement = "\uFFFD"
 
-// readText returns the text of the token as it is meant. It is good until the next
-// token, and line ends are as they were sent.
+// readText returns the text of the token with references decoded. It is valid
+// until the next token; line ends are as sent.
 func (z *tokens) readText() []byte {
 	t := z.text
 	refs := !z.verbatim && bytes.IndexByte(t, '&') >= 0
@@ -35,7 +35,8 @@ func (z *tokens) readText() []byte {
 	return z.decoded[start:len(z.decoded):len(z.decoded)]
 }
 
-// value returns a value as it is meant. It is good until the next token.
+// value returns a value with references decoded. It is valid until the next
+// token.
 func (z *tokens) value(v []byte) []byte {
 	plain := true
 	for _, c := range v {
@@ -70,9 +71,9 @@ func (z *tokens) value(v []byte) []byte {
 	return z.decoded[start:len(z.decoded):len(z.decoded)]
 }
 
-// charRef decodes the reference to a character that begins at i, if it is one, and
-// returns where it ends. In a value only what is written out is one, since many write
-// an ampersand between the parameters of a URL.
+// charRef decodes the character reference that begins at i, if there is one, and
+// returns where it ends. In a value a name must be complete, since many authors write
+// a bare ampersand between the parameters of a URL.
 func (z *tokens) charRef(s []byte, i int, inValue bool) int {
 	end := i + 1
 	if end < len(s) && s[end] == '#' {
@@ -115,7 +116,8 @@ func (z *tokens) charRef(s []byte, i int, inValue bool) int {
 			return end
 		}
 		char := html.UnescapeString(string(ref))
-		// In a text it may have been the beginning of a name, with the rest behind it.
+		// It may have replaced only the beginning of the name, which counts in text
+		// alone.
 		last := char[len(char)-1]
 		rest := isLetter(last) || '0' <= last && last <= '9'
 		if whole {

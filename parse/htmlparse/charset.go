@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// How far a declaration of the charset is searched: as far as browsers look
-// before they begin, and as far as we look in a body that has none there and is
+// How far to search for a declaration of the charset: as far as browsers do
+// before they begin, and as far as we do in a body without one there that is
 // not UTF-8.
 const (
 	prescanLen = 1024
@@ -25,9 +25,9 @@ const (
 	windows1252Name = "windows-1252"
 )
 
-// decode finds the encoding of a body, in the order of the WHATWG encoding
+// decode determines the encoding of a body, in the order of the WHATWG encoding
 // sniffing algorithm (HTML, section 13.2.3.2). It returns the body without its
-// byte order mark, and a nil encoding if the body is valid UTF-8 as it stands.
+// byte order mark, and a nil encoding if the body is already valid UTF-8.
 func decode(body []byte, contentType string, markup bool) ([]byte, encoding.Encoding, string) {
 	for _, bom := range [...]struct{ mark, name string }{
 		{"\xef\xbb\xbf", utf8Name},
@@ -57,8 +57,8 @@ func decode(body []byte, contentType string, markup bool) ([]byte, encoding.Enco
 	return known(body, windows1252Name)
 }
 
-// likelyUTF8 says whether b is UTF-8, or was before it was cut in the middle of
-// a character.
+// likelyUTF8 reports whether b is UTF-8, or was before it was cut in the middle
+// of a character.
 func likelyUTF8(b []byte) bool {
 	if utf8.Valid(b) {
 		return true
@@ -83,8 +83,8 @@ func known(body []byte, name string) ([]byte, encoding.Encoding, string) {
 	return body, enc, name
 }
 
-// lookup returns the WHATWG name of an encoding, or nothing for a label that
-// the standard does not have.
+// lookup returns the WHATWG name of an encoding, or nothing for a label unknown
+// to the standard.
 func lookup(label []byte) string {
 	if len(label) == 0 || len(label) > 64 {
 		return ""
@@ -179,7 +179,7 @@ func metaCharset(z *tokens) string {
 	}
 	switch name := lookup(charset); name {
 	case "utf-16be", "utf-16le":
-		// The declaration was legible as ASCII, so it cannot be true.
+		// The declaration was readable as ASCII, so it cannot be true.
 		return utf8Name
 	case "x-user-defined":
 		return windows1252Name
@@ -228,7 +228,7 @@ func newReader(body []byte, enc encoding.Encoding, stop *stopper) io.Reader {
 	return transform.NewReader(r, enc.NewDecoder())
 }
 
-// stopper says when to give up: at the end of the context or of the time.
+// stopper says when to stop: at the end of the context or of the time.
 type stopper struct {
 	ctx      context.Context
 	deadline time.Time
@@ -242,15 +242,15 @@ func (s *stopper) stop() bool {
 	return s.stopped
 }
 
-// bodyReader hands out a body in pieces and ends early when it is time to. The
-// clock is looked at here and not at each token, because one token may be as
-// long as the body.
+// bodyReader reads a body in pieces and ends early when time is up. The clock
+// is checked here and not at each token, because one token may be as long as
+// the body.
 type bodyReader struct {
 	body []byte
 	stop *stopper
 }
 
-// piece is how much is read between two looks at the clock.
+// piece is how much is read between two checks of the clock.
 const piece = 16 << 10
 
 func (r *bodyReader) Read(b []byte) (int, error) {

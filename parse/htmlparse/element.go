@@ -23,7 +23,7 @@ const (
 	metaElem
 	objectElem
 
-	// The tokenizer reads the content of these as one text, which is not
+	// The tokenizer reads the content of these as a single text, which is not
 	// visible.
 	scriptElem
 	rawElem // style, textarea, noembed
@@ -31,7 +31,7 @@ const (
 	xmpElem // visible: xmp, plaintext
 	titleElem
 
-	// Their text is left out; of noscript and noframes the links are kept.
+	// Their text is left out; the links of noscript and noframes are kept.
 	noscriptElem
 	noframesElem
 	templateElem
@@ -43,8 +43,8 @@ const (
 	descElem          // desc and metadata of SVG: not visible
 )
 
-// elementOf returns what to do with a tag of that name. The bytes are as they
-// stand in the page: letter case does not matter.
+// elementOf returns what to do with a tag of that name. The bytes are as in the
+// page: letter case does not matter.
 func elementOf(name []byte) element {
 	var lower [16]byte
 	if len(name) > len(lower) {
@@ -124,7 +124,7 @@ func elementOf(name []byte) element {
 	return inline
 }
 
-// raw says whether the tokenizer takes the content of the element for text.
+// raw reports whether the tokenizer treats the content of the element as text.
 func (e element) raw() bool {
 	switch e {
 	case iframeElem, noframesElem, noscriptElem, rawElem, scriptElem, titleElem, xmpElem:
@@ -133,8 +133,8 @@ func (e element) raw() bool {
 	return false
 }
 
-// pageRel says whether a link element with that relation leads to a page. The
-// relation is in lower case.
+// pageRel reports whether a link element with that relation leads to a page.
+// The relation is in lower case.
 func pageRel(rel string) bool {
 	switch rel {
 	case "alternate", "amphtml", "appendix", "archives", "author", "bookmark",
@@ -146,7 +146,7 @@ func pageRel(rel string) bool {
 	return false
 }
 
-// pageType says whether an alternate of that media type is a page or a feed.
+// pageType reports whether an alternate of that media type is a page or a feed.
 func pageType(mime string) bool {
 	switch mime {
 	case "", "text/html", "application/xhtml+xml",

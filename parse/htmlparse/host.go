@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// domainToASCII is the processing of UTS 46 as the URL standard sets it.
+// domainToASCII is UTS 46 processing with the settings of the URL standard.
 var domainToASCII = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),
@@ -21,13 +21,13 @@ var domainToASCII = idna.New(
 	idna.VerifyDNSLength(false),
 )
 
-// maxHost bounds what goes through UTS 46, whose time is not ours to vouch for.
+// maxHost limits what is passed to UTS 46, whose time is not under our control.
 // No name that can be looked up is longer.
 const maxHost = 1024
 
-// appendHost adds the host of a special URL as browsers read it: in lower case,
-// in ASCII, addresses in their canonical form. It returns false for what is no
-// host.
+// appendHost appends the host of a special URL as browsers read it: in lower
+// case, in ASCII, addresses in their canonical form. It returns false for an
+// invalid host.
 func appendHost(dst, host []byte) ([]byte, bool) {
 	start := len(dst)
 	simple := len(host) > 0
@@ -77,7 +77,7 @@ func complexHost(host []byte) (string, bool) {
 		return "", false
 	}
 	for i := range len(name) {
-		// Beyond what the standard forbids, net/url refuses three more.
+		// In addition to what the standard forbids, net/url refuses three more.
 		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("#/:<>?@[\\]^|%`{}\"", c) >= 0 {
 			return "", false
 		}
@@ -102,7 +102,7 @@ func unescape(s []byte) []byte {
 	return out
 }
 
-// ipv6 reads an address in brackets and writes it as RFC 5952 does, without
+// ipv6 parses an address in brackets and formats it as in RFC 5952, without
 // dots.
 func ipv6(host []byte) (string, bool) {
 	if len(host) < 2 || host[len(host)-1] != ']' {
@@ -120,8 +120,8 @@ func ipv6(host []byte) (string, bool) {
 	return "[" + addr.String() + "]", true
 }
 
-// endsInNumber says whether a host must be an IPv4 address: its last label is a
-// number.
+// endsInNumber reports whether a host must be an IPv4 address: its last label
+// is a number.
 func endsInNumber(host []byte) bool {
 	if n := len(host); n > 0 && host[n-1] == '.' {
 		host = host[:n-1]
@@ -141,8 +141,8 @@ func endsInNumber(host []byte) bool {
 	return ok
 }
 
-// parseIPv4 reads the forms of an address that browsers do: decimal, octal and
-// hexadecimal numbers, one to four of them, the last filling what is left.
+// parseIPv4 parses the forms of an address that browsers do: one to four
+// decimal, octal or hexadecimal numbers, the last filling the remaining bytes.
 func parseIPv4(s string) (addr [4]byte, ok bool) {
 	parts := strings.Split(strings.TrimSuffix(s, "."), ".")
 	if len(parts) > 4 {
@@ -191,7 +191,7 @@ func ipv4Number(s string) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(s, base, 64)
 	if err != nil {
-		// Too large is a number as well, if no address.
+		// Too large a number is still a number, though no address.
 		return 1 << 40, err.(*strconv.NumError).Err == strconv.ErrRange
 	}
 	return n, true

@@ -24,8 +24,8 @@ func (s *scan) leave(kind byte) {
 
 func (s *scan) cdata() { s.z.cdata = s.foreign() }
 
-// foreignTag reads a start tag in SVG or MathML. It returns whether the tag is
-// to be read as HTML after all.
+// foreignTag reads a start tag in SVG or MathML. It reports whether the tag
+// should be read as HTML after all.
 func (s *scan) foreignTag(e element, closed bool) bool {
 	switch e {
 	case svgElem, mathElem, anchorElem:
@@ -37,7 +37,7 @@ func (s *scan) foreignTag(e element, closed bool) bool {
 			s.island('h', closed)
 		}
 	case titleElem, descElem, scriptElem, rawElem:
-		// Tags inside these are tags here, and none of it is visible.
+		// Inside these, tags count as tags, and nothing is visible.
 		s.notRaw()
 		if !closed && s.skip == inline {
 			s.skip, s.depth = e, 1
@@ -56,8 +56,8 @@ func (s *scan) foreignTag(e element, closed bool) bool {
 	return false
 }
 
-// foreignEnd reads an end tag where an island is open. It returns whether that
-// was all.
+// foreignEnd reads an end tag where an island is open. It reports whether that
+// is all there is to do.
 func (s *scan) foreignEnd(e element) bool {
 	switch e {
 	case svgElem:

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// javaURL is a URL as java.net.URL takes it apart: by the rules of RFC 2396 and
-// some of its own, without a change of spelling.
+// javaURL is a URL as java.net.URL splits it: by the rules of RFC 2396 and some
+// of its own, without changing the spelling.
 type javaURL struct {
 	scheme, authority, path, query, ref string
 	hasQuery, hasRef                    bool
 }
 
-// maxJavaPath bounds a path: taking out dots may take a step for each.
+// maxJavaPath limits a path: removing dots may take a step for each.
 const maxJavaPath = 8192
 
 var errJavaURL = errors.New("htmlparse: not a URL")
@@ -42,8 +42,8 @@ func parseJavaURL(base *javaURL, s string) (*javaURL, error) {
 		u.path = s
 		return u, nil
 	default:
-		// A scheme that there is no handler for. Java has one for mailto, but not
-		// inside of Nutch, whose factory of handlers refuses it.
+		// A scheme without a handler. Java has one for mailto, but not inside
+		// Nutch, whose handler factory refuses it.
 		return nil, errJavaURL
 	}
 	s, u.ref, u.hasRef = strings.Cut(s, "#")
@@ -56,7 +56,7 @@ func parseJavaURL(base *javaURL, s string) (*javaURL, error) {
 	return u, u.parse(s)
 }
 
-// javaScheme says whether a word may be a scheme.
+// javaScheme reports whether a word may be a scheme.
 func javaScheme(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -67,7 +67,7 @@ func javaScheme(s string) bool {
 	return s != ""
 }
 
-// parse reads what stands between the scheme and the fragment.
+// parse parses what is between the scheme and the fragment.
 func (u *javaURL) parse(s string) error {
 	queryOnly := strings.HasPrefix(s, "?")
 	if rest, query, ok := strings.Cut(s, "?"); ok {
@@ -110,7 +110,7 @@ func (u *javaURL) parse(s string) error {
 	return nil
 }
 
-// javaAuthority refuses what has a port that is no number.
+// javaAuthority rejects an authority whose port is not a number.
 func javaAuthority(a string) error {
 	host := a[strings.IndexByte(a, '@')+1:]
 	if strings.HasPrefix(host, "[") {
@@ -128,8 +128,8 @@ func javaAuthority(a string) error {
 	return nil
 }
 
-// javaPath takes out what "." and ".." can take out, step by step as Java does:
-// a ".." at the root stays, and so does one at the end if another stayed.
+// javaPath removes "." and ".." segments step by step, as Java does: a ".." at
+// the root stays, and so does one at the end if another stayed.
 func javaPath(p string) string {
 	for strings.Contains(p, "/./") {
 		p = strings.ReplaceAll(p, "/./", "/")
@@ -162,7 +162,7 @@ func javaPath(p string) string {
 	return p
 }
 
-// String puts the parts together again.
+// String reassembles the parts.
 func (u *javaURL) String() string {
 	var b strings.Builder
 	b.WriteString(u.scheme + ":")
@@ -179,8 +179,8 @@ func (u *javaURL) String() string {
 	return b.String()
 }
 
-// resolveAsNutch resolves a link. A query alone belongs to the whole last part
-// of the path, as browsers have it and Java does not.
+// resolveAsNutch resolves a link. A bare query is appended to the full path, as
+// in browsers but not in Java.
 func resolveAsNutch(base *javaURL, link string) (*javaURL, error) {
 	link = strings.TrimFunc(link, func(r rune) bool { return r <= ' ' })
 	if strings.HasPrefix(link, "?") {

@@ -7,16 +7,16 @@ import (
 	"github.com/recrawl/recrawl/page"
 )
 
-// expire makes a page whose time is over by the time of the visit one that asks
-// not to be indexed.
+// expire marks a page that had expired by the time of the visit as not to be
+// indexed.
 func expire(out *page.Parsed, visit time.Time) {
 	if !visit.IsZero() && !out.Indexable(visit) {
 		out.NoIndex = true
 	}
 }
 
-// words yields the words of a list whose separators are white space and, as
-// many write them, commas and semicolons.
+// words yields the words of a list separated by white space or, as many authors
+// write, commas and semicolons.
 func words(s []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for len(s) > 0 {
@@ -32,10 +32,10 @@ func words(s []byte) func(yield func([]byte) bool) {
 	}
 }
 
-// maxRefresh bounds the delay of a refresh, so that it can be computed with.
+// maxRefresh limits the delay of a refresh, so that it does not overflow.
 const maxRefresh = 365 * 24 * 3600
 
-// refresh reads the content of a meta refresh or a Refresh header (HTML,
+// refresh parses the content of a meta refresh or a Refresh header (HTML,
 // section 4.2.5.3, "shared declarative refresh steps"). An empty target means
 // the page itself.
 func refresh(s []byte) (delay time.Duration, target []byte, ok bool) {
@@ -77,7 +77,7 @@ func refresh(s []byte) (delay time.Duration, target []byte, ok bool) {
 	return delay, s, true
 }
 
-// equalFold says whether b is the lower-case ASCII word, whatever its case.
+// equalFold reports whether b is the lower-case ASCII word, in any letter case.
 func equalFold(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false

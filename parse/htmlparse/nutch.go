@@ -14,8 +14,7 @@ import (
 )
 
 // nutchScan reads the tokens of one page as Nutch's parse-html reads its tree.
-// Of the tree it keeps the elements that are open, as far as a tag balancer
-// would have them.
+// Of the tree it keeps the open elements, as a tag balancer would have them.
 type nutchScan struct {
 	p    *Parser
 	lim  *limits
@@ -24,30 +23,30 @@ type nutchScan struct {
 	page *javaURL
 	base *javaURL
 
-	root   nutchElem // what no tag opens
+	root   nutchElem // the parent of everything
 	open   []nutchElem
 	places map[string][]int // of the elements in open, by name
-	body   bool             // the body has begun: what stands in it is no directive
+	body   bool             // the body has begun: meta elements in it are ignored
 	ended  bool             // and its end tag was seen
 	based  bool
 	titled bool
 
 	text, title nutchText
-	links       []*nutchLink // those whose text is being read and has room left
-	lined       bool         // all texts end with a line, and nothing came since
-	altsLined   bool         // and so do those that stand in for a text
-	kept        []*nutchLink // those that may be links
+	links       []*nutchLink // those whose text is being read and is not full
+	lined       bool         // all texts end with a line end, and nothing came since
+	altsLined   bool         // and so do the alternative texts
+	kept        []*nutchLink // those that may turn out to be links
 	linkBytes   int
 }
 
 // nutchElem is an element that is open.
 type nutchElem struct {
 	name      string
-	lastBlock bool // the child before the next one separates lines
+	lastBlock bool // the last child separates lines
 	link      *nutchLink
 }
 
-// nutchLink is a link while it is read.
+// nutchLink is a link that is being read.
 type nutchLink struct {
 	url      string
 	elem     string
@@ -58,7 +57,7 @@ type nutchLink struct {
 	gone     bool
 }
 
-// maxOpen bounds the elements that are told apart; what is nested deeper has no
+// maxOpen limits the elements that are tracked; anything nested deeper has no
 // children.
 const maxOpen = 512
 
@@ -73,10 +72,10 @@ func (p *Parser) parseNutch(c *page.Content, lim *limits, r io.Reader) (page.Par
 	return s.finish(), nil
 }
 
-// largeTag is the length of a tag after which the tokenizer is replaced. It
-// keeps the names of the attributes of a tag in a map that stays as large as it
-// ever was and is cleared at each tag: after a tag of a million attributes every
-// other one would pay for them.
+// largeTag is the length of a tag after which the tokenizer is replaced. The
+// tokenizer keeps the attribute names of a tag in a map that never shrinks and
+// is cleared at each tag: after a tag of a million attributes every other one
+// would pay for them.
 const largeTag = 16 << 10
 
 func (s *nutchScan) run(r io.Reader) {
@@ -115,8 +114,8 @@ func (s *nutchScan) top() *nutchElem {
 	return &s.open[len(s.open)-1]
 }
 
-// child notes that the innermost element has another child, and ends a line
-// where its neighbours do.
+// child records another child of the innermost element, and ends a line if that
+// child or its neighbour separates lines.
 func (s *nutchScan) child(block bool) {
 	e := s.top()
 	before := e.lastBlock
@@ -128,7 +127,7 @@ func (s *nutchScan) child(block bool) {
 	}
 }
 
-// line ends a line in all texts that are being read.
+// line ends a line in all texts being read.
 func (s *nutchScan) line() {
 	if s.lined {
 		return
@@ -142,8 +141,8 @@ func (s *nutchScan) line() {
 	}
 }
 
-// add adds a text node to all texts that are being read; one of white space ends
-// a line. A link that has no room for more is read no further.
+// add adds a text node to all texts being read; one of white space ends a line.
+// A link that is full is no longer read.
 func (s *nutchScan) add(b []byte, white bool) {
 	if white {
 		s.line()
@@ -189,7 +188,7 @@ func (s *nutchScan) textNode(b []byte) {
 	s.add(b, white)
 }
 
-// begin notes that the body has begun.
+// begin records that the body has begun.
 func (s *nutchScan) begin() {
 	if !s.body {
 		s.body = true
@@ -243,7 +242,7 @@ func (s *nutchScan) start(name string, closed bool) (raw bool) {
 	return raw
 }
 
-// unquotedEnd says whether the slash at the end of a tag is part of a value.
+// unquotedEnd reports whether the slash at the end of a tag is part of a value.
 func unquotedEnd(tag []byte) bool {
 	tag = tag[:max(len(tag)-2, 0)]
 	word := tag[bytes.LastIndexAny(tag, " \t\r\n\f")+1:]
@@ -253,7 +252,7 @@ func unquotedEnd(tag []byte) bool {
 
 func (s *nutchScan) end(name string) {
 	if name == "body" || name == "html" {
-		s.ended = true // what follows belongs to it all the same
+		s.ended = true // what follows still belongs to it
 		return
 	}
 	until := " td th table "
@@ -268,8 +267,8 @@ func (s *nutchScan) end(name string) {
 	}
 }
 
-// pop closes the innermost element of some names, and all within it, unless one
-// of others stands between.
+// pop closes the innermost element with one of some names, and everything
+// within it, unless an element with one of the other names is in between.
 func (s *nutchScan) pop(names, until string) {
 	at := s.innermost(names)
 	if at < 0 || at < s.innermost(until) {
@@ -284,7 +283,8 @@ func (s *nutchScan) pop(names, until string) {
 	}
 }
 
-// innermost returns the place of the innermost open element of some names, or -1.
+// innermost returns the index of the innermost open element with one of some
+// names, or -1.
 func (s *nutchScan) innermost(names string) int {
 	at := -1
 	for n := range strings.FieldsSeq(names) {
@@ -306,7 +306,7 @@ func (s *nutchScan) close(e *nutchElem) {
 	if i := slices.Index(s.links, e.link); i >= 0 {
 		s.links = slices.Delete(s.links, i, i+1)
 	}
-	// A link that has no content was made by a tag balancer, or leads nowhere.
+	// A link without content was inserted by a tag balancer, or leads nowhere.
 	if (e.name == "a" || e.name == "form") && !e.link.children {
 		e.link.gone = true
 	}
@@ -323,7 +323,7 @@ func (s *nutchScan) nutchAttrs() map[string]string {
 	return a
 }
 
-// linkTag returns the link of an element, nil if it has none.
+// linkTag returns the link of an element, nil if there is none.
 func (s *nutchScan) linkTag(name string) *nutchLink {
 	if name == "a" {
 		for _, l := range s.links {
@@ -370,7 +370,7 @@ func (s *nutchScan) linkTag(name string) *nutchLink {
 	return l
 }
 
-// noFollowRel looks for the word anywhere, as \bnofollow\b does.
+// noFollowRel looks for the word anywhere, like \bnofollow\b.
 func noFollowRel(rel string) bool {
 	const word = "nofollow"
 	part := func(c byte) bool { return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' }
@@ -383,7 +383,7 @@ func noFollowRel(rel string) bool {
 		if (i == 0 || !part(rel[i-1])) && (end == len(rel) || !part(rel[end])) {
 			return true
 		}
-		rel = rel[end-1:] // so that what stands before the next one is seen
+		rel = rel[end-1:] // keep the character before the next occurrence
 	}
 }
 
@@ -412,8 +412,8 @@ func (s *nutchScan) metaTag(a map[string]string) {
 	}
 }
 
-// refresh reads a refresh. Its time is a plain number; nothing is trimmed, and
-// no quotes are taken away.
+// refresh parses a refresh. Its delay is a plain number; nothing is trimmed or
+// unquoted.
 func (s *nutchScan) refresh(content string) {
 	seconds, rest, more := strings.Cut(content, ";")
 	n, err := strconv.ParseInt(seconds, 10, 32)

@@ -1,8 +1,8 @@
 package htmlparse
 
-// nutchText puts texts together as Nutch does: the white space in each is
-// folded, a space stands between them unless a line ends there, and a line ends
-// once.
+// nutchText joins texts as Nutch does: the white space in each is folded, a
+// space separates them unless a line ends there, and consecutive line ends are
+// one.
 type nutchText struct {
 	max int
 	buf []byte
@@ -53,10 +53,10 @@ func (t *nutchText) add(s []byte) {
 	}
 }
 
-// javaWhite is \s of Java's expressions.
+// javaWhite is \s of Java's regular expressions.
 func javaWhite(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// nutchBlock says whether an element separates lines. (Nutch:
+// nutchBlock reports whether an element separates lines. (Nutch:
 // parser.html.line.separators.)
 func nutchBlock(name string) bool {
 	switch name {
@@ -68,7 +68,7 @@ func nutchBlock(name string) bool {
 	return false
 }
 
-// nutchVoid says whether an element has no content.
+// nutchVoid reports whether an element has no content.
 func nutchVoid(name string) bool {
 	switch name {
 	case "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "isindex", "keygen",
@@ -78,7 +78,7 @@ func nutchVoid(name string) bool {
 	return false
 }
 
-// nutchHead says whether an element may stand before the body.
+// nutchHead reports whether an element may come before the body.
 func nutchHead(name string) bool {
 	switch name {
 	case "html", "head", "title", "meta", "base", "link", "script", "style", "noscript", "isindex", "object", "basefont", "bgsound", "frameset", "frame", "noframes":
@@ -87,8 +87,8 @@ func nutchHead(name string) bool {
 	return false
 }
 
-// closes says which elements a start tag ends, and which of those around it keep
-// it from looking further out.
+// closes returns which elements a start tag ends, and which enclosing elements
+// stop the search for them.
 func closes(name string) (ends, until string) {
 	switch name {
 	case "a":

@@ -1,13 +1,13 @@
 // Package htmlparse reads HTML: title, visible text, links, and what the page
-// says to robots. [Parser] is the stock implementation of
+// tells robots. [Parser] is the stock implementation of
 // [github.com/recrawl/recrawl/parse.Parser] for HTML and XHTML, [Text] the one
-// for plain text, and [Mux] both in one.
+// for plain text, and [Mux] combines both.
 //
-// The parser walks the tokens of the page where it lies and builds no tree. So its
-// time and memory grow with the length of the page and with nothing else: there is
-// no nesting it refuses and none that makes it slow. The tokens are those of the
-// tokenizer of golang.org/x/net/html, found in less time than that takes; of a tag the
-// first 4,096 attributes count.
+// The parser walks the tokens of the page in place and builds no tree. So its time and
+// memory grow with the length of the page and with nothing else: no nesting is
+// refused, and none makes it slow. The tokens are those of the tokenizer of
+// golang.org/x/net/html, found in less time; only the first 4,096 attributes of a tag
+// count.
 //
 // # What counts as a link
 //
@@ -22,7 +22,7 @@
 //     the data of object.
 //   - With [Parser.Images] img src.
 //
-// Forms are no links, and nothing in a template is one. A link inside noscript
+// Forms are not links, and nothing in a template is one. A link inside noscript
 // or noframes is, although their text is left out.
 //
 // A link to the page itself, such as "#top", is left out. Schemes are those of
@@ -52,46 +52,49 @@ const (
 	DefaultTimeout     = 30 * time.Second
 )
 
-// maxLinkBytes bounds the targets of one page together. A short link below a
-// long base is long: without a bound a page of 100 kB could ask for 20 MB.
+// maxLinkBytes limits the targets of one page in total. A short link becomes
+// long below a long base: without a limit a page of 100 kB could ask for 20 MB.
 const maxLinkBytes = 8 << 20
 
-// Parser reads HTML and XHTML. The zero value is ready to use. Its fields may
+// Parser reads HTML and XHTML. The zero value is ready to use. Its fields must
 // not change while it is in use; its method may be called from many goroutines
 // at once.
 //
 // In each limit zero means the default and a negative number means none.
 type Parser struct {
-	// Agent is the name of the crawler: a meta element of that name binds it
-	// just as the one named robots does. Letter case does not matter. Empty:
+	// Agent is the name of the crawler: a meta element of that name applies to
+	// it just as the one named robots does. Letter case does not matter. Empty:
 	// only "robots" counts.
 	Agent string
 
-	// MaxOutlinks is how many distinct links of a page are kept: the first ones.
-	// Each occurrence of another one adds to OutlinksCut. The default is 10,000.
+	// MaxOutlinks is how many distinct links of a page are kept: the first
+	// ones. Each occurrence of another one is counted in OutlinksCut. The
+	// default is 10,000.
 	//
 	// Nutch's db.max.outlinks.per.page is 100. On 31,459 pages of documentation
-	// from 8 sites that limit cuts 3.5 % of the pages and 7.6 % of the links; 500
-	// cuts 15 pages and 1.2 %; 1,000 cuts one page, an index of 6,364 entries,
-	// and 0.7 %; 5,000 cuts 0.2 %; and 10,000 cuts none. It is index pages that
-	// are cut, whose links stand nowhere else, so the default lets them be.
+	// from 8 sites that limit cuts 3.5 % of the pages and 7.6 % of the links;
+	// 500 cuts 15 pages and 1.2 %; 1,000 cuts one page, an index of 6,364
+	// entries, and 0.7 %; 5,000 cuts 0.2 %; and 10,000 cuts none. The pages cut
+	// are index pages, whose links occur nowhere else, so the default leaves
+	// them whole.
 	MaxOutlinks int
 
 	// MaxURL is the length in bytes above which a link is left out, and counted
 	// in OutlinksCut. The default is 4096, which is Nutch's
-	// db.max.outlink.length. The links of a page together are bounded at 8 MiB
-	// besides.
+	// db.max.outlink.length. In addition, all links of a page together are
+	// limited to 8 MiB.
 	MaxURL int
 
 	// MaxText is how many bytes of text are kept. The default is 4 MiB. A page
-	// that has more is read to its end, for its links, and marked as truncated.
+	// that has more is still read to its end, for its links, and marked as
+	// truncated.
 	MaxText int
 
 	// MaxTitle is how many bytes of the title are kept. The default is 1000.
 	MaxTitle int
 
-	// MaxAnchor is how many bytes of the text of a link are kept. The default is
-	// 100, which on the same pages cuts 0.2 % of the anchors; Nutch's
+	// MaxAnchor is how many bytes of the text of a link are kept. The default
+	// is 100, which on the same pages cuts 0.2 % of the anchors; Nutch's
 	// linkdb.max.anchor.length is 100 characters.
 	MaxAnchor int
 
@@ -103,60 +106,60 @@ type Parser struct {
 	// marked as truncated. The default is 30 s, which is Nutch's parser.timeout.
 	Timeout time.Duration
 
-	// Images makes the pictures of a page links of it.
+	// Images treats the pictures of a page as links.
 	Images bool
 
-	// FollowResources makes what a page needs to be drawn links of it: style
+	// FollowResources treats what a page needs to be displayed as links: style
 	// sheets, scripts, icons, media.
 	FollowResources bool
 
-	// NutchCompat finds the links, title and text that Nutch's parse-html finds.
-	// A link is each a and area with a href; each frame, iframe, script, img and
-	// source with a src; and each link element with a href, whatever its rel
-	// says. One that occurs twice is two, one to the page itself stays, and so do
-	// the fragments. A link of an element a without content is none, and neither
-	// is one whose rel has the word nofollow; ugc and sponsored make no
-	// difference. URLs are resolved as java.net.URL does. Meta elements count in
-	// the head only, headers not at all; robots are told by substrings, and a
-	// refresh has to be written without blanks. Texts of adjacent elements are
-	// apart by a space, white space between elements ends a line, and what is in
-	// noscript or template is text. Agent, Images, FollowResources and Schemes
-	// have no meaning then. The charset is found as without it.
+	// NutchCompat finds the links, title and text that Nutch's parse-html
+	// finds. Links are each a and area with a href; each frame, iframe, script,
+	// img and source with a src; and each link element with a href, whatever
+	// its rel. Duplicates, links to the page itself and fragments are kept. An
+	// a element without content is no link, and neither is one whose rel
+	// contains the word nofollow; ugc and sponsored make no difference. URLs
+	// are resolved as java.net.URL does. Meta elements count in the head only,
+	// headers not at all; robots directives are recognized by substrings, and a
+	// refresh has to be written without blanks. The texts of adjacent elements
+	// are separated by a space, white space between elements ends a line, and
+	// the contents of noscript and template are text. Agent, Images,
+	// FollowResources and Schemes are then ignored. The charset is determined
+	// as without it.
 	NutchCompat bool
-	// FormAction makes a form that is not sent by post a link, and IgnoreTags are
-	// elements that are none; both with NutchCompat only. (Nutch:
+	// FormAction makes links of forms not sent by post, and elements listed in
+	// IgnoreTags are no links; both with NutchCompat only. (Nutch:
 	// parser.html.form.use_action, parser.html.outlinks.ignore_tags.)
 	FormAction bool
 	IgnoreTags []string
 
 	// Schemes are the schemes of links, in lower case. Nil means http, https
-	// and ftp, and file on a page that is itself a file: a page of the web has
-	// no business on our disk.
+	// and ftp, and also file if the page itself is a file: a web page has no
+	// business on our disk.
 	Schemes []string
 }
 
 // Parse reads the page. It fails only if the context was done before it began,
-// and then with an error that is ctx.Err().
+// with an error that is ctx.Err().
 //
 // Charset: a byte order mark decides, or else the Content-Type, or else a meta
-// element or XML declaration in the first 1024 bytes. Failing these it is UTF-8
-// if the body is valid UTF-8; or what a later meta element says; or
-// windows-1252. What is invalid in that charset becomes U+FFFD.
+// element or XML declaration in the first 1024 bytes. Without these, the
+// charset is UTF-8 if the body is valid UTF-8; else what a later meta element
+// says; else windows-1252. Invalid bytes become U+FFFD.
 //
-// Text holds one line for a block (a paragraph, a row of a table), with its
-// white space folded. The title is no part of it, nor is the content of script,
-// style, textarea, noscript, noframes, iframe and template.
+// Text has one line per block (a paragraph, a row of a table), with its white
+// space folded. It excludes the title and the content of script, style,
+// textarea, noscript, noframes, iframe and template.
 //
-// A target that occurs more than once is one link, at the place where it first
-// occurred. Its anchor is the first that is not empty. It is NoFollow if each
-// of its occurrences is, by rel=nofollow, ugc or sponsored, or if the page is.
+// A target that occurs more than once is one link, at the place of its first
+// occurrence. Its anchor is the first that is not empty. It is NoFollow if all
+// its occurrences are, by rel=nofollow, ugc or sponsored, or if the page is.
 //
 // Meta holds the meta elements that have a name or a property, by lower-case
-// name; "content-language", if it is sent as http-equiv; and as "lang" the
-// language that the html element names.
+// name; "content-language", if given as http-equiv; and as "lang" the language
+// of the html element.
 //
-// A refresh that leads to the page itself, and one inside noscript, is left
-// out.
+// A refresh that leads to the page itself, or is inside noscript, is left out.
 func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) {
 	if err := ctx.Err(); err != nil {
 		return page.Parsed{}, fmt.Errorf("htmlparse: %s: %w", c.URL, err)
@@ -175,14 +178,15 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 	}
 	utf8 := body
 	if enc != nil {
-		// No reader here fails.
+		// These readers do not fail.
 		utf8, _ = io.ReadAll(newReader(body, enc, stop))
 	}
 	s := newScan(&lim, c)
 	s.run(utf8, stop)
 	if s.again {
-		// The first base element came after something that was resolved without
-		// it. It happens once, because there is one first base element.
+		// The first base element came after something had been resolved without
+		// it. Reading again happens only once, as there is only one first base
+		// element.
 		base := s.res.base
 		s = newScan(&lim, c)
 		s.res.base, s.baseSet = base, true
@@ -197,7 +201,7 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 }
 
 // Mux returns a Mux that reads HTML and XHTML with p and plain text with the
-// same limits. A nil p is a zero Parser.
+// same limits. A nil p means the zero Parser.
 func Mux(p *Parser) parse.Mux {
 	if p == nil {
 		p = &Parser{}
@@ -209,8 +213,8 @@ func Mux(p *Parser) parse.Mux {
 	}
 }
 
-// limits are the fields of a Parser with the defaults filled in; a limit that
-// is none is a very large number.
+// limits are the fields of a Parser with the defaults filled in; an absent
+// limit is a very large number.
 type limits struct {
 	outlinks, url, text, title, anchor, meta int
 	timeout                                  time.Duration

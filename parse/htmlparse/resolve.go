@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// location is an absolute URL that others are resolved against.
+// location is an absolute URL against which others are resolved.
 type location struct {
 	href   string // the whole, without fragment
 	scheme string
@@ -20,22 +20,22 @@ type location struct {
 }
 
 // resolver makes links absolute as browsers do (WHATWG URL), so that a link
-// that works for a person works for the crawler. It drops the fragment. Of the
-// standard it departs so that net/url reads each result: a "%" in the path or
-// the user name that begins no escape becomes "%25".
+// that works for a person works for the crawler. It drops the fragment. It
+// departs from the standard so that net/url can parse each result: a "%" in the
+// path or the user name that begins no escape becomes "%25".
 //
-// It is fast where links are plain, and linear in their length everywhere.
+// It is fast for plain links, and linear in the length of any link.
 type resolver struct {
 	base    *location // nil: only absolute links can be resolved
-	fromWeb bool      // the page is no file
+	fromWeb bool      // the page is not a file
 	schemes []string  // nil: http, https, ftp; file unless fromWeb
-	max     int       // bytes of a reference, and of what it becomes
-	long    bool      // the last failure was for its length
+	max     int       // limit in bytes of a reference, and of its result
+	long    bool      // the last failure was due to length
 	buf     []byte
 	clean   []byte
 }
 
-// Classes of bytes in a reference. What has none needs no work.
+// Classes of bytes in a reference. A reference with none of them needs no work.
 const (
 	dropped   uint8 = 1 << iota // tab and newlines
 	encoded                     // escaped in a path
@@ -68,7 +68,7 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// locate reads the absolute URL of a page. It returns nil if it is none.
+// locate parses the absolute URL of a page. It returns nil if it is not one.
 func locate(s string) *location {
 	var r resolver
 	scheme, _ := cutScheme([]byte(s))
@@ -93,7 +93,7 @@ func locate(s string) *location {
 	return split(string(href))
 }
 
-// split takes apart what resolve has made.
+// split splits a URL produced by resolve.
 func split(href string) *location {
 	l := &location{href: href}
 	i := strings.IndexByte(href, ':')
@@ -115,8 +115,8 @@ func split(href string) *location {
 	return l
 }
 
-// special says whether the scheme is one whose URLs have an authority and a
-// path by the URL standard.
+// special reports whether URLs with the scheme have an authority and a path by
+// the URL standard.
 func special(scheme string) bool {
 	switch scheme {
 	case "http", "https", "ftp", "file", "ws", "wss":
@@ -139,7 +139,7 @@ func (r *resolver) allowed(scheme string) bool {
 }
 
 // resolve returns the absolute URL of a reference without its fragment, or
-// false if it is none, or too long, or of a scheme that is not asked for. The
+// false if the reference is invalid, too long, or of an unwanted scheme. The
 // result is valid until the next call.
 func (r *resolver) resolve(ref []byte) ([]byte, bool) {
 	r.long = false
@@ -201,7 +201,7 @@ func (r *resolver) withScheme(scheme string, rest []byte, class uint8) ([]byte, 
 }
 
 // trim cuts off the fragment and what is not part of a reference. It returns
-// the classes of the bytes left.
+// the classes of the remaining bytes.
 func (r *resolver) trim(ref []byte) ([]byte, uint8) {
 	for len(ref) > 0 && ref[0] <= ' ' {
 		ref = ref[1:]
@@ -244,8 +244,8 @@ func cutScheme(ref []byte) (scheme, rest []byte) {
 	return nil, ref
 }
 
-// lowerString returns a scheme in lower case, without allocating for those that
-// are met.
+// lowerString returns a scheme in lower case, without allocating for common
+// ones.
 func lowerString(b []byte) string {
 	for _, s := range [...]string{"https", "http", "mailto", "javascript", "ftp", "file", "data", "tel"} {
 		if equalFold(b, s) {
@@ -281,7 +281,8 @@ func (r *resolver) relative(ref []byte, class uint8) ([]byte, bool) {
 	return r.buf, true
 }
 
-// authority reads what follows a scheme or two slashes: user, host, port, path.
+// authority parses what follows a scheme or two slashes: user, host, port,
+// path.
 func (r *resolver) authority(scheme string, s []byte, class uint8) ([]byte, bool) {
 	for len(s) > 0 && isSlash(s[0]) {
 		s = s[1:]
@@ -359,7 +360,7 @@ func (r *resolver) appendPort(scheme string, port []byte) bool {
 	return true
 }
 
-// appendPath adds a path and query to the directory that begins at start,
+// appendPath appends a path and query to the directory that begins at start,
 // without its leading slash.
 func (r *resolver) appendPath(start int, s []byte, class uint8, drives bool) {
 	if len(r.buf) == start {
@@ -379,13 +380,14 @@ func (r *resolver) appendPath(start int, s []byte, class uint8, drives bool) {
 	}
 }
 
-// dotted says whether a path may have a segment of dots: one begins with a dot.
+// dotted reports whether a path may have a dot segment: some segment begins
+// with a dot.
 func dotted(path []byte) bool {
 	return len(path) > 0 && path[0] == '.' || bytes.Contains(path, []byte("/."))
 }
 
-// appendSegments adds the segments of a path one by one, taking dot segments
-// away. Each byte is added once and taken away at most once.
+// appendSegments appends the segments of a path one by one, resolving dot
+// segments. Each byte is appended once and removed at most once.
 func (r *resolver) appendSegments(start int, path []byte, drives bool) {
 	for {
 		end := bytes.IndexAny(path, "/\\")
@@ -422,8 +424,8 @@ func (r *resolver) pop(start int, drives bool) {
 	r.buf = r.buf[:start+bytes.LastIndexByte(dir[:len(dir)-1], '/')+1]
 }
 
-// dots returns how many dots a segment consists of, escaped ones too: 1 or 2, or
-// 0 if it is no dot segment.
+// dots returns the number of dots, plain or escaped, that a segment consists
+// of: 1 or 2, or 0 if it is no dot segment.
 func dots(seg []byte) int {
 	n := 0
 	for len(seg) > 0 {
@@ -442,7 +444,7 @@ func dots(seg []byte) int {
 	return n
 }
 
-// appendQuery adds a query with its question mark.
+// appendQuery appends a query with its question mark.
 func (r *resolver) appendQuery(q []byte, class uint8) {
 	if class&encodedQ == 0 {
 		r.buf = append(r.buf, q...)
@@ -453,8 +455,8 @@ func (r *resolver) appendQuery(q []byte, class uint8) {
 
 const hexDigits = "0123456789ABCDEF"
 
-// appendEncoded adds s with the bytes of the class escaped; and, if asked, each
-// percent sign that begins no escape.
+// appendEncoded appends s with the bytes of the class escaped and, if asked,
+// each percent sign that begins no escape.
 func (r *resolver) appendEncoded(s []byte, class uint8, escapes bool) {
 	for i, c := range s {
 		if classes[c]&class != 0 || escapes && c == '%' && !isEscape(s[i:]) {
@@ -520,7 +522,7 @@ func (r *resolver) file(s []byte, base *location, class uint8) ([]byte, bool) {
 	return r.buf, true
 }
 
-// isDrive says whether s is a drive of Windows, such as "C:" or "C|".
+// isDrive reports whether s is a Windows drive, such as "C:" or "C|".
 func isDrive(s []byte) bool {
 	return len(s) == 2 && (s[1] == ':' || s[1] == '|') && isAlpha(s[0])
 }
@@ -531,7 +533,7 @@ func startsWithDrive(s []byte) bool {
 
 func isAlpha(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// other keeps an absolute URL of a scheme of which no more is known.
+// other keeps an absolute URL of a scheme about which nothing more is known.
 func (r *resolver) other(scheme string, rest []byte) ([]byte, bool) {
 	if len(rest) == 0 {
 		return nil, false
@@ -544,7 +546,8 @@ func (r *resolver) other(scheme string, rest []byte) ([]byte, bool) {
 	return r.buf, true
 }
 
-// generic resolves against a base of a scheme of which no more is known.
+// generic resolves against a base of a scheme about which nothing more is
+// known.
 func (r *resolver) generic(ref []byte) ([]byte, bool) {
 	r.buf = r.buf[:0]
 	r.appendEncoded(ref, encodedQ, true)
@@ -554,7 +557,7 @@ func (r *resolver) generic(ref []byte) ([]byte, bool) {
 	}
 	u := r.base.opaque.ResolveReference(target)
 	if target.Fragment, target.RawFragment = "", ""; *target == (url.URL{}) {
-		u.ForceQuery = r.base.opaque.ForceQuery // with which net/url does not reckon
+		u.ForceQuery = r.base.opaque.ForceQuery // which net/url drops
 	}
 	r.buf = append(r.buf[:0], u.String()...)
 	return r.buf, true

@@ -17,7 +17,7 @@ type scan struct {
 	out page.Parsed
 
 	time    time.Time // of the visit
-	page    *location // nil if the URL of the page is none
+	page    *location // nil if the URL of the page is invalid
 	baseSet bool      // the first base element was seen
 	based   bool      // something was resolved
 	again   bool      // it was resolved against the wrong base
@@ -37,20 +37,20 @@ type scan struct {
 	linkBytes int
 	refreshed bool
 
-	// While an element is skipped no text is kept. depth counts templates that
-	// are nested in it.
+	// While an element is skipped no text is kept. depth counts the templates
+	// nested in it.
 	skip  element
 	depth int
 
 	// islands are the open elements that change how content is read: 's' and
 	// 'm' for SVG and MathML, 'h' for HTML inside them. Beyond maxIslands they
-	// are not told apart any more.
+	// are no longer told apart.
 	islands []byte
 }
 
 const maxIslands = 64
 
-// wanted is what becomes of a text token.
+// wanted says what to do with a text token.
 type wanted uint8
 
 const (
@@ -69,7 +69,7 @@ func newScan(lim *limits, c *page.Content) *scan {
 		max:     lim.url,
 	}
 	if s.page != nil && lim.schemes == nil && !special(s.page.scheme) {
-		// A page of a foreign scheme links to its like.
+		// A page of another scheme may link to others of that scheme.
 		s.res.schemes = []string{"http", "https", "ftp", s.page.scheme}
 	}
 	s.text = folder{max: lim.text, buf: make([]byte, 0, min(len(c.Body)/2, lim.text)+64)}
@@ -86,8 +86,8 @@ func newScan(lim *limits, c *page.Content) *scan {
 	return s
 }
 
-// run reads the page to its end, or to the first base element if that changes what
-// was read before.
+// run reads the page to its end, or to the first base element if that changes
+// what was read before.
 func (s *scan) run(utf8 []byte, stop *stopper) {
 	s.z = tokens{page: utf8, stop: stop}
 	for !s.again {
@@ -109,7 +109,7 @@ func (s *scan) run(utf8 []byte, stop *stopper) {
 	}
 }
 
-// notRaw has the content of the element that was just opened read as markup.
+// notRaw makes the content of the element just opened be read as markup.
 func (s *scan) notRaw() { s.z.raw = nil }
 
 func (s *scan) textToken() {
@@ -250,7 +250,7 @@ func (s *scan) endTag(e element) {
 	}
 }
 
-// attrs are the attributes of a tag that have a meaning here.
+// attrs are the attributes of a tag that matter here.
 type attrs struct {
 	href, src, data         []byte
 	rel, typ, alt, title    []byte
@@ -316,14 +316,15 @@ func (s *scan) attrs() (a attrs) {
 	return a
 }
 
-// first sets a value that was not set: of attributes of one name the first counts.
+// first sets a value that was not set: of several attributes of the same name
+// the first counts.
 func (s *scan) first(value *[]byte, at *attribute) {
 	if *value == nil {
 		*value = s.z.value(at.value)
 	}
 }
 
-// nofollow says whether the relation of a link asks not to follow it.
+// nofollow reports whether the relation of a link asks not to follow it.
 func (a *attrs) nofollow() bool {
 	for w := range words(a.rel) {
 		if equalFold(w, "nofollow") || equalFold(w, "ugc") || equalFold(w, "sponsored") {
@@ -333,15 +334,15 @@ func (a *attrs) nofollow() bool {
 	return false
 }
 
-// resolve returns an absolute URL, valid until the next call. It remembers that
+// resolve returns an absolute URL, valid until the next call. It records that
 // the base mattered.
 func (s *scan) resolve(ref []byte) ([]byte, bool) {
 	s.based = true
 	return s.res.resolve(ref)
 }
 
-// link adds a link unless it is empty, or finds it among those added. It returns its
-// place, or -1 if it is not kept.
+// link adds a link unless it is empty, or finds it among those already added. It
+// returns its index, or -1 if it is not kept.
 func (s *scan) link(ref, anchor []byte, nofollow bool) int {
 	if len(ref) == 0 {
 		return -1
@@ -349,7 +350,8 @@ func (s *scan) link(ref, anchor []byte, nofollow bool) int {
 	return s.anyLink(ref, anchor, nofollow)
 }
 
-// anyLink is link for one that may be empty, which leads to the base of the page.
+// anyLink is link for a reference that may be empty, which leads to the base of
+// the page.
 func (s *scan) anyLink(ref, anchor []byte, nofollow bool) int {
 	u, ok := s.resolve(ref)
 	if !ok {
@@ -409,7 +411,8 @@ func (s *scan) endAnchor() {
 }
 
 // baseTag sets the base of links, if it is the first base element with a href.
-// What leads nowhere, or out of the web, leaves the URL of the page.
+// An invalid base, or one outside the web, leaves the URL of the page as the
+// base.
 func (s *scan) baseTag() {
 	a := s.attrs()
 	if s.baseSet || !a.hasHref {

@@ -22,8 +22,8 @@ const (
 	newline
 )
 
-// folder collects text with its white space folded: one space between words,
-// one newline between blocks, none at either end.
+// folder collects text and folds its white space: one space between words, one
+// newline between blocks, none at either end.
 type folder struct {
 	buf []byte
 	gap gap
@@ -33,7 +33,7 @@ type folder struct {
 
 func (f *folder) reset() { f.buf, f.gap, f.cut = f.buf[:0], noGap, false }
 
-// brk separates what comes next from what was.
+// brk separates what comes next from what came before.
 func (f *folder) brk(g gap) { f.gap = max(f.gap, g) }
 
 func (f *folder) add(s []byte) {
@@ -82,14 +82,15 @@ func (f *folder) add(s []byte) {
 	}
 }
 
-// words8 goes on from i over words of printed ASCII with one space between them, eight
-// bytes at a time, and stops before anything else, or before the space in front of it.
+// words8 continues from i over words of printable ASCII separated by single spaces,
+// eight bytes at a time, and stops before anything else, or before the space in front
+// of it.
 func words8(s []byte, i int) int {
 	const ones, highs, spaces = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
 	for len(s)-i >= 8 {
 		w := binary.LittleEndian.Uint64(s[i:])
-		// The high bit of a byte of other is set if it is below 0x20 or above 0x7e, as
-		// long as that of no lower one is.
+		// The high bit of a byte of other is set if the byte is below 0x20 or above
+		// 0x7e, provided that no lower byte's bit is set.
 		other := ((w - spaces) | (w + ones) | w) & highs
 		x := w ^ spaces
 		space := (x - ones) &^ x & highs // likewise for spaces
@@ -108,8 +109,8 @@ func words8(s []byte, i int) int {
 	return i
 }
 
-// clip returns the longest part of b of at most n bytes that ends with a whole
-// character, without white space at its end.
+// clip returns the longest prefix of b of at most n bytes that ends with a
+// whole character, without trailing white space.
 func clip(b []byte, n int) []byte {
 	if len(b) > n {
 		for n > 0 && !utf8.RuneStart(b[n]) {
@@ -123,8 +124,8 @@ func clip(b []byte, n int) []byte {
 	return b
 }
 
-// plain marks the bytes that are part of a word whatever follows them: ASCII
-// that is printed, and non-ASCII that begins no white space.
+// plain marks the bytes that are part of a word whatever follows them:
+// printable ASCII, and non-ASCII that begins no white space.
 var plain = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c > 0x20 && c != 0x7f && c != 0xc2 && c != 0xe1 && c != 0xe2 && c != 0xe3
@@ -133,8 +134,8 @@ var plain = func() (t [256]bool) {
 }()
 
 // spaceLen returns the length of the white space that s begins with, or 0.
-// Control characters are white space: none has a place in a text, and some do
-// harm in what is made of it.
+// Control characters count as white space: none belongs in a text, and some do
+// harm later.
 func spaceLen(s []byte) int {
 	c := s[0]
 	if plain[c] {
@@ -157,9 +158,9 @@ type Text struct {
 	MaxText int
 }
 
-// Parse decodes the body. Line ends become "\n", other control characters but
-// tabs become spaces. The charset is found as for HTML, without the search for
-// declarations.
+// Parse decodes the body. Line ends become "\n", and control characters other
+// than tabs become spaces. The charset is determined as for HTML, without
+// searching for declarations.
 func (t *Text) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) {
 	if err := ctx.Err(); err != nil {
 		return page.Parsed{}, fmt.Errorf("htmlparse: %s: %w", c.URL, err)
@@ -169,8 +170,8 @@ func (t *Text) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) 
 	out.Charset = name
 	maxText := limit(t.MaxText, DefaultMaxText)
 	stop := &stopper{ctx: ctx}
-	// Reading one byte more than is kept shows whether there was more. No reader
-	// here fails, and what one had read before it did is text.
+	// Reading one byte more than is kept shows whether there was more. These
+	// readers do not fail, and what one has read before it did would be text.
 	b, _ := io.ReadAll(io.LimitReader(newReader(body, enc, stop), int64(maxText)+1))
 	out.Truncated = len(b) > maxText || stop.stopped
 	out.Text = string(clip(clean(b), maxText))
@@ -179,7 +180,7 @@ func (t *Text) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) 
 	return out, nil
 }
 
-// clean makes line ends equal and removes control characters, in place.
+// clean normalizes line ends and removes control characters, in place.
 func clean(b []byte) []byte {
 	w := 0
 	for i, c := range b {

@@ -11,53 +11,53 @@ const (
 	startTag
 	closedTag // <br/>
 	endTag
-	otherToken // a comment, a declaration, and what is taken for one
+	otherToken // a comment, a declaration, and anything read as one
 )
 
-// tokens takes a page apart into the tokens of the HTML standard (HTML, section
-// 13.2.5) just as the tokenizer of golang.org/x/net/html does: what that makes of a
-// page is what its tests hold this one to. This one reads the page where it lies,
-// skips what nobody asks for by searching its end, and allocates nothing for a tag.
+// tokens splits a page into the tokens of the HTML standard (HTML, section
+// 13.2.5) exactly as the tokenizer of golang.org/x/net/html does, against which
+// it is tested. It reads the page in place, skips unwanted tokens by searching
+// for their end, and allocates nothing for a tag.
 type tokens struct {
 	page []byte   // in UTF-8; it is only read
-	stop *stopper // looked at now and then; nil for none
-	look int      // where to look at it next
+	stop *stopper // checked from time to time; may be nil
+	look int      // where to check it next
 
 	at   int // where the next token begins
 	kind token
 
-	// elem is what a tag opens or ends.
+	// elem is what a tag opens or closes.
 	elem element
-	// attr are the attributes of a start tag that have a name, in order, maxAttrs at
-	// most. A name may be there twice: the first counts.
+	// attr are the named attributes of a start tag, in order, at most maxAttrs. A
+	// name may occur twice: the first counts.
 	attr []attribute
 
-	// text is the text of the token, with its references to characters unless verbatim,
-	// and with NULs that stand for the replacement character if replace.
+	// text is the text of the token: with character references unless verbatim, and
+	// with NULs to be read as the replacement character if replace.
 	text              []byte
 	verbatim, replace bool
 
-	// raw is the name of the element that was opened last if its content is one text;
-	// rcdata says that this has references to characters. What clears raw has the content
-	// read as markup.
+	// raw is the name of the element opened last if its content is a single text; rcdata
+	// says that this has character references. Clearing raw makes the content be read as
+	// markup.
 	raw    []byte
 	rcdata bool
 
-	// cdata says that there may be CDATA sections: in SVG and MathML.
+	// cdata says that CDATA sections are allowed: in SVG and MathML.
 	cdata bool
 
 	// decoded is memory for what had to be decoded in the token.
 	decoded []byte
 }
 
-// attribute is one of a tag, as it stands in the page.
+// attribute is an attribute of a tag, as in the page.
 type attribute struct{ name, value []byte }
 
-// maxAttrs is how many attributes of a tag are told, the first ones: a page of nothing
-// else would take forty times its length.
+// maxAttrs is how many attributes of a tag are reported, the first ones: a page of
+// nothing else would take forty times its length.
 const maxAttrs = 4096
 
-// keptAttrs is how much room for attributes stays from tag to tag.
+// keptAttrs is how much room for attributes is kept from tag to tag.
 const keptAttrs = 256
 
 // Classes of the bytes in a tag.
@@ -66,7 +66,7 @@ const (
 	endsTag         // white space, "/" and ">", which end the name of a tag
 	endsName        // and "=": the name of an attribute
 	endsValue       // white space and ">": a value without quotes
-	decoded         // "&", NUL and CR, which stand for something else in a value
+	decoded         // "&", NUL and CR, which need decoding in a value
 )
 
 var tagClasses = func() (t [256]uint8) {
@@ -82,7 +82,7 @@ var tagClasses = func() (t [256]uint8) {
 	return t
 }()
 
-// until returns the place of the first byte of a class, from i on.
+// until returns the index of the first byte of a class, from i on.
 func until(b []byte, i int, class uint8) int {
 	for i < len(b) && tagClasses[b[i]]&class == 0 {
 		i++
@@ -99,7 +99,7 @@ func skipSpace(b []byte, i int) int {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// behind returns the place behind the first c from i on, or the end.
+// behind returns the index after the first c from i on, or the end.
 func behind(b []byte, i int, c byte) int {
 	if n := bytes.IndexByte(b[i:], c); n >= 0 {
 		return i + n + 1
@@ -107,7 +107,7 @@ func behind(b []byte, i int, c byte) int {
 	return len(b)
 }
 
-// next goes to the next token.
+// next advances to the next token.
 func (z *tokens) next() token {
 	z.kind = z.read()
 	return z.kind
@@ -180,7 +180,7 @@ func (z *tokens) other(to int) token {
 	return otherToken
 }
 
-// over ends the page: a tag that has no end is none.
+// over ends the page: a tag without an end is none.
 func (z *tokens) over() token {
 	z.at = len(z.page)
 	return pageEnd
@@ -221,8 +221,8 @@ func (z *tokens) endTag(i int) token {
 	return endTag
 }
 
-// attributes reads from the end of the name of a tag to its own end, which it
-// returns, negative if there is none, and where the last value ends.
+// attributes reads from the end of the name of a tag to the end of the tag,
+// which it returns, negative if there is none, and where the last value ends.
 func (z *tokens) attributes(i int, keep bool) (to, last int) {
 	b := z.page
 	for {
@@ -237,7 +237,7 @@ func (z *tokens) attributes(i int, keep bool) (to, last int) {
 			continue
 		}
 		from := i
-		if b[i] == '=' { // which is part of a name at its beginning
+		if b[i] == '=' { // which belongs to the name at its beginning
 			i++
 		}
 		i = until(b, i, endsName)
@@ -296,7 +296,7 @@ func (z *tokens) declaration(i int) token {
 	return z.other(behind(b, i, '>'))
 }
 
-// commentEnd returns where the comment ends whose text begins at i.
+// commentEnd returns where a comment ends whose text begins at i.
 func commentEnd(b []byte, i int) int {
 	text := b[i:]
 	for n := 0; ; n++ {
@@ -312,7 +312,7 @@ func commentEnd(b []byte, i int) int {
 	}
 }
 
-// rawEnd returns where the text ends that is the content of an element.
+// rawEnd returns where the text content of an element ends.
 func (z *tokens) rawEnd(i int) int {
 	b := z.page
 	if equalFold(z.raw, "plaintext") {
@@ -339,7 +339,7 @@ func rawEndTag(b []byte, i int, name []byte) int {
 	return len(b)
 }
 
-// endsRaw says whether b begins with the end tag of that name.
+// endsRaw reports whether b begins with the end tag of that name.
 func endsRaw(b, name []byte) bool {
 	if n := 2 + len(name); len(b) <= n || b[1] != '/' || tagClasses[b[n]]&endsTag == 0 {
 		return false
@@ -352,8 +352,8 @@ func endsRaw(b, name []byte) bool {
 	return true
 }
 
-// scriptEnd returns where the content of a script ends: where a comment in it hides
-// another script, not at the end of that one.
+// scriptEnd returns where the content of a script ends: if a comment in it
+// hides another script, not at the end of that one.
 func scriptEnd(b []byte, i int) int {
 	const (
 		plain   = iota
@@ -421,7 +421,7 @@ func scriptEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// matching returns how many bytes of b are as the word, letter case apart.
+// matching returns how many bytes of b equal the word, ignoring case.
 func matching(b, word []byte) int {
 	n := 0
 	for n < len(b) && n < len(word) && b[n]|0x20 == word[n] {

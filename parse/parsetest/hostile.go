@@ -8,9 +8,9 @@ import (
 )
 
 // Hostile yields documents of about size bytes, each with a name that says what
-// is wrong with it: markup that has made parsers crash, or take time or memory
-// out of all proportion. They are the same on every call. Most of them are HTML;
-// for another parser they are bytes that it does not expect.
+// is wrong with it: markup that has made parsers crash, or take
+// disproportionate time or memory. They are the same on every call. Most of
+// them are HTML; for other parsers they are unexpected bytes.
 func Hostile(size int) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for _, d := range fills {
@@ -26,7 +26,7 @@ func Hostile(size int) iter.Seq2[string, []byte] {
 	}
 }
 
-// fill repeats a piece between two others.
+// fill repeats one piece between two others.
 func fill(before, again string, size int, after string) []byte {
 	n := max(1, (size-len(before)-len(after))/len(again))
 	return []byte(before + strings.Repeat(again, n) + after)
@@ -53,7 +53,7 @@ var fills = []struct{ name, before, again, after string }{
 	{"nested frames", "", "<frameset>", "<frame src=x>"},
 	{"nested options", "<select>", "<optgroup><option>", "x"},
 
-	// What is not closed.
+	// Unclosed constructs.
 	{"open tags", "", "<a", ""},
 	{"open tags with space", "", "<a ", ""},
 	{"tag name without end", "<", "a", ""},
@@ -80,7 +80,7 @@ var fills = []struct{ name, before, again, after string }{
 	{"xmp", "", "<xmp>", ""},
 	{"iframe without end", "<iframe src=x>", "</ifram", ""},
 
-	// Many of a thing.
+	// Many of something.
 	{"bases", "", "<base href=//evil.example/>", "<a href=x>"},
 	{"titles", "", "<title>x</title>", ""},
 	{"titles of drawings", "<svg>", "<title>x</title>", ""},

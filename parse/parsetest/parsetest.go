@@ -24,27 +24,27 @@ import (
 	"github.com/recrawl/recrawl/parse"
 )
 
-// Harness makes the parsers to test. New and Documents are required; another
-// field that is nil says that the parser cannot do it, and the rules that need
-// it are skipped by name.
+// Harness makes the parsers to test. New and Documents are required; a nil
+// value of another field means that the parser does not support it, and the
+// rules that need it are skipped by name.
 type Harness struct {
 	// New returns a parser that is ready to use.
 	New func() parse.Parser
 
 	// Documents are contents that the parser reads without error, at least one.
 	// They should have text, and links if the format has them. The URL of the
-	// first is that of hostile content too.
+	// first is also used for hostile content.
 	Documents []page.Content
 
-	// Limited returns a parser that keeps at most that many links of a page. The
-	// rule needs a document with two links or more.
+	// Limited returns a parser that keeps at most that many links of a page.
+	// The rule needs a document with at least two links.
 	Limited func(outlinks int) parse.Parser
 
 	// Size is the length of each hostile document in bytes; zero means 64 KiB.
 	Size int
 
-	// Patience is how long one call may take; zero means 30 seconds. A call that
-	// exceeds it is left behind as it is.
+	// Patience is how long one call may take; zero means 30 seconds. A call
+	// that exceeds it is abandoned.
 	Patience time.Duration
 }
 
@@ -74,8 +74,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is [Run] for programs: it returns an [*Error] for each rule broken,
-// joined, or nil. Rules that the harness cannot test are passed over.
+// Check is [Run] for programs: it returns an [*Error] for each broken rule,
+// joined, or nil. Rules that the harness cannot test are skipped.
 func Check(ctx context.Context, h Harness) error {
 	var errs []error
 	for _, r := range rules {
@@ -125,14 +125,15 @@ type kit struct {
 	h   Harness
 }
 
-// read calls the parser on a copy of the content. A panic, and a call that does
-// not end, are errors that are errBroken.
+// read calls the parser on a copy of the content. A panic, or a call that does
+// not end, is an error that is errBroken.
 func (k *kit) read(ctx context.Context, p parse.Parser, c page.Content) (page.Parsed, error) {
 	c.Body = append([]byte(nil), c.Body...)
 	return k.readInPlace(ctx, p, &c)
 }
 
-// errBroken tells a parser that misbehaves from one that reports.
+// errBroken distinguishes a parser that misbehaves from one that returns an
+// error.
 var errBroken = errors.New("broken")
 
 type answer struct {

@@ -124,7 +124,7 @@ func texts(p *page.Parsed) func(yield func(*string) bool) {
 	}
 }
 
-// What a parser may return at most: so many bytes, and so many for a byte of
+// Limits on what a parser may return: so many bytes, plus so many per byte of
 // the body.
 const (
 	boundFixed  = 16 << 20
@@ -309,8 +309,8 @@ func noticesEnd(k *kit) error {
 	return k.notices(&ending{Context: k.ctx, looks: 3, done: make(chan struct{})})
 }
 
-// notices wants that a parser does not read a long document to its end if the
-// context is done, or will be.
+// notices requires that a parser does not read a long document to its end if
+// the context is done, or will be.
 func (k *kit) notices(ctx context.Context) error {
 	const size = 4 << 20 // so long that a parser looks
 	c := k.h.Documents[0]
@@ -336,7 +336,7 @@ func (k *kit) notices(ctx context.Context) error {
 	return nil
 }
 
-// ending is a context that is done when it has been looked at some times.
+// ending is a context that is done after it has been checked a number of times.
 type ending struct {
 	context.Context
 	mu    sync.Mutex
@@ -353,7 +353,7 @@ func (c *ending) look() (over bool) {
 	return c.looks <= 0
 }
 
-// Done counts as a look, since who has it may select on it.
+// Done counts as a check, since the caller may select on it.
 func (c *ending) Done() <-chan struct{} {
 	c.look()
 	return c.done
