@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// parseDate reads a date of a sitemap or feed, and how long the unit is that it
-// was given in. It takes the W3C's profile of ISO 8601 in each precision, RFC 822
-// with the years of RFC 2822, seconds and milliseconds since 1970, and what
-// programs write that were meant to write one of these. A time without zone is
-// UTC. Dates before 1970 are the zeros of programs, and none.
+// parseDate parses a date of a sitemap or feed, and returns the length of the
+// unit it was given in. It accepts the W3C's profile of ISO 8601 in each
+// precision, RFC 822 with the years of RFC 2822, seconds and milliseconds since
+// 1970, and what programs write that attempt one of these. A time without a
+// zone is UTC. Dates before 1970 are some program's zero value, and invalid.
 func parseDate(b []byte) (t time.Time, span time.Duration, ok bool) {
 	d := date{month: 1, day: 1}
 	if !d.iso(b) {
@@ -32,7 +32,7 @@ type date struct {
 
 const (
 	day   = 24 * time.Hour
-	month = 31 * day // of a unit: about
+	month = 31 * day // of a unit: approximate
 	year  = 366 * day
 )
 
@@ -42,7 +42,7 @@ func (d *date) time() (time.Time, time.Duration, bool) {
 	}
 	if d.hour == 24 && d.min == 0 && d.sec == 0 {
 		d.hour, d.day = 0, d.day+1
-		// The day before has to exist.
+		// The previous day has to exist.
 		if !exists(d.year, d.month, d.day-1) {
 			return time.Time{}, 0, false
 		}
@@ -71,7 +71,7 @@ func exists(y, m, d int) bool {
 	return m >= 1 && m <= 12 && d >= 1 && d <= time.Date(y, time.Month(m)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// iso reads forms that begin with the year, or are numbers.
+// iso parses forms that begin with the year, or are numbers.
 func (d *date) iso(b []byte) bool {
 	n := digits(b)
 	if n == len(b) {
@@ -126,7 +126,7 @@ func (d *date) iso(b []byte) bool {
 	return d.rest(b[n:])
 }
 
-// rest reads what follows a day: nothing, a zone, or a time and maybe a zone.
+// rest parses what follows a day: nothing, a zone, or a time and maybe a zone.
 func (d *date) rest(b []byte) bool {
 	if len(b) > 0 && (b[0]|0x20 == 't' || b[0] == '_') {
 		b = b[1:]
@@ -158,8 +158,8 @@ func (d *date) rest(b []byte) bool {
 	return d.zoned(string(b))
 }
 
-// clock reads hh, hh:mm, hh:mm:ss with a fraction, or the same without colons. It
-// returns the length of what it has read; zero if that is no time.
+// clock parses hh, hh:mm, hh:mm:ss with a fraction, or the same without colons.
+// It returns the length of what it has read; zero if that is not a time.
 func (d *date) clock(b []byte) int {
 	n := digits(b)
 	if n == 4 || n == 6 {
@@ -206,7 +206,7 @@ func (d *date) fraction(b []byte) int {
 	return 1 + n
 }
 
-// half turns a time of twelve hours into one of 24.
+// half converts a 12-hour time to a 24-hour one.
 func (d *date) half(c byte) bool {
 	switch c | 0x20 {
 	case 'a':
@@ -223,8 +223,9 @@ func (d *date) half(c byte) bool {
 	return true
 }
 
-// zoned reads a zone: a name, an offset, or one after the other. What languages
-// add to be clear is left out: "+0000 UTC", "+02:00[Europe/Berlin]".
+// zoned parses a zone: a name, an offset, or one after the other. Additions
+// that some languages make for clarity are left out: "+0000 UTC",
+// "+02:00[Europe/Berlin]".
 func (d *date) zoned(s string) bool {
 	s, _, _ = strings.Cut(s, "[")
 	i := 0
@@ -248,8 +249,8 @@ func (d *date) zoned(s string) bool {
 	case "CEST":
 		d.zone = 2 * 3600
 	default:
-		// Other names are ambiguous, or lies: RFC 2822 section 4.3 has them mean
-		// nothing, as it has single letters.
+		// Other names are ambiguous, or wrong: by RFC 2822 section 4.3 they
+		// mean nothing, and neither do single letters.
 		if i > 5 {
 			return false
 		}
@@ -282,7 +283,7 @@ func (d *date) offset(sign int, b []byte) bool {
 	return true
 }
 
-// words reads forms in which the month is a word, and 31.12.2024.
+// words parses forms in which the month is a word, and 31.12.2024.
 func (d *date) words(s string) bool {
 	if s, _, ok := strings.Cut(s, "("); ok {
 		return d.words(s)
@@ -341,7 +342,8 @@ func (d *date) words(s string) bool {
 	return true
 }
 
-// number takes a number for the day or the year, by its length and its place.
+// number interprets a number as the day or the year, by its length and
+// position.
 func (d *date) number(w string, haveDay, haveYear *bool) bool {
 	b := []byte(w)
 	if len(b) == 0 || digits(b) != len(b) || len(b) > 4 || len(b) == 3 {
@@ -364,8 +366,8 @@ func (d *date) number(w string, haveDay, haveYear *bool) bool {
 	return true
 }
 
-// monthOf returns the number of a month by its name or the beginning of it, of
-// three letters or more, or zero.
+// monthOf returns the number of a month from its name or the first three or
+// more letters of it, or zero.
 func monthOf(w string) int {
 	w = strings.TrimSuffix(w, ".")
 	if len(w) < 3 {
@@ -403,7 +405,7 @@ func digits(b []byte) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// number is the value of digits, of which there are not too many.
+// number is the value of a short string of digits.
 func number(b []byte) int64 {
 	var n int64
 	for _, c := range b {

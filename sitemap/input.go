@@ -18,18 +18,19 @@ import (
 )
 
 const (
-	// sniffLen is how much of a document is looked at to tell its charset and form.
+	// sniffLen is how much of a document is examined to determine its charset
+	// and form.
 	sniffLen = 4096
 
 	// ratioFloor is how much may be decompressed before the ratio counts.
 	ratioFloor = 1 << 20
 )
 
-// errLimit is what ends a document that is too long. It is never returned.
+// errLimit ends a document that is too long. It is never returned.
 var errLimit = errors.New("too long")
 
-// source reads what it is given until the context ends, and keeps apart its
-// failures from those of what is built on it.
+// source reads its input until the context ends, and keeps its own failures
+// apart from those of readers built on it.
 type source struct {
 	r    io.Reader
 	ctx  context.Context
@@ -49,7 +50,8 @@ func (s *source) Read(b []byte) (int, error) {
 	if s.over {
 		return 0, errLimit
 	}
-	// One byte more tells a document that is too long from one that just fits.
+	// One byte more distinguishes a document that is too long from one that
+	// just fits.
 	b = b[:min(int64(len(b)), s.max-s.n+1)]
 	n, err := s.r.Read(b)
 	for i := 0; n == 0 && err == nil && len(b) > 0; i++ {
@@ -108,7 +110,7 @@ func (l *limited) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// open finds out what the document is, and sets parse or err.
+// open determines what the document is, and sets parse or err.
 func (r *Reader) open() {
 	in := bufio.NewReaderSize(&r.src, 32<<10)
 	r.src.max = r.opts.MaxBytes
@@ -130,11 +132,11 @@ func (r *Reader) open() {
 	r.sniff()
 }
 
-// members are those of a gzip file, which ends behind the last good one: some servers
-// pad, and a script may have put a line end behind its output.
+// members reads the members of a gzip file, which ends after the last good one: some
+// servers pad, and a script may have appended a line end to its output.
 type members struct {
 	*gzip.Reader
-	in *bufio.Reader // that it reads, and not a byte of it beyond a member
+	in *bufio.Reader // which it reads, and not a byte beyond a member
 }
 
 func (m members) Read(b []byte) (int, error) {
@@ -167,7 +169,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// decode makes the scanner read UTF-8. The order of what is believed is that of
+// decode makes the scanner read UTF-8. Sources are trusted in the order of
 // browsers: byte order mark, Content-Type, declaration; then the bytes.
 func (r *Reader) decode() {
 	b := r.scan.window()
@@ -203,7 +205,7 @@ func (r *Reader) decode() {
 	r.scan.recode(enc)
 }
 
-// recode makes the scanner read what it has not read yet from another charset.
+// recode makes the scanner read the rest in another charset.
 func (s *scanner) recode(enc encoding.Encoding) {
 	rest := s.in
 	if s.err != nil {
@@ -214,7 +216,7 @@ func (s *scanner) recode(enc encoding.Encoding) {
 	s.fill(sniffLen)
 }
 
-// charsetParam returns the charset of a Content-Type, however that is written.
+// charsetParam returns the charset of a Content-Type, however it is written.
 func charsetParam(contentType string) string {
 	_, label, _ := strings.Cut(strings.ToLower(contentType), "charset=")
 	label = strings.TrimLeft(label, ` "'`)
@@ -257,13 +259,13 @@ func declared(b []byte) string {
 	return charset(string(label))
 }
 
-// sniff tells the form of the document by its beginning.
+// sniff determines the form of the document from its beginning.
 func (r *Reader) sniff() {
 	s := &r.scan
 	for s.fill(1); s.r < s.w && (isSpace(s.buf[s.r]) || s.buf[s.r] == 0); s.fill(1) {
 		s.skip(1)
 	}
-	if bytes.HasPrefix(s.window(), []byte("\xef\xbb\xbf")) { // a second mark, or one behind blanks
+	if bytes.HasPrefix(s.window(), []byte("\xef\xbb\xbf")) { // a second mark, or one after blanks
 		s.skip(3)
 	}
 	s.fill(sniffLen)
@@ -276,14 +278,14 @@ func (r *Reader) sniff() {
 	case r.isText(b):
 		r.lines()
 	case bytes.IndexByte(b, '<') >= 0:
-		// Messages of the program that made the document, maybe.
+		// Maybe messages of the program that made the document.
 		r.markup()
 	default:
 		r.end()
 	}
 }
 
-// isText reports whether a document is of lines, each of them a URL.
+// isText reports whether a document consists of lines, each of them a URL.
 func (r *Reader) isText(b []byte) bool {
 	plain := strings.HasPrefix(strings.ToLower(strings.TrimSpace(r.opts.ContentType)), "text/plain")
 	for line := range bytes.Lines(b) {
@@ -328,15 +330,15 @@ func (r *Reader) end() {
 	}
 }
 
-// whole reports whether the end of what is read is the end of the document.
+// whole reports whether the end of the input is the end of the document.
 func (r *Reader) whole() bool { return r.scan.err == io.EOF && !r.opts.Truncated }
 
 const spaces = " \t\r\n"
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// valid returns b as UTF-8. A byte that is none, in a document that is said to be
-// UTF-8 or says nothing, was most likely written as windows-1252.
+// valid returns b as UTF-8. An invalid byte, in a document declared as UTF-8 or
+// not at all, was most likely written as windows-1252.
 func valid(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)

@@ -40,7 +40,7 @@ func (l *lines) next() (Entry, bool) {
 	return Entry{}, false
 }
 
-// line reads a line into val. It reports whether there is a whole one.
+// line reads a line into val. It reports whether there is a complete one.
 func (l *lines) line() bool {
 	s := l.s
 	for {
@@ -53,7 +53,7 @@ func (l *lines) line() bool {
 		l.val.add(b)
 		s.r = s.w
 		if !s.fill(1) {
-			// What was cut may be half of a line.
+			// What was cut off may be half of a line.
 			return l.r.whole()
 		}
 	}

@@ -10,13 +10,13 @@ const (
 	// rootWithin is how far the first element of a sitemap or feed is searched.
 	rootWithin = 1 << 20
 
-	// maxField bounds dates, words and numbers.
+	// maxField limits dates, words and numbers.
 	maxField = 128
 
 	maxAlternates = 500
 )
 
-// field is an element of an entry that says something.
+// field is an element of an entry that matters.
 type field uint8
 
 const (
@@ -25,12 +25,12 @@ const (
 	linkField
 	guidField
 	dateField // the date that counts
-	oldField  // one that counts if there is none better
+	oldField  // one that counts if there is no better one
 	freqField
 	priorityField
 )
 
-// markup reads XML. Its state is where it stands: before the root, between
+// markup reads XML. Its state is its position: before the root, between
 // entries, in an entry, or in a field of one.
 type markup struct {
 	r *Reader
@@ -51,8 +51,8 @@ type markup struct {
 	val    value
 
 	e     Entry
-	rank  int   // of the element that e.URL is from
-	dated field // the element that e.Modified is from
+	rank  int   // of the element that provided e.URL
+	dated field // the element that provided e.Modified
 }
 
 // markup reads a document of XML.
@@ -77,7 +77,7 @@ func (m *markup) next() (Entry, bool) {
 			e, ok = m.end()
 		case endOfInput:
 			if m.within {
-				// The field is not whole, but the URL may be.
+				// The field is incomplete, but the URL may be whole.
 				m.field, m.closed, m.within = noField, false, false
 				e, ok = m.e, m.e.URL != ""
 				break
@@ -96,8 +96,8 @@ func (m *markup) next() (Entry, bool) {
 	}
 }
 
-// isHTML reports whether a name is of an element of a page, which is no document
-// of ours and holds none.
+// isHTML reports whether a name is that of an element of a web page, which is
+// no document of ours and contains none.
 func isHTML(local []byte) bool {
 	switch string(local) {
 	case "html", "head", "body":
@@ -161,7 +161,7 @@ func (m *markup) start() (Entry, bool) {
 	return Entry{}, false
 }
 
-// begin looks whether an element is the root of a document that is known.
+// begin checks whether an element is the root of a known kind of document.
 func (m *markup) begin(name uint32, local []byte) bool {
 	first := m.first
 	m.first = false
@@ -310,7 +310,7 @@ func (m *markup) finish() (Entry, bool) {
 	return m.e, true
 }
 
-// leaveField takes in what the field that ends has said.
+// leaveField evaluates the field that ends.
 func (m *markup) leaveField() {
 	f, v := m.field, bytes.TrimSpace(m.val.buf)
 	m.field = noField
@@ -356,7 +356,7 @@ func (m *markup) leaveField() {
 	}
 }
 
-// found takes a URL for that of the entry, unless it has a better one.
+// found sets the URL of the entry, unless it has a better one.
 func (m *markup) found(rank int, ref []byte) {
 	if rank <= m.rank {
 		return
@@ -366,8 +366,8 @@ func (m *markup) found(rank int, ref []byte) {
 	}
 }
 
-// link reads the attributes of a link: of Atom, of a feed that mixes it with
-// others, or of another version of a page.
+// link reads the attributes of a link: of Atom, of a feed with Atom links in
+// it, or of another version of a page.
 func (m *markup) link(prefix uint32) {
 	feed := m.format != URLSet && m.format != Index
 	if feed && prefix != m.prefix || !feed && !m.r.opts.Alternates {
@@ -437,8 +437,8 @@ func (m *markup) xmlBase(base *url.URL) *url.URL {
 	}
 }
 
-// name returns what stands for the name of the tag and for its prefix: FNV-1a. A
-// document whose names collide deceives itself only.
+// name returns hashes (FNV-1a) of the name of the tag and of its prefix. A
+// document whose names collide harms only itself.
 func (m *markup) name() (name, prefix uint32, local []byte) {
 	name = 2166136261
 	for _, c := range m.s.prefix {
@@ -452,7 +452,7 @@ func (m *markup) name() (name, prefix uint32, local []byte) {
 	return name, prefix, m.s.local
 }
 
-// nest is the names of the elements that are open. Deep ones are only counted.
+// nest holds the names of the open elements. Deep ones are only counted.
 type nest struct {
 	n     int
 	names [16]uint32
@@ -465,8 +465,8 @@ func (s *nest) push(name uint32) {
 	s.n++
 }
 
-// pop closes the innermost element of that name, and those within. It returns how
-// many these are: none if there is no such element.
+// pop closes the innermost element of that name, and those within. It returns
+// how many that is: none if there is no such element.
 func (s *nest) pop(name uint32) int {
 	if s.n > len(s.names) {
 		s.n--
@@ -500,7 +500,7 @@ func changeFreq(b []byte) ChangeFreq {
 	return Unknown
 }
 
-// priority reads a number from 0 to 1, in digits. Some write a comma.
+// priority parses a number from 0 to 1, in digits. Some write a comma.
 func priority(b []byte) (float32, bool) {
 	if len(b) > 32 {
 		return 0, false

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// scanner takes markup apart that may be broken, in a buffer of fixed size: what
-// does not fit is not needed.
+// scanner splits possibly broken markup into tags, in a buffer of fixed size:
+// what does not fit is not needed.
 type scanner struct {
 	in     io.Reader
 	buf    []byte
-	r, w   int   // what is read and not used is buf[r:w]
+	r, w   int   // what is read but not yet used is buf[r:w]
 	err    error // of in, once what came before is used up
 	faults int
 
-	// The tag that next has found. Its parts are overwritten by what is read next.
+	// The tag that next found. Its parts are overwritten by the next read.
 	prefix, local []byte // of its name, in lower case
 	attrs         []byte
 	empty         bool // <tag/>
@@ -30,7 +30,7 @@ const (
 	endTag
 )
 
-// bufLen bounds the length of a tag whose attributes are seen.
+// bufLen limits the length of a tag whose attributes are seen.
 const bufLen = 64 << 10
 
 func (s *scanner) init(in io.Reader) {
@@ -44,7 +44,7 @@ func (s *scanner) window() []byte { return s.buf[s.r:s.w] }
 
 func (s *scanner) skip(n int) { s.r = min(s.r+n, s.w) }
 
-// fill reads until the window has n bytes. It reports whether it has.
+// fill reads until the window has n bytes, and reports whether it has.
 func (s *scanner) fill(n int) bool {
 	for s.w-s.r < n {
 		if s.err != nil || n > len(s.buf) {
@@ -68,10 +68,12 @@ func (s *scanner) fill(n int) bool {
 	return true
 }
 
-// more reads at least one byte more into the window. It reports whether it has.
+// more reads at least one more byte into the window, and reports whether it
+// did.
 func (s *scanner) more() bool { return s.fill(s.w - s.r + 1) }
 
-// next goes to the next tag. The characters before it, decoded, are added to v.
+// next advances to the next tag. The characters before it, decoded, are added
+// to v.
 func (s *scanner) next(v *value) token {
 	v.mark()
 	for {
@@ -110,8 +112,8 @@ func (s *scanner) next(v *value) token {
 	}
 }
 
-// declaration passes a comment, a document type, or a section of characters,
-// which is added to v.
+// declaration skips a comment, a document type, or a CDATA section, whose
+// characters are added to v.
 func (s *scanner) declaration(v *value) {
 	s.fill(9)
 	switch b := s.window(); {
@@ -127,7 +129,7 @@ func (s *scanner) declaration(v *value) {
 	}
 }
 
-// doctype passes a document type with all that is declared in it.
+// doctype skips a document type with everything declared in it.
 func (s *scanner) doctype() {
 	depth := 0
 	for s.fill(1) {
@@ -153,7 +155,7 @@ func (s *scanner) doctype() {
 	}
 }
 
-// instruction passes a processing instruction. That of XML itself, which often
+// instruction skips a processing instruction. That of XML itself, which often
 // lacks the second question mark, ends at the first ">".
 func (s *scanner) instruction() {
 	s.fill(5)
@@ -164,7 +166,7 @@ func (s *scanner) instruction() {
 	}
 }
 
-// until passes all up to the end, which is passed too, and adds it to v.
+// until skips everything up to and including the end, and adds it to v.
 func (s *scanner) until(end string, v *value) {
 	for {
 		b := s.window()
@@ -184,7 +186,7 @@ func (s *scanner) until(end string, v *value) {
 	}
 }
 
-// tag reads a tag, whose name begins at the given place of the window.
+// tag reads a tag, whose name begins at the given index of the window.
 func (s *scanner) tag(at int, t token) token {
 	n, end := s.tagLen()
 	if n == 0 {
@@ -193,7 +195,7 @@ func (s *scanner) tag(at int, t token) token {
 	}
 	s.prefix, s.local, s.attrs, s.empty = nil, nil, nil, true
 	if end == 0 {
-		// All of it is passed, or else it would be looked through again and again.
+		// Skip all of it, or it would be searched again and again.
 		s.faults++
 		s.r = s.w
 		s.until(">", nil)
@@ -221,7 +223,7 @@ func (s *scanner) tag(at int, t token) token {
 	return t
 }
 
-// tagLen returns the length of the tag that the window begins with and what ends
+// tagLen returns the length of the tag at the start of the window and what ends
 // it: ">"; "<", which is not part of it, if it is not closed; nothing if it is
 // longer than the buffer. The length is zero if the input ends within the tag.
 func (s *scanner) tagLen() (n int, end byte) {
@@ -308,7 +310,7 @@ func lower(c byte) byte {
 // value collects the characters of an element. A nil value collects nothing.
 type value struct {
 	buf  []byte
-	from int // what is not decoded yet
+	from int // what is not decoded yet begins here
 	max  int
 	over bool // there were more than max bytes
 }
@@ -335,7 +337,7 @@ func (v *value) mark() {
 	}
 }
 
-// decode replaces the references among the characters since the mark.
+// decode replaces the references among the characters after the mark.
 func (v *value) decode() {
 	if v != nil {
 		v.buf = append(v.buf[:v.from], unescape(v.buf[v.from:])...)
@@ -343,8 +345,8 @@ func (v *value) decode() {
 	}
 }
 
-// unescape replaces, in place, references to characters and to the five entities
-// that XML has. All others stay as they are.
+// unescape replaces, in place, numeric references and those to the five
+// entities of XML. All others stay as they are.
 func unescape(b []byte) []byte {
 	i := bytes.IndexByte(b, '&')
 	if i < 0 {

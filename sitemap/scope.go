@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Scope is the URLs that a sitemap may speak of (sitemaps.org, "Sitemap file
-// location"): pages below its own directory, on the same host, port and scheme;
-// other sitemaps, of the same site, in any directory. A site whose robots.txt
-// lists the sitemap has given it a say about all of its URLs, wherever the sitemap
-// is ("Sitemaps & Cross Submits").
+// Scope is the set of URLs that a sitemap may speak of (sitemaps.org, "Sitemap
+// file location"): pages below its own directory, on the same host, port and
+// scheme; other sitemaps of the same site, in any directory. A site whose
+// robots.txt lists the sitemap lets it speak of all its URLs, wherever the
+// sitemap is ("Sitemaps & Cross Submits").
 //
 // (Nutch: sitemap.strict.parsing.)
 type Scope struct {
@@ -21,10 +21,11 @@ type Scope struct {
 	sites  []string
 }
 
-// NewScope returns the scope of the sitemap with the given URL. The listing are
-// URLs of the sites whose robots.txt names it, or names an index that does, such
-// as the URLs of these files; only their scheme, host and port count. The one
-// of a feed is not told by its place: see to it that its site is listed.
+// NewScope returns the scope of the sitemap with the given URL. The listing
+// URLs are of sites whose robots.txt names it, or names an index that does,
+// such as the URLs of these files; only their scheme, host and port count. The
+// site of a feed does not follow from its place, so make sure that it is
+// listed.
 func NewScope(sitemap string, listing ...string) (Scope, error) {
 	var s Scope
 	var at string
@@ -44,10 +45,10 @@ func NewScope(sitemap string, listing ...string) (Scope, error) {
 }
 
 // Contains reports whether the sitemap may speak of an entry, by its URL and
-// Sitemap. The URL is better normalized by then, as that of the sitemap was: hosts
-// are compared as they are written, but for their case. What is no absolute URL is
-// not contained, and nothing is in the zero Scope. Entry.Alternates are not looked
-// at: they may be of other sites.
+// Sitemap. The URL should be normalized by then, as the sitemap's was: hosts
+// are compared as written, except for case. A string that is no absolute URL is
+// not contained, and the zero Scope contains nothing. Entry.Alternates are not
+// checked: they may be on other sites.
 func (s Scope) Contains(e Entry) bool {
 	origin, at, ok := locate(e.URL)
 	if !ok {
@@ -59,14 +60,14 @@ func (s Scope) Contains(e Entry) bool {
 	return origin == s.origin && (e.Sitemap || strings.HasPrefix(at, s.dir))
 }
 
-// locate returns the origin of a URL and its path, decoded and without dots: what
-// a server might take for a way out of a directory is one.
+// locate returns the origin of a URL and its path, decoded and without dots:
+// anything a server might take as a way out of a directory counts as one.
 func locate(s string) (origin, at string, ok bool) {
 	u, err := url.Parse(s)
 	if err != nil || u.Opaque != "" || u.Host == "" && u.Scheme != "file" {
 		return "", "", false
 	}
-	// What is not ASCII is for IDNA to map, which has an "İ" that is no "i".
+	// The rest is left to IDNA, which has an "İ" that is no "i".
 	name, port := []byte(u.Hostname()), u.Port()
 	for i, c := range name {
 		name[i] = lower(c)

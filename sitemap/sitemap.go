@@ -1,20 +1,20 @@
 // Package sitemap reads what sites publish about themselves: sitemaps and
-// sitemap indexes (sitemaps.org), in XML or as plain lines, and feeds (RSS 0.9x,
-// 1.0 and 2.0, Atom 0.3 and 1.0), each of them also compressed by gzip and in any
-// charset of the web.
+// sitemap indexes (sitemaps.org), in XML or as plain lines, and feeds (RSS
+// 0.9x, 1.0 and 2.0, Atom 0.3 and 1.0), all of them optionally compressed by
+// gzip and in any charset of the web.
 //
-// It does no IO and decides nothing: a [Reader] is given the bytes of a document
-// and yields its entries one by one, in memory that does not depend on the
-// document. Which of them a site may speak of is the question a [Scope] answers.
-// Fetching, following an index, filters, and the trust in what a stranger says
-// about his pages are up to the caller.
+// It does no IO and makes no decisions: a [Reader] takes the bytes of a
+// document and yields its entries one by one, in memory that does not depend on
+// the document. A [Scope] says which of them a site may speak of. Fetching,
+// following an index, filtering, and deciding how far to trust what strangers
+// say about their pages are up to the caller.
 //
-// Documents are read as they are, not as they should be. The form is told by
-// the bytes, not by a name or a Content-Type. Namespaces may be missing or wrong;
-// a name counts by where it stands, so that image:loc is never loc. An ampersand
-// that begins no reference is an ampersand. A document that is not well-formed is
-// read on behind the fault. Document types are skipped: no entity is
-// ever declared, expanded or fetched, other than the five of XML and numbers.
+// Documents are read as they are, not as they should be. The form is determined
+// from the bytes, not from a name or a Content-Type. Namespaces may be missing
+// or wrong; a name counts by where it occurs, so image:loc is never loc. An
+// ampersand that begins no reference is an ampersand. Reading continues after a
+// syntax error. Document types are skipped: no entity is ever declared,
+// expanded or fetched, except the five of XML and numeric ones.
 package sitemap
 
 import (
@@ -36,42 +36,43 @@ const (
 	DefaultMaxURL   = 4096
 )
 
-// DefaultPriority is the priority of a page whose entry gives none, as
-// sitemaps.org has it.
+// DefaultPriority is the priority of a page whose entry gives none, as in
+// sitemaps.org.
 const DefaultPriority = 0.5
 
-// ErrFormat is the error of a document that is neither a sitemap nor a feed, such
-// as a page that says in HTML that there is none.
+// ErrFormat is the error for a document that is neither a sitemap nor a feed,
+// such as an HTML page that says there is none.
 var ErrFormat = errors.New("not a sitemap")
 
-// Options say where a document comes from and how much of it is read. In each
+// Options say where a document comes from and how much of it to read. In each
 // limit zero means the default and a negative number means none.
 type Options struct {
-	// URL is where the document was found, after redirects. Relative references are
-	// resolved against it, if they are of a feed, or begin with a slash; without it
-	// they are bad. It names the document in errors.
+	// URL is where the document was found, after redirects. Relative references
+	// are resolved against it if they are in a feed or begin with a slash;
+	// without it they are bad. It names the document in errors.
 	URL string
-	// ContentType is the Content-Type as it was sent. Only its charset counts, and
-	// that text/plain may hold lines of which the first is no URL.
+	// ContentType is the Content-Type as sent. Only its charset matters, and
+	// that text/plain may have lines of which the first is no URL.
 	ContentType string
-	// Truncated says that the bytes are not all there was, as
-	// page.Content.Truncated does: a last line without an end is not believed.
+	// Truncated says that the bytes are incomplete, like
+	// page.Content.Truncated: a last line without a line end is ignored.
 	Truncated bool
 
 	// Depth is how many indexes led to the document: 0 for one that is listed in
-	// robots.txt. From depth MaxDepth on documents may not name others: such entries
-	// are left out and counted. The default is 2, that is one index within an
-	// index, although sitemaps.org allows none.
+	// robots.txt. From depth MaxDepth on, documents may not name others: such
+	// entries are left out and counted. The default is 2, that is one index within
+	// an index, although sitemaps.org allows none.
 	Depth, MaxDepth int
-	// MaxURLs is how many entries are yielded; default 50,000.
+	// MaxURLs is how many entries are yielded; the default is 50,000.
 	MaxURLs int
-	// MaxBytes is how much of the document is read, compressed or not; default
-	// 50 MiB. (Nutch: sitemap.size.max.)
+	// MaxBytes is how much of the document is read, compressed or not; the
+	// default is 50 MiB. (Nutch: sitemap.size.max.)
 	MaxBytes int64
-	// MaxRatio is how many times as long as its compressed form a document may be,
-	// from the first MiB on; default 500. What gzip can do at most is 1,032.
+	// MaxRatio is how many times as long as its compressed form a document may
+	// be, after the first MiB; the default is 500. The most that gzip can do is
+	// 1,032.
 	MaxRatio int
-	// MaxURL is how many bytes a URL may have; default 4,096.
+	// MaxURL is how many bytes a URL may have; the default is 4,096.
 	MaxURL int
 	// Alternates asks for Entry.Alternates.
 	Alternates bool
@@ -80,34 +81,34 @@ type Options struct {
 // Entry is what a document says about one URL. It shares no memory with the
 // Reader.
 type Entry struct {
-	// URL is absolute, and of http or https unless the scheme is that of the
-	// document itself. It is neither normalized nor filtered, nor may the document
-	// speak of it for sure: see [Scope].
+	// URL is absolute, and of http or https unless the document itself has
+	// another scheme. It is neither normalized nor filtered, and the document
+	// may have no right to speak of it: see [Scope].
 	URL string
-	// Sitemap says that the URL is of another sitemap and not of a page.
+	// Sitemap says that the URL is that of another sitemap, not of a page.
 	Sitemap bool
-	// Modified is when the page last changed, in UTC; zero if that is not given, or
-	// in a form that cannot be read. Many documents give a day, or a month, only:
-	// the page changed at or after Modified and before Modified.Add(Span). Dates in
-	// the future are given as they are.
+	// Modified is when the page last changed, in UTC; zero if absent or
+	// unreadable. Many documents give only a day or a month: the page changed
+	// at or after Modified and before Modified.Add(Span). Dates in the future
+	// are kept.
 	Modified time.Time
 	// Span is the length of the unit that Modified was given in: from a second to a
 	// year. It is zero if Modified is.
 	Span time.Duration
-	// ChangeFreq is how often the page changes; Unknown if not given.
+	// ChangeFreq is how often the page changes; Unknown if absent.
 	ChangeFreq ChangeFreq
-	// Priority is from 0 to 1; HasPriority says that it is given. One that is out of
-	// range, or not a number, is not given.
+	// Priority is from 0 to 1; HasPriority says that it is present. A priority that
+	// is out of range, or not a number, counts as absent.
 	Priority    float32
 	HasPriority bool
-	// Alternates are the versions of the page in other languages (xhtml:link), if
-	// Options.Alternates asks for them; at most 500.
+	// Alternates are the versions of the page in other languages (xhtml:link),
+	// if Options.Alternates is set; at most 500.
 	Alternates []Alternate
 }
 
 // Alternate is another version of a page.
 type Alternate struct {
-	Lang string // hreflang as it is written: "de", "pt-BR", "x-default"
+	Lang string // hreflang as written: "de", "pt-BR", "x-default"
 	URL  string // as Entry.URL
 }
 
@@ -126,7 +127,7 @@ const (
 	Never
 )
 
-// String returns the word as sitemaps.org has it, "unknown" for Unknown.
+// String returns the word of sitemaps.org, "unknown" for Unknown.
 func (f ChangeFreq) String() string {
 	switch f {
 	case Always:
@@ -212,32 +213,32 @@ type Report struct {
 
 	Entries   int // yielded
 	BadURLs   int // entries left out, and alternates: no URL, not absolute, too long, another scheme
-	BadFields int // dates, frequencies and priorities that cannot be read
+	BadFields int // dates, frequencies and priorities that could not be read
 	TooDeep   int // entries left out by MaxDepth
-	Faults    int // places where the document is not well-formed and was read on
+	Faults    int // syntax errors after which reading continued
 
 	// Truncated says that there was more than could be read; Reason says why: a
-	// limit, broken compression, or no end of the document. What was yielded was
-	// whole.
+	// limit, broken compression, or a missing end of the document. Every entry
+	// that was yielded was complete.
 	Truncated bool
 	Reason    string
 }
 
-// Reader reads one document. It is for one goroutine at a time.
+// Reader reads one document. It must be used by one goroutine at a time.
 type Reader struct {
 	opts   Options
-	src    source               // the bytes as they are given
+	src    source               // the bytes as given
 	text   limited              // and without compression
 	scan   scanner              // and as UTF-8
-	parse  func() (Entry, bool) // the next entry; nil before the form is known
+	parse  func() (Entry, bool) // the next entry; nil until the form is known
 	report Report
-	err    error // why it ended: io.EOF at the end
+	err    error // why reading ended: io.EOF at the end
 
 	unfinished string // why the document has no end; empty if it has one
 }
 
-// NewReader returns a Reader of the document that r holds. Nothing is read
-// before its All is called.
+// NewReader returns a Reader of the document in r. It reads nothing before All
+// is called.
 func NewReader(r io.Reader, opts Options) *Reader {
 	opts.MaxDepth = orDefault(opts.MaxDepth, DefaultMaxDepth, math.MaxInt)
 	opts.MaxURLs = orDefault(opts.MaxURLs, DefaultMaxURLs, math.MaxInt)
@@ -247,12 +248,13 @@ func NewReader(r io.Reader, opts Options) *Reader {
 	return &Reader{opts: opts, src: source{r: r}}
 }
 
-// All yields the entries in the order of the document, none of them checked for
-// having been there before. After a loop that was left, another goes on.
+// All yields the entries in the order of the document; duplicates are not
+// removed. After a loop that was left early, another call continues.
 //
-// A last pair has an error and no entry if the context ended, if the io.Reader
-// failed, or if the document is none ([ErrFormat]). That is for good. A document
-// that is broken or too long is no error: its Report says so.
+// The last pair has an error and no entry if the context ended, if the
+// io.Reader failed, or if this is not a sitemap or feed ([ErrFormat]). Later
+// calls return the same error. A document that is broken or too long is no
+// error: its Report says so.
 func (r *Reader) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		r.src.ctx = ctx
@@ -271,7 +273,7 @@ func (r *Reader) All(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// Report says what was read so far.
+// Report returns what was read so far.
 func (r *Reader) Report() Report {
 	rep := r.report
 	rep.Encoded, rep.Bytes = r.src.n, r.text.n
@@ -286,7 +288,7 @@ func (r *Reader) fail() error {
 	return fmt.Errorf("sitemap %s: %w", r.opts.URL, r.err)
 }
 
-// next returns the next entry, or not and sets err.
+// next returns the next entry, or false and sets err.
 func (r *Reader) next(ctx context.Context) (Entry, bool) {
 	if r.err == nil && r.parse == nil {
 		r.open()

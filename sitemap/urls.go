@@ -7,15 +7,15 @@ import (
 	"unicode"
 )
 
-// urls makes the URLs of entries out of what a document says.
+// urls makes URLs of entries from the references in a document.
 type urls struct {
 	base   *url.URL // of relative references; nil if there is none
 	scheme string   // of the document, allowed beside http and https
 	max    int
-	work   int // bytes of bases that relative references were joined to
+	work   int // bytes of bases to which relative references were joined
 }
 
-// maxWork bounds the work that short references ask for below a long base.
+// maxWork limits the work that short references below a long base cause.
 const maxWork = 16 << 20
 
 func newURLs(o Options) urls {
@@ -26,9 +26,8 @@ func newURLs(o Options) urls {
 	return u
 }
 
-// resolve returns the absolute URL that b stands for, or nothing. References
-// without a slash at the beginning count in feeds only: elsewhere they are mostly
-// the names of hosts.
+// resolve returns the absolute URL of b, or nothing. References that do not
+// begin with a slash count in feeds only: elsewhere they are mostly host names.
 func (u *urls) resolve(b []byte, feed bool) string {
 	b = clean(b)
 	if len(b) == 0 || len(b) > u.max {
@@ -78,7 +77,7 @@ func (u *urls) whole(s string) string {
 	return s
 }
 
-// rebase returns the base that an xml:base asks for.
+// rebase returns the base given by an xml:base.
 func (u *urls) rebase(base *url.URL, ref []byte) *url.URL {
 	s := valid(clean(ref))
 	if s == "" || len(s) > u.max || !u.afford(base) {
@@ -105,9 +104,9 @@ func foldEqual(b []byte, s string) bool {
 	return len(b) == len(s) && strings.EqualFold(string(b), s)
 }
 
-// clean does to b what the URL Standard does first: white space around it is
-// dropped, and so are tabs and line ends within. It returns nil if there are
-// other control characters.
+// clean prepares b as in the URL Standard: white space around it is dropped,
+// and so are tabs and line ends within. It returns nil if there are other
+// control characters.
 func clean(b []byte) []byte {
 	b = bytes.TrimFunc(b, func(c rune) bool {
 		return unicode.IsSpace(c) || c == '\ufeff' || c == '\u200b'
@@ -133,8 +132,8 @@ func clean(b []byte) []byte {
 	return out
 }
 
-// schemeLen returns the length of the scheme that b begins with; zero if it
-// begins with none.
+// schemeLen returns the length of the scheme that b begins with; zero if there
+// is none.
 func schemeLen(b []byte) int {
 	for i, c := range b {
 		switch {
