@@ -35,7 +35,7 @@ const (
 	toReport  = "Clock and output"
 )
 
-// The flags. Each verb lists those that mean something to it.
+// The flags. Each verb lists those it heeds.
 
 func dirFlag() cli.Flag {
 	return &cli.StringFlag{Name: "d", Usage: "the directory `DIR` of the crawl (required)"}
@@ -48,31 +48,31 @@ func seedsFlag() cli.Flag {
 // reporting returns the flags that every verb with a directory has.
 func reporting() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "now", Category: toReport, Usage: "take this RFC 3339 `TIME` for the clock's, for example 2026-01-31T08:00:00Z, so that two runs can be compared"},
+		&cli.StringFlag{Name: "now", Category: toReport, Usage: "use this RFC 3339 `TIME` as the current time, for example 2026-01-31T08:00:00Z, so that two runs can be compared"},
 		&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
-		&cli.BoolFlag{Name: "v", Category: toReport, Usage: "say on standard error what is unusual"},
+		&cli.BoolFlag{Name: "v", Category: toReport, Usage: "report anything unusual on standard error"},
 	}
 }
 
 func networking() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "agent", Category: toNetwork, Usage: "the `NAME` of the crawler: letters, digits, '-' and '_'; it is sent with every request and looked up in robots.txt (required)"},
-		&cli.DurationFlag{Name: "delay", Category: toNetwork, Usage: "pause for `TIME` between requests to a host, or as long as its robots.txt asks for if that is longer; 0 for none (default 5s)", Value: 5 * time.Second},
-		&cli.IntFlag{Name: "threads", Category: toNetwork, Usage: "have at most `N` visits under way at once (0: 50)"},
-		&cli.StringSliceFlag{Name: "connect-to", Category: toNetwork, Usage: "connect to another address, as curl does: with `HOST:PORT:HOST2:PORT2` to HOST2:PORT2 instead of HOST:PORT; fields that are empty match or keep all. May be given again. Once given, what no entry maps is refused"},
+		&cli.StringFlag{Name: "agent", Category: toNetwork, Usage: "the `NAME` of the crawler: letters, digits, '-' and '_'; sent with every request and looked up in robots.txt (required)"},
+		&cli.DurationFlag{Name: "delay", Category: toNetwork, Usage: "pause for `TIME` between requests to a host, or longer if its robots.txt asks for it; 0 for none (default 5s)", Value: 5 * time.Second},
+		&cli.IntFlag{Name: "threads", Category: toNetwork, Usage: "make at most `N` visits at once (0: 50)"},
+		&cli.StringSliceFlag{Name: "connect-to", Category: toNetwork, Usage: "like curl's: `HOST:PORT:HOST2:PORT2` connects to HOST2:PORT2 instead of HOST:PORT. An empty HOST or PORT matches any, an empty HOST2 or PORT2 keeps it. May be repeated; connections that no entry maps are then refused"},
 		&cli.StringFlag{Name: "cacert", Category: toNetwork, Usage: "trust the certificates in this PEM `FILE` instead of the system's"},
 		&cli.StringFlag{Name: "proxy", Category: toNetwork, Usage: "connect through the HTTP proxy at this `URL`, such as http://localhost:3128; empty for none"},
-		&cli.BoolFlag{Name: "allow-private", Category: toNetwork, Usage: "connect to loopback, private and link-local addresses too, but not to those where clouds keep secrets"},
+		&cli.BoolFlag{Name: "allow-private", Category: toNetwork, Usage: "connect to loopback, private and link-local addresses too, but not to the metadata services of clouds"},
 	}, requesting()...)
 }
 
 func stayFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "ignore-external", Category: toSelect, Usage: "follow no link to another host"}
+	return &cli.BoolFlag{Name: "ignore-external", Category: toSelect, Usage: "follow no links to other hosts"}
 }
 
-// share makes every verb that has a directory take all the flags that the verbs
-// share, so that one list of them serves a script. Where a flag means nothing it
-// is not in the help.
+// share makes every verb with a directory accept all the flags that verbs share, so
+// that a script can pass the same list to each. The help omits a flag where it has
+// no effect.
 func share(root *cli.Command) {
 	for _, verb := range root.Commands {
 		has := map[string]bool{}
@@ -145,7 +145,7 @@ func (a *app) loggerIf(verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, nil))
 }
 
-// crawlIn returns an error if a directory is not there, or nothing is in it.
+// crawlIn returns an error if a directory does not exist or is empty.
 func crawlIn(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -154,7 +154,7 @@ func crawlIn(dir string) error {
 	return nil
 }
 
-// open opens the directory of the crawl. Verbs that read want one that is there.
+// open opens the directory of the crawl, which must exist for verbs that read.
 func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.Options)) (*pebblestore.DB, error) {
 	dir := c.String("d")
 	if dir == "" {
@@ -163,9 +163,9 @@ func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.O
 	if mustExist {
 		if err := crawlIn(dir); err != nil {
 			if c.Name == "crawl" {
-				return nil, fmt.Errorf("%w, and no seed to begin one; give URLs or -seeds FILE", err)
+				return nil, fmt.Errorf("%w, and no seed to start one; give URLs or -seeds FILE", err)
 			}
-			return nil, fmt.Errorf("%w; inject or crawl makes one", err)
+			return nil, fmt.Errorf("%w; inject or crawl creates one", err)
 		}
 	}
 	o := pebblestore.Options{Logger: a.logger(c), OnRoom: tellRoom(a.err)}
@@ -194,8 +194,8 @@ func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) 
 	return db, err
 }
 
-// openToRead opens the directory, and where nothing can be written as it is: what a
-// crash has left in a log is read into memory.
+// openToRead opens the directory. Where it cannot be written, it is read as it is, and
+// what a crash has left in a log is replayed in memory.
 func (a *app) openToRead(c *cli.Command) (db *pebblestore.DB, readOnly bool, err error) {
 	db, err = a.open(c, true)
 	if noRoom(err) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
@@ -215,7 +215,7 @@ type session struct {
 	trouble trouble
 }
 
-// begin opens the crawl and makes a crawler of the flags.
+// begin opens the crawl and makes a crawler from the flags.
 func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool, adjust ...func(*recrawl.Options)) (s *session, err error) {
 	s = &session{}
 	if s.now, err = clock(c); err != nil {
@@ -257,7 +257,7 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 	if n := c.Int("adddays"); n > maxDays {
 		return nil, usagef("-adddays: %d is more than a hundred years", n)
 	}
-	if err := hostRules(c, &o.Fetch); err != nil { // explain has them, and makes no requests
+	if err := hostRules(c, &o.Fetch); err != nil { // explain reads them, though it makes no requests
 		return nil, err
 	}
 	if network {
@@ -335,7 +335,7 @@ func (s *session) end() error {
 	return first
 }
 
-// client makes the HTTP client of the flags.
+// client makes the HTTP client that the flags describe.
 func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) (*httpproto.Client, error) {
 	if c.IsSet("agent") || o.Agent == "" {
 		o.Agent = c.String("agent")
@@ -366,13 +366,13 @@ func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) 
 		o.RootCAs = x509.NewCertPool()
 		o.InsecureSkipVerify = false
 		if !o.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usagef("-cacert: there is no certificate in %s", file)
+			return nil, usagef("-cacert: no certificate in %s", file)
 		}
 	}
 	if c.IsSet("agent") && strings.ContainsFunc(o.Agent, func(r rune) bool {
 		return !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_')
 	}) {
-		return nil, usagef("-agent: %q is no name for a crawler; it may have letters, digits, '-' and '_'", o.Agent)
+		return nil, usagef("-agent: %q is not a valid crawler name; use letters, digits, '-' and '_'", o.Agent)
 	}
 	if err := requests(c, &o, a.err); err != nil {
 		return nil, err
@@ -385,8 +385,8 @@ func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) 
 	return cl, nil
 }
 
-// with runs a verb on an open crawl, and again when there is room if the disk gets full
-// where the store cannot wait.
+// with runs a verb on an open crawl. If the disk fills up where the store cannot wait,
+// it runs the verb again once there is room.
 func (a *app) with(ctx context.Context, c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
 	if !repeats(c) {
 		return a.withOnce(ctx, c, network, mustExist, verb, adjust...)
@@ -398,7 +398,7 @@ func (a *app) with(ctx context.Context, c *cli.Command, network, mustExist bool,
 			done = err == nil
 			return err
 		}, adjust...)
-		if noRoom(err) && (done || a.printed() != nil) { // a second segment is not wanted, nor is there room for output
+		if noRoom(err) && (done || a.printed() != nil) { // running it again would make a second segment, or the output had no room
 			err = finalError{err}
 		}
 		return err
@@ -425,7 +425,7 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
-// normal returns the form in which the stores know a URL.
+// normal returns the form of a URL that the stores use.
 func normal(url string) string {
 	if n, err := urlfilter.Default().Apply(urlfilter.Inject, url); err == nil {
 		return n
@@ -433,7 +433,7 @@ func normal(url string) string {
 	return url
 }
 
-// noArgs refuses arguments where none mean anything.
+// noArgs refuses arguments for a verb that takes none.
 func noArgs(c *cli.Command) error {
 	if c.Args().Present() {
 		return usagef("%s takes no argument %q", c.Name, c.Args().First())
@@ -459,11 +459,11 @@ func segmentArg(ctx context.Context, c *cli.Command, s *session) (string, error)
 	}
 	switch {
 	case name != "" && !found:
-		return "", fmt.Errorf("there is no segment %q", name)
+		return "", fmt.Errorf("no segment %q", name)
 	case name != "":
 		return name, nil
 	case newest == "":
-		return "", fmt.Errorf("there is no segment; generate makes one")
+		return "", fmt.Errorf("no segment; generate makes one")
 	}
 	return newest, nil
 }

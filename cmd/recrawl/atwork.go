@@ -16,8 +16,8 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// A crawl has its directory to itself while it is at work. So that status can tell of
-// it all the same, it leaves a note beside its store every few seconds.
+// A running crawl locks its directory. So that status can still report on it, it
+// leaves a note beside its store every few seconds.
 
 // atWork is such a note.
 type atWork struct {
@@ -27,11 +27,11 @@ type atWork struct {
 	Status    recrawl.Status
 }
 
-// noteEvery is how often a note is written: seldom enough to cost nothing, and often
-// enough for people.
+// noteEvery is how often a note is written: rarely enough to cost nothing, and often
+// enough for a reader.
 const noteEvery = 2 * time.Second
 
-// watched leaves notes and shows progress until it is told to stop. A note that cannot
+// watched leaves notes and shows progress until stop is called. A note that cannot
 // be written is no reason to stop a crawl.
 func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 	hide := a.showProgress(c, s.crawler)
@@ -58,7 +58,7 @@ func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 	return func() { close(quit); wg.Wait(); hide() }
 }
 
-// atWorkJSON is what status -json says of a crawl that is at work, beside how fresh its
+// atWorkJSON is what status -json reports about a running crawl, beside how fresh its
 // copies were when it last planned.
 type atWorkJSON struct {
 	Verb       string         `json:"verb"`
@@ -81,13 +81,13 @@ type atWorkJSON struct {
 	NextDue    *time.Time     `json:"next_due,omitempty"`
 }
 
-// lockedError says all there is to say of a crawl that another process has.
+// lockedError needs no further hint about the process that holds the lock.
 type lockedError struct{ error }
 
 func (l lockedError) Unwrap() error { return l.error }
 
-// statusAtWork tells what the process that has the directory noted last. locked is
-// returned if it has noted nothing.
+// statusAtWork reports the last note of the process that holds the directory, and
+// returns locked if it has left none.
 func (a *app) statusAtWork(c *cli.Command, wants []float64, locked error) error {
 	n, err := pebblestore.ReadNote(c.String("d"))
 	var w atWork
@@ -98,7 +98,7 @@ func (a *app) statusAtWork(c *cli.Command, wants []float64, locked error) error 
 		if !errors.Is(err, fs.ErrNotExist) {
 			return lockedError{errors.Join(locked, err)}
 		}
-		return lockedError{fmt.Errorf("%w; crawl and fetch tell status what they do, and this is something else", locked)}
+		return lockedError{fmt.Errorf("%w; status can report on a running crawl or fetch only, and this is neither", locked)}
 	}
 	s := &w.Status
 	if c.Bool("json") {
@@ -111,13 +111,13 @@ func (a *app) statusAtWork(c *cli.Command, wants []float64, locked error) error 
 			Listed: s.Fetch.Listed, Done: s.Fetch.Done, Followed: s.Fetch.Followed, InFlight: s.Fetch.InFlight, Hosts: s.Fetch.Hosts, NextDue: timePtr(s.NextDue),
 		}}
 		if s.Freshness != nil {
-			s.Freshness.Hosts = nil // the plan has some of them, and they are old
+			s.Freshness.Hosts = nil // the plan has only some of them, and they are old
 			j.freshnessJSON = jsonOfFreshness(s.Freshness, wants)
 		}
 		return a.printJSON(j)
 	}
 	out := bufio.NewWriter(a.out)
-	fmt.Fprintf(out, "at work:\t%s, process %d, since %s; this was so on %s\n", w.Verb, n.Process, stamp(w.Began), stamp(n.Time))
+	fmt.Fprintf(out, "at work:\t%s, process %d, since %s; as of %s\n", w.Verb, n.Process, stamp(w.Began), stamp(n.Time))
 	if s.Stage != "" {
 		fmt.Fprintf(out, "stage:\t%s", s.Stage)
 		if s.Segment != "" {
@@ -135,7 +135,7 @@ func (a *app) statusAtWork(c *cli.Command, wants []float64, locked error) error 
 		fmt.Fprintf(out, "next due:\t%s\n", stamp(s.NextDue))
 	}
 	if s.Freshness != nil {
-		fmt.Fprintf(out, "Of the copies, when the crawl last planned, on %s:\n", stamp(s.Freshness.At))
+		fmt.Fprintf(out, "The copies, when the crawl last planned, on %s:\n", stamp(s.Freshness.At))
 		printFreshness(out, s.Freshness, wants)
 	}
 	return out.Flush()

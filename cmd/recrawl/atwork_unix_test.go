@@ -45,7 +45,7 @@ func TestStatusOfACrawlAtWork(t *testing.T) {
 	if text := ok(t, "status", "-d", s.dir); !strings.HasPrefix(text, "at work:\tcrawl, process ") || !strings.Contains(text, "\n  success ") {
 		t.Errorf("%s", text)
 	}
-	if r := recrawl(t, "readdb", "-d", s.dir, "-stats"); r.code != 1 || !strings.Contains(r.err, "recrawl status tells what it does") {
+	if r := recrawl(t, "readdb", "-d", s.dir, "-stats"); r.code != 1 || !strings.Contains(r.err, "recrawl status says what it is doing") {
 		t.Errorf("another verb beside it: %+v", r)
 	}
 	c.Process.Signal(syscall.SIGKILL)
@@ -58,7 +58,7 @@ func TestStatusOfACrawlAtWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := recrawl(t, "status", "-d", s.dir); r.code != 1 || !strings.Contains(r.err, "this is something else") {
+	if r := recrawl(t, "status", "-d", s.dir); r.code != 1 || !strings.Contains(r.err, "and this is neither") {
 		t.Errorf("while something else has the directory: %+v", r)
 	}
 	if err := db.Close(); err != nil {

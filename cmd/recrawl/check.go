@@ -25,14 +25,14 @@ func jsonFlag() cli.Flag {
 }
 
 func stdinFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "stdin", Usage: "read URLs from standard input, one a line, as if none were given"}
+	return &cli.BoolFlag{Name: "stdin", Usage: "read URLs from standard input, one a line; this is the default if none are given"}
 }
 
 func scopeFlag() cli.Flag {
-	return &cli.StringFlag{Name: "scope", Usage: "the `SCOPE`, where the URL turned up: inject, outlink, fetcher, generate, crawldb, linkdb, indexer, partition, generate_host_count or default, which is the default", Value: string(urlfilter.AnyScope)}
+	return &cli.StringFlag{Name: "scope", Usage: "apply the rules of this `SCOPE`, the place where the URL turned up: inject, outlink, fetcher, generate, crawldb, linkdb, indexer, partition, generate_host_count or default, which is the default", Value: string(urlfilter.AnyScope)}
 }
 
-// check is the verb of the checkers, each of which is one of its own.
+// check is the verb of the checkers, each a verb below it.
 func (a *app) check() *cli.Command {
 	checkers := []*cli.Command{a.checkFilter(), a.checkNormalize(), a.checkParse(), a.checkRobots(), a.checkSchedule(), a.checkConf()}
 	return &cli.Command{
@@ -42,11 +42,11 @@ func (a *app) check() *cli.Command {
 any crawl. WHAT to check is one of
 
   filter     do the filters accept it?       +URL or -URL, a tab, and the rule
-  normalize  how is it spelled?              the URL, a tab, what changed it
-  parse      what is read in the page?       asks for it
-  robots     does robots.txt allow it?       asks for that, or reads a file
+  normalize  what is its normal form?        the URL, a tab, what changed it
+  parse      what does the parser find?      fetches the page
+  robots     does robots.txt allow it?       fetches it, or reads a file
   schedule   when would it be visited next?  for each outcome of a visit
-  conf       what of a configuration of Nutch has no effect?
+  conf       which settings of a Nutch configuration have no effect?
 
 URLs are arguments or, if there are none, lines of standard input.
 
@@ -54,12 +54,12 @@ URLs are arguments or, if there are none, lines of standard input.
   recrawl check normalize -conf conf -scope outlink < urls.txt
   recrawl check robots -agent mybot https://example.com/private/
 
-The exit code is 1 if a URL could not be checked, whatever the answer for the
-others. recrawl check filter --help shows the flags of one.`,
+The exit code is 1 if any URL could not be checked, whatever the other answers.
+The flags of each are in its own help: recrawl check filter --help.`,
 		Commands: checkers,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
-				return usagef("check: there is no %q to check: filter, normalize, parse, robots, schedule and conf", c.Args().First())
+				return usagef("check: no %q to check; choose filter, normalize, parse, robots, schedule or conf", c.Args().First())
 			}
 			return usagef("check what? filter, normalize, parse, robots, schedule or conf")
 		},
@@ -72,7 +72,7 @@ type checker struct {
 	conf  *nutchconf.Options // nil without -conf
 	rules *urlfilter.Rules
 
-	policies recrawl.Options // that a crawl keeps, if there is one
+	policies recrawl.Options // those the crawl keeps, if there is one
 }
 
 func (a *app) checker(c *cli.Command) (*checker, error) {
@@ -87,13 +87,13 @@ func (a *app) checker(c *cli.Command) (*checker, error) {
 func (k *checker) scope() (urlfilter.Scope, error) {
 	s := urlfilter.Scope(k.c.String("scope"))
 	if !slices.Contains(urlfilter.Scopes(), s) {
-		return "", usagef("-scope: there is no scope %q", s)
+		return "", usagef("-scope: unknown scope %q", s)
 	}
 	return s, nil
 }
 
-// each calls do for every URL that is to be checked. An error about one of them
-// is told and does no harm to the others; at its end it says how many there were.
+// each calls do for every URL to check. An error about one is reported and does not
+// affect the others; the error at the end counts them.
 func (a *app) each(ctx context.Context, c *cli.Command, do func(url string) error) error {
 	checked, failed := 0, 0
 	one := func(url string) error {
@@ -137,12 +137,12 @@ func (a *app) each(ctx context.Context, c *cli.Command, do func(url string) erro
 	case failed > 0:
 		return fmt.Errorf("%d of %d URLs could not be checked", failed, checked)
 	case checked == 0:
-		return usagef("check %s wants URLs, as arguments or as lines of standard input", c.Name)
+		return usagef("check %s needs URLs, as arguments or as lines of standard input", c.Name)
 	}
 	return nil
 }
 
-// maxLine is how long a line of standard input may be.
+// maxLine is the longest line of standard input, in bytes.
 const maxLine = 1 << 20
 
 func readLine(in *bufio.Reader) (string, error) {
@@ -164,7 +164,7 @@ type badURL struct{ error }
 
 func (b badURL) Unwrap() error { return b.error }
 
-// absolute refuses what is no absolute URL with a host.
+// absolute refuses anything but an absolute URL with a host.
 func absolute(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
@@ -175,7 +175,7 @@ func absolute(raw string) error {
 		}
 		return badURL{fmt.Errorf("%q is not a URL: %w", raw, err)}
 	case u.Scheme == "" || u.Host == "":
-		return badURL{fmt.Errorf("%q is not a URL; it should begin with http:// or https://", raw)}
+		return badURL{fmt.Errorf("%q is not a URL; it should start with http:// or https://", raw)}
 	}
 	return nil
 }
@@ -200,9 +200,9 @@ func (a *app) rulesAndScope(c *cli.Command) (urlfilter.Rules, urlfilter.Scope, e
 func (a *app) checkFilter() *cli.Command {
 	return &cli.Command{
 		Name: "filter", Usage: "say which rule accepts or rejects a URL", ArgsUsage: "[URL...]",
-		Description: `Prints + or - and the URL, as Nutch's filterchecker does, and behind a tab the
-rule that decides, if one does. The URL is taken as it is spelled, unless
--normalize has the normalizers look at it before, as every stage of a crawl does.
+		Description: `Prints + or - and the URL, as Nutch's filterchecker does, then a tab and the rule
+that decides, if one does. The URL is checked as given, unless -normalize has it
+normalized first, as every stage of a crawl does.
 
   recrawl check filter https://example.com/logo.gif
   recrawl check filter -conf conf < urls.txt`,
@@ -283,10 +283,10 @@ func stepsJSON(steps []urlfilter.Step) []map[string]any {
 
 func (a *app) checkNormalize() *cli.Command {
 	return &cli.Command{
-		Name: "normalize", Usage: "say how a URL is spelled, and what changes it", ArgsUsage: "[URL...]",
-		Description: `Prints the normal form, and behind a tab the normalizers and rules that changed
-the URL. The line of one that is refused is empty, as that of Nutch's
-normalizerchecker, but for the reason behind its tab.
+		Name: "normalize", Usage: "show the normal form of a URL, and what changes it", ArgsUsage: "[URL...]",
+		Description: `Prints the normal form, then a tab and the normalizers and rules that changed the
+URL. If the URL is refused, the normal form is empty, as in Nutch's
+normalizerchecker, and the reason follows the tab.
 
   recrawl check normalize 'HTTP://Example.COM:80/a/../b?c#d'
   recrawl check normalize -conf conf -scope outlink < urls.txt`,

@@ -27,7 +27,7 @@ func (k *checker) client(a *app) (*httpproto.Client, error) {
 	return a.client(k.c, o, time.Now)
 }
 
-// agent is the name under which robots.txt and meta robots are read.
+// agent is the name that robots.txt and meta robots are matched against.
 func (k *checker) agent() string {
 	if k.conf != nil && !k.c.IsSet("agent") {
 		return k.conf.Crawl.Agent
@@ -58,18 +58,18 @@ const maxHops = 5
 
 func (a *app) checkParse() *cli.Command {
 	return &cli.Command{
-		Name: "parse", Usage: "ask for a page and say what is read in it", ArgsUsage: "[URL...]",
-		Description: `Asks for the page, without filters and pauses, and prints what the parser found:
+		Name: "parse", Usage: "fetch a page and show what the parser finds in it", ArgsUsage: "[URL...]",
+		Description: `Fetches the page, without filters and pauses, and prints what the parser found:
 title, text, directives, and each link as check filter prints it, with + if the
 crawl would follow it and - and the rule if it would not.
 
   recrawl check parse -agent mybot https://example.com/
   recrawl check parse -agent mybot -dumpText https://example.com/`,
 		Flags: flags(stdinFlag(),
-			&cli.BoolFlag{Name: "followRedirects", Usage: "follow up to five redirects, and not only say that there is one"},
-			&cli.BoolFlag{Name: "checkRobotsTxt", Usage: "ask robots.txt first, and not for a page that it forbids"},
+			&cli.BoolFlag{Name: "followRedirects", Usage: "follow up to five redirects, instead of just reporting one"},
+			&cli.BoolFlag{Name: "checkRobotsTxt", Usage: "check robots.txt first, and do not fetch a page it forbids"},
 			&cli.BoolFlag{Name: "normalize", Usage: "normalize the URL first"},
-			&cli.StringFlag{Name: "forceAs", Usage: "read the page as this media `TYPE`, whatever the server says"},
+			&cli.StringFlag{Name: "forceAs", Usage: "parse the page as this media `TYPE`, whatever the server says"},
 			&cli.BoolFlag{Name: "dumpText", Usage: "print the text of the page, too"},
 			networking(), jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -88,7 +88,7 @@ crawl would follow it and - and the rule if it would not.
 	}
 }
 
-// checkPage asks for one page and prints what is in it.
+// checkPage fetches one page and prints what is in it.
 func (a *app) checkPage(ctx context.Context, k *checker, client *httpproto.Client, cache *robots.Cache, url string) error {
 	if err := absolute(url); err != nil {
 		return err
@@ -154,7 +154,7 @@ func outcomeText(o *protocol.Outcome) string {
 	return s
 }
 
-// asked spells directives as a page would.
+// asked writes directives as a page would.
 func asked(d page.Directives) string {
 	var all []string
 	for _, a := range []struct {
@@ -234,8 +234,8 @@ func (a *app) printPage(k *checker, resp *protocol.Response, p *page.Parsed) err
 	return nil
 }
 
-// ignored says why a link is not followed because of where it leads; empty if it
-// is.
+// ignored says why a link is not followed because of where it leads; empty if it is
+// followed.
 func (k *checker) ignored(from, to string) string {
 	if k.conf == nil {
 		return ""
@@ -257,13 +257,13 @@ func (k *checker) ignored(from, to string) string {
 func (a *app) checkRobots() *cli.Command {
 	return &cli.Command{
 		Name: "robots", Usage: "say which line of robots.txt allows or forbids a URL", ArgsUsage: "[URL...]",
-		Description: `Asks for the robots.txt of the URL's server, once for each, or reads -file. It
+		Description: `Fetches the robots.txt of each URL's server once, or reads -file. It
 prints "allowed:", "not allowed:" or "unavailable:", the URL, the line that
 decides, and the Crawl-delay if there is one, with tabs between.
 
   recrawl check robots -agent mybot https://example.com/private/
   recrawl check robots -agent mybot -file robots.txt < urls.txt`,
-		Flags: flags(stdinFlag(), &cli.StringFlag{Name: "file", Usage: "read this `FILE` instead of asking any server"}, networking(), jsonFlag(), confFlags()),
+		Flags: flags(stdinFlag(), &cli.StringFlag{Name: "file", Usage: "read this `FILE` instead of fetching robots.txt"}, networking(), jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			k, err := a.checker(c)
 			if err != nil {
@@ -337,7 +337,7 @@ func robotsReason(r *robots.Rules, line string) string {
 	case r.Reason != "":
 		return r.Reason
 	case r.Unavailable:
-		return "robots.txt cannot be had"
+		return "robots.txt is unavailable"
 	}
 	return "robots.txt as a whole"
 }

@@ -21,19 +21,19 @@ import (
 func (a *app) checkSchedule() *cli.Command {
 	return &cli.Command{
 		Name: "schedule", Usage: "say when a URL would be visited next", ArgsUsage: "[URL...]",
-		Description: `For a visit at -now that found the page changed, unchanged or nothing to compare
-with, that failed, or that found the page gone: the interval afterwards and the
-next visit. The record is that of a new page, unless -d DIR names a crawl, whose
-schedule it is then, too.
+		Description: `Prints the new interval and the next visit for each outcome of a visit at -now:
+the page changed, unchanged, with nothing to compare with, failed or gone. The
+record is that of a new page, unless -d DIR names a crawl: then the record and
+the schedule are the crawl's.
 
   recrawl check schedule https://example.com/
   recrawl check schedule -conf conf -interval 30d https://example.com/
   recrawl check schedule -d crawl https://example.com/`,
 		Flags: flags(stdinFlag(), &cli.StringFlag{Name: "d", Usage: "take the record of the URL from the crawl in `DIR`"},
-			spanFlag("", "interval", "the interval `TIME` of the record before the visit, such as 12h or 30d (default: that of a new page)"),
-			spanFlag("", "modified", "the page had last been seen to change this `TIME` before the visit (default: never)"),
+			spanFlag("", "interval", "the interval of the record before the visit, a `TIME` such as 12h or 30d (default: that of a new page)"),
+			spanFlag("", "modified", "the page was last seen to change this `TIME` before the visit (default: never)"),
 			&cli.StringFlag{Name: "type", Usage: "the media `TYPE` of the content", Value: "text/html"},
-			&cli.StringFlag{Name: "now", Category: toReport, Usage: "when the visit is made: this RFC 3339 `TIME`"}, jsonFlag(), confFlags()),
+			&cli.StringFlag{Name: "now", Category: toReport, Usage: "the time of the visit, an RFC 3339 `TIME`"}, jsonFlag(), confFlags()),
 		Action: func(ctx context.Context, c *cli.Command) (err error) {
 			k, err := a.checker(c)
 			if err != nil {
@@ -70,8 +70,8 @@ schedule it is then, too.
 	}
 }
 
-// keptPolicies returns the policies that a crawl keeps, with the plan of a schedule
-// that learns.
+// keptPolicies returns the policies that a crawl keeps, with the plan of a learned
+// schedule.
 func keptPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Options) (o recrawl.Options, err error) {
 	if conf != nil {
 		o = conf.Crawl
@@ -89,7 +89,7 @@ func keptPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Optio
 	return o, err
 }
 
-// schedule returns the schedule of the crawl, and which bounds it has for a host.
+// schedule returns the schedule of the crawl, and its bounds for a host.
 func (k *checker) schedule(url string) (s schedule.FetchSchedule, name, bounds string) {
 	s = &schedule.Adaptive{}
 	if k.conf != nil {
@@ -116,7 +116,7 @@ func (k *checker) schedule(url string) (s schedule.FetchSchedule, name, bounds s
 		return s, fmt.Sprintf("%T", s), ""
 	}
 	if b, ok := a.HostIntervals[hostdb.ByHost.Key(url)]; ok {
-		bounds = fmt.Sprintf("%v to %v, of adaptive-host-specific-intervals.txt", bound(b.Min, a.MinInterval), bound(b.Max, a.AdaptiveMax))
+		bounds = fmt.Sprintf("%v to %v, from adaptive-host-specific-intervals.txt", bound(b.Min, a.MinInterval), bound(b.Max, a.AdaptiveMax))
 	}
 	return s, name, bounds
 }
@@ -161,7 +161,7 @@ func (a *app) printSchedule(ctx context.Context, k *checker, store crawldb.Store
 				d.Interval = interval
 			}
 		case errors.Is(err, crawldb.ErrNotFound):
-			return badURL{fmt.Errorf("%s: it is not in the crawl db", url)}
+			return badURL{fmt.Errorf("%s: not in the crawl db", url)}
 		default:
 			return err
 		}

@@ -12,12 +12,12 @@ import (
 
 func (a *app) compact() *cli.Command {
 	return &cli.Command{
-		Name: "compact", Category: repairing, Usage: "write the databases anew, without what was replaced",
-		Description: `What was changed or removed takes room until the store has got round to it, which
-it does bit by bit by itself: crawl db, hosts and links may take up to twice what
-they need. This does all of it at once, before a copy is made or when the disk is
-short; it needs room for what it writes. Segments are not touched. It may be
-killed and begun anew.
+		Name: "compact", Category: repairing, Usage: "rewrite the databases without obsolete data",
+		Description: `What was changed or removed takes up space until the store gets round to it, which
+it does bit by bit: crawl db, hosts and links may take up to twice the space they
+need. compact does it all at once, for example before copying a crawl or when the
+disk is short; it needs room for what it writes. Segments are not touched. It may
+be killed and run again.
 
   recrawl compact -d crawl`,
 		Flags: flags(dirFlag(), reporting()),

@@ -12,23 +12,23 @@ import (
 	"github.com/recrawl/recrawl/nutchconf"
 )
 
-const toConfigure = "A configuration of Nutch"
+const toConfigure = "Nutch configuration"
 
 func confFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "conf", Category: toConfigure, Usage: "decide as Nutch does with the configuration in `DIR`: nutch-site.xml and the files of rules that it names. Flags that are given go before it. recrawl check conf says what of it has no effect"},
-		&cli.BoolFlag{Name: "corrected", Category: toConfigure, Usage: "with -conf: take its limits and rules, but decide by the corrected rules where Nutch's are at fault"},
+		&cli.StringFlag{Name: "conf", Category: toConfigure, Usage: "decide as Nutch does with the configuration in `DIR`: nutch-site.xml and the rule files it names. Flags override it. recrawl check conf lists the settings that have no effect"},
+		&cli.BoolFlag{Name: "corrected", Category: toConfigure, Usage: "with -conf: use its limits and rules, but correct Nutch's faults"},
 	}
 }
 
-// configured reads what -conf names; nil if it names nothing.
+// configured reads the configuration that -conf names; nil without -conf.
 func (a *app) configured(c *cli.Command) (*nutchconf.Options, error) {
 	dir := c.String("conf")
 	switch {
 	case dir == "" && c.IsSet("conf"):
-		return nil, usagef("-conf wants the name of a directory")
+		return nil, usagef("-conf needs the name of a directory")
 	case dir == "" && c.Bool("corrected"):
-		return nil, usagef("-corrected means something with -conf only")
+		return nil, usagef("-corrected works only with -conf")
 	case dir == "":
 		return nil, nil
 	}
@@ -50,10 +50,10 @@ func (a *app) configured(c *cli.Command) (*nutchconf.Options, error) {
 	return conf.Options()
 }
 
-// maxDays is a bound of -adddays; a time.Duration ends not far behind it.
+// maxDays bounds -adddays; a time.Duration cannot hold much more.
 const maxDays = 36525
 
-// optionsOf makes options of a configuration, if there is one, and of the flags
+// optionsOf makes options from a configuration, if there is one, and from the flags
 // that were given.
 func optionsOf(c *cli.Command, conf *nutchconf.Options) recrawl.Options {
 	var o recrawl.Options
@@ -85,7 +85,7 @@ func optionsOf(c *cli.Command, conf *nutchconf.Options) recrawl.Options {
 	return o
 }
 
-// given sets what a flag says, if it was given: it goes before a configuration.
+// given applies a flag that was given: it overrides a configuration.
 func given(c *cli.Command, flag string, o *bool) {
 	if c.IsSet(flag) {
 		*o = c.Bool(flag)
@@ -106,9 +106,8 @@ func delay(c *cli.Command, conf *nutchconf.Options, d *time.Duration) error {
 	return nil
 }
 
-// injecting returns how to inject: as the configuration says, if there is one, and
-// the flags. What becomes of records that are there is for the flags alone, as it
-// is in Nutch.
+// injecting returns how to inject: as the configuration, if there is one, and the
+// flags say. Only flags decide what happens to existing records, as in Nutch.
 func (s *session) injecting(c *cli.Command) (o inject.Options) {
 	if s.conf != nil {
 		o = s.conf.Inject
@@ -128,8 +127,8 @@ func (s *session) parsesLater(c *cli.Command) bool {
 	return c.Bool("no-parse")
 }
 
-// tellNotes says on standard error what of a configuration has no effect: which
-// names are unknown, and how much of the rest there is.
+// tellNotes reports on standard error which settings of a configuration have no
+// effect: the unknown names, and the number of the others.
 func (a *app) tellNotes(c *cli.Command, o *nutchconf.Options) {
 	rest := 0
 	for _, n := range o.Notes {
@@ -140,21 +139,21 @@ func (a *app) tellNotes(c *cli.Command, o *nutchconf.Options) {
 		}
 	}
 	if rest > 0 {
-		fmt.Fprintf(a.err, "recrawl: %d properties are not honoured, or not in full; recrawl check conf -conf %s lists them\n", rest, c.String("conf"))
+		fmt.Fprintf(a.err, "recrawl: %d properties are not honoured, or only in part; recrawl check conf -conf %s lists them\n", rest, c.String("conf"))
 	}
 }
 
 func (a *app) checkConf() *cli.Command {
 	return &cli.Command{
-		Name: "conf", Usage: "say what of a configuration of Nutch has no effect here",
-		Description: `Prints a line for each property that was set and is not honoured, or not in full,
+		Name: "conf", Usage: "list the settings of a Nutch configuration that have no effect here",
+		Description: `Prints a line for each property that is set but not honoured, or only in part,
 with file, line and reason, and for each that Nutch does not have. With -all it
-prints what becomes of every property of Nutch instead. The exit code is 1 if the
+lists every property of Nutch instead, and whether it is honoured. The exit code is 1 if the
 configuration cannot be used at all.
 
   recrawl check conf -conf conf
   recrawl check conf -all`,
-		Flags: flags(&cli.BoolFlag{Name: "all", Usage: "list every property that Nutch has: name, whether it is honoured, where, and why not"}, jsonFlag(), confFlags()),
+		Flags: flags(&cli.BoolFlag{Name: "all", Usage: "list every property of Nutch: its name, whether it is honoured, where, and why not"}, jsonFlag(), confFlags()),
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArgs(c); err != nil {
 				return err
@@ -167,7 +166,7 @@ configuration cannot be used at all.
 				return err
 			}
 			if o == nil {
-				return usagef("check conf wants -conf DIR, or -all")
+				return usagef("check conf needs -conf DIR, or -all")
 			}
 			for _, n := range o.Notes {
 				if c.Bool("json") {

@@ -146,8 +146,8 @@ func TestConfThatIsNone(t *testing.T) {
 		{1, []string{"-conf", filepath.Join(dir, "missing")}, "there is no nutch-site.xml in"},
 		{1, []string{"-conf", dir}, `nutch-site.xml:2: fetcher.threads.fetch: "ten" is not a whole number`},
 		{1, []string{"-conf", dir}, "\nrecrawl: nutchconf: "},
-		{2, []string{"-conf", ""}, "-conf wants the name of a directory"},
-		{2, []string{"-corrected"}, "-corrected means something with -conf only"},
+		{2, []string{"-conf", ""}, "-conf needs the name of a directory"},
+		{2, []string{"-corrected"}, "-corrected works only with -conf"},
 	} {
 		r := recrawl(t, append([]string{"inject", "-d", crawl, "http://site.example/"}, tt.args...)...)
 		if r.code != tt.code || !strings.Contains(r.err, tt.want) || r.out != "" {
@@ -218,8 +218,8 @@ func TestCheckReadsLines(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for args, want := range map[string]string{
-		"check": "check what?", "check this": `no "this" to check`, "check filter -scope mine x": `no scope "mine"`, "check filter": "wants URLs",
-		"check conf": "wants -conf DIR", "check robots http://a.example/": "-agent NAME is required", "check parse http://a.example/": "-agent NAME is required",
+		"check": "check what?", "check this": `no "this" to check`, "check filter -scope mine x": `unknown scope "mine"`, "check filter": "needs URLs",
+		"check conf": "needs -conf DIR", "check robots http://a.example/": "-agent NAME is required", "check parse http://a.example/": "-agent NAME is required",
 		"check schedule -interval -1s http://a.example/": `"-1s" is not a time`, "check filter -bogus": "-bogus", "check schedule -now x http://a.example/": "-now",
 	} {
 		if r := recrawl(t, strings.Fields(args)...); r.code != 2 || !strings.Contains(r.err, want) || r.out != "" {

@@ -17,42 +17,42 @@ import (
 )
 
 // seedFile explains the format of a seed file.
-const seedFile = `A seed file has a URL on each line, and behind tabs pairs name=value, of which
-nutch.score and nutch.fetchInterval (in seconds) mean what they mean to Nutch.
-The other pairs become metadata. Empty lines and those that begin with # are
+const seedFile = `A seed file has one URL a line, optionally followed by name=value pairs, with tabs
+between. nutch.score and nutch.fetchInterval (in seconds) mean what they mean to
+Nutch. The other pairs become metadata. Empty lines and those that begin with # are
 skipped.`
 
 func (a *app) crawl() *cli.Command {
 	return &cli.Command{
 		Name:      "crawl",
 		Category:  "All in one",
-		Usage:     "inject seeds, if there are any, and run rounds of the crawl cycle",
+		Usage:     "inject seeds, if any, and run rounds of the crawl cycle",
 		ArgsUsage: "[URL...]",
 		Description: `Each round selects what is due, fetches and parses it, folds the outcome into
-the crawl db, and inverts the links. The directory is made if it is not there.
-A round that was interrupted is finished first.
+the crawl db, and inverts the links. The directory is created if it does not
+exist. An interrupted round is finished first.
 
   recrawl crawl -d crawl -agent mybot -rounds 3 https://example.com/
   recrawl crawl -d crawl -agent mybot -seeds seeds.txt
   recrawl crawl -d crawl -agent mybot -adddays 31
 
-The last looks again at all that is due within 31 days. With
+The last also visits everything that is due within 31 days. With
 
   recrawl crawl -d crawl -agent mybot -schedule learned -budget 10000/day
 
-it learns how often each page changes, and makes at most so many visits a day,
-where they are worth most. The crawl keeps -schedule, -budget and -scoring: later
-verbs on the same directory need not be given them again, and say so when they
-change them. To crawl a test server:
+it learns how often each page changes, and makes at most that many visits a day,
+where they are worth most. The crawl remembers -schedule, -budget and -scoring:
+later verbs on the same directory need not repeat them, and a verb that changes
+them says so. To crawl a test server:
 
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + seedFile + "\n\n" + urlRulesFile + "\n\n" + hostRulesFile,
 		Flags: flags(dirFlag(), seedsFlag(), networking(), sparing(), limiting(), urlRulesFlag(), stayFlag(), noSitemaps(), scoringFlag(), scheduling(),
-			&cli.IntFlag{Name: "keep-segments", Usage: "after each round remove the oldest segments that are done, but for `N`: index and readseg have only what is in the others (0: keep all)"},
+			&cli.IntFlag{Name: "keep-segments", Usage: "after each round, keep only the newest `N` finished segments; index and readseg cannot read those removed (0: keep all)"},
 			&cli.IntFlag{Name: "rounds", Category: toSelect, Usage: "stop after `N` rounds (0: when nothing is due)"},
-			&cli.DurationFlag{Name: "round-time", Category: toSelect, Usage: "select no more of a host a round than can be visited in this `TIME` with the pauses between requests to it (0: any number; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
+			&cli.DurationFlag{Name: "round-time", Category: toSelect, Usage: "select no more URLs of a host per round than can be visited in this `TIME`, given the pauses between requests (0: no limit; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
 			dedupFlag(), visitMetaFlag(),
 			selecting(), conditions(), bounding(), memoryFlag(), minFreeFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -78,7 +78,7 @@ change them. To crawl a test server:
 	}
 }
 
-// roundTime sets how long a round is to take.
+// roundTime sets how long a round should take.
 func roundTime(c *cli.Command, t *time.Duration) {
 	if !c.IsSet("round-time") {
 		return
@@ -88,7 +88,7 @@ func roundTime(c *cli.Command, t *time.Duration) {
 	}
 }
 
-// crawlRun is what is left to inject, and which seeds could not be.
+// crawlRun is what is left to inject, and which seeds could not be injected.
 type crawlRun struct {
 	seeds *seedSource
 	bad   error
@@ -99,7 +99,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 		var err error
 		if run.bad, err = a.injectSeeds(ctx, c, s, run.seeds); err != nil {
 			if noRoom(err) && c.String("seeds") == "-" {
-				return finalError{err} // nobody will say the seeds again
+				return finalError{err} // standard input cannot be read again
 			}
 			return err
 		}
@@ -124,15 +124,15 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 	return err
 }
 
-// injectSeeds injects what can be injected. The second error ends the verb; the
-// first says, once all is done, that some seeds could not be used.
+// injectSeeds injects the seeds that can be used. The second error ends the verb; the
+// first, for the end of the run, says that some seeds could not be used.
 func (a *app) injectSeeds(ctx context.Context, c *cli.Command, s *session, seeds *seedSource) (bad, err error) {
 	r, err := s.crawler.InjectSeeds(ctx, seeds.all, s.injecting(c))
 	if err != nil {
 		return nil, err
 	}
 	if r.Seeds == 0 {
-		return nil, fmt.Errorf("%s: there is no seed in it", seeds.name)
+		return nil, fmt.Errorf("%s: it has no seeds", seeds.name)
 	}
 	const shown = 20
 	bads := r.Bad[:min(len(r.Bad), shown)]
@@ -236,8 +236,8 @@ func size(n int64) string {
 	}
 }
 
-// showProgress keeps a line on a terminal up to date until it is told to stop;
-// elsewhere it says nothing.
+// showProgress keeps a line on a terminal up to date until stop is called;
+// elsewhere it prints nothing.
 func (a *app) showProgress(c *cli.Command, crawler *recrawl.Crawler) (stop func()) {
 	f, ok := a.err.(*os.File)
 	if !ok || c.Bool("json") {

@@ -44,7 +44,7 @@ func TestStagesByHandGiveWhatCrawlGives(t *testing.T) {
 			ok(t, "parse", "-d", byHand.dir, "-agent", "testbot", "-now", frozen)
 		}
 		ok(t, "update", "-d", byHand.dir, "-now", frozen, name)
-		if out := ok(t, "update", "-d", byHand.dir, "-now", frozen); !strings.Contains(out, "was applied before") {
+		if out := ok(t, "update", "-d", byHand.dir, "-now", frozen); !strings.Contains(out, "was already applied") {
 			t.Errorf("the second update says %q", out)
 		}
 		ok(t, "invert", "-d", byHand.dir, "-now", frozen)
@@ -193,9 +193,9 @@ func TestSeedFiles(t *testing.T) {
 
 	empty := write(t, "empty.txt", "# nothing\n\n")
 	for _, tt := range []struct{ file, want string }{
-		{empty, "there is no seed in it"},
+		{empty, "it has no seeds"},
 		{filepath.Join(t.TempDir(), "missing"), "missing: no such file or directory"},
-		{t.TempDir(), "-seeds: there is no file in the directory "},
+		{t.TempDir(), "-seeds: no file in the directory "},
 	} {
 		for _, verb := range [][]string{{"inject", "-d", dir}, {"crawl", "-d", dir, "-agent", "testbot"}} {
 			if r := recrawl(t, append(verb, "-seeds", tt.file)...); r.code != 1 || !strings.Contains(r.err, tt.want) {

@@ -61,7 +61,7 @@ func TestVerifyAndSalvage(t *testing.T) {
 
 	// The list goes on behind what is damaged.
 	r = recrawl(t, "readseg", "-d", dir, "-list")
-	if r.code != 1 || !strings.Contains(r.out, "crawl_fetch 1") || !strings.Contains(r.err, "content") || strings.Count(r.err, "recrawl salvage keeps") != 1 {
+	if r.code != 1 || !strings.Contains(r.out, "crawl_fetch 1") || !strings.Contains(r.err, "content") || strings.Count(r.err, "recrawl salvage rescues") != 1 {
 		t.Errorf("readseg -list of a damaged crawl: %+v", r)
 	}
 

@@ -11,25 +11,25 @@ import (
 )
 
 func dedupFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dedup", Category: toSelect, Usage: "mark duplicates in each round, as the verb dedup does by itself"}
+	return &cli.BoolFlag{Name: "dedup", Category: toSelect, Usage: "mark duplicates in each round, as the verb dedup does"}
 }
 
 func (a *app) dedup() *cli.Command {
 	return &cli.Command{
-		Name: "dedup", Category: stages, Usage: "mark pages with the content of another page as duplicates",
-		Description: `Of the pages that share a signature one stays, and the others become
-db_duplicate: index leaves them out, and they are fetched as before. Who stays
-is decided by the order of comparison, and then by the URL. A duplicate whose
-original has changed or is gone gets back. crawl -dedup does so in each round.
-With a configuration that has updates purge, normalize or filter, dedup does so
-too, as in Nutch.
+		Name: "dedup", Category: stages, Usage: "mark pages that have the same content as another page as duplicates",
+		Description: `Of the pages that share a signature, one stays and the others become
+db_duplicate: index leaves them out, but they are fetched as before. The order
+of comparison decides which one stays, and then the URL. A duplicate whose
+original has changed or is gone gets its status back. crawl -dedup marks
+duplicates in each round. If the configuration makes updates purge, normalize or
+filter, dedup does so too, as in Nutch.
 
   recrawl dedup -d crawl
   recrawl dedup -d crawl -group domain -compareOrder httpsOverHttp,score`,
 		Flags: flags(dirFlag(),
-			&cli.StringFlag{Name: "group", Usage: "what is compared with what: `GROUP` is none for all pages, host or domain (default none)", Value: "none"},
-			&cli.StringFlag{Name: "compareOrder", Usage: "compare by these `CRITERIA` in turn, with commas between them: score, fetchTime, httpsOverHttp, urlLength (default score,fetchTime,urlLength)"},
-			&cli.BoolFlag{Name: "nutch-compat", Usage: "mark as Nutch does: by the time of the next fetch, leaving both of two equals, and duplicates as they are"},
+			&cli.StringFlag{Name: "group", Usage: "compare the pages of each `GROUP`: host, domain, or none for all pages together (default none)", Value: "none"},
+			&cli.StringFlag{Name: "compareOrder", Usage: "choose the original by these `CRITERIA` in turn, separated by commas: score, fetchTime, httpsOverHttp, urlLength (default score,fetchTime,urlLength)"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "mark as Nutch does: by the time of the next fetch, keeping both of two equals and ignoring existing duplicates"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			conf, err := a.configured(c)
@@ -62,7 +62,7 @@ too, as in Nutch.
 				if c.Bool("json") {
 					return a.printJSON(map[string]any{"candidates": r.Candidates, "groups": r.Groups, "duplicates": r.Duplicates, "restored": r.Restored, "resumed": r.Resumed})
 				}
-				fmt.Fprintf(a.out, "%d pages, %d contents that several have: %d became duplicates, %d got back\n", r.Candidates, r.Groups, r.Duplicates, r.Restored)
+				fmt.Fprintf(a.out, "%d pages, %d contents shared by several: %d marked as duplicates, %d restored\n", r.Candidates, r.Groups, r.Duplicates, r.Restored)
 				return nil
 			}, func(all *recrawl.Options) { all.Dedup = &o })
 		},

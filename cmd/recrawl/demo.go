@@ -33,17 +33,17 @@ var demoStart = time.Date(2026, 1, 5, 6, 0, 0, 0, time.UTC)
 
 func (a *app) demo() *cli.Command {
 	return &cli.Command{
-		Name: "demo", Category: "All in one", Usage: "crawl a web of its own on loopback for some simulated weeks",
-		Description: `Needs nothing and leaves nothing: a small web whose pages change on a clock is
-served on loopback and crawled into a temporary directory, on simulated time. It
-shows what comes back, how the schedule finds out what changes, and what a crawl
-is like after kill -9. It takes some seconds.
+		Name: "demo", Category: "All in one", Usage: "crawl a simulated web on loopback for some weeks of simulated time",
+		Description: `Needs no network and leaves nothing behind: a small web whose pages change by the
+clock is served on loopback and crawled into a temporary directory, in simulated
+time. It shows what comes back, how the schedule finds out what changes, and how
+a crawl recovers from kill -9. It takes some seconds.
 
   recrawl demo
   recrawl demo -keep /tmp/demo`,
 		Flags: flags(
 			&cli.StringFlag{Name: "keep", Usage: "keep the crawl in the directory `DIR`, which must be new or empty, to look at it afterwards"},
-			&cli.BoolFlag{Name: "v", Usage: "say on standard error what is unusual"}),
+			&cli.BoolFlag{Name: "v", Usage: "report anything unusual on standard error"}),
 		Action: func(ctx context.Context, c *cli.Command) (err error) {
 			if err := noArgs(c); err != nil {
 				return err
@@ -71,8 +71,8 @@ is like after kill -9. It takes some seconds.
 	}
 }
 
-// demoPattern is the name of a directory that is gone when the demo has ended, or, if
-// that was killed, when there is another.
+// demoPattern names temporary directories. Each is removed when its demo ends or, if
+// that was killed, by a later demo.
 const demoPattern = "recrawl-demo-*.tmp"
 
 // demoDir returns the directory of the demo and what removes it.
@@ -99,10 +99,10 @@ type demo struct {
 	clock   *simulated
 	web     *demoWeb
 	verbose bool
-	stop    context.CancelCauseFunc // when there is nobody to show it to
+	stop    context.CancelCauseFunc // stops the demo when its output cannot be written
 
-	sizes  map[string]int64   // of the body that was sent last, by URL
-	visits map[string]int     // that found content or that there is no other
+	sizes  map[string]int64   // of the body sent last, by URL
+	visits map[string]int     // that found content, or that it is unchanged
 	found  map[string]int     // changes
 	chosen []watched          // pages whose intervals are shown
 	fresh  map[string]float64 // sum over the days of those on which the copy was current
@@ -124,10 +124,10 @@ func (d *demo) run(ctx context.Context, keep bool) (err error) {
 	defer func() { err = errors.Join(err, d.web.close()) }()
 	d.say("recrawl demo: a crawl that comes back, in %d simulated weeks.", demoWeeks)
 	d.say("")
-	d.say("A web of our own is served on %s: %d hosts, %d pages. An eighth of the", d.web.server.Addr, d.web.Hosts, d.web.Hosts*d.web.PagesPerHost)
+	d.say("A simulated web is served on %s: %d hosts, %d pages. An eighth of the", d.web.server.Addr, d.web.Hosts, d.web.Hosts*d.web.PagesPerHost)
 	d.say("pages changes every day, a quarter every week, a quarter every month, and the")
 	d.say("rest never. Some move, vanish or are forbidden. The crawler knows none of this:")
-	d.say("it gets %d URLs to start from, and comes by once a simulated day for what is due.", len(d.web.Seeds()))
+	d.say("it gets %d URLs to start from, and comes once a simulated day for what is due.", len(d.web.Seeds()))
 	d.say("")
 	crawl := filepath.Join(d.dir, "crawl")
 	if err := d.weeks(ctx, crawl); err != nil {
@@ -142,13 +142,13 @@ func (d *demo) run(ctx context.Context, keep bool) (err error) {
 		d.say("  recrawl readdb -d %s -stats", crawl)
 		d.say("  recrawl readseg -d %s", crawl)
 	} else {
-		d.say("Nothing is left behind; recrawl demo -keep DIR keeps the crawl to look at.")
+		d.say("Nothing is left behind; recrawl demo -keep DIR keeps the crawl to look around in.")
 	}
-	d.say("Now a crawl of your own: recrawl --help (%.0f s)", time.Since(began).Seconds())
+	d.say("Now try a crawl of your own: see recrawl --help (%.0f s)", time.Since(began).Seconds())
 	return nil
 }
 
-// openDemo opens a crawl of the demo's web. The child process does so, too, and
+// openDemo opens a crawl of the demo's web. The child process opens it too, and
 // must decide everything as its parent would.
 func openDemo(a *app, dir, connectTo string, now func() time.Time, onPage func(context.Context, recrawl.PageEvent) error, verbose bool) (s *session, err error) {
 	ct, err := httpproto.ParseConnectTo(connectTo)
@@ -172,7 +172,7 @@ func openDemo(a *app, dir, connectTo string, now func() time.Time, onPage func(c
 		recrawl.Stores{Crawl: s.db.Crawl(), Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments()},
 		recrawl.Options{
 			Agent: demoAgent, Protocol: s.client,
-			// A page is looked at after a week, and then adaptively.
+			// The first interval is a week; then it adapts.
 			Schedule: schedule.Adaptive{Default: schedule.Default{DefaultInterval: 7 * oneDay}, MinInterval: oneDay},
 			Fetch:    fetch.Options{Delay: -1}, // the server is ours
 			OnPage:   onPage, Now: now, Logger: logger,
@@ -180,7 +180,7 @@ func openDemo(a *app, dir, connectTo string, now func() time.Time, onPage func(c
 	return s, err
 }
 
-// weeks crawls for some weeks and shows what came of it.
+// weeks crawls for some weeks and shows the results.
 func (d *demo) weeks(ctx context.Context, dir string) (err error) {
 	d.sizes, d.visits, d.found, d.fresh = map[string]int64{}, map[string]int{}, map[string]int{}, map[string]float64{}
 	var w week
@@ -230,7 +230,7 @@ func (d *demo) weeks(ctx context.Context, dir string) (err error) {
 	d.say("barred: robots.txt forbids it, so it was not requested. 304: the server said \"not")
 	d.say("modified\" and sent no page; saved: what it would have sent. current: the share of")
 	d.say("stored pages that were as the web had them, half a day after each day's visits.")
-	d.say("All this took %d visits, those to what moved, went or is barred included. To look", total.visits)
+	d.say("All this took %d visits, including those to pages moved, gone or barred. To look", total.visits)
 	d.say("at each of the %d pages every day would have taken %d.", len(d.visits), all)
 	d.say("")
 	if err := d.showIntervals(ctx, s.db.Crawl()); err != nil {
@@ -245,7 +245,7 @@ func (d *demo) weeks(ctx context.Context, dir string) (err error) {
 	return d.showExplain(ctx, s)
 }
 
-// week is what one line of the table tells.
+// week is one line of the table.
 type week struct {
 	rounds, visits      int
 	notModified, barred int
@@ -254,7 +254,7 @@ type week struct {
 	current             float64
 }
 
-// page counts what a visit made known.
+// page counts what a visit found.
 func (d *demo) page(w *week, e *recrawl.PageEvent) {
 	w.kinds[e.Kind]++
 	switch e.Visit.Outcome.Code {
@@ -271,8 +271,8 @@ func (d *demo) page(w *week, e *recrawl.PageEvent) {
 	}
 }
 
-// current compares what is stored with the web, and returns the share of pages
-// that have not changed since they were looked at.
+// current compares the stored copies with the web, and returns the share of pages that
+// have not changed since they were visited.
 func (d *demo) current(ctx context.Context, db crawldb.Store) (float64, error) {
 	d.days++
 	pages, current := 0, 0
@@ -383,7 +383,7 @@ func (d *demo) showIntervals(ctx context.Context, db crawldb.Store) error {
 		c.fresh += d.fresh[r.URL] / float64(d.days)
 		c.interval += r.Interval
 	}
-	d.say("What the web knows and the crawler had to find out:")
+	d.say("What the web knows, and the crawler had to find out:")
 	d.say("  changes      pages  visits a page  changes seen of those made  days between visits  current")
 	for _, p := range []time.Duration{oneDay, 7 * oneDay, 30 * oneDay, 0} {
 		c := classes[p]
@@ -414,8 +414,8 @@ func (d *demo) showStatuses(ctx context.Context, db crawldb.Store) error {
 		return err
 	}
 	means := map[crawldb.Status]string{
-		crawldb.Unfetched: "known, not fetched yet", crawldb.Fetched: "new or changed when last visited", crawldb.NotModified: "unchanged when last visited",
-		crawldb.Gone: "missing, or forbidden by robots.txt", crawldb.RedirTemp: "redirects for now", crawldb.RedirPerm: "redirects for good", crawldb.ParseFailed: "could not be read",
+		crawldb.Unfetched: "known, not yet fetched", crawldb.Fetched: "new or changed when last visited", crawldb.NotModified: "unchanged when last visited",
+		crawldb.Gone: "missing, or forbidden by robots.txt", crawldb.RedirTemp: "redirects temporarily", crawldb.RedirPerm: "redirects permanently", crawldb.ParseFailed: "could not be parsed",
 	}
 	d.say("The crawl db knows %d URLs:", st.Total)
 	for _, s := range crawldb.Statuses() {
@@ -432,7 +432,7 @@ func (d *demo) showBest(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	d.say("The best pages by score, which decides who comes first:")
+	d.say("The best pages by score, which decides what is fetched first:")
 	d.say("   score  inlinks  page")
 	for _, r := range best {
 		in, err := s.db.Links().Get(ctx, r.URL)
@@ -457,7 +457,7 @@ func (d *demo) showExplain(ctx context.Context, s *session) error {
 			break
 		}
 	}
-	d.say("Why is a page not fetched next? recrawl explain says it; it makes no request.")
+	d.say("Why is a page not fetched next? recrawl explain says so, and makes no request.")
 	for _, u := range []string{d.chosen[len(d.chosen)-1].url, forbidden, "http://" + d.web.Host(0) + "/never/heard/of"} {
 		if u == "" {
 			continue

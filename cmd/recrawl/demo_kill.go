@@ -20,9 +20,9 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// demoCrawl is what the demo starts to kill it: a run on the crawl of the demo,
-// in a process of its own, that ends when its standard input does, so that it
-// does not outlive its parent.
+// demoCrawl is the process that the demo starts and kills: a run on the crawl of the
+// demo that ends when its standard input does, so that it does not outlive its
+// parent.
 func (a *app) demoCrawl() *cli.Command {
 	return &cli.Command{
 		Name: "demo-crawl", Hidden: true, Usage: "the process that demo kills",
@@ -46,12 +46,12 @@ func (a *app) demoCrawl() *cli.Command {
 	}
 }
 
-// killed kills a crawl in the middle of a fetch and compares what becomes of it
-// with one that nobody disturbed.
+// killed kills a crawl in the middle of a fetch, resumes it, and compares the result
+// with that of an undisturbed crawl.
 func (d *demo) killed(ctx context.Context, dir string) error {
 	d.clock.set(d.clock.now().Add(100 * oneDay))
-	d.say("Now kill -9. A hundred days later everything is due. The crawl is copied, and the")
-	d.say("copy goes on undisturbed; the original goes on in a process of its own, which is")
+	d.say("Now kill -9. A hundred days later everything is due. The crawl is copied. The")
+	d.say("copy goes on undisturbed; the original goes on in a separate process, which is")
 	d.say("killed in the middle of the fetch.")
 	twin := filepath.Join(d.dir, "undisturbed")
 	if err := os.CopyFS(twin, os.DirFS(dir)); err != nil {
@@ -65,7 +65,7 @@ func (d *demo) killed(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(twin); err != nil {
 		return err
 	}
-	const before = 650 // of some 800: beyond the first group of 500 that is written
+	const before = 650 // of some 800: more than the first group of 500 visits, which is written by then
 	if err := d.kill(ctx, dir, before); err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func digest(ctx context.Context, db *pebblestore.DB) (string, error) {
 	return fmt.Sprintf("%d records and %d links, SHA-256 %s…", records, links, hex.EncodeToString(h.Sum(nil))[:16]), nil
 }
 
-// kill starts a crawl in a process of its own and kills it when it has asked for
-// so many pages.
+// kill starts a crawl in a separate process and kills it when it has requested a number
+// of pages.
 func (d *demo) kill(ctx context.Context, dir string, pages int) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *demo) kill(ctx context.Context, dir string, pages int) error {
 	}
 	reached := d.web.tripAfter(pages)
 	child := exec.CommandContext(ctx, program, "demo-crawl", "-d", dir, "-connect-to", d.web.server.ConnectTo(), "-now", d.clock.now().Format(time.RFC3339))
-	alive, err := child.StdinPipe() // closed by whatever ends this process
+	alive, err := child.StdinPipe() // closed when this process ends, however it does
 	if err != nil {
 		return err
 	}
@@ -157,14 +157,14 @@ func (d *demo) kill(ctx context.Context, dir string, pages int) error {
 		}
 		return fmt.Errorf("demo: the process to be killed ended too soon: %v", err)
 	case <-timeout.C:
-		return errors.Join(errors.New("demo: the process to be killed did not get on"), child.Process.Kill(), <-ended)
+		return errors.Join(errors.New("demo: the process to be killed made no progress"), child.Process.Kill(), <-ended)
 	}
 	d.say("")
-	d.say("  killed       process %d, when it had asked for %d pages", child.Process.Pid, pages)
+	d.say("  killed       process %d, when it had requested %d pages", child.Process.Pid, pages)
 	return ctx.Err()
 }
 
-// showLeft shows what is there after the kill.
+// showLeft shows what is left after the kill.
 func (d *demo) showLeft(ctx context.Context, dir string) (err error) {
 	db, err := pebblestore.Open(dir, pebblestore.Options{})
 	if err != nil {
@@ -191,7 +191,7 @@ func (d *demo) showLeft(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	d.say("  opened       nothing to repair; %d records, all there", st.Total)
-	d.say("  leases       %d pages belong to segment %s, which is taken up again", st.Leased, name)
+	d.say("  leases       %d pages belong to segment %s, which is resumed", st.Leased, name)
 	d.say("  kept         %d of %d visits, written in groups of 500; they are not made again", kept, listed)
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// temporaryDemo makes a directory for a demo, which has a lock on it that ends with the
-// process, and removes those of demos that were killed.
+// temporaryDemo makes a directory for a demo, locked for the life of the process, and
+// removes those of demos that were killed.
 func temporaryDemo() (dir string, done func() error, err error) {
 	all, _ := filepath.Glob(filepath.Join(os.TempDir(), demoPattern))
 	for _, left := range all {
@@ -23,7 +23,7 @@ func temporaryDemo() (dir string, done func() error, err error) {
 		}
 		f, err := lockDir(dir)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EWOULDBLOCK) {
-			continue // another demo took it for one that was killed
+			continue // another demo took it for that of a killed one
 		}
 		if err != nil {
 			return "", nil, errors.Join(err, os.RemoveAll(dir))
@@ -32,8 +32,8 @@ func temporaryDemo() (dir string, done func() error, err error) {
 	}
 }
 
-// removeKilled removes the directory of a demo unless that is alive or somebody
-// else's. What cannot be removed stays.
+// removeKilled removes the directory of a demo, unless the demo is alive or another
+// user's. What cannot be removed stays.
 func removeKilled(dir string) {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -50,8 +50,8 @@ func removeKilled(dir string) {
 	_ = os.RemoveAll(dir)
 }
 
-// lockDir takes the lock of a directory. It is fs.ErrNotExist if that is gone, and
-// syscall.EWOULDBLOCK if another process has it.
+// lockDir takes the lock of a directory. The error is fs.ErrNotExist if the directory is
+// gone, and syscall.EWOULDBLOCK if another process has the lock.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -22,7 +22,7 @@ type demoWeb struct {
 	tripped atomic.Pointer[trip] // nil for none
 }
 
-// A trip tells when so many more pages have been asked for.
+// A trip reports that a number of further pages have been requested.
 type trip struct {
 	left    atomic.Int64
 	reached chan struct{}
@@ -40,8 +40,8 @@ func serveDemo(now func() time.Time) (*demoWeb, error) {
 
 func (w *demoWeb) close() error { return w.server.Close() }
 
-// tripAfter returns a channel that is closed when n more pages have been asked
-// for.
+// tripAfter returns a channel that is closed when n more pages have been
+// requested.
 func (w *demoWeb) tripAfter(n int) <-chan struct{} {
 	t := &trip{reached: make(chan struct{})}
 	t.left.Store(int64(n))
@@ -55,15 +55,15 @@ func (w *demoWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		case left == 0:
 			close(t.reached)
 		case left < 50:
-			time.Sleep(50 * time.Millisecond) // time to write down what came before
+			time.Sleep(50 * time.Millisecond) // time to write what came before
 		}
 	}
 	w.Web.ServeHTTP(patient{rw}, r)
 }
 
 // patient answers "not found" where the web is out of service. The crawler would
-// do as it is told and leave the whole host alone for two minutes of real time,
-// which is right, and dull to watch.
+// otherwise obey and leave the whole host alone for two minutes of real time, which
+// is right, and dull to watch.
 type patient struct{ http.ResponseWriter }
 
 func (p patient) WriteHeader(status int) {

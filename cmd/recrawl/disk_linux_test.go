@@ -110,7 +110,7 @@ func TestFullDisk(t *testing.T) {
 				if err := os.Remove(ballast); err != nil {
 					t.Error(err)
 				}
-				for strings.Count(errs.String(), "goes on: ") <= pauses && !strings.Contains(out.String(), "rounds") {
+				for strings.Count(errs.String(), "resumed: ") <= pauses && !strings.Contains(out.String(), "rounds") {
 					time.Sleep(5 * time.Millisecond)
 				}
 			}
@@ -133,13 +133,13 @@ func TestFullDisk(t *testing.T) {
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
-			says(errs, "goes on when there is room", 1)
+			says(errs, "resumes when there is room", 1)
 			c.Process.Signal(syscall.SIGINT)
 			if r := wait(t, c, out, errs); r.code != 1 || !strings.Contains(r.err, "interrupted") {
 				t.Errorf("%s on a full disk, interrupted: %+v", args[0], r)
 			}
 		}
-		if r := recrawl(t, "inject", "-d", s.dir, "-min-free", "0", "http://more.example/"); r.code != 1 || !strings.Contains(r.err, "no space left") || !strings.Contains(r.err, "goes on from here") {
+		if r := recrawl(t, "inject", "-d", s.dir, "-min-free", "0", "http://more.example/"); r.code != 1 || !strings.Contains(r.err, "no space left") || !strings.Contains(r.err, "resumes from here") {
 			t.Errorf("-min-free 0 on a full disk: %+v", r)
 		}
 		same(t, "on a disk that was full all the while", dump(t, s.dir), want)

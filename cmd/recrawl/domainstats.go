@@ -14,22 +14,22 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// none is what is shown for a URL that has no such part.
+// none stands for a URL that has no such part.
 const none = "(none)"
 
 func (a *app) domainstats() *cli.Command {
 	return &cli.Command{
 		Name: "domainstats", Category: looking, Usage: "count what was fetched by host, domain, suffix or tld", ArgsUsage: "LEVEL",
-		Description: `LEVEL is host, domain, suffix or tld. A line is a number and what was counted;
-FETCHED and NOT_FETCHED are all records, and (none) those that have no such part,
-such as the suffix of an address.
+		Description: `LEVEL is host, domain, suffix or tld. Each line is a number and what it counts:
+FETCHED and NOT_FETCHED are the totals of all records, and (none) counts those
+without such a part, as an IP address has no suffix.
 
   recrawl domainstats -d crawl domain | sort -nr | head`,
 		Flags: flags(dirFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			level, err := hoststat.ParseLevel(c.Args().First())
 			if err != nil {
-				return usagef("domainstats wants one of host, domain, suffix and tld, not %q", c.Args().First())
+				return usagef("domainstats needs one of host, domain, suffix and tld, not %q", c.Args().First())
 			}
 			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
 				shares, err := hoststat.Shares(ctx, db.Crawl(), level)
@@ -59,7 +59,7 @@ such as the suffix of an address.
 func (a *app) crawlcomplete() *cli.Command {
 	return &cli.Command{
 		Name: "crawlcomplete", Category: looking, Usage: "count by host or domain what was fetched and what was not",
-		Description: `A line is a number, a host or domain, and FETCHED or UNFETCHED.
+		Description: `Each line is a number, a host or domain, and FETCHED or UNFETCHED.
 
   recrawl crawlcomplete -d crawl -mode domain`,
 		Flags: flags(dirFlag(), &cli.StringFlag{Name: "mode", Usage: "count by `MODE`: host or domain (default host)", Value: "host"}, reporting()),
@@ -103,8 +103,8 @@ func (a *app) crawlcomplete() *cli.Command {
 func (a *app) protocolstats() *cli.Command {
 	return &cli.Command{
 		Name: "protocolstats", Category: looking, Usage: "count the records by the HTTP status of their last visit",
-		Description: `A line is a number and a status; UNFETCHED are the records of which none is kept:
-crawl and update keep it with -visit-meta, or with -conf.
+		Description: `Each line is a number and a status. UNFETCHED counts the records without a stored
+status: crawl and update store it with -visit-meta or with -conf.
 
   recrawl protocolstats -d crawl`,
 		Flags: flags(dirFlag(), reporting()),
@@ -131,8 +131,7 @@ func total(shares map[string]hoststat.Share) (all hoststat.Share) {
 	return all
 }
 
-// printCounts prints a line for each key, in the order of the keys, as Nutch's
-// statistics are.
+// printCounts prints a line for each key, in key order, as Nutch's statistics do.
 func (a *app) printCounts(counts map[string]int64) error {
 	w := bufio.NewWriter(a.out)
 	for _, key := range slices.Sorted(maps.Keys(counts)) {

@@ -15,15 +15,15 @@ import (
 func (a *app) explain() *cli.Command {
 	return &cli.Command{
 		Name: "explain", Category: looking, Usage: "say why a URL is or is not fetched next", ArgsUsage: "URL",
-		Description: `Makes no request: what it says of robots.txt and the host is what the last rounds
-learned. -agent is the name under which robots.txt is read.
+		Description: `Makes no request: what it says about robots.txt and the host is what the last
+rounds learned. -agent is the name that robots.txt is matched against.
 
   recrawl explain -d crawl -agent mybot https://example.com/page`,
 		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"},
-			&cli.StringFlag{Name: "host-rules", Usage: "the `FILE` of rules for hosts, for those that are closed: see recrawl crawl --help"}, urlRulesFlag(), scheduling(), reporting()),
+			&cli.StringFlag{Name: "host-rules", Usage: "the `FILE` of host rules, to know which hosts are closed: see recrawl crawl --help"}, urlRulesFlag(), scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Len() != 1 {
-				return usagef("explain wants one URL")
+				return usagef("explain needs one URL")
 			}
 			return a.with(ctx, c, false, true, func(s *session) error {
 				e, err := s.crawler.Explain(ctx, c.Args().First())
@@ -66,7 +66,7 @@ learned. -agent is the name under which robots.txt is read.
 				fmt.Fprintln(a.out)
 				switch {
 				case e.Rejected != nil && !errors.Is(e.Rejected, urlfilter.ErrRejected):
-					return nil // neither a host nor a record can be meant
+					return nil // it can have neither a host nor a record
 				case e.Rejected != nil:
 					fmt.Fprintf(a.out, "rules        %v\n", e.Rejected)
 				default:
@@ -74,18 +74,18 @@ learned. -agent is the name under which robots.txt is read.
 				}
 				switch {
 				case !e.RobotsKnown:
-					fmt.Fprintln(a.out, "robots.txt   not known, or expired; it is asked for first")
+					fmt.Fprintln(a.out, "robots.txt   unknown or expired; fetched first")
 				case e.RobotsUnavailable:
-					fmt.Fprintln(a.out, "robots.txt   cannot be had")
+					fmt.Fprintln(a.out, "robots.txt   unavailable")
 				case e.RobotsAllowed:
 					fmt.Fprintf(a.out, "robots.txt   allows it, Crawl-delay %v\n", e.CrawlDelay)
 				default:
 					fmt.Fprintln(a.out, "robots.txt   forbids it")
 				}
 				if h := e.Host; h != nil {
-					fmt.Fprintf(a.out, "host         %s may be asked at %s; %d fetched, %d failed, %d in a row, back-off %d\n", h.Name, stamp(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Stats.Failures, h.Backoff)
+					fmt.Fprintf(a.out, "host         %s may be visited from %s; %d fetched, %d failed, %d in a row, back-off %d\n", h.Name, stamp(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Stats.Failures, h.Backoff)
 				} else {
-					fmt.Fprintln(a.out, "host         never asked")
+					fmt.Fprintln(a.out, "host         never visited")
 				}
 				if e.Record == nil {
 					fmt.Fprintln(a.out, "record       none")

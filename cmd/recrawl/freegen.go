@@ -18,22 +18,22 @@ func (a *app) freegen() *cli.Command {
 	return &cli.Command{
 		Name: "freegen", Category: stages, Usage: "make a segment of the URLs in a file, due or not", ArgsUsage: "FILE...",
 		Description: `Makes a fetch list of URLs, one a line, whether the crawl db knows them or not;
-"-" is standard input. What stands behind a tab, empty lines and those that begin
-with # are skipped, and so is a URL that was there before. Prints the name of the
-segment, which is fetched, updated and inverted like any other. With -conf, URLs
-are neither filtered nor normalized, as by Nutch's freegen, unless -filter and
--normalize are given.
+"-" is standard input. Anything after a tab is ignored, and so are empty lines,
+lines that start with #, and repeated URLs. Prints the name of the segment, which
+is fetched, updated and inverted like any other. With -conf, URLs are neither
+filtered nor normalized, as in Nutch's freegen, unless -filter and -normalize are
+given.
 
   s=$(recrawl freegen -d crawl urls.txt)
   recrawl fetch  -d crawl -agent mybot $s
   recrawl update -d crawl $s`,
 		Flags: flags(dirFlag(), urlRulesFlag(), spreading(),
-			&cli.BoolFlag{Name: "filter", Category: toSelect, Usage: "ask the URL filters (default: on, with -conf off)"},
-			&cli.BoolFlag{Name: "normalize", Category: toSelect, Usage: "spell URLs as the normalizers do (default: on, with -conf off)"},
+			&cli.BoolFlag{Name: "filter", Category: toSelect, Usage: "apply the URL filters (default: on; with -conf off)"},
+			&cli.BoolFlag{Name: "normalize", Category: toSelect, Usage: "normalize URLs (default: on; with -conf off)"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if !c.Args().Present() {
-				return usagef("freegen wants the name of a file with URLs")
+				return usagef("freegen needs the name of a file with URLs")
 			}
 			if err := spread(c, &generate.Options{}); err != nil {
 				return err
@@ -50,14 +50,14 @@ are neither filtered nor normalized, as by Nutch's freegen, unless -filter and
 				}, func(r *generate.Report) error {
 					if !c.Bool("json") && r.Selected == 0 {
 						tellRejected(a.err, r)
-						return fmt.Errorf("there is no URL to fetch in %s", strings.Join(c.Args().Slice(), ", "))
+						return fmt.Errorf("no URL to fetch in %s", strings.Join(c.Args().Slice(), ", "))
 					}
 					return a.printGenerate(c, r)
 				})
 			}, func(all *recrawl.Options) {
 				o := &all.Generate
 				o.NoFilter, o.NoNormalize = o.NutchCompat, o.NutchCompat
-				spread(c, o) // its errors came up above
+				spread(c, o) // its errors were returned above
 				for flag, no := range map[string]*bool{"filter": &o.NoFilter, "normalize": &o.NoNormalize} {
 					if c.IsSet(flag) {
 						*no = !c.Bool(flag)

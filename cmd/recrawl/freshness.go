@@ -12,15 +12,15 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// printFreshness says how up to date the copies are, a line for each thing, and what
+// printFreshness reports how fresh the copies are, a line for each figure, and what
 // budget would keep shares of the importance fresh.
 func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
-	fmt.Fprintf(w, "copies:\t%d of %d pages, %.1f %% of the importance of all that has content or was never visited\n", f.Copies, f.Pages, 100*f.Covered)
+	fmt.Fprintf(w, "copies:\t%d of %d pages, %.1f %% of the importance of all pages that have content or were never visited\n", f.Copies, f.Pages, 100*f.Covered)
 	if f.Estimated > 0 {
-		fmt.Fprintf(w, "fresh now:\t%.1f %% of the copies, %.1f %% by importance; estimated of %d, of which %d have shown how often they change\n", 100*f.Freshness, 100*f.Weighted, f.Estimated, f.Learned)
+		fmt.Fprintf(w, "fresh now:\t%.1f %% of the copies, %.1f %% by importance; estimated for %d, of which %d have shown how often they change\n", 100*f.Freshness, 100*f.Weighted, f.Estimated, f.Learned)
 		fmt.Fprintf(w, "out of date for:\t%s; mean %s, by importance %s\n", percentiles(f.Ages), ago(f.Age), ago(f.WeightedAge))
 	} else if f.Copies > 0 {
-		fmt.Fprintln(w, "fresh now:\tnot known: no page has shown yet how often it changes, which -schedule learned finds out")
+		fmt.Fprintln(w, "fresh now:\tunknown: no page has yet shown how often it changes; -schedule learned finds out")
 	}
 	if f.Copies > 0 {
 		fmt.Fprintf(w, "visited ago:\t%s, at most %s\n", percentiles(f.Visited), ago(f.Visited.Max))
@@ -37,7 +37,7 @@ func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 		fmt.Fprintf(w, "budget:\t%s\n", budgetUsed(f))
 	}
 	if f.InForce != f.Greatest {
-		fmt.Fprintf(w, "left alone:\t%s\n", stretched(f.Greatest, f.InForce))
+		fmt.Fprintf(w, "longest wait:\t%s\n", stretched(f.Greatest, f.InForce))
 	}
 	for _, n := range f.Noisy {
 		fmt.Fprintf(w, "noise:\t%s\n", noise(n))
@@ -47,32 +47,32 @@ func printFreshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 	}
 	fmt.Fprintf(w, "in the long run:\t%.1f %% of the importance fresh with that budget\n", 100*f.Forecast.Freshness)
 	if f.Forecast.Least > f.Budget*1.01 {
-		fmt.Fprintf(w, "greatest intervals:\ttake %s visits a day, %s more than the budget has: pages are late\n", number3(f.Forecast.Least), number3(f.Forecast.Least-f.Budget))
+		fmt.Fprintf(w, "greatest intervals:\tneed %s visits a day, %s more than the budget: pages are late\n", number3(f.Forecast.Least), number3(f.Forecast.Least-f.Budget))
 	}
 	for _, want := range wants {
 		fmt.Fprintf(w, "%g %% fresh:\t%s\n", 100*want, wanted(f, want))
 	}
 }
 
-// noise says of a host that its signature may see too much.
+// noise reports a host whose signature may see too much.
 func noise(n schedule.Noisy) string {
 	host := n.Host
 	if host == "" {
 		host = "hosts of few pages, together"
 	}
-	return fmt.Sprintf("%s: each visit finds a change, however soon, of %d of %d pages; the signature may see dates or tokens that TextProfile does not", host, n.Changed, n.Checked)
+	return fmt.Sprintf("%s: visits to %d of %d pages always find a change, however soon; the signature may see dates or tokens that TextProfile ignores", host, n.Changed, n.Checked)
 }
 
-// stretched says what the budget makes of the greatest interval.
+// stretched says how the budget changes the greatest interval.
 func stretched(set, inForce time.Duration) string {
-	why := "the budget is not enough for it"
+	why := "the budget is too small for that"
 	if inForce < set {
 		why = "the budget has visits to spare"
 	}
-	return fmt.Sprintf("at most %s instead of the %s that are set: %s", inDays(inForce.Hours()/24), inDays(set.Hours()/24), why)
+	return fmt.Sprintf("at most %s instead of the %s set: %s", inDays(inForce.Hours()/24), inDays(set.Hours()/24), why)
 }
 
-// printFreshnessBriefly says at the end of a crawl what matters most.
+// printFreshnessBriefly prints what matters most at the end of a crawl.
 func printFreshnessBriefly(w io.Writer, f *recrawl.Freshness) {
 	if f.Estimated > 0 {
 		fmt.Fprintf(w, "  fresh         %.1f %% of the copies, %.1f %% by importance, on %s", 100*f.Freshness, 100*f.Weighted, f.At.UTC().Format(time.RFC3339))
@@ -87,26 +87,26 @@ func printFreshnessBriefly(w io.Writer, f *recrawl.Freshness) {
 	}
 }
 
-// backlog says what is to become of the pages that were never visited.
+// backlog says when the pages never visited will have been visited.
 func backlog(f *recrawl.Freshness) string {
 	s := fmt.Sprint(f.Never)
 	if f.Never == 0 {
 		return s
 	}
 	if f.Forecast != nil && f.Budget > 0 {
-		s += fmt.Sprintf("; %d worth a visit within the budget, in %s at the soonest", f.Forecast.Worth, inDays(float64(f.Forecast.Worth)/f.Budget))
+		s += fmt.Sprintf("; %d are worth a visit within the budget, which takes at least %s", f.Forecast.Worth, inDays(float64(f.Forecast.Worth)/f.Budget))
 	}
 	if f.Pace.Since.IsZero() {
 		return s
 	}
-	gone := ", so they will never be gone"
+	gone := ", so the backlog never clears"
 	if at, ok := f.Gone(); ok {
-		gone = fmt.Sprintf(", so they will be gone in %s, on %s", ago(at.Sub(f.At)), at.UTC().Format(time.DateOnly))
+		gone = fmt.Sprintf(", so the backlog clears in %s, on %s", ago(at.Sub(f.At)), at.UTC().Format(time.DateOnly))
 	}
 	if f.At.Sub(f.Pace.Since) < time.Hour {
-		gone = "" // what the first pages link to says nothing of the days to come
+		gone = "" // the links of the first pages say nothing about the days to come
 	}
-	return s + fmt.Sprintf("; since %s %s a day were visited first and %s found%s", stamp(f.Pace.Since), number3(f.Pace.Visited), number3(f.Pace.Found), gone)
+	return s + fmt.Sprintf("; since %s, %s a day were visited for the first time and %s found%s", stamp(f.Pace.Since), number3(f.Pace.Visited), number3(f.Pace.Found), gone)
 }
 
 func budgetUsed(f *recrawl.Freshness) string {
@@ -127,14 +127,14 @@ func wanted(f *recrawl.Freshness, want float64) string {
 	short, ok := f.Short(want)
 	switch {
 	case !ok:
-		return fmt.Sprintf("no budget: the least intervals and the politeness to hosts allow %.1f %%", 100*f.Forecast.Reaches(math.Inf(1)))
+		return fmt.Sprintf("no budget is enough: the least intervals and politeness allow only %.1f %%", 100*f.Forecast.Reaches(math.Inf(1)))
 	case short > 0:
-		return fmt.Sprintf("takes %s visits a day: the budget is too small by %s", number3(f.Budget+short), number3(short))
+		return fmt.Sprintf("needs %s visits a day: the budget is too small by %s", number3(f.Budget+short), number3(short))
 	}
-	return fmt.Sprintf("takes %s visits a day: the budget is enough", number3(f.Budget+short))
+	return fmt.Sprintf("needs %s visits a day: the budget is enough", number3(f.Budget+short))
 }
 
-// printHosts says where most is lost, in a table.
+// printHosts prints a table of the hosts where most is lost.
 func printHosts(w io.Writer, hosts []schedule.HostCondition) error {
 	if len(hosts) == 0 {
 		return nil
@@ -160,7 +160,7 @@ func percentiles(p schedule.Percentiles) string {
 	return fmt.Sprintf("p10 %s, p50 %s, p90 %s, p99 %s", ago(p.P10), ago(p.P50), ago(p.P90), ago(p.P99))
 }
 
-// ago is a time to wait, to three digits.
+// ago formats a duration, to three digits.
 func ago(d time.Duration) string {
 	if d.Abs() < 100*time.Millisecond {
 		return "0"
@@ -168,7 +168,7 @@ func ago(d time.Duration) string {
 	return inDays(d.Hours() / 24)
 }
 
-// number3 is a number to three digits, without an exponent, and in full from 100 on.
+// number3 formats a number to three digits, without an exponent, and in full from 100 on.
 func number3(f float64) string {
 	switch {
 	case math.Abs(f) >= 100:
@@ -195,7 +195,7 @@ func parseWants(given []float64) ([]float64, error) {
 	return slices.Compact(given), nil
 }
 
-// freshnessJSON is a Freshness; times to wait are in seconds.
+// freshnessJSON is a Freshness; durations are in seconds.
 type freshnessJSON struct {
 	At      time.Time `json:"at"`
 	Sampled int       `json:"sampled,omitempty"`
@@ -217,7 +217,8 @@ type hostFreshest struct {
 	conditionJSON
 }
 
-// noisyJSON is a host of which nearly each visit finds a change; no name stands for all.
+// noisyJSON is a host where nearly every visit finds a change; no name stands for the
+// hosts of few pages, together.
 type noisyJSON struct {
 	Host    string `json:"host,omitempty"`
 	Checked int    `json:"checked"`

@@ -12,8 +12,8 @@ import (
 func TestBacklogOfAYoungCrawl(t *testing.T) {
 	now := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	for since, want := range map[time.Duration]string{
-		10 * time.Second: "9; since 2026-01-05T07:59:50.000Z 1000 a day were visited first and 5000 found",
-		2 * time.Hour:    "9; since 2026-01-05T06:00:00.000Z 1000 a day were visited first and 5000 found, so they will never be gone",
+		10 * time.Second: "9; since 2026-01-05T07:59:50.000Z, 1000 a day were visited for the first time and 5000 found",
+		2 * time.Hour:    "9; since 2026-01-05T06:00:00.000Z, 1000 a day were visited for the first time and 5000 found, so the backlog never clears",
 	} {
 		var f recrawl.Freshness
 		f.At, f.Never = now, 9

@@ -19,33 +19,32 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// selecting returns the flags about selection that verbs share.
+// selecting returns the selection flags that verbs share.
 func selecting() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "topN", Category: toSelect, Usage: "select at most `N` URLs a round, best first (0: 50,000)"},
-		&cli.IntFlag{Name: "max-per-host", Category: toSelect, Usage: "select at most `N` URLs of a host a round (0: no limit)"},
-		&cli.IntFlag{Name: "adddays", Category: toSelect, Usage: "select what is due within `N` days, too"},
+		&cli.IntFlag{Name: "topN", Category: toSelect, Usage: "select at most `N` URLs per round, best first (0: 50,000)"},
+		&cli.IntFlag{Name: "max-per-host", Category: toSelect, Usage: "select at most `N` URLs of a host per round (0: no limit)"},
+		&cli.IntFlag{Name: "adddays", Category: toSelect, Usage: "also select what is due within `N` days"},
 	}
 }
 
-// conditions returns the flags about selection of the verbs that select.
+// conditions returns the further selection flags of the verbs that select.
 func conditions() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "by", Category: toSelect, Usage: "what -max-per-host counts: `host|domain`", Value: "host"},
-		&cli.FloatFlag{Name: "min-score", Category: toSelect, Usage: "select no record with a lower priority than `X`"},
-		spanFlag(toSelect, "max-interval", "select no record with a longer interval than `TIME`, such as 12h or 30d"),
-		&cli.StringFlag{Name: "status", Category: toSelect, Usage: "select records with this `STATUS` only, such as unfetched"},
-		&cli.StringFlag{Name: "expr", Category: toSelect, Usage: "select records that meet `CONDITION` only, such as \"score > 0.5 && url.startsWith('https:')\""},
-		&cli.StringFlag{Name: "host-limit-expr", Category: toSelect, Usage: "compute -max-per-host for each host that is known: `NUMBER` such as \"gone > 100 ? 10 : 1000\"; 0 is none of the host, -1 no limit"},
-		&cli.StringFlag{Name: "host-delay-expr", Category: toSelect, Usage: "compute the pause between requests for each host that is known: `MILLISECONDS` such as \"avg._rs_ * 10\""},
+		&cli.StringFlag{Name: "by", Category: toSelect, Usage: "apply -max-per-host to each `host|domain`", Value: "host"},
+		&cli.FloatFlag{Name: "min-score", Category: toSelect, Usage: "select no record with a priority below `X`"},
+		spanFlag(toSelect, "max-interval", "select no record with an interval longer than `TIME`, such as 12h or 30d"),
+		&cli.StringFlag{Name: "status", Category: toSelect, Usage: "select only records with this `STATUS`, such as unfetched"},
+		&cli.StringFlag{Name: "expr", Category: toSelect, Usage: "select only records that meet `CONDITION`, such as \"score > 0.5 && url.startsWith('https:')\""},
+		&cli.StringFlag{Name: "host-limit-expr", Category: toSelect, Usage: "compute -max-per-host for each known host: a `NUMBER` such as \"gone > 100 ? 10 : 1000\"; 0 selects none of the host, -1 means no limit"},
+		&cli.StringFlag{Name: "host-delay-expr", Category: toSelect, Usage: "compute the pause between requests for each known host: `MILLISECONDS` such as \"avg._rs_ * 10\""},
 	}
 }
 
-// selection adds what the flags about conditions say to what a configuration
-// does.
+// selection adds the conditions of the flags to those of a configuration.
 func selection(c *cli.Command, o *generate.Options) (err error) {
 	if c.Name != "generate" && c.Name != "crawl" {
-		return nil // flags of these names are others' there
+		return nil // there, flags of these names mean something else
 	}
 	if c.IsSet("by") {
 		switch by := c.String("by"); by {
@@ -59,7 +58,7 @@ func selection(c *cli.Command, o *generate.Options) (err error) {
 	}
 	if c.IsSet("min-score") {
 		if o.MinScore = float32(c.Float("min-score")); math.IsNaN(float64(o.MinScore)) {
-			return usagef("-min-score: NaN is no score")
+			return usagef("-min-score: NaN is not a score")
 		}
 	}
 	if c.IsSet("max-interval") {
@@ -96,14 +95,14 @@ func selection(c *cli.Command, o *generate.Options) (err error) {
 func spreading() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "lists", Aliases: []string{"numFetchers"}, Category: toSelect, Usage: "spread the URLs of a segment over `N` lists, for fetch -lists", Value: 1},
-		&cli.StringFlag{Name: "partition", Category: toSelect, Usage: "what is on one list as a whole: `host|domain|ip`", Value: "host"},
-		&cli.Int32Flag{Name: "seed", Category: toSelect, Usage: "spread the URLs over the lists in another way for each `N`"},
-		&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Category: toSelect, Usage: "do not ask the URL filters"},
-		&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNorm"}, Category: toSelect, Usage: "take URLs as they are spelled"},
+		&cli.StringFlag{Name: "partition", Category: toSelect, Usage: "keep all URLs of one `host|domain|ip` on one list", Value: "host"},
+		&cli.Int32Flag{Name: "seed", Category: toSelect, Usage: "spread the URLs over the lists differently for each `N`"},
+		&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Category: toSelect, Usage: "do not apply the URL filters"},
+		&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNorm"}, Category: toSelect, Usage: "do not normalize URLs"},
 	}
 }
 
-// spread adds what those flags say to what a configuration does.
+// spread adds those flags to a configuration.
 func spread(c *cli.Command, o *generate.Options) (err error) {
 	if c.IsSet("lists") {
 		if o.Lists = c.Int("lists"); o.Lists < 1 {
@@ -125,9 +124,9 @@ func spread(c *cli.Command, o *generate.Options) (err error) {
 
 func (a *app) generate() *cli.Command {
 	return &cli.Command{
-		Name: "generate", Category: stages, Usage: "select what is due and print the name of the segment it makes",
-		Description: `The first stage of a round. Prints nothing but the names of segments, one a line;
-what was selected and why the rest was not is said on standard error. A round by
+		Name: "generate", Category: stages, Usage: "select what is due, and print the name of the new segment",
+		Description: `The first stage of a round. Standard output has only the names of segments, one a
+line; standard error says what was selected, and why the rest was not. A round by
 hand is
 
   s=$(recrawl generate -d crawl -topN 1000)
@@ -135,10 +134,10 @@ hand is
   recrawl update -d crawl $s
   recrawl invert -d crawl $s
 
-Conditions are written as for Nutch, in JEXL, of url, status, fetchTime,
-modifiedTime, retries, interval, score, signature and metadata; numbers for a
-host of the figures that the verb hosts shows. What cannot be understood is an
-error.
+Conditions are written in JEXL, as for Nutch, over url, status, fetchTime,
+modifiedTime, retries, interval, score, signature and metadata; expressions for
+hosts over the figures that the verb hosts shows. An expression that cannot be
+parsed is an error.
 
   recrawl generate -d crawl \
       -expr "status == 'db_gone' && fetchTime < 2026-03-20T00:00:00Z"
@@ -200,7 +199,7 @@ func (a *app) printGenerate(c *cli.Command, r *generate.Report) error {
 	return nil
 }
 
-// tellRejected says how many records were rejected for each reason there was.
+// tellRejected says how many records were rejected for each reason.
 func tellRejected(w io.Writer, r *generate.Report) {
 	for _, why := range generate.Reasons() {
 		if n := r.Rejected[why]; n > 0 {
@@ -211,11 +210,11 @@ func tellRejected(w io.Writer, r *generate.Report) {
 		fmt.Fprintf(w, "%12d hosts_affected_per_host_overflow\n", r.HostsAffected)
 	}
 	if r.ExprError != nil {
-		fmt.Fprintf(w, "recrawl: an expression failed %d times, at first: %v\n", r.ExprErrors, r.ExprError)
+		fmt.Fprintf(w, "recrawl: an expression failed %d times, first with: %v\n", r.ExprErrors, r.ExprError)
 	}
 }
 
-// lists reads -lists of fetch: numbers, sorted and each once.
+// lists reads -lists of fetch: numbers, sorted, each once.
 func lists(c *cli.Command) ([]int, error) {
 	if !c.IsSet("lists") {
 		return nil, nil

@@ -32,7 +32,7 @@ func TestGenerateSelectsWhatTheFlagsSay(t *testing.T) {
 		{"-status|db_unfetched", 5, ""},
 		{"-expr|score > 2 && url.startsWith('http:')", 2, "3 expr_rejected"},
 		{"-expr|lang == 'de' or lang == 'en'", 2, "3 expr_rejected"},
-		{"-expr|lang > 5", 0, "an expression failed 2 times, at first: expression: no value"},
+		{"-expr|lang > 5", 0, "an expression failed 2 times, first with: expression: no value"},
 		{"-host-limit-expr|0", 5, ""}, // no host is known yet
 		{"-lists|3|-partition|domain|-seed|7", 5, ""},
 		{"-no-filter|-no-norm", 5, ""},
@@ -79,7 +79,7 @@ func TestFetchLists(t *testing.T) {
 			if s == whole {
 				ok(t, s.args("fetch", name)...)
 			} else {
-				if out := ok(t, s.args("fetch", "-lists", "0,2", name)...); !strings.Contains(out, "1 lists of "+name+" are to be fetched yet") {
+				if out := ok(t, s.args("fetch", "-lists", "0,2", name)...); !strings.Contains(out, "1 lists of "+name+" are still to be fetched") {
 					t.Errorf("fetch -lists 0,2 says %q", out)
 				}
 				if r := recrawl(t, "update", "-d", s.dir, "-now", frozen, name); r.code != 1 {
@@ -114,7 +114,7 @@ func TestFreegen(t *testing.T) {
 	if got[seed].Status != "db_fetched" || got[seed+"x"].Status != "db_gone" || len(got) < 3 {
 		t.Errorf("after freegen and update: %v", got)
 	}
-	if r := recrawl(t, "freegen", "-d", s.dir, "-now", frozen, write(t, "none.txt", "# nothing\n")); r.code != 1 || !strings.Contains(r.err, "there is no URL to fetch") {
+	if r := recrawl(t, "freegen", "-d", s.dir, "-now", frozen, write(t, "none.txt", "# nothing\n")); r.code != 1 || !strings.Contains(r.err, "no URL to fetch") {
 		t.Errorf("an empty file: exit %d, %q", r.code, r.err)
 	}
 	if r := recrawl(t, "freegen", "-d", s.dir); r.code != 2 {

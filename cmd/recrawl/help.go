@@ -12,17 +12,17 @@ import (
 // Groups of verbs.
 const (
 	stages  = "A round, stage by stage"
-	looking = "What is in there"
-	merging = "One of several"
+	looking = "Look inside"
+	merging = "Import and merge"
 )
 
 // teach gives a command and those below it a help text that shows flags as they
-// are typed, in groups, and fits a terminal. It is printed wherever in the command
-// line --help stands, and for recrawl help VERB.
+// are typed, in groups, and fits a terminal. It is printed for --help anywhere in
+// the command line, and for recrawl help VERB.
 func teach(root *cli.Command) {
 	root.HideHelp = true // the help of the library
 	root.Flags = append(root.Flags, &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Hidden: true})
-	root.CustomRootCommandHelpTemplate = rootHelp(root) // which has no action in it
+	root.CustomRootCommandHelpTemplate = rootHelp(root) // it runs no action
 	for _, verb := range root.Commands {
 		helped(verb, func() string { return verbHelp(verb, verb.Name) })
 		for _, sub := range verb.Commands {
@@ -31,7 +31,7 @@ func teach(root *cli.Command) {
 	}
 }
 
-// helped makes a command print its help instead of doing anything, if asked to.
+// helped makes a command print its help, if asked to, instead of doing anything.
 func helped(c *cli.Command, text func() string) {
 	do := c.Action
 	c.Action = func(ctx context.Context, c *cli.Command) error {
@@ -59,7 +59,7 @@ func rootHelp(c *cli.Command) string {
 		entry(&b, verb.Name, 14, verb.Usage)
 	}
 	b.WriteString("\n")
-	fill(&b, "recrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 done, 1 failed or interrupted, 2 the command line cannot be understood.")
+	fill(&b, "recrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 success, 1 failed or interrupted, 2 invalid command line.")
 	return b.String()
 }
 
@@ -107,7 +107,7 @@ func verbHelp(c *cli.Command, name string) string {
 	return b.String()
 }
 
-// nutchName tells the other name of a verb or a flag, which is Nutch's.
+// nutchName gives the alias of a verb or a flag, which is its name in Nutch.
 func nutchName(aliases []string, dash string) string {
 	if len(aliases) == 0 {
 		return ""
@@ -116,7 +116,7 @@ func nutchName(aliases []string, dash string) string {
 }
 
 // unquote returns the word in backquotes in a usage, and the usage without the
-// quotes, as package flag has it.
+// quotes, as package flag does.
 func unquote(usage string) (word, plain string) {
 	before, rest, ok := strings.Cut(usage, "`")
 	if !ok {
@@ -129,8 +129,7 @@ func unquote(usage string) (word, plain string) {
 // right is the last column of a help text.
 const right = 80
 
-// fill writes a text whose paragraphs are filled. Lines that are indented stay as
-// they are.
+// fill writes a text and fills its paragraphs. Indented lines stay as they are.
 func fill(b *strings.Builder, text string) {
 	column := 0
 	end := func() {

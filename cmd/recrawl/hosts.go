@@ -21,9 +21,9 @@ import (
 
 func (a *app) hosts() *cli.Command {
 	return &cli.Command{
-		Name: "hosts", Aliases: []string{"readhostdb"}, Category: looking, Usage: "show what is known of each host",
-		Description: `When it may be asked again, what its robots.txt was answered with, and how its
-visits ended; its statistics, once updatehostdb has made them.
+		Name: "hosts", Aliases: []string{"readhostdb"}, Category: looking, Usage: "show what is known about each host",
+		Description: `Shows when each host may be visited again, the answer to its robots.txt, how its
+visits ended, and its statistics, once updatehostdb has computed them.
 
   recrawl hosts -d crawl
   recrawl hosts -d crawl -get example.com
@@ -31,17 +31,17 @@ visits ended; its statistics, once updatehostdb has made them.
   recrawl hosts -d crawl -json | jq '.hosts[] | select(.backoff > 0)'`,
 		Flags: flags(dirFlag(),
 			&cli.StringFlag{Name: "get", Usage: "show only this `HOST`"},
-			&cli.StringFlag{Name: "expr", Usage: "show only hosts for which this `EXPRESSION` is true; the names are unfetched, fetched, notModified, redirTemp, redirPerm, redirs, gone, ok, numRecords, dnsFailures, connectionFailures, score, host, homepage and those of figures, such as avg._rs_"},
-			&cli.BoolFlag{Name: "dumpHomepages", Usage: "show only the URLs of start pages, where one is known"},
+			&cli.StringFlag{Name: "expr", Usage: "show only hosts for which this `EXPRESSION` is true; its names are unfetched, fetched, notModified, redirTemp, redirPerm, redirs, gone, ok, numRecords, dnsFailures, connectionFailures, score, host, homepage and the other figures, such as avg._rs_"},
+			&cli.BoolFlag{Name: "dumpHomepages", Usage: "show only the URLs of home pages, where known"},
 			&cli.BoolFlag{Name: "dumpHostnames", Usage: "show only the names"},
-			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, or nutch for what Nutch's readhostdb prints, with times in UTC (default text)", Value: "text"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, or nutch for the output of Nutch's readhostdb, with times in UTC (default text)", Value: "text"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if f := c.String("format"); f != "text" && f != "nutch" {
 				return usagef("-format: %q is not one of text and nutch", f)
 			}
 			if c.IsSet("get") && c.String("get") == "" {
-				return usagef("-get wants the name of a host")
+				return usagef("-get needs the name of a host")
 			}
 			var keep func(*hostdb.Host) (bool, error)
 			if c.IsSet("expr") {
@@ -58,7 +58,7 @@ visits ended; its statistics, once updatehostdb has made them.
 				if name := c.String("get"); name != "" {
 					h, err := db.Hosts().Get(ctx, strings.ToLower(name))
 					if errors.Is(err, hostdb.ErrNotFound) {
-						return fmt.Errorf("there is no record of host %q", name)
+						return fmt.Errorf("no record of host %q", name)
 					}
 					scan = func(yield func(hostdb.Host, error) bool) { yield(h, err) }
 				}
@@ -68,7 +68,7 @@ visits ended; its statistics, once updatehostdb has made them.
 	}
 }
 
-// showHosts shows the hosts that keep, if not nil, keeps.
+// showHosts shows the hosts for which keep is true, or all if keep is nil.
 func (a *app) showHosts(c *cli.Command, hosts iter.Seq2[hostdb.Host, error], keep func(*hostdb.Host) (bool, error)) error {
 	w := bufio.NewWriter(a.out)
 	all := []hostJSON{}
@@ -110,7 +110,7 @@ func (a *app) showHosts(c *cli.Command, hosts iter.Seq2[hostdb.Host, error], kee
 		show(w, &h)
 	}
 	if unfit > 0 {
-		fmt.Fprintf(a.err, "recrawl: the expression has no value, true or false, for %d hosts, which are left out\n", unfit)
+		fmt.Fprintf(a.err, "recrawl: the expression is neither true nor false for %d hosts, which are left out\n", unfit)
 	}
 	if c.Bool("json") && !c.Bool("dumpHomepages") && !c.Bool("dumpHostnames") {
 		return a.printJSON(map[string]any{"hosts": all})
@@ -153,7 +153,7 @@ type hostJSON struct {
 	Backoff    int          `json:"backoff"`
 	Stats      statistics   `json:"stats"`
 	Robots     []robotsJSON `json:"robots,omitempty"`
-	// Of the statistics, there is nothing until they are made.
+	// Statistics are absent until they have been computed.
 	Counted            *time.Time         `json:"counted,omitempty"`
 	Pages              map[string]int64   `json:"pages,omitempty"`
 	Homepage           string             `json:"homepage,omitempty"`
@@ -166,7 +166,7 @@ type hostJSON struct {
 	Lastmod            *lastmodJSON       `json:"lastmod,omitempty"`
 }
 
-// statistics is hostdb.Stats under the names that JSON has.
+// statistics is hostdb.Stats under its JSON names.
 type statistics struct {
 	Fetched      int64 `json:"fetched"`
 	NotModified  int64 `json:"not_modified"`

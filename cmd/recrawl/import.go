@@ -27,35 +27,34 @@ import (
 
 func (a *app) importDump() *cli.Command {
 	return &cli.Command{
-		Name: "import", Category: merging, Usage: "put the records of a dump of Nutch's crawl db into this one", ArgsUsage: "FILE...",
-		Description: `A FILE is what Nutch's readdb -dump writes, as text or with -format json (not
-csv), packed by gzip or not; a directory stands for the files in it; - is
-standard input.
+		Name: "import", Category: merging, Usage: "import a dump of Nutch's crawl db", ArgsUsage: "FILE...",
+		Description: `A FILE is the output of Nutch's readdb -dump, as text or with -format json (not
+csv), gzipped or not; a directory stands for the files in it; - is standard input.
 
   nutch readdb crawl/crawldb -dump dump
   recrawl import -d crawl -zone Europe/Berlin dump
 
-Each page stays due when it was, at its interval. It was visited last at the time
-of its next fetch less its interval, as Nutch has it. Scores are taken for those of
-seeds. Signatures are Nutch's: without -conf pages are compared by another, and each
-seems to have changed at its next visit. A record that is there already is merged
-as by mergedb, so a second import changes nothing. Records that cannot be used are
-named; the others are imported, and the exit code is 1. Links and contents are not
-in a dump: the next visits bring them.`,
+Each page keeps its due time and its interval. Its last visit is taken to be the
+time of its next fetch minus its interval, as in Nutch. Scores are treated as those
+of seeds. Signatures are Nutch's: without -conf, pages are compared by a different
+one, and each seems to have changed at its next visit. A record that already exists
+is merged as by mergedb, so a second import changes nothing. Records that cannot be
+used are named; the others are imported, and the exit code is 1. Links and contents
+are not in a dump: the next visits bring them.`,
 		Flags: flags(dirFlag(),
 			&cli.StringFlag{Name: "zone", Usage: "the time zone of the machine that wrote the dump, such as Europe/Berlin (default UTC)"},
-			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "take URLs that the URL filters reject, too"},
-			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "take URLs as they are spelled"},
+			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "keep URLs that the URL filters reject"},
+			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "do not normalize URLs"},
 			urlRulesFlag(), scoringFlag(), scheduling(), memoryFlag(), minFreeFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if !c.Args().Present() {
-				return usagef("import wants the files of a dump, or - for standard input")
+				return usagef("import needs the files of a dump, or - for standard input")
 			}
 			zone := time.UTC
 			if name := c.String("zone"); c.IsSet("zone") {
 				var err error
 				if zone, err = time.LoadLocation(name); err != nil || name == "" || name == "Local" {
-					return usagef("-zone: there is no time zone %q", name)
+					return usagef("-zone: unknown time zone %q", name)
 				}
 			}
 			files, err := dumpFiles(c.Args().Slice())
@@ -70,8 +69,8 @@ in a dump: the next visits bring them.`,
 	}
 }
 
-// dumpFiles returns the files that the arguments stand for. Of a directory those are left
-// out that are none of Hadoop's output, such as _SUCCESS.
+// dumpFiles returns the files that the arguments stand for. In a directory, files whose
+// names start with . or _, such as Hadoop's _SUCCESS, are left out.
 func dumpFiles(args []string) (files []string, err error) {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
@@ -96,7 +95,7 @@ func dumpFiles(args []string) (files []string, err error) {
 			}
 		}
 		if len(files) == n {
-			return nil, fmt.Errorf("there is no file in the directory %s", arg)
+			return nil, fmt.Errorf("no file in the directory %s", arg)
 		}
 	}
 	return files, nil
@@ -166,14 +165,14 @@ func (a *app) importFiles(ctx context.Context, c *cli.Command, s *session, files
 	case err != nil:
 		return err
 	case r.Records == 0:
-		return errors.New("there is no record in the dump")
+		return errors.New("no record in the dump")
 	case bad > 0:
 		return fmt.Errorf("%d of %d records could not be used; the others were imported", bad, r.Records+bad)
 	}
 	return nil
 }
 
-// imported gives a record of a dump what the policies of a crawl keep in one.
+// imported adds to a record of a dump what the policies of a crawl keep in a record.
 func imported(d crawldb.Datum, o *recrawl.Options) crawldb.Datum {
 	had := d.Meta
 	o.Scoring.Injected(&d)

@@ -60,7 +60,7 @@ func TestImportOfWhatIsNone(t *testing.T) {
 		c.Stdin = strings.NewReader(text)
 		return finish(t, c)
 	}
-	if r := in(record, "-"); r.code != 1 || !strings.Contains(r.err, "standard input:1: the time zone CEST") || !strings.Contains(r.err, "there is no record in the dump") {
+	if r := in(record, "-"); r.code != 1 || !strings.Contains(r.err, "standard input:1: the time zone CEST") || !strings.Contains(r.err, "no record in the dump") {
 		t.Errorf("the zone of another machine: %+v", r)
 	}
 	if r := in(record+"http://b.example/\tVersion: 7\n", "-zone", "Europe/Berlin", "-"); r.code != 1 || !strings.HasPrefix(r.out, "1 records of 1 pages were imported, 0 rejected by the rules, 1 could not be used") {
@@ -74,10 +74,10 @@ func TestImportOfWhatIsNone(t *testing.T) {
 		args []string
 		want string
 	}{
-		{2, nil, "wants the files of a dump"},
-		{2, []string{"-zone", "Nowhere/Land", "-"}, `there is no time zone "Nowhere/Land"`},
+		{2, nil, "needs the files of a dump"},
+		{2, []string{"-zone", "Nowhere/Land", "-"}, `unknown time zone "Nowhere/Land"`},
 		{1, []string{filepath.Join(dir, "missing")}, "missing"},
-		{1, []string{t.TempDir()}, "there is no file in the directory"},
+		{1, []string{t.TempDir()}, "no file in the directory"},
 		{1, []string{write(t, "dump.csv", "Url,Status code,Status name\n")}, "CSV"},
 		{1, []string{write(t, "seeds.txt", "http://a.example/\n")}, "seeds.txt:1: no record of a crawl db"},
 	} {

@@ -18,15 +18,15 @@ import (
 )
 
 func outFlag() cli.Flag {
-	return &cli.StringFlag{Name: "o", Usage: "write to `FILE`, which is replaced once all is written (default: standard output)"}
+	return &cli.StringFlag{Name: "o", Usage: "write to `FILE`, which is replaced once the output is complete (default: standard output)"}
 }
 
 func (a *app) index() *cli.Command {
 	const toDelete = "What is deleted (on by default; off with -conf or -nutch-compat)"
 	return &cli.Command{
 		Name: "index", Category: looking, Usage: "write the pages as documents, one JSON object a line", ArgsUsage: "[SEGMENT...]",
-		Description: `A page comes from the newest segment that holds it, of those named or of all.
-Pages that are not there any more or ask not to be indexed are lines with
+		Description: `Each page is taken from the newest segment that holds it, of those named or of
+all. Pages that no longer exist or ask not to be indexed are lines with
 "deleted": true. With -o and -json, a summary in JSON goes to standard output.
 
   recrawl index -d crawl -o pages.jsonl
@@ -34,8 +34,8 @@ Pages that are not there any more or ask not to be indexed are lines with
   recrawl index -d crawl -deleteGone=false 20260105080000-000`,
 		Flags: flags(dirFlag(), outFlag(), ruleFlags(),
 			&cli.BoolFlag{Name: "skipNotModified", Usage: "leave out pages that have not changed since the last round"},
-			&cli.BoolFlag{Name: "addBinaryContent", Usage: "put the bytes that were fetched into the document, in base64"},
-			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: nothing is deleted unless its flag is given, duplicates and orphans are indexed then, and a visit that failed for now hides those before"},
+			&cli.BoolFlag{Name: "addBinaryContent", Usage: "include the fetched bytes in the document, in base64"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: nothing is deleted unless its flag is given, duplicates and orphans are then indexed, and a visit that failed temporarily hides earlier ones"},
 			&cli.BoolFlag{Name: "deleteGone", Category: toDelete, Usage: "pages that are gone, redirect, are duplicates or orphans"},
 			&cli.BoolFlag{Name: "deleteNoIndex", Category: toDelete, Usage: "pages that ask not to be indexed"},
 			&cli.BoolFlag{Name: "deleteFailedParse", Category: toDelete, Usage: "pages that could not be parsed"},
@@ -77,7 +77,7 @@ Pages that are not there any more or ask not to be indexed are lines with
 	}
 }
 
-// indexOptions makes options of the configuration, if there is one, and of the
+// indexOptions makes options from the configuration, if there is one, and from the
 // flags.
 func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
 	conf, err := a.configured(c)
@@ -112,15 +112,15 @@ func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
 
 func (a *app) clean() *cli.Command {
 	return &cli.Command{
-		Name: "clean", Category: looking, Usage: "write deletions for all pages that are not there any more",
-		Description: `A line with "deleted": true for each page of the crawl db that is gone, redirects,
-is a duplicate or an orphan, or could not be parsed: whatever index may have
-missed because the segments were removed, or not named. With -o and -json, a
+		Name: "clean", Category: looking, Usage: "write deletions for all pages that no longer exist",
+		Description: `Writes a line with "deleted": true for each page of the crawl db that is gone,
+redirects, is a duplicate or an orphan, or could not be parsed, including those
+that index missed because their segments were removed or not named. With -o and -json, a
 summary in JSON goes to standard output.
 
   recrawl clean -d crawl -o deletions.jsonl`,
 		Flags: flags(dirFlag(), outFlag(),
-			&cli.BoolFlag{Name: "nutch-compat", Usage: "only pages that are gone or duplicates, as Nutch has it"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "only pages that are gone or duplicates, as in Nutch"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			conf, err := a.configured(c)

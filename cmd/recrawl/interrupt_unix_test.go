@@ -57,7 +57,7 @@ func TestInterruptStopsPolitelyAndIsTakenUp(t *testing.T) {
 		until(t, "the crawl to be in the middle", func() bool { return s.web.Requests() > 40 })
 		c.Process.Signal(sig)
 		r := wait(t, c, out, errs)
-		if r.code != 1 || !strings.Contains(r.err, "stopping; once more to stop at once") || !strings.Contains(r.err, "interrupted; the same command goes on from here") {
+		if r.code != 1 || !strings.Contains(r.err, "stopping; interrupt again to stop at once") || !strings.Contains(r.err, "interrupted; the same command resumes from here") {
 			t.Errorf("%v: exit %d\n%s", sig, r.code, r.err)
 		}
 		if j := object(t, r.out); j["finished"] != false || j["visits"].(float64) < 1 {
@@ -113,7 +113,7 @@ func TestAnInterruptedCheckBeginsAnew(t *testing.T) {
 	}
 	until(t, "the end", func() bool { return line() != nil })
 	r := wait(t, c, out, errs)
-	if r.code != 1 || !strings.Contains(r.err, "interrupted; the same command begins anew") {
+	if r.code != 1 || !strings.Contains(r.err, "interrupted; the same command starts over") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
 }

@@ -19,26 +19,26 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// kept is what a crawl remembers of the flags, because a verb that is not told would
-// undo what another has done: an update by another schedule changes every interval, by
-// other scores the order of everything. It is a mark of the crawl db; a crawl without
-// it has the defaults.
+// kept is what a crawl remembers of the flags, because a verb run without them would
+// undo the work of another: an update with a different schedule changes every interval,
+// one with different scoring the order of everything. It is a mark of the crawl db; a
+// crawl without it has the defaults.
 type kept struct {
 	Schedule string `json:"schedule,omitempty"`
 	Budget   string `json:"budget,omitempty"`
 	Scoring  string `json:"scoring,omitempty"`
-	// Signature is the one by which pages were compared last. No flag chooses it: it is
-	// here to tell of a change.
+	// Signature is the one by which pages were last compared. No flag chooses it: it is
+	// here so that a change can be reported.
 	Signature string `json:"signature,omitempty"`
 }
 
 const keptJob = "command/kept"
 
-// byConf as the value of a flag makes the crawl forget what it keeps.
+// byConf as the value of a flag makes the crawl forget the value it keeps.
 const byConf = "conf"
 
-// keptOf returns what a crawl remembers. What cannot be read is not taken for
-// nothing: nobody knows what an update would do then.
+// keptOf returns what a crawl remembers. An unreadable mark is an error, not an empty
+// one: nobody could say what an update would do then.
 func keptOf(ctx context.Context, db *pebblestore.DB) (k kept, err error) {
 	mark, err := db.Crawl().Progress(ctx, keptJob)
 	if err != nil || mark == "" {
@@ -64,7 +64,7 @@ func (k kept) keep(ctx context.Context, db *pebblestore.DB) error {
 // with returns k as the flags that were given change it.
 func (k kept) with(c *cli.Command) kept {
 	if c.Name == "schedule" {
-		return k // its -budget is another
+		return k // there, -budget means something else
 	}
 	switch v := c.String("schedule"); v {
 	case "":
@@ -90,7 +90,7 @@ func (k kept) with(c *cli.Command) kept {
 	return k
 }
 
-// flags is k as flags; empty if there is none.
+// flags formats k as flags; empty if there are none.
 func (k kept) flags() string {
 	var flags []string
 	for _, f := range [][2]string{{"-schedule", k.Schedule}, {"-budget", k.Budget}, {"-scoring", k.Scoring}} {
@@ -101,7 +101,7 @@ func (k kept) flags() string {
 	return strings.Join(flags, " ")
 }
 
-// checkKept refuses flags that cannot be understood before anything is opened or made.
+// checkKept refuses invalid flags before anything is opened or created.
 func checkKept(c *cli.Command) error {
 	k := kept{}.with(c)
 	if c.IsSet("scoring") && c.String("scoring") != byConf {
@@ -111,14 +111,14 @@ func checkKept(c *cli.Command) error {
 	}
 	if k.Budget != "" && k.Schedule == "" && c.String("schedule") == "" {
 		if _, err := os.Stat(c.String("d")); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			k.Schedule = "learned" // perhaps it is what the crawl keeps
+			k.Schedule = "learned" // the crawl may keep it
 		}
 	}
 	return scheduled(k, &recrawl.Options{})
 }
 
-// decide sets the policies that the crawl keeps, as the flags change them, and keeps
-// those, if the verb does more than look. A change is told.
+// decide sets the policies that the crawl keeps, as the flags change them, and stores
+// the change if the verb does more than look. A change is reported.
 func (s *session) decide(ctx context.Context, a *app, c *cli.Command, o *recrawl.Options) error {
 	old, err := keptOf(ctx, s.db)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *session) decide(ctx context.Context, a *app, c *cli.Command, o *recrawl
 		fmt.Fprintf(a.err, "recrawl: this crawl keeps %s from now on; it kept %s\n", cmp.Or(now, "no flags"), was)
 	}
 	if old.Signature != "" && k.Signature != old.Signature {
-		fmt.Fprintf(a.err, "recrawl: pages are now compared by %s and were by %s: each will seem to have changed once\n", k.Signature, old.Signature)
+		fmt.Fprintf(a.err, "recrawl: pages are now compared by %s, before by %s: each will seem to have changed once\n", k.Signature, old.Signature)
 	}
 	return k.keep(ctx, s.db)
 }

@@ -53,7 +53,7 @@ func TestACrawlKeepsItsFlags(t *testing.T) {
 	ok(t, "inject", "-d", dir, "-schedule", "default", page)
 	// Without a schedule that learns, a budget is none of anything, whoever says so.
 	for _, d := range []string{dir, dir + "2"} {
-		if r := recrawl(t, "inject", "-d", d, "-budget", "5/day", page); r.code != 2 || !strings.Contains(r.err, "-budget means something with -schedule learned only") {
+		if r := recrawl(t, "inject", "-d", d, "-budget", "5/day", page); r.code != 2 || !strings.Contains(r.err, "-budget works only with -schedule learned") {
 			t.Errorf("%s: %+v", d, r)
 		}
 	}
@@ -80,7 +80,7 @@ func TestACrawlTellsOfAnotherSignature(t *testing.T) {
 	if told := crawl() + crawl(); strings.Contains(told, "compared") {
 		t.Errorf("with the same: %s", told)
 	}
-	if told := crawl("-conf", conf); !strings.Contains(told, "pages are now compared by TextProfile") || !strings.Contains(told, "and were by TextMD5") {
+	if told := crawl("-conf", conf); !strings.Contains(told, "pages are now compared by TextProfile") || !strings.Contains(told, "before by TextMD5") {
 		t.Errorf("with another: %s", told)
 	}
 	if told := crawl("-conf", conf); strings.Contains(told, "compared") {

@@ -14,24 +14,24 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// scheduling are the flags that say when pages are fetched again. A crawl keeps them.
+// scheduling returns the flags that say when pages are fetched again. A crawl keeps them.
 func scheduling() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "schedule", Category: toSelect, Usage: "fetch pages again by this `KIND` of schedule: learned (as often as each changes and matters), adaptive, or default (at the interval of each). The crawl keeps it until another is given; conf: as -conf says (adaptive unless given)"},
-		&cli.StringFlag{Name: "budget", Category: toSelect, Usage: "with -schedule learned: make at most `N/TIME` visits, such as 10000/day, 50000/week or 500/hour, or polite: as many as hosts and threads allow. The crawl keeps it; 0: no bound, and a visit to each page every 30 days on average (0 unless given)"},
+		&cli.StringFlag{Name: "schedule", Category: toSelect, Usage: "fetch pages again on this `KIND` of schedule: learned (as often as each changes and matters), adaptive, or default (at the interval of each). The crawl remembers it until another is given; conf: as -conf says (default: adaptive)"},
+		&cli.StringFlag{Name: "budget", Category: toSelect, Usage: "with -schedule learned: make at most `N/TIME` visits, such as 10000/day, 50000/week or 500/hour, or polite: as many as hosts and threads allow. The crawl remembers it. 0: no limit, and a visit to each page every 30 days on average (default: 0)"},
 	}
 }
 
 // scheduled makes the schedule that a crawl keeps.
 func scheduled(k kept, o *recrawl.Options) error {
 	if k.Budget != "" && k.Schedule != "learned" {
-		return usagef("-budget means something with -schedule learned only")
+		return usagef("-budget works only with -schedule learned")
 	}
 	if k.Schedule == "" {
 		return nil
 	}
 	var base schedule.Default
-	switch s := o.Schedule.(type) { // that of a configuration
+	switch s := o.Schedule.(type) { // the schedule of a configuration
 	case *schedule.Default:
 		base = *s
 	case schedule.Default:
@@ -57,7 +57,7 @@ func scheduled(k kept, o *recrawl.Options) error {
 		}
 		o.Schedule = schedule.Learned{Default: base, Budget: perDay}
 	default:
-		return usagef("-schedule: %q is none of learned, adaptive and default", k.Schedule)
+		return usagef("-schedule: %q is not one of learned, adaptive and default", k.Schedule)
 	}
 	return nil
 }
@@ -77,17 +77,17 @@ func parseBudget(text string) (float64, error) {
 		days = 1
 	}
 	if err != nil || !(n > 0) || n > 1e12 || days == 0 {
-		return 0, usagef("-budget: %q is not a number of visits such as 10000/day, 50000/week or 500/hour, nor \"polite\"", text)
+		return 0, usagef("-budget: %q is neither a number of visits such as 10000/day, 50000/week or 500/hour, nor \"polite\"", text)
 	}
 	return n / days, nil
 }
 
-// printWorth says how a schedule that learns comes to an interval.
+// printWorth shows how the learned schedule arrives at an interval.
 func printWorth(w io.Writer, e *recrawl.Explanation) {
 	x := e.Worth
 	how := "expected of pages like it"
 	if x.Alike {
-		how = "as all pages do, which have proved to be alike"
+		how = "as all pages do, which proved to be alike"
 	} else if x.Learned {
 		how = fmt.Sprintf("learned, %.3g of %.3g days", x.Rate.Shape, x.Rate.Days)
 	}
@@ -98,16 +98,16 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 		return
 	}
 	if x.Noise {
-		fmt.Fprintf(w, "visited      by importance alone, as a page that changes %.3g a day: what visits find is noise\n", x.Pace)
+		fmt.Fprintf(w, "visited      by importance alone, as if the page changed %.3g times a day: what visits find is noise\n", x.Pace)
 	}
 	if x.Even && !x.Alike {
-		fmt.Fprintf(w, "visited      as all pages are, for a page that changes %.3g a day: to tell them apart is worth %+.1f %%\n", x.Pace, 100*x.Gain)
+		fmt.Fprintf(w, "visited      as often as all pages, as if it changed %.3g times a day: telling them apart is worth %+.1f %%\n", x.Pace, 100*x.Gain)
 	}
 	of := ""
 	if x.OfHost {
-		of = fmt.Sprintf(" (elsewhere %.3g: the host may be asked less often than its pages are worth)", x.Elsewhere)
+		of = fmt.Sprintf(" (elsewhere %.3g: the host allows fewer visits than its pages are worth)", x.Elsewhere)
 	}
-	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g%s of %.3g / %.3g = %.3g that there is to lose, a share of %.3g\n", x.Weight, x.Threshold, of, x.Weight, x.Pace, x.Weight/x.Pace, x.Share)
+	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g%s of the %.3g / %.3g = %.3g there is to lose, a share of %.3g\n", x.Weight, x.Threshold, of, x.Weight, x.Pace, x.Weight/x.Pace, x.Share)
 	wait := "never: no visit is worth so much"
 	if !math.IsInf(x.Ratio, 1) {
 		wait = fmt.Sprintf("after %.3g changes, %.3g / %.3g = %s", x.Ratio, x.Ratio, x.Pace, inDays(x.Ratio/x.Pace))
@@ -117,7 +117,7 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 	case x.Stretch < 1:
 		fmt.Fprintf(w, "greatest     %s\n", stretched(x.Set, x.Most))
 	case x.Stretch > 1 && x.Interval == x.Most:
-		fmt.Fprintf(w, "greatest     %s is more than the budget is enough for: the next visit comes within %s\n", inDays(most), inDays(most*x.Stretch))
+		fmt.Fprintf(w, "greatest     the budget is too small for %s: the next visit comes within %s\n", inDays(most), inDays(most*x.Stretch))
 	}
 	if e.Noisy != nil {
 		fmt.Fprintf(w, "noise        %s\n", noise(*e.Noisy))
@@ -125,7 +125,7 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 	printNext(w, e)
 }
 
-// printNext says when the page is due, and why then.
+// printNext says when the page is due, and why.
 func printNext(w io.Writer, e *recrawl.Explanation) {
 	d := e.Record
 	if d.LastFetch.IsZero() {
@@ -142,7 +142,7 @@ func printNext(w io.Writer, e *recrawl.Explanation) {
 	}
 }
 
-// inDays is a time in days, or in what it is better told in.
+// inDays formats a number of days, in a more suitable unit where there is one.
 func inDays(days float64) string {
 	switch {
 	case days*24*60 < 2:

@@ -6,16 +6,16 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 )
 
-const toLimit = "When a fetch ends, and how far it goes"
+const toLimit = "Limits of a fetch"
 
-// limiting returns the flags that end a fetch before its list does.
+// limiting returns the flags that end a fetch early, or extend it beyond its list.
 func limiting() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "time-limit", Category: toLimit, Usage: "end the fetch of a round after this `TIME`; what is left is due in the next (0: none)"},
-		&cli.Float64Flag{Name: "min-rate", Category: toLimit, Usage: "end it, once it has run for 5 minutes, if it makes less than `N` visits a second for 5 seconds (0: never)"},
-		&cli.IntFlag{Name: "follow-depth", Category: toLimit, Usage: "visit in the same round what the pages link to within their hosts, up to `N` links away (0: nothing)"},
-		&cli.IntFlag{Name: "follow-links", Category: toLimit, Usage: "with -follow-depth: the first `N` links of each page, without those that are visited anyway (0: 4)"},
-		&cli.IntFlag{Name: "redirects", Category: toLimit, Usage: "follow up to `N` redirects in a row in the fetch that meets them, once its list is through (0: each is a link for a later round)"},
+		&cli.DurationFlag{Name: "time-limit", Category: toLimit, Usage: "end the fetch of a round after this `TIME`; what is left is due in the next round (0: no limit)"},
+		&cli.Float64Flag{Name: "min-rate", Category: toLimit, Usage: "end the fetch, once it has run for 5 minutes, if it makes fewer than `N` visits a second for 5 seconds (0: never)"},
+		&cli.IntFlag{Name: "follow-depth", Category: toLimit, Usage: "also visit, in the same round, pages of the same host up to `N` links away (0: none)"},
+		&cli.IntFlag{Name: "follow-links", Category: toLimit, Usage: "with -follow-depth: follow the first `N` links of each page, not counting those visited anyway (0: 4)"},
+		&cli.IntFlag{Name: "redirects", Category: toLimit, Usage: "follow up to `N` redirects in a row in the same fetch, once its list is done (0: leave them to a later round)"},
 	}
 }
 

@@ -13,20 +13,20 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// readLogins reads a file of logins and cookies. Its errors name file and line, and
-// quote nothing of it.
+// readLogins reads a file of logins and cookies. Its errors name file and line, but
+// quote nothing from it.
 func readLogins(file string, warn io.Writer) ([]httpproto.Login, []httpproto.Cookie, error) {
 	if file == "" {
-		return nil, nil, usagef("-logins wants the name of a file")
+		return nil, nil, usagef("-logins needs the name of a file")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, nil, usagef("-logins: %w", err)
 	}
 	if info, err := os.Stat(file); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		fmt.Fprintf(warn, "recrawl: others may read the secrets in %s: its mode is %04o\n", file, info.Mode().Perm())
+		fmt.Fprintf(warn, "recrawl: other users can read the secrets in %s: its mode is %04o\n", file, info.Mode().Perm())
 	}
-	// A client of what was read so far says what is wrong with the last line.
+	// Making a client from the lines so far finds what is wrong with the last one.
 	o := httpproto.Options{Agent: "logins"}
 	s := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	for n := 1; s.Scan(); n++ {
@@ -61,7 +61,7 @@ func readLogins(file string, warn io.Writer) ([]httpproto.Login, []httpproto.Coo
 	return o.Logins, o.Cookies, nil
 }
 
-// cutField cuts a line behind its first word.
+// cutField cuts a line after its first word.
 func cutField(s string) (word, rest string) {
 	i := strings.IndexAny(s, " \t")
 	if i < 0 {

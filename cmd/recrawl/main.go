@@ -1,19 +1,19 @@
 // Command recrawl crawls the web, and comes back: the verbs of Apache Nutch's
 // crawl cycle over one directory.
 //
-//	recrawl demo                                            a crawl to watch, without a network
+//	recrawl demo                                            watch a crawl, without a network
 //	recrawl crawl -d DIR -agent NAME https://example.com/   all stages, round by round
 //	recrawl inject | generate | fetch | parse | update | invert | dedup -d DIR …   one stage
-//	recrawl status | readdb | explain | hosts | readlinks | readseg | index -d DIR …   what is in there
-//	recrawl mergedb | mergelinkdb | mergesegs -d DIR …      one of several
-//	recrawl check | schedule                                what would be decided, and why
-//	recrawl verify | salvage -d DIR …                       is all whole, and a new crawl of what is
-//	recrawl compact -d DIR                                  the databases without what was replaced
+//	recrawl status | readdb | explain | hosts | readlinks | readseg | index -d DIR …   look inside
+//	recrawl mergedb | mergelinkdb | mergesegs -d DIR …      merge crawls and segments
+//	recrawl check | schedule                                what a crawl would decide, and why
+//	recrawl verify | salvage -d DIR …                       find damage, and rescue the rest
+//	recrawl compact -d DIR                                  rewrite the databases without obsolete data
 //
-// Every verb may be interrupted or killed; the same command goes on where it
-// stopped, or begins anew if it changes nothing. The exit code is 0 if all is done, 1 if
-// something failed or the run was interrupted, 2 if the command line cannot be
-// understood. See recrawl --help, and recrawl VERB --help.
+// Every verb may be interrupted or killed. Run again, the same command resumes
+// where it stopped; one that changes nothing starts over. The exit code is 0 on
+// success, 1 if something failed or the run was interrupted, 2 if the command line
+// is invalid. See recrawl --help, and recrawl VERB --help.
 package main
 
 import (
@@ -39,18 +39,18 @@ import (
 const (
 	exitOK     = 0
 	exitFailed = 1 // the run failed, or was interrupted
-	exitUsage  = 2 // the command line cannot be understood
+	exitUsage  = 2 // the command line is invalid
 )
 
 func main() {
-	log.SetOutput(io.Discard) // where net/http complains of servers; -v has what matters
+	log.SetOutput(io.Discard) // net/http complains about servers there; -v reports what matters
 	surviveFileLimit()
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupts
-		fmt.Fprintln(os.Stderr, "recrawl: stopping; once more to stop at once")
+		fmt.Fprintln(os.Stderr, "recrawl: stopping; interrupt again to stop at once")
 		cancel()
 		<-interrupts
 		os.Exit(exitFailed)
@@ -58,7 +58,7 @@ func main() {
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
-// usageError is a command line that cannot be understood.
+// usageError is an error about an invalid command line.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var usage usageError
 	var locked lockedError
 	if coder := cli.ExitCoder(nil); errors.As(err, &coder) {
-		err = usageError{err} // help is wanted for a verb that there is not
+		err = usageError{err} // help for an unknown verb
 	}
 	switch {
 	case err == nil:
@@ -96,31 +96,31 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "recrawl: %s\n", strings.TrimPrefix(line, "recrawl: "))
 		}
 		if errors.Is(err, pebblestore.ErrLocked) && !errors.As(err, &locked) {
-			fmt.Fprintln(stderr, "recrawl: one process at a time has a crawl; if that is a crawl or a fetch, recrawl status tells what it does")
+			fmt.Fprintln(stderr, "recrawl: only one process at a time can open a crawl; if it is a crawl or a fetch, recrawl status says what it is doing")
 		}
 		if errors.As(err, new(*crawldb.CorruptError)) {
-			fmt.Fprintln(stderr, "recrawl: recrawl verify tells all that is damaged, and recrawl salvage keeps the rest")
+			fmt.Fprintln(stderr, "recrawl: recrawl verify lists all damage, and recrawl salvage rescues the rest")
 		}
 		if noRoom(err) && out.err == nil {
-			fmt.Fprintln(stderr, "recrawl: with room on the disk the same command "+again(c, args))
+			fmt.Fprintln(stderr, "recrawl: once the disk has room, the same command "+again(c, args))
 		}
 		return exitFailed
 	}
 }
 
-// again says what a command does that was interrupted and is given once more: one that
-// changes a crawl has kept what it has done.
+// again says what an interrupted command does when it is run again: one that changes
+// a crawl has kept what it has done.
 func again(root *cli.Command, args []string) string {
 	for _, arg := range args[1:] {
 		switch verb := root.Command(arg); {
 		case verb == nil:
 			continue
 		case verb.Category == looking || slices.Contains([]string{"demo", "verify", "salvage"}, verb.Name):
-			return "begins anew"
+			return "starts over"
 		}
 		break
 	}
-	return "goes on from here"
+	return "resumes from here"
 }
 
 // checked remembers that a write failed: a segment whose name was never printed
@@ -143,19 +143,19 @@ func root(stdout, stderr io.Writer) *cli.Command {
 	c := &cli.Command{
 		Name:  "recrawl",
 		Usage: "crawl the web politely, and come back to every page at the right time",
-		Description: `A crawl lives in one directory (-d DIR): what is known of every URL, of every
-host, the links between pages, and the segments, which hold what each round
-brought. Every verb may be interrupted, by Ctrl-C or kill -9; the same command
-goes on where it stopped, or begins anew if it changes nothing.
+		Description: `A crawl lives in one directory (-d DIR): what is known about every URL and every
+host, the links between pages, and the segments, which hold the results of each
+round. Every verb may be interrupted, by Ctrl-C or kill -9. Run again, the same
+command resumes where it stopped; one that changes nothing starts over.
 
 Try it, without a network:
   recrawl demo
 Crawl a site for two rounds:
   recrawl crawl -d crawl -agent mybot -rounds 2 https://example.com/
-What is in there now, and how up to date is it?
+See what is in it, and how fresh the copies are:
   recrawl readdb -d crawl -stats
   recrawl status -d crawl
-Why is this page not fetched?
+See why a page is not fetched:
   recrawl explain -d crawl https://example.com/page
 Come back for what is due:
   recrawl crawl -d crawl -agent mybot`,
@@ -189,7 +189,7 @@ Come back for what is due:
 	return c
 }
 
-// quiet makes usage errors of a command and those below it ours to print.
+// quiet leaves it to us to print the usage errors of a command and those below it.
 func quiet(c *cli.Command) {
 	c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error {
 		what, why, number := strings.Cut(err.Error(), ": strconv.")

@@ -6,14 +6,14 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// otherNames are what users of Nutch call what has another name here.
+// otherNames maps names that Nutch users know to the verbs here.
 var otherNames = map[string]string{
 	"filterchecker": "check filter", "normalizerchecker": "check normalize", "parsechecker": "check parse", "robotsparser": "check robots",
 	"indexchecker": "check parse", "showproperties": "check conf", "solrindex": "index", "solrclean": "clean", "solrdedup": "dedup",
 	"dump": "readseg", "linkrank": "crawl -scoring pagerank", "nodedumper": "readlinks -format graph", "webgraph": "readlinks -format graph",
 }
 
-// meant returns the verbs that a word that is none may have been meant for.
+// meant returns the verbs that an unknown word may stand for.
 func meant(root *cli.Command, word string) (verbs []string) {
 	if other := otherNames[strings.ToLower(word)]; other != "" {
 		return []string{other}
@@ -36,8 +36,8 @@ func meant(root *cli.Command, word string) (verbs []string) {
 	return verbs
 }
 
-// alike reports whether two words are one but for a slip: a letter that is missing, one too
-// many, another one, or two that have changed places; or one word is how the other begins.
+// alike reports whether two words differ by one slip: a letter missing, added, replaced,
+// or swapped with the next; or whether one is a prefix of the other.
 func alike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if len(a) < len(b) {

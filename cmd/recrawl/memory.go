@@ -13,10 +13,10 @@ import (
 )
 
 func memoryFlag() cli.Flag {
-	return &cli.StringFlag{Name: "memory", Usage: "keep within `SIZE` bytes of memory, for example 256M or 1G, 64M at least; more makes it faster (default: 64 MB to sort in, a cache of 128 MB, and what they make of Go's heap)"}
+	return &cli.StringFlag{Name: "memory", Usage: "keep within `SIZE` bytes of memory, for example 256M or 1G, at least 64M; more is faster (default: 64 MB to sort in, a cache of 128 MB, and a Go heap without a limit)"}
 }
 
-// memory is what a verb may take in all; zero is not said.
+// memory is the total that a verb may use; zero if it was not given.
 type memory int64
 
 const leastMemory = 64 << 20
@@ -29,7 +29,7 @@ func memoryOf(c *cli.Command) (memory, error) {
 	return memory(n), err
 }
 
-// sizeFlag reads a flag that is a number of bytes, or of K, M or G of them.
+// sizeFlag reads a flag that is a number of bytes, or of K, M or G.
 func sizeFlag(c *cli.Command, name string) (n int64, given bool, err error) {
 	text := c.String(name)
 	if text == "" {
@@ -46,10 +46,10 @@ func sizeFlag(c *cli.Command, name string) (n int64, given bool, err error) {
 	return n * unit, true, nil
 }
 
-// The cache of the engine, which is not part of Go's heap, has three sixteenths, and
-// what is sorted an eighth. The heap may grow to a half, garbage included. The rest is
-// for what nobody counts: the program itself, buffers of the engine, and what malloc
-// loses between the blocks of the cache.
+// The cache of the engine, which is not part of Go's heap, gets three sixteenths, and
+// sorting an eighth. The heap may grow to a half, garbage included. The rest is for what
+// nobody counts: the program itself, buffers of the engine, and what malloc loses
+// between the blocks of the cache.
 
 func (m memory) bound(o *recrawl.Options) {
 	if m > 0 {

@@ -71,7 +71,7 @@ func TestDedup(t *testing.T) {
 		want map[string]string
 		says string
 	}{
-		{nil, map[string]string{"http://a.example/": "db_fetched", "https://a.example/": "db_duplicate", "http://b.example/": "db_duplicate", "http://c.example/": "db_fetched"}, "4 pages, 1 contents that several have: 2 became duplicates, 1 got back\n"},
+		{nil, map[string]string{"http://a.example/": "db_fetched", "https://a.example/": "db_duplicate", "http://b.example/": "db_duplicate", "http://c.example/": "db_fetched"}, "4 pages, 1 contents shared by several: 2 marked as duplicates, 1 restored\n"},
 		{[]string{"-group", "host", "-compareOrder", "httpsOverHttp,score"}, map[string]string{"http://a.example/": "db_duplicate", "https://a.example/": "db_fetched", "http://b.example/": "db_notmodified", "http://c.example/": "db_fetched"}, ""},
 		{[]string{"-nutch-compat"}, map[string]string{"http://a.example/": "db_fetched", "https://a.example/": "db_duplicate", "http://b.example/": "db_duplicate", "http://c.example/": "db_duplicate"}, "3 pages"},
 	} {
@@ -199,10 +199,10 @@ func TestMergeSegs(t *testing.T) {
 	if out := ok(t, s.crawl()...); !strings.HasPrefix(out, "0 rounds, 0 visits") {
 		t.Errorf("crawl takes merged segments up: %q", out)
 	}
-	if out := ok(t, "update", "-d", s.dir, "20260106080000-000"); !strings.Contains(out, "was applied before") {
+	if out := ok(t, "update", "-d", s.dir, "20260106080000-000"); !strings.Contains(out, "was already applied") {
 		t.Errorf("an update of a merged segment says %q", out)
 	}
-	if r := recrawl(t, "mergesegs", "-d", s.dir, "missing"); r.code != 1 || !strings.Contains(r.err, `there is no segment "missing"`) {
+	if r := recrawl(t, "mergesegs", "-d", s.dir, "missing"); r.code != 1 || !strings.Contains(r.err, `no segment "missing"`) {
 		t.Errorf("exit %d, %q", r.code, r.err)
 	}
 	// One that is not updated yet is not merged, and not by default either.

@@ -18,17 +18,18 @@ import (
 func (a *app) mergedb() *cli.Command {
 	return &cli.Command{
 		Name: "mergedb", Category: merging, Usage: "merge the crawl dbs of other crawls into this one", ArgsUsage: "DIR...",
-		Description: `Of a page that several know, the record with the last visit wins, and its
-metadata are completed from the others. The order of the directories does not
-matter, and doing it again changes nothing. The crawl of -d is made if it is not there; what
-it knows already takes part. Links and segments are not merged: see mergelinkdb.
+		Description: `If several crawls know a page, the record with the latest visit wins, and its
+metadata is completed from the others. The order of the directories does not
+matter, and merging again changes nothing. The crawl of -d is created if it does
+not exist; otherwise its records take part. Links and segments are not merged: see
+mergelinkdb and mergesegs.
 
   recrawl mergedb -d crawl crawl1 crawl2
   recrawl mergedb -d only-mine -filter -normalize everything`,
 		Flags: flags(dirFlag(), ruleFlags(),
 			&cli.BoolFlag{Name: "purge-gone", Usage: "leave out pages that are gone"},
 			&cli.BoolFlag{Name: "purge-orphans", Usage: "leave out orphans"},
-			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: by the time of the next fetch less the interval, and of equals for the first directory"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: by the time of the next fetch minus the interval, and on a tie for the first directory"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
@@ -63,13 +64,13 @@ it knows already takes part. Links and segments are not merged: see mergelinkdb.
 func (a *app) mergelinkdb() *cli.Command {
 	return &cli.Command{
 		Name: "mergelinkdb", Category: merging, Usage: "merge the link dbs of other crawls into this one", ArgsUsage: "DIR...",
-		Description: `Each page has the links that any of the crawls knows, within -max-inlinks. The
-order of the directories does not matter, and doing it again changes nothing. The
-crawl of -d is made if it is not there.
+		Description: `Each page gets the links that any of the crawls knows, within -max-inlinks. The
+order of the directories does not matter, and merging again changes nothing. The
+crawl of -d is created if it does not exist.
 
   recrawl mergelinkdb -d crawl crawl1 crawl2`,
 		Flags: flags(dirFlag(), ruleFlags(),
-			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
+			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those from the first pages in key order (0: 10,000; -1: all)"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
@@ -99,10 +100,10 @@ crawl of -d is made if it is not there.
 	}
 }
 
-// mergeInto opens the crawls that the arguments name, and the one of -d.
+// mergeInto opens the crawls that the arguments name, and that of -d.
 func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error) (err error) {
 	if !c.Args().Present() {
-		return usagef("%s wants the directories of the crawls to merge", c.Name)
+		return usagef("%s needs the directories of the crawls to merge", c.Name)
 	}
 	if c.String("d") == "" {
 		return usagef("-d DIR is required: the directory of the crawl")

@@ -18,23 +18,23 @@ func (s *session) hasSegment(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("there is no segment %q", name)
+	return fmt.Errorf("no segment %q", name)
 }
 
 func (a *app) mergesegs() *cli.Command {
 	return &cli.Command{
 		Name: "mergesegs", Category: merging, Usage: "merge segments into one", ArgsUsage: "[SEGMENT...]",
-		Description: `Prints the name of the new segment, or of its slices. A page comes from one
-visit with all that belongs to it, the newest that was not put off, did not fail
-for now and brought content or other news. The segments are those named, or all that are
+		Description: `Prints the name of the new segment, or of its slices. Everything about a page is
+taken from one visit: the newest that was not postponed, did not fail temporarily,
+and brought content or other news. The segments are those named, or all that are
 done; each must have been updated. With -remove they are removed afterwards.
 
   recrawl mergesegs -d crawl -remove
   recrawl mergesegs -d crawl -filter -slice 50000 20260105080000-000`,
 		Flags: flags(dirFlag(), ruleFlags(),
 			&cli.IntFlag{Name: "slice", Usage: "put at most `N` URLs into one segment (0: all)"},
-			&cli.BoolFlag{Name: "remove", Usage: "remove the segments that were merged"},
-			&cli.BoolFlag{Name: "nutch-compat", Usage: "merge each part by itself, and only parts that all segments have, as Nutch does"},
+			&cli.BoolFlag{Name: "remove", Usage: "remove the merged segments"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "as Nutch does, merge each part separately, and only parts that all segments have"},
 			confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if n := c.Int("slice"); n < 0 {
@@ -60,7 +60,7 @@ func (a *app) mergeSegments(ctx context.Context, c *cli.Command, s *session, o m
 	r := merge.SegmentReport{Segments: before.Made}
 	names := before.Sources
 	if before.Whole {
-		fmt.Fprintln(a.err, "recrawl: the segments were merged before, by a mergesegs that could not tell")
+		fmt.Fprintln(a.err, "recrawl: the segments were already merged, by a mergesegs that could not report it")
 	} else {
 		if names, err = s.toMerge(ctx, c.Args().Slice()); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (a *app) mergeSegments(ctx context.Context, c *cli.Command, s *session, o m
 		}
 	}
 	if r.Unparsed > 0 {
-		fmt.Fprintf(a.err, "recrawl: %d pages were never parsed, and cannot be any more; parse a segment before it is merged\n", r.Unparsed)
+		fmt.Fprintf(a.err, "recrawl: %d pages were never parsed, and no longer can be; parse a segment before merging it\n", r.Unparsed)
 	}
 	if c.Bool("json") {
 		made := r.Segments
@@ -106,8 +106,7 @@ func (a *app) mergeSegments(ctx context.Context, c *cli.Command, s *session, o m
 	return s.told(ctx)
 }
 
-// toMerge returns the segments that are named, which must be there, or all that
-// are done.
+// toMerge returns the named segments, which must exist, or all that are done.
 func (s *session) toMerge(ctx context.Context, names []string) ([]string, error) {
 	for _, name := range names {
 		if err := s.hasSegment(ctx, name); err != nil {
@@ -119,7 +118,7 @@ func (s *session) toMerge(ctx context.Context, names []string) ([]string, error)
 	}
 	names, err := s.crawler.DoneSegments(ctx)
 	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("there is no segment that is done")
+		err = fmt.Errorf("no segment is done")
 	}
 	return names, err
 }

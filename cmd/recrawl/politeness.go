@@ -9,28 +9,28 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-const toSpare = "How much hosts and the network have to bear"
+const toSpare = "Politeness and bandwidth"
 
-// sparing returns the flags that say what is asked of hosts, beside -delay and
-// -threads.
+// sparing returns the flags that limit the load on hosts and the network, beside
+// -delay and -threads.
 func sparing() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "queue-by", Category: toSpare, Usage: "pauses are between requests to one `WHAT`: host, domain or ip (default host)"},
-		&cli.IntFlag{Name: "threads-per-host", Category: toSpare, Usage: "have at most `N` requests to a host under way at once (0: 1); one if it has a Crawl-delay or has failed"},
-		&cli.DurationFlag{Name: "min-delay", Category: toSpare, Usage: "with -threads-per-host above 1: pause for `TIME` instead of -delay after a request to a host has begun, and after one has ended; 0 for none"},
-		&cli.Float64Flag{Name: "max-rate", Category: toSpare, Usage: "begin at most `N` requests a second, whatever the hosts (0: any number)"},
-		&cli.StringFlag{Name: "max-bandwidth", Category: toSpare, Usage: "read `BYTES` of pages a second on the average, such as 500K or 10M (0: any number)"},
-		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day hosts are asked for, at which times, and which are closed: see recrawl crawl --help"},
+		&cli.StringFlag{Name: "queue-by", Category: toSpare, Usage: "pause between requests to the same `WHAT`: host, domain or ip (default host)"},
+		&cli.IntFlag{Name: "threads-per-host", Category: toSpare, Usage: "make at most `N` requests to a host at once (0: 1); only one if it has a Crawl-delay or has failed"},
+		&cli.DurationFlag{Name: "min-delay", Category: toSpare, Usage: "with -threads-per-host above 1: pause for `TIME`, instead of -delay, after the start and after the end of a request to a host; 0 for none"},
+		&cli.Float64Flag{Name: "max-rate", Category: toSpare, Usage: "start at most `N` requests a second, over all hosts (0: no limit)"},
+		&cli.StringFlag{Name: "max-bandwidth", Category: toSpare, Usage: "read at most `BYTES` of pages a second on average, such as 500K or 10M (0: no limit)"},
+		&cli.StringFlag{Name: "host-rules", Category: toSpare, Usage: "read from `FILE` how many requests and bytes a day each host may get, at which times, and which hosts are closed: see recrawl crawl --help"},
 	}
 }
 
 // hostRulesFile explains the format of the file that -host-rules names.
-const hostRulesFile = `A file of -host-rules has a rule on each line: a host, a domain with a dot before
-it for all that is below it, too, or * for all others; and what holds for it:
-requests=N and bytes=N a day (UTC), window=HH:MM-HH:MM for when it may be asked,
-which may be given again, zone=NAME for the time zone of these; or closed, for a
-host that is to be left alone. Pages that have to wait are due when they may be
-asked for, those of a host that is closed a day later.
+const hostRulesFile = `A -host-rules file has one rule a line. It starts with a host, a domain with a
+leading dot for the domain and all below it, or * for all others. The limits follow:
+requests=N and bytes=N a day (UTC), window=HH:MM-HH:MM for the hours in which the
+host may be visited, which may be repeated, and zone=NAME for their time zone; or
+closed, for a host to leave alone. Pages that must wait are due when their host may
+be visited again, those of a closed host a day later.
 
   example.com   requests=1000 bytes=200M
   .example.org  window=22:00-06:00 zone=Europe/Berlin

@@ -53,7 +53,7 @@ func (a *app) changing(ctx context.Context, c *cli.Command, verb func(*pebblesto
 	return using(db, func(db *pebblestore.DB) error { return verb(db, now) })
 }
 
-// using calls a verb and closes what it has used.
+// using runs a verb and closes what it used.
 func using(db *pebblestore.DB, verb func(*pebblestore.DB) error) error {
 	err := verb(db)
 	if e := db.Close(); err == nil {
@@ -62,7 +62,7 @@ func using(db *pebblestore.DB, verb func(*pebblestore.DB) error) error {
 	return err
 }
 
-// noArgsBut refuses arguments but for the verbs that take one.
+// noArgsBut refuses arguments, except for the verbs that take one.
 func noArgsBut(c *cli.Command) error {
 	if c.ArgsUsage != "" {
 		if c.Args().Len() > 1 {
@@ -87,7 +87,7 @@ func orNull(s string) string {
 	return s
 }
 
-// printable returns a metadata value as text; what is not text, in hexadecimal.
+// printable returns a metadata value as text, or in hexadecimal if it is not text.
 func printable(v string) string {
 	if utf8.ValidString(v) && !strings.ContainsFunc(v, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return v

@@ -21,9 +21,9 @@ import (
 func (a *app) readdb() *cli.Command {
 	return &cli.Command{
 		Name: "readdb", Category: looking, Usage: "show what the crawl db holds: -stats, -url U, -dump or -top N",
-		Description: `Wants one of -stats, -url, -dump and -top. With -json each prints one object,
-but for -dump, which prints one object a line. With -format nutch each prints
-what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
+		Description: `Needs one of -stats, -url, -dump and -top. With -json each prints one object,
+except -dump, which prints one object a line. With -format nutch each prints what
+Nutch's readdb does, with times in UTC, and -dump is in URL order.
 
   recrawl readdb -d crawl -stats
   recrawl readdb -d crawl -url https://example.com/
@@ -31,19 +31,19 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
   recrawl readdb -d crawl -dump -format csv > crawl.csv
   recrawl readdb -d crawl -dump -expr 'status == "db_gone" && retries > 0'`,
 		Flags: flags(dirFlag(),
-			&cli.BoolFlag{Name: "stats", Usage: "count the records by status, retries and host, with quantiles of score and interval, and say how up to date the copies are (see recrawl status)"},
+			&cli.BoolFlag{Name: "stats", Usage: "count the records by status, retries and host, with quantiles of score and interval, and show how fresh the copies are (see recrawl status)"},
 			&cli.BoolFlag{Name: "sort", Usage: "with -stats: list the hosts of each status, too"},
 			&cli.StringFlag{Name: "quantiles", Usage: "with -stats: these quantiles, for example `0.5,0.9`, from 0 to 1"},
 			&cli.StringFlag{Name: "url", Usage: "show the record of one `URL`"},
-			&cli.BoolFlag{Name: "dump", Usage: "show every record, in the order of the crawl db: by host, read from its end"},
-			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, json (of a dump an object a line), nutch or, of a dump, csv; normal is text (default text)", Value: "text"},
-			&cli.IntFlag{Name: "top", Usage: "show the `N` records with the best score; -topN, alone, does too"},
-			&cli.FloatFlag{Name: "min", Usage: "with -top: no record with a score below `SCORE` (default: any; with -format nutch 0)"},
+			&cli.BoolFlag{Name: "dump", Usage: "show every record, in the order of the crawl db: by host, last label first"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT`: text, json (for a dump, an object a line), nutch or, for a dump, csv; normal means text (default text)", Value: "text"},
+			&cli.IntFlag{Name: "top", Usage: "show the `N` records with the best score; so does -topN by itself"},
+			&cli.FloatFlag{Name: "min", Usage: "with -top: only records with a score of at least `SCORE` (default: any; with -format nutch 0)"},
 			&cli.StringFlag{Name: "status", Category: toFilter, Usage: "only records with this `STATUS`, such as db_gone; the prefix may be left out"},
-			&cli.IntFlag{Name: "retry", Category: toFilter, Usage: "only records that failed `N` times in a row, or more often"},
-			&cli.StringFlag{Name: "regex", Category: toFilter, Usage: "only records whose whole URL matches `PATTERN`, a regular expression of Go"},
-			&cli.FloatFlag{Name: "sample", Category: toFilter, Usage: "only this `SHARE` of the records, from 0 to 1. A hash of the URL decides, so it is always the same records, and a smaller share is part of a larger one"},
-			&cli.StringFlag{Name: "expr", Category: toFilter, Usage: "only records for which this `EXPRESSION` is true; the names are url, status, fetchTime, modifiedTime, retries, interval, score, signature and those of metadata"},
+			&cli.IntFlag{Name: "retry", Category: toFilter, Usage: "only records that failed at least `N` times in a row"},
+			&cli.StringFlag{Name: "regex", Category: toFilter, Usage: "only records whose whole URL matches `PATTERN`, a Go regular expression"},
+			&cli.FloatFlag{Name: "sample", Category: toFilter, Usage: "only this `SHARE` of the records, from 0 to 1. A hash of the URL decides, so the same records are always chosen, and a larger share includes a smaller one"},
+			&cli.StringFlag{Name: "expr", Category: toFilter, Usage: "only records for which this `EXPRESSION` is true; its names are url, status, fetchTime, modifiedTime, retries, interval, score, signature and the names of metadata"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			var modes []string
@@ -57,11 +57,11 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 				modes, n = []string{"top"}, c.Int("topN")
 			}
 			if len(modes) != 1 {
-				return usagef("readdb wants one of -stats, -url U, -dump and -top N")
+				return usagef("readdb needs one of -stats, -url U, -dump and -top N")
 			}
 			mode := modes[0]
 			if mode == "url" && c.String("url") == "" {
-				return usagef("-url wants a URL")
+				return usagef("-url needs a URL")
 			}
 			if mode == "top" && n < 1 {
 				return usagef("-top: %d is less than one", n)
@@ -114,7 +114,7 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 					return err
 				}
 				if *unfit > 0 {
-					fmt.Fprintf(a.err, "recrawl: the expression has no value, true or false, for %d records, which are left out\n", *unfit)
+					fmt.Fprintf(a.err, "recrawl: the expression is neither true nor false for %d records, which are left out\n", *unfit)
 				}
 				return nil
 			})
@@ -124,7 +124,7 @@ what Nutch's readdb does, with times in UTC, and -dump is in the order of URLs.
 
 // record shows the record of one URL.
 func (a *app) record(ctx context.Context, c *cli.Command, db *pebblestore.DB, format string) error {
-	// As it stands, since the crawl may have normalizers of its own.
+	// As given first, since the crawl may have its own normalizers.
 	u := c.String("url")
 	d, err := db.Crawl().Get(ctx, u)
 	if errors.Is(err, crawldb.ErrNotFound) {
@@ -132,7 +132,7 @@ func (a *app) record(ctx context.Context, c *cli.Command, db *pebblestore.DB, fo
 		d, err = db.Crawl().Get(ctx, u)
 	}
 	if errors.Is(err, crawldb.ErrNotFound) {
-		return fmt.Errorf("there is no record of %q", u)
+		return fmt.Errorf("no record of %q", u)
 	}
 	switch {
 	case err != nil:
@@ -146,7 +146,7 @@ func (a *app) record(ctx context.Context, c *cli.Command, db *pebblestore.DB, fo
 	return printRecord(a.out, &d)
 }
 
-// recordJSON is a record as JSON. The names are Nutch's where it has one.
+// recordJSON is a record as JSON, with Nutch's names where it has them.
 type recordJSON struct {
 	URL          string            `json:"url"`
 	StatusCode   uint8             `json:"statusCode"`
@@ -202,8 +202,8 @@ func printRecord(w io.Writer, d *crawldb.Datum) error {
 	return b.Flush()
 }
 
-// bestScored returns the n records with the best score that have this score or a
-// better one. A score that is no number is not better than any.
+// bestScored returns the n records with the best scores, none below least. NaN ranks
+// below every score.
 func bestScored(ctx context.Context, db crawldb.Store, n int, least float64) ([]crawldb.Datum, error) {
 	var best []crawldb.Datum
 	better := func(x, y crawldb.Datum) int {
@@ -234,7 +234,7 @@ func bestScored(ctx context.Context, db crawldb.Store, n int, least float64) ([]
 func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB, format string, n int) error {
 	least := c.Float("min")
 	if math.IsNaN(least) {
-		return usagef("-min: NaN is no score")
+		return usagef("-min: NaN is not a score")
 	}
 	if !c.IsSet("min") && format != "nutch" {
 		least = math.Inf(-1)

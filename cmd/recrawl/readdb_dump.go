@@ -25,7 +25,7 @@ import (
 // toFilter is the group of the flags that filter.
 const toFilter = "Which records to dump"
 
-// dump writes the records that keep keeps.
+// dump writes the records for which keep is true.
 func (a *app) dump(ctx context.Context, db crawldb.Store, format string, keep func(*crawldb.Datum) (bool, error)) error {
 	w := bufio.NewWriter(a.out)
 	scan := db.Scan(ctx, crawldb.Range{})
@@ -81,8 +81,8 @@ func (a *app) dump(ctx context.Context, db crawldb.Store, format string, keep fu
 	return w.Flush()
 }
 
-// recordFilter returns the filters of the flags, which all must pass, in Nutch's
-// order, and where it counts the records for which the expression has no value.
+// recordFilter returns the filters of the flags, all of which must pass, in Nutch's
+// order, and a count of the records for which the expression has no value.
 func recordFilter(c *cli.Command, nutch bool) (keep func(*crawldb.Datum) (bool, error), unfit *int, err error) {
 	var all []func(*crawldb.Datum) (bool, error)
 	add := func(f func(*crawldb.Datum) bool) {
@@ -106,12 +106,13 @@ func recordFilter(c *cli.Command, nutch bool) (keep func(*crawldb.Datum) (bool, 
 	if c.IsSet("status") {
 		status, err := crawldb.ParseStatus(c.String("status"))
 		if err != nil {
-			return nil, nil, usagef("-status: no status is named %q", c.String("status"))
+			return nil, nil, usagef("-status: unknown status %q", c.String("status"))
 		}
 		add(func(d *crawldb.Datum) bool { return d.Status == status })
 	}
 	if c.IsSet("regex") {
-		// The pattern by itself, so that no parenthesis closes the one around it.
+		// The pattern is compiled alone first, so that none of its parentheses closes the group
+		// around it.
 		if _, err := regexp.Compile(c.String("regex")); err != nil {
 			return nil, nil, usagef("-regex: %w", err)
 		}
@@ -145,8 +146,7 @@ func recordFilter(c *cli.Command, nutch bool) (keep func(*crawldb.Datum) (bool, 
 	}, unfit, nil
 }
 
-// lot returns a number from 0 up to 1, without 1, that a URL draws, always the
-// same.
+// lot returns the number in [0, 1) that a URL draws, always the same.
 func lot(url string) float64 {
 	f := fnv.New64a()
 	f.Write([]byte(url))

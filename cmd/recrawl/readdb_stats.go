@@ -55,7 +55,7 @@ func distribution(d crawldb.Distribution, asked []float64) distributionJSON {
 	return j
 }
 
-// shown is a store whose records are shown to somebody else, too.
+// shown is a store that also passes each record it reads to a function.
 type shown struct {
 	crawldb.Store
 	to func(*crawldb.Datum)
@@ -147,7 +147,7 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 			}
 		}
 	}
-	// What Nutch does not say comes last.
+	// What Nutch does not print comes last.
 	quantiles(w, "fetch interval", st.Asked, st.Interval, secs)
 	hosts := slices.SortedFunc(maps.Keys(st.Hosts), func(x, y string) int {
 		if d := st.Hosts[y] - st.Hosts[x]; d != 0 {
@@ -176,7 +176,7 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 	return w.Flush()
 }
 
-// freshHosts is of how many hosts -stats says how up to date their copies are.
+// freshHosts is the number of hosts whose freshness -stats shows.
 const freshHosts = 10
 
 func quantiles(w io.Writer, what string, asked []float64, d crawldb.Distribution, show func(float64) string) {
@@ -185,7 +185,7 @@ func quantiles(w io.Writer, what string, asked []float64, d crawldb.Distribution
 	}
 }
 
-// parseQuantiles reads the flag of that name.
+// parseQuantiles reads -quantiles.
 func parseQuantiles(c *cli.Command) (asked []float64, err error) {
 	if !c.IsSet("quantiles") {
 		return nil, nil

@@ -200,7 +200,7 @@ func TestDumpFilters(t *testing.T) {
 		}
 	}
 	r := recrawl(t, "readdb", "-d", dir, "-dump", "-expr", "score + 1")
-	if r.code == 0 && (r.out != "" || !strings.Contains(r.err, "no value")) {
+	if r.code == 0 && (r.out != "" || !strings.Contains(r.err, "neither true nor false")) {
 		t.Errorf("an expression that is no condition: %+v", r)
 	}
 	for _, args := range [][]string{{"hosts", "-get", "nobody.example"}, {"readseg", "-list", "20250105080000-000"}, {"readdb", "-url", "http://nobody.example/", "-format", "nutch"}} {

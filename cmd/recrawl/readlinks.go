@@ -20,12 +20,11 @@ import (
 
 func (a *app) readlinks() *cli.Command {
 	return &cli.Command{
-		Name: "readlinks", Aliases: []string{"readlinkdb"}, Category: looking, Usage: "show which pages link to a page, and with what words",
-		Description: `A line is the page, a page that links to it, and the text of the link, with tabs
-between them. With -json a line is one page with all its inlinks, and with -format
-nutch a page is what Nutch's readlinkdb prints of it. With -format graph a line is
-the page that a link is on and the page that it leads to, as recrawl scoring
-simulate reads them.
+		Name: "readlinks", Aliases: []string{"readlinkdb"}, Category: looking, Usage: "show which pages link to a page, and with what text",
+		Description: `Each line is the page, a page that links to it, and the text of the link, with tabs
+between them. With -json each line is one page with all its inlinks; -format nutch
+prints pages as Nutch's readlinkdb does. With -format graph each line is the page a
+link is on and the page it leads to, the input of recrawl scoring simulate.
 
   recrawl readlinks -d crawl -url https://example.com/
   recrawl readlinks -d crawl -regex 'https://example\.com/docs/.*'
@@ -43,7 +42,7 @@ simulate reads them.
 			var match *regexp.Regexp
 			switch {
 			case c.IsSet("url") && c.String("url") == "":
-				return usagef("-url wants a URL")
+				return usagef("-url needs a URL")
 			case c.IsSet("url") && c.IsSet("regex"):
 				return usagef("-url and -regex exclude each other")
 			case !slices.Contains([]string{"text", "json", "nutch", "graph"}, format):
@@ -84,8 +83,8 @@ simulate reads them.
 	}
 }
 
-// inlinksOf looks for a URL as it stands and, as the crawl may have normalizers of
-// its own, only then for its normal form.
+// inlinksOf looks for a URL as given and only then for its normal form, since the crawl
+// may have its own normalizers.
 func inlinksOf(ctx context.Context, db *pebblestore.DB, url string) (e linkdb.Entry, err error) {
 	for _, e.URL = range []string{url, normal(url)} {
 		if e.Inlinks, err = db.Links().Get(ctx, e.URL); err != nil || len(e.Inlinks) > 0 {
@@ -95,8 +94,8 @@ func inlinksOf(ctx context.Context, db *pebblestore.DB, url string) (e linkdb.En
 	return e, err
 }
 
-// linkPrinter returns a function that prints the inlinks of a page, which is the
-// only one or one of many.
+// linkPrinter returns a function that prints the inlinks of a page, the only one or
+// one of many.
 func linkPrinter(w io.Writer, format string, one bool) func(*linkdb.Entry) error {
 	switch format {
 	case "json":

@@ -24,22 +24,22 @@ import (
 func (a *app) readseg() *cli.Command {
 	return &cli.Command{
 		Name: "readseg", Category: looking, Usage: "list the segments, or show what one holds", ArgsUsage: "[SEGMENT]",
-		Description: `Without anything, or with -list: a line for each segment, with the number of
-records in each part. With a segment: its records, part by part. With -url, -dump
-or a choice of parts: only those, of all segments if none is named. The list is
-one object with -json, records are one object a line.
+		Description: `By default, or with -list, prints a line for each segment, with the number of
+records in each part. Given a segment, prints its records, part by part. With -url,
+-dump or a choice of parts, prints only those, of the named segment or of all. With
+-json the list is one object, and records are one object a line.
 
   recrawl readseg -d crawl
   recrawl readseg -d crawl -list -format nutch
   recrawl readseg -d crawl -url https://example.com/ -part crawl_fetch
   recrawl readseg -d crawl -json 20260131080000-000`,
 		Flags: flags(dirFlag(),
-			&cli.BoolFlag{Name: "list", Usage: "show how many records there are, of a segment if it is named"},
-			&cli.BoolFlag{Name: "dump", Usage: "show all records, of all segments if none is named"},
-			&cli.StringFlag{Name: "url", Aliases: []string{"get"}, Usage: "only what belongs to this `URL`"},
+			&cli.BoolFlag{Name: "list", Usage: "count the records of each part, of the named segment or of all"},
+			&cli.BoolFlag{Name: "dump", Usage: "show all records, of the named segment or of all"},
+			&cli.StringFlag{Name: "url", Aliases: []string{"get"}, Usage: "only the records of this `URL`"},
 			&cli.StringFlag{Name: "part", Usage: "only this `PART`: one of " + strings.Join(segment.Parts(), ", ")},
 			without("nogenerate"), without("nofetch"), without("nocontent"), without("noparsetext"), without("noparsedata"), without("noparse"),
-			&cli.BoolFlag{Name: "recode", Usage: "show contents decoded from the charset in which the parser read them, or that they were sent with, instead of their bytes"},
+			&cli.BoolFlag{Name: "recode", Usage: "show contents as text, decoded from the charset that the parser used, or else the one the server declared"},
 			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of -list: text, or nutch for its columns, with times in UTC (default text)", Value: "text"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -53,7 +53,7 @@ one object with -json, records are one object a line.
 				}
 			}
 			if c.IsSet("url") && c.String("url") == "" {
-				return usagef("-url wants a URL")
+				return usagef("-url needs a URL")
 			}
 			if p := c.String("part"); p != "" && !slices.Contains(segment.Parts(), p) {
 				return usagef("-part: %q is not one of %s", p, strings.Join(segment.Parts(), ", "))
@@ -100,10 +100,10 @@ one object with -json, records are one object a line.
 	}
 }
 
-// nothingOf is the error of a URL of which nothing was shown.
+// nothingOf is the error for a URL of which nothing was shown.
 func nothingOf(c *cli.Command, shown int) error {
 	if shown == 0 && c.IsSet("url") {
-		return fmt.Errorf("there is nothing of %q", c.String("url"))
+		return fmt.Errorf("nothing found of %q", c.String("url"))
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ type partJSON struct {
 // listSegments lists one segment, or all.
 func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store, only string) error {
 	all := []segmentJSON{}
-	var bad []error // the list goes on behind what cannot be read
+	var bad []error // the list continues after what cannot be read
 	for name, err := range s.List(ctx) {
 		if err != nil {
 			return err
@@ -191,8 +191,8 @@ func (a *app) listSegments(ctx context.Context, c *cli.Command, s segment.Store,
 	return errors.Join(bad...)
 }
 
-// listAsNutch prints Nutch's columns, with "?" for what is not known. What was
-// fetched are the visits; Nutch counts links and redirects that were found, too.
+// listAsNutch prints Nutch's columns, with "?" for what is unknown. FETCHED counts the
+// visits; Nutch also counts the links and redirects found.
 func (a *app) listAsNutch(all []segmentJSON) error {
 	w := bufio.NewWriter(a.out)
 	fmt.Fprintln(w, "NAME\tGENERATED\tFETCHER START\tFETCHER END\tFETCHED\tPARSED")
@@ -220,7 +220,7 @@ func countPart(ctx context.Context, s segment.Store, name, part string) (int, er
 	return countAndNote(ctx, s, name, part, new(segmentJSON))
 }
 
-// countAndNote counts the records of a part, and notes when visits were made.
+// countAndNote counts the records of a part, and notes the times of visits.
 func countAndNote(ctx context.Context, s segment.Store, name, part string, seg *segmentJSON) (int, error) {
 	switch part {
 	case segment.GeneratePart:

@@ -19,11 +19,11 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// showSegment shows the parts of a segment that are asked for, and reports whether
-// it has any. It adds to shown how many records there were.
+// showSegment shows the requested parts of a segment, and reports whether it has any.
+// It adds the number of records shown to shown.
 func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, name string, shown *int) (found bool, err error) {
 	w := bufio.NewWriter(a.out)
-	var only []string // the spellings to look for: the crawl may have normalizers of its own
+	var only []string // the spellings to look for: the crawl may have its own normalizers
 	if u := c.String("url"); u != "" {
 		only = []string{u, normal(u)}
 	}
@@ -155,8 +155,8 @@ func parseJSON(p *segment.Parse) any {
 	return map[string]any{"url": p.URL, "signature": hex.EncodeToString(p.Signature), "error": p.Error, "gave": p.Gave, "links": links, "refresh": p.Refresh}
 }
 
-// parsedCharsets returns the charsets in which the parser read the pages of a
-// segment, by URL.
+// parsedCharsets returns the charsets that the parser used for the pages of a segment,
+// by URL.
 func parsedCharsets(ctx context.Context, s segment.Store, name string) (map[string]string, error) {
 	all := map[string]string{}
 	if _, err := s.Stat(ctx, name, segment.ParseDataPart); errors.Is(err, segment.ErrNotFound) {
@@ -175,8 +175,8 @@ func parsedCharsets(ctx context.Context, s segment.Store, name string) (map[stri
 	return all, nil
 }
 
-// recoded returns a body decoded from its charset: the one in which the parser read
-// it, or that it was sent with, or UTF-8.
+// recoded returns a body decoded from its charset: the one the parser used, else the
+// one the server declared, else UTF-8.
 func recoded(p *page.Content, charset string) string {
 	if charset == "" {
 		_, params, _ := mime.ParseMediaType(p.Type)

@@ -12,8 +12,7 @@ func redirects(r *fetch.Redirects) map[string]int {
 	return map[string]int{"followed": r.Followed, "limit": r.Limit, "loops": r.Loops, "rejected": r.Rejected, "waiting": r.Waiting, "downgrades": r.Downgrades}
 }
 
-// redirectText says what became of redirects, as far as there is something to
-// say.
+// redirectText says what became of redirects; empty if there were none.
 func redirectText(r *fetch.Redirects) string {
 	var parts []string
 	for _, c := range []struct {
@@ -30,7 +29,7 @@ func redirectText(r *fetch.Redirects) string {
 	return strings.Join(parts, ", ")
 }
 
-// visitText says how a visit ended, where it leads, and what led there.
+// visitText says how a visit ended, where it led, and what led there.
 func visitText(v *segment.Visit) string {
 	t := v.Outcome.Code.String()
 	if v.Outcome.Status != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// placeFor reports why a file could not be written at its place, before the work that
-// it is to hold.
+// placeFor reports why a file could not be written, before the work whose result it
+// will hold.
 func placeFor(name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {
@@ -43,8 +43,8 @@ func pictureAt(c *cli.Command, endings ...string) error {
 	return nil
 }
 
-// replaceFile writes a file beside its place and moves it there once it is whole
-// and durable. What a process that was killed has left beside it is written over.
+// replaceFile writes a file beside its place and moves it there once it is complete
+// and durable. It overwrites what a killed process has left beside it.
 func replaceFile(name string, write func(*os.File) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe is not replaced

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// openBeside opens the empty file that is to become the named one. A process that
-// is killed leaves it there.
+// openBeside opens the empty file that is to become the named one. A killed process
+// leaves it behind.
 func openBeside(name string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 }
 
-// moveBeside puts a file into its place. Not every system moves one that is open.
+// moveBeside moves a file into its place. Not every system can move an open file.
 func moveBeside(f *os.File, name string) error {
 	err := errors.Join(f.Chmod(0o644), f.Close())
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // openBeside opens the empty file that is to become the named one. It has the same
-// name every time, so that there is never more than one; who writes it has a lock
-// on it, which ends with the process.
+// name every time, so that there is never more than one; its writer holds a lock on
+// it, which ends with the process.
 func openBeside(name string) (*os.File, error) {
 	beside := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
 	for {
@@ -28,7 +28,7 @@ func openBeside(name string) (*os.File, error) {
 			var mine, there os.FileInfo
 			if mine, err = f.Stat(); err == nil {
 				if there, err = os.Stat(beside); errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, there) {
-					f.Close() // who had the lock before has moved it away
+					f.Close() // the previous holder of the lock has moved it away
 					continue
 				}
 			}
@@ -43,7 +43,7 @@ func openBeside(name string) (*os.File, error) {
 	}
 }
 
-// moveBeside puts a file into its place for good.
+// moveBeside moves a file into its place, durably.
 func moveBeside(f *os.File, name string) error {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))

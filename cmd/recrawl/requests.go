@@ -16,17 +16,17 @@ import (
 // requesting returns the flags that say how requests are made, and to whom.
 func requesting() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "contact", Category: toNetwork, Usage: "who answers for the crawler: the `ADDRESS` of a page or a mailbox; it is sent with every request"},
-		&cli.StringFlag{Name: "logins", Category: toNetwork, Usage: "send the logins in `FILE`, each to its exact origin. A line is ORIGIN basic USER:PASSWORD, ORIGIN bearer TOKEN or ORIGIN cookie NAME=VALUE; # begins a comment line"},
-		&cli.BoolFlag{Name: "http1", Category: toNetwork, Usage: "speak HTTP/1.1 also with servers that offer HTTP/2"},
+		&cli.StringFlag{Name: "contact", Category: toNetwork, Usage: "who is responsible for the crawler: the `ADDRESS` of a page or a mailbox, sent with every request"},
+		&cli.StringFlag{Name: "logins", Category: toNetwork, Usage: "send the logins in `FILE`, each to its exact origin. A line is ORIGIN basic USER:PASSWORD, ORIGIN bearer TOKEN or ORIGIN cookie NAME=VALUE; # starts a comment line"},
+		&cli.BoolFlag{Name: "http1", Category: toNetwork, Usage: "use HTTP/1.1 even with servers that offer HTTP/2"},
 		&cli.BoolFlag{Name: "cookies", Category: toNetwork, Usage: "keep cookies while the verb runs, and send each back to the exact origin that set it"},
-		&cli.StringSliceFlag{Name: "allow-network", Category: toNetwork, Usage: "connect to the addresses in `PREFIX` too, such as 10.1.0.0/16. May be given again"},
-		&cli.StringSliceFlag{Name: "deny-network", Category: toNetwork, Usage: "connect to no address in `PREFIX`, whatever allows it. May be given again"},
-		&cli.StringSliceFlag{Name: "allow-port", Category: toNetwork, Usage: "ask port `N` too, although it is that of another protocol, such as 25. May be given again"},
+		&cli.StringSliceFlag{Name: "allow-network", Category: toNetwork, Usage: "also connect to the addresses in `PREFIX`, such as 10.1.0.0/16. May be repeated"},
+		&cli.StringSliceFlag{Name: "deny-network", Category: toNetwork, Usage: "connect to no address in `PREFIX`, whatever else allows it. May be repeated"},
+		&cli.StringSliceFlag{Name: "allow-port", Category: toNetwork, Usage: "also allow port `N`, although it belongs to another protocol, such as 25. May be repeated"},
 	}
 }
 
-// requests puts what the flags of requesting say into options.
+// requests applies the flags of requesting to options.
 func requests(c *cli.Command, o *httpproto.Options, warn io.Writer) error {
 	if c.IsSet("contact") && c.String("conf") == "" {
 		property, err := contactProperty(c.String("contact"))
@@ -71,7 +71,7 @@ func requests(c *cli.Command, o *httpproto.Options, warn io.Writer) error {
 	return nil
 }
 
-// network reads a prefix, or an address that is one by itself.
+// network reads a prefix, or a single address as one.
 func network(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		return netip.PrefixFrom(a, a.BitLen()), nil
@@ -79,8 +79,8 @@ func network(s string) (netip.Prefix, error) {
 	return netip.ParsePrefix(s)
 }
 
-// contactProperty returns the property of Nutch that a contact is: the page about
-// the crawler, or the mailbox of who answers for it.
+// contactProperty returns the Nutch property for a contact: the page about the crawler,
+// or the mailbox of whoever is responsible for it.
 func contactProperty(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch at := strings.Count(s, "@"); {
@@ -92,10 +92,10 @@ func contactProperty(s string) (string, error) {
 	return "", usagef("-contact: %q is neither the address of a page, such as https://example.com/bot, nor that of a mailbox", s)
 }
 
-// tellAnonymous says that nobody could complain of the crawler, if it asks servers
+// tellAnonymous warns that nobody could complain about the crawler, if it visits servers
 // that others may run.
 func tellAnonymous(c *cli.Command, cl *httpproto.Client, w io.Writer) {
 	if cl.Anonymous() && len(c.StringSlice("connect-to")) == 0 {
-		fmt.Fprintln(w, "recrawl: no page and no mailbox is sent with the requests; -contact says who answers for them")
+		fmt.Fprintln(w, "recrawl: requests name no page and no mailbox to contact; -contact sets one")
 	}
 }

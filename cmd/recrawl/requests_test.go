@@ -136,7 +136,7 @@ func TestContact(t *testing.T) {
 	// Who asks strangers is told to say who he is. No connection is made: all
 	// addresses are denied.
 	anonymous := []string{"crawl", "-d", t.TempDir(), "-agent", "testbot", "-delay", "0", "-deny-network", "0.0.0.0/0", "-deny-network", "::/0", "http://192.0.2.1/"}
-	const told = "no page and no mailbox is sent"
+	const told = "requests name no page and no mailbox"
 	if r := recrawl(t, anonymous...); !strings.Contains(r.err, told) || !strings.Contains(r.err, "address: denied") {
 		t.Errorf("%+v", r)
 	}
@@ -154,10 +154,10 @@ func TestPortsAndNetworks(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		{nil, "1 refused: address: loopback; -allow-private connects"},
+		{nil, "1 refused: address: loopback; -allow-private allows"},
 		{[]string{"-allow-network", "127.0.0.1"}, "not_found"},
 		{[]string{"-allow-network", "127.0.0.0/8", "-deny-network", "127.0.0.0/30"}, "address: denied\n"},
-		{[]string{"http://127.0.0.1:25/"}, "url: port 25 is that of another protocol; -allow-port asks it"},
+		{[]string{"http://127.0.0.1:25/"}, "url: port 25 is that of another protocol; -allow-port allows it"},
 		{[]string{"http://127.0.0.1:25/", "-allow-port", "25"}, "2 refused: address: loopback"},
 	} {
 		at[2] = t.TempDir()

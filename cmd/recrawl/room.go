@@ -15,10 +15,10 @@ import (
 )
 
 func minFreeFlag() cli.Flag {
-	return &cli.StringFlag{Name: "min-free", Usage: "leave `SIZE` bytes free on the disk, for example 1G: with less, changes wait until there is half as much again (0: none, and what cannot be written is a failure; default: 64M, or a twentieth of a small disk)"}
+	return &cli.StringFlag{Name: "min-free", Usage: "keep `SIZE` bytes of the disk free, for example 1G: with less, changes wait until 1.5 times as much is free (0: never wait, but fail when the disk is full; default: 64M, or a twentieth of a small disk)"}
 }
 
-// minFree returns it as the store has it.
+// minFree returns -min-free in the form that the store takes.
 func minFree(c *cli.Command) (int64, error) {
 	n, given, err := sizeFlag(c, "min-free")
 	if given && n == 0 {
@@ -28,26 +28,26 @@ func minFree(c *cli.Command) (int64, error) {
 }
 
 // tellRoom says once that a crawl is paused because the disk is full, and once
-// that it goes on.
+// that it resumes.
 func tellRoom(w io.Writer) func(pebblestore.Room) {
 	return func(r pebblestore.Room) {
 		switch {
 		case !r.Paused:
-			fmt.Fprintf(w, "recrawl: goes on: there is room in %s again\n", r.Dir)
+			fmt.Fprintf(w, "recrawl: resumed: there is room in %s again\n", r.Dir)
 		case r.Err != nil && r.Free >= r.Need:
-			fmt.Fprintf(w, "recrawl: paused: %v; goes on when it can be written\n", r.Err)
+			fmt.Fprintf(w, "recrawl: paused: %v; resumes when writes succeed\n", r.Err)
 		default:
-			fmt.Fprintf(w, "recrawl: paused: the disk of %s is full, %s free; goes on at %s\n", r.Dir, size(r.Free), size(r.Need))
+			fmt.Fprintf(w, "recrawl: paused: the disk of %s is full, %s free; resumes at %s\n", r.Dir, size(r.Free), size(r.Need))
 		}
 	}
 }
 
-// finalError is a failure that room on the disk does not cure.
+// finalError is a failure that room on the disk would not cure.
 type finalError struct{ error }
 
 func (f finalError) Unwrap() error { return f.error }
 
-// printed returns why not all could be printed.
+// printed returns the error of writing the output, if any.
 func (a *app) printed() error {
 	if out, ok := a.out.(*checked); ok {
 		return out.err
@@ -63,9 +63,9 @@ func noRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// repeats reports whether a verb may be run again for want of room: one that changes
-// something, waits for room at all, and is not told by standard input what to do, which
-// nobody will say again. crawl does so by itself.
+// repeats reports whether a verb may be run again after the disk was full: one that
+// changes something, may wait for room, and does not read standard input, which cannot
+// be read twice. crawl repeats by itself.
 func repeats(c *cli.Command) bool {
 	if n, err := minFree(c); n < 0 || err != nil {
 		return false
@@ -77,9 +77,9 @@ func repeats(c *cli.Command) bool {
 // stdinArg stands for standard input.
 const stdinArg = "-"
 
-// untilRoom runs a verb again for as long as it fails because a disk is full where
-// the store cannot wait: while it is opened, where it syncs, and in the directory
-// of temporary files. A verb goes on where it stopped.
+// untilRoom runs a verb again for as long as it fails because a disk is full where the
+// store cannot wait: on opening, on syncing, and in the directory of temporary files.
+// The verb resumes where it stopped.
 func (a *app) untilRoom(ctx context.Context, verb func() error) error {
 	pause, told := time.Second, false
 	for {
@@ -88,7 +88,7 @@ func (a *app) untilRoom(ctx context.Context, verb func() error) error {
 			return err
 		}
 		if !told {
-			fmt.Fprintf(a.err, "recrawl: paused: %v; goes on when there is room\n", err)
+			fmt.Fprintf(a.err, "recrawl: paused: %v; resumes when there is room\n", err)
 		}
 		told = true
 		select {

@@ -9,30 +9,30 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// ruleFlags returns the flags of verbs that apply the rules for URLs on request.
+// ruleFlags returns the flags of verbs that apply the URL rules on request.
 func ruleFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "normalize", Usage: "spell URLs as the normalizers do"},
+		&cli.BoolFlag{Name: "normalize", Usage: "normalize URLs"},
 		&cli.BoolFlag{Name: "filter", Usage: "leave out URLs that the filters reject"},
 		urlRulesFlag(),
 	}
 }
 
 func urlRulesFlag() cli.Flag {
-	return &cli.StringFlag{Name: "url-rules", Category: toSelect, Usage: "take only URLs that `FILE` lets in, a list of + or - and a regular expression: see recrawl crawl --help. Where a verb has -filter, it is for that"}
+	return &cli.StringFlag{Name: "url-rules", Category: toSelect, Usage: "take only URLs that the rules in `FILE` accept, each + or - and a regular expression: see recrawl crawl --help. For a verb with -filter, the rules that it applies"}
 }
 
 // urlRulesFile explains the format of the file that -url-rules names.
-const urlRulesFile = `A file of -url-rules is what Nutch's regex-urlfilter.txt is: on each line + or -
-and a regular expression. The first that matches a URL takes it or leaves it out,
-and what none matches is left out. The file is read again at each round, and no
-crawl keeps its name: give it to each verb, recrawl check filter among them.
+const urlRulesFile = `A -url-rules file is like Nutch's regex-urlfilter.txt: each line is + or - and a
+regular expression. The first that matches a URL accepts or rejects it; a URL that
+none matches is rejected. The file is read again for each round, but the crawl does
+not remember its name: give it to each verb, including recrawl check filter.
 
   -^https://example\.com/(login|cart)
   +^https://example\.com/
   +^https://docs\.example\.com/`
 
-// ruled returns rules with what -url-rules names behind their filters.
+// ruled returns rules with the filter of -url-rules added at the end.
 func ruled(c *cli.Command, rules *urlfilter.Rules) (*urlfilter.Rules, error) {
 	if !c.IsSet("url-rules") {
 		return rules, nil
@@ -54,8 +54,8 @@ func rulesOf(c *cli.Command, conf *nutchconf.Options) (*urlfilter.Rules, error) 
 	return ruled(c, urlfilter.Default())
 }
 
-// compat says whether a verb decides as Nutch does: by its flag or, unless that is
-// given, by the configuration.
+// compat reports whether a verb decides as Nutch does, by its flag or, without it, by
+// the configuration.
 func compat(c *cli.Command, conf *nutchconf.Options) bool {
 	if c.IsSet("nutch-compat") {
 		return c.Bool("nutch-compat")
@@ -63,8 +63,8 @@ func compat(c *cli.Command, conf *nutchconf.Options) bool {
 	return conf != nil && !c.Bool("corrected")
 }
 
-// accepting makes of these flags a function that gives the spelling of a URL and
-// says whether it is kept; nil if neither was given.
+// accepting makes a function of these flags that returns the form of a URL to use, and
+// whether it is kept; nil if neither was given.
 func accepting(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope) (func(string) (string, bool), error) {
 	return acceptingBy(c, conf, scope, c.Bool("normalize"), c.Bool("filter"))
 }

@@ -12,13 +12,13 @@ import (
 
 func (a *app) salvage() *cli.Command {
 	return &cli.Command{
-		Name: "salvage", Category: repairing, Usage: "make a new crawl of what is whole of a damaged one", ArgsUsage: "NEWDIR",
-		Description: `Reads all that is whole in the crawl, which stays as it is, and makes a new one of
-it in NEWDIR: every block of a table that is not damaged, with or without what says
-where it belongs; every step that is in a log; the blocks of segments that all parts
-have. A line is one loss, with the file and offset, and the keys, URL or segment
-that are lost; with -json a line is one object. The last line is a summary. What is
-lost of a fetch list is due again. It may be killed and begun anew.
+		Name: "salvage", Category: repairing, Usage: "make a new crawl from the undamaged parts of a damaged one", ArgsUsage: "NEWDIR",
+		Description: `Reads everything undamaged in the crawl, which stays as it is, and makes a new one
+from it in NEWDIR: every undamaged block of a table, even if its index is lost;
+every step in a log; and the blocks of segments that all parts have. Each line is
+one loss, with the file and offset, and the keys, URL or segment lost; with -json
+each line is one object. The last line is a summary. Pages lost from a fetch list
+are due again. It may be killed and run again.
 
   recrawl salvage -d crawl crawl-new
   recrawl verify -d crawl-new`,
@@ -27,7 +27,7 @@ lost of a fetch list is due again. It may be killed and begun anew.
 			dir, to := c.String("d"), c.Args().First()
 			switch {
 			case dir == "":
-				return usagef("-d DIR is required: the directory of the crawl that is damaged")
+				return usagef("-d DIR is required: the directory of the damaged crawl")
 			case c.Args().Len() != 1:
 				return usagef("salvage takes one argument, the directory of the new crawl")
 			}

@@ -24,33 +24,33 @@ const (
 
 func (a *app) schedule() *cli.Command {
 	return &cli.Command{
-		Name: "schedule", Category: looking, Usage: "try a schedule on the history of a page, on a clock of its own",
-		Description: `Visits pages of which it is known when they changed, and prints a table of the
-visits and a plot of the intervals: what a schedule would have done, what it
-would have missed, and how old the copy would have been. It runs the code of a
-crawl and needs neither a crawl nor a network.
+		Name: "schedule", Category: looking, Usage: "try a schedule on the history of a page, in simulated time",
+		Description: `Visits pages whose changes are known, and prints a table of the visits and a plot
+of the intervals: what a schedule would have done, what it would have missed, and
+how old the copy would have been. It runs the same code as a crawl, but needs
+neither a crawl nor a network.
 
   recrawl schedule -every 7d
   recrawl schedule -poisson 3d -for 2y -sync 0 -svg plot.svg
   recrawl schedule -kind adaptive -nutch -never -step 1d
   recrawl schedule -history changes.tsv -min 1d -max 60d
 
-A history has a page on each line, its URL and its events. An event is a time,
-RFC 3339, a date or in seconds since 1970, and :A (the page appears), :M (it is
-modified; the same as nothing) or :D (it is deleted):
+A history has one page a line: its URL and its events. An event is a time (RFC
+3339, a date, or seconds since 1970), followed by :A (the page appears), :M (it is
+modified; the default) or :D (it is deleted):
 
   https://example.org/ 2026-01-01:A 2026-03-01T09:30:00Z 1780000000:D
 
-To crawl many pages within a budget and put the schedules side by side, see
+To compare schedules over many pages and a budget, see
 recrawl schedule simulate --help.
 
-Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
+Durations look like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 		Flags: flags(scheduleFlags(), historyFlags(),
 			spanFlag(toReport, "step", "look for what is due every `TIME` (default 1h)"),
-			spanFlag(toReport, "for", "go on for `TIME` (default until the last change, or a year if that is longer)"),
-			&cli.IntFlag{Name: "rows", Category: toReport, Value: 40, Usage: "print at most `N` visits or pages; 0 all (default 40)"},
-			&cli.IntFlag{Name: "width", Category: toReport, Value: 80, Usage: "draw a plot of `N` columns; 0 none (default 80)"},
-			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "draw a picture to `FILE` too"},
+			spanFlag(toReport, "for", "simulate `TIME` (default: until the last change, or a year if that is longer)"),
+			&cli.IntFlag{Name: "rows", Category: toReport, Value: 40, Usage: "print at most `N` visits or pages; 0 for all (default 40)"},
+			&cli.IntFlag{Name: "width", Category: toReport, Value: 80, Usage: "draw a plot `N` columns wide; 0 for none (default 80)"},
+			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "also draw the plot to `FILE`"},
 			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
 		),
 		Commands: []*cli.Command{a.simulate()},
@@ -96,15 +96,15 @@ Times to wait are like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 func scheduleFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "kind", Category: toSchedule, Value: "adaptive", Usage: "`KIND`: default (keeps the interval), adaptive, mime (adaptive, at rates by content type), or learned (estimates how often a page changes) (default adaptive)"},
-		&cli.BoolFlag{Name: "nutch", Category: toSchedule, Usage: "do exactly what Nutch does, its faults included"},
-		spanFlag(toSchedule, "interval", "begin with an interval of `TIME` (default 30d)"),
+		&cli.BoolFlag{Name: "nutch", Category: toSchedule, Usage: "do exactly what Nutch does, faults included"},
+		spanFlag(toSchedule, "interval", "start with an interval of `TIME` (default 30d)"),
 		spanFlag(toSchedule, "min", "adapt down to `TIME` (default 1m; 1h for -kind learned)"),
 		spanFlag(toSchedule, "max", "adapt up to `TIME` (default 1y)"),
 		spanFlag(toSchedule, "limit", "let no interval exceed `TIME`, whatever -max says (default 90d)"),
 		&cli.FloatFlag{Name: "inc", Category: toSchedule, Value: 0.4, Usage: "lengthen the interval by this `SHARE` when nothing has changed (default 0.4)"},
 		&cli.FloatFlag{Name: "dec", Category: toSchedule, Value: 0.2, Usage: "shorten the interval by this `SHARE` when something has (default 0.2)"},
-		&cli.FloatFlag{Name: "sync", Category: toSchedule, Value: 0.3, Usage: "move the next visit by this `SHARE` of the age of a change; 0 not at all (default 0.3)"},
-		&cli.FloatFlag{Name: "keep", Category: toSchedule, Value: 0.98, Usage: "for -kind learned, keep this `SHARE` of what is known at each visit; 1 forgets nothing (default 0.98)"},
+		&cli.FloatFlag{Name: "sync", Category: toSchedule, Value: 0.3, Usage: "move the next visit by this `SHARE` of the age of a change; 0 for not at all (default 0.3)"},
+		&cli.FloatFlag{Name: "keep", Category: toSchedule, Value: 0.98, Usage: "for -kind learned: at each visit, keep this `SHARE` of what was known; 1 forgets nothing (default 0.98)"},
 		&cli.StringFlag{Name: "hosts", Category: toSchedule, Usage: "bounds by host, from `FILE` (Nutch's adaptive-host-specific-intervals.txt)"},
 		&cli.StringFlag{Name: "types", Category: toSchedule, Usage: "rates by content type for -kind mime, from `FILE` (Nutch's adaptive-mimetypes.txt)"},
 	}
@@ -118,9 +118,9 @@ func historyFlags() []cli.Flag {
 		spanFlag(toHistory, "poisson", "without a file: a page that changes at random, every `TIME` on average"),
 		&cli.BoolFlag{Name: "never", Category: toHistory, Usage: "without a file: a page that never changes"},
 		&cli.Uint64Flag{Name: "seed", Category: toHistory, Value: 1, Usage: "the random `NUMBER` of -poisson (default 1)"},
-		&cli.StringFlag{Name: "url", Category: toHistory, Usage: "the `URL` of the page without a file; of a file, look at this page alone"},
-		&cli.StringFlag{Name: "type", Category: toHistory, Usage: "the content `TYPE` of the pages (default what the file says, or text/html)"},
-		&cli.BoolFlag{Name: "last-modified", Category: toHistory, Usage: "the server says when the content has changed"},
+		&cli.StringFlag{Name: "url", Category: toHistory, Usage: "without a file: the `URL` of the page; with one: use only this page"},
+		&cli.StringFlag{Name: "type", Category: toHistory, Usage: "the content `TYPE` of the pages (default: as the file says, or text/html)"},
+		&cli.BoolFlag{Name: "last-modified", Category: toHistory, Usage: "the server says when the content last changed"},
 		&cli.BoolFlag{Name: "conditional", Category: toHistory, Usage: "the server answers \"not modified\" instead of sending the content again"},
 	}
 }
@@ -172,7 +172,7 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 	if spans.err != nil {
 		return nil, spans.err
 	}
-	if !s.NutchCompat { // in Nutch the least interval goes before the greatest
+	if !s.NutchCompat { // in Nutch, the least interval overrides the greatest
 		for name, most := range map[string]time.Duration{"max": s.AdaptiveMax, "limit": s.MaxInterval} {
 			if most > 0 && s.MinInterval > most {
 				return nil, usagef("-min: %s is longer than -%s %s", c.String("min"), name, c.String(name))
@@ -189,7 +189,7 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 			return nil, usagef("-%s: %g is not a share from 0 to %g", f.name, v, f.most)
 		}
 		if *f.to = v; v == 0 {
-			*f.to = -1 // none, where zero means the default
+			*f.to = -1 // none; zero would mean the default
 		}
 	}
 	if name := c.String("hosts"); name != "" {
@@ -233,10 +233,10 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 		}
 		return m, nil
 	}
-	return nil, usagef("-kind: %q is none of default, adaptive, mime and learned", kind)
+	return nil, usagef("-kind: %q is not one of default, adaptive, mime and learned", kind)
 }
 
-// mostEvents is how long a history may be that is made up.
+// mostEvents bounds a generated history.
 const mostEvents = 10_000_000
 
 // historyOf returns the pages that the flags describe.
@@ -248,7 +248,7 @@ func historyOf(c *cli.Command, o *simulate.Options) ([]simulate.Page, error) {
 		}
 	}
 	if made > 1 {
-		return nil, usagef("only one of -history, -every, -poisson and -never can be")
+		return nil, usagef("-history, -every, -poisson and -never exclude each other")
 	}
 	spans := spans{c: c}
 	every, mean := spans.get("every"), spans.get("poisson")
@@ -312,7 +312,7 @@ func readHistory(name string) ([]simulate.Page, error) {
 	return readFile(name, simulate.ParseHistory)
 }
 
-// readFile hands a file to a parser.
+// readFile passes a file to a parser.
 func readFile[T any](name string, parse func(r io.Reader) (T, error)) (T, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -327,7 +327,7 @@ func spanFlag(group, name, usage string) cli.Flag {
 	return &cli.StringFlag{Name: name, Category: group, Usage: usage}
 }
 
-// spans reads flags that are times to wait.
+// spans reads flags that are durations.
 type spans struct {
 	c   *cli.Command
 	err error

@@ -46,7 +46,7 @@ func TestScheduleTriesHistories(t *testing.T) {
 		t.Errorf("the picture: %v, %.20s", err, b)
 	}
 	for args, want := range map[string]string{
-		"-kind x":                      `-kind: "x" is none of default, adaptive, mime and learned`,
+		"-kind x":                      `-kind: "x" is not one of default, adaptive, mime and learned`,
 		"-keep 0.9":                    "-keep is for -kind learned",
 		"-kind learned -keep 2":        "-keep: 2 is not a share",
 		"-kind learned -inc 0.1":       "-kind learned has no -inc",
@@ -54,7 +54,7 @@ func TestScheduleTriesHistories(t *testing.T) {
 		"-min 2d -max 1d":              "-min: 2d is longer than -max 1d",
 		"-min 2d -limit 1d -max 9d":    "-min: 2d is longer than -limit 1d",
 		"-for 101y":                    `-for: "101y" is not a time`,
-		"-every 1d -never":             "only one of -history, -every, -poisson and -never",
+		"-every 1d -never":             "-history, -every, -poisson and -never exclude each other",
 		"-dec 1.5":                     "-dec: 1.5 is not a share from 0 to 1",
 		"-types x":                     "-types is for -kind mime",
 		"-step 1s -for 100y":           "-step: 1s is too short",

@@ -11,10 +11,10 @@ import (
 )
 
 func scoringFlag() cli.Flag {
-	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, pagerank, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link. The crawl keeps them until others are given; conf: as -conf says (opic unless given)"}
+	return &cli.StringFlag{Name: "scoring", Category: toSelect, Usage: "order pages by these `FILTERS`, separated by commas: opic, pagerank, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link. The crawl remembers them until others are given; conf: as -conf says (default: opic)"}
 }
 
-// orphans reports whether a filter wants to know of pages that no link leads to.
+// orphans reports whether a filter wants to know about pages without inlinks.
 func orphans(f scoring.Filter) bool {
 	switch f := f.(type) {
 	case scoring.Orphan, *scoring.Orphan:
@@ -36,14 +36,14 @@ func scoringOf(list string) (scoring.Filter, error) {
 		name, value, given := strings.Cut(strings.TrimSpace(f), "=")
 		name = strings.TrimPrefix(name, "scoring-")
 		if slices.Contains(names, name) {
-			return nil, usagef("-scoring: %s is there twice", name)
+			return nil, usagef("-scoring: %s is named twice", name)
 		}
 		names = append(names, name)
 		if given != (name == "urlmeta") && !(given && name == "depth") && slices.Contains([]string{"opic", "pagerank", "orphan", "urlmeta", "link"}, name) {
 			if given {
 				return nil, usagef("-scoring: %s takes no value, not %q", name, value)
 			}
-			return nil, usagef("-scoring: urlmeta wants the names to hand on: urlmeta=TAG+TAG")
+			return nil, usagef("-scoring: urlmeta needs the names to pass on: urlmeta=TAG+TAG")
 		}
 		switch name {
 		case "opic":
@@ -71,16 +71,16 @@ func scoringOf(list string) (scoring.Filter, error) {
 		case "link":
 			chain, byScore = append(chain, scoring.LinkAnalysis{}), true
 		case "":
-			return nil, usagef("-scoring wants the names of filters; there are %s", known)
+			return nil, usagef("-scoring needs the names of filters: %s", known)
 		default:
-			return nil, usagef("-scoring: there is no filter %q; there are %s", name, known)
+			return nil, usagef("-scoring: unknown filter %q; choose from %s", name, known)
 		}
 	}
 	if slices.Contains(names, "pagerank") && (slices.Contains(names, "opic") || slices.Contains(names, "link")) {
-		return nil, usagef("-scoring: pagerank gives scores of its own: leave out opic and link")
+		return nil, usagef("-scoring: pagerank replaces the scores of opic and link: leave those out")
 	}
 	if depth != nil {
-		// Where nothing gives scores there are none to order by.
+		// If no filter gives scores, there are none to order by.
 		depth.BreadthFirst = !byScore
 	}
 	return chain, nil

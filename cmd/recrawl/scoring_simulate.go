@@ -16,12 +16,12 @@ const toGraph = "The graph"
 func (a *app) scoring() *cli.Command {
 	return &cli.Command{
 		Name: "scoring", Category: looking, Usage: "try orders of fetching on a link graph",
-		Description: `recrawl scoring simulate crawls a link graph in each order, and says how early it
+		Description: `recrawl scoring simulate crawls a link graph in each order, and shows how early it
 finds the pages that matter: see recrawl scoring simulate --help.`,
 		Commands: []*cli.Command{a.scoringSimulate()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
-				return usagef("there is no %q of scoring: simulate", c.Args().First())
+				return usagef("scoring has no %q; try recrawl scoring simulate", c.Args().First())
 			}
 			return usagef("scoring what? simulate")
 		},
@@ -30,12 +30,12 @@ finds the pages that matter: see recrawl scoring simulate --help.`,
 
 func (a *app) scoringSimulate() *cli.Command {
 	return &cli.Command{
-		Name: "simulate", Usage: "how early does an order of fetching find the pages that matter?",
-		Description: `Replays a crawl over a link graph in each order, and prints what share of the
-PageRank of all pages it holds when it has downloaded a share of them: breadth
-first, at random, by the number of links seen, Nutch's OPIC, OPIC, PageRank of what
-is known, the best of what is known by its true PageRank, and the best there could
-be. OPIC and PageRank run the code of a crawl. It needs neither a crawl nor a
+		Name: "simulate", Usage: "show how early each order of fetching finds the pages that matter",
+		Description: `Replays a crawl over a link graph in each order, and prints what share of the total
+PageRank it holds after downloading a given share of the pages. The orders are:
+breadth first, at random, by the number of links seen, Nutch's OPIC, OPIC, PageRank
+of the known graph, the best known page by its true PageRank, and the best possible.
+OPIC and PageRank run the same code as a crawl. It needs neither a crawl nor a
 network.
 
   recrawl scoring simulate -graph links.tsv -svg curves.svg
@@ -43,25 +43,25 @@ network.
   recrawl scoring simulate -pages 100000
   recrawl scoring simulate -pages 325557 -sites
 
-A graph has a link on each line: the page that it is on and the page that it leads
-to, separated by a tab. A page is told by a URL or by any name without a blank.
-Lines that begin with # or % are skipped. If the first line is the number of pages,
-a line for each follows with the numbers of the pages that it links to, as in the
-ASCII form of WebGraph. The file may be compressed by gzip.
+A graph has one link a line: the page it is on and the page it leads to, separated
+by a tab. A page is a URL or any name without spaces. Lines that start with # or %
+are skipped. If the first line is the number of pages, a line follows for each, with
+the numbers of the pages it links to, as in WebGraph's ASCII format. The file may be
+gzipped.
 
   https://example.org/	https://example.org/about
   17	4711`,
 		Flags: flags(
 			&cli.StringFlag{Name: "graph", Category: toGraph, Usage: "the links, from `FILE`; - is standard input"},
-			&cli.IntFlag{Name: "pages", Category: toGraph, Value: 20_000, Usage: "without a file: a web of `N` pages that is made up (default 20000)"},
-			&cli.BoolFlag{Name: "sites", Category: toGraph, Usage: "without a file: the made-up web is one of large sites with deep collections"},
+			&cli.IntFlag{Name: "pages", Category: toGraph, Value: 20_000, Usage: "without a file: a generated web of `N` pages (default 20000)"},
+			&cli.BoolFlag{Name: "sites", Category: toGraph, Usage: "without a file: generate large sites with deep collections"},
 			&cli.FloatFlag{Name: "batch", Category: toGraph, Value: 0.005, Usage: "fetch this `SHARE` of all pages in a round (default 0.005)"},
-			&cli.IntFlag{Name: "seeds", Category: toGraph, Value: 20, Usage: "begin with `N` pages chosen at random, and go on with as many when nothing more is known (default 20)"},
-			&cli.IntFlag{Name: "runs", Category: toGraph, Value: 1, Usage: "take the mean of `N` choices (default 1)"},
-			&cli.Uint64Flag{Name: "seed", Category: toGraph, Value: 1, Usage: "the random `NUMBER` that the choices begin with (default 1)"},
-			&cli.FloatFlag{Name: "growth", Category: toGraph, Value: 0.03, Usage: "compute ranks anew when this `SHARE` of the links that are known has changed (default 0.03)"},
-			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "draw the curves to `FILE` too"},
-			&cli.BoolFlag{Name: "times", Category: toReport, Usage: "say how long it took"},
+			&cli.IntFlag{Name: "seeds", Category: toGraph, Value: 20, Usage: "start with `N` pages chosen at random, and add as many whenever nothing more is known (default 20)"},
+			&cli.IntFlag{Name: "runs", Category: toGraph, Value: 1, Usage: "average over `N` choices of seeds (default 1)"},
+			&cli.Uint64Flag{Name: "seed", Category: toGraph, Value: 1, Usage: "seed the random choices with `NUMBER` (default 1)"},
+			&cli.FloatFlag{Name: "growth", Category: toGraph, Value: 0.03, Usage: "recompute ranks when this `SHARE` of the known links has changed (default 0.03)"},
+			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "also draw the curves to `FILE`"},
+			&cli.BoolFlag{Name: "times", Category: toReport, Usage: "show how long each order took"},
 			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
 		),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -73,7 +73,7 @@ ASCII form of WebGraph. The file may be compressed by gzip.
 				return usagef("-batch: %g is not a share above 0, up to 1", o.Batch)
 			}
 			if o.Seeds < 1 || o.Runs < 1 {
-				return usagef("-seeds and -runs are 1 at least")
+				return usagef("-seeds and -runs must be at least 1")
 			}
 			growth := c.Float("growth")
 			if !(growth >= 0) {
@@ -139,7 +139,7 @@ func (a *app) graphOf(c *cli.Command) (*ordering.Web, error) {
 		return ordering.Generate(n, c.Uint64("seed")), nil
 	default:
 		if c.IsSet("pages") || c.Bool("sites") {
-			return nil, usagef("-graph has pages of its own: -pages and -sites cannot be")
+			return nil, usagef("-graph excludes -pages and -sites")
 		}
 		if name == "-" {
 			return ordering.Read(os.Stdin)

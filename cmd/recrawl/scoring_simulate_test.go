@@ -38,8 +38,8 @@ func TestScoringSimulate(t *testing.T) {
 		t.Errorf("drawn is %s: %v", drawn, err)
 	}
 	for args, want := range map[string]string{
-		"-batch 0": "-batch: 0 is not a share", "-runs 0": "are 1 at least", "-pages 1": "-pages: 1 is not", "-growth -1": "-growth: -1 is not",
-		"-graph " + graph + "x": "no such file", "-graph " + graph + " -pages 9": "-graph has pages of its own", "-graph " + graph + " -sites": "-graph has pages of its own",
+		"-batch 0": "-batch: 0 is not a share", "-runs 0": "must be at least 1", "-pages 1": "-pages: 1 is not", "-growth -1": "-growth: -1 is not",
+		"-graph " + graph + "x": "no such file", "-graph " + graph + " -pages 9": "-graph excludes", "-graph " + graph + " -sites": "-graph excludes",
 	} {
 		if r := recrawl(t, append([]string{"scoring", "simulate"}, strings.Fields(args)...)...); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d, %q; want %q", args, r.code, r.err, want)

@@ -18,7 +18,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// seedSource is the URLs of the command line and what -seeds names.
+// seedSource is the URLs of the command line and of -seeds.
 type seedSource struct {
 	urls []string
 	name string // of -seeds; empty if it was not given
@@ -29,12 +29,12 @@ type seedSource struct {
 // stdin is the name of standard input.
 const stdin = "standard input"
 
-// seeds returns where the seeds are to come from; nil if there are none. It looks
-// at the arguments and for the file before anything else is touched.
+// seeds returns the source of the seeds; nil if there is none. It checks the arguments
+// and the file before anything else is touched.
 func (a *app) seeds(c *cli.Command) (*seedSource, error) {
 	for _, u := range c.Args().Slice() {
 		if !strings.Contains(u, "://") {
-			return nil, usagef("%q is not a URL; it should begin with http:// or https://", u)
+			return nil, usagef("%q is not a URL; it should start with http:// or https://", u)
 		}
 	}
 	s := &seedSource{urls: c.Args().Slice(), name: c.String("seeds")}
@@ -62,7 +62,7 @@ func (a *app) seeds(c *cli.Command) (*seedSource, error) {
 		s.dir = filepath.Dir(s.name)
 		s.more = inject.Files(os.DirFS(s.dir), filepath.Base(s.name))
 	case c.IsSet("seeds"):
-		return nil, usagef("-seeds wants the name of a file")
+		return nil, usagef("-seeds needs the name of a file")
 	}
 	if len(s.urls) == 0 && s.more == nil {
 		return nil, nil
@@ -81,10 +81,10 @@ func anyFile(dir string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no file in the directory %s", dir)
+	return fmt.Errorf("no file in the directory %s", dir)
 }
 
-// all yields the seeds. It can be asked for once.
+// all yields the seeds. It can be called once.
 func (s *seedSource) all(yield func(inject.Seed, error) bool) {
 	for _, u := range s.urls {
 		if !yield(inject.Seed{URL: u}, nil) {
@@ -107,8 +107,8 @@ func (s *seedSource) all(yield func(inject.Seed, error) bool) {
 	}
 }
 
-// rulesForAll applies the rules of the crawl to the records that are there, if
-// that is asked for. (Nutch purges them in any case, with db.update.purge.404.)
+// rulesForAll applies the rules of the crawl to the existing records, if asked to.
+// (With db.update.purge.404, Nutch purges them in any case.)
 func (a *app) rulesForAll(ctx context.Context, c *cli.Command, s *session, o *recrawl.Options) error {
 	how, apply := s.injecting(c), c.Bool("filter-normalize-all")
 	if !apply && !(how.PurgeGone && how.NutchCompat) {

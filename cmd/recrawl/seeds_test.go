@@ -33,7 +33,7 @@ func TestSeedsFromWhereTheyAre(t *testing.T) {
 		t.Errorf("standard input: %+v", r)
 	}
 	c = exec.Command(program, "inject", "-d", crawl, "-seeds", "-")
-	if r := finish(t, c); r.code != 1 || !strings.Contains(r.err, "standard input: there is no seed in it") {
+	if r := finish(t, c); r.code != 1 || !strings.Contains(r.err, "standard input: it has no seeds") {
 		t.Errorf("nothing on standard input: %+v", r)
 	}
 	if r := recrawl(t, "inject", "-d", crawl, "-seeds", filepath.Join(dir, "nowhere")); r.code != 1 || !strings.Contains(r.err, "nowhere") {
@@ -64,18 +64,18 @@ func TestScoringFilters(t *testing.T) {
 	t.Parallel()
 	crawl := filepath.Join(t.TempDir(), "crawl")
 	for value, want := range map[string]string{
-		"":              "-scoring wants the names of filters",
-		"hits":          `there is no filter "hits"; there are opic, pagerank, depth`,
-		"opic,pagerank": "leave out opic and link",
+		"":              "-scoring needs the names of filters",
+		"hits":          `unknown filter "hits"; choose from opic, pagerank, depth`,
+		"opic,pagerank": "replaces the scores of opic and link",
 		"pagerank=1":    `pagerank takes no value, not "1"`,
-		"opic,,depth":   "-scoring wants the names of filters",
-		"opic,opic":     "opic is there twice",
+		"opic,,depth":   "-scoring needs the names of filters",
+		"opic,opic":     "opic is named twice",
 		"depth=deep":    "depth=deep is not a number of levels",
 		"depth=0":       "depth=0 is not a number of levels",
 		"opic=1":        `opic takes no value, not "1"`,
-		"urlmeta":       "urlmeta wants the names",
+		"urlmeta":       "urlmeta needs the names",
 		"urlmeta=a++b":  "urlmeta=a++b has an empty name",
-		"scoring-depht": `there is no filter "depht"`,
+		"scoring-depht": `unknown filter "depht"`,
 	} {
 		if r := recrawl(t, "inject", "-d", crawl, "-scoring", value, "http://a.example/"); r.code != 2 || !strings.Contains(r.err, want) {
 			t.Errorf("%q: %+v, want %q", value, r, want)

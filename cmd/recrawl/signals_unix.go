@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// surviveFileLimit makes a write beyond the limit of ulimit -f an error like any
-// other, instead of the end of the process.
+// surviveFileLimit makes a write beyond ulimit -f an error like any other, instead of
+// the end of the process.
 func surviveFileLimit() { signal.Ignore(syscall.SIGXFSZ) }
 
-// surviveBrokenPipe makes a write to a pipe that nobody reads an error like any
-// other, too.
+// surviveBrokenPipe does the same for a write to a pipe that nobody reads.
 func surviveBrokenPipe() { signal.Ignore(syscall.SIGPIPE) }

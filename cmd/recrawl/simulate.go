@@ -20,7 +20,7 @@ import (
 const (
 	toPages  = "The pages"
 	toBudget = "The crawl"
-	toYours  = "A schedule of yours, put beside the others"
+	toYours  = "Your own schedule, beside the others"
 )
 
 func (a *app) simulate() *cli.Command {
@@ -36,12 +36,12 @@ func (a *app) simulate() *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name: "simulate", Usage: "crawl many pages within a budget, by one schedule after the other",
-		Description: `Crawls a population of pages for years, on a clock of its own and within a
-budget of fetches, by every schedule of stock and by ones that are told how often
-each page changes, which no crawl can know; the optimum is the best of these. It
-prints how much was fresh and how old copies were. It runs the code of a crawl
-and needs neither a crawl nor a network.
+		Name: "simulate", Usage: "compare schedules over many pages and a budget",
+		Description: `Crawls a population of pages for years of simulated time, within a budget of
+fetches: by each of the built-in schedules, and by schedules that are told how often
+each page changes, which no crawl can know; the optimum is the best of those. It
+prints how much was fresh and how old the copies were. It runs the same code as a
+crawl, but needs neither a crawl nor a network.
 
   recrawl schedule simulate
   recrawl schedule simulate -population lognorm -every 7d -svg plot
@@ -52,48 +52,50 @@ and needs neither a crawl nor a network.
   recrawl schedule simulate -signals recall=.8,precision=.5,delay=6h
   recrawl schedule simulate -reference
 
-A history is that of recrawl schedule; a field w=2.5 in a line says how important
-its page is beside others. It may tell what signatures see: :B, of the bytes
-alone, and :T, of the text and not its more frequent words; or have pages as
-they were found at times, under a header that names columns, such as
+A history has the format of recrawl schedule; a field w=2.5 in a line gives the
+importance of its page relative to others. Its events may say what signatures see:
+:B is a change of the bytes only, :T one of the text but not of its more frequent
+words. Or it lists pages as they were found at certain times, under a header that
+names the columns, such as
 
   url time status md5 textmd5
 
-Columns may be separated by commas, and a column event may have A, M and D.
-Lines of an index of a web archive (CDX) need no header. The file may be
-compressed by gzip. What each signature sees is told, and what comes of it. "important fresh" is the share of the importance of
-which the copy was what the page was, from -measure on; "at first" is that
-before. The constant interval is the one at which the pages that are there at the
-time take all of the budget, in turn. With -signals there are signs of the changes, which come a while after
-them or without one: what they are worth is learned as in a crawl, and there is
-an optimum that knows it, too. With -svg the pictures are NAME-time.svg, freshness over time,
-NAME-rates.svg, intervals by rate of change, and with -curve NAME-budget.svg.
-With -reference it repeats published results and checks the goals of the
-project: it fails if a figure is not what it is to be.`,
+Columns may be separated by commas, and a column named event may hold A, M and D.
+Lines of a web archive index (CDX) need no header. The file may be gzipped. The
+output shows what each signature sees, and the effect on the crawl.
+
+"important fresh" is the share of the importance whose copy matched the page, from
+-measure on; "at first" is the same before that. The constant interval visits the
+pages that exist at the time in turn, and uses all of the budget. With -signals
+there are signs of changes, which come some time after a change, or without one:
+what they are worth is learned as in a crawl, and one optimum knows it. With -svg
+the pictures are NAME-time.svg, freshness over time, NAME-rates.svg, intervals by
+rate of change, and with -curve NAME-budget.svg. With -reference it repeats
+published results and checks the goals of the project, and fails if a figure is off.`,
 		Flags: flags(
 			&cli.StringFlag{Name: "population", Category: toPages, Value: string(simulate.Cho5), Usage: "pages that change at random as often as in `KIND`: cho5, a histogram of 720,000 pages, lognorm, equal (once in 30 days), hourly, daily, weekly, yearly, static, two (half daily, half once a year), weekdays (once from Monday to Friday) or seasonal (ten times as often in three months of the year) (default cho5)"},
-			&cli.StringFlag{Name: "history", Category: toPages, Usage: "instead, pages and their changes from `FILE`; - is standard input"},
-			&cli.StringFlag{Name: "signature", Category: toPages, Usage: "of a history that tells of signatures, what the crawl compares: `NAME` md5, textmd5 or textprofile (default textmd5)"},
-			&cli.StringFlag{Name: "truth", Category: toPages, Usage: "a copy is fresh while the signature `NAME` of its page is the same, whatever the crawl compares (default textmd5)"},
-			&cli.StringFlag{Name: "importance", Category: toPages, Value: string(simulate.Zipf), Usage: "how important pages are, `KIND`: zipf, uniform, correlated, which is zipf where pages that change often are more important, or anticorrelated (default zipf)"},
+			&cli.StringFlag{Name: "history", Category: toPages, Usage: "instead, read pages and their changes from `FILE`; - is standard input"},
+			&cli.StringFlag{Name: "signature", Category: toPages, Usage: "for a history with signatures: the `NAME` of the one that the crawl compares, md5, textmd5 or textprofile (default textmd5)"},
+			&cli.StringFlag{Name: "truth", Category: toPages, Usage: "count a copy as fresh while the signature `NAME` of its page is the same, whatever the crawl compares (default textmd5)"},
+			&cli.StringFlag{Name: "importance", Category: toPages, Value: string(simulate.Zipf), Usage: "how importance is distributed, a `KIND`: zipf, uniform, correlated (zipf, where pages that change often are more important) or anticorrelated (default zipf)"},
 			&cli.IntFlag{Name: "pages", Category: toPages, Value: 10_000, Usage: "a population of `N` pages (default 10000)"},
-			&cli.Uint64Flag{Name: "seed", Category: toPages, Value: 1, Usage: "the random `NUMBER` (default 1)"},
-			&cli.BoolFlag{Name: "last-modified", Category: toPages, Usage: "the servers say when the content has changed"},
+			&cli.Uint64Flag{Name: "seed", Category: toPages, Value: 1, Usage: "the random seed, a `NUMBER` (default 1)"},
+			&cli.BoolFlag{Name: "last-modified", Category: toPages, Usage: "the servers say when the content last changed"},
 			&cli.BoolFlag{Name: "conditional", Category: toPages, Usage: "the servers answer \"not modified\" instead of sending the content again"},
-			&cli.StringSliceFlag{Name: "signals", Category: toPages, Usage: "signs of changes, such as of sitemaps, as in `precision=.8,recall=.6`; also share= of the hosts, flood= of signs without meaning a day and page, delay=; again for other hosts"},
-			&cli.Float64Flag{Name: "shift", Category: toPages, Usage: "pages that change at random do so `N` times as often from the middle of the time that counts"},
+			&cli.StringSliceFlag{Name: "signals", Category: toPages, Usage: "signs of changes, as sitemaps give: `precision=.8,recall=.6`; also share= of the hosts, flood= meaningless signs per page and day, and delay=. May be repeated for other hosts"},
+			&cli.Float64Flag{Name: "shift", Category: toPages, Usage: "from the middle of the measured time on, pages that change at random do so `N` times as often"},
 
 			spanFlag(toBudget, "every", "the budget: as many fetches as all pages take every `TIME` (default 30d)"),
 			&cli.Float64Flag{Name: "budget", Category: toBudget, Usage: "the budget: `N` fetches a day"},
-			&cli.StringFlag{Name: "curve", Category: toBudget, Usage: "one budget after the other, as those of -every: `TIMES` with commas between them"},
-			&cli.BoolFlag{Name: "cold", Category: toBudget, Usage: "begin without a copy of any page; otherwise with fresh ones of all, but nothing known of their rates"},
+			&cli.StringFlag{Name: "curve", Category: toBudget, Usage: "compare several budgets, given as for -every: `TIMES` separated by commas"},
+			&cli.BoolFlag{Name: "cold", Category: toBudget, Usage: "start without a copy of any page; by default the copies are fresh, but nothing is known about rates of change"},
 			spanFlag(toBudget, "cycle", "look for what is due every `TIME` (default 6h)"),
-			spanFlag(toBudget, "for", "go on for `TIME` (default 1080d, or until the last change of a history)"),
-			spanFlag(toBudget, "measure", "count what happens after `TIME` (default a third of it all)"),
+			spanFlag(toBudget, "for", "simulate `TIME` (default 1080d, or until the last change of a history)"),
+			spanFlag(toBudget, "measure", "measure from `TIME` on (default: a third of the whole)"),
 			yours,
 
-			&cli.StringFlag{Name: "only", Category: toReport, Usage: "only the schedules whose names contain one of `WORDS` with commas between them"},
-			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "draw pictures to files whose names begin with `NAME`, too"},
+			&cli.StringFlag{Name: "only", Category: toReport, Usage: "only the schedules whose names contain one of these `WORDS`, separated by commas"},
+			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "also draw pictures, to files whose names start with `NAME`"},
 			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON, an object a line, instead of text"},
 			&cli.BoolFlag{Name: "reference", Category: toReport, Usage: "repeat published results, and check the goals of the project"},
 		),
@@ -110,7 +112,7 @@ project: it fails if a figure is not what it is to be.`,
 			}
 			if text := c.String("curve"); text != "" {
 				if c.IsSet("every") || c.IsSet("budget") {
-					return usagef("-curve has budgets of its own: neither -every nor -budget can be")
+					return usagef("-curve excludes -every and -budget")
 				}
 				return a.simulateCurve(ctx, c, pages, o, text)
 			}
@@ -160,7 +162,7 @@ project: it fails if a figure is not what it is to be.`,
 			}
 			for _, s := range sights {
 				if s.Restless > 0 {
-					fmt.Fprintf(a.out, "\n%s is another at every visit of %d of %d pages, and not since they have changed: choose a signature that is not.\n", s.Signature, s.Restless, len(pages))
+					fmt.Fprintf(a.out, "\n%s differs at every visit of %d of %d pages, even if they have not changed: choose a signature that does not.\n", s.Signature, s.Restless, len(pages))
 				}
 			}
 			return nil
@@ -168,8 +170,8 @@ project: it fails if a figure is not what it is to be.`,
 	}
 }
 
-// bySignatures is what the schedule that learns would make of a history by the signatures that the
-// crawl does not compare, if it is asked for and there are any.
+// bySignatures returns what the learned schedule would achieve on a history with each of the
+// signatures that the crawl does not compare. It is empty if the learned schedule is left out.
 func bySignatures(ctx context.Context, c *cli.Command, history []simulate.Page, sights []simulate.Sight, policies []simulate.Policy, o simulate.CrawlOptions) ([]simulate.Outcome, error) {
 	i := slices.IndexFunc(policies, func(p simulate.Policy) bool { return p.Name == "learned" })
 	if i < 0 || len(sights) < 2 {
@@ -265,11 +267,11 @@ func (a *app) simulateCurve(ctx context.Context, c *cli.Command, pages simulate.
 	return nil
 }
 
-// mostPages is how large a population that is made up may be.
+// mostPages bounds a generated population.
 const mostPages = 10_000_000
 
-// populationOf returns the pages that the flags describe, the history that they are of if there is
-// one, and how to crawl them.
+// populationOf returns the pages that the flags describe, the history they are from, if any, and
+// how to crawl them.
 func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulate.CrawlOptions, error) {
 	spans := spans{c: c}
 	o := simulate.CrawlOptions{
@@ -281,7 +283,7 @@ func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulat
 		return nil, nil, o, spans.err
 	}
 	if o.Duration > 0 && o.Measure >= o.Duration {
-		return nil, nil, o, usagef("-measure: nothing is left to measure from %s on, for the crawl ends after %s; give a longer -for", span(o.Measure), span(o.Duration))
+		return nil, nil, o, usagef("-measure: nothing is left to measure from %s on: the crawl ends after %s; give a longer -for", span(o.Measure), span(o.Duration))
 	}
 	for _, text := range c.StringSlice("signals") {
 		g, err := simulate.ParseSignals(text)
@@ -295,11 +297,11 @@ func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulat
 	var history []simulate.Page
 	switch name := c.String("history"); {
 	case name != "" && (c.IsSet("population") || c.IsSet("pages")):
-		return nil, nil, o, usagef("-history has pages of its own: neither -population nor -pages can be")
+		return nil, nil, o, usagef("-history excludes -population and -pages")
 	case name != "" && c.IsSet("shift"):
-		return nil, nil, o, usagef("-history says when pages change: -shift cannot be")
+		return nil, nil, o, usagef("-history says when pages change, and excludes -shift")
 	case name == "" && (c.IsSet("signature") || c.IsSet("truth")):
-		return nil, nil, o, usagef("-signature and -truth are for a -history that tells of signatures")
+		return nil, nil, o, usagef("-signature and -truth are for a -history with signatures")
 	case !slices.Contains(simulate.Importances(), importance):
 		return nil, nil, o, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
 	case name != "":
@@ -320,7 +322,7 @@ func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulat
 			return nil, nil, o, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
 		}
 		if c.IsSet("shift") && (rates == simulate.Weekdays || rates == simulate.Seasonal) {
-			return nil, nil, o, usagef("-population %s says when pages change: -shift cannot be", rates)
+			return nil, nil, o, usagef("-population %s says when pages change, and excludes -shift", rates)
 		}
 		n := int(c.Int("pages"))
 		if n < 1 || n > mostPages {
@@ -333,7 +335,7 @@ func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulat
 	}
 	switch {
 	case c.IsSet("budget") && every > 0:
-		return nil, nil, o, usagef("only one of -budget and -every can be")
+		return nil, nil, o, usagef("-budget and -every exclude each other")
 	case c.IsSet("budget"):
 		if !(o.PerDay > 0 && o.PerDay < 1e12) {
 			return nil, nil, o, usagef("-budget: %g is not a number of fetches a day", o.PerDay)
@@ -419,7 +421,7 @@ func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]si
 func (a *app) reference(ctx context.Context, c *cli.Command) error {
 	for _, f := range c.Flags {
 		if name := f.Names()[0]; name != "reference" && name != "pages" && name != "help" && c.IsSet(name) {
-			return usagef("-reference has pages and schedules of its own: -%s cannot be", name)
+			return usagef("-reference has its own pages and schedules, and excludes -%s", name)
 		}
 	}
 	if n := c.Int("pages"); n < 1 || n > mostPages {
@@ -439,7 +441,7 @@ func (a *app) reference(ctx context.Context, c *cli.Command) error {
 	}
 	fmt.Fprintf(a.out, "%d checks, %d failed\n", checks, failed)
 	if failed > 0 {
-		return fmt.Errorf("%d of %d figures are not what they are to be", failed, checks)
+		return fmt.Errorf("%d of %d figures are off", failed, checks)
 	}
 	return nil
 }

@@ -24,12 +24,13 @@ import (
 func (a *app) sitemap() *cli.Command {
 	return &cli.Command{
 		Name: "sitemap", Category: stages, Usage: "read sitemaps and feeds, and put what they name into the crawl db", ArgsUsage: "[URL|HOST...]",
-		Description: `Reads sitemaps (XML, lines of text, gzip, RSS, Atom), indexes and what they name:
-those whose URLs are given, and those that the robots.txt of the given hosts
-lists. Each is fetched as politely as a page. What they name is added to the crawl
-db, to be fetched by crawl; what they say has changed there is due at once, as far
-as the host has told the truth before. Rounds of crawl read the sitemaps that
-robots.txt lists by themselves, once a day; with -conf, as Nutch's, they do not.
+		Description: `Reads sitemaps (XML, plain text, gzip, RSS, Atom) and the sitemaps that indexes
+name: those whose URLs are given, and those listed in the robots.txt of the given
+hosts. Each is fetched as politely as a page. The pages they name are added to the
+crawl db, for crawl to fetch; known pages that they say have changed are due at
+once, as far as the host's past claims were true. The rounds of crawl read the
+sitemaps in robots.txt by themselves, once a day; with -conf, like Nutch, they do
+not.
 
   recrawl sitemap -d crawl -agent mybot https://example.com/sitemap.xml
   recrawl sitemap -d crawl -agent mybot -default example.com
@@ -37,24 +38,24 @@ robots.txt lists by themselves, once a day; with -conf, as Nutch's, they do not.
   recrawl sitemap -list -agent mybot https://example.com/sitemap.xml
   recrawl sitemap -list sitemap.xml.gz
 
-With -conf, records are what Nutch's sitemap job makes: the score is the priority,
-the interval that of changefreq.`,
+With -conf, records are made as by Nutch's sitemap job: the score is the priority,
+and the interval comes from changefreq.`,
 		Flags: flags(dirFlag(),
-			&cli.BoolFlag{Name: "hosts", Category: toSelect, Usage: "those that the robots.txt of every known host lists, too"},
-			&cli.StringFlag{Name: "file", Category: toSelect, Aliases: []string{"sitemapUrls"}, Usage: "those in `FILE`, a URL or host on each line, too; - is standard input"},
-			&cli.BoolFlag{Name: "default", Category: toSelect, Usage: "take /sitemap.xml of a host whose robots.txt lists none (with -conf: as sitemap.url.default.sitemap.xml says)"},
-			&cli.BoolFlag{Name: "no-strict", Aliases: []string{"noStrict"}, Category: toSelect, Usage: "believe a sitemap about all URLs, not only those below its directory and of the sites that list it"},
-			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Category: toSelect, Usage: "take URLs that the filters reject, too"},
-			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Category: toSelect, Usage: "take URLs as they are spelled"},
-			&cli.BoolFlag{Name: "overwrite", Category: toSelect, Usage: "give known pages the interval of their changefreq, and with -conf score and time of the last change"},
-			&cli.BoolFlag{Name: "list", Category: toReport, Usage: "print what is in sitemaps, given as URLs or files, and do nothing else"},
+			&cli.BoolFlag{Name: "hosts", Category: toSelect, Usage: "also read those listed in the robots.txt of every known host"},
+			&cli.StringFlag{Name: "file", Category: toSelect, Aliases: []string{"sitemapUrls"}, Usage: "also read those in `FILE`, a URL or host a line; - is standard input"},
+			&cli.BoolFlag{Name: "default", Category: toSelect, Usage: "try /sitemap.xml for a host whose robots.txt lists none (with -conf: as sitemap.url.default.sitemap.xml says)"},
+			&cli.BoolFlag{Name: "no-strict", Aliases: []string{"noStrict"}, Category: toSelect, Usage: "accept all URLs of a sitemap, not only those below its directory and of the sites that list it"},
+			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Category: toSelect, Usage: "keep URLs that the URL filters reject"},
+			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Category: toSelect, Usage: "do not normalize URLs"},
+			&cli.BoolFlag{Name: "overwrite", Category: toSelect, Usage: "give known pages the interval of their changefreq, and with -conf also the score and the time of the last change"},
+			&cli.BoolFlag{Name: "list", Category: toReport, Usage: "just print the entries of sitemaps, given as URLs or files"},
 			urlRulesFlag(), networking(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Bool("list") {
 				return a.listSitemaps(ctx, c)
 			}
 			if !c.Args().Present() && !c.Bool("hosts") && c.String("file") == "" {
-				return usagef("sitemap wants URLs or hosts, -file or -hosts")
+				return usagef("sitemap needs URLs or hosts, -file or -hosts")
 			}
 			return a.with(ctx, c, true, false, func(s *session) error {
 				o := recrawl.SitemapOptions{}
@@ -84,7 +85,7 @@ the interval that of changefreq.`,
 					err = e
 				}
 				if n := len(r.Refused); err == nil && n > 0 {
-					err = fmt.Errorf("%d of what was given could not be used", n)
+					err = fmt.Errorf("%d of the given URLs and hosts could not be used", n)
 				}
 				return err
 			}, func(o *recrawl.Options) {
@@ -92,7 +93,7 @@ the interval that of changefreq.`,
 					given(c, flag, on)
 				}
 				if o.Fetch.Sitemaps.NoFilter || o.Fetch.Sitemaps.NoNormalize {
-					// What was taken into the crawl db has to be selected, too.
+					// What was added to the crawl db must be selected, too.
 					o.Generate.NoFilter = o.Generate.NoFilter || o.Fetch.Sitemaps.NoFilter
 					o.Generate.NoNormalize = true
 				}
@@ -103,7 +104,7 @@ the interval that of changefreq.`,
 
 // noSitemaps is for the verbs that fetch.
 func noSitemaps() cli.Flag {
-	return &cli.BoolFlag{Name: "no-sitemaps", Category: toSelect, Usage: "follow neither the sitemaps that robots.txt lists nor feeds"}
+	return &cli.BoolFlag{Name: "no-sitemaps", Category: toSelect, Usage: "read neither feeds nor the sitemaps in robots.txt"}
 }
 
 // sitemapsJSON is what sitemap -json prints.
@@ -147,14 +148,14 @@ func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
 			Outcomes: outcomes(r.Visits), Bytes: r.Bytes, Lastmod: lastmod, Seconds: r.Elapsed.Seconds()})
 	}
 	s := &r.Sitemaps
-	fmt.Fprintf(a.out, "%d sitemaps asked for, %d hosts; %d rounds, %d visits, %s in %v\n", r.Listed, r.Hosts, r.Rounds, r.Visited(), size(r.Bytes), r.Elapsed.Round(time.Millisecond))
-	fmt.Fprintf(a.out, "  read          %d (%d indexes, %d feeds, %d cut off), %d are none\n", s.Files, s.Indexes, s.Feeds, s.Truncated, s.Failed)
+	fmt.Fprintf(a.out, "%d sitemaps requested, %d hosts; %d rounds, %d visits, %s in %v\n", r.Listed, r.Hosts, r.Rounds, r.Visited(), size(r.Bytes), r.Elapsed.Round(time.Millisecond))
+	fmt.Fprintf(a.out, "  read          %d (%d indexes, %d feeds, %d cut off), %d not sitemaps\n", s.Files, s.Indexes, s.Feeds, s.Truncated, s.Failed)
 	fmt.Fprintf(a.out, "  entries       %d pages, %d sitemaps\n", s.URLs, s.Sitemaps)
-	fmt.Fprintf(a.out, "  left out      %d out of scope, %d by the rules, %d no URLs, %d beyond a limit\n", s.OutOfScope, s.Rejected, s.Bad, s.Cut)
+	fmt.Fprintf(a.out, "  left out      %d out of scope, %d by the rules, %d not URLs, %d beyond a limit\n", s.OutOfScope, s.Rejected, s.Bad, s.Cut)
 	fmt.Fprintf(a.out, "  pages         %d new, %d known, of which %d are due sooner and %d are not believed\n", r.Told.New, r.Told.Known, r.Told.Due, r.Told.Untrusted)
 	printOutcomes(a.out, r.Visits)
 	for _, name := range r.None {
-		fmt.Fprintf(a.out, "  %s: robots.txt lists no sitemap, or cannot be had\n", name)
+		fmt.Fprintf(a.out, "  %s: robots.txt lists no sitemap, or is unavailable\n", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(lastmod)) {
 		l := lastmod[name]
@@ -167,7 +168,7 @@ func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
 // listSitemaps prints the entries of sitemaps.
 func (a *app) listSitemaps(ctx context.Context, c *cli.Command) error {
 	if !c.Args().Present() {
-		return usagef("sitemap -list wants the URL of a sitemap, or a file")
+		return usagef("sitemap -list needs the URL of a sitemap, or a file")
 	}
 	k, err := a.checker(c)
 	if err != nil {
@@ -206,7 +207,7 @@ func (a *app) listSitemaps(ctx context.Context, c *cli.Command) error {
 	return nil
 }
 
-// fetchSitemap asks for a sitemap, and for what it redirects to.
+// fetchSitemap requests a sitemap, and follows its redirects.
 func fetchSitemap(ctx context.Context, client *httpproto.Client, url string) (protocol.Response, error) {
 	for range maxHops + 1 {
 		resp, err := client.Fetch(ctx, protocol.Request{URL: url, MaxBytes: sitemap.DefaultMaxBytes})
@@ -266,7 +267,7 @@ func (a *app) listSitemap(ctx context.Context, c *cli.Command, name string, r *s
 		}
 	}
 	rep := r.Report()
-	fmt.Fprintf(a.err, "recrawl: %s: %s, %d entries, %d no URLs, %d fields that cannot be read, %d faults\n", name, rep.Format, rep.Entries, rep.BadURLs, rep.BadFields, rep.Faults)
+	fmt.Fprintf(a.err, "recrawl: %s: %s, %d entries, %d not URLs, %d unreadable fields, %d faults\n", name, rep.Format, rep.Entries, rep.BadURLs, rep.BadFields, rep.Faults)
 	if rep.Truncated {
 		return fmt.Errorf("%s was not read to the end: %w", name, errors.New(rep.Reason))
 	}

@@ -13,7 +13,7 @@ func TestSitemapVerb(t *testing.T) {
 	s := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true, Sitemaps: true})
 	first := s.web.Host(0)
 	out := ok(t, s.args("sitemap", first)...)
-	if !strings.HasPrefix(out, "1 sitemaps asked for, 1 hosts; 1 rounds, 1 visits, ") || !strings.Contains(out, "  pages         30 new, 0 known,") {
+	if !strings.HasPrefix(out, "1 sitemaps requested, 1 hosts; 1 rounds, 1 visits, ") || !strings.Contains(out, "  pages         30 new, 0 known,") {
 		t.Error(out)
 	}
 	// Nothing is fetched but the sitemap, and what it named is due.
@@ -31,7 +31,7 @@ func TestSitemapVerb(t *testing.T) {
 	if out := ok(t, "explain", "-d", s.dir, "-agent", "testbot", "-now", frozen, "http://"+first+"/"); !strings.Contains(out, "sitemaps say modified 20") || !strings.Contains(out, "no claim of the host was checked yet") {
 		t.Error(out)
 	}
-	if r := recrawl(t, s.args("sitemap", "ftp://x.test/s.xml", "http://"+first+"/sitemap.xml")...); r.code != 1 || !strings.Contains(r.err, "ftp://x.test/s.xml") || !strings.Contains(r.err, "1 of what was given could not be used") {
+	if r := recrawl(t, s.args("sitemap", "ftp://x.test/s.xml", "http://"+first+"/sitemap.xml")...); r.code != 1 || !strings.Contains(r.err, "ftp://x.test/s.xml") || !strings.Contains(r.err, "1 of the given URLs and hosts could not be used") {
 		t.Errorf("%+v", r)
 	}
 
@@ -52,8 +52,8 @@ func TestSitemapVerb(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"sitemap", "-d", s.dir, "-agent", "x"}, 2, "wants URLs or hosts"},
-		{[]string{"sitemap", "-list"}, 2, "wants the URL of a sitemap"},
+		{[]string{"sitemap", "-d", s.dir, "-agent", "x"}, 2, "needs URLs or hosts"},
+		{[]string{"sitemap", "-list"}, 2, "needs the URL of a sitemap"},
 		{[]string{"sitemap", "-list", "/nowhere/s.xml"}, 1, "no such file"},
 		{[]string{"sitemap", "-list", write(t, "x.html", "<html>no")}, 1, "not a sitemap"},
 	} {

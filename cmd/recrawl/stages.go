@@ -18,8 +18,8 @@ import (
 func (a *app) inject() *cli.Command {
 	return &cli.Command{
 		Name: "inject", Category: stages, Usage: "put seeds into the crawl db", ArgsUsage: "[URL...]",
-		Description: `Makes the directory if it is not there. What is in the crawl db already stays as
-it is, unless -overwrite or -update says otherwise. A seed that cannot be used is
+		Description: `Creates the directory if it does not exist. Existing records stay as they are,
+unless -overwrite or -update says otherwise. A seed that cannot be used is
 named on standard error; the others are injected, and the exit code is 1.
 
   recrawl inject -d crawl https://example.com/ https://example.org/
@@ -31,12 +31,12 @@ out, so that they are neither fetched nor indexed any more.
 
 ` + seedFile,
 		Flags: flags(dirFlag(), seedsFlag(), minFreeFlag(),
-			&cli.BoolFlag{Name: "overwrite", Usage: "replace records that are there, and forget all that is known of them"},
-			&cli.BoolFlag{Name: "update", Usage: "give records that are there the metadata, score and interval of the seed"},
-			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "take seeds that the URL filters reject, too"},
-			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "take seeds as they are spelled"},
-			&cli.BoolFlag{Name: "purge-gone", Usage: "forget what is known of a seed that is gone"},
-			&cli.BoolFlag{Name: "filter-normalize-all", Aliases: []string{"filterNormalizeAll"}, Usage: "first normalize and filter all that is there; with -purge-gone, drop all that is gone. Needs no seed"},
+			&cli.BoolFlag{Name: "overwrite", Usage: "replace existing records, and forget all that is known about them"},
+			&cli.BoolFlag{Name: "update", Usage: "give existing records the metadata, score and interval of the seed"},
+			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "keep seeds that the URL filters reject"},
+			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "do not normalize seeds"},
+			&cli.BoolFlag{Name: "purge-gone", Usage: "forget what is known about a seed that is gone"},
+			&cli.BoolFlag{Name: "filter-normalize-all", Aliases: []string{"filterNormalizeAll"}, Usage: "first normalize and filter all records; with -purge-gone, also drop those that are gone. Needs no seed"},
 			urlRulesFlag(), scoringFlag(), scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := a.seeds(c)
@@ -45,7 +45,7 @@ out, so that they are neither fetched nor indexed any more.
 			}
 			all := c.Bool("filter-normalize-all")
 			if seeds == nil && !all {
-				return usagef("inject wants URLs, or -seeds FILE")
+				return usagef("inject needs URLs, or -seeds FILE")
 			}
 			var policies recrawl.Options
 			return a.with(ctx, c, false, seeds == nil, func(s *session) error {
@@ -62,14 +62,14 @@ out, so that they are neither fetched nor indexed any more.
 func (a *app) fetch() *cli.Command {
 	return &cli.Command{
 		Name: "fetch", Category: stages, Usage: "visit the pages of a segment", ArgsUsage: "[SEGMENT]",
-		Description: `The second stage of a round. The segment is the newest unless named. Pages are
-parsed as they come, unless -no-parse leaves that to the verb parse. A fetch that
-was interrupted goes on where it stopped.
+		Description: `The second stage of a round. The default is the newest segment. Pages are parsed as
+they arrive, unless -no-parse leaves that to the verb parse. An interrupted fetch
+resumes where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
 		Flags: flags(dirFlag(), networking(), sparing(), limiting(), urlRulesFlag(), stayFlag(), noSitemaps(), bounding("no-traps", "parse-timeout"), scoringFlag(), minFreeFlag(),
-			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...` of those that generate -lists made, from 0; fetches of other lists may run at the same time"},
+			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...`, from 0, of those made by generate -lists; other fetches may visit the others at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			some, err := lists(c)
@@ -101,11 +101,11 @@ was interrupted goes on where it stopped.
 func (a *app) parse() *cli.Command {
 	return &cli.Command{
 		Name: "parse", Category: stages, Usage: "parse the pages of a segment that was fetched with -no-parse", ArgsUsage: "[SEGMENT]",
-		Description: `The segment is the newest unless named.
+		Description: `The default is the newest segment.
 
   recrawl fetch -d crawl -agent mybot -no-parse
   recrawl parse -d crawl -agent mybot`,
-		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` under which meta robots are obeyed"}, urlRulesFlag(), stayFlag(), bounding("no-traps", "parse-timeout"), scoringFlag(), reporting()),
+		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the crawler `NAME` that meta robots are matched against"}, urlRulesFlag(), stayFlag(), bounding("no-traps", "parse-timeout"), scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(ctx, c, false, true, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
@@ -130,7 +130,7 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	if r.Already {
 		fmt.Fprintf(a.out, "%s was complete\n", name)
 		if r.Left > 0 {
-			fmt.Fprintf(a.out, "but %d other lists of it are not\n", r.Left)
+			fmt.Fprintf(a.out, "but %d of its other lists are not\n", r.Left)
 		}
 		return nil
 	}
@@ -141,35 +141,34 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	}
 	a.printTally(r)
 	if r.Left > 0 {
-		fmt.Fprintf(a.out, "%d lists of %s are to be fetched yet\n", r.Left, name)
+		fmt.Fprintf(a.out, "%d lists of %s are still to be fetched\n", r.Left, name)
 	}
 	return nil
 }
 
 func visitMetaFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "visit-meta", Usage: "keep in each record what its last visit said, for protocolstats, updatehostdb and expressions: HTTP status, media type and response time"}
+	return &cli.BoolFlag{Name: "visit-meta", Usage: "store the HTTP status, media type and response time of the last visit in each record, for protocolstats, updatehostdb and expressions"}
 }
 
 func (a *app) update() *cli.Command {
 	return &cli.Command{
-		Name: "update", Aliases: []string{"updatedb"}, Category: stages, Usage: "fold a segment that was fetched into the crawl db", ArgsUsage: "[SEGMENT]",
-		Description: `The third stage of a round. The segment is the newest unless named, and is
-applied exactly once: one that was applied before changes nothing.
+		Name: "update", Aliases: []string{"updatedb"}, Category: stages, Usage: "fold a fetched segment into the crawl db", ArgsUsage: "[SEGMENT]",
+		Description: `The third stage of a round. The default is the newest segment. A segment is applied
+exactly once: applying it again changes nothing.
 
-Flags that purge, normalize or filter go over all records of the crawl db
-besides: a page that is gone leaves it, a URL that has another normal form goes
-there, one that the rules reject is dropped. What the segment has just visited
-is left alone.
+Flags that purge, normalize or filter also go over all other records of the crawl
+db: they drop pages that are gone, move URLs to their normal form, and drop URLs that
+the rules reject. The pages that the segment just visited are left alone.
 
   recrawl update -d crawl
   recrawl update -d crawl -memory 256M
   recrawl update -d crawl -purge-gone -filter`,
 		Flags: flags(dirFlag(), urlRulesFlag(), scoringFlag(), scheduling(),
-			&cli.BoolFlag{Name: "no-additions", Aliases: []string{"noAdditions"}, Usage: "add no record for what is known only by a link"},
-			&cli.BoolFlag{Name: "normalize", Usage: "bring the URLs of all records to their normal form"},
+			&cli.BoolFlag{Name: "no-additions", Aliases: []string{"noAdditions"}, Usage: "add no records for pages known only by a link"},
+			&cli.BoolFlag{Name: "normalize", Usage: "normalize the URLs of all records"},
 			&cli.BoolFlag{Name: "filter", Usage: "drop all records whose URLs the rules reject"},
-			&cli.BoolFlag{Name: "purge-gone", Usage: "drop the records of pages that were gone before"},
-			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, to which no page links any more"},
+			&cli.BoolFlag{Name: "purge-gone", Usage: "drop the records of pages that were already gone"},
+			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, which no page links to any more"},
 			visitMetaFlag(), bounding("max-growth"), memoryFlag(), minFreeFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.with(ctx, c, false, true, func(s *session) error {
@@ -187,7 +186,7 @@ is left alone.
 						"swept": w.Records, "gone": w.Gone, "orphans": w.Orphans, "filtered": w.Filtered, "invalid": w.Invalid, "moved": w.Moved, "merged": w.Merged, "leased": w.Leased})
 				}
 				if r.Already {
-					fmt.Fprintf(a.out, "%s was applied before\n", name)
+					fmt.Fprintf(a.out, "%s was already applied\n", name)
 					return nil
 				}
 				fmt.Fprintf(a.out, "%s: %d visits, %d links to %d pages\n", name, r.Visits, r.Links, r.Targets)
@@ -218,11 +217,11 @@ is left alone.
 func (a *app) invert() *cli.Command {
 	return &cli.Command{
 		Name: "invert", Aliases: []string{"invertlinks"}, Category: stages, Usage: "add the links of a segment to the link db", ArgsUsage: "[SEGMENT]",
-		Description: `The last stage of a round. The segment is the newest unless named. Inverting it
-twice changes nothing. A segment that was updated and inverted is done: crawl
-does not take it up any more. With -conf, -normalize and -filter are on, as for
-Nutch's invertlinks, unless they are set to false or -noNormalize and -noFilter
-are given; in the rounds of crawl they are off.
+		Description: `The last stage of a round. The default is the newest segment. Inverting it again
+changes nothing. A segment that was updated and inverted is done, and crawl no
+longer resumes it. With -conf, -normalize and -filter are on, as in Nutch's
+invertlinks, unless they are set to false or -noNormalize and -noFilter are given;
+in the rounds of crawl they are off.
 
   recrawl invert -d crawl
   recrawl invert -d crawl -ignore-internal -max-anchor 200`,
@@ -230,9 +229,9 @@ are given; in the rounds of crawl they are off.
 			&cli.BoolFlag{Name: "noNormalize", Hidden: true}, &cli.BoolFlag{Name: "noFilter", Hidden: true},
 			&cli.BoolFlag{Name: "ignore-internal", Usage: "leave out links within a host"},
 			&cli.BoolFlag{Name: "ignore-external", Usage: "leave out links between hosts"},
-			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those of the first pages by the order of their keys (0: 10,000; -1: all)"},
+			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those from the first pages in key order (0: 10,000; -1: all)"},
 			&cli.IntFlag{Name: "max-anchor", Usage: "cut the text of a link at `N` characters (0: 100; -1: never)"},
-			&cli.BoolFlag{Name: "nutch-compat", Usage: "leave out links within a host unless -ignore-internal=false is given, and cut texts as Nutch does"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "leave out links within a host unless -ignore-internal=false is given, and cut link texts as Nutch does"},
 			memoryFlag(), minFreeFlag(), confFlags(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Bool("ignore-internal") && c.Bool("ignore-external") {

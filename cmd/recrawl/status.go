@@ -12,25 +12,24 @@ import (
 
 func (a *app) status() *cli.Command {
 	return &cli.Command{
-		Name: "status", Category: looking, Usage: "say how up to date the copies are, and what budget would keep them so",
-		Description: `Reads all records. How fresh copies are is expected of them, given when each was
-visited and how often its page was seen to change; a crawl finds that out with
--schedule learned. What other budgets would reach is estimated from a sample of
-20,000 records, for the long run and the pages that are known.
+		Name: "status", Category: looking, Usage: "show how fresh the copies are, and what budget would keep them fresh",
+		Description: `Reads all records. How fresh the copies are is an estimate, from when each was
+visited and how often its page was seen to change, which a crawl learns with
+-schedule learned. What other budgets would achieve is estimated from a sample of
+20,000 records, for the long run and the known pages.
 
   recrawl status -d crawl
   recrawl status -d crawl -want 0.95
   recrawl status -d crawl -json | jq .forecast.wanted
 
-Hosts are told of in the order of what is lost there: the importance of copies
-that are not fresh.
+Hosts are sorted by what is lost there: the importance of copies that are not fresh.
 
-A crawl that is at work has its directory to itself, and notes every two seconds
-what it does. Beside it status tells that, and how fresh the copies were when the
-crawl made its last plan, without hosts.`,
+A running crawl locks its directory, but every two seconds notes what it is doing.
+status then shows that note, and how fresh the copies were when the crawl last
+planned, without hosts.`,
 		Flags: flags(dirFlag(),
-			&cli.FloatSliceFlag{Name: "want", Usage: "say what budget keeps this `SHARE` of the importance fresh, for example 0.95; may be given again (default 0.8, 0.9 and 0.95)"},
-			&cli.IntFlag{Name: "hosts", Value: 20, Usage: "tell of `N` hosts, the worst first (default 20; -json all)"},
+			&cli.FloatSliceFlag{Name: "want", Usage: "show what budget keeps this `SHARE` of the importance fresh, for example 0.95; may be repeated (default 0.8, 0.9 and 0.95)"},
+			&cli.IntFlag{Name: "hosts", Value: 20, Usage: "show `N` hosts, the worst first (default 20; with -json all)"},
 			scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if err := noArgs(c); err != nil {

@@ -131,12 +131,12 @@ func TestNoiseAndStretchAreTold(t *testing.T) {
 		records = append(records, d)
 	}
 	dir := crawlOf(t, records, 0.1)
-	const noise, alone = "noisy.example: each visit finds a change, however soon, of 20 of 20 pages", "at most 800d instead of the 90d that are set: the budget is not enough for it"
+	const noise, alone = "noisy.example: visits to 20 of 20 pages always find a change, however soon", "at most 800d instead of the 90d set: the budget is too small for that"
 	for line, want := range map[string][]string{
 		"status":                               {noise, alone},
 		"readdb -stats":                        {noise, alone},
 		"status -json":                         {`"noisy":[{"host":"noisy.example","checked":20,"changed":20}]`, `"greatest_interval_seconds":7776000`, `"greatest_interval_in_force_seconds":6912`},
-		"explain http://noisy.example/1":       {"noise        " + noise, "greatest     90d is more than the budget is enough for: the next visit comes within 800d"},
+		"explain http://noisy.example/1":       {"noise        " + noise, "greatest     the budget is too small for 90d: the next visit comes within 800d"},
 		"explain -json http://noisy.example/1": {`"noisy":{"host":"noisy.example"`, `"stretch":8.88`},
 	} {
 		verb, rest, _ := strings.Cut(line, " ")

@@ -10,8 +10,8 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 )
 
-// tally adds to what is printed as JSON of a fetch what was left out and why, and
-// how long it took.
+// tally adds to the JSON of a fetch what was left out and why, and how long visits
+// took.
 func tally(r *fetch.Report, to map[string]any) map[string]any {
 	to["timed_out"], to["too_slow"] = r.TimedOut, r.TooSlow
 	to["followed"], to["filtered"] = r.Followed, r.Filtered
@@ -23,7 +23,7 @@ func tally(r *fetch.Report, to map[string]any) map[string]any {
 	return to
 }
 
-// printTally prints the same as text, as far as there is something to say.
+// printTally prints the same as text, without what is zero.
 func (a *app) printTally(r *fetch.Report) {
 	say := func(n int, what string) {
 		if n > 0 {
@@ -40,13 +40,13 @@ func (a *app) printTally(r *fetch.Report) {
 	}
 	if l := &r.Latency; l.Count > 0 && l.Max > 0 {
 		ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-		fmt.Fprintf(a.out, "a visit took %v in the middle, %v at the 95th percentile, %v at most\n", ms(l.Quantile(.5)), ms(l.Quantile(.95)), ms(l.Max))
+		fmt.Fprintf(a.out, "a visit took %v at the median, %v at the 95th percentile, %v at most\n", ms(l.Quantile(.5)), ms(l.Quantile(.95)), ms(l.Max))
 	}
-	say(r.Followed, "visits were of pages beyond the list")
+	say(r.Followed, "visits were to pages beyond the list")
 	say(r.Filtered, "pages were skipped because the rules reject them")
 	say(c.HostFails, "pages were skipped because their hosts failed too often")
-	say(c.HostWaits, "pages were skipped because their hosts want to be left alone for longer")
-	say(c.CrawlDelay, "pages were denied because robots.txt asks for too long a pause")
-	say(r.TimedOut, "pages were left for the next round: the time limit is over")
+	say(c.HostWaits, "pages were skipped because their hosts asked for a longer wait")
+	say(c.CrawlDelay, "pages were denied because robots.txt asks for too long a Crawl-delay")
+	say(r.TimedOut, "pages were left for the next round: the time limit was reached")
 	say(r.TooSlow, "pages were left for the next round: the fetch was too slow")
 }

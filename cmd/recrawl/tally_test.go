@@ -37,7 +37,7 @@ func TestFetchSaysWhy(t *testing.T) {
 	ok(t, args("inject", "http://fine.example/", "http://down.example/1")...)
 	ok(t, args("generate")...)
 	out := ok(t, args("fetch", "-follow-depth", "2", "-follow-links", "1")...)
-	for _, want := range []string{"2 visits were of pages beyond the list\n", "failures: status 1\n", "a visit took "} {
+	for _, want := range []string{"2 visits were to pages beyond the list\n", "failures: status 1\n", "a visit took "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}

@@ -12,25 +12,25 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// A verb that prints the names of the segments it makes may be killed when they
-// are made and not printed: whoever called it knows nothing of them, and calls it
-// again. So it notes in the crawl what it is about to make, and removes the note
-// when it has printed; one that finds a note of its own goes on from there.
+// A verb that prints the names of the segments it makes may be killed after making
+// them and before printing: its caller knows nothing of them, and runs it again. So
+// it notes in the crawl what it is about to make, and removes the note after printing;
+// a verb that finds its own note resumes from there.
 type untold struct {
 	Verb string `json:"verb"`
-	// After is the newest segment there was before.
+	// After is the newest segment that existed before.
 	After string `json:"after,omitempty"`
-	// Sources are what mergesegs merges, Made what it has made of them, Whole that
-	// this is all.
+	// Sources are the segments that mergesegs merges, Made those it has made of them,
+	// and Whole says that these are all.
 	Sources []string `json:"sources,omitempty"`
 	Made    []string `json:"made,omitempty"`
 	Whole   bool     `json:"whole,omitempty"`
 }
 
-// untoldJob is the mark that has the note.
+// untoldJob is the progress mark that holds the note.
 const untoldJob = "command/untold"
 
-// untoldOf returns the note of a verb; the zero untold if there is none.
+// untoldOf returns the note of a verb, or the zero untold.
 func (s *session) untoldOf(ctx context.Context, verb string) (u untold, err error) {
 	mark, err := s.db.Crawl().Progress(ctx, untoldJob)
 	if err != nil || mark == "" {
@@ -58,9 +58,9 @@ func (s *session) told(ctx context.Context) error {
 	return s.db.Crawl().Update(ctx, crawldb.Batch{Job: untoldJob})
 }
 
-// generating runs a verb that makes segments for fetch and prints their names. If
-// one before it came to its end without having told, it prints those again and
-// makes none.
+// generating runs a verb that makes segments for fetch and prints their names. If an
+// earlier run made its segments but could not print them, it prints those and makes
+// none.
 func (a *app) generating(ctx context.Context, s *session, verb string, make func() (generate.Report, error), print func(*generate.Report) error) error {
 	u, err := s.untoldOf(ctx, verb)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *app) generating(ctx context.Context, s *session, verb string, make func
 		}
 		if waiting {
 			r.Segments, r.Selected = append(r.Segments, name), r.Selected+n
-			fmt.Fprintf(a.err, "recrawl: %s was made before, by a %s that could not tell\n", name, verb)
+			fmt.Fprintf(a.err, "recrawl: %s was already made, by a %s that could not report it\n", name, verb)
 		}
 	}
 	if len(r.Segments) == 0 {
@@ -99,8 +99,8 @@ func (a *app) generating(ctx context.Context, s *session, verb string, make func
 	return s.told(ctx)
 }
 
-// waiting reports whether a segment is complete and nobody has begun to fetch it,
-// and how many URLs are on its list.
+// waiting reports whether a segment is complete and no fetch of it has started, and how
+// many URLs are on its list.
 func (s *session) waiting(ctx context.Context, name string) (ok bool, urls int, err error) {
 	if ok, err = segment.Has[crawldb.Datum](ctx, s.db.Segments(), name); err != nil || !ok {
 		return false, 0, err
@@ -117,9 +117,9 @@ func (s *session) waiting(ctx context.Context, name string) (ok bool, urls int, 
 	return true, urls, nil
 }
 
-// merging takes up a mergesegs that was killed: it removes what that has made if it
-// is not all, and reports what there is if it is all of these sources. No names
-// stand for those that were named then.
+// merging resumes a mergesegs that was killed: it removes what that made if it is
+// incomplete, and reports it if it is complete and of these sources. No names stand for
+// those named then.
 func (s *session) merging(ctx context.Context, names []string) (untold, error) {
 	u, err := s.untoldOf(ctx, "mergesegs")
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *session) merging(ctx context.Context, names []string) (untold, error) {
 	if u.Whole && (len(names) == 0 || slices.Equal(slices.Compact(sources), u.Sources)) {
 		for _, name := range u.Made {
 			if err := s.hasSegment(ctx, name); err != nil {
-				return untold{}, nil // gone meanwhile
+				return untold{}, nil // removed meanwhile
 			}
 		}
 		return u, nil

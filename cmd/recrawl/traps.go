@@ -10,16 +10,16 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-const toBound = "Sites without end"
+const toBound = "Endless sites"
 
-// bounding returns the flags about sites that have no end; given names, only those.
+// bounding returns the flags about endless sites, or only those named.
 func bounding(names ...string) []cli.Flag {
 	all := []cli.Flag{
-		&cli.BoolFlag{Name: "no-traps", Category: toBound, Usage: "take URLs with session ids as they are, and those that look as if they had no end"},
-		&cli.BoolFlag{Name: "exact", Category: toBound, Usage: "select what is best, even if it is all in one part of a site"},
-		&cli.IntFlag{Name: "max-per-part", Category: toBound, Usage: "select at most `N` URLs of a part of a host, such as a directory, a round (0: no limit)"},
-		&cli.IntFlag{Name: "max-growth", Category: toBound, Usage: "add up to `N` records to a domain for each of its pages that is visited, beyond the first 2000 (0: no limit)", Value: 10},
-		&cli.DurationFlag{Name: "parse-timeout", Category: toBound, Usage: "keep what was found in a page after this `TIME` and go on (0: no limit)", Value: 30 * time.Second},
+		&cli.BoolFlag{Name: "no-traps", Category: toBound, Usage: "keep session ids in URLs, and URLs that look like a maze"},
+		&cli.BoolFlag{Name: "exact", Category: toBound, Usage: "select the best, even if it is all in one part of a site"},
+		&cli.IntFlag{Name: "max-per-part", Category: toBound, Usage: "per round, select at most `N` URLs of a part of a host, such as a directory (0: no limit)"},
+		&cli.IntFlag{Name: "max-growth", Category: toBound, Usage: "beyond its first 2000 records, add at most `N` to a domain for each page of it that is visited (0: no limit)", Value: 10},
+		&cli.DurationFlag{Name: "parse-timeout", Category: toBound, Usage: "stop parsing a page after this `TIME`, and keep what was found (0: no limit)", Value: 30 * time.Second},
 	}
 	if len(names) == 0 {
 		return all
@@ -27,7 +27,7 @@ func bounding(names ...string) []cli.Flag {
 	return slices.DeleteFunc(all, func(f cli.Flag) bool { return !slices.Contains(names, f.Names()[0]) })
 }
 
-// bounds adds what those flags say to what a configuration does.
+// bounds adds those flags to a configuration.
 func bounds(c *cli.Command, o *recrawl.Options) error {
 	if c.Bool("no-traps") {
 		rules := *ownRules(o.Rules)
@@ -60,7 +60,7 @@ func bounds(c *cli.Command, o *recrawl.Options) error {
 	return nil
 }
 
-// ownRules returns the rules of a crawl that may have none of its own.
+// ownRules returns the given rules, or the default ones if there are none.
 func ownRules(r *urlfilter.Rules) *urlfilter.Rules {
 	if r == nil {
 		return urlfilter.Default()

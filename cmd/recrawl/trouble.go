@@ -13,15 +13,15 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// trouble counts the visits that came to nothing: those that a rule of ours kept
-// from being made, and those that failed.
+// trouble counts the visits without a result: those that our own rules refused, and
+// those that failed.
 type trouble struct {
 	refused, failed reasons
 	others          int
 }
 
-// reasons counts visits by what became of them and why. Reasons are classes of
-// ours, so that there are few.
+// reasons counts visits by outcome and reason. Reasons are our own classes, so there
+// are few.
 type reasons map[[2]string]int
 
 func (t *trouble) note(v segment.Visit, _ fetch.Progress) {
@@ -40,8 +40,8 @@ func (t *trouble) note(v segment.Visit, _ fetch.Progress) {
 	(*m)[[2]string{v.Outcome.Code.String(), v.Outcome.Reason}]++
 }
 
-// tell says why visits were refused, for nobody else knows, and why they failed, if
-// that is asked for or none came to anything.
+// tell says why visits were refused, which nothing else reports, and why they failed, if
+// asked to or if no visit succeeded.
 func (t *trouble) tell(w io.Writer, verbose bool) {
 	t.refused.tell(w)
 	if verbose || t.others == 0 {
@@ -49,24 +49,24 @@ func (t *trouble) tell(w io.Writer, verbose bool) {
 	}
 }
 
-// before ends a hint: what was refused is due again in weeks.
-const before = ", and -adddays 90 does so before it is due again"
+// before ends a hint: refused pages are due again only in weeks.
+const before = ", and -adddays 90 retries before the page is due again"
 
 func (r reasons) tell(w io.Writer) {
 	for i, why := range slices.SortedFunc(maps.Keys(r), func(x, y [2]string) int {
 		return cmp.Or(r[y]-r[x], cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
 	}) {
 		if i == 5 {
-			fmt.Fprintf(w, "recrawl: and for %d more reasons\n", len(r)-i)
+			fmt.Fprintf(w, "recrawl: and %d more reasons\n", len(r)-i)
 			return
 		}
 		hint := ""
 		switch why[1] {
 		case "address: loopback", "address: private use", "address: link-local", "address: unique local":
-			hint = "; -allow-private connects to loopback, private and link-local ones" + before
+			hint = "; -allow-private allows loopback, private and link-local ones" + before
 		default:
 			if strings.HasPrefix(why[1], "url: port ") {
-				hint = "; -allow-port asks it" + before
+				hint = "; -allow-port allows it" + before
 			}
 		}
 		fmt.Fprintf(w, "recrawl: %d %s: %s%s\n", r[why], why[0], why[1], hint)

@@ -22,28 +22,28 @@ import (
 func (a *app) updatehostdb() *cli.Command {
 	const toCheck = "Looking up names"
 	return &cli.Command{
-		Name: "updatehostdb", Category: stages, Usage: "make the statistics of the hosts",
-		Description: `Pages by status, start page, response times and types. All is made anew of the
-crawl db; an expression that generate is given for hosts sees it as of the last
-time. Response times and types are there only if crawl or update was given
--visit-meta or -conf. Names are looked up on request.
+		Name: "updatehostdb", Category: stages, Usage: "compute the statistics of hosts",
+		Description: `Computes pages by status, home page, response times and types of each host, anew
+from the crawl db; host expressions of generate see the figures of the last run.
+Response times and types need -visit-meta or -conf with crawl or update. Host names
+are looked up only on request.
 
   recrawl updatehostdb -d crawl
   recrawl updatehostdb -d crawl -checkAll
   recrawl hosts -d crawl -expr 'gone > fetched'`,
 		Flags: flags(dirFlag(),
-			&cli.StringFlag{Name: "by", Usage: "make them by `MODE`, host or domain; it must be what the crawl's pauses go by (default host)", Value: "host"},
-			&cli.IntFlag{Name: "urlLimit", Usage: "make none for hosts with fewer than `N` records"},
-			&cli.BoolFlag{Name: "filter", Usage: "make none for hosts that the URL filters reject"},
+			&cli.StringFlag{Name: "by", Usage: "compute them per `MODE`, host or domain; it must match -queue-by of the crawl (default host)", Value: "host"},
+			&cli.IntFlag{Name: "urlLimit", Usage: "skip hosts with fewer than `N` records"},
+			&cli.BoolFlag{Name: "filter", Usage: "skip hosts that the URL filters reject"},
 			urlRulesFlag(),
-			&cli.BoolFlag{Name: "normalize", Usage: "make none for hosts whose normal form is another one"},
-			&cli.StringFlag{Name: "tophosts", Usage: "take the scores of hosts from `FILE`: a line is a host, a tab and a number"},
-			&cli.BoolFlag{Name: "nutch-compat", Usage: "take every failure to look up a name for the host's, and leave duplicates, orphans and what could not be parsed out of -urlLimit, as Nutch does"},
-			&cli.BoolFlag{Name: "checkNew", Category: toCheck, Usage: "look up names that never were"},
-			&cli.BoolFlag{Name: "checkKnown", Category: toCheck, Usage: "look up names that had an address a day ago"},
-			&cli.BoolFlag{Name: "checkFailed", Category: toCheck, Usage: "look up names that had none, after a day for each time"},
+			&cli.BoolFlag{Name: "normalize", Usage: "skip hosts whose normal form is another host"},
+			&cli.StringFlag{Name: "tophosts", Usage: "take the scores of hosts from `FILE`: each line is a host, a tab and a number"},
+			&cli.BoolFlag{Name: "nutch-compat", Usage: "as Nutch does, blame the host for every failed lookup, and do not count duplicates, orphans and parse failures for -urlLimit"},
+			&cli.BoolFlag{Name: "checkNew", Category: toCheck, Usage: "look up names that were never looked up"},
+			&cli.BoolFlag{Name: "checkKnown", Category: toCheck, Usage: "look up names that had an address, after a day"},
+			&cli.BoolFlag{Name: "checkFailed", Category: toCheck, Usage: "look up names that had none, after a day per failure"},
 			&cli.BoolFlag{Name: "checkAll", Category: toCheck, Usage: "look up all of these"},
-			&cli.BoolFlag{Name: "force", Category: toCheck, Usage: "look up names even if their time has not come"},
+			&cli.BoolFlag{Name: "force", Category: toCheck, Usage: "look up names even before their time"},
 			spanFlag(toCheck, "recheck", "wait for `TIME`, such as 12h or 7d, instead of a day (default 24h)"),
 			&cli.IntFlag{Name: "purge", Category: toCheck, Usage: "remove a host whose name had no address more than `N` times in a row; -1: never (default 3)"},
 			&cli.IntFlag{Name: "resolvers", Category: toCheck, Usage: "look up at most `N` names at once (default 25)"},
@@ -85,9 +85,8 @@ time. Response times and types are there only if crawl or update was given
 	}
 }
 
-// statOptions makes options of a configuration, if there is one, and of the flags
-// that were given. Which names are looked up is for the flags alone, as it is in
-// Nutch.
+// statOptions makes options from a configuration, if there is one, and from the flags
+// that were given. Only flags decide which names are looked up, as in Nutch.
 func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, err error) {
 	if conf != nil {
 		o = conf.Hosts
@@ -151,7 +150,7 @@ func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, e
 }
 
 // readScores reads lines of a host, a tab and a number. Empty lines and those that
-// begin with '#' say nothing.
+// start with '#' are skipped.
 func readScores(file string) (map[string]float32, error) {
 	f, err := os.Open(file)
 	if err != nil {

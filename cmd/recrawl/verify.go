@@ -18,14 +18,14 @@ const repairing = "The store"
 
 func (a *app) verify() *cli.Command {
 	return &cli.Command{
-		Name: "verify", Category: repairing, Usage: "check that everything is whole and agrees with everything else",
-		Description: `Reads all of a crawl and changes nothing: every block of every file by its
-checksum, every record, the index of what is due, hosts, links and segments, and
-that they agree. A line is one finding, with the file and offset, the URL or the
-segment; what begins with "harmless" is left over from something and does no harm.
-With -json a line is one object. The last line is a summary. The exit code is 0 if
-all is sound and 1 if something is damaged or wrong; recrawl salvage keeps the
-rest then. What a crash has cut off, and was never acknowledged, is no damage.
+		Name: "verify", Category: repairing, Usage: "check a crawl for damage and inconsistencies",
+		Description: `Reads all of a crawl and changes nothing. It checks the checksum of every block of
+every file, every record, the index of what is due, hosts, links and segments, and
+that they agree. Each line is one finding, with the file and offset, the URL or the
+segment; a line that starts with "harmless" is a leftover that does no harm. With
+-json each line is one object. The last line is a summary. The exit code is 0 if all
+is sound and 1 if something is damaged or wrong; then recrawl salvage rescues the
+rest. The torn end of a log after a crash was never acknowledged, and is no damage.
 
   recrawl verify -d crawl
   recrawl verify -d crawl -json | jq -r .file`,
@@ -59,14 +59,14 @@ rest then. What a crash has cut off, and was never acknowledged, is no damage.
 				err = e
 			}
 			if err == nil && r.Findings > 0 {
-				err = fmt.Errorf("%s is not sound: %s; recrawl salvage keeps what is whole", dir, number(r.Findings, "finding"))
+				err = fmt.Errorf("%s is not sound: %s; recrawl salvage rescues what is undamaged", dir, number(r.Findings, "finding"))
 			}
 			return err
 		},
 	}
 }
 
-// counting shows on a terminal how far a check is.
+// counting shows the progress of a check on a terminal.
 func (a *app) counting(c *cli.Command) (stop func(), progress func(verify.Report)) {
 	f, ok := a.err.(*os.File)
 	if !ok || c.Bool("json") {
@@ -117,7 +117,7 @@ func showFinding(w *bufio.Writer, f verify.Finding, asJSON bool) {
 func printLine(w *bufio.Writer, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // the flush tells
+	_ = e.Encode(v) // Flush returns the error
 }
 
 func showVerified(w *bufio.Writer, r *verify.Report, asJSON bool) {
@@ -131,20 +131,20 @@ func showVerified(w *bufio.Writer, r *verify.Report, asJSON bool) {
 	fmt.Fprintf(w, "%s: %s, %s, %s\n", number(r.Segments, "segment"), number(r.Parts, "part"), number(r.SegmentBlocks, "block"), number(r.SegmentRecords, "record"))
 	fmt.Fprintf(w, "%s of the database: %s, %s", number(r.Files, "file"), number(r.Blocks, "block"), size(r.Bytes))
 	if r.Torn > 0 {
-		fmt.Fprintf(w, "; a crash has cut off %s", number(r.Torn, "byte"))
+		fmt.Fprintf(w, "; a crash cut off %s", number(r.Torn, "byte"))
 	}
 	fmt.Fprintln(w)
 	switch {
 	case r.Findings > 0:
 		fmt.Fprintln(w, number(r.Findings, "finding"))
 	case r.Harmless > 0:
-		fmt.Fprintf(w, "sound, but for %s left over\n", number(r.Harmless, "thing"))
+		fmt.Fprintf(w, "sound, except for %s left over\n", number(r.Harmless, "thing"))
 	default:
 		fmt.Fprintln(w, "sound")
 	}
 }
 
-// number counts things.
+// number formats a count of things.
 func number[T int | int64](n T, what string) string {
 	if n == 1 {
 		return "1 " + what
