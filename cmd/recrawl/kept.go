@@ -147,6 +147,9 @@ func (s *session) decide(ctx context.Context, a *app, c *cli.Command, o *recrawl
 	default:
 		fmt.Fprintf(a.err, "recrawl: this crawl keeps %s from now on; it kept %s\n", cmp.Or(now, "no flags"), was)
 	}
+	if old.Signature != "" && (k.Schedule != old.Schedule || k.Budget != old.Budget) { // it was crawled
+		fmt.Fprintln(a.err, "recrawl: each page that was visited is due when it was, and by the new schedule or budget from its next visit on")
+	}
 	if old.Signature != "" && k.Signature != old.Signature {
 		fmt.Fprintf(a.err, "recrawl: pages are now compared by %s, before by %s: each will seem to have changed once\n", k.Signature, old.Signature)
 	}

@@ -87,3 +87,33 @@ func TestACrawlTellsOfAnotherSignature(t *testing.T) {
 		t.Errorf("once more: %s", told)
 	}
 }
+
+// Who gives a crawl another schedule learns that pages are due when they were: only visits set times.
+func TestACrawlTellsWhenAScheduleCounts(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "crawl")
+	crawl := func(more ...string) bool {
+		t.Helper()
+		r := recrawl(t, append([]string{"crawl", "-d", dir, "-now", "2026-01-01T00:00:00Z", "-agent", "testbot"}, more...)...)
+		if r.code != 0 {
+			t.Fatalf("%+v", r)
+		}
+		return strings.Contains(r.err, "from its next visit on")
+	}
+	ok(t, "inject", "-d", dir, "-now", "2026-02-01T00:00:00Z", "https://example.com/")
+	for _, step := range []struct {
+		args string
+		told bool
+	}{
+		{"-schedule adaptive", false}, // the first
+		{"-schedule learned", true},
+		{"-schedule learned -budget 5/day", true},
+		{"-scoring pagerank", false},
+		{"-schedule conf", true},
+		{"", false},
+	} {
+		if told := crawl(strings.Fields(step.args)...); told != step.told {
+			t.Errorf("crawl %s: told is %v", step.args, told)
+		}
+	}
+}
