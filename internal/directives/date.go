@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
+const shortest = len("2 Jan 06")
+
 // date reads a date as RFC 822, 850, 1123 and ISO 8601 write it, in any letter
 // case, with or without the day of the week, the time and the zone.
 func date(s string) (time.Time, bool) {
-	if len(s) > 64 || !strings.ContainsAny(s, "0123456789") {
+	if len(s) < shortest || len(s) > 64 || !strings.ContainsAny(s, "0123456789") {
 		return time.Time{}, false
 	}
 	s = strings.Join(strings.Fields(strings.ToUpper(s)), " ")
@@ -20,22 +22,52 @@ func date(s string) (time.Time, bool) {
 		s = s[:10] + " " + s[11:]
 	}
 	s, offset := zone(s)
-	for _, layout := range [...]string{"2 Jan 2006", "2 Jan 06", "2-Jan-2006", "2-Jan-06", "2006-01-02", "2 January 2006", "Jan 2, 2006", "January 2, 2006"} {
-		for _, clock := range [...]string{"", " 15:04:05", " 15:04"} {
-			if t, err := time.Parse(layout+clock, s); err == nil {
-				return written(t.Add(-offset))
-			}
+	for _, layout := range layouts(s) {
+		if t, err := time.Parse(layout, s); err == nil {
+			return written(t.Add(-offset))
 		}
 	}
-	t, err := time.Parse("Jan 2 15:04:05 2006", s) // as C writes it
-	if err != nil {
-		return time.Time{}, false
-	}
-	return written(t.Add(-offset))
+	return time.Time{}, false
 }
 
-// written reports whether a time can be written as one reads it.
-func written(t time.Time) (time.Time, bool) { return t, t.Year() > 0 && t.Year() < 10_000 }
+// layouts returns those that a date without its zone may be of by its shape. To try
+// them all would let a page of a hundred thousand dates that are none cost too much.
+func layouts(s string) []string {
+	clock := ""
+	switch strings.Count(s, ":") {
+	case 0:
+	case 1:
+		clock = " 15:04"
+	case 2:
+		clock = " 15:04:05"
+	default:
+		return nil
+	}
+	letter := s != "" && 'A' <= s[0] && s[0] <= 'Z'
+	switch dashes := strings.Count(s, "-"); {
+	case len(s) < shortest:
+		return nil
+	case letter && clock == " 15:04:05" && !strings.Contains(s, ","):
+		return []string{"Jan 2 15:04:05 2006"} // as C writes it
+	case letter:
+		return []string{"Jan 2, 2006" + clock, "January 2, 2006" + clock}
+	case dashes == 2 && s[4] == '-':
+		return []string{"2006-01-02" + clock}
+	case dashes == 2:
+		return []string{"2-Jan-2006" + clock, "2-Jan-06" + clock}
+	case dashes == 0:
+		return []string{"2 Jan 2006" + clock, "2 Jan 06" + clock, "2 January 2006" + clock}
+	}
+	return nil
+}
+
+// written returns a time if it can be written as one reads it.
+func written(t time.Time) (time.Time, bool) {
+	if t.Year() <= 0 || t.Year() >= 10_000 {
+		return time.Time{}, false
+	}
+	return t, true
+}
 
 // zone takes the zone off the end of a date.
 func zone(s string) (string, time.Duration) {

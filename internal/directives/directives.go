@@ -130,10 +130,11 @@ const unavailableAfter = "unavailable_after"
 
 // all yields the directives of a list that are for everybody or for the products:
 // a name in lower case, and the value behind its colon if it has one. If named is
-// set, names of crawlers may stand in the list.
+// set, names of crawlers may stand in the list. Of dates the first 64 count: a page
+// may have a hundred thousand that are none.
 func all(list string, products []string, named bool) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		mine := true
+		mine, dates := true, 0
 		for more := true; more; {
 			var part string
 			part, list, more = strings.Cut(list, ",")
@@ -148,6 +149,11 @@ func all(list string, products []string, named bool) iter.Seq2[string, string] {
 					return
 				}
 				continue
+			}
+			if name == unavailableAfter {
+				if dates++; dates > maxDirectives {
+					continue
+				}
 			}
 			if name == unavailableAfter && more {
 				// A date may hold a comma: "Sunday, 06-Nov-94 08:49:37 GMT".

@@ -61,6 +61,64 @@ func TestTextKeepsWhatCounts(t *testing.T) {
 	}
 }
 
+func TestDates(t *testing.T) {
+	for date, want := range map[string]string{
+		"25 Jun 2010 15:00:00 PST":        "2010-06-25t23:00:00z",
+		"25 Jun 2010 15:00 EST":           "2010-06-25t20:00:00z",
+		"5 jun 2010":                      "2010-06-05t00:00:00z",
+		"05 Jun 10":                       "2010-06-05t00:00:00z",
+		"5 Jun 10 9:00:00":                "2010-06-05t09:00:00z",
+		"5 June 2010 09:00":               "2010-06-05t09:00:00z",
+		"25 May 2010":                     "2010-05-25t00:00:00z",
+		"25-Jun-2010":                     "2010-06-25t00:00:00z",
+		"5-Jun-10":                        "2010-06-05t00:00:00z",
+		"Friday, 25-Jun-10 15:00:00 GMT":  "2010-06-25t15:00:00z",
+		"Fri, 25-Jun-2010 15:00 GMT":      "2010-06-25t15:00:00z",
+		"2010-06-25":                      "2010-06-25t00:00:00z",
+		"2010-06-25T15:00:00+02:00":       "2010-06-25t13:00:00z",
+		"2010-06-25t15:00:00.5z":          "2010-06-25t15:00:00.5z",
+		"2010-06-25 15:00 -0700":          "2010-06-25t22:00:00z",
+		"Jun 25, 2010":                    "2010-06-25t00:00:00z",
+		"June 25, 2010  15:00":            "2010-06-25t15:00:00z",
+		"Jun 25, 2010 15:00:00 PDT":       "2010-06-25t22:00:00z",
+		"Fri Jun 25 15:00:00 2010":        "2010-06-25t15:00:00z",
+		"Fri, 25 Jun 2010 15:00:00 +0000": "2010-06-25t15:00:00z",
+		// Not dates.
+		"1": "", "soon": "", "25 Jun": "", "2010": "", "Jun 2010": "", "2010-06": "", "31 Jun 2010": "", "25 Jun 2010 25:00": "",
+		"25 Jun 2010 15:00:00:00": "", "25-06-2010": "", "Jun 25 2010": "", "06/25/2010": "", "0000-01-01": "", "2010-06-25 15": "",
+	} {
+		got := directives.Text([]string{"unavailable_after: " + date})
+		d := directives.List("unavailable_after: " + date)
+		if want != "" && got != "unavailable_after: "+want || want == "" && !d.UnavailableAfter.IsZero() || want != "" && d.UnavailableAfter.IsZero() {
+			t.Errorf("%q: %s, %v", date, got, d.UnavailableAfter)
+		}
+	}
+}
+
+// A list may hold a hundred thousand dates that are none: each of the first costs a
+// few tries, of which each allocates its error, and the others nothing to speak of.
+func TestDatesThatAreNone(t *testing.T) {
+	const n = 64
+	for date, most := range map[string]float64{"1": 20, "1 JAN 2020 11:11:1a": 50, "1-JAN-2020 11:11:1a": 40, "JAN 1, 2020 1:1a": 40, "2020-01-1a": 30} {
+		list := strings.Repeat("unavailable_after:"+date+",", n)
+		if got := testing.AllocsPerRun(10, func() { directives.List(list) }) / n; got > most {
+			t.Errorf("%s: %v allocations, want %v at most", date, got, most)
+		}
+		few := testing.AllocsPerRun(10, func() { directives.List(list) })
+		if got := testing.AllocsPerRun(10, func() { directives.List(strings.Repeat(list, 10)) }); got > few+100 {
+			t.Errorf("%s: %v allocations for %d, but %v for %d", date, got, 10*n, few, n)
+		}
+	}
+}
+
+// Behind too many dates other directives count all the same.
+func TestBehindTooManyDates(t *testing.T) {
+	list := "unavailable_after: 2030-01-01," + strings.Repeat("unavailable_after: x,", 100) + "unavailable_after: 2029-01-01, noindex"
+	if got := directives.List(list); !got.NoIndex || got.UnavailableAfter.Year() != 2030 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"noindex", "bot: noindex, nofollow", "a:b:c,,:", "unavailable_after: x, y", "\xff\x00,\n"} {
 		f.Add(s, "bot")

@@ -89,6 +89,8 @@ var fills = []struct{ name, before, again, after string }{
 	{"pictures in an anchor", "<a href=x>", "<img src=i alt=words>", "</a>"},
 	{"refreshes", "", "<meta http-equiv=refresh content='0; url=x'>", ""},
 	{"directives", "<meta name=robots content='", "noindex,", "'>"},
+	{"dates that are none", "<meta name=robots content='", "unavailable_after:1 JAN 2020 11:11:1a,", "'>"},
+	{"directives with a date that is none", "", "<meta name=robots content=unavailable_after:2020-01-1a>", ""},
 	{"canonicals", "", "<link rel=canonical href=x>", ""},
 	{"relations", "<a href=x rel='", "no ", "'>"},
 	{"charsets", "", "<meta charset=utf-16>", "\xff"},
