@@ -9,13 +9,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// diskPage is how much is given up of a file where the disk fails. No disk or file
-// system in use has larger sectors or smaller pages.
+// diskPage is how much of a file is given up where the disk fails. No disk or
+// file system in use has larger sectors or smaller pages.
 const diskPage = 4 << 10
 
-// around reads a file whose disk has places that cannot be read: the pages that they
-// are in are zeros, which no checksum takes for right. Pages in a row are told once,
-// by where they begin.
+// around reads a file whose disk has unreadable places: it fills the pages that
+// contain them with zeros, which no checksum accepts. Consecutive pages are reported
+// once, by their beginning.
 type around struct {
 	r    io.ReaderAt
 	lost func(at int64, err error)
@@ -57,8 +57,7 @@ func (a *around) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// behind returns where a place ends that was found not to be readable; at itself if it
-// was not.
+// behind returns the end of an unreadable place; at itself if the place is readable.
 func (a *around) behind(at int64) int64 {
 	for a.bad[at/diskPage] {
 		at = (at/diskPage + 1) * diskPage
@@ -66,7 +65,7 @@ func (a *around) behind(at int64) int64 {
 	return at
 }
 
-// aroundFile is a file that is read so.
+// aroundFile is a file read through an around.
 type aroundFile struct {
 	vfs.File
 	around *around
@@ -74,8 +73,8 @@ type aroundFile struct {
 
 func (f aroundFile) ReadAt(b []byte, at int64) (int, error) { return f.around.ReadAt(b, at) }
 
-// unreadable reports whether a file is there and cannot be read, as where a disk fails
-// or a link leads to itself; but not one that may not be opened.
+// unreadable reports whether a file exists and cannot be read, because the disk fails
+// or a link leads to itself, for example; not whether opening it is forbidden.
 func unreadable(err error) bool {
 	var failed *fs.PathError
 	return errors.As(err, &failed) && (failed.Op == "read" || errors.Is(err, syscall.ELOOP))

@@ -22,26 +22,26 @@ import (
 var _ crawldb.BulkStore = (*crawlStore)(nil)
 
 const (
-	// bulkStep is how many bytes of changes are collected, sorted and written as
-	// tables at one go, or as many as two memtables have if that is less, and
-	// bulkLeast how many there must be: fewer are a batch.
+	// bulkStep is how many bytes of changes are collected, sorted and written
+	// as tables at a time, or the size of two memtables if that is less;
+	// bulkLeast is the least that becomes tables: less is written as a batch.
 	bulkStep  = 32 << 20
 	bulkLeast = 4 << 20
-	// fullTable is how many entries of the index have a table of their own; levels
-	// and hours with fewer share one.
+	// fullTable is how many index entries get a table of their own; levels and
+	// hours with fewer share one.
 	fullTable = 4096
 )
 
-// bulkPrefix begins the names of tables that are not yet the engine's. No name of
-// the engine begins so, and it leaves such files alone. One that is there when the
+// bulkPrefix begins the names of tables that are not yet the engine's. The
+// engine uses no such names, and leaves such files alone. A file found when the
 // store is opened was left behind by a crash.
 const bulkPrefix = "bulk-"
 
-// UpdateAll collects the changes of many batches and makes tables of them, which
-// the engine takes as they are: they pass neither the log nor a memtable, and, where
-// there is nothing yet, are not written again. Records, their entries in the index,
-// marks and the state of the index are all in the tables that the engine takes in
-// one step, so a crash leaves all or nothing of it.
+// UpdateAll collects the changes of many batches in tables that the engine ingests
+// as they are: they bypass the log and the memtable and, where there is nothing yet,
+// are not written again. Records, their index entries, marks and the state of the
+// index are all in the tables that the engine takes in one step, so a crash leaves
+// all or nothing of it.
 func (s *crawlStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
 	if err := s.updateAll(ctx, batches); err != nil {
 		return fmt.Errorf("pebblestore: update all: %w", err)
@@ -67,9 +67,9 @@ func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 	return s.db.sync(ctx, &s.view)
 }
 
-// A bulk is one call of UpdateAll. It has the turn of the crawl db from the first
-// batch of a step to its last, also while the sequence makes the next: what a Next
-// was given must not change before what it returned is written.
+// A bulk is one call of UpdateAll. It has the turn of the crawl db from the
+// first batch of a step to its last, also while the sequence produces the next:
+// what was passed to a Next must not change before its result is written.
 type bulk struct {
 	s     *crawlStore
 	turn  bool
@@ -78,7 +78,7 @@ type bulk struct {
 	last  string // URL of the step
 }
 
-// end gives up what was not applied.
+// end discards what was not applied.
 func (b *bulk) end() {
 	if b.turn {
 		b.turn = false
@@ -111,7 +111,7 @@ func (b *bulk) add(ctx context.Context, batch crawldb.Batch) error {
 	return nil
 }
 
-// apply writes the step and gives the turn to others.
+// apply writes the step and releases the turn.
 func (b *bulk) apply(ctx context.Context) error {
 	defer b.end()
 	if b.step.empty() {
@@ -143,7 +143,7 @@ func (b *bulk) apply(ctx context.Context) error {
 }
 
 // writeStep writes a step as tables, or as a batch if it has less than least bytes. It
-// reports whether it is durable.
+// reports whether the step is durable.
 func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (durable bool, err error) {
 	if st.size() < least {
 		return false, d.commitStep(ctx, v, st)
@@ -151,7 +151,7 @@ func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (durab
 	return true, d.ingest(ctx, v, st)
 }
 
-// holdBack keeps the engine from compacting while more steps come, but for what is too
+// holdBack keeps the engine from compacting while more steps come, except what is too
 // deep already.
 func (d *DB) holdBack() {
 	deep := d.db.Metrics().Levels[0].Sublevels
@@ -183,14 +183,15 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 	return d.commit(ctx, v, batch, pebble.NoSync)
 }
 
-// isSum reports whether what is written under a key is added to what is there.
+// isSum reports whether a value written under a key is added to the existing
+// one.
 func isSum(key []byte) bool { return table(key[0]) == tallyTable || table(key[0]) == linkTable }
 
-// ingest writes a step as tables and lets the engine take them. They are durable
-// at once, so what was committed before has to be, too. It is written out, since
-// the engine would wait for that itself if it lay where the tables do, and does not
-// stop waiting when the disk fails. What others commit meanwhile, who have no turn
-// of this store, lies elsewhere.
+// ingest writes a step as tables and has the engine ingest them. They are
+// durable at once, so earlier commits have to be, too. These are flushed first:
+// if they overlapped the tables the engine would wait for that flush itself,
+// and would not stop waiting when the disk fails. What other stores, which have
+// other turns, commit meanwhile does not overlap.
 func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 	if err := d.space.wait(ctx, v.errClosed); err != nil {
 		return err
@@ -239,7 +240,7 @@ func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 	return d.outcome("ingest", err)
 }
 
-// writeOut writes out what was committed since it last did.
+// writeOut flushes what was committed since the last call.
 func (d *DB) writeOut() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -253,8 +254,8 @@ func (d *DB) writeOut() error {
 	return err
 }
 
-// ingestTables is db.Ingest, which a failure of the disk may make panic. It is not
-// cancelled: it is short, and not in one piece.
+// ingestTables is db.Ingest, which may panic after a failure of the disk. It
+// cannot be cancelled: it is short, and not atomic.
 func ingestTables(db *pebble.DB, names []string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -264,9 +265,9 @@ func ingestTables(db *pebble.DB, names []string) (err error) {
 	return db.Ingest(context.Background(), names)
 }
 
-// liesAbove reports whether the table of the records of a step will lie above others.
-// Then it has a filter, or who reads here and there reads a block of each such table.
-// Where nothing lies below it would be of no use: the last level has none.
+// liesAbove reports whether the records table of a step will lie above others. If so
+// it needs a filter, or random reads read a block of each such table. If nothing lies
+// below it a filter would be useless: the last level has none.
 func (d *DB) liesAbove(st *step) (bool, error) {
 	n := len(st.records)
 	if n == 0 || table(st.key(st.records[0])[0]) != crawlTable {
@@ -283,7 +284,7 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bo
 		return err
 	}
 	o := d.options.MakeWriterOptions(len(d.options.Levels)-1, d.db.TableFormat())
-	o.WritingToLowestLevel = false // that is for the engine to say
+	o.WritingToLowestLevel = false // that is for the engine to decide
 	if filtered {
 		o.FilterPolicy = d.options.Levels[0].FilterPolicy
 	}
@@ -307,8 +308,8 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bo
 	return err
 }
 
-// sweepBulk removes tables that a crash has kept from the engine. One that cannot
-// be removed only takes room.
+// sweepBulk removes tables that a crash kept from the engine. A table that
+// cannot be removed only takes space.
 func (d *DB) sweepBulk() {
 	names, _ := d.under.List(d.path) // which the engine reads next
 	for _, name := range names {
@@ -320,9 +321,9 @@ func (d *DB) sweepBulk() {
 	}
 }
 
-// A step is what has to be written at one go. The records, of the crawl db or of the
-// link db, come in the order of their keys, and so do the entries of the index in
-// each of their levels and hours, which are kept apart.
+// A step holds what is written at a time. The records, of the crawl db or the link
+// db, come in key order, and so do the index entries in each of their levels and
+// hours, which are kept apart.
 type step struct {
 	of      string   // the store that writes it, for the names of files
 	chunks  [][]byte // of keys and values, all but the last full, or not in use
@@ -333,8 +334,8 @@ type step struct {
 	few     map[string][]byte   // marks, states, leases, and tallies to be merged; nil deletes
 }
 
-// change is a key, and the value to be set under it. The key of an entry is without
-// what stands before the key of the record.
+// change is a key and the value to set under it. The key of an index entry
+// omits what precedes the key of the record.
 type change struct {
 	key, value place
 	klen       uint32
@@ -346,8 +347,8 @@ const (
 	deleted    = -1
 )
 
-// place is where bytes begin: the number of the chunk and the place in it. A chunk
-// that is larger begins with the only bytes in it.
+// place is where bytes begin: the number of the chunk and the offset in it. A
+// chunk larger than usual holds a single piece, at its beginning.
 type place uint32
 
 const chunkBits = 20
@@ -369,7 +370,7 @@ func (st *step) reset() {
 	clear(st.few)
 }
 
-// Len is that of the whole step.
+// Len is the size of the whole step.
 func (st *step) Len() int { return st.size() }
 
 // Set, Delete and Merge are those of a batch.
@@ -383,7 +384,7 @@ func (st *step) Delete(key []byte, _ *pebble.WriteOptions) error {
 	return nil
 }
 
-// Merge is told of a tally once in a step, or adds.
+// Merge is called once per tally in a step, or adds.
 func (st *step) Merge(key, value []byte, _ *pebble.WriteOptions) error {
 	var sum tally
 	if err := errors.Join(sum.addFrom(st.few[string(key)]), sum.addFrom(value)); err != nil {
@@ -416,7 +417,7 @@ func (st *step) put(key, value []byte, vlen int32) {
 	copy(lane[:], key[:prefix])
 	n := binary.BigEndian.Uint64(lane[:])
 	var c change
-	// An entry comes behind its record.
+	// An entry follows its record.
 	if last := len(st.records) - 1; last >= 0 && bytes.Equal(st.key(st.records[last])[1:], key[prefix:]) {
 		r := st.records[last]
 		c = st.change(nil, value, vlen)
@@ -427,8 +428,8 @@ func (st *step) put(key, value []byte, vlen int32) {
 	st.entries[n] = append(st.entries[n], c)
 }
 
-// lanePrefix is how much of a key of a table stands before that of a record; zero if
-// the table has nothing for each record.
+// lanePrefix is the length of what precedes the key of a record in a key of a table;
+// zero if the table has nothing per record.
 func lanePrefix(t table) int {
 	switch t {
 	case leaseTable:
@@ -476,10 +477,10 @@ func (st *step) valueOf(c change) []byte {
 	return st.at(c.value, int(c.vlen))
 }
 
-// tables returns the changes in tables that do not overlap, each in key order, with
-// nil for what is deleted. Levels and hours that have at least full entries are
-// tables by themselves: the next step begins where they end, while one of many
-// would lie across all of it.
+// tables returns the changes as tables that do not overlap, each in key order,
+// with nil for what is deleted. Levels and hours that have at least full
+// entries are tables of their own: the next step begins where they end, while a
+// table of many would overlap all of it.
 func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 	var all []iter.Seq2[[]byte, []byte]
 	if len(st.records) > 0 {
@@ -528,10 +529,10 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 	return all
 }
 
-// kindOf returns what those keys of a table begin with that have a table of a step for
-// themselves. A step has the marks of some domains, which lie side by side, and that of
-// its job: one table of both would lie across the domains of all other steps, and each
-// Progress of one would look into it.
+// kindOf returns the prefix of those keys of a table that get a table to themselves in
+// a step. A step has the marks of some domains, which are adjacent, and that of its
+// job: one table of both would overlap the domains of all other steps, and each
+// Progress would read it.
 func kindOf(key string) string {
 	if table(key[0]) == markTable {
 		kind, _, _ := strings.Cut(key, "/")

@@ -9,7 +9,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// corrupt names the place of damage that the engine has found.
+// corrupt returns the place of damage that the engine has found.
 func (d *DB) corrupt(err error) *crawldb.CorruptError {
 	c := &crawldb.CorruptError{File: d.path, Offset: -1, Err: err}
 	if at, ok := blockIn(err); ok {
@@ -20,7 +20,7 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 		return c
 	}
 	c.File = info.Path
-	// The engine carries the place beside the error, with a text of its own.
+	// The engine attaches the place to the error, with a text of its own.
 	if both, ok := err.(interface{ Unwrap() []error }); ok && len(both.Unwrap()) > 0 {
 		c.Err = both.Unwrap()[0]
 	}
@@ -30,7 +30,7 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 	return c
 }
 
-// damaged says that a stored value is not one.
+// damaged returns the error for an invalid stored value.
 func (d *DB) damaged(what, name string, err error) error {
 	c := &crawldb.CorruptError{File: filepath.Join(d.dir, databaseName), Offset: -1, URL: name, Err: err}
 	return fmt.Errorf("%w: %s: %w", ErrDamaged, what, c)

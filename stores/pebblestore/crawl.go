@@ -19,8 +19,8 @@ var _ crawldb.DueStore = (*crawlStore)(nil)
 // crawlStore is the crawl db.
 //
 // Updates take turns, whatever their URLs: one mutex is all the isolation there
-// is. An update is bound by what it reads and writes, which two at a time would
-// do hardly faster, and reads go on beside it.
+// is. An update is limited by what it reads and writes, which two at a time
+// would hardly do faster; reads run beside it.
 type crawlStore struct {
 	db   *DB
 	view view
@@ -29,16 +29,18 @@ type crawlStore struct {
 	// leasing says that there is, or was, a lease: it is set before one is written.
 	leasing atomic.Bool
 	leases  *leaseSet
-	// changes is raised behind each change of records. Who reads the index first reads
-	// this, and finds it as it was when it has the turn, knows that what the index said
-	// is still so. It begins anywhere, so that it is of this store.
+	// changes is incremented after each change of records. A caller that reads it
+	// before reading the index, and finds it unchanged once it has the turn, knows that
+	// what it read still holds. It starts at a random value, to differ from that of any
+	// other store.
 	changes atomic.Uint64
-	// These are the constants of their names, but in tests.
+	// These are the constants of the same names, except in tests.
 	bulkStep, bulkLeast, farKeys int
 	farBytes                     uint64
 }
 
-// checkEvery is after how many records a long call looks whether it should end.
+// checkEvery is the number of records after which a long call checks whether it
+// should end.
 const checkEvery = 256
 
 func (s *crawlStore) Get(ctx context.Context, url string) (crawldb.Datum, error) {
@@ -57,7 +59,7 @@ func (s *crawlStore) get(ctx context.Context, url string) (crawldb.Datum, error)
 	key := crawldb.Key(url)
 	value, err := get(s.db.db, crawlTable.key(key))
 	var lease []byte
-	if err == nil && s.leasing.Load() { // asked after the record was read: then it holds for it
+	if err == nil && s.leasing.Load() { // checked after the record was read, so it applies to it
 		value, lease, err = s.getBoth(key)
 	}
 	if err := s.db.outcome("crawl db", err); err != nil {
@@ -71,7 +73,7 @@ func (s *crawlStore) get(ctx context.Context, url string) (crawldb.Datum, error)
 	return d, err
 }
 
-// getBoth returns record and lease as of one moment: that of an iterator, see
+// getBoth returns record and lease from one snapshot: that of an iterator, see
 // [hostStore.load].
 func (s *crawlStore) getBoth(key string) (value, lease []byte, err error) {
 	it, err := s.db.db.NewIter(nil)
@@ -154,7 +156,8 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	return err
 }
 
-// changed tells, when others can see it, that records were changed. It has the turn.
+// changed announces, once others can see it, that records were changed. It has the
+// turn.
 func (s *crawlStore) changed(index *mover, err error) {
 	all := index.leases
 	if err != nil {
@@ -163,7 +166,7 @@ func (s *crawlStore) changed(index *mover, err error) {
 	s.leases.apply(all, func() { s.changes.Add(1) })
 }
 
-// changes is what changes are put into: a batch, or a step of UpdateAll.
+// changes is where changes are written: a batch, or a step of UpdateAll.
 type changes interface {
 	Set(key, value []byte, _ *pebble.WriteOptions) error
 	Delete(key []byte, _ *pebble.WriteOptions) error
@@ -171,7 +174,7 @@ type changes interface {
 	Len() int
 }
 
-// collect puts what a batch changes into to.
+// collect writes the changes of a batch to to.
 func (s *crawlStore) collect(ctx context.Context, b crawldb.Batch, to changes, index *mover) error {
 	if err := s.walk(ctx, b, to, index); err != nil {
 		return err
@@ -199,9 +202,9 @@ func mark(batch changes, job, cursor string) error {
 	return batch.Set(key, []byte(cursor), nil)
 }
 
-// walk passes the records of b by one iterator and puts what becomes of them
-// and of their entries in the index into batch. That the URLs are in order is found
-// out on the way: nothing of the batch is applied if they are not.
+// walk visits the records of b with one iterator and writes the changes to them
+// and to their index entries to batch. It discovers on the way whether the URLs
+// are in order: if not, nothing of the batch is applied.
 func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, index *mover) error {
 	if len(b.URLs) == 0 {
 		return nil
@@ -248,7 +251,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		var was, is entry
 		var seen time.Time
 		var held, stored []byte
-		same := false // but for the lease
+		same := false // except for the lease
 		told := false // by a token: old has no lease, and is not encoded
 		if b.Tokens != nil {
 			if d, ok := s.told(b.Tokens[i], url); ok {
@@ -323,12 +326,13 @@ const (
 	// farBytes is how many bytes of tables lie between keys that are far apart: in half
 	// of the blocks there is none.
 	farBytes = blockSize / 2
-	// farKeys is how many keys are worth the question whether they are.
+	// farKeys is the number of keys from which checking that is worthwhile.
 	farKeys = 1000
 )
 
-// apart returns what a walk by n keys from lower to upper asks for those that lie far
-// apart, nil if the iterator is as good. Nobody else changes records while it walks.
+// apart returns the reader for keys that lie far apart when walking n keys from lower
+// to upper, nil if the iterator is as good. Nobody else changes records during the
+// walk.
 func (s *crawlStore) apart(lower, upper []byte, n int) (pebble.Reader, error) {
 	if n < s.farKeys {
 		return nil, nil
@@ -340,8 +344,8 @@ func (s *crawlStore) apart(lower, upper []byte, n int) (pebble.Reader, error) {
 	return s.db.db, nil
 }
 
-// appendToken appends the token of a candidate, of what changes was before its entry was
-// read, and of the value of that; nothing if it would tell nothing.
+// appendToken appends the token of a candidate: the value of changes before its entry
+// was read, and the entry's value; nothing if that says too little.
 func appendToken(dst []byte, changes uint64, value []byte) []byte {
 	if value == nil {
 		return dst
@@ -349,8 +353,8 @@ func appendToken(dst []byte, changes uint64, value []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(dst, changes), value...)
 }
 
-// told makes the record that a token tells of, if nothing has changed since. It has
-// the turn.
+// told returns the record that a token describes, if nothing has changed since.
+// It has the turn.
 func (s *crawlStore) told(token, url string) (d crawldb.Datum, ok bool) {
 	if len(token) <= 8 {
 		return d, false

@@ -19,10 +19,10 @@ var (
 	errKey      = errors.New("it is under the key of another")
 )
 
-// checkDue is CheckIndex, and tells found all that it finds. Sums of hashes, which
-// do not depend on the order, tell whether the tables agree; only if they do not,
-// entries are looked for. Damage that hides the rest is told, too; an error means
-// that the check could not go on.
+// checkDue is CheckIndex, and calls found with all that it finds. Sums of
+// hashes, which do not depend on the order, show whether the tables agree;
+// entries are searched only if they do not. Damage that hides the rest is
+// reported too; an error means that the check could not continue.
 func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
 	told := 0
 	err := s.compareDue(ctx, func(err error) { told++; found(err) })
@@ -192,7 +192,7 @@ func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 	return nil
 }
 
-// compareTallies finds the hosts whose tally is wrong.
+// compareTallies finds hosts whose tally is wrong.
 func (s *crawlStore) compareTallies(ctx context.Context, r reader, found func(error)) error {
 	have := map[string]tally{}
 	err := s.rows(ctx, r, readyTable, func(key, _ []byte) error {
@@ -217,8 +217,8 @@ func (s *crawlStore) compareTallies(ctx context.Context, r reader, found func(er
 	return err
 }
 
-// entries calls f with the entry that each record must have. It checks leases, which
-// have a part in it: none is of a record that is not there.
+// entries calls f with the entry that each record must have. It also checks that
+// each lease has a record.
 func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, f func(url string, key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
 	if err != nil {
@@ -280,7 +280,7 @@ func (s *crawlStore) rows(ctx context.Context, r reader, t table, f func(key, va
 	return s.each(ctx, it, f)
 }
 
-// each calls f with what an iterator passes.
+// each calls f with what an iterator visits.
 func (s *crawlStore) each(ctx context.Context, it *pebble.Iterator, f func(key, value []byte) error) error {
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {

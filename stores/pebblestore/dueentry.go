@@ -27,15 +27,15 @@ import (
 // A lease changes nothing of it: a selection passes what is leased, see leaseSet.
 // When a lease has ended its record is selected from where it was.
 
-// An entry is what the due index has of a record.
+// An entry is what the due index holds about a record.
 type entry struct {
 	from     int64 // ms: FetchTime, or always
 	priority float32
 	of       *crawldb.Datum // whose rest appendValue appends, if not nil
-	rest     []byte         // that decode has found, lent
+	rest     []byte         // set by decode; valid for the call only
 }
 
-// always is the from of a record without a time.
+// always is the value of from for a record without a time.
 const always = math.MinInt64
 
 func entryOf(d *crawldb.Datum) entry {
@@ -49,8 +49,8 @@ func entryOf(d *crawldb.Datum) entry {
 // bucketMillis is the width of a bucket of the wheel.
 const bucketMillis = int64(time.Hour / time.Millisecond)
 
-// bucket returns the number of the bucket of a time: those before 1970 share the
-// first. There is always one more bucket behind it.
+// bucket returns the bucket number of a time: those before 1970 share the
+// first. There is always another bucket after it.
 func bucket(ms int64) uint32 {
 	return uint32(min(max(ms/bucketMillis, 0), math.MaxUint32-1))
 }
@@ -61,8 +61,8 @@ const (
 	lastLevel  = 2 * halfLevels
 )
 
-// level returns the number of the eighth of an octave in which a priority lies,
-// counted downwards. It never falls as the priority falls.
+// level returns the number of the eighth of an octave that contains a priority,
+// counted downwards. It never decreases as the priority decreases.
 func level(p float32) uint16 {
 	switch {
 	case p != p:
@@ -75,8 +75,8 @@ func level(p float32) uint16 {
 	return halfLevels - 1 - magnitude(math.Float32bits(p))
 }
 
-// magnitude counts eighths of octaves upwards, by the bits of a float that is not
-// negative.
+// magnitude counts eighths of octaves upwards, from the bits of a non-negative
+// float.
 func magnitude(bits uint32) uint16 {
 	// The mantissas of 2^(1/8) to 2^(7/8).
 	steps := [7]uint32{759234, 1587184, 2490071, 3474675, 4548394, 5719293, 6996167}
@@ -90,8 +90,8 @@ func magnitude(bits uint32) uint16 {
 	return n
 }
 
-// appendKey appends the key under which the index with that mark has the entry of
-// the record with that key.
+// appendKey appends the key in the index, for that mark, of the entry of the
+// record with that key.
 func (e entry) appendKey(dst, mark, key []byte) []byte {
 	var in [4]byte
 	binary.BigEndian.PutUint32(in[:], bucket(e.from))
@@ -108,7 +108,7 @@ func (e entry) appendReady(dst, key []byte) []byte {
 	return append(dst, key...)
 }
 
-// The lengths of what comes before the key of the record.
+// The lengths of what precedes the key of the record.
 const (
 	readyPrefix = 3
 	wheelPrefix = 5
@@ -125,13 +125,13 @@ func (e entry) appendValue(dst []byte) []byte {
 	return append(dst, e.rest...)
 }
 
-// restMost is how long the rest of a record may be that is kept in its entry: it
-// fits what was never fetched, with what scoring filters keep of it (34 bytes with the
-// cash of OPIC, 38 with a depth).
+// restMost is the longest rest of a record that is kept in its entry: enough for a
+// record that was never fetched, with what scoring filters keep in it (34 bytes with
+// the cash of OPIC, 38 with a depth).
 const restMost = 40
 
-// appendRest appends what the entry does not say of its record, if that is short. The
-// lease is no part of it.
+// appendRest appends what the entry does not say about its record, if that is short.
+// It excludes the lease.
 func (e entry) appendRest(dst []byte) []byte {
 	d := *e.of
 	d.LeasedUntil, d.LeasedBy = time.Time{}, ""
@@ -142,7 +142,7 @@ func (e entry) appendRest(dst []byte) []byte {
 	switch score := math.Float32bits(d.Score); {
 	case score == math.Float32bits(d.Priority):
 		d.Score = 0
-	case score == 0: // which stands for the same as the priority
+	case score == 0: // which means the same as the priority
 		return dst
 	}
 	d.Priority = d.Score
@@ -153,7 +153,7 @@ func (e entry) appendRest(dst []byte) []byte {
 	return out
 }
 
-// record makes the record that the entry has the rest of; false if it has none.
+// record returns the record if the entry has the rest of it; otherwise false.
 func (e *entry) record(url string) (crawldb.Datum, bool) {
 	d := crawldb.Datum{URL: url}
 	if len(e.rest) == 0 || d.UnmarshalBinary(e.rest) != nil {
@@ -184,14 +184,14 @@ func (e *entry) decode(b []byte) error {
 	return nil
 }
 
-// markOf returns the mark behind a bucket.
+// markOf returns the mark after a bucket.
 func markOf(bucket uint32) []byte { return binary.BigEndian.AppendUint32(nil, bucket+1) }
 
-// dueState is how far the index is built and how far it has moved. It is not
-// changed in place.
+// dueState is how far the index is built and how far its mark has moved. It is
+// immutable.
 type dueState struct {
 	mark []byte // the wheel begins here; a key of the wheel without the table's byte
-	// The index has the records whose keys are less than built, or all.
+	// The index has the records whose keys are less than built, or all of them.
 	built []byte
 	whole bool
 }
@@ -199,8 +199,8 @@ type dueState struct {
 // has reports whether the index has records under that key.
 func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s.built) < 0 }
 
-// stateVersion is that of the index alone: one that was written in another is
-// built anew.
+// stateVersion is the version of the index alone: an index of another version
+// is built anew.
 const stateVersion = 5
 
 func (s *dueState) append(dst []byte) []byte {

@@ -17,16 +17,17 @@ import (
 // dueKey is where the state of the due index is kept.
 var dueKey = stateTable.key("due")
 
-// dueIndex is what is known of the due index in memory. Who has the turn of the
+// dueIndex is the state of the due index in memory. Whoever has the turn of the
 // crawl db may change it.
 type dueIndex struct {
 	state atomic.Pointer[dueState]
-	// moves is raised before and after entries move that no update moved: who reads
-	// the index and finds it raised may have missed some.
+	// moves is incremented before and after entries move other than by an
+	// update: a reader of the index that finds it incremented may have missed
+	// some.
 	moves atomic.Uint64
 	// late says that the mark is so far ahead of the clock that selections are slow.
 	late atomic.Bool
-	// These are stepSize, tooMany, sideSize and tourFrom, but in tests.
+	// These are stepSize, tooMany, sideSize and tourFrom, except in tests.
 	step, tooMany, side, tour int
 }
 
@@ -36,15 +37,15 @@ const (
 	stepBytes = 8 << 20 // or more than these bytes
 	// A clock that goes back leaves entries in the ready table that are not due.
 	// When a selection has passed this many, and the mark is this many buckets ahead
-	// of the clock, the index is built anew: that costs some microseconds a record,
-	// once, and passing them a tenth of one, each time.
+	// of the clock, the index is built anew: that costs some microseconds per
+	// record, once; passing them costs a tenth of that, each time.
 	tooMany  = 1 << 17
 	tooLate  = 24
 	seekFrom = 8 // steps over the entries of a host before they are skipped
 )
 
-// loadDue reads the state of the index, or decides on one. A store that has records
-// and no index is given one by the first selection.
+// loadDue reads the state of the index, or decides on one. If a store has
+// records and no index, its first selection builds it.
 func (s *crawlStore) loadDue() error {
 	s.due.step, s.due.tooMany, s.due.side, s.due.tour = stepSize, tooMany, sideSize, tourFrom
 	b, err := get(s.db.db, dueKey)
@@ -68,8 +69,8 @@ func (s *crawlStore) loadDue() error {
 	return err
 }
 
-// prepare completes the index, moves its mark to the bucket of the clock, ms, and
-// makes sure that what is leased is known. It lets updates have their turns in
+// prepare completes the index, moves its mark to the bucket of the clock, in
+// ms, and makes sure that leases are known. It lets updates take turns in
 // between.
 func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 	for {
@@ -94,7 +95,7 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 	}
 }
 
-// step does a part of what prepare has to do. It has the turn.
+// step does part of the work of prepare. It has the turn.
 func (s *crawlStore) step(ctx context.Context, clock int64) error {
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
@@ -128,7 +129,7 @@ func (s *crawlStore) step(ctx context.Context, clock int64) error {
 	return nil
 }
 
-// commitDue commits a batch and what it makes of the index.
+// commitDue commits a batch together with the new state of the index.
 func (s *crawlStore) commitDue(ctx context.Context, batch *pebble.Batch, next *dueState) error {
 	if err := batch.Set(dueKey, next.append(nil), nil); err != nil {
 		return err
@@ -196,7 +197,7 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 			return nil, err
 		}
 		if lease == nil {
-			// A store of before version 4 may have a lease in a record.
+			// Before version 4 a lease could be in a record.
 			if enc = appendLease(enc[:0], &d); len(enc) > 0 {
 				key = append(append(key[:0], byte(leaseTable)), it.Key()[1:]...)
 				s.leasing.Store(true)
@@ -221,7 +222,7 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 	return next, s.db.outcome("due index", it.Error())
 }
 
-// mature moves entries of the wheel, as far as the mark, to the ready table; moved
+// mature moves entries of the wheel, up to the mark, to the ready table; moved
 // says whether there were any.
 func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueState, mark []byte) (next *dueState, moved bool, err error) {
 	lower, upper := wheelTable.key(string(old.mark)), wheelTable.key(string(mark))
@@ -272,7 +273,7 @@ func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueSt
 	return next, n > 0, err
 }
 
-// wheelEntry and readyEntry decode an entry and check that it is where it belongs.
+// wheelEntry and readyEntry decode an entry and check that it is in its place.
 func (s *crawlStore) wheelEntry(key, value []byte) (e entry, err error) {
 	if len(key) < wheelPrefix || e.decode(value) != nil || binary.BigEndian.Uint32(key[1:]) != bucket(e.from) {
 		return e, s.db.damaged("the entry of the due index", string(key), errEntry)
@@ -287,7 +288,7 @@ func (s *crawlStore) readyEntry(key, value []byte) (e entry, err error) {
 	return e, nil
 }
 
-// A mover keeps the index in step with the records of one update.
+// A mover keeps the index consistent with the records during an update.
 type mover struct {
 	state   *dueState
 	first   bool // the state is new
@@ -296,12 +297,12 @@ type mover struct {
 	scratch [3][]byte
 }
 
-// mover returns what an update keeps the index by.
+// mover returns the mover of an update.
 func (s *crawlStore) mover() *mover { return &mover{state: s.due.state.Load()} }
 
-// move puts into the batch, with end at the last, what becomes of the entry of a record; nil stands for
-// none. An index that has never been asked begins at seen, which is about the time
-// of the first record: any time will do, a good one saves moving its entries.
+// move writes the change of a record's entry to the batch, as does end at the last; nil
+// stands for no entry. An index that has never been used begins at seen, which is about the
+// time of the first record: any time will do, but a good one saves moving entries.
 func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time) error {
 	if !m.state.has(key) {
 		return nil
@@ -338,7 +339,7 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 	return nil
 }
 
-// end puts the rest of what becomes of the index into the batch.
+// end writes the remaining changes of the index to the batch.
 func (m *mover) end(batch changes) error { return m.count.flush(batch) }
 
 // CheckIndex compares the index of due records with the records and returns the

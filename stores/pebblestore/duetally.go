@@ -14,12 +14,13 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// The index has a third table: how many entries of the ready table each host has in
-// which level. A selection that has but a few URLs of each host uses it to go from
-// host to host, and need not pass what the hosts that are full still have there.
-// Updates add to it and never read it: a row is the sum of what was merged into it.
+// The index has a third table: how many entries of the ready table each host
+// has in each level. A selection that wants only a few URLs per host uses it to
+// go from host to host, instead of passing over what the hosts that are full
+// still have there. Updates add to it and never read it: a row is the sum of
+// what was merged into it.
 
-// A tally is what one host has, by ascending levels, without zeros.
+// A tally is what one host has, by ascending level, without zeros.
 type tally []tallied
 
 type tallied struct {
@@ -65,8 +66,8 @@ func (t *tally) addFrom(b []byte) error {
 	return nil
 }
 
-// groupOf returns what the keys of a host begin with, and no others. What crawldb
-// keeps by the whole of its URL is one group.
+// groupOf returns the prefix of the keys of a host, shared by no others. What
+// crawldb keys by the whole URL is one group.
 func groupOf(key []byte) []byte {
 	if end := bytes.IndexByte(key, ')'); end >= 0 && key[0] != '!' {
 		return key[:end+1]
@@ -74,15 +75,15 @@ func groupOf(key []byte) []byte {
 	return key[:min(len(key), 1)]
 }
 
-// A counter puts what changes in the ready table into the batch that changes it,
-// host by host.
+// A counter writes the changes of the counts of the ready table to the batch
+// that changes it, host by host.
 type counter struct {
 	group    []byte
 	tally    tally
 	key, enc []byte
 }
 
-// entry counts an entry n times, if it is one of the ready table.
+// entry counts an entry n times, if it is in the ready table.
 func (c *counter) entry(batch changes, key []byte, n int64) error {
 	if table(key[0]) != readyTable {
 		return nil
@@ -113,12 +114,12 @@ type tallySum struct{ tally tally }
 func (m *tallySum) MergeNewer(value []byte) error { return m.tally.addFrom(value) }
 func (m *tallySum) MergeOlder(value []byte) error { return m.tally.addFrom(value) }
 
-// Finish may leave an empty row, of a host that has nothing: the engine can be told
-// to drop it, which made its compaction fail (2.1.7).
+// Finish may leave an empty row, of a host that has nothing: the engine can be
+// told to drop it, but that made its compaction fail (2.1.7).
 func (m *tallySum) Finish(bool) ([]byte, io.Closer, error) { return m.tally.append(nil), nil, nil }
 
-// A tour goes from host to host, in each level to those that are wanted and have
-// something there.
+// A tour goes from host to host, in each level to those that are wanted and
+// have something in it.
 type tour struct {
 	groups []string
 	hosts  []string   // their names, "" of what is kept by its URL
@@ -127,20 +128,20 @@ type tour struct {
 	first  uint16
 	level  int    // in levels
 	at     int    // in the level
-	resume []byte // where to go on at the host
+	resume []byte // where to continue at the host
 }
 
-// The cost of passing an entry is one; this is what others cost beside it.
+// Passing an entry costs one; these are the relative costs of other steps.
 const (
 	seekCost = 8
-	// tourFrom is what must have been spent on passing before a tour is thought of,
-	// and one more for so many bytes of the tallies.
+	// tourFrom is how much must have been spent on passing entries before a
+	// tour is considered, plus one for each so many bytes of tallies.
 	tourFrom  = 1 << 16
 	tourBytes = 64
 )
 
-// stuck reports whether so much was spent on passing hosts that are not wanted that
-// the reading of all tallies is no more.
+// stuck reports whether passing hosts that are not wanted has cost as much as
+// reading all tallies would.
 func (w *dueWalk) stuck() (bool, error) {
 	if w.spent < w.ask {
 		return false, nil
@@ -150,8 +151,8 @@ func (w *dueWalk) stuck() (bool, error) {
 	return uint64(w.spent-w.s.due.tour) >= size/tourBytes, w.s.db.outcome("due index", err)
 }
 
-// plan makes a tour of what follows a key of the ready table, as of the moment of
-// an iterator.
+// plan makes a tour of what follows a key of the ready table, in the snapshot
+// of an iterator.
 func (w *dueWalk) plan(ctx context.Context, beside *pebble.Iterator, from []byte) error {
 	o := pebble.IterOptions{LowerBound: []byte{byte(tallyTable)}, UpperBound: []byte{byte(tallyTable) + 1}}
 	it, err := beside.Clone(pebble.CloneOptions{IterOptions: &o})
@@ -208,13 +209,13 @@ func (w *dueWalk) plan(ctx context.Context, beside *pebble.Iterator, from []byte
 	return w.s.db.outcome("due index", it.Error())
 }
 
-// reaches reports whether a group has room for a key at from or behind it.
+// reaches reports whether a group has room for a key at or after from.
 func reaches(group, from []byte) bool {
 	return bytes.Compare(group, from) >= 0 || bytes.HasPrefix(from, group)
 }
 
-// next returns what the entries of the next host begin with that is wanted, nil if
-// there is no other. It does not go on by itself: see pass.
+// next returns the prefix of the entries of the next host that is wanted, nil
+// if there is none. It does not advance by itself: see pass.
 func (t *tour) next(dst []byte, want func(string) bool) []byte {
 	for ; t.level < len(t.levels); t.level, t.at = t.level+1, 0 {
 		for l := t.levels[t.level]; t.at < len(l); t.at, t.resume = t.at+1, nil {
@@ -235,7 +236,7 @@ func (t *tour) next(dst []byte, want func(string) bool) []byte {
 
 func (t *tour) pass() { t.at, t.resume = t.at+1, nil }
 
-// readTour reads a page of candidates of the hosts that come next.
+// readTour reads a page of candidates of the next hosts.
 func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error) {
 	d := w.s.db
 	if err := d.enter(ctx, &w.s.view); err != nil {

@@ -20,12 +20,11 @@ import (
 
 // Due implements [crawldb.DueStore]: it reads the due index from its best level
 // on. Levels are an eighth of an octave wide, and in a level candidates come in
-// the order of their keys. Every candidate is due by the index, but for those
-// beyond the horizon, whose records must be asked.
-//
-// The first call on a store that has no index yet builds it, and a call in a later
-// hour than the one before moves what has become due: both cost some microseconds
-// a record, once.
+// key order. Every candidate is due by the index, except for those beyond the
+// horizon, whose records must be consulted.
+// The first call on a store without an index builds it, and a call in a later
+// hour than the one before moves what has become due: both cost some
+// microseconds per record, once.
 func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
 	return func(yield func(crawldb.Candidate, error) bool) {
 		w := dueWalk{s: s, q: q, now: q.Now.UnixMilli(), beyond: math.MaxInt64, floor: lastLevel, left: q.Limit, yield: yield}
@@ -61,10 +60,10 @@ type dueWalk struct {
 	stopped            bool // by the loop or by the limit
 
 	passed int // entries that were not due, and not because of a lease
-	spent  int // on hosts that were not wanted, see seekCost
-	ask    int // when to ask next whether that is too much
+	spent  int // on unwanted hosts, see seekCost
+	ask    int // when to check next whether that is too much
 	tour   *tour
-	next   hint // the earliest of those
+	next   hint // the earliest of those not due
 	hosts  hostFilter
 	page   hintPage
 	side   sideList
@@ -81,11 +80,11 @@ type hint struct {
 	value []byte // if it tells all of the record
 }
 
-// hintPage is a run of hints that were read at one go; see page.
+// hintPage is a run of hints read at a time; see page.
 type hintPage struct {
 	hints   []hint
 	buf     []byte
-	changes uint64 // what that of the store was before
+	changes uint64 // that of the store before the page was read
 	unsure  bool   // records were changed meanwhile
 }
 
@@ -93,15 +92,15 @@ func (p *hintPage) reset(s *crawlStore) {
 	p.hints, p.buf, p.changes, p.unsure = p.hints[:0], p.buf[:0], s.changes.Load(), false
 }
 
-// end is called when the page was read. An entry is as it was when that began, and
-// whether its record is leased was asked later: if something was changed in
-// between, the two may not belong together.
+// end is called after the page was read. An entry is as it was when reading
+// began, and whether its record is leased was checked later: if something
+// changed in between, the two may not belong together.
 func (p *hintPage) end(s *crawlStore) { p.unsure = s.changes.Load() != p.changes }
 
 func (p *hintPage) full(size int) bool { return len(p.hints) >= size || len(p.buf) >= maxPageBytes }
 
-// add adds an entry with its key in the ready table. If its record has a lease, though
-// one that has ended, it does not tell all of it.
+// add adds an entry with its key in the ready table. If its record has a lease, even
+// one that has ended, the entry does not tell all of it.
 func (p *hintPage) add(e entry, key, value []byte, leased bool) {
 	from := len(p.buf)
 	p.buf = append(p.buf, key[readyPrefix:]...)
@@ -115,8 +114,8 @@ func (p *hintPage) add(e entry, key, value []byte, leased bool) {
 	p.hints = append(p.hints, h)
 }
 
-// The page of a level is kept small enough that little of it is read in vain when
-// the hosts in it are full.
+// The page of a level is kept small enough that little of it is wasted when its
+// hosts are full.
 const largestHints = 1024
 
 func (w *dueWalk) markIsLate() bool {
@@ -124,20 +123,20 @@ func (w *dueWalk) markIsLate() bool {
 	return len(mark) >= 4 && int64(binary.BigEndian.Uint32(mark)) > int64(bucket(w.clock))+tooLate
 }
 
-// shows reports whether the query is answered by an entry, of a record whose lease
-// ends at end.
+// shows reports whether an entry, whose record has a lease that ends at end,
+// matches the query.
 func (w *dueWalk) shows(e entry, end int64, leased bool) bool {
 	return (e.from <= w.now || e.from > w.beyond) && !(leased && end > w.now)
 }
 
-// run ends with nil if the sequence is at its end or was stopped.
+// run returns nil if the sequence is at its end or was stopped.
 func (w *dueWalk) run(ctx context.Context) error {
 	for {
 		if err := w.s.prepare(ctx, w.clock); err != nil {
 			return err
 		}
 		moves := w.s.due.moves.Load()
-		if w.s.due.late.Load() { // since then
+		if w.s.due.late.Load() { // it was set meanwhile
 			continue
 		}
 		whole, err := w.pass(ctx, moves)
@@ -147,8 +146,8 @@ func (w *dueWalk) run(ctx context.Context) error {
 	}
 }
 
-// pass goes through the index once. It is not whole if entries have moved
-// meanwhile, in which case some may have been missed.
+// pass goes through the index once. whole is false if entries have moved
+// meanwhile, so that some may have been missed.
 func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error) {
 	w.side, w.tour = sideList{}, nil
 	if err := w.readSide(ctx); err != nil {
@@ -180,7 +179,7 @@ func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error
 	return w.stopped || w.s.due.moves.Load() == moves, err
 }
 
-// emit hands out a candidate.
+// emit yields a candidate.
 func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -202,8 +201,8 @@ func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	return nil
 }
 
-// texts makes strings of bytes, some kilobytes at a time: each is a part of what the
-// garbage collector sees as one.
+// texts makes strings of bytes, some kilobytes at a time: the garbage collector sees
+// each block as a single object.
 type texts struct {
 	b    strings.Builder
 	room int
@@ -221,7 +220,7 @@ func (t *texts) add(b []byte) string {
 }
 
 // readReady reads a page of candidates of the ready table from lower on, and
-// returns where the next begins.
+// returns where the next page begins.
 func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next []byte, more bool, err error) {
 	d := w.s.db
 	if err := d.enter(ctx, &w.s.view); err != nil {
@@ -276,8 +275,8 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 	return nil, false, d.outcome("due index", it.Error())
 }
 
-// take adds the entry of the ready table at which an iterator is to the page, if it
-// answers the query.
+// take adds the current entry of an iterator over the ready table to the page,
+// if it matches the query.
 func (w *dueWalk) take(it *pebble.Iterator, leases *leaseView) error {
 	key := it.Key()[readyPrefix:]
 	end, leased, err := leases.find(key)
@@ -285,7 +284,7 @@ func (w *dueWalk) take(it *pebble.Iterator, leases *leaseView) error {
 		return err
 	}
 	if leased && end > w.now {
-		return nil // there may be a crowd of these; see firstLease
+		return nil // there may be many of these; see firstLease
 	}
 	value, err := it.ValueAndErr()
 	if err != nil {
@@ -304,14 +303,15 @@ func (w *dueWalk) take(it *pebble.Iterator, leases *leaseView) error {
 	return nil
 }
 
-// later notes an entry that is not due, of a record whose lease ends at end.
+// later records an entry that is not due, whose record has a lease that ends at
+// end.
 func (w *dueWalk) later(e entry, key []byte, end int64) {
 	if e.rest, e.from = nil, max(e.from, end); e.from < w.next.from {
 		w.next = hint{entry: e, key: bytes.Clone(key)}
 	}
 }
 
-// tellNext tells of the entry that is due next.
+// tellNext reports the entry that is due next.
 func (w *dueWalk) tellNext(ctx context.Context) error {
 	if err := w.firstOfWheel(ctx); err != nil {
 		return err
@@ -323,8 +323,8 @@ func (w *dueWalk) tellNext(ctx context.Context) error {
 	return nil
 }
 
-// firstOfWheel notes what is due next of the wheel. Nothing behind the bucket of what
-// was noted is.
+// firstOfWheel records what becomes due next in the wheel. Nothing in a later bucket
+// than what was recorded can be earlier.
 func (w *dueWalk) firstOfWheel(ctx context.Context) error {
 	lower := wheelTable.key(string(w.s.due.state.Load().mark))
 	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte, end int64, leased bool) bool {
@@ -338,8 +338,8 @@ func (w *dueWalk) firstOfWheel(ctx context.Context) error {
 	})
 }
 
-// firstLease notes which lease ends before anything that was noted. Of what is leased
-// in the ready table nothing was.
+// firstLease records the first lease to end before anything recorded. Leased entries
+// of the ready table were not recorded.
 func (w *dueWalk) firstLease(ctx context.Context) error {
 	if end, known := w.s.leases.first(w.now); known && end >= w.next.from {
 		return nil
@@ -379,8 +379,8 @@ func (w *dueWalk) firstLease(ctx context.Context) error {
 }
 
 // wheel calls each with the entries of the wheel from lower to upper, until it
-// returns false. The keys are those of the table, and lent; end is that of the lease
-// of the record.
+// returns false. The keys are those of the table, and valid for the call only; end
+// is the end of the record's lease.
 func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e entry, key []byte, end int64, leased bool) bool) error {
 	d := w.s.db
 	if err := d.enter(ctx, &w.s.view); err != nil {
@@ -420,12 +420,13 @@ func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e en
 	return d.outcome("due index", it.Error())
 }
 
-// A hostFilter asks about hosts, and not again about one that was not wanted.
+// A hostFilter asks about hosts, and does not ask twice about one that was not
+// wanted.
 type hostFilter struct {
-	group    []byte // of the key last asked about, all up to the end of its host
+	group    []byte // of the last key asked about, up to the end of its host
 	host     string // of the group, if it may be wanted
 	no       bool   // the group is not wanted
-	yes      bool   // it is, as long as the loop does not go on
+	yes      bool   // it is wanted, until the loop continues
 	unwanted map[string]struct{}
 	steps    int // entries of a host that is not wanted
 	keys     crawldb.Keys
@@ -437,7 +438,7 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 	if len(f.group) == 0 || !bytes.HasPrefix(key, f.group) {
 		own := key[prefix:]
 		end := bytes.IndexByte(own, ')')
-		if end < 0 || own[0] == '!' { // its host is for crawldb to find
+		if end < 0 || own[0] == '!' { // crawldb has to find the host
 			f.group, f.steps, f.yes = f.group[:0], 0, false
 			return want(crawldb.Host(crawldb.URLOf(string(own))))
 		}
@@ -459,7 +460,7 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 	return false
 }
 
-// hostOf returns the host of a key, of which end is the length of what names it.
+// hostOf returns the host of a key, of which the first end bytes name it.
 func (f *hostFilter) hostOf(own []byte, end int) string {
 	if path := bytes.IndexByte(own[end:], '/'); path >= 0 {
 		own = own[:end+path+1]
@@ -468,8 +469,8 @@ func (f *hostFilter) hostOf(own []byte, end int) string {
 	return crawldb.Host(string(f.buf))
 }
 
-// behind returns the first key that can follow those of the host last asked about,
-// nil if a step is as good.
+// behind returns the first key that can follow those of the host last asked
+// about, nil if a single step is as good.
 func (f *hostFilter) behind() []byte {
 	if f.steps++; f.steps < seekFrom || len(f.group) == 0 {
 		return nil
@@ -480,22 +481,22 @@ func (f *hostFilter) behind() []byte {
 	return skip
 }
 
-// sideList holds candidates that the wheel still has: those that become due
-// between the clock and the time of the query, and those beyond the horizon. They
-// are few, or asked for by someone who looks far ahead; so many as do not fit are
+// sideList holds candidates that are still in the wheel: those that become due
+// between the clock and the time of the query, and those beyond the horizon.
+// They are few, unless the query looks far ahead; those that do not fit are
 // left for later and read again.
 type sideList struct {
 	best worstHint
-	done int   // hints that were handed out
+	done int   // hints already yielded
 	more bool  // there are others after the last
-	last *hint // of the list before
+	last *hint // last hint of the previous list
 	// unsure is that of a page.
 	unsure bool
 }
 
 const sideSize = 1 << 16
 
-// readSide fills the list with the best that come after last.
+// readSide fills the list with the best hints after last.
 func (w *dueWalk) readSide(ctx context.Context) error {
 	l := &w.side
 	l.best, l.done, l.more = l.best[:0], 0, false
@@ -523,7 +524,7 @@ func (w *dueWalk) readSide(ctx context.Context) error {
 	return nil
 }
 
-// readWheel adds what the query shows of some buckets.
+// readWheel adds what matches the query in some buckets.
 func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	if from >= to {
 		return nil
@@ -533,7 +534,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
 	return w.wheel(ctx, lower, upper, func(e entry, key []byte, end int64, leased bool) bool {
-		e.rest = nil // it is lent
+		e.rest = nil // it is valid for the call only
 		h := hint{entry: e, level: level(e.priority), key: key[wheelPrefix:]}
 		if !w.shows(e, end, leased) || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
 			return true
@@ -557,7 +558,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	})
 }
 
-// emitSide hands out what is in the list and not of a worse level.
+// emitSide yields hints of the list whose level is not worse.
 func (w *dueWalk) emitSide(ctx context.Context, level uint16) error {
 	l := &w.side
 	for {

@@ -22,44 +22,46 @@ import (
 )
 
 // engineFormat pins what the engine writes; it is raised together with
-// formatVersion if older packages could not read it. This one has checksums in
-// the footer of tables and tells a damaged log from one that ends early.
+// formatVersion if older packages could not read the result. This one has
+// checksums in the footer of tables and distinguishes a damaged log from one
+// that ends early.
 const engineFormat = pebble.FormatTableFormatV6
 
 const (
-	// A selection or an update of a large crawl db reads a block for each record or
-	// two, so it pays for what else is in it. Half of this is hardly cheaper, and a
-	// twentieth more disk.
+	// A selection or an update of a large crawl db reads a block for every
+	// record or two, so it pays for everything else in the block. Half of this
+	// size is hardly cheaper, and takes a twentieth more disk.
 	blockSize = 8 << 10
-	// The engine stops writers, without asking anyone, when so many memtables
-	// wait to be written out or level 0 is so deep. It is never let come to
-	// that, since such a wait answers neither to a context nor to a failure:
-	// makeRoom stops them before.
+	// The engine stops writers, without asking, when this many memtables wait
+	// to be flushed or level 0 is this deep. That must never happen, since such
+	// a wait ends neither with a context nor on a failure: makeRoom stops
+	// writers before.
 	engineMemTables = 64
 	engineSublevels = 1 << 20
 	maxMemTables    = 4
 	maxSublevels    = 12
-	// While an UpdateAll is at work so many may lie above one another, and it takes until
-	// its end that they are compacted.
+	// During an UpdateAll this many may be stacked, and compacting them takes until after
+	// its end.
 	heldSublevels = 32
-	// Tables lie in level 0 until four of them are above one another, and the level
-	// below it holds so much before anything moves on. An update passes all of the key
-	// space and changes a part of it everywhere, so what it costs is how often the
-	// last level is rewritten: where it is small, once for four updates. The price
-	// is that who reads looks into a table more than with two tables and a level more.
+	// Tables stay in level 0 until four of them are stacked, and the level below it
+	// holds this much before anything moves on. An update passes over the whole key
+	// space and changes a part of it everywhere, so its cost is how often the last
+	// level is rewritten: if it is small, once for four updates. The price is that
+	// reads look into one more table than with two tables and one more level.
 	compactL0 = 8 // half of which is the number of tables
 	baseBytes = 256 << 20
-	// Or until there are so many tables, which may be as many sublevels.
+	// Or until there are this many tables, each of which may be a sublevel.
 	compactTables = 128
-	// The manifest grows with every table that is made or removed, and is begun anew when
-	// it is as long as this and has more changes than there are tables.
+	// The manifest grows with every table that is made or removed, and is started anew
+	// when it is this long and has more changes than there are tables.
 	manifestBytes = 256 << 10
-	// lookEvery is how many bytes are committed between two looks at these.
+	// lookEvery is how many bytes are committed between two checks of these.
 	lookEvery = 1 << 20
 	// maxBatch is the most that one atomic step may write; the engine's own
 	// limit, of 4 GiB, is a panic.
 	maxBatch = 1 << 30
-	// slowDisk is when an operation of the file system is worth telling of.
+	// slowDisk is how long an operation of the file system must take to be
+	// reported.
 	slowDisk = 5 * time.Second
 )
 
@@ -122,12 +124,12 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 			return 1, min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 		},
 	}
-	// Tables that UpdateAll makes lie above no memtable. If they did the engine would
-	// note them in a log of their own, by which it cannot always recover.
+	// The tables of UpdateAll overlap no memtable. If they did, the engine would note
+	// them in a log of its own, from which it cannot always recover.
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
-	// The opening of the engine ends with the removal of files that are of no use, and
-	// waits for that until no compaction runs; but it looks for one to begin as soon as
-	// the log is written out. So none begins before Open is at its end.
+	// Opening the engine ends with the removal of obsolete files, and waits for that
+	// until no compaction runs; but the engine tries to start one as soon as the log is
+	// flushed. So none may start before Open ends.
 	d.pacer.hold(true)
 	po.Experimental.CompactionScheduler = &d.pacer
 	for i := range po.Levels {
@@ -136,7 +138,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		if i < len(po.Levels)-1 {
 			po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		} else {
-			po.Levels[i].FilterPolicy = pebble.NoFilterPolicy // nil is that of the level above
+			po.Levels[i].FilterPolicy = pebble.NoFilterPolicy // nil means that of the level above
 			if o.Compression == Small {
 				profile = sstable.ZstdCompression
 			}
@@ -163,8 +165,8 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	return err
 }
 
-// badOptions returns the file in which the engine keeps its options, if it cannot
-// be read: the engine does not name it.
+// badOptions returns the file in which the engine keeps its options, if it is
+// unreadable: the engine does not name it.
 func badOptions(under vfs.FS, path string, po *pebble.Options) string {
 	names, err := under.List(path)
 	if err != nil {
@@ -197,8 +199,8 @@ func badOptions(under vfs.FS, path string, po *pebble.Options) string {
 	return ""
 }
 
-// fromSystem tells a failure of the file system from files that the engine
-// cannot read.
+// fromSystem distinguishes failures of the file system from files that the
+// engine cannot read.
 func fromSystem(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -206,8 +208,8 @@ func fromSystem(err error) bool {
 	return errors.As(err, &path) || errors.As(err, &link) || errors.As(err, &number) || errors.Is(err, ErrReadOnly)
 }
 
-// openEngine is pebble.Open for files of which nobody knows who wrote them: it
-// answers some kinds of damage with a panic.
+// openEngine is pebble.Open for files of unknown origin: it answers some kinds
+// of damage with a panic.
 func openEngine(path string, po *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -217,8 +219,8 @@ func openEngine(path string, po *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(path, po)
 }
 
-// closeEngine is db.Close, whose audits of its own books after a failure may
-// panic.
+// closeEngine is db.Close, which may panic after a failure, in audits of its
+// own bookkeeping.
 func closeEngine(db *pebble.DB) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -228,7 +230,7 @@ func closeEngine(db *pebble.DB) (err error) {
 	return db.Close()
 }
 
-// engineLog is what the engine logs to.
+// engineLog receives the engine's log messages.
 type engineLog struct{ d *DB }
 
 func (l engineLog) Infof(format string, args ...any) {
@@ -241,11 +243,11 @@ func (l engineLog) Errorf(format string, args ...any) {
 	l.d.log.Error("pebble: "+fmt.Sprintf(format, args...), "dir", l.d.dir)
 }
 
-// Fatalf is called where the engine sees no way on. It ends the use of the disk
-// (see fence) and returns: what the engine does then, with books that may be
-// wrong, stays in memory and is never acknowledged. Ending the goroutine
-// instead would leave its mutexes locked, and some of these goroutines are our
-// callers'.
+// Fatalf is called where the engine sees no way to continue. It ends the use of
+// the disk (see fence) and returns: what the engine does then, with possibly
+// wrong bookkeeping, stays in memory and is never acknowledged. Ending the
+// goroutine instead would leave its mutexes locked, and some of these
+// goroutines belong to our callers.
 func (l engineLog) Fatalf(format string, args ...any) {
 	err := fatalError{text: "pebble: " + fmt.Sprintf(format, args...)}
 	for _, a := range args {
@@ -256,7 +258,7 @@ func (l engineLog) Fatalf(format string, args ...any) {
 	l.d.fence.fail(err)
 }
 
-// fatalError is what was said to Fatalf.
+// fatalError is the message passed to Fatalf.
 type fatalError struct {
 	text  string
 	cause error
@@ -272,7 +274,7 @@ func (d *DB) listener() *pebble.EventListener {
 				d.log.Error("pebblestore: background work failed", "dir", d.dir, "error", err)
 			}
 		},
-		// Whoever reads the place is told by an error; the default is Fatalf.
+		// Whoever reads the place gets an error; the default is Fatalf.
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			d.log.Error("pebblestore: damage found", "dir", d.dir, "file", i.Path, "error", i.Details)
 		},
@@ -284,9 +286,9 @@ func (d *DB) listener() *pebble.EventListener {
 	return l
 }
 
-// makeRoom waits while the engine is behind with its work in the background. Level 0
-// may be deep without that: what counts for the engine is how many tables lie above one
-// key, and tables of which each overlaps the next are one sublevel each.
+// makeRoom waits while the engine is behind with its background work. Level 0 may be
+// deep without that: the engine counts how many tables are stacked above one key, and
+// tables each of which overlaps the next are one sublevel each.
 func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
 	if d.written.Add(int64(size)) < lookEvery {
 		return nil
@@ -320,7 +322,7 @@ func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
 	}
 }
 
-// goingOn says why a long call should end early; nil if it should not.
+// goingOn returns why a long call should end early; nil if it should not.
 func (d *DB) goingOn(ctx context.Context, v *view) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -333,9 +335,9 @@ func (d *DB) goingOn(ctx context.Context, v *view) error {
 	}
 }
 
-// commit applies a batch. After an error the batch may or may not be found
-// applied when the store is opened again, if the store has failed; otherwise it
-// is not.
+// commit applies a batch. If an error means that the store has failed, the
+// batch may or may not be applied when the store is opened again; after any
+// other error it is not.
 func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.WriteOptions) error {
 	if b.Len() > maxBatch {
 		return fmt.Errorf("pebblestore: one step of %d bytes is too large", b.Len())
@@ -355,8 +357,8 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	return d.outcome("write", b.Commit(o))
 }
 
-// flush writes out what is in memory, so that the log is not needed at the next
-// opening. It ends early if the store fails.
+// flush writes out what is in memory, so that the next opening does not need
+// the log. It ends early if the store fails.
 func (d *DB) flush() error {
 	done, err := d.db.AsyncFlush()
 	if err != nil {
@@ -369,7 +371,7 @@ func (d *DB) flush() error {
 	return nil
 }
 
-// sync makes durable what was committed before.
+// sync makes earlier commits durable.
 func (d *DB) sync(ctx context.Context, v *view) error {
 	if err := d.enter(ctx, v); err != nil {
 		return err
@@ -379,8 +381,8 @@ func (d *DB) sync(ctx context.Context, v *view) error {
 	return d.syncInside()
 }
 
-// syncInside is sync for who has entered. An empty record at the end of the log
-// is synced, and with it all that is before it.
+// syncInside is sync for a caller that has entered. It syncs an empty record at
+// the end of the log, and with it all that precedes it.
 func (d *DB) syncInside() error {
 	if d.readOnly {
 		return nil
@@ -388,7 +390,7 @@ func (d *DB) syncInside() error {
 	return d.outcome("sync", d.db.LogData(nil, pebble.Sync))
 }
 
-// closeView ends the use of a view; the first call syncs.
+// closeView closes a view; the first call syncs.
 func (d *DB) closeView(v *view) error {
 	if v.closed.Swap(true) {
 		return nil

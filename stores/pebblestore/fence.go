@@ -18,20 +18,19 @@ import (
 // failure of a write the last thing that happens to the disk.
 //
 // The engine does not survive such failures by itself. It reports some by
-// Logger.Fatalf, which by default ends the process. It answers others by a
-// panic: an error of the write-ahead log while it is rotated is one with a mutex
-// released that a deferred call releases again, which no recover can catch; a
-// directory that cannot be synced is one on a goroutine of its own. And it
-// repeats a table that cannot be written at once and for ever.
+// Logger.Fatalf, which by default ends the process. It answers others with a
+// panic: an error while rotating the write-ahead log releases a mutex that a
+// deferred call releases again, which no recover can catch, and a directory
+// that cannot be synced causes one on a goroutine of the engine's own. And it
+// retries a table that cannot be written at once and forever.
 //
-// So it is never told. After the first failed write, sync, creation or renaming
-// nothing is written, renamed or removed any more: the disk stays as it was at
-// that moment, as after a crash, from which the engine knows how to recover.
-// What the engine still writes to logs, manifests and markers is taken and
-// dropped; the making of tables, which once it is open it does only on goroutines
-// of its own, is held up until release, and then fails, which it does know how to take. Above,
-// every call checks failure after it has used the engine and before it says
-// that all is well, so nothing that was dropped is ever acknowledged.
+// So the engine is never told. After the first failed write, sync, creation or rename
+// nothing is written, renamed or removed any more: the disk stays as it was at that moment,
+// as after a crash, from which the engine can recover. What the engine still writes to logs,
+// manifests and markers is accepted and dropped. The creation of tables, which an open
+// engine does only on its own goroutines, is held up until release, and then fails, which
+// the engine can handle. Above, every call checks failure after using the engine and before
+// reporting success, so nothing that was dropped is ever acknowledged.
 type fence struct {
 	vfs.FS
 	cause    atomic.Pointer[error]
@@ -47,7 +46,8 @@ func newFence(under vfs.FS, onFail func(error)) *fence {
 	return &fence{FS: under, onFail: onFail, down: make(chan struct{}), released: make(chan struct{}), ghosts: vfs.NewMem()}
 }
 
-// failure returns the error that ended the use of the disk; nil if none has.
+// failure returns the error that ended the use of the disk; nil if there was
+// none.
 func (f *fence) failure() error {
 	if f == nil {
 		return nil
@@ -58,7 +58,7 @@ func (f *fence) failure() error {
 	return nil
 }
 
-// fail ends the use of the disk, unless it has ended before.
+// fail ends the use of the disk, unless it has already ended.
 func (f *fence) fail(err error) {
 	if f.cause.CompareAndSwap(nil, &err) {
 		close(f.down)
@@ -66,7 +66,8 @@ func (f *fence) fail(err error) {
 	}
 }
 
-// release lets the makers of tables go. It comes with the end of the engine.
+// release lets goroutines that create tables continue. It is called when the
+// engine is closed.
 func (f *fence) release() { f.once.Do(func() { close(f.released) }) }
 
 func (f *fence) Unwrap() vfs.FS { return f.FS }
@@ -76,7 +77,7 @@ func isTable(name string) bool {
 	return ext == ".sst" || ext == ".blob"
 }
 
-// open guards what make returns, or stands in for it.
+// open guards the file that make returns, or replaces it.
 func (f *fence) open(name string, make func() (vfs.File, error)) (vfs.File, error) {
 	if f.failure() == nil {
 		file, err := make()
@@ -92,12 +93,12 @@ func (f *fence) open(name string, make func() (vfs.File, error)) (vfs.File, erro
 		<-f.released
 		return nil, f.failure()
 	}
-	// Opening waits for the tables that it makes of the log, and repeats them for
-	// ever, so they are made in memory; what was opened so is closed at once.
+	// Opening waits for the tables made from the log, and retries them forever,
+	// so they are made in memory; what was opened this way is closed at once.
 	return f.ghosts.Create(filepath.Base(name), vfs.WriteCategoryUnspecified)
 }
 
-// Open opens a table where open has made it.
+// Open opens a table where open has created it.
 func (f *fence) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if f.failure() != nil && isTable(name) {
 		if file, err := f.ghosts.Open(filepath.Base(name), opts...); err == nil {
@@ -107,7 +108,7 @@ func (f *fence) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return f.FS.Open(name, opts...)
 }
 
-// Stat describes a table where open has made it.
+// Stat describes a table where open has created it.
 func (f *fence) Stat(name string) (vfs.FileInfo, error) {
 	if f.failure() != nil && isTable(name) {
 		if info, err := f.ghosts.Stat(filepath.Base(name)); err == nil {
@@ -117,9 +118,9 @@ func (f *fence) Stat(name string) (vfs.FileInfo, error) {
 	return f.FS.Stat(name)
 }
 
-// Create makes durable, before it makes a marker, the name of what it will point
-// at, which the engine makes durable only together with the marker: of two names
-// in a directory POSIX lets a crash keep the second.
+// Create makes durable, before creating a marker, the name of the file it will
+// point at, which the engine makes durable only together with the marker: of
+// two names in a directory, POSIX allows a crash to keep only the second.
 func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(filepath.Base(name), "marker.") && f.failure() == nil {
 		if err := syncDir(f.FS, filepath.Dir(name)); err != nil {
@@ -133,9 +134,9 @@ func (f *fence) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.
 	return f.open(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, c, opts...) })
 }
 
-// ReuseForWrite makes a new log and not one out of an old one: in that, nobody could
-// tell what is damaged from what was there before. An old one that cannot be removed
-// only takes room until the next opening.
+// ReuseForWrite creates a new log instead of reusing an old one, in which damage
+// could not be told from what was there before. An old log that cannot be removed
+// only takes space until the next opening.
 func (f *fence) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if f.failure() == nil {
 		_ = f.FS.Remove(oldname)
@@ -165,15 +166,14 @@ func (f *fence) Rename(oldname, newname string) error {
 	return f.do(func() error { return f.FS.Rename(oldname, newname) })
 }
 
-// Link tells of a file system that has no links, since the engine makes copies
-// then.
+// Link reports a file system without links, since the engine then makes copies.
 func (f *fence) Link(oldname, newname string) error {
 	var unlinked error
 	err := f.do(func() error {
 		err := f.FS.Link(oldname, newname)
 		for _, no := range [...]error{errors.ErrUnsupported, syscall.EPERM, syscall.EMLINK, syscall.EXDEV} {
 			if errors.Is(err, no) {
-				// EPERM by itself is what the engine takes for final.
+				// The engine takes EPERM by itself as final.
 				unlinked = fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
 				return nil
 			}
@@ -187,10 +187,10 @@ func (f *fence) MkdirAll(dir string, perm os.FileMode) error {
 	return f.do(func() error { return f.FS.MkdirAll(dir, perm) })
 }
 
-// Remove tells its errors: what cannot be removed only takes room. The engine
-// removes a marker when it has made the next, and makes both durable together: POSIX
-// lets a crash keep the removal alone, and no marker is no database. So the next
-// is made durable before.
+// Remove reports its errors: what cannot be removed only takes space. The engine
+// removes a marker after creating the next, and makes both durable together: POSIX
+// allows a crash to keep the removal alone, and without a marker there is no
+// database. So the next one is made durable first.
 func (f *fence) Remove(name string) error {
 	if f.failure() != nil {
 		return nil
@@ -219,10 +219,10 @@ type fencedFile struct {
 	table bool
 }
 
-// after is the answer to a write that ended with err.
+// after returns the result of a write that ended with err.
 func (f *fencedFile) after(err error) error {
 	if err != nil {
-		if path := (*fs.PathError)(nil); !errors.As(err, &path) { // what some calls to the system say
+		if path := (*fs.PathError)(nil); !errors.As(err, &path) { // an error of a system call without the path
 			err = fmt.Errorf("%s: %w", f.name, err)
 		}
 		f.fence.fail(err)
@@ -264,8 +264,8 @@ func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
 	return full, err
 }
 
-// Stat describes a file that is being written. The engine answers it by a panic if a
-// log that it has just made cannot be described.
+// Stat describes a file that is being written. The engine panics if a log that it
+// has just created cannot be described.
 func (f *fencedFile) Stat() (vfs.FileInfo, error) {
 	info, err := f.File.Stat()
 	if err == nil || f.table {
@@ -280,7 +280,7 @@ func (f *fencedFile) Stat() (vfs.FileInfo, error) {
 	return ghost.Stat()
 }
 
-// Preallocate is a wish: the write that follows tells whether there is room.
+// Preallocate is a hint: the following write shows whether there is room.
 func (f *fencedFile) Preallocate(off, length int64) error {
 	if f.fence.failure() != nil {
 		return nil
@@ -288,7 +288,7 @@ func (f *fencedFile) Preallocate(off, length int64) error {
 	return f.File.Preallocate(off, length)
 }
 
-// Close always closes. A file that was closed twice is the engine's business.
+// Close always closes the file. Closing twice is the engine's business.
 func (f *fencedFile) Close() error {
 	err := f.File.Close()
 	if errors.Is(err, fs.ErrClosed) {

@@ -8,10 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The small files beside the database, as the engine's file system has them.
+// The small files beside the database, accessed through the engine's file
+// system.
 
-// mostText is more than any of them holds. What is longer is none of ours, and nobody
-// asks for the memory that it would take.
+// mostText is more than any of them holds. A longer file is not ours, and the memory
+// for it is never requested.
 const mostText = 1 << 20
 
 func readFile(under vfs.FS, name string) ([]byte, error) {
@@ -26,8 +27,8 @@ func readFile(under vfs.FS, name string) ([]byte, error) {
 // machine is the file system of the machine.
 func machine() vfs.FS { return machineFS{vfs.Default} }
 
-// machineFS does not wait for somebody to write into a pipe that lies in the place of
-// a file: such a thing cannot be read, which is told as where a disk fails.
+// machineFS does not block when a pipe is in the place of a file: a pipe cannot be
+// read, and is reported like a failing disk.
 type machineFS struct{ vfs.FS }
 
 func (f machineFS) Unwrap() vfs.FS { return f.FS }
@@ -41,7 +42,7 @@ func (f machineFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	return f.FS.Open(name, o...)
 }
 
-// absent reports whether nothing can be read in the place of a file.
+// absent reports whether there is nothing readable in the place of a file.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || unreadable(err) }
 
 // writeFile makes a file durable, but not its name.

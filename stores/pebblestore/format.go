@@ -15,7 +15,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// What lies in the directory of a store.
+// The contents of a store's directory.
 const (
 	lockName     = "LOCK"       // locked while the store is open; holds the process number
 	formatName   = "FORMAT"     // what this is, and in which version
@@ -24,19 +24,18 @@ const (
 	segmentsName = "segments"
 )
 
-// FORMAT holds this, a decimal version and a newline. The version changes when
-// an older package could not read or would spoil what a newer one has written.
-// Version 2 has statistics of hosts; a store of version 1 is one without any, and
-// becomes one of version 2 when it is opened. Version 3 has an index of due
-// records, which a store of an older version is given by its first selection. Version 4
-// has leases in a table of their own; those that a store of an older version has in
-// its records hold there until they are written again. Version 5 has tallies in the
-// index, which is built anew for a store of an older version. Version 6 has short
-// records in its entries, and version 7 entries that leases leave alone; both build it
-// anew, too. So does version 8, in which records have numbers for names in Meta, so that
-// more of them are short; those that an older version wrote stay as they are until they
-// are written again. Version 9 adds up the inlinks of a page when they are read; those
-// of an older version are the first of the sum.
+// FORMAT holds this, a decimal version and a newline. The version changes when an older
+// package could not read what a newer one has written, or would spoil it. Version 2 has
+// statistics of hosts; a store of version 1 has none, and becomes version 2 when it is
+// opened. Version 3 has an index of due records, which the first selection builds for a
+// store of an older version. Version 4 has leases in a table of their own; those in the
+// records of an older store apply until the records are written again. Version 5 has
+// tallies in the index, which is built anew for an older store. Version 6 has short
+// records in the index entries, and version 7 entries that leases leave alone; both
+// build it anew, too. So does version 8, in which records have numbers for names in
+// Meta, so that more of them are short; records of an older version stay as they are
+// until they are written again. Version 9 adds up the inlinks of a page when they are
+// read; those of an older version are the first of the sum.
 const (
 	formatMagic   = "recrawl pebblestore "
 	formatVersion = 9
@@ -45,16 +44,16 @@ const (
 
 var errFormat = errors.New("no number of a version")
 
-// home is a directory that is claimed by this handle.
+// home is a directory claimed by this handle.
 type home struct {
 	fs    vfs.FS
 	dir   string // absolute and without symbolic links
 	lock  io.Closer
-	fresh bool // there is no store in it yet
+	fresh bool // it contains no store yet
 }
 
-// claim locks dir, which is a store, empty, or not there yet. In tests another
-// file system stands in for that of the machine.
+// claim locks dir, which is a store, empty, or does not exist. In tests another
+// file system replaces the machine's.
 func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	h := &home{fs: stand, dir: dir}
 	lock := func(name string) (io.Closer, error) { return h.fs.Lock(name) }
@@ -72,16 +71,16 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	}
 	if err == nil && stand == nil {
 		if h.dir, err = filepath.Abs(dir); err == nil {
-			// The engine knows which directories this process has open by their
-			// names, so a directory must have one name.
+			// The engine identifies the directories that this process has open
+			// by name, so a directory must have one name.
 			h.dir, err = filepath.EvalSymlinks(h.dir)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	// Look before locking: the lock is a file, and a stranger's directory is
-	// left as it is.
+	// Look before locking: the lock is a file, and a directory that is not a
+	// store is left as it is.
 	if fresh, err := h.inspect(); err != nil {
 		return nil, err
 	} else if readOnly {
@@ -103,8 +102,8 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 		if err = dropNote(h.fs, h.dir); err != nil {
 			break
 		}
-		// The process that made the store may have been killed before the name of
-		// FORMAT was durable; what follows builds on it.
+		// The process that made the store may have been killed before the name
+		// of FORMAT was durable, and what follows relies on it.
 		if err = syncDir(h.fs, h.dir); err == nil {
 			err = h.upgrade()
 		}
@@ -117,7 +116,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 
 func (h *home) file(name string) string { return filepath.Join(h.dir, name) }
 
-// inspect says whether the directory still needs a store.
+// inspect reports whether the directory still needs a store.
 func (h *home) inspect() (fresh bool, err error) {
 	text, err := readFile(h.fs, h.file(formatName))
 	if err == nil {
@@ -163,8 +162,8 @@ func checkFormat(text string) error {
 	return nil
 }
 
-// begin marks the directory as a store in the making, and clears away what an
-// earlier attempt that never got as far as confirm has left.
+// begin marks the directory as a store being made, and removes what an earlier
+// attempt left that never reached confirm.
 func (h *home) begin() error {
 	if err := h.writeNew(); err != nil {
 		return err
@@ -172,7 +171,7 @@ func (h *home) begin() error {
 	if err := errors.Join(syncDir(h.fs, h.dir), syncDir(h.fs, filepath.Dir(h.dir))); err != nil {
 		return err
 	}
-	// A seal of what is cleared away would make damage of what comes.
+	// With a seal of what is removed here, what comes would count as damaged.
 	if err := removed(h.fs, h.file(sealName)); err != nil {
 		return err
 	}
@@ -191,9 +190,9 @@ func (h *home) upgrade() error {
 	return h.confirm()
 }
 
-// writeNew writes what is to become FORMAT. If it is there, it is written over:
-// Create would remove it first, and for a moment nothing would say that what lies
-// beside it is ours.
+// writeNew writes what will become FORMAT. An existing file is overwritten:
+// Create would remove it first, and for a moment nothing would say that the
+// other files are ours.
 func (h *home) writeNew() error {
 	name, text := h.file(newName), fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion)
 	info, err := h.fs.Stat(name)

@@ -13,7 +13,7 @@ import (
 )
 
 // hostVersion is the first byte of an encoded host, and of encoded robots.txt
-// files that stand alone; sideVersion that of a side value, which holds
+// files stored alone; sideVersion is that of a side value, which holds
 // statistics and robots.txt files.
 const (
 	hostVersion = 1
@@ -30,7 +30,7 @@ const (
 	hasElapsed
 	hasSpent
 	hasStats
-	hasSide // there is a side value, under a key of its own
+	hasSide // there is a side value, under its own key
 	hasLastmod
 	hasClaims    // of Lastmod
 	hasAllOfHost = 1<<iota - 1
@@ -133,8 +133,8 @@ func claims(l *hostdb.Lastmod) [6]*float64 {
 	return [6]*float64{&l.Truth, &l.Tests, &l.Said, &l.Watched, &l.Unsaid, &l.Quiet}
 }
 
-// appendSpent appends what a host was asked for in a day: whether there is a day,
-// the day, and the counters.
+// appendSpent appends a day's spending on a host: whether there is a day, the
+// day, and the counters.
 func appendSpent(b []byte, s *hostdb.Spent) []byte {
 	b = append(b, 0)
 	if !s.Day.IsZero() {
@@ -207,9 +207,9 @@ func decodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 	return h, flags&hasSide != 0, nil
 }
 
-// appendSide appends what changes seldom and may be large, so that a turn at a
+// appendSide appends what changes rarely and may be large, so that a turn at a
 // host need not write it: the robots.txt files and the statistics. A host
-// without statistics has a side value as it was before there were any.
+// without statistics has a side value as before statistics were introduced.
 func appendSide(b []byte, h *hostdb.Host) []byte {
 	flags := statistics(h)
 	if flags == 0 {
@@ -252,7 +252,7 @@ func appendSide(b []byte, h *hostdb.Host) []byte {
 	return appendRobots(b, h.Robots)
 }
 
-// statistics says which statistics a host has.
+// statistics returns which statistics a host has.
 func statistics(h *hostdb.Host) (flags uint64) {
 	for i, on := range [...]bool{
 		h.Pages != hostdb.Pages{}, h.Homepage != "", math.Float32bits(h.Score) != 0, h.DNSFailures != 0, h.ConnectionFailures != 0,
@@ -272,7 +272,7 @@ func pages(p *hostdb.Pages) [9]*int64 {
 	return [9]*int64{&p.Unfetched, &p.Fetched, &p.Gone, &p.RedirTemp, &p.RedirPerm, &p.NotModified, &p.Duplicate, &p.Orphan, &p.ParseFailed}
 }
 
-// decodeSide reads what appendSide wrote into h, and keeps no part of b.
+// decodeSide reads what appendSide wrote into h, and retains no part of b.
 func decodeSide(h *hostdb.Host, b []byte) error {
 	if err := lendSide(h, b); err != nil {
 		return err
@@ -283,7 +283,7 @@ func decodeSide(h *hostdb.Host, b []byte) error {
 	return nil
 }
 
-// lendSide is decodeSide, but that the bodies of h are parts of b.
+// lendSide is like decodeSide, but the bodies in h are parts of b.
 func lendSide(h *hostdb.Host, b []byte) (err error) {
 	if len(b) < 1 || b[0] != sideVersion {
 		h.Robots, err = decodeRobots(b)
@@ -382,7 +382,7 @@ func appendRobots(b []byte, files []hostdb.Robots) []byte {
 	return b
 }
 
-// decodeRobots reads robots.txt files that stand alone. Their bodies are parts of
+// decodeRobots reads robots.txt files stored alone. Their bodies are parts of
 // b.
 func decodeRobots(b []byte) ([]hostdb.Robots, error) {
 	if len(b) < 1 || b[0] != hostVersion {
@@ -427,8 +427,7 @@ func (r *fields) robots() ([]hostdb.Robots, error) {
 	return out, nil
 }
 
-// fields reads fields one after the other; after the first mistake it reads
-// zeros.
+// fields reads one field after another; after the first error it reads zeros.
 type fields struct {
 	b   []byte
 	bad bool

@@ -21,8 +21,8 @@ import (
 
 var _ hostdb.Store = (*hostStore)(nil)
 
-// What the host db remembers of itself. The clean mark is there while nothing
-// has changed since the last orderly end; the first update takes it away in the
+// What the host db remembers about itself. The clean mark exists while nothing
+// has changed since the last orderly close; the first update removes it in the
 // same step. The sign of life is the time of an update, renewed at most once in
 // signEvery.
 var (
@@ -42,13 +42,13 @@ type hostStore struct {
 	view view
 	turn chan struct{}
 
-	// Of these the one who has the turn disposes.
+	// These belong to whoever has the turn.
 	clean bool
 	alive time.Time
 	cache hostCache
 	enc   []byte // the value that is being written
 
-	// timer is set while a sync is due; late counts the timer until it has
+	// timer is set while a sync is pending; late counts the timer until it has
 	// run or was stopped.
 	mu    sync.Mutex
 	timer *time.Timer
@@ -56,7 +56,7 @@ type hostStore struct {
 	lag   time.Duration
 }
 
-// recover makes good an end that was not orderly: see hostdb.Host.AskedAgain. It
+// recover handles a close that was not orderly: see hostdb.Host.AskedAgain. It
 // runs before anyone else has the store.
 func (s *hostStore) recover() error {
 	ctx := context.Background()
@@ -88,7 +88,7 @@ func (s *hostStore) recover() error {
 		if err != nil {
 			return s.db.damaged("the record of host", r.key, err)
 		}
-		if side { // appendHost only asks whether there is one
+		if side { // appendHost only checks whether there is one
 			h.Robots = make([]hostdb.Robots, 1)
 		}
 		h = h.AskedAgain(alive, now)
@@ -99,8 +99,8 @@ func (s *hostStore) recover() error {
 			return err
 		}
 	}
-	// With the mark in the same step this happens once a crash: twice would take
-	// the time in between for a part of the pause.
+	// With the mark in the same step this happens once per crash: a second time
+	// would count the time in between as part of the pause.
 	if err := batch.Set(cleanKey, nil, nil); err != nil {
 		return err
 	}
@@ -135,8 +135,8 @@ func (s *hostStore) get(ctx context.Context, name string) (hostdb.Host, error) {
 }
 
 // load returns the record of a host, nil if there is none. The two values of a
-// host must be of one moment, for which an iterator is enough: to close a snapshot
-// the engine waits for what it writes, and so for room on a full disk.
+// host must be from one snapshot, for which an iterator is enough: closing a
+// snapshot of the engine waits for its writes, and so for room on a full disk.
 func (s *hostStore) load(name string) (*hostdb.Host, error) {
 	it, err := s.db.db.NewIter(nil)
 	if err != nil {
@@ -234,11 +234,11 @@ func (s *hostStore) update(ctx context.Context, name string, next func(*hostdb.H
 	return nil
 }
 
-// step asks next what is to become of a host and writes that to the batch; same
-// says that nothing is. The robots.txt files, of which there may be a megabyte,
-// are not copied for that: next sees them in the memory of the engine, or of the
-// cache. after has the values as they are once the batch is committed, none if the
-// host is deleted.
+// step calls next with a host and writes the result to the batch; same says
+// that nothing changes. The robots.txt files, of which there may be a megabyte,
+// are not copied for that: next sees them in the memory of the engine or of the
+// cache. after has the values once the batch is committed, none if the host is
+// deleted.
 func (s *hostStore) step(batch *pebble.Batch, name string, next func(*hostdb.Host) (*hostdb.Host, error)) (after hostValues, same bool, err error) {
 	old, values, side, err := s.lend(name)
 	if side != nil {
@@ -263,8 +263,8 @@ func (s *hostStore) step(batch *pebble.Batch, name string, next func(*hostdb.Hos
 }
 
 // lend returns the record of a host and its values, nil if there is none. The
-// bodies of its robots.txt files are the engine's until side, unless it is nil, is
-// closed.
+// bodies of its robots.txt files belong to the engine until side, unless nil,
+// is closed.
 func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Closer, err error) {
 	v, cached := s.cache.get(name)
 	if !cached {
@@ -294,9 +294,9 @@ func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Clo
 	return &host, v, side, nil
 }
 
-// put writes what became of a host, and returns its values. A turn at a host changes
-// a few times and counters; the side value, which may be half a megabyte, is
-// written when it has changed.
+// put writes a changed host, and returns its values. A turn at a host changes a few
+// times and counters; the side value, which may be half a megabyte, is written only
+// if it has changed.
 func (s *hostStore) put(batch *pebble.Batch, name string, v hostValues, old, h *hostdb.Host) (hostValues, error) {
 	key, sideKey := hostTable.key(name), sideTable.key(name)
 	if h == nil {
@@ -335,7 +335,7 @@ func sameRobots(a, b hostdb.Robots) bool {
 		a.Fetched.Equal(b.Fetched) && a.Expires.Equal(b.Expires) && a.FailingSince.Equal(b.FailingSince)
 }
 
-// syncSoon sees to it that what was just committed is durable in a while.
+// syncSoon makes sure that what was just committed becomes durable soon.
 func (s *hostStore) syncSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -348,7 +348,7 @@ func (s *hostStore) syncSoon() {
 		s.mu.Lock()
 		s.timer = nil
 		s.mu.Unlock()
-		// A failure stops the store and is told to whoever uses it next.
+		// A failure stops the store and is reported to its next user.
 		_ = s.db.sync(context.Background(), &s.view)
 	})
 }

@@ -22,7 +22,7 @@ const (
 	linkTable  table = 'l' // crawldb.Key: inlinks, to be merged
 	markTable  table = 'm' // job: cursor
 	sideTable  table = 'r' // name: robots.txt files and statistics of a host
-	stateTable table = 's' // what the store keeps for itself
+	stateTable table = 's' // the store's own state
 	tallyTable table = 't' // host: entries of the ready table, by level
 	wheelTable table = 'w' // bucket, crawldb.Key: entry
 )
@@ -31,7 +31,7 @@ func (t table) key(name string) []byte {
 	return append(append(make([]byte, 0, 1+len(name)), byte(t)), name...)
 }
 
-// bounds returns the keys of the table that lie in the range.
+// bounds returns the bounds of the table's keys in the range.
 func (t table) bounds(from, to string) (lower, upper []byte) {
 	if to == "" {
 		return t.key(from), []byte{byte(t) + 1}
@@ -39,10 +39,10 @@ func (t table) bounds(from, to string) (lower, upper []byte) {
 	return t.key(from), t.key(to)
 }
 
-// A page is a run of records that were read at one go. It is read while the
-// engine is in use and handed out when it is not: so a loop over a table may take
-// as long as it likes, write, and stop, and never keeps an iterator open that
-// would hold back the deletion of files or make closing the engine a panic.
+// A page is a run of records read at a time. It is read while the engine is in
+// use and yielded when it is not: so a loop over a table may take as long as it
+// likes, write, and stop, and never keeps an iterator open, which would delay
+// the deletion of files or make closing the engine a panic.
 type page struct {
 	buf  []byte
 	ends []int // of key, value and joined value of each record in turn
@@ -71,22 +71,22 @@ func (p *page) row(i int) (key, value, joined []byte) {
 	return p.part(3 * i)[1:], p.part(3*i + 1), p.part(3*i + 2)
 }
 
-// A row is one record of a table; it is valid until the next is asked for.
+// A row is one record of a table; it is valid until the next one is requested.
 type row struct {
 	key    string // without the byte of the table
 	value  []byte
 	joined []byte // what the joined table has under the same key
 }
 
-// Pages begin small, for those who want only a few records, and grow.
+// Pages start small, for callers that want only a few records, and grow.
 const (
 	firstPage    = 32
 	largestPage  = 4096
 	maxPageBytes = 1 << 20
 )
 
-// scan yields the rows of a table, with those of joined if that is not zero. The
-// rows of one page are of one moment.
+// scan yields the rows of a table, with those of joined if that is not zero.
+// The rows of one page are from one snapshot.
 func (d *DB) scan(ctx context.Context, v *view, t, joined table, from, to string) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		for p, err := range d.pages(ctx, v, t, joined, from, to) {
@@ -108,8 +108,8 @@ func (d *DB) scan(ctx context.Context, v *view, t, joined table, from, to string
 	}
 }
 
-// pages yields the rows of a table by pages, of which each is valid until the next
-// is asked for.
+// pages yields the rows of a table in pages, each of which is valid until the
+// next is requested.
 func (d *DB) pages(ctx context.Context, v *view, t, joined table, from, to string) iter.Seq2[*page, error] {
 	return func(yield func(*page, error) bool) {
 		lower, upper := t.bounds(from, to)
@@ -172,27 +172,28 @@ func (d *DB) readPage(ctx context.Context, v *view, p *page, size int, joined ta
 	return more, d.outcome("scan", it.Error())
 }
 
-// A cursor finds keys that are asked for in ascending order. It moves forward
-// only, by steps while keys turn out to be near, which is several times cheaper
-// than finding each from the top.
+// A cursor finds keys that are requested in ascending order. It only moves
+// forward, in steps while keys turn out to be near, which is several times
+// cheaper than seeking each of them.
 type cursor struct {
 	it      *pebble.Iterator
 	started bool
 	misses  int // keys in a row that no steps led to
-	// last is the greatest key there is to find; nil if the iterator must stand on what
-	// comes behind a key that is not there. Where keys lie far apart the filters of
-	// tables are asked then, and few blocks are read of those that do not have a key.
+	// last is the greatest key there is to find; nil if the iterator must end up after
+	// a key that does not exist. If keys lie far apart the filters of tables are then
+	// used, and few blocks are read of tables that do not have a key.
 	last []byte
-	// apart, if not nil, is asked for keys that lie far apart instead. It has what the
-	// iterator has, and looks no further than the newest table that has a key, where an
-	// iterator reads a block of the last level for each; but it opens tables anew.
+	// apart, if not nil, is used for keys that lie far apart instead. It has the
+	// contents of the iterator, and looks no further than the newest table that has a
+	// key, where an iterator reads a block of the last level for each; but it opens
+	// tables anew.
 	apart pebble.Reader
 	buf   []byte // of what it has told
 }
 
-// Six steps cost about as much as a seek. Where they lead nowhere four times in
-// a row the keys lie far apart, and only two in sixty-four try again: one from the
-// top, and one from there.
+// Six steps cost about as much as a seek. If they lead nowhere four times in a
+// row the keys lie far apart, and only two in sixty-four try again: one by
+// seeking, and one from there.
 const (
 	nearby     = 6
 	tries      = 4
@@ -200,7 +201,7 @@ const (
 	tryEvery   = 64
 )
 
-// find returns the value under key, nil if there is none. It is good until the
+// find returns the value under key, nil if there is none. It is valid until the
 // next find.
 func (c *cursor) find(key []byte) ([]byte, error) {
 	steps := 1
@@ -209,7 +210,7 @@ func (c *cursor) find(key []byte) ([]byte, error) {
 		steps = nearby
 	case c.apart != nil:
 		c.misses++
-		c.started = false // from where it is now no step leads on
+		c.started = false // no step can continue from here
 		value, closer, err := c.apart.Get(key)
 		if err == pebble.ErrNotFound {
 			return nil, nil
@@ -261,16 +262,16 @@ func (c *cursor) value() ([]byte, error) {
 	return value, err
 }
 
-// beside finds what another table has under the keys of one that is passed in
-// ascending order. It stands on the first that was not passed, so where there is
-// none it costs a comparison.
+// beside finds what another table has under keys requested in ascending order.
+// It stands on the first row not yet passed, so where there is none it costs
+// only a comparison.
 type beside struct {
 	at  cursor
 	t   table
 	key []byte
 }
 
-// besideOf returns the rows of a table as of the moment of an iterator.
+// besideOf returns the rows of a table in the snapshot of an iterator.
 func besideOf(it *pebble.Iterator, t table) (beside, error) {
 	o := pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}}
 	other, err := it.Clone(pebble.CloneOptions{IterOptions: &o})
@@ -280,7 +281,7 @@ func besideOf(it *pebble.Iterator, t table) (beside, error) {
 func (b *beside) close() error { return b.at.it.Close() }
 
 // find returns what the table has under a key of the other, nil if there is none. It
-// is good until the next find.
+// is valid until the next find.
 func (b *beside) find(key []byte) ([]byte, error) {
 	if b.at.started && (!b.at.it.Valid() || bytes.Compare(b.at.it.Key()[1:], key[1:]) > 0) {
 		return nil, b.at.it.Error()
@@ -289,14 +290,14 @@ func (b *beside) find(key []byte) ([]byte, error) {
 	return b.at.find(b.key)
 }
 
-// A reader is the engine as it is, or as it was at a moment.
+// A reader is the current state of the engine, or a snapshot.
 type reader interface {
 	Get(key []byte) (value []byte, closer io.Closer, err error)
 	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
 }
 
-// A moment reads all tables as of one moment, which is that of an iterator and not of a
-// snapshot: see [hostStore.load]. It is used by one goroutine.
+// A moment is a snapshot of all tables: that of an iterator, not a snapshot of the
+// engine; see [hostStore.load]. It is for use by one goroutine.
 type moment struct{ it *pebble.Iterator }
 
 func (d *DB) moment() (moment, error) {
@@ -306,7 +307,7 @@ func (d *DB) moment() (moment, error) {
 
 func (m moment) close() error { return m.it.Close() }
 
-// Get returns a value that is good until the next is asked for.
+// Get returns a value that is valid until the next call.
 func (m moment) Get(key []byte) ([]byte, io.Closer, error) {
 	if !m.it.SeekGE(key) || !bytes.Equal(m.it.Key(), key) {
 		return nil, nil, cmp.Or(m.it.Error(), pebble.ErrNotFound)

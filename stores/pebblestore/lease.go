@@ -12,16 +12,16 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// A lease is kept beside the record it is of, in a table of its own. Records that
-// are selected together lie far apart, and to write one anew means that the engine
-// sooner or later reads and writes all around it; the leases there are at a time
-// are few and lie together. Nor is the entry in the due index written anew.
+// A lease is stored beside its record, in a table of its own. Records that are
+// selected together lie far apart, and writing one anew means that the engine
+// sooner or later reads and writes everything around it; at any time leases are
+// few and lie together. The entry in the due index is not rewritten either.
 //
-// A record that an older version wrote may have its lease in itself. That holds
-// while there is none in the table, and is put there when the due index is built,
-// which it is before anything is selected.
+// A record that an older version wrote may contain its lease. That lease
+// applies while there is none in the table, and is moved there when the due
+// index is built, which happens before anything is selected.
 
-// What a lease has; the numbers are stored.
+// The fields of a lease; the numbers are stored.
 const (
 	leaseUntil = 1 << iota
 	leaseBy
@@ -48,7 +48,7 @@ func appendLease(dst []byte, d *crawldb.Datum) []byte {
 	return append(dst, d.LeasedBy...)
 }
 
-// takeLease gives a record what appendLease wrote.
+// takeLease sets the lease of a record to what appendLease wrote.
 func takeLease(d *crawldb.Datum, b []byte) error {
 	if len(b) < 2 || b[0] == 0 || b[0]&^leaseAll != 0 {
 		return errLease
@@ -82,8 +82,8 @@ func appendRecord(dst []byte, d *crawldb.Datum) ([]byte, error) {
 	return bare.AppendBinary(dst)
 }
 
-// sameRecord reports whether two records differ in nothing but their leases. It may
-// not find that of two whose encodings are the same.
+// sameRecord reports whether two records differ in nothing but their leases. It
+// may return false for two whose encodings are the same.
 func sameRecord(a, b *crawldb.Datum) bool {
 	same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 	return a.Status == b.Status && a.FetchTime.Equal(b.FetchTime) && a.LastFetch.Equal(b.LastFetch) &&
@@ -93,8 +93,8 @@ func sameRecord(a, b *crawldb.Datum) bool {
 		a.ETag == b.ETag && a.LastModified == b.LastModified && a.Meta == b.Meta
 }
 
-// decode makes *d the record that the tables have under a key, without the byte of
-// the table.
+// decode sets *d to the record that the tables have under a key, given without
+// the byte of the table.
 func (s *crawlStore) decode(d *crawldb.Datum, keys *crawldb.Keys, key, value, lease []byte) error {
 	if err := keys.Decode(d, key, value); err != nil {
 		return s.db.damaged("the crawl record of", d.URL, err)
@@ -110,8 +110,8 @@ func (s *crawlStore) decode(d *crawldb.Datum, keys *crawldb.Keys, key, value, le
 // leasesBeside returns the leases as of the moment of an iterator over records.
 func leasesBeside(it *pebble.Iterator) (beside, error) { return besideOf(it, leaseTable) }
 
-// putLease puts a lease into the batch that writes the record with that key of the
-// crawl table; an empty one is none.
+// putLease writes a lease to the batch that writes the record with that key of
+// the crawl table; an empty lease means none.
 func (s *crawlStore) putLease(batch changes, key, lease []byte) error {
 	key[0] = byte(leaseTable)
 	defer func() { key[0] = byte(crawlTable) }()
@@ -122,7 +122,7 @@ func (s *crawlStore) putLease(batch changes, key, lease []byte) error {
 	return batch.Set(key, lease, nil)
 }
 
-// loadLeases looks whether there are any.
+// loadLeases checks whether there are any.
 func (s *crawlStore) loadLeases() error {
 	any, err := s.db.has(leaseTable)
 	s.leasing.Store(any)

@@ -14,12 +14,13 @@ import (
 )
 
 // A leaseSet says which records have a lease, and until when, without reading
-// anything: the due index has the entry of a record where it is without a lease, and
-// a selection passes what is leased. The set is read from the table of leases when
-// a selection first needs it, and follows what updates do from then on.
+// anything: the due index keeps the entry of a record where it is without a lease,
+// and a selection passes over leased ones. The set is read from the table of leases
+// when a selection first needs it, and follows updates from then on.
 //
-// It holds at most most leases. While there are more, selections ask the table for
-// each entry, which costs some microseconds where the set takes a tenth of one.
+// It holds at most most leases. While there are more, selections read the table
+// for each entry, which costs some microseconds where the set takes a tenth of
+// one.
 type leaseSet struct {
 	most  int
 	seeds [2]maphash.Seed
@@ -38,25 +39,25 @@ const (
 	leasesTooMany
 )
 
-// leaseBytes is the most that a lease takes in the set: a slot of 16 bytes and one
-// beside it, of which a map may use less than half.
+// leaseBytes is the most that a lease takes in the set: a slot of 16 bytes, and
+// another since a map may use less than half of them.
 const leaseBytes = 40
 
 // A leaseID stands for the key of a record: 80 bits of hashes that differ from one
-// opening to the next, so that nobody can make two alike. Of 20 million URLs and two
-// million leases any two are alike once in 30 billion times; then a URL waits for the
-// lease of another.
+// opening to the next, so that nobody can make two collide. Among 20 million URLs and
+// two million leases there is a collision once in 30 billion times; then a URL waits
+// for the lease of another.
 type leaseID [10]byte
 
-// A leaseEnd is a time in milliseconds since the year one began, big-endian, and
-// zero is noEnd. What is after the year 8920 counts as that.
+// A leaseEnd is a time in milliseconds since the year one began, big-endian;
+// zero is noEnd. Times after the year 8920 count as that.
 type leaseEnd [6]byte
 
 const (
-	// noEnd is the end of a lease that has a name and no time.
+	// noEnd is the end of a lease that has a name but no time.
 	noEnd = math.MinInt64
 
-	yearOne = -62135596800_000 // as time.Time has it, since 1970
+	yearOne = -62135596800_000 // the zero of time.Time, in ms since 1970
 	lastEnd = 1<<48 - 1
 )
 
@@ -82,15 +83,15 @@ func newLeaseSet(most int) *leaseSet {
 	return &leaseSet{most: most, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 }
 
-// id returns what stands for the key of a record.
+// id returns the ID for the key of a record.
 func (l *leaseSet) id(key []byte) (id leaseID) {
 	binary.LittleEndian.PutUint64(id[:], maphash.Bytes(l.seeds[0], key))
 	binary.LittleEndian.PutUint16(id[8:], uint16(maphash.Bytes(l.seeds[1], key)))
 	return id
 }
 
-// find returns the end of the lease of a record, and whether there is one; known is
-// false if the table must be asked.
+// find returns the end of a record's lease, and whether there is one; known is
+// false if the table must be read.
 func (l *leaseSet) find(key []byte) (end int64, leased, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -108,7 +109,7 @@ func (l *leaseSet) read() bool {
 	return l.state != leasesUnread
 }
 
-// first returns the earliest end after a time; false if it does not know.
+// first returns the earliest end after a time; false if unknown.
 func (l *leaseSet) first(after int64) (end int64, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -125,10 +126,10 @@ func (l *leaseSet) first(after int64) (end int64, known bool) {
 type leaseChange struct {
 	id        leaseID
 	end       leaseEnd
-	was, held bool // there was a row, and there is one
+	was, held bool // there was a row; there is one now
 }
 
-// changed notes what becomes of a lease. It is for who has the turn.
+// changed records a change of a lease. The caller must have the turn.
 func (l *leaseSet) changed(all []leaseChange, key, was, lease []byte, d *crawldb.Datum) []leaseChange {
 	if !l.read() {
 		return all
@@ -140,7 +141,7 @@ func (l *leaseSet) changed(all []leaseChange, key, was, lease []byte, d *crawldb
 	return append(all, c)
 }
 
-// apply does what was committed, and calls then before anyone can see it.
+// apply applies committed changes, and calls then before anyone can see them.
 func (l *leaseSet) apply(all []leaseChange, then func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +170,7 @@ func (l *leaseSet) apply(all []leaseChange, then func()) {
 	}
 }
 
-// forget has the table read again.
+// forget makes the table be read again.
 func (l *leaseSet) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +208,7 @@ func (s *crawlStore) readLeases(ctx context.Context) error {
 	return nil
 }
 
-// leaseEndOf reads the end of what appendLease wrote.
+// leaseEndOf decodes the end of a lease that appendLease wrote.
 func leaseEndOf(b []byte) (ms int64, err error) {
 	if len(b) < 2 || b[0] == 0 || b[0]&^leaseAll != 0 {
 		return 0, errLease
@@ -222,13 +223,13 @@ func leaseEndOf(b []byte) (ms int64, err error) {
 	return ms, nil
 }
 
-// A leaseView answers for the entries that one iterator of the index passes.
+// A leaseView answers for the entries that an iterator of the index visits.
 type leaseView struct {
 	s    *crawlStore
 	it   *pebble.Iterator
-	asks bool // the table, by at
+	asks bool // check the table, by at
 	at   beside
-	key  []byte // the last that it was asked for, with the byte of some table
+	key  []byte // the last key checked, with the byte of some table
 }
 
 func (v *leaseView) close() error {
@@ -238,7 +239,7 @@ func (v *leaseView) close() error {
 	return v.at.close()
 }
 
-// find returns the end of the lease of a record, and whether there is one.
+// find returns the end of a record's lease, and whether there is one.
 func (v *leaseView) find(key []byte) (end int64, leased bool, err error) {
 	if !v.asks {
 		if end, leased, known := v.s.leases.find(key); known {
@@ -250,7 +251,7 @@ func (v *leaseView) find(key []byte) (end int64, leased bool, err error) {
 		v.asks = true
 	}
 	if len(v.key) > 0 && bytes.Compare(key, v.key[1:]) < 0 {
-		v.at.at.started = false // of the next level or hour: it begins anew
+		v.at.at.started = false // a key of the next level or hour: start again
 	}
 	v.key = append(append(v.key[:0], byte(leaseTable)), key...)
 	value, err := v.at.find(v.key)

@@ -9,24 +9,24 @@ import (
 )
 
 // The inlinks of a page are a version byte and runs, the oldest first. A run is what
-// one Merge gave the page: the bound that it had (0 is none), how many links, how many
-// bytes follow, and the links in order. The page that a link is on is given as how
-// much of it is that of the link before, or of the page itself, and the rest; its
-// anchor as how much of it is that of the link before, and the rest: the pages of a
+// one Merge gave the page: its limit (0 is none), the number of links, the number of
+// bytes that follow, and the links in order. The page that a link is on is encoded as
+// the length of the prefix it shares with that of the previous link, or with the page
+// itself, and the rest; its anchor likewise with the previous anchor: the pages of a
 // site, which lie together, mostly link to a page from the same directories and with
 // the same words.
 //
-// What the page has is the runs put together as their merges would have: see
-// joinRuns.
+// The page has the links that merging the runs one after the other would give:
+// see joinRuns.
 const linkVersion = 2
 
-// oldLinkVersion is that of stores of before version 9: the links of the page in one
-// list, of which none is told by the page itself.
+// oldLinkVersion is that of stores before version 9: the links of the page in one
+// list, none encoded relative to the page itself.
 const oldLinkVersion = 1
 
-// maxInlinks bounds the bytes of a page's inlinks: since parts are shared, a few
-// damaged bytes could ask for any amount of memory. Of more the first are kept, which
-// are the same in whatever order they came.
+// maxInlinks limits the bytes of a page's inlinks: since prefixes are shared, a few
+// damaged bytes could ask for any amount of memory. If there are more, the first are
+// kept, which are the same in whatever order they came.
 const maxInlinks = 256 << 20
 
 var errInlinks = errors.New("not encoded inlinks")
@@ -47,7 +47,7 @@ func appendRun(dst []byte, r linkRun) []byte {
 	return append(dst, r.body...)
 }
 
-// runOf encodes links, which are distinct and in order, into buf.
+// runOf encodes links, distinct and in order, into buf.
 func runOf(buf []byte, url string, links []linkdb.Inlink, limit int) linkRun {
 	r := linkRun{limit: max(limit, 0), body: buf[:0]}
 	var last linkdb.Inlink
@@ -70,7 +70,7 @@ func runOf(buf []byte, url string, links []linkdb.Inlink, limit int) linkRun {
 	return r
 }
 
-// common returns how many bytes two texts begin with that are the same.
+// common returns the length of the common prefix of two texts.
 func common(a, b string) int {
 	n, end := 0, min(len(a), len(b))
 	for n+8 <= end && a[n:n+8] == b[n:n+8] {
@@ -86,7 +86,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeInlinks returns the links that a value gives the page.
+// decodeInlinks returns the links of a page from its value.
 func decodeInlinks(url string, b []byte) ([]linkdb.Inlink, error) {
 	if len(b) > 0 && b[0] == oldLinkVersion {
 		return decodeRun(url, b[1:], true)
@@ -106,7 +106,8 @@ func decodeInlinks(url string, b []byte) ([]linkdb.Inlink, error) {
 	return list[0].links, nil
 }
 
-// appendRuns appends the runs of a value of this version, which lie in it.
+// appendRuns appends the runs of a value of this version, which refer to its
+// memory.
 func appendRuns(runs []linkRun, b []byte) (_ []linkRun, ok bool) {
 	if len(b) < 1 || b[0] != linkVersion {
 		return runs, false
@@ -130,7 +131,7 @@ func appendRuns(runs []linkRun, b []byte) (_ []linkRun, ok bool) {
 	return runs, true
 }
 
-// boundedLinks is a run that was decoded.
+// boundedLinks is a decoded run.
 type boundedLinks struct {
 	links []linkdb.Inlink
 	limit int
@@ -144,7 +145,7 @@ func decodeRuns(url string, runs []linkRun) (list []boundedLinks, err error) {
 			return nil, errInlinks
 		}
 		if size += sizeOf(links); size > maxInlinks && len(list) > 1 {
-			list = joinRuns(list, false) // or damaged bytes, run by run, ask for any amount
+			list = joinRuns(list, false) // or damaged bytes could ask for any amount, run by run
 			size = 0
 		}
 		list = append(list, boundedLinks{links, r.limit})
@@ -193,8 +194,8 @@ func decodeRun(url string, b []byte, old bool) (links []linkdb.Inlink, err error
 	return links, nil
 }
 
-// cutText returns the text whose first bytes are those of another and whose rest b
-// begins with.
+// cutText returns the text that begins with the first bytes of another and
+// continues with the text at the start of b.
 func cutText(b []byte, with string, shared uint64) (s string, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) || shared > uint64(len(with)) {
@@ -207,10 +208,10 @@ func cutText(b []byte, with string, shared uint64) (s string, rest []byte, ok bo
 	return with[:shared] + string(own), rest, true
 }
 
-// joinRuns puts runs together as one merge after the other would: of each with what
-// came before, the first limit links. Two are one if the second has no higher bound
-// than the first, whatever there was before them; base says that there was nothing.
-// Then one is left.
+// joinRuns combines runs as one merge after the other would: the first limit
+// links of each together with what came before. Two become one if the second
+// has no higher limit than the first, whatever preceded them; base says that
+// nothing did, and then one is left.
 func joinRuns(list []boundedLinks, base bool) []boundedLinks {
 	for {
 		out := make([]boundedLinks, 0, (len(list)+1)/2)
@@ -231,7 +232,7 @@ func joinRuns(list []boundedLinks, base bool) []boundedLinks {
 	}
 }
 
-// higher reports whether one bound lets through more than another; zero is none.
+// higher reports whether a limit allows more than another; zero means none.
 func higher(a, b int) bool { return b > 0 && (a == 0 || a > b) }
 
 // first returns as many of the links as there is room for.

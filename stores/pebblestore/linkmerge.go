@@ -11,19 +11,18 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// A Merge of links writes what it was given and reads nothing: it is merged into
-// what the page has by the engine, when tables are compacted, and by who reads it.
-// There, too, runs are mostly laid one behind the other, which is a copy of bytes. They
-// are put together when there are many of them, the smaller ones with their like, so
-// that a link is taken in hand once for each doubling of those of its page.
+// A Merge of links writes what it was given and reads nothing: the engine merges it
+// with what the page has when tables are compacted, and so do reads. Even then runs are
+// mostly just appended, which is a copy of bytes. They are combined when there are many
+// of them, the smaller ones with others of their size, so that a link is processed once
+// for each doubling of those of its page.
 const (
 	manyRuns = 8
 	runRatio = 2
 )
 
-// merger is the one of all tables that have sums. The name is in every table that was
-// ever written, so it is the one of the engine's own merger, of which nothing was ever
-// asked.
+// merger is the merger of all tables that have sums. Its name is in every table that
+// was ever written, so it is that of the engine's own merger, which was never used.
 func merger() *pebble.Merger {
 	var sums sync.Pool
 	return &pebble.Merger{
@@ -45,26 +44,26 @@ func merger() *pebble.Merger {
 	}
 }
 
-// linkSum is the runs that are known of a page. An error would stop the compaction of
-// all tables for good: a value that is damaged makes one that nobody can read.
+// linkSum holds the known runs of a page. An error would stop the compaction of all
+// tables for good, so a damaged value results in one that nobody can read.
 type linkSum struct {
 	key  []byte
 	runs []linkRun
 	bad  bool
-	// A compaction makes one for each page, so its memory is used again: text has
-	// copies of the values, out is what they come to.
+	// A compaction makes one for each page, so its memory is reused: text has
+	// copies of the values, out is the result.
 	text, out []byte
 	older     []linkRun
 	pool      *sync.Pool // or nil
 }
 
-// keptSum bounds the memory of a linkSum that is kept for the next.
+// keptSum limits the memory of a linkSum that is kept for the next page.
 const keptSum = 64 << 10
 
-// Close ends the use of what Finish returned.
+// Close releases what Finish returned.
 func (m *linkSum) Close() error {
 	if m.pool != nil && cap(m.text)+cap(m.out) <= keptSum {
-		clear(m.runs) // what is not in text
+		clear(m.runs) // those outside of text
 		m.key, m.runs, m.bad, m.text, m.out = m.key[:0], m.runs[:0], false, m.text[:0], m.out[:0]
 		m.pool.Put(m)
 	}
@@ -83,7 +82,7 @@ func (m *linkSum) MergeOlder(value []byte) error {
 	return nil
 }
 
-// read appends the runs of a value, of which it keeps a copy.
+// read appends the runs of a value, which it copies.
 func (m *linkSum) read(runs []linkRun, value []byte) []linkRun {
 	if len(value) > 0 && value[0] == oldLinkVersion {
 		links, err := decodeInlinks(m.url(), value)
@@ -99,7 +98,7 @@ func (m *linkSum) read(runs []linkRun, value []byte) []linkRun {
 
 func (m *linkSum) url() string { return crawldb.URLOf(string(m.key)) }
 
-// badLinks is the version of what nobody can read.
+// badLinks is the version of an unreadable value.
 const badLinks = 0xff
 
 func (m *linkSum) Finish(includesBase bool) ([]byte, io.Closer, error) {
@@ -119,7 +118,7 @@ func (m *linkSum) Finish(includesBase bool) ([]byte, io.Closer, error) {
 	return m.out, m, nil
 }
 
-// join puts runs together if that is worth while.
+// join combines runs if that is worthwhile.
 func (m *linkSum) join(base bool) {
 	if len(m.runs) < 2 {
 		return
@@ -131,7 +130,7 @@ func (m *linkSum) join(base bool) {
 	url := m.url()
 	list, err := decodeRuns(url, m.runs[from:])
 	if err != nil {
-		return // who reads it is told
+		return // reads report it
 	}
 	m.runs = m.runs[:from]
 	for _, l := range joinRuns(list, base && from == 0) {
@@ -139,7 +138,7 @@ func (m *linkSum) join(base bool) {
 	}
 }
 
-// worth returns from where on runs are to be put together.
+// worth returns the index from which runs should be combined.
 func (m *linkSum) worth(base bool) int {
 	last := len(m.runs) - 1
 	all := 0

@@ -18,17 +18,18 @@ type linkStore struct {
 	db   *DB
 	view view
 	turn chan struct{}
-	// least is the constant linkLeast, but in tests.
+	// least is the constant linkLeast, except in tests.
 	least int
-	// steps has the memory of merges that are over: an Invert makes many.
+	// steps has the memory of finished merges: an Invert makes many.
 	steps sync.Pool
 }
 
 const (
-	// mergeStep is about how many bytes a Merge writes at a time. It need not be
-	// atomic, so that its memory does not depend on its size.
+	// mergeStep is about how many bytes a Merge writes at a time. A Merge need
+	// not be atomic, so its memory need not depend on its size.
 	mergeStep = 8 << 20
-	// linkLeast is how many bytes make a table: see UpdateAll. Less is a batch.
+	// linkLeast is how many bytes make a table: see UpdateAll. Less is written
+	// as a batch.
 	linkLeast = 512 << 10
 )
 
@@ -120,7 +121,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 		if st.empty() {
 			continue
 		}
-		// What was committed before is durable, too, where tables are.
+		// If tables are durable, so are earlier commits.
 		if durable, err = s.db.writeStep(ctx, &s.view, st, s.least); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 	return s.db.syncInside()
 }
 
-// mergeSome puts the first entries into a step, and returns how many.
+// mergeSome adds the first entries to a step, and returns how many.
 func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.Entry, limit int) (n int, err error) {
 	var keys crawldb.Keys
 	var key, enc, body []byte
@@ -147,7 +148,7 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 		n++
 		key = keys.AppendKey(append(key[:0], byte(linkTable)), e.URL)
 		if len(e.Inlinks) == 0 {
-			// It is only a bound for what there is, if anything.
+			// It only limits existing links, if any.
 			if stored, err := get(s.db.db, key); err != nil || stored == nil {
 				if err := s.db.outcome("link db", err); err != nil {
 					return 0, err

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lockFile takes the lock that a file stands for, which ends with the process.
+// lockFile acquires the lock of a file, which ends with the process.
 func lockFile(name string) (io.Closer, error) {
 	l, err := vfs.Default.Lock(name)
 	if err == nil {
@@ -23,8 +23,8 @@ func lockFile(name string) (io.Closer, error) {
 	return nil, errors.Join(ErrLocked, err)
 }
 
-// lockShared is lockFile for a file that is there: these systems have no lock to
-// share.
+// lockShared is lockFile for an existing file: these systems have no shared
+// lock.
 func lockShared(name string) (io.Closer, error) {
 	if _, err := os.Stat(name); err != nil {
 		return notLocked(err)

@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// lockFile takes the lock that a file stands for. It is one of flock(2), which
-// belongs to the open file: a second handle in the same process is refused as
-// well, nothing else that opens and closes the file can lose it, and it ends
-// with the process.
+// lockFile acquires the lock of a file by flock(2), which belongs to the open
+// file: a second handle in the same process is refused as well, code that opens
+// and closes the file elsewhere cannot lose it, and it ends with the process.
 func lockFile(name string) (io.Closer, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -48,17 +47,18 @@ func lockFile(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, errors.Join(&os.PathError{Op: "lock", Path: name, Err: err}, f.Close())
 	}
-	// Who has it is for people to read; a disk too full for it is no obstacle.
-	// The file is never empty on the way, so that nobody reads no number.
+	// The process number is for people to read; a disk too full for it is no
+	// obstacle. The file is never empty in between, so that nobody reads an
+	// empty number.
 	if n, err := f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0); err == nil {
 		_ = f.Truncate(int64(n))
 	}
 	return f, nil
 }
 
-// lockShared keeps out who would write, and changes nothing.
+// lockShared keeps writers out, and changes nothing.
 func lockShared(name string) (io.Closer, error) {
-	// Who opens a pipe would wait for somebody to write into it.
+	// Opening a pipe would wait for somebody to write into it.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return notLocked(err)
@@ -76,9 +76,9 @@ func lockShared(name string) (io.Closer, error) {
 	}
 }
 
-// A process that was killed holds its lock until the system has taken it apart,
-// which takes a moment; whoever starts it again at once should not be refused. And
-// one that has just got its lock may not have written yet who it is.
+// A process that was killed holds its lock until the system has torn it down,
+// which takes a moment; restarting it at once should not be refused. And a
+// process that has just acquired its lock may not have written its number yet.
 const (
 	lockPoll         = 5 * time.Millisecond
 	lockPatience     = 50 * time.Millisecond
@@ -86,8 +86,8 @@ const (
 	dyingPatience    = 3 * time.Second
 )
 
-// dying reports whether a process is gone, or was killed and is on its way.
-// Where the system does not tell, it is taken to be alive.
+// dying reports whether a process is gone, or was killed and is exiting. If the
+// system does not say, it is taken to be alive.
 func dying(owner string) bool {
 	pid, err := strconv.Atoi(owner)
 	if err != nil || pid <= 0 || pid == os.Getpid() {

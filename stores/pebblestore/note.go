@@ -67,7 +67,7 @@ func dropNote(under vfs.FS, dir string) error {
 	return errors.Join(removed(under, filepath.Join(dir, noteName)), removed(under, filepath.Join(dir, newNoteName)))
 }
 
-// removed removes a file, if it is there.
+// removed removes a file, if it exists.
 func removed(under vfs.FS, name string) error {
 	if err := under.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -86,7 +86,7 @@ func ReadNote(dir string) (Note, error) {
 }
 
 func readNote(dir string) (n Note, err error) {
-	// A note that is there although nobody has the lock is of one that was killed.
+	// A note without a lock is that of a process that was killed.
 	lock, err := lockShared(filepath.Join(dir, lockName))
 	if err == nil {
 		return n, errors.Join(fs.ErrNotExist, lock.Close())
@@ -115,5 +115,5 @@ func readNote(dir string) (n Note, err error) {
 	return n, nil
 }
 
-// maxNote bounds what is read of a file that anybody may have put there.
+// maxNote limits what is read of a file that anybody may have put there.
 const maxNote = 16 << 20

@@ -7,24 +7,24 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A pacer says when the engine may compact: as its own scheduler would, but not while
-// tables lie together of which more are to come. Each step of an UpdateAll has entries
-// of the index all over its levels and hours, so its tables lie above those of the step
-// before, and the level below would be rewritten for every few of them. Nor while the
-// store is opened, which would wait for it.
+// A pacer decides when the engine may compact: as the engine's own scheduler would,
+// except while tables are stacked and more are to come. Each step of an UpdateAll has
+// index entries in all levels and hours, so its tables lie above those of the step
+// before, and the level below would be rewritten for every few of them. Nor may the
+// engine compact while the store is being opened, which would wait for it.
 type pacer struct {
 	mu      sync.Mutex
 	db      pebble.DBForCompaction
 	running int
 	held    bool
 	closed  bool
-	refused bool // since a grant was last begun: the engine waits, and does not ask again
+	refused bool // since the last grant: the engine waits, and does not ask again
 	grants  sync.WaitGroup
 }
 
 var _ pebble.CompactionScheduler = (*pacer)(nil)
 
-// hold keeps compactions from being begun, or lets them.
+// hold keeps compactions from starting, or allows them.
 func (p *pacer) hold(held bool) {
 	p.mu.Lock()
 	before := p.held
@@ -35,8 +35,8 @@ func (p *pacer) hold(held bool) {
 	}
 }
 
-// Register is called by the engine when it is open, and Unregister when it is closed:
-// it is asked nothing after that.
+// Register is called when the engine is open, and Unregister when it is closed:
+// nothing is asked of it after that.
 func (p *pacer) Register(_ int, db pebble.DBForCompaction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *pacer) Unregister() {
 	p.grants.Wait()
 }
 
-// TrySchedule is asked once about a compaction. After a no the engine waits for a grant.
+// TrySchedule asks once for a compaction. After a refusal the engine waits for a grant.
 func (p *pacer) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,13 +62,13 @@ func (p *pacer) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return true, p
 }
 
-// free reports whether one more may run. It has the mutex.
+// free reports whether one more may run. The mutex must be held.
 func (p *pacer) free() bool {
 	return p.db != nil && !p.closed && !p.held && p.running < p.db.GetAllowedWithoutPermission()
 }
 
-// UpdateGetAllowedWithoutPermission says that more may be allowed. The engine has its
-// mutex then, which a grant needs.
+// UpdateGetAllowedWithoutPermission says that more may be allowed. The engine then
+// holds its mutex, which a grant needs.
 func (p *pacer) UpdateGetAllowedWithoutPermission() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *pacer) UpdateGetAllowedWithoutPermission() {
 	}
 }
 
-// Done is the end of a compaction.
+// Done ends a compaction.
 func (p *pacer) Done() {
 	p.mu.Lock()
 	p.running--
@@ -89,16 +89,17 @@ func (p *pacer) Started()                                          {}
 func (p *pacer) MeasureCPU(pebble.CompactionGoroutineKind)         {}
 func (p *pacer) CumulativeStats(pebble.CompactionGrantHandleStats) {}
 
-// grant lets the engine begin what it waits for. It has no mutex, since the engine takes
-// its own, with which it asks TrySchedule.
+// grant lets the engine start what it waits for. It holds no mutex, since the engine
+// takes its own, under which it calls TrySchedule.
 func (p *pacer) grant() {
 	for p.grantOne() {
 	}
 }
 
-// grantOne reports whether there may be more to grant. While the engine is asked, a place
-// is taken for what it may answer. Whoever was refused for the sake of that place has to
-// be asked about again if nothing takes it: there may be no compaction whose end would.
+// grantOne reports whether there may be more to grant. While the engine is called, a
+// place is reserved for what it may start. A compaction refused because of that
+// reservation has to be offered again if the place stays unused: there may be no other
+// compaction whose end would do so.
 func (p *pacer) grantOne() bool {
 	p.mu.Lock()
 	if !p.free() {
@@ -120,10 +121,10 @@ func (p *pacer) grantOne() bool {
 	return p.refused
 }
 
-// schedule is Schedule, which answers by a panic if what waits is a Compact that was given
-// up meanwhile (2.1.7): the engine has forgotten who asked for it, but not what it has
-// picked. It does that in the panic, before it has begun anything; what it picks when it
-// is asked again was refused until then.
+// schedule is Schedule, which panics if what waits is a Compact that was given up
+// meanwhile (2.1.7): the engine has forgotten who asked for it, but not what it has
+// picked. It forgets that in the panic, before it has started anything; what it picks when
+// called again was refused until then.
 func (p *pacer) schedule() bool {
 	defer func() {
 		if r := recover(); r != nil {

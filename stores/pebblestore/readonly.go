@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// readOnlyFS is a file system that nothing can be changed in.
+// readOnlyFS is a file system in which nothing can be changed.
 type readOnlyFS struct{ vfs.FS }
 
 func (f readOnlyFS) Unwrap() vfs.FS { return f.FS }
@@ -27,16 +27,15 @@ func (readOnlyFS) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File
 	return nil, ErrReadOnly
 }
 
-// Lock locks nothing: the lock of the store is enough, and this one would make a
-// file.
+// Lock locks nothing: the lock of the store is enough, and this one would
+// create a file.
 func (readOnlyFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
 
 type noLock struct{}
 
 func (noLock) Close() error { return nil }
 
-// notLocked is the answer to a lock file that is not there: a copy of a store may
-// have none.
+// notLocked handles a missing lock file: a copy of a store may have none.
 func notLocked(err error) (io.Closer, error) {
 	if absent(err) {
 		return noLock{}, nil

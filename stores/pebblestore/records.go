@@ -23,33 +23,34 @@ const (
 	recordsPerSet = 4 // whole, first, middle and last chunk of a record
 )
 
-// mostRecords is more than any log or manifest has: a log ends with its memtable, of a
-// GiB at most, or behind the one step that is as large. A file that is longer is so by a
-// mistake of the file system, and mostly a hole.
+// mostRecords is more than any log or manifest has: a log ends with its memtable, of at
+// most a GiB, or after a single step of that size. A longer file is a mistake of the
+// file system, and mostly a hole.
 const mostRecords = 3 << 30
 
 var errRecord = errors.New("wrong check of a record")
 
-// records is what a file of records was found to hold.
+// records is what a file of records was found to contain.
 type records struct {
 	// chunks counts those that are whole, up to end, where the next one should be;
 	// size is that of the file.
 	chunks int
 	end    int64
 	size   int64
-	// tail counts the bytes behind end that are not zero, or were zeroed.
+	// tail counts the bytes after end that are not zero, or were zeroed.
 	tail int64
-	// later says that there is a good chunk behind end, so that the damage is not
-	// where a crash cuts; whole that the chunk at end is all there, and none of its
-	// sectors is empty.
+	// later says that there is a good chunk after end, so that the damage is
+	// not where a crash cuts; whole that the chunk at end is complete, and none
+	// of its sectors is empty.
 	later, whole bool
-	// synced is how far a good chunk behind end says that the file was synced.
+	// synced is how far the file was synced, according to a good chunk after
+	// end.
 	synced int64
-	// altered says that the chunk at end is there and is not what was written.
+	// altered says that the chunk at end was changed after it was written.
 	altered bool
 }
 
-// broken reports whether there is damage at end of a log that no crash can have made.
+// broken reports whether a log has damage at end that no crash can have caused.
 func (r *records) broken() bool { return r.synced > r.end || r.altered }
 
 // readRecords reads a file of records. number is that of the log, 0 for a
@@ -63,7 +64,7 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 			return out, err
 		}
 		if out.end < from {
-			// A chunk before was bad: is there a good one behind it?
+			// An earlier chunk was bad: is there a good one after it?
 			out.look(b, number)
 			out.tail += significant(b)
 			continue
@@ -98,8 +99,8 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 // recordHeadMost is the size of the largest head.
 const recordHeadMost = recordHead + 4 + 8
 
-// filling reports whether rest is what is left of a block, of that size so far, in
-// which there was no room for another head: the engine fills it with zeros.
+// filling reports whether rest is the remainder of a block, given its size so
+// far, that had no room for another head: the engine fills it with zeros.
 func filling(rest []byte, block int) bool {
 	return block == recordBlock && (len(rest) < recordHead || len(rest) < recordHeadMost && significant(rest) == 0)
 }
@@ -114,7 +115,7 @@ func chunk(b []byte, number uint32) (size int, ok bool) {
 	return size, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
 }
 
-// chunkSize is chunk for one whose sum nobody looks at.
+// chunkSize is chunk without checking the sum.
 func chunkSize(b []byte, number uint32) (size int, ok bool) {
 	if len(b) < recordHead || b[6] == 0 || b[6] > recordKinds {
 		return 0, false
@@ -133,7 +134,7 @@ func chunkSize(b []byte, number uint32) (size int, ok bool) {
 	return size, true
 }
 
-// look looks for good chunks behind a bad one.
+// look looks for good chunks after a bad one.
 func (r *records) look(b []byte, number uint32) {
 	for i := 0; i+recordHead <= len(b); i++ {
 		if number > 0 && b[i+6] <= recordsPerSet {
@@ -151,16 +152,16 @@ func (r *records) look(b []byte, number uint32) {
 	}
 }
 
-// endMark reports whether b begins with what the engine ends a log with: the head
-// of an empty chunk of the log behind it, without a sum.
+// endMark reports whether b begins with the engine's mark for the end of a log:
+// the head of an empty chunk of the next log, without a sum.
 func endMark(b []byte, number uint32) bool {
 	return len(b) >= recordHead+4 && b[6] > recordsPerSet && b[6] <= recordKinds && binary.LittleEndian.Uint32(b[recordHead:]) == number+1 &&
 		len(bytes.TrimLeft(b[:6], "\x00")) == 0
 }
 
-// wholeChunk reports whether what should be a chunk is one that was written
-// to its end: all its bytes are in the file, and no sector of the disk that it
-// touches was left empty. A chunk that a crash has cut is not.
+// wholeChunk reports whether what should be a chunk was written to its end: all
+// its bytes are in the file, and no disk sector that it touches was left empty.
+// A chunk that a crash has cut is not whole.
 func wholeChunk(b []byte, at int) bool {
 	if len(b) < recordHead || recordHead+int(binary.LittleEndian.Uint16(b[4:])) > len(b) {
 		return false
@@ -168,8 +169,8 @@ func wholeChunk(b []byte, at int) bool {
 	return fullSectors(b, at)
 }
 
-// fullSectors reports whether none of the sectors of the disk that b touches, which
-// lies at that place in its block, was left empty.
+// fullSectors reports whether none of the disk sectors that b touches, at its
+// place in its block, was left empty.
 func fullSectors(b []byte, at int) bool {
 	const sector = 512
 	for i := 0; i < len(b); {
@@ -182,11 +183,11 @@ func fullSectors(b []byte, at int) bool {
 	return true
 }
 
-// altered reports whether a chunk that is no good one was one when it was written.
-// A crash cuts the file, or leaves sectors of it empty, but changes none: no file is
-// used twice. So a chunk whose head is one, and which is all there with something in
-// each sector, was altered; so was one whose head a single bit makes that of a good
-// one; and one that is good in another log does not belong here.
+// altered reports whether a bad chunk was good when it was written. A crash
+// truncates the file, or leaves sectors of it empty, but changes none: no file is
+// reused. So a chunk with a valid head, which is complete and has something in each
+// sector, was altered; so was one whose head is valid but for a single bit; and one
+// that is valid in another log does not belong here.
 func altered(b []byte, at int, number uint32) bool {
 	if len(b) < recordHead {
 		return false
@@ -213,8 +214,8 @@ func altered(b []byte, at int, number uint32) bool {
 // significant returns the length of b without the zeros at its end.
 func significant(b []byte) int64 { return int64(len(bytes.TrimRight(b, "\x00"))) }
 
-// eachRecord calls f with each whole record of a log, also those behind damage,
-// and lost with where damage begins that is not the end of the log.
+// eachRecord calls f with each whole record of a log, including those after
+// damage, and lost with where damage begins that is not the end of the log.
 func eachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost func(at int64)) error {
 	buf := make([]byte, recordBlock)
 	var rec []byte
@@ -225,7 +226,7 @@ func eachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost f
 			return err
 		}
 		if len(bytes.TrimLeft(b, "\x00")) == 0 {
-			if bad < 0 { // or the end of it: what comes behind tells
+			if bad < 0 { // or the end of it: what follows tells
 				bad, within = from, false
 			}
 			continue

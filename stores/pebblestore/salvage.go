@@ -23,13 +23,13 @@ type Loss struct {
 	// What names the kind of data: "crawl db", "leases", "host db", "link db", "marks",
 	// "state", "log" or "segment".
 	What string
-	// After and To are keys (crawldb.Key, or names of hosts) between which records
-	// are lost, the second included; both are empty if it is not known which are.
+	// After and To are keys (crawldb.Key, or names of hosts) between which
+	// records are lost, To included; both are empty if the range is unknown.
 	After, To string
 	// URL is that of the record lost, if it is a single one.
 	URL string
-	// Segment, Part and Block say what is lost of a segment; an empty Part is all of
-	// it, a negative Block all of the part. What is lost of a block is lost of all
+	// Segment, Part and Block say what is lost of a segment; an empty Part means all
+	// of it, a negative Block all of the part. A block that is lost is lost in all
 	// parts.
 	Segment, Part string
 	Block         int
@@ -77,12 +77,12 @@ type SalvageReport struct {
 	// Records, Hosts, Targets (pages with inlinks), Marks, Segments and
 	// SegmentBlocks count what was kept.
 	Records, Hosts, Targets, Marks, Segments, SegmentBlocks int64
-	// Losses counts what was told to Lost, Leases those that were ended since their
-	// segment, or their place on its list, is lost.
+	// Losses counts the calls of Lost, Leases those that were ended because
+	// their segment, or their place on its list, is lost.
 	Losses, Leases int64
 }
 
-// salvageMark is the file that says that a directory is a salvage under way.
+// salvageMark is the file that marks a directory as a salvage under way.
 const salvageMark = "SALVAGE"
 
 // Salvage reads what is whole of a damaged store, without changing it, and makes a
@@ -181,7 +181,7 @@ func hasDatabase(dir string) bool {
 	return err == nil
 }
 
-// free checks that nothing is in the way.
+// free checks that the destination is free.
 func (s *salvage) free(newDir string) error {
 	entries, err := os.ReadDir(newDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -200,8 +200,8 @@ func (s *salvage) free(newDir string) error {
 	return nil
 }
 
-// begin makes the directory to work in, and clears away what a salvage that was
-// cut short has left there.
+// begin makes the working directory, and removes what an interrupted salvage
+// has left there.
 func (s *salvage) begin(work string) error {
 	mark := filepath.Join(work, salvageMark)
 	entries, err := os.ReadDir(work)
@@ -246,7 +246,7 @@ func (s *salvage) fill(ctx context.Context, target string) (err error) {
 			return err
 		}
 	}
-	// The first question builds the index.
+	// The first selection builds the index.
 	for _, err := range crawldb.Due(ctx, s.db.Crawl(), crawldb.DueQuery{Limit: 1}) {
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 // salvageBatch is how many records are written at a time.
 const salvageBatch = 5_000
 
-// copyMarks copies the marks, but for those of segments that are lost.
+// copyMarks copies the marks, except those of lost segments.
 func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 	marks := map[string]string{}
 	flush := func() error {
@@ -56,7 +56,8 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	// A round that was so far has had its update, if the mark of that is lost.
+	// A round with that mark has had its update, even if the mark of the update
+	// is lost.
 	for name := range s.kept {
 		round, err := s.db.Crawl().Progress(ctx, "round/"+name)
 		if err != nil {
@@ -133,7 +134,7 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 	return flush()
 }
 
-// errEnough ends a run whose rest is not wanted.
+// errEnough ends a run whose rest is not needed.
 var errEnough = errors.New("enough")
 
 // copyLinks copies the link db.

@@ -17,8 +17,8 @@ import (
 
 // keptSegment is what was kept of a segment.
 type keptSegment struct {
-	blocks []int           // of the visits, by the numbers they had
-	listed map[uint64]bool // what is on the list, hashed, if a part of it was lost; else nil
+	blocks []int           // of the visits, by their old numbers
+	listed map[uint64]bool // hashes of what is listed, if a part of the list was lost; else nil
 	seed   maphash.Seed
 }
 
@@ -28,21 +28,21 @@ func (k *keptSegment) before(n int) int {
 	return at
 }
 
-// lists reports whether a lease on a URL stays.
+// lists reports whether a lease on a URL is kept.
 func (k *keptSegment) lists(url string) bool {
 	return k != nil && (k.listed == nil || k.listed[maphash.String(k.seed, url)])
 }
 
-// partBlocks is what is whole of a part.
+// partBlocks is what is whole in a part.
 type partBlocks struct {
 	name      string
 	committed bool
 	good      map[int]bool
 	damaged   bool
-	missing   bool // there is none, and one of empty blocks takes its place
+	missing   bool // the part does not exist, and one of empty blocks replaces it
 }
 
-// end returns the number behind the last block that is whole.
+// end returns the number after the last whole block.
 func (p *partBlocks) end() int {
 	n := 0
 	for k := range p.good {
@@ -90,7 +90,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	list := all[segment.GeneratePart]
 	switch {
 	case list != nil && !list.committed:
-		return nil // it was in the making, and is undone as at every opening
+		return nil // it was being made, and is undone as at every opening
 	case list != nil:
 	case all[segment.FetchPart] != nil:
 		// Its pages are due again unless they were visited, and the visits stay.
@@ -106,7 +106,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	group := []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart, segment.FetchPart}
 	apart := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(part string) bool { return part == "leases" || slices.Contains(segment.Parts(), part) })
 	if damaged && len(apart) > 0 {
-		// What the lists have together depends on all of each, in order.
+		// The lists depend on all of each other, in order.
 		if v := all[segment.FetchPart]; v != nil && !v.committed {
 			group = nil
 		}
@@ -119,8 +119,8 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	visits := all[segment.FetchPart]
 	if visits != nil && len(group) > 0 {
 		for _, part := range group {
-			// A part of which nothing is whole, which was told, is as good as none: it
-			// does not cost the others all that they have.
+			// A part of which nothing is whole, which was reported, is as good as
+			// missing: it does not cost the others all that they have.
 			if p := all[part]; part != segment.FetchPart && p != nil && p.damaged && len(p.good) == 0 && len(visits.good) > 0 {
 				delete(all, part)
 			}
@@ -143,7 +143,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 		if p == nil || visits == nil {
 			continue
 		}
-		// Who parses later goes on behind the last block that is there.
+		// Parsing continues after the last existing block.
 		take := kept.blocks
 		for i, k := range take {
 			if !p.missing && !p.good[k] {
@@ -189,8 +189,8 @@ var (
 	errPart     = errors.New("the block does not hold what the part should")
 )
 
-// replace puts parts of n empty blocks in the place of those that are not there though
-// others that are tell that they were: without them what is whole could not be read.
+// replace substitutes parts of n empty blocks for missing ones whose existence others
+// prove: without them what is whole could not be read.
 func (s *salvage) replace(name string, all map[string]*partBlocks, n int) {
 	instead := func(part string, committed bool) {
 		if all[part] == nil {
@@ -210,7 +210,8 @@ func (s *salvage) replace(name string, all map[string]*partBlocks, n int) {
 	}
 }
 
-// lookAt finds out which blocks of a part are whole, and hold what they should.
+// lookAt determines which blocks of a part are whole, and hold what they
+// should.
 func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool) (*partBlocks, error) {
 	p := &partBlocks{name: part, committed: committed, good: map[int]bool{}}
 	var tail error
@@ -230,7 +231,7 @@ func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool)
 			return nil, err
 		}
 		if tail != nil {
-			p.damaged = true // it was no tail
+			p.damaged = true // it was not the tail
 		}
 		if err := decodes(part, b.Block); err != nil {
 			p.damaged = true
@@ -262,13 +263,13 @@ func decodes(part string, block []byte) error {
 	return err
 }
 
-// wholeInAll returns the numbers of the blocks that all parts have whole which
-// have them at all, and tells which of the visits are lost.
+// wholeInAll returns the numbers of the blocks that are whole in every part
+// that has them, and reports which of the visits are lost.
 func (s *salvage) wholeInAll(name string, all map[string]*partBlocks, group []string) []int {
 	visits := all[segment.FetchPart]
 	needed := func(part string) bool {
 		p := all[part]
-		// Parsing may not have come so far.
+		// Parsing may not have got that far.
 		return p != nil && (p.committed || part == segment.ContentPart)
 	}
 	end := 0

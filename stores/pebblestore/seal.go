@@ -15,15 +15,15 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// A seal is a file that is there while a store is closed after an orderly end.
-// It holds the checksums of the engine's small files: its logs, and the manifest
-// that says which tables are the database. The engine takes damage in the midst
-// of these for the end of what a crash had let it write, and goes back without
-// a word to what was before; under a seal there was no crash, and damage is
-// damage. Tables have checksums of their own.
+// A seal is a file that exists while a store is closed after an orderly end. It
+// holds the checksums of the engine's small files: its logs, and the manifest
+// that says which tables are the database. The engine takes damage inside these
+// for the end of what a crash let it write, and silently returns to the state
+// before; if there is a seal there was no crash, and damage is damage. Tables
+// have checksums of their own.
 //
 // The file is removed before the engine is opened and written after it was
-// closed. A store that has none is opened as after a crash.
+// closed. A store without one is opened as after a crash.
 const (
 	sealName    = "SEAL"
 	newSealName = "SEAL.new"
@@ -32,7 +32,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealed reports whether a file is under the seal.
+// sealed reports whether a file is covered by the seal.
 func sealed(name string) bool {
 	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "OPTIONS-") || strings.HasSuffix(name, ".log")
 }
@@ -85,7 +85,7 @@ func seal(dir string, under vfs.FS, path string) error {
 	return syncDir(under, dir)
 }
 
-// unseal checks the seal, if there is one, and removes it unless it is to stay.
+// unseal checks the seal, if there is one, and removes it unless it must stay.
 func unseal(dir string, under vfs.FS, path string, stays bool) error {
 	name := filepath.Join(dir, sealName)
 	text, err := readFile(under, name)
@@ -112,14 +112,14 @@ var (
 // sealSum is the length of the line that ends a seal.
 const sealSum = 8 + 1
 
-// wholeSeal reports whether a seal is one.
+// wholeSeal reports whether a seal is complete.
 func wholeSeal(text []byte) bool {
 	n := len(text) - sealSum
 	return n >= len(sealMagic) && bytes.HasPrefix(text, []byte(sealMagic)) &&
 		string(text[n:]) == fmt.Sprintf("%08x\n", crc32.Checksum(text[:n], castagnoli))
 }
 
-// changedAt says where a file is not what it was, as far as that can be told.
+// changedAt returns where a file has changed, as far as that can be determined.
 func changedAt(under vfs.FS, name string, size, want int64, err error) int64 {
 	if err != nil {
 		return -1
@@ -130,8 +130,7 @@ func changedAt(under vfs.FS, name string, size, want int64, err error) int64 {
 	return min(size, want)
 }
 
-// checkSeal compares the database with its seal. A seal that is damaged itself
-// proves nothing.
+// checkSeal compares the database with its seal. A damaged seal proves nothing.
 func checkSeal(text []byte, under vfs.FS, path string) error {
 	if !wholeSeal(text) {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore"
 )
 
-// segmentStore is the store of segments, whose writers wait for room like those
+// segmentStore is the store of segments; its writers wait for room like those
 // of the database.
 type segmentStore struct {
 	*dirstore.Store
@@ -29,8 +29,8 @@ func (s *segmentStore) Append(ctx context.Context, seg, part string, keep int) (
 	return &segmentWriter{w, s.space}, nil
 }
 
-// segmentWriter appends again what there was no room for: a block that could not
-// be written leaves nothing behind.
+// segmentWriter retries an append for which there was no room: a block that
+// could not be written leaves nothing behind.
 type segmentWriter struct {
 	segment.BlockWriter
 	space *space
@@ -43,8 +43,8 @@ func (w *segmentWriter) Append(ctx context.Context, block []byte) error {
 	return w.space.retry(ctx, false, func() error { return w.BlockWriter.Append(ctx, block) })
 }
 
-// Commit is asked for again only if the end of the part could not be written: what
-// fails after that is dirstore.ErrBroken.
+// Commit is retried only if the end of the part could not be written: any later
+// failure is dirstore.ErrBroken.
 func (w *segmentWriter) Commit(ctx context.Context) error {
 	return w.space.retry(ctx, false, func() error { return w.BlockWriter.Commit(ctx) })
 }

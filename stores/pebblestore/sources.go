@@ -33,13 +33,13 @@ type sources struct {
 type source struct {
 	t      *tableFile
 	number uint64
-	// seq is the number that all of its keys have, of a table that was ingested; 0
-	// if they have their own.
+	// seq is the sequence number of all keys of a table that was ingested; 0 if
+	// they have their own.
 	seq uint64
 
-	told map[int64]bool // blocks whose loss was told
+	told map[int64]bool // blocks whose loss was reported
 
-	// The run at hand.
+	// The current run.
 	next int // block
 	to   []byte
 	rows []version
@@ -52,7 +52,7 @@ func (in *sources) close() {
 	}
 }
 
-// beside returns the same sources, to be read at the same time.
+// beside returns the same sources, to be read concurrently.
 func (in *sources) beside() *sources {
 	b := &sources{s: in.s, logged: in.logged}
 	for _, src := range in.tables {
@@ -61,11 +61,11 @@ func (in *sources) beside() *sources {
 	return b
 }
 
-// live is what the engine says of a table that counts.
+// live is what the engine says about a table in use.
 type live struct{ smallest, largest uint64 }
 
-// liveTables asks the engine which tables count; nil if it cannot say. What it may not
-// open is an error: whoever may would find more.
+// liveTables asks the engine which tables are in use; nil if it cannot say. A file
+// that may not be opened is an error: a user who may would find more.
 func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 	defer func() {
 		if recover() != nil {
@@ -112,7 +112,7 @@ func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(string, ...any) {}
 
-// openSources opens all that there is to read.
+// openSources opens everything there is to read.
 func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (in *sources, err error) {
 	in = &sources{s: s}
 	defer func() {
@@ -192,7 +192,7 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 
 var errNoManifest = errors.New("the engine cannot open it; all tables and logs that are there are read")
 
-// openSource opens a table, and finds its blocks without an index if that is
+// openSource opens a table, and finds its blocks without the index if that is
 // damaged.
 func (s *salvage) openSource(ctx context.Context, under vfs.FS, path string) (*tableFile, error) {
 	t, err := openTable(under, path)
@@ -217,12 +217,11 @@ func (s *salvage) openSource(ctx context.Context, under vfs.FS, path string) (*t
 	return t, nil
 }
 
-// carve finds the blocks of a table by their checksums alone. They lie one behind
-// the other; where one is damaged, each place behind it may be where the next
-// begins.
+// carve finds the blocks of a table by their checksums alone. They are
+// adjacent; after a damaged one, the next may begin anywhere.
 func (t *tableFile) carve(ctx context.Context, disk *around) error {
-	// Few blocks are larger than near, none than far, which is tried where a block
-	// must begin.
+	// Few blocks are larger than near, none than far, which is tried where a
+	// block must begin.
 	const near, far = 256 << 10, 4 << 20
 	t.r, t.data, t.other = nil, nil, nil
 	window := make([]byte, far)
@@ -246,8 +245,8 @@ func (t *tableFile) carve(ctx context.Context, disk *around) error {
 		n := blockEnd(b)
 		if begins = n >= 0; !begins {
 			at++
-			// No block of data begins with so many zeros, packed or not, and a file may
-			// have a hole of any size.
+			// No data block begins with this many zeros, compressed or not, and a file
+			// may have a hole of any size.
 			const fewer = 8
 			rest := b[1:]
 			at += max(0, int64(len(rest)-len(bytes.TrimLeft(rest, "\x00")))-fewer)
@@ -272,13 +271,13 @@ func (t *tableFile) carve(ctx context.Context, disk *around) error {
 	return nil
 }
 
-// blockEnd returns the size of the block that b begins with, without its trailer;
-// negative if none does.
+// blockEnd returns the size of the block that b begins with, without its
+// trailer; negative if there is none.
 func blockEnd(b []byte) int {
 	sum := ^uint32(0)
 	for n := 0; n+block.TrailerLen <= len(b); n++ {
 		sum = castagnoli[byte(sum)^b[n]] ^ sum>>8
-		// b[n] is taken for the kind of compression, which is part of the sum.
+		// b[n] would be the kind of compression, which the sum covers.
 		if n > 16 && b[n] <= 16 && binary.LittleEndian.Uint32(b[n+1:]) == (^sum>>15|^sum<<17)+0xa282ead8 {
 			return n
 		}
@@ -286,7 +285,7 @@ func blockEnd(b []byte) int {
 	return -1
 }
 
-// tableName says what is lost with a table.
+// tableName returns what is lost with a table.
 func tableName(t table) string {
 	switch t {
 	case crawlTable:
@@ -309,7 +308,7 @@ func (src *source) seek(lower, upper []byte) {
 	}
 }
 
-// fetch makes sure that there is a row, if any is left.
+// fetch makes sure that there is a current row, if any are left.
 func (src *source) fetch(in *sources, lower []byte) (ok bool) {
 	for src.row >= len(src.rows) {
 		if src.next >= len(src.t.data) {
@@ -343,7 +342,7 @@ func (src *source) fetch(in *sources, lower []byte) (ok bool) {
 	return true
 }
 
-// lostBlock tells once that a block is lost.
+// lostBlock reports once that a block is lost.
 func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 	if src.told[b.at] {
 		return
@@ -365,8 +364,8 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 	}
 }
 
-// run calls f with the newest version of each key of a table, in order; of sums, with
-// all that is added up.
+// run calls f with the newest version of each key of a table, in order; for sums,
+// with everything added up.
 func (in *sources) run(ctx context.Context, t table, f func(key string, value []byte) error) error {
 	lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
 	var q sourceHeap
@@ -379,7 +378,7 @@ func (in *sources) run(ctx context.Context, t table, f func(key string, value []
 	heap.Init(&q)
 	from, _ := slices.BinarySearchFunc(in.logged, lower, func(v version, k []byte) int { return bytes.Compare(v.key, k) })
 	logged := in.logged[from:]
-	var at version // what is known of the key at hand
+	var at version // what is known of the current key
 	some := false
 	end := func() error {
 		if !some || at.deleted {
@@ -433,12 +432,12 @@ func (v *version) addOlder(old version) {
 		return
 	}
 	sum := linkSum{key: v.key[1:]}
-	// Neither fails.
+	// These do not fail.
 	_, _ = sum.MergeNewer(old.value), sum.MergeNewer(v.value)
 	v.value, _, _ = sum.Finish(false)
 }
 
-// sourceHeap has the least key on top, of one key the newest version.
+// sourceHeap has the least key on top; for equal keys, the newest version.
 type sourceHeap []*source
 
 func (q sourceHeap) Len() int      { return len(q) }
@@ -456,7 +455,7 @@ func (q *sourceHeap) Pop() any {
 }
 
 // readLog adds the steps of a log, as far as they are newer than what was
-// flushed, also those behind damage.
+// flushed, including those after damage.
 func (s *salvage) readLog(under vfs.FS, path string, number uint32, flushed uint64, into map[string]version) error {
 	f, err := under.Open(path)
 	if err != nil {
@@ -480,7 +479,7 @@ func (s *salvage) readLog(under vfs.FS, path string, number uint32, flushed uint
 	})
 }
 
-// readBatch adds what a step of a log has written.
+// readBatch adds what a step of a log wrote.
 func readBatch(rec []byte, flushed uint64, into map[string]version) {
 	r, ok := batchrepr.Read(rec), len(rec) >= batchrepr.HeaderLen
 	if !ok {
@@ -501,7 +500,7 @@ func readBatch(rec []byte, flushed uint64, into map[string]version) {
 		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
 			v.deleted = true
 		case pebble.InternalKeyKindMerge:
-			if len(key) == 0 || table(key[0]) != linkTable { // of the index, which is made anew
+			if len(key) == 0 || table(key[0]) != linkTable { // of the index, which is built anew
 				seq++
 				continue
 			}

@@ -20,8 +20,8 @@ type Room struct {
 	Dir string
 	// Paused says that changes wait.
 	Paused bool
-	// Free is what is free on the disk, and Need what must be before changes go
-	// on, in bytes.
+	// Free is the free space on the disk, and Need what is required before
+	// changes resume, in bytes.
 	Free, Need int64
 	// Err is the error of the system, if it has refused a write: syscall.ENOSPC
 	// or syscall.EDQUOT. In that case a write is attempted about every second,
@@ -32,22 +32,22 @@ type Room struct {
 const (
 	// A crash with a default memtable or four in the log needs less than this.
 	defaultMinFree = 64 << 20
-	// Of a small file system so much is kept free.
+	// On a small file system this share is kept free.
 	minFreeShare = 20
 	lookFree     = 50 * time.Millisecond
 	pollFree     = 200 * time.Millisecond
 	askAgain     = time.Second
 )
 
-// space sees to it that the disk is not filled to the last byte, and that nothing
+// space makes sure that the disk is never filled completely, and that nothing
 // fails when it is.
 //
-// Changes wait before they begin while there is less room than is to be left: at
-// the gate, in wait, where their context ends the wait and nothing has happened
-// yet. If the disk is full all the same, because others fill it or the engine's
-// work in the background does, what the system has refused is asked for again
-// until it is granted, in retry. A sync is never asked for again: after one that
-// failed nobody knows what is on the disk.
+// Changes wait before they begin while there is less room than should be left
+// free: at the gate, in wait, where their context ends the wait and nothing has
+// happened yet. If the disk is full all the same, because of others or of the
+// engine's background work, a refused write is retried until it succeeds, in
+// retry. A sync is never retried: after one that failed nobody knows what is on
+// the disk.
 type space struct {
 	fs      vfs.FS
 	dir     string
@@ -60,11 +60,11 @@ type space struct {
 	hurried atomic.Int64
 
 	mu     sync.Mutex
-	struck int // calls that the system has refused, and that wait
+	struck int // calls that were refused by the system and wait
 	cause  error
 }
 
-// isFull reports whether an error says that there is no room, now, and nothing
+// isFull reports whether an error means that there is no room now, and nothing
 // worse.
 func isFull(err error) bool {
 	if errors.Is(err, dirstore.ErrBroken) {
@@ -73,8 +73,8 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// look brings paused up to date. More has to be free before changes go on than
-// when they begin to wait.
+// look updates paused. More must be free for changes to resume than for them
+// not to wait.
 func (s *space) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *space) look() {
 	s.tell(r)
 }
 
-// usage returns what is free and what has to be. A disk that does not tell has
+// usage returns what is free and what has to be. A disk that does not say has
 // room.
 func (s *space) usage() (free, least int64) {
 	u, err := s.fs.GetDiskUsage(s.dir)
@@ -107,12 +107,12 @@ func (s *space) usage() (free, least int64) {
 	return int64(min(u.AvailBytes, 1<<62)), least
 }
 
-// wait waits for room. It is the gate that changes pass.
+// wait waits for room. It is the gate for all changes.
 func (s *space) wait(ctx context.Context, closed error) error {
 	if s.min < 0 {
 		return nil
 	}
-	// A clock that went back has looked in the future.
+	// If the clock went back, the last look lies in the future.
 	if age := time.Now().UnixNano() - s.looked.Load(); age > int64(lookFree) || age < 0 {
 		s.look()
 	}
@@ -130,7 +130,7 @@ func (s *space) wait(ctx context.Context, closed error) error {
 	return nil
 }
 
-// pause lets some time pass, or less if the context is done or the store is to be
+// pause waits a little, or less if the context is done or the store is being
 // closed.
 func (s *space) pause(ctx context.Context) error {
 	t := time.NewTimer(pollFree)
@@ -144,9 +144,9 @@ func (s *space) pause(ctx context.Context) error {
 	return nil
 }
 
-// retry does something again for as long as the disk is full. It gives up, after
-// a last time, when the context is done, the store is to be closed,
-// or, if it is inside the engine, somebody cannot wait for that.
+// retry repeats something while the disk is full. It gives up, after a last
+// attempt, when the context is done, the store is being closed or, inside the
+// engine, somebody cannot wait for that.
 func (s *space) retry(ctx context.Context, inside bool, do func() error) error {
 	err := do()
 	if !isFull(err) || s.min < 0 || !s.opened.Load() {
@@ -182,9 +182,9 @@ func (s *space) retry(ctx context.Context, inside bool, do func() error) error {
 	return err
 }
 
-// hurry makes the end of a context the end of the patience that the engine has
-// with a full disk, until stop is called. The store has failed then: what the
-// engine has begun cannot be taken back.
+// hurry makes the engine's patience with a full disk end with a context, until
+// stop is called. The store has then failed: what the engine has begun cannot
+// be undone.
 func (s *space) hurry(ctx context.Context) (stop func()) {
 	if ctx.Done() == nil {
 		return func() {}
@@ -197,7 +197,7 @@ func (s *space) hurry(ctx context.Context) (stop func()) {
 	}
 }
 
-// spaceFS waits for room for the engine.
+// spaceFS waits for room on behalf of the engine.
 type spaceFS struct {
 	vfs.FS
 	space *space

@@ -19,8 +19,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// A tableFile is a sorted table of the engine that is read block by block, each
-// by itself, so that one that is damaged does not hide the others.
+// A tableFile is a sorted table of the engine that is read block by block, so
+// that a damaged block does not hide the others.
 type tableFile struct {
 	f      vfs.File
 	path   string
@@ -28,7 +28,7 @@ type tableFile struct {
 	r      *sstable.Reader
 	schema colblk.KeySchema
 	data   []tableBlock // in the order of keys
-	other  []tableBlock // what belongs to no key
+	other  []tableBlock // blocks that hold no keys
 }
 
 // tableBlock is one block of a table. Its keys are greater than after, and up to
@@ -38,7 +38,7 @@ type tableBlock struct {
 	after, last []byte
 }
 
-// maxTableBlock bounds what a block may unpack to.
+// maxTableBlock limits the decompressed size of a block.
 const maxTableBlock = 1 << 30
 
 var errTable = errors.New("not a table, or its end was cut off")
@@ -67,7 +67,7 @@ func openTable(fs vfs.FS, path string) (t *tableFile, err error) {
 	return t, t.index()
 }
 
-// corrupt names the place of what the engine has said.
+// corrupt adds the place to an error of the engine.
 func (t *tableFile) corrupt(err error, at int64) error {
 	var known *crawldb.CorruptError
 	if errors.As(err, &known) {
@@ -81,8 +81,8 @@ func (t *tableFile) corrupt(err error, at int64) error {
 
 var blockText = regexp.MustCompile(`block (\d+)/\d+:`)
 
-// blockIn finds the offset of a block in an error of the engine, which has no
-// other place for it than the text.
+// blockIn extracts the offset of a block from an error of the engine, which has
+// it only in its text.
 func blockIn(err error) (int64, bool) {
 	m := blockText.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -149,7 +149,7 @@ func (t *tableFile) index() error {
 	return nil
 }
 
-// read returns a block, checked and unpacked.
+// read returns a block, checked and decompressed.
 func (t *tableFile) read(at, size int64) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -191,8 +191,7 @@ func unpack(b []byte, how block.CompressionIndicator) ([]byte, error) {
 	return out, block.DecompressInto(how, b, out)
 }
 
-// Columns are read as numbers where they lie, so a block must begin where a
-// number may.
+// Columns are read as numbers in place, so a block must be aligned for numbers.
 func alignedOf(n int) []byte {
 	const word = 8
 	return make([]byte, n, (n/word+1)*word)
@@ -209,12 +208,12 @@ type version struct {
 	key, value []byte
 	seq        uint64
 	deleted    bool
-	// more says that the value is added to what there was before.
+	// more says that the value is added to the older ones.
 	more bool
 }
 
-// decode calls f with what a block of data holds, in order. What it is given is
-// good until f returns.
+// decode calls f with the contents of a data block, in order. They are valid
+// until f returns.
 func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err error) {
 	var mine error
 	defer func() {
@@ -244,7 +243,7 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 		v := version{key: kv.K.UserKey, seq: uint64(kv.K.SeqNum())}
 		kind := kv.K.Kind()
 		if kind == pebble.InternalKeyKindMerge && len(v.key) > 0 && isSum(v.key) {
-			// A part of a value; for that of tallies nobody asks.
+			// Part of a value; for tallies this does not matter.
 			kind, v.more = pebble.InternalKeyKindSet, table(v.key[0]) == linkTable
 		}
 		switch kind {
@@ -266,13 +265,13 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 	return nil
 }
 
-// isData tells a block of data from others of a table by its columns.
+// isData recognizes a data block by its columns.
 func isData(b []byte) bool {
 	const own, version1, columns = 4, 1, 7
 	return len(b) >= own+7 && b[own] == version1 && binary.LittleEndian.Uint16(b[own+1:]) == columns
 }
 
-// check reads the whole table and tells what is damaged.
+// check reads the whole table and reports damage.
 func (t *tableFile) check(ctx context.Context, read func(n int64), found func(error)) error {
 	for _, b := range t.other {
 		if err := ctx.Err(); err != nil {
@@ -304,8 +303,8 @@ func (t *tableFile) check(ctx context.Context, read func(n int64), found func(er
 	return nil
 }
 
-// behind returns a key behind the block at an offset of a table, as a key of the
-// database; nil if it is not known.
+// behind returns a key after the block at an offset of a table, as a key of the
+// database; nil if unknown.
 func behind(fs vfs.FS, path string, at int64) []byte {
 	if filepath.Ext(path) != ".sst" {
 		return nil

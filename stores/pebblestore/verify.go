@@ -37,12 +37,12 @@ func Verify(ctx context.Context, dir string, o verify.Options) (verify.Report, e
 	return c.Report, nil
 }
 
-// partHead is the size of the head of a part, before which there are no blocks.
+// partHead is the size of the head of a part, before the first block.
 const partHead = 12
 
-// checkTails counts what a crash has left at the end of parts that are not
-// complete. Blocks behind a bad one are taken as never written; that they are
-// there is worth telling.
+// checkTails counts what a crash has left at the end of incomplete parts.
+// Blocks after a bad one are treated as never written; that there are any is
+// worth reporting.
 func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 	open := openParts(dir)
 	if len(open) == 0 {
@@ -79,7 +79,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 			return err
 		}
 		if failed != nil {
-			continue // who reads the part tells
+			continue // reading the part reports it
 		}
 		if bad == nil && blocks > 0 {
 			continue
@@ -89,7 +89,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 			return err
 		}
 		if bad == nil && info.Size() >= partHead {
-			continue // it has a head, and nothing behind it
+			continue // it has a head, and nothing after it
 		}
 		torn := info.Size() - offsetOf(bad)
 		if c.Report.Torn += torn; torn > 0 {
@@ -99,8 +99,8 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 	return nil
 }
 
-// openParts returns the files of parts that are not complete. What cannot be listed is
-// for who reads it to tell.
+// openParts returns the files of incomplete parts. What cannot be listed is reported
+// when it is read.
 func openParts(dir string) (files []string) {
 	segs, _ := os.ReadDir(dir)
 	for _, seg := range segs {
@@ -128,7 +128,7 @@ func check(ctx context.Context, dir string, c *verify.Check) error {
 	h, err := claim(dir, true, nil)
 	switch {
 	case errors.Is(err, ErrDamaged), unreadable(err):
-		// What it holds may still be looked at.
+		// Its contents can still be checked.
 		c.Damage(err)
 		if h, err = noFormat(dir); err != nil {
 			return err
@@ -171,7 +171,7 @@ func noFormat(dir string) (*home, error) {
 	return &home{dir: abs, lock: lock}, err
 }
 
-// verify checks what an open store shows.
+// verify checks the contents of an open store.
 func (d *DB) verify(ctx context.Context, c *verify.Check) error {
 	stores := verify.Stores{Crawl: d.Crawl(), Hosts: d.Hosts(), Links: d.Links(), Segments: d.Segments()}
 	if err := c.Stores(ctx, stores); err != nil {
@@ -188,7 +188,7 @@ func (d *DB) verify(ctx context.Context, c *verify.Check) error {
 func checkSegments(ctx context.Context, dir string, c *verify.Check) error {
 	s, err := dirstore.OpenReadOnly(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was told
+		return nil // it was reported
 	}
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	}
 	path := filepath.Join(dir, databaseName)
 	sealed := true // the manifest, as far as is known
-	long := ""     // a file that was told of, and need not be read to its end
+	long := ""     // a file that was reported, and need not be read to its end
 	if text, err := readFile(machine(), filepath.Join(dir, sealName)); err == nil {
 		if !wholeSeal(text) {
 			c.Add(verify.Finding{File: filepath.Join(dir, sealName), Offset: 0, Block: -1, Err: errSeal})
@@ -226,7 +226,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	names, err := machine().List(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // opening it tells
+			return nil // opening it reports it
 		}
 		return err
 	}
@@ -278,8 +278,8 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	return nil
 }
 
-// counted reports whether a table is one that the engine reads; if it cannot say,
-// all are.
+// counted reports whether a table is one that the engine reads; if the engine
+// cannot say, all are.
 func counted(counts map[uint64]live, name string) bool {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 63)
 	_, ok := counts[number]
@@ -302,12 +302,12 @@ func checkTable(ctx context.Context, path string, c *verify.Check) error {
 	return t.check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, c.Damage)
 }
 
-// errTorn says what a file ends with that was being written.
+// errTorn says that a file ends with something that was being written.
 var errTorn = errors.New("what is behind this is cut off, as what a crash had not let be written")
 
-// checkLog tells damage of a log from what a crash has cut off: each record says how
-// far the log was synced when it was written, and of the last a crash leaves some
-// sectors, but does not change them.
+// checkLog distinguishes damage of a log from what a crash has cut off: each record
+// says how far the log was synced when it was written, and a crash may lose sectors
+// of the last record, but does not change them.
 func checkLog(under vfs.FS, path string) (records, error) {
 	r, err := recordsOf(under, path, logNumber(path))
 	if err == nil && r.broken() {
@@ -316,8 +316,8 @@ func checkLog(under vfs.FS, path string) (records, error) {
 	return r, err
 }
 
-// logNumber is the number of a log, which its records have; zero for what is no
-// log.
+// logNumber is the number of a log, which its records carry; zero for other
+// files.
 func logNumber(path string) uint32 {
 	text, ok := strings.CutSuffix(filepath.Base(path), ".log")
 	n, err := strconv.ParseUint(text, 10, 32)
@@ -343,7 +343,7 @@ func recordsOf(under vfs.FS, path string, number uint32) (records, error) {
 	return readRecords(f, info.Size(), number)
 }
 
-// currentManifest returns the name of the manifest that counts.
+// currentManifest returns the name of the manifest in use.
 func currentManifest(names []string) string {
 	last, manifest := "", ""
 	for _, name := range names {
@@ -355,8 +355,8 @@ func currentManifest(names []string) string {
 	return manifest
 }
 
-// checkOptions keeps the engine, which reads all of the file at once, from one that is
-// far too long.
+// checkOptions protects the engine, which reads the whole file at once, from one that
+// is far too long.
 func checkOptions(under vfs.FS, path string) error {
 	info, err := under.Stat(path)
 	if err == nil && info.Size() > mostText {
@@ -370,8 +370,8 @@ func checkOptions(under vfs.FS, path string) error {
 
 var errLong = errors.New("it is far too long")
 
-// checkRecords checks manifest and logs of a database, which may not be there yet. It
-// tells of what the engine is going to cut off their ends.
+// checkRecords checks the manifest and logs of a database, which may not exist yet.
+// It reports what the engine will cut off their ends.
 func checkRecords(under vfs.FS, path string, torn func(file string, at, size int64)) error {
 	names, err := under.List(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -402,8 +402,8 @@ func checkRecords(under vfs.FS, path string, torn func(file string, at, size int
 	return nil
 }
 
-// checkManifest tells damage of the manifest from what a crash has cut off, which
-// the engine does not.
+// checkManifest distinguishes damage of the manifest from what a crash has cut
+// off, which the engine does not.
 func checkManifest(under vfs.FS, path string) (records, error) {
 	r, err := recordsOf(under, path, 0)
 	if err == nil && (r.later || r.whole || r.altered) {
@@ -412,7 +412,7 @@ func checkManifest(under vfs.FS, path string) (records, error) {
 	return r, err
 }
 
-// foreignFiles tells of files that nobody reads.
+// foreignFiles reports files that nobody reads.
 func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil {
@@ -454,7 +454,7 @@ func ours(rel string, e fs.DirEntry) bool {
 	}
 }
 
-// engineFile reports whether a file has a name that the engine gives.
+// engineFile reports whether a file has a name that the engine uses.
 func engineFile(name string) bool {
 	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary.", bulkPrefix} {
