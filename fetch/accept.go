@@ -55,7 +55,7 @@ func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
 	return target, err == nil
 }
 
-// ignored says whether a link is left out because of where it leads.
+// ignored reports whether a link is left out because of where it leads.
 func (r reader) ignored(from, target string) bool {
 	if !r.o.IgnoreExternal && !r.o.IgnoreInternal {
 		return false
@@ -79,8 +79,8 @@ func (r reader) redirect(v *visited, from *crawldb.Datum, location string) (scor
 	return l, ok && l.URL != from.URL
 }
 
-// nutchLinks accepts the links of a page in Nutch's order. Its lists are not
-// made distinct: a link that occurs twice counts twice.
+// nutchLinks accepts the links of a page in Nutch's order. Duplicates stay: a
+// link that occurs twice counts twice.
 func (r reader) nutchLinks(v *visited, p scoring.Page) {
 	from := p.Datum.URL
 	found := p.Parsed.Outlinks
@@ -107,8 +107,8 @@ func (r reader) nutchLinks(v *visited, p scoring.Page) {
 	if p.Parsed.Refresh == "" {
 		return
 	}
-	// The target of a refresh is no link and has no share, even of a page that
-	// must not be followed.
+	// The target of a refresh is not a link and gets no share, even on a page
+	// whose links must not be followed.
 	refresh, temporary := p.Parsed.Refresh, p.Parsed.RefreshDelay < 5*time.Second
 	add := func(target string, m crawldb.Meta) {
 		if target != from {
@@ -116,7 +116,7 @@ func (r reader) nutchLinks(v *visited, p scoring.Page) {
 			v.parse.Links = append(v.parse.Links, segmentLink{URL: target, Meta: m})
 		}
 	}
-	if !r.stage { // the fetcher that parses redirects, and its parser links there too
+	if !r.stage { // the fetcher that parses redirects, and its parser adds a link too
 		if l, ok := r.follow(v, p.Datum, refresh); ok {
 			add(l.URL, nutchTargetMeta(v, p.Datum, l.URL, temporary))
 			if v.leadsTo(l.URL); v.leads != nil {
@@ -140,12 +140,12 @@ func (r reader) nutchAccept(from, target string) (string, bool) {
 	return r.rules(urlfilter.Outlink, target)
 }
 
-// nutchTooLong counts in the units of Java's strings.
+// nutchTooLong measures in UTF-16 units, like Java's strings.
 func (r reader) nutchTooLong(target string) bool {
 	return r.tooLong(len(target)) && r.tooLong(len(utf16.Encode([]rune(target))))
 }
 
-// nutchIgnored is ignored with two peculiarities: exemptions count for hosts
+// nutchIgnored is ignored with two peculiarities: exemptions apply to hosts
 // only, and they are part of the filters.
 func (r reader) nutchIgnored(from, target string) bool {
 	if !r.o.IgnoreExternal && !r.o.IgnoreInternal {
@@ -158,8 +158,7 @@ func (r reader) nutchIgnored(from, target string) bool {
 	return r.o.LinksBy != hostdb.ByHost || r.o.NoFilter || r.o.Exempt == nil || !r.o.Exempt(from, target)
 }
 
-// nutchRedirect asks no exemption, and takes hosts for what is internal whatever
-// LinksBy says.
+// nutchRedirect checks no exemptions, and compares hosts whatever LinksBy says.
 func (r reader) nutchRedirect(v *visited, from, location string) (string, bool) {
 	target, ok := "", !r.nutchTooLong(location)
 	if ok {

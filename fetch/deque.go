@@ -11,12 +11,12 @@ import (
 // deque is a list of items that grows and shrinks at both ends.
 type deque struct {
 	items []waiting
-	head  int // those before are empty
+	head  int // those before it are empty
 }
 
-// waiting is an item while it waits. A page of the list that nothing has happened to
-// yet, which is what most are, is kept as it stands in a segment: that is a quarter
-// of its size, and holds on to no more of the list than itself.
+// waiting is an item in a queue. A page of the list to which nothing has happened
+// yet, as is true of most, is kept as encoded in a segment: that is a quarter of its
+// size, and retains nothing else of the list.
 type waiting struct {
 	record string // empty if there is an item
 	list   int
@@ -71,7 +71,7 @@ func (d *deque) pop() item {
 	return it
 }
 
-// back is mostly the opposite of a pop, and finds the room that this left.
+// back usually undoes a pop, and reuses its place.
 func (d *deque) back(it item) {
 	if d.head == 0 {
 		room := len(d.items)/8 + 1

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// few is how long the queue of a host may be, at most, once half of what may
-	// wait in memory does.
+	// few is the maximum length of a host's queue once half of the room in
+	// memory is taken.
 	few = 16
 	// feedBlocks is how many blocks of the list are read in one step of the loop.
 	feedBlocks = 4
@@ -20,33 +20,33 @@ const (
 
 // feed reads the fetch list, as far as there is room for it in memory.
 //
-// A list need not be well mixed. So that a host at its head does not keep those
-// behind it waiting, the second half of the room is for hosts whose queues are
-// short. What is passed over for that is read in another pass over the list, of
-// which there is one whenever a queue has run empty that the list has more for.
+// A list need not be well mixed. So that a host at its head does not keep the
+// others waiting, the second half of the room is for hosts whose queues are
+// short. Records that are passed over are read in a later pass over the list;
+// one begins whenever a queue has run empty for which the list has more.
 type feed struct {
 	// blocks reads the list from one of its blocks on.
 	blocks func(block int) iter.Seq2[[]crawldb.Datum, error]
 	next   func() ([]crawldb.Datum, error, bool)
 	stop   func()
 
-	block []crawldb.Datum // read, and not queued yet
-	// record is the number of the first record of block, nextBlock that of the block
-	// that is to be read next.
+	block []crawldb.Datum // read but not queued yet
+	// record is the number of the first record of block, nextBlock that of the next
+	// block to read.
 	record, nextBlock int
 	done              bool // this pass is
 
-	// again says that it is not the first pass. passed marks the records that were
-	// passed over, of which there are left.
+	// again says that this is not the first pass. passed marks the records that
+	// were passed over; left counts them.
 	again  bool
 	passed bits
 	left   int
-	// A pass begins with the block in which the one before has passed something
-	// over first, and its first record; -1 for none.
+	// A pass begins with the block in which the one before first passed
+	// something over, and that block's first record; -1 for none.
 	firstBlock, firstRecord int
 	// began is the number of the first record of the block read last.
 	began int
-	// ended is when the last pass was over, took how long it took to read.
+	// ended is when the last pass was over, took how long reading it took.
 	ended time.Time
 	took  time.Duration
 }
@@ -59,7 +59,7 @@ func newFeed(ctx context.Context, segments segment.Store, name string) *feed {
 	return f
 }
 
-// pass begins a pass with a block, whose first record has a number.
+// pass begins a pass at a block, given the number of its first record.
 func (f *feed) pass(block, record int) {
 	f.stop()
 	f.next, f.stop = iter.Pull2(f.blocks(block))
@@ -67,7 +67,7 @@ func (f *feed) pass(block, record int) {
 	f.firstBlock, f.took = -1, 0
 }
 
-// read takes the next block into hand; false at the end of the list.
+// read reads the next block; false at the end of the list.
 func (f *feed) read() (bool, error) {
 	block, err, ok := f.next()
 	if err != nil {
@@ -97,8 +97,8 @@ func (f *feed) passOver(record int) {
 func (f *feed) over() bool { return f.done && f.left == 0 }
 
 // feed reads the list until enough is queued to keep the workers busy. Once a
-// limit is hit it only counts what is left. It returns when to go on, zero if not
-// before something is over.
+// limit is hit it only counts what is left. It returns when to continue, zero
+// if not before a visit is over.
 func (l *loop) feed() (again time.Time, err error) {
 	f := l.list
 	depth := max(l.o.Threads*50, 10_000)
@@ -107,7 +107,7 @@ func (l *loop) feed() (again time.Time, err error) {
 	}
 	now := time.Now()
 	if f.done && f.left > 0 && (l.q.hungry || l.q.items == 0) {
-		// No more than a tenth of the time goes into what was read before.
+		// At most a tenth of the time is spent on reading again.
 		if at := f.ended.Add(9 * f.took); l.q.items > 0 && at.After(now) {
 			return at, nil
 		}
@@ -165,8 +165,8 @@ func (l *loop) feed() (again time.Time, err error) {
 	return time.Time{}, nil
 }
 
-// queue puts an item into its queue, or leaves it to another pass if the queue is
-// too long for that.
+// queue puts an item into its queue, or leaves it to a later pass if the queue
+// is too long.
 func (l *loop) queue(record int, it item, depth int) {
 	f, name := l.list, l.queueOf(it.URL)
 	h := l.q.hosts[name]
@@ -192,7 +192,7 @@ func (l *loop) queue(record int, it item, depth int) {
 	l.q.add(name, it)
 }
 
-// abandon gives up what was passed over, and returns how much that was.
+// abandon gives up what was passed over, and returns how many records that was.
 func (f *feed) abandon() int {
 	n := f.left
 	f.left, f.passed = 0, nil

@@ -354,7 +354,8 @@ var (
 	errNoHosts    = errors.New("fetch: Options.Hosts is required")
 )
 
-// mostThreads bounds the workers, for whose results there is always room in memory.
+// mostThreads limits the workers, for whose results there is always room in
+// memory.
 const mostThreads = 1 << 14
 
 // withDefaults resolves zero values.
@@ -451,7 +452,7 @@ func Run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	return r, err
 }
 
-// visited is all that is kept of one visit; the parts a page does not have are
+// visited is everything kept of one visit; parts that a page does not have are
 // nil.
 type visited struct {
 	visit   segment.Visit
@@ -459,32 +460,34 @@ type visited struct {
 	text    *segment.Text
 	data    *segment.Data
 	parse   *segment.Parse
-	// list is the fetch list it was on, hop how it came there; nil if it was on it.
+	// list is the fetch list the page was on, hop how it came to be visited;
+	// hop is nil if it was on the list.
 	list int
 	hop  *hop
-	// leads is where it leads: one of the links; nil if nowhere.
+	// leads is where the page leads: one of the links; nil if nowhere.
 	leads *segment.Link
-	// What the report counts.
+	// Counts for the report.
 	rejected, cut int
 	cause         cause
 	sitemap       *SitemapReport
 	redirects     Redirects
 }
 
-// item is a URL on its way: its record as it was when selected, and what the
-// fetch list says of it.
+// item is a URL to visit: its record as it was when selected, and what the
+// fetch list says about it.
 type item struct {
 	crawldb.Datum
 	list  int
 	delay time.Duration
-	// unlisted says that it is not on the list.
+	// unlisted says that the page is not on the list.
 	unlisted bool
-	// rules are not nil if its last turn was used for its robots.txt: they hold for
-	// the next, should the pause between be longer than a robots.txt holds.
+	// rules are set if the last turn was used for robots.txt: they apply to the
+	// next turn, even if the pause in between is longer than a robots.txt is
+	// valid.
 	rules *robots.Rules
-	// hop is not nil for what a redirect led to.
+	// hop is set for the target of a redirect.
 	hop *hop
-	// robots is not nil for a robots.txt that has moved to the host; there is no
+	// robots is set for a robots.txt that has moved to the host; there is no
 	// record then.
 	robots *robotsHop
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// A fetch may visit pages that are not on its list: those that links of its pages
-// lead to, and other spellings of what is listed. Which these are depends on the
-// list and on what the pages say, not on what came first: the links of a page that
-// count do not depend on what was visited, and a page is as many links away from
-// the list as the shortest way has, even if that is found last.
+// A fetch may visit pages that are not on its list: those that its pages link
+// to, and other spellings of listed URLs. Which these are depends on the list
+// and on what the pages say, not on timing: which links of a page count does
+// not depend on what was visited, and the distance of a page from the list is
+// that of the shortest path, even if that is found last.
 //
-// What is not on the list and was not asked for in the end, because the run is
-// over or the host fails, leaves no trace but the link.
+// A page not on the list that was never requested, because the run is over or
+// the host fails, leaves no trace but the link.
 
-// pageID stands for a URL: those of hostile pages, too, have none in common.
+// pageID stands for a URL; not even hostile pages can make two collide.
 type pageID [16]byte
 
 func idOf(url string) (id pageID) {
@@ -29,7 +29,8 @@ func idOf(url string) (id pageID) {
 	return pageID(sum[:])
 }
 
-// pages is a set of URLs that takes some 30 bytes for each, however long it is.
+// pages is a set of URLs that takes some 30 bytes for each, whatever their
+// length.
 type pages map[pageID]struct{}
 
 func (p pages) add(url string) { p[idOf(url)] = struct{}{} }
@@ -42,25 +43,25 @@ func (p pages) has(url string) bool {
 	return ok
 }
 
-// place is where a page is.
+// place is the position of a page.
 type place struct {
-	depth int       // links away from the list, on the shortest way known
-	links *[]string // those to follow if the way gets shorter; nil if it cannot, or the page is not read yet
-	// spelling says that it is another spelling of one of the list, and not queued
+	depth int       // links away from the list, on the shortest known path
+	links *[]string // those to follow if the path gets shorter; nil if it cannot, or the page is not read yet
+	// spelling says that it is another spelling of a listed URL, and not queued
 	// yet.
 	spelling bool
 }
 
-// beyond knows the pages of the list and those that are visited besides. It is
+// beyond knows the pages of the list and those visited in addition. It takes
 // about 60 bytes for each.
 type beyond struct {
-	places map[pageID]place // nil if no page is visited besides
+	places map[pageID]place // nil if no further pages are visited
 	depth  int
 	visit  func(url string, from item) // puts a page into its queue
 }
 
-// openBeyond reads the list, and of what was fetched before this run which links
-// it follows.
+// openBeyond reads the list and, from what was fetched before this run, which
+// links it follows.
 func (l *loop) openBeyond(ctx context.Context, w *output) error {
 	if l.o.Parser == nil {
 		l.o.FollowDepth = 0
@@ -110,14 +111,14 @@ func (l *loop) visitBeyond(url string, from item) {
 		return
 	}
 	if l.o.By.Key(url) != l.o.By.Key(from.URL) {
-		from.delay = 0 // which the list asks for
+		from.delay = 0 // which the list requests
 	}
 	from.Datum = crawldb.Datum{URL: url, Status: crawldb.Unfetched}
 	from.unlisted = true
 	l.goTo(from)
 }
 
-// goTo queues what is not on the list, unless its host was given up.
+// goTo queues a page that is not on the list, unless its host was given up.
 func (l *loop) goTo(it item) bool {
 	name := l.queueOf(it.URL)
 	h := l.q.hosts[name]
@@ -131,8 +132,8 @@ func (l *loop) goTo(it item) bool {
 	return true
 }
 
-// asksFor notes the pause that the list asks for, for those pages of the host that
-// are not on it: its queue may be forgotten by then.
+// asksFor records the pause that the list requests, for pages of the host that
+// are not on it: by then its queue may be forgotten.
 func (l *loop) asksFor(url string, delay time.Duration) {
 	if delay == 0 || l.hops == nil && l.beyond.places == nil {
 		return
@@ -145,11 +146,11 @@ func (l *loop) asksFor(url string, delay time.Duration) {
 	}
 }
 
-// toFollow returns the links of a page that are followed: the first that lead to
-// pages that are not on the list. Lists that are fetched apart share no host, so
-// there only links to the same queue are.
+// toFollow returns the links of a page that are followed: the first that lead
+// to pages not on the list. Lists fetched separately share no host, so for
+// these only links to the same queue count.
 func (l *loop) toFollow(p *segment.Parse) (links []string) {
-	if p == nil || p.Signature == nil || p.Sitemap { // not read, or no page
+	if p == nil || p.Signature == nil || p.Sitemap { // not read, or not a page
 		return nil
 	}
 	host, queue := hostdb.ByHost.Key(p.URL), l.o.By.Key(p.URL)
@@ -175,14 +176,14 @@ func (b *beyond) read(url string, links []string, from item) {
 	if !ok {
 		return
 	}
-	if at.depth > 1 { // there may be a shorter way
+	if at.depth > 1 { // there may be a shorter path
 		at.links = &links
 		b.places[id] = at
 	}
 	b.follow(links, at.depth+1, from)
 }
 
-// follow goes to pages that are so many links away.
+// follow visits pages that are that many links away.
 func (b *beyond) follow(links []string, depth int, from item) {
 	if depth > b.depth {
 		return
@@ -209,7 +210,7 @@ func (b *beyond) follow(links []string, depth int, from item) {
 	}
 }
 
-// spelled returns a URL of the list as the rules have it.
+// spelled returns a URL of the list as normalized by the rules.
 func (l *loop) spelled(url string) (string, error) {
 	rules := *l.o.Rules
 	if !l.o.NormalizeList {
@@ -221,9 +222,9 @@ func (l *loop) spelled(url string) (string, error) {
 	return rules.Apply(urlfilter.AnyScope, url)
 }
 
-// listed reports whether a page of the list is to be visited as it is. One that
-// the rules reject, or spell otherwise, is noted as skipped, and the other spelling
-// queued; seen says that it was visited, or noted, before this run.
+// listed reports whether a page of the list should be visited as it is. One
+// that the rules reject or respell is recorded as skipped, and the new spelling
+// queued; seen says that it was visited, or recorded, before this run.
 func (l *loop) listed(it item, seen bool) bool {
 	if !l.o.NormalizeList && !l.o.FilterList || l.o.Rules == nil {
 		return !seen
@@ -253,7 +254,7 @@ func (l *loop) listed(it item, seen bool) bool {
 	return false
 }
 
-// came keeps a visit, and goes where the links of the page lead.
+// came keeps a visit, and follows the links of the page.
 func (l *loop) came(r *result) {
 	if r.it.unlisted {
 		if r.out.visit.Outcome.Code.Deferred() {

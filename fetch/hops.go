@@ -15,12 +15,12 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Redirects that are followed at once are followed in steps: when all that was
-// listed is over, the pages come that it redirected to, then those to which they
-// redirected, and so on up to the limit. They are queued like what was listed, so
-// that all that holds for a page holds for them. What a page inherits from those
-// that lead to it, and how far it is from the list, are then functions of the
-// segment alone, whoever came first; and a run that was interrupted finds all it
+// Redirects that are followed at once are followed in steps: after everything
+// listed come the pages that it redirected to, then those to which these
+// redirected, and so on up to the limit. They are queued like listed pages, so
+// everything that applies to a page applies to them. What a page inherits from
+// those that lead to it, and its distance from the list, are then functions of
+// the segment alone, whoever came first; and an interrupted run finds all it
 // needs in the segment.
 
 // Redirects counts the outcomes of redirects and refreshes.
@@ -49,7 +49,7 @@ func (r *Redirects) Add(o Redirects) {
 // hop says how a page that is not on the list came to be visited.
 type hop struct {
 	n     int      // redirects in a row
-	chain []string // the pages on the way, the last of which led there
+	chain []string // the pages on the way; the last one led here
 }
 
 // visit begins the visit to an item.
@@ -61,30 +61,30 @@ func (it *item) visit() segment.Visit {
 	return v
 }
 
-// led is where a page leads.
+// led says where a page leads.
 type led struct {
 	segment.Link
 	list int
-	hop  bool // that it was itself led to
+	hop  bool // the page was itself the target of a redirect
 }
 
 // hops follow redirects.
 type hops struct {
-	to    map[string]led    // where the pages lead that were visited
-	via   map[string]string // by each target that is dealt with, the first by key of the pages that led there
-	now   []string          // the targets that are visited now,
-	level int               // after so many redirects in a row
+	to    map[string]led    // where visited pages lead
+	via   map[string]string // for each target already handled, the first by key of the pages that led there
+	now   []string          // the targets being visited now,
+	level int               // after this many redirects in a row
 }
 
-// met notes where a visit leads.
+// met records where a visit leads.
 func (h *hops) met(v *visited) {
 	if h != nil && v.leads != nil {
 		h.to[v.visit.URL] = led{*v.leads, v.list, v.visit.Via != ""}
 	}
 }
 
-// nextHops queues what the pages that are over have led to, and reports whether
-// there is any.
+// nextHops queues the targets of the pages that are over, and reports whether
+// there are any.
 func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
 	h := l.hops
 	for h != nil && l.limits.left == nil && h.level < l.o.MaxRedirects && len(h.to) > 0 && !more {
@@ -103,8 +103,8 @@ func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
 		h.level++
 		h.now = slices.SortedFunc(maps.Keys(links), compareKeys)
 		for _, url := range h.now {
-			// That does not depend on what is given: a fetch that does not parse does not
-			// know it.
+			// This does not depend on the score that is given: a fetch that does not
+			// parse does not know it.
 			via := slices.MinFunc(links[url], func(a, b scoring.Link) int { return compareKeys(a.From, b.From) }).From
 			h.via[url] = via
 			if l.seen.has(url) {
@@ -126,8 +126,8 @@ func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// gather returns the links by which some pages lead to others that are to be
-// visited for that: not those that are visited anyway, or were.
+// gather returns the links by which some pages lead to others that have to be
+// visited because of that: not those visited anyway, or already.
 func (l *loop) gather(ctx context.Context, from []string) (map[string][]scoring.Link, error) {
 	h := l.hops
 	links := map[string][]scoring.Link{}
@@ -165,8 +165,8 @@ func (h *hops) chain(url string) (urls []string) {
 	return urls
 }
 
-// within reports whether a redirect stays on the list that its page is on. Where
-// lists are fetched apart, another may be visiting what is not.
+// within reports whether a redirect stays on the list of its page. If lists are
+// fetched separately, another fetch may be visiting the target otherwise.
 func (l *loop) within(from, to string) bool {
 	if l.lists == nil {
 		return true
@@ -180,8 +180,8 @@ func (l *loop) within(from, to string) bool {
 
 func compareKeys(a, b string) int { return cmp.Compare(crawldb.Key(a), crawldb.Key(b)) }
 
-// heir is the record of a page that has none but what redirects give it: what an
-// update would make of them. It orders the links as an update does.
+// heir returns the record of a page that has only what redirects give it: what
+// an update would make of that. It orders the links as an update does.
 func (o *Options) heir(url string, links []scoring.Link) crawldb.Datum {
 	slices.SortFunc(links, func(a, b scoring.Link) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), compareKeys(a.From, b.From))
@@ -201,9 +201,9 @@ func (o *Options) heir(url string, links []scoring.Link) crawldb.Datum {
 	return d
 }
 
-// heirs gather, in a segment that is parsed, what its pages give to those that a
-// redirect led to. They are read in the order of their visits, in which all that
-// are nearer to the list come first.
+// heirs collect, in a segment that is being parsed, what its pages give to the
+// targets of redirects. The pages are read in the order of their visits, in
+// which those nearer to the list come first.
 type heirs struct {
 	hops map[string]int // of each page that is not on the list
 	from map[string][]scoring.Link
@@ -222,7 +222,7 @@ func readHeirs(ctx context.Context, s segment.Store, name string) (h heirs, err 
 	return h, nil
 }
 
-// recall notes what the first blocks give, which were read before.
+// recall records what the first blocks give, which were read before.
 func (h *heirs) recall(ctx context.Context, s segment.Store, name string, blocks int) error {
 	if blocks == 0 || len(h.hops) == 0 {
 		return nil
@@ -250,7 +250,7 @@ func (h *heirs) recall(ctx context.Context, s segment.Store, name string, blocks
 	return nil
 }
 
-// met notes what a visit gives to where it leads.
+// met records what a visit gives to its target.
 func (h *heirs) met(v *segment.Visit, p *segment.Parse) {
 	if p == nil || !v.Outcome.Code.Redirect() {
 		return
@@ -260,7 +260,7 @@ func (h *heirs) met(v *segment.Visit, p *segment.Parse) {
 	}
 }
 
-// follow accepts the target of a redirect and notes what is to be known of it.
+// follow accepts the target of a redirect and records what is needed about it.
 func (r reader) follow(v *visited, from *crawldb.Datum, location string) (scoring.Link, bool) {
 	l, ok := r.redirect(v, from, location)
 	var notes []string
@@ -299,7 +299,7 @@ func hasScheme(url, scheme string) bool {
 	return len(url) >= len(scheme) && strings.EqualFold(url[:len(scheme)], scheme)
 }
 
-// leadsTo notes that a page leads to one of its links.
+// leadsTo records that a page leads to one of its links.
 func (v *visited) leadsTo(target string) {
 	for i := range v.parse.Links {
 		if v.parse.Links[i].URL == target {
@@ -309,7 +309,7 @@ func (v *visited) leadsTo(target string) {
 	}
 }
 
-// recall notes where the visits lead that a run before this one has made.
+// recall records where the visits of an earlier run lead.
 func (l *loop) recall(ctx context.Context, named func(string) string, list int, parsed bool) error {
 	parses, stop := iter.Pull2(segment.PartialOf[segment.Parse](ctx, l.segments, l.name, named(segment.ParsePart), 0))
 	defer stop()
@@ -342,8 +342,8 @@ func (l *loop) recall(ctx context.Context, named func(string) string, list int, 
 	return nil
 }
 
-// leads finds where a redirect leads in a fetch that does not parse, in which it
-// gives nothing yet.
+// leads finds where a redirect leads in a fetch that does not parse, in which
+// it gives nothing yet.
 func (r reader) leads(v *visited) {
 	if !v.visit.Outcome.Code.Redirect() {
 		return

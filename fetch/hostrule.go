@@ -59,7 +59,7 @@ func ParseWindow(s string) (Window, error) {
 	return w, nil
 }
 
-// location wants the name of a time zone, not that of the machine's.
+// location requires the name of a time zone, and refuses that of the machine's.
 func location(zone string) (*time.Location, error) {
 	if zone == "" || zone == "Local" {
 		return nil, fmt.Errorf("%q is no time zone", zone)
@@ -117,7 +117,7 @@ func (w Window) opens(at time.Time) time.Time {
 	}
 	y, m, d := at.In(w.zone()).Date()
 	for i := range 9 {
-		// On a day when clocks are changed it may not open at all.
+		// On a day when clocks change it may not open at all.
 		t := time.Date(y, m, d+i, int(w.From/time.Hour), int(w.From%time.Hour/time.Minute), 0, 0, w.zone())
 		if !t.Before(at) && w.open(t) {
 			return t
@@ -126,8 +126,8 @@ func (w Window) opens(at time.Time) time.Time {
 	return at.Add(24 * time.Hour)
 }
 
-// next returns when the next request may begin, at the time or later, and if later
-// why.
+// next returns when the next request may begin, at the given time or later, and
+// if later why.
 func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 	var why verdict
 	if r.Closed {

@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// lanes says which visits may begin, so that hosts which take their time cost the
-// others nothing.
+// lanes decides which visits may begin, so that slow hosts cost the others
+// nothing.
 //
-// There may be threads visits at once. One that has lasted for long, or whose host
-// is known to take long, does not count among them, but among spare others. Of all
-// these, hosts that are known to be slow may have threads, with those of which
-// nothing is known a quarter of the spare ones more, with those that have answered
-// for their robots.txt another quarter. So there are always some for those that are
-// better known: whatever number of hosts never answers, those that are known to be
-// quick have threads visits to themselves, if there are twice as many spare ones.
+// At most threads visits may be under way. A visit that has lasted long, or
+// whose host is known to be slow, counts not among them but among spare others.
+// Of all these places, hosts known to be slow may take threads; with hosts
+// about which nothing is known, a quarter of the spare ones more; with those
+// that have answered for their robots.txt, another quarter. So there are always
+// some left for hosts that are better known: however many hosts never answer,
+// those known to be quick have threads visits to themselves, if there are twice
+// as many spare ones.
 type lanes struct {
 	threads, spare int
-	// long is when a visit has lasted for long.
+	// long is the duration from which a visit counts as long.
 	long time.Duration
-	// under counts the visits under way, by what was known of their hosts when they
-	// began; fresh those of them that count among threads.
+	// under counts the visits under way by what was known about their hosts
+	// when they began; fresh counts those of them that are among threads.
 	under [paces]int
 	fresh int
-	// young are those that are fresh, in the order in which they began.
+	// young are the fresh visits, oldest first.
 	young list.List
 }
 
@@ -34,7 +35,7 @@ type flight struct {
 	young *list.Element // nil if it is not fresh
 }
 
-// begin notes that a visit begins.
+// begin records that a visit begins.
 func (s *lanes) begin(p pace, now time.Time) *flight {
 	f := &flight{began: now, pace: p}
 	s.under[p]++
@@ -45,7 +46,7 @@ func (s *lanes) begin(p pace, now time.Time) *flight {
 	return f
 }
 
-// end notes that a visit is over.
+// end records that a visit is over.
 func (s *lanes) end(f *flight) {
 	s.under[f.pace]--
 	s.late(f)
@@ -67,8 +68,8 @@ func (s *lanes) late(f *flight) {
 	}
 }
 
-// age looks which visits have lasted for long by now, and returns when to look
-// again; zero if there is no need to.
+// age finds visits that have become long, and returns when to check again; zero
+// if there is no need to.
 func (s *lanes) age(now time.Time) time.Time {
 	if s.spare == 0 {
 		return time.Time{}
@@ -83,7 +84,7 @@ func (s *lanes) age(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// open says hosts of which pace may be visited now.
+// open returns the paces of hosts that may be visited now.
 func (s *lanes) open() (w [paces]bool) {
 	room := s.fresh < s.threads
 	n := s.under[slow]

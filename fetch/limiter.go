@@ -23,18 +23,18 @@ type Limiter struct {
 	mu sync.Mutex
 	// requests and bytes are when the next request may begin.
 	requests, bytes time.Time
-	// mean is how many bytes a body has had of late.
+	// mean is the recent average size of a body.
 	mean float64
 }
 
-// A grant is leave for one request.
+// A grant is permission for one request.
 type grant struct {
 	before, after time.Time // of Limiter.requests
-	bytes         float64   // that are expected
+	bytes         float64   // expected
 }
 
-// begin asks for leave to make a request now. Without it, it says when to ask
-// again.
+// begin requests permission to make a request now. If refused, it returns when
+// to try again.
 func (l *Limiter) begin(now time.Time) (g grant, again time.Time) {
 	if l == nil {
 		return grant{}, time.Time{}
@@ -56,7 +56,7 @@ func (l *Limiter) begin(now time.Time) (g grant, again time.Time) {
 	return g, time.Time{}
 }
 
-// end says what became of a request: whether it was made, and if so how many
+// end reports the result of a request: whether it was made, and if so how many
 // bytes came.
 func (l *Limiter) end(g grant, made bool, n int64, now time.Time) {
 	if l == nil {
@@ -64,8 +64,8 @@ func (l *Limiter) end(g grant, made bool, n int64, now time.Time) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Leave that was not used is given back if nobody had any since: what would be
-	// too early for one of them is not worth it.
+	// An unused grant is returned only if there was none since: otherwise some
+	// request would be too early.
 	if !made && l.requests.Equal(g.after) {
 		l.requests = g.before
 	}
@@ -78,7 +78,7 @@ func (l *Limiter) end(g grant, made bool, n int64, now time.Time) {
 	}
 }
 
-// seconds is a number of them, a year at most.
+// seconds returns a number of seconds as a duration, at most a year.
 func seconds(s float64) time.Duration {
 	const year = 365 * 24 * 3600
 	return time.Duration(max(-year, min(s, year)) * float64(time.Second))

@@ -7,10 +7,11 @@ type limits struct {
 	deadline time.Time // zero if there is none
 	// visits counts those of this run that asked a host for a page.
 	visits int
-	// The last sample of the rate, the next, and how many in a row were too low.
+	// The time of the last sample of the rate, of the next, and how many in a
+	// row were too low.
 	sampled, next time.Time
 	sample, slow  int
-	// left counts what is not visited any more; nil while no limit is hit.
+	// left counts pages that will not be visited; nil while no limit is hit.
 	left *int
 }
 
@@ -24,8 +25,8 @@ func newLimits(o *Options) (m limits) {
 	return m
 }
 
-// limit looks whether a limit is hit, and empties the queues then. It wakes the
-// loop up when it has to look again.
+// limit checks whether a limit is hit, and if so empties the queues. It sets
+// when the loop has to check again.
 func (l *loop) limit(wake *time.Time) (hit bool) {
 	m := &l.limits
 	now := time.Now()

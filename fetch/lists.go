@@ -13,13 +13,13 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// A segment whose lists are fetched apart has, for each list, the parts of a fetch
-// under names of their own ([segment.ListPart]), and once the list is complete
-// donePart, which says how many blocks they have. When all lists are complete,
-// joinPart is written, and the blocks are copied into the parts of the segment,
-// list by list: in an order that the done parts alone decide, so that whoever
-// is interrupted or finds the work half done goes on where it stands. Then the
-// parts of the lists are emptied.
+// A segment whose lists are fetched separately has, for each list, the parts of
+// a fetch under names of their own ([segment.ListPart]) and, once the list is
+// complete, donePart, which says how many blocks they have. When all lists are
+// complete, joinPart is written, and the blocks are copied to the parts of the
+// segment, list by list, in an order that follows from the done parts alone: so
+// whoever was interrupted, or finds the work half done, continues where it
+// stands. Then the parts of the lists are emptied.
 const (
 	donePart = "list"
 	joinPart = "lists"
@@ -27,7 +27,7 @@ const (
 
 var errBegunWhole = errors.New("fetch: the segment was begun as a whole and must be finished so, without Lists")
 
-// lists are those of a segment that is not fetched as a whole.
+// lists are the lists of a segment that is not fetched as a whole.
 type lists struct {
 	s    segment.Store
 	name string
@@ -37,8 +37,8 @@ type lists struct {
 	left int // lists that are not complete
 }
 
-// listsOf returns the lists of a segment that are to be fetched apart; nil if it
-// is fetched as a whole.
+// listsOf returns the lists of a segment that are to be fetched separately; nil
+// if it is fetched as a whole.
 func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*lists, error) {
 	var turn segment.Turn
 	for block, err := range segment.Blocks[crawldb.Datum](ctx, s, name, 0) {
@@ -88,7 +88,7 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 	return ls, nil
 }
 
-// begun reports whether any list was fetched apart.
+// begun reports whether any list was fetched separately.
 func (ls *lists) begun(ctx context.Context) (bool, error) {
 	for i := range ls.n {
 		_, err := ls.s.Stat(ctx, ls.name, segment.ListPart(segment.ContentPart, i))
@@ -99,7 +99,7 @@ func (ls *lists) begun(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// doneList is what the done part of a list says.
+// doneList is the content of the done part of a list.
 type doneList struct {
 	list, blocks int
 	parsed       bool
@@ -126,7 +126,7 @@ func (ls *lists) done(ctx context.Context, list int) (doneList, bool, error) {
 	return d, false, &segment.CorruptError{File: ls.name + "/" + part, Err: errors.New("not the size of a list")}
 }
 
-// complete says that a list is complete.
+// complete records that a list is complete.
 func (ls *lists) complete(ctx context.Context, list int, parsed bool) error {
 	info, err := ls.s.Stat(ctx, ls.name, segment.ListPart(segment.FetchPart, list))
 	if err != nil {
@@ -155,8 +155,8 @@ func (ls *lists) mark(ctx context.Context, part string, block []byte) error {
 	return w.Commit(ctx)
 }
 
-// join puts the lists together if all are complete, and reports whether the
-// segment is fetched then. If another fetch is at it, that one will do it.
+// join merges the lists if all are complete, and reports whether the segment is
+// then fetched. If another fetch is doing so, it is left to that one.
 func (ls *lists) join(ctx context.Context) (whole bool, err error) {
 	var all []doneList
 	ls.left = 0
@@ -172,7 +172,7 @@ func (ls *lists) join(ctx context.Context) (whole bool, err error) {
 	if ls.left > 0 {
 		return false, nil
 	}
-	// Those that were parsed come first: parsing goes on behind them.
+	// Those that were parsed come first: parsing continues after them.
 	slices.SortStableFunc(all, func(a, b doneList) int {
 		switch {
 		case a.parsed == b.parsed:
@@ -201,8 +201,8 @@ func (ls *lists) join(ctx context.Context) (whole bool, err error) {
 	return true, ls.empty(ctx)
 }
 
-// copyAll fills and completes the parts of the segment, the visits last. All are
-// open before any is written, so that of two fetches one does it.
+// copyAll fills and completes the parts of the segment, the visits last. All
+// are opened before any is written, so that only one of two fetches does it.
 func (ls *lists) copyAll(ctx context.Context, all, parsed []doneList) error {
 	type target struct {
 		part   string
@@ -253,7 +253,7 @@ func (ls *lists) copyAll(ctx context.Context, all, parsed []doneList) error {
 	return nil
 }
 
-// copyPart appends the blocks of the lists that a part does not have yet.
+// copyPart appends those blocks of the lists that a part does not have yet.
 func (ls *lists) copyPart(ctx context.Context, w segment.BlockWriter, part string, from []doneList) error {
 	info, err := ls.s.Stat(ctx, ls.name, part)
 	if err != nil {
@@ -286,7 +286,7 @@ func (ls *lists) copyPart(ctx context.Context, w segment.BlockWriter, part strin
 	return nil
 }
 
-// empty frees what the parts of the lists hold once the segment has it.
+// empty frees the parts of the lists once the segment has their contents.
 func (ls *lists) empty(ctx context.Context) error {
 	for i := range ls.n {
 		for _, part := range fetchNames() {
@@ -300,7 +300,7 @@ func (ls *lists) empty(ctx context.Context) error {
 			}
 			w, err := ls.s.Append(ctx, ls.name, name, 0)
 			if errors.Is(err, segment.ErrBusy) {
-				continue // another is at it
+				continue // another fetch is doing it
 			}
 			if err != nil {
 				return err
@@ -313,7 +313,7 @@ func (ls *lists) empty(ctx context.Context) error {
 	return nil
 }
 
-// emptyRest frees what a fetch that died after the join left.
+// emptyRest frees what a fetch that died after the join has left.
 func emptyRest(ctx context.Context, s segment.Store, name string) error {
 	ls := &lists{s: s, name: name}
 	if ok, err := segment.Committed(ctx, s, name, joinPart); err != nil || !ok {
@@ -334,15 +334,14 @@ func fetchNames() []string {
 	return append(parsedNames(), segment.ContentPart, segment.FetchPart)
 }
 
-// output is what a fetch writes to: the parts of the segment under 0, or those of
-// each list that it fetches.
+// output is what a fetch writes to: the parts of the segment under key 0, or
+// those of each list that it fetches.
 type output struct {
 	parts map[int]*parts
 	lists *lists
 }
 
-// open opens what is to be written behind what is there, and notes which URLs
-// were visited.
+// open opens the parts to append to them, and records which URLs were visited.
 func (l *loop) open(ctx context.Context) (*output, error) {
 	s, parsing := l.segments, l.o.Parser != nil
 	if ok, err := segment.Has[segment.Visit](ctx, s, l.name); err != nil {
@@ -400,7 +399,7 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 	return out, nil
 }
 
-// recallAll notes where the visits lead that were made before this run.
+// recallAll records where earlier visits lead.
 func (l *loop) recallAll(ctx context.Context, out *output) error {
 	if l.hops == nil || len(l.seen) == 0 {
 		return nil
@@ -424,8 +423,8 @@ func (o *output) parsing() bool {
 	return false
 }
 
-// each calls f with what was read of the pages that were visited before, in the
-// order in which they were.
+// each calls f with what was parsed of the pages visited before, in the order
+// of the visits.
 func (o *output) each(ctx context.Context, s segment.Store, name string, f func(list int, p *segment.Parse)) error {
 	for _, i := range slices.Sorted(maps.Keys(o.parts)) {
 		part := segment.ParsePart

@@ -15,9 +15,9 @@ import (
 )
 
 // A group of results is written when it has this many visits or bytes, or is
-// this old: what a kill can cost. The first of a run is written sooner, and each
-// waits twice as long as the one before, so that even a fetch that is killed
-// again and again after a moment gets on.
+// this old: that is what a kill can cost. The first group of a run is written
+// sooner, and each waits twice as long as the one before, so that even a fetch
+// that is killed again and again after a moment makes progress.
 const (
 	groupVisits   = 500
 	groupBytes    = 8 << 20
@@ -30,53 +30,55 @@ type job struct {
 	h     *host
 	it    item
 	delay time.Duration // of the host
-	was   pace          // of the host
+	was   pace          // what was known of the host
 	*flight
 	grant grant
-	// waited is how often the host was waited for to show its robots.txt.
+	// waited is how often the fetch waited for the host's robots.txt.
 	waited int
 }
 
-// result is what a worker made of a job. A page that was asked for makes two: one
-// when the turn with the host is over, one when the page is read.
+// result is what a worker made of a job. A page that was requested makes two:
+// one when the turn with the host is over, one when the page is parsed.
 type result struct {
 	job
 	// out is the visit; nil if the item has to wait for another turn.
 	out *visited
-	// at is when the host may be visited again, failures how often in a row it
-	// has failed by then, limit how many visits to it there may be, zero if that was
-	// not looked up. full says that others have all turns, and now how quickly the
-	// host answers.
+	// at is when the host may be visited again, failures how many times in a row it
+	// has failed, limit how many visits to it there may be, zero if that was not
+	// looked up. full says that others have all turns, and now how quickly the host
+	// answers.
 	at       time.Time
 	failures int64
 	limit    int
 	full     bool
 	now      pace
-	// crawlDelay is that of the origin. pause is the one that the host is due in any
-	// case, why the reason for a longer one.
+	// crawlDelay is that of the origin. pause is the usual pause of the host, why
+	// the reason for a longer one.
 	crawlDelay, pause time.Duration
 	why               verdict
-	// patience is what the server asked for that has just been asked for robots.txt.
+	// patience is how long the server that was just asked for robots.txt wants to be
+	// left alone.
 	patience time.Duration
 	// alone says that there must be no other request to the host meanwhile.
 	alone bool
-	// made says that a request was made, and bytes how many came.
+	// made says that a request was made, and bytes how many bytes came.
 	made  bool
 	bytes int64
-	// addr is the queue of the host by its address, lost why there is none.
+	// addr is the queue of the host by address, lost why there is none.
 	addr, lost string
-	// A turn was claimed at claimed, until a time.
+	// A turn was claimed at claimed, and ends at until.
 	claimed, until time.Time
-	// turnOver says that the page is being read and follows, after that this is
-	// the page.
+	// turnOver says that the page is being parsed and will follow, after that
+	// this is the page.
 	turnOver, after bool
-	// behind says that an item that has to wait lets those of its host pass.
+	// behind says that an item that has to wait goes behind the others of its
+	// host.
 	behind bool
-	// robots says that robots.txt was asked for.
+	// robots says that robots.txt was requested.
 	robots bool
-	// hop is a robots.txt that has moved, or has come to its end.
+	// hop is a robots.txt that has moved, or has arrived.
 	hop *robotsHop
-	// waits says that the host is waited for to show its robots.txt.
+	// waits says that the fetch waits for the host's robots.txt.
 	waits bool
 	// err ends the run.
 	err error
@@ -96,12 +98,12 @@ type loop struct {
 	addresses addresses
 	limits    limits
 	beyond    beyond
-	asked     string                   // the URL of the result that was taken last
+	asked     string                   // the URL of the last result
 	hops      *hops                    // nil if redirects are not followed
-	delays    map[string]time.Duration // that the list asks for, by queue
+	delays    map[string]time.Duration // requested by the list, by queue
 
-	origins  origins       // whose robots.txt was looked at for sitemaps
-	sitemaps chan struct{} // places for those who hold one in memory
+	origins  origins       // whose robots.txt was checked for sitemaps
+	sitemaps chan struct{} // places for visits that hold one in memory
 
 	group      []*visited
 	groupBytes int
@@ -140,7 +142,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		return l.report, err
 	}
 	defer w.close()
-	if len(w.parts) == 0 { // nothing is left but to put the lists together
+	if len(w.parts) == 0 { // all that is left is to merge the lists
 		l.report.Already = true
 		return l.report, l.finish(ctx, w)
 	}
@@ -154,7 +156,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	l.list = newFeed(ctx, segments, name)
 	defer func() { l.list.stop() }()
 
-	// Everything that is started here has ended when run returns.
+	// All goroutines started here have ended when run returns.
 	var g errgroup.Group
 	visiting, stopVisiting := context.WithCancel(ctx)
 	defer stopVisiting()
@@ -168,10 +170,9 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 			return nil
 		})
 	}
-	// The writer outlives a cancelled context for a moment, so that what is complete
-	// is kept.
-	// If it fails it goes on taking groups, so that nobody waits for it, and ends
-	// the visits.
+	// The writer outlives a cancelled context for a moment, so that complete results
+	// are kept. If it fails it continues to accept groups, so that nobody waits for
+	// it, and ends the visits.
 	keep, done := grace.Context(ctx)
 	defer done()
 	g.Go(func() (err error) {
@@ -193,7 +194,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	if e := g.Wait(); e != nil {
 		err = e
 	}
-	// Turns that were taken are given back, and what the hosts did is kept.
+	// Claimed turns are given back, and the records of hosts are kept.
 	if e := o.Hosts.Sync(keep); err == nil {
 		err = e
 	}
@@ -221,9 +222,9 @@ func (l *loop) finish(ctx context.Context, w *output) error {
 	return nil
 }
 
-// guarded is loop, but that OnVisit or a rule that panics ends it with an error: who
-// works for it must not be left waiting. No worker is kept from ending, since results
-// has room for all that they may still say.
+// guarded is loop, except that a panic of OnVisit or a rule ends it with an error:
+// the workers must not be left waiting. No worker is kept from ending, since results
+// has room for all that they may still send.
 func (l *loop) guarded(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -235,7 +236,7 @@ func (l *loop) guarded(ctx context.Context, stop, hire func(), jobs chan<- job, 
 	return l.loop(ctx, stop, hire, jobs, results)
 }
 
-// loop decides, until the list is done or something ends it; then it stops the
+// loop runs until the list is done or something ends it; then it stops the
 // visits under way and waits for them.
 func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) error {
 	workers := 0
@@ -307,7 +308,7 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 			}
 			if err := l.take(r); err != nil && failed == nil {
 				failed = err
-				stop() // a page that never ends must not keep the news back
+				stop() // a page that never ends must not delay the news
 			}
 		case <-timer.C:
 		case <-done:
@@ -319,14 +320,14 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 	}
 }
 
-// sooner brings a time forward, if there is another one.
+// sooner sets t to another time if that is earlier.
 func sooner(t *time.Time, other time.Time) {
 	if !other.IsZero() && (t.IsZero() || other.Before(*t)) {
 		*t = other
 	}
 }
 
-// take puts a result where it belongs.
+// take processes a result.
 func (l *loop) take(r result) error {
 	l.asked = r.it.URL
 	h := r.h
@@ -339,14 +340,15 @@ func (l *loop) take(r result) error {
 		l.resolved(&r)
 		l.q.done(h, r.at)
 	default:
-		moved := r.it.robots != nil && r.hop != nil // and is in this queue no more
+		moved := r.it.robots != nil && r.hop != nil // and is no longer in this queue
 		switch again := r.err != nil || r.out == nil && !r.turnOver && !moved; {
 		case again && l.limits.left != nil:
 			if r.it.robots == nil && !r.it.unlisted {
 				*l.limits.left++
 			}
 		case again && r.behind:
-			// Many hosts that have nothing but sitemaps must not keep the loop busy.
+			// Hosts that have nothing but sitemaps must not keep the loop busy,
+			// however many there are.
 			r.at = r.at.Add(placeWait<<min(l.q.behind(h, r.it)/8, 6) - placeWait)
 		case again:
 			l.q.back(h, r.it)
@@ -360,7 +362,7 @@ func (l *loop) take(r result) error {
 		if r.limit > 0 {
 			h.limit = r.limit
 		}
-		if r.full && h.busy > 1 { // by visits of ours, which tell when they end
+		if r.full && h.busy > 1 { // by our own visits, which report when they end
 			h.limit = h.busy - 1
 		}
 		if r.now != unknown {
@@ -369,7 +371,7 @@ func (l *loop) take(r result) error {
 		if r.waits && h.waited == r.waited { // several visits may wait at the same time
 			h.waited++
 		}
-		if r.err == nil && !r.behind { // which is for us to wait, not for the host
+		if r.err == nil && !r.behind { // we have to wait, not the host
 			l.skip(h, &r)
 		}
 		l.q.done(h, r.at)
@@ -380,11 +382,11 @@ func (l *loop) take(r result) error {
 	return r.err
 }
 
-// A verdict says why a host is not visited any more in this round.
+// A verdict says why a host is no longer visited in this round.
 type verdict struct {
 	reason string
-	// after is how long it will be so; zero if that is not known. Then aDay pages can
-	// be visited each day; zero for all.
+	// after is how long that will last; zero if unknown. Then aDay pages can be
+	// visited each day; zero for all.
 	after time.Duration
 	aDay  int64
 	// down is how long a host that is down is left alone.
@@ -394,14 +396,14 @@ type verdict struct {
 	cause cause
 }
 
-// skip gives up on a host for this round if it fails all the time, or asks for
-// too much patience: it holds nobody up.
+// skip gives up on a host for this round if it keeps failing, or would have to
+// be waited for too long: it holds nobody up.
 func (l *loop) skip(h *host, r *result) {
 	v := r.why
 	switch wait := time.Until(r.at); {
 	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
-		// In whole hours, as the pause is, so that it does not depend on how soon after
-		// the failure this is.
+		// In whole hours, like the pause, so that the result does not depend on how
+		// soon after the failure this is.
 		down := (wait + time.Hour - 1).Truncate(time.Hour)
 		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, cause: hostFails}
 	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
@@ -420,7 +422,7 @@ func (l *loop) skip(h *host, r *result) {
 
 // giveUp ends the visits to a host for this round.
 func (l *loop) giveUp(h *host, v verdict) {
-	if h.unread > 0 { // and those that are yet to be read again
+	if h.unread > 0 { // including those that have to be read again
 		h.over = &v
 	}
 	items := l.q.drop(h)
@@ -442,11 +444,12 @@ func (l *loop) giveUp(h *host, v verdict) {
 	}
 }
 
-// maxPutOff bounds how long a page is put off because others come before it.
+// maxPutOff limits how many days a page is put off because others come before
+// it.
 const maxPutOff = 7
 
-// skipped is the visit to a page whose host was given up, with a number of pages
-// before it.
+// skipped returns the visit to a page whose host was given up, given the number
+// of pages before it.
 func (l *loop) skipped(it item, v *verdict, before int) *visited {
 	if v.code != 0 {
 		return l.unasked(job{it: it}, v.code, v.reason)
@@ -456,8 +459,8 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 	if v.after > 0 && v.aDay > 0 {
 		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour
 	}
-	// The pages of a host that is down would fill each list from now on. They wait until it
-	// may be asked again.
+	// The pages of a host that is down would fill every list from now on. They wait until
+	// it may be asked again.
 	if v.down > 24*time.Hour {
 		s.visit.Outcome.RetryAfter = v.down
 	}
@@ -465,7 +468,7 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 	return s
 }
 
-// over keeps a visit and tells of it.
+// over keeps a visit and reports it.
 func (l *loop) over(v *visited) {
 	l.add(v)
 	l.hops.met(v)
@@ -527,7 +530,7 @@ func (l *loop) add(v *visited) {
 	}
 }
 
-// flush hands the group to the writer.
+// flush passes the group to the writer.
 func (l *loop) flush() {
 	if len(l.group) > 0 {
 		l.groups <- l.group

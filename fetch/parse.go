@@ -36,7 +36,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 		l.report.Already = done
 		return l.report, err
 	}
-	// The records as they were when selected: what a page may give away.
+	// The records as they were when selected, for what a page may give away.
 	from := map[string]crawldb.Datum{}
 	for d, err := range segment.Records[crawldb.Datum](ctx, segments, name) {
 		if err != nil {
@@ -89,7 +89,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 			if len(contents) > 0 && contents[0].URL == v.URL {
 				c, contents = &contents[0], contents[1:]
 			} else if v.Outcome.Code == protocol.Success {
-				continue // fetched with NoContent: there is nothing to parse
+				continue // fetched with NoContent: nothing to parse
 			}
 			reader.read(ctx, group[i], &d, c)
 			if err := reader.found(ctx, &known, group[i]); err != nil {
@@ -105,14 +105,13 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 			return l.report, err
 		}
 	}
-	l.report.Redirects = Redirects{} // which are of the fetch
+	l.report.Redirects = Redirects{} // which belong to the fetch
 	return l.report, w.commit(ctx)
 }
 
-// parseRest parses what a fetch that was begun without a parser has fetched, and
-// adds that to the report. Of two fetches that come to it at once one does it, and the
-// other waits: who goes on to the update of a segment that is parsed in part would lose
-// the links of the rest.
+// parseRest parses what a fetch that began without a parser has fetched, and adds that
+// to the report. Of two simultaneous fetches one does it, and the other waits: updating
+// a partly parsed segment would lose the links of the rest.
 func (l *loop) parseRest(ctx context.Context, o *Options) error {
 	r, err := parseSegment(ctx, l.segments, l.name, o)
 	for pause := 10 * time.Millisecond; errors.Is(err, segment.ErrBusy); pause = min(2*pause, time.Second) {

@@ -12,8 +12,8 @@ import (
 // errComplete says that there is nothing left to do in a segment.
 var errComplete = errors.New("fetch: segment is complete")
 
-// part writes one part. A part that a run before this one completed takes
-// nothing any more.
+// part writes one part. A part that an earlier run has completed ignores
+// writes.
 type part[T segment.Record] struct {
 	w *segment.Writer[T] // nil if complete
 }
@@ -29,7 +29,8 @@ func openPart[T segment.Record](ctx context.Context, s segment.Store, name strin
 	return part[T]{w}, err
 }
 
-// write appends a block with what get finds in a group, and makes it durable.
+// write appends a block with what get returns for the visits of a group, and
+// makes it durable.
 func (p part[T]) write(ctx context.Context, group []*visited, get func(*visited) *T) error {
 	if p.w == nil {
 		return fmt.Errorf("%w: %s", segment.ErrCommitted, segment.PartOf[T]())
@@ -110,8 +111,8 @@ func (p *parsedParts) close() {
 	p.parses.close()
 }
 
-// parts writes the parts of a fetch side by side: block k of each holds what
-// came of the same visits.
+// parts writes the parts of a fetch in parallel: block k of each belongs to the
+// same visits.
 type parts struct {
 	visits   part[segment.Visit]
 	contents part[page.Content]
@@ -119,9 +120,9 @@ type parts struct {
 	parsing  bool
 }
 
-// commonBlocks returns how many blocks all of the named parts have. One that is
-// complete takes no more, so if it has more than that, another has lost some, and
-// nothing can be written behind them.
+// commonBlocks returns how many blocks all of the named parts have. A complete
+// part takes no more blocks, so if it has more than that, another has lost
+// some, and nothing can be appended.
 func commonBlocks(ctx context.Context, s segment.Store, name string, names []string) (int, error) {
 	common, least := -1, ""
 	complete := map[string]int{}
@@ -148,17 +149,17 @@ func commonBlocks(ctx context.Context, s segment.Store, name string, names []str
 	return common, nil
 }
 
-// openParts opens the parts, which have the names that named gives them, behind
-// the last block that all of them have, and adds the URLs of the visits before to
-// seen. A fetch that was begun without a parser goes on without: what it has is
-// kept.
+// openParts opens the parts, whose names are given by named, after the last
+// block that all of them have, and adds the URLs of earlier visits to seen. A
+// fetch that began without a parser continues without one: what it has is kept.
 func openParts(ctx context.Context, s segment.Store, name string, named func(string) string, parsing bool, seen pages) (*parts, error) {
 	keep, err := commonBlocks(ctx, s, name, []string{named(segment.ContentPart), named(segment.FetchPart)})
 	if err != nil {
 		return nil, err
 	}
 	if parsing {
-		// The visits are written last, so a parser was at work if none is ahead.
+		// The visits are written last, so if no part is ahead of them a parser
+		// was at work.
 		var names []string
 		for _, p := range parsedNames() {
 			names = append(names, named(p))

@@ -8,77 +8,77 @@ import (
 	"time"
 )
 
-// pace is how quickly a host answers, as far as that is known.
+// pace is how quickly a host answers, as far as is known.
 type pace uint8
 
 const (
 	unknown pace = iota
 	slow
-	fair  // its robots.txt came quickly, of its pages nothing is known
+	fair  // its robots.txt came quickly; nothing is known of its pages
 	quick // so do its pages
 	paces
 )
 
-// host is a queue: what waits for one host. It is owned by the loop; a worker
-// that visits it reads its name and nothing else.
+// host is the queue of a host. It belongs to the loop; a worker that visits it
+// reads only its name.
 type host struct {
 	name  string
 	items deque
-	// robots are robots.txt files that have moved here: they come first, but for
+	// robots are robots.txt files that have moved here: they come first, in
 	// every other turn.
 	robots deque
-	lately bool // that the last turn was one of robots
+	lately bool // the last turn was one of robots
 	// waits says that the items wait for a robots.txt that has moved elsewhere.
 	waits bool
-	// waited is how often the host was waited for to show its robots.txt.
+	// waited is how often the fetch waited for the host's robots.txt.
 	waited int
-	// refused counts the sitemaps in a row that there was no place for.
+	// refused counts how many sitemaps in a row found no place.
 	refused int
 	// at is the earliest time of the next visit, as far as is known here; before the
-	// first that from which there was something to visit. Of hosts with the same the
-	// first to come is the first to be visited.
+	// first visit, the time from which there was something to visit. Of hosts with
+	// equal times the first to come is the first to be visited.
 	at    time.Time
 	since uint64
-	// needs is about how long it takes to visit all that waits, for the pauses alone,
-	// in seconds: more than a time.Duration holds, maybe.
+	// needs is about how long visiting everything that waits will take, counting only
+	// pauses, in seconds: that may exceed a time.Duration.
 	needs float64
-	// delay is the pause that the fetch list asks for; zero for that of the
+	// delay is the pause that the fetch list requests; zero for that of the
 	// options, negative for none.
 	delay time.Duration
-	// busy counts the visits under way, of which there may be limit.
+	// busy counts the visits under way, of which limit are allowed.
 	busy, limit int
 	pace        pace
-	// unread counts the URLs of the list that are to be read again, because the
-	// queue was long enough.
+	// unread counts the URLs of the list that have to be read again, because
+	// the queue was long enough.
 	unread int
 	// over says why the host was given up for this round.
 	over *verdict
-	// line is the one that it is in, nil outside, ready says which part of it, and
-	// index its places in the heaps.
+	// line is the one that contains the host, nil if none, ready says which
+	// part of it, and index the host's places in the heaps.
 	line  *line
 	ready bool
 	index [heaps]int
 }
 
-// queues orders the hosts by when they may be visited next. A step costs
-// O(log hosts).
+// queues orders the hosts by when they may be visited next. A step costs O(log hosts).
 //
-// Of those that may be visited now, every other turn is for the one that was ready
-// first, and those between for the one that needs most: otherwise a list of many small
-// hosts would be over before a large one, which is what the end waits for, had its
-// second turn. Nobody waits for more than twice as long for that.
+// Of those that may be visited now, every other turn goes to the one that was ready
+// first, and those between to the one with the most left to do: otherwise a list of
+// many small hosts would be over before a large one, for which the end has to wait,
+// had its second turn. This at most doubles anybody's wait.
 type queues struct {
 	hosts map[string]*host
 	lines [paces]line
 	// now is the time of the last step, needy says that the next turn is for the host
-	// that needs most.
+	// with the most left to do.
 	now   time.Time
 	needy bool
-	// limit is how many visits to a host may be under way, unless it is known to
-	// want fewer, and pause what is between them, unless the list asks for another.
+	// limit is how many visits to a host may be under way, unless it is known
+	// to allow fewer, and pause the time between them, unless the list requests
+	// another.
 	limit int
 	pause time.Duration
-	// came counts the queues that there were.
+	// came counts the queues created so far.
 	came uint64
 	// items counts what waits in all queues.
 	items int
@@ -94,12 +94,12 @@ func newQueues(limit int, pause time.Duration, now time.Time) *queues {
 	return q
 }
 
-// of returns the queue of that name.
+// of returns the queue with that name.
 func (q *queues) of(name string) *host {
 	h := q.hosts[name]
 	if h == nil {
 		q.came++
-		name = strings.Clone(name) // which is part of a URL, and that of a block of the list
+		name = strings.Clone(name) // part of a URL, which is part of a block of the list
 		h = &host{name: name, limit: q.limit, since: q.came, at: q.now}
 		q.hosts[name] = h
 	}
@@ -125,7 +125,7 @@ func (q *queues) first(name string, it item) {
 	q.enqueue(h)
 }
 
-// enqueue puts a host in line if it has something to wait for.
+// enqueue puts a host in line if it has items.
 func (q *queues) enqueue(h *host) {
 	wanted := (h.robots.len() > 0 || h.items.len() > 0 && !h.waits) && h.busy < h.limit
 	ready := !h.at.After(q.now)
@@ -146,16 +146,16 @@ func (q *queues) enqueue(h *host) {
 	case h.unread > 0:
 		q.hungry = q.hungry || h.over == nil
 	default:
-		// What politeness needs to know of it is in the hostdb.
+		// What politeness needs to know about it is in the hostdb.
 		if q.hosts[h.name] == h {
 			delete(q.hosts, h.name)
 		}
 	}
 }
 
-// next returns a host that may be visited at now, of the paces that are wanted,
-// with its first item; nil if there is none, and then the time at which there will
-// be one, zero for never.
+// next returns a host that may be visited at now and has one of the wanted
+// paces, with its first item; nil if there is none, and then the time at which
+// there will be one, zero for never.
 func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time) {
 	q.now = now
 	order := byTime
@@ -201,7 +201,7 @@ func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time
 	return first, it, time.Time{}
 }
 
-// back puts an item at the front again.
+// back returns an item to the front of its queue.
 func (q *queues) back(h *host, it item) {
 	if q.items++; it.robots != nil {
 		h.robots.back(it)
@@ -211,8 +211,8 @@ func (q *queues) back(h *host, it item) {
 	h.items.back(it)
 }
 
-// behind puts an item at the end of its queue, and returns how often all that is
-// in it was put there.
+// behind puts an item at the end of its queue, and returns how often everything
+// in the queue has been put there.
 func (q *queues) behind(h *host, it item) (rounds int) {
 	h.items.push(it)
 	q.items++
@@ -221,8 +221,8 @@ func (q *queues) behind(h *host, it item) (rounds int) {
 }
 
 // done ends a visit to a host, which may be visited again at that time. From here on
-// the wait is counted by the monotonic clock, which a time out of a store does not
-// have: else all hosts would be left alone for as much as the clock is set back.
+// the wait is measured by the monotonic clock, which a time from a store does not
+// have: otherwise setting the clock back would prolong every wait.
 func (q *queues) done(h *host, at time.Time) {
 	h.busy--
 	now := time.Now()
@@ -239,7 +239,7 @@ func (q *queues) drop(h *host) []item {
 	return items
 }
 
-// move puts all that waits for a host behind what waits for another.
+// move appends everything that waits for a host to the queue of another.
 func (q *queues) move(h *host, name string) {
 	if h.name == name {
 		return
@@ -261,7 +261,8 @@ func (q *queues) move(h *host, name string) {
 	q.enqueue(to)
 }
 
-// drain empties all queues and returns how many pages of the list were in them.
+// drain empties all queues and returns how many pages of the list they
+// contained.
 func (q *queues) drain() (pages int) {
 	for _, h := range q.hosts {
 		for it := range h.items.all() {
@@ -276,8 +277,8 @@ func (q *queues) drain() (pages int) {
 	return pages
 }
 
-// line is the hosts of one pace that wait for a visit: in early until they may be
-// visited, and then in ready and in needy.
+// line holds the hosts of one pace that wait for a visit: in early until they
+// may be visited, and then in ready and in needy.
 type line struct{ early, ready, needy hostHeap }
 
 func (l *line) join(h *host, ready bool) {
@@ -290,7 +291,7 @@ func (l *line) join(h *host, ready bool) {
 	heap.Push(&l.needy, h)
 }
 
-// fix puts a host right whose order has changed.
+// fix restores the order after a host has changed.
 func (l *line) fix(h *host) {
 	if !h.ready {
 		heap.Fix(&l.early, h.index[byTime])
@@ -314,9 +315,9 @@ func (l *line) leave(h *host) {
 type order uint8
 
 const (
-	byTime order = iota // from which they may be visited
-	byNeed              // most first
-	heaps               // that a host may be in
+	byTime order = iota // by when they may be visited
+	byNeed              // most left to do first
+	heaps               // the number of heaps a host may be in
 )
 
 func (o order) less(a, b *host) bool {

@@ -17,19 +17,20 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// reader turns content into text, data and links: what a fetch that parses and
-// the parse stage have in common.
+// reader turns content into text, data and links: the common part of a fetch
+// that parses and the parse stage.
 type reader struct {
 	o *Options
-	// stage says that it is the parse stage, which makes a difference to Nutch.
+	// stage says that this is the parse stage, which makes a difference in
+	// Nutch.
 	stage bool
 }
 
 func (o *Options) reader() reader { return reader{o: o} }
 
-// read fills the parsed parts of a visit. from is the record as it was when the
-// page was selected. If a rule, the signature, or the scoring panics, the page could
-// not be parsed: it leads nowhere and keeps what it has to give.
+// read fills the parsed parts of a visit. from is the record as it was when the page
+// was selected. If a rule, the signature or the scoring panics, the page counts as
+// one that could not be parsed: it leads nowhere and keeps what it has to give.
 func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -54,9 +55,9 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 			v.leads = &v.parse.Links[0]
 		}
 	case code == protocol.NotModified || code.Transient():
-		// What the page has it keeps for the links that it will have.
+		// The page keeps what it has for links found later.
 	default:
-		// There is no page: what it has it cannot keep.
+		// There is no page, so it cannot keep what it has.
 		p := &segment.Parse{URL: from.URL}
 		if r.distribute(p, scoring.Page{Datum: from}, nil); p.Gave != 0 {
 			v.parse = p
@@ -64,8 +65,8 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 	}
 }
 
-// sign does what is done of a page that is parsed later: it says where it leads and,
-// with Options.Sign, what its content is known by.
+// sign does the part that does not wait until a page is parsed: it finds where the
+// page leads and, with Options.Sign, fingerprints its content.
 func (r reader) sign(v *visited, c *page.Content) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -78,8 +79,8 @@ func (r reader) sign(v *visited, c *page.Content) {
 	}
 }
 
-// panicked logs that a policy did so over a page, and where, and leaves of the visit
-// what the protocol brought.
+// panicked logs that a policy panicked on a page, and where, and resets the visit to
+// what the protocol returned.
 func (r reader) panicked(v *visited, p any) {
 	r.o.Logger.Error("fetch: a policy panicked", "url", v.visit.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	v.parse, v.text, v.data, v.leads, v.sitemap = nil, nil, nil, nil, nil
@@ -103,7 +104,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 	}
 	if err != nil {
 		if errors.Is(err, parse.ErrUnsupported) {
-			// Nutch's parse stage leaves nothing of content without a parser.
+			// Nutch's parse stage drops content that no parser reads.
 			if !r.o.NutchCompat || !r.stage {
 				v.parse.Signature = r.o.Signature.Sum(c, nil)
 			}
@@ -112,7 +113,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 				r.o.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)
 			}
 			v.parse.Error = oneLine(err.Error())
-			if r.o.NutchCompat { // which goes on with an empty parse
+			if r.o.NutchCompat { // which continues with an empty parse
 				v.parse.Signature = r.o.Signature.Sum(c, &page.Parsed{})
 			}
 		}
@@ -120,7 +121,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		return
 	}
 	v.parse.Signature = r.o.Signature.Sum(c, &parsed)
-	if hints != nil { // a feed has no text to tell it by
+	if hints != nil { // a feed has no text to fingerprint
 		v.parse.Signature = r.signSitemap(c)
 	}
 	v.parse.Meta = r.properties(&parsed)
@@ -139,8 +140,8 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
 }
 
-// parse asks the parser, within the time that a page may take, and turns a panic
-// of it into an error.
+// parse calls the parser, within the time that a page may take, and turns its
+// panic into an error.
 func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed, err error) {
 	if limit := r.o.ParseTimeout; limit > 0 {
 		var cancel context.CancelFunc
@@ -166,8 +167,8 @@ const parseGrace = time.Second
 
 var errPanic = errors.New("fetch: parser panicked")
 
-// properties picks what the crawl db is to keep of the properties of a page: of
-// each name the first value.
+// properties selects the properties of a page that the crawl db keeps: the
+// first value of each name.
 func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
 	for _, name := range r.o.ParseMeta {
 		for _, q := range p.Meta {
@@ -185,7 +186,7 @@ func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
 	return m
 }
 
-// maxProperty bounds what one property of a page adds to every copy of its
+// maxProperty limits what one property of a page adds to every copy of its
 // record, in bytes.
 const maxProperty = 1024
 

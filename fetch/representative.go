@@ -9,12 +9,12 @@ import (
 	"github.com/recrawl/recrawl/internal/nutchvisit"
 )
 
-// representativeKey is where Nutch keeps the URL that is to stand for a page to
+// representativeKey is where Nutch keeps the URL that represents a page to
 // which others redirect.
 const representativeKey = "_repr_"
 
-// nutchTargetMeta is what the record of a redirect's target begins with in
-// Nutch: a copy of all that the record of the page has after the visit.
+// nutchTargetMeta returns the initial Meta of a redirect's target in Nutch: a
+// copy of what the record of the page has after the visit.
 func nutchTargetMeta(v *visited, from *crawldb.Datum, target string, temporary bool) crawldb.Meta {
 	m := from.Meta
 	nutchvisit.Note(&m, &v.visit, true)
@@ -26,7 +26,7 @@ func nutchTargetMeta(v *visited, from *crawldb.Datum, target string, temporary b
 	return m
 }
 
-// representative says which end of a redirect stands for both. (Nutch:
+// representative returns which end of a redirect represents both. (Nutch:
 // URLUtil.chooseRepr.)
 func representative(src, dst string, temporary bool) string {
 	s, err := url.Parse(src)
@@ -39,7 +39,7 @@ func representative(src, dst string, temporary bool) string {
 	}
 	sFile, dFile := file(s), file(d)
 	sRoot, dRoot := sFile == "" || sFile == "/", dFile == "" || dFile == "/"
-	better := false // that dst is
+	better := false // dst is
 	switch {
 	case !temporary:
 		better = !sRoot
@@ -66,8 +66,8 @@ func file(u *url.URL) string {
 	return f
 }
 
-// pieces counts what Java's String.split makes of s, which drops empty pieces at
-// the end.
+// pieces counts the results of Java's String.split, which drops empty strings
+// at the end.
 func pieces(s, sep string) int {
 	if s == "" {
 		return 1

@@ -17,14 +17,13 @@ import (
 const (
 	// lookupFor is how long the look-up of a name may take.
 	lookupFor = 30 * time.Second
-	// maxAddresses is of how many names the address is remembered in a run; others
-	// are looked up again.
+	// maxAddresses is the number of names whose addresses are remembered in a
+	// run; others are looked up again.
 	maxAddresses = 20_000
 )
 
-// queueOf returns the name of the queue that a URL belongs to. By address, that is
-// the one of its host for as long as its address is not known: there it waits to
-// be looked up.
+// queueOf returns the name of the queue for a URL. By address, that is the
+// queue of its host until the address is known: there it waits for the lookup.
 func (l *loop) queueOf(url string) string {
 	name := l.o.By.Key(url)
 	if l.o.By == hostdb.ByIP {
@@ -35,8 +34,8 @@ func (l *loop) queueOf(url string) string {
 	return name
 }
 
-// nameless reports whether a queue is one of a host whose address has to be looked
-// up.
+// nameless reports whether a queue is that of a host whose address has to be
+// looked up.
 func (l *loop) nameless(queue string) bool {
 	if l.o.By != hostdb.ByIP || queue == "" {
 		return false
@@ -45,8 +44,8 @@ func (l *loop) nameless(queue string) bool {
 	return err != nil
 }
 
-// resolve looks up to which queue a host belongs: that of the least of its
-// addresses, so that it is the same one for all, whatever the order of an answer.
+// resolve looks up which queue a host belongs to: that of the least of its
+// addresses, which does not depend on the order of an answer.
 func (l *loop) resolve(ctx context.Context, r *result) {
 	lookup := l.o.Lookup
 	if lookup == nil {
@@ -77,7 +76,7 @@ func (l *loop) resolve(ctx context.Context, r *result) {
 	}
 }
 
-// lookup asks the caller's function, and turns a panic of it into an error.
+// lookup calls the caller's function, and turns its panic into an error.
 func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]netip.Addr, error), host string) (addrs []netip.Addr, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -89,8 +88,8 @@ func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]ne
 	return slices.Clone(addrs), err
 }
 
-// resolved puts what waits for a host where it belongs, now that its address is
-// known, or that there is none.
+// resolved moves everything that waits for a host to its queue, now that its
+// address is known, or that there is none.
 func (l *loop) resolved(r *result) {
 	h := r.h
 	l.q.back(h, r.it)
@@ -102,8 +101,8 @@ func (l *loop) resolved(r *result) {
 	l.giveUp(h, verdict{reason: r.lost, code: protocol.Failed})
 }
 
-// addresses remembers the queues of hosts, in two generations: what is used moves
-// to the younger one, and when that is full the older one is forgotten.
+// addresses remembers the queues of hosts, in two generations: entries that are
+// used move to the younger one, and when that is full the older one is dropped.
 type addresses struct{ young, old map[string]string }
 
 func (a *addresses) get(host string) string {

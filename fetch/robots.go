@@ -11,23 +11,23 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// robotsHop is a robots.txt that has moved: on its way, it takes a turn with each
-// host it leads to, in the queue of that host. Meanwhile the pages of home wait,
-// but not what else has business with home: two robots.txt that lead to each
+// robotsHop is a robots.txt that has moved: on its way, it takes a turn with
+// each host it leads to, in the queue of that host. Meanwhile the pages of home
+// wait, but not what else is queued there: two robots.txt that lead to each
 // other's hosts do not wait for each other.
 type robotsHop struct {
 	asking *robots.Asking
 	home   *host
-	// end says why there must be no further request; empty if there may be.
+	// end says why no further request may be made; empty if one may.
 	end string
-	// asked says that the rules for Next were asked for.
+	// asked says that the rules for Next were requested.
 	asked bool
 }
 
-// askRobots uses the turn for robots.txt; the page waits for the next one, or for
-// what the file leads to.
+// askRobots uses the turn for robots.txt; the page waits for the next one, or
+// for the file to which that leads.
 func (l *loop) askRobots(ctx context.Context, r *result) {
-	r.alone = true // another request would ask for the file, too
+	r.alone = true // another request would fetch the file, too
 	if !l.claim(ctx, r) {
 		return
 	}
@@ -41,7 +41,7 @@ func (l *loop) askRobots(ctx context.Context, r *result) {
 	}
 	rules := hop.asking.Rules()
 	if r.it.rules = rules; !rules.Unavailable && !rules.Allowed(r.it.URL) || l.tooSlow(rules) {
-		r.at = r.claimed // nothing more is asked for the page, so it need not wait
+		r.at = r.claimed // the page is not requested, so it need not wait
 	}
 }
 
@@ -60,8 +60,8 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		return
 	}
 	if a.Next() != "" && a.Elsewhere() && !a.File() {
-		// A page like any other: its own robots.txt decides, and if that has moved,
-		// that is as far as it goes.
+		// This is a page like any other: its own robots.txt decides, and if
+		// that has moved, it is not followed.
 		rules, known, err := l.o.Robots.Cached(ctx, a.Next())
 		switch {
 		case err != nil:
@@ -100,8 +100,8 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 	r.hop = hop
 }
 
-// stepRobots makes one request for a robots.txt in a turn that was claimed, and
-// ends the turn.
+// stepRobots makes one request for a robots.txt in a claimed turn, and ends the
+// turn.
 func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	r.robots = true
 	err := a.Step(ctx)
@@ -109,7 +109,7 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	if err == nil && rules != nil {
 		r.crawlDelay = max(r.crawlDelay, l.o.honoured(rules.CrawlDelay))
 	}
-	if rules == nil || !rules.Unavailable { // else there is nothing that could be asked for sooner
+	if rules == nil || !rules.Unavailable { // otherwise there is nothing to be requested sooner
 		r.patience = a.RetryAfter()
 	}
 	if l.release(ctx, r, nil); err != nil {
@@ -117,8 +117,8 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	}
 }
 
-// putOff makes sure that there is a pause after the last request to a host, of
-// which it was not known then.
+// putOff ensures a pause after the last request to a host, when the pause was
+// not known at that time.
 func (l *loop) putOff(ctx context.Context, name string, pause time.Duration) error {
 	if name == "" || pause <= 0 {
 		return nil
@@ -134,8 +134,8 @@ func (l *loop) putOff(ctx context.Context, name string, pause time.Duration) err
 }
 
 // admit applies the rules of the crawl to where a robots.txt leads, as to the
-// target of any redirect. Where that is the robots.txt of its origin, which rules
-// for pages say nothing about, those for its start page decide.
+// target of any redirect. If that is the robots.txt of its origin, to which
+// rules for pages do not apply, those for its start page decide.
 func (l *loop) admit(a *robots.Asking) {
 	next := a.Next()
 	if next == "" {
@@ -167,8 +167,8 @@ func (l *loop) admit(a *robots.Asking) {
 
 func leads(a *robots.Asking) string { return "robots.txt leads to " + oneLine(a.Next()) }
 
-// moveRobots puts a robots.txt that is on its way into the queue of the host to
-// which it leads, or lets the pages go on that waited for it.
+// moveRobots moves a robots.txt to the queue of the host to which it leads, or
+// lets the pages that waited for it continue.
 func (l *loop) moveRobots(hop *robotsHop) {
 	home := hop.home
 	if next := hop.asking.Next(); next != "" {
@@ -180,8 +180,8 @@ func (l *loop) moveRobots(hop *robotsHop) {
 	l.q.enqueue(home)
 }
 
-// endRobots gives up on a robots.txt at a host that is skipped. What is to be
-// noted is noted in the queue it came from.
+// endRobots gives up on a robots.txt at a skipped host. The result is recorded
+// in the queue it came from.
 func (l *loop) endRobots(hop *robotsHop, reason string) {
 	hop.end = leads(hop.asking) + ", but " + reason
 	l.q.first(hop.home.name, item{robots: hop})

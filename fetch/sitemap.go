@@ -22,11 +22,11 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// A sitemap is a record of the crawl db like any other, but for a mark
-// (crawldb.Sitemap). So each of its hops passes the rules, robots.txt and the
-// politeness of its host, and it has validators, retries and leases as a page
-// has. What it names are links without a share of importance, with what it says
-// of each in their Meta; update makes of them what it will.
+// A sitemap is a record of the crawl db like any other, except for a mark
+// (crawldb.Sitemap). So each of its hops obeys the rules, robots.txt and the
+// politeness of its host, and it has validators, retries and leases like a
+// page. The URLs it names are links without a share of importance, with what it
+// says about each in their Meta; update decides what to do with them.
 
 // SitemapOptions say how sitemaps are found and read. The zero value finds those
 // that robots.txt lists, and reads them and feeds. For each limit, zero means
@@ -73,10 +73,10 @@ const (
 	defaultFiles  = 10_000
 	// as for robots.txt
 	defaultRedirects = 5
-	// unlimited is the budget where there is no limit; it can be divided a few
+	// unlimited is the budget if there is no limit; it can be divided a few
 	// times.
 	unlimited = min(1<<40, math.MaxInt)
-	// acceptSitemap is what is asked for where a sitemap is expected.
+	// acceptSitemap is the Accept header where a sitemap is expected.
 	acceptSitemap = "application/xml,text/xml,application/rss+xml,application/atom+xml,text/plain;q=0.9,*/*;q=0.8"
 )
 
@@ -121,7 +121,7 @@ func limit(n, std int) int {
 	return n
 }
 
-// origins remembers for which origins robots.txt was looked at.
+// origins remembers the origins whose robots.txt was checked.
 type origins struct {
 	mu   sync.Mutex
 	seen map[string]struct{}
@@ -141,8 +141,8 @@ func (l *origins) first(origin string) bool {
 	return true
 }
 
-// found adds to the result of a turn what robots.txt lists. Without a parser that
-// is left to the parse stage.
+// found adds the sitemaps listed in robots.txt to the result of a turn. Without
+// a parser that is left to the parse stage.
 func (l *loop) found(r *result, rules *robots.Rules) {
 	if l.o.Parser != nil {
 		l.o.reader().discover(&l.origins, r.out, rules)
@@ -161,9 +161,9 @@ func (r reader) found(ctx context.Context, seen *origins, v *visited) error {
 	return err
 }
 
-// discover adds the sitemaps that robots.txt lists to the links of a visit, once
-// for each origin. Which visit that is makes no difference: the links say who
-// lists them.
+// discover adds the sitemaps listed in robots.txt to the links of a visit, once
+// per origin. Which visit that is makes no difference: the links say who lists
+// them.
 func (r reader) discover(seen *origins, v *visited, rules *robots.Rules) {
 	if v == nil || rules == nil || len(rules.Sitemaps) == 0 || r.o.Sitemaps.NoDiscovery || r.o.NutchCompat {
 		return
@@ -242,8 +242,8 @@ func (r reader) sitemapRules() *urlfilter.Rules {
 	return &some
 }
 
-// target returns where a redirect leads, nil if that is not followed: its only
-// link, but for the sitemaps that robots.txt lists.
+// target returns where a redirect leads, nil if it is not followed: its only
+// link, apart from sitemaps listed in robots.txt.
 func target(p *segment.Parse) *segment.Link {
 	if len(p.Links) == 0 {
 		return nil
@@ -254,7 +254,7 @@ func target(p *segment.Parse) *segment.Link {
 	return &p.Links[0]
 }
 
-// ofSitemap reports whether a link is not of the page, but one of a sitemap.
+// ofSitemap reports whether a link is not on the page but from a sitemap.
 func ofSitemap(l *segment.Link) bool {
 	if l.Meta == (crawldb.Meta{}) {
 		return false
@@ -264,11 +264,11 @@ func ofSitemap(l *segment.Link) bool {
 	return mark || hint
 }
 
-// expects reports whether a record is to be read as a sitemap.
+// expects reports whether a record should be read as a sitemap.
 func expects(d *crawldb.Datum) (crawldb.Sitemap, bool) { return crawldb.SitemapOf(d.Meta) }
 
-// readSitemap reads the content of a record that is marked. It returns false if
-// that is no sitemap and may be a page.
+// readSitemap reads the content of a record marked as a sitemap. It returns
+// false if it is not one and may be a page.
 func (r reader) readSitemap(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) bool {
 	mark, ok := expects(from)
 	if !ok {
@@ -289,16 +289,16 @@ func (r reader) readSitemap(ctx context.Context, v *visited, from *crawldb.Datum
 		v.parse.Error = oneLine(strings.TrimPrefix(err.Error(), "sitemap "+from.URL+": "))
 		s.links = nil
 	}
-	// It has no links to give to.
+	// There are no links to give to.
 	r.distribute(v.parse, scoring.Page{Datum: from, Content: c}, nil)
 	v.parse.Links = append(v.parse.Links, s.links...)
 	return true
 }
 
-// signSitemap is the fingerprint of what has no text.
+// signSitemap returns the fingerprint of content without text.
 func (r reader) signSitemap(c *page.Content) []byte { return signature.MD5{}.Sum(c, nil) }
 
-// redirectedSitemap hands the mark of a sitemap on to where it is now.
+// redirectedSitemap passes the mark of a sitemap on to its new location.
 func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 	mark, ok := expects(from)
 	if !ok {
@@ -313,8 +313,8 @@ func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 	}
 }
 
-// readFeed adds what a feed says of the pages of its own site, and returns what a
-// parser would have found in it; false if it is none.
+// readFeed adds what a feed says about the pages of its own site, and returns
+// what a parser would have found in it; false if it is not a feed.
 func (r reader) readFeed(ctx context.Context, v *visited, c *page.Content) (page.Parsed, []segment.Link, bool) {
 	var p page.Parsed
 	if r.o.NutchCompat || r.o.Sitemaps.NoFeeds || !mayBeFeed(v.visit.ContentType) {
@@ -329,7 +329,7 @@ func (r reader) readFeed(ctx context.Context, v *visited, c *page.Content) (page
 	return p, s.links, true
 }
 
-// mayBeFeed says whether content of that type is looked at for a feed.
+// mayBeFeed reports whether content of that type is checked for a feed.
 func mayBeFeed(mediaType string) bool {
 	switch mediaType {
 	case "application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/xml", "text/xml":
@@ -338,7 +338,7 @@ func mayBeFeed(mediaType string) bool {
 	return false
 }
 
-// reading is one sitemap or feed as it is read.
+// reading is a sitemap or feed being read.
 type reading struct {
 	r      reader
 	url    string
@@ -369,8 +369,8 @@ func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *r
 
 var errNoFeed = errors.New("not a feed")
 
-// read collects the links. An error is one of the context, or that the content is
-// no sitemap.
+// read collects the links. It returns an error if the context ends or the
+// content is no sitemap.
 func (s *reading) read(ctx context.Context, v *visited) error {
 	rd := sitemap.NewReader(bytes.NewReader(s.body), s.opts)
 	var scope sitemap.Scope
@@ -402,7 +402,7 @@ func (s *reading) read(ctx context.Context, v *visited) error {
 		if s.feed != nil {
 			s.feed.Outlinks = append(s.feed.Outlinks, page.Outlink{URL: target})
 			if crawldb.Origin(target) != crawldb.Origin(s.url) {
-				continue // another site's pages are for that site to speak of
+				continue // only a site may speak of its own pages
 			}
 		}
 		s.links = append(s.links, segment.Link{URL: target, Meta: s.hint(e)})
@@ -427,7 +427,7 @@ func (s *reading) read(ctx context.Context, v *visited) error {
 	return nil
 }
 
-// begin is called when the form of the document is known.
+// begin is called once the form of the document is known.
 func (s *reading) begin(f sitemap.Format, scope *sitemap.Scope) (err error) {
 	origins := s.mark.Origins
 	switch f {
@@ -446,7 +446,7 @@ func (s *reading) begin(f sitemap.Format, scope *sitemap.Scope) (err error) {
 	return err
 }
 
-// accept says whether an entry is followed, and how its URL is spelled.
+// accept returns whether an entry is followed, and its URL as normalized.
 func (s *reading) accept(v *visited, scope *sitemap.Scope, e sitemap.Entry) (string, bool) {
 	var err error
 	switch target := e.URL; {
@@ -467,8 +467,8 @@ func (s *reading) accept(v *visited, scope *sitemap.Scope, e sitemap.Entry) (str
 	return e.URL, true
 }
 
-// hint is what an entry says of a page. What it says of the future is not
-// believed.
+// hint returns what an entry says about a page. Dates in the future are
+// ignored.
 func (s *reading) hint(e sitemap.Entry) (m crawldb.Meta) {
 	h := crawldb.Hint{Every: e.ChangeFreq.Interval(), Priority: e.Priority, HasPriority: e.HasPriority}
 	if !e.Modified.After(s.at) && e.Modified.Year() > 1990 {
@@ -481,8 +481,8 @@ func (s *reading) hint(e sitemap.Entry) (m crawldb.Meta) {
 	return s.lastMeta // most are alike, and share their memory
 }
 
-// name marks the sitemaps that an index names, as many as its budget allows, and
-// divides among them what is left of it.
+// name marks the sitemaps that an index names, as many as its budget allows,
+// and divides the rest of the budget among them.
 func (s *reading) name(children []string) {
 	budget := s.mark.Budget
 	if budget == 0 && s.mark.Depth == 0 { // of a seed
@@ -503,7 +503,7 @@ func (s *reading) name(children []string) {
 	s.report.Sitemaps = len(children)
 }
 
-// heavy is what a visit holds in memory besides content and text.
+// heavy is the memory that a visit holds besides content and text.
 func (v *visited) heavy() int {
 	n := 0
 	if v.parse != nil && len(v.parse.Links) > 1000 {
@@ -517,7 +517,7 @@ func (v *visited) heavy() int {
 // request makes the request for an item.
 func (l *loop) request(it *crawldb.Datum) protocol.Request {
 	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.o.MaxBytes}
-	if l.o.Unconditional || it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could stand for
+	if l.o.Unconditional || it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could refer to
 		req.ETag, req.LastModified = "", ""
 	}
 	if _, ok := expects(it); ok {
@@ -532,8 +532,8 @@ func (l *loop) request(it *crawldb.Datum) protocol.Request {
 	return req
 }
 
-// enter takes one of the places for those who hold a sitemap in memory, unless
-// the item is none; false if all are taken. leave gives it back.
+// enter takes a place for visits that hold a sitemap in memory, unless the item
+// is none; false if all are taken. leave gives it back.
 func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
 	if _, marked := expects(it); !marked {
 		return func() {}, true
@@ -546,8 +546,9 @@ func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
 	}
 }
 
-// placeWait is how long a sitemap waits for a place before it is tried again; it
-// doubles after each eight times, up to six times, while its host has nothing else.
+// placeWait is how long a sitemap waits before it tries again to get a place;
+// it doubles after each eight tries, up to six times, while its host has
+// nothing else.
 const placeWait = 100 * time.Millisecond
 
 func sitemapPlaces(threads int) int { return max(2, threads/8) }

@@ -35,7 +35,7 @@ const (
 	crawlDelay
 )
 
-// maxWords bounds how many words for failures are counted apart.
+// maxWords limits how many words for failures are counted separately.
 const maxWords = 32
 
 func (c *Causes) count(v *visited) {

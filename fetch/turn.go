@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// claimFor is how long a visit may take before others may think that
-	// whoever made it is dead; it is cut off a little before.
+	// claimFor is how long a visit may take before others may take its owner
+	// for dead; it is cut off a little earlier.
 	claimFor = hostdb.Turn
 	cutAfter = claimFor - 10*time.Second
-	// minBackoff is the pause after a first failure where there is no other, and
+	// minBackoff is the pause after a first failure if there is no other, and
 	// maxBackoff the longest.
 	minBackoff = time.Second
 	maxBackoff = time.Hour
-	// maxRetryAfter bounds the patience a server can ask for.
+	// maxRetryAfter limits the pause that a server can ask for.
 	maxRetryAfter = 24 * time.Hour
 	// downPause is the pause after the first failure beyond MaxFailures. Each further
 	// failure makes it half as long again.
@@ -28,12 +28,12 @@ const (
 	// answersCount is how many failures beyond MaxFailures are counted if the server
 	// sends errors, or the queue has other hosts: a pause of 18 hours.
 	answersCount = 7
-	// askAgain is when to look again at a host whose turns others have: they give
-	// them back much sooner than they must.
+	// askAgain is when to check again a host whose turns are taken: they are
+	// usually given back much sooner than they must.
 	askAgain = 100 * time.Millisecond
 )
 
-// terms are those on which a host is visited, robots.txt apart.
+// terms are the conditions under which a host is visited, robots.txt aside.
 type terms struct {
 	// limit is how many requests may be under way.
 	limit int
@@ -42,11 +42,11 @@ type terms struct {
 	begun, ended time.Duration
 }
 
-// terms returns those of a host, given the pause that the list asks for and the
-// Crawl-delay, which is for one request at a time.
+// terms returns those of a host, given the pause that the list requests and the
+// Crawl-delay, which implies one request at a time.
 func (o *Options) terms(asked, crawlDelay time.Duration) terms {
 	pause, begun := o.pause(asked), time.Duration(0)
-	if o.ThreadsPerHost > 1 { // those of its domain or address without a Crawl-delay may begin meanwhile
+	if o.ThreadsPerHost > 1 { // others of its domain or address, without a Crawl-delay, may begin meanwhile
 		if begun = pause; asked == 0 {
 			begun = o.MinDelay
 		}
@@ -60,7 +60,8 @@ func (o *Options) terms(asked, crawlDelay time.Duration) terms {
 	return terms{limit: o.ThreadsPerHost, begun: begun, ended: begun}
 }
 
-// pause is the pause between two visits to a host, given what the list asks for.
+// pause is the pause between two visits to a host, given what the list
+// requests.
 func (o *Options) pause(asked time.Duration) time.Duration {
 	if asked != 0 {
 		return max(asked, 0)
@@ -75,7 +76,7 @@ func (o Options) Pause(crawlDelay time.Duration) time.Duration {
 	return o.terms(0, o.honoured(crawlDelay)).ended
 }
 
-// honoured is as much of a Crawl-delay as is honoured.
+// honoured returns the part of a Crawl-delay that is honoured.
 func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
 	if o.MaxCrawlDelay >= 0 {
 		return min(crawlDelay, o.MaxCrawlDelay)
@@ -83,9 +84,9 @@ func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
 	return crawlDelay
 }
 
-// termsOf returns the terms by which the record of a host is to be treated: the longest
-// Crawl-delay of its origins holds, as far as it is honoured, and after failures
-// there is one request at a time, also when the pause that they made is forgotten.
+// termsOf returns the terms for the record of a host: the longest Crawl-delay of its
+// origins applies, as far as it is honoured, and after failures there is one request at
+// a time, even when the pause they caused is forgotten.
 func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
 	t := l.o.terms(r.delay, max(l.o.honoured(h.CrawlDelay), r.crawlDelay))
 	if h.Backoff > 0 || l.o.gaveUp(h) || r.alone {
@@ -94,16 +95,16 @@ func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
 	return t
 }
 
-// claim takes a turn with a host. If all are taken, or it is not time yet, it
-// notes when to ask again, and whether it is worth waiting for.
+// claim takes a turn with a host. If all are taken, or it is too early, it
+// records when to try again, and whether waiting is worthwhile.
 func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 	r.claimed = time.Now()
 	if r.h.name == "" { // no host, no politeness: a file
 		return true
 	}
 	err := l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
-		// Not before: who waits for the store must not take those who went first for
-		// people of the future, nor the host for slow.
+		// Not earlier: a worker that waited for the store must not take requests
+		// that went first for future ones, nor the host for slow.
 		now := time.Now()
 		r.claimed = now
 		var h hostdb.Host
@@ -135,8 +136,8 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 			return old, nil
 		}
 		if mine = !r.at.After(now); !mine {
-			// A host that fails is given up while it is left alone for that. When only
-			// another visit is in the way, or the usual pause, it is tried once.
+			// A host that fails is given up while it is left alone for that. If only
+			// another visit or the usual pause is in the way, it is tried once.
 			if !r.full && h.NextFetch.Sub(now) > t.ended {
 				r.failures = h.Stats.Failures
 			}
@@ -159,9 +160,9 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 	return mine && err == nil
 }
 
-// rightClock reports whether a clock that was ahead has left times that lie in
-// the future, and sets them right. The pause after the last request, or after the
-// beginning of one that has not ended, counts from now on then.
+// rightClock reports whether a clock that was ahead has left times in the
+// future, and corrects them. The pause after the last request, or after the
+// beginning of one that has not ended, then counts from now on.
 func rightClock(h *hostdb.Host, now time.Time) (wrong bool) {
 	if h.LastFetch.After(now) {
 		h.NextFetch = now.Add(min(max(h.NextFetch.Sub(h.LastFetch), 0), maxRetryAfter))
@@ -184,8 +185,8 @@ func rightClock(h *hostdb.Host, now time.Time) (wrong bool) {
 }
 
 // release ends the turn, after which the host is left alone for a while, and
-// notes when the next may begin. resp is nil if no page was asked for, or if
-// nothing is known of what came.
+// records when the next may begin. resp is nil if no page was requested, or if
+// nothing is known about the answer.
 func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) {
 	now := time.Now()
 	r.made = resp == nil || resp.Outcome.Code.Asked()
@@ -195,8 +196,9 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 	if r.at = now; r.h.name == "" {
 		return
 	}
-	// A turn is given back even if the run ends. One for robots.txt says nothing
-	// of failures: those of former rounds must not keep a host from being tried.
+	// A turn is given back even if the run ends. A turn for robots.txt says
+	// nothing about failures: those of earlier rounds must not keep a host from
+	// being tried.
 	ctx, done := grace.Context(ctx)
 	defer done()
 	err := l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
@@ -236,9 +238,9 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 	}
 }
 
-// without returns the turns of a host but for that until some time. If a clock that
-// went back has had others set it right, it is the last of those before; if one that
-// went forward has ended it, it is none.
+// without returns the turns of a host except the one that ends at until. If a clock
+// that went back made others correct it, that is the last of the earlier ones; if a
+// clock that went forward has ended it, there is none.
 func without(busy []time.Time, until, now time.Time) []time.Time {
 	i, ok := slices.BinarySearchFunc(busy, until, time.Time.Compare)
 	if !ok {
@@ -249,9 +251,10 @@ func without(busy []time.Time, until, now time.Time) []time.Time {
 	return slices.Delete(slices.Clone(busy), i, i+1)
 }
 
-// note adds the time that a request took to the mean of its host, and returns what
-// the host is known for. A robots.txt that comes quickly says little: whoever has
-// pages that never end may well have one. No single request counts for much.
+// note adds the duration of a request to the average of its host, and returns
+// the pace of the host. A robots.txt that comes quickly says little: a host
+// with pages that never end may well have one. No single request counts for
+// much.
 func (l *loop) note(h *hostdb.Host, took time.Duration, page bool, was pace) pace {
 	took = min(took, 4*l.o.SlowVisit).Truncate(time.Microsecond)
 	switch {
@@ -284,8 +287,8 @@ func (l *loop) backoff(n int, pause time.Duration) time.Duration {
 	return min(maxBackoff, min(first, maxBackoff)<<min(n-1, 12))
 }
 
-// mostBackoff is how many doublings are remembered: from the shortest pause to the
-// longest.
+// mostBackoff is the maximum number of doublings: from the shortest pause to
+// the longest.
 const mostBackoff = 13
 
 // gaveUp reports whether a host has failed so often that rounds skip its pages.
@@ -307,8 +310,8 @@ func (o *Options) down(h *hostdb.Host) time.Duration {
 	return min(pause, o.MaxPause)
 }
 
-// count adds a response to what is known of a host. together says that another request
-// to the host has ended since this one began.
+// count updates a host's record with a response. together says that another request to
+// the host has ended since this one began.
 func (o *Options) count(h *hostdb.Host, resp *protocol.Response, together bool) {
 	s := &h.Stats
 	s.Bytes += resp.Bytes
@@ -340,7 +343,8 @@ func (o *Options) count(h *hostdb.Host, resp *protocol.Response, together bool) 
 	s.Failures, h.Backoff = 0, max(h.Backoff-1, 0)
 }
 
-// wholeMillisecond returns the time as it is kept: never a part of one too early.
+// wholeMillisecond rounds a time up to the millisecond, the precision at which
+// it is kept, so that it is never too early.
 func wholeMillisecond(t time.Time) time.Time {
 	if ms := t.Truncate(time.Millisecond); ms.Before(t) {
 		return ms.Add(time.Millisecond)

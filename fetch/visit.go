@@ -11,8 +11,8 @@ import (
 	"github.com/recrawl/recrawl/robots"
 )
 
-// work takes a turn with one host: it visits a page, or asks for robots.txt, or
-// finds that there is nothing to ask.
+// work takes a turn with one host: it visits a page, or requests robots.txt, or
+// finds that there is nothing to request.
 func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result) {
 	r = result{job: j, at: time.Now()}
 	url := j.it.URL
@@ -69,9 +69,9 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	return r
 }
 
-// obey looks up what robots.txt says of a page, and reports whether the page may be
-// asked for in this turn. If not, it says what becomes of it; the turn may have been
-// used for the file. The rules are nil if they are not known, or if nobody cares.
+// obey looks up what robots.txt says about a page, and reports whether the page may
+// be requested in this turn. If not, it records what happens instead; the turn may
+// have been used for the file. The rules are nil if they are unknown or not needed.
 func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bool) {
 	if l.o.NoRobots {
 		return nil, true
@@ -123,7 +123,7 @@ func (l *loop) notAsked(it item, code protocol.Code, reason string) *visited {
 	return v
 }
 
-// fetch asks the protocol, and turns a panic of it into a failed visit.
+// fetch calls the protocol, and turns its panic into a failed visit.
 func (l *loop) fetch(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,7 +140,7 @@ func (l *loop) fetch(ctx context.Context, req protocol.Request) (resp protocol.R
 	return resp, err
 }
 
-// visited makes of a response what the segment keeps.
+// visited turns a response into what the segment keeps.
 func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visited {
 	c := resp.Content
 	c.URL, c.Time = j.it.URL, l.o.Now()
