@@ -9,9 +9,9 @@ import (
 
 // waiting is what a window holds of one host, or whatever By says.
 type waiting struct {
-	left    int      // what there is room for
-	passed  int      // what has passed the rules
-	urls    []string // of which they were not asked
+	left    int      // how many there is room for
+	passed  int      // how many have passed the rules
+	urls    []string // those not checked yet
 	whole   bool     // its domain is not divided
 	divided bool
 }
@@ -19,9 +19,9 @@ type waiting struct {
 // enough reports whether what has passed the rules takes all the room there is.
 func (w *waiting) enough() bool { return w != nil && w.whole && w.passed >= w.left }
 
-// lookAt counts a candidate that a window holds, of a host. Once the window has as much of a
-// host as there is room for, and the parts of its domain do not take turns, there is
-// no need to look at more of it: that would be turned away.
+// lookAt counts a candidate of a host in a window. Once the window has as many of a host as
+// there is room for, and the parts of its domain do not take turns, more of them need not be
+// checked: they would be rejected anyway.
 func (j *job) lookAt(ctx context.Context, url string, h *hostState) error {
 	limit := j.limitOf(h.name)
 	if limit < 0 || h.limited == nil || h.name == "" || j.o.MaxPerPart > 0 {
@@ -78,7 +78,7 @@ func (j *job) leave() {
 }
 
 // limitOf returns how many URLs of a host may be selected for each segment, as far as is
-// known; a negative number if there is no limit.
+// known; negative if there is no limit.
 func (j *job) limitOf(host string) int {
 	if h, ok := j.known[host]; ok {
 		return h.limit
@@ -89,7 +89,7 @@ func (j *job) limitOf(host string) int {
 	return j.o.MaxPerHost
 }
 
-// want says whether a host has room left in any segment, as far as is known.
+// want reports whether a host has room left in any segment, as far as is known.
 func (j *job) want(host string) bool {
 	limit := j.limitOf(host)
 	if limit < 0 {
@@ -98,7 +98,7 @@ func (j *job) want(host string) bool {
 	var c *counted
 	if h := j.hosts[host]; h != nil {
 		c = h.limited
-	} else if key, ok := j.limitKey(host); ok { // it may never be a candidate: nothing is kept of it
+	} else if key, ok := j.limitKey(host); ok { // it may never be a candidate: keep nothing
 		c = j.counts[key]
 	}
 	return c == nil || j.place.room(c, limit) && !c.waiting.enough()

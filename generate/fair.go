@@ -12,14 +12,15 @@ import (
 	"github.com/recrawl/recrawl/internal/frontier"
 )
 
-// How many candidates are looked at to divide the room for some: twice as many, and
-// so many.
+// How many candidates are examined to divide the room for some: twice as many,
+// plus this number.
 const (
 	windowFactor = 2
 	windowExtra  = 4096
 )
 
-// window is how many candidates are looked at together; none if all are selected.
+// window is how many candidates are examined together; none if all are
+// selected.
 func (j *job) window() int {
 	const most = math.MaxInt / 2
 	if j.o.TopN <= 0 || j.o.TopN > (most-windowExtra)/windowFactor/j.o.Segments {
@@ -28,10 +29,10 @@ func (j *job) window() int {
 	return windowFactor*j.o.TopN*j.o.Segments + windowExtra
 }
 
-// fairly yields candidates in another order: how many of each registered domain come
-// in which places stays as it is, but those parts of a domain that may have no end
-// take turns, with each other and with all the rest. So a part that has no end takes
-// its share and no more, and where nothing else is due it takes all.
+// fairly yields candidates in another order: the places of each registered domain
+// stay its own, but parts of a domain that may be endless take turns, with each
+// other and with all the rest. So an endless part takes its share and no more, and
+// if nothing else is due it takes everything.
 func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[candidate, error] {
 	if j.o.Exact || j.o.NutchCompat || j.o.TopN <= 0 {
 		return func(yield func(candidate, error) bool) {
@@ -49,7 +50,7 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 	size := j.window()
 	return func(yield func(candidate, error) bool) {
 		var held urlSet     // an index may yield a record twice
-		var of []*hostState // of each that is held
+		var of []*hostState // the host of each URL in held
 		var tokens []string
 		flush := func() bool {
 			order, err := j.turnsOf(ctx, of, func(i int) string { return held.urls[i] })
@@ -97,8 +98,8 @@ type candidate struct {
 	host       *hostState
 }
 
-// turnsOf returns the order in which URLs of these hosts, the best first, are taken if
-// the parts of each domain take turns.
+// turnsOf returns the order in which URLs of these hosts, best first, are taken if the
+// parts of each domain take turns.
 func (j *job) turnsOf(ctx context.Context, of []*hostState, url func(int) string) ([]int, error) {
 	order := make([]int, len(of))
 	var domains []*domain
@@ -114,7 +115,7 @@ func (j *job) turnsOf(ctx context.Context, of []*hostState, url func(int) string
 			d.places, d.next = 0, 0
 		}
 	}()
-	// The places of those that may be divided, one domain behind the other.
+	// The places of those that may be divided, domain by domain.
 	all := 0
 	for _, d := range domains {
 		if d.next = all; d.places >= fewPlaces {
@@ -145,12 +146,12 @@ func (j *job) turnsOf(ctx context.Context, of []*hostState, url func(int) string
 	return order, nil
 }
 
-// A domain is one that hosts are of.
+// A domain is the registered domain of some hosts.
 type domain struct {
 	name    string
 	account *frontier.Account // nil if it was not asked for
 	divided *site             // nil if it was not
-	// In turnsOf: how many URLs it has, and where its places end.
+	// In turnsOf: the number of its URLs, and where its places end.
 	places, next int
 }
 
@@ -181,28 +182,29 @@ func (j *job) account(ctx context.Context, d *domain) (*frontier.Account, error)
 	return d.account, nil
 }
 
-// A branch takes turns with its siblings: each comes as often as it weighs, and of
-// those that are next the one that has the better page. It has either children or
-// leaves.
+// A branch takes turns with its siblings: each as often as its weight says, and
+// among those that are next the one with the better page goes first. It has
+// either children or leaves.
 type branch struct {
 	weight   float64
-	turn     float64 // when it is next
+	turn     float64 // when its next turn is
 	born     int     // among its siblings
 	children map[string]*branch
-	waiting  queue // those children that have something
-	leaves   []int // the best first
+	waiting  queue // children that are not empty
+	leaves   []int // best first
 }
 
-// The weights. An older host has more than a younger one, since those that a name
-// server makes up come later; hosts that are proven have more than others. A part has as much as what it says is new, once that
-// can be told, but a sixteenth at least; what differs in numbers or parameters has
-// three quarters; and the more of a part is waiting the less it has, slowly: what has
-// an end is done before what has none. What is beyond doubt has what its parts have
-// together. The numbers are those with which sixty pages beside eleven traps are all
-// found in 350 visits (internal/hostile, C6).
+// The weights. An older host weighs more than a younger one, since hosts that a name server
+// makes up come later; proven hosts weigh more than others. A part weighs as much as the
+// share of it that is new, once that is known, but at least a sixteenth; one that differs in
+// numbers or parameters weighs three quarters; and the more of a part is waiting the less it
+// weighs, slowly: what has an end is finished before what has none. What is beyond doubt
+// weighs as much as its parts together. The numbers are those with which sixty pages beside
+// eleven traps are all found in 350 visits (internal/hostile, C6).
 //
-// A site is divided once it has had as many visits as newcomer, and only if it has
-// fewPlaces: before that nothing is known of its parts, and the best go first.
+// A site is divided once it has had as many visits as newcomer, and only if it
+// has fewPlaces: before that nothing is known about its parts, and the best go
+// first.
 const (
 	newcomer  = 32
 	fewPlaces = 8
@@ -214,7 +216,8 @@ const (
 	backlog  = 16
 )
 
-// at returns what is at the end of a way, which grows if need be, with what the steps weigh.
+// at returns the branch at the end of a path, which is created if necessary, with the
+// weights of the steps.
 func (b *branch) at(way []step) *branch {
 	for _, st := range way {
 		c := b.children[st.name]
@@ -233,7 +236,7 @@ func (b *branch) at(way []step) *branch {
 	return b
 }
 
-// begin says who is next, once all is added.
+// begin determines who is next, after everything was added.
 func (b *branch) begin() {
 	for _, c := range b.waiting {
 		c.turn = 1/c.weight - 1
@@ -242,7 +245,7 @@ func (b *branch) begin() {
 	heap.Init(&b.waiting)
 }
 
-// take removes the leaf whose turn it is. There is one.
+// take removes the leaf whose turn it is. There must be one.
 func (b *branch) take() int {
 	if len(b.waiting) == 0 {
 		leaf := b.leaves[0]
@@ -259,7 +262,7 @@ func (b *branch) take() int {
 	return leaf
 }
 
-// queue is a heap of branches, that whose turn it is first.
+// queue is a heap of branches, the one whose turn it is first.
 type queue []*branch
 
 func (q queue) Len() int { return len(q) }

@@ -93,7 +93,7 @@ func (j *job) free(ctx context.Context, urls iter.Seq2[string, error]) error {
 	return m.leases.Close()
 }
 
-// recordOf returns what a fetch list of Free has of a URL that Options.Known knows.
+// recordOf returns the fetch list's record for a URL that Options.Known has.
 func (j *job) recordOf(ctx context.Context, url string) (d crawldb.Datum, ok bool, err error) {
 	if j.o.Known == nil || j.o.NutchCompat {
 		return d, false, nil

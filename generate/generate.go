@@ -225,11 +225,11 @@ type job struct {
 	o        Options
 	now, due time.Time
 	report   Report
-	asked    string // the URL that the policies were asked about last
+	asked    string // the last URL passed to policies
 
 	makes   []*making
 	place   placer
-	placed  urlSet // URLs that have had a place
+	placed  urlSet // URLs that have been placed
 	known   map[string]hostInfo
 	parts   map[string]int // how many of each part were placed
 	hosts   map[string]*hostState
@@ -238,7 +238,7 @@ type job struct {
 	keys    crawldb.Keys
 	order   []byte       // scratch, for a key
 	texts   texts.Pieces // keys that are kept
-	waiting []*counted   // of which a window holds something
+	waiting []*counted   // hosts that a window holds
 	indexed bool         // candidates come from an index
 }
 
@@ -336,8 +336,8 @@ func (j *job) open(ctx context.Context, i int) error {
 	return nil
 }
 
-// begin begins a segment under a name that nobody has, also of those who look for one at
-// the same time.
+// begin begins a segment under a name that nobody has, not even someone who looks for
+// one at the same time.
 func (j *job) begin(ctx context.Context) (*making, error) {
 	last := ""
 	for {
@@ -345,7 +345,7 @@ func (j *job) begin(ctx context.Context) (*making, error) {
 		if err != nil {
 			return nil, err
 		}
-		if name <= last { // which may not be listed yet
+		if name <= last { // it may not be listed yet
 			name = segment.NameAfter(last)
 		}
 		for taken := true; taken && j.o.Taken != nil; {
@@ -364,7 +364,7 @@ func (j *job) begin(ctx context.Context) (*making, error) {
 		case err != nil:
 			return nil, err
 		}
-		// Another may have begun it and come to its end since the name was looked for.
+		// Another may have begun and finished it since the name was found.
 		made, err := segment.Has[crawldb.Datum](ctx, j.segments, name)
 		if err == nil && !made {
 			return &making{name: name, leases: w}, nil
@@ -376,7 +376,7 @@ func (j *job) begin(ctx context.Context) (*making, error) {
 }
 
 // commit makes the leases durable and writes the fetch lists. From then on the
-// segments are there.
+// segments exist.
 func (j *job) commit(ctx context.Context) error {
 	if len(j.makes) == 0 {
 		return nil
@@ -397,7 +397,8 @@ func (j *job) commit(ctx context.Context) error {
 			if err := j.write(ctx, m); err != nil {
 				return err
 			}
-			// Not before: as long as the note is open, Recover knows that we live.
+			// Not earlier: as long as the note is open, Recover knows that we
+			// are alive.
 			if err := m.leases.Close(); err != nil {
 				return err
 			}

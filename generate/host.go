@@ -8,15 +8,15 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// A hostState is what a run keeps of a host that candidates are of.
+// A hostState is what a run keeps about a host that has candidates.
 type hostState struct {
 	name   string
-	domain *domain // nil until it is asked for
-	// limited is what all URLs of the host count as for MaxPerHost; nil if only
-	// a URL tells.
+	domain *domain // nil until requested
+	// limited is what all URLs of the host count as for MaxPerHost; nil if that
+	// depends on the URL.
 	limited *counted
-	// spelled is what a URL of the host counts as that is its own normal form; nil until
-	// there is one.
+	// spelled is what a URL of the host counts as if it is its own normal form; nil
+	// until there is one.
 	spelled *counted
 }
 
@@ -26,7 +26,7 @@ type counted struct {
 	placed   tallies // by exactPlacer; nil if it was never asked
 	nutch    *nutchHost
 	waiting  *waiting // in a window
-	affected bool     // more of it was looked at than its limit
+	affected bool     // more of it was found than its limit
 	turn     uint32   // of the next on a list
 }
 
@@ -44,7 +44,8 @@ func (j *job) hostOf(url string) *hostState {
 	return h
 }
 
-// limitKey returns what all URLs of a host count as; false if only a URL tells.
+// limitKey returns what all URLs of a host count as; false if that depends on
+// the URL.
 func (j *job) limitKey(host string) (key string, ok bool) {
 	if j.o.Rules != nil && !j.o.NoNormalize && !j.o.Rules.KeepsHost(urlfilter.HostCount, host) {
 		return "", false
@@ -55,7 +56,7 @@ func (j *job) limitKey(host string) (key string, ok bool) {
 	return host, true
 }
 
-// countedAs returns what is counted by that key.
+// countedAs returns the counter for that key.
 func (j *job) countedAs(key string) *counted {
 	c := j.counts[key]
 	if c == nil {
@@ -65,7 +66,7 @@ func (j *job) countedAs(key string) *counted {
 	return c
 }
 
-// countedOf returns what a URL of the host counts as, which is spelled so in the scope.
+// countedOf returns what a URL of the host counts as, given its spelling in the scope.
 func (j *job) countedOf(h *hostState, url, spelled string) *counted {
 	if url != spelled {
 		return j.countedAs(j.countKey(spelled))
@@ -76,7 +77,7 @@ func (j *job) countedOf(h *hostState, url, spelled string) *counted {
 	return h.spelled
 }
 
-// countKey returns what a URL counts as for MaxPerHost; it says its host alone.
+// countKey returns what a URL counts as for MaxPerHost, from its host alone.
 func (j *job) countKey(url string) string {
 	if j.o.NutchCompat {
 		return j.o.By.NutchKey(url)

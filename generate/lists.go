@@ -47,7 +47,7 @@ func (j *job) write(ctx context.Context, m *making) error {
 	return w.Commit(ctx)
 }
 
-// turns says of each record on which list it is and how its host is visited.
+// turns returns for each record the list it is on and how its host is visited.
 func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, error) {
 	turns := make([]segment.Turn, len(list))
 	for i, d := range list {
@@ -60,8 +60,8 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 	if j.o.Lists <= 1 {
 		return turns, nil
 	}
-	// What shares a queue must share a list, even if a normalizer tells its URLs
-	// apart: the first of a queue by key decides.
+	// URLs that share a queue must share a list, even if a normalizer tells
+	// them apart: the first of a queue by key decides.
 	by := hostdb.ByHost
 	if j.o.Partition == segment.ByDomain {
 		by = hostdb.ByDomain
@@ -121,8 +121,8 @@ func (j *job) partitionSpelling(url string) (string, bool) {
 	return url, false
 }
 
-// partition is Nutch's URLPartitioner: the number of the list, of n, for what has
-// this hash.
+// partition is Nutch's URLPartitioner: it returns the number of the list, of n,
+// for a hash.
 func partition(hash, seed int32, n int) int {
 	return int((hash^seed)&math.MaxInt32) % n
 }
@@ -176,8 +176,8 @@ func (j *job) addresses(ctx context.Context, keys map[string]string) (map[string
 	return hashes, nil
 }
 
-// addressHash takes the least address of a host, so that the order of the answer
-// does not count.
+// addressHash uses the least address of a host, so that the order of the answer
+// does not matter.
 func addressHash(ctx context.Context, host string, lookup func(context.Context, string) ([]netip.Addr, error)) int32 {
 	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return javaHash(a.Unmap().String())
@@ -195,7 +195,7 @@ func addressHash(ctx context.Context, host string, lookup func(context.Context, 
 	return javaHash(slices.MinFunc(addrs, netip.Addr.Compare).String())
 }
 
-// asked asks the caller's function, and turns a panic of it into an error: nobody
+// asked calls the caller's function, and turns its panic into an error: nobody
 // else could recover it.
 func asked(ctx context.Context, host string, lookup func(context.Context, string) ([]netip.Addr, error)) (addrs []netip.Addr, err error) {
 	defer func() {
@@ -206,13 +206,13 @@ func asked(ctx context.Context, host string, lookup func(context.Context, string
 	return lookup(ctx, host)
 }
 
-// spread orders a fetch list so that a fetcher which reads it from the front
-// finds many hosts at once: the best URL of every host, then the second best of
-// every host, and so on, in each turn in the order of a hash. What is best is decided
-// by turns of the parts of a domain, as it is for the selection.
+// spread orders a fetch list so that a fetcher reading it from the front finds many
+// hosts at once: the best URL of every host, then the second best of every host, and
+// so on, in each turn in the order of a hash. What is best is decided by turns of the
+// parts of a domain, as in the selection.
 func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
-	// What is sorted is small: the records stay where they are.
-	best := make([]uint64, len(list)) // the rank of a record and where it is
+	// Sort small items: the records stay where they are.
+	best := make([]uint64, len(list)) // the rank of a record and its index
 	for i := range list {
 		best[i] = uint64(rankOf(list[i].Priority))<<32 | uint64(i)
 	}
@@ -264,7 +264,7 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 		}
 		return cmp.Compare(list[a.at].URL, list[b.at].URL)
 	})
-	// Each record goes where it belongs, round by round of those that change places.
+	// Move each record to its place, one cycle at a time.
 	for i := range all {
 		first := list[i]
 		for to := i; ; {

@@ -8,14 +8,14 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// levelExtra is how many candidates of one level of an index are put into their
-// exact order at least.
+// levelExtra is the least number of candidates of one index level that are put
+// into exact order.
 const levelExtra = 1 << 16
 
 // ordered puts the candidates of an index, which may yield priorities within an
-// eighth of an octave in any order, into their exact order. It holds those of one
-// such level; of a level of more than most the best go, which is all that an index
-// promises, and nobody waits for millions of seeds with one priority.
+// eighth of an octave in any order, into exact order. It holds those of one
+// such level; if a level has more than most, the best go, which is all that an
+// index promises, and nobody waits for millions of seeds of equal priority.
 func ordered(hints iter.Seq2[crawldb.Candidate, error], most int) iter.Seq2[crawldb.Candidate, error] {
 	return func(yield func(crawldb.Candidate, error) bool) {
 		var held bestFirst
@@ -41,7 +41,8 @@ func ordered(hints iter.Seq2[crawldb.Candidate, error], most int) iter.Seq2[craw
 	}
 }
 
-// above returns a priority that nothing exceeds which may follow p in an index.
+// above returns a priority that is not exceeded by any that may follow p in an
+// index.
 func above(p float32) float32 {
 	const level = 1.0906 // 2^(1/8) is 1.0905...
 	const tiny = 1e-37   // below, floats are too coarse for levels
@@ -56,7 +57,7 @@ func above(p float32) float32 {
 	return p / level
 }
 
-// rankOf numbers priorities, the highest first and what is no number last.
+// rankOf numbers priorities, the highest first and NaN last.
 func rankOf(p float32) uint32 {
 	bits := math.Float32bits(p)
 	switch {
@@ -72,9 +73,9 @@ func rankOf(p float32) uint32 {
 	return ^bits
 }
 
-// bestFirst is a heap of candidates, with the highest priority first and, of equal
-// ones, the one that came first. What is compared and moved is small: candidates
-// stay where they are.
+// bestFirst is a heap of candidates, with the highest priority first and, among
+// equal ones, the one that came first. What is compared and moved is small:
+// candidates stay where they are.
 type bestFirst struct {
 	heap []ranking
 	at   []crawldb.Candidate
@@ -113,7 +114,7 @@ func (b *bestFirst) push(c crawldb.Candidate) {
 	b.heap = h
 }
 
-// pop removes the first. There is one.
+// pop removes the first candidate. There must be one.
 func (b *bestFirst) pop() crawldb.Candidate {
 	h := b.heap
 	at := h[0].at
@@ -142,7 +143,7 @@ func (b *bestFirst) pop() crawldb.Candidate {
 	return c
 }
 
-// yieldBest yields all that have the priority of the first, by key.
+// yieldBest yields all candidates with the priority of the first, by key.
 func (b *bestFirst) yieldBest(yield func(crawldb.Candidate, error) bool) bool {
 	rank := b.heap[0].rank()
 	first := b.pop()

@@ -10,15 +10,15 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// placer counts what is in which segment.
+// placer counts what each segment contains.
 type placer interface {
-	// place counts a URL in the first segment with room for it under c, of which
-	// there may be limit in each, if that is not negative, and returns its number;
-	// -1 if there is none.
+	// place counts a URL in the first segment with room for it under c, of
+	// which each may have limit, unless that is negative, and returns the
+	// segment's number; -1 if there is none.
 	place(c *counted, limit int) int
 	// room reports whether there may be room for a URL under c.
 	room(c *counted, limit int) bool
-	// left returns for how many URLs under c there is room at most.
+	// left returns the number of URLs under c for which there is room at most.
 	left(c *counted, limit int) int
 	// giveBack undoes a place.
 	giveBack(c *counted, segment int)
@@ -26,15 +26,15 @@ type placer interface {
 	full() bool
 }
 
-// exactPlacer has no segment over topN and none with more than limit of a key.
+// exactPlacer puts at most topN into each segment and at most limit of a key.
 type exactPlacer struct {
 	topN, segments int
 	counts         tallies // of the segments
 	limits         bool    // there may be limits
 }
 
-// tallies count something by segment. Those behind the last are zero: there may be
-// any number of segments, and memory is taken for those that something is in.
+// tallies count something by segment. Those beyond the last are zero: there may
+// be any number of segments, and only those that contain something take memory.
 type tallies []int
 
 func (t tallies) of(segment int) int {
@@ -51,7 +51,8 @@ func (t *tallies) add(segment int) {
 	(*t)[segment]++
 }
 
-// all reports whether each of so many segments has n, which is above zero, or more.
+// all reports whether each of that many segments has at least n, which is above
+// zero.
 func (t tallies) all(segments, n int) bool { return len(t) == segments && slices.Min(t) >= n }
 
 func (e *exactPlacer) place(c *counted, limit int) int {
@@ -125,7 +126,7 @@ func (p *nutchPlacer) place(c *counted, limit int) int {
 		h.n++
 		for p.counts.of(h.segment-1) >= top && h.segment < p.segments {
 			h.segment++
-			h.n = 0 // and not 1: the URL at hand is not counted
+			h.n = 0 // not 1: the current URL is not counted
 		}
 		if h.n > limit {
 			if h.segment == p.segments {
@@ -143,18 +144,18 @@ func (p *nutchPlacer) place(c *counted, limit int) int {
 
 func (p *nutchPlacer) room(*counted, int) bool { return true }
 func (p *nutchPlacer) left(*counted, int) int  { return math.MaxInt }
-func (p *nutchPlacer) giveBack(*counted, int)  {} // Nutch never finds out
+func (p *nutchPlacer) giveBack(*counted, int)  {} // Nutch never notices
 func (p *nutchPlacer) full() bool {
 	return p.topN > 0 && p.count == p.topN && p.current == p.segments
 }
 
-// hostInfo is what the expressions say of a host.
+// hostInfo is what the expressions return for a host.
 type hostInfo struct {
 	limit int // negative: none
 	delay time.Duration
 }
 
-// host returns what holds for the host of a URL.
+// host returns what applies to the host of a URL.
 func (j *job) host(ctx context.Context, url string) (hostInfo, error) {
 	info := hostInfo{limit: -1}
 	if j.o.MaxPerHost > 0 {
@@ -203,7 +204,7 @@ func (j *job) host(ctx context.Context, url string) (hostInfo, error) {
 	return info, nil
 }
 
-// round rounds half up, as Java does; what is not a number is 0.
+// round rounds half up, as Java does; NaN becomes 0.
 func round(f float64, most int64) int64 {
 	switch f = math.Floor(f + 0.5); {
 	case f >= float64(most):

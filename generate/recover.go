@@ -75,13 +75,14 @@ func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) (
 	return dead, nil
 }
 
-// stopped reports whether an error says nothing of what is in a segment.
+// stopped reports whether an error says nothing about the contents of a
+// segment.
 func stopped(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, segment.ErrClosed)
 }
 
-// unlisted reports whether a segment never got a fetch list. It is an error if it
-// had one and that is not there, or cannot be read.
+// unlisted reports whether a segment never got a fetch list. It is an error if
+// it had one that is missing or cannot be read.
 func unlisted(ctx context.Context, s segment.Store, name string) (bool, error) {
 	info, err := s.Stat(ctx, name, segment.GeneratePart)
 	if err == nil {
@@ -90,7 +91,7 @@ func unlisted(ctx context.Context, s segment.Store, name string) (bool, error) {
 	if !errors.Is(err, segment.ErrNotFound) {
 		return false, err
 	}
-	// Nobody writes visits before the list has a name; a merge opens it first.
+	// Nobody writes visits before the list is named; a merge opens it first.
 	visits := []string{segment.FetchPart, segment.ContentPart}
 	for i := range mostLists {
 		visits = append(visits, segment.ListPart(segment.FetchPart, i))
@@ -107,19 +108,18 @@ func unlisted(ctx context.Context, s segment.Store, name string) (bool, error) {
 	return true, nil
 }
 
-// noteError is an error of the note of what a segment has leased, and not of the crawl
-// db.
+// noteError is an error in the note of what a segment has leased, not in the crawl db.
 type noteError struct{ error }
 
 func (e *noteError) Unwrap() error { return e.error }
 
-// release gives back what a segment without a fetch list has leased, and
-// removes it.
+// release releases what a segment without a fetch list has leased, and removes
+// the segment.
 func release(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string) error {
 	if done, err := segment.Has[crawldb.Datum](ctx, segments, name); err != nil || done {
 		return err
 	}
-	// Whoever is writing the note is alive.
+	// If somebody is writing the note, they are alive.
 	w, err := segments.Append(ctx, name, leasePart, -1)
 	switch {
 	case errors.Is(err, segment.ErrCommitted):
@@ -157,8 +157,8 @@ func release(ctx context.Context, crawl crawldb.Store, segments segment.Store, n
 	return segments.Remove(ctx, name)
 }
 
-// released returns the record without the lease that a segment has on it, or
-// the record itself if it has none.
+// released returns the record without the lease of a segment, or the record
+// itself if it has none.
 func released(old *crawldb.Datum, segment string) *crawldb.Datum {
 	if old == nil || old.LeasedBy != segment {
 		return old

@@ -16,8 +16,8 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// check returns why a record is not selected, whatever its host; empty if it may
-// be. It is pure but for Where.
+// check returns why a record is not selected, whatever its host; empty if it
+// may be. It is pure except for Where.
 func (j *job) check(d *crawldb.Datum) (Reason, error) {
 	o := &j.o
 	j.asked = d.URL
@@ -73,7 +73,7 @@ func (j *job) failed(err error) {
 	}
 }
 
-// seen keeps the earliest time at which a record that is not due will be.
+// seen keeps the earliest time at which a record that is not due will be due.
 func (j *job) seen(d *crawldb.Datum) {
 	at := d.FetchTime
 	if d.LeasedUntil.After(at) {
@@ -84,7 +84,7 @@ func (j *job) seen(d *crawldb.Datum) {
 	}
 }
 
-// accepted asks the filters alone.
+// accepted applies the filters only.
 func accepted(r *urlfilter.Rules, url string) bool {
 	for _, f := range r.Filters {
 		if !f.Accept(url) {
@@ -94,11 +94,11 @@ func accepted(r *urlfilter.Rules, url string) bool {
 	return true
 }
 
-// allowed asks the rules about a candidate.
+// allowed applies the rules to a candidate.
 func (j *job) allowed(url string) bool {
 	switch {
 	case j.o.Rules == nil || j.o.NoFilter || j.o.NutchCompat:
-		return true // under NutchCompat check has asked
+		return true // under NutchCompat check has applied them
 	case j.o.NoNormalize:
 		return accepted(j.o.Rules, url)
 	}
@@ -106,7 +106,7 @@ func (j *job) allowed(url string) bool {
 	return err == nil && u == url
 }
 
-// admits asks the rules about a candidate, which may be a sitemap.
+// admits applies the rules to a candidate, which may be a sitemap.
 func (j *job) admits(ctx context.Context, url string) (bool, error) {
 	j.asked = url
 	if j.allowed(url) {
@@ -126,7 +126,7 @@ func (j *job) admits(ctx context.Context, url string) (bool, error) {
 	return err == nil && u == url, nil
 }
 
-// spelling is how a URL counts in a scope; false if it does not count.
+// spelling returns how a URL counts in a scope; false if it does not count.
 func (j *job) spelling(scope urlfilter.Scope, url string) (string, bool) {
 	j.asked = url
 	if j.o.Rules != nil && !j.o.NoNormalize {
@@ -149,7 +149,7 @@ func (j *job) spelling(scope urlfilter.Scope, url string) (string, bool) {
 	return url, ok && scheme != ""
 }
 
-// candidates yields what passes check, best first, equal ones by key.
+// candidates yields the records that pass check, best first, equal ones by key.
 func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 	ahead, indexable := schedule.Horizon(j.o.Schedule)
 	index, ok := crawldb.Index(j.crawl)
@@ -157,8 +157,8 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 		return j.scan(ctx)
 	}
 	j.indexed = true
-	// What is leased now may not be when Ahead has passed: the index shows it, and
-	// check does not let it pass.
+	// What is leased now may no longer be after Ahead: the index yields it, and
+	// check rejects it.
 	q := crawldb.DueQuery{Now: j.due, Ahead: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), Want: j.want, Seen: j.seen}
 	if ahead > 0 {
 		q.Beyond = j.due.Add(ahead)
@@ -166,10 +166,10 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 	return j.read(ctx, ordered(index.Due(ctx, q), j.window()+levelExtra))
 }
 
-// scan looks at every record.
+// scan examines every record.
 func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
-	// A crawl db with more due records than fit into memory is scanned more than
-	// once, and what is counted is counted the first time.
+	// A crawl db with more due records than fit into memory is scanned more
+	// than once, and counting is done the first time.
 	first, begun, again := "", false, false
 	due := func(d *crawldb.Datum) bool {
 		if !begun {
@@ -183,13 +183,13 @@ func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 		}
 		return why == ""
 	}
-	// The first time everything is shown that may count as beyond a limit.
+	// The first time, yield everything that may count as beyond a limit.
 	want := func(host string) bool { return !again || j.want(host) }
 	return crawldb.DueByScan(ctx, j.crawl, crawldb.DueQuery{Now: j.due, Want: want}, due)
 }
 
-// byIndex reports whether a candidate that is due passes check, whatever else its
-// record says: then it is not read before it is leased.
+// byIndex reports whether a due candidate passes check, whatever else its
+// record says: if so it is not read before it is leased.
 func (j *job) byIndex() bool {
 	o := &j.o
 	return o.Where == nil && o.Status == 0 && o.MaxInterval <= 0 && o.Ahead == 0 && o.MinScore >= 0
@@ -224,12 +224,12 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 			byURL := make(map[string]*crawldb.Datum, len(urls))
 			for i, u := range urls {
 				if !j.placed.has(u) && !(records[i] != nil && j.ours(records[i])) {
-					byURL[u] = records[i] // what is ours was yielded before
+					byURL[u] = records[i] // ours were yielded before
 				}
 			}
 			for _, c := range some {
 				d := byURL[c.URL]
-				if d == nil { // gone, or was yielded before
+				if d == nil { // gone, or yielded before
 					continue
 				}
 				byURL[c.URL] = nil
@@ -265,7 +265,7 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 	}
 }
 
-// ours reports whether a record is leased by a segment in the making.
+// ours reports whether a record is leased by a segment being made.
 func (j *job) ours(d *crawldb.Datum) bool {
 	return d.LeasedBy != "" && slices.ContainsFunc(j.makes, func(m *making) bool { return m.name == d.LeasedBy })
 }
@@ -353,8 +353,8 @@ func (j *job) placeOne(ctx context.Context, c candidate) (placed, bool, error) {
 	return p, true, j.open(ctx, p.segment)
 }
 
-// lease notes the URLs of the batch, leases those that still pass check, and puts
-// them on the list of their segment.
+// lease notes the URLs of the batch, leases those that still pass check, and
+// puts them on the lists of their segments.
 func (j *job) lease(ctx context.Context, batch []placed) error {
 	batch = byOrder(batch)
 	if err := j.note(ctx, batch); err != nil {
@@ -368,13 +368,13 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		gone  bool
 		why   Reason
 		err   error
-		until time.Time // of the lease that the record had, which may have ended
+		until time.Time // of the record's previous lease, which may have ended
 		by    string
 	}
 	slots, records := make([]slot, len(batch)), make([]crawldb.Datum, len(batch))
 	until := j.now.Add(j.o.Lease)
-	// All at one go: what is selected together lies far apart, so the more there is
-	// of it the nearer are the neighbours.
+	// All at once: what is selected together lies far apart, so the more there
+	// is the nearer are the neighbours.
 	err := crawldb.UpdateAll(ctx, j.crawl, one(crawldb.Batch{URLs: urls, Tokens: tokens, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		slots[i] = slot{gone: old == nil}
 		if old == nil {
@@ -400,7 +400,7 @@ func (j *job) lease(ctx context.Context, batch []placed) error {
 		case s.why != "":
 			j.reject(d, s.why, s.err)
 		default:
-			d.LeasedUntil, d.LeasedBy = s.until, s.by // which the list does not tell of
+			d.LeasedUntil, d.LeasedBy = s.until, s.by // which the list does not include
 			*d = schedule.Selected(j.o.Schedule, *d, j.due)
 			continue
 		}
@@ -442,7 +442,7 @@ func (j *job) note(ctx context.Context, batch []placed) error {
 	return nil
 }
 
-// list puts the records of a batch on the lists of their segments, but for those that
+// list puts the records of a batch on the lists of their segments, except those that
 // fell through.
 func (j *job) list(batch []placed, records []crawldb.Datum) {
 	for i, m := range j.makes {
@@ -465,13 +465,13 @@ func (j *job) list(batch []placed, records []crawldb.Datum) {
 	}
 }
 
-// one is the sequence of one batch.
+// one is a sequence of one batch.
 func one(b crawldb.Batch) iter.Seq2[crawldb.Batch, error] {
 	return func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }
 }
 
-// byOrder sorts a batch. What is compared first, and moved, is the first word in
-// which some of the keys differ.
+// byOrder sorts a batch. It compares, and moves, the first word in which some
+// of the keys differ.
 func byOrder(batch []placed) []placed {
 	same := batch[0].order
 	for i := range batch {

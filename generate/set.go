@@ -2,21 +2,22 @@ package generate
 
 import "hash/maphash"
 
-// A urlSet is a set of URLs. What it has is hashed once: a map that grows hashes all of
-// it anew, and URLs are long and lie anywhere. The zero value is empty.
+// A urlSet is a set of URLs that hashes each only once: a map that grows hashes all of
+// them anew, and URLs are long and scattered in memory. The zero value is empty.
 type urlSet struct {
 	seed   maphash.Seed
 	urls   []string
-	hashed int // how many of the URLs have a slot, the first
-	// A slot has a half of a hash, and the number of its URL from 1 on; zero is none. It
-	// is looked for by the bits of the hash from its place on.
+	hashed int // how many of the URLs, the first ones, have a slot
+	// A slot has half of a hash, and the number of its URL from 1 on; zero means none.
+	// It is searched from the place given by the bits of the hash.
 	slots []uint64
 }
 
-// leastSlots is how many slots a set has that has any; it is a power of two.
+// leastSlots is the initial number of slots; it is a power of two.
 const leastSlots = 64
 
-// find returns the slot of a URL, or the one where it belongs; there are some.
+// find returns the slot of a URL, or the one where it belongs; there must be
+// some.
 func (s *urlSet) find(url string) (at int, half uint64, found bool) {
 	half = maphash.String(s.seed, url) >> 32
 	for at = int(half) & (len(s.slots) - 1); s.slots[at] != 0; at = (at + 1) & (len(s.slots) - 1) {
@@ -51,11 +52,11 @@ func (s *urlSet) add(url string) bool {
 	return !found
 }
 
-// put adds a URL that the set does not have. It is hashed when something is looked for,
-// which may be never.
+// put adds a URL that the set does not have. It is hashed by the next lookup, if there
+// is one.
 func (s *urlSet) put(url string) { s.urls = append(roomy(s.urls), url) }
 
-// hash gives those URLs a slot that have none.
+// hash assigns slots to URLs that have none.
 func (s *urlSet) hash() {
 	for ; s.hashed < len(s.urls); s.hashed++ {
 		if s.hashed >= len(s.slots)/4*3 {
@@ -90,8 +91,8 @@ func (s *urlSet) clear() {
 	s.urls, s.hashed = s.urls[:0], 0
 }
 
-// roomy returns a slice with room for one more, twice as large as it was if need be:
-// append makes large ones larger by a quarter, and copies all the more often.
+// roomy returns a slice with room for one more, twice as large if it has to grow:
+// append makes large slices larger by a quarter, and copies all the more often.
 func roomy[T any](s []T) []T {
 	if len(s) < cap(s) {
 		return s

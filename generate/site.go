@@ -8,21 +8,21 @@ import (
 	"github.com/recrawl/recrawl/internal/frontier"
 )
 
-// A site is the tree of those parts of a domain that are in doubt: hosts, directories,
-// and pages of one kind. The rest is one branch.
+// A site is the tree of the doubtful parts of a domain: hosts, directories, and pages
+// of one kind. The rest is one branch.
 type site struct {
 	branch
 	account *frontier.Account
 	domain  string
-	rank    map[string]int // of the hosts that are known, the oldest first
+	rank    map[string]int // of the known hosts, the oldest first
 	hosts   map[string]*siteHost
 	parts   map[string]*sitePart
 	dirs    map[string]*siteDir
-	steps   []step   // scratch, and so are the names
+	steps   []step   // scratch, like the names
 	names   []string // of the steps to a directory
 }
 
-// step is one step from a domain to a URL: the name of a branch and what it weighs.
+// step is one step from a domain to a URL: the name of a branch and its weight.
 type step struct {
 	name   string
 	weight float64
@@ -40,20 +40,20 @@ type sitePart struct {
 	host    *siteHost
 	due     int // how many URLs it has
 	weight  float64
-	told    bool // it is told apart from the rest
+	told    bool // it is kept apart from the rest
 	counted bool // its weight was added
 }
 
-// A siteDir is what URLs have in common that lie in one directory.
+// A siteDir is what URLs in the same directory have in common.
 type siteDir struct {
 	part    *sitePart
 	repeats bool
-	below   []step     // steps that lead on from the part
-	leaves  [2]*branch // of what is beyond doubt, and of the others
+	below   []step     // steps that continue from the part
+	leaves  [2]*branch // of the URLs beyond doubt, and of the others
 }
 
-// site returns the site of a domain with nothing on its branches. A list is divided as the
-// windows before it were, so what directories and parts are is kept.
+// site returns the site of a domain with empty branches. A list is divided like the
+// windows before it, so the directories and parts are kept.
 func (d *domain) site() *site {
 	s := d.divided
 	if s == nil {
@@ -82,7 +82,7 @@ func plant(a *frontier.Account, domain string) *site {
 	return s
 }
 
-// divide has the URLs that are in these places of an order take turns there.
+// divide makes the URLs in these places of an order take turns there.
 func (s *site) divide(order, places []int, url func(int) string) {
 	of := make([]*siteDir, len(places))
 	for k, i := range places {
@@ -108,8 +108,8 @@ func (s *site) divide(order, places []int, url func(int) string) {
 	}
 }
 
-// dir returns the directory of a URL. What has a query has one of its own, since its name
-// is a step, too.
+// dir returns the directory of a URL. A URL with a query has one of its own, since its
+// name is a step, too.
 func (s *site) dir(url string) *siteDir {
 	name := ""
 	if i := strings.LastIndexByte(url, '/'); i > 0 && url[i-1] != '/' && strings.IndexByte(url, '?') < 0 && strings.IndexByte(url, '#') < 0 {
@@ -163,7 +163,7 @@ func (s *site) host(name string) *siteHost {
 	return h
 }
 
-// weigh says what a part weighs, once it is known how many URLs it has.
+// weigh sets the weight of a part, once the number of its URLs is known.
 func (s *site) weigh(p *sitePart) {
 	w, fresh := kindWeight(p.name[len(p.host.name):]), 1.0
 	p.told = w < 1
@@ -175,15 +175,16 @@ func (s *site) weigh(p *sitePart) {
 	p.weight = w / (1 + math.Log2(1+float64(p.due)/backlog))
 }
 
-// maxSteps is how far down parts are told apart.
+// maxSteps is the depth to which parts are kept apart.
 const maxSteps = 6
 
-// way returns the steps to the URLs of a directory: those that may lead to what has no
-// end. What is beyond doubt is one branch, so it stays in the order of its priorities,
-// whatever part it is of. In doubt are hosts of which little was read, or little that was
-// new; parts that said what others had said; what differs in numbers, tokens or
-// parameters; and paths that come by one name twice. The branch "host" holds hosts
-// of which nothing was read yet; no name of a branch is that of another kind.
+// way returns the steps to the URLs of a directory: those that may lead to something
+// endless. Everything beyond doubt is one branch, so it stays in the order of its
+// priorities, whatever part it belongs to. In doubt are hosts of which little was read,
+// or little that was new; parts that repeated what others said; URLs that differ in
+// numbers, tokens or parameters; and paths in which a name occurs twice. The branch
+// "host" holds hosts of which nothing was read yet; no branch of another kind has that
+// name.
 func (s *site) way(d *siteDir, told bool) []step {
 	p, h := d.part, d.part.host
 	steps := s.steps[:0]
@@ -217,14 +218,14 @@ func (s *site) way(d *siteDir, told bool) []step {
 }
 
 // The branches of all hosts, and of all parts of a host, that are beyond doubt. They
-// weigh what these weigh together.
+// weigh as much as these together.
 const (
 	proven = "proven"
 	sure   = "sure"
 )
 
-// hostWeight is what the n-th host of a domain weighs that is not proven, from 0 on: so
-// little that all of them that a name server makes up come to a fifth of the first.
+// hostWeight is the weight of the n-th unproven host of a domain, counted from 0: so
+// little that all hosts that a name server makes up come to a fifth of the first.
 func hostWeight(n int) float64 {
 	h := float64(1 + n)
 	return 1 / (h * h * h)
@@ -239,7 +240,8 @@ func once(counted *bool, weight float64) float64 {
 	return weight
 }
 
-// repeats reports whether a path comes by one of its first sixteen names again.
+// repeats reports whether one of the first sixteen names of a path occurs
+// twice.
 func repeats(names []string) bool {
 	for i, name := range names {
 		if slices.Contains(names[:min(i, 16)], name) {
@@ -249,7 +251,7 @@ func repeats(names []string) bool {
 	return false
 }
 
-// kindWeight is what a branch of that name weighs.
+// kindWeight is the weight of a branch with that name.
 func kindWeight(name string) float64 {
 	if strings.ContainsAny(name, "#*?") {
 		return numbered

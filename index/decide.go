@@ -114,7 +114,7 @@ func Decide(in Input, o Options) Decision {
 func decide(in Input, o Options) Decision {
 	rec, v := in.Record, in.Visit
 	if rec != nil && rec.Sitemap() || in.Parse != nil && in.Parse.Sitemap {
-		return Leave // it is no page
+		return Leave // it is not a page
 	}
 	if d := decideByRecord(rec); d != Add {
 		return d
@@ -124,7 +124,7 @@ func decide(in Input, o Options) Decision {
 	case code == protocol.NotModified || code.Transient():
 		return Older
 	case code != protocol.Success && v.Time.Before(rec.LastFetch):
-		return Leave // that has passed
+		return Leave // the time has passed
 	case code.Redirect():
 		return DeleteRedirect
 	case code != protocol.Success:
@@ -168,7 +168,7 @@ func decideByRecord(rec *crawldb.Datum) Decision {
 	return DeleteGone
 }
 
-// decideAsNutch has Nutch's questions in Nutch's order.
+// decideAsNutch makes Nutch's checks in Nutch's order.
 func decideAsNutch(in Input, o Options) Decision {
 	code := in.Visit.Outcome.Code
 	fetched := code != protocol.NotModified // else Nutch drops the fetch datum

@@ -62,7 +62,7 @@ func (j *JSONL) Write(ctx context.Context, d *Document) error {
 	return j.add(ctx, "write", d.URL, &out)
 }
 
-// finite returns the number nearest to f that JSON can say.
+// finite returns the number nearest to f that JSON can represent.
 func finite(f float32) float32 {
 	switch s := float64(f); {
 	case math.IsNaN(s):
@@ -78,8 +78,8 @@ func (j *JSONL) Delete(ctx context.Context, url string) error {
 	return j.add(ctx, "delete", url, deletion{url, true})
 }
 
-// add encodes before it writes, so that a document that cannot be said in JSON
-// leaves no half of a line.
+// add encodes before writing, so that a document that JSON cannot represent
+// leaves no partial line.
 func (j *JSONL) add(ctx context.Context, op, url string, v any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (j *JSONL) Commit(ctx context.Context) error {
 	err := j.buf.Flush()
 	if s, ok := j.w.(interface{ Sync() error }); ok && err == nil {
 		err = s.Sync()
-		// A pipe or a terminal has no disk to reach, and says so in these words.
+		// A pipe or a terminal has no disk, and reports that with these errors.
 		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
 			err = nil
 		}

@@ -147,7 +147,7 @@ func (j *job) run(ctx context.Context) error {
 	return j.w.Commit(ctx)
 }
 
-// segment walks the parts of a segment side by side.
+// segment reads the parts of a segment side by side.
 func (j *job) segment(ctx context.Context, name string) error {
 	texts, stopTexts := iter.Pull2(segment.Blocks[segment.Text](ctx, j.segments, name, 0))
 	defer stopTexts()
@@ -212,7 +212,7 @@ func pull[T any](next func() ([]T, error, bool), name, part string) ([]T, error)
 }
 
 // page decides about one visit. What is in the index afterwards depends on the
-// record as it is now.
+// current record.
 func (j *job) page(ctx context.Context, name string, in Input, content []byte) error {
 	url := in.Visit.URL
 	if j.o.Accept != nil {

@@ -183,7 +183,7 @@ type job struct {
 	sorted []byte
 }
 
-// rules are what is left of the rules.
+// rules are the rules that apply.
 func (o *Options) rules() *urlfilter.Rules {
 	if o.Rules == nil || !o.NoNormalize && !o.NoFilter && !o.NutchCompat {
 		return o.Rules
@@ -201,8 +201,8 @@ func (o *Options) rules() *urlfilter.Rules {
 	return &r
 }
 
-// merge returns what a seed makes of a record, nil if there is none yet. What policies keep in the record
-// is theirs: a seed replaces it only by an overwrite.
+// merge returns the record with a seed merged into it; old is nil if there is none yet. What
+// policies keep in the record is theirs: a seed replaces it only by an overwrite.
 func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
 	if old == nil || j.o.Overwrite {
 		return &e.d

@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// The names that mean something.
+// The names with a meaning.
 const (
 	scoreName    = "nutch.score"
 	intervalName = "nutch.fetchInterval"
@@ -23,7 +23,7 @@ var (
 	errNoURL = errors.New("inject: no URL")
 )
 
-// read takes what the metadata of a seed say.
+// read interprets the metadata of a seed.
 func (e *entry) read(pairs []string) error {
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
@@ -58,8 +58,8 @@ func (e *entry) every(seconds int, fixed bool) {
 	}
 }
 
-// nutchRead is read as Nutch does it: nothing is trimmed but all of it, and what
-// cannot be read is passed over.
+// nutchRead reads it as Nutch does: only the whole is trimmed, and what cannot
+// be read is ignored.
 func (e *entry) nutchRead(pairs []string) error {
 	text := strings.TrimFunc(strings.Join(pairs, "\t"), javaSpace)
 	for pair := range strings.SplitSeq(text, "\t") {
@@ -75,7 +75,7 @@ func (e *entry) nutchRead(pairs []string) error {
 		case intervalName, fixedName:
 			v, err := strconv.ParseInt(value, 10, 32)
 			if fixed := name == fixedName; err == nil && (!fixed || v > -1) {
-				e.every(max(int(v), 0), fixed) // a record holds no negative one
+				e.every(max(int(v), 0), fixed) // a record cannot hold a negative one
 			}
 		default:
 			e.meta.Set(name, value)
@@ -84,10 +84,10 @@ func (e *entry) nutchRead(pairs []string) error {
 	return nil
 }
 
-// javaSpace is what Java's trim takes away.
+// javaSpace is what Java's trim removes.
 func javaSpace(r rune) bool { return r <= ' ' }
 
-// javaFloat reads what Java's parseFloat reads: white space around it and a
+// javaFloat parses what Java's parseFloat does: surrounding white space and a
 // suffix are allowed. A score that is not finite cannot be kept.
 func javaFloat(s string) (float32, bool) {
 	s = strings.TrimFunc(s, javaSpace)

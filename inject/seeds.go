@@ -28,8 +28,8 @@ func URLs(urls ...string) iter.Seq2[Seed, error] {
 
 var errUTF16 = errors.New("the seeds are in UTF-16; want UTF-8")
 
-// maxLine is the longest line of a seed file; what is longer is no URL and no
-// text file.
+// maxLine is the longest line of a seed file; anything longer is neither a URL
+// nor a text file.
 const maxLine = 1 << 20
 
 // Read reads seeds in Nutch's format: one per line, the URL and then, after tabs,
@@ -71,7 +71,7 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 	}
 }
 
-// fields returns what stands between tabs, but for white space.
+// fields returns the fields between tabs, except blank ones.
 func fields(pairs string) (all []string) {
 	for f := range strings.SplitSeq(pairs, "\t") {
 		if trim(f) != "" {
@@ -104,8 +104,8 @@ func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return 0, nil, nil
 }
 
-// trim takes white space away, and control characters, as the one that ends a
-// text file of DOS.
+// trim removes surrounding white space and control characters, such as the one
+// that ends a DOS text file.
 func trim(s string) string {
 	if n := len(s); n > 0 && isGraph(s[0]) && isGraph(s[n-1]) {
 		return s
@@ -150,7 +150,7 @@ func plainFiles(fsys fs.FS, name string) (names []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") { // left there by a system or an editor
+		if strings.HasPrefix(e.Name(), ".") { // a leftover of a system or an editor
 			continue
 		}
 		n := path.Join(name, e.Name())
@@ -166,7 +166,7 @@ func plainFiles(fsys fs.FS, name string) (names []string, err error) {
 	return names, nil
 }
 
-// readFile reports whether to go on.
+// readFile reports whether to continue.
 func readFile(fsys fs.FS, name string, yield func(Seed, error) bool) bool {
 	f, err := fsys.Open(name)
 	if err != nil {

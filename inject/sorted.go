@@ -22,7 +22,7 @@ import (
 //
 // The metadata were read once before, so they are known to be sound.
 
-// add sorts a seed in, or counts why it cannot be used.
+// add adds a seed to the sorter, or counts why it cannot be used.
 func (j *job) add(s Seed) error {
 	if j.o.NutchCompat && strings.TrimSpace(s.URL) == "" {
 		return nil
@@ -49,7 +49,7 @@ func (j *job) usable(s Seed) (string, error) {
 	if url == "" {
 		return "", errNoURL
 	}
-	if !j.o.NutchCompat && strings.Contains(url, " nutch.") { // and a blank in a URL is escaped in silence
+	if !j.o.NutchCompat && strings.Contains(url, " nutch.") { // and a blank in a URL is escaped silently
 		return "", fmt.Errorf("%w: it stands behind a blank; want a tab", errMeta)
 	}
 	if j.o.Rules != nil {
@@ -88,7 +88,7 @@ func metaOf(sorted []byte) (meta []string) {
 	return meta
 }
 
-// entry is a seed as a record, and what of it the seed itself asked for.
+// entry is a seed as a record, and which of its values the seed itself set.
 type entry struct {
 	d                     crawldb.Datum
 	meta                  crawldb.Meta
@@ -102,7 +102,7 @@ func (j *job) read(e *entry, meta []string) error {
 	return e.read(meta)
 }
 
-// entry makes the record of a seed that is usable.
+// entry makes the record of a usable seed.
 func (j *job) entry(e *entry, url string, meta []string) error {
 	*e = entry{d: crawldb.Datum{URL: url, Status: crawldb.Unfetched, Score: j.o.Score}}
 	if len(meta) > 0 {
@@ -124,7 +124,7 @@ func (j *job) entry(e *entry, url string, meta []string) error {
 // chunk is how many URLs make a batch.
 const chunk = 10_000
 
-// batches yields the sorted seeds, and counts what became of them.
+// batches yields the sorted seeds, and counts the results.
 func (j *job) batches(ctx context.Context) iter.Seq2[crawldb.Batch, error] {
 	return func(yield func(crawldb.Batch, error) bool) {
 		c := seedsOfBatch{job: j}
@@ -155,8 +155,8 @@ func (j *job) batches(ctx context.Context) iter.Seq2[crawldb.Batch, error] {
 	}
 }
 
-// seedsOfBatch are the seeds of some URLs; those of the i-th are the ones from
-// first[i] to first[i+1].
+// seedsOfBatch are the seeds of some URLs; those of the i-th are from first[i]
+// to first[i+1].
 type seedsOfBatch struct {
 	*job
 	urls    []string
@@ -169,7 +169,7 @@ type seedsOfBatch struct {
 
 type outcome struct{ isNew, purged bool }
 
-// yield hands the batch out and, when that is done with, begins another.
+// yield yields the batch and then begins another.
 func (c *seedsOfBatch) yield(yield func(crawldb.Batch, error) bool) bool {
 	c.first = append(c.first, len(c.ends))
 	c.entries = slices.Grow(c.entries[:0], len(c.ends))[:len(c.ends)]
@@ -195,8 +195,8 @@ func (c *seedsOfBatch) yield(yield func(crawldb.Batch, error) bool) bool {
 	return true
 }
 
-// next merges the seeds of a URL into its record, each as if it were a run of its
-// own. The records of seeds are made here, when they are needed.
+// next merges the seeds of a URL into its record, as if each were a run of its
+// own. The records of seeds are created here, when they are needed.
 func (c *seedsOfBatch) next(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 	purged := old != nil && c.o.PurgeGone && old.Status == crawldb.Gone
 	if purged {
@@ -210,7 +210,7 @@ func (c *seedsOfBatch) next(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 	d := old
 	for k := from; k < to; k++ {
 		if d != nil && !c.o.Overwrite && !c.o.Update {
-			continue // it stays as it is
+			continue // nothing changes
 		}
 		begin := 0
 		if k > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// MarkDone notes that a segment must not be applied: its contents were, from the
-// segments that it was merged from.
+// MarkDone records that a segment must not be applied: its contents already
+// were, from the segments that it was merged from.
 func MarkDone(ctx context.Context, crawl crawldb.Store, segment string) error {
 	if err := crawl.Update(ctx, crawldb.Batch{Job: Job(segment), Cursor: done}); err != nil {
 		return fmt.Errorf("update %s: %w", segment, err)

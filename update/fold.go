@@ -11,16 +11,16 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// A batch has so many URLs at most, and about so many bytes with what becomes of
-// them, or a quarter of SortMemory if that is less.
+// A batch has at most this many URLs, and about this many bytes including their
+// results, or a quarter of SortMemory if that is less.
 const (
 	chunk         = 10_000
 	maxBatchBytes = 16 << 20
 	minBatchBytes = 64 << 10
 )
 
-// fold applies the segment from where the cursor says on, and moves the mark to last
-// in the end. What it did is durable then.
+// fold applies the segment from the cursor on, and finally sets the mark to last.
+// Everything is durable then.
 func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name, cursor, last string, report *Report, o Options) error {
 	reached, resumed := strings.CutPrefix(cursor, at)
 	report.Resumed = resumed
@@ -71,16 +71,17 @@ type folding struct {
 	trust      trust
 	batchBytes int
 	report     *Report
-	// What belongs to a batch, and to the next one when that is asked for.
+	// What belongs to the current batch, and to the next once that is
+	// requested.
 	inputs  []Input
 	urls    []string
 	changes []change
 	records []crawldb.Datum
 	yield   func(crawldb.Batch, error) bool
-	stopped bool // by who takes the batches
+	stopped bool // by whoever takes the batches
 }
 
-// run hands out batches of what is behind the key that was reached.
+// run yields batches of what comes after the key that was reached.
 func (f *folding) run(ctx context.Context, sorter *extsort.Sorter, reached string) error {
 	g := f.grouper
 	g.begin()
@@ -108,8 +109,7 @@ func (f *folding) run(ctx context.Context, sorter *extsort.Sorter, reached strin
 	return f.batch(ctx)
 }
 
-// take puts the URL that was gathered into the batch, and hands that out if it is
-// full.
+// take adds the gathered URL to the batch, and yields the batch if it is full.
 func (f *folding) take(ctx context.Context) (err error) {
 	in, ok := f.grouper.last()
 	if !ok {
@@ -131,7 +131,7 @@ func (f *folding) take(ctx context.Context) (err error) {
 	return err
 }
 
-// batch hands out a batch, and counts what it did when the next is asked for.
+// batch yields a batch, and counts its effects when the next is requested.
 func (f *folding) batch(ctx context.Context) error {
 	inputs := f.inputs
 	f.urls = f.urls[:0]
@@ -151,7 +151,7 @@ func (f *folding) batch(ctx context.Context) error {
 		URLs: f.urls,
 		Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
 			defer func() {
-				if p := recover(); p != nil { // the store says over which URL
+				if p := recover(); p != nil { // the store names the URL
 					d, err = nil, fmt.Errorf("the schedule or the scoring panicked: %v", p)
 				}
 			}()

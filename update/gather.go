@@ -18,7 +18,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// What the sorter holds under the key of a URL. The kinds sort in this order.
+// The kinds of values that the sorter holds under the key of a URL. They sort
+// in this order.
 const (
 	kindListed = 'g'
 	kindLink   = 'l'
@@ -26,15 +27,15 @@ const (
 	kindVisit  = 'v'
 )
 
-// A link is kept as its score, a number, its metadata and the page it is on. The
-// number is the length of the metadata and two bits: that the page gave cash away,
-// and that the page is told by its place among those that were visited.
+// A link is encoded as its score, a number, its metadata and the page it is on.
+// The number is the length of the metadata and two bits: that the page gave
+// cash away, and that the page is given by its index among those visited.
 const (
 	linkGave   = 1
 	linkRanked = 2
 )
 
-// A gatherer sorts what a segment says of any URL under the key of that URL. What comes out
+// A gatherer sorts what a segment says about each URL under the key of that URL. The result
 // is a pure function of the segment.
 type gatherer struct {
 	segments segment.Store
@@ -55,9 +56,9 @@ func (g *gatherer) add(url string) error {
 	return g.sorter.Add(g.key, g.value)
 }
 
-// all sorts the whole segment. The records of the fetch list are among it if whole, else
-// only that they are listed. It returns what each visit gets of the gifts that no link
-// received.
+// all sorts the whole segment. If whole is set it includes the records of the fetch
+// list, otherwise only that they are listed. It returns each visit's part of the gifts
+// that no link received.
 func (g *gatherer) all(ctx context.Context, whole bool) (shared float64, err error) {
 	if err := g.list(ctx, whole); err != nil {
 		return 0, err
@@ -132,7 +133,7 @@ func (g *gatherer) visits(ctx context.Context) (success int, err error) {
 	return success, nil
 }
 
-// parse sorts what was read of a page, and its links apart from that.
+// parse sorts the results of parsing a page, with its links apart.
 func (g *gatherer) parse(p *segment.Parse) (err error) {
 	g.counted.parsed(p)
 	links := p.Links
@@ -170,11 +171,11 @@ func (g *gatherer) parse(p *segment.Parse) (err error) {
 	return nil
 }
 
-// unvisited counts the URLs of the list without a visit. There are visits besides,
-// of pages that a fetch was led to.
+// unvisited counts the URLs of the list without a visit. There may be
+// additional visits, to pages that a fetch was led to.
 type unvisited struct {
 	key  []byte
-	open bool // that key is listed, and no visit was seen
+	open bool // key is listed, and no visit was seen
 }
 
 // add returns what the next pair changes.
@@ -197,19 +198,19 @@ func (u *unvisited) add(pair extsort.Pair) int {
 type grouper struct {
 	segment  string
 	maxLinks int
-	worst    bool    // of too many links the worst are kept
-	shared   float64 // what a visit gets of gifts to no one
+	worst    bool    // if there are too many links, keep the worst
+	shared   float64 // each visit's part of gifts that no link received
 	from     *places.Places
 	keys     crawldb.Keys
 	key, url []byte
 	in       Input
-	links    []scoring.Link // of in, behind those of the inputs before it
-	first    int            // the first of in
+	links    []scoring.Link // of in, after those of the inputs before it
+	first    int            // index of the first link of in
 	some     bool
-	size     int // bytes gathered for the batch, about
+	size     int // approximate bytes gathered for the batch
 }
 
-// What an input and a link take in memory, about.
+// The approximate memory of an input and a link.
 const (
 	inputSize = 1000
 	linkSize  = 64
@@ -220,7 +221,7 @@ var errSorted = errors.New("update: sorted data is damaged")
 // starts reports whether a pair is the first of another URL.
 func (g *grouper) starts(pair extsort.Pair) bool { return !g.some || !bytes.Equal(pair.Key, g.key) }
 
-// begin begins a batch: what was gathered for the one before is not used any more.
+// begin begins a batch: what was gathered for the one before is no longer used.
 func (g *grouper) begin() { g.links, g.first, g.size = g.links[:0], 0, 0 }
 
 // add takes the next pair.
@@ -252,7 +253,7 @@ func (g *grouper) add(pair extsort.Pair) error {
 		if err != nil {
 			return err
 		}
-		// Of several visits in one segment the latest counts.
+		// If a segment has several visits to a URL the latest counts.
 		if g.in.Visit == nil || !v.Time.Before(g.in.Visit.Time) {
 			g.in.Visit = &v
 		}
@@ -281,7 +282,7 @@ func (g *grouper) add(pair extsort.Pair) error {
 			}
 			rest = rest[n:]
 			if g.in.told(link.Meta) && link.Score == 0 {
-				break // that is all it is for
+				break // nothing more is needed
 			}
 		}
 		if bits&linkRanked == 0 {
@@ -297,7 +298,7 @@ func (g *grouper) add(pair extsort.Pair) error {
 		g.in.gave = g.in.gave || bits&linkGave != 0
 		g.links = append(g.links, link)
 		g.size += linkSize
-		if (len(g.links)-g.first-1000)/2 >= g.maxLinks { // which may be the greatest int
+		if (len(g.links)-g.first-1000)/2 >= g.maxLinks { // which may be the largest int
 			g.best()
 		}
 	default:
@@ -306,10 +307,10 @@ func (g *grouper) add(pair extsort.Pair) error {
 	return nil
 }
 
-// best orders the links, best first, and drops what is too much: of the worst, or
-// in Nutch's way of the best. Of equal ones Nutch meets those first that are in the
-// larger of its files. As a rule that is what its parser wrote, and not the
-// redirects of its fetcher, which have metadata of the visit.
+// best orders the links, best first, and drops the excess: of the worst, or in
+// Nutch's way of the best. Among equal ones Nutch meets those in the larger of
+// its files first. Usually that is the file of its parser, not the redirects of
+// its fetcher, which have metadata of the visit.
 func (g *grouper) best() {
 	links := g.links[g.first:]
 	if len(links) > 1 {
@@ -335,10 +336,10 @@ func (g *grouper) compare(a, b scoring.Link) int {
 			return 1
 		}
 	}
-	return crawldb.Compare(a.From, b.From) // dear, and seldom needed
+	return crawldb.Compare(a.From, b.From) // expensive, and rarely needed
 }
 
-// last returns what was gathered of the URL.
+// last returns what was gathered about the URL.
 func (g *grouper) last() (Input, bool) {
 	if !g.some {
 		return Input{}, false

@@ -16,7 +16,7 @@ func (p *pot) add(of *segment.Parse) {
 	for _, l := range of.Links {
 		rest -= l.Score
 	}
-	// A rest that is but the rounding of the shares is none.
+	// A rest that is only due to rounding does not count.
 	if rest > 1e-12*of.Gave && !math.IsInf(rest, 0) {
 		p.sum.SetPrec(2200).Add(&p.sum, big.NewFloat(rest))
 	}

@@ -93,8 +93,8 @@ func changed(old, d *crawldb.Datum, in *Input, o *Options) (c change) {
 	return c
 }
 
-// told adds what the Meta of a link says as one of a sitemap, and reports whether
-// it is one. The order of the links makes no difference.
+// told adds the Meta of a link if it comes from a sitemap, and reports whether
+// it does. The order of the links makes no difference.
 func (in *Input) told(m crawldb.Meta) bool {
 	if m == (crawldb.Meta{}) {
 		return false
@@ -116,7 +116,7 @@ func (in *Input) told(m crawldb.Meta) bool {
 	return marked || some
 }
 
-// page reports whether a link says that the URL is of a page.
+// page reports whether a link says that the URL is a page.
 func (in *Input) page() bool {
 	return slices.ContainsFunc(in.Links, func(l scoring.Link) bool {
 		_, marked := crawldb.SitemapOf(l.Meta)
@@ -124,8 +124,8 @@ func (in *Input) page() bool {
 	})
 }
 
-// priority is the order of a record among those that are due. Sitemaps have no
-// share of importance, and go before the bulk of the pages that they are about.
+// priority orders a record among those that are due. Sitemaps have no share of
+// importance, and go before most of the pages they are about.
 func (o *Options) priority(d *crawldb.Datum) float32 { return priority(o.Schedule, o.Scoring, d) }
 
 func priority(s schedule.FetchSchedule, f scoring.Filter, d *crawldb.Datum) float32 {
@@ -136,9 +136,10 @@ func priority(s schedule.FetchSchedule, f scoring.Filter, d *crawldb.Datum) floa
 	return schedule.Priority(s, d, p)
 }
 
-// born prepares a record that is new for the schedule: a sitemap has an interval
-// of its own, and a page that of its changefreq, if its host is trusted, that is
-// not shorter than the one of sitemaps and not longer than it would be without.
+// born prepares a new record for the schedule: a sitemap has an interval of its
+// own. If its host is trusted, a page has the interval of its changefreq, but
+// not a shorter one than sitemaps have, nor a longer one than it would have
+// otherwise.
 func born(d *crawldb.Datum, in *Input, o *Options) {
 	sitemap := in.Sitemap
 	if mark, ok := crawldb.SitemapOf(d.Meta); ok && sitemap == nil {
@@ -158,7 +159,7 @@ func born(d *crawldb.Datum, in *Input, o *Options) {
 	frequent(d, in, o)
 }
 
-// frequent gives a page the interval that its sitemap asks for.
+// frequent sets the interval that the sitemap of a page asks for.
 func frequent(d *crawldb.Datum, in *Input, o *Options) {
 	if in.Hint == nil || in.Hint.Every == 0 || !in.Trusted {
 		return
@@ -170,9 +171,8 @@ func frequent(d *crawldb.Datum, in *Input, o *Options) {
 	d.Interval = min(max(in.Hint.Every, least), o.Schedule.Init(crawldb.Datum{URL: d.URL}, o.now).Interval)
 }
 
-// hinted applies to a record, which is what the visit made of it, what the
-// segment says of it as a sitemap or in sitemaps. It reports whether that changes
-// anything.
+// hinted applies to a record, as the visit left it, what the segment says about
+// it as a sitemap or in sitemaps. It reports whether that changes anything.
 func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
 	meta, interval, due := d.Meta, d.Interval, d.FetchTime
 	mark, marked := crawldb.SitemapOf(d.Meta)
@@ -185,12 +185,13 @@ func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
 		all.Page = mark.Page || in.page()
 		all.Set(&d.Meta)
 		if all.Page && !mark.Page && (d.Status == crawldb.Unfetched || d.Status == crawldb.ParseFailed) {
-			// As a sitemap it was not there, or not yet: a page begins anew.
+			// As a sitemap it was gone, or not fetched yet: as a page it starts
+			// over.
 			d.Status, d.Interval = crawldb.Unfetched, 0
 			*d = o.Schedule.Init(*d, o.now)
 		}
 	case in.Sitemap != nil && mayMark(d.URL, in.Sitemap):
-		// What was read as a page is to be read again.
+		// What was read as a page must be read again.
 		all := *in.Sitemap
 		all.Page = true
 		all.Set(&d.Meta)
@@ -276,17 +277,17 @@ func MarkSitemap(old *crawldb.Datum, url string, mark crawldb.Sitemap, o Options
 	return &d
 }
 
-// mayMark reports whether a page that is known becomes a sitemap: if its own site
-// says so. Others could otherwise have any page read as what it is not.
+// mayMark reports whether a known page becomes a sitemap: if its own site says
+// so. Otherwise other sites could have any page read as something it is not.
 func mayMark(url string, s *crawldb.Sitemap) bool {
 	return s.Depth > 0 || slices.Contains(s.Origins, crawldb.Origin(url))
 }
 
 // claimed reports whether a hint says that a page has changed since its last
-// visit, and from when on a visit would show it. Where only the day is known, or
-// the month, on which it changed, and the visit was made on that day, that is when
-// the day is over. A page that waits to be tried for the first time, or again,
-// goes on to wait.
+// visit, and from when on a visit would show it. If only the day, or the month,
+// of the change is known, and the visit was made during it, that is when the
+// day is over. A page that waits to be tried for the first time, or again,
+// keeps waiting.
 func claimed(d *crawldb.Datum, h crawldb.Hint) (time.Time, bool) {
 	switch {
 	case d.Status == crawldb.Unfetched || d.LastFetch.IsZero() || !h.Modified.Add(h.Span).After(d.LastFetch):
@@ -297,18 +298,18 @@ func claimed(d *crawldb.Datum, h crawldb.Hint) (time.Time, bool) {
 	return h.Modified.Add(h.Span), true
 }
 
-// plannedKey is where a record that is due because of a claim has when it would
-// have been due, in milliseconds since 1970.
+// plannedKey is where a record that is due because of a claim keeps when it
+// would have been due, in milliseconds since 1970.
 const plannedKey = "sitemap.planned"
 
-// plan notes when the record was to be fetched before a claim.
+// plan records when the record was to be fetched before a claim.
 func plan(d *crawldb.Datum) {
 	if _, ok := d.Meta.Get(plannedKey); !ok {
 		d.Meta.Set(plannedKey, strconv.FormatInt(d.FetchTime.UnixMilli(), 36))
 	}
 }
 
-// planned returns what plan noted, and forgets it.
+// planned returns what plan recorded, and removes it.
 func planned(d *crawldb.Datum) (at time.Time) {
 	text, ok := d.Meta.Get(plannedKey)
 	if !ok {
@@ -321,8 +322,8 @@ func planned(d *crawldb.Datum) (at time.Time) {
 	return at
 }
 
-// rhythm gives a sitemap that was read its interval, and takes it from a page that
-// was taken for one.
+// rhythm sets the interval of a sitemap that was read, and removes it from a
+// page that was taken for one.
 func rhythm(d *crawldb.Datum, p *segment.Parse, o *Options) {
 	i := o.Sitemaps.interval()
 	if _, marked := crawldb.SitemapOf(d.Meta); !marked || p == nil || i < 0 {
@@ -339,8 +340,8 @@ func rhythm(d *crawldb.Datum, p *segment.Parse, o *Options) {
 }
 
 // nutchHinted does what Nutch's sitemap job does with a record, given what the
-// rest of a segment made of it. What a sitemap does not give is left
-// as it is, where Nutch's makes it zero.
+// rest of a segment made of it. Values that a sitemap does not give are left as
+// they are, where Nutch sets them to zero.
 func nutchHinted(old, made *crawldb.Datum, in *Input, o *Options) *crawldb.Datum {
 	if in.Sitemap == nil && in.Hint == nil {
 		return made
@@ -390,7 +391,7 @@ func nutchHinted(old, made *crawldb.Datum, in *Input, o *Options) *crawldb.Datum
 	return &d
 }
 
-// clamp brings an interval within the bounds.
+// clamp limits an interval to the bounds.
 func (o SitemapOptions) clamp(every time.Duration) time.Duration {
 	least, most := o.Bounds.Min, o.Bounds.Max
 	if least == 0 {

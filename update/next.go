@@ -84,8 +84,8 @@ func Next(old *crawldb.Datum, in Input, o Options) *crawldb.Datum {
 	return next(old, &in, &o, new(crawldb.Datum))
 }
 
-// next is Next with options that have their defaults, which makes the record in d. It
-// changes none of the others.
+// next is Next for options with their defaults filled in. It builds the record in d,
+// and changes nothing else.
 func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.Datum {
 	visit := in.Visit
 	switch {
@@ -141,7 +141,7 @@ func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.
 	return d
 }
 
-// maxPutOff bounds how long a page waits for its host.
+// maxPutOff limits how long a page waits for its host.
 const maxPutOff = 30 * 24 * time.Hour
 
 // visited applies a visit to a record.
@@ -153,7 +153,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 		d.Retries = retries
 		if after := v.Outcome.RetryAfter; code == protocol.Skipped && after > 0 {
 			// The fetch knows when the host may be asked again: within its hours, or
-			// when a new day has begun.
+			// on a new day.
 			d.FetchTime = v.Time.Add(min(after, maxPutOff))
 		}
 		return d
@@ -183,8 +183,8 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 			properties(&d.Meta, p.Meta)
 		}
 		if d.Status == crawldb.Gone || d.Status == crawldb.ParseFailed {
-			// Its interval has grown while there was nothing, and a schedule that keeps intervals
-			// would keep that for ever.
+			// Its interval has grown while the page was gone, and a schedule that keeps intervals
+			// would keep that one forever.
 			d.Interval = min(d.Interval, o.Schedule.Init(crawldb.Datum{URL: d.URL, Meta: d.Meta}, v.Time).Interval)
 		}
 		d.Status = crawldb.Fetched
@@ -226,7 +226,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 			return d
 		}
 
-	case code.Asked(): // an answer ends a row of failures
+	case code.Asked(): // an answer ends a series of failures
 		d.Retries = 0
 	}
 	forget(&d)
@@ -234,11 +234,12 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 	return o.Schedule.Gone(d, sv)
 }
 
-// pagePrefix begins the names of what a page says of itself, which is so kept
-// from setting anything else.
+// pagePrefix begins the names of what a page says about itself, so that this
+// cannot set anything else.
 const pagePrefix = "page."
 
-// properties keeps what a page says of itself, and nothing that it said before.
+// properties keeps what a page says about itself, and drops what it said
+// before.
 func properties(m *crawldb.Meta, said crawldb.Meta) {
 	for name := range m.All() {
 		if of, ok := strings.CutPrefix(name, pagePrefix); ok {
@@ -253,9 +254,9 @@ func properties(m *crawldb.Meta, said crawldb.Meta) {
 }
 
 // fetched asks the schedule about a visit that brought content or news of it.
-// Content that is the same was not modified, whatever the schedule made of it. A
-// visit that was made because of a claim that turned out to be false is as if it
-// had not been made: the page is due when it was to be.
+// Content that is the same counts as not modified, whatever the schedule makes
+// of it. A visit made because of a claim that turned out to be false counts as
+// if it had not been made: the page is due when it was before.
 func fetched(d crawldb.Datum, sv schedule.Visit, o *Options) crawldb.Datum {
 	due, interval := planned(&d), d.Interval
 	d = o.Schedule.Fetched(d, sv)
@@ -268,7 +269,8 @@ func fetched(d crawldb.Datum, sv schedule.Visit, o *Options) crawldb.Datum {
 	return d
 }
 
-// forget drops what is known of the content: should it come back, that is news.
+// forget drops what is known about the content: if it comes back, that is a
+// change.
 func forget(d *crawldb.Datum) {
 	planned(d)
 	d.Signature, d.ETag, d.LastModified = nil, "", ""

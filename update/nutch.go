@@ -11,13 +11,13 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// This file is Nutch's state machine, that of its CrawlDbReducer. Where it looks
-// odd, Nutch's is odd. What Next says of the rest holds: it is pure, and nil and
-// old mean the same.
+// This file is Nutch's state machine, that of its CrawlDbReducer. Where it
+// looks odd, Nutch's is odd. Otherwise the comment of Next applies: it is pure,
+// and nil and old have the same meaning.
 //
-// Nutch folds a copy of the record that was made when the page was selected, and
-// only looks at the record as it is now: so score, interval and retries begin
-// with what the fetch list has.
+// Nutch folds a copy of the record that was made when the page was selected,
+// and merely consults the current record: so score, interval and retries start
+// with those of the fetch list.
 
 func nutchNext(old *crawldb.Datum, in *Input, flow scoring.Flow, o *Options) *crawldb.Datum {
 	var d crawldb.Datum
@@ -36,14 +36,14 @@ func nutchNext(old *crawldb.Datum, in *Input, flow scoring.Flow, o *Options) *cr
 	case old == nil:
 		return nil
 	case flow.Gave == 0 && flow.Shared == 0:
-		return old // and its lease stays
+		return old // and it keeps its lease
 	default:
 		d = *old
 		o.Scoring.Updated(old, &d, flow)
 		d.Priority = o.priority(&d)
 		return &d
 	}
-	d.LeasedUntil, d.LeasedBy = time.Time{}, "" // whoever has it
+	d.LeasedUntil, d.LeasedBy = time.Time{}, "" // whoever holds it
 	o.Scoring.Updated(old, &d, flow)
 	d.Priority = o.priority(&d)
 	return &d
@@ -52,14 +52,14 @@ func nutchNext(old *crawldb.Datum, in *Input, flow scoring.Flow, o *Options) *cr
 // nutchVisited applies a visit.
 func nutchVisited(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
 	v := in.Visit
-	// The record as it was listed, with what the fetcher notes.
+	// The record as listed, with the fetcher's notes.
 	var d crawldb.Datum
 	switch {
 	case in.Listed != nil:
 		d = *in.Listed
-	case v.Via != "": // the fetcher has made it a record of its own
+	case v.Via != "": // the fetcher has made it a separate record
 		for _, l := range in.Links {
-			if l.From == v.Via && nutchvisit.Noted(l.Meta) { // not the link that its parser made
+			if l.From == v.Via && nutchvisit.Noted(l.Meta) { // not the link that its parser created
 				d.Score, d.Meta = float32(l.Score), l.Meta
 				break
 			}
@@ -74,7 +74,7 @@ func nutchVisited(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
 	}
 	d.URL = in.URL
 	listed := d.Modified
-	sum := d.Signature // of the page as it was: content that nobody parsed looks the same
+	sum := d.Signature // of the page as it was: content that was not parsed looks the same
 	switch {
 	case in.Parse != nil && in.Parse.Signature != nil:
 		sum = in.Parse.Signature
@@ -82,7 +82,7 @@ func nutchVisited(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
 		sum = v.Signature
 	}
 	nutchvisit.Note(&d.Meta, v, true)
-	var before time.Time // when the record as it is now was modified
+	var before time.Time // when the current record was modified
 	if old != nil {
 		d.Meta = overlay(old.Meta, d.Meta)
 		before = old.Modified
@@ -149,8 +149,8 @@ func nutchVisited(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
 			d.FetchTime = next
 		}
 	}
-	// Nutch asks with the time that it takes the content to be from, and knows no
-	// ETag.
+	// Nutch's requests carry the time from which it takes the content to be,
+	// and no ETag.
 	d.ETag, d.LastModified = "", ""
 	if nutchTime(d.Modified) {
 		d.LastModified = d.Modified.UTC().Format(http.TimeFormat)

@@ -15,9 +15,9 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// sites keeps the accounts of the domains that a segment is about, and bounds by
-// them what links add. The accounts change in the same steps as the records, so
-// they are what they would be had nothing been interrupted.
+// sites keeps the accounts of the domains that a segment is about, and limits
+// what links add by them. The accounts change in the same steps as the records,
+// so interruptions make no difference to them.
 type sites struct {
 	crawl   crawldb.Store
 	segment string
@@ -26,15 +26,15 @@ type sites struct {
 	damaged map[string]struct{}
 
 	// The accounts of batches that the crawl db may not have applied yet, with the
-	// number of the batch; cursors are those of these batches, of which the first has
+	// number of the batch; cursors are those of these batches, the first of which has
 	// the number applied+1.
 	ahead   map[string]aheadAccount
 	cursors []string
 	applied int
 
-	host, domain string // the last that was asked for
+	host, domain string // the last one requested
 
-	slots []target // of the step, and of the next when that is begun
+	slots []target // of the current step, and of the next once that is begun
 }
 
 type aheadAccount struct {
@@ -42,7 +42,8 @@ type aheadAccount struct {
 	batch int
 }
 
-// domainOf returns the registered domain of a URL; most neighbours share it.
+// domainOf returns the registered domain of a URL; most neighbours share
+// theirs.
 func (s *sites) domainOf(url string) string {
 	if host := crawldb.Host(url); host != s.host || s.domain == "" {
 		s.host, s.domain = host, hostdb.Domain(host)
@@ -57,8 +58,8 @@ func (s *sites) visit(v *segment.Visit) {
 	}
 }
 
-// bump counts a name that may be part of a block, and holds on to none. Writing to a
-// key that is there would put the new string in place of the old.
+// bump counts a name that may be part of a block, without retaining it. Assigning to
+// an existing key would store the new string.
 func bump[N int | int64](counts map[string]*N, name string) {
 	n, ok := counts[name]
 	if !ok {
@@ -68,33 +69,33 @@ func bump[N int | int64](counts map[string]*N, name string) {
 	*n++
 }
 
-// A step is what one batch does to the accounts.
+// A step is the effect of one batch on the accounts.
 type step struct {
 	s      *sites
 	inputs []Input
 	slots  []target
 	sites  []site
-	after  map[int]frontier.Account // of the sites that change, once marks were asked for
+	after  map[int]frontier.Account // of the sites that change, once marks were requested
 }
 
-// site is a domain in a batch, and its account as it is before.
+// site is a domain in a batch, with its account before the batch.
 type site struct {
 	domain  string
 	account frontier.Account
 	last    int  // its last slot
-	changed bool // whatever becomes of the slots
+	changed bool // regardless of the slots
 }
 
-// target is what becomes of one input.
+// target is the effect of one input.
 type target struct {
-	site, before int     // the site, and the slot of it before this one, or -1
-	added        int64   // records that links have added to the site, with this one
-	owed         float64 // cash of pages that were left out that no visit got, with this one
+	site, before int     // the site, and the previous slot of it, or -1
+	added        int64   // records that links have added to the site, including this one
+	owed         float64 // cash of omitted pages that no visit received, including this one
 	overgrown    bool
 	read         bool // the page was read for the first time
 }
 
-// step begins a batch; the one before is over.
+// step begins a batch; the previous one is over.
 func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 	st := &step{s: s, inputs: inputs}
 	if s.o.NutchCompat {
@@ -129,8 +130,8 @@ func (s *sites) step(ctx context.Context, inputs []Input) (*step, error) {
 	return st, nil
 }
 
-// catchUp forgets the accounts of the batches that the crawl db has applied, which
-// the mark of the segment tells.
+// catchUp drops the accounts of the batches that the crawl db has applied,
+// according to the mark of the segment.
 func (s *sites) catchUp(ctx context.Context) error {
 	if len(s.cursors) == 0 {
 		return nil
@@ -148,7 +149,7 @@ func (s *sites) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// account returns the account of a domain as the batches before leave it.
+// account returns the account of a domain after the batches so far.
 func (s *sites) account(ctx context.Context, domain string) (frontier.Account, error) {
 	if a, ok := s.ahead[domain]; ok {
 		return a.Account, nil
@@ -174,10 +175,10 @@ func (s *sites) done(st *step, cursor string) {
 	}
 }
 
-// next is what Next makes of slot i, but that it leaves a record out that is one too
-// many. What links gave to that goes to the next visit of the domain, in the order of
-// the keys, of this segment or a later one. It is pure: it fills slot i, from the
-// slots before it, and d.
+// next is what Next returns for slot i, except that it omits a record beyond the
+// limit. What links gave to that goes to the next visit of the domain, in key order,
+// in this segment or a later one. It is pure: it fills slot i, from the slots before
+// it, and d.
 func (st *step) next(i int, old, d *crawldb.Datum) *crawldb.Datum {
 	in, o := &st.inputs[i], st.s.o
 	if st.slots == nil {
@@ -212,7 +213,7 @@ func (st *step) next(i int, old, d *crawldb.Datum) *crawldb.Datum {
 }
 
 // given is the cash that links give to the page; none if their pages gave none away,
-// whatever their scores are.
+// whatever their scores.
 func (in *Input) given() (cash float64) {
 	if !in.gave {
 		return 0
@@ -229,7 +230,7 @@ func (in *Input) given() (cash float64) {
 const plainShare = 5
 
 // full reports whether there is no room for a URL in a site to which links have
-// added so many.
+// already added that many.
 func (st *step) full(site *site, added int64, url string) bool {
 	o := st.s.o
 	visits := site.account.Visits
@@ -239,7 +240,7 @@ func (st *step) full(site *site, added int64, url string) bool {
 	return added/plainShare >= int64(o.FreeGrowth) || frontier.Endless(url, site.domain)
 }
 
-// marks returns the accounts that the batch changes, as it leaves them.
+// marks returns the accounts that the batch changes, in their new state.
 func (st *step) marks() map[string]string {
 	st.after = map[int]frontier.Account{}
 	for n := range st.sites {
@@ -268,14 +269,14 @@ func (st *step) marks() map[string]string {
 	return marks
 }
 
-// left returns the account of a site with what the slots have added.
+// left returns the account of a site including what the slots have added.
 func (st *step) left(n int) frontier.Account {
 	a, last := st.sites[n].account.Clone(), &st.slots[st.sites[n].last]
 	a.Added, a.Owed = last.added, last.owed
 	return a
 }
 
-// overgrown counts the records that were left out.
+// overgrown counts the records that were omitted.
 func (st *step) overgrown() (n int) {
 	for i := range st.slots {
 		if st.slots[i].overgrown {

@@ -97,8 +97,7 @@ func (r *SweepReport) add(s SweepReport) {
 	r.Resumed = r.Resumed || s.Resumed
 }
 
-// job is the name of the progress mark. A sweep that is asked for something else
-// is another.
+// job is the name of the progress mark. A sweep with other options has another.
 func (o SweepOptions) job() string {
 	name := []byte("sweep/")
 	for i, on := range []bool{o.PurgeGone, o.PurgeOrphans, o.Normalize, o.Filter, o.Orphans, o.NutchCompat} {
@@ -178,7 +177,7 @@ func (s *sweep) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The cursor is the time and the key after the last that was done.
+	// The cursor is the time and the last key done.
 	var from string
 	s.now = s.o.Now()
 	if ms, key, ok := strings.Cut(cursor, " "); ok {
@@ -209,7 +208,8 @@ func (s *sweep) run(ctx context.Context) error {
 		}
 		c := s.judge(d)
 		if c.ruled == stays {
-			// Most records are as they should be: the scan is all they cost.
+			// Most records are as they should be and cost no more than the
+			// scan.
 			is := s.fate(&c.d, stays)
 			if is == leased || is == stays && !(s.o.Orphans && s.rescored(d)) {
 				s.count(&slot{is: is}, true)
@@ -231,7 +231,7 @@ func (s *sweep) run(ctx context.Context) error {
 	return s.crawl.Sync(ctx)
 }
 
-// verdict is what the rules say of a URL, and what was made of its record.
+// verdict is what the rules say about a URL, and what was done with its record.
 type verdict uint8
 
 const (
@@ -244,15 +244,15 @@ const (
 	leased
 )
 
-// candidate is a record that was found, and what the rules say of its URL.
+// candidate is a record that was found, and what the rules say about its URL.
 type candidate struct {
 	d       crawldb.Datum
 	ruled   verdict
 	target  string // where it belongs, if it moves
-	missing bool   // it is not there any more
+	missing bool   // it no longer exists
 }
 
-// errMoved says that a record that is to move has changed since it was read.
+// errMoved says that a record to be moved has changed since it was read.
 var errMoved = errors.New("update: a record has changed")
 
 // apply sweeps the records that were found, which may have changed since.
@@ -262,7 +262,7 @@ func (s *sweep) apply(ctx context.Context, found []candidate, job, cursor string
 		if !errors.Is(err, errMoved) {
 			return err
 		}
-		// Somebody else writes here: look again at what is to move.
+		// Somebody else writes here: judge again what is to be moved.
 		for i := range found {
 			c := &found[i]
 			if c.ruled != moves {
@@ -279,14 +279,14 @@ func (s *sweep) apply(ctx context.Context, found []candidate, job, cursor string
 	}
 }
 
-// slot is what becomes of one record; Next fills it, and may do so again.
+// slot is the result for one record; Next fills it, and may do so again.
 type slot struct {
 	is      verdict
 	merged  int
 	changed bool
 }
 
-// try applies what judge said, in one step.
+// try applies the judgements in one step.
 func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) error {
 	type entry struct {
 		url    string
@@ -346,7 +346,7 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 			}
 			d = s.meet(d, &found[j].d, e.url)
 		}
-		// What the scan has yet to reach is scored then.
+		// The scan will reach it later and score it then.
 		if slots[i].is != leased && crawldb.Compare(e.url, last) <= 0 {
 			d = s.scored(d, e.url)
 		}
@@ -368,7 +368,7 @@ func (s *sweep) count(c *slot, found bool) {
 	if found {
 		r.Records++
 	} else if c.is == leased {
-		return // it is counted when the scan reaches it
+		return // counted when the scan reaches it
 	}
 	switch c.is {
 	case filtered:
@@ -389,7 +389,7 @@ func (s *sweep) count(c *slot, found bool) {
 	}
 }
 
-// judge asks the rules about the URL of a record.
+// judge applies the rules to the URL of a record.
 func (s *sweep) judge(d crawldb.Datum) candidate {
 	c := candidate{d: d, target: d.URL}
 	if s.o.Normalize {
@@ -433,8 +433,8 @@ func (s *sweep) ask(apply func(urlfilter.Scope, string) (string, error), url str
 	return apply(s.o.Scope, url)
 }
 
-// fate is what becomes of a record that is there, of whose URL the rules say
-// ruled.
+// fate returns what happens to an existing record, given the rules' verdict on
+// its URL.
 func (s *sweep) fate(d *crawldb.Datum, ruled verdict) verdict {
 	purges := s.o.Since.IsZero() || d.LastFetch.Before(s.o.Since)
 	switch {
@@ -448,8 +448,8 @@ func (s *sweep) fate(d *crawldb.Datum, ruled verdict) verdict {
 	return ruled
 }
 
-// scored returns the record as Scoring leaves it, under a URL: old itself if
-// nothing changes. old may be nil.
+// scored returns the record after Scoring, under a URL: old itself if nothing
+// changes. old may be nil.
 func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
 	if old == nil {
 		return nil
@@ -469,8 +469,7 @@ func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
 // rescored reports whether Scoring changes a record.
 func (s *sweep) rescored(d crawldb.Datum) bool { return s.scored(&d, d.URL) != &d }
 
-// meet returns what the record at a URL and one that arrives there make; either
-// may be nil.
+// meet merges the record at a URL with one that moves there; either may be nil.
 func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -497,7 +496,7 @@ func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
 	return &d
 }
 
-// same reports whether two records are kept as the same bytes.
+// same reports whether two records have the same encoding.
 func same(a, b *crawldb.Datum) bool {
 	x, err := a.AppendBinary(nil)
 	y, err2 := b.AppendBinary(nil)

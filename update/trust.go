@@ -18,14 +18,14 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// tally compares what sitemaps had said of the pages of a segment, when it was
-// generated, with what the visits found. It is a function of the segment.
+// tally compares what sitemaps had said about the pages of a segment, when it
+// was generated, with what the visits found. It is a function of the segment.
 type tally struct {
 	claims map[string]*claim
-	hints  map[string]*int // how many pages of a host the sitemaps of the segment name
+	hints  map[string]*int // how many pages of each host the sitemaps of the segment name
 }
 
-// linked looks at a link.
+// linked processes a link.
 func (t *tally) linked(l *segment.Link) {
 	if t == nil || l.Meta == (crawldb.Meta{}) {
 		return
@@ -41,8 +41,8 @@ func (t *tally) linked(l *segment.Link) {
 
 // claim is what is known of one page.
 type claim struct {
-	changed bool           // what the hint says of the time since the visit before
-	page    *crawldb.Datum // as it was: what Claimed needs of it
+	changed bool           // what the hint says about the time since the previous visit
+	page    *crawldb.Datum // as it was, as far as Claimed needs it
 	at      time.Time
 	found   verdictOf
 }
@@ -51,13 +51,13 @@ type claim struct {
 type verdictOf uint8
 
 const (
-	nothing  verdictOf = iota // that tells
-	unread                    // content, of which the signature follows
-	asBefore                  // the content of the visit before
+	nothing  verdictOf = iota // nothing conclusive
+	unread                    // content whose signature follows
+	asBefore                  // the content of the previous visit
 	another
 )
 
-// listed looks at a record of the fetch list.
+// listed processes a record of the fetch list.
 func (t *tally) listed(d *crawldb.Datum) {
 	if t == nil || d.Signature == nil {
 		return
@@ -69,14 +69,14 @@ func (t *tally) listed(d *crawldb.Datum) {
 	if t.claims == nil {
 		t.claims = map[string]*claim{}
 	}
-	// A copy, for what was read is part of a block.
+	// A copy, because what was read is part of a block.
 	url := strings.Clone(d.URL)
 	meta, _ := crawldb.DecodeMeta(strings.Clone(d.Meta.Encoded()))
 	t.claims[url] = &claim{changed: changed, page: &crawldb.Datum{URL: url, LastFetch: d.LastFetch, Signature: d.Signature, Meta: meta}}
 }
 
-// claims returns what is claimed of the time since the last visit of a page; ok is false if
-// that is nothing, or cannot be told.
+// claims returns what is claimed about the time since the last visit to a page; ok is false
+// if nothing is, or it cannot be determined.
 func claims(d *crawldb.Datum) (changed, ok bool) {
 	h, ok := crawldb.HintOf(d.Meta)
 	if !ok || h.Modified.IsZero() || d.LastFetch.IsZero() {
@@ -104,7 +104,7 @@ func Claimed(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.Lastmod
 	return c, true
 }
 
-// visited looks at a visit; of several the last counts.
+// visited processes a visit; of several the last counts.
 func (t *tally) visited(v *segment.Visit) {
 	if t == nil {
 		return
@@ -123,7 +123,7 @@ func (t *tally) visited(v *segment.Visit) {
 	}
 }
 
-// parsed looks at what was read, behind all visits.
+// parsed processes the result of parsing, after all visits.
 func (t *tally) parsed(p *segment.Parse) {
 	if t == nil {
 		return
@@ -138,7 +138,8 @@ func (t *tally) parsed(p *segment.Parse) {
 	}
 }
 
-// hosts returns what was found of the pages of each host, in the order of their URLs.
+// hosts returns the findings about the pages of each host, in the order of their
+// URLs.
 func (t *tally) hosts() map[string][]*claim {
 	all := map[string][]*claim{}
 	for _, url := range slices.Sorted(maps.Keys(t.claims)) {
@@ -150,8 +151,8 @@ func (t *tally) hosts() map[string][]*claim {
 	return all
 }
 
-// keep adds the counts to the hosts, once for each segment, and makes that durable
-// before a record is changed that depends on it.
+// keep adds the counts to the hosts, once per segment, and makes that durable
+// before any record changes that depends on it.
 func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string, now time.Time) error {
 	if t == nil {
 		return nil
@@ -169,7 +170,7 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string, now t
 			was := h.Lastmod
 			before := was
 			if before.Segment != name && ahead(before.Segment, now) {
-				before.Segment = "" // a clock was wrong, and all others are from before that
+				before.Segment = "" // a clock was wrong, and all others are older
 			}
 			var told []hostdb.Claim
 			for _, c := range all[host] {
@@ -189,15 +190,15 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string, now t
 	return hosts.Sync(ctx)
 }
 
-// ahead reports whether a segment is named after a time that has not come yet.
+// ahead reports whether a segment is named after a time in the future.
 func ahead(name string, now time.Time) bool {
 	digits, _, _ := strings.Cut(name, "-")
 	at, err := time.Parse("20060102150405", digits)
 	return err == nil && at.After(now)
 }
 
-// trust says whose sitemaps are believed. The records come by host, so it
-// remembers one.
+// trust decides whose sitemaps are believed. Records come grouped by host, so
+// it remembers one.
 type trust struct {
 	hosts hostdb.Store
 	// claims counts the hints of the segment by host.
@@ -207,9 +208,9 @@ type trust struct {
 	of   hostdb.Lastmod
 }
 
-// A host of which fewer claims than this were checked is believed about so many of
-// its pages at a time, whichever: enough to know it by, and no more than it takes
-// if it lies.
+// If fewer claims of a host than this were checked, it is believed about that
+// many of its pages at a time, whichever they are: enough to learn about it,
+// and few enough if it lies.
 const probes = 16
 
 // believes reports whether what a sitemap says of a page counts.

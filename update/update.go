@@ -172,8 +172,8 @@ func Done(ctx context.Context, crawl crawldb.Store, segment string) (bool, error
 	return cursor == done, err
 }
 
-// The cursor of a job is "at" and the key it has reached, "folded" when there is
-// but the sweep to do, or "done".
+// The cursor of a job is "at" and the key reached, "folded" when only the sweep
+// is left, or "done".
 const (
 	at     = "at "
 	folded = "folded"

@@ -9,22 +9,22 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// orphansJob is the mark of the clock by which scoring.Orphan counts.
+// orphansJob is the mark for the clock of scoring.Orphan.
 const orphansJob = "orphans"
 
 // watch is that clock. Times are in milliseconds since 1970.
 type watch struct {
-	shows int64 // what it shows
-	at    int64 // what the clock of the crawl showed when it was last looked at
-	most  int64 // the latest that this one ever showed
+	shows int64 // the time it shows
+	at    int64 // the time of the crawl's clock when last read
+	most  int64 // the latest time it has ever shown
 }
 
 func (w watch) String() string { return fmt.Sprintf("%d at %d of %d", w.shows, w.at, w.most) }
 
-// on returns the watch at a time of the clock of the crawl. It moves on by what has
-// passed, but by no more than a step: nobody has looked for the links of pages meanwhile,
-// or that clock was set. One that is set ahead now and then, as where two hosts take turns
-// of which one is ahead, moves it on no more often than it gets further ahead.
+// on returns the watch at a time of the crawl's clock. It advances by the time that has
+// passed, but by at most a step: nobody looked for links meanwhile, or that clock was set.
+// A clock that is ahead now and then, as when two machines take turns of which one is
+// ahead, advances it only when it gets further ahead.
 func (w watch) on(now, step int64) watch {
 	passed := now - w.at
 	if passed > step {
@@ -35,8 +35,8 @@ func (w watch) on(now, step int64) watch {
 	return w
 }
 
-// watched returns what the clock shows by which orphans are told, moved on to now. It is
-// the clock of the crawl if nobody tells orphans, or who does so does it as Nutch.
+// watched returns the time by which orphans are judged, advanced to now. It is that of
+// the crawl's clock if there is no Orphan filter, or if it is in Nutch's mode.
 func watched(ctx context.Context, crawl crawldb.Store, s scoring.Filter, compat bool, now time.Time) (time.Time, error) {
 	orphan, ok := scoring.OrphanOf(s)
 	if !ok || compat || orphan.NutchCompat || orphan.Patience() == 0 {
@@ -48,7 +48,7 @@ func watched(ctx context.Context, crawl crawldb.Store, s scoring.Filter, compat 
 	}
 	var w watch
 	if n, err := fmt.Sscanf(mark, "%d at %d of %d", &w.shows, &w.at, &w.most); err != nil || n != 3 || w.String() != mark {
-		ms := now.UnixMilli() // it begins here; what is damaged is as if nothing had passed
+		ms := now.UnixMilli() // it begins here; a damaged mark counts as if no time had passed
 		w = watch{shows: ms, at: ms, most: ms}
 	}
 	if w = w.on(now.UnixMilli(), (orphan.Patience() / 4).Milliseconds()); w.String() != mark {

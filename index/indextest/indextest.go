@@ -25,8 +25,8 @@ import (
 // Read are required; a nil Reopen says that the writer cannot do it, and the
 // rules that need it are skipped by name.
 type Harness struct {
-	// Open returns a writer into a new and empty index. Every call makes another
-	// one. What has to be closed after the test, Open arranges for.
+	// Open returns a writer into a new and empty index, a different one each
+	// time. It arranges for whatever has to be closed after the test.
 	Open func() (index.Writer, error)
 
 	// Read returns the documents of the index by their URL, as someone who
@@ -60,8 +60,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Run checks each rule in a subtest that bears its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
-// Check is [Run] for programs: it returns an [*Error] for each rule broken,
-// joined, or nil. Rules that the harness cannot test are passed over.
+// Check is [Run] for programs: it returns an [*Error] for each broken rule,
+// joined, or nil. Rules that the harness cannot test are skipped.
 func Check(ctx context.Context, h Harness) error {
 	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
 }
