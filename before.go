@@ -15,11 +15,11 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-// A page that is visited because another led there is not on the fetch list, so there is no
-// record of what was known of it before. The update replaces that, and OnPage is told
-// afterwards. So it is noted in marks of the segment before the update begins.
+// A page that is visited because another led there is not on the fetch list, so the segment
+// does not hold what was known of it before. The update overwrites that, and OnPage is
+// called only afterwards. So it is noted in marks of the segment before the update begins.
 
-// known is what a page was known by before it was visited.
+// known is what was known of a page before it was visited.
 type known struct {
 	signature       string
 	signed, sitemap bool
@@ -29,13 +29,13 @@ func knownOf(d *crawldb.Datum) known {
 	return known{string(d.Signature), d.Signature != nil, d.Sitemap()}
 }
 
-// beforeJob is the mark that says how many blocks of notes a segment has; each is a mark
-// behind it.
+// beforeJob is the mark that says how many blocks of notes a segment has; each block is
+// a mark under it.
 func beforeJob(segment string) string { return roundJob(segment) + "/before" }
 
 func beforeBlock(segment string, n int) string { return beforeJob(segment) + "/" + strconv.Itoa(n) }
 
-// beforeBytes is how long a block of notes grows.
+// beforeBytes is the size to which a block of notes grows.
 const beforeBytes = 32 << 10
 
 // unlisted returns the pages of a segment that are not on its fetch list, or may not be.
@@ -107,8 +107,8 @@ func (c *Crawler) note(ctx context.Context, name string) error {
 	return c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
 
-// noted calls f for what was noted of the pages of a segment. What cannot be read is as if it
-// had not been known.
+// noted calls f for what was noted of the pages of a segment. Notes that cannot be read count
+// as missing.
 func (c *Crawler) noted(ctx context.Context, name string, f func(url string, k known)) error {
 	for mark, err := range c.notes(ctx, name) {
 		if err != nil {
@@ -154,8 +154,8 @@ func (c *Crawler) notes(ctx context.Context, name string) iter.Seq2[string, erro
 	}
 }
 
-// forgotten returns the marks by which the notes of a segment are removed. Those that cannot
-// be told stay.
+// forgotten returns the marks that remove the notes of a segment. Notes that cannot be found
+// stay.
 func (c *Crawler) forgotten(ctx context.Context, name string) map[string]string {
 	marks := map[string]string{}
 	for mark, err := range c.notes(ctx, name) {
@@ -170,8 +170,8 @@ func (c *Crawler) forgotten(ctx context.Context, name string) map[string]string 
 	return marks
 }
 
-// appendKnown adds a note: the length of the URL and the URL, and so the signature behind a
-// number that says what else is known.
+// appendKnown adds a note: the length of the URL and the URL, a number that says what else
+// is known, and the signature in the same form as the URL.
 func appendKnown(b []byte, url string, k known) []byte {
 	b = append(binary.AppendUvarint(b, uint64(len(url))), url...)
 	bits := uint64(0)

@@ -100,7 +100,7 @@ type blockParts struct {
 	data     map[string]segment.Data
 }
 
-// pageParts are the parts of a segment whose events are being told.
+// pageParts are the parts of a segment whose events are being delivered.
 type pageParts struct {
 	contents follower[page.Content]
 	texts    follower[segment.Text]
@@ -127,7 +127,8 @@ func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f
 	if *m == nil {
 		block, ok := f.block(e.parts.block)
 		if !ok {
-			// Events that are looked at later, or an error, which is told to who asks.
+			// Events that are looked at later, or an error, which the caller gets when
+			// it asks.
 			for b, err := range segment.Blocks[T](ctx, f.segments, f.name, e.parts.block) {
 				if err != nil {
 					return rec, fmt.Errorf("recrawl: page %s: %w", e.URL, err)
@@ -160,8 +161,8 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 			return 0, fmt.Errorf("recrawl: mark of %s: %w", name, err)
 		}
 	}
-	// The records as they were before the update, as far as they had anything to
-	// tell: nothing else of the list is held in memory.
+	// The records as they were before the update, if they hold anything of use:
+	// nothing else of the list is kept in memory.
 	before := map[string]known{}
 	for d, err := range segment.Records[crawldb.Datum](ctx, c.s.Segments, name) {
 		if err != nil {
@@ -231,7 +232,7 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 	return events, nil
 }
 
-// tell calls OnPage, and turns a panic of it into an error.
+// tell calls OnPage, and turns a panic in it into an error.
 func (c *Crawler) tell(ctx context.Context, e PageEvent) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -242,13 +243,13 @@ func (c *Crawler) tell(ctx context.Context, e PageEvent) (err error) {
 	return c.o.OnPage(ctx, e)
 }
 
-// notAPage reports whether a visit was to a sitemap, given the record as it was
-// and whether what came was read as one.
+// notAPage reports whether a visit was to a sitemap, given the record before
+// the visit and whether the content was read as a sitemap.
 func notAPage(old known, v *segment.Visit, read bool) bool {
 	return read || old.sitemap && v.Outcome.Code != protocol.Success
 }
 
-// kind says what a visit made known; 0 if nothing.
+// kind says what a visit found; 0 if nothing.
 func (c *Crawler) kind(ctx context.Context, e *PageEvent) (PageKind, error) {
 	code := e.Visit.Outcome.Code
 	switch {

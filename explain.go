@@ -44,8 +44,8 @@ type Explanation struct {
 	// Worth explains how a schedule that learns arrived at the interval of the page;
 	// nil for other schedules.
 	Worth *schedule.Worth
-	// Noisy is what the plan says of the host if nearly each visit to its pages finds a change,
-	// however soon it comes, which no schedule can follow: see [schedule.Noisy]. nil otherwise.
+	// Noisy is what the plan says of the host if nearly every visit to its pages finds a
+	// change, however soon, which no schedule can follow: see [schedule.Noisy]. nil otherwise.
 	Noisy *schedule.Noisy
 	// Fresh is the probability, according to such a schedule, that the copy still matches
 	// the page, and Elapsed how long ago it was made; both are zero if there is none.
@@ -56,7 +56,7 @@ type Explanation struct {
 	Spent time.Time
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
-	// HostRule is what Fetch.HostRule of the options says of the host.
+	// HostRule is what Options.Fetch.HostRule says about the host.
 	HostRule fetch.HostRule
 	// Verdict is the answer in one sentence.
 	Verdict string
@@ -116,8 +116,8 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	return e, nil
 }
 
-// lastVisit looks for the last visit in the segments that may have made it: those that
-// were begun last before it, all that were at one go, and those of the time before.
+// lastVisit looks for the last visit in the segments that may have made it: the last
+// ones begun before it, all that were begun together, and those of the time before.
 func (c *Crawler) lastVisit(ctx context.Context, d *crawldb.Datum) (*segment.Visit, error) {
 	const digits = "20060102150405"
 	if d.LastFetch.IsZero() {

@@ -122,8 +122,8 @@ func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err err
 	return f, nil
 }
 
-// freshness is what is known of it without looking: as of the last plan. It is nil if
-// there is none.
+// freshness returns what is known without reading records, as of the last plan; nil
+// if there is no plan.
 func (c *Crawler) freshness(ctx context.Context) (*Freshness, error) {
 	l := c.learned()
 	if l == nil || l.Plan == nil || l.Plan.Outlook == nil {
@@ -145,14 +145,14 @@ type reading struct {
 	Visits int64
 }
 
-// An account keeps a reading an hour, of the last day, and the last one.
+// An account keeps hourly readings of the last day, and the last one.
 const (
 	readEvery = time.Hour
 	readFor   = 24 * time.Hour
 )
 
-// read adds a reading, given when the visits that came since the last one began and how
-// many there had been then.
+// read adds a reading, given when the visits since the last reading began, and how many
+// there had been by then.
 func (a *account) read(began time.Time, visits int64) {
 	a.Read = slices.DeleteFunc(a.Read, func(r reading) bool { return r.At.After(a.At) }) // the clock was ahead
 	if len(a.Read) == 0 && !began.IsZero() {

@@ -8,9 +8,9 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// follower reads a part of a segment block by block for events that come in the order
-// of their blocks: the part is opened once, and not again for each block, which would
-// look at all blocks before it. Its methods may be called at once.
+// follower reads a part of a segment block by block, for events in the order of their
+// blocks. It opens the part only once: opening it for each block would read all
+// blocks before it. Its methods may be called concurrently.
 type follower[T segment.Record] struct {
 	ctx      context.Context
 	segments segment.Store
@@ -24,7 +24,7 @@ type follower[T segment.Record] struct {
 }
 
 // block returns a block. ok is false if it cannot be had this way, whatever the
-// reason: who asks for it then learns it by reading the part.
+// reason: the caller then finds out by reading the part.
 func (f *follower[T]) block(n int) (records []T, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *follower[T]) end() {
 	f.next, f.stop = nil, nil
 }
 
-// close ends the reading: the segment may be removed.
+// close ends the reading, so that the segment can be removed.
 func (f *follower[T]) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,33 +19,33 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// A schedule that learns has a plan, which is made of the crawl db before a segment
-// is, and kept in a mark of the crawl db: so whatever comes of a segment comes of
-// the same plan, however often the process dies, and a plan is never there without
-// the updates it was made of. Beside it is the account of the visits.
+// A schedule that learns has a plan, which is made from the crawl db before a
+// segment is, and kept in a mark of the crawl db. So a segment is handled under one
+// plan, however often the process dies, and a plan never exists without the updates
+// it was made from. Beside it is the account of the visits.
 const (
 	planJob    = "schedule/plan"
 	accountJob = "schedule/account"
 )
 
-// mostBudget is beyond any budget, and keeps the account to numbers.
+// mostBudget is more than any budget, and keeps the account finite.
 const mostBudget = 1e15
 
-// account is what the visits of a crawl come to.
+// account is the tally of the visits of a crawl.
 type account struct {
 	// Visits counts those of the segments that are done.
 	Visits int64
-	// Left is how many visits the budget had left at At. Both are zero if there is no
-	// budget that is a bound: what was visited without one is no debt of the first.
+	// Left is how many visits the budget had left at At. Both are zero without a
+	// budget that is a limit: visits made without one are not charged to the first.
 	Left float64
 	At   time.Time
-	// Read has what Visits was at times of the last day: see read.
+	// Read has the values of Visits at times of the last day: see read.
 	Read []reading `json:",omitempty"`
 }
 
-// on returns the account at a later time: the budget comes in evenly, and what is
-// not used in a day is lost, or in the time that one visit takes to come in: so a
-// budget of five visits a week has one every 34 hours.
+// on returns the account at a later time. The budget accrues evenly, and what is
+// not used within a day is lost, or within the time in which one visit accrues,
+// if that is longer: so a budget of five visits a week yields one every 34 hours.
 func (a account) on(now time.Time, budget float64) account {
 	most := max(budget, 1)
 	switch passed := now.Sub(a.At); {
@@ -86,8 +86,7 @@ func (c *Crawler) follow(p *schedule.Plan) {
 	c.planned.learned = &l
 }
 
-// openPlan takes up the plan that was made last. One that cannot be read is made
-// anew.
+// openPlan loads the latest plan. One that cannot be read is made anew.
 func (c *Crawler) openPlan(ctx context.Context) error {
 	switch s := c.o.Schedule.(type) {
 	case schedule.Learned:
@@ -195,8 +194,8 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 	return p, nil
 }
 
-// line has pages wait where the schedule has them that do not: another schedule has
-// visited them, or they come from another crawl.
+// line puts pages in the line of the schedule that are not in it, because another
+// schedule visited them, or because they come from another crawl.
 func (c *Crawler) line(ctx context.Context, l schedule.Learned) error {
 	const chunk = 10_000
 	urls := make([]string, 0, chunk)
@@ -228,10 +227,10 @@ func (c *Crawler) line(ctx context.Context, l schedule.Learned) error {
 	return flush()
 }
 
-// part rounds a share to what is worth telling of it.
+// part rounds a share to the digits worth keeping.
 func part(share float64) float64 { return math.Round(1000*share) / 1000 }
 
-// planOf makes a plan of a sample, and returns what it was made with, which knows all
+// planOf makes a plan from a sample, and returns the options it used, which know all
 // hosts of the sample.
 func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *schedule.Sample, a account) (p *schedule.Plan, o schedule.PlanOptions, err error) {
 	o.Visits = a.Visits
@@ -248,7 +247,7 @@ func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *sched
 }
 
 // capacities returns a function that says how many visits a day a host allows: one
-// each time that the pause and an answer have passed. It keeps the first error.
+// per pause and answer. It keeps the first error.
 func (c *Crawler) capacities(ctx context.Context, failed *error) func(host string) float64 {
 	pause := c.o.Fetch.Delay
 	if pause == 0 {
@@ -275,7 +274,7 @@ func (c *Crawler) signals(ctx context.Context, failed *error) func(host string) 
 	}
 }
 
-// knownHost returns a host, one without anything if it is not known. It keeps the first error.
+// knownHost returns a host, an empty one if it is not known. It keeps the first error.
 func (c *Crawler) knownHost(ctx context.Context, host string, failed *error) hostdb.Host {
 	h, err := c.s.Hosts.Get(ctx, host)
 	if err != nil && !errors.Is(err, hostdb.ErrNotFound) && *failed == nil {
@@ -318,7 +317,7 @@ func (c *Crawler) capacity(ctx context.Context, hosts func(string) float64) (flo
 	return min(sum, float64(threads)*24*3600/each), nil
 }
 
-// replan makes a plan if there is none that holds.
+// replan makes a plan if there is none that is still valid.
 func (c *Crawler) replan(ctx context.Context) error {
 	l := c.learned()
 	if l == nil {
@@ -339,7 +338,8 @@ func (c *Crawler) replan(ctx context.Context) error {
 	return err
 }
 
-// account reads what the visits came to. What cannot be read is counted anew.
+// account reads the tally of the visits. If it cannot be read, counting starts
+// over.
 func (c *Crawler) account(ctx context.Context) (a account, err error) {
 	mark, err := c.s.Crawl.Progress(ctx, accountJob)
 	if err != nil || mark == "" {
@@ -352,8 +352,8 @@ func (c *Crawler) account(ctx context.Context) (a account, err error) {
 	return a, nil
 }
 
-// within bounds a selection by what the budget has left, if it is a bound. When that
-// is less than comes in within an hour, nothing is to be selected until then.
+// within limits a selection to what the budget has left, if it is a limit. If that
+// is less than an hour's worth, nothing is selected until there is as much.
 func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Options, until time.Time, err error) {
 	l := c.learned()
 	if l == nil || !(l.Budget > 0) {
@@ -380,8 +380,8 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 	return o, until, nil
 }
 
-// done marks a segment as done, and in the same step counts its visits, once. Of two that
-// are done at the same time, by Finish or a round, one counts behind the other.
+// done marks a segment as done, and in the same step counts its visits, once. If two are
+// done at the same time, by Finish or a round, they are counted one after the other.
 func (c *Crawler) done(ctx context.Context, name string) error {
 	b := crawldb.Batch{Job: roundJob(name), Cursor: roundDone}
 	marks := c.forgotten(ctx, name)

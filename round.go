@@ -67,8 +67,8 @@ func (r *Report) Visited() int {
 	return n
 }
 
-// mostSegments is how many segments a Report names: that of a Run of years must not
-// grow.
+// mostSegments is how many segments a Report names: it must not grow in a Run of
+// years.
 const mostSegments = 1000
 
 func (r *Report) add(o Report) {
@@ -97,14 +97,15 @@ func (r *Report) add(o Report) {
 	}
 }
 
-// roundJob names the mark that says how far a segment is behind its update: ""
-// not inverted, "pages N" events of the first N blocks delivered, "done".
+// roundJob names the mark that says how far a segment has come after its
+// update: "" not inverted, "pages N" events of the first N blocks delivered,
+// "done".
 func roundJob(segment string) string { return "round/" + segment }
 
 const roundDone = "done"
 
-// aheadJob is the mark that says that what is due within Generate.Ahead was
-// selected by a run that has not ended yet.
+// aheadJob is the mark that says that an unfinished run has already selected
+// what is due within Generate.Ahead.
 const aheadJob = "run/ahead"
 
 // Round works on one segment, from fetch list to events: on the oldest that is
@@ -121,7 +122,8 @@ func (c *Crawler) Round(ctx context.Context) (Report, error) {
 	return c.oneRound(ctx, c.generateOptions(), single)
 }
 
-// begin waits for the turn to make rounds, and returns what ends it.
+// begin waits for the turn to make rounds, and returns the function that ends
+// it.
 func (c *Crawler) begin(ctx context.Context) (done func(), err error) {
 	select {
 	case c.round <- struct{}{}:
@@ -163,9 +165,9 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why occasion
 	return r, err
 }
 
-// reload has the rules read their files again, between rounds so that a round is
-// under one set of rules. What is wrong with a file is no reason to stop: the
-// rules that it held before stay in force.
+// reload makes the rules read their files again, between rounds, so that each
+// round has one set of rules. A bad file is no reason to stop: its former rules
+// stay in force.
 func (c *Crawler) reload() {
 	all := []urlfilter.Reloader{c.o.Rules}
 	for _, r := range []*urlfilter.Rules{c.o.Generate.Rules, c.o.Fetch.Rules} {
@@ -228,7 +230,7 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 	return c.segment(ctx, name, r)
 }
 
-// inTime has a round select what there is time for: see Options.RoundTime.
+// inTime limits a round to what there is time for: see Options.RoundTime.
 func (c *Crawler) inTime(o generate.Options) generate.Options {
 	t := c.o.RoundTime
 	if t == 0 {
@@ -265,7 +267,7 @@ func (c *Crawler) unfinished(ctx context.Context) (string, error) {
 		if mark == roundDone {
 			continue
 		}
-		// A segment in the making by another crawler is not ours.
+		// A segment that another crawler is making is not ours.
 		if ok, err := segment.Has[crawldb.Datum](ctx, c.s.Segments, name); err != nil {
 			return "", fmt.Errorf("recrawl: %w", err)
 		} else if ok {
@@ -359,8 +361,8 @@ func (c *Crawler) Finish(ctx context.Context, segment string) error {
 	return c.done(ctx, segment)
 }
 
-// retire removes the oldest segments that are done, but for KeepSegments of
-// them, and then their marks.
+// retire removes all but the newest KeepSegments done segments, and then their
+// marks.
 func (c *Crawler) retire(ctx context.Context) error {
 	if c.o.KeepSegments <= 0 {
 		return nil
@@ -398,8 +400,8 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	if e := c.s.Crawl.Sync(keep); err == nil && e != nil {
 		err = fmt.Errorf("recrawl: %w", e)
 	}
-	// What says that the run goes on is removed last: who dies before finds nothing
-	// left to do.
+	// The mark that the run is unfinished is removed last: if the process dies
+	// before that, the next run finds nothing left to do.
 	if err == nil {
 		err = c.mark(ctx, aheadJob, "")
 	}
@@ -442,13 +444,13 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 	return nil
 }
 
-// roundsJob is the mark of a run that is to end after Options.Rounds rounds and
-// has not ended yet: that number, how many it has begun, and the segment of the
-// last of these.
+// roundsJob is the mark of an unfinished run limited to Options.Rounds rounds:
+// that number, how many it has begun, and the segment of the last one begun.
 const roundsJob = "run/rounds"
 
-// roundsBegun returns how many rounds a run of as many as this one has begun, and
-// the segment of the last. A run of another number has nothing to do with this one.
+// roundsBegun returns how many rounds an unfinished run with the same
+// Options.Rounds has begun, and the segment of the last. A run with another number
+// is unrelated.
 func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err error) {
 	mark, err := c.s.Crawl.Progress(ctx, roundsJob)
 	if err != nil {
@@ -461,7 +463,7 @@ func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err erro
 	return n, last, nil
 }
 
-// beginRound counts a round of a run, but not one that is taken up again.
+// beginRound counts a round of a run, unless it is a resumed one.
 func (c *Crawler) beginRound(ctx context.Context, segment string) error {
 	if c.o.Rounds <= 0 {
 		return nil
@@ -473,8 +475,7 @@ func (c *Crawler) beginRound(ctx context.Context, segment string) error {
 	return c.mark(ctx, roundsJob, fmt.Sprintf("%d of %d: %s", n+1, c.o.Rounds, segment))
 }
 
-// roundsLeft returns how many rounds a run has before it, one that is to be taken
-// up again included.
+// roundsLeft returns how many rounds a run has left, including one to be resumed.
 func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 	n, last, err := c.roundsBegun(ctx)
 	if err != nil || n == 0 {
@@ -492,7 +493,7 @@ func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 
 // ahead returns the options for the next selection of a run: the first selects
 // all that is due within Generate.Ahead, in as many segments as it takes, and
-// says so by a mark; later ones only what is due.
+// sets a mark; later ones select only what is due.
 func (c *Crawler) ahead(ctx context.Context) (generate.Options, error) {
 	o := c.generateOptions()
 	if o.Ahead <= 0 {

@@ -9,12 +9,12 @@ import (
 )
 
 // leftJob is the mark that says when a crawl left a schedule that learns: until then
-// intervals were learned, and schedule.Default would keep them for ever. It is removed
+// intervals were learned, and schedule.Default would keep them forever. It is removed
 // when the crawl learns again.
 const leftJob = "schedule/left"
 
-// since tells a schedule.Default when the crawl came to it from one that learns. The
-// first update that finds a plan to be of no use notes the time.
+// since tells a schedule.Default when the crawl switched to it from one that learns.
+// The first update that finds an unused plan notes the time.
 func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule.FetchSchedule, error) {
 	var d schedule.Default
 	switch s := s.(type) {
@@ -43,8 +43,8 @@ func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule
 		return s, err
 	}
 	if d.Since, err = time.Parse(time.RFC3339, mark); err != nil {
-		// None yet, or none that can be read. Pages that were visited this second are among
-		// those whose interval was learned.
+		// None yet, or none that can be read. Pages visited this second are among those
+		// whose interval was learned.
 		d.Since = c.o.Now().Truncate(time.Second).Add(time.Second).UTC()
 		err = c.s.Crawl.Update(ctx, crawldb.Batch{Job: leftJob, Cursor: d.Since.Format(time.RFC3339)})
 	}

@@ -116,7 +116,7 @@ func (c *Crawler) sitemaps(ctx context.Context, o SitemapOptions, r *SitemapRepo
 	return c.lastmods(ctx, marks, r)
 }
 
-// sources adds what is named.
+// sources adds what the options name.
 func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[string]crawldb.Sitemap, asked map[string]bool, r *SitemapReport) error {
 	if o.Sources == nil {
 		return nil
@@ -168,8 +168,8 @@ func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[strin
 	return nil
 }
 
-// home is the start page of a host, by the scheme that the rules take first.
-// (Nutch: SitemapMapper.)
+// home is the start page of a host, with the first scheme that the rules
+// accept. (Nutch: SitemapMapper.)
 func (c *Crawler) home(host string) (string, error) {
 	var first error
 	for _, scheme := range []string{"http", "https"} {
@@ -246,8 +246,8 @@ func addMark(marks map[string]crawldb.Sitemap, url string, mark crawldb.Sitemap)
 	marks[url] = mark
 }
 
-// askRobots asks for the robots.txt of hosts of which it is not known, as a round
-// would: a fetch of their start pages by a protocol that asks for none.
+// askRobots fetches the robots.txt of hosts where it is not known, as a round
+// would: by a fetch of their start pages with a protocol that requests no pages.
 func (c *Crawler) askRobots(ctx context.Context, homes []string) error {
 	homes = slices.Clone(homes)
 	var err error
@@ -277,14 +277,14 @@ func (c *Crawler) askRobots(ctx context.Context, homes []string) error {
 	return err
 }
 
-// nobody asks for no page.
+// nobody is a protocol that requests no pages.
 type nobody struct{}
 
 func (nobody) Fetch(context.Context, protocol.Request) (protocol.Response, error) {
 	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "only robots.txt was asked for"}}, nil
 }
 
-// markSitemaps marks the records, new ones among them, and has them due.
+// markSitemaps marks the records, creating new ones, and makes them due.
 func (c *Crawler) markSitemaps(ctx context.Context, marks map[string]crawldb.Sitemap) error {
 	o := c.updateOptions()
 	urls := slices.SortedFunc(maps.Keys(marks), crawldb.Compare)

@@ -1,12 +1,12 @@
 // Package dedup marks pages that have the same content as a page with a better
 // claim: of the records that share a signature one stays db_fetched or
-// db_notmodified, and the others become db_duplicate. They are fetched as
-// before, and left out of an index.
+// db_notmodified, and the others become db_duplicate. They are still fetched,
+// but left out of an index.
 //
-// [Options].Order says whose claim is better. What it leaves open the key of the
-// URL decides, so that of a group exactly one page stays, whatever the order in
-// which pages came. A duplicate whose original has changed, is gone or has lost
-// its claim gets back.
+// Options.Order says whose claim is better. Ties are broken by the key of the
+// URL, so that exactly one page of a group stays, whatever the order in which
+// pages came. A duplicate is reinstated when its original has changed, is gone
+// or has lost its claim.
 package dedup
 
 import (
@@ -22,26 +22,26 @@ import (
 // Options say which pages are compared, and how. The zero value has Nutch's
 // defaults.
 type Options struct {
-	// Group bounds what is a duplicate of what: by default any page of the crawl
+	// Group limits which pages are compared: by default all pages of the crawl
 	// db, otherwise only pages of the same host or domain. Pages without a host
-	// are compared with each other then. (Nutch: deduplication.group.mode.)
+	// are then compared with each other. (Nutch: deduplication.group.mode.)
 	Group Group
-	// Order is what decides who stays, the first that tells two pages apart. Nil
-	// means DefaultOrder. The time of the fetch favours the page that was visited
-	// last, which is another one after each visit; put URLLength before it, or
-	// leave it out, and what stays will stay. (Nutch:
-	// deduplication.compare.order.)
+	// Order decides which page stays: the first criterion that tells two pages
+	// apart. Nil means DefaultOrder. FetchTime favours the page visited last,
+	// which changes with each visit; for a stable choice put URLLength before it,
+	// or leave it out. (Nutch: deduplication.compare.order.)
 	Order []Criterion
 	// NutchCompat marks as Nutch does: pages are compared in the order of their
 	// keys, each with the one that stays so far; FetchTime is when a page is due
-	// again; two pages that Order does not tell apart both stay; and what is
-	// db_duplicate already is no part of it, until its next visit. (In Nutch the
-	// order of the comparisons is left to chance.)
+	// again; two pages that Order does not tell apart both stay; and pages that
+	// are db_duplicate already are not compared until their next visit. (In
+	// Nutch the order of the comparisons is left to chance.)
 	NutchCompat bool
-	// SortMemory bounds the bytes of records held in memory; zero means 64 MiB.
+	// SortMemory limits the bytes of records held in memory; zero means 64 MiB.
 	SortMemory int
-	// TempDir is where records go that do not fit; empty means os.TempDir. Nothing
-	// is left there; on Linux not even if the process is killed.
+	// TempDir is where records that do not fit are written; empty means
+	// os.TempDir. Nothing is left behind there; on Linux not even if the process
+	// is killed.
 	TempDir string
 
 	chunk int // changes in one Update
@@ -82,31 +82,30 @@ func ParseGroup(s string) (Group, error) {
 // Report counts what was found and done.
 type Report struct {
 	// Candidates counts the pages that were compared, Groups the signatures that
-	// several of them have.
+	// several of them share.
 	Candidates, Groups int
 	// Duplicates counts the pages that became db_duplicate, Restored those that
-	// were and became db_fetched.
+	// ceased to be and became db_fetched.
 	Duplicates, Restored int
-	// Resumed says that a run with NutchCompat that had died was continued.
+	// Resumed says that this run resumed one with NutchCompat that had died.
 	Resumed bool
 }
 
-// Job is the name of the progress mark of a run with NutchCompat that has not
-// ended.
+// Job is the name of the progress mark of an unfinished run with NutchCompat.
 const Job = "dedup"
 
 const chunk = 10_000
 
 // Run compares all pages of the crawl db that were fetched and have a signature.
 //
-// It may be killed at any time and called again. By default what it decides does
-// not depend on what is marked already, so that a run from the start brings a
-// half to its end, and one that is repeated changes nothing. With NutchCompat it
-// does, and the run that died is continued: by a progress mark in the same
-// atomic step as the records. When Run returns without an error, all is durable.
+// It may be killed at any time and called again. By default its decisions do not
+// depend on what is already marked, so a new run completes one that was killed,
+// and repeating it changes nothing. With NutchCompat they do, so a run that died
+// is resumed, by a progress mark in the same atomic step as the records. When
+// Run returns without an error, everything is durable.
 //
-// Records that change while it runs are left alone if they no longer are what
-// was decided about.
+// Records that change while it runs are left alone if the decision no longer
+// applies to them.
 func Run(ctx context.Context, crawl crawldb.Store, o Options) (Report, error) {
 	if o.Order == nil {
 		o.Order = DefaultOrder()

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Criterion is something that tells which of two pages has the better claim.
+// Criterion says which of two pages has the better claim.
 type Criterion uint8
 
 const (
 	// Score favours the higher score.
 	Score Criterion = iota + 1
-	// FetchTime favours the page that was visited later. (With NutchCompat that
-	// which is due later: Nutch keeps no other time.)
+	// FetchTime favours the page that was visited later. (With NutchCompat the
+	// one due later: Nutch keeps no other time.)
 	FetchTime
-	// HTTPSOverHTTP favours https over http, if the URLs are the same otherwise;
-	// it says nothing of other pairs.
+	// HTTPSOverHTTP favours https over http if the URLs are otherwise the same;
+	// it does not decide other pairs.
 	HTTPSOverHTTP
 	// URLLength favours the shorter URL, in UTF-16 units with its percent
 	// sequences decoded.
@@ -45,8 +45,8 @@ func (c Criterion) String() string {
 // DefaultOrder returns score, fetchTime, urlLength, which is Nutch's.
 func DefaultOrder() []Criterion { return []Criterion{Score, FetchTime, URLLength} }
 
-// ParseOrder reads the names of criteria with commas between them, such as
-// "httpsOverHttp,score,urlLength". Each may be there once.
+// ParseOrder reads the names of criteria, separated by commas, such as
+// "httpsOverHttp,score,urlLength". Each may appear only once.
 func ParseOrder(s string) ([]Criterion, error) {
 	var order []Criterion
 next:

@@ -1,10 +1,11 @@
-// Package hoststat makes the statistics of the hosts of a crawl: how many pages
-// each has in which state, where its start page is, how fast and with what it
-// answers, whether its name has an address. (Nutch: updatehostdb.)
+// Package hoststat computes the statistics of the hosts of a crawl: how many
+// pages each has in which state, where its start page is, how fast and with
+// which media types it answers, whether its name has an address. (Nutch:
+// updatehostdb.)
 //
-// The statistics are a function of the crawl db: they are made anew by every
-// [Run], and a host whose records are gone has zeros. Only what DNS checks found
-// and the score of a host are carried over from the host db.
+// The statistics are a function of the crawl db: every [Run] recomputes them,
+// and a host without records has zeros. Only the results of DNS checks and the
+// score of a host are carried over from the host db.
 package hoststat
 
 import (
@@ -27,62 +28,63 @@ import (
 // Options say what to count. The zero value counts all hosts as Nutch does by
 // default, and looks up no names.
 type Options struct {
-	// By says what a host is; it must be what the fetcher queues by, since both
-	// write to one host db. By domain all hosts of a registered domain are one.
+	// By says what counts as a host; it must match the queues of the fetcher,
+	// since both write to one host db. By domain all hosts of a registered
+	// domain are one.
 	By hostdb.By
-	// Rules, if not nil, are asked about "http://host/" in the scope
+	// Rules, if not nil, are applied to "http://host/" in the scope
 	// urlfilter.AnyScope. A host that they reject, or whose normal form is another
-	// host, has no statistics. (Nutch: hostdb.url.filter, hostdb.url.normalize;
+	// host, gets no statistics. (Nutch: hostdb.url.filter, hostdb.url.normalize;
 	// -filter, -normalize.)
 	Rules *urlfilter.Rules
-	// URLLimit is how many records a host must have to have statistics; zero means
-	// none. (Nutch: hostdb.url.limit, -urlLimit.)
+	// URLLimit is how many records a host must have to get statistics; zero means
+	// no minimum. (Nutch: hostdb.url.limit, -urlLimit.)
 	URLLimit int64
-	// Numbers are the names of metadata that are numbers. Of the values that a
-	// host's fetched pages have, "min.NAME", "max.NAME", "avg.NAME" and the
-	// percentiles are kept. Nil means "_rs_", the response time in milliseconds.
-	// (Nutch: hostdb.numeric.fields.)
+	// Numbers are the names of numeric metadata. For the values of a host's
+	// fetched pages, "min.NAME", "max.NAME", "avg.NAME" and the percentiles are
+	// kept. Nil means "_rs_", the response time in milliseconds. (Nutch:
+	// hostdb.numeric.fields.)
 	Numbers []string
-	// Texts are the names of metadata that are texts. Of each value "NAME.VALUE" is
-	// kept, the number of pages that have it, for the 100 values that most pages
-	// have. Nil means "Content-Type". (Nutch: hostdb.string.fields.)
+	// Texts are the names of textual metadata. For each of the 100 most frequent
+	// values, "NAME.VALUE" is kept, the number of pages that have it. Nil means
+	// "Content-Type". (Nutch: hostdb.string.fields.)
 	Texts []string
-	// Percentiles are what "pct50.NAME" and so on are kept of, from 0 to 100. Nil
-	// means 50, 75, 95 and 99. (Nutch: hostdb.percentiles.)
+	// Percentiles are the percentiles to keep, as "pct50.NAME" and so on, from 0
+	// to 100. Nil means 50, 75, 95 and 99. (Nutch: hostdb.percentiles.)
 	Percentiles []float64
-	// Sample is of how many values of a host percentiles are made; zero means
-	// 100,000. Up to that number they are exact; of more values those are taken
-	// whose URLs have the smallest hashes, so that the sample is random and yet
-	// always the same. One takes 32 bytes while its host is read.
+	// Sample is how many values of a host percentiles are computed from; zero
+	// means 100,000. Up to that number they are exact; of more values those
+	// whose URLs have the smallest hashes are used, so that the sample is
+	// random but always the same. Each value takes 32 bytes while its host is
+	// read.
 	Sample int
-	// OverdueAfter is for how long an unfetched record must have been due to count
-	// as overdue; zero means 48 hours. (Nutch:
+	// OverdueAfter is how long an unfetched record must have been due to count as
+	// overdue; zero means 48 hours. (Nutch:
 	// crawl.datum.processor.overdue.time.limit.)
 	OverdueAfter time.Duration
-	// Scores are scores of hosts by name; one that is greater than zero replaces
-	// the score that the host has. (Nutch: -tophosts.)
+	// Scores are scores of hosts by name; a positive score replaces that of the
+	// host. (Nutch: -tophosts.)
 	Scores map[string]float32
-	// Processors are asked once for each host. (Nutch:
+	// Processors are called once for each host. (Nutch:
 	// hostdb.crawldatum.processors.)
 	Processors []Processor
 
 	// Lookup returns the addresses of a host; net.DefaultResolver.LookupHost does.
 	// It must answer in bounded time. Nil looks up nothing.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// CheckNew, CheckKnown and CheckFailed look up the names that never were,
-	// that had an address when they last were, and that had none. (Nutch:
+	// CheckNew, CheckKnown and CheckFailed look up names that were never looked
+	// up, that had an address the last time, and that had none. (Nutch:
 	// -checkNew, -checkKnown, -checkFailed; -checkAll is all three.)
 	CheckNew, CheckKnown, CheckFailed bool
-	// Force looks up names even if their time has not come. (Nutch: -force.)
+	// Force looks up names even if they are not due. (Nutch: -force.)
 	Force bool
 	// Recheck is how long after a lookup a known name is looked up again; zero
 	// means 24 hours. A name without an address waits that long times the number
 	// of its failures. (Nutch: hostdb.recheck.interval.)
 	Recheck time.Duration
 	// PurgeAfter is the number of failures in a row above which a host is removed
-	// from the host db, for it to be new if its records are there the next time;
-	// zero means 3, negative that none is. (Nutch:
-	// hostdb.purge.failed.hosts.threshold.)
+	// from the host db; it is new again if it has records the next time. Zero
+	// means 3, negative never. (Nutch: hostdb.purge.failed.hosts.threshold.)
 	PurgeAfter int64
 	// Resolvers is how many lookups may be under way at once; zero means 25.
 	// (Nutch: hostdb.num.resolvers.threads.)
@@ -91,44 +93,45 @@ type Options struct {
 	// NutchCompat makes two decisions as Nutch does. URLLimit does not count
 	// records that are duplicate, orphan or parse_failed. Every error of Lookup
 	// counts as a failure of the host; by default only the answer that there is no
-	// such name does, and after any other error nothing is known.
+	// such name does, and any other error is ignored.
 	//
-	// No option brings back Nutch's faults: percentiles that are all the median,
-	// lookups that are made only before their time, a purge of the hosts that
+	// No option restores these faults of Nutch: percentiles that are all the
+	// median, lookups made only before they are due, a purge of the hosts that
 	// failed least, homepages that are not kept, connection failures that depend
-	// on the order of records, figures of values that no page has any more, and
-	// processors that count on from one host to the next.
+	// on the order of records, figures for values that no page has any more, and
+	// processors whose counts carry over from one host to the next.
 	NutchCompat bool
 	// Now is the time of the run; nil means time.Now.
 	Now func() time.Time
 }
 
-// A Processor is called when the records of a host begin, and returns what to call
-// with each of them and what to call when they end, before the name is looked up.
-// Finish may change the statistics, of which Fields is not nil; it does not see
-// the rest of the host. Either may be nil. What is called with is theirs to read
-// until they return. By domain the records of two hosts may alternate.
+// A Processor is called at the first record of a host. It returns the functions to
+// call with each record, and at the end, before the name is looked up; either may
+// be nil. finish may change the statistics, whose Fields is not nil; it does not
+// see the rest of the host. Both may read their arguments only until they return.
+// By domain the records of two hosts may alternate.
 type Processor func(host string) (count func(d *crawldb.Datum), finish func(h *hostdb.Host))
 
-// Report says what became of the hosts.
+// Report says what was done with the hosts.
 type Report struct {
-	// Records counts the records that were read; NoHost those of them whose URL
-	// has no host.
+	// Records counts the records that were read; NoHost those whose URL has no
+	// host.
 	Records, NoHost int
-	// Hosts counts the hosts that have statistics now; Empty those of them
-	// without a record. Filtered were rejected by the rules, and BelowLimit have
+	// Hosts counts the hosts that now have statistics; Empty those of them
+	// without records. Filtered were rejected by the rules, and BelowLimit have
 	// too few records.
 	Hosts, Empty, Filtered, BelowLimit int
-	// Checked counts the names that were looked up. Of these NewKnown and NewUnknown
-	// were for the first time, Rediscovered had no address the last time and have
-	// one now, ExistingKnown and ExistingUnknown have, or have not, as before or
-	// no longer; Purged, among these, were removed. Of Unanswered nothing is known.
+	// Checked counts the names that were looked up. NewKnown and NewUnknown were
+	// looked up for the first time, and have an address or not. Rediscovered had no
+	// address the last time and have one now. ExistingKnown have one as before,
+	// ExistingUnknown have none, or no longer; Purged of these were removed.
+	// Unanswered lookups told nothing.
 	Checked, NewKnown, NewUnknown, Rediscovered, ExistingKnown, ExistingUnknown, Purged, Unanswered int
 }
 
 // Run reads the crawl db once, in order, and writes the statistics of each host to
 // the host db, where it changes nothing else. It may run beside a crawl. What an
-// interrupted run has written is right, and the next one writes all.
+// interrupted run has written is valid, and the next run writes everything.
 func Run(ctx context.Context, crawl crawldb.Store, hosts hostdb.Store, o Options) (Report, error) {
 	o, err := o.complete()
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	TLD                 // the top-level domain
 )
 
-// ParseLevel returns the level of Nutch's word: host, domain, suffix or tld.
+// ParseLevel returns the level for Nutch's word: host, domain, suffix or tld.
 func ParseLevel(word string) (Level, error) {
 	for l := Host; l <= TLD; l++ {
 		if l.String() == strings.ToLower(word) {
@@ -58,12 +58,12 @@ func (l Level) Key(url string) string {
 	return host
 }
 
-// Share counts the records that were fetched, that is those that are db_fetched or
-// db_notmodified, and the others.
+// Share counts the fetched records, those that are db_fetched or db_notmodified,
+// and the others.
 type Share struct{ Fetched, Unfetched int64 }
 
 // Shares reads all records once and counts them by a part of their hosts; those
-// that have no such part, under the empty name. (Nutch: domainstats,
+// without such a part are counted under the empty name. (Nutch: domainstats,
 // crawlcomplete.)
 func Shares(ctx context.Context, crawl crawldb.Store, l Level) (map[string]Share, error) {
 	all := map[string]Share{}
@@ -86,9 +86,9 @@ func Shares(ctx context.Context, crawl crawldb.Store, l Level) (map[string]Share
 	return all, nil
 }
 
-// Codes reads all records once and counts them by the status, for HTTP the number,
-// that the last visit was answered with, as update.Options.VisitMeta keeps it;
-// those without one are "UNFETCHED". (Nutch: protocolstats.)
+// Codes reads all records once and counts them by the status of their last visit,
+// for HTTP the number, as kept by update.Options.VisitMeta; records without one
+// count as "UNFETCHED". (Nutch: protocolstats.)
 func Codes(ctx context.Context, crawl crawldb.Store) (map[string]int64, error) {
 	all := map[string]int64{}
 	for d, err := range crawl.Scan(ctx, crawldb.Range{}) {

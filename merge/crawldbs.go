@@ -20,28 +20,29 @@ import (
 // CrawlDBOptions say which records are merged. The zero value takes all.
 type CrawlDBOptions struct {
 	// Accept says which URLs are kept, and how they are spelled: records whose
-	// URLs become one are merged. Nil keeps all as they are. What the destination
-	// has already is not asked about. (Nutch: -normalize, -filter.)
+	// URLs become the same are merged. Nil keeps all as they are. It is not
+	// applied to what the destination already has. (Nutch: -normalize, -filter.)
 	Accept AcceptFunc
 	// PurgeGone and PurgeOrphans leave out records that are db_gone or db_orphan,
 	// before they are merged. (Nutch: db.update.purge.404,
 	// db.update.purge.orphans.)
 	PurgeGone, PurgeOrphans bool
-	// NutchCompat takes for the time of the last fetch the time of the next one
-	// less the interval, and never for a db_unfetched page; of records that are
-	// equal in both it keeps the first, that of the destination before that of the
-	// first source. It keeps leases. (Nutch: CrawlDbMerger.)
+	// NutchCompat takes the time of the last fetch to be that of the next one less
+	// the interval, or never for a db_unfetched page; of equal records it keeps
+	// the first, counting the destination before the sources. It keeps leases.
+	// (Nutch: CrawlDbMerger.)
 	NutchCompat bool
-	// SortMemory bounds the bytes of records held in memory; zero means 64 MiB.
+	// SortMemory limits the bytes of records held in memory; zero means 64 MiB.
 	SortMemory int
-	// TempDir is where records go that do not fit; empty means os.TempDir. Nothing
-	// is left there; on Linux not even if the process is killed.
+	// TempDir is where records that do not fit are written; empty means
+	// os.TempDir. Nothing is left behind there; on Linux not even if the process
+	// is killed.
 	TempDir string
 
 	chunk int
 }
 
-// CrawlDBReport counts what a merge of crawl dbs read and made.
+// CrawlDBReport counts what a merge of crawl dbs read and wrote.
 type CrawlDBReport struct {
 	// Records counts the records of the sources, Rejected and Purged those that
 	// were left out.
@@ -50,19 +51,18 @@ type CrawlDBReport struct {
 	Pages int
 }
 
-// CrawlDBs merges the records of several crawl dbs into another, which may have
-// records of its own. Of the records of a URL that with the last visit wins,
-// then that which is due last; what is still equal is decided by the other
-// fields, so that the order of the sources does not matter. Its metadata are
-// completed by those of the others, the newer before the older, but for what an older
-// visit has left that the last one would have taken back: what a page said of itself, and
+// CrawlDBs merges the records of several crawl dbs into another, which may already have
+// records. Of the records of a URL the one with the latest visit wins, then the one due
+// last; remaining ties are broken by the other fields, so that the order of the sources
+// does not matter. Its metadata are completed by those of the others, newer ones first,
+// except for what the latest visit would have removed: what a page said of itself, and
 // what waited for the next visit. What was learned of how often a page changes is kept,
-// whichever crawl has learned it; of the times at which a link to it was seen the latest
+// whichever crawl learned it; of the times at which a link to it was seen the latest
 // counts. A lease is a promise of the crawl that gave it: those of the sources are
 // dropped, those of the destination stay.
 //
-// It reads each source once, in any state it is in, and may be repeated. When it
-// returns without an error, all is durable.
+// It reads each source once, in whatever state it is, and may be repeated. When
+// it returns without an error, everything is durable.
 func CrawlDBs(ctx context.Context, dst crawldb.Store, srcs []crawldb.Store, o CrawlDBOptions) (CrawlDBReport, error) {
 	scans := make([]iter.Seq2[crawldb.Datum, error], len(srcs))
 	for n, src := range srcs {
@@ -76,9 +76,9 @@ func CrawlDBs(ctx context.Context, dst crawldb.Store, srcs []crawldb.Store, o Cr
 	return m.report, err
 }
 
-// Records merges records that come in any order, such as those of nutchtext.ReadDump,
-// into a crawl db, as [CrawlDBs] does those of a source. Nothing is merged if the
-// sequence has an error.
+// Records merges records in any order, such as those of nutchtext.ReadDump, into a
+// crawl db, as [CrawlDBs] does those of a source. Nothing is merged if the sequence
+// yields an error.
 func Records(ctx context.Context, dst crawldb.Store, records iter.Seq2[crawldb.Datum, error], o CrawlDBOptions) (CrawlDBReport, error) {
 	m := crawlMerger{o: o, dst: dst}
 	err := m.run(ctx, []iter.Seq2[crawldb.Datum, error]{records})

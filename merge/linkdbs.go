@@ -11,15 +11,15 @@ import (
 )
 
 // LinkDBOptions say which links are merged. The zero value takes all, within
-// bounds.
+// limits.
 type LinkDBOptions struct {
 	// Accept says which URLs are kept at both ends of a link, and how they are
 	// spelled. A page that is rejected loses its inlinks. Nil keeps all as they
-	// are. What the destination has already is not asked about. (Nutch:
+	// are. It is not applied to what the destination already has. (Nutch:
 	// -normalize, -filter.)
 	Accept AcceptFunc
-	// MaxInlinks bounds the links kept for one page; zero means 10,000, negative
-	// no bound. Which are kept depends on the links alone, see linkdb.Union.
+	// MaxInlinks limits the links kept for one page; zero means 10,000, negative
+	// no limit. Which are kept depends on the links alone, see linkdb.Union.
 	// (Nutch: linkdb.max.inlinks.)
 	MaxInlinks int
 }
@@ -36,8 +36,8 @@ type LinkDBReport struct {
 // but for a page that has more by itself.
 const linkBytes = 8 << 20
 
-// LinkDBs adds the inlinks of several link dbs to another, which may have some of
-// its own. Each page has the union of what all have. It may be repeated.
+// LinkDBs adds the inlinks of several link dbs to another, which may already have
+// some. Each page gets the union of all. It may be repeated.
 func LinkDBs(ctx context.Context, dst linkdb.Store, srcs []linkdb.Store, o LinkDBOptions) (LinkDBReport, error) {
 	o.MaxInlinks = cmp.Or(o.MaxInlinks, 10_000)
 	var r LinkDBReport

@@ -1,9 +1,8 @@
-// Package merge makes one of several: of crawl dbs ([CrawlDBs]), of link dbs
-// ([LinkDBs]) and of segments ([Segments]). Of what several have of a page the
-// newest wins.
+// Package merge merges several crawl dbs ([CrawlDBs]), link dbs ([LinkDBs]) or
+// segments ([Segments]) into one. If several know a page, the newest wins.
 //
-// What a merge makes does not depend on the order of its sources, and merging
-// the same again changes nothing; so a merge that was interrupted is repeated.
+// The result does not depend on the order of the sources, and merging the same
+// sources again changes nothing; so an interrupted merge is simply repeated.
 package merge
 
 // AcceptFunc returns the normalized spelling of a URL, and whether it may be

@@ -17,7 +17,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Source is a segment to merge, and the store that has it.
+// Source is a segment to merge, and the store that holds it.
 type Source struct {
 	Store segment.Store
 	Name  string
@@ -26,65 +26,66 @@ type Source struct {
 // SegmentOptions say what the merged segments hold. The zero value makes one
 // segment of everything.
 type SegmentOptions struct {
-	// Accept says which URLs are kept, and how they are spelled: of pages, and of
-	// the targets to which they give score. Pages whose URLs become one are
+	// Accept says which URLs are kept, and how they are spelled, of pages and of
+	// the targets to which they give score. Pages whose URLs become the same are
 	// merged. Nil keeps all as they are. (Nutch: -normalize, -filter.)
 	Accept AcceptFunc
-	// Slice is how many URLs a merged segment holds at most; zero means no end.
+	// Slice is how many URLs a merged segment may hold; zero means no limit.
 	// (Nutch: -slice.)
 	Slice int
 	// NutchCompat merges each part by itself, newest segment first, so that the
-	// text of a page may be older than its content; only parts that every source
-	// has; no visit that failed for now or brought not_modified, and nothing of a
-	// page that has no other; nothing of what a redirect gives its target. The
-	// first of several slices is one URL short. (Nutch: SegmentMerger.) What
-	// links give stays with the page that has them: of the links to a page Nutch
-	// keeps those of the newest segment that has any, and the votes of pages in
-	// older ones are lost, which is not done here.
+	// text of a page may be older than its content. It merges only parts that
+	// every source has, drops visits that had a transient failure or brought
+	// not_modified, pages without any other visit, and what a redirect gives its
+	// target. The first of several slices is one URL short. (Nutch:
+	// SegmentMerger.) What links give stays with the page that has them: of the
+	// links to a page Nutch keeps only those in the newest segment that has any,
+	// losing the votes of pages in older ones, which is not imitated.
 	NutchCompat bool
 	// Complete, if not nil, is called with the name of each segment when all of
-	// it is written, before the commit that makes it one: who owns the
-	// destination may note there that the segment is not to be worked on. An
-	// error ends the merge.
+	// it is written, before the commit that makes it visible: the owner of the
+	// destination may note then that the segment needs no more work. An error
+	// ends the merge.
 	Complete func(ctx context.Context, name string) error
-	// SortMemory bounds the bytes of records held in memory; zero means 64 MiB.
-	// The records of one URL are held apart from it.
+	// SortMemory limits the bytes of records held in memory; zero means 64 MiB.
+	// The records of a single URL do not count towards it.
 	SortMemory int
-	// TempDir is where records go that do not fit; empty means os.TempDir. Nothing
-	// is left there; on Linux not even if the process is killed.
+	// TempDir is where records that do not fit are written; empty means
+	// os.TempDir. Nothing is left behind there; on Linux not even if the process
+	// is killed.
 	TempDir string
-	// Now is the time to name segments after; nil means time.Now.
+	// Now is the time used to name segments; nil means time.Now.
 	Now func() time.Time
 
 	block int // pages in one block
 }
 
-// SegmentReport counts what a merge of segments read and made.
+// SegmentReport counts what a merge of segments read and wrote.
 type SegmentReport struct {
 	// Segments are the segments that were made.
 	Segments []string
-	// URLs counts those that they hold, Visits the visits among them.
+	// URLs counts the URLs in them, Visits the visits.
 	URLs, Visits int
-	// Superseded counts visits that gave way to another, Rejected records of any
-	// part whose URL was rejected.
+	// Superseded counts visits that gave way to another, Rejected the records,
+	// in any part, whose URL was rejected.
 	Superseded, Rejected int
-	// Unparsed counts pages with content that no one has parsed, and that no one
-	// will: parse a segment before it is merged.
+	// Unparsed counts pages whose content was not parsed and will not be: parse
+	// a segment before merging it.
 	Unparsed int
 }
 
-// Segments makes one segment of several, or as many as Slice asks for, sorted by
-// URL. The sources stay as they are.
+// Segments merges several segments into one, or as many as Slice requires,
+// sorted by URL. The sources stay as they are.
 //
-// A page comes from one visit with all that belongs to it: the newest that was
-// not put off, did not fail for now and brought more than not_modified; only if
-// there is none, the newest of these. A part is made if any source has it. A
-// URL that was selected and never visited stays in the fetch list.
+// Everything about a page comes from one visit: the newest that was not put
+// off, had no transient failure and brought more than not_modified, or else the
+// newest of the others. A part is written if any source has it. A URL that was
+// selected but never visited stays in the fetch list.
 //
-// Every part a source has must be committed; a source without any is an error
-// that is segment.ErrNotFound. The fetch list is committed last, so that a
-// segment of which the making was interrupted is one whose selection was:
-// generate.Recover removes it. With an error nothing stays.
+// Every part a source has must be committed; for a source without parts the
+// error matches segment.ErrNotFound. The fetch list is committed last, so that
+// an interrupted merge looks like an interrupted selection, which
+// generate.Recover removes. After an error nothing is left.
 func Segments(ctx context.Context, dst segment.Store, srcs []Source, o SegmentOptions) (SegmentReport, error) {
 	if o.Now == nil {
 		o.Now = time.Now

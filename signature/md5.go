@@ -28,9 +28,9 @@ func (MD5) Sum(c *page.Content, _ *page.Parsed) []byte {
 // TextMD5 is the MD5 of the text of the page as it stands, in UTF-8, or [MD5] of a
 // page without text. (Nutch: TextMD5Signature.)
 type TextMD5 struct {
-	// NutchCompat encodes the text as Nutch does, in CESU-8. The sum is another
-	// one only for a text with characters beyond the basic plane, or one that is
-	// not UTF-8.
+	// NutchCompat encodes the text as Nutch does, in CESU-8. The sum differs
+	// only for text with characters beyond the basic plane, or that is not valid
+	// UTF-8.
 	NutchCompat bool
 }
 

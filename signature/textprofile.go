@@ -15,8 +15,8 @@ import (
 // TextProfile is the MD5 of the more frequent words of a page and of about how
 // often each occurs. It stays the same when words change place, when rare words
 // change, and when a frequent word comes or goes now and then; so a date or a
-// counter on the page does not make it a new one. The zero value has Nutch's
-// defaults. (Nutch: TextProfileSignature.)
+// counter does not change it. The zero value has Nutch's defaults. (Nutch:
+// TextProfileSignature.)
 //
 // It works like this. A word is a run of letters and decimal digits in lower
 // case; those of MinTokenLen characters or fewer are left out. Let m be how
@@ -26,11 +26,11 @@ import (
 // out; the others are sorted by count, then by word unless Unsorted is set.
 //
 // So in a text where one word occurs twice, every word that occurs once is left
-// out: of short texts little remains to tell them by.
+// out: little is left to tell short texts apart.
 type TextProfile struct {
-	// MinTokenLen is the length in characters up to which a word is left out: a
-	// word has to be longer. Zero means 2, a negative number keeps all words.
-	// (Nutch: db.signature.text_profile.min_token_len.)
+	// MinTokenLen is the length in characters up to which words are left out.
+	// Zero means 2, a negative number keeps all words. (Nutch:
+	// db.signature.text_profile.min_token_len.)
 	MinTokenLen int
 
 	// QuantRate is the quantum as a share of the highest count. Zero means 0.01,
@@ -38,15 +38,15 @@ type TextProfile struct {
 	// db.signature.text_profile.quant_rate.)
 	QuantRate float32
 
-	// Unsorted leaves words of equal count in the order in which a hash table of
-	// Java has them, instead of sorting them. It is there for digests that were
-	// made so. (Nutch: db.signature.text_profile.sec_sort_lex, the other way
-	// round; sorted by default.)
+	// Unsorted leaves words of equal count in the order of a Java hash table,
+	// instead of sorting them. It is for comparing with digests made that way.
+	// (Nutch: db.signature.text_profile.sec_sort_lex, the other way round;
+	// sorted by default.)
 	Unsorted bool
 
-	// NutchCompat makes a text of which no word is left all the same page: the
-	// MD5 of nothing, as Nutch has it. Without it such a text, say one of digits
-	// and dashes, or of words of two letters, gets its [TextMD5].
+	// NutchCompat gives all texts of which no word is left the same sum, the MD5
+	// of nothing, as Nutch does. Without it such a text, say one of digits and
+	// dashes, or of words of two letters, gets its [TextMD5].
 	NutchCompat bool
 }
 
