@@ -23,8 +23,8 @@ func (w watch) String() string { return fmt.Sprintf("%d at %d of %d", w.shows, w
 
 // on returns the watch at a time of the crawl's clock. It advances by the time that has
 // passed, but by at most a step: nobody looked for links meanwhile, or that clock was set.
-// A clock that is ahead now and then, as when two machines take turns of which one is
-// ahead, advances it only when it gets further ahead.
+// A clock that is ahead now and then, as when two machines, one of them ahead, take
+// turns, advances it only when it gets further ahead.
 func (w watch) on(now, step int64) watch {
 	passed := now - w.at
 	if passed > step {

@@ -78,8 +78,8 @@ func (l *lookups) forget(host string) {
 }
 
 // Lookup returns the addresses of a host in the order in which Fetch would dial
-// them, including those it may not; for a host that ConnectTo redirects, those
-// of the new target.
+// them, including those it may not dial; for a host that ConnectTo redirects,
+// those of the new target.
 func (c *Client) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	host, _, _, err := c.connectTo(host, "80")
 	if err != nil {

@@ -39,8 +39,8 @@ const (
 	leasesTooMany
 )
 
-// leaseBytes is the most that a lease takes in the set: a slot of 16 bytes, and
-// another since a map may use less than half of them.
+// leaseBytes is the most that a lease takes in the set: a slot of 16 bytes and a
+// control byte, in a map that may use less than half of its slots.
 const leaseBytes = 40
 
 // A leaseID stands for the key of a record: 80 bits of hashes that differ from one
