@@ -15,7 +15,7 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// A fetch list is visited and parsed, and what came back is in the segment.
+// A fetch list is visited and parsed, and the results are in the segment.
 func Example() {
 	ctx := context.Background()
 	web := &webtest.Web{Calm: true}

@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// The best pages that are due, and not more than two of a host. What was
-// selected is leased: a second run takes what is left.
+// Select the best due pages, at most two per host. They are leased, so a second
+// run takes what is left.
 func Example() {
 	ctx := context.Background()
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// titles is a Writer that prints what a search engine would be sent.
+// titles is a Writer that prints what would be sent to a search engine.
 type titles struct{}
 
 func (titles) Write(_ context.Context, d *index.Document) error {

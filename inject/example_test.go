@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// Seeds from a file in Nutch's form, of which some cannot be used.
+// Read seeds from a file in Nutch's format, some of which cannot be used.
 func Example() {
 	ctx := context.Background()
 	store := new(memstore.Crawl)

@@ -10,7 +10,7 @@ import (
 	"github.com/recrawl/recrawl/parse/htmlparse"
 )
 
-// A parser for another format is one method, and one more entry.
+// A parser for another format has one method, and takes one more entry.
 func ExampleMux() {
 	m := htmlparse.Mux(nil)
 	m["text/x-lines"] = lineCounter{}

@@ -7,7 +7,7 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// Three pages of which two link to the third.
+// Three pages, two of which link to the third.
 func ExampleGraph() {
 	g := rank.NewGraph(scoring.PageRank{Damping: 0.5}, 0)
 	a, _ := g.Page("http://a.example/")

@@ -34,7 +34,7 @@ Sitemap: https://example.com/sitemap.xml
 	// 2s [https://example.com/sitemap.xml]
 }
 
-// Who has a fetcher of his own asks for the file himself.
+// If you have your own fetcher, fetch the file yourself.
 func ExampleParseResponse() {
 	for _, status := range []int{200, 404, 503} {
 		rules := robots.ParseResponse(status, []byte("User-agent: *\nDisallow: /private/\n"), "recrawl")
@@ -103,7 +103,7 @@ func (movedWeb) Fetch(_ context.Context, r protocol.Request) (protocol.Response,
 	}, nil
 }
 
-// Who gives each server its turn takes the steps himself.
+// If you give each server its turn, make the steps yourself.
 func ExampleCache_Ask() {
 	c := &robots.Cache{Protocol: movedWeb{}, Hosts: new(memstore.Hosts), Product: "recrawl"}
 	asking := c.Ask("https://example.com/private/diary")

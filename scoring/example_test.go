@@ -41,7 +41,7 @@ func ExampleOPIC() {
 }
 
 // A page without links gives what it has to a virtual page, which gives it to
-// the pages that were visited in the same segment.
+// the pages visited in the same segment.
 func ExampleOPIC_sink() {
 	now := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
 	var f scoring.OPIC
@@ -66,8 +66,8 @@ func ExampleOPIC_sink() {
 	// http://example.com/ score 1 cash 1.5
 }
 
-// Two links from a seed and no further, nearer pages first, and a tag of the
-// seed for all that is found.
+// At most two links from a seed, nearer pages first, and a tag of the seed for
+// everything found from it.
 func ExampleDepth() {
 	f := scoring.Chain{scoring.Depth{Max: 3}, scoring.OPIC{}, scoring.URLMeta("topic")}
 	d := crawldb.Datum{URL: "http://example.com/", Score: 1, Meta: crawldb.MetaOf("topic", "news")}
@@ -92,8 +92,8 @@ func ExampleDepth() {
 	// depth 3 topic news priority 1
 }
 
-// A page to which no link leads any more is marked as gone after a month, and
-// as an orphan ten days later.
+// A page to which no link leads any more is marked gone after a month, and an
+// orphan ten days later.
 func ExampleOrphan() {
 	now := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
 	var f scoring.Orphan
@@ -109,7 +109,7 @@ func ExampleOrphan() {
 	// 41 days: db_orphan
 }
 
-// The tag of a seed is handed on to all that is found from it.
+// The tag of a seed is passed on to everything found from it.
 func ExampleMetadata() {
 	f := scoring.Metadata{DB: []string{"team"}, Parse: []string{"team", "author"}}
 	d := crawldb.Datum{URL: "http://example.com/", Meta: crawldb.MetaOf("team", "search")}
@@ -132,7 +132,7 @@ func ExampleLinkAnalysis() {
 	// 1.5
 }
 
-// A filter of one's own embeds Base and replaces what matters to it.
+// A custom filter embeds Base and overrides what it needs.
 func ExampleChain() {
 	f := scoring.Chain{scoring.OPIC{}, newsFirst{}}
 	d := crawldb.Datum{URL: "http://example.com/news/today", Score: 2}

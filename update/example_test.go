@@ -19,7 +19,7 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// A segment that was fetched goes into the crawl db, once.
+// A fetched segment goes into the crawl db, once.
 func ExampleRun() {
 	ctx := context.Background()
 	web := &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true}

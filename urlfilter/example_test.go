@@ -38,7 +38,7 @@ func ExampleBasic_nutchCompat() {
 }
 
 func ExampleScoped() {
-	// Seeds stay as they are typed, but for their spelling; links lose session ids.
+	// Seeds are only normalized; links lose session ids, too.
 	sessions, err := urlfilter.ParseRegexNormalizer(strings.NewReader(`
 <regex-normalize>
   <regex><pattern>(?i)([?&amp;])sid=[^&amp;]*(&amp;|$)</pattern><substitution>$1</substitution></regex>

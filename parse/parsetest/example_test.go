@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl/parse/parsetest"
 )
 
-// first reads the first line as the title, whatever bytes it is made of.
+// first reads the first line as the title, whatever its bytes.
 type first struct{}
 
 func (first) Parse(_ context.Context, c *page.Content) (page.Parsed, error) {

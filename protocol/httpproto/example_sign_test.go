@@ -15,9 +15,9 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// A signer signs requests (RFC 9421) as Web Bot Auth wants them: whoever has the
-// public key, which agent publishes, can tell the crawler from those that only
-// use its name.
+// A signer signs requests (RFC 9421) as Web Bot Auth requires: whoever has the
+// public key, which agent publishes, can tell the crawler from those that
+// merely use its name.
 type signer struct {
 	key   ed25519.PrivateKey
 	agent string // the origin that publishes the key
@@ -31,7 +31,8 @@ func keyID(key ed25519.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// base is what is signed: the lines of the covered components and the parameters.
+// base is the signature base: the lines of the covered components and the
+// parameters.
 func base(r *http.Request, params string) string {
 	return fmt.Sprintf("\"@authority\": %s\n\"signature-agent\": %s\n\"@signature-params\": %s",
 		strings.ToLower(r.Host), r.Header.Get("Signature-Agent"), params)

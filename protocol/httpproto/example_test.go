@@ -21,7 +21,7 @@ func Example() {
 	}))
 	defer server.Close()
 
-	// The map is what lets this example reach a server on this machine.
+	// The map lets this example reach a server on this machine.
 	to, err := httpproto.ParseConnectTo("example.com:80:" + strings.TrimPrefix(server.URL, "http://"))
 	if err != nil {
 		fmt.Println(err)
@@ -57,7 +57,7 @@ func Example() {
 }
 
 func ExampleGuard() {
-	// What a public name may resolve to is not always public.
+	// A public name need not resolve to a public address.
 	var r protocol.Response
 	c, err := httpproto.New(httpproto.Options{Agent: "examplebot"})
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/protocoltest"
 )
 
-// A program can check a protocol without package testing's help.
+// A program can check a protocol without package testing.
 func ExampleCheck() {
 	servers := &memory{sites: map[string]map[string]protocoltest.Page{}}
 	err := protocoltest.Check(context.Background(), protocoltest.Harness{

@@ -40,7 +40,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// The directory belongs to one handle at a time.
+	// Only one handle may have the directory open.
 	_, err = pebblestore.Open(dir, pebblestore.Options{})
 	fmt.Println("locked:", errors.Is(err, pebblestore.ErrLocked))
 
