@@ -20,7 +20,7 @@ func ScanByURL(ctx context.Context, s Store) iter.Seq2[Datum, error] {
 				yield(Datum{}, err)
 				return
 			}
-			// The records of a start lie together.
+			// The records of a start are adjacent.
 			if start := start(d.URL); len(starts) == 0 || start != last {
 				starts, last = append(starts, start), start
 			}
@@ -42,9 +42,9 @@ func ScanByURL(ctx context.Context, s Store) iter.Seq2[Datum, error] {
 	}
 }
 
-// start returns the part of a URL up to and with the byte that begins the path,
-// or all of one that has no path or whose key is made of all of it. No URL that
-// does not begin with a start lies between those that do.
+// start returns the part of a URL up to and including the byte that begins the
+// path, or the whole URL if it has no path or its key is made of all of it.
+// Between URLs that begin with a start there are no others.
 func start(url string) string {
 	if n := siteEnd(url); n > 0 && !strings.HasPrefix(Key(url), "!") {
 		return url[:n]

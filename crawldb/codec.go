@@ -27,8 +27,8 @@ const (
 	hasLastModified
 	hasLeasedUntil
 	hasLeasedBy
-	hasMeta  // with all names spelled
-	hasPairs // Meta in which a name has a number, instead
+	hasMeta  // with all names spelled out
+	hasPairs // Meta in which a name is replaced by its number
 	hasAll   = 1<<iota - 1
 )
 
@@ -135,16 +135,15 @@ func (d *Datum) UnmarshalBinary(data []byte) error {
 }
 
 // texts are the parts of a record that are not numbers: the signature, in the bytes it
-// was read from, and where in a buffer each of the strings ends that follow one another
-// there.
+// was read from, and where each of the consecutive strings in a buffer ends.
 type texts struct {
 	signature                          []byte
 	etag, lastModified, leasedBy, meta int
-	spelled                            bool // meta, which nobody has looked at yet
+	spelled                            bool // meta, not examined yet
 }
 
-// read reads an encoded record into d, which has none of its fields yet. The strings it
-// appends to buf, for the caller to give to take in one piece.
+// read decodes a record into d, whose fields must be zero. It appends the strings to
+// buf, which the caller passes to take in one piece.
 func (d *Datum) read(buf, data []byte) (_ []byte, t texts, ok bool) {
 	if len(data) < 3 || data[0] != codecVersion {
 		return buf, t, false
@@ -182,7 +181,7 @@ func (d *Datum) read(buf, data []byte) (_ []byte, t texts, ok bool) {
 	if flags&hasPriority != 0 {
 		d.Priority, b = cutFloat32(b)
 	}
-	if flags < hasSignature { // nothing else: most of what was never fetched
+	if flags < hasSignature { // nothing else: most records that were never fetched
 		return buf, texts{}, b != nil && len(b) == 0
 	}
 	var text []byte
@@ -223,8 +222,8 @@ func (d *Datum) read(buf, data []byte) (_ []byte, t texts, ok bool) {
 	return buf, t, ok
 }
 
-// take gives a record the strings that read appended to what was in the buffer up to
-// from. It shares s.
+// take gives a record the strings that read appended after from in the buffer. It
+// shares s.
 func (d *Datum) take(t *texts, s string, from int) bool {
 	if t.meta == 0 {
 		return true
@@ -236,11 +235,11 @@ func (d *Datum) take(t *texts, s string, from int) bool {
 	return !t.spelled || validMeta(d.Meta.enc)
 }
 
-// What the functions below leave of b is nil if what they are to cut off is not there,
-// and it is not there in nil: so who cuts many things off looks once, at the end.
+// The functions below return a nil rest if what they should cut off is missing, and
+// find nothing in nil: so a caller that cuts many things off checks once, at the end.
 
-// cutNumber reads what binary.AppendUvarint writes and nothing longer: so a value has
-// one encoding.
+// cutNumber reads what binary.AppendUvarint writes, and no longer encoding, so a
+// value has only one.
 func cutNumber(b []byte) (v uint64, rest []byte) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), b[1:]
@@ -251,7 +250,7 @@ func cutNumber(b []byte) (v uint64, rest []byte) {
 // cutLong is cutNumber for numbers of several bytes.
 func cutLong(b []byte) (v uint64, rest []byte) {
 	if len(b) >= 8 {
-		// All at once: a time has six bytes.
+		// Eight bytes at once: a time has six.
 		v = binary.LittleEndian.Uint64(b)
 		if last := ^v & 0x8080_8080_8080_8080; last != 0 {
 			n := bits.TrailingZeros64(last)/8 + 1
@@ -271,7 +270,7 @@ func cutLong(b []byte) (v uint64, rest []byte) {
 	return v, b[n:]
 }
 
-// cutBelow is cutNumber for one that is limit at most.
+// cutBelow is cutNumber for a number of at most limit.
 func cutBelow(b []byte, limit uint64) (v uint64, rest []byte) {
 	if v, b = cutNumber(b); v > limit {
 		return 0, nil
@@ -295,7 +294,7 @@ func cutFloat32(b []byte) (float32, []byte) {
 	return math.Float32frombits(binary.BigEndian.Uint32(b)), b[4:]
 }
 
-// signed is the number that AppendVarint has written.
+// signed decodes the number that AppendVarint has encoded.
 func signed(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 func timeOf(v uint64) time.Time { return time.UnixMilli(signed(v)).UTC() }

@@ -54,9 +54,9 @@ func (d *Datum) Leased(now time.Time) bool { return d.LeasedUntil.After(now) }
 type Status uint8
 
 const (
-	Unfetched   Status = 1 // known, not fetched yet, or to be tried again
+	Unfetched   Status = 1 // known, not fetched yet, or to be retried
 	Fetched     Status = 2 // fetched, and new or changed
-	Gone        Status = 3 // the server says it is not there, or every retry failed
+	Gone        Status = 3 // the server says it does not exist, or every retry failed
 	RedirTemp   Status = 4 // redirects for now
 	RedirPerm   Status = 5 // redirects for good
 	NotModified Status = 6 // fetched, and the same as before

@@ -54,7 +54,7 @@ type DueQuery struct {
 	Seen func(*Datum)
 }
 
-// due reports whether the times of the record answer the query.
+// due reports whether the times of the record match the query.
 func (q *DueQuery) due(d *Datum) bool {
 	late := !d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)
 	return late && !d.Leased(q.Now)
@@ -107,7 +107,7 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 	}
 	return func(yield func(Candidate, error) bool) {
 		seen := q.Seen
-		var last *ranked // the worst of the pass before
+		var last *ranked // the worst of the previous pass
 		for left := q.Limit; ; {
 			keep := pass
 			if q.Limit > 0 {
@@ -133,7 +133,7 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 				}
 				n++
 				c := ranked{url: d.URL, priority: d.Priority, n: n}
-				if c.priority != c.priority { // NaN orders nothing; last
+				if c.priority != c.priority { // NaN is not ordered; it comes last
 					c.priority = float32(math.Inf(-1))
 				}
 				if last != nil && !last.before(&c) {
@@ -145,7 +145,7 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 					continue
 				}
 				more = true
-				if c.priority > best[0].priority { // else it comes behind it, as its key does
+				if c.priority > best[0].priority { // otherwise it comes after it, as its key does
 					best[0] = c
 					heap.Fix(&best, 0)
 				}
@@ -153,7 +153,7 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 			seen = nil // once is enough
 			slices.SortFunc(best, func(a, b ranked) int { return a.compare(&b) })
 			for _, c := range best {
-				// A host that filled up meanwhile takes no one's place.
+				// A host that has filled up meanwhile displaces nobody.
 				if q.Want != nil && !q.Want(Host(c.url)) {
 					continue
 				}
@@ -170,14 +170,14 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 	}
 }
 
-// ranked is a candidate with what it is ordered by.
+// ranked is a candidate and what it is ordered by.
 type ranked struct {
 	url      string
 	priority float32
-	n        int // the place in its scan, which is that of its key
+	n        int // its position in the scan, which is that of its key
 }
 
-// compare is negative if a comes before b, which is of the same scan.
+// compare is negative if a comes before b; both are from the same scan.
 func (a *ranked) compare(b *ranked) int {
 	if c := cmp.Compare(b.priority, a.priority); c != 0 {
 		return c
@@ -185,7 +185,7 @@ func (a *ranked) compare(b *ranked) int {
 	return cmp.Compare(a.n, b.n)
 }
 
-// before reports whether a comes before b, which is of another scan.
+// before reports whether a comes before b, which is from another scan.
 func (a *ranked) before(b *ranked) bool {
 	if a.priority != b.priority {
 		return a.priority > b.priority

@@ -24,8 +24,8 @@ func AppendKey(dst []byte, url string) []byte {
 	return append(dst, url[rest:]...)
 }
 
-// appendSite appends what the key of url begins with, behind which comes the rest of
-// url as it stands.
+// appendSite appends the beginning of the key of url, which the rest of url follows
+// unchanged.
 func appendSite(dst []byte, url string) (_ []byte, rest int) {
 	if i, j := usualHost(url); j > 0 {
 		dst = appendReversed(dst, url[i:j])
@@ -61,8 +61,8 @@ func URLOf(key string) string {
 
 // Compare orders two URLs as their keys are ordered.
 func Compare(a, b string) int {
-	// Most URLs that are compared are of one site: what their keys begin with is
-	// the same then, whatever it is.
+	// Most URLs that are compared are on the same site: then the beginnings of
+	// their keys are equal, whatever they are.
 	if n := slashEnd(a); n > 0 && n <= len(b) && a[:n] == b[:n] {
 		return strings.Compare(a[n:], b[n:])
 	}
@@ -73,8 +73,8 @@ func Compare(a, b string) int {
 	return bytes.Compare(AppendKey(ka[:0], a), AppendKey(kb[:0], b))
 }
 
-// namedHost returns the host of a URL whose key begins with the labels of it in
-// reverse; it may be empty though there is one.
+// namedHost returns the host of a URL whose key begins with its labels in
+// reverse; it may be empty even if there is one.
 func namedHost(url string) string {
 	i := schemeEnd(url)
 	if i < 0 || url[:i] != "http" && url[:i] != "https" { // there are others, which are few
@@ -88,9 +88,9 @@ func namedHost(url string) string {
 	return host
 }
 
-// compareHosts orders hosts that differ as the keys of their URLs are: label by label
-// from the last on. What stands between labels in a key, and behind them, comes
-// before all that is in a label.
+// compareHosts orders different hosts like the keys of their URLs: label by label
+// from the last on. What separates labels in a key, and what follows them, sorts
+// before everything that occurs in a label.
 func compareHosts(a, b string) int {
 	for {
 		i, j := strings.LastIndexByte(a, '.'), strings.LastIndexByte(b, '.')
@@ -107,8 +107,8 @@ func compareHosts(a, b string) int {
 	}
 }
 
-// slashEnd returns where the slash ends that begins the path, or one that comes later,
-// behind '?' or '#'; 0 if there is none. It is quicker than siteEnd.
+// slashEnd returns the index after the slash that begins the path, or a later one,
+// after '?' or '#'; 0 if there is none. It is quicker than siteEnd.
 func slashEnd(url string) int {
 	i := schemeEnd(url)
 	if i < 0 {
@@ -121,7 +121,7 @@ func slashEnd(url string) int {
 	return i + 3 + j + 1
 }
 
-// siteEnd returns the length of what comes before the path, with the byte that
+// siteEnd returns the length of what precedes the path, including the byte that
 // begins it; 0 if there is none.
 func siteEnd(url string) int {
 	i := schemeEnd(url)
@@ -136,7 +136,7 @@ func siteEnd(url string) int {
 	return i + 3 + j + 1
 }
 
-// restAt returns where the authority ends that s begins with.
+// restAt returns where the authority at the start of s ends.
 func restAt(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c == '/' || c == '?' || c == '#' {
@@ -200,7 +200,7 @@ func (r Range) Contains(key string) bool {
 // schemeEnd returns where the scheme ends: the index of the first "://", or
 // negative.
 func schemeEnd(url string) int {
-	switch { // nearly always
+	switch { // nearly always one of these
 	case strings.HasPrefix(url, "https://"):
 		return 5
 	case strings.HasPrefix(url, "http://"):
@@ -209,7 +209,7 @@ func schemeEnd(url string) int {
 	return strings.Index(url, "://")
 }
 
-// split takes a plain URL apart; rest begins with '/', '?' or '#', or is empty.
+// split splits a plain URL; rest begins with '/', '?' or '#', or is empty.
 func split(url string) (scheme, host, port, rest string, ok bool) {
 	if i, j := usualHost(url); j > 0 {
 		return url[:i-len("://")], url[i:j], "", url[j:], true
@@ -245,8 +245,9 @@ func split(url string) (scheme, host, port, rest string, ok bool) {
 	return scheme, host, port, rest, true
 }
 
-// usualHost returns where the host of a URL begins and ends that is a name or an IPv4
-// address and has no port, under http or https, as nearly all are; 0 of any other.
+// usualHost returns where the host of a URL begins and ends if it is a name or an
+// IPv4 address without a port, under http or https, as nearly all are; 0 for any
+// other.
 func usualHost(url string) (begin, end int) {
 	begin = len("http://")
 	if !strings.HasPrefix(url, "http://") {
@@ -255,7 +256,7 @@ func usualHost(url string) (begin, end int) {
 		}
 		begin++
 	}
-	// What plainHost allows of ASCII: "-.", digits, "_" and small letters.
+	// The ASCII that plainHost allows: "-.", digits, "_" and small letters.
 	plain := [2]uint64{0x03ff_6000_0000_0000, 0x07ff_fffe_8000_0000}
 	for end = begin; end < len(url); end++ {
 		c := url[end]

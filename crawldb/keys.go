@@ -10,17 +10,17 @@ import (
 // remembers the most recent sites. The zero value is ready to use, by one
 // goroutine at a time.
 type Keys struct {
-	// The last two, since a page mostly has links to its own site and to others in
-	// turns, and which of them is the older one.
+	// The last two sites, since a page mostly has links to its own site and
+	// others in turns, and which of them is the older one.
 	sites       [2]site
 	older       int
 	key, keyURL []byte // as in site, of the last key
 	buf         []byte
-	signatures  []byte // of the last records; what is there stays as it is
+	signatures  []byte // of the last records; the contents never change
 }
 
 // site is what the URLs and the keys of a site begin with: up to the slash that begins
-// the path, and up to the colon behind the scheme.
+// the path, and up to the colon after the scheme.
 type site struct{ url, key []byte }
 
 // AppendKey appends the [Key] of a URL to dst.
@@ -85,8 +85,8 @@ func (k *Keys) Decode(d *Datum, key, data []byte) error {
 	return nil
 }
 
-// manySignatures is how many bytes of signatures lie in one piece of memory: who keeps one
-// keeps no more than these.
+// manySignatures is how many bytes of signatures share one block of memory: retaining one
+// signature retains no more than that.
 const manySignatures = 128
 
 // signature returns a copy of a signature.

@@ -64,7 +64,7 @@ func (m Meta) Len() int {
 }
 
 func (m *Meta) edit(name string, value *string) {
-	// What comes before the pair, and what comes behind it.
+	// What precedes the pair, and what follows it.
 	before, behind := len(m.enc), ""
 	for rest := m.enc; rest != ""; {
 		n, r, _ := cutString(rest)
@@ -100,7 +100,8 @@ func (m *Meta) edit(name string, value *string) {
 	m.enc = b.String()
 }
 
-// validMeta reports whether enc is what edit makes: whole pairs, names ascending.
+// validMeta reports whether enc is as edit writes it: whole pairs, names
+// ascending.
 func validMeta(enc string) bool {
 	last, first := "", true
 	for rest := enc; rest != ""; first = false {

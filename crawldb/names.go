@@ -5,18 +5,18 @@ import (
 	"encoding/binary"
 )
 
-// An encoded record has the numbers of names in Meta that many records have, and
-// spells the others: most of what a policy keeps of a page would be its own name
-// otherwise. That is all they are, as the names of headers are in the static table of
-// HPACK (RFC 7541, appendix A): what they mean is for who sets them, and any name may be
-// used that is not here.
+// An encoded record has numbers for names in Meta that many records have, and spells out
+// the others: otherwise most of what a policy keeps about a page would be its own name.
+// The numbers are no more than that, like the static table of header names in HPACK (RFC
+// 7541, appendix A): the names mean what those who set them want, and any other name may
+// be used.
 //
-// The numbers are stored: a name may be added behind the last, by a new version of every
-// format that has records in it, and none may be moved or removed. The value that most
-// records have under a name may have a length of its own, which is not written either.
+// The numbers are stored: a name may be added after the last one, by a new version of
+// every format that contains records, and none may be moved or removed. The usual length
+// of the values of a name may be listed, too, and is then not written either.
 
-// nameOf returns the name of a number from 1 on, none if it has none, and the usual
-// length of its value.
+// nameOf returns the name for a number from 1 on, empty if there is none, and
+// the usual length of its value.
 func nameOf(number uint64) (name string, usual int) {
 	switch number {
 	case 1:
@@ -106,7 +106,7 @@ func isNumbered(name string) bool {
 	return number > 0
 }
 
-// numbered reports whether a Meta has a name that has a number.
+// numbered reports whether a Meta has a name with a number.
 func (m Meta) numbered() bool {
 	for name := range m.All() {
 		if isNumbered(name) {
@@ -116,12 +116,12 @@ func (m Meta) numbered() bool {
 	return false
 }
 
-// What the head of a pair is, in its lowest bits; above them is the length of the name,
-// which follows, or its number.
+// The kinds of the head of a pair, in its lowest bits; above them is the length of the
+// name, which follows, or its number.
 const (
-	spelledName = iota // then comes the value with its length
+	spelledName = iota // followed by the value and its length
 	numberedName
-	usualValue // of a name with a number; then comes the value, which has the usual length
+	usualValue // of a numbered name; followed by the value, which has the usual length
 	pairKinds
 )
 
@@ -142,9 +142,9 @@ func (m Meta) appendPairs(b []byte) []byte {
 	return b
 }
 
-// expandPairs appends what [Meta.Encoded] would be of what appendPairs wrote. Of several
-// ways to write a Meta it reads the one that appendPairs takes, of one that has a name
-// with a number.
+// expandPairs appends what [Meta.Encoded] would return for what appendPairs wrote. If a
+// Meta with a numbered name could be written in several ways, it accepts only that of
+// appendPairs.
 func expandPairs(dst, b []byte) (_ []byte, ok bool) {
 	var last []byte
 	first, numbered := true, false

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// What sitemaps have to do with a record is in its Meta, under these names. They
-// belong to the stages: fetch gives them to links, update to records.
+// What sitemaps say about a record is in its Meta, under these names. They
+// belong to the stages: fetch sets them on links, update on records.
 const (
 	sitemapKey = "sitemap.mark"
 	hintKey    = "sitemap.hint"
 )
 
-// maxOrigins is how many sites of those that list a sitemap are remembered.
+// maxOrigins is how many of the sites that list a sitemap are remembered.
 const maxOrigins = 16
 
 // Sitemap marks the record of a sitemap, which is fetched when it is due like
@@ -187,7 +187,7 @@ func (h Hint) Set(m *Meta) {
 		b[0] |= hintEvery
 		b = binary.AppendUvarint(b, uint64(min(h.Every/time.Second, math.MaxInt32)))
 	}
-	if h.HasPriority && h.Priority >= 0 && h.Priority <= 1 { // else nothing of it could be read
+	if h.HasPriority && h.Priority >= 0 && h.Priority <= 1 { // otherwise it could not be read
 		b[0] |= hintPriority
 		b = binary.BigEndian.AppendUint32(b, math.Float32bits(h.Priority))
 	}

@@ -80,15 +80,15 @@ func isAddr(host string) bool {
 	return err == nil
 }
 
-// lastTwo returns the last two labels of a host: its domain by the rule of the
-// public suffix list for names that no other rule is about.
+// lastTwo returns the last two labels of a host: its domain by the default rule
+// of the public suffix list.
 func lastTwo(host string) string {
 	i := strings.LastIndexByte(host, '.')
 	if i < 0 || host[0] == '.' || strings.Contains(host, "..") {
 		return host
 	}
 	domain := host[strings.LastIndexByte(host[:i], '.')+1:]
-	if _, ok := parseIPv4(domain); ok { // a name that ends in numbers is none
+	if _, ok := parseIPv4(domain); ok { // a name that ends in numbers is not a domain
 		return host
 	}
 	return domain
@@ -141,7 +141,7 @@ func toASCII(name string) string {
 	return name
 }
 
-// unescape decodes percent-encoding, as far as it is any.
+// unescape decodes valid percent-encoding.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -157,9 +157,9 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// parseIPv4 reads an IPv4 address in any of the spellings that the URL standard
-// of the WHATWG has: up to four numbers, decimal, octal or hexadecimal, the last
-// of which fills what is left.
+// parseIPv4 parses an IPv4 address in any of the spellings of the WHATWG URL
+// standard: up to four numbers, decimal, octal or hexadecimal, the last of
+// which fills the remaining bytes.
 func parseIPv4(host string) (netip.Addr, bool) {
 	if host == "" {
 		return netip.Addr{}, false
@@ -207,7 +207,8 @@ func Domain(host string) string {
 	if suffix == "" || strings.Contains(host, "..") || host[0] == '.' {
 		return host
 	}
-	// By the number of labels: the suffix may be spelled otherwise than the host.
+	// By the number of labels: the suffix may be spelled differently from the
+	// host.
 	host = strings.TrimSuffix(host, ".")
 	domain := len(host)
 	for range strings.Count(suffix, ".") + 2 {

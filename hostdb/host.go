@@ -144,8 +144,8 @@ func (h Host) AskedAgain(alive, now time.Time) Host {
 	}
 	asked := h.LastFetch
 	if n := len(h.Busy); n > 0 {
-		// The last request may have ended days ago: the pause is that of the one
-		// that was on its way.
+		// The last request may have ended days ago: the pause follows the one
+		// that was under way.
 		if began := h.Busy[n-1].Add(-Turn); began.After(asked) && !began.After(h.NextFetch) {
 			if asked = began; asked.After(now) { // by a clock that was ahead
 				h.NextFetch = now.Add(h.NextFetch.Sub(asked))

@@ -25,20 +25,22 @@ type Lastmod struct {
 
 const (
 	// trustFrom is the precision from which on claims are believed. A sitemap that
-	// says of each page at all times that it has just changed is right as often as
-	// visits find a change anyway: on six of ten, with an adaptive schedule. So less
-	// than that has no meaning, and those who tell the truth are well above.
+	// always says of each page that it has just changed is right as often as visits
+	// find a change anyway: in six of ten, with an adaptive schedule. So a lower
+	// value would mean nothing, and honest sitemaps are well above.
 	trustFrom = 0.75
-	// What is assumed of a host that nothing is known of: seven claims of eight true.
+	// The prior for a host about which nothing is known: seven of eight claims true.
 	priorHits, priorAll = 7, 8
-	// The same as a Gamma distribution, with the weight of one claim that was true.
+	// The same as a Gamma distribution, with the weight of one true claim.
 	priorTruth, priorTests = 1., 1. / 7
-	// knownFrom is after how many visits Precision and Recall are more than what is assumed.
+	// knownFrom is the number of visits after which Precision and Recall are more than the
+	// prior.
 	knownFrom = 16
-	// lastmodWindow is after how many visits what was counted before them begins to
-	// count less: then all is halved, so that a site can change its ways.
+	// lastmodWindow is the number of visits after which earlier counts begin to
+	// fade: everything is then halved, so that a site can change its ways.
 	lastmodWindow = 100
-	// mostTold is more than any of the sums comes to: a store keeps whatever it is given.
+	// mostTold is more than any of the sums can reach: a store keeps whatever it is
+	// given.
 	mostTold = 1e12
 )
 
@@ -139,11 +141,11 @@ func (l *Lastmod) count(c Claim) {
 	}
 }
 
-// test follows θ: that a visit behind n claims finds nothing has the probability
-// fresh·exp(-θn), where fresh is that of no change without a claim. What is known after one
-// that finds a change is brought back to the Gamma distribution with the same mean and
-// variance, as package schedule does with rates. Of what is known a fiftieth gives
-// way to what is assumed of any host.
+// test updates θ: the probability that a visit after n claims finds nothing is
+// fresh·exp(-θn), where fresh is the probability of no change without a claim. After a
+// visit that finds a change, the posterior is replaced by the Gamma distribution with the
+// same mean and variance, as package schedule does with rates. Each time a fiftieth of what
+// is known gives way to the prior.
 func (l *Lastmod) test(n float64, changed bool, fresh float64) {
 	const keep = 0.98
 	a, b := l.truth()

@@ -16,9 +16,9 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// One Merge holds at most this many pages, and their links about this many
-// bytes, or a quarter of SortMemory if that is less: what a page of many links has
-// above that goes into the next.
+// One Merge holds at most this many pages, and about this many bytes of links,
+// or a quarter of SortMemory if that is less: if a page has more links, the
+// rest go into the next.
 const (
 	chunkTargets  = 10_000
 	maxChunkBytes = 8 << 20
@@ -230,7 +230,7 @@ func (v *inverter) sameSide(host, target string) bool {
 	return true
 }
 
-// merge gives the store what was sorted, in chunks that ascend.
+// merge passes what was sorted to the store, in ascending chunks.
 func (v *inverter) merge(ctx context.Context, links Store) error {
 	var (
 		chunk      []Entry
@@ -287,7 +287,8 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		}
 		n := len(inlinks)
 		inlinks = append(inlinks, Inlink{From: from, Anchor: text.Add(anchor)})
-		// Those of an entry lie together, and what append moves is good where it was.
+		// The links of an entry are adjacent, and those that append has moved are
+		// still valid where they were.
 		e := &chunk[len(chunk)-1]
 		n -= len(e.Inlinks)
 		e.Inlinks = inlinks[n:len(inlinks):len(inlinks)]
@@ -309,7 +310,7 @@ func (v *inverter) cut(s string) string {
 		r, size := utf8.DecodeRuneInString(s[at:])
 		if v.o.NutchCompat && r > 0xffff {
 			if n--; n == 0 {
-				return s[:at] + "?" // what Java writes for half a pair
+				return s[:at] + "?" // what Java writes for half a surrogate pair
 			}
 		}
 		at += size

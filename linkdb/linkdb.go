@@ -94,7 +94,7 @@ func Union(a, b []Inlink, limit int) []Inlink {
 	switch {
 	case n == 0:
 		return nil
-	case n == 1: // as most pages have
+	case n == 1: // as for most pages
 		return slices.Concat(a, b)
 	}
 	if limit <= 0 || limit > n {
@@ -115,8 +115,8 @@ func Union(a, b []Inlink, limit int) []Inlink {
 	return all
 }
 
-// inOrder returns links in order: those given if they are, as those of a store and
-// those of Invert.
+// inOrder returns links in order: the given ones if they are, as those of a
+// store and of Invert are.
 func inOrder(links []Inlink) []Inlink {
 	if slices.IsSortedFunc(links, CompareInlinks) {
 		return links

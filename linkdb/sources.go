@@ -10,11 +10,11 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// sources are pages that link, as far as there is room for them.
+// sources are pages with links, as far as there is room for them.
 type sources struct{ places.Places }
 
-// sources reads which pages were visited. A page that is missing, or is spelled
-// otherwise by Accept, is written out with each of its links.
+// sources reads which pages were visited. A page that is missing, or respelled
+// by Accept, is written out with each of its links.
 func (v *inverter) sources(ctx context.Context, segs segment.Store, segments []string) error {
 	s := &v.from
 	for _, name := range segments {
@@ -36,14 +36,15 @@ func (v *inverter) sources(ctx context.Context, segs segment.Store, segments []s
 	return nil
 }
 
-// What a page is told by: its place, or the place that it would have, and its key.
+// A page is identified by its place, or the place that it would have and its
+// key.
 const (
 	spelled = 0
 	placed  = 1
 )
 
-// appendTo appends the name of a page. Names compare as the keys of their pages do,
-// and none is the beginning of another.
+// appendTo appends the name of a page. Names compare like the keys of their
+// pages, and none is a prefix of another.
 func (s *sources) appendTo(dst []byte, url string) []byte {
 	place, ok := s.Find(url)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(place))
@@ -53,7 +54,7 @@ func (s *sources) appendTo(dst []byte, url string) []byte {
 	return appendPart(append(dst, spelled), crawldb.AppendKey(nil, url))
 }
 
-// cut takes the page from what begins with its name.
+// cut reads the page from bytes that begin with its name.
 func (s *sources) cut(b []byte) (url string, rest []byte, ok bool) {
 	if len(b) < 5 {
 		return "", nil, false
@@ -66,8 +67,8 @@ func (s *sources) cut(b []byte) (url string, rest []byte, ok bool) {
 	return crawldb.URLOf(string(key)), rest, true
 }
 
-// Parts are joined so that the bytes of the whole compare as the parts do: a
-// part ends in 0 0, and a 0 in it is followed by 1.
+// Parts are joined so that the result compares like the parts: a part ends in 0
+// 0, and a 0 in it is followed by 1.
 const (
 	partZero = 0x0001
 	partEnd  = 0x0000
@@ -84,7 +85,7 @@ func appendPart(dst, part []byte) []byte {
 	return binary.BigEndian.AppendUint16(dst, partEnd)
 }
 
-// cutPart takes apart what appendPart and what was appended behind it made.
+// cutPart splits what appendPart wrote from what was appended after it.
 func cutPart(b []byte) (part, rest []byte) {
 	for i := 0; i+1 < len(b); i++ {
 		if b[i] != 0 {

@@ -16,24 +16,24 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// A block is a version byte, a byte that says how the rest is packed, and the
-// records, each behind its length.
+// A block is a version byte, a byte that says how the rest is compressed, and
+// the records, each preceded by its length.
 const (
 	blockVersion = 1
 	packedPlain  = 0
 	packedZstd   = 1
-	// packedS2 is a sequence of pieces, each behind its length, of which each unpacks
-	// to maxPiece at most.
+	// packedS2 is a sequence of pieces, each preceded by its length, which decompress
+	// to at most maxPiece each.
 	packedS2 = 2
 	maxPiece = 1 << 20
-	// maxBlock bounds what a block may unpack to: no length in a damaged or
-	// hostile block makes a decoder ask for more.
+	// maxBlock limits the decompressed size of a block: no length in a damaged
+	// or hostile block makes a decoder ask for more memory.
 	maxBlock = 256 << 20
 )
 
 var errBlock = errors.New("not an encoded block")
 
-// encoder packs blocks of records. Its memory serves one block after the other.
+// encoder encodes blocks of records. Its memory is reused for each block.
 type encoder struct {
 	zw              *zstd.Encoder
 	length          [binary.MaxVarintLen64]byte
@@ -41,16 +41,16 @@ type encoder struct {
 }
 
 func newEncoder() (*encoder, error) {
-	// Pages that follow each other have much in common; with those a megabyte away
-	// hardly more, and to look there costs cache misses.
+	// Consecutive pages have much in common, pages a megabyte apart hardly
+	// more, and looking there costs cache misses.
 	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	return &encoder{zw: zw}, err
 }
 
-// encodeBlock returns a block, which is good until the next.
+// encodeBlock returns a block, which is valid until the next call.
 func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
 	e.buf = slices.Grow(e.buf[:0], bulk(records))
-	width := 1 // of a length: most often that of the one before
+	width := 1 // of a length: usually that of the previous one
 	for i := range records {
 		at := len(e.buf)
 		w := writer{b: append(e.buf, make([]byte, width)...)}
@@ -93,10 +93,10 @@ func bulk[T Record](records []T) (n int) {
 	return min(n, maxBlock)
 }
 
-// quick reports whether the records are what a parser made of the contents, which
-// lie beside them, or lists of records of the crawl db: what is read again by the next
-// stages, and could be made again. S2 takes a third of the time of zstd for it, to
-// write and to read, and a third more room.
+// quick reports whether the records are the results of parsing, whose contents are
+// stored beside them, or lists of records of the crawl db: they are read again by the
+// next stages, and could be made again. S2 takes a third of the time of zstd for them,
+// to write and to read, and a third more space.
 func quick[T Record]() bool {
 	var zero T
 	switch any(zero).(type) {
@@ -116,11 +116,11 @@ func (e *encoder) packS2() {
 	}
 }
 
-// decoder unpacks blocks.
+// decoder decodes blocks.
 type decoder struct {
 	zr  *zstd.Decoder
 	buf []byte
-	max int // that a block may unpack to
+	max int // largest decompressed size of a block
 }
 
 func newDecoder() (*decoder, error) {
@@ -157,7 +157,8 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 	}
 	// The strings of all records of a block share one copy of it.
 	r := reader{s: string(body)}
-	// Not more at once than fetch puts into a block: it may be none of ours.
+	// At most as many at once as fetch puts into a block: it may not be one of
+	// ours.
 	out := make([]T, 0, min(r.records(), 512))
 	for r.s != "" {
 		one := reader{s: r.str()}
@@ -171,8 +172,9 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 	return out, nil
 }
 
-// unpackS2 fills buf. It asks for the memory of a piece at a time, but for what the
-// first lets expect of the others, so that what is no block asks for little.
+// unpackS2 fills buf. It asks for the memory of a piece at a time, except for
+// what the first piece suggests for the others, so that an invalid block asks
+// for little.
 func (d *decoder) unpackS2(body []byte) error {
 	d.buf = d.buf[:0]
 	for len(body) > 0 {
@@ -188,7 +190,7 @@ func (d *decoder) unpackS2(body []byte) error {
 		}
 		at := len(d.buf)
 		more := 0
-		if at == 0 { // the rest is likely to be as dense
+		if at == 0 { // the rest is probably as dense
 			more = int(min(int64(size)*int64(len(body))/int64(len(piece)), manyBytes))
 		}
 		d.buf = slices.Grow(d.buf, size+more)[:at+size]
@@ -199,13 +201,14 @@ func (d *decoder) unpackS2(body []byte) error {
 	return nil
 }
 
-// manyBytes is how much a frame or piece may say to unpack to and be believed.
+// manyBytes is the largest decompressed size that a frame or piece is believed
+// to have.
 const manyBytes = 32 << 20
 
-// modest returns a frame that does not say how much it unpacks to, if that is said
-// to be much: the decoder asks for all of it before it has seen any. What it is not
-// told, it finds out step by step, and size is what it should find; zero if the
-// frame still says it.
+// modest returns a frame without its decompressed size, if that is said to be
+// large: the decoder would ask for all of it before it has seen any. Without it
+// the decoder proceeds step by step, and size is what it should find; zero if
+// the frame still says it.
 func modest(frame []byte) (_ []byte, size uint64) {
 	var h zstd.Header
 	if h.Decode(frame) != nil || h.Skippable || !h.HasFCS || h.FrameContentSize <= manyBytes || h.DictionaryID != 0 {
@@ -328,7 +331,7 @@ func (w *writer) record(rec any) {
 	}
 }
 
-// reader reads what writer wrote; after the first mistake it reads zeros.
+// reader reads what writer wrote; after the first error it reads zeros.
 type reader struct {
 	s   string
 	bad bool
@@ -353,7 +356,7 @@ func (r *reader) uint() uint64 {
 	return 0
 }
 
-// below reads a number that is limit at most.
+// below reads a number of at most limit.
 func (r *reader) below(limit uint64) uint64 {
 	v := r.uint()
 	if v > limit {
@@ -389,7 +392,7 @@ func (r *reader) count(size int) int {
 	return int(n)
 }
 
-// records returns how many records there are, as far as they are whole.
+// records returns how many whole records there are.
 func (r reader) records() (n int) {
 	for r.s != "" {
 		if r.str(); !r.bad {

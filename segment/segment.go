@@ -183,7 +183,7 @@ func NewName(ctx context.Context, s Store, now time.Time) (string, error) {
 
 const nameTime = "20060102150405"
 
-// timeOf returns the time of a name that NewName has given. There is none of the last
+// timeOf returns the time of a name created by NewName. There is none for the last
 // second of the last year that has four digits.
 func timeOf(name string) (at time.Time, ok bool) {
 	digits, number, _ := strings.Cut(name, "-")
