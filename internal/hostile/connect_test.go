@@ -58,7 +58,7 @@ func s1() row {
 	}
 	r := row{
 		id: "S1", input: "private, local and special addresses and their spellings, as seed, link, redirect, redirect of robots.txt and sitemap",
-		outcome: "refused when they are dialled, whatever named them",
+		outcome: "refused at dial time, however they were named",
 		figure:  fmt.Sprintf("%d addresses by 5 routes: 0 connections, all refused", len(forbidden)),
 		sites: []site{
 			untouched("canary"),
@@ -139,7 +139,7 @@ func s2() row {
 	const names = 200
 	var flips atomic.Int64
 	r := row{
-		id: "S2", input: "names that are somewhere else with each look-up, or have a private address among others", outcome: "each address is judged when it is dialled",
+		id: "S2", input: "names that resolve differently at each look-up, or have a private address among others", outcome: "each address is judged when it is dialled",
 		figure: fmt.Sprintf("%d names: 0 connections", names),
 		sites:  []site{untouched("canary")},
 		edit: func(c *crawl) {
@@ -177,7 +177,7 @@ func s3() row {
 	found := func(header string) string { return answer("302 Found", header, "") }
 	r := row{
 		id: "S3", input: "redirects in loops of one and two, empty, missing, relative, without scheme, a fragment only, not ASCII, 100 KiB long, twice, broken",
-		outcome: "each target is a URL like any other, visited once; what is no target is a failure with a reason",
+		outcome: "each target is a URL like any other, visited once; an invalid target is a failure with a reason",
 		check: func(t testing.TB, c *crawl) {
 			for name, s := range c.servers {
 				counts := map[string]int{}
@@ -258,7 +258,7 @@ func s5() row {
 	to := func(path string) string { return "http://guarded.s5.test" + path }
 	return row{
 		id: "S5", input: "redirects, meta refreshes, Refresh headers, links and chains into what robots.txt of another host forbids, and to another port of it",
-		outcome: "each hop asks the robots.txt of its own origin", figure: "6 routes: 0 forbidden requests",
+		outcome: "each hop obeys the robots.txt of its own origin", figure: "6 routes: 0 forbidden requests",
 		sites: []site{
 			{name: "guarded", silent: true, handle: paths(map[string]string{"/robots.txt": answer("200 OK", "", "User-agent: *\nDisallow: /"), "/open": html("no")})},
 			{name: "hop", silent: true, handle: paths(map[string]string{"/": redirect(to("/chain"))})},
@@ -352,7 +352,7 @@ func s7() row {
 		"Set-Cookie: foreign=1; Path=/; Domain=other.s7.test\r\nSet-Cookie: __Host-a=1; Path=/; Secure\r\nSet-Cookie: over=1; Path=/; Secure\r\n"
 	r := row{
 		id: "S7", input: "10,000 cookies, a cookie of 200 KB, for a public suffix, another host, the domain, and Secure ones over http, to a crawl that asked for cookies",
-		outcome: "each goes back to the origin that set it, and to no other; 50 of 4 KiB are kept for a host; a crawl that has not asked keeps none (S6)",
+		outcome: "each goes back to the origin that set it, and to no other; 50 of 4 KiB are kept per host; a crawl that did not ask for cookies keeps none (S6)",
 		figure:  "≤ 256 KiB in the jar for a domain, 0 cookies sent to another origin",
 		sites: []site{
 			{name: "jar", code: protocol.Success, handle: paths(map[string]string{
@@ -418,8 +418,8 @@ func s8() row {
 		"http://" + strings.Repeat("a.", 130) + "s8.test/", "http://xn--a.s8.test/", "http://spell.s8.test\x00.evil.test/", "http:///", "http://", "//", "http://%00/", "http://a b/", "http://<>/",
 	}
 	return row{
-		id: "S8", input: "spellings of one host, and hosts that are none: case, ports, full width, backslashes, zones, NUL, labels and names too long, bad punycode",
-		outcome: "one host is one record; what is no host is not asked for, or fails with a reason", figure: fmt.Sprintf("%d spellings: 1 request for the page, ≤ 1 record a host", len(links)),
+		id: "S8", input: "spellings of one host, and invalid hosts: case, ports, full width, backslashes, zones, NUL, labels and names too long, bad punycode",
+		outcome: "one host is one record; an invalid host is not visited, or fails with a reason", figure: fmt.Sprintf("%d spellings: 1 request for the page, ≤ 1 record a host", len(links)),
 		sites: []site{{name: "spell", code: protocol.Success, handle: replying(func(r *http.Request) string {
 			if r.RequestURI != "/" {
 				return ""
@@ -449,7 +449,7 @@ func s8() row {
 func s9() row {
 	settings, goaway, refuse := frame(4, 0, 0, ""), frame(7, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x00"), frame(3, 0, 1, "\x00\x00\x00\x07")
 	r := row{
-		id: "S9", input: "GOAWAY, refused streams and closed connections in answer to each request", outcome: "a second connection at most is tried for a visit",
+		id: "S9", input: "GOAWAY, refused streams and closed connections in answer to each request", outcome: "at most a second connection is tried for a visit",
 		figure: "≤ 2 connections a visit",
 		edit:   func(c *crawl) { hasty(c); c.opts.Fetch.NoRobots = true },
 		check: func(t testing.TB, c *crawl) {
@@ -473,7 +473,7 @@ func s9() row {
 
 func s10() row {
 	return row{
-		id: "S10", input: "proxies in the environment, Alt-Svc, a Refresh header", outcome: "the environment and Alt-Svc are ignored; the target of a refresh is visited like a link",
+		id: "S10", input: "proxies in the environment, Alt-Svc, a Refresh header", outcome: "the environment and Alt-Svc are ignored; the target of a refresh is treated as a link",
 		figure: "0 connections to proxy and alternative",
 		sites: []site{
 			untouched("proxy"), untouched("alternative"),

@@ -44,7 +44,7 @@ func c1() row {
 	watch := &stopwatch{Parser: htmlparse.Mux(&htmlparse.Parser{})}
 	r := row{
 		id: "C1", input: "256 KiB each of nested and unclosed elements, tables in tables, attributes, open tags, comments, scripts, entities, NUL",
-		outcome: "the page is read to its end or its limit, and the links before the trouble are kept",
+		outcome: "the page is read to its end or its limit, and the links before the fault are kept",
 		pages:   40,
 		edit: func(c *crawl) {
 			c.opts.Parser = watch
@@ -160,7 +160,7 @@ func c3() row {
 		{"metautf16", "text/html", "<meta charset=utf-16le><title>é</title>", "é"},
 	}
 	r := row{
-		id: "C3", input: "charsets where header, BOM and meta disagree, are unknown, or not what the bytes are", outcome: "read as a browser would: BOM, header, meta, then a guess; bad bytes are replaced",
+		id: "C3", input: "charsets where header, BOM and meta disagree, are unknown, or do not fit the bytes", outcome: "read as a browser would: BOM, header, meta, then a guess; bad bytes are replaced",
 		figure: fmt.Sprintf("%d pages: exact titles", len(lies)),
 		check: func(t testing.TB, c *crawl) {
 			for _, l := range lies {
@@ -184,7 +184,7 @@ func c4() row {
 	}
 	return row{
 		id: "C4", input: "links of 5,000 bytes, with dots, escapes of dots, overlong UTF-8, bad escapes, NUL, line breaks plain and as entities, backslashes, nothing at all",
-		outcome: "too long is left out and counted; the rest has one normal form, and no byte of a link reaches another header", figure: fmt.Sprintf("%d links: normal forms are fixed points, 0 requests with .. or injected headers", len(links)),
+		outcome: "links that are too long are left out and counted; the rest have one normal form, and no byte of a link reaches another header", figure: fmt.Sprintf("%d links: normal forms are fixed points, 0 requests with .. or injected headers", len(links)),
 		sites: []site{{name: "links", code: protocol.Success, handle: replying(func(r *http.Request) string {
 			if r.RequestURI != "/" {
 				return ""
@@ -224,7 +224,7 @@ func c8() row {
 		fmt.Fprintf(&metas, "<meta name='%s' content='x%s'>", n, strings.Repeat("y", 100<<10))
 	}
 	return row{
-		id: "C8", input: "meta elements named as the crawl db names what is its own, with 100 KB each", outcome: "only what was asked for is kept, cut at a kilobyte",
+		id: "C8", input: "meta elements with names that the crawl db uses itself, of 100 KB each", outcome: "only configured names are kept, cut at a kilobyte",
 		figure: fmt.Sprintf("%d names: 1 key in the record, ≤ 1 KiB", len(names)),
 		sites:  []site{{name: "meta", code: protocol.Success, handle: only(html(metas.String()))}},
 		edit: func(c *crawl) {
@@ -251,7 +251,7 @@ func c9() row {
 	}
 	return row{
 		id: "C9", input: "304 to a request without validators, with and without a body; Last-Modified of 2099 and 1900; ETags with control bytes, of 100 KB",
-		outcome: "a 304 that nobody asked for is a failure; times after the visit become that of the visit; unsafe validators are dropped", figure: "9 servers: exact outcomes",
+		outcome: "an unsolicited 304 is a failure; times after the visit become that of the visit; unsafe validators are dropped", figure: "9 servers: exact outcomes",
 		sites: []site{
 			{name: "unasked", handle: only("HTTP/1.1 304 Not Modified\r\n\r\n"), code: protocol.Failed, reason: "http: 304 to a request without validators"},
 			{name: "unasked-body", handle: closing("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello"), code: protocol.Failed},
@@ -286,7 +286,7 @@ func c10() row {
 	var log bytes.Buffer
 	evil := "\x1b[31mred\x1b[0m \u202egnp.exe\u202c \x07"
 	return row{
-		id: "C10", input: "escape sequences, bells, bidirectional overrides and line breaks in titles, links, status lines, Location and robots.txt", outcome: "a record of the log is a line, and nothing raw is in it",
+		id: "C10", input: "escape sequences, bells, bidirectional overrides and line breaks in titles, links, status lines, Location and robots.txt", outcome: "each log record is one line, without raw control characters",
 		figure: "0 lines with a byte below 0x20 or U+202A to U+202E",
 		sites: []site{
 			{name: "page", code: protocol.Success, handle: only(html("<title>" + evil + "</title><a href='/" + evil + "'>" + evil + "</a>"))},
@@ -346,9 +346,9 @@ func c13() row {
 		{"list", meta("<meta name=robots content='" + strings.Repeat("x,", 50_000) + "nofollow'>"), page.Directives{NoFollow: true}},
 	}
 	r := row{
-		id: "C13", input: "X-Robots-Tag and meta robots for us, for others and for all, 2,000 of them, of 100 KB, with dates of the past, the future and of nobody",
-		outcome: "what is meant for all and for us is obeyed, the stricter where they disagree",
-		figure:  fmt.Sprintf("%d pages: exact directives, 0 requests for what is not to be followed", len(pages)),
+		id: "C13", input: "X-Robots-Tag and meta robots for us, for others and for all, 2,000 of them, of 100 KB, with dates in the past, in the future and invalid",
+		outcome: "directives for all and for us are obeyed, the stricter one where they disagree",
+		figure:  fmt.Sprintf("%d pages: exact directives, 0 requests for nofollow links", len(pages)),
 		pages:   20,
 		check: func(t testing.TB, c *crawl) {
 			for _, p := range pages {
@@ -373,8 +373,8 @@ func c12() row {
 		return only(answer("200 OK", "Content-Type: "+kind+"\r\n", body))
 	}
 	r := row{
-		id: "C12", input: "types that are not what the bytes are: HTML as an image, a picture as HTML, archives, polyglots, nothing, a type of 10 KB, one line of 200 KB",
-		outcome: "what has no parser is kept unparsed; a parser that finds nonsense finds no links in it",
+		id: "C12", input: "types that do not fit the bytes: HTML as an image, a picture as HTML, archives, polyglots, nothing, a type of 10 KB, one line of 200 KB",
+		outcome: "content without a parser is kept unparsed; a parser finds no links in nonsense",
 		sites: []site{
 			{name: "as-png", handle: typed("image/png", link)}, {name: "as-pdf", handle: typed("application/pdf", link)}, {name: "as-zip", handle: typed("application/zip", "PK\x03\x04"+link)},
 			{name: "png", handle: typed("text/html", "\x89PNG\r\n\x1a\n"+strings.Repeat("\x00\x01\x02\xff", 1000))},
@@ -387,7 +387,7 @@ func c12() row {
 	for i := range r.sites {
 		r.sites[i].code = protocol.Success
 	}
-	r.figure = fmt.Sprintf("%d servers: all fetched, 0 links out of what is no HTML", len(r.sites))
+	r.figure = fmt.Sprintf("%d servers: all fetched, 0 links from what is not HTML", len(r.sites))
 	r.check = func(t testing.TB, c *crawl) {
 		for name, s := range c.servers {
 			if n := s.count("/leak"); n != 0 {
@@ -401,7 +401,7 @@ func c12() row {
 func p10() row {
 	r := w3()
 	r.id = "P10"
-	r.input = "the crawl is cancelled while servers drip, keep silent and shake hands"
+	r.input = "the crawl is cancelled while servers drip, stay silent or stall in the handshake"
 	r.outcome = "it ends at once, and a later run visits what was left"
 	r.interrupt = []time.Duration{time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, 90 * time.Millisecond, 150 * time.Millisecond}
 	r.figure = fmt.Sprintf("%d cancellations: each ≤ 200 ms, no page lost", len(r.interrupt))

@@ -48,8 +48,8 @@ func (f farm) Fetch(_ context.Context, req protocol.Request) (protocol.Response,
 func c7() row {
 	const perHost, topN, rounds = 25, 60, 12
 	return row{
-		id: "C7", input: "a host of 5,000 pages that link to each other, to themselves and to one that they push, with scores of their own in meta elements",
-		outcome: "a host gets as much of a fetch list as it may have, and what pages are worth stays what the seeds brought",
+		id: "C7", input: "a host of 5,000 pages that link to each other, to themselves and to one that they push, with made-up scores in meta elements",
+		outcome: "a host gets no more than its share of a fetch list, and the total score stays what the seeds brought",
 		figure:  fmt.Sprintf("%d rounds: ≤ %d of %d pages of a list, sum of the cash constant to 1e-9", rounds, perHost, topN),
 		alone: func(t *testing.T) {
 			db := &memstore.DB{}

@@ -124,7 +124,7 @@ func s4AtOnce() row {
 func s5AtOnce() row {
 	r := atOnce(s5(), "S5a")
 	r.input += ", followed at once"
-	r.outcome = "each hop asks the robots.txt of its own origin, in the round that meets it"
+	r.outcome = "each hop obeys the robots.txt of its own origin, in the round that meets it"
 	check := r.check
 	r.check = func(t testing.TB, c *crawl) {
 		check(t, c)
@@ -145,8 +145,8 @@ func s5AtOnce() row {
 func s5Robots() row {
 	to := func(location string) func(*conn) { return robotsTxt(redirect(location)) }
 	r := row{
-		id: "S5b", input: "robots.txt that redirect into what robots.txt or the filter of the crawl forbids, by one hop and by chains, to each other, and to a robots.txt that may be read",
-		outcome: "each hop passes the rules, the robots.txt of its origin and the turn of its host; what has no such way is a robots.txt that cannot be had, and its pages wait",
+		id: "S5b", input: "robots.txt that redirect into what robots.txt or the filter of the crawl forbids, by one hop and by chains, to each other, and to a robots.txt that may be fetched",
+		outcome: "each hop obeys the rules, the robots.txt of its origin and the turn of its host; a robots.txt that cannot be reached this way is unavailable, and its pages wait",
 		sites: []site{
 			{name: "guarded", silent: true, handle: paths(map[string]string{"/robots.txt": file("User-agent: *\nDisallow: /secret\nDisallow: /hop"), "/hop": redirect("/secret")})},
 			{name: "filtered", silent: true, handle: replying(func(*http.Request) string { return file("") })},

@@ -112,36 +112,36 @@ func robustness() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Robustness
 
-What a hostile or broken web may do to a crawl, and what comes of it. Each row is a test: its servers are crawled on
+What a hostile or broken web may do to a crawl, and what happens then. Each row is a test: its servers are crawled on
 loopback by the whole stack beside an honest site, and the row's figure and six budgets must hold.
 
 | budget | |
 | --- | --- |
-| B1 | memory in use stays under 96 MiB and two bodies for each worker, and for each of the two sitemaps that are read at a time |
-| B2 | no visit takes longer than its time limit and a second |
+| B1 | memory in use stays under 96 MiB plus two bodies for each worker, and for each of the two sitemaps read at a time |
+| B2 | no visit takes longer than its time limit plus a second |
 | B3 | connections, goroutines and open files are back where they were within 2 s of the end of the crawl |
-| B4 | the honest site beside is visited at 90 %% or more of the rate it is visited at alone |
-| B5 | crawl db, link db and segments read back, and fit together; nothing is left leased |
+| B4 | the honest site is visited at 90 %% or more of the rate it is visited at alone |
+| B5 | crawl db, link db and segments read back and are consistent; nothing is left leased |
 | B6 | every URL that was selected has a visit and a record, with a status and a reason in one line of ASCII; nothing panics |
 
-B4 is not wanted of P10, P14 and P14a, whose runs are cancelled or have other numbers of workers, nor under the race detector;
-W8 runs in a process of its own, without the budgets. The crawls have %d workers, and limits of %d KiB for
+B4 does not apply to P10, P14 and P14a, whose runs are cancelled or vary the number of workers, nor under the race detector;
+W8 runs in its own process, without the budgets. The crawls have %d workers, and limits of %d KiB for
 bodies and %d ms for visits unless a row says otherwise. Servers that flood send 16 MB a second.
 
-    go test ./internal/hostile -run TestRobustness -update   # makes this file
+    go test ./internal/hostile -run TestRobustness -update   # writes this file
     go test ./internal/hostile -run TestHostile -strict -v   # checks the rows, and prints what was measured
 
-Without -strict, as in go test work, times may be ten times as long and B4 is half of the rate, so that a busy machine fails no test.
+Without -strict, as in go test work, times may be ten times as long and B4 requires half the rate, so that a busy machine fails no test.
 
 ## Checked
 
-| row | servers | what they do | what comes of it | figure that must hold |
+| row | servers | what they do | what happens | figure that must hold |
 | --- | ---: | --- | --- | --- |
 `, workers, maxBytes>>10, timeLimit.Milliseconds())
 	for _, r := range rows() {
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s |\n", r.id, len(r.sites), r.input, r.outcome, r.figure)
 	}
-	b.WriteString("\n## Open\n\nNot checked here yet, and why.\n\n| row | what | why |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Open\n\nNot checked here, and why.\n\n| row | what | why |\n| --- | --- | --- |\n")
 	for _, o := range open() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.id, o.what, o.why)
 	}

@@ -23,7 +23,7 @@ func w3workers() row {
 	const more, each = workers + workers/2, 2
 	r := row{
 		id: "W3b", input: "more hosts than there are workers, whose pages come a byte at a time, or never", domain: "w3b.test",
-		outcome: "a visit that lasts counts among spare workers, of which some are kept for hosts that answer quickly",
+		outcome: "a slow visit moves to the spare workers, some of which are kept for hosts that answer quickly",
 		figure:  fmt.Sprintf("%d servers with %d such pages each, %d workers: B4", more, each, workers),
 		edit: func(c *crawl) {
 			c.opts.Fetch.SlowVisit, c.opts.Fetch.FailureDelay, c.opts.Fetch.MaxFailures = pause/2, -1, -1

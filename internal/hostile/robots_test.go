@@ -136,7 +136,7 @@ func r2() row {
 		}
 	}
 	r := row{
-		id: "R2", pages: 20, input: "robots.txt of 650 KB, without end, in one line, that is a bomb, that a redirect leads to", outcome: "500 KiB are read, and of them the whole lines hold",
+		id: "R2", pages: 20, input: "robots.txt of 650 KB, endless, in one line, compressed as a bomb, behind a redirect", outcome: "500 KiB are read, and the complete lines in them hold",
 		sites: []site{
 			{name: "within", handle: robotsTxt(file(filler[:511_900-len(filler[:511_900])%22] + denyAll + filler)), code: protocol.RobotsDenied},
 			{name: "beyond", handle: robotsTxt(file(filler + denyAll)), code: protocol.Success},
@@ -162,7 +162,7 @@ func r3() row {
 	stars := "User-agent: *\nDisallow: /" + strings.Repeat("a*", 50) + "b$\n"
 	r := row{
 		id: "R3", pages: 20, input: "robots.txt with BOM, in UTF-16, with CR only, with NUL, as HTML, with a line of 64 KB, 20,000 groups, 50 stars; paths that stars match slowly",
-		outcome: "read as the site meant it; what cannot be understood is skipped",
+		outcome: "read as the site meant it; what cannot be parsed is skipped",
 		sites: []site{
 			{name: "bom", handle: robotsTxt(file("\ufeff" + denyAll)), code: protocol.RobotsDenied},
 			{name: "utf16-le", handle: robotsTxt(file(wide(func(u uint16) []byte { return []byte{byte(u), byte(u >> 8)} }, denyAll))), code: protocol.RobotsDenied},
@@ -196,8 +196,8 @@ func r4() row {
 		return robotsTxt(file("User-agent: *\nCrawl-delay: " + s + "\nDisallow: /x\n"))
 	}
 	r := row{
-		id: "R4", input: "Crawl-delay that is huge, negative, no number, infinite; Retry-After of centuries, negative, of the year 9999",
-		outcome: "a delay beyond the limit leaves the pages unvisited, nonsense is none, and a Retry-After is clamped",
+		id: "R4", input: "Crawl-delay that is huge, negative, not a number, infinite; Retry-After of centuries, negative, of the year 9999",
+		outcome: "a delay beyond the limit leaves the pages unvisited, nonsense is ignored, and a Retry-After is clamped",
 		sites: []site{
 			{name: "huge", handle: delay("1e9"), code: protocol.RobotsDenied},
 			{name: "days", handle: delay("864000"), code: protocol.RobotsDenied},

@@ -80,9 +80,9 @@ func r6() row {
 		"laughs": 2, "xxe": 2, "many": 50_000, "endless": 1, "bomb": 1, "self": 0, "chain": 0, "million": 0, "cross": 1, "dates": 4, "lines": 2, "rss": 1, "atom": 1, "soft404": 0,
 	}
 	r := row{
-		id: "R6", pages: 40, input: "sitemaps with entities, of 60,000 URLs, without end, that are bombs, that name themselves, each other and other hosts, with nonsense for dates",
-		outcome: "read as a stream up to a limit, no entity but those of XML; 50,000 URLs of a file, two indexes deep, so many files a host; of other hosts nothing",
-		figure:  fmt.Sprintf("%d files: exact numbers of records, ≤ %d requests a host, 0 requests for what nobody may name", len(records), files+4),
+		id: "R6", pages: 40, input: "sitemaps with entities, of 60,000 URLs, endless, compressed as bombs, that name themselves, each other and other hosts, with nonsense dates",
+		outcome: "read as a stream up to a limit, with no entities but XML's own; 50,000 URLs per file, two levels of indexes, a limited number of files per host; nothing for other hosts",
+		figure:  fmt.Sprintf("%d files: exact numbers of records, ≤ %d requests a host, 0 requests for URLs out of scope", len(records), files+4),
 		sites: []site{
 			{name: "laughs", handle: always(xml(laughs + "<urlset>" + one("laughs") + "<url><loc>http://" + host("laughs") + "/p/&lol9;</loc></url></urlset>"))},
 			{name: "xxe", handle: always(xml(`<!DOCTYPE u [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "http://` + host("victim") + `/dtd"> %y;]><urlset>` + one("xxe") + "<url><loc>http://" + host("xxe") + "/p/&x;</loc></url></urlset>"))},

@@ -280,8 +280,8 @@ const (
 func c6() row {
 	traps := slices.Sorted(maps.Keys(mazeEntries))
 	return row{
-		id: "C6", input: "sixty pages beside a calendar, session ids in path and query, /a/b/a/b, slashes, facets shallow and wide, links that grow, a soft 404 with links, mirrors, names without end: each alone, and all at once beside four layouts of the pages",
-		outcome: "what can be told by its URL is rejected, the parts of a site take turns, and a domain has ten new records for a visit",
+		id: "C6", input: "sixty pages beside a calendar, session ids in path and query, /a/b/a/b, slashes, facets shallow and wide, links that grow, a soft 404 with links, mirrors, endless names: each alone, and all at once beside four layouts of the pages",
+		outcome: "what its URL gives away is rejected, the parts of a site take turns, and a domain gets ten new records per visit",
 		figure:  fmt.Sprintf("%d mixes, %d visits each: ≥ %d of the %d pages, ≤ %d records for a visit", len(traps)+len(layouts), mazeBudget, mazeWanted, mazePages, mazeGrowth),
 		alone: func(t *testing.T) {
 			try := func(layout string, topN int, traps ...string) {

@@ -18,7 +18,7 @@ import (
 
 func wireRows() []row {
 	return []row{w1(), w2(), w3(), w4(), w5(), w6(), w7(), {
-		id: "W8", input: "more hosts that keep their connections than the process may have files", outcome: "idle connections make room; running out is no fault of a host",
+		id: "W8", input: "more hosts that keep connections open than the process may have files", outcome: "idle connections are closed to make room; running out does not count against a host",
 		figure: fmt.Sprintf("%d hosts, %d files, 32 workers, in a process of its own: every page fetched", manyHosts, fewFiles), alone: w8,
 	}}
 }
@@ -90,7 +90,7 @@ func w1() row {
 		{name: "error", handle: only(answer("404 Not Found", "Content-Encoding: gzip\r\n", once)), code: protocol.NotFound},
 	}
 	return row{
-		id: "W1", pages: 16, input: "bombs of gzip, deflate and zstd, nested, with a window of 2 GiB, of empty members; encodings that are unknown, not asked for, not there or cut",
+		id: "W1", pages: 16, input: "bombs of gzip, deflate and zstd, nested, with a window of 2 GiB, of empty members; encodings that are unknown, not requested, absent or cut",
 		outcome: "decoded up to the limit of the body and flagged as truncated; at most two encodings",
 		figure:  fmt.Sprintf("%d servers, up to 512 MiB behind 16 KiB: bodies ≤ %d KiB", len(sites), maxBytes>>10),
 		sites:   sites,
@@ -119,8 +119,8 @@ func w2() row {
 		{name: "missing", handle: endless("HTTP/1.1 404 x\r\n\r\n"), code: protocol.NotFound},
 	}
 	return row{
-		id: "W2", input: "bodies without end, chunks without end, extensions and trailers without end, lengths that lie, contradict each other or are no numbers",
-		outcome: "read up to the limit, then the connection is closed and not drained; what came is kept and flagged",
+		id: "W2", input: "endless bodies, chunks, extensions and trailers; lengths that are false, contradictory or not numbers",
+		outcome: "read up to the limit, then the connection is closed without draining it; what was received is kept and flagged",
 		figure:  fmt.Sprintf("%d servers: ≤ limit + 64 KiB of body read, connections closed", len(sites)),
 		sites:   sites,
 		check: func(t testing.TB, c *crawl) {
@@ -145,7 +145,7 @@ func w3() row {
 	}
 	return row{
 		id: "W3", input: "headers, bodies, chunks and early hints that come a byte at a time; silence after the request, and in the TLS handshake",
-		outcome: "the time of a visit is bounded as a whole, that of connecting, headers and TLS besides; what came of a body is kept",
+		outcome: "the time of a visit is bounded as a whole, and that of connecting, headers and TLS separately; the received part of a body is kept",
 		figure:  fmt.Sprintf("%d servers: each visit ≤ its limit", len(sites)),
 		sites:   sites,
 		edit:    hasty,
@@ -174,7 +174,7 @@ func w4() row {
 		{name: "ssh", handle: keeping("SSH-2.0-OpenSSH_9.9\x1b[31m\r\n\r\n"), code: protocol.Failed},
 	}
 	return row{
-		id: "W4", pages: 16, input: "headers of 1 MiB, 100,000 headers, headers and early hints without end, doubled validators, folded lines, NUL, no HTTP at all",
+		id: "W4", pages: 16, input: "headers of 1 MiB, 100,000 headers, endless headers and early hints, doubled validators, folded lines, NUL, no HTTP at all",
 		outcome: "256 KiB of headers are read and no more; the visit fails with its reason", figure: fmt.Sprintf("%d servers: exact outcomes", len(sites)),
 		sites: sites,
 	}
@@ -219,7 +219,7 @@ func w5() row {
 		sites[i].scheme = "h2"
 	}
 	return row{
-		id: "W5", input: "HTTP/2: floods of PING, SETTINGS, WINDOW_UPDATE, CONTINUATION, padding, empty and unknown frames; HPACK bombs, push, resets, windows that are overrun or overflow, frames of 16 MiB, streams that never end",
+		id: "W5", input: "HTTP/2: floods of PING, SETTINGS, WINDOW_UPDATE, CONTINUATION, padding, empty and unknown frames; HPACK bombs, push, resets, windows that are exceeded or overflow, frames of 16 MiB, streams that never end",
 		outcome: "bytes and time of a connection are bounded, and the connection of a visit that failed is closed with it",
 		figure:  fmt.Sprintf("%d servers: exact outcomes, ≤ 2 connections a visit, none left open", len(sites)),
 		sites:   sites,
@@ -248,7 +248,7 @@ func w6() row {
 		}
 	}
 	r := row{
-		id: "W6", input: "certificates that are expired, of the future, for another name, of an unknown authority, for clients, of 300 KB; a handshake that breaks off; TLS 1.0; no TLS",
+		id: "W6", input: "certificates that are expired, not yet valid, for another name, from an unknown authority, for clients, of 300 KB; a handshake that breaks off; TLS 1.0; no TLS",
 		outcome: "verified by default, and the class of the fault is the reason", edit: func(c *crawl) { c.opts.Fetch.NoRobots = true; c.http.TLSTimeout = 400 * time.Millisecond },
 	}
 	for _, k := range []struct {
@@ -306,7 +306,7 @@ func w7() row {
 		}
 	}
 	r := row{
-		id: "W7", input: "answers to requests never made, behind others on a connection that is kept", outcome: "a connection with unread bytes is dropped",
+		id: "W7", input: "answers to requests never made, after others on a kept-alive connection", outcome: "a connection with unread bytes is dropped",
 		figure: fmt.Sprintf("%d pages: 0 bodies under the wrong URL", hosts*pages),
 		check: func(t testing.TB, c *crawl) {
 			n := 0
