@@ -313,8 +313,8 @@ func (s Learned) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 // Gone implements [FetchSchedule], as [Default.Gone] does, but within the bounds of
 // the host. What was learned is kept, in case the page comes back.
 //
-// A page that has been gone for long enough to have the greatest interval is due when that is
-// over, but then lets all other due pages go first, for up to four times that interval,
+// A page that was gone when it was asked for again after the greatest interval is due when that is
+// over once more, but then lets all other due pages go first, for up to four times that interval,
 // stretched as the budget stretches the greatest intervals. A site has more and more gone pages
 // over the years, and they would take ever more of the budget.
 func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
@@ -322,7 +322,11 @@ func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	least, most := s.bounds(d.URL)
 	d.Meta.Delete(sinceKey)
 	d.Meta.Delete(signsKey)
-	d.Interval = seconds(1.5*s.interval(d).Seconds(), least, most)
+	grown := seconds(1.5*s.interval(d).Seconds(), least, most)
+	if nearly := most - time.Second; grown == most && d.Interval < nearly && nearly >= least {
+		grown = nearly // it may be gone for the first time: see goneFor
+	}
+	d.Interval = grown
 	d.FetchTime = v.Time.Add(d.Interval)
 	return d
 }

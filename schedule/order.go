@@ -79,7 +79,7 @@ func linePriority(latest time.Time) float32 {
 	return float32(math.Exp2(max(lineBegin, min(left, lineEnd))))
 }
 
-// goneFor reports whether a page has been gone for long enough to have the greatest interval,
+// goneFor reports whether a page has been gone for at least the greatest interval: see Learned.Gone,
 // and nobody says that it is back.
 func goneFor(d *crawldb.Datum, most time.Duration) bool {
 	return d.Status == crawldb.Gone && d.Interval >= most && SignsOf(d) == 0 && !d.FetchTime.Before(d.LastFetch.Add(d.Interval))

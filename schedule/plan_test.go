@@ -193,6 +193,27 @@ func TestPlanOfACrawlThatGrows(t *testing.T) {
 	}
 }
 
+// A page that is gone, or fails, for the first time is asked for again as others are, whatever its
+// interval was: what lasted for days is no reason to leave it alone for a year.
+func TestPageThatIsGoneOnce(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, s := range []Learned{{}, {HostIntervals: map[string]Bounds{"a": {Min: 90 * day, Max: 90 * day}}}} {
+		d := crawldb.Datum{URL: "http://a/", Status: crawldb.Gone, Interval: 80 * day}
+		_, most := s.bounds(d.URL)
+		for visit := range 3 {
+			d = s.Gone(d, Visit{Time: at})
+			d.LastFetch = at
+			if days(d.FetchTime.Sub(at)) < 89.9 {
+				t.Errorf("visit %d: asked for after %v", visit, d.FetchTime.Sub(at))
+			}
+			if got, want := goneFor(&d, most), visit > 0 || s.HostIntervals != nil; got != want {
+				t.Errorf("visit %d: gone for long is %v", visit, got)
+			}
+			at = d.FetchTime
+		}
+	}
+}
+
 // Pages that are gone take little of the budget, and do not count as late; and what a crowd of
 // pages took from the others is given back when only they wait.
 func TestPlanOfPagesThatAreGone(t *testing.T) {
@@ -215,10 +236,33 @@ func TestPlanOfPagesThatAreGone(t *testing.T) {
 		t.Errorf("if they were not gone: %+v", p)
 	}
 	old := plan(nil, crawldb.Gone)
-	old.Scale, old.Begun = 0.6, at.AddDate(-2, 0, 0)
+	old.Scale, old.Begun = 0.96, at.AddDate(-2, 0, 0)
 	at = at.Add(day)
-	if p := plan(old, crawldb.Gone); !(p.Scale > 0.605 && p.Scale < 0.61) {
+	if p := plan(old, crawldb.Gone); !(p.Scale > 0.97 && p.Scale < 0.975) {
 		t.Errorf("only pages that are gone wait: %v", p.Scale)
+	}
+	old.Scale = 0.5
+	if p := plan(old, crawldb.Gone); p.Scale < leastScale {
+		t.Errorf("pages were late, and are no more: %v", p.Scale)
+	}
+	// Half of the pages are late, as after an outage, and stay so: they are given what two mean
+	// intervals have, and no more.
+	old = plan(nil, crawldb.Gone)
+	old.Begun = at.AddDate(-2, 0, 0)
+	for range 60 {
+		at = at.Add(day)
+		sample := Learned{Budget: 20, Plan: old}.NewSample(at)
+		for i := range 1000 {
+			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-30 * day), Interval: 50 * day, FetchTime: at.Add(20 * day)}
+			if i < 500 {
+				d.FetchTime, d.Interval = at.Add(-20*day), 10*day
+			}
+			sample.Add(&d)
+		}
+		old = sample.Plan(PlanOptions{Visits: old.Visits + 20})
+	}
+	if want := leastScale - 500./2000; math.Abs(old.Scale-want) > 1e-9 {
+		t.Errorf("half of the pages are late: %v, not %v", old.Scale, want)
 	}
 }
 

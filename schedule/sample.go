@@ -453,8 +453,17 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	case p.Scale < 1 && much < 0.25 && p.New+p.Backlog <= p.Budget: // only pages that are gone wait
 		p.Scale = min(p.Scale*math.Exp(more*passed), 1)
 	}
+	// What is late is one more visit to each of these pages, not one in each of their intervals: it is
+	// made up for in two mean intervals. Longer ones would leave the budget unused when it is. At first
+	// all pages are one crowd, and it takes longer ones to part them.
+	if !young {
+		p.Scale = max(p.Scale, leastScale-late/(2*p.Pages))
+	}
 	p.Scale = max(0.5, min(p.Scale, 2))
 }
+
+// leastScale is the least Scale of a plan when no page is late.
+const leastScale = 0.95
 
 // enoughVisits is of how many visits of the budget a plan wants to know that were made.
 const enoughVisits = 20
