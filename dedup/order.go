@@ -67,13 +67,13 @@ next:
 	return order, nil
 }
 
-// page is what of a record is compared.
+// page is the part of a record that is compared.
 type page struct {
 	url    string
 	key    string
 	score  float32
 	time   int64
-	length int // of the URL; -1 until it is asked for
+	length int // of the URL; -1 until requested
 }
 
 func (p *page) urlLength() int {
@@ -84,7 +84,7 @@ func (p *page) urlLength() int {
 }
 
 // compare is positive if a has the better claim by one criterion, negative if b
-// has, and zero if that does not tell them apart.
+// has, and zero if neither does.
 func (c Criterion) compare(a, b *page) int {
 	switch c {
 	case Score:
@@ -104,8 +104,7 @@ func (c Criterion) compare(a, b *page) int {
 	return 0
 }
 
-// twins reports whether two URLs are the same but for https in the one and http
-// in the other.
+// twins reports whether two URLs differ only in https and http.
 func twins(https, http string) bool {
 	a, ok := strings.CutPrefix(https, "https://")
 	b, also := strings.CutPrefix(http, "http://")
@@ -113,8 +112,8 @@ func twins(https, http string) bool {
 }
 
 // better reports whether a has the better claim. It is a strict order of all
-// pages with different URLs, for which httpsOverHttp does not count: that one is
-// none, and [overruled] sees to it.
+// pages with different URLs, without httpsOverHttp, which is not an order:
+// [overruled] handles that.
 func better(order []Criterion, a, b *page) bool {
 	for _, c := range order {
 		if c == HTTPSOverHTTP {
@@ -128,9 +127,9 @@ func better(order []Criterion, a, b *page) bool {
 }
 
 // overruled reports whether a page cannot stay because of its https twin: they
-// are equal in all that comes before httpsOverHttp. Whatever beats the twin
-// beats the page too, or both are out before it comes to that. So this is what
-// one gets who lets, criterion by criterion, only the best of a group go on.
+// are equal in all criteria before httpsOverHttp. Whatever beats the twin beats
+// the page too, or both are out before it matters. So the result is the same as
+// letting, criterion by criterion, only the best of a group go on.
 func overruled(order []Criterion, http, https *page) bool {
 	for _, c := range order {
 		if d := c.compare(https, http); d != 0 {
@@ -140,7 +139,7 @@ func overruled(order []Criterion, http, https *page) bool {
 	return false
 }
 
-// nutch compares as Nutch does: a score that is no number decides nothing.
+// nutch compares as Nutch does: a score of NaN decides nothing.
 func nutch(order []Criterion, a, b *page) int {
 	for _, c := range order {
 		if c == Score && (a.score != a.score || b.score != b.score) {
@@ -155,9 +154,8 @@ func nutch(order []Criterion, a, b *page) int {
 
 var errEscape = errors.New("not a percent sequence")
 
-// decodedLength returns the length of a URL in UTF-16 units, its percent
-// sequences decoded as those of a form; of the URL as it stands if one of them is
-// none.
+// decodedLength returns the length of a URL in UTF-16 units, with its percent
+// sequences decoded as in forms; of the URL as it is if one of them is invalid.
 func decodedLength(url string) int {
 	n, err := formLength(url)
 	if err != nil {
@@ -168,7 +166,7 @@ func decodedLength(url string) int {
 
 func formLength(url string) (int, error) {
 	n := 0
-	var run []byte // sequences beside each other are decoded together
+	var run []byte // adjacent sequences are decoded together
 	for i := 0; i < len(url); {
 		if url[i] != '%' {
 			end := strings.IndexByte(url[i:], '%')
@@ -196,8 +194,8 @@ func formLength(url string) (int, error) {
 	return n, nil
 }
 
-// unescape reads two hexadecimal digits as Java does, which takes the sign of a
-// number for one of them.
+// unescape reads two hexadecimal digits as Java does, which accepts a sign in
+// place of one.
 func unescape(a, b byte) (byte, bool) {
 	hi, lo := unhex(a), unhex(b)
 	if a == '+' || a == '-' && b == '0' {
@@ -217,7 +215,7 @@ func unhex(c byte) int {
 }
 
 // unitsOf returns how many UTF-16 units bytes have as UTF-8, where the longest
-// beginning of a character that is not whole counts as one.
+// prefix of an incomplete character counts as one.
 func unitsOf(b []byte) int {
 	n := 0
 	for len(b) > 0 {
@@ -233,9 +231,10 @@ func unitsOf(b []byte) int {
 	return n
 }
 
-// broken returns the length of what b begins with that could begin a character,
-// at least 1; b does not begin with a whole one. (The maximal subpart of the
-// Unicode Standard, 3.9, but for half of a pair, which Java's decoder takes whole.)
+// broken returns the length of the prefix of b that could begin a character, at
+// least 1; b does not begin with a complete one. (The maximal subpart of the
+// Unicode Standard, 3.9, except for half of a surrogate pair, which Java's
+// decoder takes whole.)
 func broken(b []byte) int {
 	lo, hi, want := byte(0x80), byte(0xbf), 0
 	switch c := b[0]; {

@@ -14,19 +14,19 @@ import (
 	"github.com/recrawl/recrawl/internal/extsort"
 )
 
-// run is one run over the crawl db: its pages are sorted by signature and group,
-// and each group is decided as it goes by, with one page of it in memory.
+// run is one run over the crawl db: its pages are sorted by signature and
+// group, and each group is decided in passing, with one page of it in memory.
 type run struct {
 	o       Options
 	crawl   crawldb.Store
 	report  Report
 	changes []change
 
-	group []byte // the key of the group at hand
-	size  int    // how many of it have gone by
-	best  member // who stays so far
-	prev  member // who came last
-	at    string // where that one is in its group
+	group []byte // the key of the current group
+	size  int    // how many of it have passed
+	best  member // the one that stays so far
+	prev  member // the previous one
+	at    string // where the previous one is in its group
 }
 
 // member is a page of a group.
@@ -35,7 +35,7 @@ type member struct {
 	status crawldb.Status
 }
 
-// change is a status that a record is to get, if it still is what it was.
+// change is a status to set on a record, if the record has not changed.
 type change struct {
 	url       string
 	signature []byte
@@ -124,7 +124,7 @@ func (r *run) add(m member) {
 		}
 		return
 	}
-	// Twins lie beside each other, https first.
+	// Twins are adjacent, https first.
 	if twins(prev.url, m.url) && overruled(r.o.Order, &m.page, &prev.page) || better(r.o.Order, &r.best.page, &m.page) {
 		r.duplicate(&m)
 		return
@@ -140,7 +140,7 @@ func (r *run) duplicate(m *member) {
 	}
 }
 
-// endGroup gives back the page that stays if it was a duplicate of another.
+// endGroup restores the page that stays if it was marked as a duplicate.
 func (r *run) endGroup() {
 	if r.size > 0 && r.best.status == crawldb.Duplicate {
 		r.report.Restored++
@@ -153,7 +153,7 @@ func (r *run) change(m *member, to crawldb.Status) {
 	r.changes = append(r.changes, change{m.url, signature, m.status, to})
 }
 
-// flush applies the changes, and says how far they go if that matters.
+// flush applies the changes, and records how far they go if that matters.
 func (r *run) flush(ctx context.Context, end bool) error {
 	changes := r.changes
 	r.changes = nil
@@ -182,9 +182,8 @@ func (r *run) flush(ctx context.Context, end bool) error {
 	return r.crawl.Update(ctx, b)
 }
 
-// encode writes a record as the sorter is to have it: by signature and group,
-// and within that so that twins lie beside each other, or by the key of the URL
-// for Nutch.
+// encode encodes a record for the sorter: by signature and group, and within
+// that so that twins are adjacent, or by the key of the URL for Nutch.
 func (r *run) encode(key, value []byte, d *crawldb.Datum) ([]byte, []byte) {
 	key = appendPart(key, string(d.Signature))
 	switch r.o.Group {
@@ -234,15 +233,16 @@ func decode(value []byte) (place string, m member, err error) {
 	return string(head), m, nil
 }
 
-// begin says where a run goes on: behind a page of a group, and who stayed of
-// that group so far.
+// begin says where a run continues: after a page of a group, and which page of
+// that group stays so far.
 type begin struct {
 	group []byte
 	at    string
 	best  member
 }
 
-// cursor writes where the run stands; it holds for the same options only.
+// cursor encodes the position of the run; it is valid for the same options
+// only.
 func (r *run) cursor() string {
 	b := appendPart(nil, r.options())
 	b = appendPart(b, string(r.group))
@@ -252,7 +252,7 @@ func (r *run) cursor() string {
 
 func (r *run) options() string { return fmt.Sprint(r.o.Group, r.o.Order) }
 
-// resume reads it.
+// resume decodes it.
 func (r *run) resume(ctx context.Context) (begin, error) {
 	if !r.o.NutchCompat {
 		return begin{}, nil
@@ -275,8 +275,8 @@ func (r *run) resume(ctx context.Context) (begin, error) {
 	return begin{group: group, at: string(at), best: best}, nil
 }
 
-// Parts are joined so that the bytes of the whole compare as the parts do: a
-// part ends in 0 0, and a 0 in it is followed by 1.
+// Parts are joined so that the result compares like the parts: a part ends in 0
+// 0, and a 0 in it is followed by 1.
 
 func appendPart(dst []byte, part string) []byte {
 	for i := range len(part) {
@@ -287,7 +287,7 @@ func appendPart(dst []byte, part string) []byte {
 	return append(dst, 0, 0)
 }
 
-// cutPart takes apart what appendPart and what was appended behind it made.
+// cutPart splits what appendPart wrote from what was appended after it.
 func cutPart(b []byte) (part, rest []byte) {
 	part = []byte{}
 	for i := 0; i+1 < len(b); i++ {

@@ -13,16 +13,16 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// A server may send any number of texts of any length: so many of a field are
-// counted, in the order of the keys, so many of these are kept, the most frequent,
-// and longer ones not at all.
+// A server may send any number of texts of any length: this many of a field are
+// counted, in key order, this many of these are kept, the most frequent, and
+// longer ones are ignored.
 const (
 	maxCounted = 1000
 	maxKept    = 100
 	maxText    = 256
 )
 
-// group is what is counted of one host.
+// group is what is counted for one host.
 type group struct {
 	j       *job
 	name    string
@@ -94,7 +94,7 @@ func (g *group) count(d *crawldb.Datum) {
 	}
 }
 
-// values counts the metadata of a page that was fetched.
+// values counts the metadata of a fetched page.
 func (g *group) values(d *crawldb.Datum) {
 	if d.Meta.Len() == 0 {
 		return
@@ -125,7 +125,7 @@ func (g *group) values(d *crawldb.Datum) {
 	}
 }
 
-// statistics returns what was counted as fields of a host.
+// statistics returns the counts as fields of a host.
 func (g *group) statistics() hostdb.Host {
 	h := g.st
 	h.Name, h.Homepage, h.Score, h.Fields = g.name, g.home.url, max(g.j.o.Scores[g.name], 0), map[string]float64{}
@@ -183,13 +183,12 @@ func (n *numbers) add(v float64, url string, bound int) {
 	}
 }
 
-// mean of values whose sum is too large for a number is the largest one.
+// mean returns the mean of the values, or the largest number if the sum overflows.
 func (n *numbers) mean() float64 {
 	return max(-math.MaxFloat64, min(n.sum/float64(n.n), math.MaxFloat64))
 }
 
-// cut leaves the values with the smallest hashes, whatever the order in which
-// they came.
+// cut keeps the values with the smallest hashes, whatever the order of arrival.
 func (n *numbers) cut(bound int) {
 	slices.SortFunc(n.sample, func(a, b sampled) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.value, b.value)) })
 	n.sample = n.sample[:min(len(n.sample), bound)]
@@ -208,7 +207,7 @@ func (n *numbers) percentiles(ps []float64, bound int) []float64 {
 	return out
 }
 
-// hash spreads URLs evenly, whatever they have in common.
+// hash spreads URLs evenly, however similar they are.
 func hash(url string) uint64 {
 	f := fnv.New64a()
 	f.Write([]byte(url))
@@ -218,10 +217,10 @@ func hash(url string) uint64 {
 	return h ^ h>>31
 }
 
-// candidate is the best start page so far. A page that was fetched is better than
-// one that redirects, of which the target is taken, and that than any other; then
-// the host itself is better than www before a domain, https than http, and what is
-// first in order than the rest.
+// candidate is the best start page so far. A page that was fetched is better
+// than one that redirects, whose target is used, and that is better than any
+// other; then the host itself is better than www before a domain, https than
+// http, and what sorts first than the rest.
 type candidate struct {
 	url  string
 	rank int

@@ -185,9 +185,9 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// job is one run. Its scan finds the records of a host together, since that is
-// how their keys are ordered; only a URL with an odd spelling, such as one with
-// user information, lies elsewhere, at the beginning.
+// job is one run. Its scan finds the records of a host together, since their
+// keys are ordered that way; only a URL with an odd spelling, such as one with
+// user information, is elsewhere, at the beginning.
 type job struct {
 	o      Options
 	crawl  crawldb.Store
@@ -196,9 +196,9 @@ type job struct {
 	report Report
 
 	seed   maphash.Seed
-	done   map[uint64]struct{} // hashes of the hosts that were written
-	strays map[string]*group   // of records that lie apart, until the others come
-	open   []*group            // by domain they nest: each lies in the range of the one before
+	done   map[uint64]struct{} // hashes of hosts already written
+	strays map[string]*group   // of records found elsewhere, until the others come
+	open   []*group            // nested by domain: each is in the range of the one before
 	checks *checks
 }
 
@@ -211,7 +211,7 @@ func (j *job) run(ctx context.Context) error {
 		err = j.finishRest(ctx)
 	}
 	if e := j.checks.wait(&j.report); e != nil {
-		err = e // it is why the scan was cancelled, if it was
+		err = e // the reason why the scan was cancelled, if it was
 	}
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (j *job) scan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if d.Sitemap() { // which is no page
+		if d.Sitemap() { // not a page
 			continue
 		}
 		j.report.Records++
@@ -244,7 +244,7 @@ func (j *job) scan(ctx context.Context) error {
 
 // group returns the host that a record belongs to, nil if it has none.
 func (j *job) group(ctx context.Context, d *crawldb.Datum) (*group, error) {
-	// Most records are of the same site as the one before.
+	// Most records are on the same site as the one before.
 	if n := len(j.open); n > 0 && j.open[n-1].last.covers(d.URL) {
 		return j.open[n-1], nil
 	}
@@ -280,7 +280,7 @@ func (j *job) group(ctx context.Context, d *crawldb.Datum) (*group, error) {
 	return g, nil
 }
 
-// site is what a URL begins with, up to the byte that begins its path; empty if
+// site is the beginning of a URL, up to the byte that begins its path; empty if
 // the URL is not that plain.
 type site string
 
@@ -298,7 +298,7 @@ func siteOf(url string) site {
 
 func (s site) covers(url string) bool { return s != "" && strings.HasPrefix(url, string(s)) }
 
-// reach returns the keys that the records of a host have, if they are plain.
+// reach returns the range of keys of a host's plain records.
 func (j *job) reach(name string) crawldb.Range {
 	if j.o.By == hostdb.ByDomain {
 		return crawldb.DomainRange(name)
@@ -306,8 +306,7 @@ func (j *job) reach(name string) crawldb.Range {
 	return crawldb.HostRange(name)
 }
 
-// closeUntil finishes the hosts that are open, the last first, up to one that
-// stays.
+// closeUntil finishes the open hosts, the last first, up to one that stays.
 func (j *job) closeUntil(ctx context.Context, stays func(*group) bool) error {
 	for n := len(j.open); n > 0 && !stays(j.open[n-1]); n = len(j.open) {
 		g := j.open[n-1]
@@ -319,8 +318,8 @@ func (j *job) closeUntil(ctx context.Context, stays func(*group) bool) error {
 	return nil
 }
 
-// finishRest finishes the hosts of which all records lie apart, and those that
-// the host db has and the crawl db has not.
+// finishRest finishes the hosts whose records were all found elsewhere, and
+// those that are in the host db but not in the crawl db.
 func (j *job) finishRest(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(j.strays)) {
 		if err := j.finish(ctx, j.strays[name]); err != nil {
@@ -334,8 +333,8 @@ func (j *job) finishRest(ctx context.Context) error {
 		if _, ok := j.done[maphash.String(j.seed, h.Name)]; ok {
 			continue
 		}
-		// By domain, hosts have records too, for their robots.txt files, and may have
-		// statistics from before.
+		// By domain, single hosts have records too, for their robots.txt files, and
+		// may have earlier statistics.
 		if h.Name == "" || j.o.By.Key("http://"+h.Name+"/") != h.Name {
 			if h.Counted.IsZero() {
 				continue
@@ -352,7 +351,7 @@ func (j *job) finishRest(ctx context.Context) error {
 	return nil
 }
 
-// finish writes a host, or hands it on to have its name looked up.
+// finish writes a host, or passes it on to have its name looked up.
 func (j *job) finish(ctx context.Context, g *group) error {
 	j.done[maphash.String(j.seed, g.name)] = struct{}{}
 	st := g.statistics()
@@ -397,8 +396,8 @@ func (j *job) rejected(name string) bool {
 	return err != nil || j.o.By.Key(url) != name
 }
 
-// write replaces the statistics of a host. Look, if not nil, says what became of
-// the record when its name was looked up; it may return nil to remove it.
+// write replaces the statistics of a host. look, if not nil, updates the record
+// with the result of the lookup; it may return nil to remove it.
 func (j *job) write(ctx context.Context, name string, st *hostdb.Host, look func(*hostdb.Host) *hostdb.Host) error {
 	return j.hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
@@ -416,7 +415,7 @@ func (j *job) write(ctx context.Context, name string, st *hostdb.Host, look func
 	})
 }
 
-// drop removes the statistics of a host, and the host if there is nothing else.
+// drop removes the statistics of a host, and the host if nothing else is left.
 func (j *job) drop(ctx context.Context, name string) error {
 	return j.hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		if old == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// due reports whether the name of a host is to be looked up.
+// due reports whether the name of a host should be looked up.
 func (j *job) due(h *hostdb.Host) bool {
 	wait := j.o.Recheck
 	switch {
@@ -33,18 +33,18 @@ func (j *job) due(h *hostdb.Host) bool {
 			wait *= time.Duration(h.DNSFailures)
 		}
 	}
-	// A clock that was ahead is no reason to believe for years what it has found.
+	// If a clock was ahead, its results must not be believed for years.
 	return j.o.Force || j.now.Before(h.LastCheck) || !j.now.Before(h.LastCheck.Add(wait))
 }
 
-// check is a host on its way to be written once its name was looked up. Also is
-// another name for it, empty if there is none: a domain need have no address.
+// check is a host to be written once its name was looked up. also is another
+// name for it, empty if there is none: a domain need not have an address.
 type check struct {
 	name, also string
 	st         hostdb.Host
 }
 
-// answer is what a lookup found.
+// answer is the result of a lookup.
 type answer uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	unknown
 )
 
-// checks are the goroutines that look names up.
+// checks are the goroutines that look up names.
 type checks struct {
 	j     *job
 	queue chan check
@@ -65,7 +65,7 @@ type checks struct {
 }
 
 // startChecks starts the goroutines if there is anything to look up. After an
-// error they cancel the run, and go on taking what is queued.
+// error they cancel the run, and continue to drain the queue.
 func startChecks(ctx context.Context, cancel func(), j *job) *checks {
 	c := &checks{j: j, queue: make(chan check)}
 	if j.o.Lookup == nil {
@@ -90,7 +90,7 @@ func startChecks(ctx context.Context, cancel func(), j *job) *checks {
 	return c
 }
 
-// look hands a host to a goroutine.
+// look passes a host to a goroutine.
 func (c *checks) look(ctx context.Context, h check) error {
 	select {
 	case c.queue <- h:
@@ -100,7 +100,7 @@ func (c *checks) look(ctx context.Context, h check) error {
 	}
 }
 
-// wait ends the goroutines and adds to the report what they did.
+// wait ends the goroutines and adds their results to the report.
 func (c *checks) wait(r *Report) error {
 	close(c.queue)
 	c.wg.Wait()
@@ -167,7 +167,7 @@ func (c *checks) one(ctx context.Context, h check) error {
 	return nil
 }
 
-// lookup asks for a name. An error is that of the run.
+// lookup looks up a name. An error ends the run.
 func (c *checks) lookup(ctx context.Context, name string) (answer, error) {
 	addrs, err := c.ask(ctx, strings.Trim(name, "[]"))
 	if ctx.Err() != nil {
@@ -183,8 +183,8 @@ func (c *checks) lookup(ctx context.Context, name string) (answer, error) {
 	return unanswered, nil
 }
 
-// ask calls Lookup, and turns a panic of it into an error: in a goroutine of ours
-// nobody else could.
+// ask calls Lookup, and turns its panic into an error: in our goroutine nobody
+// else could recover it.
 func (c *checks) ask(ctx context.Context, host string) (addrs []string, err error) {
 	defer func() {
 		if p := recover(); p != nil {

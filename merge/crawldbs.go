@@ -93,7 +93,7 @@ type crawlMerger struct {
 	dst    crawldb.Store
 	report CrawlDBReport
 	urls   []string
-	groups [][]crawldb.Datum // the versions of each URL, as they came
+	groups [][]crawldb.Datum // the versions of each URL, in order of arrival
 }
 
 func (m *crawlMerger) run(ctx context.Context, srcs []iter.Seq2[crawldb.Datum, error]) error {
@@ -175,7 +175,7 @@ func (m *crawlMerger) flush(ctx context.Context) error {
 	return err
 }
 
-// next merges the versions of a record into what the destination has of it.
+// next merges the versions of a record into that of the destination.
 func next(old *crawldb.Datum, versions []crawldb.Datum, compat bool) (*crawldb.Datum, error) {
 	all := versions
 	if old != nil {
@@ -205,7 +205,7 @@ func next(old *crawldb.Datum, versions []crawldb.Datum, compat bool) (*crawldb.D
 }
 
 // newest merges the versions of a record. They are a set: neither their order
-// nor how often one is there matters.
+// nor repetitions matter.
 func newest(all []crawldb.Datum) (crawldb.Datum, error) {
 	type version struct {
 		d    crawldb.Datum
@@ -220,7 +220,7 @@ func newest(all []crawldb.Datum) (crawldb.Datum, error) {
 			return d, err
 		}
 	}
-	slices.SortFunc(sorted, func(a, b version) int { // the newest first
+	slices.SortFunc(sorted, func(a, b version) int { // newest first
 		return cmp.Or(b.d.LastFetch.Compare(a.d.LastFetch), b.d.FetchTime.Compare(a.d.FetchTime), bytes.Compare(b.core, a.core))
 	})
 	d := sorted[0].d
@@ -232,7 +232,7 @@ func newest(all []crawldb.Datum) (crawldb.Datum, error) {
 		for n < len(sorted) && bytes.Equal(sorted[n].core, sorted[0].core) {
 			n++
 		}
-		// Of versions that are the same otherwise the greater value counts.
+		// Of otherwise equal versions the greater value counts.
 		var meta crawldb.Meta
 		for _, v := range sorted[:n] {
 			for name, value := range v.d.Meta.All() {
@@ -256,8 +256,7 @@ func newest(all []crawldb.Datum) (crawldb.Datum, error) {
 // linkedKey is scoring.OrphanKey.
 const linkedKey = "orphan.seen"
 
-// ofOneVisit reports whether a name in Meta says something that holds from one visit to
-// the next.
+// ofOneVisit reports whether a name in Meta is about a single visit.
 func ofOneVisit(name string) bool {
 	switch name {
 	case "schedule.since", "schedule.signs", "sitemap.planned", "Content-Type", "nutch.protocol.code", "_rs_", "_pst_":
@@ -266,7 +265,7 @@ func ofOneVisit(name string) bool {
 	return strings.HasPrefix(name, "page.")
 }
 
-// latestLink returns what the version says of links to the page to which one was seen last,
+// latestLink returns what the version that saw a link to the page last says about it,
 // nothing if none says anything.
 func latestLink(all []crawldb.Datum) (value string) {
 	latest := int64(-1)
@@ -279,7 +278,7 @@ func latestLink(all []crawldb.Datum) (value string) {
 	return value
 }
 
-// fill adds the entries of more that m has none of.
+// fill adds the entries of more that m lacks.
 func fill(m *crawldb.Meta, more crawldb.Meta) {
 	for name, value := range more.All() {
 		if _, ok := m.Get(name); !ok {
@@ -288,7 +287,7 @@ func fill(m *crawldb.Meta, more crawldb.Meta) {
 	}
 }
 
-// first merges versions as Nutch does, in the order in which they come.
+// first merges versions as Nutch does, in order of arrival.
 func first(all []crawldb.Datum) crawldb.Datum {
 	best := all[0]
 	for _, d := range all[1:] {

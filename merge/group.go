@@ -13,8 +13,8 @@ import (
 
 func notFound(err error) bool { return errors.Is(err, segment.ErrNotFound) }
 
-// origin is what the records of one visit have in common: the source, and the
-// URL that they have there.
+// origin identifies the records of one visit: the source, and the URL they have
+// there.
 type origin struct {
 	source uint32
 	url    string
@@ -36,16 +36,16 @@ type merged struct {
 	parse   *segment.Parse
 }
 
-// group takes the records of one URL, in the order of their kinds, and of those
-// of one kind the oldest source first.
+// group takes the records of one URL, in the order of their kinds, and within a
+// kind the oldest source first.
 type group struct {
 	m    *segmentMerger
 	key  []byte
 	some bool
 
 	p merged
-	// from says where what p has comes from, by kind; from[kindVisit] is the
-	// visit that all of a page belongs to.
+	// from says where the contents of p come from, by kind; from[kindVisit] is
+	// the visit that all of a page belongs to.
 	from [kindParse + 1]origin
 }
 
@@ -81,8 +81,8 @@ func (g *group) add(value []byte) error {
 	return err
 }
 
-// final reports whether a visit says how the page is, and not only that it could
-// not be seen or that it is as it was.
+// final reports whether a visit says what the page is, and not only that it
+// could not be seen or is unchanged.
 func final(v *segment.Visit) bool {
 	return v.Outcome.Code != protocol.NotModified && !v.Outcome.Code.Transient()
 }
@@ -117,7 +117,7 @@ func (g *group) newer(v, best *segment.Visit, o origin) bool {
 }
 
 // take keeps a record if it belongs to the visit that won; without a visit, or
-// for Nutch, if it is newer than what there is.
+// for Nutch, if it is the newest so far.
 func take[T segment.Record](g *group, kind byte, o origin, rec []byte, p **T) error {
 	if !g.m.o.NutchCompat && g.p.visit != nil && o != g.from[kindVisit] || *p != nil && o.compare(g.from[kind]) <= 0 {
 		return nil
@@ -145,9 +145,8 @@ func (g *group) listed(o origin, rec []byte) error {
 	return nil
 }
 
-// parse keeps what the crawl db is told of a page. For Nutch what a redirect
-// gives its target is no part of that: it is in crawl_fetch there, and a merge
-// drops it.
+// parse keeps what a page tells the crawl db. For Nutch that excludes what a
+// redirect gives its target: it is in crawl_fetch there, and a merge drops it.
 func (g *group) parse(o origin, rec []byte) error {
 	was, from := g.p.parse, g.from[kindParse]
 	if err := take(g, kindParse, o, rec, &g.p.parse); err != nil {

@@ -32,8 +32,8 @@ type LinkDBReport struct {
 	Pages, Inlinks, Rejected int
 }
 
-// linkBytes is about how many bytes of links one Merge of a store has at most,
-// but for a page that has more by itself.
+// linkBytes is about the most bytes of links in one Merge of a store, unless a
+// single page has more.
 const linkBytes = 8 << 20
 
 // LinkDBs adds the inlinks of several link dbs to another, which may already have
@@ -88,7 +88,7 @@ func mergeLinks(ctx context.Context, dst, src linkdb.Store, o LinkDBOptions, r *
 	return flush()
 }
 
-// accepted returns what is kept of the links to a page.
+// accepted returns the links to a page that are kept.
 func accepted(e linkdb.Entry, accept AcceptFunc) linkdb.Entry {
 	if accept == nil {
 		return e
@@ -106,7 +106,7 @@ func accepted(e linkdb.Entry, accept AcceptFunc) linkdb.Entry {
 	return out
 }
 
-// gather puts entries in order and makes one of those that have become one page.
+// gather sorts entries and merges those that have become the same page.
 func gather(batch []linkdb.Entry, limit int) []linkdb.Entry {
 	compare := func(a, b linkdb.Entry) int { return crawldb.Compare(a.URL, b.URL) }
 	if !slices.IsSortedFunc(batch, compare) {

@@ -10,11 +10,11 @@ package merge
 // urlfilter.Rules.Apply with a scope.
 type AcceptFunc = func(url string) (string, bool)
 
-// chunk is how many URLs one Update or Merge of a store has.
+// chunk is the number of URLs in one Update or Merge of a store.
 const chunk = 10_000
 
-// Parts are joined so that the bytes of the whole compare as the parts do: a
-// part ends in 0 0, and a 0 in it is followed by 1.
+// Parts are joined so that the result compares like the parts: a part ends in 0
+// 0, and a 0 in it is followed by 1.
 func appendPart(dst []byte, part string) []byte {
 	for i := range len(part) {
 		if dst = append(dst, part[i]); part[i] == 0 {
@@ -24,7 +24,7 @@ func appendPart(dst []byte, part string) []byte {
 	return append(dst, 0, 0)
 }
 
-// cutPart takes apart what appendPart and what was appended behind it made.
+// cutPart splits what appendPart wrote from what was appended after it.
 func cutPart(b []byte) (part string, rest []byte) {
 	var out []byte
 	for i := 0; i+1 < len(b); i++ {

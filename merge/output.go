@@ -8,12 +8,12 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// blockBytes is about how many bytes of contents and texts one block holds at
-// most, but for a page that is larger by itself.
+// blockBytes is about the most bytes of contents and texts in one block, unless
+// a single page has more.
 const blockBytes = 8 << 20
 
 // output writes one segment. Block k of its parts holds the same pages, as
-// package segment asks; the fetch list has blocks of its own.
+// package segment requires; the fetch list has its own blocks.
 type output struct {
 	name  string
 	block int // pages in a block
@@ -24,7 +24,7 @@ type output struct {
 	texts    part[segment.Text]
 	data     part[segment.Data]
 	parses   part[segment.Parse]
-	pages    int // in the block at hand
+	pages    int // in the current block
 	bytes    int
 }
 
@@ -38,8 +38,8 @@ func openOutput(ctx context.Context, s segment.Store, name string, parts map[str
 	out := &output{name: name, block: block}
 	err := out.listed.open(ctx, s, name, parts)
 	if err == nil && out.listed.w != nil {
-		// Visits without a fetch list are a segment that has lost it, and not one in the
-		// making, so the name of the list is durable before there are any.
+		// A segment that has visits but no fetch list has lost the list and is not one
+		// being made, so the name of the list is durable before there are any visits.
 		err = out.listed.w.Sync(ctx)
 	}
 	if err == nil {
@@ -124,7 +124,7 @@ func (out *output) add(ctx context.Context, p *merged) error {
 	return nil
 }
 
-// flush ends the block at hand in all parts.
+// flush ends the current block in all parts.
 func (out *output) flush(ctx context.Context) error {
 	err := out.contents.flush(ctx)
 	if err == nil {
@@ -143,7 +143,7 @@ func (out *output) flush(ctx context.Context) error {
 	return err
 }
 
-// commit completes the segment, the visits behind what belongs to them and the
+// commit completes the segment, the visits after what belongs to them and the
 // fetch list last.
 func (out *output) commit(ctx context.Context, ready func(context.Context, string) error) error {
 	var err error
@@ -167,7 +167,7 @@ func (out *output) commit(ctx context.Context, ready func(context.Context, strin
 	return err
 }
 
-// close gives up what was not committed.
+// close discards what was not committed.
 func (out *output) close() {
 	out.listed.close()
 	out.visits.close()

@@ -108,15 +108,15 @@ type segmentMerger struct {
 	o      SegmentOptions
 	dst    segment.Store
 	srcs   []Source
-	parts  map[string]bool // which are made
+	parts  map[string]bool // that are written
 	report SegmentReport
 	sorter *extsort.Sorter
 	key    []byte
 	value  []byte
 
 	out    *output
-	slices int // segments that are complete
-	room   int // URLs that the segment at hand still takes
+	slices int // complete segments
+	room   int // URLs that the current segment still takes
 }
 
 func (m *segmentMerger) run(ctx context.Context) error {
@@ -149,7 +149,7 @@ func (m *segmentMerger) run(ctx context.Context) error {
 	return m.complete(ctx)
 }
 
-// check finds out which parts there are.
+// check determines which parts there are.
 func (m *segmentMerger) check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (m *segmentMerger) check(ctx context.Context) error {
 	return nil
 }
 
-// sort puts all records under their URLs.
+// sort sorts all records under their URLs.
 func (m *segmentMerger) sort(ctx context.Context) error {
 	for n := range m.srcs {
 		err := read(ctx, m, n, kindVisit, func(r *segment.Visit) *string { return &r.URL })
@@ -209,8 +209,8 @@ func (m *segmentMerger) sort(ctx context.Context) error {
 	return nil
 }
 
-// What the sorter holds under the key of a URL. The kinds sort in this order: the
-// visits come first, since they decide.
+// The kinds of values that the sorter holds under the key of a URL. They sort
+// in this order: the visits come first, since they decide.
 const (
 	kindVisit byte = iota
 	kindListed
@@ -287,8 +287,8 @@ func (m *segmentMerger) write(ctx context.Context, g *group) error {
 	return m.out.add(ctx, p)
 }
 
-// begin makes the next segment, under a name that nobody has, also of those who look for
-// one at the same time: what they make is not ours to remove.
+// begin creates the next segment, under a name that nobody has, not even someone who
+// looks for one at the same time: what others create is not ours to remove.
 func (m *segmentMerger) begin(ctx context.Context) error {
 	last := ""
 	for {
@@ -296,7 +296,7 @@ func (m *segmentMerger) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if name <= last { // which may not be listed yet
+		if name <= last { // it may not be listed yet
 			name = segment.NameAfter(last)
 		}
 		last = name
@@ -314,7 +314,7 @@ func (m *segmentMerger) begin(ctx context.Context) error {
 	}
 }
 
-// complete ends the segment at hand.
+// complete ends the current segment.
 func (m *segmentMerger) complete(ctx context.Context) error {
 	if m.out == nil {
 		return nil
@@ -327,13 +327,13 @@ func (m *segmentMerger) complete(ctx context.Context) error {
 	return err
 }
 
-// undo removes what was made.
+// undo removes what was created.
 func (m *segmentMerger) undo(ctx context.Context) {
 	if m.out != nil {
 		m.out.close()
 	}
 	for _, name := range m.report.Segments {
-		// What cannot be removed has no fetch list, or is a whole segment.
+		// What cannot be removed has no fetch list, or is a complete segment.
 		_ = m.dst.Remove(ctx, name)
 	}
 }

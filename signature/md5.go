@@ -62,8 +62,8 @@ func (s TextMD5) Sum(c *page.Content, p *page.Parsed) []byte {
 	return h.Sum(nil)
 }
 
-// cesu8 encodes each UTF-16 unit of a text by itself, so that what lies beyond
-// the basic plane takes six bytes instead of four.
+// cesu8 encodes each UTF-16 unit of a text separately, so characters beyond the
+// basic plane take six bytes instead of four.
 func cesu8(s string) []byte {
 	b := make([]byte, 0, len(s)+len(s)/2)
 	for _, r := range s {
@@ -79,7 +79,7 @@ func cesu8(s string) []byte {
 	return b
 }
 
-// plain says whether a text is the same in UTF-8.
+// plain reports whether a text is the same in UTF-8.
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] >= 0xf0 {

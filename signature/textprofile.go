@@ -64,7 +64,7 @@ func (s TextProfile) params() (minLen int, rate float32) {
 	if rate == 0 {
 		rate = DefaultQuantRate
 	}
-	// NaN is no rate, and compares with nothing.
+	// This is also true of NaN.
 	if !(rate > 0) {
 		rate = 0
 	}
@@ -110,7 +110,7 @@ type word struct {
 }
 
 // words counts the words of more than minLen characters. A character beyond the
-// basic plane is no part of a word: Nutch looks at UTF-16 units, and half a
+// basic plane is not part of a word: Nutch looks at UTF-16 units, and half a
 // character is no letter.
 func words(text string, minLen int) []word {
 	var found []word
@@ -148,9 +148,9 @@ func words(text string, minLen int) []word {
 	return found
 }
 
-// hashOrder puts words, which are distinct and in the order in which they were
-// first met, into the order of a java.util.HashMap: by the low bits of a hash, as
-// many as a table takes that is at most three quarters full.
+// hashOrder sorts words, which are distinct and in order of first occurrence,
+// into the order of a java.util.HashMap: by the low bits of a hash, for a table
+// that is at most three quarters full.
 func hashOrder(words []word) {
 	size := 16
 	for 4*len(words) > 3*size {
@@ -158,7 +158,7 @@ func hashOrder(words []word) {
 	}
 	bucket := func(w word) uint32 {
 		var h uint32
-		for _, r := range w.text { // all of the basic plane: a rune is a unit
+		for _, r := range w.text { // all in the basic plane: a rune is a unit
 			h = 31*h + uint32(r)
 		}
 		return (h ^ h>>16) & uint32(size-1)
@@ -166,8 +166,8 @@ func hashOrder(words []word) {
 	slices.SortStableFunc(words, func(a, b word) int { return cmp.Compare(bucket(a), bucket(b)) })
 }
 
-// profile writes the words that are left after rounding, one a line, by count and
-// those of equal count in their order, or as they came.
+// profile writes the words that are left after rounding, one per line, by
+// count; words of equal count in alphabetical order, or in order of arrival.
 func profile(words []word, rate float32, sorted bool) []byte {
 	most := 0
 	for _, w := range words {
