@@ -35,10 +35,10 @@ func (l *loop) limit(wake *time.Time) (hit bool) {
 		return false
 	case !m.deadline.IsZero() && !now.Before(m.deadline):
 		m.left = &l.report.TimedOut
-		l.o.Logger.Warn("fetch: the time limit is over", "limit", l.o.TimeLimit)
+		l.o.Logger.Warn("fetch: time limit reached", "limit", l.o.TimeLimit)
 	case m.tooSlow(now, &l.o):
 		m.left = &l.report.TooSlow
-		l.o.Logger.Warn("fetch: ended because it is slow", "least", l.o.MinRate, "seconds", l.o.SlowSeconds)
+		l.o.Logger.Warn("fetch: ended because it is too slow", "least", l.o.MinRate, "seconds", l.o.SlowSeconds)
 	default:
 		for _, at := range [...]time.Time{m.deadline, m.next} {
 			if !at.IsZero() && (wake.IsZero() || at.Before(*wake)) {

@@ -25,7 +25,7 @@ const (
 	joinPart = "lists"
 )
 
-var errBegunWhole = errors.New("fetch: the segment was begun as a whole and must be finished so, without Lists")
+var errBegunWhole = errors.New("fetch: the segment was begun as a whole and must be finished without Lists")
 
 // lists are the lists of a segment that is not fetched as a whole.
 type lists struct {

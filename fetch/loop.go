@@ -408,7 +408,7 @@ func (l *loop) skip(h *host, r *result) {
 		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, cause: hostFails}
 	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
 		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
-			l.o.Logger.Info("fetch: host is waited for", "host", h.name, "pages", n, "until", r.at)
+			l.o.Logger.Info("fetch: waiting for host", "host", h.name, "pages", n, "until", r.at)
 		}
 		return
 	case v.reason == "":

@@ -174,7 +174,7 @@ func TestMaxWait(t *testing.T) {
 		{time.Second, 0, 0, ""},
 		{time.Second, 20 * time.Second, 0, ""}, // it is what the host is due anyway
 		{time.Second, 21 * time.Second, 3, "skipped for this round"},
-		{25 * time.Second, 25 * time.Second, 0, "is waited for"},
+		{25 * time.Second, 25 * time.Second, 0, "waiting for host"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{robots: "User-agent: *\nCrawl-delay: 20"}

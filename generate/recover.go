@@ -25,7 +25,7 @@ func (e *DamagedError) Error() string { return errors.Join(e.Errs...).Error() }
 // Unwrap returns the causes.
 func (e *DamagedError) Unwrap() []error { return e.Errs }
 
-var errNoList = errors.New("pages were visited, and the fetch list is not there")
+var errNoList = errors.New("pages were visited, but the fetch list is missing")
 
 // Recover releases the leases of every generate that died before its segment was
 // complete, and removes the remains of those segments. It returns their names.

@@ -236,7 +236,7 @@ func (c *Cache) record(ctx context.Context, origin string, a answer) (*Rules, er
 	}
 	c.keep(rec, r, a.reason)
 	if c.Logger != nil && !rec.FailingSince.IsZero() {
-		c.Logger.LogAttrs(ctx, slog.LevelWarn, "robots.txt cannot be had", slog.String("origin", origin), slog.Int("status", rec.Status),
+		c.Logger.LogAttrs(ctx, slog.LevelWarn, "robots.txt cannot be fetched", slog.String("origin", origin), slog.Int("status", rec.Status),
 			slog.String("reason", a.reason), slog.Time("since", rec.FailingSince), slog.Time("again", rec.Expires), slog.Bool("wait", r.Unavailable))
 	}
 	return r, nil

@@ -53,7 +53,7 @@ var (
 	errHead  = errors.New("not a file of blocks")
 	errPlace = errors.New("a file of another segment or part")
 	errFoot  = errors.New("no valid foot: the file was cut, or something was added")
-	errFrame = errors.New("wrong check of a block header")
+	errFrame = errors.New("wrong checksum of a block header")
 	errHash  = errors.New("wrong hash of a block")
 	errEnd   = errors.New("blocks and foot do not agree")
 )

@@ -210,7 +210,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		return nil
 	}
 	if b.Next == nil {
-		return fmt.Errorf("the batch has URLs and no Next")
+		return fmt.Errorf("the batch has URLs but no Next")
 	}
 	if b.Tokens != nil && len(b.Tokens) != len(b.URLs) {
 		return fmt.Errorf("the batch has %d URLs and %d tokens", len(b.URLs), len(b.Tokens))

@@ -93,7 +93,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		under = readOnlyFS{under}
 	}
 	torn := func(file string, at, size int64) {
-		d.log.Warn("pebblestore: what is no record is cut off, as what a crash had not let be written", "file", file, "offset", at, "bytes", size)
+		d.log.Warn("pebblestore: the end of a file is cut off: a crash left it incomplete", "file", file, "offset", at, "bytes", size)
 	}
 	if err := checkRecords(under, path, torn); err != nil {
 		return err

@@ -42,7 +42,7 @@ const (
 	oldestVersion = 1
 )
 
-var errFormat = errors.New("no number of a version")
+var errFormat = errors.New("not a version number")
 
 // home is a directory claimed by this handle.
 type home struct {
@@ -85,7 +85,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 		return nil, err
 	} else if readOnly {
 		if fresh {
-			return nil, fmt.Errorf("%w: %s is not there", ErrNotStore, formatName)
+			return nil, fmt.Errorf("%w: %s does not exist", ErrNotStore, formatName)
 		}
 		h.lock, err = lockShared(h.file(lockName))
 		return h, err
@@ -138,10 +138,10 @@ func (h *home) inspect() (fresh bool, err error) {
 		case lockName, newName, sealName, newSealName:
 		case databaseName, segmentsName:
 			if !begun {
-				return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, name, formatName)
+				return false, fmt.Errorf("%w: %s exists, but no %s", ErrNotStore, name, formatName)
 			}
 		default:
-			return false, fmt.Errorf("%w: %s is there and no %s", ErrNotStore, name, formatName)
+			return false, fmt.Errorf("%w: %s exists, but no %s", ErrNotStore, name, formatName)
 		}
 	}
 	return true, nil
@@ -150,7 +150,7 @@ func (h *home) inspect() (fresh bool, err error) {
 func checkFormat(text string) error {
 	rest, ok := strings.CutPrefix(text, formatMagic)
 	if !ok {
-		return fmt.Errorf("%w: %s says something else", ErrNotStore, formatName)
+		return fmt.Errorf("%w: %s has other contents", ErrNotStore, formatName)
 	}
 	v, err := strconv.Atoi(strings.TrimSuffix(rest, "\n"))
 	if err != nil || text != formatMagic+strconv.Itoa(v)+"\n" {

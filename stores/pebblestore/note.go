@@ -109,7 +109,7 @@ func readNote(dir string) (n Note, err error) {
 	}
 	owner, text, ok := bytes.Cut(all, []byte("\n"))
 	if n.Process, err = strconv.Atoi(string(owner)); err != nil || !ok {
-		return Note{}, fmt.Errorf("%w: its note is not one", fs.ErrNotExist)
+		return Note{}, fmt.Errorf("%w: the note is invalid", fs.ErrNotExist)
 	}
 	n.Time, n.Text = info.ModTime(), text
 	return n, nil

@@ -28,7 +28,7 @@ const (
 // file system, and mostly a hole.
 const mostRecords = 3 << 30
 
-var errRecord = errors.New("wrong check of a record")
+var errRecord = errors.New("wrong checksum of a record")
 
 // records is what a file of records was found to contain.
 type records struct {

@@ -195,7 +195,7 @@ func (s *salvage) free(newDir string) error {
 		return err
 	}
 	if rel, err := filepath.Rel(s.src.dir, abs); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return fmt.Errorf("%s is in the store that is to stay as it is", newDir)
+		return fmt.Errorf("%s is inside the store, which must not change", newDir)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (s *salvage) begin(work string) error {
 		return err
 	}
 	if _, err := os.Stat(mark); len(entries) > 0 && err != nil {
-		return fmt.Errorf("%s is in the way, and no salvage has left it", work)
+		return fmt.Errorf("%s exists, and no salvage has left it", work)
 	}
 	if err := os.RemoveAll(filepath.Join(work, "store")); err != nil {
 		return err

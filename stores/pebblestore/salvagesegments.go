@@ -181,11 +181,11 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 }
 
 var (
-	errNoList   = errors.New("its fetch list is not there")
-	errNoVisits = errors.New("its visits are not there")
-	errNoPart   = errors.New("nothing is there, and an empty one takes its place")
-	errNothing  = errors.New("nothing of it is whole")
-	errApart    = errors.New("its lists were being fetched apart, and are fetched again")
+	errNoList   = errors.New("its fetch list is missing")
+	errNoVisits = errors.New("its visits are missing")
+	errNoPart   = errors.New("it is missing, and replaced by an empty one")
+	errNothing  = errors.New("none of it is whole")
+	errApart    = errors.New("its lists were being fetched separately, and are fetched again")
 	errPart     = errors.New("the block does not hold what the part should")
 )
 

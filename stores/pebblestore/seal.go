@@ -105,7 +105,7 @@ func unseal(dir string, under vfs.FS, path string, stays bool) error {
 }
 
 var (
-	errSeal    = errors.New("wrong check of the seal")
+	errSeal    = errors.New("wrong checksum of the seal")
 	errChanged = errors.New("it has changed since the store was closed")
 )
 

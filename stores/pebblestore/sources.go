@@ -190,7 +190,7 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 	return in, nil
 }
 
-var errNoManifest = errors.New("the engine cannot open it; all tables and logs that are there are read")
+var errNoManifest = errors.New("the engine cannot open it; all existing tables and logs are read")
 
 // openSource opens a table, and finds its blocks without the index if that is
 // damaged.

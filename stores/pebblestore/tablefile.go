@@ -185,7 +185,7 @@ func unpack(b []byte, how block.CompressionIndicator) ([]byte, error) {
 		return nil, err
 	}
 	if n < 0 || n > maxTableBlock || n > 64<<20 && n > 256*len(b) {
-		return nil, fmt.Errorf("a block that unpacks to %d bytes", n)
+		return nil, fmt.Errorf("a block that decompresses to %d bytes", n)
 	}
 	out := alignedOf(n)
 	return out, block.DecompressInto(how, b, out)

@@ -114,7 +114,7 @@ func openParts(dir string) (files []string) {
 	return files
 }
 
-var errBehind = errors.New("there are blocks behind one that is damaged; they are taken as never written")
+var errBehind = errors.New("blocks follow a damaged one; they count as never written")
 
 func offsetOf(err error) int64 {
 	var damage *crawldb.CorruptError
@@ -303,7 +303,7 @@ func checkTable(ctx context.Context, path string, c *verify.Check) error {
 }
 
 // errTorn says that a file ends with something that was being written.
-var errTorn = errors.New("what is behind this is cut off, as what a crash had not let be written")
+var errTorn = errors.New("the rest is cut off: a crash left it incomplete")
 
 // checkLog distinguishes damage of a log from what a crash has cut off: each record
 // says how far the log was synced when it was written, and a crash may lose sectors
@@ -436,7 +436,7 @@ func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
 	})
 }
 
-var errForeign = errors.New("no file of the store")
+var errForeign = errors.New("not a file of the store")
 
 // ours reports whether a file or directory is one of a store.
 func ours(rel string, e fs.DirEntry) bool {
