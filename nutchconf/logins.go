@@ -175,9 +175,14 @@ func origins(host, port string) ([]string, error) {
 // # in it for one, and loses cookies. Errors quote no secrets.
 func parseCookies(r io.Reader) (all []httpproto.Cookie, err error) {
 	seen := map[string]bool{}
-	s := bufio.NewScanner(io.LimitReader(r, maxFile))
+	lines := &lineCounter{r: bufio.NewReader(io.LimitReader(r, maxFile+1))}
+	s := bufio.NewScanner(lines)
 	s.Buffer(nil, 64<<10)
-	for n := 1; s.Scan(); n++ {
+	n := 1
+	for ; s.Scan(); n++ {
+		if lines.n > maxFile {
+			return nil, &lineError{n, fmt.Errorf("the file is longer than %d MiB", maxFile>>20)}
+		}
 		line := strings.TrimSpace(s.Text())
 		if line == "" || line[0] == '#' {
 			continue
@@ -202,5 +207,8 @@ func parseCookies(r io.Reader) (all []httpproto.Cookie, err error) {
 			all = append(all, httpproto.Cookie{Origin: o, Value: value})
 		}
 	}
-	return all, s.Err()
+	if err := s.Err(); err != nil {
+		return nil, &lineError{n, err}
+	}
+	return all, nil
 }

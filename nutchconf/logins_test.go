@@ -70,13 +70,17 @@ func TestParseCookies(t *testing.T) {
 	if want := "[http://a.example id=7#8; b=c https://a.example id=7#8; b=c http://b.example x=y https://b.example x=y]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v", got, err)
 	}
+	line := "a.example\ts3cret=" + strings.Repeat("x", 60<<10) + "\n#" + strings.Repeat("-", 1000) + "\n"
 	for text, want := range map[string]string{
-		"a.example s3cret=1":                       "line 1: a line wants a host, a tab and a cookie",
-		"\na.example\t":                            "line 2: a line wants",
-		"\ts3cret=1":                               "line 1: a line wants",
-		"http://a.example\ts3cret=1":               "line 1: \"http://a.example\" is not the name",
-		"a.example\ts3cret=\xfc":                   "line 1: the cookie is not printable",
-		"a.example\ts3cret=1\nA.example\ts3cret=2": "line 2: there is another cookie for http://a.example",
+		// Neither is cut, with what stands behind it.
+		"# long\na.example\ts3cret=" + strings.Repeat("x", 70<<10): "line 2: bufio.Scanner: token too long",
+		strings.Repeat("#"+line, 5<<20/len(line)):                  "the file is longer than 4 MiB",
+		"a.example s3cret=1":                                       "line 1: a line wants a host, a tab and a cookie",
+		"\na.example\t":                                            "line 2: a line wants",
+		"\ts3cret=1":                                               "line 1: a line wants",
+		"http://a.example\ts3cret=1":                               "line 1: \"http://a.example\" is not the name",
+		"a.example\ts3cret=\xfc":                                   "line 1: the cookie is not printable",
+		"a.example\ts3cret=1\nA.example\ts3cret=2":                 "line 2: there is another cookie for http://a.example",
 	} {
 		cookies, err := parseCookies(strings.NewReader(text))
 		if err == nil || cookies != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {

@@ -277,6 +277,19 @@ func TestAnswersOutliveTheCache(t *testing.T) {
 	}
 }
 
+// What a server redirects to is asked for over http and https, and nothing else,
+// whatever the Protocol could read.
+func TestRedirectLeavesTheWeb(t *testing.T) {
+	const file = "http://a.test/robots.txt"
+	for _, to := range []string{"file:///etc/robots.txt", "ftp://a.test/robots.txt", "data:,Disallow", "javascript:x", "http:///robots.txt"} {
+		s := &site{answers: map[string]protocol.Response{file: redirect(to), to: status(200)}}
+		c := &robots.Cache{Protocol: s, Hosts: new(hosts)}
+		if r, err := c.Fetch(t.Context(), file); err != nil || !r.Unavailable || len(s.asked) != 1 {
+			t.Errorf("%s: %+v, %v, asked %q", to, r, err, s.asked)
+		}
+	}
+}
+
 // Another origin has another file: other scheme, other port, other host.
 func TestOrigins(t *testing.T) {
 	ctx, s, db := t.Context(), new(site), new(hosts)

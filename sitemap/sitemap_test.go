@@ -147,10 +147,11 @@ var documents = []document{
 	{"sections, references and comments", `<!-- c --><urlset><!-- <url><loc>https://example.com/no</loc></url> --- -->
 <url><loc><![CDATA[https://example.com/?a=1&b=2]]></loc></url>
 <url><loc>https://example.com/<!-- x -->a<![CDATA[&amp;]]>&#98;&#x63;&quot;&apos;&lt;</loc></url>
+<url><loc>https://example.com/?a=1&amp;b<?x &amp;?>=2&amp;c</loc></url><!--> <url><loc>https://example.com/comment</loc></url> -->
 <url><loc>
    https://example.com/wrapped/
    path
-</loc></url></urlset>`, sitemap.URLSet, []string{"https://example.com/?a=1&b=2", `https://example.com/a&amp;bc"'<`, "https://example.com/wrapped/   path"}},
+</loc></url></urlset>`, sitemap.URLSet, []string{"https://example.com/?a=1&b=2", `https://example.com/a&amp;bc"'<`, "https://example.com/?a=1&b=2&c", "https://example.com/wrapped/   path"}},
 	{"no references", `<urlset><url><loc>https://example.com/?a=1&copy=2&reg;=3&;&#x;&#99999999;&lt</loc></url></urlset>`,
 		sitemap.URLSet, []string{"https://example.com/?a=1&copy=2&reg;=3&;&#x;&#99999999;&lt"}},
 	{"the first of each counts", `<urlset><url><loc></loc><loc>https://example.com/a</loc><loc>https://example.com/b</loc><priority>x</priority><priority>0,3</priority><priority>0.4</priority>
