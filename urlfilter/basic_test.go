@@ -198,6 +198,45 @@ func FuzzBasic(f *testing.F) {
 	})
 }
 
+// What is taken for normal at a glance is what a closer look leaves as it is.
+func TestAGlanceAndACloserLookAgree(t *testing.T) {
+	parts := map[string][]string{
+		"host": {"a.example", "a", "1.2.3.4", "1.2.3.0x4", "a.1", "a.1x", "a.x1", "-a.x", "a..x", ".a", "a.", "xn--a.x", "A.x", strings.Repeat("a", 63) + ".x", strings.Repeat("a", 64) + ".x", strings.Repeat("abc.", 63) + "x", strings.Repeat("abc.", 63) + "xy"},
+		"port": {":0", ":1", ":01", ":79", ":80", ":81", ":442", ":443", ":444", ":65535", ":65536", ":99999", ":100000", ":", ":8a"},
+		"path": {"", "/", "//", "/.", "/..", "/./", "/../x", "/...", "/.x", "/..x", "/.?", "/..?x", "/a/./b", "/a//b", "/'", "/?'", "??", "/a?a?b", "/|", "/?|", "/{", "/a b", "/;", "/é"},
+	}
+	for _, hex := range "029aAfFgG/:@`" {
+		for _, digit := range "029aAfFgG%" {
+			parts["path"] = append(parts["path"], "/%"+string(hex)+string(digit), "/?%"+string(hex)+string(digit), "/%"+string(digit)+string(hex)+"x")
+		}
+	}
+	parts["path"] = append(parts["path"], "/%", "/%2", "/x?%", "/x?%4")
+	glances, closer := 0, 0
+	for _, b := range []Basic{{}, {MergeSlashes: true}, {Schemes: []string{"http"}}, {Schemes: []string{"https", "a+b-c.1"}}} {
+		for _, scheme := range []string{"http://", "https://", "http:/", "HTTP://", "ftp://", "a+b-c.1://", "1a://", "://", "h_p://"} {
+			for _, of := range []string{"host", "port", "path"} {
+				for _, part := range parts[of] {
+					url := scheme + map[string]string{"host": part + "/x", "port": "a.example" + part + "/x", "path": "a.example" + part}[of]
+					want, err := b.rewrite(url)
+					got, gotErr := b.Normalize(Outlink, url)
+					if got != want || (err == nil) != (gotErr == nil) {
+						t.Errorf("%+v, %q: at a glance %q, %v; looked at %q, %v", b, url, got, gotErr, want, err)
+					}
+					if b.isNormal(url) {
+						glances++
+					} else if want == url {
+						closer++
+					}
+				}
+			}
+		}
+	}
+	// A glance is of use for nearly all that is normal.
+	if glances < 500 || closer > glances {
+		t.Errorf("%d of %d that are normal are taken for it", glances, glances+closer)
+	}
+}
+
 func TestNormalFormCostsNothing(t *testing.T) {
 	n := testing.AllocsPerRun(100, func() { Basic{}.Normalize(Outlink, "https://www.example.com/a/b.html?c=%20d") })
 	if n != 0 {

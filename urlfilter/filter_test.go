@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -405,5 +407,48 @@ func BenchmarkDefault(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Apply(Outlink, "https://www.example.com/guide/chapter-3/section-14.html?lang=en&page=2")
+	}
+}
+
+// Behind a line that Nutch cannot read as a host nothing belongs to the host before
+// it, and nothing to all.
+func TestFastPassesOverABadGroup(t *testing.T) {
+	const rules = "Host a.example\nDenyPath ^/x\nHost\nDenyPath ^/y\nDomain b.example\nDenyPath ^/z\nNonsense ^/\nDenyPath ^/w\n"
+	if _, err := ParseFast(strings.NewReader(rules), FastOptions{}); err == nil || !strings.Contains(err.Error(), "line 3") {
+		t.Errorf("%v", err)
+	}
+	f, err := ParseFast(strings.NewReader(rules), FastOptions{NutchCompat: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]bool{
+		"http://a.example/x": false, "http://a.example/y": true, "http://c.example/y": true, "http://a.example/z": true,
+		"http://b.example/z": false, "http://www.b.example/w": false, "http://b.example/y": true,
+	} {
+		if f.Accept(url) != want {
+			t.Errorf("%s: %v", url, !want)
+		}
+	}
+}
+
+// The path of a file of rules may be a URL of this machine, and of no other.
+func TestFastFileURL(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fast rules.txt")
+	if err := os.WriteFile(path, []byte("Host a.example\nDenyPath ^/x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	escaped := strings.ReplaceAll(filepath.ToSlash(path), " ", "%20")
+	for _, p := range []string{path, "file:" + escaped, "file://" + escaped, "file://localhost" + escaped} {
+		f, err := FastFile(p, FastOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+		} else if f.Accept("http://a.example/x") || !f.Accept("http://a.example/y") {
+			t.Errorf("%s: other rules", p)
+		}
+	}
+	for _, p := range []string{"file://a.example" + escaped, "file:", "file://", "file:%zz"} {
+		if _, err := FastFile(p, FastOptions{}); err == nil || !strings.Contains(err.Error(), "file:") {
+			t.Errorf("%s: %v", p, err)
+		}
 	}
 }
