@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -199,8 +201,9 @@ func (p *reader) object(line int, text []byte, yield func(crawldb.Datum, error) 
 		p.d.Interval = time.Duration(p.number(o.Interval.String(), 0, math.MaxInt32)) * time.Second
 		p.score(o.Score.String())
 		p.signature(o.Signature)
-		for name, value := range o.Metadata {
-			if value != nil {
+		// In order: two names of Nutch's and ours may be one here.
+		for _, name := range slices.Sorted(maps.Keys(o.Metadata)) {
+			if value := o.Metadata[name]; value != nil {
 				p.pair(name, fmt.Sprint(value))
 			}
 		}

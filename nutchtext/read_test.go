@@ -90,6 +90,16 @@ func TestReadDumpThatIsDamaged(t *testing.T) {
 		{"http://a.example/\n", "line 1: no record of a crawl db"},
 		{"{\"key\": 1}\n", "line 1: no record of a crawl db"},
 		{"{\n", "line 1: unexpected EOF"},
+		{change("since fetch: 0", "since fetch: 128"), `line 1: "128" is not a number from 0 to 127`},
+		{change("since fetch: 0", "since fetch: -1"), `line 1: "-1" is not a number from 0 to 127`},
+		{change("60 seconds", "2147483648 seconds"), `line 1: "2147483648" is not a number from 0 to 2147483647`},
+		{change("Score: 1.0", "Score: Infinity"), `line 1: score "Infinity" is not a number`},
+		{change("Score: 1.0", "Score: high"), `line 1: score "high" is not a number`},
+		{change("Score: 1.0", "Score: "+strings.Repeat("9", 100)+"x"), `line 1: score "` + strings.Repeat("9", 80) + `" is not a number`},
+		{"{\"url\": \"\", \"statusCode\": 1, \"fetchTime\": \"Thu Jan 01 00:00:00 UTC 1970\", \"modifiedTime\": \"Thu Jan 01 00:00:00 UTC 1970\", \"retriesSinceFetch\": 0, \"retryIntervalSeconds\": 0, \"score\": 0}\n", "line 1: a record without a URL"},
+		{" a\tVersion: 7\n", "line 1: no record of a crawl db"},
+		{"\tVersion: 7\n", "line 1: no record of a crawl db"},
+		{"http://a.example/\tVersion: \n", "line 1: no record of a crawl db"},
 	} {
 		got, errs := read(strings.NewReader(test.dump+text), nil)
 		if len(got) != 1 || got[0].URL != good.URL || len(errs) != 1 || !strings.Contains(errs[0], test.want) {
@@ -109,6 +119,61 @@ func TestReadDumpThatIsDamaged(t *testing.T) {
 	}
 	for range nutchtext.ReadDump(strings.NewReader(text+text), nil) {
 		break // and nothing is said to a loop that has ended
+	}
+}
+
+// What is at the edge of what a record may be is read.
+func TestReadDumpAtItsEdges(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const record = "http://a.example/\tVersion: 7\nStatus: 1 (db_unfetched)\nFetch time: Mon Jan 05 08:00:00 %s 2026\nModified time: Thu Jan 01 00:00:00 UTC 1970\n" +
+		"Retries since fetch: 127\nRetry interval: 2147483647 seconds (24855 days)\nScore: -1.5\nSignature: null\nMetadata: \n%s\n"
+	long := strings.Repeat("x", 200<<10)
+	for _, c := range []struct {
+		zone, meta, want string
+		hour             int
+	}{
+		{"UTC", "", "", 8},
+		{"GMT", "", "", 8},
+		{"CET", "", "", 7},
+		{"UTC", " \ta=b\n\n \tc=d=e\nmore of it\n \tnone\n \t=f", "=f a=b c=d=e", 8},
+		{"UTC", " \tlong=" + long, "long=" + long, 8},
+		{"UTC", " \tfixedInterval=2147483647\n \t_depth_=3\n \t_maxdepth_=4\n \t_orphan_=5\n \t_ngt_=6\n \t_csh_=7", "depth.depth=3 depth.max=4 orphan.seen=5 schedule.fixed=2147483647", 8},
+		{"UTC", " \tfixedInterval=0", "", 8},
+		{"UTC", " \tfixedInterval=-1", "", 8},
+		{"UTC", " \tfixedInterval=NaN", "", 8},
+		{"UTC", " \tfixedInterval=2147483648", "", 8},
+		{"UTC", " \tfixedInterval=soon", "", 8},
+	} {
+		dump := fmt.Sprintf(record, c.zone, c.meta)
+		got, errs := read(strings.NewReader("\n"+dump+dump), berlin)
+		if len(got) != 2 || len(errs) > 0 {
+			t.Errorf("%.100q: %d records, %q", c.meta, len(got), errs)
+			continue
+		}
+		for _, d := range got {
+			var meta []string
+			for k, v := range d.Meta.All() {
+				meta = append(meta, k+"="+v)
+			}
+			if strings.Join(meta, " ") != c.want || d.FetchTime.Hour() != c.hour || d.Retries != 127 || d.Interval != 2147483647*time.Second || d.Score != -1.5 || d.Signature != nil || !d.Modified.IsZero() || !d.LastFetch.IsZero() {
+				t.Errorf("%.100q: %.500s", c.meta, fmt.Sprint(d))
+			}
+		}
+	}
+	// CSV is told by the first line alone, and of two names that are one here the last counts.
+	const header = "Url,Status code,"
+	if got, errs := read(strings.NewReader("x\n"+header+"\n"+fmt.Sprintf(record, "UTC", "")), nil); len(got) != 1 || len(errs) != 2 || strings.Contains(errs[1], "CSV") {
+		t.Errorf("%v, %q", got, errs)
+	}
+	const object = `{"url": "http://a.example/", "statusCode": 1, "fetchTime": "Mon Jan 05 08:00:00 UTC 2026", "modifiedTime": "Thu Jan 01 00:00:00 UTC 1970", "retriesSinceFetch": 0, "retryIntervalSeconds": 9, "score": 1, "metadata": {"depth.depth": 12345678901, "_depth_": 4}}`
+	for range 20 {
+		got, errs := read(strings.NewReader(object), nil)
+		if len(errs) > 0 || fmt.Sprint(got[0].Meta) != fmt.Sprint(crawldb.MetaOf("depth.depth", "12345678901")) {
+			t.Fatalf("%v, %q", got, errs)
+		}
 	}
 }
 
