@@ -174,6 +174,8 @@ func TestGuardLetsPublicAddressesThrough(t *testing.T) {
 		"172.32.0.0", "192.0.1.0", "192.167.255.255", "198.20.0.0", "223.255.255.255", "168.63.129.17",
 		"2000::1", "2001:200::1", "2606:4700::1111", "2a00:1450:4001::2e", "3ffe::1", "3fff:1000::1",
 		"::ffff:8.8.8.8", "64:ff9b::808:808", "2a00::5efe:808:808",
+		// Nearly ISATAP, with what would be a private address.
+		"2a00::1:5efe:a00:1", "2a00::100:5efe:a00:1", "2a00::5eff:a00:1", "2a00::5ffe:a00:1",
 	} {
 		if err := (httpproto.Guard{}).Check(netip.MustParseAddr(s)); err != nil {
 			t.Errorf("%s: %v", s, err)
