@@ -309,6 +309,8 @@ func TestNutchCompat(t *testing.T) {
 		{`nothing ? false : true`, true, false},
 		{`empty(nothing)`, true, false},
 		{`lang ? true : false`, true, false},
+		{`lang =~ ['de', nothing]`, false, true}, // a list is computed before it is looked into
+		{`lang =~ ['de', nothing ?? 'x']`, true, false},
 		{`!lang`, false, false},
 		{`lang && true`, true, false},
 		{`signature == null`, true, false},
