@@ -1,3 +1,3 @@
-// Package arch has no code of its own: its tests hold what may import what in
-// this module, and which habits its code does not have.
+// Package arch has no code of its own: its tests enforce what may import what
+// in this module, and which habits its code must not have.
 package arch

@@ -10,10 +10,10 @@ import (
 )
 
 // buckets hold more records than fit into memory, in a file, divided by splitters,
-// which part some that were drawn from them (samplesort: Frazer and McKellar, 1970).
-// Each bucket has what lies between two splitters, in the order in which it came; what
-// equals a splitter is only counted. So a bucket has less than there was to divide,
-// whatever was drawn. Mostly it is so much less that it is sorted in the cache of a
+// which partition a sample of the records (samplesort: Frazer and McKellar, 1970).
+// Each bucket has what lies between two splitters, in order of arrival; records equal
+// to a splitter are only counted. So a bucket has less than there was to divide,
+// whatever the sample. Usually it is so much less that it is sorted in the cache of a
 // core.
 type buckets struct {
 	file      temp
@@ -22,19 +22,18 @@ type buckets struct {
 	splitters []splitter // ascending
 	prefix    []byte     // of the keys of all splitters
 	list      []bucket   // one more than splitters
-	// Where records come in order, all behind those that were drawn from are in the last
-	// bucket: once there are so many bytes of them it ends behind the greatest key, and
-	// another begins.
+	// If records arrive in order, all after the sample go to the last bucket: once that
+	// has this many bytes it ends after the greatest key, and another begins.
 	full, last int
 	greatest   []byte
 	most       int    // buckets
-	read       []byte // memory for blocks that are read
+	read       []byte // memory for reading blocks
 	key        []byte // and for keys
 }
 
 type splitter struct {
 	Pair
-	word  uint64 // of the key behind the prefix
+	word  uint64 // of the key after the prefix
 	count int    // of the records that equal it
 }
 
@@ -45,8 +44,8 @@ type bucket struct {
 	key    []byte // the last in plain
 }
 
-// extent is a block of the file. What it has to hold is told by a hash, which is kept
-// here and not in the file: only the sorter that wrote it ever reads that.
+// extent is a block of the file. A hash of its contents is kept here and not in the
+// file, as only the sorter that wrote it ever reads it.
 type extent struct {
 	at   int64
 	size int
@@ -56,7 +55,7 @@ type extent struct {
 // sampled is how many records are drawn for each splitter.
 const sampled = 16
 
-// newBuckets divides what is to be added by splitters drawn from h.
+// newBuckets divides what will be added by splitters sampled from h.
 func newBuckets(file temp, h *held, fan, block int) *buckets {
 	n := len(h.entries)
 	drawn := make([]entry, min(n, fan*sampled))
@@ -77,7 +76,8 @@ func newBuckets(file temp, h *held, fan, block int) *buckets {
 	return b
 }
 
-// setWords notes what the keys of all splitters begin with, and what comes behind it.
+// setWords records the common prefix of the keys of all splitters, and what follows
+// it.
 func (b *buckets) setWords() {
 	first, last := b.splitters[0].Key, b.splitters[len(b.splitters)-1].Key
 	b.prefix = first[:shared(first, last)]
@@ -86,8 +86,8 @@ func (b *buckets) setWords() {
 	}
 }
 
-// behind returns what p begins with that comes behind q, which comes before p; p if it
-// is q, of which there may be many.
+// behind returns a prefix of p that sorts after q, which is less than p; p if they are
+// equal, of which there may be many.
 func (p Pair) behind(q Pair) Pair {
 	if n := shared(p.Key, q.Key); n < len(p.Key) {
 		return Pair{Key: p.Key[:n+1]}
@@ -105,7 +105,7 @@ func (p Pair) compare(q Pair) int {
 	return bytes.Compare(p.Value, q.Value)
 }
 
-// find returns the bucket of a record, or the splitter that it equals.
+// find returns the bucket of a record, or the splitter that equals it.
 func (b *buckets) find(p Pair) (i int, equal bool) {
 	n := shared(p.Key, b.prefix)
 	switch {
@@ -137,8 +137,9 @@ func (b *buckets) find(p Pair) (i int, equal bool) {
 	return lo, false
 }
 
-// add adds a record. In a block it is how many bytes its key has in common with the
-// one before, how many follow, how many its value has, and these bytes.
+// add adds a record. In a block it is the length of the prefix that its key
+// shares with the one before, the length of the rest, the length of its value,
+// and these bytes.
 func (b *buckets) add(p Pair) error {
 	i, equal := b.find(p)
 	if equal {
@@ -185,7 +186,7 @@ func (b *buckets) addLast(p Pair) {
 	}
 }
 
-// flush writes the block of a bucket that is not written yet.
+// flush writes the pending block of a bucket.
 func (b *buckets) flush(k *bucket) error {
 	if len(k.plain) == 0 {
 		return nil
@@ -201,7 +202,7 @@ func (b *buckets) flush(k *bucket) error {
 	return nil
 }
 
-// finish writes all that is not written yet, and gives its memory back.
+// finish writes everything pending, and frees its memory.
 func (b *buckets) finish() error {
 	for i := range b.list {
 		k := &b.list[i]
@@ -230,7 +231,7 @@ func (b *buckets) each(e extent, f func(Pair) bool) error {
 		return fmt.Errorf("extsort: %s, at %d: %w", b.file.Name(), e.at, err)
 	}
 	key := b.key[:0]
-	for len(rest) > 0 { // it is what was written, so it can be trusted
+	for len(rest) > 0 { // this sorter wrote it, so it can be trusted
 		var n [3]int
 		for i := range n {
 			v, size := binary.Uvarint(rest)
@@ -248,9 +249,9 @@ func (b *buckets) each(e extent, f func(Pair) bool) error {
 	return nil
 }
 
-// some calls f with the records of n of the blocks, until it returns false. However
-// soon that is, they lie far apart: each is a golden section behind the one before.
-// Where the first is nobody can tell before.
+// some calls f with the records of n of the blocks, until it returns false.
+// However soon that is, the blocks are spread out: each is a golden section
+// after the one before. Which is first is random.
 func (b *buckets) some(blocks []extent, n int, f func(Pair) bool) error {
 	const golden = 0x9e3779b97f4a7c15
 	more := true

@@ -1,6 +1,6 @@
-// Package extsort sorts more records than fit into memory: what does not fit is
-// divided by key into temporary files, which are sorted one after the other, in
-// memory, when the records are read back.
+// Package extsort sorts more records than fit into memory: the rest is divided
+// by key into temporary files, which are sorted one after the other, in memory,
+// when the records are read back.
 package extsort
 
 import (
@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	// ErrUsed says that the records were already asked for: they are yielded
-	// once, and none can be added after.
+	// ErrUsed says that the records were already requested: they are yielded
+	// once, and none can be added afterwards.
 	ErrUsed = errors.New("extsort: records were already read")
 	// ErrClosed says that the sorter was closed.
 	ErrClosed = errors.New("extsort: closed")
@@ -24,11 +24,12 @@ var (
 
 const (
 	defaultMemory = 64 << 20
-	// maxFan is into how many buckets records are divided at most, but for as many
-	// that come to be where records come in order: more would take the first cache of
-	// a core for their ends.
+	// maxFan is the maximum number of buckets, not counting those added when records
+	// arrive in order: more would fill the first-level cache of a core with their
+	// ends.
 	maxFan = 128
-	// leastBlock is what goes into a bucket at a time if there is little memory.
+	// leastBlock is how much goes into a bucket at a time if there is little
+	// memory.
 	leastBlock = 1 << 10
 	// maxRecord keeps every length in a file within 32 bits.
 	maxRecord = 1 << 30
@@ -36,24 +37,23 @@ const (
 
 // Options say how much memory a [Sorter] uses and where the rest goes.
 type Options struct {
-	// MemoryBytes bounds the records held in memory, bookkeeping included; zero
-	// means 64 MiB. A record is not refused for being larger, but for being larger than 1 GiB.
+	// MemoryBytes limits the records held in memory, bookkeeping included; zero means 64 MiB.
+	// Larger records are accepted, up to 1 GiB.
 	MemoryBytes int
-	// Dir is where temporary files are made; empty means os.TempDir. It is made
-	// when it is first needed. They are not packed, and take what the records do, less
-	// what the keys of neighbours have in common; twice that where the first records
-	// do not tell what the others are like. The files have no names there, so a process that is
-	// killed leaves none. Where the system does not let go of the name of a file
-	// that is open, it begins with "extsort-" and goes with Close; what was left
-	// there may be deleted.
+	// Dir is where temporary files are created; empty means os.TempDir. It is created when
+	// first needed. The files are not compressed, and take as much as the records, less the
+	// common prefixes of adjacent keys; twice that if the first records do not represent the
+	// others. The files have no names there, so a process that is killed leaves none. Where the
+	// system does not allow removing the name of an open file, it begins with "extsort-" and is
+	// removed by Close; leftovers may be deleted.
 	Dir string
 }
 
 // Pair is one record. It is valid until the next step of the sequence it comes
-// from, and not to be changed.
+// from, and must not be modified.
 type Pair struct{ Key, Value []byte }
 
-// Sorter takes records in any order and gives them back sorted. It is used by
+// Sorter takes records in any order and yields them sorted. It is for use by
 // one goroutine at a time, and must be closed.
 type Sorter struct {
 	fan    int
@@ -61,13 +61,13 @@ type Sorter struct {
 	dir    string
 	temp   func(dir string) (temp, error)
 	held   held
-	spilt  []*buckets // where all records are once they do not fit, and parts of them again
+	spilt  []*buckets // with all records once they do not fit, and parts of them again
 	used   bool
 	closed bool
 	err    error // the first failure to write; all later calls return it
 }
 
-// New returns an empty sorter. It makes no file and starts nothing.
+// New returns an empty sorter. It creates no file and starts no goroutine.
 func New(o Options) *Sorter {
 	memory := o.MemoryBytes
 	if memory <= 0 {
@@ -84,8 +84,8 @@ func New(o Options) *Sorter {
 	}
 }
 
-// Add adds a record, of which it keeps a copy. Equal records are all kept. An
-// error is final: the sorter is good for nothing but Close.
+// Add adds a copy of a record. Duplicates are kept. An error is final: after it
+// the sorter can only be closed.
 func (s *Sorter) Add(key, value []byte) error {
 	switch {
 	case s.closed:
@@ -123,7 +123,7 @@ func (s *Sorter) spill() error {
 	return err
 }
 
-// divide makes buckets by what is in memory.
+// divide makes buckets according to what is in memory.
 func (s *Sorter) divide() (*buckets, error) {
 	if s.dir != "" {
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -163,7 +163,7 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 	}
 	s.used = true
 	n := 0
-	// step looks at the context for a few of the records.
+	// step checks the context every few records.
 	step := func(p Pair) error {
 		if n++; n%256 == 1 && ctx.Err() != nil {
 			return ctx.Err()
@@ -185,7 +185,7 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 	return cmp.Or(err, ctx.Err())
 }
 
-// errBreak ends a loop that does not want more.
+// errBreak ends a loop that wants no more.
 var errBreak = errors.New("extsort: break")
 
 // sortHeld calls f with the records in memory, in order.
@@ -222,8 +222,8 @@ func (s *Sorter) buckets(ctx context.Context, f func(Pair) error) error {
 }
 
 // bucket calls f with the records of one bucket, in order. If they do not fit into
-// memory they are divided again, by records from all over them: what came first did not
-// tell of the others, as where they came in order.
+// memory they are divided again, with a sample from all of them: the first sample did
+// not represent them, as when records arrive in order.
 func (s *Sorter) bucket(ctx context.Context, b *buckets, blocks []extent, f func(Pair) error) error {
 	s.held.reset()
 	fits := true
@@ -263,8 +263,8 @@ func (s *Sorter) bucket(ctx context.Context, b *buckets, blocks []extent, f func
 	return s.buckets(ctx, f)
 }
 
-// Close removes the temporary files and ends the use of the sorter. A second
-// Close does nothing.
+// Close removes the temporary files and closes the sorter. A second Close does
+// nothing.
 func (s *Sorter) Close() error {
 	s.closed = true
 	var errs []error

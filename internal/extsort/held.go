@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// held are the records in memory. Their bytes lie in chunks, so that they are not
-// copied when there are more of them.
+// held are the records in memory. Their bytes are in chunks, so that they are
+// not copied when more are added.
 type held struct {
 	memory, chunk int
-	chunks        [][]byte // of which those before cur are full, and those behind it empty
+	chunks        [][]byte // those before cur are full, those after it empty
 	cur           int
 	size          int // of all chunks
 	entries       []entry
 }
 
-// entry is a record: some bytes of its key for the sort, and where the key lies, by
-// the number of the chunk and the place in it. Behind the key are the length of the
-// value and the value.
+// entry is a record: some bytes of its key for sorting, and where the key is,
+// as the number of the chunk and the offset in it. The key is followed by the
+// length of the value and the value.
 type entry struct {
 	word uint64
 	at   uint32
@@ -36,14 +36,14 @@ func newHeld(memory int) held {
 	return held{memory: memory, chunk: min(max(memory/64, 256), 1<<chunkBits)}
 }
 
-// add adds a record if there is room for it, and one to nothing always.
+// add adds a record if there is room for it, or if there are no others.
 func (h *held) add(key, value []byte) bool {
 	size := binary.MaxVarintLen32 + len(key) + len(value)
 	at := h.cur
 	for at < len(h.chunks) && cap(h.chunks[at])-len(h.chunks[at]) < size {
 		at++
 	}
-	if at == maxChunks && len(h.entries) == 0 { // each of them is too small for this one
+	if at == maxChunks && len(h.entries) == 0 { // each of them is too small for this record
 		h.chunks, h.size, at = nil, 0, 0
 	}
 	more, room := 0, cap(h.entries)
@@ -71,8 +71,8 @@ func (h *held) add(key, value []byte) bool {
 	return true
 }
 
-// reset forgets the records and keeps the memory, unless some were larger than a
-// chunk: what lies between such is of no use for the next.
+// reset drops the records and keeps the memory, unless some records were larger
+// than a chunk: then it is too fragmented to be reused.
 func (h *held) reset() {
 	h.entries = h.entries[:0]
 	if slices.ContainsFunc(h.chunks, func(c []byte) bool { return cap(c) > h.chunk }) {
@@ -95,9 +95,9 @@ func (h *held) pair(e entry) Pair {
 	return Pair{Key: b[:e.klen:e.klen], Value: b[end-int(v) : end : end]}
 }
 
-// each calls f with the records in the order in which the entries are, until it
-// returns false. It looks at some at a time: they lie all over the memory, and it
-// takes hardly longer to fetch many pieces of it than one.
+// each calls f with the records in the order of the entries, until it returns
+// false. It reads several at a time: they are scattered in memory, and fetching
+// many pieces takes hardly longer than fetching one.
 func (h *held) each(f func(Pair) bool) {
 	var some [32]Pair
 	for from := 0; from < len(h.entries); from += len(some) {
@@ -113,14 +113,15 @@ func (h *held) each(f func(Pair) bool) {
 	}
 }
 
-// The records are sorted by words of some bytes: first by those that their keys
-// begin with, then those whose word is the same by the next, at last by the values.
+// The records are sorted by words of some bytes: first by those at the beginning of
+// their keys, then those with equal words by the next, and finally by the values.
 // (Bentley and Sedgewick: Fast algorithms for sorting and searching strings, SODA
-// 1997; with the words beside the pointers as Rantala has them.) Keys of one site have
-// long beginnings in common, which a sort by comparison looks at again and again.
+// 1997; with the words beside the pointers as in Rantala's version.) Keys of the same
+// site have long common prefixes, which a sort by comparison would examine again and
+// again.
 
-// wordBytes are in a word; below them is how many of them, and of what follows,
-// there are: one more if the string goes on.
+// wordBytes are in a word; the bits below count how many of them are used, plus
+// one if the string continues.
 const wordBytes = 7
 
 func word(b []byte) uint64 {
@@ -134,8 +135,8 @@ func word(b []byte) uint64 {
 	return w
 }
 
-// rest returns what the record is compared by once so many bytes of its key, or of
-// its value, were found to be the same.
+// rest returns what the record is compared by after that many bytes of its key,
+// or of its value, were found equal.
 func (h *held) rest(e entry, depth int, value bool) []byte {
 	if value {
 		return h.pair(e).Value[depth:]
@@ -146,14 +147,14 @@ func (h *held) rest(e entry, depth int, value bool) []byte {
 func (h *held) sort() { h.sortBy(h.entries, 0, false, patience(len(h.entries))) }
 
 // patience is how many times a run of records is divided by a word before it is
-// taken for one that is made to be divided badly.
+// assumed to be constructed to divide badly.
 func patience(n int) int { return 2 * bits.Len(uint(n)) }
 
-// few records are sorted by comparison.
+// Up to few records are sorted by comparison.
 const few = 12
 
-// sortBy sorts records whose keys, or whose keys and values, are the same before
-// depth, and whose words are those at depth.
+// sortBy sorts records whose keys, or keys and values, are equal before depth,
+// and whose words are those at depth.
 func (h *held) sortBy(a []entry, depth int, value bool, left int) {
 	for len(a) > 1 {
 		if len(a) <= few || left == 0 {
@@ -183,7 +184,7 @@ func (h *held) sortBy(a []entry, depth int, value bool, left int) {
 		case pivot&0xff > wordBytes:
 			depth += wordBytes
 		case value:
-			return // they are all the same
+			return // all are equal
 		default:
 			depth, value = 0, true
 		}
@@ -198,8 +199,8 @@ func (h *held) sortBy(a []entry, depth int, value bool, left int) {
 	}
 }
 
-// common returns how many bytes behind depth all records have in common, up to some
-// words, if they fill one at least: no word of these would divide them.
+// common returns how many bytes after depth all records have in common, up to
+// some words, if they fill at least one: no word of these would divide them.
 func (h *held) common(a []entry, depth int, value bool) int {
 	first := h.rest(a[0], depth, value)
 	n := min(len(first), 8*wordBytes)
@@ -239,7 +240,7 @@ func (h *held) sortFew(a []entry, depth int, value bool) {
 	slices.SortFunc(a, order)
 }
 
-// shared returns how many bytes two strings have in common at their beginning.
+// shared returns the length of the common prefix of two strings.
 func shared(a, b []byte) int {
 	n := min(len(a), len(b))
 	i := 0

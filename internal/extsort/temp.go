@@ -5,14 +5,14 @@ import (
 	"os"
 )
 
-// A temp is a temporary file that ends with the process, however that ends: it has
-// no name.
+// A temp is a temporary file without a name, which ends with the process,
+// however that ends.
 type temp struct {
 	*os.File
-	name string // of a file that the system lets nobody remove while it is open
+	name string // of a file that the system does not remove while it is open
 }
 
-// newTemp makes a file in dir.
+// newTemp creates a file in dir.
 func newTemp(dir string) (temp, error) {
 	if f, err := unnamed(dir); err == nil {
 		return temp{File: f}, nil
@@ -20,8 +20,8 @@ func newTemp(dir string) (temp, error) {
 	return named(dir, os.Remove)
 }
 
-// named makes a file with a name, which it loses at once where that can be: a
-// process that is killed just then leaves an empty file.
+// named creates a file with a name, which it removes at once if possible: a
+// process that is killed in between leaves an empty file.
 func named(dir string, remove func(string) error) (temp, error) {
 	f, err := os.CreateTemp(dir, "extsort-")
 	if err != nil {
@@ -34,7 +34,7 @@ func named(dir string, remove func(string) error) (temp, error) {
 	return t, nil
 }
 
-// end closes the file, and with that gives back its room.
+// end closes the file, which frees its space.
 func (t temp) end() error {
 	err := t.Close()
 	if t.name != "" {

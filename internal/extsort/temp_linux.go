@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// unnamed makes a file in dir that never has a name. Not every file system can.
+// unnamed creates a file in dir that never has a name. Not every file system
+// can.
 func unnamed(dir string) (*os.File, error) {
 	if dir == "" {
 		dir = os.TempDir()

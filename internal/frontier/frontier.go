@@ -1,7 +1,7 @@
-// Package frontier keeps what each site has brought a crawl: how many records links
-// have added to it, how many of its pages were visited, and how much of what they
-// said was new, for each part of the site. It is what update and generate bound a
-// site by that has no end.
+// Package frontier keeps an account of what each site has brought to a crawl:
+// how many records links have added to it, how many of its pages were visited,
+// and how much of their content was new, for each part of the site. update and
+// generate use it to limit endless sites.
 //
 // The accounts are progress marks of the crawl db, one for each registered domain.
 // A mark is small, a hundred bytes for most domains and some kilobytes at most.
@@ -21,17 +21,18 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Account is what a domain has brought.
+// Account is the account of a domain.
 type Account struct {
-	// Added counts the records that links have added, Visits the visits that were
-	// answered.
+	// Added counts the records that links have added, Visits the visits that
+	// were answered.
 	Added, Visits int64
 	// Segment is the last segment whose visits are counted.
 	Segment string
 	// Owed is the cash that links gave to pages that were left out. The next visit of
 	// the domain gets it.
 	Owed float64
-	// Parts are the parts of the site of which pages were read, by ascending name.
+	// Parts are the parts of the site with pages that were read, by ascending
+	// name.
 	Parts []Part
 	// sums are the smallest of the different fingerprints of the pages, in ascending
 	// order: as many as fit, so in the end those of a random sample of all contents.
@@ -41,14 +42,14 @@ type Account struct {
 // Part is a part of a site, as [PartOf] names it.
 type Part struct {
 	Name string
-	// Born is how many parts there were before it.
+	// Born is the number of parts that existed before it.
 	Born int64
 	// Judged counts the pages that were read for the first time and are in the
-	// sample, Fresh those of them that said what no page of the domain had said.
+	// sample, Fresh those of them whose content was new to the domain.
 	Judged, Fresh int64
 }
 
-// Bounds of an account. Half of the parts are for hosts that are known.
+// Limits of an account. Half of the parts are for known hosts.
 const (
 	maxParts = 32
 	maxSums  = 256
@@ -56,7 +57,8 @@ const (
 )
 
 // Job is the name of the progress mark of a domain. It has the labels in reverse, as
-// keys have them, so that who goes by these finds neighbours side by side.
+// keys have them, so that marks of neighbours are adjacent when accessed in key
+// order.
 func Job(domain string) string {
 	b := append(make([]byte, 0, 64), "site/"...)
 	for rest := domain; ; {
@@ -70,9 +72,9 @@ func Job(domain string) string {
 	}
 }
 
-// Load returns the account of a domain; an empty one if there is none. One that is
-// damaged is begun anew: a crawl without it is a crawl, and one that cannot go on for
-// ever is none.
+// Load returns the account of a domain; an empty one if there is none. A damaged
+// account is started over: a crawl can do without it, but must not be stopped by it
+// forever.
 func Load(ctx context.Context, crawl crawldb.Store, domain string) (a Account, damaged bool, err error) {
 	mark, err := crawl.Progress(ctx, Job(domain))
 	if err != nil {
@@ -84,7 +86,7 @@ func Load(ctx context.Context, crawl crawldb.Store, domain string) (a Account, d
 	return a, false, nil
 }
 
-// Part returns a part, nil if it is not known.
+// Part returns a part, nil if it is unknown.
 func (a *Account) Part(name string) *Part {
 	if i, ok := a.find(name); ok {
 		return &a.Parts[i]
@@ -96,7 +98,7 @@ func (a *Account) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(a.Parts, name, func(p Part, name string) int { return cmp.Compare(p.Name, name) })
 }
 
-// Hosts returns the hosts of which pages were read, the oldest first.
+// Hosts returns the hosts with pages that were read, the oldest first.
 func (a *Account) Hosts() []string {
 	parts := slices.SortedFunc(slices.Values(a.Parts), func(p, q Part) int { return cmp.Compare(p.Born, q.Born) })
 	var hosts []string
@@ -115,8 +117,8 @@ func (a *Account) Clone() Account {
 	return b
 }
 
-// Read counts a page that was read for the first time, with the fingerprint of
-// its content. What is read of parts for which there is no room is not counted.
+// Read counts a page that was read for the first time, given the fingerprint of
+// its content. Pages of parts for which there is no room are not counted.
 func (a *Account) Read(part string, sum []byte) {
 	i, ok := a.find(part)
 	if !ok {
@@ -145,7 +147,7 @@ func (a *Account) Read(part string, sum []byte) {
 	a.sums = a.sums[:min(len(a.sums), maxSums)]
 }
 
-// New returns which share of the pages that were read said something new.
+// New returns the share of the pages read that had new content.
 func (p *Part) New() float64 {
 	if p.Judged == 0 {
 		return 1
@@ -176,10 +178,10 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// ErrDamaged says that a mark is no account.
+// ErrDamaged says that a mark is not an account.
 var ErrDamaged = errors.New("frontier: account is damaged")
 
-// Decode reads a mark; an empty one is an empty account.
+// Decode decodes a mark; an empty one is an empty account.
 func Decode(mark string) (Account, error) {
 	var a Account
 	if mark == "" {

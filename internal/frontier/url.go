@@ -7,10 +7,11 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// PartOf names the part of a site that a URL lies in: host and first directory,
-// with "?" behind it if the URL has a query, such as "www.example.org/docs/",
-// "www.example.org/" for what lies at the top, or "www.example.org/search?". Parts
-// that differ in numbers or session ids only are one: "www#.example.org/s#/".
+// PartOf names the part of a site that contains a URL: host and first
+// directory, followed by "?" if the URL has a query, such as
+// "www.example.org/docs/", "www.example.org/" for the top, or
+// "www.example.org/search?". Parts that differ only in numbers or session ids
+// are one: "www#.example.org/s#/".
 func PartOf(url string) string {
 	host, path, query := split(url)
 	var b strings.Builder
@@ -30,15 +31,15 @@ func PartOf(url string) string {
 	return strings.ToValidUTF8(name[:min(len(name), maxName)], "")
 }
 
-// HostOf returns what a part begins with: the host that it is on.
+// HostOf returns the host of a part.
 func HostOf(part string) string {
 	host, _, _ := strings.Cut(part, "/")
 	return host
 }
 
-// Steps yields by which steps one gets from a host to a URL: the shapes of its
-// directories, then "name?" if it has a query, else nothing. So URLs that have the
-// same steps are siblings of one kind.
+// Steps yields the steps from a host to a URL: the shapes of its directories,
+// then "name?" if it has a query. So URLs that have the same steps are siblings
+// of one kind.
 func Steps(url string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		_, path, query := split(url)
@@ -75,8 +76,8 @@ func split(url string) (host, path string, query bool) {
 	return host, path, query
 }
 
-// Shape returns a segment of a URL with each number in it as "#", and what looks
-// as if it was drawn by lot as "*".
+// Shape returns a segment of a URL with each number in it replaced by "#", and
+// what looks random by "*".
 func Shape(segment string) string {
 	if isToken(segment) {
 		return "*"
@@ -99,9 +100,9 @@ func Shape(segment string) string {
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-// isToken says whether a segment may be a session id, a hash, or the like: long, of
-// letters and digits only, which change places more often than in a name with a
-// number; or longer still, with some of both.
+// isToken reports whether a segment may be a session id, a hash, or the like:
+// long, of letters and digits only, which alternate more often than in a name
+// with a number; or longer still, with some of both.
 func isToken(s string) bool {
 	if len(s) < 8 {
 		return false
@@ -123,10 +124,10 @@ func isToken(s string) bool {
 	return changes >= 2 || len(s) >= 16 && digits >= 2 && digits < len(s)
 }
 
-// Endless says whether a URL is of a kind that a server can make any number of: it
-// has a query, or a segment that is a number or a token, or is the start page of a
-// host below a domain, of which there may be as many as one likes. Most such URLs
-// are honest.
+// Endless reports whether a URL is of a kind that a server can make any number
+// of: it has a query, or a segment that is a number or a token, or is the start
+// page of a host below a domain, of which there may be any number. Most such
+// URLs are legitimate.
 func Endless(url, domain string) bool {
 	host, path, query := split(url)
 	if query {
@@ -144,7 +145,7 @@ func Endless(url, domain string) bool {
 	return false
 }
 
-// isNumber says whether a segment is a number or some numbers, as a date is.
+// isNumber reports whether a segment is a number or several, such as a date.
 func isNumber(s string) bool {
 	some := false
 	for i := range len(s) {

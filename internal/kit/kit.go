@@ -1,5 +1,5 @@
 // Package kit is the frame of the conformance kits of stores: it runs the rules of a
-// contract, each on stores of its own, and says which are broken.
+// contract, each on stores of its own, and reports which are broken.
 package kit
 
 import (
@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// Harness makes, ends and loses stores. Open is required; without Close there is
-// nothing to do when a store is left, and what else is nil cannot be done.
+// Harness opens, closes and loses stores. Open is required; without Close there
+// is nothing to do when a store is abandoned, and nil fields cannot be done.
 type Harness[S any] struct {
 	Open          func() (S, error)
 	Close         func(S) error
@@ -23,7 +23,8 @@ type Harness[S any] struct {
 	Patience      time.Duration // zero means 30 seconds
 }
 
-// A Rule is one sentence of a contract. Check is given what [Kit.With] makes.
+// A Rule is one sentence of a contract. Check is passed the result of
+// [Kit.With].
 type Rule[C any] struct {
 	Name  string
 	Needs Needs
@@ -36,17 +37,17 @@ type Needs int
 const (
 	NeedsReopen Needs = 1 << iota
 	NeedsCrash
-	NeedsOwn // the first that a kit has of its own; the others follow
+	NeedsOwn // the first of a kit's own; the others follow
 )
 
-// Kit is a contract and the stores that are held to it.
+// Kit is a contract and the stores that it is checked on.
 type Kit[S, C any] struct {
 	Harness Harness[S]
 	Rules   []Rule[C]
-	// With makes of a run of a rule what the rule works with.
+	// With makes, for a run of a rule, what the rule works with.
 	With func(*Check[S]) C
-	// Lacks names the fields that a rule needs and the harness has not, of those that
-	// a kit has of its own; nil if there are none of these.
+	// Lacks names the fields that a rule needs and the harness lacks, among those of
+	// the kit's own; nil if the kit has none.
 	Lacks func(Needs) string
 }
 
@@ -64,8 +65,8 @@ func (k Kit[S, C]) Run(t *testing.T) {
 	}
 }
 
-// brief shortens words that nobody reads: a rule may be broken by a URL of 60 kB, and
-// a message has it several times.
+// brief shortens words that nobody reads: a rule may be broken by a URL of 60 kB,
+// which a message repeats several times.
 func brief(s string) string {
 	const most, head, tail = 1000, 200, 100
 	var b strings.Builder
@@ -82,8 +83,8 @@ func brief(s string) string {
 	return b.String()
 }
 
-// Check returns what told makes of each rule that is broken, joined. Rules that the
-// harness cannot test are passed over.
+// Check returns the results of told for each broken rule, joined. Rules that
+// the harness cannot test are skipped.
 func (k Kit[S, C]) Check(ctx context.Context, told func(rule string, err error) error) error {
 	var errs []error
 	for _, r := range k.Rules {
@@ -138,7 +139,7 @@ func (k Kit[S, C]) run(ctx context.Context, r Rule[C]) (err error) {
 	}
 	defer func() {
 		if c.stuck {
-			return // Close might wait for the call that hangs
+			return // Close might wait for the hanging call
 		}
 		for _, s := range c.open {
 			if e := c.end(s); e != nil && err == nil {
@@ -151,12 +152,12 @@ func (k Kit[S, C]) run(ctx context.Context, r Rule[C]) (err error) {
 	return nil
 }
 
-// Check is the run of one rule. Its methods end the rule with a panic that the kit
-// recovers, so that a rule reads as what it demands.
+// Check is the run of one rule. Its methods end the rule with a panic that the
+// kit recovers, so that a rule reads as what it demands.
 type Check[S any] struct {
 	Ctx     context.Context
 	Harness Harness[S] // of this run alone
-	Prefix  string     // of what is said of a failure
+	Prefix  string     // of failure messages
 
 	open  []S
 	stuck bool
@@ -164,8 +165,8 @@ type Check[S any] struct {
 
 type broken struct{ err error }
 
-// Recovered is deferred by who runs rules, or parts of them, and wants their failures as
-// an error.
+// Recovered must be deferred; it turns failures of rules, or of parts of them, into an
+// error.
 func Recovered(err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -213,7 +214,7 @@ func (c *Check[S]) Store() S {
 	return s
 }
 
-// Forget leaves it to others to close the store.
+// Forget leaves closing the store to others.
 func (c *Check[S]) Forget(s S) {
 	c.open = slices.DeleteFunc(c.open, func(o S) bool {
 		return reflect.ValueOf(o).Comparable() && reflect.ValueOf(s).Comparable() && any(o) == any(s)
@@ -227,13 +228,13 @@ func (c *Check[S]) end(s S) error {
 	return c.Harness.Close(s)
 }
 
-// Close ends the use of a store.
+// Close closes a store.
 func (c *Check[S]) Close(s S) {
 	c.Forget(s)
 	c.Must(c.end(s), "Close")
 }
 
-// Reopen returns a store of what s held.
+// Reopen returns a store with the contents of s.
 func (c *Check[S]) Reopen(s S) S {
 	c.Close(s)
 	s, err := c.Harness.Reopen(s)
@@ -242,7 +243,7 @@ func (c *Check[S]) Reopen(s S) S {
 	return s
 }
 
-// Crash returns a store of what is left of s when nobody closes it.
+// Crash returns a store with what is left of s if nobody closes it.
 func (c *Check[S]) Crash(s S) S {
 	c.Forget(s)
 	s, err := c.Harness.Crash(s)
@@ -251,7 +252,7 @@ func (c *Check[S]) Crash(s S) S {
 	return s
 }
 
-// Twice runs f on the store and, if it can be reopened, once more after that: what is
+// Twice runs f on the store and, if it can be reopened, again after that: what is
 // written badly often shows only when it is read back. It returns the store that is
 // open.
 func (c *Check[S]) Twice(s S, f func(S)) S {

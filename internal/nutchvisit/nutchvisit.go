@@ -1,6 +1,6 @@
-// Package nutchvisit says what Nutch's fetcher makes of a visit: the status it
-// writes, and the metadata it leaves in the record. Package update folds by it,
-// and package fetch hands it to the targets of redirects.
+// Package nutchvisit says how Nutch's fetcher records a visit: the status it
+// writes, and the metadata it leaves in the record. Package update folds
+// segments by it, and package fetch passes it on to the targets of redirects.
 package nutchvisit
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// What the last visit said is kept under Nutch's names.
+// The facts about the last visit are kept under Nutch's names.
 const (
 	contentTypeKey  = "Content-Type"
 	httpStatusKey   = "nutch.protocol.code"
@@ -20,9 +20,9 @@ const (
 	statusKey       = "_pst_"
 )
 
-// Note writes what a visit said. What it did not say goes, but for the
-// type of content that was not sent again. With keep all of it stays, as in
-// Nutch, which notes the type of what it stores: of pages and redirects.
+// Note writes the facts about a visit. Facts that it lacks are removed, except
+// the type of content that was not sent again. With keep all of them stay, as
+// in Nutch, which records the type of what it stores: pages and redirects.
 func Note(m *crawldb.Meta, v *segment.Visit, keep bool) {
 	set := func(name, value string) {
 		if value != "" {
@@ -53,7 +53,7 @@ func Noted(m crawldb.Meta) bool {
 	return ok
 }
 
-// Fetch is what Nutch's fetcher writes of a visit.
+// Fetch is what Nutch's fetcher writes about a visit.
 type Fetch uint8
 
 const (
@@ -66,17 +66,17 @@ const (
 	NotModified
 )
 
-// Status is one of Nutch's protocol statuses, its name and number, and
-// what the fetcher writes for it.
+// Status is one of Nutch's protocol statuses, its name and number, and what the
+// fetcher writes for it.
 type Status struct {
 	Name  string
 	Code  int
 	Fetch Fetch
 }
 
-// Of returns what Nutch would have made of the same answer. It goes by
-// the number of the HTTP status where there is one: a 403 or 206 is not for Nutch
-// what it is for package protocol.
+// Of returns the status Nutch would have for the same answer. It uses the HTTP
+// status if there is one: Nutch treats a 403 or 206 differently from package
+// protocol.
 func Of(v *segment.Visit) Status {
 	var (
 		success      = Status{"success", 1, Success}
@@ -133,13 +133,13 @@ func Of(v *segment.Visit) Status {
 	return exception
 }
 
-// isHTTP reports whether the status of a visit is one of HTTP.
+// isHTTP reports whether the status of a visit is an HTTP status.
 func isHTTP(v *segment.Visit) bool {
 	return v.Outcome.Status >= 100 && (strings.HasPrefix(v.URL, "http:") || strings.HasPrefix(v.URL, "https:"))
 }
 
 // text is how Nutch prints a status: "notfound(14), lastModified=0: http://…".
-// It is empty if nobody was asked.
+// It is empty if no request was made.
 func (s Status) text(v *segment.Visit) string {
 	if s.Fetch == None {
 		return ""

@@ -1,6 +1,6 @@
-// Package places gives pages short names: their places among all that there is room
-// for, in key order. Links are sorted with the place of the page that they are on,
-// which is a tenth of its URL and compares as that does.
+// Package places gives pages short names: their positions in key order among
+// all pages that there is room for. Links are sorted with the place of the page
+// they are on, which takes a tenth of its URL and compares the same way.
 package places
 
 import (
@@ -9,32 +9,32 @@ import (
 	"strings"
 )
 
-// Places are those of the pages that were added, once they are sorted.
+// Places are the places of the pages that were added, once sorted.
 type Places struct {
-	// Room is for how many bytes of URLs there still is room.
+	// Room is the number of bytes of URLs for which there is still room.
 	Room int
 
 	// Compare orders URLs by their keys.
 	Compare func(a, b string) int
 
 	urls []string // in key order
-	// Who looks for pages mostly does so in the order in which they were added, since
-	// a fetch writes what there is of a page into all parts at a time: came has their
-	// places in that order, when the first of each place came, and next is behind the
-	// one that was found last.
+	// Pages are mostly looked for in the order in which they were added, since a
+	// fetch writes everything about a page to all parts at the same time: came has
+	// their places in that order, first the position in came of each place, and next
+	// the position after the one found last.
 	came, when []uint32
 	next       int
 }
 
-// Add adds a page, if there is room for it. It holds on to no more than the URL.
+// Add adds a page, if there is room for it. It retains no more than the URL.
 func (p *Places) Add(url string) {
 	if n := len(url) + 24; p.Room >= n {
 		p.Room -= n
-		p.urls = append(p.urls, strings.Clone(url)) // of a block
+		p.urls = append(p.urls, strings.Clone(url)) // part of a block
 	}
 }
 
-// Sort gives the pages their places.
+// Sort assigns the places.
 func (p *Places) Sort() {
 	p.when = make([]uint32, len(p.urls))
 	for i := range p.when {
@@ -54,8 +54,8 @@ func (p *Places) Sort() {
 	p.urls, p.when = urls, when
 }
 
-// Find returns the place of a page; ok is false if it has none, and place is then
-// where it would stand.
+// Find returns the place of a page; ok is false if it has none, and place is
+// then where it would be.
 func (p *Places) Find(url string) (place int, ok bool) {
 	if p.next < len(p.came) {
 		place = int(p.came[p.next])

@@ -1,23 +1,23 @@
-// Package texts makes strings of bytes, many in one piece of memory: each piece is one
-// thing for the garbage collector, and stays as long as any string of it does.
+// Package texts makes strings of bytes, many in one block of memory, which is a single
+// object for the garbage collector, and is retained as long as any of its strings.
 package texts
 
 import "strings"
 
-// Most is how large a piece becomes, unless one string is longer.
+// Most is how large a block becomes, unless one string is longer.
 const Most = 16 << 10
 
-// Pieces is where strings are made. The zero value is ready to use. Each piece is twice
-// as large as the one before, so that few strings take little.
+// Pieces makes strings. The zero value is ready to use. Each block is twice as large as
+// the one before, so that few strings take little memory.
 type Pieces struct {
-	// Most is how large a piece becomes, in bytes; zero means [Most].
+	// Most is how large a block becomes, in bytes; zero means [Most].
 	Most int
 
 	piece strings.Builder
 	room  int
 }
 
-// Add returns a string of b, which may change afterwards.
+// Add returns a string with the contents of b, which may change afterwards.
 func (p *Pieces) Add(b []byte) string {
 	at := p.piece.Len()
 	if p.piece.Cap()-at < len(b) {
@@ -30,6 +30,6 @@ func (p *Pieces) Add(b []byte) string {
 		p.piece.Grow(max(p.room, len(b)))
 		at = 0
 	}
-	p.piece.Write(b) // behind what there is, which stays as it is
+	p.piece.Write(b) // appended; existing contents do not change
 	return p.piece.String()[at:]
 }

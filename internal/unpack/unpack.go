@@ -1,4 +1,4 @@
-// Package unpack reads files that may be compressed by gzip, whatever they are called.
+// Package unpack reads files that may be compressed by gzip, whatever their names.
 package unpack
 
 import (
@@ -7,13 +7,14 @@ import (
 	"io"
 )
 
-// Reader reads what is in a file.
+// Reader reads the contents of a file.
 type Reader struct {
 	from io.Reader
 	err  error
 }
 
-// NewReader begins to read. What begins like gzip is that, for no text does.
+// NewReader begins to read. Anything that begins like gzip is taken as gzip,
+// since no text does.
 func NewReader(r io.Reader) (*Reader, error) {
 	b := bufio.NewReader(r)
 	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" {
@@ -35,6 +36,6 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Err returns what was wrong with the file, for who reads lines: a scanner gives out the piece
-// of a line that came last before it tells of that, and the piece may look wrong.
+// Err returns the error of the file, for code that reads lines: a scanner yields the last
+// piece of a line before it reports the error, and that piece may look wrong.
 func (r *Reader) Err() error { return r.err }
