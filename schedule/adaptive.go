@@ -76,7 +76,7 @@ func (s Adaptive) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 
 func (s Adaptive) rates() Rates { return Rates{rate(s.IncRate, 0.4), rate(s.DecRate, 0.2)} }
 
-// rate reads an option: zero means def, negative or no number none.
+// rate reads an option: zero means def; negative or NaN means 0.
 func rate(option, def float64) float64 {
 	switch {
 	case option == 0:
@@ -87,7 +87,7 @@ func rate(option, def float64) float64 {
 	return 0
 }
 
-// fetched does the work at rates that are an argument, so that [MimeAdaptive]
+// fetched does the work with the rates as an argument, so that [MimeAdaptive]
 // has no state to change.
 func (s Adaptive) fetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
 	if s.NutchCompat {
@@ -114,7 +114,7 @@ func (s Adaptive) fetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
 		sync := min(rate(s.SyncRate, 0.3), 1)
 		gap = seconds(d.Interval.Seconds()-float64(sync*age.Seconds()), least, d.Interval)
 		// If the gap before was shortened to move the visit, this one is not longer.
-		// Only a gap that was set here counts: not that of a retry, or by hand.
+		// Only a gap that was set here counts, not one set by a retry or by hand.
 		if v.PrevFetch.IsZero() || retried {
 			break
 		}
@@ -153,7 +153,7 @@ func (s Adaptive) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	return d
 }
 
-// bounds returns the bounds that hold for a URL, in whole seconds from one, the
+// bounds returns the bounds for a URL, in whole seconds, at least one, the
 // first not above the second.
 func (s Adaptive) bounds(url string) (least, most time.Duration) {
 	least, most = s.globalBounds()
@@ -170,7 +170,7 @@ func (s Adaptive) bounds(url string) (least, most time.Duration) {
 	return least, most
 }
 
-// upToSecond rounds up to whole seconds, from one.
+// upToSecond rounds up to whole seconds, at least one.
 func upToSecond(d time.Duration) time.Duration {
 	if part := d % time.Second; part > 0 && d < math.MaxInt64-time.Second {
 		d += time.Second - part

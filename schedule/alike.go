@@ -26,18 +26,20 @@ const AllAlike = 1e6
 
 const (
 	someAlike = 4.
-	// leastGain is from when on one prediction is taken to be better than another, and
-	// leastGainOfPage for how little on each page it is not worth telling pages apart.
+	// leastGain is from where on one prediction counts as better than another, and
+	// leastGainOfPage the gain per page below which it is not worth telling pages
+	// apart.
 	leastGain       = 5.
 	leastGainOfPage = 0.1
 	// likenessPages is of how many pages with a copy two visits have to be compared: those
 	// that come first are of pages that matter, which may be like each other and unlike the rest.
 	likenessPages = 0.5
-	// likenessVisits is after how many visits to each page what they say counts for a third.
+	// likenessVisits is the number of visits to each page after which what they say counts
+	// for a third.
 	likenessVisits = 20.
 )
 
-// valid reports whether rates come of it: JSON has no number that is none.
+// valid reports whether it yields finite rates: JSON has no NaN or infinity.
 func (l *Likeness) valid() bool {
 	const most = 1e15
 	r := l.Common
@@ -45,8 +47,8 @@ func (l *Likeness) valid() bool {
 		(r == Rate{} || r.Shape > 1/most && r.Shape < most && r.Days > 1/most && r.Days < most)
 }
 
-// likened is what is expected of a page of which something is known, given how far pages are
-// alike.
+// likened is what is expected of a page about which something is known, given how similar
+// pages are.
 func (p *Plan) likened(url string, k kind, r Rate) Rate {
 	if p == nil {
 		return r
@@ -64,10 +66,10 @@ func (p *Plan) likened(url string, k kind, r Rate) Rate {
 	return like
 }
 
-// unseen is what is expected of a page of which nothing is known.
+// unseen is what is expected of a page about which nothing is known.
 func (p *Plan) unseen(url string, k kind) Rate { return p.likened(url, k, p.prior(url, k)) }
 
-// rateOf is what was learned of a page, and what is expected of it if nothing was.
+// rateOf is what was learned of a page, or what is expected of it if nothing was.
 func (p *Plan) rateOf(k *page) Rate {
 	if k.known {
 		return k.learned.Rate
@@ -92,7 +94,7 @@ func (p *Plan) expected(k *page, shape float64) float64 {
 	return o.expected
 }
 
-// logChance is the logarithm of how likely what a visit found was if so many changes were
+// logChance is the log-likelihood of what a visit found, given the number of changes
 // expected.
 func (o outcome) logChance(expected float64) float64 {
 	if o.changed {
@@ -141,7 +143,8 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 			continue
 		}
 		visits++
-		// As pages count, not visits: a page that is visited twice as often has half a say.
+		// Pages count, not visits: a visit to a page that is visited twice as often has
+		// half the weight.
 		weight := o.after * old.Budget / max(old.Pages, 1)
 		own := o.logChance(o.expected)
 		l.Some += weight * (o.logChance(old.expected(k, someAlike)) - own)

@@ -91,7 +91,7 @@ func (c *Census) Add(d *crawldb.Datum) {
 	t.add(c.s.standing(d, c.now), rate, trust, known, c.s.weight(d, float64(d.Score)), hash(d.URL))
 }
 
-// expects reports whether what is expected of pages was learned of others.
+// expects reports whether the expectation for a page was learned from others.
 func (p *Plan) expects() bool { return p != nil && p.Prior.Known() }
 
 // Condition returns the condition of all pages, and of up to hosts hosts with the most
@@ -100,7 +100,7 @@ func (c *Census) Condition(hosts int) (Condition, []HostCondition) {
 	return conditions(c.hosts, hosts, 1)
 }
 
-// conditions reads tallies, each of which stands for so many pages.
+// conditions reads tallies, each of which stands for a number of pages.
 func conditions(by map[string]*tally, most int, multiple float64) (Condition, []HostCondition) {
 	var all tally
 	worst := make([]HostCondition, 0, len(by))
@@ -120,14 +120,14 @@ func conditions(by map[string]*tally, most int, multiple float64) (Condition, []
 	return all.condition(multiple), worst
 }
 
-// standing is how a record stands at a moment.
+// standing is the state of a record at a moment.
 type standing struct {
 	copied, never, leased, overdue bool
 	elapsed                        time.Duration // since the copy was made
 	late                           time.Duration // since it was due, if it is overdue
 }
 
-// standing is how a record stands by a schedule that learns.
+// standing returns the state of a record according to a schedule that learns.
 func (s Learned) standing(d *crawldb.Datum, now time.Time) standing {
 	at := standingOf(d, now)
 	if at.overdue && s.Plan != nil && now.Before(s.latest(d, 24)) {
@@ -162,7 +162,7 @@ func standingOf(d *crawldb.Datum, now time.Time) (s standing) {
 	return s
 }
 
-// tally adds up what is expected of pages. All it holds are counts, so that the order of
+// tally adds up what is expected of pages. It holds only counts, so that the order of
 // the pages makes no difference.
 type tally struct {
 	pages, copies, learned, estimated, never, leased, overdue int
@@ -177,8 +177,8 @@ type tally struct {
 // draws is how many ages are counted for each copy.
 const draws = 8
 
-// add adds a page of which it is known how often it changes, but for what signs say: that
-// none is true has the probability trust.
+// add adds a page whose rate of change is known. Signs are extra: trust is the
+// probability that none of them is true.
 func (t *tally) add(s standing, r Rate, trust float64, known bool, weight float64, hash uint64) {
 	t.pages++
 	if s.leased {
@@ -266,7 +266,7 @@ func (t *tally) condition(multiple float64) Condition {
 	return c
 }
 
-// ratio is a part of a whole, zero of nothing.
+// ratio is part/whole, zero if the whole is zero.
 func ratio(part, of float64) float64 {
 	if of > 0 {
 		return part / of
@@ -278,7 +278,7 @@ func ratio(part, of float64) float64 {
 // the order in which they are added makes no difference.
 type fixed struct{ high, low uint64 }
 
-// add adds a number; what is none counts as nothing, and more than 2⁴⁰ as that.
+// add adds a number; NaN counts as zero, and more than 2⁴⁰ as 2⁴⁰.
 func (f *fixed) add(x float64) {
 	if !(x > 0) {
 		return

@@ -162,8 +162,8 @@ func (s Default) defaultInterval() time.Duration {
 	return s.DefaultInterval
 }
 
-// own returns the interval that a visit finds, but that of another schedule becomes
-// the one of new pages.
+// own returns the interval that a visit finds, except that one from another
+// schedule becomes that of new pages.
 func (s Default) own(interval time.Duration, v Visit) time.Duration {
 	if s.Since.IsZero() || v.PrevFetch.IsZero() || !v.PrevFetch.Before(s.Since) {
 		return interval
@@ -188,8 +188,8 @@ func wholeSeconds(i, most time.Duration) time.Duration {
 	return max(i.Round(time.Second), time.Second)
 }
 
-// seconds returns a number of seconds as a Duration of whole ones within
-// bounds. Half a second is rounded up.
+// seconds returns a number of seconds as a Duration, rounded to whole seconds
+// (half up) and within bounds.
 func seconds(s float64, least, most time.Duration) time.Duration {
 	switch {
 	case !(s > least.Seconds()):
@@ -213,14 +213,14 @@ func fixedInterval(d crawldb.Datum) (time.Duration, bool) {
 	return seconds(s, 0, 100*365*day), true
 }
 
-// oldest is the first day a page of the web can have changed on. Servers that
-// do not know a date send one before it, mostly the epoch of their clock.
+// oldest is the first day on which a web page can have changed. Servers that do
+// not know the date send an earlier one, mostly the epoch of their clock.
 var oldest = time.Date(1991, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // modified returns when the content last changed, as far as is known after v,
-// never a time after it. The server's word for it is taken where it does not
-// contradict what was seen: content that changed since the visit before has
-// changed after that visit.
+// never a time after it. The server is believed unless it contradicts what was
+// seen: content that changed since the visit before has changed after that
+// visit.
 func modified(v Visit) time.Time {
 	said := v.Modified
 	if said.Before(oldest) || said.After(v.Time) {

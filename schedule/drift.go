@@ -32,18 +32,18 @@ type Drift struct {
 
 const (
 	octave = 16 // levels
-	// A shift is seen when the estimate is far from nothing, and not by chance: rates
-	// that are a little wrong mend themselves, and pages do not know nothing of each other.
+	// A shift is seen when the estimate is far from zero, and not by chance: rates that are
+	// a little wrong correct themselves, and pages are not independent.
 	shiftBy, shiftSigmas   = 0.25, 5.
 	settleBy, settleSigmas = 0.05, 2.
 	settleIntervals        = 3.
-	// mostExpected is up to how many changes have to be expected of a visit for it to
-	// tell anything: beyond, nearly each finds one.
+	// mostExpected is the largest number of expected changes at which a visit tells
+	// anything: beyond that, nearly every visit finds one.
 	mostExpected = 2.5
 )
 
-// pass lets what was seen count for less as time goes by, where a page is visited every
-// so many days.
+// pass gives less weight to what was seen as time goes by, where a page is visited
+// every so many days.
 func (f *Drift) pass(passed, every float64) {
 	if f.Settling = max(f.Settling-passed, 0); f.Settling == 0 {
 		keep := math.Exp(-passed / (2 * every))
@@ -52,7 +52,8 @@ func (f *Drift) pass(passed, every float64) {
 	}
 }
 
-// add adds what a visit says that found a change, or none, where so many were expected.
+// add adds the evidence of a visit that found a change, or none, where so many were
+// expected.
 func (f *Drift) add(o outcome) {
 	grown := math.Expm1(o.expected)
 	if o.changed {
@@ -85,7 +86,7 @@ func (f *Drift) valid() bool {
 	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settling >= 0 && f.Settling <= most
 }
 
-// since is when the shift was seen that is followed closely; zero if there is none.
+// since is when the shift being followed closely was seen; zero if there is none.
 func (f *Drift) since(now time.Time, every float64) time.Time {
 	if f.Settling == 0 {
 		return time.Time{}
@@ -146,8 +147,8 @@ type outcome struct {
 func (r Rate) expect(after time.Duration) float64 { return r.Shape * math.Log1p(days(after)/r.Days) }
 
 // An outcome is two bytes: one with what was expected, the other with the logarithm of the
-// time, to 2.5 %, of half an hour up to 18 years. What is more than mostExpected is not
-// kept, for it hardly differs from what it would be after the visit.
+// time, to 2.5 %, from half an hour to 18 years. Expectations above mostExpected are not
+// kept, since they hardly differ from what they would be after the visit.
 const afterStep, afterLeast = 0.05, 1. / 48
 
 func (o outcome) encode() (expected, after byte) {
@@ -187,8 +188,8 @@ func decodeOutcome(expected, after byte, known Rate) (o outcome) {
 	return o
 }
 
-// drifts takes up what the visits since the last plan say, of all pages and of those of
-// hosts, and brings the sample to the levels of now.
+// drifts takes in what the visits since the last plan say, about all pages and about
+// those of hosts, and brings the sample to the present levels.
 func (p *Plan) drifts(old *Plan, kept []page) {
 	hosts := map[string]*hostDrift{}
 	for i := range kept {
@@ -233,7 +234,7 @@ func (p *Plan) drifts(old *Plan, kept []page) {
 	}
 }
 
-// hostDrift is what is seen of a host in a sample.
+// hostDrift is what a sample shows of a host.
 type hostDrift struct {
 	Drift
 	pages int
@@ -290,7 +291,8 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 	}
 }
 
-// restore takes the levels from the latest records: the plan that had them was lost.
+// restore takes the levels from the latest records, if the plan that had them was
+// lost.
 func (p *Plan) restore(hosts map[string]*hostDrift, kept []page) {
 	var last time.Time
 	for i := range kept {

@@ -7,34 +7,36 @@ import (
 	"time"
 )
 
-// What a plan gains by telling pages apart is little where their rates hardly matter, and less
-// than it seems while they are not known well: visits follow what is half chance. So a plan
-// works out how much importance it expects to keep fresh, given all that the rates may be, and
-// how much a constant interval would with as many visits. If that is not enough, all pages are
-// visited as if they changed alike, and learned of in the meantime: so does each crawl begin in
-// which pages matter alike. Where they do not, importance alone is gain enough.
+// Telling pages apart gains a plan little where rates hardly matter, and less than it seems
+// while they are not well known: visits then follow what is half chance. So a plan computes how
+// much importance it expects to keep fresh, over all possible rates, and how much a constant
+// interval would with as many visits. If the difference is too small, all pages are visited as
+// if they changed alike, while their rates are learned: every crawl in which pages matter alike
+// begins so. Where they do not, importance alone is gain enough.
 //
-// Visits at one interval do not say how often pages change that always have in between, and so
-// not what is gained by it either. So some pages have their visits in pairs (see uneven), and
-// what is gained is what would be if as much was known of all.
+// Visits at one interval do not tell how often pages change that always have by the next
+// visit, and so not what could be gained either. So some pages are visited in pairs (see
+// uneven), and the gain is estimated as if as much were known of all pages.
 const (
-	// enoughGain is by what share more has to be fresh for pages to be told apart.
+	// enoughGain is the relative gain in freshness needed for pages to be told
+	// apart.
 	enoughGain = 0.015
-	// littleGain is below what they no longer are: where visits go that are not even, they tell
-	// what these are worth. It is looked at after some mean intervals, for at first many visits
-	// only tell pages apart; and what has proved to be worth so little is not tried again for
-	// less than secondGain.
+	// littleGain is the gain below which they no longer are: uneven visits show what they are
+	// worth. It is checked after some mean intervals, for at first many visits serve only to
+	// tell pages apart; and what has proved to be worth so little is not tried again for less
+	// than secondGain.
 	littleGain     = 0.01
 	secondGain     = 0.05
 	apartIntervals = 5.
-	// doubt is by how many standard deviations more often pages may change of which visits
-	// cannot tell.
+	// doubt is by how many standard deviations the rate of a page may be higher than
+	// estimated, where visits cannot tell.
 	doubt = 0.5
-	// alikeWeights is up to which variance, by the square of their mean, weights are alike.
+	// alikeWeights is the variance, relative to the square of the mean, up to which weights
+	// count as alike.
 	alikeWeights = 0.01
 )
 
-// pace is what the interval of a page goes by of which r is expected.
+// pace is the rate that sets the interval of a page whose expected rate is r.
 func (p *Plan) pace(url string, r Rate) Rate {
 	if p != nil && p.Even {
 		return Rate{AllAlike, AllAlike / p.same()}
@@ -65,7 +67,7 @@ func (p *Plan) common() Rate {
 }
 
 // blind reports whether visits at a constant interval would nearly always find a change, and so
-// tell next to nothing of what is gained: what seems little may be much.
+// tell next to nothing about the gain: what seems little may be much.
 func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budget }
 
 // pairs reports whether visits to a page may come in pairs, to tell how often it changes: see
@@ -84,7 +86,7 @@ const (
 	probingPages = 48
 )
 
-// probes reports whether a page is one of those that tell what is gained by telling all apart.
+// probes reports whether a page is one of those that show what telling all apart would gain.
 func (p *Plan) probes(url string) bool {
 	every := uint64(blindProbes)
 	if !p.blind() {
@@ -97,8 +99,8 @@ func (p *Plan) probes(url string) bool {
 }
 
 // beat is an interval that all pages have, by 2 to 5 % longer or shorter, each by an amount of its
-// own. Else a page that changes once a week would be visited at one point of its week for ever,
-// and which is chance.
+// own. Otherwise a page that changes once a week would be visited at the same point of its week
+// forever, chosen by chance.
 func beat(url string, interval time.Duration) time.Duration {
 	by := 0.95 + 0.06*float64(hash(url)>>16&0xffff)/0x10000
 	if by >= 0.98 {

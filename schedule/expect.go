@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// What is expected of a page whose rate is not known but for a distribution is the
-// mean over all rates it may have, which is not what is expected at the mean rate:
-// of pages of which the same is known, those that change seldom stay fresh for long.
-// For a Gamma distribution with the shape a and the inverse scale b the mean of
+// If only a distribution of a page's rate is known, the expectation is the mean over
+// all rates it may have, which is not the expectation at the mean rate: of pages
+// about which the same is known, those that rarely change stay fresh for long. For a
+// Gamma distribution with the shape a and the inverse scale b the mean of
 // exp(-rate·t) is (b/(b+t))^a.
 
 // Fresh returns the probability that nothing has changed for that long.
@@ -38,7 +38,7 @@ func (r Rate) freshness(t float64) float64 {
 	return r.freshFor(t) / t
 }
 
-// freshFor is for how many of the days after a visit the copy is expected to be up to
+// freshFor is how many of the days after a visit the copy is expected to be up to
 // date: the integral of Fresh, b·((1+t/b)^(1-a)-1)/(1-a), and b·log(1+t/b) for a of 1.
 func (r Rate) freshFor(t float64) float64 {
 	log := math.Log1p(t / r.Days)

@@ -66,8 +66,8 @@ func (o *Outlook) valid() bool {
 	return true
 }
 
-// paced sets Pace by what there was before. A pace of less than an hour says little: that
-// which was measured before stands.
+// paced sets Pace by comparison with the last outlook. A pace over less than an hour says
+// little: then the one measured before stays.
 func (o *Outlook) paced(old *Outlook) {
 	const least = time.Hour
 	if old == nil {
@@ -220,7 +220,7 @@ func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
 	return f
 }
 
-// free is the prospect if pages may be left alone for ever.
+// free is the prospect if pages may be left alone forever.
 func (f *prospect) free() *prospect {
 	g := *f
 	g.capped = map[string]Reach{}
@@ -228,7 +228,7 @@ func (f *prospect) free() *prospect {
 	return &g
 }
 
-// at is what comes of a threshold.
+// at is the result of a threshold.
 func (f *prospect) at(mu float64) Reach {
 	sum := Reach{}
 	for from := 0; from < len(f.pages); {
@@ -262,7 +262,7 @@ func (f *prospect) part(from, to int, mu float64) (r Reach) {
 	return r
 }
 
-// most is what comes of as many visits as a host allows.
+// most is the result of as many visits as a host allows.
 func (f *prospect) most(from, to int, perDay float64) Reach {
 	host := f.pages[from].Host
 	r, ok := f.capped[host]
@@ -283,8 +283,8 @@ const (
 	curveSteps = 50
 )
 
-// rising lists what comes of lower and lower thresholds, from about so many visits a day
-// on, until more are of no use, or not possible.
+// rising lists the results of lower and lower thresholds, from about so many visits a
+// day on, until more visits are of no use, or not possible.
 func (f *prospect) rising(perDay float64) (curve []Reach) {
 	pages := make([]*sampled, len(f.pages))
 	for i := range f.pages {

@@ -2,13 +2,13 @@ package schedule
 
 import "math"
 
-// A copy that is fetched every so often is fresh for a share of the time; what
-// becomes of that share if the visits come a little closer is what one more visit
-// is worth. With r = rate · interval and h(r) = 1 - (1+r)·exp(-r) that is h(r)/rate
-// (Cho and Garcia-Molina, Effective Page Refresh Policies for Web Crawlers, TODS
-// 2003). It is also what has been lost since a visit a time r/rate ago, beyond what
-// each day of an older copy costs: the index of single visits of Olston and Pandey,
-// Recrawl Scheduling Based on Information Longevity, WWW 2008.
+// A copy fetched at regular intervals is fresh for a share of the time; what one
+// more visit is worth is how much that share grows if the visits come a little
+// closer together. With r = rate · interval and h(r) = 1 - (1+r)·exp(-r) that is
+// h(r)/rate (Cho and Garcia-Molina, Effective Page Refresh Policies for Web
+// Crawlers, TODS 2003). It is also what has been lost since a visit a time r/rate
+// ago, beyond what each day of an older copy costs: the index of single visits of
+// Olston and Pandey, Recrawl Scheduling Based on Information Longevity, WWW 2008.
 
 // gain is h.
 func gain(r float64) float64 {

@@ -121,8 +121,8 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	after := v.Time.Sub(prev)
 	switch {
 	case prev.IsZero() || v.Change == Unknown:
-		// What a server says that nothing is known of is believed if it is not about
-		// today, when it may have made the page anew for whoever asks.
+		// A server about which nothing is known is believed unless the date is
+		// today, when it may have generated the page for this request.
 		if ago := v.Time.Sub(v.Modified); !seen && !v.Modified.Before(oldest) && ago >= day {
 			l.Rate = l.ChangedAgo(ago)
 			return l, true
@@ -143,8 +143,8 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		l.last = outcome{l.expect(after), v.Change == Changed, days(after)}
 	}
 	if keep := s.keepShare(); seen && keep < 1 {
-		// What is forgotten is what the page has shown: what is expected of any page comes
-		// in its place. Else one that is quiet for years would be taken to be dead.
+		// What is forgotten is what the page has shown: the expectation for any page takes
+		// its place. Otherwise a page that is quiet for years would be taken for dead.
 		prior := s.Plan.prior(d.URL, l.kind).Forget(1 - keep)
 		// But it is never expected to change less often than it has shown: few visits to a
 		// page that changes eight times a day would take it for one of two.
@@ -180,8 +180,8 @@ func (s Learned) keepShare() float64 {
 	return s.Keep
 }
 
-// early reports whether a visit was made because of a sign that the page had
-// changed, before its time.
+// early reports whether a visit was made before its time because of a sign that
+// the page had changed.
 func early(d *crawldb.Datum, prev, at time.Time) bool {
 	hint, ok := crawldb.HintOf(d.Meta)
 	return ok && hint.Modified.After(prev) && at.Sub(prev) < d.Interval
@@ -209,9 +209,9 @@ func (s Learned) wait(d *crawldb.Datum, r Rate, least, most time.Duration) time.
 }
 
 // spread is an interval for a page that has the greatest: a little shorter, by what
-// its URL and the day say, and after the first visit up to six tenths. Pages that
-// became known together would otherwise be due together for ever, and the budget be
-// too small on some days and too large on others.
+// its URL and the day say, and after the first visit up to six tenths. Pages found
+// together would otherwise be due together forever, and the budget would be too
+// small on some days and too large on others.
 func spread(url string, v Visit, least, most time.Duration) time.Duration {
 	share := 0.15
 	if v.PrevFetch.IsZero() {
@@ -220,7 +220,7 @@ func spread(url string, v Visit, least, most time.Duration) time.Duration {
 	return seconds(most.Seconds()*(1-share*chance(url, v)), least, most)
 }
 
-// chance is a number from 0 to 1 that the URL and the day say.
+// chance is a number from 0 to 1 derived from the URL and the day.
 func chance(url string, v Visit) float64 {
 	u := hash(url) + uint64(v.Time.Unix()/86400)*0x9e3779b97f4a7c15
 	u = (u ^ u>>32) * 0xd6e8feb86659fd93
@@ -232,10 +232,10 @@ func chance(url string, v Visit) float64 {
 const often, once = 1.8, 1.
 
 // uneven is the interval for a page that nearly always changes from one visit to the next,
-// as is best if visits are few. They say next to nothing of how often it does: whether it
-// is a page a day, for which no visit is worth while, or one a week. So while that is
-// uncertain visits come in pairs: one after the time in which the page should change once,
-// and the next so much later.
+// as is best if visits are few. They tell next to nothing about its rate: it may change
+// daily, so that no visit is worthwhile, or weekly. So while that is uncertain visits come
+// in pairs: one after the time in which the page should change once, and the next
+// correspondingly later.
 func uneven(url string, v Visit, r Rate, interval, least, most time.Duration) time.Duration {
 	perDay := r.PerDay()
 	if v.PrevFetch.IsZero() || perDay*days(interval) <= often {

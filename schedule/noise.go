@@ -34,9 +34,10 @@ const (
 	// a quarter of them.
 	noisePages = 10
 	noiseShare = 0.95
-	// noiseEnds is below what share of them it is said no more.
+	// noiseEnds is the share of them below which a host is no longer noisy.
 	noiseEnds = 0.85
-	// quietPages is how many it takes to say that a host is not noisy, most of which are not.
+	// quietPages is how many pages, most of them not noisy, it takes to say that a host is
+	// not noisy.
 	quietPages = 3
 )
 
@@ -120,7 +121,8 @@ func (p *Plan) noisy(kept []page) (found []Noisy, quiet []string) {
 	return append(found, others), quiet
 }
 
-// noise sets Noise. Hosts that may not be asked so often have it by what they may.
+// noise sets Noise. For hosts that may not be asked so often it is set by what
+// they allow.
 func (p *Plan) noise(noisy []Noisy, quiet []string, kept []page, multiple float64, hosts func(string) float64) {
 	if len(noisy) == 0 || !(p.Budget > 0) {
 		return
@@ -170,7 +172,8 @@ func (p *Plan) noiseAt(url string) float64 {
 	return p.noiseOf(crawldb.Host(url))
 }
 
-// noiseOf is how often the pages of a host are taken to change if it is noisy, else zero.
+// noiseOf is how often the pages of a host are taken to change if it is noisy, otherwise
+// zero.
 func (p *Plan) noiseOf(host string) float64 {
 	if n, ok := p.Noise[host]; ok {
 		return n

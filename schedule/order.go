@@ -53,7 +53,7 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 	return float32(min(worth, 1<<(lineBegin-1)))
 }
 
-// longest is for how many days a page is left alone that has the greatest interval.
+// longest is how many days a page with the greatest interval goes unvisited.
 func (s Learned) longest(url string) float64 {
 	_, most := s.within(url)
 	return ofMost * days(most) * max(s.Plan.stretch(), 1)
@@ -91,9 +91,9 @@ func (p *Plan) patience(most time.Duration) time.Duration {
 	return time.Duration(min(4*max(p.stretch(), 1)*float64(most), math.MaxInt64/4))
 }
 
-// latest is when a page that was visited before should be visited at the latest, with a
-// part of the greatest interval to spare: where there are few visits a day, all may be
-// late by some days.
+// latest is the latest moment at which a page that was visited before should be visited
+// again, with a part of the greatest interval to spare: where there are few visits a
+// day, all may be some days late.
 func (s Learned) latest(d *crawldb.Datum, part time.Duration) time.Time {
 	at := d.FetchTime
 	if SignsOf(d) == 0 || !at.Before(d.LastFetch.Add(d.Interval)) {

@@ -12,8 +12,8 @@ import (
 // a second; Max is exact.
 type Percentiles struct{ P10, P50, P90, P99, Max time.Duration }
 
-// buckets count times: those under a second in the first, and behind it sixteen to each
-// doubling, as they come. Counts add up to the same whatever the order is.
+// buckets count durations: those under a second in the first, then sixteen buckets per
+// doubling, added as they come. Counts add up to the same whatever the order is.
 type buckets struct {
 	counts []count
 	max    time.Duration

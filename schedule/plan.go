@@ -161,7 +161,7 @@ func DecodePlan(text string) (*Plan, error) {
 	return &p, nil
 }
 
-// check: JSON has no number that is none.
+// check: JSON has no NaN or infinity.
 func (p *Plan) check() error {
 	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed, p.Stretch, p.Unused, p.Apart} {
 		if f < 0 || f > math.MaxFloat64/1e10 {

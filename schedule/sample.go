@@ -26,8 +26,9 @@ type Sample struct {
 	noisy   []Noisy
 }
 
-// sampleSize is how many records a sample keeps. Five hundred find a threshold that
-// costs less than a five-hundredth of the freshness; more tell what hosts need.
+// sampleSize is how many records a sample keeps. Five hundred give a threshold that
+// costs less than a five-hundredth of the freshness; more are needed to tell what
+// hosts need.
 const sampleSize = 20_000
 
 // NewSample starts a sample for a new plan of the schedule, as of now. The Plan of
@@ -133,7 +134,7 @@ func hash(url string) uint64 {
 	return h ^ h>>33
 }
 
-// mostBudget is beyond any budget, and a number that a plan can be written with.
+// mostBudget is more than any budget, and can be encoded in a plan.
 const mostBudget = 1e15
 
 // asked is what a plan says of the Budget of its schedule: one that JSON can say.
@@ -176,7 +177,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	}
 	multiple := float64(x.pages) / float64(len(x.kept))
 	late := 0.0
-	// One that counts for nothing counts for little; the mean is of those that count.
+	// A weight of nothing counts for little; the mean is over those that count.
 	sum, n := 0.0, 0
 	for i := range x.kept {
 		if w := x.kept[i].s.Weight; w > 0 {
@@ -255,7 +256,7 @@ func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 		p.Stretch = even
 		some = stretched(sample, even)
 	}
-	// Hosts with a threshold of their own have all the visits that they may: nothing is left to use.
+	// Hosts with their own threshold have all the visits they allow: nothing is left to use.
 	p.Mu, p.HostMu = solveAll(some, sample, budget, hosts)
 	if p.Stretch > 0 {
 		some = p.free(sample, even)
@@ -270,13 +271,13 @@ func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 	switch {
 	case least > p.Budget*1.001:
 		// Not enough for the greatest intervals: half of it goes where it is worth most,
-		// and the others come by in turn.
+		// and the rest is given to pages in turn.
 		p.Stretch = min(2*least/p.Budget, 1e6)
 		late := stretched(sample, p.Stretch)
 		p.Mu, p.HostMu = solveAll(late, late, budget, hosts)
 	case p.Needed < 0.99*budget:
-		// No visit more is worth anything at this threshold, and with any less all
-		// would be: pages that change too often by far, each as often as the others.
+		// At this threshold no further visit is worth anything, and at any lower one
+		// all would be: these pages change far too often, all equally.
 		p.use(sample, budget, hosts)
 	}
 }
@@ -420,9 +421,9 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	much, shortest := late/(0.25*p.Budget), every/(ofMost*most)
 	every = max(3, every)
 	passed = min(passed, 5)
-	// If much is left unused for long, the plan is wrong about what it will take: of pages
-	// that are all alike it has those visited that seem a little slower, until they do no
-	// more.
+	// If much goes unused for long, the plan is wrong about how much it will take: of
+	// pages that are all alike it visits those that seem a little slower, until they no
+	// longer do.
 	p.Stretch = min(old.stretch(), 1)
 	more, less := 0.15/every, 0.005*min(much, 4)
 	if p.Scale < 1 { // for pages that came in a crowd
@@ -443,7 +444,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	case p.Unused > every:
 		p.Stretch = p.Stretch * math.Exp(-0.5*passed/every)
 	}
-	// Nor is it ever so short that the pages there are now take more than all of the budget.
+	// Nor is it ever so short that the present pages take more than the whole budget.
 	p.Stretch = max(p.Stretch, min(shortest, 1))
 	switch {
 	case idle:
@@ -465,7 +466,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 // leastScale is the least Scale of a plan when no page is late.
 const leastScale = 0.95
 
-// enoughVisits is of how many visits of the budget a plan wants to know that were made.
+// enoughVisits is how many visits of the budget a plan needs to have seen made.
 const enoughVisits = 20
 
 // enoughPages is from how many pages on, of which something is known, their host or

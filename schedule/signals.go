@@ -36,8 +36,8 @@ type Signals struct{ Precision, Recall float64 }
 // which is integrated once for each p and q: see worthOf.
 
 const (
-	// Signs that are seldom true, or of which there are few, are none: what they would be
-	// worth is less than what a wrong guess of that costs.
+	// Signs that are rarely true, or rare, are ignored: they are worth less than what a
+	// wrong estimate of their worth costs.
 	leastPrecision, leastRecall = 0.1, 0.05
 	mostSignal                  = 0.98
 )
@@ -64,8 +64,8 @@ const (
 	worthFrom   = 3e-2
 )
 
-// signalled is what visits are worth of pages of which there are signs, in units of 1/λ.
-// A nil one is that of pages without: then worth is gain.
+// signalled is what visits to pages with signs are worth, in units of 1/λ. A nil one is
+// for pages without: then worth is gain.
 type signalled struct {
 	Signals
 	alpha, beta float64
@@ -200,15 +200,15 @@ func SignsOf(d *crawldb.Datum) int {
 	return int(n)
 }
 
-// mostSigns is beyond what makes a difference.
+// mostSigns is more than makes a difference.
 const mostSigns = 1 << 20
 
 func setSigns(d *crawldb.Datum, n int) {
 	d.Meta.Set(signsKey, strconv.FormatInt(int64(min(n, mostSigns)), 36))
 }
 
-// signsSince returns how many signs there were since the content was seen. What a
-// sitemap said that was not acted on is one.
+// signsSince returns how many signs there were since the content was seen. A
+// sitemap's claim that was not acted on counts as one.
 func signsSince(d *crawldb.Datum, seen time.Time) int {
 	n := SignsOf(d)
 	if hint, ok := crawldb.HintOf(d.Meta); ok && n == 0 && hint.Modified.After(seen) {
@@ -217,7 +217,7 @@ func signsSince(d *crawldb.Datum, seen time.Time) int {
 	return n
 }
 
-// covered reports whether there are signs of the changes of a page: whether there was one.
+// covered reports whether a page has signs of its changes: whether there ever was one.
 func covered(d *crawldb.Datum) bool {
 	hint, ok := crawldb.HintOf(d.Meta)
 	return ok && !hint.Modified.IsZero()
@@ -246,8 +246,8 @@ func (p *Plan) unsigned(d *crawldb.Datum, r Rate) (Rate, float64) {
 	return w.unsigned(r), w.none(signsSince(d, since(d, d.LastFetch)))
 }
 
-// prepare makes the tables of the hosts that have signs, but for those that a plan before,
-// if there is one, has.
+// prepare makes the tables of the hosts that have signs, except those that the plan
+// before, if any, already has.
 func (p *Plan) prepare(old *Plan) {
 	classes := map[Signals]*signalled{}
 	if old != nil {
@@ -303,7 +303,7 @@ func (w *signalled) expect(r Rate, after time.Duration) float64 {
 	return Rate{r.Shape, (r.Days + w.Recall*days(after)) / w.alpha}.expect(after)
 }
 
-// none is how likely it is that of so many signs none is true.
+// none is the probability that none of so many signs is true.
 func (w *signalled) none(signs int) float64 { return math.Pow(1-w.Precision, float64(signs)) }
 
 // unsigned is what is known of how often there is a change without a sign.
@@ -320,8 +320,8 @@ func Weigh(d *crawldb.Datum, after time.Duration, signs int, g Signals) (chance,
 		return 0, 0
 	}
 	p, q := max(0, min(g.Precision, 1)), max(0, min(g.Recall, mostSignal))
-	// That there was no sign says something of the rate; how many there were, only if they
-	// are true, and that is not to be concluded from itself.
+	// That there was no sign says something about the rate; the number of signs does so
+	// only if they are true, which cannot be inferred from itself.
 	seen := r.Days
 	if signs == 0 {
 		seen += q * t

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// sampled is one page of the sample of which a threshold is found.
+// sampled is one page of the sample from which a threshold is found.
 type sampled struct {
 	Host string
-	// PerDay is how often a day the page changes.
+	// PerDay is how many times a day the page changes.
 	PerDay float64
 	// Weight is its importance, above zero.
 	Weight float64
 	// Least and Most are the bounds of its interval; a Most of zero means none, so
 	// that the page is left alone if no visit is worth it.
 	Least, Most time.Duration
-	// Multiple is for how many pages of the crawl it stands.
+	// Multiple is how many pages of the crawl it stands for.
 	Multiple float64
 
 	signs *signalled // nil if there are none
 }
 
-// visits is how often a day such pages are fetched at a threshold.
+// visits is how many times a day such pages are fetched at a threshold.
 func (p *sampled) visits(mu float64) float64 { return p.Multiple / p.interval(mu) }
 
-// ofMost is what pages that would be left alone for longer are left alone for on average,
-// beside the greatest interval: see spread.
+// ofMost is how long pages that would otherwise go longer are left alone on average,
+// relative to the greatest interval: see spread.
 const ofMost = 0.92
 
 // interval is how many days it is from one of them to the next.
@@ -60,7 +60,7 @@ func (p *sampled) signalled(mu float64) float64 {
 	return max(days(p.Least), interval)
 }
 
-// freshness is for what share of the time one of them is fresh that is fetched every so
+// freshness is the share of the time for which one of them is fresh if fetched every so
 // many days, at a threshold.
 func (p *sampled) freshness(mu float64, r Rate, interval float64) float64 {
 	if p.signs == nil {
@@ -91,7 +91,8 @@ func solve(sample []*sampled, perDay float64) float64 {
 	if most == 0 {
 		return 0
 	}
-	// over is by what factor the visits exceed the budget, as a logarithm.
+	// over is the logarithm of the factor by which the visits exceed the
+	// budget.
 	over := func(x float64) float64 {
 		mu, sum := math.Exp(x), 0.0
 		for _, p := range sample {
@@ -148,12 +149,12 @@ func lighter(ratio float64) float64 {
 	return 0.5
 }
 
-// solveAll returns the threshold at which the sampled pages take a budget of visits a
-// day together, and thresholds of their own for hosts that would take more than
-// hosts says a day (nil says nothing; infinity is no bound): what they leave goes to
-// the others (Kolobov et al., Optimal Freshness Crawl Under Politeness Constraints,
-// SIGIR 2019). own are the same pages as they are where their host has a threshold of its
-// own. The order of the sample makes no difference but for the last digits.
+// solveAll returns the threshold at which the sampled pages together take a budget of
+// visits a day, and separate thresholds for hosts that would take more visits a day than
+// hosts allows (nil and infinity mean no limit): what they leave goes to the others
+// (Kolobov et al., Optimal Freshness Crawl Under Politeness Constraints, SIGIR 2019). own
+// are the same pages as they are where their host has its own threshold. The order of the
+// sample affects only the last digits.
 func solveAll(sample, own []sampled, perDay float64, hosts func(host string) float64) (mu float64, hostMu map[string]float64) {
 	type page struct{ free, own *sampled }
 	pages := make([]page, len(sample))
