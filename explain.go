@@ -203,7 +203,7 @@ func (e *Explanation) verdict(minScore float32) string {
 	case minScore > 0 && d.Priority < minScore:
 		return fmt.Sprintf("Due, but its priority of %g is below %g, the least that is selected.", d.Priority, minScore)
 	case e.RobotsKnown && e.RobotsUnavailable:
-		return "Due, but robots.txt of its host cannot be had; until it can, nothing there is visited."
+		return "Due, but robots.txt of its host cannot be fetched; until it can, nothing there is visited."
 	case e.RobotsKnown && !e.RobotsAllowed:
 		return "Due, but robots.txt forbids it; the next round records that and looks again later."
 	case !e.Spent.IsZero():

@@ -216,12 +216,12 @@ func (c *Crawler) open() error {
 	}
 	for _, r := range o.Agent {
 		if !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_') {
-			return fmt.Errorf("recrawl: Options.Agent %q is no product token: letters, digits, '-' and '_'", o.Agent)
+			return fmt.Errorf("recrawl: Options.Agent %q is not a product token: letters, digits, '-' and '_'", o.Agent)
 		}
 	}
 	if o.Protocol == nil {
 		if o.Agent == "" {
-			return errors.New("recrawl: Options.Agent is required: the name under which the crawler introduces itself")
+			return errors.New("recrawl: Options.Agent is required: the name that the crawler sends and obeys in robots.txt")
 		}
 		if o.HTTP.Agent == "" {
 			o.HTTP.Agent = o.Agent

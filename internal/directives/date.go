@@ -69,7 +69,7 @@ func written(t time.Time) (time.Time, bool) {
 	return t, true
 }
 
-// zone takes the zone off the end of a date.
+// zone cuts the zone off the end of a date.
 func zone(s string) (string, time.Duration) {
 	i := len(s)
 	for i > 0 && 'A' <= s[i-1] && s[i-1] <= 'Z' {

@@ -1,6 +1,6 @@
 // Package directives reads what pages ask of crawlers in X-Robots-Tag headers and
-// meta elements, and whom they ask. It is the one reader of them: package robots
-// shows it to the world, protocol/httpproto and parse/htmlparse use it.
+// meta elements, and which crawlers they ask. It is the only reader of them:
+// package robots exports it, protocol/httpproto and parse/htmlparse use it.
 package directives
 
 import (
@@ -13,9 +13,9 @@ import (
 )
 
 // Header reads the values of X-Robots-Tag headers for the crawler with the given
-// names: what they ask of everybody and of it, taken together. The name of a
-// crawler before a colon holds for all that follows in that header, up to the
-// next name: "otherbot: noindex, nofollow, recrawl: nofollow".
+// names: what they ask of everybody and of it, combined. The name of a crawler
+// before a colon applies to all that follows in that header, up to the next
+// name: "otherbot: noindex, nofollow, recrawl: nofollow".
 func Header(values []string, names ...string) page.Directives {
 	var d page.Directives
 	products := Products(names)
@@ -50,9 +50,9 @@ const (
 )
 
 // Text returns the directives of X-Robots-Tag headers that Header would read,
-// spelled alike, and behind them those it knows nothing of, in lower case, each
-// once, all separated by commas. Header and Meta read it as they would the
-// headers. It is printable ASCII, and of bounded length.
+// in canonical spelling, followed by those it does not know, in lower case,
+// each once, all separated by commas. Header and Meta read it as they would the
+// headers. It is printable ASCII, and of limited length.
 func Text(values []string, names ...string) string {
 	out := spell(Header(values, names...))
 	products := Products(names)
@@ -96,8 +96,7 @@ func printable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// sum is what directives ask for, taken together. What is not understood asks for
-// nothing.
+// sum is what directives ask for, combined. Unknown ones ask for nothing.
 func sum(list iter.Seq2[string, string]) (d page.Directives) {
 	for name, value := range list {
 		e, _ := meaning(name, value)
@@ -128,10 +127,10 @@ func meaning(name, value string) (page.Directives, bool) {
 
 const unavailableAfter = "unavailable_after"
 
-// all yields the directives of a list that are for everybody or for the products:
-// a name in lower case, and the value behind its colon if it has one. If named is
-// set, names of crawlers may stand in the list. Of dates the first 64 count: a page
-// may have a hundred thousand that are none.
+// all yields the directives of a list that are for everybody or for the products: a
+// name in lower case, and the value after its colon, if any. If named is set, the
+// list may contain names of crawlers. Of dates the first 64 count: a page may have
+// a hundred thousand that are none.
 func all(list string, products []string, named bool) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		mine, dates := true, 0
@@ -169,11 +168,11 @@ func all(list string, products []string, named bool) iter.Seq2[string, string] {
 	}
 }
 
-// valuedNames are the directives that have a value behind a colon; before any
-// other colon stands the name of a crawler.
+// valuedNames are the directives that have a value after a colon; any other
+// colon follows the name of a crawler.
 var valuedNames = [...]string{unavailableAfter, "max-snippet", "max-image-preview", "max-video-preview"}
 
-// isName reports whether what stands before a colon is the name of a crawler. It
+// isName reports whether the text before a colon is the name of a crawler. It
 // begins with a letter: "06-Nov-94 08" does not.
 func isName(s string) bool {
 	return s != "" && (s[0] == '*' && len(s) == 1 || s[0] == '_' || 'a' <= s[0] && s[0] <= 'z') && !slices.Contains(valuedNames[:], s)

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Space is white space: that of RFC 9309, and what C takes for it, as Google
-// does. A no-break space is none, and so no part of a path or name is lost with
+// Space is white space: that of RFC 9309, and that of C, as Google has it. A
+// no-break space does not count, so that no part of a path or name is lost with
 // it.
 const Space = " \t\v\f\r\n"
 
-// Trim takes Space off both ends.
+// Trim removes Space from both ends.
 func Trim(s string) string { return strings.Trim(s, Space) }
 
 // Product returns the name by which a crawler is known, in lower case: the first
