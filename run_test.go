@@ -446,7 +446,7 @@ func TestExplain(t *testing.T) {
 			t.Fatal(err)
 		}
 		force(t, s.db.Crawl(), other, s.now)
-		if e := expect(other, "Due, but robots.txt of its host cannot be had"); !e.RobotsUnavailable {
+		if e := expect(other, "Due, but robots.txt of its host cannot be fetched"); !e.RobotsUnavailable {
 			t.Errorf("%+v", e)
 		}
 	})
