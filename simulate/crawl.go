@@ -26,7 +26,7 @@ type Policy struct {
 	Plan      func(old schedule.FetchSchedule, known Known) (schedule.FetchSchedule, error)
 	PlanEvery time.Duration
 	// Allocation, if not nil, is told the true rates of change, and gives each page an
-	// interval of its own, which it keeps until others appear or are gone for ever; then all
+	// interval of its own, which it keeps until others appear or are gone forever; then all
 	// get new ones, once a month. No crawl can know that: it is what others are measured by.
 	Allocation Allocation
 	// Signals makes those that are told the rates of change know, too, what signs of changes
@@ -322,7 +322,7 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 const allocateEvery = 30 * 24 * time.Hour
 
 // allocate gives the pages that there are the intervals of those that are told their rates. What
-// is gone for ever, as has been seen, takes none.
+// is gone forever, as has been seen, takes none.
 func (c *crawl) allocate(cycle int) {
 	var among []int32
 	var weights, perDay []float64

@@ -176,7 +176,7 @@ func (j *job) workspace() error {
 // environment makes go commands see the proxy first, then what this machine has
 // downloaded before, then the proxies it is set up for. What they download goes
 // to a module cache of its own: the version may yet change, and the cache of the
-// machine would keep it for ever.
+// machine would keep it forever.
 func (j *job) environment(ctx context.Context) error {
 	vars, err := command(ctx, j.tree, append(os.Environ(), "GOWORK=off"), "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {

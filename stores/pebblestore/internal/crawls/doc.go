@@ -1,6 +1,6 @@
 // Package crawls tests whole crawls on every engine: that what comes of one does
 // not depend on workers, arrival or engine, that it can be cancelled at any
-// instant, that clocks may jump, and that it can go on for ever. It has no code
+// instant, that clocks may jump, and that it can go on forever. It has no code
 // of its own.
 //
 // Each test has a short form, which is part of "go test", and a long one behind a
