@@ -2,9 +2,8 @@
 // and sets limits for hosts. (Nutch: generate.expr, generate.max.count.expr,
 // generate.fetch.delay.expr, and the -expr of readdb and readhostdb.)
 //
-// The language is that part of JEXL, Nutch's expression language, that computes
-// a value and changes nothing, so that expressions written for Nutch work as they
-// are:
+// The language is the side-effect-free part of JEXL, Nutch's expression language,
+// so that expressions written for Nutch work as they are:
 //
 //	values       12  0x1f  1.5  'text'  "text"  true  false  null
 //	             2016-03-20T00:00:00Z, which is milliseconds since 1970
@@ -21,28 +20,28 @@
 //	             substring indexOf lastIndexOf compareTo isEmpty length size
 //
 // Everything else, such as new, assignments, loops and other methods, is an
-// [Error] when the expression is compiled; so is a regular expression that is no
-// constant or that RE2 cannot express. An expression that does not compile is
-// never taken for one that accepts everything.
+// [Error] when the expression is compiled; so is a regular expression that is
+// not a constant or that RE2 does not support. An expression that does not
+// compile never counts as one that accepts everything.
 //
 // The names of a record are url, status (such as "db_fetched"), fetchTime and
 // modifiedTime (milliseconds since 1970; 0 if never), retries, interval (seconds),
 // score and signature (hexadecimal, or null). Any other name is metadata: the key
-// that is spelled so, or that is once each '-' in it is replaced by '_'. Metadata
-// are texts, and count as numbers where a number is asked for.
+// of that name, or the key that becomes that name when each '-' is replaced by
+// '_'. Metadata are texts, and are converted where a number is needed.
 //
 // The names of a host are unfetched, fetched, notModified, redirTemp, redirPerm,
 // redirs, gone, ok (fetched and notModified), numRecords, dnsFailures,
 // connectionFailures, score, host (its name), homepage and num.overdue; any other
 // name is one of the hostdb.Host's Fields, spelled as for metadata.
 //
-// A name that is not there is null. What is computed of null is null; a
-// comparison with null is false, and its opposite true, but that null equals
-// null; as a condition null is false. A name that differs from a known one in
-// nothing but case is an error, since nobody means that.
+// A missing name is null. Anything computed from null is null; a comparison
+// with null is false, and its opposite true, except that null equals null; as a
+// condition null is false. A name that differs from a known one only in case is
+// an error, since nobody means that.
 //
-// An expression cannot loop, call out, or hold anything: it takes time that is
-// bounded by its own length and that of the record.
+// An expression cannot loop, call out, or retain anything: the time it takes is
+// bounded by its length and that of the record.
 package expression
 
 import (
@@ -62,7 +61,7 @@ import (
 
 // Error says why an expression does not compile, and where.
 type Error struct {
-	// Source is the expression, Offset the byte in it at which the trouble begins.
+	// Source is the expression, Offset the byte at which the problem begins.
 	Source string
 	Offset int
 	Reason string
@@ -85,28 +84,26 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("expression: %q, column %d: %s", src, e.Offset+1, e.Reason)
 }
 
-// ErrValue is what every failure to evaluate an expression is: the value of
-// this record or host is not of the kind that is needed.
+// ErrValue is matched by every failure to evaluate an expression: the value for
+// this record or host is not of the required kind.
 var ErrValue = errors.New("expression: no value")
 
-// Options say how to compile. The zero value is what the functions of the
-// package do.
+// Options say how to compile. The functions of the package use the zero value.
 type Options struct {
-	// NutchCompat makes a name that is not there fail the whole expression,
-	// unless it stands before ?: or ?? or as the condition of c ? a : b; so does a
-	// signature that is null but in == != =~ !~. It makes a text true as a condition
-	// that is neither empty nor "false", and a number without a fraction, such as
-	// fetched / 2, no value for HostNumber. An
-	// expression that does not compile is an error all the same, where Nutch
-	// selects everything.
+	// NutchCompat makes the whole expression fail on a missing name, unless that is
+	// the left side of ?: or ?? or the condition of c ? a : b; and on a null
+	// signature except in == != =~ !~. As a condition, a text is then true unless it
+	// is empty or "false". A number without a fraction, such as fetched / 2, is then
+	// not a value for HostNumber. An expression that does not compile is still an
+	// error, where Nutch selects everything.
 	NutchCompat bool
-	// Location is where the clock of date literals stands; nil means UTC, as the
-	// Z in them says. Nutch reads them in the zone of its machine.
+	// Location is the time zone of date literals; nil means UTC, as the Z in
+	// them says. Nutch reads them in the zone of its machine.
 	Location *time.Location
 }
 
 // Record compiles a condition on records of the crawl db. The function returns an
-// error that is ErrValue if a record gives anything but true or false: such a
+// error matching ErrValue if a record yields anything but true or false: such a
 // record is not selected. It may be called from many goroutines at once.
 func Record(src string) (func(*crawldb.Datum) (bool, error), error) { return Options{}.Record(src) }
 
@@ -116,9 +113,9 @@ func HostFilter(src string) (func(*hostdb.Host) (bool, error), error) {
 }
 
 // HostNumber compiles a number for each host, such as a limit or a delay. The
-// function returns an error that is ErrValue if a host gives no number, as it does
-// where one of its fields is not known yet: field == null tells, and ?? has a
-// number instead. It may be called from many goroutines at once.
+// function returns an error matching ErrValue if a host yields no number, for
+// example because one of its fields is not known yet: field == null tests for
+// that, and ?? provides a default. It may be called from many goroutines at once.
 func HostNumber(src string) (func(*hostdb.Host) (float64, error), error) {
 	return Options{}.HostNumber(src)
 }

@@ -16,10 +16,10 @@ func HostHeader() string {
 	return "hostname\tunfetched\tfetched\tgone\tredirTemp\tredirPerm\tnotModified\tnumRecords\tdnsFail\tcnxFail\tsumFail\tscore\tlastCheck\thomepage\tmetadata"
 }
 
-// AppendHost appends the name of a host, a tab and its statistics with tabs
-// between them, and a newline, as readhostdb has them. Nutch counts no records
-// that are duplicate, orphan or parse_failed; the number of records is without
-// them. Overdue is the metadata num.overdue, if there are any.
+// AppendHost appends the name of a host, a tab, its statistics separated by
+// tabs, and a newline, as readhostdb prints them. The number of records leaves
+// out duplicate, orphan and parse_failed ones, which Nutch does not count.
+// Overdue is the metadata num.overdue, unless it is zero.
 func AppendHost(b []byte, h *hostdb.Host) []byte {
 	p := &h.Pages
 	b = append(b, h.Name...)

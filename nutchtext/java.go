@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Float returns what Java's Float.toString does: the shortest digits that are no
-// other float, but at least two; with an exponent below a thousandth and from ten
-// million on. (Before version 19 Java had a few digits too many in rare cases.)
+// Float returns what Java's Float.toString does: the shortest digits that
+// identify the float, but at least two; with an exponent below a thousandth and
+// from ten million on. (Before version 19 Java printed a few digits too many in
+// rare cases.)
 func Float(f float32) string { return java(float64(f), 32) }
 
 // Double returns what Java's Double.toString does; see [Float].

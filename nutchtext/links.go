@@ -2,8 +2,8 @@ package nutchtext
 
 import "github.com/recrawl/recrawl/linkdb"
 
-// AppendInlinks appends a page and its inlinks as a dump of Nutch's link db has
-// them: the URL, a tab and "Inlinks:", a line for each link, and an empty line. An
+// AppendInlinks appends a page and its inlinks as in a dump of Nutch's link db:
+// the URL, a tab and "Inlinks:", a line for each link, and an empty line. An
 // inlink has no metadata here.
 func AppendInlinks(b []byte, e *linkdb.Entry) []byte {
 	b = append(append(b, e.URL...), "\tInlinks:\n"...)

@@ -1,8 +1,8 @@
-// Package nutchtext writes records as Apache Nutch's readers print them, so that
-// the dumps of two crawls, one by Nutch and one by this module, can be compared
-// line by line: the text of a record of the crawl db (readdb -dump, -url), of a
-// host (readhostdb), and the forms of Java that they are made of. [ReadDump] reads a
-// dump of the crawl db.
+// Package nutchtext writes records as Apache Nutch's readers print them, so that the
+// dumps of two crawls, one by Nutch and one by this module, can be compared line by
+// line: the text of a record of the crawl db (readdb -dump, -url), of a host
+// (readhostdb), and the Java formats that they consist of. [ReadDump] reads a dump
+// of the crawl db.
 //
 // Nutch prints dates in the time zone of its machine; here they are in UTC.
 package nutchtext
@@ -22,8 +22,8 @@ import (
 // and so on. If the record has metadata the text ends with a newline, otherwise
 // with a line of one blank.
 //
-// What Nutch keeps as metadata and this module as fields, or under another name,
-// is printed as Nutch has it: see [Metadata].
+// What Nutch keeps as metadata, but this module as fields or under another name,
+// is printed as in Nutch: see [Metadata].
 func AppendDatum(b []byte, d *crawldb.Datum) []byte {
 	b = append(b, "Version: 7\nStatus: "...)
 	b = strconv.AppendInt(b, int64(d.Status), 10)
@@ -53,7 +53,7 @@ func AppendDatum(b []byte, d *crawldb.Datum) []byte {
 }
 
 // AppendRecord appends a record of a dump: the URL, a tab, the text of the record
-// and a newline, as readdb -dump -format normal has it.
+// and a newline, as printed by readdb -dump -format normal.
 func AppendRecord(b []byte, d *crawldb.Datum) []byte {
 	b = append(append(b, d.URL...), '\t')
 	return append(AppendDatum(b, d), '\n')
@@ -63,7 +63,7 @@ func AppendRecord(b []byte, d *crawldb.Datum) []byte {
 type Pair struct{ Name, Value string }
 
 // Metadata returns the metadata that Nutch would have in a record, in the order in
-// which it would print them. A name of ours stands for one of Nutch's:
+// which it would print them. These names of ours stand for Nutch's:
 //
 //	schedule.fixed   fixedInterval, a float
 //	depth.depth      _depth_
@@ -71,10 +71,10 @@ type Pair struct{ Name, Value string }
 //	orphan.seen      _orphan_
 //	page.NAME        NAME, which the page says of itself
 //
-// A lease is _ngt_, the milliseconds at which the segment that has it was
-// generated. The state that other policies keep here has no counterpart in Nutch,
-// and is left out: the names that begin with "opic.", "schedule." or "update.". All
-// others are as they are.
+// A lease is _ngt_, the time in milliseconds when its segment was generated. The
+// state that other policies keep here has no counterpart in Nutch, and is left out:
+// the names that begin with "opic.", "schedule." or "update.". All others are as
+// they are.
 func Metadata(d *crawldb.Datum) []Pair {
 	var out []Pair
 	set := func(name, value string) {

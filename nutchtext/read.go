@@ -19,15 +19,15 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// RecordError says that a record of a dump cannot be used. Those behind it can be
-// read.
+// RecordError says that a record of a dump cannot be used. Later records can
+// still be read.
 type RecordError struct {
 	// Line is where the record begins, from line 1.
 	Line int
 	Err  error
 }
 
-// Error says which line it is.
+// Error names the line.
 func (e *RecordError) Error() string { return fmt.Sprintf("nutchtext: line %d: %v", e.Line, e.Err) }
 
 // Unwrap returns Err.
@@ -37,17 +37,17 @@ func (e *RecordError) Unwrap() error { return e.Err }
 const maxLine = 16 << 20
 
 // ReadDump reads the records of a dump of Nutch's crawl db: readdb -dump, as text
-// (-format normal, which it writes unless told otherwise) or as JSON. Its CSV does not say
-// where a field ends.
+// (-format normal, which it writes unless told otherwise) or as JSON. Its CSV is ambiguous
+// about where a field ends.
 //
-// Dates in a dump are in the time zone of the machine that wrote it, under the short
-// name of the zone. That of UTC is known, and those of zone, which may be nil.
+// Dates in a dump are in the time zone of the machine that wrote it, with the short
+// name of the zone. The names known are that of UTC, and those of zone, which may be
+// nil.
 //
-// A record has what [AppendRecord] prints, metadata under the names that they have here,
-// and for the time of its last visit what Nutch takes for it: that of the next less the
-// interval. A lease (_ngt_) and cash of Nutch's OPIC are left out. A record that cannot be
-// used is an error that is a *RecordError, with no harm to the others; any other
-// error ends the sequence.
+// A record has what [AppendRecord] prints, metadata under this module's names, and as the
+// time of its last visit the one that Nutch assumes: that of the next less the interval. A
+// lease (_ngt_) and the cash of Nutch's OPIC are left out. An unusable record yields a
+// *RecordError and does not affect the others; any other error ends the sequence.
 func ReadDump(r io.Reader, zone *time.Location) iter.Seq2[crawldb.Datum, error] {
 	return func(yield func(crawldb.Datum, error) bool) {
 		sc := bufio.NewScanner(r)

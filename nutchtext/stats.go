@@ -10,14 +10,13 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// AppendStats appends what readdb -stats says of a crawl db, in Nutch's order, from
-// the line "TOTAL urls:" on. With hosts each status is followed by its hosts, as
-// -sort has it.
+// AppendStats appends what readdb -stats says about a crawl db, in Nutch's order,
+// from the line "TOTAL urls:" on. With hosts each status is followed by its hosts,
+// as with -sort.
 //
-// Nutch would say a few things that are not so, and that are said right here: that
-// the best score of a db without any score is 1.4E-45; an average that was summed
-// up in 32 bits, or that counts scores that are no numbers; and quantiles that are
-// near the values.
+// A few things that Nutch gets wrong are correct here: it says that the best score
+// of a db without scores is 1.4E-45, sums averages in 32 bits and counts NaN
+// scores in them, and its quantiles are approximate.
 func AppendStats(b []byte, st *crawldb.Stats, hosts bool) []byte {
 	line := func(format string, args ...any) { b = fmt.Appendf(b, format+"\n", args...) }
 	line("TOTAL urls:\t%d", st.Total)

@@ -1,9 +1,10 @@
-// Package verify checks that what the stores of a crawl hold is whole, and that
-// the stores agree with each other. It reads through their contracts, so it
-// checks any engine; what lies below them, such as files and indexes, the engine
-// checks itself (for stores/pebblestore: its Verify).
+// Package verify checks that the stores of a crawl are intact and agree with
+// each other. It reads through their contracts, so it works with any engine;
+// what lies below, such as files and indexes, the engine checks itself (for
+// stores/pebblestore: its Verify).
 //
-// These hold at every moment of a crawl, also after its process was killed:
+// These invariants hold at every moment of a crawl, even after its process was
+// killed:
 //
 //   - records come in the order of their keys, each under its own key, and have a
 //     status that there is; a lease says by whom and until when;
@@ -20,7 +21,7 @@
 //   - a segment that is being folded into the crawl db is fetched; one whose round
 //     is done was folded in; neither has a mark that means nothing.
 //
-// Nothing is changed, and memory does not grow with the size of the stores.
+// It changes nothing, and its memory does not grow with the size of the stores.
 package verify
 
 import (
@@ -35,8 +36,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Stores are what is checked; those that are nil are not. Nobody may write to
-// them meanwhile.
+// Stores are the stores to check; nil ones are skipped. Nobody may write to
+// them during the check.
 type Stores struct {
 	Crawl    crawldb.Store
 	Hosts    hostdb.Store
@@ -46,12 +47,12 @@ type Stores struct {
 
 // Options are the settings of a check.
 type Options struct {
-	// Found, if not nil, is told of every finding, in the order of the check. It is
-	// called from one goroutine.
+	// Found, if not nil, is called with every finding, in the order of the check,
+	// from one goroutine.
 	Found func(Finding)
 	// Progress, if not nil, is called now and then with what was read so far.
 	Progress func(Report)
-	// Now is the time that leases are judged by; zero means the clock's.
+	// Now is the time by which leases are judged; zero means the current time.
 	Now time.Time
 }
 
@@ -59,16 +60,15 @@ type Options struct {
 // the cause.
 type Finding struct {
 	// File and Offset name the place of damage; Offset is negative if there is
-	// none, and File empty if the bytes are good and what they say is wrong.
+	// none, and File is empty if the bytes are good but what they say is wrong.
 	File   string
 	Offset int64
-	// URL is whose record it is about, Segment and Part which part of which
-	// segment, and Block which block of it; those that do not apply are empty, or
-	// negative.
+	// URL names the record, Segment and Part the part of a segment, and Block the
+	// block in it; those that do not apply are empty, or negative.
 	URL           string
 	Segment, Part string
 	Block         int
-	// Harmless says that nothing is lost or wrong by it: something was left over.
+	// Harmless says that nothing is lost or wrong: it is a leftover.
 	Harmless bool
 	Err      error
 }
@@ -115,7 +115,7 @@ func (f Finding) Unwrap() error { return f.Err }
 
 // Report says what was read and how much of it is not as it should be.
 type Report struct {
-	// Findings counts what is damaged or wrong, Harmless what was left over.
+	// Findings counts what is damaged or wrong, Harmless the leftovers.
 	Findings, Harmless int
 	// Files, Blocks and Bytes count what an engine has below its stores.
 	Files, Blocks, Bytes int64
@@ -124,20 +124,20 @@ type Report struct {
 	Records, Leased, Hosts, Targets, Inlinks int64
 	// Segments, Parts, SegmentBlocks and SegmentRecords count what segments hold.
 	Segments, Parts, SegmentBlocks, SegmentRecords int64
-	// Torn counts the bytes behind the last whole record of files that a crash cut
+	// Torn counts the bytes after the last whole record in files that a crash cut
 	// short: they were never acknowledged.
 	Torn int64
 }
 
-// Run checks the stores. What is found is told to Options.Found and counted; an
-// error means that the check could not go on.
+// Run checks the stores. Findings are passed to Options.Found and counted; an
+// error means that the check could not continue.
 func Run(ctx context.Context, s Stores, o Options) (Report, error) {
 	c := NewCheck(o)
 	err := c.Stores(ctx, s)
 	return c.Report, err
 }
 
-// A Check is a check under way, for engines that add findings of their own to
+// A Check is a check under way, for engines that add their own findings to
 // those of the stores.
 type Check struct {
 	Report Report
@@ -145,7 +145,7 @@ type Check struct {
 	steps  int
 }
 
-// NewCheck begins a check.
+// NewCheck starts a check.
 func NewCheck(o Options) *Check {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
@@ -153,7 +153,7 @@ func NewCheck(o Options) *Check {
 	return &Check{o: o}
 }
 
-// Add tells of a finding.
+// Add reports a finding.
 func (c *Check) Add(f Finding) {
 	if f.Harmless {
 		c.Report.Harmless++
@@ -165,7 +165,7 @@ func (c *Check) Add(f Finding) {
 	}
 }
 
-// Damage tells of an error that a store has returned.
+// Damage reports an error that a store has returned.
 func (c *Check) Damage(err error) { c.Add(finding(err)) }
 
 // finding makes one of an error.
@@ -180,7 +180,7 @@ func finding(err error) Finding {
 
 const progressEvery = 4096
 
-// Step is called once for each thing that was read.
+// Step is called once for each item that was read.
 func (c *Check) Step(ctx context.Context) error {
 	if c.steps++; c.steps%progressEvery == 0 && c.o.Progress != nil {
 		c.o.Progress(c.Report)

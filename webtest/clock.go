@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is moved: its method Now is a
-// [Web.Now], and serves a crawler as well. It may be used from many goroutines at
-// once. The zero value shows the zero Time.
+// Clock is a clock that stands still until it is moved: its method Now can be
+// used as a [Web.Now], and by a crawler as well. It may be used from many
+// goroutines at once. The zero value shows the zero Time.
 type Clock struct {
 	mu sync.Mutex
 	t  time.Time

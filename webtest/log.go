@@ -24,7 +24,7 @@ type HostLog struct {
 	// zero if there were fewer than two. A crawler that waits d after what it
 	// received makes a gap of at least d.
 	MinGap time.Duration
-	// MaxInFlight is how many requests were being answered at once, at most.
+	// MaxInFlight is the largest number of requests being answered at once.
 	MaxInFlight int
 }
 
@@ -98,8 +98,8 @@ func (l *requestLog) total() uint64 {
 	return l.n
 }
 
-// Count returns how often a URL was asked for, whatever the answer. Of the URLs
-// that turn up after the first million, none is counted.
+// Count returns how often a URL was asked for, whatever the answer. URLs that
+// turn up after the first million are not counted.
 func (w *Web) Count(rawURL string) int {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *Web) Count(rawURL string) int {
 	return w.log.urls[strings.ToLower(u.Hostname())+u.RequestURI()]
 }
 
-// Requests returns how many requests the hosts of the web got altogether.
+// Requests returns how many requests the hosts of the web received in total.
 func (w *Web) Requests() int { return int(w.log.total()) }
 
 // HostLog returns what a host was asked; the zero HostLog if nothing.
@@ -123,7 +123,8 @@ func (w *Web) HostLog(host string) HostLog {
 	return HostLog{}
 }
 
-// ResetLog forgets all requests. It must not be called while one is answered.
+// ResetLog forgets all requests. It must not be called while one is being
+// answered.
 func (w *Web) ResetLog() {
 	w.log.mu.Lock()
 	defer w.log.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // Protocol returns a protocol that asks the web directly, without a network:
-// nothing but timers and the context makes it wait, so a crawl of it runs in a
+// it waits only for timers and the context, so a crawl of it runs in a
 // testing/synctest bubble. URLs outside the web fail as unknown hosts do.
 func (w *Web) Protocol() protocol.Protocol { return direct{w} }
 

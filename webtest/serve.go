@@ -18,7 +18,7 @@ type Server struct {
 	done   chan error
 }
 
-// Serve starts to serve a handler on a free port of 127.0.0.1. The caller has to
+// Serve starts serving a handler on a free port of 127.0.0.1. The caller must
 // close the server.
 func Serve(h http.Handler) (*Server, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

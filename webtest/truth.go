@@ -12,12 +12,12 @@ import (
 type Truth struct {
 	// URL is the URL that was asked about.
 	URL string
-	// Status is what a GET without validators is answered; Location is the
+	// Status is the answer to a GET without validators; Location is the
 	// absolute target if that is a redirect.
 	Status   int
 	Location string
 	// Exists says that Status is 200: there is a page. The fields below are about
-	// that page and are zero otherwise, but for Next.
+	// that page and are zero otherwise, except for Next.
 	Exists bool
 	// Period is the time from one change to the next; zero if there is none.
 	Period time.Duration
@@ -37,8 +37,8 @@ type Truth struct {
 	ETag, LastModified string
 	// Charset is the encoding of the page.
 	Charset string
-	// Disallowed says that robots.txt forbids the URL to all crawlers. It is told
-	// of any URL.
+	// Disallowed says that robots.txt forbids the URL to all crawlers. It is set
+	// for any URL.
 	Disallowed bool
 	// NoIndex and NoFollow are the directives of its meta robots element.
 	NoIndex, NoFollow bool
@@ -49,7 +49,7 @@ type Truth struct {
 // answered 404. It does not count as a request.
 func (w *Web) Page(url string) (Truth, bool) { return w.PageAt(url, w.now()) }
 
-// PageAt is Page at a time of the caller's choice.
+// PageAt is Page at a given time.
 func (w *Web) PageAt(rawURL string, t time.Time) (Truth, bool) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "http" || u.Port() != "" {

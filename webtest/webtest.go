@@ -4,10 +4,10 @@
 //
 // A [Web] is an [http.Handler] for many hosts. Everything it says is a function
 // of its fields and of the time, so two webs with equal fields answer alike, on
-// any machine and in any order. Most pages change: each has a period of its own.
+// any machine and in any order. Most pages change, each with its own period.
 // Some come and go, redirect, fail for a while or forbid indexing; some hosts
-// send validators and some do not; [Web.Page] tells the truth about each, and
-// the log ([Web.Count], [Web.HostLog]) what was asked of them and how politely.
+// send validators and some do not. [Web.Page] tells the truth about each page,
+// and the log ([Web.Count], [Web.HostLog]) what was requested and how politely.
 //
 // There are three ways to reach it: [Web.Protocol] answers a crawler without any
 // network, which suits testing/synctest; [Serve] listens on loopback; and a test
@@ -50,22 +50,22 @@ type Web struct {
 	// pages that never change. Nil means never, 30 days, 7 days and 1 day. The
 	// page "/" of a host has the shortest.
 	Periods []time.Duration
-	// Calm makes a web without trouble: every page exists, answers with itself
-	// and may be fetched. Pages still change.
+	// Calm makes a web without problems: every page exists, answers with its
+	// content and may be fetched. Pages still change.
 	Calm bool
-	// Noise puts a comment that is new with every answer into each page: its bytes
-	// change every time, its text and links do not. It turns validators off.
+	// Noise puts a comment into each page that is different in every answer: the
+	// bytes change every time, the text and links do not. It turns validators off.
 	Noise bool
-	// CrawlDelay is what robots.txt asks for. Zero or negative means that it does
-	// not ask.
+	// CrawlDelay is what robots.txt asks for. Zero or negative means that it asks
+	// for none.
 	CrawlDelay time.Duration
 	// Sitemaps makes robots.txt list sitemap.xml, which is there in any case.
 	Sitemaps bool
 	// Latency is how long each answer takes, on a real timer.
 	Latency time.Duration
-	// Now tells which version of a page to show. It is called by each request, from
-	// many goroutines at once; see [Clock]. Nil means a clock that stands still at
-	// Start: nothing changes, and what is found today is found next year.
+	// Now decides which version of a page to show. It is called by each request,
+	// from many goroutines at once; see [Clock]. Nil means a clock that stands
+	// still at Start: nothing changes, and what is found today is found next year.
 	Now func() time.Time
 	// Start is when the first versions are shown. The zero Time means 2000-01-01
 	// 00:00 UTC, when the clock of a testing/synctest bubble starts. Before Start,
@@ -312,7 +312,7 @@ func mix(x uint64) uint64 {
 }
 
 // ServeHTTP answers for the host that the request names, with or without a port.
-// A host that is not of this web is answered 421.
+// For a host that is not part of this web it answers 421.
 func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	name := strings.ToLower(r.Host)
 	if i := strings.LastIndexByte(name, ':'); i >= 0 {
