@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Compare crawls a population by each of some policies, as many at a time as there are
-// processors, and returns what came of them in their order.
+// Compare crawls a population with each of several policies, as many at a time as
+// there are processors, and returns their outcomes in the same order.
 func Compare(ctx context.Context, pages Population, policies []Policy, o CrawlOptions) ([]Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -40,7 +40,7 @@ func Compare(ctx context.Context, pages Population, policies []Policy, o CrawlOp
 	return out, nil
 }
 
-// Budget is what came of a budget.
+// Budget has the outcomes for a budget.
 type Budget struct {
 	PerDay   float64
 	Outcomes []Outcome
@@ -64,8 +64,8 @@ func Curve(ctx context.Context, pages Population, policies func(perDay float64) 
 	return curve, nil
 }
 
-// WriteComparison prints a line for each outcome. If one of them has the name of
-// [Optimum] or of [Constant], the importance that is fresh is also told as a share of its.
+// WriteComparison prints a line for each outcome. If one of them has the name of [Optimum]
+// or of [Constant], fresh importance is also shown as a share of that one's.
 func WriteComparison(w io.Writer, outcomes []Outcome) error {
 	b := bufio.NewWriter(w)
 	width := len("policy")
@@ -96,7 +96,8 @@ func WriteComparison(w io.Writer, outcomes []Outcome) error {
 	return b.Flush()
 }
 
-// WriteCurve prints the important that is fresh by budget, a policy on each line.
+// WriteCurve prints the share of importance that is fresh by budget, one policy
+// per line.
 func WriteCurve(w io.Writer, pages int, curve []Budget) error {
 	if len(curve) == 0 {
 		return nil

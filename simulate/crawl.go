@@ -37,7 +37,7 @@ type Policy struct {
 	NutchCompat bool
 }
 
-// Known is what a crawl knows of itself.
+// Known is what a crawl knows about itself.
 type Known struct {
 	Now     time.Time
 	Records []crawldb.Datum // of the pages that have appeared so far; not to be changed
@@ -67,18 +67,18 @@ type CrawlOptions struct {
 	// Duration is how long it goes on, 146 years at most; zero means 1080 days or, if there
 	// are histories that are of more than one moment, until their last event.
 	Duration time.Duration
-	// Measure is from when on it counts; zero means a third of Duration, negative from
-	// the beginning. The time before is told apart.
+	// Measure is the time from which on results count; zero means a third of Duration,
+	// negative from the beginning. The time before that is reported separately.
 	Measure time.Duration
 	// Cycle is how often the crawler looks for what is due; zero means six hours.
 	Cycle time.Duration
-	// PerDay is the budget of fetches a day; zero means no bound. A cycle has its exact
-	// part of it: what it does not use is lost.
+	// PerDay is the budget of fetches a day; zero means no limit. Each cycle has its
+	// exact share: what it does not use is lost.
 	PerDay float64
 	// Cold begins with records that were never fetched, all due at once. Otherwise the
 	// pages that are there at the beginning have just been fetched, and are due at moments
 	// spread over their first interval, or 30 days, as in a crawl that has run for a while. Nothing is
-	// known of their rates either way.
+	// known of their rates in either case.
 	Cold bool
 	// LastModified makes servers say when the content has changed, Conditional answer
 	// "not modified" to a visit that knows the content.
@@ -90,28 +90,28 @@ type CrawlOptions struct {
 	// Signals are signs of the changes of the pages of hosts, of which the first takes its
 	// share of them, the second one of its own, and so on; the rest has none.
 	Signals []Signals
-	// Seed picks the moments of the changes of the pages that change at random, and of signs.
+	// Seed determines the moments of random changes and of signs.
 	Seed uint64
 	// Points is how many points of time the course has, as many as there are cycles at
 	// most; zero means 108.
 	Points int
-	// Update has the rules for records. Its Schedule, Now and NutchCompat do not matter.
+	// Update has the rules for records. Its Schedule, Now and NutchCompat are ignored.
 	Update update.Options
 }
 
-// Outcome is what came of a policy. Figures are means over the time that counts and all
+// Outcome is the result of a policy. Figures are means over the measured time and all
 // pages; those called Weighted are means by importance.
 //
 // The freshness of a page that changes at random is not that of one course of events
-// but its expectation, given when it was fetched: chance has a part only in what the
+// but its expectation, given when it was fetched: chance affects only what the
 // visits find.
 type Outcome struct {
 	Policy string
-	// Freshness is the share of the time for which copies were what the pages were. A
-	// page that was not fetched yet has no fresh copy. Time in which a page is gone and
-	// known to be does not count.
+	// Freshness is the share of the time for which copies matched the pages. A page not
+	// fetched yet has no fresh copy. Time during which a page is gone and known to be
+	// gone does not count.
 	Freshness, Weighted float64
-	// Age is for how long the copies had not been what the pages were.
+	// Age is for how long the copies had been out of date.
 	Age, WeightedAge time.Duration
 	// Fetches counts the visits, Every is the time between two to a page on average, from
 	// when it has appeared on.
@@ -120,15 +120,15 @@ type Outcome struct {
 	// Starved is the share of the pages that were not visited while it counted; those
 	// that were gone, or that appeared later, do not count.
 	Starved float64
-	// Longest is the longest time that a page was left alone of which there was a copy, in the
-	// time that counts.
+	// Longest is the longest time that a page with a copy went unvisited, in the measured
+	// time.
 	Longest time.Duration
-	// Backlog is how many pages were due at the end of a cycle and left for another, on
-	// average.
+	// Backlog is how many pages were due at the end of a cycle and left for the next,
+	// on average.
 	Backlog float64
-	// First is Weighted of the time before Measure.
+	// First is Weighted for the time before Measure.
 	First float64
-	// Course is what it was over time, Pages what became of each page.
+	// Course is how it developed over time, Pages what happened to each page.
 	Course []Point
 	Pages  []Fate
 	// Records are the records of the pages at the end.
@@ -142,12 +142,13 @@ type Point struct {
 	Fetches             int
 }
 
-// Fate is what became of one page in the time that counts.
+// Fate is what happened to one page in the measured time.
 type Fate struct {
 	PerDay, Weight float64
 	Visits         int
 	Freshness      float64
-	// Every is the time that counts by the visits; zero if there was none.
+	// Every is the measured time divided by the visits; zero if there were
+	// none.
 	Every time.Duration
 }
 

@@ -14,19 +14,17 @@ import (
 )
 
 // ParseHistory reads a history: a page on each line, its URL and its events,
-// separated by white space, each event a time and, after a colon, what became of
-// the page: A that it appeared, M that it was modified, D that it was deleted.
-// Without a colon it is M. A time is RFC 3339, a date, which is its first moment
-// in UTC, 20060102150405, or a number of seconds since 1970, or of thousandths of one if it
-// is beyond 1e11.
-// Empty lines and those that begin with "#" are skipped, and so is a byte order mark. The file
-// may be compressed by gzip.
+// separated by white space, each event a time and, after a colon, what happened to the page: A
+// that it appeared, M that it was modified, D that it was deleted. Without a colon it is M. A
+// time is RFC 3339, a date, which is its first moment in UTC, 20060102150405, or a number of
+// seconds since 1970, or of thousandths of one if it is beyond 1e11. Empty lines and those
+// that begin with "#" are skipped, and so is a byte order mark. The file may be gzipped.
 //
 //	# a page that moved house twice
 //	http://example.org/  2026-01-01:A  2026-03-01T09:30:00Z  1777600000:D
 //
-// Of an event that is B only the bytes are another, and not the text; of T the text, and not
-// its more frequent words: see [BySignature].
+// With B only the bytes change, not the text; with T the text, but not its more frequent
+// words: see [BySignature].
 //
 // If the first line names columns, of which one is url and one time, each line is of a page as it
 // was found at a time, in any order:
@@ -37,26 +35,25 @@ import (
 //
 // Other names are known for these columns: page, path or original for url; date, timestamp or
 // fetched for time; statuscode or code for status; mimetype or mime for type; importance for weight.
-// One that is none of these five is a signature: what stands there is
-// compared, and nothing, or "-", says nothing. If the name of a column ends in "changed" what
-// stands there is 1 if it has since the time before, else 0. One that was another nearly each time,
-// ten times and more or a hundred times on all pages of a host, where another was not, is taken to
-// be another at every visit. With status 404 or 410 the page is gone, with
-// 304 it is as it was, and with others nothing is known of it. When a change happened between two of these
-// times is drawn at random; and all pages that were found before they were looked at for the
-// second time were there at the first of all times.
+// Any other column is a signature: its values are compared, and an empty value, or "-", says nothing. If
+// the name of a column ends in "changed" its value is 1 if there was a change since the time before, else
+// 0. A signature that changed nearly every time, at least ten times, or a hundred times on all pages of a
+// host, where another did not, is taken to change at every visit. With status 404 or 410 the page is gone,
+// with 304 it is unchanged, and with others nothing is known. The moment of a change between two of these
+// times is drawn at random; and all pages found before pages were looked at for the second time count as
+// there at the first of all times.
 //
-// Columns are separated by tabs, commas or semicolons, if the header is, else by white space. Where
-// commas or semicolons do, a cell may stand in double quotes. Lines of an index of a web
-// archive (CDX: key, timestamp, original URL, type, status, digest, length) need no header.
+// Columns are separated by tabs, commas or semicolons, as the header is, else by white space. With
+// commas or semicolons, a cell may be in double quotes. Lines of an index of a web archive (CDX:
+// key, timestamp, original URL, type, status, digest, length) need no header.
 //
 // If one of the columns is event, each line is an event, A, M, D, B or T as above, in any order:
 //
 //	url,time,event
 //	http://example.org/,2026-03-01 09:30:00,M
 //
-// What stands for a URL may be any text without a blank, or before the first tab. Among
-// the events there may be how important the page is beside others, as in w=2.5, for
+// The URL may be any text without a blank, or before the first tab. Among the events
+// there may be the importance of the page relative to others, as in w=2.5, for
 // [Histories]. An error names the line, and the file if r has a name.
 func ParseHistory(r io.Reader) ([]Page, error) {
 	var pages []Page
@@ -240,8 +237,8 @@ func Never(url string, start time.Time) Page {
 	return Page{URL: url, Events: []Event{{start, Appears}}}
 }
 
-// Every returns a page that changes every period for so long. A period below a
-// second is taken to be one.
+// Every returns a page that changes every period during span. A period below a
+// second counts as a second.
 func Every(url string, start time.Time, span, period time.Duration) Page {
 	p := Never(url, start)
 	period = max(period, time.Second)

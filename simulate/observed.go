@@ -15,19 +15,19 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// The names under which a history tells what package signature would make of its pages:
-// signature.MD5, of the bytes, signature.TextMD5 and signature.TextProfile.
+// The names under which a history says what package signature would compute for its
+// pages: signature.MD5, of the bytes, signature.TextMD5 and signature.TextProfile.
 const (
 	MD5         = "md5"
 	TextMD5     = "textmd5"
 	TextProfile = "textprofile"
 )
 
-// BySignature returns the pages as a crawl with a signature sees them: the schedule is told of
-// what that sees, while a copy is fresh as long as truth is the same. An empty signature is
-// TextMD5, as in a crawl, an empty truth what the crawl sees, or TextMD5. A history that does
-// not tell of a signature is an error, unless it tells of none: then its events are what all
-// see.
+// BySignature returns the pages as a crawl with the given signature sees them: the schedule is
+// told of what that detects, while a copy is fresh as long as truth is the same. An empty
+// signature is TextMD5, as in a crawl, an empty truth what the crawl sees, or TextMD5. A
+// history that lacks the signature is an error, unless it has none at all: then all signatures
+// see its events.
 func BySignature(pages []Page, signature, truth string) ([]Page, error) {
 	sees, matters, err := Compared(pages, signature, truth)
 	if err != nil {
@@ -45,8 +45,8 @@ func BySignature(pages []Page, signature, truth string) ([]Page, error) {
 	return out, nil
 }
 
-// Compared returns the names of the signatures that [BySignature] takes if it is asked for these;
-// empty ones if the history tells of none.
+// Compared returns the names of the signatures that [BySignature] uses if asked for these; empty
+// ones if the history has none.
 func Compared(pages []Page, signature, truth string) (sees, matters string, err error) {
 	names := signatures(pages)
 	if len(names) == 0 {

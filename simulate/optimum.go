@@ -12,10 +12,10 @@ import (
 //
 // r is the rate of change times the interval: the changes between two visits.
 
-// Freshness is the share of the time for which a copy is up to date that is fetched
-// at an interval, in days, of a page that changes so often a day (Cho and Garcia-Molina, Effective
-// Page Refresh Policies for Web Crawlers, TODS 2003). A page that is never fetched, as an
-// infinite interval says, is never up to date.
+// Freshness is the share of the time for which a copy fetched at an interval, in days, is up to
+// date, for a page that changes so often a day (Cho and Garcia-Molina, Effective Page Refresh
+// Policies for Web Crawlers, TODS 2003). A page that is never fetched, with an infinite
+// interval, is never up to date.
 func Freshness(perDay, interval float64) float64 {
 	r := perDay * interval
 	switch {
@@ -27,8 +27,8 @@ func Freshness(perDay, interval float64) float64 {
 	return -math.Expm1(-r) / r
 }
 
-// Age is for how many days the copy of such a page has not been up to date, on
-// average over all of the time, if it is fetched at an interval in days.
+// Age is for how many days the copy of such a page has been out of date, on
+// average over time, if it is fetched at an interval in days.
 func Age(perDay, interval float64) float64 {
 	r := perDay * interval
 	if r < 1e-3 { // where the differences below have no digits left
@@ -86,7 +86,7 @@ func Optimal(weights, perDay []float64, budget float64) []float64 {
 	})
 }
 
-// AgeOptimal is that which keeps the age least. It leaves no page alone.
+// AgeOptimal is the allocation that minimises age. It visits every page.
 func AgeOptimal(weights, perDay []float64, budget float64) []float64 {
 	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
 		// The gain in age of one more visit is (r²/2 - h(r))/rate².
@@ -103,21 +103,22 @@ func Azar(weights, perDay []float64, budget float64) []float64 {
 	})
 }
 
-// LambdaCrawl minimises the harmonic number of changes that are not seen (Kolobov et al.,
-// Staying up to Date with Online Content Changes Using Reinforcement Learning for
-// Scheduling, NeurIPS 2019). It leaves no page alone either.
+// LambdaCrawl minimises the harmonic number of unseen changes (Kolobov et al., Staying up
+// to Date with Online Content Changes Using Reinforcement Learning for Scheduling,
+// NeurIPS 2019). It, too, visits every page.
 func LambdaCrawl(weights, perDay []float64, budget float64) []float64 {
 	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
 		return (math.Sqrt(rate*rate+4*w*rate/mu) - rate) / 2
 	})
 }
 
-// Proportional fetches a page as often as it changes, which seems right and is not.
+// Proportional fetches a page in proportion to how often it changes, which seems
+// right but is not.
 func Proportional(_, perDay []float64, budget float64) []float64 {
 	return level(nil, perDay, budget, func(mu, _, rate float64) float64 { return rate / mu })
 }
 
-// Even fetches all alike.
+// Even fetches all pages equally often.
 func Even(_, perDay []float64, budget float64) []float64 {
 	f := make([]float64, len(perDay))
 	for i := range f {

@@ -63,7 +63,7 @@ func (s *Subject) rate(from, to time.Time) float64 {
 // Population is the pages of a crawl.
 type Population []Subject
 
-// Importance is how the weights of the pages of a population are spread. Their mean
+// Importance is the distribution of the weights of a population's pages. Their mean
 // is 1.
 type Importance string
 
@@ -76,8 +76,8 @@ const (
 	// Correlated is Zipf with ranks that are half chance, and half the rank of the
 	// rate of change: pages that matter change more often.
 	Correlated Importance = "correlated"
-	// Anticorrelated is the same the other way round: pages that matter change more
-	// seldom.
+	// Anticorrelated is the same the other way round: pages that matter change less
+	// often.
 	Anticorrelated Importance = "anticorrelated"
 )
 

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// WriteTable prints the visits to one page, one a line, but for all except the
-// first and the last if there are more than most (zero means no bound), and what
-// they add up to.
+// WriteTable prints the visits to one page, one per line, and their totals. If
+// there are more than most (zero means no limit), the middle ones are
+// left out.
 func (c *Course) WriteTable(w io.Writer, most int) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s\n%5s  %-20s %-15s %12s  %-20s %6s %12s\n", c.Page.URL, "visit", "time", "state", "interval", "next", "missed", "change seen")
@@ -70,7 +70,7 @@ func (t Totals) String() string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// Short is a duration in its two greatest units: "12d 6h", "3m 20s", "0s".
+// Short formats a duration in its two greatest units: "12d 6h", "3m 20s", "0s".
 func Short(d time.Duration) string {
 	if d < 0 {
 		return "-" + Short(-max(d, -math.MaxInt64))

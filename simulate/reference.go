@@ -10,16 +10,16 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// Check is a figure and what it is to be.
+// Check is a figure and its required value.
 type Check struct {
 	What      string
 	Got, Want float64
-	// Within is by how much they may differ; zero means that Got is to be Want or more,
-	// negative that it is to be Want or less.
+	// Within is by how much they may differ; zero means that Got must be at least Want,
+	// negative that it must be at most Want.
 	Within float64
 }
 
-// OK reports whether the figure is as it is to be.
+// OK reports whether the figure is as required.
 func (c Check) OK() bool {
 	switch {
 	case c.Within > 0:
@@ -30,7 +30,8 @@ func (c Check) OK() bool {
 	return c.Got >= c.Want
 }
 
-// String is one line: whether it is OK, the figure, what it is to be, and what it is.
+// String is one line: whether it is OK, what the figure is, the required value, and
+// the actual one.
 func (c Check) String() string {
 	state, want := "ok  ", fmt.Sprintf(">= %.4g", c.Want)
 	if !c.OK() {
@@ -45,14 +46,14 @@ func (c Check) String() string {
 	return fmt.Sprintf("%s %9.4f  %-18s %s", state, c.Got, want, c.What)
 }
 
-// ReferencePages is how many pages the published figures are of.
+// ReferencePages is the number of pages behind the published figures.
 const ReferencePages = 10_000
 
-// Reference repeats published results, and checks what the schedule that learns is to
-// reach, on made-up populations of so many pages. Figures of single policies are compared
-// if pages is [ReferencePages]: in smaller populations a few pages decide. The draw of
-// which pages are important matters; seed 1 is the draw that has the published figures of
-// the constant interval and the optimum.
+// Reference repeats published results, and checks the goals of the schedule that learns,
+// on made-up populations of so many pages. Figures of single policies are compared only
+// if pages is [ReferencePages]: in smaller populations a few pages decide. It matters
+// which pages are drawn as important; seed 1 is the draw that has the published figures
+// of the constant interval and the optimum.
 //
 // It takes minutes with so many pages. It ends with the first error.
 func Reference(ctx context.Context, pages int) iter.Seq2[Check, error] {

@@ -1,10 +1,10 @@
 // Package simulate tries a schedule on the history of a page before it is let
 // loose on the web: how often would it have come, what would it have missed, and
 // how old would the copy have been? It runs the code of a crawl, update.Next and
-// the schedule, on a clock of its own; a year takes a millisecond.
+// the schedule, in simulated time; a year takes a millisecond.
 //
-// A history is what became of a page and when: see [ParseHistory] for a file of
-// them, and [Every], [Poisson] and [Never] for pages that are made up.
+// A history is what happened to a page and when: see [ParseHistory] for a file
+// of them, and [Every], [Poisson] and [Never] for made-up pages.
 package simulate
 
 import (
@@ -24,31 +24,32 @@ type Page struct {
 	// ContentType is the media type, for schedules that go by it; empty means
 	// text/html.
 	ContentType string
-	// Weight is how important the page is beside others, if it is above zero. [Run] does
-	// not look at it.
+	// Weight is the importance of the page relative to others, if above zero. [Run]
+	// ignores it.
 	Weight float64
 	// Events are in ascending order. A page whose first event is not Appears is
 	// there before it, and so is one without events.
 	Events []Event
-	// Seen are the events that the signature of the crawl tells of, if they are others: the
-	// schedule is told of these. Signatures are all that the history has: see [BySignature].
+	// Seen are the events that the signature of the crawl detects, if different: the
+	// schedule is told of these. Signatures has those of every signature in the history: see
+	// [BySignature].
 	Seen       []Event
 	Signatures map[string][]Event
-	// Restless are the signatures of these that are others at every visit, EachVisit says so of
-	// that of the crawl.
+	// Restless lists those of the signatures that differ at every visit; EachVisit says that
+	// the crawl's does.
 	Restless  []string
 	EachVisit bool
-	// Until is how long the history goes on, if that is longer than its events.
+	// Until is the end of the history, if that is after its events.
 	Until time.Time
 }
 
-// Event is one thing that became of a page.
+// Event is one thing that happened to a page.
 type Event struct {
 	Time time.Time
 	Kind Kind
 }
 
-// Kind says what became of a page.
+// Kind says what happened to a page.
 type Kind byte
 
 const (
@@ -83,8 +84,8 @@ type Options struct {
 	// those that are there before any event the first event of all, or 1 January
 	// 2026 if there is none.
 	Start time.Time
-	// Duration is how long to go on, 146 years at most; zero means until the last
-	// event of all, but for a year at least.
+	// Duration is how long to continue, 146 years at most; zero means until the
+	// last event of all, but at least for a year.
 	Duration time.Duration
 	// Step is how often the crawler looks for what is due: a page is visited at
 	// the first step at which it is. Zero means an hour.
@@ -92,10 +93,10 @@ type Options struct {
 	// LastModified makes the server say when the content has changed.
 	LastModified bool
 	// Conditional makes the server answer "not modified" to a visit that knows the
-	// content. Otherwise it sends it again, and the signature tells.
+	// content. Otherwise it sends it again, and the signature decides.
 	Conditional bool
 	// Update has the rules for records: MaxRetries, NutchCompat and the like. Its
-	// Schedule and Now do not matter.
+	// Schedule and Now are ignored.
 	Update update.Options
 }
 
@@ -108,7 +109,7 @@ type Result struct {
 	Total Totals
 }
 
-// Course is what became of one page.
+// Course is what happened to one page.
 type Course struct {
 	Page   Page
 	Visits []Visit
