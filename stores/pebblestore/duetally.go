@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -29,11 +30,19 @@ type tallied struct {
 }
 
 func (t *tally) add(level uint16, n int64) {
-	i, found := slices.BinarySearchFunc(*t, level, func(a tallied, level uint16) int { return cmp.Compare(a.level, level) })
+	i, _ := slices.BinarySearchFunc(*t, level, func(a tallied, level uint16) int { return cmp.Compare(a.level, level) })
+	t.addAt(i, level, n)
+}
+
+// addAt adds to a level, which is the one at i or comes before it.
+func (t *tally) addAt(i int, level uint16, n int64) {
 	switch {
-	case !found && n != 0:
+	case n == 0:
+	case i == len(*t):
+		*t = append(*t, tallied{level, n})
+	case (*t)[i].level != level:
 		*t = slices.Insert(*t, i, tallied{level, n})
-	case found:
+	default:
 		if (*t)[i].n += n; (*t)[i].n == 0 {
 			*t = slices.Delete(*t, i, i+1)
 		}
@@ -49,8 +58,12 @@ func (t tally) append(dst []byte) []byte {
 
 var errTally = errors.New("not a tally of the due index")
 
-// addFrom adds what append wrote.
+// addFrom adds what append wrote. Both ascend, so that it looks for no level twice.
 func (t *tally) addFrom(b []byte) error {
+	if *t == nil {
+		*t = make(tally, 0, len(b)/3+1) // a level and a number have three bytes or four
+	}
+	at := 0
 	for last := int64(-1); len(b) > 0; {
 		level, i := binary.Uvarint(b)
 		if i <= 0 || level > lastLevel || int64(level) <= last {
@@ -60,7 +73,10 @@ func (t *tally) addFrom(b []byte) error {
 		if j <= 0 || n == 0 {
 			return errTally
 		}
-		t.add(uint16(level), n)
+		for at < len(*t) && (*t)[at].level < uint16(level) {
+			at++
+		}
+		t.addAt(at, uint16(level), n)
 		last, b = int64(level), b[i+j:]
 	}
 	return nil
@@ -108,15 +124,32 @@ func (c *counter) flush(batch changes) error {
 	return batch.Merge(c.key, c.enc, nil)
 }
 
-// tallySum is a tally to which others are added.
-type tallySum struct{ tally tally }
+// tallySum is a tally to which others are added. A reading of all tallies makes one for
+// each host, so its memory is used again.
+type tallySum struct {
+	tally tally
+	out   []byte
+	pool  *sync.Pool // or nil
+}
 
 func (m *tallySum) MergeNewer(value []byte) error { return m.tally.addFrom(value) }
 func (m *tallySum) MergeOlder(value []byte) error { return m.tally.addFrom(value) }
 
 // Finish may leave an empty row, of a host that has nothing: the engine can be
 // told to drop it, but that made its compaction fail (2.1.7).
-func (m *tallySum) Finish(bool) ([]byte, io.Closer, error) { return m.tally.append(nil), nil, nil }
+func (m *tallySum) Finish(bool) ([]byte, io.Closer, error) {
+	m.out = m.tally.append(m.out)
+	return m.out, m, nil
+}
+
+// Close ends the use of what Finish returned.
+func (m *tallySum) Close() error {
+	if m.pool != nil {
+		m.tally, m.out = m.tally[:0], m.out[:0]
+		m.pool.Put(m)
+	}
+	return nil
+}
 
 // A tour goes from host to host, in each level to those that are wanted and
 // have something in it.

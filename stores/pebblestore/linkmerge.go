@@ -24,7 +24,7 @@ const (
 // merger is the merger of all tables that have sums. Its name is in every table that
 // was ever written, so it is that of the engine's own merger, which was never used.
 func merger() *pebble.Merger {
-	var sums sync.Pool
+	var sums, tallies sync.Pool
 	return &pebble.Merger{
 		Name: pebble.DefaultMerger.Name,
 		Merge: func(key, value []byte) (pebble.ValueMerger, error) {
@@ -37,7 +37,11 @@ func merger() *pebble.Merger {
 				sum.key = append(sum.key, key[1:]...)
 				m = sum
 			} else {
-				m = new(tallySum)
+				sum, _ := tallies.Get().(*tallySum)
+				if sum == nil {
+					sum = &tallySum{pool: &tallies}
+				}
+				m = sum
 			}
 			return m, m.MergeNewer(value)
 		},
