@@ -47,6 +47,7 @@ func (j *dbJob) flags(f *flag.FlagSet) {
 	f.IntVar(&j.Top, "top", 100_000, "URLs of a fetch list")
 	f.IntVar(&j.Links, "links", 60, "links of a page")
 	f.IntVar(&j.Rounds, "rounds", 5, "rounds at each size, of generate, update and invert")
+	f.BoolVar(&j.Embedded, "embedded", false, "leave Go's collector as it is, where recrawl collects less")
 	f.Int64Var(&j.Cache, "cache", 0, "`BYTES` of the store's cache (0: its default)")
 }
 

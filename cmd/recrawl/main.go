@@ -45,6 +45,7 @@ const (
 func main() {
 	log.SetOutput(io.Discard) // net/http complains about servers there; -v reports what matters
 	surviveFileLimit()
+	collectLess(garbage)
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)

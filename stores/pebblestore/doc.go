@@ -23,6 +23,13 @@
 // not wait for each other, and reads wait for none of them. A scan reads some
 // thousands of records at a time and holds no lock while the loop body runs.
 //
+// # Memory
+//
+// The cache and the memtables, see [Options].CacheSize, lie outside of Go's heap,
+// unless it is built without cgo. In a process in which little else is alive Go
+// therefore collects every few megabytes, which is a quarter of what a scan costs: a
+// service with memory to spare sets GOGC, or debug.SetGCPercent, to more than 100.
+//
 // # Durability
 //
 // Every change goes through a log first. An Update is in memory when it
