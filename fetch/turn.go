@@ -210,7 +210,10 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		h.Busy = without(h.Busy, r.until, now)
 		r.full = false
 		if !r.made {
-			h.Spent.Requests = max(h.Spent.Requests-1, 0)
+			// Of another day than that of the claim nothing was taken.
+			if day := (hostdb.Spent{}).On(r.claimed).Day; h.Spent.Day.Equal(day) {
+				h.Spent.Requests = max(h.Spent.Requests-1, 0)
+			}
 			r.at, r.limit = later(h.NextFetch, now), l.termsOf(&h, r).limit
 			return &h, nil
 		}

@@ -531,3 +531,37 @@ func TestCancelledAtTheStart(t *testing.T) {
 		}
 	})
 }
+
+// A turn in which nothing was asked is given back to the day on which it was taken.
+func TestTurnGivenBackAfterMidnight(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		began time.Duration // before midnight
+		want  int64         // requests of the day at the end: one of this run and three of others
+	}{{"the same day", 10 * time.Minute, 3}, {"the next day", time.Second, 3}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(24*time.Hour - c.began)
+				s := &site{latency: 2 * time.Second, answer: func(string) protocol.Response { return code(protocol.Refused) }}
+				r := newRig(t, s, pages(host, 1)...)
+				r.o.NoRobots = true
+				go func() { // others, while the visit is under way
+					time.Sleep(1500 * time.Millisecond)
+					err := r.o.Hosts.Update(t.Context(), host, func(old *hostdb.Host) (*hostdb.Host, error) {
+						h := *old
+						h.Spent = h.Spent.On(time.Now())
+						h.Spent.Requests += 3
+						return &h, nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}()
+				r.run(seg)
+				if h := hostOf(t, r, host); h.Spent.Requests != c.want {
+					t.Errorf("%+v, want %d requests", h.Spent, c.want)
+				}
+			})
+		})
+	}
+}
