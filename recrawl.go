@@ -293,6 +293,16 @@ func (c *Crawler) recover(ctx context.Context) error {
 	if len(dead) > 0 {
 		c.o.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
 	}
+	for _, name := range dead { // a merge marks what it makes before that is there
+		if marked, e := c.marked(ctx, name); e != nil {
+			return e
+		} else if !marked {
+			continue
+		}
+		if e := c.unmark(ctx, name); e != nil {
+			return e
+		}
+	}
 	var damaged *generate.DamagedError
 	if !errors.As(err, &damaged) {
 		return err

@@ -356,9 +356,18 @@ func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
 }
 
 // Finish marks a segment as done, so that no round takes it up again. It is for
-// callers that run the stages one by one; a round calls it itself.
-func (c *Crawler) Finish(ctx context.Context, segment string) error {
-	return c.done(ctx, segment)
+// callers that run the stages one by one; a round calls it itself. If there is no such
+// segment, the error is segment.ErrNotFound.
+func (c *Crawler) Finish(ctx context.Context, name string) error {
+	for there, err := range c.s.Segments.List(ctx) {
+		if err != nil {
+			return fmt.Errorf("recrawl: finish %s: %w", name, err)
+		}
+		if there == name {
+			return c.done(ctx, name)
+		}
+	}
+	return fmt.Errorf("recrawl: finish %s: %w", name, segment.ErrNotFound)
 }
 
 // retire removes all but the newest KeepSegments done segments, and then their

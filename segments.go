@@ -2,9 +2,11 @@ package recrawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/merge"
 	"github.com/recrawl/recrawl/rank"
 	"github.com/recrawl/recrawl/update"
@@ -28,11 +30,13 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 		o.Now = c.o.Now
 	}
 	told := o.Complete
+	var marked []string
 	o.Complete = func(ctx context.Context, name string) error {
+		marked = append(marked, name)
 		if err := update.MarkDone(ctx, c.s.Crawl, name); err != nil {
 			return err
 		}
-		if err := c.Finish(ctx, name); err != nil {
+		if err := c.done(ctx, name); err != nil { // which is not there yet
 			return err
 		}
 		if err := c.s.Crawl.Sync(ctx); err != nil || told == nil {
@@ -40,7 +44,17 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 		}
 		return told(ctx, name)
 	}
-	return merge.Segments(ctx, c.s.Segments, srcs, o)
+	r, err := merge.Segments(ctx, c.s.Segments, srcs, o)
+	if err != nil { // and nothing is there of what was to be marked
+		clean, end := grace.Context(ctx)
+		defer end()
+		for _, name := range marked {
+			if e := c.unmark(clean, name); e != nil {
+				err = errors.Join(err, fmt.Errorf("recrawl: merge segments: %w", e))
+			}
+		}
+	}
+	return r, err
 }
 
 // RemoveSegment removes a segment and its marks. If it is in use, the error
@@ -51,14 +65,19 @@ func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 	if err := c.s.Segments.Remove(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)
 	}
+	if err := c.unmark(ctx, name); err != nil {
+		return fmt.Errorf("recrawl: remove %s: %w", name, err)
+	}
+	return nil
+}
+
+// unmark removes the marks of a segment that is not there any more.
+func (c *Crawler) unmark(ctx context.Context, name string) error {
 	marks := c.forgotten(ctx, name)
 	for _, job := range []string{update.Job(name), rank.Job(name), roundJob(name)} {
 		marks[job] = ""
 	}
-	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
-		return fmt.Errorf("recrawl: remove %s: %w", name, err)
-	}
-	return nil
+	return c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
 
 // DoneSegments returns the segments that are done, oldest first.

@@ -2,6 +2,7 @@ package recrawl_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/merge"
 	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/webtest"
 )
 
@@ -85,4 +87,54 @@ func TestSegmentsAtWorkAreNotMerged(t *testing.T) {
 	if _, err := c.MergeSegments(t.Context(), merge.SegmentOptions{}, "missing"); err == nil || errors.Is(err, segment.ErrBusy) {
 		t.Error(err)
 	}
+}
+
+// What is not there is not marked as done, and neither is what a merge did not bring to an end.
+func TestMarksOfNothing(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 5, Calm: true})
+	s.run(t, s.web.Seeds()...)
+	c := s.crawler(t)
+	defer c.Close()
+	unmarked := func(name string) {
+		t.Helper()
+		for _, job := range []string{"round/" + name, "update/" + name} {
+			if mark, err := s.db.Crawl().Progress(t.Context(), job); err != nil || mark != "" {
+				t.Errorf("mark %s is %q, %v", job, mark, err)
+			}
+		}
+	}
+	const missing = "20260101000000-000"
+	if err := c.Finish(t.Context(), missing); !errors.Is(err, segment.ErrNotFound) || !strings.Contains(err.Error(), missing) {
+		t.Error(err)
+	}
+	unmarked(missing)
+
+	names, err := c.DoneSegments(t.Context())
+	if err != nil || len(names) < 2 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	if err := c.Finish(t.Context(), names[0]); err != nil {
+		t.Error(err)
+	}
+	var made string
+	fails := errors.New("fails")
+	_, err = c.MergeSegments(t.Context(), merge.SegmentOptions{Complete: func(_ context.Context, name string) error {
+		made = name
+		return fails
+	}}, names...)
+	if !errors.Is(err, fails) || made == "" {
+		t.Errorf("%v of %q", err, made)
+	}
+	unmarked(made)
+
+	// The process dies behind the marks.
+	w, err := s.db.Segments().Append(t.Context(), made, segment.GeneratePart, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Append(t.Context(), []byte("x")), w.Close(), update.MarkDone(t.Context(), s.db.Crawl(), made)); err != nil {
+		t.Fatal(err)
+	}
+	s.crawler(t).Close()
+	unmarked(made)
 }
