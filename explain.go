@@ -139,7 +139,7 @@ func (c *Crawler) lastVisit(ctx context.Context, d *crawldb.Datum) (*segment.Vis
 	}
 	for _, name := range slices.Backward(append(before, last...)) {
 		for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
-			if errors.Is(err, segment.ErrNotFound) {
+			if errors.Is(err, segment.ErrNotFound) || damages(err, name) {
 				break
 			}
 			if err != nil {

@@ -188,7 +188,11 @@ type Crawler struct {
 	injected chan struct{}
 	status   status
 	planned  planned
-	damaged  []error // that New has found
+
+	// damage guards what was found damaged, and the names of the segments.
+	damage  sync.Mutex
+	damaged []error
+	aside   map[string]bool
 }
 
 // New returns a crawler over the given stores, and cleans up what a process that died
@@ -307,17 +311,38 @@ func (c *Crawler) recover(ctx context.Context) error {
 	if !errors.As(err, &damaged) {
 		return err
 	}
-	c.damaged = damaged.Errs
 	for i, err := range damaged.Errs {
-		c.o.Logger.Warn("recrawl: a segment without a whole fetch list is left as it is", "segment", damaged.Segments[i], "error", err)
+		c.setAside(damaged.Segments[i], err)
 	}
 	return nil
 }
 
-// Damaged returns one error for each segment that New found damaged and left as it is.
-// Such a segment does not keep a crawl from being opened, but working on it will fail.
-// The errors were sent to Options.Logger, too.
-func (c *Crawler) Damaged() []error { return slices.Clone(c.damaged) }
+// Damaged returns an error for each segment that New or a round has found damaged. No
+// round takes up such a segment until the stores are opened by another New; it stays as
+// it is, and its pages are due again when their leases end. Options.Logger is told, too.
+func (c *Crawler) Damaged() []error {
+	c.damage.Lock()
+	defer c.damage.Unlock()
+	return slices.Clone(c.damaged)
+}
+
+// setAside keeps rounds from a segment that is damaged.
+func (c *Crawler) setAside(name string, err error) {
+	c.damage.Lock()
+	defer c.damage.Unlock()
+	if c.aside == nil {
+		c.aside = map[string]bool{}
+	}
+	c.aside[name] = true
+	c.damaged = append(c.damaged, err)
+	c.o.Logger.Error("recrawl: a segment is damaged and left as it is", "segment", name, "error", err)
+}
+
+func (c *Crawler) isAside(name string) bool {
+	c.damage.Lock()
+	defer c.damage.Unlock()
+	return c.aside[name]
+}
 
 // Close releases what New acquired. The stores stay open; they belong to the caller,
 // who must cancel any Run through its context and wait for it before closing

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -43,6 +45,9 @@ type Report struct {
 	// Sitemaps says what was read in sitemaps, Told what it did to the crawl db.
 	Sitemaps fetch.SitemapReport
 	Told     update.SitemapReport
+	// Damaged are the segments that were found damaged and set aside, of a Run the last
+	// thousand: see [Crawler.Damaged].
+	Damaged []string
 	// Events counts the calls of OnPage.
 	Events int
 	// NextDue is when the next page is due, if the last round found none; zero
@@ -75,6 +80,8 @@ func (r *Report) add(o Report) {
 	r.Rounds += o.Rounds
 	r.Segments = append(r.Segments, o.Segments...)
 	r.Segments = slices.Delete(r.Segments, 0, max(0, len(r.Segments)-mostSegments))
+	r.Damaged = append(r.Damaged, o.Damaged...)
+	r.Damaged = slices.Delete(r.Damaged, 0, max(0, len(r.Damaged)-mostSegments))
 	r.Selected += o.Selected
 	for code, n := range o.Visits {
 		if r.Visits == nil {
@@ -186,7 +193,8 @@ func (c *Crawler) reload() {
 }
 
 func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r *Report) error {
-	name, err := c.unfinished(ctx)
+	name, damaged, err := c.unfinished(ctx)
+	r.Damaged = damaged
 	if err != nil {
 		return err
 	}
@@ -227,7 +235,20 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 		}
 	}
 	r.Rounds, r.Segments = 1, []string{name}
-	return c.segment(ctx, name, r)
+	err = c.segment(ctx, name, r)
+	if damages(err, name) && ctx.Err() == nil {
+		// It would end each round from now on, for the sake of a list's worth of pages.
+		c.setAside(name, err)
+		r.Damaged, err = append(r.Damaged, name), nil
+	}
+	return err
+}
+
+// damages reports whether an error says that a segment is damaged. So do those of the
+// crawl db, of which the files have no names of segments.
+func damages(err error, name string) bool {
+	var damage *segment.CorruptError
+	return errors.As(err, &damage) && slices.Contains(strings.Split(filepath.ToSlash(damage.File), "/"), name)
 }
 
 // inTime limits a round to what there is time for: see Options.RoundTime.
@@ -254,27 +275,35 @@ func (c *Crawler) inTime(o generate.Options) generate.Options {
 	return o
 }
 
-// unfinished returns the oldest segment that is not done; "" if all are.
-func (c *Crawler) unfinished(ctx context.Context) (string, error) {
+// unfinished returns the oldest segment that is neither done nor damaged, "" if there is
+// none, and the damaged ones that were found on the way.
+func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []string, err error) {
 	for name, err := range c.s.Segments.List(ctx) {
 		if err != nil {
-			return "", fmt.Errorf("recrawl: %w", err)
+			return "", damaged, fmt.Errorf("recrawl: %w", err)
+		}
+		if c.isAside(name) {
+			continue
 		}
 		mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
 		if err != nil {
-			return "", fmt.Errorf("recrawl: %w", err)
+			return "", damaged, fmt.Errorf("recrawl: %w", err)
 		}
 		if mark == roundDone {
 			continue
 		}
 		// A segment that another crawler is making is not ours.
-		if ok, err := segment.Has[crawldb.Datum](ctx, c.s.Segments, name); err != nil {
-			return "", fmt.Errorf("recrawl: %w", err)
-		} else if ok {
-			return name, nil
+		switch ok, err := segment.Has[crawldb.Datum](ctx, c.s.Segments, name); {
+		case damages(err, name):
+			c.setAside(name, fmt.Errorf("recrawl: %w", err))
+			damaged = append(damaged, name)
+		case err != nil:
+			return "", damaged, fmt.Errorf("recrawl: %w", err)
+		case ok:
+			return name, damaged, nil
 		}
 	}
-	return "", nil
+	return "", damaged, nil
 }
 
 // segment takes a segment through the stages that it has not been through.
@@ -508,7 +537,7 @@ func (c *Crawler) ahead(ctx context.Context) (generate.Options, error) {
 	if o.Ahead <= 0 {
 		return o, nil
 	}
-	if name, err := c.unfinished(ctx); err != nil || name != "" {
+	if name, _, err := c.unfinished(ctx); err != nil || name != "" {
 		return o, err // no selection in this round
 	}
 	mark, err := c.s.Crawl.Progress(ctx, aheadJob)

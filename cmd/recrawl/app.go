@@ -213,6 +213,7 @@ type session struct {
 	conf    *nutchconf.Options // nil without -conf
 	now     func() time.Time
 	trouble trouble
+	damaged int // how many of Crawler.Damaged were told
 }
 
 // begin opens the crawl and makes a crawler from the flags.
@@ -302,10 +303,17 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 		s.end()
 		return nil, err
 	}
-	for _, err := range s.crawler.Damaged() {
-		fmt.Fprintf(a.err, "recrawl: left as it is: %v\n", err)
-	}
+	s.tellDamage(a.err)
 	return s, nil
+}
+
+// tellDamage tells of segments that were found damaged since it was called last.
+func (s *session) tellDamage(w io.Writer) {
+	damaged := s.crawler.Damaged()
+	for _, err := range damaged[s.damaged:] {
+		fmt.Fprintf(w, "recrawl: left as it is: %v\n", err)
+	}
+	s.damaged = len(damaged)
 }
 
 // offline is the protocol of verbs that make no request.

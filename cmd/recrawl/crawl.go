@@ -112,6 +112,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 		return err
 	}
 	s.trouble.tell(a.err, c.Bool("v"))
+	s.tellDamage(a.err)
 	if e := a.printCrawl(c, &report, err == nil); err == nil {
 		err = e
 	}
@@ -170,6 +171,7 @@ type crawlJSON struct {
 	Overgrown int            `json:"overgrown"`
 	Redirect  map[string]int `json:"redirects"`
 	Segments  []string       `json:"segments"`
+	Damaged   []string       `json:"damaged,omitempty"`
 	NextDue   *time.Time     `json:"next_due,omitempty"`
 	Seconds   float64        `json:"seconds"`
 	Freshness *freshnessJSON `json:"freshness,omitempty"`
@@ -178,7 +180,7 @@ type crawlJSON struct {
 func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error {
 	if c.Bool("json") {
 		j := crawlJSON{Finished: finished, Rounds: r.Rounds, Selected: r.Selected, Visits: r.Visited(), Outcomes: outcomes(r.Visits),
-			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: redirects(&r.Redirects), Segments: r.Segments, Seconds: r.Elapsed.Seconds()}
+			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: redirects(&r.Redirects), Segments: r.Segments, Damaged: r.Damaged, Seconds: r.Elapsed.Seconds()}
 		if !r.NextDue.IsZero() {
 			j.NextDue = &r.NextDue
 		}
