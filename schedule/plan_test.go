@@ -214,6 +214,33 @@ func TestPageThatIsGoneOnce(t *testing.T) {
 	}
 }
 
+// Where there are few visits a page is late by chance, and a plan does not become smaller for that.
+func TestPlanOfFewVisitsIsNotUpset(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for late, want := range map[time.Duration]bool{4 * day: false, 8 * day: true} {
+		var old *Plan
+		for n := range int64(20) {
+			now := at.Add(time.Duration(n) * 3 * day)
+			sample := Learned{Budget: 1. / 3, Plan: old}.NewSample(now)
+			for i := range 10 {
+				d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: now.Add(-10 * day), Interval: 40 * day, FetchTime: now.Add(30 * day)}
+				if i < 2 {
+					d.Interval, d.FetchTime = 8*day, now.Add(-2*day-late)
+				}
+				sample.Add(&d)
+			}
+			p := sample.Plan(PlanOptions{Visits: n + 1})
+			if p.Begun = at.AddDate(-2, 0, 0); old != nil && (p.Scale < old.Scale) != want {
+				t.Errorf("two pages are late by %v: plan %d has a scale of %v after %v", late, n, p.Scale, old.Scale)
+			}
+			if old == nil {
+				p.Scale = 1.5
+			}
+			old = p
+		}
+	}
+}
+
 // Pages that are gone take little of the budget, and do not count as late; and what a crowd of
 // pages took from the others is given back when only they wait.
 func TestPlanOfPagesThatAreGone(t *testing.T) {

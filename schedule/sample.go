@@ -96,7 +96,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 	p.at = s.standing(d, x.now)
 	gone := goneFor(d, p.s.Most)
 	p.overdue = !p.at.never && !gone && !d.FetchTime.After(x.now)
-	p.late = !p.at.never && !s.latest(d, 45).Add(day).After(x.now)
+	p.late = !p.at.never && !s.latest(d, 45).Add(s.Plan.grace()).After(x.now)
 	fixed, ok := fixedInterval(*d)
 	if p.covered = !ok && covered(d); p.covered {
 		p.signs = signsSince(d, since(d, d.LastFetch))
@@ -418,7 +418,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	used := float64(visits-had) / counted
 	idle := used < 0.99*p.Budget-1/counted && p.Backlog <= max(3*p.Budget, 1)
 	every := p.Pages / p.Budget
-	much, shortest := late/(0.25*p.Budget), every/(ofMost*most)
+	much, shortest := late/max(0.25*p.Budget, 1), every/(ofMost*most)
 	every = max(3, every)
 	passed = min(passed, 5)
 	// If much goes unused for long, the plan is wrong about how much it will take: of
@@ -548,4 +548,13 @@ func (m *moments) fit() Rate {
 		shape = 0.5
 	}
 	return Rate{shape, shape / mean}
+}
+
+// grace is for how long a page may be late before that says anything: where there are few visits
+// it is chance for how long a page waits for one.
+func (p *Plan) grace() time.Duration {
+	if p == nil || !(p.Budget > 0) {
+		return day
+	}
+	return max(day, fromDays(2/p.Budget))
 }
