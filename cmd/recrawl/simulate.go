@@ -149,7 +149,7 @@ published results and checks the goals of the project, and fails if a figure is 
 				}
 				return nil
 			}
-			fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n\n", len(pages), o.PerDay)
+			fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n%s\n\n", len(pages), o.PerDay, scopeOf(history, c.String("importance"), o, outcomes[0].Course))
 			if len(sights) == 0 {
 				return simulate.WriteComparison(a.out, outcomes)
 			}
@@ -168,6 +168,24 @@ published results and checks the goals of the project, and fails if a figure is 
 			return nil
 		},
 	}
+}
+
+// scopeOf says which time the figures are for, and what importance they weigh pages by: if a
+// history has none it is drawn, and says nothing of these pages.
+func scopeOf(history []simulate.Page, importance string, o simulate.CrawlOptions, course []simulate.Point) string {
+	from, to := course[0].From, course[len(course)-1].To
+	measure := o.Measure
+	if measure == 0 {
+		measure = to.Sub(from) / 3
+	}
+	date := func(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+	switch {
+	case slices.ContainsFunc(history, func(p simulate.Page) bool { return p.Weight > 0 }):
+		importance = "as the history says"
+	case len(history) > 0 && importance != string(simulate.Uniform):
+		importance += ", drawn at random: the history has no column weight, or w="
+	}
+	return fmt.Sprintf("from %s to %s, measured from %s on; importance: %s", date(from), date(to), date(from.Add(measure)), importance)
 }
 
 // bySignatures returns what the learned schedule would achieve on a history with each of the

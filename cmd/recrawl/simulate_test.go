@@ -24,16 +24,16 @@ func TestScheduleSimulates(t *testing.T) {
 		args string
 		want []string
 	}{
-		{small, []string{"60 pages, 2 fetches a day", "learned ", "Nutch adaptive, by score ", "optimum, rates known "}},
+		{small, []string{"60 pages, 2 fetches a day\nfrom 2026-01-01 to 2026-07-20, measured from 2026-03-08 on; importance: zipf\n", "learned ", "Nutch adaptive, by score ", "optimum, rates known "}},
 		{small + "-population lognorm -importance correlated -every 7d -cold -seed 2 -only learn,optimum -svg " + name, []string{"60 pages, 8.571 fetches a day", "learned ", "100.0%"}},
 		{small + "-kind adaptive -inc 0.1 -dec 0.5 -budget 5 -only yours -last-modified -conditional -shift 2", []string{"60 pages, 5 fetches a day", "yours, by priority ", "yours, oldest first "}},
 		{small + "-kind learned -keep 0.9 -limit 60d -only learned", []string{"yours, learned ", "\nlearned "}},
 		{small + "-nutch -limit 60d -only yours", []string{"yours, by priority "}},
 		{small + "-signals recall=.9,precision=.8,share=.5 -signals flood=1 -only learned,signals", []string{"learned ", "optimum, rates and signals known "}},
-		{"-history " + found + " -signature md5 -truth textmd5 -only learned", []string{"1 pages", "learned ", " 1.0000 ", "learned, if textmd5 is compared "}},
+		{"-history " + found + " -signature md5 -truth textmd5 -only learned", []string{"1 pages", "importance: zipf, drawn at random", "learned ", " 1.0000 ", "learned, if textmd5 is compared "}},
 		{"-history " + restless + " -only learned", []string{"md5                   15.00", "textmd5                1.00", "learned, if md5 is compared ", "md5 differs at every visit of 1 of 1 pages"}},
 		{small + "-curve 30d,7d -only constant,optimum -svg " + name, []string{"a page is fetched every    30.0d     7.0d", "constant interval "}},
-		{"-history " + history + " -cycle 1d -for 1y -measure 30d -only default", []string{"2 pages, 0.06667 fetches a day", "default, 30 days "}},
+		{"-history " + history + " -cycle 1d -for 1y -measure 30d -only default", []string{"2 pages, 0.06667 fetches a day", "from 2026-01-01 to 2027-01-01, measured from 2026-01-31 on; importance: as the history says", "default, 30 days "}},
 	} {
 		r := recrawl(t, append([]string{"schedule", "simulate"}, strings.Fields(c.args)...)...)
 		if r.code != 0 || r.err != "" {
