@@ -408,8 +408,8 @@ func (d *Disk) Mkdir(name string) error {
 	})
 }
 
-// Rename implements [dirstore.FS]. It replaces an existing file, and does not
-// move between directories.
+// Rename implements [dirstore.FS]. It replaces an existing file. Between two directories
+// a crash may keep the change to one and not the change to the other.
 func (d *Disk) Rename(from, to string) error {
 	return d.do(Op{Kind: Rename, Name: from, To: to}, func() error {
 		dir, base, n, err := d.walk(from)
@@ -420,11 +420,13 @@ func (d *Disk) Rename(from, to string) error {
 		switch {
 		case err != nil:
 			return err
-		case toDir != dir:
-			return errors.New("the directories are not the same")
 		case there != nil && there.isDir():
 			return fs.ErrExist
 		case there == n:
+			return nil
+		case toDir != dir:
+			dir.change(move{name: base})
+			toDir.change(move{name: toBase, node: n})
 			return nil
 		}
 		dir.change(move{name: toBase, from: base, node: n})
