@@ -229,10 +229,16 @@ func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 	if d.fence.failure() != nil {
 		return d.failed()
 	}
+	if err := d.changes.enter(ctx, d.closing, v.errClosed); err != nil {
+		return err
+	}
 	d.dirty.Store(true)
 	// After a failure of the disk the engine may wait until release.
 	done := make(chan error, 1)
-	d.ingests.Go(func() { done <- ingestTables(d.db, names) })
+	d.ingests.Go(func() {
+		defer d.changes.leave()
+		done <- ingestTables(d.db, names)
+	})
 	select {
 	case err = <-done:
 	case <-d.fence.down:

@@ -105,7 +105,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
 	po := &pebble.Options{
-		FS:                          d.fence,
+		FS:                          stagedFS{d.fence, under, filepath.Join(d.dir, stagingName)},
 		Cache:                       cache,
 		MemTableSize:                d.memSize,
 		MemTableStopWritesThreshold: engineMemTables,
@@ -351,6 +351,10 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
 		return err
 	}
+	if err := d.changes.enter(ctx, d.closing, v.errClosed); err != nil {
+		return err
+	}
+	defer d.changes.leave()
 	d.dirty.Store(true)
 	defer d.space.hurry(ctx)()
 	defer d.unflushed.Store(true) // when it is in a memtable

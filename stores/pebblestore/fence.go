@@ -171,16 +171,24 @@ func (f *fence) Link(oldname, newname string) error {
 	var unlinked error
 	err := f.do(func() error {
 		err := f.FS.Link(oldname, newname)
-		for _, no := range [...]error{errors.ErrUnsupported, syscall.EPERM, syscall.EMLINK, syscall.EXDEV} {
-			if errors.Is(err, no) {
-				// The engine takes EPERM by itself as final.
-				unlinked = fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
-				return nil
-			}
+		if cannotLink(err) {
+			// EPERM by itself is what the engine takes for final.
+			unlinked = fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
+			return nil
 		}
 		return err
 	})
 	return errors.Join(err, unlinked)
+}
+
+// cannotLink reports whether an error says that a link cannot be made, where a copy may be.
+func cannotLink(err error) bool {
+	for _, no := range [...]error{errors.ErrUnsupported, syscall.EPERM, syscall.EMLINK, syscall.EXDEV} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *fence) MkdirAll(dir string, perm os.FileMode) error {

@@ -99,7 +99,10 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	case h.fresh:
 		err = h.begin()
 	default:
-		if err = dropNote(h.fs, h.dir); err != nil {
+		if err = errors.Join(dropNote(h.fs, h.dir), dropAsk(h.fs, h.dir)); err != nil {
+			break
+		}
+		if err = h.fs.RemoveAll(h.file(stagingName)); err != nil { // of a backup that was killed
 			break
 		}
 		// The process that made the store may have been killed before the name

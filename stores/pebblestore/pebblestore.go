@@ -161,6 +161,12 @@ type DB struct {
 	writing   sync.Mutex
 	written   atomic.Int64 // bytes committed since makeRoom last looked
 
+	// changes is passed by every change of the database and of segments, starts before
+	// it by those that open a part of a segment to be written. One Backup at a time
+	// has backing.
+	changes, starts gate
+	backing         chan struct{}
+
 	space    *space
 	crawl    crawlStore
 	hosts    hostStore
@@ -193,7 +199,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{})}
+	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{}), backing: make(chan struct{}, 1)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -206,7 +212,7 @@ func open(dir string, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	d.space = d.newSpace(o)
-	d.waiting = segmentStore{d.segments, d.space}
+	d.waiting = segmentStore{d.segments, d}
 	if err := d.openEngine(o, home.fresh); err != nil {
 		return nil, err
 	}
@@ -288,28 +294,31 @@ func (d *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer d.leave()
-	// The work is done on other goroutines, and after a failure it does not
-	// end.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	done := make(chan struct{})
-	defer close(done)
-	watch.Go(func() {
-		select {
-		case <-d.fence.down:
-		case <-d.closing:
-			cancel(v.errClosed)
-		case <-done:
-		}
-		cancel(nil)
-	})
+	// The work is done on other goroutines, and after a failure it does not end.
+	ctx, stop := d.whileOpen(ctx, &v)
+	defer stop()
 	err := d.db.Compact(ctx, []byte{0}, []byte{0xff}, false)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return d.outcome("compact", err)
+}
+
+// whileOpen returns a context that ends, too, when the store fails or is to be closed.
+func (d *DB) whileOpen(ctx context.Context, v *view) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	done := make(chan struct{})
+	watch.Go(func() {
+		select {
+		case <-d.fence.down:
+			cancel(d.failed())
+		case <-d.closing:
+			cancel(v.errClosed)
+		case <-done:
+		}
+	})
+	return ctx, func() { close(done); watch.Wait(); cancel(nil) }
 }
 
 // Close syncs and closes everything that is still open, and waits for the

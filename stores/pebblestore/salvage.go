@@ -156,68 +156,23 @@ func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
 		return err
 	}
 	defer s.src.lock.Close()
-	if err := s.free(newDir); err != nil {
+	if err := vacant(s.disk, s.src.dir, newDir); err != nil {
 		return err
 	}
 	work := filepath.Clean(newDir) + ".salvage"
-	if err := s.begin(work); err != nil {
+	if err := beginWork(s.disk, work, salvageMark); err != nil {
 		return err
 	}
 	target := filepath.Join(work, "store")
 	if err := s.fill(ctx, target); err != nil {
 		return err
 	}
-	if err := os.Remove(newDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(target, newDir); err != nil {
-		return err
-	}
-	return errors.Join(os.RemoveAll(work), syncDir(vfs.Default, filepath.Dir(work)))
+	return endWork(s.disk, work, newDir)
 }
 
 func hasDatabase(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, databaseName))
 	return err == nil
-}
-
-// free checks that the destination is free.
-func (s *salvage) free(newDir string) error {
-	entries, err := os.ReadDir(newDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("%s is not empty", newDir)
-	}
-	abs, err := filepath.Abs(newDir)
-	if err != nil {
-		return err
-	}
-	if rel, err := filepath.Rel(s.src.dir, abs); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return fmt.Errorf("%s is inside the store, which must not change", newDir)
-	}
-	return nil
-}
-
-// begin makes the working directory, and removes what an interrupted salvage
-// has left there.
-func (s *salvage) begin(work string) error {
-	mark := filepath.Join(work, salvageMark)
-	entries, err := os.ReadDir(work)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if _, err := os.Stat(mark); len(entries) > 0 && err != nil {
-		return fmt.Errorf("%s exists, and no salvage has left it", work)
-	}
-	if err := os.RemoveAll(filepath.Join(work, "store")); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(mark, nil, 0o644)
 }
 
 func (s *salvage) fill(ctx context.Context, target string) (err error) {

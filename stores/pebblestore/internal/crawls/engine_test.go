@@ -32,6 +32,7 @@ type home struct {
 	kind   engineKind
 	dir    string // of no use to memstore
 	stores recrawl.Stores
+	db     *pebblestore.DB // nil of memstore
 	close  func() error
 }
 
@@ -50,7 +51,7 @@ func (h *home) open() error {
 		return err
 	}
 	h.stores = recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
-	h.close = db.Close
+	h.db, h.close = db, db.Close
 	return nil
 }
 

@@ -1,0 +1,447 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// BackupOptions are the settings of Backup.
+type BackupOptions struct {
+	// Copy makes a file of its own of each, also where the file system could share
+	// those that never change between store and backup. Such a backup takes as much
+	// room as the store and survives what happens to the blocks of a disk.
+	Copy bool
+}
+
+// BackupReport counts what a backup has.
+type BackupReport struct {
+	// Files and Bytes are all of it, shared with the store or not.
+	Files, Bytes int64
+	// Held is how long changes of the store waited.
+	Held time.Duration
+}
+
+// What a backup is made in.
+const (
+	stagingName = "BACKUP.new" // in the store, where files can be shared
+	backupMark  = "BACKUP"     // is in a directory that a copy is made in
+)
+
+// Backup makes a store in newDir, which must not be there yet or be empty, while the
+// directory above it must be there, of what all of the store is at one moment: crawl db, host db, link db and segments. It is
+// the store that a kill at that moment would have left, but that all that was
+// committed is there; so a crawl may be at work meanwhile, and another can go on
+// from the backup. It may be opened, verified, copied and moved like any other.
+//
+// Changes wait while what there is gets second names, which takes about as long as
+// syncing a file; where the file system has no hard links, as long as copying the
+// store. Then what was being written is copied, and the rest, too, if newDir is on
+// another file system or BackupOptions.Copy is set. A file that is shared is never changed by either
+// side, and takes room until both have removed it.
+//
+// The backup has its name when it is complete and durable, not before. A file system
+// that is full, or fails, below newDir ends the backup and not the store. What a
+// process that was killed has left is removed when the store is opened again; a copy
+// to another file system is made beside newDir, under its name with ".backup" behind it, and
+// begun anew by the next.
+func (d *DB) Backup(ctx context.Context, newDir string, o BackupOptions) (BackupReport, error) {
+	b := backup{d: d, o: o, staging: filepath.Join(d.dir, stagingName)}
+	if err := b.run(ctx, newDir); err != nil {
+		return b.report, fmt.Errorf("pebblestore: backup of %s to %s: %w", d.dir, newDir, err)
+	}
+	return b.report, nil
+}
+
+type backup struct {
+	d       *DB
+	o       BackupOptions
+	staging string
+	report  BackupReport
+	growing []growing
+}
+
+// growing is a part that is not committed: what of it counts is what was there.
+type growing struct {
+	link, name string
+	size       int64
+}
+
+func (b *backup) run(ctx context.Context, newDir string) (err error) {
+	d := b.d
+	if d.readOnly {
+		return ErrReadOnly
+	}
+	v := view{errClosed: crawldb.ErrClosed}
+	if err := d.take(ctx, &v, d.backing); err != nil {
+		return err
+	}
+	defer d.give(d.backing)
+	ctx, stop := d.whileOpen(ctx, &v)
+	defer stop()
+	if _, err := d.under.Stat(filepath.Dir(filepath.Clean(newDir))); err != nil {
+		return err
+	}
+	if err := vacant(d.under, d.dir, newDir); err != nil {
+		return err
+	}
+	// What is in memory is written before anybody has to wait for it. If there is nothing,
+	// it is done all the same: until the engine has changed its manifest once since it was
+	// opened, a checkpoint has an empty one.
+	d.unflushed.Store(true)
+	if err := d.writeOut(); err != nil {
+		return err
+	}
+	if err := d.under.RemoveAll(b.staging); err != nil {
+		return err
+	}
+	defer func() {
+		if d.fence.failure() == nil { // else the next opening does it
+			err = errors.Join(err, d.under.RemoveAll(b.staging))
+		}
+	}()
+	if err := d.under.MkdirAll(filepath.Join(b.staging, segmentsName), 0o777); err != nil {
+		return err
+	}
+	if err := d.starts.close(ctx); err != nil {
+		return err
+	}
+	err = b.hold(ctx)
+	if err == nil {
+		// A part that is opened to be written may lose its last blocks, so this is
+		// done before any is.
+		err = b.copyGrowing(ctx)
+	}
+	d.starts.open()
+	if err != nil {
+		return err
+	}
+	if err := b.seal(ctx); err != nil {
+		return err
+	}
+	return b.move(ctx, newDir)
+}
+
+// hold gives everything a second name while nothing changes.
+func (b *backup) hold(ctx context.Context) error {
+	d := b.d
+	if err := d.changes.close(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	defer func() {
+		b.report.Held = time.Since(began)
+		d.changes.open()
+	}()
+	err := checkpoint(d.db, filepath.Join(b.staging, databaseName))
+	if d.fence.failure() != nil {
+		return d.failed()
+	}
+	if err != nil {
+		return err
+	}
+	return b.eachPart(filepath.Join(d.dir, segmentsName), func(seg, name string, info vfs.FileInfo) error {
+		from, dir := filepath.Join(d.dir, segmentsName, seg, name), filepath.Join(b.staging, segmentsName, seg)
+		if err := errors.Join(ctx.Err(), d.under.MkdirAll(dir, 0o777)); err != nil {
+			return err
+		}
+		to := filepath.Join(dir, name)
+		if strings.HasSuffix(name, ".open") {
+			b.growing = append(b.growing, growing{to + ".link", to, info.Size()})
+			to += ".link"
+		}
+		err := d.under.Link(from, to)
+		if cannotLink(err) {
+			err = b.copyFile(ctx, from, to, info.Size())
+		}
+		return err
+	})
+}
+
+// checkpoint is db.Checkpoint, which answers a directory that cannot be synced by a
+// panic; it has no lock of the engine then.
+func checkpoint(db *pebble.DB, dir string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			cause, ok := r.(error)
+			if !ok {
+				cause = fmt.Errorf("%v", r)
+			}
+			err = cause
+		}
+	}()
+	return db.Checkpoint(dir, pebble.WithFlushedWAL())
+}
+
+// eachPart calls f for each file of segments.
+func (b *backup) eachPart(dir string, f func(seg, name string, info vfs.FileInfo) error) error {
+	under := b.d.under
+	segs, err := under.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, seg := range segs {
+		if info, err := under.Stat(filepath.Join(dir, seg)); err != nil {
+			return err
+		} else if strings.HasPrefix(seg, ".") || !info.IsDir() {
+			continue // it is being removed, or none of ours
+		}
+		names, err := under.List(filepath.Join(dir, seg))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			info, err := under.Stat(filepath.Join(dir, seg, name))
+			if err == nil && info.Mode().IsRegular() {
+				err = f(seg, name, info)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *backup) copyGrowing(ctx context.Context) error {
+	for _, g := range b.growing {
+		if err := b.copyFile(ctx, g.link, g.name, g.size); err != nil {
+			return err
+		}
+		if err := b.d.under.Remove(g.link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies the first size bytes of a file and makes them durable.
+func (b *backup) copyFile(ctx context.Context, from, to string, size int64) error {
+	in, err := b.d.under.Open(from, vfs.SequentialReadsOption)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := b.d.under.Create(to, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, &io.LimitedReader{R: readerUntil{ctx, in}, N: size})
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// readerUntil reads until a context ends.
+type readerUntil struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r readerUntil) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.r.Read(p)
+}
+
+// seal makes a store of what was named and copied, one that was closed: nothing was
+// being written to the log when it was copied.
+func (b *backup) seal(ctx context.Context) error {
+	under, db := b.d.under, filepath.Join(b.staging, databaseName)
+	text, err := readFile(under, filepath.Join(b.d.dir, formatName))
+	if err != nil {
+		return err
+	}
+	if err := writeFile(under, filepath.Join(b.staging, formatName), text); err != nil {
+		return err
+	}
+	if err := seal(b.staging, under, db); err != nil {
+		return err
+	}
+	err = b.walk(ctx, b.staging, func(name string, info vfs.FileInfo) error {
+		if info.IsDir() {
+			return syncDir(under, name)
+		}
+		b.report.Files++
+		b.report.Bytes += info.Size()
+		return nil
+	})
+	return err
+}
+
+// walk calls f for all that is below a directory, and then for that.
+func (b *backup) walk(ctx context.Context, name string, f func(name string, info vfs.FileInfo) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	info, err := b.d.under.Stat(name)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		names, err := b.d.under.List(name)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			if err := b.walk(ctx, filepath.Join(name, n), f); err != nil {
+				return err
+			}
+		}
+	}
+	return f(name, info)
+}
+
+// move gives the backup its name, or makes a copy that has it.
+func (b *backup) move(ctx context.Context, newDir string) error {
+	under := b.d.under
+	if !b.o.Copy {
+		if err := under.Remove(newDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		// What cannot be renamed is on another file system, which is told in many ways.
+		if err := under.Rename(b.staging, newDir); err == nil {
+			return errors.Join(syncDir(under, filepath.Dir(filepath.Clean(newDir))), syncDir(under, b.d.dir))
+		}
+	}
+	work := filepath.Clean(newDir) + ".backup"
+	if err := beginWork(under, work, backupMark); err != nil {
+		return err
+	}
+	if err := b.copyTo(ctx, filepath.Join(work, workStore)); err != nil {
+		return errors.Join(err, under.RemoveAll(work))
+	}
+	return endWork(under, work, newDir)
+}
+
+// copyTo copies the backup.
+func (b *backup) copyTo(ctx context.Context, dir string) error {
+	under := b.d.under
+	if err := under.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return b.walk(ctx, b.staging, func(name string, info vfs.FileInfo) error {
+		rel, err := filepath.Rel(b.staging, name)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, rel)
+		if info.IsDir() { // all of it is there
+			return errors.Join(under.MkdirAll(to, 0o777), syncDir(under, to))
+		}
+		if err := under.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			return err
+		}
+		return b.copyFile(ctx, name, to, info.Size())
+	})
+}
+
+// stagedFS has the engine's checkpoint pass the fence by: what fails there ends a
+// backup, not the store.
+type stagedFS struct {
+	vfs.FS
+	under vfs.FS
+	dir   string
+}
+
+func (f stagedFS) Unwrap() vfs.FS { return f.FS }
+
+func (f stagedFS) of(name string) vfs.FS {
+	if rest, ok := strings.CutPrefix(name, f.dir); ok && (rest == "" || rest[0] == filepath.Separator || rest[0] == '/') {
+		return f.under
+	}
+	return f.FS
+}
+
+func (f stagedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.of(name).Create(name, c)
+}
+
+func (f stagedFS) Link(oldname, newname string) error {
+	to := f.of(newname)
+	err := to.Link(oldname, newname)
+	if to == f.under && cannotLink(err) { // see fence.Link
+		err = fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
+	}
+	return err
+}
+
+func (f stagedFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.of(name).OpenReadWrite(name, c, opts...)
+}
+
+func (f stagedFS) OpenDir(name string) (vfs.File, error)       { return f.of(name).OpenDir(name) }
+func (f stagedFS) Remove(name string) error                    { return f.of(name).Remove(name) }
+func (f stagedFS) RemoveAll(name string) error                 { return f.of(name).RemoveAll(name) }
+func (f stagedFS) Rename(from, to string) error                { return f.of(to).Rename(from, to) }
+func (f stagedFS) MkdirAll(dir string, perm fs.FileMode) error { return f.of(dir).MkdirAll(dir, perm) }
+
+// A new store is made in a directory beside the one that is to hold it, and moved there
+// when it is complete: a mark in it says that it may be cleared away.
+
+// workStore is the new store in the directory that it is made in.
+const workStore = "store"
+
+// vacant checks that nothing is in the way of a new store.
+func vacant(disk vfs.FS, dir, newDir string) error {
+	entries, err := disk.List(newDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s is not empty", newDir)
+	}
+	abs, err := filepath.Abs(newDir)
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		abs = filepath.Join(real, filepath.Base(abs))
+	}
+	if rel, err := filepath.Rel(dir, abs); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return fmt.Errorf("%s is inside the store %s", newDir, dir)
+	}
+	return nil
+}
+
+// beginWork makes the directory to work in, and clears away what was begun there and
+// cut short.
+func beginWork(disk vfs.FS, work, mark string) error {
+	entries, err := disk.List(work)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := disk.Stat(filepath.Join(work, mark)); len(entries) > 0 && err != nil {
+		return fmt.Errorf("%s exists, and no interrupted run has left it", work)
+	}
+	if err := disk.RemoveAll(filepath.Join(work, workStore)); err != nil {
+		return err
+	}
+	if err := disk.MkdirAll(work, 0o755); err != nil {
+		return err
+	}
+	return writeFile(disk, filepath.Join(work, mark), nil)
+}
+
+// endWork gives what was made its name.
+func endWork(disk vfs.FS, work, newDir string) error {
+	if err := disk.Remove(newDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := disk.Rename(filepath.Join(work, workStore), newDir); err != nil {
+		return err
+	}
+	return errors.Join(disk.RemoveAll(work), syncDir(disk, filepath.Dir(work)))
+}

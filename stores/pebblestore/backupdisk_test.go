@@ -1,0 +1,238 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
+)
+
+const backupPath = "/b"
+
+// growingStore is a store in the midst of things on a disk of tests: a part is being
+// written, and nothing of the last step is durable.
+func growingStore(t *testing.T) (*dirstoretest.Disk, *DB, string) {
+	t.Helper()
+	ctx, disk := t.Context(), dirstoretest.NewDisk()
+	db, err := Open(memPath, onDisk(small(), disk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if err := newSite(8).crawl(ctx, db, nil); err != nil {
+		t.Fatal(err)
+	}
+	w, err := db.Segments().Append(ctx, "growing", "content", -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	for i := range 3 {
+		if err := w.Append(ctx, []byte(fmt.Sprint("block ", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Crawl().Update(ctx, crawldb.Batch{Job: "growing", Cursor: "begun"}); err != nil {
+		t.Fatal(err)
+	}
+	want, err := grown(ctx, db)
+	if err != nil || !strings.HasSuffix(want, "block 2 begun") {
+		t.Fatal(want, err)
+	}
+	return disk, db, want
+}
+
+// grown is all that is in such a store.
+func grown(ctx context.Context, db *DB) (string, error) {
+	text, err := dump(ctx, db)
+	for block, e := range db.Segments().Read(ctx, "growing", "content", 0) {
+		if errors.Is(e, segment.ErrNotFound) { // its name was not durable
+			break
+		}
+		text, err = text+string(block)+" ", errors.Join(err, e)
+	}
+	mark, e := db.Crawl().Progress(ctx, "growing")
+	return text + mark, errors.Join(err, e)
+}
+
+func grownAt(ctx context.Context, disk *dirstoretest.Disk, name string) (text string, err error) {
+	db, err := Open(name, onDisk(small(), disk))
+	if err != nil {
+		return "", err
+	}
+	text, err = grown(ctx, db)
+	return text, errors.Join(err, db.Close())
+}
+
+func there(disk *dirstoretest.Disk, name string) bool {
+	_, err := disk.Lstat(name)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// The power goes before each change that a backup makes: what has its name is all of it,
+// and the store is what it was, whatever is left beside it.
+func TestPowerLossInABackup(t *testing.T) {
+	for _, o := range []BackupOptions{{}, {Copy: true}} {
+		disk, db, want := growingStore(t)
+		if err := db.Crawl().Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mu, rng, n, whole := sync.Mutex{}, rand.New(rand.NewPCG(1, 1)), 0, 0
+		check := func(left *dirstoretest.Disk, what string) {
+			if there(left, backupPath) {
+				whole++
+				if got, err := grownAt(t.Context(), left, backupPath); err != nil || got != want {
+					t.Errorf("%s: of the backup: %v; %s", what, err, difference(got, want))
+				}
+			}
+			// Of the part that is not synced some may be gone.
+			got, err := grownAt(t.Context(), left, memPath)
+			if end := len(want) - len("block 0 block 1 block 2 begun"); err != nil || !strings.HasPrefix(got, want[:end]) || !strings.HasSuffix(got, "begun") {
+				t.Errorf("%s: of the store: %v; %s", what, err, difference(got, want))
+			}
+			if there(left, path.Join(memPath, stagingName)) {
+				t.Errorf("%s: what was left is there", what)
+			}
+		}
+		disk.OnOp = func(op dirstoretest.Op) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !op.Kind.Changes() {
+				return nil
+			}
+			n++
+			survives := float64(n%3) / 2
+			check(disk.Crash(survives, rng), fmt.Sprintf("%+v, before operation %d, %v, %v survive", o, n, op, survives))
+			return nil
+		}
+		_, err := db.Backup(t.Context(), backupPath, o)
+		disk.OnOp = nil
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(disk.Crash(0, rng), "at the end")
+		if n < 50 || whole == 0 {
+			t.Errorf("%d changes, %d times there was a backup", n, whole)
+		}
+		t.Logf("%+v: %d changes, %d times there was a backup", o, n, whole)
+	}
+}
+
+// Each operation of a backup fails in turn, or its context ends there: the store goes on,
+// unless it was its own log that could not be synced, and nothing is left that looks like
+// a backup.
+func TestEveryOperationOfABackupFails(t *testing.T) {
+	for _, o := range []BackupOptions{{}, {Copy: true}} {
+		for _, cause := range []error{syscall.EIO, syscall.ENOSPC, context.Canceled} {
+			failures := 0
+			disk, db, want := growingStore(t)
+			stride := 7
+			if *long {
+				stride = 1
+			}
+			for at := 1; ; at += stride {
+				mu, n, hit := sync.Mutex{}, 0, dirstoretest.Op{}
+				ctx, cancel := context.WithCancel(t.Context())
+				disk.OnOp = func(op dirstoretest.Op) error {
+					mu.Lock()
+					defer mu.Unlock()
+					// The rest is the store's own, and what cannot be removed is left.
+					ours := strings.HasPrefix(op.Name, backupPath) || strings.HasPrefix(op.Name, path.Join(memPath, segmentsName)) || strings.Contains(op.Name+op.To, stagingName)
+					if !ours || op.Kind == dirstoretest.Remove || op.Kind == dirstoretest.Stat {
+						return nil
+					}
+					if n++; n != at {
+						return nil
+					}
+					hit = op
+					if cause == context.Canceled {
+						cancel()
+						return nil
+					}
+					return cause
+				}
+				_, err := db.Backup(ctx, backupPath, o)
+				disk.OnOp = nil
+				cancel()
+				if n < at {
+					if err != nil || failures*stride < 50 {
+						t.Errorf("%d operations failed, then: %v", failures, err)
+					}
+					break
+				}
+				failures++
+				what := fmt.Sprintf("%+v, operation %d, %v: %v", o, at, hit, cause)
+				if e := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "after", Cursor: fmt.Sprint(at)}); e != nil {
+					t.Fatalf("%s: the store has failed: %v", what, e)
+				}
+				if err != nil && !errors.Is(err, cause) {
+					t.Errorf("%s: %v", what, err)
+				}
+				if err == nil || there(disk, backupPath) {
+					if got, err := grownAt(t.Context(), disk, backupPath); err != nil || got != want {
+						t.Errorf("%s: %v; %s", what, err, difference(got, want))
+					}
+					if err := (&diskFS{Disk: disk}).RemoveAll(backupPath); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if there(disk, path.Join(memPath, stagingName)) && cause == context.Canceled {
+					t.Errorf("%s: what was left is there", what)
+				}
+				if err := (&diskFS{Disk: disk}).RemoveAll(backupPath + ".backup"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := grown(t.Context(), db); err != nil || got != want {
+				t.Errorf("%v; %s", err, difference(got, want))
+			}
+		}
+	}
+}
+
+// A store whose opening or closing was cut short, at each change, can be backed up.
+func TestBackupBehindAKill(t *testing.T) {
+	disk, db, want := growingStore(t)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var killed []*dirstoretest.Disk
+	var what []string
+	mu := sync.Mutex{}
+	disk.OnOp = func(op dirstoretest.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind.Changes() {
+			killed, what = append(killed, disk.Crash(1, nil)), append(what, op.String())
+		}
+		return nil
+	}
+	if _, err := grownAt(t.Context(), disk, memPath); err != nil {
+		t.Fatal(err)
+	}
+	for i, disk := range killed {
+		db, err := Open(memPath, onDisk(small(), disk))
+		if err == nil {
+			_, err = db.Backup(t.Context(), backupPath, BackupOptions{})
+			err = errors.Join(err, db.Close())
+		}
+		if err != nil {
+			t.Errorf("killed before %s: %v", what[i], err)
+			continue
+		}
+		if got, err := grownAt(t.Context(), disk, backupPath); err != nil || got != want {
+			t.Errorf("killed before %s: %v; %s", what[i], err, difference(got, want))
+		}
+	}
+	t.Logf("%d kills", len(killed))
+}
