@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,12 +32,14 @@ type atWork struct {
 // enough for a reader.
 const noteEvery = 2 * time.Second
 
-// watched leaves notes and shows progress until stop is called. A note that cannot
-// be written is no reason to stop a crawl.
+// watched leaves notes, answers requests for backups and shows progress until stop is
+// called. A note that cannot be written is no reason to stop a crawl.
 func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 	hide := a.showProgress(c, s.crawler)
 	quit := make(chan struct{})
 	var wg sync.WaitGroup
+	answering, quiet := context.WithCancel(context.Background())
+	wg.Go(func() { s.db.AnswerBackups(answering) })
 	wg.Go(func() {
 		tick := time.NewTicker(noteEvery)
 		defer tick.Stop()
@@ -55,7 +58,7 @@ func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 			}
 		}
 	})
-	return func() { close(quit); wg.Wait(); hide() }
+	return func() { close(quit); quiet(); wg.Wait(); hide() }
 }
 
 // atWorkJSON is what status -json reports about a running crawl, beside how fresh its

@@ -9,6 +9,7 @@
 //	recrawl check | schedule                                what a crawl would decide, and why
 //	recrawl verify | salvage -d DIR …                       find damage, and rescue the rest
 //	recrawl compact -d DIR                                  rewrite the databases without obsolete data
+//	recrawl backup -d DIR NEWDIR                            copy a crawl, even while it runs
 //
 // Every verb may be interrupted or killed. Run again, the same command resumes
 // where it stopped; one that changes nothing starts over. The exit code is 0 on
@@ -116,7 +117,7 @@ func again(root *cli.Command, args []string) string {
 		switch verb := root.Command(arg); {
 		case verb == nil:
 			continue
-		case verb.Category == looking || slices.Contains([]string{"demo", "verify", "salvage"}, verb.Name):
+		case verb.Category == looking || slices.Contains([]string{"demo", "verify", "salvage", "backup"}, verb.Name):
 			return "starts over"
 		}
 		break
@@ -180,7 +181,7 @@ Come back for what is due:
 			a.status(), a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.index(), a.clean(),
 			a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(), a.scoring(),
 			a.importDump(), a.mergedb(), a.mergelinkdb(), a.mergesegs(),
-			a.verify(), a.salvage(), a.compact(),
+			a.verify(), a.salvage(), a.compact(), a.backup(),
 			a.demoCrawl(),
 		},
 	}

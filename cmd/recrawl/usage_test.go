@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var verbs = []string{"demo", "crawl", "inject", "generate", "freegen", "sitemap", "fetch", "parse", "update", "invert", "updatehostdb", "dedup", "status", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "clean", "domainstats", "protocolstats", "crawlcomplete", "schedule", "import", "mergedb", "mergelinkdb", "mergesegs", "verify", "salvage", "compact"}
+var verbs = []string{"demo", "crawl", "inject", "generate", "freegen", "sitemap", "fetch", "parse", "update", "invert", "updatehostdb", "dedup", "status", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "clean", "domainstats", "protocolstats", "crawlcomplete", "schedule", "import", "mergedb", "mergelinkdb", "mergesegs", "verify", "salvage", "compact", "backup"}
 
 func TestHelpTeaches(t *testing.T) {
 	t.Parallel()
