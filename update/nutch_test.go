@@ -604,3 +604,66 @@ func TestNutchCompatLinkBeforeRedirect(t *testing.T) {
 		}
 	}
 }
+
+// discoverer notes what Discovered is told, and marks it.
+type discoverer struct {
+	scoring.Base
+	told *[]crawldb.Datum
+}
+
+func (d discoverer) Discovered(r *crawldb.Datum) {
+	*d.told = append(*d.told, *r)
+	r.Score++
+}
+
+// A target that the fetcher went to at once is a record of the fetcher's own, made of
+// the link that it noted, not of those that parsers found or that are on other pages;
+// the record that is known, if there is one, gives what the fetcher does not know.
+func TestNutchTargetThatWasFollowed(t *testing.T) {
+	const from = "http://from.example/"
+	in := update.Input{URL: page, Segment: seg,
+		Visit: &segment.Visit{URL: page, Via: from, Time: noon, Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}},
+		Links: []scoring.Link{
+			{From: "http://other.example/", Score: 9, Meta: crawldb.MetaOf("_pst_", "moved(12)", "of", "another page")},
+			{From: from, Score: 5, Meta: crawldb.MetaOf("of", "a parser")},
+			{From: from, Score: 2, Meta: crawldb.MetaOf("_pst_", "moved(12)", "of", "the fetcher")},
+			{From: from, Score: 3, Meta: crawldb.MetaOf("_pst_", "moved(12)", "of", "the fetcher, again")},
+		}}
+	var told []crawldb.Datum
+	o := nutchOptions(schedule.Default{NutchCompat: true})
+	o.Scoring = discoverer{told: &told}
+	got := update.Next(nil, in, o)
+	if len(told) != 1 || told[0].URL != page || told[0].Score != 2 || told[0].Interval != 30*24*time.Hour {
+		t.Fatalf("told of %+v", told)
+	}
+	if of, _ := got.Meta.Get("of"); of != "the fetcher" || got.URL != page || got.Score != 3 || got.Status != crawldb.Fetched || !got.LastFetch.Equal(noon) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A page that is visited without being listed goes on from the record that is known, or
+// begins as a new one; what nobody parsed has the signature of its visit, if that has one.
+func TestNutchVisitedButNotListed(t *testing.T) {
+	const day = 24 * time.Hour
+	o := nutchOptions(schedule.Default{NutchCompat: true})
+	o.Scoring = scoring.Base{}
+	old := crawldb.Datum{URL: page, Status: crawldb.Fetched, Score: 4, Interval: 10 * day, Modified: noon.Add(-9 * day), LastFetch: noon.Add(-10 * day), Signature: []byte{1}, Meta: crawldb.MetaOf("a", "b")}
+	for _, c := range []struct {
+		old       *crawldb.Datum
+		signature []byte
+		want      crawldb.Datum
+	}{
+		{&old, []byte{2}, crawldb.Datum{Status: crawldb.Fetched, Score: 4, Interval: 10 * day, Signature: []byte{2}}},
+		{&old, nil, crawldb.Datum{Status: crawldb.NotModified, Score: 4, Interval: 10 * day, Signature: []byte{1}}},
+		{nil, []byte{2}, crawldb.Datum{Status: crawldb.Fetched, Interval: 30 * day, Signature: []byte{2}}},
+	} {
+		in := update.Input{URL: page, Segment: seg, Visit: &segment.Visit{URL: page, Time: noon, Signature: c.signature, Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}}}
+		got := update.Next(c.old, in, o)
+		if got.URL != page || got.Status != c.want.Status || got.Score != c.want.Score || got.Interval != c.want.Interval || string(got.Signature) != string(c.want.Signature) || !got.LastFetch.Equal(noon) {
+			t.Errorf("%v, signature %v: %+v", c.old != nil, c.signature, got)
+		}
+		if a, _ := got.Meta.Get("a"); c.old != nil && a != "b" {
+			t.Errorf("metadata of the record are lost: %+v", got)
+		}
+	}
+}
