@@ -43,14 +43,14 @@ func documentation() string {
 		count[p.Support]++
 		total++
 	}
-	fmt.Fprintf(&b, `# Nutch's properties, and where they live here
+	fmt.Fprintf(&b, `# Nutch's properties, and where they are here
 
-Package nutchconf reads the configuration directory of a Nutch, and `+"`recrawl -conf DIR`"+` uses it: %d of the %d properties that
-Nutch 1.23 knows are honoured, %d of them in part. This page is made of the table in the code; do not edit it.
+Package nutchconf reads a Nutch configuration directory, and `+"`recrawl -conf DIR`"+` uses it: %d of the %d properties that
+Nutch 1.23 knows are honoured, %d of them in part. This page is generated from the table in the code; do not edit it.
 
-*Default* is the value in Nutch's nutch-default.xml, or in brackets what its code takes where that has none; of both, the second
-counts only if the first is taken away. *Here* is the field in Go and the flag of the command line. A property that is not
-honoured and set all the same is reported, unless it is set to what happens here anyway.
+*Default* is the value in Nutch's nutch-default.xml, or in brackets the fallback in Nutch's code; where there are both, the
+fallback applies only if nutch-default.xml lacks the property. *Here* is the Go field and the command-line flag. A property that
+is set but not honoured is reported, unless its value describes what happens here anyway.
 `, count[Honoured]+count[Partly], total, count[Partly])
 	title := ""
 	for t, p := range Properties() {

@@ -42,5 +42,5 @@ func ExampleLookup() {
 	fmt.Println(p.Note)
 	// Output:
 	// yes generate.Options.MaxInterval generate -max-interval
-	// the longest interval, in spite of its name
+	// the longest interval, despite its name
 }

@@ -383,7 +383,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.IgnoreNoRedirects = !b.bool("db.ignore.also.redirects")
 	o.LinksBy = b.by("db.ignore.external.links.mode", "byHost", "byDomain")
 	if o.MaxOutlinks = b.int("db.max.outlinks.per.page"); o.MaxOutlinks == 0 {
-		b.note("db.max.outlinks.per.page", "0, which keeps no link, cannot be had: all are kept; db.update.additions.allowed adds no page")
+		b.note("db.max.outlinks.per.page", "0, which keeps no links, is not supported: all are kept; db.update.additions.allowed adds no page")
 	}
 	o.MaxOutlinkLength = b.limit("db.max.outlink.length")
 	o.NoFilter = !b.bool("parse.filter.urls")

@@ -31,10 +31,10 @@ var stock = [...]stockPlugin{
 	{"parse-metatags", ""}, {"parse-tika", ""}, {"parse-zip", "archives are not read"},
 	{"parsefilter-debug", noParseFilter}, {"parsefilter-naivebayes", noParseFilter}, {"parsefilter-regex", noParseFilter},
 	{"protocol-file", "give recrawl.Options.Protocol a fileproto.Client of the directory that may be read"},
-	{"protocol-foo", "it is for tests of Nutch"}, {"protocol-ftp", "there is no ftp; protocol.Mux takes a protocol for it"},
+	{"protocol-foo", "it is for tests of Nutch"}, {"protocol-ftp", "FTP is not supported; protocol.Mux takes a protocol for it"},
 	{"protocol-htmlunit", noBrowser}, {"protocol-http", ""}, {"protocol-httpclient", ""}, {"protocol-interactiveselenium", noBrowser},
 	{"protocol-okhttp", ""}, {"protocol-selenium", noBrowser},
-	{"publish-rabbitmq", "recrawl.Options.OnPage and fetch.Options.OnVisit hear of every page"},
+	{"publish-rabbitmq", "recrawl.Options.OnPage and fetch.Options.OnVisit are called for every page"},
 	{"scoring-depth", ""}, {"scoring-link", ""}, {"scoring-metadata", ""}, {"scoring-opic", ""}, {"scoring-orphan", ""},
 	{"scoring-similarity", "there is no scoring by similarity"}, {"subcollection", noIndexing}, {"tld", noIndexing},
 	{"urlfilter-automaton", ""}, {"urlfilter-domain", ""}, {"urlfilter-domaindenylist", ""}, {"urlfilter-fast", ""},
@@ -45,7 +45,7 @@ var stock = [...]stockPlugin{
 }
 
 const (
-	noIndexing    = "there are no indexing filters of Nutch; index.Options.Filter sees each document"
+	noIndexing    = "there are no Nutch indexing filters; index.Options.Filter sees each document"
 	noWriter      = "documents go to an index.Writer; recrawl index writes JSON lines"
 	noParseFilter = "there are no parse filters; wrap recrawl.Options.Parser"
 )

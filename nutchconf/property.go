@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// Property is one property of Nutch's configuration, and what becomes of it here.
+// Property is one property of Nutch's configuration, and its effect here.
 type Property struct {
 	// Name is the name of the property. A part in angle brackets stands for any
 	// word: "urlnormalizer.order.<scope>".
 	Name string
 	// Default is the value in Nutch's nutch-default.xml; empty if it has none there.
 	Default string
-	// Code is what Nutch's code takes where nutch-default.xml does not have the
-	// property, if it is not Default; in parentheses if it is no value that could be
-	// written down.
+	// Code is the value that Nutch's code falls back to where nutch-default.xml does not
+	// have the property, if it is not Default; in parentheses if it cannot be written as
+	// a value.
 	Code string
 	// Support says whether the property is honoured.
 	Support Support
-	// Field names the field in Go that the property sets, Flag the flag of the
-	// command line, behind the verb if it is one of that verb alone. Several are
-	// separated by ", "; of a second field of the same struct only the name is there.
+	// Field names the Go field that the property sets, and Flag the flag of the command
+	// line, after the verb if only that verb has it. Several are separated by ", "; a
+	// second field of the same struct is given by its name alone.
 	Field, Flag string
-	// Only is the value that describes what happens here anyway: a property that
-	// is set to it is as good as honoured.
+	// Only is the value that describes what happens here anyway: a property set to it
+	// is as good as honoured.
 	Only string
-	// Note says what is different, or why the property is not honoured. It may
-	// refer to another row: "see NAME".
+	// Note says what differs, or why the property is not honoured. It may refer to
+	// another row: "see NAME".
 	Note string
 }
 
@@ -69,9 +69,8 @@ func groups(yield func(*group) bool) {
 	}
 }
 
-// Properties yields every property that Nutch knows, and that this package
-// therefore does, under the title of its section. Properties of Hadoop itself are
-// not among them.
+// Properties yields every property that Nutch knows, with the title of its section in
+// the table. Properties of Hadoop itself are not among them.
 func Properties() iter.Seq2[string, Property] {
 	return func(yield func(string, Property) bool) {
 		for g := range groups {
@@ -118,9 +117,9 @@ func (p *Property) matches(name string) bool {
 	return ok && word != "" && !strings.Contains(word, ".")
 }
 
-// code returns what Nutch takes if the property has no value; empty if that is
-// nothing that can be written down. Its code has the default of nutch-default.xml,
-// unless Code says otherwise: a file of an older Nutch lacks what is newer.
+// code returns the value that Nutch uses if the property has none; empty if it cannot
+// be written as a value. Its code has the default of nutch-default.xml, unless Code says
+// otherwise: the file of an older Nutch lacks newer properties.
 func (p *Property) code() string {
 	if strings.HasPrefix(p.Code, "(") {
 		return p.Default
@@ -140,7 +139,7 @@ func (p *Property) only(value string) bool {
 	return p.Only != "" && strings.EqualFold(value, p.Only)
 }
 
-// Why returns the note of a property, or that of the one which it refers to.
+// Why returns the note of a property, or of the one that its note refers to.
 func (p Property) Why() string { return (&p).why() }
 
 func (p *Property) why() string {
@@ -158,7 +157,7 @@ func (p *Property) why() string {
 	return p.Note
 }
 
-// renamed are names that older versions of Nutch had for a property.
+// renamed maps names that older versions of Nutch had to those of today.
 var renamed = map[string]string{
 	"http.robot.rules.whitelist":     "http.robot.rules.allowlist",
 	"urlfilter.domainblacklist.file": "urlfilter.domaindenylist.file",
@@ -170,33 +169,33 @@ var renamed = map[string]string{
 	"db.max.anchor.length":           "linkdb.max.anchor.length",
 }
 
-// foreign are the beginnings of properties that are not of Nutch, or of parts of
-// it that are outside of the table, and what is to be said of them.
+// foreign lists prefixes of properties that are not Nutch's, or belong to parts of it
+// outside the table, and what to say about them.
 var foreign = [...]struct{ prefix, why string }{
 	{"mapreduce.", noHadoop}, {"mapred.", noHadoop}, {"hadoop.", noHadoop}, {"fs.", noHadoop}, {"dfs.", noHadoop},
 	{"yarn.", noHadoop}, {"io.", noHadoop}, {"ipc.", noHadoop}, {"net.topology.", noHadoop}, {"ha.", noHadoop},
 	{"tfile.", noHadoop}, {"s3.", noHadoop}, {"file.stream-buffer-size", noHadoop}, {"map.sort.", noHadoop},
 	{"selenium.", noBrowser}, {"libselenium.", noBrowser}, {"interactiveselenium.", noBrowser}, {"page.load.delay", noBrowser},
 	{"webdriver.", noBrowser}, {"htmlunit.", noBrowser}, {"take.screenshot", noBrowser}, {"screenshot.location", noBrowser},
-	{"index.geoip.", "there are no indexing filters of Nutch; index.Options.Filter sees each document"},
-	{"index.arbitrary.", "there are no indexing filters of Nutch; index.Options.Filter sees each document"},
+	{"index.geoip.", "there are no Nutch indexing filters; index.Options.Filter sees each document"},
+	{"index.arbitrary.", "there are no Nutch indexing filters; index.Options.Filter sees each document"},
 	{"solr.", "documents go to an index.Writer; recrawl index writes JSON lines"},
 	{"elastic.", "documents go to an index.Writer; recrawl index writes JSON lines"},
 	{"indexer.", "documents go to an index.Writer; recrawl index writes JSON lines"},
 	{"any23.", "there is no such parse filter; wrap recrawl.Options.Parser"},
 	{"warc.", "recrawl readseg writes what a segment holds"},
 	{"commoncrawl.", "recrawl readseg writes what a segment holds"},
-	{"nutch.", "it is of a part of Nutch that has no counterpart here"},
+	{"nutch.", "it belongs to a part of Nutch that has no counterpart here"},
 	{"java.", noHadoop}, {"user.", noHadoop},
 }
 
 const (
 	noHadoop  = "there is no Hadoop job here"
-	noBrowser = "there is no browser; protocol.Mux takes a protocol that is one"
+	noBrowser = "there is no browser; protocol.Mux takes a protocol that drives one"
 )
 
-// nearest returns the name in the table that is written most like the given one;
-// empty if none is near.
+// nearest returns the name in the table that is spelled most like the given one; empty
+// if none is close.
 func nearest(name string) string {
 	best, least := "", 4
 	for g := range groups {
@@ -209,8 +208,8 @@ func nearest(name string) string {
 	return best
 }
 
-// distance returns how many bytes must be added, removed or changed to make b of
-// a; anything from limit on if it is not less than that.
+// distance returns how many bytes must be added, removed or changed to turn a into b,
+// or at least limit if there are not fewer.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit || len(a) > 200 {
 		return limit

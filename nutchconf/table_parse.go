@@ -1,17 +1,17 @@
 package nutchconf
 
-// parseProperties say how pages are read.
+// parseProperties say how pages are parsed.
 var parseProperties = [...]group{
 	{"Parsing", []Property{
 		{Name: "parse.plugin.file", Default: "parse-plugins.xml", Note: "recrawl.Options.Parser picks the parser"},
 		{Name: "parser.character.encoding.default", Default: "windows-1252", Only: "windows-1252", Note: "windows-1252, unless the text is valid UTF-8"},
-		{Name: "encodingdetector.charset.min.confidence", Default: "-1", Only: "-1", Note: "there is no detection by statistics"},
+		{Name: "encodingdetector.charset.min.confidence", Default: "-1", Only: "-1", Note: "there is no statistical detection"},
 		{Name: "parser.caching.forbidden.policy", Default: "content", Note: "index.Document.NoArchive says that a page asks for it; there is no policy"},
 		{Name: "parser.html.impl", Default: "neko", Note: "htmlparse reads HTML as browsers do"},
-		{Name: "parser.html.form.use_action", Default: "false", Code: "true", Support: Honoured, Field: "htmlparse.Parser.FormAction", Note: "with NutchCompat only; otherwise forms are no links"},
-		{Name: "parser.html.outlinks.ignore_tags", Support: Honoured, Field: "htmlparse.Parser.IgnoreTags", Note: "with NutchCompat only"},
+		{Name: "parser.html.form.use_action", Default: "false", Code: "true", Support: Honoured, Field: "htmlparse.Parser.FormAction", Note: "only with NutchCompat; otherwise forms are not links"},
+		{Name: "parser.html.outlinks.ignore_tags", Support: Honoured, Field: "htmlparse.Parser.IgnoreTags", Note: "only with NutchCompat"},
 		{Name: "parser.html.outlinks.htmlnode_metadata_name", Note: "links do not say which element they were in"},
-		{Name: "parser.html.line.separators", Default: "article,aside,blockquote,canvas,dd,div,dl,dt,fieldset,figcaption,figure,footer,form,h1,h2,h3,h4,h5,h6,header,hr,li,main,nav,noscript,ol,output,p,pre,section,table,tfoot,ul,video", Note: "the blocks of HTML, br and tr make a line"},
+		{Name: "parser.html.line.separators", Default: "article,aside,blockquote,canvas,dd,div,dl,dt,fieldset,figcaption,figure,footer,form,h1,h2,h3,h4,h5,h6,header,hr,li,main,nav,noscript,ol,output,p,pre,section,table,tfoot,ul,video", Note: "block elements of HTML, br and tr end a line"},
 		{Name: "htmlparsefilter.order", Note: "there are no parse filters; wrap recrawl.Options.Parser"},
 		{Name: "parsefilter.naivebayes.trainfile", Default: "naivebayes-train.txt", Note: "see htmlparsefilter.order"},
 		{Name: "parsefilter.naivebayes.wordlist", Default: "naivebayes-wordlist.txt", Note: "see htmlparsefilter.order"},
@@ -21,7 +21,7 @@ var parseProperties = [...]group{
 		{Name: "parse.filter.urls", Default: "true", Support: Honoured, Field: "fetch.Options.NoFilter"},
 		{Name: "parse.normalize.urls", Default: "true", Support: Honoured, Field: "fetch.Options.NoNormalize"},
 		{Name: "parser.skip.truncated", Default: "true", Support: Honoured, Field: "fetch.Options.SkipTruncated"},
-		{Name: "parser.delete.failed.parse", Default: "false", Support: Honoured, Field: "update.Options.ParseFailed, index.Options.DeleteFailedParse", Flag: "index -deleteFailedParse", Note: "a type that no parser reads is no failure"},
+		{Name: "parser.delete.failed.parse", Default: "false", Support: Honoured, Field: "update.Options.ParseFailed, index.Options.DeleteFailedParse", Flag: "index -deleteFailedParse", Note: "a type without a parser is not a failure"},
 		{Name: "parser.store.text", Default: "true", Only: "true", Note: "the text is always kept"},
 		{Name: "tika.config.file", Default: "tika-config.xml", Note: "there is no Tika; parse.Mux takes parsers for other formats"},
 		{Name: "tika.uppercase.element.names", Default: "true", Note: "see tika.config.file"},
@@ -30,11 +30,11 @@ var parseProperties = [...]group{
 		{Name: "tika.extractor.boilerpipe.mime.types", Default: "text/html,application/xhtml+xml", Note: "see tika.config.file"},
 		{Name: "tika.parse.embedded", Default: "true", Note: "see tika.config.file"},
 		{Name: "tika.htmlmapper.classname", Note: "see tika.config.file"},
-		{Name: "mime.type.magic", Default: "true", Note: "the type that the server sent holds; only without one are the bytes looked at"},
+		{Name: "mime.type.magic", Default: "true", Note: "the type that the server sent counts; the bytes are inspected only if there is none"},
 		{Name: "metatags.names", Default: "description,keywords", Code: "*", Note: "page.Parsed.Meta has them all"},
 		{Name: "headings", Default: "h1,h2", Note: "see htmlparsefilter.order"},
 		{Name: "headings.multivalued", Default: "false", Note: "see htmlparsefilter.order"},
-		{Name: "lang.analyze.max.length", Default: "2048", Code: "-1", Note: `the language is what the page says: page.Parsed.Meta "lang"`},
+		{Name: "lang.analyze.max.length", Default: "2048", Code: "-1", Note: `the language is the one the page declares: page.Parsed.Meta "lang"`},
 		{Name: "lang.extraction.policy", Default: "detect,identify", Note: "see lang.analyze.max.length"},
 		{Name: "lang.identification.only.certain", Default: "false", Note: "see lang.analyze.max.length"},
 		{Name: "lang.index.languages", Note: "see lang.analyze.max.length"},

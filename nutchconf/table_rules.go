@@ -1,16 +1,16 @@
 package nutchconf
 
-// ruleProperties say what belongs to the crawl.
+// ruleProperties say which URLs belong to the crawl.
 var ruleProperties = [...]group{
 	{"Plugins, filters and normalizers", []Property{
-		{Name: "plugin.includes", Default: "protocol-http|urlfilter-regex|parse-(html|tika)|index-(basic|anchor)|indexer-solr|scoring-opic|urlnormalizer-(pass|regex|basic)", Support: Partly, Field: "recrawl.Options.Rules, Scoring, Parser", Note: "a plugin that has no counterpart is named in the report"},
+		{Name: "plugin.includes", Default: "protocol-http|urlfilter-regex|parse-(html|tika)|index-(basic|anchor)|indexer-solr|scoring-opic|urlnormalizer-(pass|regex|basic)", Support: Partly, Field: "recrawl.Options.Rules, Scoring, Parser", Note: "a plugin without a counterpart is named in the report"},
 		{Name: "plugin.excludes", Support: Honoured, Field: "recrawl.Options.Rules, Scoring, Parser"},
 		{Name: "plugin.folders", Default: "plugins", Note: "there are no plugins to load"},
 		{Name: "plugin.auto-activation", Default: "true", Note: "there are no plugins to load"},
 		{Name: "urlfilter.order", Support: Honoured, Field: "urlfilter.Rules.Filters"},
-		{Name: "urlfilter.regex.file", Default: "regex-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters", Flag: "-url-rules", Note: "a rule that needs look-around or back-references, but for the one that Nutch ships, is an error"},
+		{Name: "urlfilter.regex.file", Default: "regex-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters", Flag: "-url-rules", Note: "a rule that needs look-around or back-references is an error, except the one that Nutch ships"},
 		{Name: "urlfilter.regex.rules", Support: Honoured, Field: "urlfilter.Rules.Filters"},
-		{Name: "urlfilter.automaton.file", Default: "automaton-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters", Note: "what cannot be matched in time proportional to the URL is an error"},
+		{Name: "urlfilter.automaton.file", Default: "automaton-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters", Note: "a rule that cannot be matched in time proportional to the length of the URL is an error"},
 		{Name: "urlfilter.automaton.rules", Support: Honoured, Field: "urlfilter.Rules.Filters"},
 		{Name: "urlfilter.prefix.file", Default: "prefix-urlfilter.txt", Support: Honoured, Field: "urlfilter.Rules.Filters"},
 		{Name: "urlfilter.prefix.rules", Support: Honoured, Field: "urlfilter.Rules.Filters"},
@@ -24,16 +24,16 @@ var ruleProperties = [...]group{
 		{Name: "urlfilter.fast.url.max.length", Default: "-1", Support: Honoured, Field: "urlfilter.FastOptions.MaxLength"},
 		{Name: "urlfilter.fast.url.path.max.length", Default: "-1", Support: Honoured, Field: "urlfilter.FastOptions.MaxPath"},
 		{Name: "urlfilter.fast.url.query.max.length", Default: "-1", Support: Honoured, Field: "urlfilter.FastOptions.MaxQuery"},
-		{Name: "urlnormalizer.order", Default: "org.apache.nutch.net.urlnormalizer.basic.BasicURLNormalizer org.apache.nutch.net.urlnormalizer.regex.RegexURLNormalizer", Support: Honoured, Field: "urlfilter.Rules.Normalizers", Note: "what is not named follows in the order of its name"},
+		{Name: "urlnormalizer.order", Default: "org.apache.nutch.net.urlnormalizer.basic.BasicURLNormalizer org.apache.nutch.net.urlnormalizer.regex.RegexURLNormalizer", Support: Honoured, Field: "urlfilter.Rules.Normalizers", Note: "normalizers not named follow in the order of their names"},
 		{Name: "urlnormalizer.order.<scope>", Support: Honoured, Field: "urlfilter.Scoped"},
 		{Name: "urlnormalizer.scope.<scope>", Support: Honoured, Field: "urlfilter.Scoped"},
 		{Name: "urlnormalizer.loop.count", Default: "1", Support: Honoured, Field: "urlfilter.Rules.Loops"},
 		{Name: "urlnormalizer.regex.file", Default: "regex-normalize.xml", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
 		{Name: "urlnormalizer.regex.file.<scope>", Support: Honoured, Field: "urlfilter.Scoped"},
 		{Name: "urlnormalizer.regex.rules", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
-		{Name: "urlnormalizer.basic.host.idn", Support: Honoured, Field: "urlfilter.Basic.HostIDN", Note: "with NutchCompat only; otherwise hosts are always ASCII"},
-		{Name: "urlnormalizer.basic.host.idna2008", Default: "false", Support: Honoured, Field: "urlfilter.Basic.IDNA2008", Note: "with NutchCompat only"},
-		{Name: "urlnormalizer.basic.host.trim-trailing-dot", Default: "false", Support: Honoured, Field: "urlfilter.Basic.TrimTrailingDot", Note: "with NutchCompat only; otherwise it always goes"},
+		{Name: "urlnormalizer.basic.host.idn", Support: Honoured, Field: "urlfilter.Basic.HostIDN", Note: "only with NutchCompat; otherwise hosts are always ASCII"},
+		{Name: "urlnormalizer.basic.host.idna2008", Default: "false", Support: Honoured, Field: "urlfilter.Basic.IDNA2008", Note: "only with NutchCompat"},
+		{Name: "urlnormalizer.basic.host.trim-trailing-dot", Default: "false", Support: Honoured, Field: "urlfilter.Basic.TrimTrailingDot", Note: "only with NutchCompat; otherwise the dot is always removed"},
 		{Name: "urlnormalizer.protocols.file", Default: "protocols.txt", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
 		{Name: "urlnormalizer.protocols.rules", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
 		{Name: "urlnormalizer.hosts.file", Code: "host-urlnormalizer.txt", Support: Honoured, Field: "urlfilter.Rules.Normalizers"},
