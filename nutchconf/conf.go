@@ -1,16 +1,15 @@
-// Package nutchconf reads the configuration directory of an Apache Nutch
-// installation and makes options of it: Read takes nutch-site.xml over the
-// defaults of Nutch 1.23, and [Conf.Options] maps every property that has a
-// counterpart, reads the rule files that they name, and says of each other
-// property that was set why it has no effect.
+// Package nutchconf turns the configuration directory of an Apache Nutch
+// installation into options. [Read] reads nutch-site.xml over the defaults of Nutch
+// 1.23. [Conf.Options] maps every property that has a counterpart, reads the rule
+// files that they name, and says why any other property that was set has no effect.
 //
-// Options decide as Nutch does: NutchCompat is set in every policy that has it,
-// unless Conf.Corrected asks for the corrected rules. The table of all properties
-// is [Properties], and docs/nutch-properties.md to read.
+// The options decide as Nutch does: NutchCompat is set in every policy that has it,
+// unless Conf.Corrected asks for the corrected rules. [Properties] is the table of
+// all properties; docs/nutch-properties.md presents it.
 //
-// What is wrong in a configuration is an error that names file, line and property:
-// a number that is none, a rule that cannot be understood, a rule file that is
-// missing. Nutch goes on without, in places, and crawls what nobody wanted.
+// A mistake in a configuration is an error that names file, line and property: an
+// invalid number, a rule that cannot be parsed, a missing rule file. In places, Nutch
+// goes on without it, and crawls what nobody wanted.
 package nutchconf
 
 import (
@@ -31,9 +30,9 @@ const (
 
 // Conf is a configuration of Nutch. It may not be changed while it is in use.
 type Conf struct {
-	// Corrected asks Options for the corrected rules where a policy has both,
-	// instead of those of Nutch. Numbers, limits and rule files are those of the
-	// configuration all the same.
+	// Corrected asks Options for the corrected rules instead of Nutch's, where a
+	// policy has both. Numbers, limits and rule files still come from the
+	// configuration.
 	Corrected bool
 
 	dir    string
@@ -49,8 +48,8 @@ type value struct {
 	final bool
 }
 
-// New returns the configuration of a Nutch that was never configured. Rule files
-// are looked for in dir.
+// New returns Nutch's defaults, without any configuration file. Rule files are looked
+// for in dir.
 func New(dir string) *Conf {
 	c := &Conf{dir: dir, values: map[string]value{}}
 	for g := range groups {
@@ -66,10 +65,10 @@ func New(dir string) *Conf {
 // Read reads the configuration in a directory: nutch-default.xml, if it is there,
 // and then nutch-site.xml. It must have one of the two.
 //
-// As in Hadoop, a property whose value is empty counts as not set, one that is
-// final cannot be set again by what follows, of several values of a property the
-// last one counts, and xi:include takes in another file, which is looked for in
-// the directory and then beside the file that names it.
+// As in Hadoop, a property with an empty value counts as not set, a final one cannot
+// be set again later, the last of several values of a property counts, and xi:include
+// reads another file, which is looked for in the directory and then beside the file
+// that names it.
 func Read(dir string) (*Conf, error) {
 	c := New(dir)
 	found := false
@@ -176,8 +175,8 @@ func (c *Conf) take(name string, s setting) {
 	}
 }
 
-// Set sets a property, like -D on Nutch's command line: also one that is final in
-// a file. An empty text changes nothing.
+// Set sets a property, like -D on Nutch's command line, even one that is final in a
+// file. An empty text changes nothing.
 func (c *Conf) Set(name, text string) {
 	name = strings.TrimSpace(name)
 	if v, ok := c.values[name]; ok && v.final {
@@ -188,9 +187,8 @@ func (c *Conf) Set(name, text string) {
 }
 
 // Get returns the value of a property with its variables replaced: the one that
-// was set, or Nutch's default. Ok is false if it has neither. Environment
-// variables and the properties of a Java machine are not known and stay as they
-// are written.
+// was set, or Nutch's default. Ok is false if it has neither. Environment variables
+// and Java system properties are not replaced.
 func (c *Conf) Get(name string) (text string, ok bool, err error) {
 	v, ok := c.values[name]
 	if !ok || v.text == "" {
@@ -234,16 +232,16 @@ func (c *Conf) place(name string) string {
 	return fmt.Sprintf("%s:%d: %s", v.file, v.line, name)
 }
 
-// Note is a property that has not the effect that whoever set it may expect.
+// Note is a property that does not have the effect one may expect.
 type Note struct {
 	// Property was set to Value, in Line of File.
 	Property, Value string
 	File            string
 	Line            int
-	// Unknown says that Nutch has no such property: a slip of the pen, or one of
-	// another program's.
+	// Unknown says that Nutch has no such property: a typo, or a property of another
+	// program.
 	Unknown bool
-	// Text says what is the matter.
+	// Text says what differs, or why there is no effect.
 	Text string
 }
 

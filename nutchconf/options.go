@@ -31,7 +31,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// Options are what a configuration of Nutch comes to.
+// Options are the options that a Nutch configuration stands for.
 type Options struct {
 	// Crawl are the options of a crawler, whose rounds do what those of Nutch's
 	// bin/crawl do. Protocol is nil, so that the crawler makes requests as
