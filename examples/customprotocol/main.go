@@ -1,6 +1,6 @@
 // Customprotocol crawls something that is not the web: a wiki in memory, through
-// a protocol (wiki.go) and a parser of its own. Its test runs the conformance
-// kits of both.
+// its own protocol (wiki.go) and parser. Its test runs the conformance kits of
+// both.
 package main
 
 import (
@@ -36,8 +36,8 @@ func run(ctx context.Context, out io.Writer) error {
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, recrawl.Options{
 		Protocol: pages,
 		Parser:   parse.Mux{wikiType: wikiParser{}},
-		// The stock normalizer knows how to spell any URL that looks like
-		// scheme://host/path, but has to be told which schemes to crawl.
+		// The stock normalizer handles any URL of the form scheme://host/path, but
+		// must be told which schemes to crawl.
 		Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{Schemes: []string{"wiki"}}}},
 		Fetch: fetch.Options{Delay: -1}, // nobody to be polite to
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {

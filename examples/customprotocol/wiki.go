@@ -23,8 +23,8 @@ type article struct {
 	MovedTo string // another title; empty for an article
 }
 
-// Fetch answers from memory. Whatever the wiki says, also that it has no such
-// article, is an outcome; an error is for visits that could not be made.
+// Fetch answers from memory. Any answer of the wiki is an outcome, even that it has no
+// such article; an error is for visits that could not be made.
 func (w wiki) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return protocol.Response{}, err

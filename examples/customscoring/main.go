@@ -1,5 +1,5 @@
-// Customscoring crawls with two policies of its own: a scoring filter that wants
-// what is near the seeds first, and a URL filter that leaves out a host.
+// Customscoring crawls with two custom policies: a scoring filter that puts pages near
+// the seeds first, and a URL filter that leaves out a host.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 
 // near scores a page by its distance from the nearest seed: 1 for a seed, a half
 // for what it links to, a quarter for what that links to. The rest of a filter is
-// in Base: seeds keep their score, new pages begin with none, and what is due is
-// ordered by its score.
+// in Base: seeds keep their score, new pages start with none, and due pages are
+// ordered by score.
 type near struct{ scoring.Base }
 
 func (near) Distribute(from scoring.Page, links []scoring.Link) (gave float64) {
@@ -54,7 +54,7 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	web := &webtest.Web{Hosts: 3, PagesPerHost: 10, LinksPerPage: 3, Calm: true}
 
-	// The stock rules, and a filter of our own behind them.
+	// The stock rules, followed by our own filter.
 	rules := urlfilter.Default()
 	rules.Filters = append(rules.Filters, ban(web.Host(1)))
 

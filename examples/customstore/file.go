@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Open opens the store in a file; none is an empty store.
+// Open opens the store in a file; if there is no file, the store is empty.
 func Open(file string) (*Store, error) {
 	s, t := &Store{file: file}, &table{}
 	f, err := os.Open(file)
@@ -31,8 +31,8 @@ func Open(file string) (*Store, error) {
 	return s, nil
 }
 
-// Sync writes a new file beside the old one and puts it in its place, so that
-// at any moment there is a whole one.
+// Sync writes a new file beside the old one and renames it, so that there is a complete
+// file at any moment.
 func (s *Store) Sync(ctx context.Context) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -1,6 +1,6 @@
 // Customstore keeps a crawl db in a single file: a crawldb.Store that is a map
-// (store.go). Its test runs the conformance kit, which is how a store of your
-// own proves that a crawl can rely on it.
+// (store.go). Its test runs the conformance kit, which shows that a crawl can rely on
+// the store.
 package main
 
 import (

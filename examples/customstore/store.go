@@ -14,8 +14,8 @@ import (
 )
 
 // Store is a crawldb.Store in one file, good for some thousand URLs. Every
-// update makes a new table, so that readers need no lock and see an update whole
-// or not at all. Sync writes the file.
+// update makes a new table, so that readers need no lock and see all of an update
+// or none of it. Sync writes the file.
 type Store struct {
 	file    string
 	writing sync.Mutex            // held by Update, Sync and Close

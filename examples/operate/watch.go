@@ -30,8 +30,8 @@ type watch struct {
 	index  map[string]string // title by URL
 }
 
-// open returns a watch over the sites that a file names. Which pages belong to
-// it is said by that file, too.
+// open returns a watch over the sites that a file names. The file also decides which
+// pages belong to it.
 func open(stores recrawl.Stores, sites string, o recrawl.Options) (*watch, error) {
 	wanted, err := urlfilter.DomainFile(sites, urlfilter.FileOptions{})
 	if err != nil {
@@ -44,7 +44,8 @@ func open(stores recrawl.Stores, sites string, o recrawl.Options) (*watch, error
 	return w, err
 }
 
-// onPage is called again for a page if the process dies, so it sets and adds nothing up.
+// onPage may be called again for a page if the process dies, so it sets values and never
+// adds up.
 func (w *watch) onPage(ctx context.Context, e recrawl.PageEvent) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,13 +86,13 @@ func (w *watch) fetchNow(ctx context.Context, urls ...string) error {
 		}
 	})
 	if err == nil && r.Selected != len(urls) {
-		err = fmt.Errorf("operate: %d of %d pages are no URLs of the sites", len(urls)-r.Selected, len(urls))
+		err = fmt.Errorf("operate: %d of %d pages are not URLs of the sites", len(urls)-r.Selected, len(urls))
 	}
 	return err
 }
 
-// reload makes what the file says now true: sites that are new are begun, and what
-// is known of those that are no longer there is removed for good.
+// reload applies the file as it is now: new sites are started, and all that is known
+// about sites no longer in it is removed for good.
 func (w *watch) reload(ctx context.Context) error {
 	text, err := os.ReadFile(w.sites)
 	if err != nil {
@@ -113,9 +114,9 @@ func (w *watch) reload(ctx context.Context) error {
 	return w.drop(ctx, func(host string) bool { return !slices.Contains(hosts, host) })
 }
 
-// drop removes hosts from the index, the crawl db and the host db. What a round has
-// under way stays in the crawl db until the next time, and is never selected again.
-// The link db keeps links: recrawl mergelinkdb -filter makes one without.
+// drop removes hosts from the index, the crawl db and the host db. Pages of a round in
+// progress stay in the crawl db until the next time, but are never selected again. The
+// link db keeps their links: recrawl mergelinkdb -filter makes one without them.
 func (w *watch) drop(ctx context.Context, gone func(host string) bool) error {
 	var names []string
 	for h, err := range w.stores.Hosts.Scan(ctx) {

@@ -1,9 +1,9 @@
-// Quickstart crawls a web, keeps what it finds in a directory, and says how
-// much that was. Run it twice: the second run has nothing to do, since no page
-// is due yet.
+// Quickstart crawls a web, keeps what it finds in a directory, and prints how much
+// that was. Run it twice: the second run has nothing to do, since no page is due
+// yet.
 //
-//	go run ./quickstart                            a small web of its own, on loopback
-//	go run ./quickstart https://example.org/       a site, two rounds of 20 pages at most
+//	go run ./quickstart                            a small simulated web, on loopback
+//	go run ./quickstart https://example.org/       a site, two rounds of at most 20 pages
 package main
 
 import (
@@ -48,8 +48,8 @@ func run(ctx context.Context, out io.Writer, dir string, urls []string) error {
 			return err
 		}
 		defer server.Close()
-		// Connect to the server whatever a host is called, and without a pause
-		// between two requests, since it is ours.
+		// Connect to our own server for every host name, and do not pause between
+		// requests.
 		to, err := httpproto.ParseConnectTo(server.ConnectTo())
 		if err != nil {
 			return err

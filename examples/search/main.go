@@ -1,7 +1,7 @@
-// Search feeds an index of its own with what each round of a crawl has brought,
-// and with what is gone. The index remembers the last segment it has, in the same
-// commit as its documents: so it misses nothing when the process dies, whenever
-// that is. The site and its clock are simulated.
+// Search feeds an index with the pages that each round of a crawl brought, and with
+// deletions of those that are gone. The index remembers the last segment it has in the
+// same commit as its documents, so it misses nothing, whenever the process dies. The
+// site and its clock are simulated.
 package main
 
 import (
@@ -30,8 +30,8 @@ func main() {
 	}
 }
 
-// shelf is the index: an index.Writer. One that lasts has a database here, and
-// Commit ends its transaction.
+// shelf is the index: an index.Writer. A durable one would have a database here, and
+// Commit would end its transaction.
 type shelf struct {
 	titles  map[string]string
 	segment string // the last one that is in it
@@ -66,8 +66,8 @@ type search struct {
 	index   *shelf
 }
 
-// catchUp puts the segments that are done into the index, but for those it has. With
-// KeepSegments a process that was away must come back before they are removed.
+// catchUp indexes the segments that are done and not yet in the index. With
+// KeepSegments, a process that was down must come back before they are removed.
 func (s *search) catchUp(ctx context.Context) error {
 	done, err := s.crawler.DoneSegments(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *search) catchUp(ctx context.Context) error {
 	return err
 }
 
-// open begins where the last process has ended, perhaps between a round and its
-// place in the index.
+// open resumes where the last process ended, perhaps between a round and its commit in
+// the index.
 func open(ctx context.Context, stores recrawl.Stores, x *shelf, o recrawl.Options) (*search, error) {
 	s := &search{stores: stores, index: x}
 	o.OnRound = func(recrawl.Report) {
@@ -127,7 +127,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// site is a web of which pages have been removed.
+// site is a web with some pages removed.
 type site struct {
 	protocol.Protocol
 	removed map[string]bool

@@ -1,7 +1,7 @@
-// Service is an HTTP service with a crawl inside that never ends: it waits for
-// pages to become due, and for seeds.
+// Service is an HTTP service with an endless crawl inside: it waits for pages to
+// become due, and for seeds.
 //
-//	go run ./service                       a small web of its own, in memory
+//	go run ./service                       a small simulated web, in memory
 //	go run ./service https://example.org/  the pages of a site
 //	curl http://localhost:8080/status
 //	curl http://localhost:8080/metrics      for Prometheus

@@ -1,5 +1,5 @@
-// Stages runs two rounds of a crawl by calling the stages themselves, without
-// package recrawl: for those who schedule the stages in a way of their own.
+// Stages runs two rounds of a crawl by calling the stages directly, without package
+// recrawl, as a service with its own scheduler might.
 package main
 
 import (
@@ -37,7 +37,7 @@ func run(ctx context.Context, out io.Writer) error {
 	defer db.Close()
 	crawl, hosts, links, segments := db.Crawl(), db.Hosts(), db.Links(), db.Segments()
 
-	// What decides, and has to be the same in every stage.
+	// The policies, which must be the same in every stage.
 	rules, when, order := urlfilter.Default(), &schedule.Adaptive{}, &scoring.OPIC{}
 	const agent = "stages"
 

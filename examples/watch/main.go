@@ -1,6 +1,6 @@
 // Watch crawls a small site every day for a week and prints the pages that have
-// changed since the day before. The site and its clock are simulated: leave out
-// Protocol, Now and Delay, set Wait, and it watches the sites you inject.
+// changed since the day before. The site and its clock are simulated; to watch real
+// sites, leave out Protocol, Now and Delay, set Wait, and inject their URLs.
 package main
 
 import (
