@@ -86,6 +86,11 @@ type Options struct {
 	// from the host db; it is new again if it has records the next time. Zero
 	// means 3, negative never. (Nutch: hostdb.purge.failed.hosts.threshold.)
 	PurgeAfter int64
+	// Forget removes hosts that have no record in the crawl db and no score, and that
+	// received no request for that long, by the real clock. What was known of such a
+	// host is learned again if it comes back. A host that has a sitemap, or whose pause
+	// is not over, stays. Zero removes none.
+	Forget time.Duration
 	// Resolvers is how many lookups may be under way at once; zero means 25.
 	// (Nutch: hostdb.num.resolvers.threads.)
 	Resolvers int
@@ -118,9 +123,9 @@ type Report struct {
 	// host.
 	Records, NoHost int
 	// Hosts counts the hosts that now have statistics; Empty those of them
-	// without records. Filtered were rejected by the rules, and BelowLimit have
-	// too few records.
-	Hosts, Empty, Filtered, BelowLimit int
+	// without records. Forgotten were removed because of Options.Forget, Filtered were
+	// rejected by the rules, and BelowLimit have too few records.
+	Hosts, Empty, Forgotten, Filtered, BelowLimit int
 	// Checked counts the names that were looked up. NewKnown and NewUnknown were
 	// looked up for the first time, and have an address or not. Rediscovered had no
 	// address the last time and have one now. ExistingKnown have one as before,
@@ -137,7 +142,7 @@ func Run(ctx context.Context, crawl crawldb.Store, hosts hostdb.Store, o Options
 	if err != nil {
 		return Report{}, fmt.Errorf("hoststat: %w", err)
 	}
-	j := &job{o: o, crawl: crawl, hosts: hosts, now: time.Now(), seed: maphash.MakeSeed(), done: map[uint64]struct{}{}, strays: map[string]*group{}}
+	j := &job{o: o, crawl: crawl, hosts: hosts, now: time.Now(), real: time.Now(), seed: maphash.MakeSeed(), done: map[uint64]struct{}{}, maps: map[uint64]struct{}{}, strays: map[string]*group{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}
@@ -172,7 +177,7 @@ func (o Options) complete() (Options, error) {
 	for _, n := range []struct {
 		name  string
 		value int64
-	}{{"URLLimit", o.URLLimit}, {"Sample", int64(o.Sample)}, {"OverdueAfter", int64(o.OverdueAfter)}, {"Recheck", int64(o.Recheck)}, {"Resolvers", int64(o.Resolvers)}} {
+	}{{"URLLimit", o.URLLimit}, {"Sample", int64(o.Sample)}, {"OverdueAfter", int64(o.OverdueAfter)}, {"Recheck", int64(o.Recheck)}, {"Forget", int64(o.Forget)}, {"Resolvers", int64(o.Resolvers)}} {
 		if n.value < 0 {
 			return o, fmt.Errorf("%s is negative", n.name)
 		}
@@ -193,10 +198,12 @@ type job struct {
 	crawl  crawldb.Store
 	hosts  hostdb.Store
 	now    time.Time
+	real   time.Time // the real clock, which the times of hosts are of
 	report Report
 
 	seed   maphash.Seed
 	done   map[uint64]struct{} // hashes of hosts already written
+	maps   map[uint64]struct{} // hashes of hosts with sitemaps, if hosts are to be forgotten
 	strays map[string]*group   // of records found elsewhere, until the others come
 	open   []*group            // nested by domain: each is in the range of the one before
 	checks *checks
@@ -226,6 +233,9 @@ func (j *job) scan(ctx context.Context) error {
 			return err
 		}
 		if d.Sitemap() { // not a page
+			if j.o.Forget > 0 {
+				j.maps[maphash.String(j.seed, j.o.By.Key(d.URL))] = struct{}{}
+			}
 			continue
 		}
 		j.report.Records++
@@ -355,6 +365,11 @@ func (j *job) finishRest(ctx context.Context) error {
 func (j *job) finish(ctx context.Context, g *group) error {
 	j.done[maphash.String(j.seed, g.name)] = struct{}{}
 	st := g.statistics()
+	if st.Pages.Total() == 0 && j.o.Forget > 0 {
+		if forgotten, err := j.forget(ctx, g.name, st.Score); forgotten || err != nil {
+			return err
+		}
+	}
 	switch {
 	case j.rejected(g.name):
 		j.report.Filtered++
@@ -377,6 +392,32 @@ func (j *job) finish(ctx context.Context, g *group) error {
 	}
 	j.report.Hosts++
 	return j.write(ctx, g.name, &st, nil)
+}
+
+// forget removes a host without records if nothing is left to do for it, and reports
+// whether it did.
+func (j *job) forget(ctx context.Context, name string, score float32) (forgotten bool, err error) {
+	if _, ok := j.maps[maphash.String(j.seed, name)]; ok || score > 0 {
+		return false, nil
+	}
+	before := j.real.Add(-j.o.Forget)
+	err = j.hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		forgotten = old != nil && old.Score == 0 && len(old.Busy) == 0 && old.LastFetch.Before(before) && !old.NextFetch.After(j.real)
+		for i := 0; forgotten && i < len(old.Robots); i++ { // which may be all that was asked for
+			forgotten = old.Robots[i].Fetched.Before(j.now.Add(-j.o.Forget))
+		}
+		if !forgotten {
+			return old, nil
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return false, err
+	}
+	if forgotten {
+		j.report.Forgotten++
+	}
+	return forgotten, nil
 }
 
 // counted returns the number that URLLimit limits.

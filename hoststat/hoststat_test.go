@@ -647,3 +647,46 @@ func TestSitemapsDoNotCount(t *testing.T) {
 		t.Errorf("%d pages, %+v, %v", n, r, err)
 	}
 }
+
+// A host is forgotten if it has no page and nothing is left to do for it, and not before.
+func TestForget(t *testing.T) {
+	const day = 24 * time.Hour
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	for _, c := range []struct {
+		name    string
+		host    hostdb.Host
+		records []crawldb.Datum
+		forget  time.Duration
+		by      hostdb.By
+		stays   bool
+	}{
+		{"nothing left", hostdb.Host{LastFetch: ago(91 * day), NextFetch: ago(91 * day), Stats: hostdb.Stats{Fetched: 1, Failures: 9}}, nil, 90 * day, hostdb.ByHost, false},
+		{"never asked", hostdb.Host{Pages: hostdb.Pages{Gone: 3}, Counted: now}, nil, 90 * day, hostdb.ByHost, false},
+		{"not asked for", hostdb.Host{LastFetch: ago(91 * day)}, nil, 0, hostdb.ByHost, true},
+		{"has a page", hostdb.Host{LastFetch: ago(91 * day)}, []crawldb.Datum{page("http://www.small.example/x")}, 90 * day, hostdb.ByHost, true},
+		{"another has a page", hostdb.Host{LastFetch: ago(91 * day)}, []crawldb.Datum{page("http://small.example/x")}, 90 * day, hostdb.ByHost, false},
+		{"has a sitemap", hostdb.Host{LastFetch: ago(91 * day)}, []crawldb.Datum{sitemapOf("http://www.small.example/")}, 90 * day, hostdb.ByHost, true},
+		{"asked of late", hostdb.Host{LastFetch: ago(89 * day)}, nil, 90 * day, hostdb.ByHost, true},
+		{"left alone", hostdb.Host{LastFetch: ago(91 * day), NextFetch: ago(-time.Hour)}, nil, 90 * day, hostdb.ByHost, true},
+		{"asked now", hostdb.Host{LastFetch: ago(91 * day), Busy: []time.Time{ago(-time.Minute)}}, nil, 90 * day, hostdb.ByHost, true},
+		{"has a score", hostdb.Host{LastFetch: ago(91 * day), Score: 2}, nil, 90 * day, hostdb.ByHost, true},
+		{"robots.txt asked for", hostdb.Host{Robots: []hostdb.Robots{{Origin: "http://www.small.example", Fetched: now.Add(-day)}}}, nil, 90 * day, hostdb.ByHost, true},
+		{"of a domain", hostdb.Host{LastFetch: ago(91 * day)}, []crawldb.Datum{page("http://small.example/x")}, 90 * day, hostdb.ByDomain, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.host.Name = "www.small.example"
+			hosts := new(memstore.Hosts)
+			putHosts(t, hosts, c.host)
+			r := run(t, crawlOf(t, c.records...), hosts, hoststat.Options{Forget: c.forget, By: c.by})
+			if _, ok := all(t, hosts)["www.small.example"]; ok != c.stays || (r.Forgotten == 0) != c.stays {
+				t.Errorf("it stays %v, want %v; %+v", ok, c.stays, r)
+			}
+		})
+	}
+}
+
+func sitemapOf(start string) crawldb.Datum {
+	d := page(start + "sitemap.xml")
+	crawldb.Sitemap{}.Set(&d.Meta)
+	return d
+}

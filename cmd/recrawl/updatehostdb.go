@@ -38,6 +38,7 @@ are looked up only on request.
 			urlRulesFlag(),
 			&cli.BoolFlag{Name: "normalize", Usage: "skip hosts whose normal form is another host"},
 			&cli.StringFlag{Name: "tophosts", Usage: "take the scores of hosts from `FILE`: each line is a host, a tab and a number"},
+			spanFlag("", "forget", "remove hosts that have no page and received no request for `TIME`, such as 90d (default: none)"),
 			&cli.BoolFlag{Name: "nutch-compat", Usage: "as Nutch does, blame the host for every failed lookup, and do not count duplicates, orphans and parse failures for -urlLimit"},
 			&cli.BoolFlag{Name: "checkNew", Category: toCheck, Usage: "look up names that were never looked up"},
 			&cli.BoolFlag{Name: "checkKnown", Category: toCheck, Usage: "look up names that had an address, after a day"},
@@ -64,13 +65,16 @@ are looked up only on request.
 					return err
 				}
 				if c.Bool("json") {
-					return a.printJSON(map[string]int{"records": r.Records, "no_host": r.NoHost, "hosts": r.Hosts, "empty": r.Empty, "filtered": r.Filtered, "below_limit": r.BelowLimit,
+					return a.printJSON(map[string]int{"records": r.Records, "no_host": r.NoHost, "hosts": r.Hosts, "empty": r.Empty, "forgotten": r.Forgotten, "filtered": r.Filtered, "below_limit": r.BelowLimit,
 						"checked": r.Checked, "new_known": r.NewKnown, "new_unknown": r.NewUnknown, "rediscovered": r.Rediscovered, "existing_known": r.ExistingKnown,
 						"existing_unknown": r.ExistingUnknown, "purged": r.Purged, "unanswered": r.Unanswered})
 				}
 				fmt.Fprintf(a.out, "%d hosts, of %d records\n", r.Hosts, r.Records)
 				if n := r.NoHost; n > 0 {
 					fmt.Fprintf(a.out, "%d records have no host\n", n)
+				}
+				if r.Forgotten > 0 {
+					fmt.Fprintf(a.out, "%d hosts without a page were removed\n", r.Forgotten)
 				}
 				if r.Filtered+r.BelowLimit > 0 {
 					fmt.Fprintf(a.out, "left out: %d hosts by the rules, %d by the limit\n", r.Filtered, r.BelowLimit)
@@ -110,6 +114,12 @@ func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, e
 	if c.IsSet("recheck") {
 		spans := spans{c: c}
 		if o.Recheck = spans.get("recheck"); spans.err != nil {
+			return o, spans.err
+		}
+	}
+	if c.IsSet("forget") {
+		spans := spans{c: c}
+		if o.Forget = spans.get("forget"); spans.err != nil {
 			return o, spans.err
 		}
 	}
