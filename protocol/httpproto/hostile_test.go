@@ -327,6 +327,9 @@ func TestBombs(t *testing.T) {
 		"empty members in gzip": {"gzip, gzip", encode(t, "gzip", bytes.Repeat(encode(t, "gzip", nil), 1<<18)), 0},
 		// A frame that asks for a window of 2 GiB.
 		"zstd window": {"zstd", append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8}, make([]byte, 1<<10)...), 0},
+		// A second frame asks for a window of 256 MiB, or is one segment of 200 MiB.
+		"zstd window of a second frame": {"zstd", append(encode(t, "zstd", []byte("<p>x")), 0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x90, 0x18, 0, 0, 'a', 'b', 'c'), 0},
+		"zstd size of a second frame":   {"zstd", append(encode(t, "zstd", []byte("<p>x")), 0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0x80, 0x0c, 0x18, 0, 0, 'a', 'b', 'c'), 0},
 	}
 	for name, b := range bombs {
 		t.Run(name, func(t *testing.T) {
