@@ -92,7 +92,7 @@ func FuzzRecords(f *testing.F) {
 		if err != nil || r.end > int64(len(b)) && r.end%recordBlock != 0 || r.tail > int64(len(b)) {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if err := eachRecord(bytes.NewReader(b), int64(len(b)), 7, func(rec []byte) { readBatch(rec, 0, map[string]version{}) }, func(int64) {}); err != nil {
+		if err := eachRecord(bytes.NewReader(b), int64(len(b)), 7, func(rec []byte) { readBatch(rec, map[string]version{}); logOf(rec) }, func(int64) {}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -137,13 +137,15 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 	if counts == nil {
 		s.lost(Loss{What: "state", File: path, Offset: -1, Block: -1, Err: errNoManifest})
 	}
-	flushed := uint64(0)
-	missing := map[uint64]bool{}
-	for number, l := range counts {
-		missing[number] = true
-		if l.smallest != l.largest {
-			flushed = max(flushed, l.largest)
+	least := uint64(0)
+	if counts != nil {
+		if least, err = leastLog(under, path); err != nil {
+			return in, err
 		}
+	}
+	missing := map[uint64]bool{}
+	for number := range counts {
+		missing[number] = true
 	}
 	logs := map[string]version{}
 	slices.Sort(names)
@@ -173,7 +175,10 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 			}
 			in.tables = append(in.tables, src)
 		case ".log":
-			if err := s.readLog(under, full, uint32(number), flushed, logs); absent(err) {
+			if number < least {
+				continue // all of it is in tables
+			}
+			if err := s.readLog(under, full, uint32(number), logs); absent(err) {
 				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: err})
 			} else if err != nil {
 				return in, err
@@ -454,9 +459,8 @@ func (q *sourceHeap) Pop() any {
 	return x
 }
 
-// readLog adds the steps of a log, as far as they are newer than what was
-// flushed, including those after damage.
-func (s *salvage) readLog(under vfs.FS, path string, number uint32, flushed uint64, into map[string]version) error {
+// readLog adds the steps of a log, also those behind damage.
+func (s *salvage) readLog(under vfs.FS, path string, number uint32, into map[string]version) error {
 	f, err := under.Open(path)
 	if err != nil {
 		return err
@@ -473,14 +477,14 @@ func (s *salvage) readLog(under vfs.FS, path string, number uint32, flushed uint
 		s.lost(Loss{What: "log", File: path, Offset: mostRecords, Block: -1, Err: errLong})
 	}
 	return eachRecord(disk, min(info.Size(), mostRecords), number, func(rec []byte) {
-		readBatch(rec, flushed, into)
+		readBatch(rec, into)
 	}, func(at int64) {
 		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: errRecord})
 	})
 }
 
-// readBatch adds what a step of a log wrote.
-func readBatch(rec []byte, flushed uint64, into map[string]version) {
+// readBatch adds what a step of a log has written.
+func readBatch(rec []byte, into map[string]version) {
 	r, ok := batchrepr.Read(rec), len(rec) >= batchrepr.HeaderLen
 	if !ok {
 		return
@@ -510,9 +514,6 @@ func readBatch(rec []byte, flushed uint64, into map[string]version) {
 			continue
 		}
 		seq++
-		if v.seq <= flushed {
-			continue
-		}
 		if old, ok := into[string(v.key)]; ok && old.seq > v.seq {
 			old.addOlder(v)
 			into[string(v.key)] = old

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -400,6 +401,59 @@ func checkRecords(under vfs.FS, path string, torn func(file string, at, size int
 		}
 	}
 	return nil
+}
+
+// leastLog returns the number of the first log that the engine needs, as the manifest has
+// it: older ones are in tables. Zero means that the manifest does not say, as long as a
+// new store has never been flushed.
+func leastLog(under vfs.FS, path string) (number uint64, err error) {
+	names, err := under.List(path)
+	if err != nil {
+		return 0, err
+	}
+	name := currentManifest(names)
+	if name == "" {
+		return 0, nil
+	}
+	f, err := under.Open(under.PathJoin(path, name))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	err = eachRecord(f, min(info.Size(), mostRecords), 0, func(edit []byte) {
+		if n := logOf(edit); n > 0 {
+			number = n
+		}
+	}, func(int64) {})
+	return number, err
+}
+
+// logOf returns the number of the first log that is needed after a change that the
+// manifest tells of; zero if the change leaves it as it is.
+func logOf(edit []byte) uint64 {
+	const comparator, logNumber, nextFile, lastSequence, prevLog = 1, 2, 3, 4, 9
+	number := func() uint64 {
+		v, n := binary.Uvarint(edit)
+		edit = edit[max(n, 0):]
+		return v
+	}
+	for len(edit) > 0 { // these come first, whatever the change is
+		switch number() {
+		case comparator:
+			edit = edit[min(number(), uint64(len(edit))):]
+		case logNumber:
+			return number()
+		case nextFile, lastSequence, prevLog:
+			number()
+		default:
+			return 0
+		}
+	}
+	return 0
 }
 
 // checkManifest distinguishes damage of the manifest from what a crash has cut
