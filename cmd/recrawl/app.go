@@ -393,23 +393,10 @@ func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) 
 	return cl, nil
 }
 
-// with runs a verb on an open crawl. If the disk fills up where the store cannot wait,
-// it runs the verb again once there is room.
+// with runs a verb on an open crawl.
 func (a *app) with(ctx context.Context, c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
-	if !repeats(c) {
+	return whenRoom(ctx, a, c, verb, func(verb func(*session) error) error {
 		return a.withOnce(ctx, c, network, mustExist, verb, adjust...)
-	}
-	return a.untilRoom(ctx, func() error {
-		done := false
-		err := a.withOnce(ctx, c, network, mustExist, func(s *session) error {
-			err := verb(s)
-			done = err == nil
-			return err
-		}, adjust...)
-		if noRoom(err) && (done || a.printed() != nil) { // running it again would make a second segment, or the output had no room
-			err = finalError{err}
-		}
-		return err
 	})
 }
 

@@ -46,11 +46,13 @@ func (a *app) changing(ctx context.Context, c *cli.Command, verb func(*pebblesto
 	if err != nil {
 		return err
 	}
-	db, err := a.openToChange(ctx, c, true)
-	if err != nil {
-		return err
-	}
-	return using(db, func(db *pebblestore.DB) error { return verb(db, now) })
+	return whenRoom(ctx, a, c, func(db *pebblestore.DB) error { return verb(db, now) }, func(verb func(*pebblestore.DB) error) error {
+		db, err := a.openToChange(ctx, c, true)
+		if err != nil {
+			return err
+		}
+		return using(db, verb)
+	})
 }
 
 // using runs a verb and closes what it used.

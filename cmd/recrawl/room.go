@@ -77,6 +77,31 @@ func repeats(c *cli.Command) bool {
 // stdinArg stands for standard input.
 const stdinArg = "-"
 
+// whenRoom calls open, which opens something, runs a verb on it and closes it. If the disk
+// fills up where the store cannot wait, it does so again once there is room. If the verb
+// has come to its end, and with it to its last sync, it is not run again: another run of
+// generate would make a second segment.
+func whenRoom[T any](ctx context.Context, a *app, c *cli.Command, verb func(T) error, open func(verb func(T) error) error) error {
+	if !repeats(c) {
+		return open(verb)
+	}
+	done := false
+	return a.untilRoom(ctx, func() error {
+		err := open(func(on T) error {
+			if done {
+				return nil
+			}
+			err := verb(on)
+			done = err == nil
+			return err
+		})
+		if noRoom(err) && a.printed() != nil { // it is the output that had no room
+			err = finalError{err}
+		}
+		return err
+	})
+}
+
 // untilRoom runs a verb again for as long as it fails because a disk is full where the
 // store cannot wait: on opening, on syncing, and in the directory of temporary files.
 // The verb resumes where it stopped.
