@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/segment"
@@ -126,6 +127,64 @@ func TestPowerLossInABackup(t *testing.T) {
 		}
 		t.Logf("%+v: %d changes, %d times there was a backup", o, n, whole)
 	}
+}
+
+// While a backup gives files second names nothing changes, neither a record nor a segment;
+// what waits for that goes on behind it.
+func TestNothingChangesWhileABackupLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		disk, db, want := growingStore(t)
+		old := ""
+		for name, err := range db.Segments().List(ctx) {
+			if err != nil || name != "growing" {
+				old = name
+				break
+			}
+		}
+		ended := make(chan error, 3)
+		change := func(f func() error) { go func() { ended <- f() }() }
+		mu, first, held := sync.Mutex{}, true, 0
+		disk.OnOp = func(op dirstoretest.Op) error {
+			mu.Lock()
+			begin := first && op.Kind == dirstoretest.Link && strings.Contains(op.To, stagingName)
+			first = first && !begin
+			mu.Unlock()
+			if begin {
+				change(func() error { return db.Crawl().Update(ctx, crawldb.Batch{Job: "growing", Cursor: "later"}) })
+				change(func() error {
+					w, err := db.Segments().Append(ctx, "other", "content", -1)
+					if err != nil {
+						return err
+					}
+					return errors.Join(w.Append(ctx, []byte("later")), w.Close())
+				})
+				change(func() error { return db.Segments().Remove(ctx, old) })
+				synctest.Wait()
+				held = cap(ended) - len(ended)
+			}
+			return nil
+		}
+		_, err := db.Backup(ctx, backupPath, BackupOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range cap(ended) {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		disk.OnOp = nil
+		if held != cap(ended) {
+			t.Errorf("%d of %d changes waited", held, cap(ended))
+		}
+		if got, err := grownAt(ctx, disk, backupPath); err != nil || got != want {
+			t.Errorf("%v; %s", err, difference(got, want))
+		}
+		if mark, err := db.Crawl().Progress(ctx, "growing"); err != nil || mark != "later" {
+			t.Errorf("behind it the mark is %q, %v", mark, err)
+		}
+	})
 }
 
 // Each operation of a backup fails in turn, or its context ends there: the store goes on,
