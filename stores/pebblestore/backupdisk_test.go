@@ -20,11 +20,35 @@ import (
 
 const backupPath = "/b"
 
+// A hook is what a disk calls before each operation, and may be changed while the disk is
+// in use.
+type hook struct {
+	mu sync.RWMutex
+	f  func(dirstoretest.Op) error
+}
+
+// set makes f what is called; what was is not running any more then.
+func (h *hook) set(f func(dirstoretest.Op) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.f = f
+}
+
+func (h *hook) call(op dirstoretest.Op) error {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.f == nil {
+		return nil
+	}
+	return h.f(op)
+}
+
 // growingStore is a store in the midst of things on a disk of tests: a part is being
 // written, and nothing of the last step is durable.
-func growingStore(t *testing.T) (*dirstoretest.Disk, *DB, string) {
+func growingStore(t *testing.T) (*dirstoretest.Disk, *hook, *DB, string) {
 	t.Helper()
-	ctx, disk := t.Context(), dirstoretest.NewDisk()
+	ctx, disk, onOp := t.Context(), dirstoretest.NewDisk(), &hook{}
+	disk.OnOp = onOp.call
 	db, err := Open(memPath, onDisk(small(), disk))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +74,7 @@ func growingStore(t *testing.T) (*dirstoretest.Disk, *DB, string) {
 	if err != nil || !strings.HasSuffix(want, "block 2 begun") {
 		t.Fatal(want, err)
 	}
-	return disk, db, want
+	return disk, onOp, db, want
 }
 
 // grown is all that is in such a store.
@@ -84,7 +108,7 @@ func there(disk *dirstoretest.Disk, name string) bool {
 // and the store is what it was, whatever is left beside it.
 func TestPowerLossInABackup(t *testing.T) {
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
-		disk, db, want := growingStore(t)
+		disk, onOp, db, want := growingStore(t)
 		if err := db.Crawl().Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +129,7 @@ func TestPowerLossInABackup(t *testing.T) {
 				t.Errorf("%s: what was left is there", what)
 			}
 		}
-		disk.OnOp = func(op dirstoretest.Op) error {
+		onOp.set(func(op dirstoretest.Op) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if !op.Kind.Changes() {
@@ -115,9 +139,9 @@ func TestPowerLossInABackup(t *testing.T) {
 			survives := float64(n%3) / 2
 			check(disk.Crash(survives, rng), fmt.Sprintf("%+v, before operation %d, %v, %v survive", o, n, op, survives))
 			return nil
-		}
+		})
 		_, err := db.Backup(t.Context(), backupPath, o)
-		disk.OnOp = nil
+		onOp.set(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +158,7 @@ func TestPowerLossInABackup(t *testing.T) {
 func TestNothingChangesWhileABackupLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		disk, db, want := growingStore(t)
+		disk, onOp, db, want := growingStore(t)
 		old := ""
 		for name, err := range db.Segments().List(ctx) {
 			if err != nil || name != "growing" {
@@ -145,7 +169,7 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 		ended := make(chan error, 3)
 		change := func(f func() error) { go func() { ended <- f() }() }
 		mu, first, held := sync.Mutex{}, true, 0
-		disk.OnOp = func(op dirstoretest.Op) error {
+		onOp.set(func(op dirstoretest.Op) error {
 			mu.Lock()
 			begin := first && op.Kind == dirstoretest.Link && strings.Contains(op.To, stagingName)
 			first = first && !begin
@@ -164,7 +188,7 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 				held = cap(ended) - len(ended)
 			}
 			return nil
-		}
+		})
 		_, err := db.Backup(ctx, backupPath, BackupOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -174,7 +198,7 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		disk.OnOp = nil
+		onOp.set(nil)
 		if held != cap(ended) {
 			t.Errorf("%d of %d changes waited", held, cap(ended))
 		}
@@ -194,7 +218,7 @@ func TestEveryOperationOfABackupFails(t *testing.T) {
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
 		for _, cause := range []error{syscall.EIO, syscall.ENOSPC, context.Canceled} {
 			failures := 0
-			disk, db, want := growingStore(t)
+			disk, onOp, db, want := growingStore(t)
 			stride := 7
 			if *long {
 				stride = 1
@@ -202,7 +226,7 @@ func TestEveryOperationOfABackupFails(t *testing.T) {
 			for at := 1; ; at += stride {
 				mu, n, hit := sync.Mutex{}, 0, dirstoretest.Op{}
 				ctx, cancel := context.WithCancel(t.Context())
-				disk.OnOp = func(op dirstoretest.Op) error {
+				onOp.set(func(op dirstoretest.Op) error {
 					mu.Lock()
 					defer mu.Unlock()
 					// The rest is the store's own, and what cannot be removed is left.
@@ -219,9 +243,9 @@ func TestEveryOperationOfABackupFails(t *testing.T) {
 						return nil
 					}
 					return cause
-				}
+				})
 				_, err := db.Backup(ctx, backupPath, o)
-				disk.OnOp = nil
+				onOp.set(nil)
 				cancel()
 				if n < at {
 					if err != nil || failures*stride < 50 {
@@ -261,21 +285,21 @@ func TestEveryOperationOfABackupFails(t *testing.T) {
 
 // A store whose opening or closing was cut short, at each change, can be backed up.
 func TestBackupBehindAKill(t *testing.T) {
-	disk, db, want := growingStore(t)
+	disk, onOp, db, want := growingStore(t)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var killed []*dirstoretest.Disk
 	var what []string
 	mu := sync.Mutex{}
-	disk.OnOp = func(op dirstoretest.Op) error {
+	onOp.set(func(op dirstoretest.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op.Kind.Changes() {
 			killed, what = append(killed, disk.Crash(1, nil)), append(what, op.String())
 		}
 		return nil
-	}
+	})
 	if _, err := grownAt(t.Context(), disk, memPath); err != nil {
 		t.Fatal(err)
 	}
