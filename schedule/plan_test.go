@@ -273,23 +273,34 @@ func TestPlanOfPagesThatAreGone(t *testing.T) {
 		t.Errorf("pages were late, and are no more: %v", p.Scale)
 	}
 	// Half of the pages are late, as after an outage, and stay so: they are given what two mean
-	// intervals have, and no more.
-	old = plan(nil, crawldb.Gone)
-	old.Begun = at.AddDate(-2, 0, 0)
-	for range 60 {
-		at = at.Add(day)
-		sample := Learned{Budget: 20, Plan: old}.NewSample(at)
-		for i := range 1000 {
-			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-30 * day), Interval: 50 * day, FetchTime: at.Add(20 * day)}
-			if i < 500 {
-				d.FetchTime, d.Interval = at.Add(-20*day), 10*day
+	// intervals have, and no more, if signs of changes do not take what is found.
+	for _, signs := range []struct {
+		of   int // every how many pages have some; 0 is none
+		want float64
+	}{
+		{0, leastScale - 500./2000}, {2, (leastScale - 500./2000 + 0.5) / 2}, {1, 0.5945}, // where it takes no more than there is
+	} {
+		old := plan(nil, crawldb.Gone)
+		old.Begun = at.AddDate(-2, 0, 0)
+		at := at
+		for range 60 {
+			at = at.Add(day)
+			sample := Learned{Budget: 20, Plan: old}.NewSample(at)
+			for i := range 1000 {
+				d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-30 * day), Interval: 50 * day, FetchTime: at.Add(20 * day)}
+				if i < 500 {
+					d.FetchTime, d.Interval = at.Add(-20*day), 10*day
+				}
+				if signs.of > 0 && i%signs.of == 0 {
+					crawldb.Hint{Modified: at.Add(-40 * day)}.Set(&d.Meta)
+				}
+				sample.Add(&d)
 			}
-			sample.Add(&d)
+			old = sample.Plan(PlanOptions{Visits: old.Visits + 20, Signals: func(string) (Signals, bool) { return Signals{0.9, 0.9}, true }})
 		}
-		old = sample.Plan(PlanOptions{Visits: old.Visits + 20})
-	}
-	if want := leastScale - 500./2000; math.Abs(old.Scale-want) > 1e-9 {
-		t.Errorf("half of the pages are late: %v, not %v", old.Scale, want)
+		if math.Abs(old.Scale-signs.want) > 1e-4 {
+			t.Errorf("half of the pages are late, one in %d has signs: %v, not %v", signs.of, old.Scale, signs.want)
+		}
 	}
 }
 

@@ -176,7 +176,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		return p
 	}
 	multiple := float64(x.pages) / float64(len(x.kept))
-	late := 0.0
+	late, signed := 0.0, 0.0
 	// A weight of nothing counts for little; the mean is over those that count.
 	sum, n := 0.0, 0
 	for i := range x.kept {
@@ -213,7 +213,9 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 			s.PerDay = n
 		}
 		if k.covered && s.Most != s.Least {
-			s.signs = p.worth[s.Host]
+			if s.signs = p.worth[s.Host]; s.signs != nil {
+				signed += multiple
+			}
 		}
 		if k.at.never {
 			p.New += multiple
@@ -227,7 +229,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	if p.Budget == 0 {
 		return p
 	}
-	p.correct(old, o.Visits, late, days(x.s.max()))
+	p.correct(old, o.Visits, late, signed, days(x.s.max()))
 	p.tellApart(old, sample, x.kept, o.Hosts)
 	return p
 }
@@ -396,7 +398,7 @@ func (p *Plan) needs(sample []sampled) float64 {
 // due; so the visits are fewer than intended, and there is room for more. But if many
 // pages are late by more than a day there are to be fewer. What is changed shows when
 // intervals are over: a step up is small.
-func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
+func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	if old == nil || visits == 0 || !(old.Scale > 0) {
 		return
 	}
@@ -456,14 +458,16 @@ func (p *Plan) correct(old *Plan, visits int64, late, most float64) {
 	}
 	// What is late is one more visit to each of these pages, not one in each of their intervals: it is
 	// made up for in two mean intervals. Longer ones would leave the budget unused when it is. At first
-	// all pages are one crowd, and it takes longer ones to part them.
+	// all pages are one crowd, and it takes longer ones to part them. What signs of changes take of the
+	// budget is known on average alone: of pages that have some it takes what is found.
 	if !young {
-		p.Scale = max(p.Scale, leastScale-late/(2*p.Pages))
+		least := leastScale - late/(2*p.Pages)
+		p.Scale = max(p.Scale, least-(least-0.5)*signed/p.Pages)
 	}
 	p.Scale = max(0.5, min(p.Scale, 2))
 }
 
-// leastScale is the least Scale of a plan when no page is late.
+// leastScale is the least Scale of a plan when no page is late and there are no signs.
 const leastScale = 0.95
 
 // enoughVisits is how many visits of the budget a plan needs to have seen made.
