@@ -18,17 +18,17 @@ import (
 
 // BackupOptions are the settings of Backup.
 type BackupOptions struct {
-	// Copy makes a file of its own of each, also where the file system could share
-	// those that never change between store and backup. Such a backup takes as much
-	// room as the store and survives what happens to the blocks of a disk.
+	// Copy copies every file, even where the file system could share those that never
+	// change. Such a backup takes as much room as the store, and does not depend on the
+	// same blocks of the disk.
 	Copy bool
 }
 
-// BackupReport counts what a backup has.
+// BackupReport says what a backup contains and what it cost.
 type BackupReport struct {
-	// Files and Bytes are all of it, shared with the store or not.
+	// Files and Bytes count all files, shared with the store or not.
 	Files, Bytes int64
-	// Held is how long changes of the store waited.
+	// Held is how long changes to the store waited.
 	Held time.Duration
 }
 
@@ -38,23 +38,23 @@ const (
 	backupMark  = "BACKUP"     // is in a directory that a copy is made in
 )
 
-// Backup makes a store in newDir, which must not be there yet or be empty, while the
-// directory above it must be there, of what all of the store is at one moment: crawl db, host db, link db and segments. It is
-// the store that a kill at that moment would have left, but that all that was
-// committed is there; so a crawl may be at work meanwhile, and another can go on
-// from the backup. It may be opened, verified, copied and moved like any other.
+// Backup copies the whole store as it is at one moment, crawl db, host db, link db and
+// segments, to newDir, which must not exist or be empty; its parent must exist. The copy
+// is what a kill at that moment would have left, with everything that was committed: a
+// crawl may be at work meanwhile, and another can go on from the backup. It can be opened,
+// verified, copied and moved like any store.
 //
-// Changes wait while what there is gets second names, which takes about as long as
-// syncing a file; where the file system has no hard links, as long as copying the
-// store. Then what was being written is copied, and the rest, too, if newDir is on
-// another file system or BackupOptions.Copy is set. A file that is shared is never changed by either
-// side, and takes room until both have removed it.
+// Changes wait while the files get second names, which takes about as long as syncing a
+// file; on a file system without hard links, as long as copying the store. Then files that
+// were being written are copied, and all others too if newDir is on another file system or
+// BackupOptions.Copy is set. A shared file is never changed by either side, and takes room
+// until both have removed it.
 //
-// The backup has its name when it is complete and durable, not before. A file system
-// that is full, or fails, below newDir ends the backup and not the store. What a
-// process that was killed has left is removed when the store is opened again; a copy
-// to another file system is made beside newDir, under its name with ".backup" behind it, and
-// begun anew by the next.
+// The backup gets its name when it is complete and durable, not before. If the file system
+// of newDir is full or fails, the backup ends with an error and the store goes on. The next
+// opening of the store removes what a killed process has left. A copy to another file system
+// is made beside newDir, under its name with ".backup" appended, and the next backup to
+// newDir begins it anew.
 func (d *DB) Backup(ctx context.Context, newDir string, o BackupOptions) (BackupReport, error) {
 	b := backup{d: d, o: o, staging: filepath.Join(d.dir, stagingName)}
 	if err := b.run(ctx, newDir); err != nil {
@@ -71,7 +71,7 @@ type backup struct {
 	growing []growing
 }
 
-// growing is a part that is not committed: what of it counts is what was there.
+// growing is a part that is not committed yet: its first size bytes count.
 type growing struct {
 	link, name string
 	size       int64
@@ -270,7 +270,7 @@ func (b *backup) seal(ctx context.Context) error {
 	if err := seal(b.staging, under, db); err != nil {
 		return err
 	}
-	err = b.walk(ctx, b.staging, func(name string, info vfs.FileInfo) error {
+	return b.walk(ctx, b.staging, func(name string, info vfs.FileInfo) error {
 		if info.IsDir() {
 			return syncDir(under, name)
 		}
@@ -278,7 +278,6 @@ func (b *backup) seal(ctx context.Context) error {
 		b.report.Bytes += info.Size()
 		return nil
 	})
-	return err
 }
 
 // walk calls f for all that is below a directory, and then for that.
