@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/internal/kit"
 )
 
-// A bulkLaw is told how to apply many batches.
+// A bulkLaw is a rule that is checked with more than one way to apply batches.
 type bulkLaw struct {
 	name  string
 	needs kit.Needs
@@ -27,15 +27,15 @@ func oneByOne(ctx context.Context, s crawldb.Store, batches iter.Seq2[crawldb.Ba
 	return crawldb.UpdateAll(ctx, bare{s}, batches)
 }
 
-// bulkRules has each law twice: of the store as it is, and of its Update.
+// bulkRules returns each law twice: for the store as it is, and for its Update alone.
 func bulkRules() []rule {
 	var all []rule
 	for _, l := range []bulkLaw{
-		{"UpdateAll leaves what updates leave", 0, bulkLeaves},
-		{"UpdateAll gives Next what the batches before have left", 0, bulkGives},
+		{"UpdateAll leaves what single updates leave", 0, bulkLeaves},
+		{"UpdateAll gives Next what earlier batches wrote", 0, bulkGives},
 		{"UpdateAll is done with a batch when it asks for the next", 0, bulkForgets},
-		{"UpdateAll tells its sequence how far it is", 0, bulkTells},
-		{"UpdateAll ends at an error with whole batches", 0, bulkEnds},
+		{"UpdateAll shows its sequence only marks of earlier batches", 0, bulkTells},
+		{"UpdateAll stops at an error, after a whole batch", 0, bulkEnds},
 		{"UpdateAll heeds its context", 0, bulkContext},
 		{"UpdateAll syncs", needsCrash, bulkSyncs},
 		{"Due follows UpdateAll", 0, bulkDue},
@@ -96,7 +96,7 @@ func bulkLeaves(c *check, all bulkFunc) {
 		var batches []crawldb.Batch
 		rest := urls
 		for n := 0; len(rest) > 0; n++ {
-			// Behind one another, mostly.
+			// Most batches come one after another; a few go back to the start.
 			part := rest[:min(len(rest), rnd.IntN(120))]
 			if rest = rest[len(part):]; rnd.IntN(6) == 0 {
 				part = urls[:rnd.IntN(50)]
@@ -138,7 +138,7 @@ func bulkLeaves(c *check, all bulkFunc) {
 	c.Must(all(c.Ctx, s, seq(nil, nil)), "UpdateAll of nothing")
 	c.Must(all(c.Ctx, s, seq([]crawldb.Batch{{}, {Job: "job", Cursor: "alone"}, {}}, nil)), "UpdateAll of a mark")
 	c.progress(s, "job", "alone")
-	// Enough to be written at once, and to be written over.
+	// Enough for an engine to write it in bulk, and then to replace it.
 	var data []crawldb.Datum
 	for i, url := range numbered(5000) {
 		d := plain(url, i)
@@ -189,7 +189,7 @@ func bulkForgets(c *check, all bulkFunc) {
 		want = append(want, plain(url, i))
 	}
 	c.Must(all(c.Ctx, s, func(yield func(crawldb.Batch, error) bool) {
-		// One memory for all.
+		// All batches share the same memory.
 		part, data, valid := make([]string, 100), make([]crawldb.Datum, 100), true
 		for at := 0; at < len(urls); at += len(part) {
 			copy(part, urls[at:])
@@ -197,7 +197,7 @@ func bulkForgets(c *check, all bulkFunc) {
 			valid = true
 			ok := yield(crawldb.Batch{URLs: part, Job: "job", Cursor: fmt.Sprint(at), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 				if !valid {
-					return nil, fmt.Errorf("Next is called when its batch is over")
+					return nil, fmt.Errorf("Next was called after its batch")
 				}
 				return &data[i], nil
 			}}, nil)
@@ -212,8 +212,8 @@ func bulkForgets(c *check, all bulkFunc) {
 	c.progress(s, "job", "1900")
 }
 
-// bulkTells demands that the sequence may ask for marks, and is told those of one of
-// the batches before, never of an earlier one than the last time.
+// bulkTells demands that the sequence can read the marks, and that they are those of an
+// earlier batch, and never go back.
 func bulkTells(c *check, all bulkFunc) {
 	s := c.Store()
 	batches, data := numberedBatches(40, 60)
@@ -226,16 +226,16 @@ func bulkTells(c *check, all bulkFunc) {
 			at := make(map[string]int)
 			for _, job := range []string{"job", "other"} {
 				cursor, err := s.Progress(c.Ctx, job)
-				c.Must(err, "Progress in a sequence")
+				c.Must(err, "Progress within the sequence")
 				if cursor != "" {
 					at[job], _ = strconv.Atoi(cursor)
 				}
 				if at[job] > i {
-					c.Failf("the mark of %s is %s when %d batches were handed out", job, cursor, i)
+					c.Failf("the mark of %s is %s after only %d batches", job, cursor, i)
 				}
 			}
 			if at["job"] < last || at["other"] < at["job"] {
-				c.Failf("after %d the marks are %v", last, at)
+				c.Failf("the marks are %v after that of \"job\" was %d", at, last)
 			}
 			last = at["job"]
 			if !yield(b, nil) {
@@ -247,8 +247,8 @@ func bulkTells(c *check, all bulkFunc) {
 	c.progress(s, "job", "40")
 }
 
-// bulkEnds demands that what is there after an error is what the first batches, as
-// many as the mark says, have left.
+// bulkEnds demands that after an error the store holds the batches up to the one that the
+// mark names, and nothing of later ones.
 func bulkEnds(c *check, all bulkFunc) {
 	const n, each = 20, 60
 	for _, at := range []int{0, 1, 13, n - 1} {
@@ -286,7 +286,7 @@ func bulkEnds(c *check, all bulkFunc) {
 			}
 			err := all(ctx, s, broken)
 			cancel()
-			if what < 3 || err != nil || at < n-1 { // the last may come through
+			if what < 3 || err != nil || at < n-1 { // the last batch may succeed
 				c.Is(err, want, "UpdateAll whose batch %d fails", at)
 			}
 			s = c.Twice(s, func(s crawldb.Store) {
@@ -302,7 +302,7 @@ func bulkEnds(c *check, all bulkFunc) {
 				}
 				c.holds(s, crawldb.Range{}, data[:done*each])
 			})
-			// The store is as good as before.
+			// The store can still be used.
 			batches, _ = numberedBatches(n, each)
 			c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll after an error")
 			c.holds(s, crawldb.Range{}, data)
@@ -325,8 +325,8 @@ func bulkContext(c *check, all bulkFunc) {
 	c.Is(all(c.Ctx, s, seq(nil, nil)), crawldb.ErrClosed, "UpdateAll of a closed store, of nothing")
 }
 
-// bulkSyncs demands that no update is lost before an UpdateAll that is there, nor
-// one that is there without it.
+// bulkSyncs demands that a crash loses neither an UpdateAll that returned nor an update
+// before it, and keeps a later update whole or not at all.
 func bulkSyncs(c *check, all bulkFunc) {
 	s := c.Store()
 	model := map[string]crawldb.Datum{}
@@ -367,7 +367,7 @@ func bulkDue(c *check, all bulkFunc) {
 	urls = slices.Compact(urls)
 	for range 2 {
 		for _, now := range []time.Time{dueEpoch, dueEpoch.Add(30 * time.Hour)} {
-			c.candidates(s, crawldb.Due, crawldb.DueQuery{Now: now}) // an index may move on
+			c.candidates(s, crawldb.Due, crawldb.DueQuery{Now: now}) // lets an index move entries
 			var batches []crawldb.Batch
 			for part := range slices.Chunk(urls, 250) {
 				next := make([]*crawldb.Datum, len(part))

@@ -31,10 +31,10 @@ func crashRules() []rule {
 				c.progress(s, "job", mark)
 			}
 		}},
-		{Name: "a crash keeps whole updates and no later one without an earlier", Needs: needsCrash, Check: func(c *check) {
+		{Name: "a crash keeps whole updates, and none without those before it", Needs: needsCrash, Check: func(c *check) {
 			s := c.Store()
-			// Update n writes n into three records of its own, into one that all
-			// share, and into the mark.
+			// Update n writes n to three records of its own, to one that all updates
+			// share, and to the mark.
 			urls := func(n int) []string {
 				return []string{fmt.Sprintf("http://a.example.com/%06d", n), fmt.Sprintf("http://b.example.com/%06d", n), fmt.Sprintf("http://c.example.com/%06d", n)}
 			}

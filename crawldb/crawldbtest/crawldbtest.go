@@ -26,31 +26,29 @@ import (
 	"github.com/recrawl/recrawl/internal/kit"
 )
 
-// Harness makes the stores to test. Open is required; another field that is nil
-// says that the store cannot do it, and the rules that need it are skipped by
-// name.
+// Harness makes the stores to test. Open is required. If another field is nil, the
+// rules that need it are skipped.
 type Harness struct {
-	// Open returns a new and empty store. Every call returns another one. The
-	// kit closes it.
+	// Open returns a new, empty store, another one on each call. The kit closes it.
 	Open func() (crawldb.Store, error)
 
-	// Reopen returns a store of what s held, which was closed.
+	// Reopen opens s again, which the kit has closed, and returns it.
 	Reopen func(s crawldb.Store) (crawldb.Store, error)
 
 	// Crash ends the use of s without closing it, as if the process had been
-	// killed, and returns a store of what is left.
+	// killed, and returns a store with what is left.
 	Crash func(s crawldb.Store) (crawldb.Store, error)
 
-	// Patience is how long a call may take that must not wait for the caller;
-	// zero means 30 seconds. A store that exceeds it is left behind as it is.
+	// Patience is the time limit of calls that must not wait for the caller; zero
+	// means 30 seconds. A store that exceeds it is abandoned, and not closed.
 	Patience time.Duration
 
-	// Sequences is how many sequences of random steps are compared with a map; zero
-	// means a few. An engine under work deserves 10,000, of which one that fails is
-	// made short and printed.
+	// Sequences is the number of sequences of random steps that are compared with a
+	// map; zero means 4. After changes to an engine, run 10,000. A sequence that
+	// fails is shortened and printed.
 	Sequences int
 
-	// Seed begins the random checks; zero is a seed like any other. Messages
+	// Seed is the seed of the random checks; zero is a seed like any other. Messages
 	// name the seed and the step.
 	Seed uint64
 }
@@ -67,11 +65,11 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 // Unwrap returns how it was broken.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
-// Check is [Run] for programs: it returns an [*Error] for each rule broken,
-// joined, or nil. Rules that the harness cannot test are passed over.
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules that the harness cannot test are skipped.
 func Check(ctx context.Context, h Harness) error {
 	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/internal/kit"
 )
 
-// A law of due selection is told how to ask for due records.
+// A law is a rule of due selection that is checked with more than one way to select.
 type law struct {
 	name  string
 	needs kit.Needs
@@ -22,25 +22,25 @@ type law struct {
 
 type dueFunc func(context.Context, crawldb.Store, crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error]
 
-// bare hides what a Store can do beyond the contract.
+// bare hides the optional interfaces of a Store.
 type bare struct{ crawldb.Store }
 
 func byScan(ctx context.Context, s crawldb.Store, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
 	return crawldb.Due(ctx, bare{s}, q)
 }
 
-// dueRules has each law twice: of the store as it is, and of a scan over it.
+// dueRules returns each law twice: for the store as it is, and for a scan of it.
 func dueRules() []rule {
 	var all []rule
 	for _, l := range []law{
-		{"Due omits nothing that is due", 0, dueOmitsNothing},
-		{"Due says only of what is due that it is", 0, dueIsDue},
-		{"Due tells when the next is due", 0, dueNext},
+		{"Due yields everything that is due", 0, dueOmitsNothing},
+		{"Due calls nothing due that is not", 0, dueIsDue},
+		{"Due shows when the next record is due", 0, dueNext},
 		{"Due yields the best level first", 0, dueBestFirst},
 		{"Due ends at its limit", 0, dueLimit},
 		{"Due leaves out what is below MinPriority", 0, dueMinPriority},
-		{"Due omits no host that is wanted", 0, dueWant},
-		{"Due lets the loop write and break", 0, dueWrites},
+		{"Due omits no wanted host", 0, dueWant},
+		{"The loop of Due may write and break", 0, dueWrites},
 		{"Due follows every change", 0, dueFollows},
 		{"Due gives tokens that change no update", 0, dueTokens},
 		{"Due heeds its context", 0, dueContext},
@@ -57,7 +57,7 @@ func dueRules() []rule {
 // dueEpoch is the time around which the records of these rules are due.
 var dueEpoch = time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// randomDatum returns a record that may be due, late, leased or far away.
+// randomDatum returns a record that may be due, late, leased or far from due.
 func randomDatum(rnd *rand.Rand, url string) crawldb.Datum {
 	d := crawldb.Datum{URL: url, Status: crawldb.Unfetched}
 	d.FetchTime = []time.Time{
@@ -79,7 +79,7 @@ func randomDatum(rnd *rand.Rand, url string) crawldb.Datum {
 	return d
 }
 
-// isDue is what the contract says of a record and a query, limit apart.
+// isDue reports whether a record answers a query, apart from its limit.
 func isDue(d crawldb.Datum, q crawldb.DueQuery) bool {
 	return (!d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)) &&
 		!d.LeasedUntil.After(q.Now) &&
@@ -87,7 +87,7 @@ func isDue(d crawldb.Datum, q crawldb.DueQuery) bool {
 		(q.Want == nil || q.Want(crawldb.Host(d.URL)))
 }
 
-// candidates collects what is due by a query.
+// candidates collects the answers to a query.
 func (c *check) candidates(s crawldb.Store, due dueFunc, q crawldb.DueQuery) []crawldb.Candidate {
 	var all []crawldb.Candidate
 	for cand, err := range due(c.Ctx, s, q) {
@@ -122,7 +122,7 @@ func (c *check) dueStore(n int) (crawldb.Store, map[string]crawldb.Datum, *rand.
 	return s, model, rnd
 }
 
-// moments are times to ask at; a clock may go back.
+// moments returns queries at different times, not in order: a clock may go back.
 func moments() []crawldb.DueQuery {
 	return []crawldb.DueQuery{
 		{Now: dueEpoch},
@@ -153,7 +153,7 @@ func dueIsDue(c *check, due dueFunc) {
 	for _, q := range moments() {
 		for _, cand := range c.candidates(s, due, q) {
 			if d := model[cand.URL]; cand.Due && !isDue(d, q) {
-				c.Failf("at %v, beyond %v: %s is said to be due; FetchTime %v, LeasedUntil %v", q.Now, q.Beyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
+				c.Failf("at %v, beyond %v: %s is called due, but is not; FetchTime %v, LeasedUntil %v", q.Now, q.Beyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func dueNext(c *check, due dueFunc) {
 	s, model, _ := c.dueStore(300)
 	for _, q := range moments() {
 		if !q.Beyond.IsZero() {
-			continue // what counts as due has a time as well
+			continue // the bound itself is a time at which records become due
 		}
 		var want, got time.Time
 		earlier := func(least *time.Time, d *crawldb.Datum) {
@@ -190,17 +190,17 @@ func dueNext(c *check, due dueFunc) {
 
 func dueBestFirst(c *check, due dueFunc) {
 	s, model, _ := c.dueStore(1500)
-	// A level is at most an eighth of an octave wide; a little for rounding.
+	// A level is at most an eighth of an octave wide, plus a little for rounding.
 	const width = 1.0905078 * 1.0001
 	least := float32(math.Inf(1)) // of the candidates so far
 	for _, cand := range c.candidates(s, due, crawldb.DueQuery{Now: dueEpoch}) {
 		d, ok := model[cand.URL]
 		if !ok {
-			c.Failf("%s was yielded and never written", short(cand.URL))
+			c.Failf("%s was yielded, but was never written", short(cand.URL))
 		}
 		p := d.Priority
 		switch {
-		case p != p: // NaN has no place
+		case p != p: // NaN has no order
 			continue
 		case cand.Priority != p:
 			c.Failf("%s was yielded with priority %v, want %v", short(cand.URL), cand.Priority, p)
@@ -224,7 +224,7 @@ func dueLimit(c *check, due dueFunc) {
 	for _, n := range []int{1, 2, 100, total, 10 * total} {
 		q.Limit = n
 		if got := len(c.candidates(s, due, q)); got > n || got < min(n, total) {
-			c.Failf("limit %d: %d candidates of %d that are due", n, got, total)
+			c.Failf("limit %d: got %d candidates; %d records are due", n, got, total)
 		}
 	}
 	c.covers(s, due, crawldb.DueQuery{Now: dueEpoch, Limit: 10 * len(model)}, model)
@@ -263,8 +263,8 @@ func dueWant(c *check, due dueFunc) {
 	if strange != "" {
 		c.Failf("Want was asked about %q, which is the host of no record", strange)
 	}
-	// A host that fills up while the sequence runs takes nothing from others,
-	// neither their candidates nor their place within the limit.
+	// A host that is full before the sequence ends takes nothing from others: neither
+	// their candidates nor their share of the limit.
 	for _, limit := range []int{0, 10, 25, 30, 1000} {
 		taken := map[string]int{}
 		full := func(host string) bool { return taken[host] >= 3 }
@@ -317,7 +317,7 @@ func dueFollows(c *check, due dueFunc) {
 	c.changes(s, due, model, rnd, 25)
 }
 
-// changes writes at random and asks after each step.
+// changes makes random changes and asks what is due after each step.
 func (c *check) changes(s crawldb.Store, due dueFunc, model map[string]crawldb.Datum, rnd *rand.Rand, steps int) {
 	urls := append(numbered(200), hostileURLs()...)
 	slices.SortFunc(urls, crawldb.Compare)
@@ -352,7 +352,7 @@ func (c *check) changes(s crawldb.Store, due dueFunc, model map[string]crawldb.D
 	}
 }
 
-// dueTokens updates with what it was told at any time before.
+// dueTokens updates with tokens from any earlier selection.
 func dueTokens(c *check, due dueFunc) {
 	s, model, rnd := c.dueStore(200)
 	tokens := map[string]string{}
@@ -389,7 +389,7 @@ func dueTokens(c *check, due dueFunc) {
 		}
 		for i, url := range b.URLs {
 			if err := same(found[i], model[url]); err != nil {
-				c.Failf("step %d: with a token %q, Next was given another record of %s: %v", step, b.Tokens[i], short(url), err)
+				c.Failf("step %d: with the token %q, Next got a wrong record of %s: %v", step, b.Tokens[i], short(url), err)
 			}
 			model[url] = next[i]
 		}
@@ -418,8 +418,7 @@ func dueReopened(c *check, due dueFunc) {
 func dueCrashed(c *check, due dueFunc) {
 	s, model, rnd := c.dueStore(200)
 	c.Must(s.Sync(c.Ctx), "Sync")
-	// What Due moves in an index while it answers need not survive; what is due
-	// must.
+	// Entries that Due moves in an index need not survive; due records must.
 	c.candidates(s, due, crawldb.DueQuery{Now: dueEpoch.AddDate(1, 0, 0)})
 	s = c.Crash(s)
 	for _, q := range moments() {

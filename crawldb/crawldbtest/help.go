@@ -48,11 +48,11 @@ func (c *check) missing(s crawldb.Store, url string) {
 	d, err := s.Get(c.Ctx, url)
 	c.Is(err, crawldb.ErrNotFound, "Get %s", short(url))
 	if err := same(d, crawldb.Datum{}); err != nil {
-		c.Failf("Get %s returned a record beside the error: %w", short(url), err)
+		c.Failf("Get %s returned a record with the error: %w", short(url), err)
 	}
 }
 
-// scan reads a range.
+// scan returns the records of a range.
 func (c *check) scan(s crawldb.Store, r crawldb.Range) []crawldb.Datum {
 	var all []crawldb.Datum
 	for d, err := range s.Scan(c.Ctx, r) {
@@ -92,17 +92,17 @@ func (c *check) progress(s crawldb.Store, job, want string) {
 	}
 }
 
-// ends demands that a sequence yields nothing but an error that is the target.
+// ends demands that a sequence yields one error, the target, and nothing else.
 func (c *check) ends(seq iter.Seq[error], target error, what string) {
 	errs := slices.Collect(seq)
 	if len(errs) != 1 {
-		c.Failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+		c.Failf("%s yielded %d times, want once, the error %q", what, len(errs), target)
 	}
 	c.Is(errs[0], target, "%s", what)
 }
 
-// plain returns a small record whose fields all follow from n, so that half a
-// record shows.
+// plain returns a small record all of whose fields depend on n, so that a mix of two
+// records shows.
 func plain(url string, n int) crawldb.Datum {
 	return crawldb.Datum{
 		URL: url, Status: crawldb.Unfetched, Retries: n, Score: float32(n), Priority: float32(n),
@@ -110,7 +110,7 @@ func plain(url string, n int) crawldb.Datum {
 	}
 }
 
-// numbered returns n URLs of a few hosts in key order.
+// numbered returns n URLs of a few hosts, in key order.
 func numbered(n int) []string {
 	urls := make([]string, n)
 	for i := range urls {

@@ -17,7 +17,7 @@ func modelRules() []rule {
 	}}}
 }
 
-// model does random steps on a store and on a map and compares the two.
+// model takes the same random steps on a store and on a map, and compares the two.
 func (c *check) model(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	urls := append(numbered(60), hostileURLs()...)
@@ -83,11 +83,11 @@ func (c *check) modelUpdate(rnd *rand.Rand, s crawldb.Store, urls []string, temp
 	err := s.Update(c.Ctx, crawldb.Batch{URLs: batch, Job: job, Cursor: cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		want, ok := model[batch[i]]
 		if ok != (old != nil) {
-			return nil, fmt.Errorf("Next for %s was given a record: %v, want %v", short(batch[i]), old != nil, ok)
+			return nil, fmt.Errorf("Next for %s got a record: %v, want %v", short(batch[i]), old != nil, ok)
 		}
 		if ok {
 			if err := same(*old, want); err != nil {
-				return nil, fmt.Errorf("Next was given: %w", err)
+				return nil, fmt.Errorf("Next got a wrong record: %w", err)
 			}
 		}
 		if i == failAt {

@@ -43,8 +43,8 @@ func bulkMutants() []mutant {
 		return func(e *engine) crawldb.Store { return bulky{e, all} }
 	}
 	const (
-		leaves = "UpdateAll leaves what updates leave"
-		ends   = "UpdateAll ends at an error with whole batches"
+		leaves = "UpdateAll leaves what single updates leave"
+		ends   = "UpdateAll stops at an error, after a whole batch"
 	)
 	return []mutant{
 		{fault: "UpdateAll drops the last batch", rule: leaves, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
@@ -84,7 +84,7 @@ func bulkMutants() []mutant {
 				}
 			})
 		})},
-		{fault: "UpdateAll gives Next what was there at first", rule: "UpdateAll gives Next what the batches before have left", wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
+		{fault: "UpdateAll gives Next what was there at first", rule: "UpdateAll gives Next what earlier batches wrote", wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
 			first := map[string]*datum{}
 			for d, err := range e.Scan(c, crawldb.Range{}) {
 				if err != nil {
@@ -114,7 +114,7 @@ func bulkMutants() []mutant {
 				}
 			})
 		})},
-		{fault: "UpdateAll writes marks ahead", rule: "UpdateAll tells its sequence how far it is", wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
+		{fault: "UpdateAll writes marks ahead", rule: "UpdateAll shows its sequence only marks of earlier batches", wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
 			return each(c, e, batches, func(n int, b *batch) {
 				if b.Cursor == fmt.Sprint(n) && n < 40 {
 					b.Cursor = fmt.Sprint(n + 1)

@@ -125,7 +125,7 @@ func dueMutants() []mutant {
 			s.due = func(d datum, q crawldb.DueQuery) bool { return hinted(d, q) && !what(d, q) }
 		})
 	}
-	nothing := "Due omits nothing that is due"
+	nothing := "Due yields everything that is due"
 	return []mutant{
 		{fault: "Due omits what is due this moment", rule: nothing, wrap: omits(func(d datum, q crawldb.DueQuery) bool { return d.FetchTime.Equal(q.Now) })},
 		{fault: "Due omits what was never given a time", rule: nothing, wrap: omits(func(d datum, q crawldb.DueQuery) bool { return d.FetchTime.IsZero() })},
@@ -144,7 +144,7 @@ func dueMutants() []mutant {
 			}
 			return s
 		}},
-		{fault: "Due is sure of its hints", rule: "Due says only of what is due that it is", wrap: on(func(s *indexed) {
+		{fault: "Due is sure of its hints", rule: "Due calls nothing due that is not", wrap: on(func(s *indexed) {
 			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
 				giveDue(q, data, func(c crawldb.Candidate, err error) bool {
 					c.Due = true
@@ -155,7 +155,7 @@ func dueMutants() []mutant {
 		{fault: "Update believes old tokens", rule: "Due gives tokens that change no update", wrap: func(e *engine) crawldb.Store {
 			return believing{newIndexed(e), map[string]datum{}}
 		}},
-		{fault: "Due keeps the next time to itself", rule: "Due tells when the next is due", wrap: on(func(s *indexed) { s.mute = true })},
+		{fault: "Due keeps the next time to itself", rule: "Due shows when the next record is due", wrap: on(func(s *indexed) { s.mute = true })},
 		{fault: "Due yields the worst first", rule: "Due yields the best level first", wrap: on(func(s *indexed) { s.rank = func(a, b datum) int { return byLevel(b, a) } })},
 		{fault: "Due has levels of an octave", rule: "Due yields the best level first", wrap: on(func(s *indexed) {
 			s.rank = func(a, b datum) int {
@@ -191,7 +191,7 @@ func dueMutants() []mutant {
 				return hinted(d, q)
 			}
 		})},
-		{fault: "Due ends at the first host not wanted", rule: "Due omits no host that is wanted", wrap: on(func(s *indexed) {
+		{fault: "Due ends at the first host not wanted", rule: "Due omits no wanted host", wrap: on(func(s *indexed) {
 			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
 				if i := slices.IndexFunc(data, func(d datum) bool { return q.Want != nil && !q.Want(crawldb.Host(d.URL)) }); i >= 0 {
 					data = data[:i]
@@ -199,7 +199,7 @@ func dueMutants() []mutant {
 				giveDue(q, data, yield)
 			}
 		})},
-		{fault: "Due counts whom nobody wants against the limit", rule: "Due omits no host that is wanted", wrap: on(func(s *indexed) {
+		{fault: "Due counts whom nobody wants against the limit", rule: "Due omits no wanted host", wrap: on(func(s *indexed) {
 			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
 				if q.Limit > 0 {
 					data = data[:min(len(data), q.Limit)]
@@ -207,7 +207,7 @@ func dueMutants() []mutant {
 				giveDue(q, data, yield)
 			}
 		})},
-		{fault: "Due asks Want about the URL", rule: "Due omits no host that is wanted", wrap: on(func(s *indexed) {
+		{fault: "Due asks Want about the URL", rule: "Due omits no wanted host", wrap: on(func(s *indexed) {
 			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
 				if want := q.Want; want != nil {
 					q.Want = func(string) bool { return want("http://example.com/") }
@@ -215,7 +215,7 @@ func dueMutants() []mutant {
 				giveDue(q, data, yield)
 			}
 		})},
-		{fault: "Due goes on after a break", rule: "Due lets the loop write and break", wrap: on(func(s *indexed) {
+		{fault: "Due goes on after a break", rule: "The loop of Due may write and break", wrap: on(func(s *indexed) {
 			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
 				giveDue(q, data, func(c crawldb.Candidate, err error) bool {
 					defer func() { _ = recover() }()

@@ -55,7 +55,7 @@ func lifeMutants() []mutant {
 				}
 			}}
 		})},
-		{fault: "a cancelled update has done half", rule: "an update cancelled on its way changes all or nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "a cancelled update has done half", rule: "a cancelled update changes all or nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if len(b.URLs) < 1000 || c.Err() != nil {
 				return e.Update(c, b)
 			}
@@ -106,7 +106,7 @@ func lifeMutants() []mutant {
 		{fault: "loses its last update when reopened", rule: "everything is there after Reopen", reopened: func(d *disk) []write {
 			return d.log[:max(len(d.log)-1, 0)]
 		}},
-		{fault: "forgets deletes when reopened", rule: "nil deletes and old leaves", reopened: func(d *disk) []write {
+		{fault: "forgets deletes when reopened", rule: "nil deletes a record, old leaves it alone", reopened: func(d *disk) []write {
 			for _, w := range d.log {
 				for i := range w.data {
 					w.same[i] = w.same[i] || w.data[i] == nil
@@ -140,7 +140,7 @@ func lifeMutants() []mutant {
 }
 
 func crashMutants() []mutant {
-	prefix := "a crash keeps whole updates and no later one without an earlier"
+	prefix := "a crash keeps whole updates, and none without those before it"
 	return []mutant{
 		{fault: "a crash loses what was synced", rule: "a crash keeps what was synced", crashed: func(d *disk) []write { return d.log[:len(d.log)/2] }},
 		{fault: "a crash loses the synced marks", rule: "a crash keeps what was synced", crashed: withoutMarks},

@@ -197,19 +197,19 @@ func readMutants() []mutant {
 			}
 			e.Scan(c, r)(yield)
 		})},
-		{fault: "leaves out the first key", rule: "a range holds its first key and not its last", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(datum, error) bool) {
+		{fault: "leaves out the first key", rule: "a range has its first key but not its last", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(datum, error) bool) {
 			if r.From != "" {
 				r.From += "\x00"
 			}
 			e.Scan(c, r)(yield)
 		})},
-		{fault: "holds the last key", rule: "a range holds its first key and not its last", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(datum, error) bool) {
+		{fault: "holds the last key", rule: "a range has its first key but not its last", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(datum, error) bool) {
 			if r.To != "" {
 				r.To += "\x00"
 			}
 			e.Scan(c, r)(yield)
 		})},
-		{fault: "takes a bound for a URL", rule: "a host and a domain are ranges", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(datum, error) bool) {
+		{fault: "takes a bound for a URL", rule: "hosts and domains are ranges", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(datum, error) bool) {
 			if r.From != "" {
 				r.From = crawldb.Key(r.From)
 			}
@@ -278,7 +278,7 @@ func readMutants() []mutant {
 				}
 			}}
 		}},
-		{fault: "gives out its own bytes", rule: "the caller owns what it is given", wrap: func(e *engine) crawldb.Store {
+		{fault: "gives out its own bytes", rule: "the caller owns what it gets", wrap: func(e *engine) crawldb.Store {
 			shared := map[string][]byte{}
 			return &faulty{engine: e, get: func(c ctx, url string) (datum, error) {
 				d, err := e.Get(c, url)
@@ -290,7 +290,7 @@ func readMutants() []mutant {
 				return d, err
 			}}
 		}},
-		{fault: "keeps the bytes it is given", rule: "the store keeps nothing that it is given", wrap: func(e *engine) crawldb.Store {
+		{fault: "keeps the bytes it is given", rule: "the store keeps nothing that it gets", wrap: func(e *engine) crawldb.Store {
 			shared := map[string][]byte{}
 			return &faulty{engine: e,
 				update: func(c ctx, b batch) error {

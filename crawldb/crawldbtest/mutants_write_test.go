@@ -74,7 +74,7 @@ func writeMutants() []mutant {
 			}
 			return err
 		})},
-		{fault: "keeps what it did before an error", rule: "an error of Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "keeps what it did before an error", rule: "an error from Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			for i := 1; i < len(b.URLs); i++ {
 				if crawldb.Compare(b.URLs[i-1], b.URLs[i]) >= 0 {
 					return crawldb.ErrOrder
@@ -82,20 +82,20 @@ func writeMutants() []mutant {
 			}
 			return oneByOne(e, c, b)
 		})},
-		{fault: "hides the error of Next", rule: "an error of Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "hides the error of Next", rule: "an error from Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if err := e.Update(c, b); err != nil && !errors.Is(err, crawldb.ErrOrder) && !errors.Is(err, context.Canceled) && !errors.Is(err, crawldb.ErrClosed) {
 				return fmt.Errorf("update failed: %v", err)
 			} else {
 				return err
 			}
 		})},
-		{fault: "an error is a nil record", rule: "an error of Next changes nothing", wrap: onNext(func(b batch, next nextFn) nextFn {
+		{fault: "an error is a nil record", rule: "an error from Next changes nothing", wrap: onNext(func(b batch, next nextFn) nextFn {
 			return func(i int, old *datum) (*datum, error) {
 				d, _ := next(i, old)
 				return d, nil
 			}
 		})},
-		{fault: "nil leaves", rule: "nil deletes and old leaves", wrap: onNext(func(b batch, next nextFn) nextFn {
+		{fault: "nil leaves", rule: "nil deletes a record, old leaves it alone", wrap: onNext(func(b batch, next nextFn) nextFn {
 			return func(i int, old *datum) (*datum, error) {
 				d, err := next(i, old)
 				if d == nil {
@@ -104,7 +104,7 @@ func writeMutants() []mutant {
 				return d, err
 			}
 		})},
-		{fault: "old deletes", rule: "nil deletes and old leaves", wrap: onNext(func(b batch, next nextFn) nextFn {
+		{fault: "old deletes", rule: "nil deletes a record, old leaves it alone", wrap: onNext(func(b batch, next nextFn) nextFn {
 			return func(i int, old *datum) (*datum, error) {
 				d, err := next(i, old)
 				if d == old {
@@ -113,7 +113,7 @@ func writeMutants() []mutant {
 				return d, err
 			}
 		})},
-		{fault: "nil makes an empty record", rule: "nil deletes and old leaves", wrap: onNext(func(b batch, next nextFn) nextFn {
+		{fault: "nil makes an empty record", rule: "nil deletes a record, old leaves it alone", wrap: onNext(func(b batch, next nextFn) nextFn {
 			return func(i int, old *datum) (*datum, error) {
 				d, err := next(i, old)
 				if d == nil && old == nil {
@@ -122,7 +122,7 @@ func writeMutants() []mutant {
 				return d, err
 			}
 		})},
-		{fault: "none is a zero record", rule: "Next is given what is kept", wrap: onNext(func(b batch, next nextFn) nextFn {
+		{fault: "none is a zero record", rule: "Next gets the stored record", wrap: onNext(func(b batch, next nextFn) nextFn {
 			return func(i int, old *datum) (*datum, error) {
 				if old == nil {
 					zero := &datum{URL: b.URLs[i]}
@@ -135,7 +135,7 @@ func writeMutants() []mutant {
 				return next(i, old)
 			}
 		})},
-		{fault: "Next is not told the URL", rule: "Next is given what is kept", wrap: onNext(func(b batch, next nextFn) nextFn {
+		{fault: "Next is not told the URL", rule: "Next gets the stored record", wrap: onNext(func(b batch, next nextFn) nextFn {
 			return func(i int, old *datum) (*datum, error) {
 				if old != nil {
 					old.URL = ""
@@ -143,7 +143,7 @@ func writeMutants() []mutant {
 				return next(i, old)
 			}
 		})},
-		{fault: "calls Next from the end", rule: "Next is given what is kept", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "calls Next from the end", rule: "Next gets the stored record", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			for i, url := range slices.Backward(b.URLs) {
 				one := batch{URLs: []string{url}, Next: func(_ int, old *datum) (*datum, error) { return b.Next(i, old) }}
 				if err := e.Update(c, one); err != nil {
@@ -152,7 +152,7 @@ func writeMutants() []mutant {
 			}
 			return nil
 		})},
-		{fault: "keeps a record under the URL it bears", rule: "a record is kept under the URL of the batch", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "keeps a record under the URL it bears", rule: "a record is stored under the URL of the batch", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			var moved []datum
 			next := b.Next
 			b.Next = func(i int, old *datum) (*datum, error) {
@@ -179,7 +179,7 @@ func writeMutants() []mutant {
 			}
 			return e.Update(c, b)
 		})},
-		{fault: "merges with the record before", rule: "a record replaces the one before whole", wrap: onNext(func(b batch, next nextFn) nextFn {
+		{fault: "merges with the record before", rule: "a record replaces the whole record before it", wrap: onNext(func(b batch, next nextFn) nextFn {
 			return func(i int, old *datum) (*datum, error) {
 				d, err := next(i, old)
 				if d != nil && d != old && old != nil && d.ETag == "" {
@@ -213,7 +213,7 @@ func writeMutants() []mutant {
 
 func markMutants() []mutant {
 	rule := "a mark is written with its batch"
-	further := "further marks are written with the batch that found them"
+	further := "further marks are written with their batch"
 	return []mutant{
 		{fault: "marks no empty batch", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if len(b.URLs) == 0 {
@@ -246,7 +246,7 @@ func markMutants() []mutant {
 				},
 				progress: func(c ctx, job string) (string, error) { return e.Progress(c, "+"+job) }}
 		}},
-		{fault: "marks before the batch", rule: "an error of Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "marks before the batch", rule: "an error from Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if err := e.Update(c, batch{Job: b.Job, Cursor: b.Cursor}); err != nil {
 				return err
 			}

@@ -32,16 +32,16 @@ func sequenceRules() []rule {
 	}
 }
 
-// Each sequence has a store of its own.
+// Each sequence runs on a store of its own.
 const (
 	defaultSequences = 4
 	sequenceSteps    = 40
 	shrinkRuns       = 200
 )
 
-// A step is one call of a store, or several; what it does follows from its kind, its
-// seed, and what is in the model when its turn comes. So a sequence from which some
-// are taken away is a sequence, too.
+// A step is one or more calls of a store. What it does depends on its kind, its seed,
+// and the state of the model at its turn, so a sequence remains valid when steps are
+// removed from it.
 type step struct {
 	kind stepKind
 	seed uint64
@@ -64,8 +64,8 @@ const (
 	stepCrash
 )
 
-// sequence does random steps. If they fail it finds a shorter sequence that fails,
-// and says what that does.
+// sequence takes random steps. If one fails, it looks for a shorter sequence that fails,
+// and prints that.
 func (c *check) sequence(seed uint64, due dueFunc) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	likely := []stepKind{
@@ -84,7 +84,7 @@ func (c *check) sequence(seed uint64, due dueFunc) {
 	if err == nil {
 		return
 	}
-	// Take away a half, a quarter and so on, as long as it fails.
+	// Remove a half, a quarter and so on, as long as the rest fails.
 	runs := 0
 	for size := len(steps) / 2; size > 0 && runs < shrinkRuns; size /= 2 {
 		for at := 0; at+size <= len(steps) && runs < shrinkRuns; {
@@ -101,10 +101,10 @@ func (c *check) sequence(seed uint64, due dueFunc) {
 	if again != nil {
 		err = again
 	}
-	c.Failf("seed %d: %w\nafter the steps, of %d:\n\t%s", seed, err, sequenceSteps, strings.Join(log, "\n\t"))
+	c.Failf("seed %d: %w\nafter these of %d steps:\n\t%s", seed, err, sequenceSteps, strings.Join(log, "\n\t"))
 }
 
-// try does the steps on a new store and returns what they did.
+// try takes the steps on a new store, and returns a log of them.
 func (c *check) try(seed uint64, steps []step, due dueFunc) (log []string, err error) {
 	m := &machine{check: c, due: due, now: state{map[string]crawldb.Datum{}, map[string]string{}}}
 	defer func() { log = m.log }()
@@ -142,7 +142,7 @@ type machine struct {
 	s    crawldb.Store
 	urls []string
 	now  state
-	left []state // what a crash may leave: from the last that is safe on
+	left []state // what a crash may leave, from the last synced state on
 	log  []string
 }
 
@@ -205,7 +205,7 @@ func (m *machine) do(kind stepKind, rnd *rand.Rand) {
 
 func jobs() []string { return []string{"job", "other", "\x00", "http://h0.example.com/0"} }
 
-// some returns at least n URLs if there are as many, in order.
+// some returns a random choice of URLs in order, at least n if there are that many.
 func (m *machine) some(rnd *rand.Rand, n int) []string {
 	density := 1 + rnd.IntN(12)
 	var urls []string
@@ -234,7 +234,7 @@ func (m *machine) in(r crawldb.Range) []crawldb.Datum {
 	return slices.DeleteFunc(inOrder(m.now.data), func(d crawldb.Datum) bool { return !r.Contains(crawldb.Key(d.URL)) })
 }
 
-// agrees demands that the store holds what the model does, and no more.
+// agrees demands that the store holds exactly what the model does.
 func (m *machine) agrees(when string) {
 	defer func(was string) { m.Prefix = was }(m.Prefix)
 	m.Prefix += when + ": "
@@ -244,7 +244,7 @@ func (m *machine) agrees(when string) {
 	}
 }
 
-// survived finds the state that a crash has left.
+// survived looks for the state that a crash has left.
 func (m *machine) survived() {
 	got := m.scan(m.s, crawldb.Range{})
 	var why error
@@ -255,12 +255,12 @@ func (m *machine) survived() {
 			return
 		}
 	}
-	m.Failf("after a crash the store holds none of the %d states since the last Sync; it is not that because: %w", len(m.left), why)
+	m.Failf("after a crash the store holds none of the %d states since the last Sync; it differs from the synced one: %w", len(m.left), why)
 }
 
 func (m *machine) equal(got []crawldb.Datum, want state) error {
 	if len(got) != len(want.data) {
-		return fmt.Errorf("it has %d records, not %d", len(got), len(want.data))
+		return fmt.Errorf("got %d records, want %d", len(got), len(want.data))
 	}
 	for _, d := range got {
 		if err := same(d, want.data[d.URL]); err != nil {
@@ -271,7 +271,7 @@ func (m *machine) equal(got []crawldb.Datum, want state) error {
 		cursor, err := m.s.Progress(m.Ctx, job)
 		m.Must(err, "Progress")
 		if cursor != want.marks[job] {
-			return fmt.Errorf("the mark of %s is %s, not %s", short(job), short(cursor), short(want.marks[job]))
+			return fmt.Errorf("the mark of %s is %s, want %s", short(job), short(cursor), short(want.marks[job]))
 		}
 	}
 	return nil
@@ -331,11 +331,11 @@ func (m *machine) update(kind stepKind, rnd *rand.Rand) {
 	b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		want, ok := m.now.data[urls[i]]
 		if ok != (old != nil) {
-			return nil, fmt.Errorf("Next for %s was given a record: %v, want %v", short(urls[i]), old != nil, ok)
+			return nil, fmt.Errorf("Next for %s got a record: %v, want %v", short(urls[i]), old != nil, ok)
 		}
 		if ok {
 			if err := same(*old, want); err != nil {
-				return nil, fmt.Errorf("Next was given: %w", err)
+				return nil, fmt.Errorf("Next got a wrong record: %w", err)
 			}
 		}
 		switch {
@@ -384,7 +384,7 @@ func (m *machine) update(kind stepKind, rnd *rand.Rand) {
 	m.now, m.left = after, append(m.left, after)
 }
 
-// scanAndWrite writes from within the loop of a scan: what is not written is seen
+// scanAndWrite writes within the loop of a scan: records that are not written are seen
 // once, in order.
 func (m *machine) scanAndWrite(rnd *rand.Rand) {
 	r, before, written := m.rangeOf(rnd), m.in(crawldb.Range{}), map[string]bool{}
@@ -409,13 +409,12 @@ func (m *machine) scanAndWrite(rnd *rand.Rand) {
 	}
 	for _, d := range before {
 		if r.Contains(crawldb.Key(d.URL)) && !written[d.URL] && !slices.Contains(seen, d.URL) {
-			m.Failf("Scan %+q that writes: %s was not written and not seen", r, short(d.URL))
+			m.Failf("Scan %+q that writes: %s was neither written nor seen", r, short(d.URL))
 		}
 	}
 }
 
-// ask asks for what is due. Candidates are the best, within the resolution of an
-// index.
+// ask asks for due records. Candidates are the best, within the resolution of an index.
 func (m *machine) ask(rnd *rand.Rand) {
 	q := moments()[rnd.IntN(len(moments()))]
 	if rnd.IntN(3) == 0 {
@@ -438,7 +437,7 @@ func (m *machine) ask(rnd *rand.Rand) {
 	for _, cand := range m.candidates(m.s, m.due, q) {
 		d, ok := m.now.data[cand.URL]
 		if n++; cand.Due && (!ok || !isDue(d, q)) {
-			m.Failf("Due: %s is said to be due; FetchTime %v, LeasedUntil %v, Priority %v", short(cand.URL), d.FetchTime, d.LeasedUntil, d.Priority)
+			m.Failf("Due: %s is called due, but is not; FetchTime %v, LeasedUntil %v, Priority %v", short(cand.URL), d.FetchTime, d.LeasedUntil, d.Priority)
 		}
 		if got[cand.URL] {
 			m.Failf("Due: %s was yielded twice", short(cand.URL))
@@ -447,7 +446,7 @@ func (m *machine) ask(rnd *rand.Rand) {
 			continue
 		}
 		if above(d.Priority, least) {
-			m.Failf("Due: %s with priority %v came after one of %v", short(cand.URL), d.Priority, least)
+			m.Failf("Due: %s with priority %v came after priority %v", short(cand.URL), d.Priority, least)
 		}
 		if d.Priority < least {
 			least = d.Priority
@@ -455,17 +454,17 @@ func (m *machine) ask(rnd *rand.Rand) {
 	}
 	full := q.Limit > 0 && n >= q.Limit
 	if q.Limit > 0 && n > q.Limit {
-		m.Failf("Due: %d candidates, the limit is %d", n, q.Limit)
+		m.Failf("Due: got %d candidates; the limit is %d", n, q.Limit)
 	}
 	for url, d := range m.now.data {
 		if isDue(d, q) && !got[url] && (!full || above(d.Priority, least)) {
-			m.Failf("Due: %s is due and was omitted; FetchTime %v, LeasedUntil %v, Priority %v, least of %d is %v", short(url), d.FetchTime, d.LeasedUntil, d.Priority, n, least)
+			m.Failf("Due: %s is due and was omitted; FetchTime %v, LeasedUntil %v, Priority %v; the least of the %d yielded is %v", short(url), d.FetchTime, d.LeasedUntil, d.Priority, n, least)
 		}
 	}
 }
 
-// above reports whether a priority is by more than a level above another: by more
-// than an eighth of an octave. Below 1e-37 floats are too coarse for levels.
+// above reports whether a priority is more than a level, an eighth of an octave, above
+// another. Below 1e-37 floats are too coarse for levels.
 func above(p, least float32) bool {
 	const width = 1.0905078 * 1.0001
 	return p > 0 && p >= 1e-37 && float64(p) > float64(max(least, math.SmallestNonzeroFloat32))*width

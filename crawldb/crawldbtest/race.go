@@ -20,7 +20,7 @@ func concurrencyRules() []rule {
 			for w := range workers {
 				group.Go(func() {
 					for range rounds {
-						// Each worker visits its own selection, in key order.
+						// Each worker updates its own choice of URLs, in key order.
 						var mine []string
 						for i, url := range urls {
 							if i%4 == 0 || (i+w)%3 == 0 {
@@ -113,14 +113,14 @@ func concurrencyRules() []rule {
 				}
 			})
 			var err error
-			// Until there was something to see.
+			// Go on until the readers have read enough.
 			for n := 1; (n <= 150 || reads.Load() < 200) && !stop.Load() && err == nil; n++ {
 				err = write(n)
 			}
 			stop.Store(true)
 			group.Wait()
 			c.Must(err, "Update")
-			c.Must(errors.Join(readers[:]...), "a reader beside the updates")
+			c.Must(errors.Join(readers[:]...), "a reader during the updates")
 		}},
 	}
 }

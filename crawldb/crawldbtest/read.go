@@ -31,7 +31,7 @@ func recordRules() []rule {
 			c.put(s, want...)
 			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, want) })
 		}},
-		{Name: "a record replaces the one before whole", Check: func(c *check) {
+		{Name: "a record replaces the whole record before it", Check: func(c *check) {
 			s := c.Store()
 			url := "http://example.com/"
 			for _, d := range samples() {
@@ -45,7 +45,7 @@ func recordRules() []rule {
 			c.put(s, bare)
 			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{bare}) })
 		}},
-		{Name: "the caller owns what it is given", Check: func(c *check) {
+		{Name: "the caller owns what it gets", Check: func(c *check) {
 			s := c.Store()
 			want := plain("http://example.com/", 42)
 			c.put(s, want)
@@ -60,7 +60,7 @@ func recordRules() []rule {
 			}
 			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, []crawldb.Datum{want}) })
 		}},
-		{Name: "the store keeps nothing that it is given", Check: func(c *check) {
+		{Name: "the store keeps nothing that it gets", Check: func(c *check) {
 			s := c.Store()
 			want := []crawldb.Datum{plain("http://example.com/a", 1), plain("http://example.com/b", 2)}
 			urls := []string{want[0].URL, want[1].URL}
@@ -92,8 +92,7 @@ func scanRules() []rule {
 			s := c.Store()
 			urls := append(numbered(3000), hostileURLs()...)
 			all := map[string]crawldb.Datum{}
-			// Batches that lie across each other, so that order is not the
-			// order of writing.
+			// Interleaved batches, so that key order is not the order of writing.
 			for from := range 5 {
 				var batch []crawldb.Datum
 				for i := from; i < len(urls); i += 5 {
@@ -104,7 +103,7 @@ func scanRules() []rule {
 			}
 			c.Twice(s, func(s crawldb.Store) { c.holds(s, crawldb.Range{}, inOrder(all)) })
 		}},
-		{Name: "a range holds its first key and not its last", Check: func(c *check) {
+		{Name: "a range has its first key but not its last", Check: func(c *check) {
 			s := c.Store()
 			var all []crawldb.Datum
 			urls := append(numbered(30), hostileURLs()...)
@@ -124,13 +123,13 @@ func scanRules() []rule {
 					want := slices.DeleteFunc(slices.Clone(all), func(d crawldb.Datum) bool { return !r.Contains(crawldb.Key(d.URL)) })
 					got := c.scan(s, r)
 					if !slices.EqualFunc(got, want, func(a, b crawldb.Datum) bool { return a.URL == b.URL }) {
-						c.Failf("Scan from %s to %s yielded %d records, want %d; the first that differs is %s",
+						c.Failf("Scan from %s to %s yielded %d records, want %d; the first difference is %s",
 							short(from), short(to), len(got), len(want), firstDifference(got, want))
 					}
 				}
 			}
 		}},
-		{Name: "a host and a domain are ranges", Check: func(c *check) {
+		{Name: "hosts and domains are ranges", Check: func(c *check) {
 			s := c.Store()
 			hosts := []string{"example.com", "www.example.com", "a.www.example.com", "example.com.au", "xample.com", "examplee.com", "192.0.2.1", "[2001:db8::1]"}
 			var all []crawldb.Datum
@@ -194,11 +193,11 @@ func scanRules() []rule {
 					}
 					last = d.URL
 					if d.Status != crawldb.Unfetched {
-						continue // one that the loop has put there
+						continue // written by the loop
 					}
 					seen[d.URL]++
 					if n := len(seen); n%50 == 0 {
-						// This record, a new one behind it, and one far ahead.
+						// This record, a new one after it, and one far ahead.
 						d.Status = crawldb.Fetched
 						c.put(s, d)
 						c.put(s, crawldb.Datum{URL: d.URL + "/new", Status: crawldb.Gone})
@@ -216,25 +215,24 @@ func scanRules() []rule {
 	}
 }
 
-// errorsOf forgets what the sequence yields beside the error.
+// errorsOf keeps only the errors of a sequence.
 func errorsOf[T any](seq iter.Seq2[T, error]) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		seq(func(_ T, err error) bool { return yield(err) })
 	}
 }
 
-// breaks demands that the sequence yields n times if the loop then breaks. It
-// calls the sequence itself: in a range loop, a sequence that goes on would
-// panic.
+// breaks demands that the sequence yields n times if the loop then breaks. It calls the
+// sequence as a function: in a range loop, one that goes on would panic.
 func (c *check) breaks(seq iter.Seq[error], n int) {
 	calls := 0
 	seq(func(err error) bool {
-		c.Must(err, "a sequence to be broken off")
+		c.Must(err, "a sequence before the break")
 		calls++
 		return calls < n
 	})
 	if calls != n {
-		c.Failf("a loop that breaks at record %d was called %d times", n, calls)
+		c.Failf("the sequence yielded %d times although the loop broke at record %d", calls, n)
 	}
 }
 
@@ -244,9 +242,9 @@ func firstDifference(got, want []crawldb.Datum) string {
 		case i >= len(got):
 			return short(want[i].URL) + ", which is missing"
 		case i >= len(want):
-			return short(got[i].URL) + ", which is one too many"
+			return short(got[i].URL) + ", which should not be there"
 		case got[i].URL != want[i].URL:
-			return short(got[i].URL) + ", where " + short(want[i].URL) + " belongs"
+			return short(got[i].URL) + " instead of " + short(want[i].URL)
 		}
 	}
 	return "none"

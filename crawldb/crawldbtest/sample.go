@@ -12,8 +12,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// hostileURLs returns distinct strings in key order that are hard to keep apart
-// or to keep at all.
+// hostileURLs returns distinct strings, in key order, that are easily confused or
+// hard to store.
 func hostileURLs() []string {
 	urls := []string{
 		"", " ", "!", "!!", "\x00", "\x00\x00", "\x01", "\xff", "\xff\xff", "\xff\xff\xff",
@@ -37,7 +37,7 @@ func hostileURLs() []string {
 	return slices.Compact(urls)
 }
 
-// samples returns records, in key order, with each field at its limits.
+// samples returns records, in key order, in which each field has its extreme values.
 func samples() []crawldb.Datum {
 	hostile := "\x00 \xff\xfe\xc0\x80 \xed\xa0\x80 é e\u0301 \ufffd \u2028 '\"\\\r\n\t%s <&>"
 	long := strings.Repeat(hostile, 3000)
@@ -52,7 +52,7 @@ func samples() []crawldb.Datum {
 		d := full
 		change(&d)
 		all = append(all, d)
-		// And alone: a field that is kept only in company is not kept.
+		// And each field alone, in case it is only kept together with others.
 		d = crawldb.Datum{Status: crawldb.Unfetched}
 		change(&d)
 		all = append(all, d)
@@ -104,7 +104,8 @@ func samples() []crawldb.Datum {
 	return all
 }
 
-// same returns how a record that was read differs from the one written.
+// same returns an error that says how the record that was read differs from the one
+// that was written.
 func same(got, want crawldb.Datum) error {
 	if got.URL != want.URL {
 		return fmt.Errorf("URL is %s, want %s", short(got.URL), short(want.URL))
@@ -143,7 +144,7 @@ func same(got, want crawldb.Datum) error {
 
 func nan(f float32) bool { return f != f }
 
-// sameTime demands the millisecond, rounded in whatever way, and UTC.
+// sameTime demands UTC, and the same millisecond, however it is rounded.
 func sameTime(url, field string, got, want time.Time) error {
 	diff := got.Sub(want).Abs()
 	if got.IsZero() != want.IsZero() || diff >= time.Millisecond || diff != 0 && want.Nanosecond()%1e6 == 0 || got.Nanosecond()%1e6 != 0 {
@@ -163,7 +164,7 @@ func pairs(m crawldb.Meta) []string {
 	return all
 }
 
-// short quotes a string that may be long.
+// short quotes a string, and cuts it if it is long.
 func short(s string) string {
 	if len(s) <= 120 {
 		return fmt.Sprintf("%q", s)

@@ -11,7 +11,7 @@ import (
 
 func updateRules() []rule {
 	return []rule{
-		{Name: "Next is given what is kept", Check: func(c *check) {
+		{Name: "Next gets the stored record", Check: func(c *check) {
 			s := c.Store()
 			a, b := plain("http://example.com/a", 1), plain("http://example.com/c", 3)
 			c.put(s, a, b)
@@ -22,7 +22,7 @@ func updateRules() []rule {
 				called := make([]bool, len(urls))
 				c.Must(s.Update(c.Ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 					if i > 0 && !called[i-1] {
-						return nil, fmt.Errorf("Next is called for %d before %d", i, i-1)
+						return nil, fmt.Errorf("Next was called for %d before %d", i, i-1)
 					}
 					called[i] = true
 					if got[i] = nil; old != nil {
@@ -37,17 +37,17 @@ func updateRules() []rule {
 					case !called[i]:
 						c.Failf("Next was not called for %d", i)
 					case (got[i] == nil) != (want[i] == nil):
-						c.Failf("Next for %s was given a record: %v, want %v", short(urls[i]), got[i] != nil, want[i] != nil)
+						c.Failf("Next for %s got a record: %v, want %v", short(urls[i]), got[i] != nil, want[i] != nil)
 					case got[i] != nil:
 						if err := same(*got[i], *want[i]); err != nil {
-							c.Failf("Next was given: %w", err)
+							c.Failf("Next got a wrong record: %w", err)
 						}
 					}
 				}
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{a, b})
 			})
 		}},
-		{Name: "nil deletes and old leaves", Check: func(c *check) {
+		{Name: "nil deletes a record, old leaves it alone", Check: func(c *check) {
 			s := c.Store()
 			var want []crawldb.Datum
 			urls := hostileURLs()
@@ -57,8 +57,8 @@ func updateRules() []rule {
 				}
 			}
 			c.put(s, want...)
-			// Of four: one stays, one is deleted, one changes, and one that is
-			// not there is left alone, deleted or made.
+			// Of each four, one stays, one is deleted, one changes, and one that does
+			// not exist is left alone, deleted or made.
 			next := func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 				d := plain(urls[i], i+1000)
 				switch {
@@ -88,7 +88,7 @@ func updateRules() []rule {
 				}
 			})
 		}},
-		{Name: "a record is kept under the URL of the batch", Check: func(c *check) {
+		{Name: "a record is stored under the URL of the batch", Check: func(c *check) {
 			s := c.Store()
 			urls := []string{"http://example.com/a", "http://example.com/b"}
 			other := plain("http://example.com/other", 7)
@@ -124,7 +124,7 @@ func updateRules() []rule {
 			// In the order of keys, but not of strings.
 			c.put(s, plain("http://b.example.com/", 2), plain("http://a.example.org/", 3))
 		}},
-		{Name: "an error of Next changes nothing", Check: func(c *check) {
+		{Name: "an error from Next changes nothing", Check: func(c *check) {
 			s := c.Store()
 			urls := numbered(200)
 			want := []crawldb.Datum{plain(urls[0], 1), plain(urls[1], 2), plain(urls[150], 3)}
@@ -175,7 +175,7 @@ func markRules() []rule {
 			url := "http://example.com/"
 			c.Must(c.update(s, "job", "one", plain(url, 1)), "Update with a mark")
 			c.progress(s, "job", "one")
-			c.put(s, plain(url, 2)) // without a job: no mark
+			c.put(s, plain(url, 2)) // without a job there is no mark
 			c.progress(s, "job", "one")
 			c.progress(s, "", "")
 			c.Must(c.update(s, "", "stray", plain(url, 2)), "Update with a cursor and no job")
@@ -186,7 +186,7 @@ func markRules() []rule {
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{plain(url, 2)})
 			})
 		}},
-		{Name: "further marks are written with the batch that found them", Check: func(c *check) {
+		{Name: "further marks are written with their batch", Check: func(c *check) {
 			s := c.Store()
 			c.Must(c.update(s, "old", "one", plain("http://example.com/0001", 1)), "Update")
 			urls := numbered(300)
@@ -272,7 +272,7 @@ func lifeRules() []rule {
 				c.progress(s, "job", "before")
 			})
 		}},
-		{Name: "an update cancelled on its way changes all or nothing", Check: func(c *check) {
+		{Name: "a cancelled update changes all or nothing", Check: func(c *check) {
 			s := c.Store()
 			urls := numbered(3000)
 			for round, at := range []int{0, 1500, 2999} {
@@ -286,7 +286,7 @@ func lifeRules() []rule {
 				}})
 				cancel()
 				if n := len(c.scan(s, crawldb.Range{})); err == nil && n != len(urls) || err != nil && n != 0 {
-					c.Failf("Update returned %v and %d of %d records are written", err, n, len(urls))
+					c.Failf("Update returned %v, but %d of %d records are written", err, n, len(urls))
 				}
 				if err != nil {
 					c.Is(err, context.Canceled, "Update")
@@ -356,7 +356,7 @@ func lifeRules() []rule {
 					}
 				}
 				if failed != nil {
-					c.Is(failed, crawldb.ErrClosed, "Scan of a store closed meanwhile")
+					c.Is(failed, crawldb.ErrClosed, "Scan of a store that was closed meanwhile")
 				}
 			})
 		}},

@@ -35,7 +35,7 @@ func (c *check) missing(s hostdb.Store, name string) {
 	h, err := s.Get(c.Ctx, name)
 	c.Is(err, hostdb.ErrNotFound, "Get %s", short(name))
 	if err := same(h, hostdb.Host{}); err != nil {
-		c.Failf("Get %s returned a record beside the error: %w", short(name), err)
+		c.Failf("Get %s returned a record with the error: %w", short(name), err)
 	}
 }
 
@@ -48,8 +48,8 @@ func (c *check) scan(s hostdb.Store) []hostdb.Host {
 	return all
 }
 
-// holds demands that a scan and Get agree with the records, which are in the
-// order of their names.
+// holds demands that a scan and Get agree with the records, which are in order of their
+// names.
 func (c *check) holds(s hostdb.Store, want ...hostdb.Host) {
 	got := c.scan(s)
 	for i := range min(len(got), len(want)) {
@@ -70,20 +70,20 @@ func (c *check) holds(s hostdb.Store, want ...hostdb.Host) {
 	}
 }
 
-// ends demands that a sequence yields nothing but an error that is the target.
+// ends demands that a sequence yields one error, the target, and nothing else.
 func (c *check) ends(seq iter.Seq2[hostdb.Host, error], target error, what string) {
 	var errs []error
 	for _, err := range seq {
 		errs = append(errs, err)
 	}
 	if len(errs) != 1 {
-		c.Failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+		c.Failf("%s yielded %d times, want once, the error %q", what, len(errs), target)
 	}
 	c.Is(errs[0], target, "%s", what)
 }
 
-// plain returns a small record whose fields all follow from n, so that half a
-// record shows.
+// plain returns a small record all of whose fields depend on n, so that a mix of two
+// records shows.
 func plain(name string, n int) hostdb.Host {
 	return hostdb.Host{
 		Name: name, Backoff: n, Stats: hostdb.Stats{Fetched: int64(n), Failures: int64(n)},
@@ -92,8 +92,8 @@ func plain(name string, n int) hostdb.Host {
 	}
 }
 
-// hostileNames returns distinct strings, in order, that are hard to keep apart
-// or to keep at all.
+// hostileNames returns distinct strings, in order, that are easily confused or hard to
+// store.
 func hostileNames() []string {
 	names := []string{
 		"", " ", "\x00", "\x00\x00", "\x01", "\xff", "\xff\xff", "example.com", "example.com.", "example.com\x00", "example.com\x00a", "example.co",
@@ -104,8 +104,8 @@ func hostileNames() []string {
 	return slices.Compact(names)
 }
 
-// samples returns records, in the order of their names, with each field at its
-// limits.
+// samples returns records, in order of their names, in which each field has its extreme
+// values.
 func samples() []hostdb.Host {
 	hostile := "\x00 \xff\xfe\xc0\x80 \xed\xa0\x80 é e\u0301 \ufffd \u2028 '\"\\\r\n\t%s <&>"
 	at := time.Date(2024, 2, 29, 23, 59, 59, 987_000_000, time.UTC)
@@ -207,7 +207,8 @@ func samples() []hostdb.Host {
 	return all
 }
 
-// same returns how a record that was read differs from the one written.
+// same returns an error that says how the record that was read differs from the one
+// that was written.
 func same(got, want hostdb.Host) error {
 	at := short(want.Name)
 	switch {
@@ -274,12 +275,12 @@ func same(got, want hostdb.Host) error {
 	return errors.Join(errs...)
 }
 
-// sameFloat tells zeros apart, and takes one NaN for another.
+// sameFloat distinguishes zeros by their sign, and takes all NaNs as equal.
 func sameFloat(a, b float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Float64bits(a) == math.Float64bits(b)
 }
 
-// sameTime demands the millisecond, rounded in whatever way, and UTC.
+// sameTime demands UTC, and the same millisecond, however it is rounded.
 func sameTime(at, field string, got, want time.Time) error {
 	diff := got.Sub(want).Abs()
 	if got.IsZero() != want.IsZero() || diff >= time.Millisecond || diff != 0 && want.Nanosecond()%1e6 == 0 || got.Nanosecond()%1e6 != 0 {
@@ -296,7 +297,7 @@ func inOrder(m map[string]hostdb.Host) []hostdb.Host {
 	return slices.SortedFunc(maps.Values(m), func(a, b hostdb.Host) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// short quotes a string that may be long.
+// short quotes a string, and cuts it if it is long.
 func short(s string) string {
 	if len(s) <= 120 {
 		return fmt.Sprintf("%q", s)

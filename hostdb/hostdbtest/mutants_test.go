@@ -187,7 +187,7 @@ func readMutants() []mutant {
 			}
 			return d.log
 		}},
-		{fault: "merges with the record before", rule: "a record replaces the one before whole", wrap: func(e *engine) hostdb.Store {
+		{fault: "merges with the record before", rule: "a record replaces the whole record before it", wrap: func(e *engine) hostdb.Store {
 			return &faulty{engine: e, update: func(c ctx, name string, next nextFn) error {
 				return e.Update(c, name, func(old *host) (*host, error) {
 					h, err := next(old)
@@ -199,7 +199,7 @@ func readMutants() []mutant {
 				})
 			}}
 		}},
-		{fault: "gives out its own memory", rule: "the caller owns what it is given", wrap: func(e *engine) hostdb.Store {
+		{fault: "gives out its own memory", rule: "the caller owns what it gets", wrap: func(e *engine) hostdb.Store {
 			shared := map[string][]hostdb.Robots{}
 			return &faulty{engine: e, get: func(c ctx, name string) (host, error) {
 				h, err := e.Get(c, name)
@@ -211,7 +211,7 @@ func readMutants() []mutant {
 				return h, err
 			}}
 		}},
-		{fault: "gives out its own map", rule: "the caller owns what it is given", wrap: func(e *engine) hostdb.Store {
+		{fault: "gives out its own map", rule: "the caller owns what it gets", wrap: func(e *engine) hostdb.Store {
 			shared := map[string]map[string]float64{}
 			return &faulty{engine: e, get: func(c ctx, name string) (host, error) {
 				h, err := e.Get(c, name)
@@ -223,7 +223,7 @@ func readMutants() []mutant {
 				return h, err
 			}}
 		}},
-		{fault: "keeps the memory it is given", rule: "the store keeps nothing that it is given", wrap: func(e *engine) hostdb.Store {
+		{fault: "keeps the memory it is given", rule: "the store keeps nothing that it gets", wrap: func(e *engine) hostdb.Store {
 			shared := map[string][]hostdb.Robots{}
 			return &faulty{engine: e,
 				update: func(c ctx, name string, next nextFn) error {
@@ -350,19 +350,19 @@ func updateMutants() []mutant {
 		}}
 	}
 	return []mutant{
-		{fault: "none is a zero record", rule: "next is given what is kept", wrap: onNext(func(old *host, next nextFn) (*host, error) {
+		{fault: "none is a zero record", rule: "next gets the stored record", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			if old == nil {
 				old = &host{}
 			}
 			return next(old)
 		})},
-		{fault: "next is not told the robots", rule: "next is given what is kept", wrap: onNext(func(old *host, next nextFn) (*host, error) {
+		{fault: "next is not told the robots", rule: "next gets the stored record", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			if old != nil {
 				old.Robots = nil
 			}
 			return next(old)
 		})},
-		{fault: "a body that is given back is lost", rule: "what next leaves is kept", wrap: onNext(func(old *host, next nextFn) (*host, error) {
+		{fault: "a body that is given back is lost", rule: "what next returns is kept", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			h, err := next(old)
 			if old == nil || h == nil || h == old {
 				return h, err
@@ -375,21 +375,21 @@ func updateMutants() []mutant {
 			}
 			return h, err
 		})},
-		{fault: "nil leaves", rule: "nil deletes and old leaves", wrap: onNext(func(old *host, next nextFn) (*host, error) {
+		{fault: "nil leaves", rule: "nil deletes a record, old leaves it alone", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			h, err := next(old)
 			if h == nil {
 				h = old
 			}
 			return h, err
 		})},
-		{fault: "old deletes", rule: "nil deletes and old leaves", wrap: onNext(func(old *host, next nextFn) (*host, error) {
+		{fault: "old deletes", rule: "nil deletes a record, old leaves it alone", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			h, err := next(old)
 			if h == old {
 				h = nil
 			}
 			return h, err
 		})},
-		{fault: "keeps a record under the name it bears", rule: "a record is kept under the name of the update", wrap: onUpdate(func(e *engine, c ctx, name string, next nextFn) error {
+		{fault: "keeps a record under the name it bears", rule: "a record is stored under the name of the update", wrap: onUpdate(func(e *engine, c ctx, name string, next nextFn) error {
 			var moved *host
 			err := e.Update(c, name, func(old *host) (*host, error) {
 				h, err := next(old)
@@ -404,11 +404,11 @@ func updateMutants() []mutant {
 			}
 			return e.Update(c, moved.Name, func(*host) (*host, error) { return moved, nil })
 		})},
-		{fault: "an error of next is ignored", rule: "an error of next changes nothing", wrap: onNext(func(old *host, next nextFn) (*host, error) {
+		{fault: "an error of next is ignored", rule: "an error from next changes nothing", wrap: onNext(func(old *host, next nextFn) (*host, error) {
 			h, _ := next(old)
 			return h, nil
 		})},
-		{fault: "an error of next is returned after the write", rule: "an error of next changes nothing", wrap: onUpdate(func(e *engine, c ctx, name string, next nextFn) error {
+		{fault: "an error of next is returned after the write", rule: "an error from next changes nothing", wrap: onUpdate(func(e *engine, c ctx, name string, next nextFn) error {
 			var failed error
 			err := e.Update(c, name, func(old *host) (h *host, _ error) {
 				h, failed = next(old)
@@ -416,8 +416,8 @@ func updateMutants() []mutant {
 			})
 			return errors.Join(err, failed)
 		})},
-		{fault: "a turn is read, then written", rule: "a turn is taken by exactly one of many", wrap: readThenWrite},
-		{fault: "reads, then writes", rule: "updates side by side lose nothing", wrap: readThenWrite},
+		{fault: "a turn is read, then written", rule: "exactly one of many rivals takes a turn", wrap: readThenWrite},
+		{fault: "reads, then writes", rule: "overlapping updates lose nothing", wrap: readThenWrite},
 	}
 }
 
@@ -515,7 +515,7 @@ func crashMutants() []mutant {
 			return h
 		})},
 		{fault: "a crash counts from the request", rule: "a crash lets no host be asked sooner", crash: func(d *disk) []write { return d.log[:d.synced] }},
-		{fault: "every opening is taken for a crash", rule: "a clean end asks nobody again", reopen: crashed(askedAgain)},
+		{fault: "every opening is taken for a crash", rule: "an orderly Close changes no host", reopen: crashed(askedAgain)},
 		{fault: "Close does not sync", rule: "Close syncs", reopen: func(d *disk) []write { return d.log[:d.synced] }},
 	}
 }

@@ -36,7 +36,7 @@ func recordRules() []rule {
 			c.put(s, want...)
 			c.Twice(s, func(s hostdb.Store) { c.holds(s, want...) })
 		}},
-		{Name: "a record replaces the one before whole", Check: func(c *check) {
+		{Name: "a record replaces the whole record before it", Check: func(c *check) {
 			s := c.Store()
 			for _, h := range append(samples(), host{}) {
 				h.Name = "example.com"
@@ -47,7 +47,7 @@ func recordRules() []rule {
 			}
 			c.Twice(s, func(s hostdb.Store) { c.holds(s, host{Name: "example.com"}) })
 		}},
-		{Name: "the caller owns what it is given", Check: func(c *check) {
+		{Name: "the caller owns what it gets", Check: func(c *check) {
 			s := c.Store()
 			want := plain("example.com", 42)
 			c.put(s, want)
@@ -59,7 +59,7 @@ func recordRules() []rule {
 			}
 			c.Twice(s, func(s hostdb.Store) { c.holds(s, want) })
 		}},
-		{Name: "the store keeps nothing that it is given", Check: func(c *check) {
+		{Name: "the store keeps nothing that it gets", Check: func(c *check) {
 			s := c.Store()
 			given := plain("example.com", 42)
 			c.Must(s.Update(c.Ctx, given.Name, func(*host) (*host, error) { return &given, nil }), "Update")
@@ -105,7 +105,7 @@ func scanRules() []rule {
 			}
 			c.Within("a scan that breaks", func() {
 				for n := 1; n <= 9; n++ {
-					// Called by hand: in a range loop, a sequence that goes on
+					// Called as a function: in a range loop, a sequence that goes on
 					// would panic.
 					calls := 0
 					s.Scan(c.Ctx)(func(_ host, err error) bool {
@@ -114,7 +114,7 @@ func scanRules() []rule {
 						return calls < n
 					})
 					if calls != n {
-						c.Failf("a loop that breaks at record %d was called %d times", n, calls)
+						c.Failf("the sequence yielded %d times although the loop broke at record %d", calls, n)
 					}
 					c.put(s, plain("after", n))
 				}
@@ -166,7 +166,7 @@ func scanRules() []rule {
 
 func updateRules() []rule {
 	return []rule{
-		{Name: "next is given what is kept", Check: func(c *check) {
+		{Name: "next gets the stored record", Check: func(c *check) {
 			s := c.Store()
 			want := samples()[0]
 			c.put(s, want)
@@ -177,24 +177,24 @@ func updateRules() []rule {
 					if old == nil {
 						err = errors.New("no record of a host that has one")
 					} else {
-						err = same(*old, want) // which is lent, and so must be looked at here
+						err = same(*old, want) // old is valid only during this call
 					}
 					return old, nil
 				}), "Update")
 				if err != nil {
-					c.Failf("next was given: %w", err)
+					c.Failf("next got a wrong record: %w", err)
 				}
 				c.Must(s.Update(c.Ctx, "none.example.com", func(old *host) (*host, error) {
 					none = old
 					return old, nil
 				}), "Update")
 				if none != nil {
-					c.Failf("next was given a record of a host that has none")
+					c.Failf("next got a record of a host that has none")
 				}
 				c.holds(s, want)
 			})
 		}},
-		{Name: "what next leaves is kept", Check: func(c *check) {
+		{Name: "what next returns is kept", Check: func(c *check) {
 			s, want := c.Store(), samples()[0]
 			c.put(s, want)
 			for n := range 3 {
@@ -212,7 +212,7 @@ func updateRules() []rule {
 				s = c.Twice(s, func(s hostdb.Store) { c.holds(s, want) })
 			}
 		}},
-		{Name: "nil deletes and old leaves", Check: func(c *check) {
+		{Name: "nil deletes a record, old leaves it alone", Check: func(c *check) {
 			s := c.Store()
 			a, b := plain("a", 1), plain("b", 2)
 			c.put(s, a, b)
@@ -227,7 +227,7 @@ func updateRules() []rule {
 				c.holds(s, b)
 			})
 		}},
-		{Name: "a record is kept under the name of the update", Check: func(c *check) {
+		{Name: "a record is stored under the name of the update", Check: func(c *check) {
 			s := c.Store()
 			other := plain("other", 7)
 			for _, name := range []string{"a", "b"} {
@@ -235,7 +235,7 @@ func updateRules() []rule {
 			}
 			c.Twice(s, func(s hostdb.Store) { c.holds(s, plain("a", 7), plain("b", 7)) })
 		}},
-		{Name: "an error of next changes nothing", Check: func(c *check) {
+		{Name: "an error from next changes nothing", Check: func(c *check) {
 			s := c.Store()
 			a := plain("a", 1)
 			c.put(s, a)
@@ -310,12 +310,12 @@ func modelRules() []rule {
 	}}}
 }
 
-// model does random steps on a store and on a map and compares the two.
+// model takes the same random steps on a store and on a map, and compares the two.
 func (c *check) model(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	names := hostileNames()
 	templates := slices.DeleteFunc(samples(), func(h host) bool { return len(h.Robots) > 0 && len(h.Robots[0].Body) > 10_000 })
-	// Of other times a crash makes what it must; see the rules about crashes.
+	// A crash changes such times; see the rules about crashes.
 	for i := range templates {
 		templates[i].LastFetch, templates[i].Busy = host{}.LastFetch, nil
 	}
@@ -332,11 +332,11 @@ func (c *check) model(seed uint64) {
 			result, fail := [...]*host{nil, &h, &h, &h}[rnd.IntN(4)], rnd.IntN(5) == 0
 			err := s.Update(c.Ctx, name, func(old *host) (*host, error) {
 				if ok != (old != nil) {
-					return nil, fmt.Errorf("next was given a record: %v, want %v", old != nil, ok)
+					return nil, fmt.Errorf("next got a record: %v, want %v", old != nil, ok)
 				}
 				if ok {
 					if err := same(*old, want); err != nil {
-						return nil, fmt.Errorf("next was given: %w", err)
+						return nil, fmt.Errorf("next got a wrong record: %w", err)
 					}
 				}
 				if fail {

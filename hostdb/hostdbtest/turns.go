@@ -12,7 +12,7 @@ import (
 
 func concurrencyRules() []rule {
 	return []rule{
-		{Name: "a turn is taken by exactly one of many", Check: func(c *check) {
+		{Name: "exactly one of many rivals takes a turn", Check: func(c *check) {
 			s := c.Store()
 			const rivals, rounds = 6, 40
 			errs := make([]error, rivals)
@@ -57,7 +57,7 @@ func concurrencyRules() []rule {
 				c.put(s, h)
 			}
 		}},
-		{Name: "updates side by side lose nothing", Check: func(c *check) {
+		{Name: "overlapping updates lose nothing", Check: func(c *check) {
 			s := c.Store()
 			const workers, rounds = 6, 40
 			errs := make([]error, workers)
@@ -128,7 +128,7 @@ func concurrencyRules() []rule {
 				}
 			})
 			var err error
-			// Until there was something to see.
+			// Go on until the readers have read enough.
 			for n := 0; (n < 600 || reads.Load() < 200) && !stop.Load() && err == nil; n++ {
 				name := names[n%len(names)]
 				err = s.Update(c.Ctx, name, func(*host) (*host, error) {
@@ -142,7 +142,7 @@ func concurrencyRules() []rule {
 			stop.Store(true)
 			group.Wait()
 			c.Must(err, "Update")
-			c.Must(errors.Join(readers[:]...), "a reader beside the updates")
+			c.Must(errors.Join(readers[:]...), "a reader during the updates")
 		}},
 	}
 }
@@ -225,14 +225,14 @@ func crashRules() []rule {
 			}
 			c.put(s, asked(now.Add(-20*time.Second)))
 			c.Must(s.Sync(c.Ctx), "Sync")
-			c.put(s, asked(now)) // which may be lost
+			c.put(s, asked(now)) // may be lost
 			before := time.Now()
 			s = c.Crash(s)
 			if got := c.get(s, "example.com").NextFetch; got.Before(before.Add(10*time.Second - time.Millisecond)) {
-				c.Failf("a host asked at %v with a pause of 10 s, crashed at %v, may be asked again at %v", now, before, got)
+				c.Failf("a host was asked at %v, with a pause of 10 s; after a crash at %v it may be asked again at %v, too soon", now, before, got)
 			}
 		}},
-		{Name: "a clean end asks nobody again", Needs: needsReopen, Check: func(c *check) {
+		{Name: "an orderly Close changes no host", Needs: needsReopen, Check: func(c *check) {
 			s := c.Store()
 			now := time.Now().UTC().Truncate(time.Millisecond)
 			want := []host{

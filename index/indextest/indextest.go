@@ -22,26 +22,25 @@ import (
 )
 
 // Harness makes the writers to test and shows what they have written. Open and
-// Read are required; a nil Reopen says that the writer cannot do it, and the
-// rules that need it are skipped by name.
+// Read are required. If Reopen is nil, the rules that need it are skipped.
 type Harness struct {
-	// Open returns a writer into a new and empty index, a different one each
-	// time. It arranges for whatever has to be closed after the test.
+	// Open returns a writer to a new, empty index, another one on each call. It
+	// also arranges for closing what has to be closed after the test.
 	Open func() (index.Writer, error)
 
-	// Read returns the documents of the index by their URL, as someone who
-	// searches would see them. It is called after Commit or Reopen only.
+	// Read returns the documents of the index by URL, as a search would find
+	// them. It is called after Commit or Reopen only.
 	Read func(w index.Writer) (map[string]index.Document, error)
 
-	// Reopen returns a writer into the index of w, which is left as it is and not
-	// used again, as if its process had been killed.
+	// Reopen returns a new writer to the index of w. It does not close w, which
+	// is not used again, as if its process had been killed.
 	Reopen func(w index.Writer) (index.Writer, error)
 
-	// Same compares a document with what came back. Nil demands that all fields
-	// are equal; an index that keeps some of them only compares those.
+	// Same compares a document with what Read returned. If it is nil, all fields
+	// must be equal; for an index that keeps only some fields, compare those.
 	Same func(want, got index.Document) error
 
-	// Seed begins the random check. Messages name the seed and the step.
+	// Seed is the seed of the random check. Messages name the seed and the step.
 	Seed uint64
 }
 
@@ -57,11 +56,11 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 // Unwrap returns how it was broken.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
-// Check is [Run] for programs: it returns an [*Error] for each broken rule,
-// joined, or nil. Rules that the harness cannot test are skipped.
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules that the harness cannot test are skipped.
 func Check(ctx context.Context, h Harness) error {
 	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
 }
@@ -125,6 +124,6 @@ func (c *check) holds(when string, want ...index.Document) {
 		delete(docs, d.URL)
 	}
 	for url := range docs {
-		c.Failf("%s: there is a document of %s", when, url)
+		c.Failf("%s: there is still a document of %s", when, url)
 	}
 }

@@ -59,7 +59,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after Commit", full(a), index.Document{URL: b})
 	}},
-	{Name: "text is kept as it is", Check: func(c *check) {
+	{Name: "text is kept unchanged", Check: func(c *check) {
 		var want []index.Document
 		for i, s := range []string{
 			"", "<b>&amp;\"'</b>", "line\nline\r\n\ttab", "\u2028\u2029", "naïve Ελλάδα 東京 🙂", "nul \x00 and \x7f", `{"deleted":true}`, strings.Repeat("long ", 1<<18),
@@ -80,11 +80,11 @@ var rules = []rule{
 		c.commit()
 		docs := c.read()
 		if _, ok := docs[a]; !ok || len(docs) != 2 {
-			c.Failf("%d documents, want that with bad text and another", len(docs))
+			c.Failf("got %d documents, want the one with bad text and another", len(docs))
 		}
 		c.Must(c.h.Same(full(b), docs[b]), "the other document")
 	}},
-	{Name: "the last Write of a URL counts", Check: func(c *check) {
+	{Name: "the last Write of a URL wins", Check: func(c *check) {
 		c.write(full(a))
 		c.write(titled(a, "two"))
 		c.commit()
@@ -125,7 +125,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after Commit", titled(a, "three"))
 	}},
-	{Name: "Delete of what is not there is no error", Check: func(c *check) {
+	{Name: "Delete of a missing document is no error", Check: func(c *check) {
 		c.delete(a)
 		c.delete(a)
 		c.commit()
@@ -143,7 +143,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after Commit", full(a))
 	}},
-	{Name: "the document is the caller's again after Write", Check: func(c *check) {
+	{Name: "the caller may change the document after Write", Check: func(c *check) {
 		d := full(a)
 		c.Must(c.w.Write(c.Ctx, &d), "Write")
 		d.Title, d.Anchors[0] = "changed", "changed"
@@ -151,7 +151,7 @@ var rules = []rule{
 		c.commit()
 		c.holds("after the document was changed", full(a))
 	}},
-	{Name: "Write leaves the document alone", Check: func(c *check) {
+	{Name: "Write does not change the document", Check: func(c *check) {
 		d := full(a)
 		d.Fetched = d.Fetched.In(time.FixedZone("", 3600))
 		kept := d
@@ -181,9 +181,9 @@ var rules = []rule{
 		}
 		c.delete(b)
 		c.commit()
-		c.holds("after a Commit that was not ended", titled(a, "one"))
+		c.holds("after a Commit that was cancelled", titled(a, "one"))
 	}},
-	{Name: "what was committed outlives the writer", Needs: needsReopen, Check: func(c *check) {
+	{Name: "committed documents outlive the writer", Needs: needsReopen, Check: func(c *check) {
 		c.write(full(a))
 		c.write(full(b))
 		c.commit()
@@ -196,7 +196,7 @@ var rules = []rule{
 		c.reopen()
 		c.holds("after another Reopen", titled(a, "two"))
 	}},
-	{Name: "what was not committed is there whole or not at all", Needs: needsReopen, Check: func(c *check) {
+	{Name: "uncommitted changes are there whole or not at all", Needs: needsReopen, Check: func(c *check) {
 		c.write(titled(a, "one"))
 		c.commit()
 		const n = 200
@@ -208,7 +208,7 @@ var rules = []rule{
 		c.reopen()
 		docs := c.read()
 		if err := c.h.Same(titled(a, "one"), docs[a]); err != nil {
-			c.Failf("what was committed: %w", err)
+			c.Failf("the committed documents: %w", err)
 		}
 		for url, got := range docs {
 			if url == a {

@@ -14,8 +14,9 @@ import (
 	"unicode"
 )
 
-// Harness opens, closes and loses stores. Open is required; without Close there
-// is nothing to do when a store is abandoned, and nil fields cannot be done.
+// Harness opens, closes, reopens and crashes stores. Open is required. Without Close
+// there is nothing to do at the end of a store; rules that need another nil field are
+// skipped.
 type Harness[S any] struct {
 	Open          func() (S, error)
 	Close         func(S) error
@@ -37,21 +38,21 @@ type Needs int
 const (
 	NeedsReopen Needs = 1 << iota
 	NeedsCrash
-	NeedsOwn // the first of a kit's own; the others follow
+	NeedsOwn // the first of those that a kit defines itself
 )
 
-// Kit is a contract and the stores that it is checked on.
+// Kit is a contract, and the harness that makes the stores it is checked on.
 type Kit[S, C any] struct {
 	Harness Harness[S]
 	Rules   []Rule[C]
-	// With makes, for a run of a rule, what the rule works with.
+	// With returns what a rule works with, for one run of it.
 	With func(*Check[S]) C
-	// Lacks names the fields that a rule needs and the harness lacks, among those of
-	// the kit's own; nil if the kit has none.
+	// Lacks names the fields of the kit's own harness that a rule needs and that are nil.
+	// Lacks is nil if the kit has no such fields.
 	Lacks func(Needs) string
 }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func (k Kit[S, C]) Run(t *testing.T) {
 	for _, r := range k.Rules {
 		t.Run(r.Name, func(t *testing.T) {
@@ -65,13 +66,13 @@ func (k Kit[S, C]) Run(t *testing.T) {
 	}
 }
 
-// brief shortens words that nobody reads: a rule may be broken by a URL of 60 kB,
-// which a message repeats several times.
+// brief shortens very long words: a rule may be broken by a URL of 60 kB, and a message
+// may have it several times.
 func brief(s string) string {
 	const most, head, tail = 1000, 200, 100
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(s, unicode.IsSpace) {
-		i := strings.Index(s, word) // the white space before it stays
+		i := strings.Index(s, word) // keep the white space before it
 		b.WriteString(s[:i])
 		s = s[i+len(word):]
 		if n := len(word); n > most {
@@ -98,14 +99,14 @@ func (k Kit[S, C]) Check(ctx context.Context, told func(rule string, err error) 
 	return errors.Join(errs...)
 }
 
-// Only checks the rule of a name.
+// Only checks the named rule.
 func (k Kit[S, C]) Only(ctx context.Context, name string) error {
 	for _, r := range k.Rules {
 		if r.Name == name {
 			return k.run(ctx, r)
 		}
 	}
-	return fmt.Errorf("no rule is named %q", name)
+	return fmt.Errorf("no rule %q", name)
 }
 
 // Names returns the names of all rules.
@@ -152,8 +153,8 @@ func (k Kit[S, C]) run(ctx context.Context, r Rule[C]) (err error) {
 	return nil
 }
 
-// Check is the run of one rule. Its methods end the rule with a panic that the
-// kit recovers, so that a rule reads as what it demands.
+// Check is one run of a rule. Its methods end a failed rule with a panic, which the kit
+// recovers, so that rules need no code for errors.
 type Check[S any] struct {
 	Ctx     context.Context
 	Harness Harness[S] // of this run alone
@@ -165,8 +166,7 @@ type Check[S any] struct {
 
 type broken struct{ err error }
 
-// Recovered must be deferred; it turns failures of rules, or of parts of them, into an
-// error.
+// Recovered must be deferred. It turns the panic of a failed rule into an error.
 func Recovered(err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -177,7 +177,7 @@ func Recovered(err *error) {
 	}
 }
 
-// Failf ends the rule: it is broken.
+// Failf ends the rule as broken.
 func (c *Check[S]) Failf(format string, args ...any) {
 	panic(broken{fmt.Errorf(c.Prefix+format, args...)})
 }
@@ -214,7 +214,7 @@ func (c *Check[S]) Store() S {
 	return s
 }
 
-// Forget leaves closing the store to others.
+// Forget removes the store from those that the kit closes.
 func (c *Check[S]) Forget(s S) {
 	c.open = slices.DeleteFunc(c.open, func(o S) bool {
 		return reflect.ValueOf(o).Comparable() && reflect.ValueOf(s).Comparable() && any(o) == any(s)
@@ -243,7 +243,7 @@ func (c *Check[S]) Reopen(s S) S {
 	return s
 }
 
-// Crash returns a store with what is left of s if nobody closes it.
+// Crash returns a store with what is left of s without a Close.
 func (c *Check[S]) Crash(s S) S {
 	c.Forget(s)
 	s, err := c.Harness.Crash(s)
@@ -252,9 +252,8 @@ func (c *Check[S]) Crash(s S) S {
 	return s
 }
 
-// Twice runs f on the store and, if it can be reopened, again after that: what is
-// written badly often shows only when it is read back. It returns the store that is
-// open.
+// Twice runs f on the store and, if the harness can reopen it, once more after that: bad
+// writes often show only when they are read back. It returns the open store.
 func (c *Check[S]) Twice(s S, f func(S)) S {
 	f(s)
 	if c.Harness.Reopen == nil {
@@ -267,7 +266,7 @@ func (c *Check[S]) Twice(s S, f func(S)) S {
 	return s
 }
 
-// Within ends the rule if f does not return in time.
+// Within fails the rule if f does not return in time.
 func (c *Check[S]) Within(what string, f func()) {
 	done := make(chan error, 1)
 	go func() {

@@ -11,10 +11,10 @@ import (
 	"github.com/recrawl/recrawl/linkdb"
 )
 
-// model is what a store must hold, by URL.
+// model is what a store must hold: inlinks by URL.
 type model map[string][]linkdb.Inlink
 
-// merge does what Merge must, in the plainest way.
+// merge does what Merge must do, in the simplest way.
 func (m model) merge(entries []linkdb.Entry, limit int) {
 	for _, e := range entries {
 		set := map[linkdb.Inlink]bool{}
@@ -31,7 +31,7 @@ func (m model) merge(entries []linkdb.Entry, limit int) {
 	}
 }
 
-// entries returns what the model holds in key order.
+// entries returns the entries of the model, in key order.
 func (m model) entries() []linkdb.Entry {
 	var all []linkdb.Entry
 	for url, in := range m {
@@ -45,7 +45,7 @@ func sortEntries(all []linkdb.Entry) {
 	slices.SortFunc(all, func(a, b linkdb.Entry) int { return crawldb.Compare(a.URL, b.URL) })
 }
 
-// merge writes entries, which need be in no order, to the store and the model.
+// merge merges entries, in any order, into the store and the model.
 func (c *check) merge(s linkdb.Store, m model, limit int, entries ...linkdb.Entry) {
 	given := clone(entries)
 	sortEntries(given)
@@ -86,7 +86,7 @@ func (c *check) holds(s linkdb.Store, m model) {
 	}
 }
 
-// scans demands that the scan of a range agrees with the model.
+// scans demands that a scan of a range agrees with the model.
 func (c *check) scans(s linkdb.Store, r crawldb.Range, m model) {
 	want := slices.DeleteFunc(m.entries(), func(e linkdb.Entry) bool { return !r.Contains(crawldb.Key(e.URL)) })
 	got := c.scan(s, r)
@@ -115,19 +115,19 @@ func same(url string, got, want []linkdb.Inlink) error {
 	return nil
 }
 
-// ends demands that a sequence yields nothing but an error that is the target.
+// ends demands that a sequence yields one error, the target, and nothing else.
 func (c *check) ends(seq iter.Seq2[linkdb.Entry, error], target error, what string) {
 	var errs []error
 	for _, err := range seq {
 		errs = append(errs, err)
 	}
 	if len(errs) != 1 {
-		c.Failf("%s yielded %d times, want an error that is %q and no more", what, len(errs), target)
+		c.Failf("%s yielded %d times, want once, the error %q", what, len(errs), target)
 	}
 	c.Is(errs[0], target, "%s", what)
 }
 
-// page returns an entry of one link.
+// page returns an entry with one link.
 func page(url, from, anchor string) linkdb.Entry {
 	return linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{{From: from, Anchor: anchor}}}
 }
@@ -145,8 +145,8 @@ func pages(n int) []linkdb.Entry {
 	return all
 }
 
-// hostileStrings returns distinct URLs and anchors that are hard to keep apart
-// or to keep at all.
+// hostileStrings returns distinct URLs and anchors that are easily confused or hard to
+// store.
 func hostileStrings() []string {
 	all := []string{
 		"", " ", "\x00", "\x00\x00", "\x01", "\xff", "\xff\xff", "!", "!!", ")", ",", "a\x00", "a\x00b", "a", "ab",
@@ -159,7 +159,7 @@ func hostileStrings() []string {
 	return slices.Compact(all)
 }
 
-// short quotes a string that may be long.
+// short quotes a string, and cuts it if it is long.
 func short(s string) string {
 	if len(s) <= 120 {
 		return fmt.Sprintf("%q", s)

@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 		return given{e, func(l *linkdb.Inlink) { l.Anchor = "" }}
 	}, nil, nil))
 	var broken *linkdbtest.Error
-	if !errors.As(err, &broken) || broken.Rule != "any string is a URL and an anchor" {
+	if !errors.As(err, &broken) || broken.Rule != "any string can be a URL or an anchor" {
 		t.Errorf("error is %v, want one of the rule about strings", err)
 	}
 	if !strings.Contains(err.Error(), `rule "inlinks are distinct and in order" is broken: Scan {"" ""}: "http://example.com/": inlink 0 is`) {

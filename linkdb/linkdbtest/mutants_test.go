@@ -111,7 +111,7 @@ func onMerge(f func(e *engine, c ctx, all []entry, limit int) error) func(*engin
 }
 
 func readMutants() []mutant {
-	anyString := "any string is a URL and an anchor"
+	anyString := "any string can be a URL or an anchor"
 	return []mutant{
 		{fault: "a page without inlinks is an error", rule: "a page without inlinks is no error", wrap: on(func(e *engine) faulty {
 			return faulty{get: func(c ctx, url string) ([]inlink, error) {
@@ -141,13 +141,13 @@ func readMutants() []mutant {
 			}
 			return log
 		}},
-		{fault: "keeps a thousand links of a page", rule: "a page may have many inlinks and a merge many pages", wrap: onMerge(func(e *engine, c ctx, all []entry, limit int) error {
+		{fault: "keeps a thousand links of a page", rule: "a page may have many inlinks, and a merge many pages", wrap: onMerge(func(e *engine, c ctx, all []entry, limit int) error {
 			if limit <= 0 {
 				limit = 1000
 			}
 			return e.Merge(c, all, limit)
 		})},
-		{fault: "gives out its own memory", rule: "the caller owns what it is given", wrap: on(func(e *engine) faulty {
+		{fault: "gives out its own memory", rule: "the caller owns what it gets", wrap: on(func(e *engine) faulty {
 			shared := map[string][]inlink{}
 			return faulty{get: func(c ctx, url string) ([]inlink, error) {
 				in, err := e.Get(c, url)
@@ -158,7 +158,7 @@ func readMutants() []mutant {
 				return in, err
 			}}
 		})},
-		{fault: "keeps the memory it is given", rule: "the store keeps nothing that it is given and leaves it as it is", wrap: on(func(e *engine) faulty {
+		{fault: "keeps the memory it is given", rule: "the store neither keeps nor changes what it gets", wrap: on(func(e *engine) faulty {
 			shared := map[string][]inlink{}
 			return faulty{
 				merge: func(c ctx, all []entry, limit int) error {
@@ -170,7 +170,7 @@ func readMutants() []mutant {
 				get: func(c ctx, url string) ([]inlink, error) { return shared[url], c.Err() },
 			}
 		})},
-		{fault: "sorts what it is given", rule: "the store keeps nothing that it is given and leaves it as it is", wrap: onMerge(func(e *engine, c ctx, all []entry, limit int) error {
+		{fault: "sorts what it is given", rule: "the store neither keeps nor changes what it gets", wrap: onMerge(func(e *engine, c ctx, all []entry, limit int) error {
 			for _, e := range all {
 				slices.SortFunc(e.Inlinks, linkdb.CompareInlinks)
 			}
@@ -197,10 +197,10 @@ func readMutants() []mutant {
 				}
 			}
 		})},
-		{fault: "ignores the range", rule: "a range holds its first key and not its last", wrap: onScan(func(e *engine, c ctx, _ crawldb.Range, yield func(entry, error) bool) {
+		{fault: "ignores the range", rule: "a range has its first key but not its last", wrap: onScan(func(e *engine, c ctx, _ crawldb.Range, yield func(entry, error) bool) {
 			e.Scan(c, crawldb.Range{})(yield)
 		})},
-		{fault: "leaves out the first key", rule: "a range holds its first key and not its last", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(entry, error) bool) {
+		{fault: "leaves out the first key", rule: "a range has its first key but not its last", wrap: onScan(func(e *engine, c ctx, r crawldb.Range, yield func(entry, error) bool) {
 			if r.From != "" {
 				r.From += "\x00"
 			}
@@ -315,17 +315,17 @@ func mergeMutants() []mutant {
 			}
 			return linkdb.Union(had, in, 0)
 		})},
-		{fault: "keeps the last", rule: "a limit keeps the first", wrap: kept(func(had, in []inlink, limit int) []inlink {
+		{fault: "keeps the last", rule: "a limit keeps the first inlinks", wrap: kept(func(had, in []inlink, limit int) []inlink {
 			all := linkdb.Union(had, in, 0)
 			if limit > 0 {
 				all = all[max(0, len(all)-limit):]
 			}
 			return all
 		})},
-		{fault: "limits what is given, not what is kept", rule: "a limit keeps the first", wrap: kept(func(had, in []inlink, limit int) []inlink {
+		{fault: "limits what is given, not what is kept", rule: "a limit keeps the first inlinks", wrap: kept(func(had, in []inlink, limit int) []inlink {
 			return linkdb.Union(had, linkdb.Union(nil, in, limit), 0)
 		})},
-		{fault: "no limit keeps nothing", rule: "a limit keeps the first", wrap: kept(func(had, in []inlink, limit int) []inlink {
+		{fault: "no limit keeps nothing", rule: "a limit keeps the first inlinks", wrap: kept(func(had, in []inlink, limit int) []inlink {
 			if limit < 0 {
 				return nil
 			}
@@ -374,7 +374,7 @@ func mergeMutants() []mutant {
 			}
 			return e.Merge(c, all, limit)
 		})},
-		{fault: "reads, then writes", rule: "merges side by side lose nothing", wrap: on(func(e *engine) faulty {
+		{fault: "reads, then writes", rule: "overlapping merges lose nothing", wrap: on(func(e *engine) faulty {
 			var mu sync.Mutex
 			var readers meeting
 			pages := map[string][]inlink{}
@@ -442,7 +442,7 @@ func lifeMutants() []mutant {
 		{fault: "loses its last merge when reopened", rule: "everything is there after Reopen", reopen: func(log []write) []write {
 			return log[:max(len(log)-1, 0)]
 		}},
-		{fault: "loses its last merge in a crash", rule: "a crash keeps what Merge returned from", crash: func(log []write) []write {
+		{fault: "loses its last merge in a crash", rule: "a crash keeps every Merge that returned", crash: func(log []write) []write {
 			return log[:max(len(log)-1, 0)]
 		}},
 		{fault: "the last merge wins when reopened", rule: "random steps agree with a map", reopen: func(log []write) []write {

@@ -26,7 +26,7 @@ func recordRules() []rule {
 				}
 			})
 		}},
-		{Name: "any string is a URL and an anchor", Check: func(c *check) {
+		{Name: "any string can be a URL or an anchor", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			hostile := hostileStrings()
 			var all []linkdb.Entry
@@ -42,7 +42,7 @@ func recordRules() []rule {
 			c.merge(s, m, 0, all...)
 			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{Name: "a page may have many inlinks and a merge many pages", Check: func(c *check) {
+		{Name: "a page may have many inlinks, and a merge many pages", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			c.Must(s.Merge(c.Ctx, nil, 0), "Merge of nothing")
 			e := linkdb.Entry{URL: "http://example.com/"}
@@ -52,7 +52,7 @@ func recordRules() []rule {
 			c.merge(s, m, 0, append(pages(5000), e)...)
 			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{Name: "the caller owns what it is given", Check: func(c *check) {
+		{Name: "the caller owns what it gets", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			url := "http://example.com/"
 			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("example.org/a", "a"), link("example.org/b", "b")}})
@@ -67,7 +67,7 @@ func recordRules() []rule {
 			_ = append(in, linkdb.Inlink{From: "spoiled"})
 			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{Name: "the store keeps nothing that it is given and leaves it as it is", Check: func(c *check) {
+		{Name: "the store neither keeps nor changes what it gets", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			given := []linkdb.Entry{
 				{URL: "http://example.com/a", Inlinks: []linkdb.Inlink{link("example.org/b", "b"), link("example.org/a", "a"), link("example.org/b", "b")}},
@@ -78,7 +78,7 @@ func recordRules() []rule {
 			c.Must(s.Merge(c.Ctx, given, 0), "Merge")
 			for i, e := range given {
 				if e.URL != before[i].URL || !slices.Equal(e.Inlinks, before[i].Inlinks) {
-					c.Failf("Merge changed what it was given to %+q, it was %+q", e, before[i])
+					c.Failf("Merge changed its argument to %+q; it was %+q", e, before[i])
 				}
 				clear(e.Inlinks)
 			}
@@ -108,7 +108,7 @@ func scanRules() []rule {
 			}
 			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{Name: "a range holds its first key and not its last", Check: func(c *check) {
+		{Name: "a range has its first key but not its last", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			c.merge(s, m, 0, pages(40)...)
 			bounds := []string{"", "!", "\xff\xff"}
@@ -131,7 +131,7 @@ func scanRules() []rule {
 			c.merge(s, m, 0, pages(30)...)
 			c.Within("a scan that breaks", func() {
 				for n := 1; n <= 9; n++ {
-					// Called by hand: in a range loop, a sequence that goes on
+					// Called as a function: in a range loop, a sequence that goes on
 					// would panic.
 					calls := 0
 					s.Scan(c.Ctx, crawldb.Range{})(func(_ linkdb.Entry, err error) bool {
@@ -140,7 +140,7 @@ func scanRules() []rule {
 						return calls < n
 					})
 					if calls != n {
-						c.Failf("a loop that breaks at page %d was called %d times", n, calls)
+						c.Failf("the sequence yielded %d times although the loop broke at page %d", calls, n)
 					}
 					c.merge(s, m, 0, page("http://example.com/after", "http://example.org/", fmt.Sprint(n)))
 				}
@@ -192,7 +192,7 @@ func mergeRules() []rule {
 		{Name: "inlinks are distinct and in order", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			c.merge(s, m, 0, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{
-				// The order is that of keys: b.example.com is before a.example.org.
+				// In key order b.example.com is before a.example.org.
 				link("a.example.org", "z"), link("b.example.com", "y"), link("a.example.org", "a"), link("b.example.com", "y"), link("a.example.org", ""), link("example.com", "y"),
 			}})
 			c.holds(s, m)
@@ -226,13 +226,13 @@ func mergeRules() []rule {
 						first = got
 					}
 					if !slices.EqualFunc(got, first, func(a, b linkdb.Entry) bool { return a.URL == b.URL && slices.Equal(a.Inlinks, b.Inlinks) }) {
-						c.Failf("limit %d: another order of merges, try %d, left other links", limit, try)
+						c.Failf("limit %d: another order of merges, in try %d, left different links", limit, try)
 					}
 					rnd.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 				}
 			}
 		}},
-		{Name: "a limit keeps the first", Check: func(c *check) {
+		{Name: "a limit keeps the first inlinks", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			c.merge(s, m, 3, linkdb.Entry{URL: url, Inlinks: []linkdb.Inlink{link("e", ""), link("d", ""), link("c", ""), link("b", "")}})
 			c.holds(s, m)
@@ -272,7 +272,7 @@ func mergeRules() []rule {
 			c.merge(s, m, 0, page("http://b.example.com/", "http://example.org/", ""), page("http://a.example.org/", "http://example.org/", ""))
 			c.Twice(s, func(s linkdb.Store) { c.holds(s, m) })
 		}},
-		{Name: "merges side by side lose nothing", Check: func(c *check) {
+		{Name: "overlapping merges lose nothing", Check: func(c *check) {
 			s, m := c.Store(), model{}
 			const workers = 6
 			var parts [workers][][]linkdb.Entry
@@ -313,13 +313,13 @@ func mergeRules() []rule {
 			writers.Wait()
 			stop.Store(true)
 			reader.Wait()
-			c.Must(errors.Join(errs...), "Merge, or a scan beside it")
+			c.Must(errors.Join(errs...), "Merge, or a scan during it")
 			c.holds(s, m)
 		}},
 	}
 }
 
-// randomEntries returns links between few pages, so that they meet.
+// randomEntries returns links between few pages, so that many have the same target.
 func randomEntries(rnd *rand.Rand, n int) []linkdb.Entry {
 	m := map[string][]linkdb.Inlink{}
 	for range n {
@@ -372,7 +372,7 @@ func lifeRules() []rule {
 				c.holds(s, m)
 			}
 		}},
-		{Name: "a crash keeps what Merge returned from", Needs: needsCrash, Check: func(c *check) {
+		{Name: "a crash keeps every Merge that returned", Needs: needsCrash, Check: func(c *check) {
 			s, m := c.Store(), model{}
 			rnd := rand.New(rand.NewPCG(c.h.Seed, 5))
 			for range 4 {
@@ -393,7 +393,7 @@ func modelRules() []rule {
 	}}}
 }
 
-// random does random steps on a store and on a model and compares the two.
+// random takes the same random steps on a store and on a model, and compares the two.
 func (c *check) random(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	hostile := hostileStrings()

@@ -9,8 +9,8 @@ import (
 
 // Hostile yields documents of about size bytes, each with a name that says what
 // is wrong with it: markup that has made parsers crash, or take
-// disproportionate time or memory. They are the same on every call. Most of
-// them are HTML; for other parsers they are unexpected bytes.
+// disproportionate time or memory. They are the same on every call. Most are
+// HTML; other parsers just see unexpected bytes.
 func Hostile(size int) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for _, d := range fills {
@@ -89,8 +89,8 @@ var fills = []struct{ name, before, again, after string }{
 	{"pictures in an anchor", "<a href=x>", "<img src=i alt=words>", "</a>"},
 	{"refreshes", "", "<meta http-equiv=refresh content='0; url=x'>", ""},
 	{"directives", "<meta name=robots content='", "noindex,", "'>"},
-	{"dates that are none", "<meta name=robots content='", "unavailable_after:1 JAN 2020 11:11:1a,", "'>"},
-	{"directives with a date that is none", "", "<meta name=robots content=unavailable_after:2020-01-1a>", ""},
+	{"invalid dates", "<meta name=robots content='", "unavailable_after:1 JAN 2020 11:11:1a,", "'>"},
+	{"directives with an invalid date", "", "<meta name=robots content=unavailable_after:2020-01-1a>", ""},
 	{"canonicals", "", "<link rel=canonical href=x>", ""},
 	{"relations", "<a href=x rel='", "no ", "'>"},
 	{"charsets", "", "<meta charset=utf-16>", "\xff"},
@@ -110,12 +110,12 @@ var fills = []struct{ name, before, again, after string }{
 	{"entity without end", "&", "a", ""},
 	{"entities without name", "", "&aaaaaaaaaaaaaaaa", ""},
 	{"character reference without end", "&#", "9", ";"},
-	{"characters that are none", "", "&#xD800;&#x110000;&#0;", ""},
+	{"invalid character references", "", "&#xD800;&#x110000;&#0;", ""},
 	{"directions", "", "\u202e\u2066x\u200b", ""},
 
 	// Bytes.
-	{"bytes that are no UTF-8", "", "\xff\xc0\x80\xed\xa0\x80", ""},
-	{"characters cut off", "", "\xf0\x9f\x98<", ""},
+	{"bytes that are not UTF-8", "", "\xff\xc0\x80\xed\xa0\x80", ""},
+	{"truncated characters", "", "\xf0\x9f\x98<", ""},
 	{"UTF-16", "\xff\xfe", "<\x00a\x00", "x"},
 	{"UTF-16 by halves", "\xfe\xff", "\xd8\x00", ""},
 	{"escapes of ISO-2022-JP", "<meta charset=iso-2022-jp>", "\x1b$B\x1b(B", "\x1b"},
@@ -129,15 +129,15 @@ var fills = []struct{ name, before, again, after string }{
 	{"dot segments up", "<a href='", "../", "'>"},
 	{"escaped dot segments", "<a href='/", "%2e%2E/", "'>"},
 	{"percent signs", "<a href='", "%", "'>"},
-	{"escapes that are none", "", "<a href='%zz%4?%zz'>", ""},
+	{"invalid escapes", "", "<a href='%zz%4?%zz'>", ""},
 	{"slashes in a link", "<a href='", "/", "'>"},
 	{"backslashes in a link", "<a href='", "\\", "'>"},
 	{"newlines in a link", "<a href='", "\n\t", "x'>"},
 	{"parameters", "<a href='?", "a=b&", "'>"},
 	{"long name", "<a href='//", "a.", "'>"},
 	{"long name, not ASCII", "<a href='//", "ß.", "'>"},
-	{"names that are none", "", "<a href='//a b/'><a href='//%00/'><a href='//[::g]/'><a href='http://'><a href='//x:99999/'><a href='//256.256/'>", ""},
-	{"names of punycode", "", "<a href='//xn--" + strings.Repeat("a9", 100) + "/'>", ""},
+	{"invalid names", "", "<a href='//a b/'><a href='//%00/'><a href='//[::g]/'><a href='http://'><a href='//x:99999/'><a href='//256.256/'>", ""},
+	{"long punycode names", "", "<a href='//xn--" + strings.Repeat("a9", 100) + "/'>", ""},
 	{"users", "<a href='//", "u:p@", "h/'>"},
 	{"schemes", "", "<a href='javascript:x'><a href='data:,x'><a href='file:///x'><a href='x-y+z.1:'><a href=':'><a href='http:x'>", ""},
 	{"scheme without end", "<a href='", "a", ":x'>"},

@@ -8,9 +8,9 @@
 //		})
 //	}
 //
-// The kit shows the parser the documents of the harness and, under the media
-// type of the first, those of [Hostile]. It says nothing about what a parser
-// should find in a document; that is for tests of its own.
+// The parser gets the documents of the harness and, with the media type of the
+// first, those of [Hostile]. What it should find in a document is for its own
+// tests to say.
 package parsetest
 
 import (
@@ -24,9 +24,8 @@ import (
 	"github.com/recrawl/recrawl/parse"
 )
 
-// Harness makes the parsers to test. New and Documents are required; a nil
-// value of another field means that the parser does not support it, and the
-// rules that need it are skipped by name.
+// Harness makes the parsers to test. New and Documents are required. If another
+// field is nil, the rules that need it are skipped.
 type Harness struct {
 	// New returns a parser that is ready to use.
 	New func() parse.Parser
@@ -60,7 +59,7 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 // Unwrap returns how it was broken.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
@@ -74,8 +73,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is [Run] for programs: it returns an [*Error] for each broken rule,
-// joined, or nil. Rules that the harness cannot test are skipped.
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules that the harness cannot test are skipped.
 func Check(ctx context.Context, h Harness) error {
 	var errs []error
 	for _, r := range rules {
@@ -125,8 +124,8 @@ type kit struct {
 	h   Harness
 }
 
-// read calls the parser on a copy of the content. A panic, or a call that does
-// not end, is an error that is errBroken.
+// read calls the parser on a copy of the content. If the call panics or does not
+// end, the error is errBroken.
 func (k *kit) read(ctx context.Context, p parse.Parser, c page.Content) (page.Parsed, error) {
 	c.Body = append([]byte(nil), c.Body...)
 	return k.readInPlace(ctx, p, &c)
@@ -147,7 +146,7 @@ func (k *kit) readInPlace(ctx context.Context, p parse.Parser, c *page.Content) 
 		var a answer
 		defer func() {
 			if r := recover(); r != nil {
-				a.err = fmt.Errorf("%w: it panics: %v", errBroken, r)
+				a.err = fmt.Errorf("%w: panic: %v", errBroken, r)
 			}
 			done <- a
 		}()
@@ -159,7 +158,7 @@ func (k *kit) readInPlace(ctx context.Context, p parse.Parser, c *page.Content) 
 	case a := <-done:
 		return a.parsed, a.err
 	case <-timer.C:
-		return page.Parsed{}, fmt.Errorf("%w: no answer in %v", errBroken, k.h.Patience)
+		return page.Parsed{}, fmt.Errorf("%w: no result within %v", errBroken, k.h.Patience)
 	}
 }
 
@@ -172,7 +171,7 @@ func (k *kit) each(f func(name string, c page.Content, got page.Parsed) error) e
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if err != nil {
-			continue // nothing of use could be read
+			continue // the parser may refuse it
 		}
 		if err := f(name, c, got); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -117,13 +117,13 @@ func TestMutants(t *testing.T) {
 		{"refuses everything", "it reads its documents", fresh(func(context.Context, *page.Content, *page.Parsed) error {
 			return errors.New("no")
 		}), nil},
-		{"panics on NUL", "it does not panic, and ends", fresh(func(_ context.Context, c *page.Content, _ *page.Parsed) error {
+		{"panics on NUL", "it neither panics nor hangs", fresh(func(_ context.Context, c *page.Content, _ *page.Parsed) error {
 			if bytes.IndexByte(c.Body, 0) >= 0 {
 				panic("NUL")
 			}
 			return nil
 		}), nil},
-		{"hangs on an open comment", "it does not panic, and ends", fresh(func(_ context.Context, c *page.Content, _ *page.Parsed) error {
+		{"hangs on an open comment", "it neither panics nor hangs", fresh(func(_ context.Context, c *page.Content, _ *page.Parsed) error {
 			if bytes.HasPrefix(c.Body, []byte("<!-- x")) {
 				<-release
 			}
@@ -155,10 +155,10 @@ func TestMutants(t *testing.T) {
 			}
 			return nil
 		}), nil},
-		{"one too many", "the limit of links holds", fresh(nil), func(h *Harness) {
+		{"one too many", "the limit on links holds", fresh(nil), func(h *Harness) {
 			h.Limited = func(n int) parse.Parser { return &lines{max: n + 1} }
 		}},
-		{"cuts in silence", "the limit of links holds", fresh(nil), func(h *Harness) {
+		{"cuts in silence", "the limit on links holds", fresh(nil), func(h *Harness) {
 			h.Limited = func(n int) parse.Parser {
 				return &lines{max: n, bug: func(_ context.Context, _ *page.Content, out *page.Parsed) error {
 					out.OutlinksCut = 0
@@ -166,7 +166,7 @@ func TestMutants(t *testing.T) {
 				}}
 			}
 		}},
-		{"keeps the last", "the limit of links holds", fresh(nil), func(h *Harness) {
+		{"keeps the last", "the limit on links holds", fresh(nil), func(h *Harness) {
 			h.Limited = func(n int) parse.Parser {
 				return &lines{bug: func(_ context.Context, _ *page.Content, out *page.Parsed) error {
 					out.OutlinksCut = len(out.Outlinks) - n
@@ -208,7 +208,7 @@ func TestMutants(t *testing.T) {
 				return nil
 			}}
 		}, nil},
-		{"shares its buffer", "many at once", func() parse.Parser {
+		{"shares its buffer", "it can be used concurrently", func() parse.Parser {
 			var mu sync.Mutex
 			var buf string
 			return &lines{bug: func(_ context.Context, _ *page.Content, out *page.Parsed) error {
@@ -230,7 +230,7 @@ func TestMutants(t *testing.T) {
 				return l.Parse(context.Background(), c)
 			})
 		}, nil},
-		{"looks at the context once", "a context that ends is noticed", func() parse.Parser {
+		{"looks at the context once", "a context that ends meanwhile is noticed", func() parse.Parser {
 			l := &lines{}
 			return parserFunc(func(ctx context.Context, c *page.Content) (page.Parsed, error) {
 				if err := ctx.Err(); err != nil {

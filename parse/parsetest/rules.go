@@ -17,19 +17,19 @@ import (
 
 var rules = []rule{
 	{name: "it reads its documents", check: readsDocuments},
-	{name: "it does not panic, and ends", check: ends},
+	{name: "it neither panics nor hangs", check: ends},
 	{name: "links are absolute", check: absolute},
 	{name: "links are distinct", check: distinct},
 	{name: "strings are UTF-8", check: isUTF8},
 	{name: "what it returns is bounded", check: bounded},
-	{name: "the limit of links holds", limited: true, check: limitHolds},
+	{name: "the limit on links holds", limited: true, check: limitHolds},
 	{name: "the content is not changed", check: notChanged},
 	{name: "the body is not kept", check: notKept},
 	{name: "same content, same result", check: deterministic},
 	{name: "an error fails that page only", check: independent},
-	{name: "many at once", check: concurrent},
+	{name: "it can be used concurrently", check: concurrent},
 	{name: "a done context is noticed", check: noticesDone},
-	{name: "a context that ends is noticed", check: noticesEnd},
+	{name: "a context that ends meanwhile is noticed", check: noticesEnd},
 }
 
 func readsDocuments(k *kit) error {
@@ -40,7 +40,7 @@ func readsDocuments(k *kit) error {
 			return fmt.Errorf("document %d: %w", i, err)
 		}
 		if got.Title == "" && got.Text == "" && len(got.Outlinks) == 0 && len(got.Meta) == 0 {
-			return fmt.Errorf("document %d: nothing was found in it", i)
+			return fmt.Errorf("document %d: the parser found nothing", i)
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func absolute(k *kit) error {
 	})
 }
 
-// targets are all URLs of a result.
+// targets returns all URLs of a result.
 func targets(p page.Parsed) []string {
 	var urls []string
 	for _, l := range p.Outlinks {
@@ -96,7 +96,7 @@ func isUTF8(k *kit) error {
 	return k.each(func(_ string, _ page.Content, got page.Parsed) error {
 		for s := range texts(&got) {
 			if !utf8.ValidString(*s) {
-				return fmt.Errorf("%q is no UTF-8", abbreviate(*s))
+				return fmt.Errorf("%q is not UTF-8", abbreviate(*s))
 			}
 		}
 		return nil
@@ -138,7 +138,7 @@ func bounded(k *kit) error {
 			size += len(*s)
 		}
 		if limit := boundFixed + boundFactor*len(c.Body); size > limit {
-			return fmt.Errorf("%d bytes of results from a body of %d", size, len(c.Body))
+			return fmt.Errorf("%d bytes of results from a body of %d bytes", size, len(c.Body))
 		}
 		return nil
 	})
@@ -153,17 +153,17 @@ func limitHolds(k *kit) error {
 		n := len(whole.Outlinks) / 2
 		got, err := k.read(k.ctx, k.h.Limited(n), c)
 		if err != nil {
-			return fmt.Errorf("document %d with %d links at most: %w", i, n, err)
+			return fmt.Errorf("document %d, limit of %d links: %w", i, n, err)
 		}
 		if len(got.Outlinks) > n {
-			return fmt.Errorf("document %d: %d links where %d are the limit", i, len(got.Outlinks), n)
+			return fmt.Errorf("document %d: got %d links; the limit is %d", i, len(got.Outlinks), n)
 		}
 		if got.OutlinksCut == 0 {
-			return fmt.Errorf("document %d: links were left out, and OutlinksCut is 0", i)
+			return fmt.Errorf("document %d: links were left out, but OutlinksCut is 0", i)
 		}
 		for j, l := range got.Outlinks {
 			if l.URL != whole.Outlinks[j].URL {
-				return fmt.Errorf("document %d: the limit changes which links come first", i)
+				return fmt.Errorf("document %d: with a limit, other links come first", i)
 			}
 		}
 		return nil
@@ -180,11 +180,11 @@ func notChanged(k *kit) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if !bytes.Equal(given.Body, c.Body) {
-			return fmt.Errorf("%s: the body is another one afterwards", name)
+			return fmt.Errorf("%s: the parser changed the body", name)
 		}
 		given.Body = c.Body
 		if !reflect.DeepEqual(given, c) {
-			return fmt.Errorf("%s: the content is another one afterwards", name)
+			return fmt.Errorf("%s: the parser changed the content", name)
 		}
 	}
 	return nil
@@ -203,7 +203,7 @@ func notKept(k *kit) error {
 			c.Body[i] = '#'
 		}
 		if !reflect.DeepEqual(got, before) {
-			return fmt.Errorf("%s: the result changes with the body", name)
+			return fmt.Errorf("%s: the result changed when the body was overwritten", name)
 		}
 	}
 	return nil
@@ -235,7 +235,7 @@ func deterministic(k *kit) error {
 				return fmt.Errorf("%s fails: %w", p.who, err)
 			}
 			if !reflect.DeepEqual(got, first) {
-				return fmt.Errorf("%s returns something else", p.who)
+				return fmt.Errorf("%s returns a different result", p.who)
 			}
 		}
 		return nil
@@ -257,7 +257,7 @@ func independent(k *kit) error {
 			return fmt.Errorf("document 0 fails after %s: %w", name, err)
 		}
 		if !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("document 0 is read otherwise after %s", name)
+			return fmt.Errorf("document 0 has a different result after %s", name)
 		}
 	}
 	return nil
@@ -289,7 +289,7 @@ func concurrent(k *kit) error {
 				d := docs[(i+r*len(docs)/readers)%len(docs)]
 				got, err := k.read(k.ctx, p, d.c)
 				if (err != nil) != (d.err != nil) || err == nil && !reflect.DeepEqual(got, d.want) {
-					errs[r] = fmt.Errorf("%s is read otherwise while others are", d.name)
+					errs[r] = fmt.Errorf("%s has a different result while others are parsed", d.name)
 					return
 				}
 			}
@@ -309,10 +309,10 @@ func noticesEnd(k *kit) error {
 	return k.notices(&ending{Context: k.ctx, looks: 3, done: make(chan struct{})})
 }
 
-// notices requires that a parser does not read a long document to its end if
-// the context is done, or will be.
+// notices requires that a parser does not read a long document to its end if the
+// context is done at the start or later.
 func (k *kit) notices(ctx context.Context) error {
-	const size = 4 << 20 // so long that a parser looks
+	const size = 4 << 20 // long enough for a parser to check its context
 	c := k.h.Documents[0]
 	if len(c.Body) == 0 {
 		return errors.New("document 0 is empty")
@@ -329,9 +329,9 @@ func (k *kit) notices(ctx context.Context) error {
 	case errors.Is(err, errBroken):
 		return err
 	case err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())):
-		return fmt.Errorf("the error is %v, not that of the context", err)
+		return fmt.Errorf("the error is %v, want that of the context", err)
 	case err == nil && !got.Truncated:
-		return fmt.Errorf("%d bytes were read to the end although the context was done", len(c.Body))
+		return fmt.Errorf("all %d bytes were read although the context was done", len(c.Body))
 	}
 	return nil
 }

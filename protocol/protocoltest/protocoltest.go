@@ -24,7 +24,7 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// A Harness provides what the tests need of a protocol.
+// A Harness makes the protocol to test, and a service for it to visit.
 type Harness struct {
 	// New returns a new protocol. It is required. A protocol that is an
 	// io.Closer is closed after its test.
@@ -38,7 +38,7 @@ type Harness struct {
 	Serve func(pages map[string]Page) (base string, stop func(), err error)
 }
 
-// A Page is how a site answers.
+// A Page is how the site answers for one path.
 type Page struct {
 	// Code is the outcome; zero means Success. NotModified is answered whether
 	// or not the request was conditional.
@@ -52,7 +52,7 @@ type Page struct {
 	ETag, LastModified string
 	// Location is the target of a redirect, absolute or a path on this site.
 	Location string
-	// RetryAfter is how long the server asks to be left alone, in whole seconds.
+	// RetryAfter is the time that the server asks crawlers to wait, in whole seconds.
 	RetryAfter time.Duration
 	// Stall says that the answer stops in the middle of the body: the server
 	// sends no more, and does not hang up.
@@ -74,8 +74,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check tests a protocol like Run, for programs. Its error names every broken
-// rule. Rules whose pages the harness cannot serve are skipped.
+// Check is Run without a test. Its error names every broken rule. Rules whose pages
+// the harness cannot serve are skipped.
 func Check(ctx context.Context, h Harness) error {
 	var errs []error
 	for _, r := range rules {
@@ -132,11 +132,11 @@ func (s *site) get(ctx context.Context, path string, req protocol.Request, want 
 	o := r.Outcome
 	switch {
 	case err != nil:
-		return r, fmt.Errorf("%s: error %w, but an answer of a server is an outcome", path, err)
+		return r, fmt.Errorf("%s: error %w; an answer of a server should be an outcome", path, err)
 	case o.Code != want:
 		return r, fmt.Errorf("%s: outcome %v (%s), want %v", path, o.Code, o.Reason, want)
 	case r.Content.URL != req.URL:
-		return r, fmt.Errorf("%s: content is of %q, want %q", path, r.Content.URL, req.URL)
+		return r, fmt.Errorf("%s: the URL of the content is %q, want %q", path, r.Content.URL, req.URL)
 	case want != protocol.Success && len(r.Content.Body) > 0:
 		return r, fmt.Errorf("%s: %v has a body of %d bytes", path, o.Code, len(r.Content.Body))
 	case want == protocol.Success && o.Reason != "":
@@ -144,7 +144,7 @@ func (s *site) get(ctx context.Context, path string, req protocol.Request, want 
 	case !oneLine(o.Reason):
 		return r, fmt.Errorf("%s: reason %q is not one printable line", path, o.Reason)
 	case r.Elapsed < 0 || r.Bytes < 0 || o.RetryAfter < 0:
-		return r, fmt.Errorf("%s: something is negative: elapsed %v, bytes %d, retry after %v", path, r.Elapsed, r.Bytes, o.RetryAfter)
+		return r, fmt.Errorf("%s: a negative value: elapsed %v, bytes %d, retry after %v", path, r.Elapsed, r.Bytes, o.RetryAfter)
 	case !o.Code.Redirect() && o.Location != "":
 		return r, fmt.Errorf("%s: %v has a location %q", path, o.Code, o.Location)
 	}

@@ -185,11 +185,11 @@ func TestMutants(t *testing.T) {
 			r.Content.Body = bytes.ReplaceAll(r.Content.Body, []byte("\r"), nil)
 		}), "a body is kept byte for byte"},
 		"missing is gone":        {becomes(protocol.NotFound, protocol.GonePage), "a missing page is not found"},
-		"gone is missing":        {becomes(protocol.GonePage, protocol.NotFound), "a page that is gone is gone"},
-		"denied is gone":         {becomes(protocol.Denied, protocol.GonePage), "a page that is not shown is denied"},
-		"busy is failing":        {becomes(protocol.Busy, protocol.Failed), "a busy server is given its time"},
-		"permanent is temporary": {becomes(protocol.MovedPerm, protocol.MovedTemp), "a redirect is told and not followed"},
-		"forgets to wait":        {after(func(_ protocol.Request, r *protocol.Response) { r.Outcome.RetryAfter = 0 }), "a busy server is given its time"},
+		"gone is missing":        {becomes(protocol.GonePage, protocol.NotFound), "a gone page is gone"},
+		"denied is gone":         {becomes(protocol.Denied, protocol.GonePage), "a forbidden page is denied"},
+		"busy is failing":        {becomes(protocol.Busy, protocol.Failed), "a busy server's Retry-After is reported"},
+		"permanent is temporary": {becomes(protocol.MovedPerm, protocol.MovedTemp), "a redirect is reported, not followed"},
+		"forgets to wait":        {after(func(_ protocol.Request, r *protocol.Response) { r.Outcome.RetryAfter = 0 }), "a busy server's Retry-After is reported"},
 		"no reasons":             {after(func(_ protocol.Request, r *protocol.Response) { r.Outcome.Reason = "" }), "a missing page is not found"},
 		"reasons of two lines":   {after(func(_ protocol.Request, r *protocol.Response) { r.Outcome.Reason += "\n\x1b[31m" }), "a missing page is not found"},
 		"bodies of errors":       {after(func(_ protocol.Request, r *protocol.Response) { r.Content.Body = []byte("404") }), "a missing page is not found"},
@@ -206,17 +206,17 @@ func TestMutants(t *testing.T) {
 				r, err = m.Fetch(ctx, protocol.Request{URL: r.Outcome.Location})
 			}
 			return r, err
-		}, "a redirect is told and not followed"},
+		}, "a redirect is reported, not followed"},
 		"locations stay relative": {after(func(_ protocol.Request, r *protocol.Response) {
 			if u, err := url.Parse(r.Outcome.Location); err == nil && u.Scheme == "mem" {
 				r.Outcome.Location = u.Path
 			}
-		}), "a redirect is told and not followed"},
+		}), "a redirect is reported, not followed"},
 		"judges locations": {after(func(_ protocol.Request, r *protocol.Response) {
 			if r.Outcome.Code.Redirect() && !strings.HasPrefix(r.Outcome.Location, "mem:") {
 				r.Outcome = protocol.Outcome{Code: protocol.Refused, Reason: "other scheme"}
 			}
-		}), "a redirect to anywhere is told"},
+		}), "a redirect to any scheme is reported"},
 		"ignores the limit":   {before(func(r *protocol.Request) { r.MaxBytes = 0 }), "a body beyond the limit is cut and flagged"},
 		"cuts without a flag": {after(func(_ protocol.Request, r *protocol.Response) { r.Content.Truncated = false }), "a body beyond the limit is cut and flagged"},
 		"flags at the limit": {after(func(q protocol.Request, r *protocol.Response) {
@@ -227,9 +227,9 @@ func TestMutants(t *testing.T) {
 				r.Outcome, r.Content.Body = protocol.Outcome{Code: protocol.Failed, Reason: "too long"}, nil
 			}
 		}), "a body beyond the limit is cut and flagged"},
-		"never sends tags":     {before(func(r *protocol.Request) { r.ETag = "" }), "an entity tag brings not modified, and only its own"},
-		"never sends dates":    {before(func(r *protocol.Request) { r.LastModified = "" }), "a modification date brings not modified, and only its own"},
-		"drops the validators": {after(func(_ protocol.Request, r *protocol.Response) { r.ETag, r.LastModified = "", "" }), "an entity tag brings not modified, and only its own"},
+		"never sends tags":     {before(func(r *protocol.Request) { r.ETag = "" }), "the entity tag of a page gets not modified, another one does not"},
+		"never sends dates":    {before(func(r *protocol.Request) { r.LastModified = "" }), "the modification date of a page gets not modified, another one does not"},
+		"drops the validators": {after(func(_ protocol.Request, r *protocol.Response) { r.ETag, r.LastModified = "", "" }), "the entity tag of a page gets not modified, another one does not"},
 		"remembers validators": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
 			if tag, ok := cache.Load(req.URL); ok && req.ETag == "" {
 				req.ETag = tag.(string)
@@ -239,12 +239,12 @@ func TestMutants(t *testing.T) {
 				cache.Store(req.URL, r.ETag)
 			}
 			return r, err
-		}, "an entity tag brings not modified, and only its own"},
+		}, "the entity tag of a page gets not modified, another one does not"},
 		"believes any 304": {after(func(_ protocol.Request, r *protocol.Response) {
 			if r.Outcome.Reason == "not modified, unasked" {
 				r.Outcome = protocol.Outcome{Code: protocol.NotModified}
 			}
-		}), "not modified counts only if it was asked for"},
+		}), "not modified fails unless the request was conditional"},
 		"believes any date": {after(func(_ protocol.Request, r *protocol.Response) {
 			r.Modified, _ = time.Parse(time.RFC1123, r.LastModified)
 		}), "a modification time is read, and never in the future"},
@@ -260,14 +260,14 @@ func TestMutants(t *testing.T) {
 				ctx = context.Background()
 			}
 			return m.Fetch(ctx, req)
-		}, "a context that is done is an error"},
+		}, "a done context is an error"},
 		"hides why": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
 			r, err := m.Fetch(ctx, req)
 			if err != nil {
 				err = errors.New("cancelled")
 			}
 			return r, err
-		}, "a context that is done is an error"},
+		}, "a done context is an error"},
 		"takes an end for an outcome": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
 			before := ctx.Err()
 			r, err := m.Fetch(ctx, req)
@@ -275,7 +275,7 @@ func TestMutants(t *testing.T) {
 				return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: "timeout"}}, nil
 			}
 			return r, err
-		}, "a context that ends in the middle is an error, and soon"},
+		}, "a context that ends during a visit is soon an error"},
 		// Only of one visitor at a time: else it is a data race, and caught as one.
 		"one buffer for all": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
 			r, err := m.Fetch(ctx, req)
@@ -300,7 +300,7 @@ func TestMutants(t *testing.T) {
 			defer one.Unlock()
 			time.Sleep(time.Millisecond)
 			return m.Fetch(ctx, req)
-		}, "visits may run at once"},
+		}, "visits may run concurrently"},
 		"errors for schemes": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
 			if strings.HasPrefix(req.URL, "x-unknown:") {
 				return protocol.Response{}, errors.New("unknown scheme")
@@ -313,14 +313,14 @@ func TestMutants(t *testing.T) {
 				return protocol.Response{}, err
 			}
 			return m.Fetch(ctx, req)
-		}, "what is no URL is refused"},
+		}, "an invalid URL is refused"},
 		"serves the dead": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
 			r, err := m.Fetch(ctx, req)
 			if r.Outcome.Reason == "no such site" {
 				r.Outcome = protocol.Outcome{Code: protocol.Success}
 			}
 			return r, err
-		}, "a server that went away is an outcome"},
+		}, "a server that does not answer is an outcome"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cache.Clear()

@@ -12,8 +12,8 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// soon is how long a visit may take to notice that its context is done, and how
-// long a rule waits for what must not happen.
+// soon is the time limit for a visit to notice that its context is done, and for
+// visits that must not wait.
 const soon = 10 * time.Second
 
 const (
@@ -32,7 +32,7 @@ var rules = []rule{
 			return err
 		}
 		if c := r.Content; string(c.Body) != "hello" || !strings.HasPrefix(c.Type, "text/plain") || c.Truncated || c.Time.IsZero() {
-			return fmt.Errorf("content is %q of type %q, truncated %v, of %v; want \"hello\" of text/plain, whole, with a time", c.Body, c.Type, c.Truncated, c.Time)
+			return fmt.Errorf("content is %q of type %q, truncated %v, time %v; want \"hello\" of type text/plain, not truncated, with a time", c.Body, c.Type, c.Truncated, c.Time)
 		}
 		return nil
 	}},
@@ -51,17 +51,17 @@ var rules = []rule{
 		return err
 	}},
 	{"a missing page is not found", map[string]Page{"/a.txt": hello}, wants("/b.txt", protocol.NotFound)},
-	{"a page that is gone is gone", map[string]Page{"/a.txt": {Code: protocol.GonePage}}, wants("/a.txt", protocol.GonePage)},
-	{"a page that is not shown is denied", map[string]Page{"/a.txt": {Code: protocol.Denied}}, wants("/a.txt", protocol.Denied)},
+	{"a gone page is gone", map[string]Page{"/a.txt": {Code: protocol.GonePage}}, wants("/a.txt", protocol.GonePage)},
+	{"a forbidden page is denied", map[string]Page{"/a.txt": {Code: protocol.Denied}}, wants("/a.txt", protocol.Denied)},
 	{"a fault of the server is a failure", map[string]Page{"/a.txt": {Code: protocol.Failed}}, wants("/a.txt", protocol.Failed)},
-	{"a busy server is given its time", map[string]Page{"/a.txt": {Code: protocol.Busy, RetryAfter: 7 * time.Second}}, func(ctx context.Context, s *site) error {
+	{"a busy server's Retry-After is reported", map[string]Page{"/a.txt": {Code: protocol.Busy, RetryAfter: 7 * time.Second}}, func(ctx context.Context, s *site) error {
 		r, err := s.get(ctx, "/a.txt", protocol.Request{}, protocol.Busy)
 		if err == nil && r.Outcome.RetryAfter != 7*time.Second {
 			err = fmt.Errorf("retry after %v, want 7s", r.Outcome.RetryAfter)
 		}
 		return err
 	}},
-	{"a redirect is told and not followed", map[string]Page{
+	{"a redirect is reported, not followed", map[string]Page{
 		"/perm/a": {Code: protocol.MovedPerm, Location: "/b.txt"},
 		"/temp/a": {Code: protocol.MovedTemp, Location: "/b.txt"},
 		"/loop":   {Code: protocol.MovedTemp, Location: "/loop"},
@@ -80,7 +80,7 @@ var rules = []rule{
 		}
 		return errors.Join(errs...)
 	}},
-	{"a redirect to anywhere is told", map[string]Page{"/a": {Code: protocol.MovedPerm, Location: "x-other://elsewhere/"}}, func(ctx context.Context, s *site) error {
+	{"a redirect to any scheme is reported", map[string]Page{"/a": {Code: protocol.MovedPerm, Location: "x-other://elsewhere/"}}, func(ctx context.Context, s *site) error {
 		r, err := s.get(ctx, "/a", protocol.Request{}, protocol.MovedPerm)
 		if err == nil && r.Outcome.Location != "x-other://elsewhere/" {
 			err = fmt.Errorf("location %q", r.Outcome.Location)
@@ -102,13 +102,13 @@ var rules = []rule{
 		}
 		return errors.Join(errs...)
 	}},
-	{"an entity tag brings not modified, and only its own", map[string]Page{"/a.txt": {Type: "text/plain", Body: []byte("a"), ETag: `"a"`}}, func(ctx context.Context, s *site) error {
+	{"the entity tag of a page gets not modified, another one does not", map[string]Page{"/a.txt": {Type: "text/plain", Body: []byte("a"), ETag: `"a"`}}, func(ctx context.Context, s *site) error {
 		return roundTrip(ctx, s, func(r protocol.Response) protocol.Request { return protocol.Request{ETag: r.ETag} }, protocol.Request{ETag: `"b"`})
 	}},
-	{"a modification date brings not modified, and only its own", map[string]Page{"/a.txt": {Type: "text/plain", Body: []byte("a"), LastModified: april}}, func(ctx context.Context, s *site) error {
+	{"the modification date of a page gets not modified, another one does not", map[string]Page{"/a.txt": {Type: "text/plain", Body: []byte("a"), LastModified: april}}, func(ctx context.Context, s *site) error {
 		return roundTrip(ctx, s, func(r protocol.Response) protocol.Request { return protocol.Request{LastModified: r.LastModified} }, protocol.Request{LastModified: march})
 	}},
-	{"not modified counts only if it was asked for", map[string]Page{"/a.txt": {Code: protocol.NotModified}}, wants("/a.txt", protocol.Failed)},
+	{"not modified fails unless the request was conditional", map[string]Page{"/a.txt": {Code: protocol.NotModified}}, wants("/a.txt", protocol.Failed)},
 	{"a modification time is read, and never in the future", map[string]Page{
 		"/a.txt": {Type: "text/plain", Body: []byte("a"), LastModified: april},
 		"/b.txt": {Type: "text/plain", Body: []byte("b"), LastModified: someday},
@@ -122,7 +122,7 @@ var rules = []rule{
 		}
 		r, err = s.get(ctx, "/b.txt", protocol.Request{}, protocol.Success)
 		if err == nil && r.Modified.After(time.Now()) {
-			err = fmt.Errorf("modified %v, which is not yet", r.Modified)
+			err = fmt.Errorf("modified %v, in the future", r.Modified)
 		}
 		return err
 	}},
@@ -134,7 +134,7 @@ var rules = []rule{
 		}
 		return errors.Join(errs...)
 	}},
-	{"a context that is done is an error", map[string]Page{"/a.txt": hello}, func(ctx context.Context, s *site) error {
+	{"a done context is an error", map[string]Page{"/a.txt": hello}, func(ctx context.Context, s *site) error {
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
 		if _, err := s.Fetch(canceled, protocol.Request{URL: s.base + "/a.txt"}); !errors.Is(err, context.Canceled) {
@@ -147,7 +147,7 @@ var rules = []rule{
 		}
 		return nil
 	}},
-	{"a context that ends in the middle is an error, and soon", map[string]Page{"/a.txt": {Type: "text/plain", Body: []byte("hel"), Stall: true}}, func(ctx context.Context, s *site) error {
+	{"a context that ends during a visit is soon an error", map[string]Page{"/a.txt": {Type: "text/plain", Body: []byte("hel"), Stall: true}}, func(ctx context.Context, s *site) error {
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		return within(func() error {
@@ -158,7 +158,7 @@ var rules = []rule{
 			return nil
 		})
 	}},
-	{"visits may run at once", numbered(8), func(ctx context.Context, s *site) error {
+	{"visits may run concurrently", numbered(8), func(ctx context.Context, s *site) error {
 		var (
 			wg   sync.WaitGroup
 			errs [8]error
@@ -204,18 +204,18 @@ var rules = []rule{
 		clear(first.Content.Body[:cap(first.Content.Body)])
 		again, err := s.get(ctx, "/0.txt", protocol.Request{}, protocol.Success)
 		if err == nil && string(again.Content.Body) != strings.Repeat("0", 1000) {
-			err = errors.New("what was written into a body came back with the next visit")
+			err = errors.New("changes to a returned body showed in the next visit")
 		}
 		return err
 	}},
 	{"an unknown scheme is refused", nil, refuses("x-unknown://example.com/", "x-unknown:opaque")},
-	{"what is no URL is refused", nil, refuses("", "/a.txt", "//example.com/", "http://exa mple.com/", "http://[::1/", ":", "\x00")},
-	{"a server that went away is an outcome", map[string]Page{"/a.txt": hello}, func(ctx context.Context, s *site) error {
+	{"an invalid URL is refused", nil, refuses("", "/a.txt", "//example.com/", "http://exa mple.com/", "http://[::1/", ":", "\x00")},
+	{"a server that does not answer is an outcome", map[string]Page{"/a.txt": hello}, func(ctx context.Context, s *site) error {
 		s.stop()
 		return within(func() error {
 			r, err := s.Fetch(ctx, protocol.Request{URL: s.base + "/a.txt"})
 			if err != nil {
-				return fmt.Errorf("error %w, but no answer is an outcome too", err)
+				return fmt.Errorf("error %w; no answer should be an outcome, too", err)
 			}
 			if c := r.Outcome.Code; c != protocol.Failed && c != protocol.NotFound || r.Outcome.Reason == "" {
 				return fmt.Errorf("outcome %v, reason %q; want failed or not_found with a reason", c, r.Outcome.Reason)
@@ -252,7 +252,7 @@ func wants(path string, code protocol.Code) func(context.Context, *site) error {
 	}
 }
 
-// refuses visits URLs that no visit can be made for.
+// refuses demands that visits to the URLs are refused.
 func refuses(urls ...string) func(context.Context, *site) error {
 	return func(ctx context.Context, s *site) error {
 		var errs []error
@@ -266,7 +266,7 @@ func refuses(urls ...string) func(context.Context, *site) error {
 	}
 }
 
-// roundTrip visits /a.txt without a validator, with its own, and with another's.
+// roundTrip visits /a.txt without a validator, with its own, and with another one.
 func roundTrip(ctx context.Context, s *site, own func(protocol.Response) protocol.Request, other protocol.Request) error {
 	first, err := s.get(ctx, "/a.txt", protocol.Request{}, protocol.Success)
 	if err != nil {
@@ -299,6 +299,6 @@ func within(f func() error) error {
 	case err := <-done:
 		return err
 	case <-time.After(soon):
-		return fmt.Errorf("nothing has come of the visit in %v", soon)
+		return fmt.Errorf("the visit did not end within %v", soon)
 	}
 }

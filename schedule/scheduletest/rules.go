@@ -14,23 +14,23 @@ import (
 
 var rules = []rule{
 	{"Init makes a record due", nil, initIsDue},
-	{"Init keeps an interval that is set", nil, initKeepsInterval},
-	{"the next fetch lies after the visit", nil, nextIsAfterVisit},
+	{"Init keeps an interval that was set", nil, initKeepsInterval},
+	{"the next fetch is after the visit", nil, nextIsAfterVisit},
 	{"an interval is never zero or negative", nil, intervalIsPositive},
 	{"Retry counts and Fetched ends the count", nil, retriesCount},
-	{"Force makes a record due and unknown", nil, forceForgets},
-	{"what is not the schedule's stays", nil, othersStay},
+	{"Force makes a record due and forgets its content", nil, forceForgets},
+	{"fields of others are not changed", nil, othersStay},
 	{"the arguments are not changed", nil, argumentsStay},
 	{"the same arguments give the same result", nil, isAFunction},
-	{"Modified does not lie after the visit", nil, modifiedIsPast},
-	{"Due is by the fetch time and its horizon", needsHorizon, dueByHorizon},
-	{"no next fetch lies beyond the horizon", needsHorizon, nextWithinHorizon},
-	{"interval and next fetch keep within the bounds", needsBounds, withinBounds},
+	{"Modified is not after the visit", nil, modifiedIsPast},
+	{"Due depends on the fetch time and the horizon", needsHorizon, dueByHorizon},
+	{"no next fetch is beyond the horizon", needsHorizon, nextWithinHorizon},
+	{"interval and next fetch are within the bounds", needsBounds, withinBounds},
 	{"a visit without change never makes the next one sooner", needsBounds, unchangedNotSooner},
 	{"a visit with a change never makes the next one later", needsBounds, changedNotLater},
 	{"the age of a page does not replace its interval", needsBounds, ageIsNotInterval},
 	{"intervals follow the changes", needsBounds, adapts},
-	{"a page that never changes is visited ever less", needsBounds, noHotLoop},
+	{"a page that never changes is visited less and less", needsBounds, noHotLoop},
 }
 
 // outcomes are the three methods that end a visit.
@@ -47,7 +47,7 @@ func initIsDue(h Harness) error {
 	s := h.New()
 	return h.each(func(c sample) error {
 		if d := s.Init(c.d, c.v.Time); !d.FetchTime.Equal(c.v.Time) || !s.Due(&d, c.v.Time) {
-			return fmt.Errorf("Init at %v: fetch time %v, due %v", c.v.Time, d.FetchTime, s.Due(&d, c.v.Time))
+			return fmt.Errorf("Init at %v: fetch time is %v, Due returns %v", c.v.Time, d.FetchTime, s.Due(&d, c.v.Time))
 		}
 		return nil
 	})
@@ -60,7 +60,7 @@ func initKeepsInterval(h Harness) error {
 			continue
 		}
 		if got := s.Init(crawldb.Datum{URL: "http://example.com/", Interval: want}, now).Interval; got != want {
-			return fmt.Errorf("Init of a record whose interval is %v: interval %v", want, got)
+			return fmt.Errorf("Init of a record with an interval of %v: interval is %v", want, got)
 		}
 	}
 	return nil
@@ -70,9 +70,9 @@ func nextIsAfterVisit(h Harness) error {
 	s := h.New()
 	return h.each(func(c sample) error {
 		for _, o := range outcomes {
-			// A store keeps milliseconds.
+			// Stores keep milliseconds.
 			if d := o.f(s, c.d, c.v); d.FetchTime.UnixMilli() <= c.v.Time.UnixMilli() {
-				return fmt.Errorf("%s: the next fetch is at %v", o.name, d.FetchTime)
+				return fmt.Errorf("%s: the next fetch is at %v, not after the visit", o.name, d.FetchTime)
 			}
 		}
 		return nil
@@ -84,7 +84,7 @@ func intervalIsPositive(h Harness) error {
 	return h.each(func(c sample) error {
 		check := func(name string, d crawldb.Datum) error {
 			if d.Interval < time.Second || d.Interval%time.Second != 0 {
-				return fmt.Errorf("%s: interval %v, want whole seconds from one", name, d.Interval)
+				return fmt.Errorf("%s: interval is %v, want whole seconds, at least one", name, d.Interval)
 			}
 			return nil
 		}
@@ -105,10 +105,10 @@ func retriesCount(h Harness) error {
 	s := h.New()
 	return h.each(func(c sample) error {
 		if d := s.Retry(c.d, c.v); d.Retries != c.d.Retries+1 {
-			return fmt.Errorf("Retry: %d retries", d.Retries)
+			return fmt.Errorf("Retry: %d retries, want %d", d.Retries, c.d.Retries+1)
 		}
 		if d := s.Fetched(c.d, c.v); d.Retries != 0 {
-			return fmt.Errorf("Fetched: %d retries", d.Retries)
+			return fmt.Errorf("Fetched: %d retries, want 0", d.Retries)
 		}
 		return nil
 	})
@@ -122,9 +122,9 @@ func forceForgets(h Harness) error {
 		case !s.Due(&d, c.v.Time):
 			return fmt.Errorf("Force at %v: the record is not due, fetch time %v", c.v.Time, d.FetchTime)
 		case d.Status != crawldb.Unfetched:
-			return fmt.Errorf("Force: status %v", d.Status)
+			return fmt.Errorf("Force: status is %v, want db_unfetched", d.Status)
 		case d.Signature != nil || d.ETag != "" || d.LastModified != "" || !d.Modified.IsZero():
-			return fmt.Errorf("Force: signature %x, ETag %q, Last-Modified %q, modified %v", d.Signature, d.ETag, d.LastModified, d.Modified)
+			return fmt.Errorf("Force: signature %x, ETag %q, Last-Modified %q, modified %v, want none of them", d.Signature, d.ETag, d.LastModified, d.Modified)
 		}
 		return nil
 	})
@@ -132,7 +132,7 @@ func forceForgets(h Harness) error {
 
 func othersStay(h Harness) error {
 	s := h.New()
-	// foreign is a record without the fields that a method may set.
+	// foreign returns a record without the fields that a method may set.
 	foreign := func(d crawldb.Datum, forced bool) (crawldb.Datum, string) {
 		meta := ""
 		for name, value := range d.Meta.All() {
@@ -151,7 +151,7 @@ func othersStay(h Harness) error {
 		check := func(name string, got crawldb.Datum, forced bool) error {
 			want, wantMeta := foreign(c.d, forced)
 			if d, meta := foreign(got, forced); !reflect.DeepEqual(d, want) || meta != wantMeta {
-				return fmt.Errorf("%s: got %+v with %s", name, d, meta)
+				return fmt.Errorf("%s: the other fields are %+v with %s, want %+v with %s", name, d, meta, want, wantMeta)
 			}
 			return nil
 		}
@@ -229,10 +229,10 @@ func modifiedIsPast(h Harness) error {
 	s := h.New()
 	return h.each(func(c sample) error {
 		if c.v.PrevModified.After(c.v.Time) {
-			return nil // a clock went backwards, and all that is known is wrong
+			return nil // a clock went back, and the earlier time is wrong
 		}
 		if d := s.Fetched(c.d, c.v); d.Modified.After(c.v.Time) {
-			return fmt.Errorf("Fetched: modified %v", d.Modified)
+			return fmt.Errorf("Fetched at %v: modified %v", c.v.Time, d.Modified)
 		}
 		return nil
 	})
@@ -249,7 +249,7 @@ func dueByHorizon(h Harness) error {
 		for _, at := range times {
 			want := !c.d.FetchTime.After(at) || ahead > 0 && c.d.FetchTime.Sub(at) > ahead
 			if got := s.Due(&c.d, at); got != want {
-				return fmt.Errorf("Due at %v is %v, but by the horizon of %v it is %v", at, got, ahead, want)
+				return fmt.Errorf("Due at %v is %v, want %v with a horizon of %v", at, got, want, ahead)
 			}
 		}
 		return nil
@@ -265,7 +265,7 @@ func nextWithinHorizon(h Harness) error {
 	return h.each(func(c sample) error {
 		for _, o := range outcomes {
 			if d := o.f(s, c.d, c.v); d.FetchTime.Sub(c.v.Time) > ahead {
-				return fmt.Errorf("%s: the next fetch is %v ahead, the horizon %v", o.name, d.FetchTime.Sub(c.v.Time), ahead)
+				return fmt.Errorf("%s: the next fetch is %v ahead, beyond the horizon of %v", o.name, d.FetchTime.Sub(c.v.Time), ahead)
 			}
 		}
 		return nil
@@ -322,7 +322,7 @@ func ageIsNotInterval(h Harness) error {
 			v := c.v
 			v.PrevModified, v.Modified = c.v.Time.Add(-age), time.Time{}
 			if got := s.Fetched(c.d, v).Interval; got != want {
-				return fmt.Errorf("interval %v, but %v if the page was %v old", want, got, age)
+				return fmt.Errorf("the interval is %v, but %v for a page that is %v old", want, got, age)
 			}
 		}
 		return nil
@@ -345,7 +345,7 @@ func adapts(h Harness) error {
 			at = d.FetchTime
 		}
 		if c == schedule.Changed && d.Interval >= start || c == schedule.Unchanged && d.Interval <= start || c == schedule.Unknown && d.Interval != start {
-			return fmt.Errorf("interval %v after ten visits that found the page %v, %v before", d.Interval, c, start)
+			return fmt.Errorf("the interval is %v after ten visits that found the page %v; it was %v", d.Interval, c, start)
 		}
 	}
 	return nil
@@ -359,7 +359,7 @@ func noHotLoop(h Harness) error {
 	for i := range 1000 {
 		d = s.Fetched(d, schedule.Visit{Time: at, Change: schedule.Unchanged, PrevFetch: at.Add(-d.Interval), PrevModified: now.Add(-day)})
 		if g := d.FetchTime.Sub(at); g < gap {
-			return fmt.Errorf("visit %d comes after %v, the one before came after %v", i+2, g, gap)
+			return fmt.Errorf("visit %d is %v after the one before, which was %v after its own", i+2, g, gap)
 		} else {
 			gap, at = g, d.FetchTime
 		}

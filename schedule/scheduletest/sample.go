@@ -84,7 +84,7 @@ func record(interval time.Duration) crawldb.Datum {
 }
 
 func random(r *rand.Rand, name string) sample {
-	span := func(most time.Duration) time.Duration { // as likely short as long
+	span := func(most time.Duration) time.Duration { // evenly over orders of magnitude
 		return time.Duration(math.Exp(r.Float64() * math.Log(float64(most)))).Truncate(time.Millisecond)
 	}
 	around := func(most time.Duration) time.Duration {

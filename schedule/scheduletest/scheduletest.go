@@ -17,18 +17,18 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// Harness makes the schedules to test. New is required; another field that is
-// nil says that the schedule does not promise it, and the rules that need it are
-// skipped by name.
+// Harness makes the schedules to test. New is required. If another field is nil,
+// the schedule does not promise what it is for, and the rules that need it are
+// skipped.
 type Harness struct {
-	// New returns a schedule. Every call returns an equal one.
+	// New returns a schedule, an equal one on each call.
 	New func() schedule.FetchSchedule
 
-	// Bounds returns the least and the greatest interval of a URL, for a
-	// schedule that adapts the interval of a page to its changes.
+	// Bounds returns the least and the greatest interval of a URL, if the
+	// schedule adapts the interval of a page to its changes.
 	Bounds func(url string) (least, most time.Duration)
 
-	// Seed begins the random checks; zero is a seed like any other. Messages
+	// Seed is the seed of the random checks; zero is a seed like any other. Messages
 	// name the seed and the step.
 	Seed uint64
 }
@@ -45,7 +45,7 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 // Unwrap returns how it was broken.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
@@ -59,8 +59,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is [Run] for programs: it returns an [*Error] for each rule broken,
-// joined, or nil. Rules that the harness cannot test are passed over.
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules that the harness cannot test are skipped.
 func Check(h Harness) error {
 	var errs []error
 	for _, r := range rules {
@@ -75,7 +75,7 @@ func Check(h Harness) error {
 
 type rule struct {
 	name  string
-	needs func(h Harness) string // why it cannot be checked; nil if it always can
+	needs func(h Harness) string // returns why it cannot be checked; nil if it always can
 	check func(h Harness) error
 }
 

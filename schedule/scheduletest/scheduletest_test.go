@@ -109,19 +109,19 @@ func TestMutants(t *testing.T) {
 		m    mutant
 	}{
 		{"Init waits an interval", "Init makes a record due", mutant{init: func(d, _ D, now time.Time) D { d.FetchTime = now.Add(d.Interval); return d }}},
-		{"Init sets the default", "Init keeps an interval that is set", mutant{init: func(d, _ D, _ time.Time) D { d.Interval = 30 * day; return d }}},
+		{"Init sets the default", "Init keeps an interval that was set", mutant{init: func(d, _ D, _ time.Time) D { d.Interval = 30 * day; return d }}},
 		{"gone in Nutch's way", "an interval is never zero or negative", mutant{gone: func(_, d D, v V) D {
 			return schedule.Default{NutchCompat: true}.Gone(d, v)
 		}}},
-		{"gone is due at once", "the next fetch lies after the visit", mutant{gone: func(d, _ D, v V) D { d.FetchTime = v.Time; return d }}},
+		{"gone is due at once", "the next fetch is after the visit", mutant{gone: func(d, _ D, v V) D { d.FetchTime = v.Time; return d }}},
 		{"the interval is not whole seconds", "an interval is never zero or negative", mutant{fetched: func(d, _ D, _ V) D { d.Interval += time.Millisecond; return d }}},
 		{"retries are not counted", "Retry counts and Fetched ends the count", mutant{retry: func(d, old D, _ V) D { d.Retries = old.Retries; return d }}},
 		{"retries are not reset", "Retry counts and Fetched ends the count", mutant{fetched: func(d, old D, _ V) D { d.Retries = old.Retries; return d }}},
-		{"Force keeps the ETag", "Force makes a record due and unknown", mutant{force: func(d, old D, _ time.Time) D { d.ETag = old.ETag; return d }}},
-		{"Force keeps the fetch time", "Force makes a record due and unknown", mutant{force: func(d, old D, _ time.Time) D { d.FetchTime = old.FetchTime; return d }}},
-		{"Fetched ends the lease", "what is not the schedule's stays", mutant{fetched: func(d, _ D, _ V) D { d.LeasedUntil = time.Time{}; return d }}},
-		{"Gone forgets the signature", "what is not the schedule's stays", mutant{gone: func(d, _ D, _ V) D { d.Signature = nil; return d }}},
-		{"Retry drops Meta", "what is not the schedule's stays", mutant{retry: func(d, _ D, _ V) D { d.Meta = crawldb.Meta{}; return d }}},
+		{"Force keeps the ETag", "Force makes a record due and forgets its content", mutant{force: func(d, old D, _ time.Time) D { d.ETag = old.ETag; return d }}},
+		{"Force keeps the fetch time", "Force makes a record due and forgets its content", mutant{force: func(d, old D, _ time.Time) D { d.FetchTime = old.FetchTime; return d }}},
+		{"Fetched ends the lease", "fields of others are not changed", mutant{fetched: func(d, _ D, _ V) D { d.LeasedUntil = time.Time{}; return d }}},
+		{"Gone forgets the signature", "fields of others are not changed", mutant{gone: func(d, _ D, _ V) D { d.Signature = nil; return d }}},
+		{"Retry drops Meta", "fields of others are not changed", mutant{retry: func(d, _ D, _ V) D { d.Meta = crawldb.Meta{}; return d }}},
 		{"Force wipes the signature in place", "the arguments are not changed", mutant{force: func(d, old D, _ time.Time) D { clear(old.Signature); return d }}},
 		{"Due corrects the record", "the arguments are not changed", mutant{due: func(d *D, now time.Time, due bool) bool {
 			if d.FetchTime.Sub(now) > 90*day {
@@ -135,10 +135,10 @@ func TestMutants(t *testing.T) {
 			}
 			return d
 		}}},
-		{"Modified is the next fetch", "Modified does not lie after the visit", mutant{fetched: func(d, _ D, v V) D { d.Modified = d.FetchTime; return d }}},
-		{"Due knows no horizon", "Due is by the fetch time and its horizon", mutant{due: func(d *D, now time.Time, _ bool) bool { return !d.FetchTime.After(now) }}},
-		{"a retry may wait for years", "no next fetch lies beyond the horizon", mutant{retry: func(d, _ D, v V) D { d.FetchTime = v.Time.Add(1000 * day); return d }}},
-		{"no least interval", "interval and next fetch keep within the bounds", mutant{fetched: func(_, d D, v V) D {
+		{"Modified is the next fetch", "Modified is not after the visit", mutant{fetched: func(d, _ D, v V) D { d.Modified = d.FetchTime; return d }}},
+		{"Due knows no horizon", "Due depends on the fetch time and the horizon", mutant{due: func(d *D, now time.Time, _ bool) bool { return !d.FetchTime.After(now) }}},
+		{"a retry may wait for years", "no next fetch is beyond the horizon", mutant{retry: func(d, _ D, v V) D { d.FetchTime = v.Time.Add(1000 * day); return d }}},
+		{"no least interval", "interval and next fetch are within the bounds", mutant{fetched: func(_, d D, v V) D {
 			return schedule.Adaptive{MinInterval: time.Second}.Fetched(d, v)
 		}}},
 		{"unchanged pages move by their age", "a visit without change never makes the next one sooner", mutant{fetched: func(d, _ D, v V) D {
@@ -166,7 +166,7 @@ func TestMutants(t *testing.T) {
 			return d
 		}}},
 		{"nothing is adapted", "intervals follow the changes", mutant{Adaptive: schedule.Adaptive{IncRate: -1, DecRate: -1}}},
-		{"Nutch's sync_delta", "a page that never changes is visited ever less", mutant{fetched: func(_, d D, v V) D {
+		{"Nutch's sync_delta", "a page that never changes is visited less and less", mutant{fetched: func(_, d D, v V) D {
 			return schedule.Adaptive{Default: schedule.Default{NutchCompat: true}, AdaptiveMax: 90 * day}.Fetched(d, v)
 		}}},
 	} {
@@ -195,7 +195,7 @@ func broken(err error) (names []string) {
 
 func TestErrorNamesTheRule(t *testing.T) {
 	err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return schedule.Default{NutchCompat: true} }})
-	if !strings.Contains(fmt.Sprint(err), `rule "the next fetch lies after the visit" is broken: listed case 0.0.0`) {
+	if !strings.Contains(fmt.Sprint(err), `rule "the next fetch is after the visit" is broken: listed case 0.0.0`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -16,13 +16,13 @@ import (
 var rules = []rule{
 	{name: "no score is NaN or infinite", each: scoresAreFinite},
 	{name: "only the score and the filter's own Meta change", each: onlyTheScore},
-	{name: "what is only read is not changed", each: readOnly},
+	{name: "arguments that are only read are not changed", each: readOnly},
 	{name: "the same arguments give the same result", once: isAFunction},
 	{name: "Base is neutral in a chain", each: baseIsNeutral},
-	{name: "a link that was dropped is left alone", each: droppedIsDropped},
-	{name: "a record that is new can be updated", each: newRecord},
-	{name: "a page loses what it gives and has what it receives", needs: needsCash, each: cashIsConserved},
-	{name: "a page gives what its links receive at least, and no more than it has", needs: needsCash, each: givesWhatItHas},
+	{name: "a dropped link is left alone", each: droppedIsDropped},
+	{name: "a new record can be updated", each: newRecord},
+	{name: "a page loses what it gives and keeps what it receives", needs: needsCash, each: cashIsConserved},
+	{name: "a page gives at least what its links receive, and at most what it has", needs: needsCash, each: givesWhatItHas},
 	{name: "the order of the links to a page makes no difference", needs: needsSame, each: anyOrder},
 }
 
@@ -36,11 +36,11 @@ func scoresAreFinite(_ Harness, f scoring.Filter, c *sample) error {
 	d := c.record
 	links := c.out()
 	gave := f.Distribute(c.page(&d), links)
-	errs := []error{finite("what Distribute returns", gave)}
+	errs := []error{finite("the result of Distribute", gave)}
 	for _, l := range links {
 		errs = append(errs, finite("the score of a link", l.Score))
 	}
-	for range 3 { // in one segment after the other
+	for range 3 { // once per segment
 		old := d
 		f.Updated(&old, &d, c.flow)
 		errs = append(errs,
@@ -48,7 +48,7 @@ func scoresAreFinite(_ Harness, f scoring.Filter, c *sample) error {
 			finite("the priority", float64(f.Priority(&d, d.Score))),
 			finite("the boost", float64(f.Boost(&d, 1))))
 	}
-	errs = append(errs, finite("the boost of a page without record", float64(f.Boost(nil, 1))))
+	errs = append(errs, finite("the boost of a page without a record", float64(f.Boost(nil, 1))))
 	f.Orphaned(&d, c.flow.Time.Add(1000*time.Hour))
 	errs = append(errs, finite("the score after Orphaned", float64(d.Score)))
 	f.Injected(&d)
@@ -81,7 +81,7 @@ func onlyTheScore(h Harness, f scoring.Filter, c *sample) error {
 			got.Status = want.Status
 		}
 		if !reflect.DeepEqual(got, want) || meta != wantMeta {
-			return fmt.Errorf("%s made of %+v with %s: %+v with %s", method, want, wantMeta, got, meta)
+			return fmt.Errorf("%s changed other fields, from %+v with %s to %+v with %s", method, want, wantMeta, got, meta)
 		}
 		return nil
 	}
@@ -106,7 +106,7 @@ func readOnly(_ Harness, f scoring.Filter, c *sample) error {
 	}
 	links, p := c.out(), c.page(&d)
 	if f.Distribute(p, links); !reflect.DeepEqual(p, c.page(&c.record)) {
-		return fmt.Errorf("Distribute changed the page to %+v of %+v", p, d)
+		return fmt.Errorf("Distribute changed the page to %+v, with the record %+v", p, d)
 	}
 	for i, l := range links {
 		state, _ := l.Meta.Get("another.state")
@@ -126,7 +126,7 @@ func readOnly(_ Harness, f scoring.Filter, c *sample) error {
 	return nil
 }
 
-// result is what all methods of a filter return for a sample.
+// result is the result of every method of a filter for a sample.
 type result struct {
 	Injected, Discovered, Updated, New, Orphaned crawldb.Datum
 	Priority, Boost                              float32
@@ -189,7 +189,7 @@ func baseIsNeutral(_ Harness, f scoring.Filter, c *sample) error {
 	want := ask(f, c)
 	for _, chain := range []scoring.Chain{{f}, {scoring.Base{}, f}, {f, scoring.Base{}}, {scoring.Chain{}, f}} {
 		if got := ask(chain, c); !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("alone %+v, in a chain %+v", want, got)
+			return fmt.Errorf("%+v alone, %+v in a chain", want, got)
 		}
 	}
 	return nil
@@ -200,7 +200,7 @@ func droppedIsDropped(_ Harness, f scoring.Filter, c *sample) error {
 	f.Distribute(c.page(&c.record), links)
 	for i, l := range links {
 		if c.links[i].Drop && !reflect.DeepEqual(l, c.links[i]) {
-			return fmt.Errorf("link %d was %+v, is %+v", i, c.links[i], l)
+			return fmt.Errorf("dropped link %d changed from %+v to %+v", i, c.links[i], l)
 		}
 	}
 	return nil
@@ -219,12 +219,12 @@ func newRecord(_ Harness, f scoring.Filter, c *sample) error {
 	return nil
 }
 
-// near allows for the rounding of a few additions.
+// near allows for rounding in a few additions.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
 func cashIsConserved(h Harness, f scoring.Filter, c *sample) error {
 	if c.wild {
-		return nil // sums of such numbers have no meaning
+		return nil // such numbers cannot be added up exactly
 	}
 	d, old := c.record, c.record
 	f.Updated(&old, &d, c.flow)
@@ -234,15 +234,15 @@ func cashIsConserved(h Harness, f scoring.Filter, c *sample) error {
 	}
 	want += c.flow.Shared
 	if got := h.Cash(&d); !near(got, want) {
-		return fmt.Errorf("had %v, gave %v, received %v, has %v; want %v", h.Cash(&c.record), c.flow.Gave, c.flow.In, got, want)
+		return fmt.Errorf("had %v, gave %v, received %v, now has %v; want %v", h.Cash(&c.record), c.flow.Gave, c.flow.In, got, want)
 	}
-	// What came in since the page was selected is not lost: d may be what the
-	// fetch list had, old is the record as it is.
+	// What the page received since it was selected is not lost: d may be the record of
+	// the fetch list, old is the record as it is now.
 	old, d = d, c.record
 	now := h.Cash(&old)
 	f.Updated(&old, &d, scoring.Flow{Visited: true, Time: c.flow.Time})
 	if got := h.Cash(&d); !near(got, now) {
-		return fmt.Errorf("has %v after a visit that gave nothing, %v before", got, now)
+		return fmt.Errorf("has %v after a visit that gave nothing, but had %v", got, now)
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func givesWhatItHas(h Harness, f scoring.Filter, c *sample) error {
 		sum += l.Score
 	}
 	if has := h.Cash(&c.record); gave < sum && !near(gave, sum) || gave > has && !near(gave, has) {
-		return fmt.Errorf("has %v, gave %v, the links receive %v", has, gave, sum)
+		return fmt.Errorf("has %v, gave %v, but the links received %v", has, gave, sum)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func anyOrder(h Harness, f scoring.Filter, c *sample) error {
 	slices.Reverse(flow.In)
 	f.Updated(&old, &b, flow)
 	if !h.Same(&a, &b) {
-		return fmt.Errorf("score %v, with the links in reverse order %v", a.Score, b.Score)
+		return fmt.Errorf("the score is %v, but %v with the links in reverse order", a.Score, b.Score)
 	}
 	return nil
 }

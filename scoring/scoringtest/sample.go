@@ -16,18 +16,18 @@ import (
 // sample is a set of arguments for the methods of a filter.
 type sample struct {
 	name   string
-	record crawldb.Datum // has been through Injected or Discovered, and some updates
+	record crawldb.Datum // after Injected or Discovered, and some updates
 	links  []scoring.Link
 	flow   scoring.Flow
-	wild   bool // the numbers are as large as they get
-	kind   int  // what came back: see page
+	wild   bool // with extreme numbers
+	kind   int  // of the result: see page
 }
 
-// out returns links of its own to distribute to.
+// out returns a copy of the links, to distribute to.
 func (c *sample) out() []scoring.Link { return slices.Clone(c.links) }
 
-// page returns what came back for a record: a page that was parsed, one that
-// could not be, or a redirect or nothing.
+// page returns the result of a visit: a parsed page, one that could not be parsed, or
+// no content, as for a redirect.
 func (c *sample) page(d *crawldb.Datum) scoring.Page {
 	p := scoring.Page{Datum: d, Found: len(c.links)}
 	if c.kind%3 != 2 {
@@ -94,12 +94,12 @@ func targets(n int) []scoring.Link {
 		links = append(links, scoring.Link{From: "http://www.example.com/", URL: u, Meta: crawldb.MetaOf("another.state", u)})
 	}
 	if n > 3 {
-		links[2].Drop = true // by a filter before
+		links[2].Drop = true // by an earlier filter
 	}
 	return links
 }
 
-// random is a record with a history of a few rounds.
+// random returns a record with a history of a few rounds.
 func random(r *rand.Rand, f scoring.Filter, name string) *sample {
 	d := record("http://www.example.com/", float32(r.ExpFloat64()))
 	if r.IntN(2) == 0 {

@@ -17,25 +17,25 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// Harness makes the filters to test. New is required; a nil value of another
-// field means that the filter does not promise it, and the rules that need it
-// are skipped by name.
+// Harness makes the filters to test. New is required. If another field is nil,
+// the filter does not promise what it is for, and the rules that need it are
+// skipped.
 type Harness struct {
-	// New returns a filter. Every call returns an equal one.
+	// New returns a filter, an equal one on each call.
 	New func() scoring.Filter
 
-	// Cash returns the cash that a record holds, for a filter that takes from a
-	// page what it gives.
+	// Cash returns the cash that a record holds, if the filter takes from a page
+	// what it gives to others.
 	Cash func(d *crawldb.Datum) float64
 
-	// Same reports whether two records differ by no more than rounding, for a
-	// filter to which the order of the links to a page makes no difference.
+	// Same reports whether two records are equal up to rounding, if the order of
+	// the links to a page makes no difference to the filter.
 	Same func(a, b *crawldb.Datum) bool
 
-	// Marks are the statuses that the filter may give a record; none if nil.
+	// Marks are the statuses that the filter may set; none if nil.
 	Marks []crawldb.Status
 
-	// Seed begins the random checks; zero is a seed like any other. Messages
+	// Seed is the seed of the random checks; zero is a seed like any other. Messages
 	// name the seed and the step.
 	Seed uint64
 }
@@ -52,7 +52,7 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 // Unwrap returns how it was broken.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
@@ -66,8 +66,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is [Run] for programs: it returns an [*Error] for each broken rule,
-// joined, or nil. Rules that the harness cannot test are skipped.
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules that the harness cannot test are skipped.
 func Check(h Harness) error {
 	var errs []error
 	for _, r := range rules {
@@ -83,7 +83,7 @@ func Check(h Harness) error {
 // rule is checked once, or for every sample.
 type rule struct {
 	name  string
-	needs func(h Harness) string // why it cannot be checked; nil if it always can
+	needs func(h Harness) string // returns why it cannot be checked; nil if it always can
 	once  func(h Harness) error
 	each  func(h Harness, f scoring.Filter, c *sample) error
 }

@@ -146,22 +146,22 @@ func TestMutants(t *testing.T) {
 			opic.Updated(old, d, f)
 			d.Priority = d.Score
 		}}},
-		{"Distribute empties the record", "what is only read is not changed", mutant{distribute: func(from *D, _ []L, gave float64) float64 {
+		{"Distribute empties the record", "arguments that are only read are not changed", mutant{distribute: func(from *D, _ []L, gave float64) float64 {
 			from.Meta.Delete("opic.cash")
 			return gave
 		}}},
-		{"Distribute sorts the links", "what is only read is not changed", mutant{distribute: func(_ *D, links []L, gave float64) float64 {
+		{"Distribute sorts the links", "arguments that are only read are not changed", mutant{distribute: func(_ *D, links []L, gave float64) float64 {
 			slices.Reverse(links)
 			return gave
 		}}},
-		{"Updated sorts the links", "what is only read is not changed", mutant{updated: func(old, d *D, f scoring.Flow) {
+		{"Updated sorts the links", "arguments that are only read are not changed", mutant{updated: func(old, d *D, f scoring.Flow) {
 			slices.Reverse(f.In)
 			if len(f.In) > 0 {
 				f.In[0].From += "/"
 			}
 			opic.Updated(old, d, f)
 		}}},
-		{"Updated writes to the old record", "what is only read is not changed", mutant{updated: func(old, d *D, f scoring.Flow) {
+		{"Updated writes to the old record", "arguments that are only read are not changed", mutant{updated: func(old, d *D, f scoring.Flow) {
 			opic.Updated(old, d, f)
 			if old != nil {
 				old.Score = d.Score
@@ -179,57 +179,57 @@ func TestMutants(t *testing.T) {
 		{"an orphan scores nothing divided by nothing", "no score is NaN or infinite", mutant{orphaned: func(d *D) { d.Score = float32(math.NaN()) }}},
 		{"Orphaned forgets", "only the score and the filter's own Meta change", mutant{orphaned: func(d *D) { d.Meta = crawldb.Meta{} }}},
 		{"Orphaned deletes by status", "only the score and the filter's own Meta change", mutant{orphaned: func(d *D) { d.Status = crawldb.Gone }}},
-		{"Boost counts", "what is only read is not changed", mutant{boost: func(d *D, b float32) float32 {
+		{"Boost counts", "arguments that are only read are not changed", mutant{boost: func(d *D, b float32) float32 {
 			if d != nil {
 				d.Score++
 			}
 			return b
 		}}},
-		{"Distribute reads the text away", "what is only read is not changed", mutant{page: func(p scoring.Page, _ []L) {
+		{"Distribute reads the text away", "arguments that are only read are not changed", mutant{page: func(p scoring.Page, _ []L) {
 			if p.Parsed != nil {
 				p.Parsed.Text = ""
 			}
 		}}},
-		{"Distribute empties the Meta of links", "what is only read is not changed", mutant{page: func(_ scoring.Page, links []L) {
+		{"Distribute empties the Meta of links", "arguments that are only read are not changed", mutant{page: func(_ scoring.Page, links []L) {
 			for i := range links {
 				links[i].Meta = crawldb.Meta{}
 			}
 		}}},
 		{"the boost by lot", "the same arguments give the same result", mutant{boost: func(_ *D, b float32) float32 { return b + float32(calls.Add(1)%97) }}},
-		{"what was dropped is picked up", "a link that was dropped is left alone", mutant{page: func(_ scoring.Page, links []L) {
+		{"what was dropped is picked up", "a dropped link is left alone", mutant{page: func(_ scoring.Page, links []L) {
 			for i := range links {
 				links[i].Drop = false
 			}
 		}}},
-		{"what was dropped is paid for", "a link that was dropped is left alone", mutant{page: func(_ scoring.Page, links []L) {
+		{"what was dropped is paid for", "a dropped link is left alone", mutant{page: func(_ scoring.Page, links []L) {
 			for i := range links {
 				links[i].Score++
 			}
 		}}},
-		{"what all share is lost", "a page loses what it gives and has what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
+		{"what all share is lost", "a page loses what it gives and keeps what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
 			f.Shared = 0
 			opic.Updated(old, d, f)
 		}}},
-		{"every page is known", "a record that is new can be updated", mutant{updated: func(old, d *D, f scoring.Flow) {
+		{"every page is known", "a new record can be updated", mutant{updated: func(old, d *D, f scoring.Flow) {
 			d.Score = old.Score
 			opic.Updated(old, d, f)
 		}}},
-		{"nobody loses", "a page loses what it gives and has what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
+		{"nobody loses", "a page loses what it gives and keeps what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
 			f.Gave = 0
 			opic.Updated(old, d, f)
 		}}},
-		{"the fetch list is believed", "a page loses what it gives and has what it receives", mutant{updated: func(_, d *D, f scoring.Flow) { opic.Updated(nil, d, f) }}},
-		{"the first link is lost", "a page loses what it gives and has what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
+		{"the fetch list is believed", "a page loses what it gives and keeps what it receives", mutant{updated: func(_, d *D, f scoring.Flow) { opic.Updated(nil, d, f) }}},
+		{"the first link is lost", "a page loses what it gives and keeps what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
 			f.In = f.In[min(1, len(f.In)):]
 			opic.Updated(old, d, f)
 		}}},
-		{"everyone gets all", "a page gives what its links receive at least, and no more than it has", mutant{distribute: func(from *D, links []L, gave float64) float64 {
+		{"everyone gets all", "a page gives at least what its links receive, and at most what it has", mutant{distribute: func(from *D, links []L, gave float64) float64 {
 			for i := range links {
 				links[i].Score = scoring.Cash(from)
 			}
 			return gave
 		}}},
-		{"more is given than there is", "a page gives what its links receive at least, and no more than it has", mutant{distribute: func(_ *D, links []L, gave float64) float64 {
+		{"more is given than there is", "a page gives at least what its links receive, and at most what it has", mutant{distribute: func(_ *D, links []L, gave float64) float64 {
 			for i := range links {
 				links[i].Score *= 2
 			}

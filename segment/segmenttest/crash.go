@@ -12,7 +12,7 @@ import (
 
 func crashRules() []rule {
 	return []rule{
-		{Name: "Reopen finds what there was", Needs: needsReopen, Check: func(c *check) {
+		{Name: "Reopen finds everything", Needs: needsReopen, Check: func(c *check) {
 			s := c.Store()
 			blocks := hostile(1 << 20)
 			c.put(s, "a", "open", false, blocks...)
@@ -54,13 +54,13 @@ func crashRules() []rule {
 				c.holds(s, "seg", done, true, blocks)
 				got := c.read(s, "seg", "open", 0)
 				if len(got) < synced || len(got) > len(model) {
-					c.Failf("after a crash %d blocks are left; %d were synced, %d written", len(got), synced, len(model))
+					c.Failf("after a crash %d blocks are left; %d were synced, and %d written", len(got), synced, len(model))
 				}
 				model = model[:len(got)]
 				c.holds(s, "seg", "open", false, model)
 			}
 		}},
-		{Name: "a crash keeps no writer and no removed segment", Needs: needsCrash, Check: func(c *check) {
+		{Name: "after a crash there are no writers and no removed segments", Needs: needsCrash, Check: func(c *check) {
 			s := c.Store()
 			c.put(s, "gone", "part", true, some("b", 3)...)
 			w := c.writer(s, "seg", "part", 0)
@@ -120,7 +120,7 @@ func crashRules() []rule {
 					c.same(got, blocks[:len(got)], "Read")
 				}
 				if !told {
-					c.same(got, blocks, "Read that told of no damage")
+					c.same(got, blocks, "Read that reported no damage")
 				}
 				if info, err := s.Stat(c.Ctx, "seg", "part"); err != nil {
 					corrupt(err, "Stat")
@@ -150,7 +150,7 @@ func modelRules() []rule {
 	}
 }
 
-// modelPart is what a part should be.
+// modelPart is what a part should hold.
 type modelPart struct {
 	blocks    [][]byte
 	committed bool
@@ -234,7 +234,7 @@ func (c *check) model(seed uint64) {
 				m.writer = nil
 			}
 		case op == 33 && c.h.Crash != nil:
-			// What outlives a crash without a Sync is not promised, so all is synced.
+			// Unsynced blocks may or may not outlive a crash, so sync all.
 			for at, m := range model {
 				if m.writer != nil {
 					c.Must(m.writer.Sync(c.Ctx), "Sync %q", at)

@@ -330,20 +330,20 @@ func mutants() []mutant {
 		}}},
 		{name: "cuts large blocks", rule: "blocks are read as they were appended", fault: fault{block: func(_ int, b []byte) []byte { return b[:min(len(b), 1<<20)] }}},
 		{name: "trims white space", rule: "blocks are read as they were appended", fault: fault{block: func(_ int, b []byte) []byte { return bytes.TrimSpace(b) }}},
-		{name: "counts blocks from one", rule: "Read begins with the block that is asked for", fault: fault{from: func(from int) int { return max(from-1, 0) }}},
-		{name: "reads everything always", rule: "Read begins with the block that is asked for", fault: fault{from: func(int) int { return 0 }}},
+		{name: "counts blocks from one", rule: "Read begins with the requested block", fault: fault{from: func(from int) int { return max(from-1, 0) }}},
+		{name: "reads everything always", rule: "Read begins with the requested block", fault: fault{from: func(int) int { return 0 }}},
 		{name: "tells of no commit", rule: "a part that is being written can be read", fault: fault{stat: func(i segment.Info) segment.Info { i.Committed = false; return i }}},
-		{name: "tells of no size", rule: "Stat tells the size", fault: fault{stat: func(i segment.Info) segment.Info { i.Bytes = 0; return i }}},
+		{name: "tells of no size", rule: "Stat returns the size", fault: fault{stat: func(i segment.Info) segment.Info { i.Bytes = 0; return i }}},
 		{name: "a missing part reads as an error of its own", rule: "a missing part is ErrNotFound", fault: fault{err: swap("read", segment.ErrNotFound, errOther)}},
 		{name: "a missing part reads as empty", rule: "a missing part is ErrNotFound", fault: fault{err: swap("stat", segment.ErrNotFound, nil)}},
-		{name: "yields the same memory", rule: "the caller owns what it is given", fault: fault{alias: true}},
-		{name: "keeps memory", rule: "the store keeps no memory of its caller's", fault: lagging()},
-		{name: "locks while it yields", rule: "a loop may break and may use the store", fault: fault{locks: true}, hangs: true},
-		{name: "takes a bad name", rule: "a bad name is ErrName", fault: fault{err: swap("append", segment.ErrName, nil)}},
-		{name: "a bad name is missing", rule: "a bad name is ErrName", fault: fault{err: swap("stat", segment.ErrName, segment.ErrNotFound)}},
-		{name: "removes under a bad name", rule: "a bad name is ErrName", fault: fault{err: swap("remove", segment.ErrName, nil)}},
-		{name: "lists in reverse", rule: "List is in the order of names", fault: fault{list: func(n []string) []string { slices.Reverse(n); return n }}},
-		{name: "lists without the last", rule: "List is in the order of names", fault: fault{list: func(n []string) []string { return n[:max(len(n)-1, 0)] }}},
+		{name: "yields the same memory", rule: "the caller owns what it gets", fault: fault{alias: true}},
+		{name: "keeps memory", rule: "the store keeps no memory of its caller", fault: lagging()},
+		{name: "locks while it yields", rule: "a loop may break, and may use the store", fault: fault{locks: true}, hangs: true},
+		{name: "takes a bad name", rule: "an invalid name is ErrName", fault: fault{err: swap("append", segment.ErrName, nil)}},
+		{name: "a bad name is missing", rule: "an invalid name is ErrName", fault: fault{err: swap("stat", segment.ErrName, segment.ErrNotFound)}},
+		{name: "removes under a bad name", rule: "an invalid name is ErrName", fault: fault{err: swap("remove", segment.ErrName, nil)}},
+		{name: "lists in reverse", rule: "List is in order of names", fault: fault{list: func(n []string) []string { slices.Reverse(n); return n }}},
+		{name: "lists without the last", rule: "List is in order of names", fault: fault{list: func(n []string) []string { return n[:max(len(n)-1, 0)] }}},
 		{name: "keeps all", rule: "Append keeps the blocks it is told to", fault: fault{keep: func(keep int) int {
 			if keep == 0 {
 				return -1
@@ -352,22 +352,22 @@ func mutants() []mutant {
 		}}},
 		{name: "keeps nothing", rule: "Append keeps the blocks it is told to", fault: fault{keep: func(keep int) int { return min(keep, 0) }}},
 		{name: "a negative keep drops all", rule: "Append keeps the blocks it is told to", fault: fault{keep: func(keep int) int { return max(keep, 0) }}},
-		{name: "keeps what is not there", rule: "Append that is to keep too much is ErrNotFound and changes nothing", fault: fault{err: swap("append", segment.ErrNotFound, nil)}},
+		{name: "keeps what is not there", rule: "Append that would keep too many blocks is ErrNotFound and changes nothing", fault: fault{err: swap("append", segment.ErrNotFound, nil)}},
 		{name: "refuses a second writer with another error", rule: "a part has one writer", fault: fault{err: swap("append", segment.ErrBusy, errOther)}},
 		{name: "takes a second writer", rule: "a part has one writer", fault: fault{race: true}},
-		{name: "takes many at once", rule: "one of many that append at once wins", fault: fault{race: true}},
+		{name: "takes many at once", rule: "one of several concurrent Appends wins", fault: fault{race: true}},
 		{name: "opens a committed part", rule: "a committed part is complete", fault: fault{err: swap("append", segment.ErrCommitted, nil)}},
 		{name: "a committed part is busy", rule: "a committed part is complete", fault: fault{err: swap("append", segment.ErrCommitted, segment.ErrBusy)}},
-		{name: "Close commits", rule: "a writer that is closed leaves the part open", fault: fault{close: func(w segment.BlockWriter) error {
+		{name: "Close commits", rule: "a closed writer leaves the part open", fault: fault{close: func(w segment.BlockWriter) error {
 			if err := w.Commit(context.Background()); !errors.Is(err, segment.ErrClosed) {
 				return err
 			}
 			return nil
 		}}},
 		{name: "Commit only closes", rule: "a committed part is complete", fault: fault{commit: func(w segment.BlockWriter, _ context.Context) error { return w.Close() }}},
-		{name: "appends after the end", rule: "a writer that ended is ErrClosed", fault: fault{err: swap("write", segment.ErrClosed, nil)}},
-		{name: "syncs after the end", rule: "a writer that ended is ErrClosed", fault: fault{err: swap("sync", segment.ErrClosed, nil)}},
-		{name: "commits twice", rule: "a writer that ended is ErrClosed", fault: fault{err: swap("commit", segment.ErrClosed, nil)}},
+		{name: "appends after the end", rule: "a writer after Close or Commit is ErrClosed", fault: fault{err: swap("write", segment.ErrClosed, nil)}},
+		{name: "syncs after the end", rule: "a writer after Close or Commit is ErrClosed", fault: fault{err: swap("sync", segment.ErrClosed, nil)}},
+		{name: "commits twice", rule: "a writer after Close or Commit is ErrClosed", fault: fault{err: swap("commit", segment.ErrClosed, nil)}},
 		{name: "removes nothing", rule: "Remove deletes a segment with all its parts, and no other", fault: fault{remove: func(segment.Store, context.Context, string) error { return nil }}},
 		{name: "removes by prefix", rule: "Remove deletes a segment with all its parts, and no other", fault: fault{remove: func(s segment.Store, ctx context.Context, seg string) error {
 			for name := range s.List(ctx) {
@@ -389,10 +389,10 @@ func mutants() []mutant {
 			return segment.ErrNotFound
 		}}},
 		{name: "removes what is being written", rule: "Remove is ErrBusy while a part is being written", fault: fault{err: swap("remove", segment.ErrBusy, nil)}},
-		{name: "ignores contexts", rule: "a context that is done changes nothing", fault: fault{deaf: true}},
+		{name: "ignores contexts", rule: "a done context changes nothing", fault: fault{deaf: true}},
 		{name: "ignores contexts in a loop", rule: "a loop ends when its context does", fault: fault{tardy: true}},
-		{name: "forgets what was not committed", rule: "Reopen finds what there was", fault: fault{left: func(_ bool, p saved) (saved, bool) { return p, p.committed }}},
-		{name: "reopens parts as committed", rule: "Reopen finds what there was", fault: fault{left: func(_ bool, p saved) (saved, bool) { p.committed = true; return p, true }}},
+		{name: "forgets what was not committed", rule: "Reopen finds everything", fault: fault{left: func(_ bool, p saved) (saved, bool) { return p, p.committed }}},
+		{name: "reopens parts as committed", rule: "Reopen finds everything", fault: fault{left: func(_ bool, p saved) (saved, bool) { p.committed = true; return p, true }}},
 		{name: "loses what was synced", rule: "a crash keeps what was synced or committed, and a prefix of the rest", fault: fault{left: func(crash bool, p saved) (saved, bool) {
 			if crash && !p.committed && p.synced > 0 {
 				p.blocks = p.blocks[:p.synced-1]

@@ -45,7 +45,7 @@ func (c *check) read(s segment.Store, seg, part string, from int) [][]byte {
 	return all
 }
 
-// holds demands that the part has these blocks, whoever asks.
+// holds demands that Stat and Read agree that the part has these blocks.
 func (c *check) holds(s segment.Store, seg, part string, committed bool, want [][]byte) {
 	c.same(c.read(s, seg, part, 0), want, "Read %s/%s", seg, part)
 	info, err := s.Stat(c.Ctx, seg, part)
@@ -85,21 +85,20 @@ func (c *check) missing(s segment.Store, seg, part string) {
 	info, err := s.Stat(c.Ctx, seg, part)
 	c.Is(err, segment.ErrNotFound, "Stat %s/%s", seg, part)
 	if info != (segment.Info{}) {
-		c.Failf("Stat %s/%s returned %+v beside the error", seg, part, info)
+		c.Failf("Stat %s/%s returned %+v with the error", seg, part, info)
 	}
 	for _, from := range []int{0, 5} {
 		c.Is(c.readError(c.Ctx, s, seg, part, from), segment.ErrNotFound, "Read %s/%s from %d", seg, part, from)
 	}
 }
 
-// readError demands that a loop has one step, an error without a block, and
-// returns it.
+// readError demands that Read yields one error and no block, and returns the error.
 func (c *check) readError(ctx context.Context, s segment.Store, seg, part string, from int) error {
 	steps := 0
 	var last error
 	for b, err := range s.Read(ctx, seg, part, from) {
 		if steps++; err == nil || b != nil {
-			c.Failf("Read %s/%s yielded block %s with error %v, want an error alone", seg, part, show(b), err)
+			c.Failf("Read %s/%s yielded block %s and error %v, want only an error", seg, part, show(b), err)
 		}
 		last = err
 	}
@@ -124,7 +123,7 @@ func (c *check) lists(s segment.Store, want ...string) {
 	}
 }
 
-// some returns n blocks that differ from those of other calls with another tag.
+// some returns n blocks, different for each tag.
 func some(tag string, n int) [][]byte {
 	var all [][]byte
 	for i := range n {
@@ -133,7 +132,7 @@ func some(tag string, n int) [][]byte {
 	return all
 }
 
-// hostile returns blocks that a careless store would not give back, one of
+// hostile returns blocks that a careless store might not return unchanged, one of
 // them large.
 func hostile(large int) [][]byte {
 	r := rand.NewChaCha8([32]byte{1})
@@ -145,6 +144,6 @@ func hostile(large int) [][]byte {
 	return [][]byte{
 		{}, {0}, {0xff}, []byte("\n"), {}, {}, noise(1), []byte("\r\n\r\n"),
 		make([]byte, 4096), bytes.Repeat([]byte{0xff}, 4097), noise(65535), noise(65536), noise(65537),
-		noise(large), []byte("a block behind a large one"), {},
+		noise(large), []byte("a block after a large one"), {},
 	}
 }

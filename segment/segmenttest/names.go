@@ -9,7 +9,7 @@ import (
 
 func nameRules() []rule {
 	return []rule{
-		{Name: "a bad name is ErrName", Check: func(c *check) {
+		{Name: "an invalid name is ErrName", Check: func(c *check) {
 			s := c.Store()
 			for _, bad := range []string{"", ".", "..", "-", "-a", "A", "aB", "a.b", "a/b", "/a", "a/", "a\\b", "a:b", "a b", "a\x00", "a\n", "ä", "\xff", "a.open", "../a", strings.Repeat("a", 65)} {
 				for _, at := range [][2]string{{bad, "part"}, {"seg", bad}} {
@@ -26,7 +26,7 @@ func nameRules() []rule {
 			}
 			c.lists(s)
 		}},
-		{Name: "every good name can be used", Check: func(c *check) {
+		{Name: "every valid name can be used", Check: func(c *check) {
 			s := c.Store()
 			names := []string{"0", "_", "a", "a-", "a--b", "__", "con", "20260102030405-000", "crawl_generate", strings.Repeat("z", 64), strings.Repeat("0", 64)}
 			for _, seg := range names {
@@ -42,7 +42,7 @@ func nameRules() []rule {
 				}
 			})
 		}},
-		{Name: "List is in the order of names", Check: func(c *check) {
+		{Name: "List is in order of names", Check: func(c *check) {
 			s := c.Store()
 			c.lists(s)
 			names := []string{"b", "a", "a_", "a-", "a0", "aa", "20260102030405-001", "20260102030405-000", "_", "0-"}

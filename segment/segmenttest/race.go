@@ -12,7 +12,7 @@ import (
 
 func contextRules() []rule {
 	return []rule{
-		{Name: "a context that is done changes nothing", Check: func(c *check) {
+		{Name: "a done context changes nothing", Check: func(c *check) {
 			s := c.Store()
 			blocks := some("b", 2)
 			c.put(s, "seg", "done", true, blocks...)
@@ -21,7 +21,7 @@ func contextRules() []rule {
 			c.append(w, blocks...)
 			ctx, cancel := context.WithCancel(c.Ctx)
 			cancel()
-			canceled := func(err error, what string) { c.Is(err, context.Canceled, "%s with a context that is done", what) }
+			canceled := func(err error, what string) { c.Is(err, context.Canceled, "%s with a done context", what) }
 			_, err := s.Stat(ctx, "seg", "done")
 			canceled(err, "Stat")
 			canceled(c.readError(ctx, s, "seg", "done", 0), "Read")
@@ -29,11 +29,11 @@ func contextRules() []rule {
 			for name, err := range s.List(ctx) {
 				canceled(err, "List")
 				if steps++; name != "" || steps > 1 {
-					c.Failf("List with a context that is done yielded %q in step %d", name, steps)
+					c.Failf("List with a done context yielded %q in step %d", name, steps)
 				}
 			}
 			if steps == 0 {
-				c.Failf("List with a context that is done yielded no error")
+				c.Failf("List with a done context yielded no error")
 			}
 			for _, part := range []string{"open", "new"} {
 				late, err := s.Append(ctx, "seg", part, 0)
@@ -69,14 +69,14 @@ func contextRules() []rule {
 				steps, last = steps+1, err
 			}
 			cancel()
-			c.Is(last, context.Canceled, "the last step of Read, number %d, after a cancel in the first", steps)
+			c.Is(last, context.Canceled, "step %d of Read, the last one, after a cancel in the first", steps)
 		}},
 	}
 }
 
 func concurrencyRules() []rule {
 	return []rule{
-		{Name: "one of many that append at once wins", Check: func(c *check) {
+		{Name: "one of several concurrent Appends wins", Check: func(c *check) {
 			s := c.Store()
 			for round := range 20 {
 				part := fmt.Sprint("part", round)
@@ -93,7 +93,7 @@ func concurrencyRules() []rule {
 						c.writers = append(c.writers, w)
 						continue
 					}
-					c.Is(errs[i], segment.ErrBusy, "Append beside others")
+					c.Is(errs[i], segment.ErrBusy, "Append during others")
 				}
 				if won != 1 {
 					c.Failf("%d writers of one part", won)
@@ -166,14 +166,14 @@ func concurrencyRules() []rule {
 				c.holds(s, "seg", fmt.Sprint("part", p), true, want)
 			}
 		}},
-		{Name: "Remove beside readers does no harm", Check: func(c *check) {
+		{Name: "Remove during reads does no harm", Check: func(c *check) {
 			s := c.Store()
 			for round := range 10 {
 				blocks := some(fmt.Sprint("round ", round), 40)
 				c.put(s, "seg", "done", true, blocks...)
 				c.put(s, "seg", "open", false, blocks...)
 				errs := make(chan error, 4)
-				begun := make(chan struct{}, 8) // two signals of each, so that none waits
+				begun := make(chan struct{}, 8) // two signals each, so that none waits
 				var wg sync.WaitGroup
 				for i := range 4 {
 					wg.Go(func() {
@@ -192,7 +192,7 @@ func concurrencyRules() []rule {
 							}
 						}
 						if len(got) > len(blocks) {
-							errs <- fmt.Errorf("%d blocks, want %d at most", len(got), len(blocks))
+							errs <- fmt.Errorf("%d blocks, want at most %d", len(got), len(blocks))
 						} else if err := same(got, blocks[:len(got)]); err != nil {
 							errs <- err
 						}
@@ -204,7 +204,7 @@ func concurrencyRules() []rule {
 				close(errs)
 				c.Must(err, "Remove")
 				for err := range errs {
-					c.Must(err, "Read beside Remove")
+					c.Must(err, "Read during Remove")
 				}
 				c.missing(s, "seg", "done")
 				c.missing(s, "seg", "open")

@@ -33,7 +33,7 @@ func readRules() []rule {
 				c.lists(s, "seg")
 			})
 		}},
-		{Name: "Read begins with the block that is asked for", Check: func(c *check) {
+		{Name: "Read begins with the requested block", Check: func(c *check) {
 			s := c.Store()
 			blocks := some("b", 6)
 			c.put(s, "seg", "open", false, blocks...)
@@ -61,7 +61,7 @@ func readRules() []rule {
 			c.Must(w.Commit(c.Ctx), "Commit")
 			c.holds(s, "seg", "part", true, blocks)
 		}},
-		{Name: "Stat tells the size", Check: func(c *check) {
+		{Name: "Stat returns the size", Check: func(c *check) {
 			s := c.Store()
 			c.put(s, "seg", "small", true, []byte("x"))
 			c.put(s, "seg", "large", true, hostile(1<<20)...)
@@ -70,9 +70,9 @@ func readRules() []rule {
 				c.Must(err, "Stat")
 				large, err := s.Stat(c.Ctx, "seg", "large")
 				c.Must(err, "Stat")
-				// The large one has 1 MiB of noise, which no packing makes small.
+				// The large one has 1 MiB of noise, which cannot be compressed.
 				if small.Bytes <= 0 || large.Bytes < 1<<20 || large.Bytes <= small.Bytes {
-					c.Failf("%d and %d bytes", small.Bytes, large.Bytes)
+					c.Failf("sizes are %d and %d bytes", small.Bytes, large.Bytes)
 				}
 			})
 		}},
@@ -87,7 +87,7 @@ func readRules() []rule {
 			})
 			c.lists(s, "seg")
 		}},
-		{Name: "the caller owns what it is given", Check: func(c *check) {
+		{Name: "the caller owns what it gets", Check: func(c *check) {
 			s := c.Store()
 			blocks := [][]byte{[]byte("first"), []byte("other"), []byte("third")}
 			c.put(s, "seg", "part", true, blocks...)
@@ -102,7 +102,7 @@ func readRules() []rule {
 			}
 			c.holds(s, "seg", "part", true, blocks)
 		}},
-		{Name: "the store keeps no memory of its caller's", Check: func(c *check) {
+		{Name: "the store keeps no memory of its caller", Check: func(c *check) {
 			s := c.Store()
 			w := c.writer(s, "seg", "part", 0)
 			block := make([]byte, 100)
@@ -116,7 +116,7 @@ func readRules() []rule {
 			c.Must(w.Commit(c.Ctx), "Commit")
 			c.holds(s, "seg", "part", true, want)
 		}},
-		{Name: "a loop may break and may use the store", Check: func(c *check) {
+		{Name: "a loop may break, and may use the store", Check: func(c *check) {
 			s := c.Store()
 			blocks := some("b", 3)
 			c.put(s, "seg", "part", true, blocks...)
@@ -136,7 +136,7 @@ func readRules() []rule {
 					c.put(s, name, "other", false, []byte(name))
 				}
 			})
-			c.Within("what follows a loop that broke", func() {
+			c.Within("calls after a loop that broke", func() {
 				for range s.List(c.Ctx) {
 					break
 				}

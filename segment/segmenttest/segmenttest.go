@@ -1,6 +1,6 @@
 // Package segmenttest tests implementations of [segment.Store] against the
-// rules of its contract and of that of [segment.BlockWriter]. Call [Run] from a
-// test of the engine:
+// rules of its contract, and of [segment.BlockWriter]. Call [Run] from a test of
+// the engine:
 //
 //	func TestSegments(t *testing.T) {
 //		segmenttest.Run(t, segmenttest.Harness{
@@ -24,38 +24,36 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Harness makes the stores to test. Open is required; another field that is nil
-// says that the store cannot do it, and the rules that need it are skipped by
-// name.
+// Harness makes the stores to test. Open is required. If another field is nil, the
+// rules that need it are skipped.
 type Harness struct {
-	// Open returns a new and empty store. Every call returns another one.
+	// Open returns a new, empty store, another one on each call.
 	Open func() (segment.Store, error)
 
 	// Close ends the use of a store. It is called once for each store that was
 	// not given to Crash; nil if there is nothing to do.
 	Close func(s segment.Store) error
 
-	// Reopen returns a store of what s held, which was closed.
+	// Reopen opens s again, which the kit has closed, and returns it.
 	Reopen func(s segment.Store) (segment.Store, error)
 
 	// Crash ends the use of s without closing it or its writers, as if the
-	// process had been killed, and returns a store of what is left.
+	// process had been killed, and returns a store with what is left.
 	Crash func(s segment.Store) (segment.Store, error)
 
-	// Tear cuts the last n bytes off what s keeps of a part that was not
-	// committed and has no writer, as a machine that failed while it wrote might.
-	// It cuts all there is if there are fewer.
+	// Tear cuts the last n bytes, or all if there are fewer, off what s has stored
+	// of a part that is not committed and has no writer, as a power failure might.
 	Tear func(s segment.Store, segment, part string, n int) error
 
-	// Damage changes one byte of what s keeps of a committed part; at says which,
-	// modulo how many there are.
+	// Damage changes one byte of what s has stored of a committed part: byte at,
+	// modulo the number of bytes.
 	Damage func(s segment.Store, segment, part string, at int) error
 
-	// Patience is how long a call may take that must not wait for the caller;
-	// zero means 30 seconds. A store that exceeds it is left behind as it is.
+	// Patience is the time limit of calls that must not wait for the caller; zero
+	// means 30 seconds. A store that exceeds it is abandoned, and not closed.
 	Patience time.Duration
 
-	// Seed begins the random checks; zero is a seed like any other. Messages
+	// Seed is the seed of the random checks; zero is a seed like any other. Messages
 	// name the seed and the step.
 	Seed uint64
 }
@@ -72,11 +70,11 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 // Unwrap returns how it was broken.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
-// Check is [Run] for programs: it returns an [*Error] for each rule broken,
-// joined, or nil. Rules that the harness cannot test are passed over.
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules that the harness cannot test are skipped.
 func Check(ctx context.Context, h Harness) error {
 	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
 }
@@ -118,14 +116,14 @@ type check struct {
 	writers []segment.BlockWriter
 }
 
-// check returns a run that ends its writers before it ends a store, and leaves them as
-// they are if that crashes.
+// check returns a run that closes its writers before the store, unless the store
+// crashes.
 func (h Harness) check(k *kit.Check[segment.Store]) *check {
 	c := &check{Check: k, h: h}
 	k.Harness.Close = func(s segment.Store) error {
 		for _, w := range c.writers {
 			if err := w.Close(); err != nil {
-				return fmt.Errorf("of a writer: %w", err)
+				return fmt.Errorf("writer: %w", err)
 			}
 		}
 		if c.writers = nil; h.Close == nil {

@@ -31,7 +31,7 @@ func writeRules() []rule {
 				c.Twice(s, func(s segment.Store) { c.holds(s, "seg", "part", true, want) })
 			}
 		}},
-		{Name: "Append that is to keep too much is ErrNotFound and changes nothing", Check: func(c *check) {
+		{Name: "Append that would keep too many blocks is ErrNotFound and changes nothing", Check: func(c *check) {
 			s := c.Store()
 			refused := func(seg, part string, keep int) {
 				w, err := s.Append(c.Ctx, seg, part, keep)
@@ -88,7 +88,7 @@ func writeRules() []rule {
 				c.holds(s, "seg", "part", true, blocks)
 			})
 		}},
-		{Name: "a writer that is closed leaves the part open", Check: func(c *check) {
+		{Name: "a closed writer leaves the part open", Check: func(c *check) {
 			s := c.Store()
 			blocks := some("b", 5)
 			for i, b := range blocks {
@@ -98,7 +98,7 @@ func writeRules() []rule {
 				s = c.Twice(s, func(s segment.Store) { c.holds(s, "seg", "part", false, blocks[:i+1]) })
 			}
 		}},
-		{Name: "a writer that ended is ErrClosed", Check: func(c *check) {
+		{Name: "a writer after Close or Commit is ErrClosed", Check: func(c *check) {
 			s := c.Store()
 			for _, part := range []string{"open", "done"} {
 				w := c.writer(s, "seg", part, 0)
@@ -116,7 +116,7 @@ func writeRules() []rule {
 				}
 				c.holds(s, "seg", part, part == "done", [][]byte{[]byte("block")})
 			}
-			// Nor does it get in the way of the writer that comes after it.
+			// And it does not affect a later writer.
 			old := c.writer(s, "seg", "part", 0)
 			c.Must(old.Close(), "Close")
 			w := c.writer(s, "seg", "part", 0)
@@ -126,7 +126,7 @@ func writeRules() []rule {
 			c.Must(w.Commit(c.Ctx), "Commit")
 			c.holds(s, "seg", "part", true, [][]byte{[]byte("block")})
 		}},
-		{Name: "Sync changes nothing that can be seen", Check: func(c *check) {
+		{Name: "Sync has no visible effect", Check: func(c *check) {
 			s := c.Store()
 			w := c.writer(s, "seg", "part", 0)
 			blocks := some("b", 4)
@@ -161,7 +161,7 @@ func removeRules() []rule {
 					c.holds(s, seg, "done", true, blocks)
 				}
 			})
-			// What is made under the name again has nothing of the old.
+			// A new segment of the same name has nothing of the old one.
 			c.put(s, "a", "done", false, []byte("fresh"))
 			c.Twice(s, func(s segment.Store) {
 				c.holds(s, "a", "done", false, [][]byte{[]byte("fresh")})

@@ -15,8 +15,7 @@ func normalizerExplains(make func() urlfilter.Normalizer, urls []string) error {
 	return explains(make(), urls)
 }
 
-// explains checks that what can explain answers for any string, and gives one
-// answer.
+// explains checks that Explain, if there is one, has exactly one answer for any string.
 func explains(v any, urls []string) error {
 	e, ok := v.(urlfilter.Explainer)
 	if !ok {
@@ -54,14 +53,14 @@ func explanationsAgree(make func() urlfilter.Filter, urls []string) error {
 		}
 		got := answer{u, f.Accept(u)}
 		if before, ok := byRule[rule]; ok && before.accepted != got.accepted {
-			return fmt.Errorf("%q decides about %.200q and %.200q, and one of them is accepted", rule, before.url, u)
+			return fmt.Errorf("the rule %q decides about %.200q and %.200q, but only one of them is accepted", rule, before.url, u)
 		}
 		byRule[rule] = got
 	}
 	return nil
 }
 
-// reloaded is a filter or normalizer that is reloaded, and what it answers.
+// reloaded makes a filter or normalizer to reload, and asks it.
 type reloaded struct {
 	make   func() any
 	answer func(v any, u string) string
@@ -109,7 +108,7 @@ func (r reloaded) answers(v any, urls []string) map[string]string {
 func same(before, now map[string]string) error {
 	for u, want := range before {
 		if now[u] != want {
-			return fmt.Errorf("%.200q: %.200s, and not %.200s", u, now[u], want)
+			return fmt.Errorf("%.200q: got %.200s, want %.200s", u, now[u], want)
 		}
 	}
 	return nil
@@ -122,7 +121,7 @@ func reload(v any, wantChanged bool) error {
 	}
 	changed, err := r.Reload()
 	if err == nil && changed != wantChanged {
-		err = fmt.Errorf("Reload says %v", changed)
+		err = fmt.Errorf("Reload returned %v, want %v", changed, wantChanged)
 	}
 	return err
 }
@@ -135,7 +134,7 @@ func sameIsNoChange(h Harness, urls []string) error {
 			if err := reload(v, false); err != nil {
 				return err
 			}
-			if err := h.Rewrite(First); err != nil { // the same once more
+			if err := h.Rewrite(First); err != nil { // the same content again
 				return err
 			}
 		}
@@ -150,13 +149,13 @@ func badIsNoChange(h Harness, urls []string) error {
 		if err := h.Rewrite(Bad); err != nil {
 			return err
 		}
-		for range 2 { // it is as bad the second time
+		for range 2 { // the second time must fail, too
 			loader, ok := v.(urlfilter.Reloader)
 			if !ok {
 				return fmt.Errorf("%T is not a Reloader", v)
 			}
 			if changed, err := loader.Reload(); err == nil || changed {
-				return fmt.Errorf("Reload of what is bad says %v, %v", changed, err)
+				return fmt.Errorf("Reload of bad content returned %v, %v", changed, err)
 			}
 		}
 		if err := same(before, r.answers(v, urls)); err != nil {
@@ -166,7 +165,7 @@ func badIsNoChange(h Harness, urls []string) error {
 			return err
 		}
 		if err := reload(v, false); err != nil {
-			return fmt.Errorf("mended: %w", err)
+			return fmt.Errorf("after the content was repaired: %w", err)
 		}
 		return same(before, r.answers(v, urls))
 	})
@@ -188,7 +187,7 @@ func reloadedIsNew(h Harness, urls []string) error {
 				return err
 			}
 			if c == Other && same(first, now) == nil {
-				return errors.New("other rules answer every URL alike: the harness needs URLs that tell them apart")
+				return errors.New("the other rules give the same answers: the harness needs URLs for which they differ")
 			}
 		}
 		return nil

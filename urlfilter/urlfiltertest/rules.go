@@ -15,27 +15,27 @@ var rules = []rule{
 	{name: "a filter answers for any string", filter: filterIsTotal},
 	{name: "a filter gives one answer for one URL", filter: filterIsAFunction},
 	{name: "equal filters give equal answers", filter: filtersAgree},
-	{name: "a filter may be asked from many goroutines", filter: filterIsConcurrent},
+	{name: "a filter can be used concurrently", filter: filterIsConcurrent},
 	{name: "a filter explains any string", filter: filterExplains},
-	{name: "what one rule decides has one answer", filter: explanationsAgree},
+	{name: "one rule gives one answer", filter: explanationsAgree},
 	{name: "a normalizer answers for any string", normalizer: normalizerIsTotal},
 	{name: "a normalizer gives one answer for one URL", normalizer: normalizerIsAFunction},
-	{name: "a normalizer may be asked from many goroutines", normalizer: normalizerIsConcurrent},
+	{name: "a normalizer can be used concurrently", normalizer: normalizerIsConcurrent},
 	{name: "a normal form is its own normal form", normalizer: isIdempotent},
 	{name: "a normal form is an absolute URL", normalizer: isAbsolute},
 	{name: "a refusal comes with an empty string", normalizer: refusalIsEmpty},
 	{name: "a normalizer explains any string", normalizer: normalizerExplains},
-	{name: "a host that is kept is kept", normalizer: hostIsKept},
-	{name: "what has not changed is not reloaded", reloader: sameIsNoChange},
-	{name: "a reload that fails changes nothing", reloader: badIsNoChange},
-	{name: "what was reloaded answers as if it were new", reloader: reloadedIsNew},
+	{name: "KeepsHost is right", normalizer: hostIsKept},
+	{name: "unchanged content is not reloaded", reloader: sameIsNoChange},
+	{name: "a failed reload changes nothing", reloader: badIsNoChange},
+	{name: "after a reload the answers are those of a new one", reloader: reloadedIsNew},
 }
 
 var scopes = []urlfilter.Scope{
 	urlfilter.Inject, urlfilter.Outlink, urlfilter.Fetcher, urlfilter.Generate, urlfilter.CrawlDB, urlfilter.LinkDB, urlfilter.Indexer, "", "another",
 }
 
-// sample returns URLs, strings that nearly are some, and strings that are not.
+// sample returns URLs, strings that are nearly URLs, and strings that are not.
 func sample(seed uint64) []string {
 	urls := []string{
 		"", " ", "\x00", "/", "//", ":", "://", "a", "http:", "http:/", "http://", "http:///", "http://h", "http://h/", "http://h?", "http://h#",
@@ -107,7 +107,7 @@ func filtersAgree(make func() urlfilter.Filter, urls []string) error {
 	a, b := make(), make()
 	for _, u := range urls {
 		if x, y := a.Accept(u), b.Accept(u); x != y {
-			return fmt.Errorf("%.200q: %v and %v", u, x, y)
+			return fmt.Errorf("%.200q: equal filters answer %v and %v", u, x, y)
 		}
 	}
 	return nil
@@ -121,14 +121,14 @@ func filterIsConcurrent(make func() urlfilter.Filter, urls []string) error {
 	}
 	return together(urls, func(u string) error {
 		if got := f.Accept(u); got != want[u] {
-			return fmt.Errorf("%.200q: %v alone, %v beside others", u, want[u], got)
+			return fmt.Errorf("%.200q: %v alone, %v concurrently", u, want[u], got)
 		}
 		return nil
 	})
 }
 
-// together calls f for every URL from several goroutines at once, each in an
-// order of its own.
+// together calls f for every URL from several goroutines at once, each in another
+// order.
 func together(urls []string, f func(u string) error) error {
 	errs := make([]error, 8)
 	var wg sync.WaitGroup
@@ -187,7 +187,7 @@ func normalizerIsConcurrent(make func() urlfilter.Normalizer, urls []string) err
 	}
 	return together(urls, func(u string) error {
 		if got, _ := n.Normalize(urlfilter.Outlink, u); got != want[u] {
-			return fmt.Errorf("%.200q: %.200q alone, %.200q beside others", u, want[u], got)
+			return fmt.Errorf("%.200q: %.200q alone, %.200q concurrently", u, want[u], got)
 		}
 		return nil
 	})
@@ -200,13 +200,13 @@ func isIdempotent(make func() urlfilter.Normalizer, urls []string) error {
 			return nil
 		}
 		if again, err := n.Normalize(scope, form); again != form || err != nil {
-			return fmt.Errorf("%.200q: the normal form is %.200q, and that of it %.200q, %v", u, form, again, err)
+			return fmt.Errorf("%.200q: the normal form is %.200q, but its own normal form is %.200q, %v", u, form, again, err)
 		}
 		return nil
 	})
 }
 
-// hostIsKept checks what a [urlfilter.HostKeeper] says about hosts.
+// hostIsKept checks the answers of a [urlfilter.HostKeeper].
 func hostIsKept(make func() urlfilter.Normalizer, urls []string) error {
 	n := make()
 	k, ok := n.(urlfilter.HostKeeper)
@@ -219,14 +219,14 @@ func hostIsKept(make func() urlfilter.Normalizer, urls []string) error {
 			return nil
 		}
 		if now := hostOf(form); now != host {
-			return fmt.Errorf("%.200q: the normal form is %.200q, although the host %.200q is kept", u, form, host)
+			return fmt.Errorf("%.200q: the normal form is %.200q, although KeepsHost of %.200q is true", u, form, host)
 		}
 		return nil
 	})
 }
 
-// hostOf returns the host of a URL as for [urlfilter.HostKeeper]; empty if it has
-// none or the string is no URL.
+// hostOf returns the host of a URL as for [urlfilter.HostKeeper]; empty if it has none
+// or the string is not a URL.
 func hostOf(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -239,8 +239,8 @@ func hostOf(s string) string {
 	return host
 }
 
-// isAbsolute checks what a normalizer makes of URLs; of any other string it may
-// change a part and leave the rest for another normalizer to mend or refuse.
+// isAbsolute checks the normal forms of URLs only: in other strings a normalizer may
+// change a part, and leave the rest for another one to repair or refuse.
 func isAbsolute(make func() urlfilter.Normalizer, urls []string) error {
 	return eachForm(make(), urls, func(_ urlfilter.Scope, u, form string, err error) error {
 		if p, notURL := url.Parse(u); err != nil || notURL != nil || !p.IsAbs() {
@@ -256,10 +256,10 @@ func isAbsolute(make func() urlfilter.Normalizer, urls []string) error {
 func refusalIsEmpty(make func() urlfilter.Normalizer, urls []string) error {
 	return eachForm(make(), urls, func(_ urlfilter.Scope, u, form string, err error) error {
 		if err != nil && form != "" {
-			return fmt.Errorf("%.200q: %.200q beside the error %v", u, form, err)
+			return fmt.Errorf("%.200q: returned %.200q with the error %v", u, form, err)
 		}
 		if err == nil && form == "" && u != "" {
-			return fmt.Errorf("%.200q: an empty normal form and no error", u)
+			return fmt.Errorf("%.200q: returned an empty normal form and no error", u)
 		}
 		return nil
 	})

@@ -18,23 +18,22 @@ import (
 )
 
 // Harness makes the filters or normalizers to test. At least one field is
-// required; the rules of a nil field are skipped by name.
+// required; the rules of a nil field are skipped.
 type Harness struct {
-	// Filter returns a filter. Every call returns an equal one.
+	// Filter returns a filter, an equal one on each call.
 	Filter func() urlfilter.Filter
 
-	// Normalizer returns a normalizer. Every call returns an equal one.
+	// Normalizer returns a normalizer, an equal one on each call.
 	Normalizer func() urlfilter.Normalizer
 
-	// Rewrite replaces the content that Filter and Normalizer read, and says
-	// that what they return is a [urlfilter.Reloader]; the initial content is
-	// [First]. Nil if it is not.
+	// Rewrite replaces the content that Filter and Normalizer read, if they
+	// return [urlfilter.Reloader]s. The content is [First] to begin with.
 	Rewrite func(c Content) error
 
 	// URLs are tried in addition to those of the kit.
 	URLs []string
 
-	// Seed begins the random checks; zero is a seed like any other. Messages
+	// Seed is the seed of the random checks; zero is a seed like any other. Messages
 	// name the string, not the seed.
 	Seed uint64
 }
@@ -43,9 +42,9 @@ type Harness struct {
 type Content int
 
 const (
-	First Content = iota // some rules
-	Other                // others, which answer differently for some of the URLs
-	Bad                  // no valid rules
+	First Content = iota // valid rules
+	Other                // other rules, with different answers for some of the URLs
+	Bad                  // invalid rules
 )
 
 // Error says which rule was broken, and how.
@@ -60,7 +59,7 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.R
 // Unwrap returns how it was broken.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run checks each rule in a subtest that bears its name.
+// Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) {
 	if h.Filter == nil && h.Normalizer == nil {
 		t.Fatal("the harness has neither a Filter nor a Normalizer")
@@ -77,8 +76,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is [Run] for programs: it returns an [*Error] for each broken rule,
-// joined, or nil. Rules that the harness cannot test are skipped.
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules that the harness cannot test are skipped.
 func Check(h Harness) error {
 	var errs []error
 	for _, r := range rules {

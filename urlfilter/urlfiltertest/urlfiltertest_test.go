@@ -177,38 +177,38 @@ func TestMutants(t *testing.T) {
 			n := made.Add(1)
 			return urlfilter.FilterFunc(func(u string) bool { return n%2 == 0 })
 		}}},
-		{"filter answers for its neighbour", "a filter may be asked from many goroutines", urlfiltertest.Harness{Filter: newNeighbour}},
+		{"filter answers for its neighbour", "a filter can be used concurrently", urlfiltertest.Harness{Filter: newNeighbour}},
 		{"filter explains blindly", "a filter explains any string", urlfiltertest.Harness{Filter: func() urlfilter.Filter {
 			return explaining{func(u string) string { return u[:4] }}
 		}}},
 		{"filter explains in moods", "a filter explains any string", urlfiltertest.Harness{Filter: func() urlfilter.Filter {
 			return explaining{func(string) string { return fmt.Sprint(calls.Add(1)) }}
 		}}},
-		{"filter blames one rule for all", "what one rule decides has one answer", urlfiltertest.Harness{Filter: func() urlfilter.Filter {
+		{"filter blames one rule for all", "one rule gives one answer", urlfiltertest.Harness{Filter: func() urlfilter.Filter {
 			return explaining{func(string) string { return "rule 1" }}
 		}}},
-		{"reload that does nothing", "what was reloaded answers as if it were new", reloading(func(r *reloadable) (bool, error) {
+		{"reload that does nothing", "after a reload the answers are those of a new one", reloading(func(r *reloadable) (bool, error) {
 			return r.changed() && r.source.Load() != bad, r.err()
 		})},
-		{"reload that is always new", "what has not changed is not reloaded", reloading(func(r *reloadable) (bool, error) {
+		{"reload that is always new", "unchanged content is not reloaded", reloading(func(r *reloadable) (bool, error) {
 			return true, r.take()
 		})},
-		{"reload that says nothing", "what was reloaded answers as if it were new", reloading(func(r *reloadable) (bool, error) {
+		{"reload that says nothing", "after a reload the answers are those of a new one", reloading(func(r *reloadable) (bool, error) {
 			return false, r.take()
 		})},
-		{"reload that forgets", "a reload that fails changes nothing", reloading(func(r *reloadable) (bool, error) {
+		{"reload that forgets", "a failed reload changes nothing", reloading(func(r *reloadable) (bool, error) {
 			changed := r.changed()
 			r.rules.Store(r.source.Load())
 			return changed && r.err() == nil, r.err()
 		})},
-		{"reload that hides an error", "a reload that fails changes nothing", reloading(func(r *reloadable) (bool, error) {
+		{"reload that hides an error", "a failed reload changes nothing", reloading(func(r *reloadable) (bool, error) {
 			if r.err() != nil {
 				return false, nil
 			}
 			changed := r.changed()
 			return changed, r.take()
 		})},
-		{"no reloader", "what has not changed is not reloaded", urlfiltertest.Harness{
+		{"no reloader", "unchanged content is not reloaded", urlfiltertest.Harness{
 			Filter:  func() urlfilter.Filter { return urlfilter.Validator{} },
 			Rewrite: func(urlfiltertest.Content) error { return nil },
 		}},
@@ -227,7 +227,7 @@ func TestMutants(t *testing.T) {
 			}
 			return u, nil
 		})},
-		{"normalizer has one buffer", "a normalizer may be asked from many goroutines", basic(func(b urlfilter.Basic, u string) (string, error) {
+		{"normalizer has one buffer", "a normalizer can be used concurrently", basic(func(b urlfilter.Basic, u string) (string, error) {
 			buffer.Store(&u)
 			runtime.Gosched() // to meet another
 			return b.Normalize("", *buffer.Load())
@@ -254,7 +254,7 @@ func TestMutants(t *testing.T) {
 			form, err := b.Normalize("", u)
 			return strings.ReplaceAll(form, "%25", "%"), err
 		})},
-		{"normalizer drops a www. that it keeps", "a host that is kept is kept", urlfiltertest.Harness{Normalizer: func() urlfilter.Normalizer { return liar{} }}},
+		{"normalizer drops a www. that it keeps", "KeepsHost is right", urlfiltertest.Harness{Normalizer: func() urlfilter.Normalizer { return liar{} }}},
 		{"refusal repeats the URL", "a refusal comes with an empty string", basic(func(b urlfilter.Basic, u string) (string, error) {
 			if form, err := b.Normalize("", u); err == nil {
 				return form, nil

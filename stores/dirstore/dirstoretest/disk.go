@@ -1,12 +1,12 @@
-// Package dirstoretest is a disk for testing what a store loses when the power
-// fails or a disk does. A [Disk] tells apart what is durable and what is not,
-// can be cut off at any operation, and fails the operations it is told to.
+// Package dirstoretest is a disk for tests of what a store loses when the power or
+// the disk fails. A [Disk] knows what is durable and what is not, can crash at any
+// operation, and can fail any operation.
 //
 //	disk := dirstoretest.NewDisk()
-//	disk.OnOp = func(op dirstoretest.Op) error { return nil } // or fail it, or take a Crash
+//	disk.OnOp = func(op dirstoretest.Op) error { return nil } // or fail it, or call Crash
 //	store, err := dirstore.OpenFS(disk, "segments")
 //	...
-//	after := disk.Crash(0.5, rng) // the power went; half of what was not synced is there
+//	after := disk.Crash(0.5, rng) // the power failed; half of the unsynced data is there
 //	store, err = dirstore.OpenFS(after, "segments")
 package dirstoretest
 
@@ -27,17 +27,17 @@ import (
 
 var _ dirstore.FS = (*Disk)(nil)
 
-// Disk is a file system in memory. Written data is durable once the file was
-// synced, and a name, a rename or a removal once the directory was. That is
-// what POSIX promises, and less than what most file systems do.
+// Disk is a file system in memory. Written data is durable once the file is synced,
+// and a name, a rename or a removal once the directory is. POSIX promises no more;
+// most file systems do.
 //
 // It may be used from many goroutines at once.
 type Disk struct {
 	// OnOp is called before each operation, from any goroutine, and may call Crash.
-	// An operation for which it returns an error does nothing and returns that
-	// error, in a *fs.PathError; see also [Short]. A Sync that fails loses what was
-	// not synced before: it can still be read, but no later Sync makes it durable,
-	// as on Linux. OnOp must not be set while the disk is in use.
+	// If it returns an error, the operation does nothing and returns that error in
+	// a *fs.PathError; see also [Short]. If a Sync fails, data that was not synced
+	// before can still be read, but no later Sync makes it durable, as on Linux.
+	// OnOp must not be set while the disk is in use.
 	OnOp func(Op) error
 
 	mu    sync.Mutex
@@ -90,33 +90,33 @@ func (k Kind) Changes() bool {
 	return true
 }
 
-// Short turns err, if OnOp returns it for a Write, into one that comes after
-// half of the bytes were written.
+// Short wraps an error for OnOp to return for a Write: half of the bytes are written
+// before the error.
 func Short(err error) error { return shortError{err} }
 
 type shortError struct{ error }
 
 func (s shortError) Unwrap() error { return s.error }
 
-// node is a file or a directory. The contents of a slice never change, so disks
-// can share it: bytes are appended, or the slice is replaced.
+// node is a file or a directory. The bytes in a slice never change, so disks can share
+// it: new bytes are appended, or the slice is replaced.
 type node struct {
-	// Of a directory: the names, those that are durable, and what was done since.
+	// Of a directory: all names, the durable ones, and changes since.
 	names, durable map[string]*node
 	moves          []move
-	// Of a file: the bytes, those that are durable, and what was done since.
+	// Of a file: all bytes, the durable ones, and changes since.
 	data, synced []byte
 	writes       []write
-	dropped      bool // a Sync has failed: data is not synced and writes
+	dropped      bool // a Sync has failed: data has changes that are in neither synced nor writes
 }
 
 type move struct {
 	name string
-	from string // of a rename: the name that goes
+	from string // of a rename: the old name
 	node *node  // nil: removed
 }
 
-// write writes data at a place, or truncates the file there if cut is set.
+// write writes data at an offset, or truncates the file there if cut is set.
 type write struct {
 	at   int64
 	data []byte
@@ -178,13 +178,13 @@ func (n *node) sync() {
 	n.writes = nil
 }
 
-// pageSize is how much of a write reaches the disk together, or not at all.
+// pageSize is the unit of a write that reaches the disk whole or not at all.
 const pageSize = 4096
 
-// Crash returns the disk as it may be found after the power fails at this
-// moment: everything durable and, with the probability survives, each other
-// change of a directory and each other page of a write. The disk itself goes
-// on. Crash draws from rng only if survives is between 0 and 1.
+// Crash returns the disk as a power failure at this moment may leave it: everything
+// durable and, each with the probability survives, other changes of directories and
+// other pages of writes. The disk itself is not affected. Crash uses rng only if
+// survives is between 0 and 1.
 func (d *Disk) Crash(survives float64, rng *rand.Rand) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,8 +238,8 @@ func (w write) pages() []write {
 	return pages
 }
 
-// Resize sets the size of the disk in bytes, beyond which writes fail with
-// syscall.ENOSPC; zero means unlimited. It may be less than what is on it.
+// Resize sets the size of the disk in bytes. Writes beyond it fail with syscall.ENOSPC;
+// zero means unlimited. The size may be less than what the disk holds.
 func (d *Disk) Resize(total int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,7 +253,7 @@ func (d *Disk) Usage() (used, total int64) {
 	return d.used(), d.total
 }
 
-// fileCost is what a file takes besides its bytes.
+// fileCost is the space that a file takes besides its bytes.
 const fileCost = 256
 
 func (d *Disk) used() (sum int64) {
@@ -297,8 +297,7 @@ func (d *Disk) do(op Op, f func() error) error {
 	return err
 }
 
-// walk returns the directory that contains a name, and what it has by that
-// name.
+// walk returns the directory that contains a name, and the node of that name.
 func (d *Disk) walk(name string) (dir *node, base string, n *node, err error) {
 	dir, n = nil, d.root
 	for _, base = range strings.Split(strings.Trim(path.Clean("/"+name), "/"), "/") {
@@ -408,8 +407,8 @@ func (d *Disk) Mkdir(name string) error {
 	})
 }
 
-// Rename implements [dirstore.FS]. It replaces an existing file. Between two directories
-// a crash may keep the change to one and not the change to the other.
+// Rename implements [dirstore.FS]. It replaces an existing file. After a rename between
+// two directories, a crash may keep the change of only one of them.
 func (d *Disk) Rename(from, to string) error {
 	return d.do(Op{Kind: Rename, Name: from, To: to}, func() error {
 		dir, base, n, err := d.walk(from)

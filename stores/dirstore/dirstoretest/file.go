@@ -91,7 +91,7 @@ func (f *file) Sync() error {
 	return err
 }
 
-// Close closes the file, also after an error, as the system's does.
+// Close closes the file even if it returns an error, as the system does.
 func (f *file) Close() error {
 	err := f.do(Op{Kind: Close}, func() error { return nil })
 	f.disk.mu.Lock()
