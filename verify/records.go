@@ -14,17 +14,17 @@ import (
 )
 
 var (
-	errOrder    = errors.New("it comes after one with a greater key")
-	errStatus   = errors.New("there is no such status")
-	errHalf     = errors.New("it is leased by a segment and until no time, or until a time and by none")
-	errInlinks  = errors.New("its inlinks are not distinct and in order")
-	errNoLinks  = errors.New("it has an entry and no inlinks")
+	errOrder    = errors.New("it comes after a greater key")
+	errStatus   = errors.New("unknown status")
+	errHalf     = errors.New("its lease names no segment, or has no end")
+	errInlinks  = errors.New("its inlinks are not distinct, or not in order")
+	errNoLinks  = errors.New("it has no inlinks")
 	errHost     = errors.New("its times or robots.txt files are not in order")
-	errUnlisted = errors.New("it is leased by a segment that is not there")
+	errUnlisted = errors.New("it is leased by a segment that does not exist")
 )
 
-// around yields what scan yields, and goes on behind damage where the error says
-// where that is.
+// around yields the values of scan. After damage it continues behind it, if the error
+// says where that is.
 func around[T any](ctx context.Context, c *Check, scan func(crawldb.Range) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var r crawldb.Range
@@ -56,7 +56,7 @@ func around[T any](ctx context.Context, c *Check, scan func(crawldb.Range) iter.
 	}
 }
 
-// behind returns a key behind damage; "" if none is known.
+// behind returns a key behind the damage; "" if the error names none.
 func behind(err error) string {
 	var damage *crawldb.CorruptError
 	if !errors.As(err, &damage) {
@@ -98,7 +98,7 @@ func (c *Check) records(ctx context.Context, s Stores, segments map[string]bool)
 		}
 		c.Report.Leased++
 		if segments != nil && !segments[d.LeasedBy] {
-			// A lease ends by itself.
+			// An expired lease does no harm.
 			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: !d.Leased(c.o.Now), Err: errUnlisted})
 		}
 	}

@@ -18,19 +18,19 @@ import (
 
 var (
 	errNote     = errors.New("not a list of URLs")
-	errContents = errors.New("the visits are complete, and this part is not")
-	errParses   = errors.New("it is complete, and the texts or properties of the pages are not")
+	errContents = errors.New("the visits are complete, but this part is not")
+	errParses   = errors.New("it is complete, but the texts or properties of the pages are not")
 	errShort    = errors.New("it has fewer blocks than the visits")
 	errLong     = errors.New("it has more blocks than the visits, which are complete")
-	errPages    = errors.New("it has a page that the same block of the visits does not have there")
-	errNoVisits = errors.New("there is a mark of an update, and the visits are not complete")
-	errNotDone  = errors.New("the round is done, and the update is not")
-	errMark     = errors.New("a mark that means nothing")
-	errMissing  = errors.New("it is not there")
+	errPages    = errors.New("it has a page that the same block of the visits lacks, or has in another place")
+	errNoVisits = errors.New("it has a mark of an update, but its visits are not complete")
+	errNotDone  = errors.New("its round is done, but its update is not")
+	errMark     = errors.New("invalid mark")
+	errMissing  = errors.New("it is missing")
 )
 
-// segments checks all segments and returns their names; nil if there is no store
-// of them.
+// segments checks all segments and returns their names; nil if there is no segment
+// store.
 func (c *Check) segments(ctx context.Context, s Stores) (map[string]bool, error) {
 	if s.Segments == nil {
 		return nil, nil
@@ -55,7 +55,7 @@ func (c *Check) segments(ctx context.Context, s Stores) (map[string]bool, error)
 	return names, nil
 }
 
-// part is what was found of a part.
+// part is what read has found out about a part.
 type part struct {
 	info    segment.Info
 	there   bool
@@ -92,7 +92,7 @@ func (c *Check) segment(ctx context.Context, s Stores, name string) error {
 	return c.marks(ctx, s.Crawl, name, whole[segment.FetchPart])
 }
 
-// list reads the fetch list and returns how many lists it is made of, if more
+// list reads the fetch list, and returns the number of lists in it if that is more
 // than one.
 func (c *Check) list(ctx context.Context, s segment.Store, name string) (part, int, error) {
 	lists := 0
@@ -111,13 +111,13 @@ func (c *Check) list(ctx context.Context, s segment.Store, name string) (part, i
 	return p, min(lists, 1<<16), err
 }
 
-// missing tells of the parts that must be there since others are. Who writes a
-// segment opens all parts of a kind before the first of them is synced or completed,
-// which makes the names of all durable. What is complete is told of by damaged, too:
-// only such a part is refused as a whole.
+// missing reports parts that must exist because others do: a fetch or a parser opens
+// all its parts before it syncs or completes the first, which makes all their names
+// durable. A damaged part counts as complete: only a complete part is refused as a
+// whole.
 func (c *Check) missing(name string, list part, all map[string]part) {
 	if list.there && !list.damaged && !list.info.Committed {
-		return // in the making by a merge; it is undone when the crawl is opened
+		return // an unfinished merge, which the next opening of the crawl removes
 	}
 	complete := func(p part) bool { return p.there && (p.damaged || p.info.Committed) }
 	needs := func(kind string, since bool, other string) {
@@ -126,12 +126,11 @@ func (c *Check) missing(name string, list part, all map[string]part) {
 			there = list.there
 		}
 		if since && !there {
-			c.Add(Finding{Offset: -1, Block: -1, Segment: name, Part: kind, Err: fmt.Errorf("%w, and %s is", errMissing, other)})
+			c.Add(Finding{Offset: -1, Block: -1, Segment: name, Part: kind, Err: fmt.Errorf("%w, but %s exists", errMissing, other)})
 		}
 	}
 	visits, contents, parses := all[segment.FetchPart], all[segment.ContentPart], all[segment.ParsePart]
-	// Of the parts of a fetch the visits are written last, and of those of a parser
-	// what becomes of the links.
+	// A fetch writes its visits last, and a parser its parses.
 	visited, parsed := complete(visits) || visits.info.Blocks > 0, complete(parses) || parses.info.Blocks > 0
 	other := segment.FetchPart
 	if !visited {
@@ -151,7 +150,7 @@ func (c *Check) missing(name string, list part, all map[string]part) {
 	}
 }
 
-// parts checks the parts of a fetch beside each other.
+// parts checks the parts of a fetch and of a parser against the visits.
 func (c *Check) parts(ctx context.Context, s segment.Store, name string, named func(string) string) (map[string]part, error) {
 	all := map[string]part{}
 	pages := pages{seed: maphash.MakeSeed()}
@@ -192,7 +191,7 @@ func (c *Check) parts(ctx context.Context, s segment.Store, name string, named f
 			if !p.there || p.damaged {
 				continue
 			}
-			// Parsing may come later, and is begun anew where it does.
+			// Parsing may come later, and then starts from the beginning.
 			if p.info.Blocks < visits.info.Blocks && (kind == segment.ContentPart || p.info.Committed) {
 				wrong(kind, fmt.Errorf("%w: %d of %d", errShort, p.info.Blocks, visits.info.Blocks))
 			}
@@ -211,8 +210,8 @@ func (c *Check) parts(ctx context.Context, s segment.Store, name string, named f
 	return all, nil
 }
 
-// beside returns what reads a part whose blocks have pages of the same blocks of
-// the visits.
+// beside returns a function that reads a part and demands that each block has only
+// pages of the same block of the visits.
 func beside[T segment.Record](ctx context.Context, c *Check, s segment.Store, name string, named func(string) string, pages *pages, kind string, url func(*T) string) func() (string, part, error) {
 	return func() (string, part, error) {
 		p, err := read(ctx, c, s, name, named(kind), func(k int, block []T) error {
@@ -222,7 +221,7 @@ func beside[T segment.Record](ctx context.Context, c *Check, s segment.Store, na
 	}
 }
 
-// pages remembers the pages of each block by hashes.
+// pages holds hashes of the URLs in each block of the visits.
 type pages struct {
 	seed   maphash.Seed
 	blocks [][]uint64
@@ -236,7 +235,7 @@ func (p *pages) add(block []segment.Visit) {
 	p.blocks = append(p.blocks, h)
 }
 
-// has checks that a block has pages of the same block of the visits, in their
+// has checks that a block has only pages of the same block of the visits, in the same
 // order.
 func (p *pages) has(k, n int, url func(int) string) error {
 	if k >= len(p.blocks) {
@@ -253,8 +252,8 @@ func (p *pages) has(k, n int, url func(int) string) error {
 	return nil
 }
 
-// read reads a part and calls f with each block. It goes on behind a block that
-// is damaged, as far as the store can.
+// read reads a part and calls f with each block. After a damaged block it continues, if
+// the store can.
 func read[T segment.Record](ctx context.Context, c *Check, s segment.Store, name, kind string, f func(k int, block []T) error) (part, error) {
 	var p part
 	info, err := s.Stat(ctx, name, kind)
@@ -290,7 +289,7 @@ func read[T segment.Record](ctx context.Context, c *Check, s segment.Store, name
 		}
 		if failed == nil {
 			if k < info.Blocks && !p.damaged {
-				c.at(name, kind, k, fmt.Errorf("%d blocks of %d can be read", k, info.Blocks))
+				c.at(name, kind, k, fmt.Errorf("only %d of %d blocks can be read", k, info.Blocks))
 			}
 			return p, nil
 		}
@@ -299,7 +298,7 @@ func read[T segment.Record](ctx context.Context, c *Check, s segment.Store, name
 		}
 		p.damaged = true
 		text := failed.Error()
-		if told[text] { // what is behind it cannot be reached
+		if told[text] { // the store cannot continue
 			return p, nil
 		}
 		told[text] = true
@@ -310,7 +309,7 @@ func read[T segment.Record](ctx context.Context, c *Check, s segment.Store, name
 	}
 }
 
-// at tells of something in a block of a part.
+// at reports a finding in a block of a part.
 func (c *Check) at(name, kind string, block int, err error) {
 	f := finding(err)
 	f.Segment, f.Part, f.Block = name, kind, block
@@ -319,7 +318,7 @@ func (c *Check) at(name, kind string, block int, err error) {
 
 func anyBlock([]byte) error { return nil }
 
-// urlBlock checks a block of the note of leases.
+// urlBlock checks a block of a note of leases.
 func urlBlock(block []byte) error {
 	for len(block) > 0 {
 		n, size := binary.Uvarint(block)
@@ -355,7 +354,7 @@ func (c *Check) plain(ctx context.Context, s segment.Store, name, kind string, f
 	return c.Step(ctx)
 }
 
-// marks checks what is noted of a segment.
+// marks checks the progress marks of a segment.
 func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits part) error {
 	var mark [2]string
 	for i, job := range []string{"update/" + name, "round/" + name} {

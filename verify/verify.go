@@ -6,20 +6,20 @@
 // These invariants hold at every moment of a crawl, even after its process was
 // killed:
 //
-//   - records come in the order of their keys, each under its own key, and have a
-//     status that there is; a lease says by whom and until when;
-//   - a record is leased by a segment that is there, or has a note of its leases;
+//   - records are in the order of their keys, each under its own key, and have a known
+//     status; a lease names its segment and its end;
+//   - a record is leased by a segment that exists, or that has a note of its leases;
 //   - inlinks are distinct and in order; hosts are in the order of their names;
 //   - every block of every part of a segment can be read;
-//   - visits have a fetch list and contents, contents that are complete have visits, and
-//     of text, properties and links of pages none is there without the others (a
-//     segment without all three is one that nobody has parsed);
-//   - visits are complete only if what they brought is, the signatures and links
-//     of pages only if their texts are;
+//   - visits have a fetch list and contents, and complete contents have visits; the texts,
+//     properties and links of pages exist together or not at all (if not, the segment
+//     has not been parsed);
+//   - visits are complete only if their contents are, and the signatures and links of
+//     pages only if their texts are;
 //   - a part has as many blocks as the visits, or more while they are written, and
 //     its block k has pages of block k of the visits, in their order;
-//   - a segment that is being folded into the crawl db is fetched; one whose round
-//     is done was folded in; neither has a mark that means nothing.
+//   - a segment that is being folded into the crawl db is fetched, and one whose round
+//     is done is folded in; no mark is invalid.
 //
 // It changes nothing, and its memory does not grow with the size of the stores.
 package verify
@@ -50,14 +50,13 @@ type Options struct {
 	// Found, if not nil, is called with every finding, in the order of the check,
 	// from one goroutine.
 	Found func(Finding)
-	// Progress, if not nil, is called now and then with what was read so far.
+	// Progress, if not nil, is called now and then with the counts so far.
 	Progress func(Report)
 	// Now is the time by which leases are judged; zero means the current time.
 	Now time.Time
 }
 
-// Finding is something that is not as it should be. It is an error, and wraps
-// the cause.
+// Finding is something damaged or wrong. It is an error, and wraps the cause.
 type Finding struct {
 	// File and Offset name the place of damage; Offset is negative if there is
 	// none, and File is empty if the bytes are good but what they say is wrong.
@@ -113,7 +112,7 @@ func (f Finding) Error() string {
 // Unwrap returns the cause.
 func (f Finding) Unwrap() error { return f.Err }
 
-// Report says what was read and how much of it is not as it should be.
+// Report says what was read, and how much of it is damaged or wrong.
 type Report struct {
 	// Findings counts what is damaged or wrong, Harmless the leftovers.
 	Findings, Harmless int
@@ -168,7 +167,7 @@ func (c *Check) Add(f Finding) {
 // Damage reports an error that a store has returned.
 func (c *Check) Damage(err error) { c.Add(finding(err)) }
 
-// finding makes one of an error.
+// finding makes a Finding of an error.
 func finding(err error) Finding {
 	f := Finding{Offset: -1, Block: -1, Err: err}
 	var damage *crawldb.CorruptError
@@ -206,7 +205,7 @@ func (c *Check) Stores(ctx context.Context, s Stores) error {
 	return nil
 }
 
-// stopped reports whether an error is the end of the check and not a finding.
+// stopped reports whether an error ends the check, and is not a finding.
 func stopped(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, crawldb.ErrClosed) || errors.Is(err, segment.ErrClosed) ||
 		errors.Is(err, hostdb.ErrClosed) || errors.Is(err, linkdb.ErrClosed)

@@ -137,17 +137,17 @@ func TestFindings(t *testing.T) {
 		spoil func(*memstore.DB)
 		want  []string
 	}{
-		{"a status that there is not", func(db *memstore.DB) { put(t, db, crawldb.Datum{URL: a, Status: 77}) }, []string{a, "no such status"}},
-		{"half a lease", func(db *memstore.DB) { put(t, db, crawldb.Datum{URL: a, Status: 1, LeasedBy: seg}) }, []string{a, "until no time"}},
+		{"a status that there is not", func(db *memstore.DB) { put(t, db, crawldb.Datum{URL: a, Status: 77}) }, []string{a, "unknown status"}},
+		{"half a lease", func(db *memstore.DB) { put(t, db, crawldb.Datum{URL: a, Status: 1, LeasedBy: seg}) }, []string{a, "or has no end"}},
 		{"a lease of nobody", func(db *memstore.DB) {
 			put(t, db, crawldb.Datum{URL: a, Status: 1, LeasedBy: "gone-000", LeasedUntil: at().Add(time.Minute)})
-		}, []string{a, "gone-000", "not there"}},
+		}, []string{a, "gone-000", "does not exist"}},
 		{"an update of nothing", func(db *memstore.DB) {
 			must(t, db.Segments().Remove(t.Context(), seg))
 			write(t, db, true, []crawldb.Datum{{URL: c, Status: 1}})
 			mark(t, db, "update/"+seg, "done")
 		}, []string{seg, "visits are not complete"}},
-		{"a round before its update", func(db *memstore.DB) { mark(t, db, "round/"+seg, "done") }, []string{seg, "the update is not"}},
+		{"a round before its update", func(db *memstore.DB) { mark(t, db, "round/"+seg, "done") }, []string{seg, "its update is not"}},
 		{"a strange mark", func(db *memstore.DB) { mark(t, db, "update/"+seg, "nearly") }, []string{seg, "nearly"}},
 		{"a page too many", func(db *memstore.DB) {
 			write(t, db, true, []segment.Text{{URL: a}}, []segment.Text{{URL: c}})
@@ -161,25 +161,25 @@ func TestFindings(t *testing.T) {
 			write(t, db, false, []segment.Text{{URL: a}}, nil)
 			write(t, db, true, []segment.Parse{{URL: a}}, nil)
 		}, []string{"crawl_parse", "texts"}},
-		{"contents lost", func(db *memstore.DB) { keepOnly(t, db, segment.GeneratePart, segment.FetchPart) }, []string{seg + "/content", "crawl_fetch is"}},
-		{"visits lost", func(db *memstore.DB) { keepOnly(t, db, segment.GeneratePart, segment.ContentPart) }, []string{seg + "/crawl_fetch", "content is"}},
-		{"the list lost", func(db *memstore.DB) { keepOnly(t, db, segment.FetchPart, segment.ContentPart) }, []string{seg + "/crawl_generate", "crawl_fetch is"}},
+		{"contents lost", func(db *memstore.DB) { keepOnly(t, db, segment.GeneratePart, segment.FetchPart) }, []string{seg + "/content", "crawl_fetch exists"}},
+		{"visits lost", func(db *memstore.DB) { keepOnly(t, db, segment.GeneratePart, segment.ContentPart) }, []string{seg + "/crawl_fetch", "content exists"}},
+		{"the list lost", func(db *memstore.DB) { keepOnly(t, db, segment.FetchPart, segment.ContentPart) }, []string{seg + "/crawl_generate", "crawl_fetch exists"}},
 		{"texts lost", func(db *memstore.DB) {
 			write(t, db, true, []segment.Data{{URL: a}}, nil)
 			write(t, db, true, []segment.Parse{{URL: a}}, nil)
-		}, []string{seg + "/parse_text", "crawl_parse is"}},
+		}, []string{seg + "/parse_text", "crawl_parse exists"}},
 		{"properties lost", func(db *memstore.DB) {
 			write(t, db, true, []segment.Text{{URL: a}}, nil)
 			write(t, db, true, []segment.Parse{{URL: a}}, nil)
-		}, []string{seg + "/parse_data", "crawl_parse is"}},
+		}, []string{seg + "/parse_data", "crawl_parse exists"}},
 		{"links lost", func(db *memstore.DB) {
 			write(t, db, true, []segment.Text{{URL: a}}, nil)
 			write(t, db, true, []segment.Data{{URL: a}}, nil)
-		}, []string{seg + "/crawl_parse", "parse_data is"}},
+		}, []string{seg + "/crawl_parse", "parse_data exists"}},
 		{"links under way, and texts lost", func(db *memstore.DB) {
 			write(t, db, false, []segment.Data{{URL: a}}, nil)
 			write(t, db, false, []segment.Parse{{URL: a}}, nil)
-		}, []string{seg + "/parse_text", "crawl_parse is"}},
+		}, []string{seg + "/parse_text", "crawl_parse exists"}},
 	} {
 		db := db(t)
 		tt.spoil(db)
