@@ -9,7 +9,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// agent says who asks.
+// agent sets the name of the crawler, and whom to contact.
 func (b *builder) agent(o *Options) {
 	h := &o.Crawl.HTTP
 	h.Agent = b.sent("http.agent.name")
@@ -21,9 +21,9 @@ func (b *builder) agent(o *Options) {
 	}, h.Agent)
 	switch {
 	case o.Crawl.Agent == "" && h.Agent != "" && !b.failed["http.agent.name"]:
-		b.fail("http.agent.name", "%q has nothing that robots.txt could name", h.Agent)
+		b.fail("http.agent.name", "%q has no character that a name in robots.txt may have", h.Agent)
 	case o.Crawl.Agent != h.Agent:
-		b.note("http.agent.name", "the name is no product token, so that no robots.txt can name it; rules for \""+o.Crawl.Agent+"\" are obeyed instead")
+		b.note("http.agent.name", "the name is not a product token, so robots.txt cannot name it; rules for \""+o.Crawl.Agent+"\" are obeyed instead")
 	}
 	h.Version = b.sent("http.agent.version")
 	var about []string
@@ -36,7 +36,7 @@ func (b *builder) agent(o *Options) {
 		h.From = email
 	}
 	if h.Agent == "" {
-		return // another one may be given
+		return // the caller may set another one
 	}
 	// name/version (description; url; email)
 	h.UserAgent = h.Agent
@@ -48,7 +48,7 @@ func (b *builder) agent(o *Options) {
 	}
 }
 
-// sent returns what is sent in a header: on one line, and printable ASCII.
+// sent returns a text for a header: on one line, and printable ASCII.
 func (b *builder) sent(name string) string {
 	text := strings.Join(b.words(name), " ")
 	if strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
@@ -57,7 +57,7 @@ func (b *builder) sent(name string) string {
 	return text
 }
 
-// http says how requests are made.
+// http sets the options of HTTP requests.
 func (b *builder) http(h *httpproto.Options) {
 	timeout := b.millis("http.timeout")
 	if timeout <= 0 {
@@ -76,7 +76,7 @@ func (b *builder) http(h *httpproto.Options) {
 	b.cookies(h)
 }
 
-// proxy says through whom.
+// proxy sets the proxy.
 func (b *builder) proxy(h *httpproto.Options) {
 	host := b.sent("http.proxy.host")
 	port := b.int("http.proxy.port")
@@ -85,12 +85,12 @@ func (b *builder) proxy(h *httpproto.Options) {
 	case host == "":
 		return
 	case strings.ContainsAny(host, "/@?# ") || strings.Contains(host, ":") && !strings.HasPrefix(host, "["):
-		b.fail("http.proxy.host", "%q is not the name of a host", host)
+		b.fail("http.proxy.host", "%q is not a host name", host)
 	case port < 1 || port > 65535:
 		b.fail("http.proxy.port", "%d is not within 1 to 65535", port)
 	}
 	if kind := b.sent("http.proxy.type"); !strings.EqualFold(kind, "HTTP") {
-		b.fail("http.proxy.type", "%q: only HTTP proxies are known", kind)
+		b.fail("http.proxy.type", "%q: only HTTP proxies are supported", kind)
 	}
 	u := url.URL{Scheme: "http", Host: host + ":" + strconv.Itoa(port)}
 	if user != "" {
@@ -103,7 +103,7 @@ func (b *builder) proxy(h *httpproto.Options) {
 func (b *builder) header(name string) string {
 	s := b.sent(name)
 	if s == "" && b.set(name) {
-		b.note(name, "a header cannot be left out: the default of "+field(name)+" holds")
+		b.note(name, "the header cannot be left out; the default of "+field(name)+" is used")
 	}
 	return s
 }
@@ -112,7 +112,7 @@ func (b *builder) file(o *Options) {
 	o.File.MaxBytes = int64(b.limit("file.content.limit"))
 }
 
-// addresses says which may be dialled.
+// addresses sets which addresses may be dialled.
 func (b *builder) addresses(h *httpproto.Options) {
 	h.Only = b.networks("http.filter.ipaddress.include")
 	h.Deny = b.networks("http.filter.ipaddress.exclude")
@@ -124,7 +124,7 @@ func (b *builder) networks(name string) (all []netip.Prefix) {
 		named, ok := map[string][]string{
 			"localhost": {"127.0.0.0/8", "::1/128"},
 			"loopback":  {"127.0.0.0/8", "::1/128"},
-			// And what came in the place of the last, RFC 4193.
+			// fec0::/10, and its successor in RFC 4193.
 			"sitelocal": {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fec0::/10", "fc00::/7"},
 		}[strings.ToLower(s)]
 		if !ok {

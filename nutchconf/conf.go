@@ -8,8 +8,8 @@
 // all properties; docs/nutch-properties.md presents it.
 //
 // A mistake in a configuration is an error that names file, line and property: an
-// invalid number, a rule that cannot be parsed, a missing rule file. In places, Nutch
-// goes on without it, and crawls what nobody wanted.
+// invalid number, a rule that cannot be parsed, a missing rule file. Nutch ignores some
+// of these, and crawls what nobody wanted.
 package nutchconf
 
 import (
@@ -37,19 +37,19 @@ type Conf struct {
 
 	dir    string
 	values map[string]value
-	names  []string // what somebody set, in order
+	names  []string // the properties that were set, in order
 }
 
-// value is a property that has one.
+// value is the value of a property.
 type value struct {
 	text  string
-	file  string // where it was set; empty for what Nutch ships
+	file  string // where it was set; empty for Nutch's own default
 	line  int
 	final bool
 }
 
-// New returns Nutch's defaults, without any configuration file. Rule files are looked
-// for in dir.
+// New returns Nutch's defaults, without any configuration file. Rule files are read
+// from dir.
 func New(dir string) *Conf {
 	c := &Conf{dir: dir, values: map[string]value{}}
 	for g := range groups {
@@ -62,8 +62,8 @@ func New(dir string) *Conf {
 	return c
 }
 
-// Read reads the configuration in a directory: nutch-default.xml, if it is there,
-// and then nutch-site.xml. It must have one of the two.
+// Read reads the configuration in a directory: nutch-default.xml and then nutch-site.xml.
+// At least one of them must exist.
 //
 // As in Hadoop, a property with an empty value counts as not set, a final one cannot
 // be set again later, the last of several values of a property counts, and xi:include
@@ -82,24 +82,24 @@ func Read(dir string) (*Conf, error) {
 		}
 		found = true
 		if name == defaultFile {
-			clear(c.values) // it says itself what has a default
+			clear(c.values) // the file has the defaults itself
 		}
 		for _, s := range settings {
 			c.take(name, s)
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("nutchconf: there is no %s in %s: %w", siteFile, dir, fs.ErrNotExist)
+		return nil, fmt.Errorf("nutchconf: no %s in %s: %w", siteFile, dir, fs.ErrNotExist)
 	}
 	return c, nil
 }
 
-// maxIncludes bounds how many files a configuration may be made of by xi:include.
+// maxIncludes bounds the number of files that a configuration includes.
 const maxIncludes = 100
 
-// readFile reads a file of the configuration and those that it includes, which it
-// counts. The files that led to it are in from. An error is fs.ErrNotExist only if
-// the file itself is not there.
+// readFile reads a configuration file, and the files that it includes, which it counts.
+// The files that led to it are in from. An error is fs.ErrNotExist only if the file
+// itself does not exist.
 func (c *Conf) readFile(path string, from []string, included *int) ([]setting, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -114,12 +114,12 @@ func (c *Conf) readFile(path string, from []string, included *int) ([]setting, e
 		}
 		switch {
 		case name == "":
-			return nil, errors.New("there is no href")
+			return nil, errors.New("no href")
 		case strings.Contains(name, "://"):
 			return nil, fmt.Errorf("%s is not a file", href)
 		}
-		// As for Hadoop, a name is that of a file of the configuration, or else of
-		// one beside the file that includes it.
+		// As in Hadoop, a name is that of a file in the configuration directory, or else
+		// of one beside the including file.
 		to := c.path(name)
 		if !exists(to) && !filepath.IsAbs(name) {
 			to = filepath.Join(filepath.Dir(path), name)
@@ -128,7 +128,7 @@ func (c *Conf) readFile(path string, from []string, included *int) ([]setting, e
 			return nil, fmt.Errorf("%s includes itself", to)
 		}
 		if *included++; *included > maxIncludes {
-			return nil, fmt.Errorf("there are more than %d of them", maxIncludes)
+			return nil, fmt.Errorf("more than %d included files", maxIncludes)
 		}
 		return c.readFile(to, from, included)
 	})
@@ -146,7 +146,7 @@ func (c *Conf) readFile(path string, from []string, included *int) ([]setting, e
 	return settings, nil
 }
 
-// take takes one property of a file.
+// take applies one property of a file.
 func (c *Conf) take(name string, s setting) {
 	old, known := c.values[s.name]
 	if known && old.final {
@@ -155,11 +155,11 @@ func (c *Conf) take(name string, s setting) {
 	v := value{s.value, s.file, s.line, s.final}
 	if name == defaultFile {
 		if p := row(s.name); p == nil || slices.Equal(strings.Fields(p.Default), strings.Fields(s.value)) {
-			v.file = "" // as shipped, or of another part or version of Nutch
+			v.file = "" // the default, or a property of another part or version of Nutch
 		}
 	}
 	if s.value == "" {
-		// Hadoop passes over it but for the mark.
+		// Hadoop ignores it except for the mark.
 		if s.final {
 			old.final = true
 			c.values[s.name] = old
@@ -209,13 +209,13 @@ func (c *Conf) Get(name string) (text string, ok bool, err error) {
 	return text, true, nil
 }
 
-// set reports whether somebody gave the property a value.
+// set reports whether the property was given a value.
 func (c *Conf) set(name string) bool {
 	v, ok := c.values[name]
 	return ok && v.text != "" && v.file != ""
 }
 
-// errorf makes an error that says where a property was set.
+// errorf returns an error that says where a property was set.
 func (c *Conf) errorf(name, format string, args ...any) error {
 	return fmt.Errorf("nutchconf: %s: "+format, append([]any{c.place(name)}, args...)...)
 }

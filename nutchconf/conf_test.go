@@ -309,7 +309,7 @@ func TestIncludes(t *testing.T) {
 	for text, want := range map[string]string{
 		"<configuration>\n<include href='../nutch-site.xml'/></configuration>": "local/agent.xml:2: xi:include: " + dir + "/nutch-site.xml includes itself",
 		"<configuration>\n<include href='nowhere.xml'/></configuration>":       "local/agent.xml:2: xi:include without fallback: open " + dir + "/local/nowhere.xml",
-		"<configuration>\n<include/></configuration>":                          "local/agent.xml:2: xi:include: there is no href",
+		"<configuration>\n<include/></configuration>":                          "local/agent.xml:2: xi:include: no href",
 		"<configuration>\n<include href='http://a.example/'/></configuration>": "local/agent.xml:2: xi:include: http://a.example/ is not a file",
 		"<configuration>\n<property>":                                          "nutch-site.xml:3: xi:include: " + dir + "/local/site.xml:5: xi:include: " + dir + "/local/agent.xml:2: ",
 	} {
@@ -375,7 +375,7 @@ func TestOrdersAndScopes(t *testing.T) {
 	for _, n := range o.Notes {
 		notes = append(notes, n.Property+": "+n.Text)
 	}
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, "SuffixURLFilter is passed over") || !strings.Contains(all, "RegexURLFilter is not named") {
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "SuffixURLFilter is ignored") || !strings.Contains(all, "RegexURLFilter is not named") {
 		t.Errorf("notes:\n%s", all)
 	}
 }
@@ -461,23 +461,23 @@ func TestMistakes(t *testing.T) {
 	for _, tt := range []struct{ name, value, want string }{
 		{"fetcher.threads.fetch", "ten", `"ten" is not a whole number`},
 		{"fetcher.threads.fetch", "0", "0 is not above zero"},
-		{"fetcher.threads.fetch", "99999999999", "more than 32 bits"},
+		{"fetcher.threads.fetch", "99999999999", "does not fit into 32 bits"},
 		{"fetcher.server.delay", "5s", `"5s" is not a number`},
 		{"fetcher.server.delay", "NaN", `"NaN" is not a number`},
-		{"fetcher.queue.mode", "byPort", `"byPort" is none of byHost, byDomain and byIP`},
+		{"fetcher.queue.mode", "byPort", `"byPort" is not one of byHost, byDomain and byIP`},
 		{"db.ignore.external.links", "yes", `"yes" is neither true nor false`},
 		{"db.fetch.interval.max", "0", `"0" is not above zero`},
-		{"db.fetch.schedule.class", "com.example.Mine", "there is no schedule com.example.Mine"},
-		{"db.signature.class", "Mine", "there is no signature Mine"},
+		{"db.fetch.schedule.class", "com.example.Mine", "unknown schedule com.example.Mine"},
+		{"db.signature.class", "Mine", "unknown signature Mine"},
 		{"plugin.includes", "urlfilter-(regex", "missing closing )"},
-		{"plugin.includes", "protocol-http|urlfilter-(regexp|prefix)|parse-html", `there is no plugin "urlfilter-regexp"; is urlfilter-regex meant?`},
-		{"plugin.includes", "protocol-http|\n  urlfilter-regex|parse-html", `there is no plugin "\n  urlfilter-regex"`},
-		{"http.proxy.host", "http://proxy", `"http://proxy" is not the name of a host`},
+		{"plugin.includes", "protocol-http|urlfilter-(regexp|prefix)|parse-html", `unknown plugin "urlfilter-regexp"; did you mean urlfilter-regex?`},
+		{"plugin.includes", "protocol-http|\n  urlfilter-regex|parse-html", `unknown plugin "\n  urlfilter-regex"`},
+		{"http.proxy.host", "http://proxy", `"http://proxy" is not a host name`},
 		{"http.agent.name", "käfer", `"käfer" is not printable ASCII`},
-		{"http.agent.name", "(...)", `"(...)" has nothing that robots.txt could name`},
+		{"http.agent.name", "(...)", `"(...)" has no character that a name in robots.txt may have`},
 		{"http.agent.description", "ein Käfer", `"ein Käfer" is not printable ASCII`},
 		{"http.accept", "text/\x7f", "is not printable ASCII"},
-		{"urlfilter.order", "org.example.Mine", "there is no org.example.Mine"},
+		{"urlfilter.order", "org.example.Mine", "unknown class org.example.Mine"},
 		{"urlfilter.regex.file", "missing.txt", "missing.txt"},
 		{"urlfilter.regex.rules", "+ok\n?wrong", "line 2"},
 		{"urlfilter.regex.rules", "-(?=x)", "line 1"},
@@ -490,9 +490,9 @@ func TestMistakes(t *testing.T) {
 		{"partition.url.mode", "byMood", "byMood"},
 		{"hostdb.percentiles", "50,101", `"101" is not a number from 0 to 100`},
 		{"db.stats.score.quantiles", ".5,x", `"x" is not a number from 0 to 1`},
-		{"crawldb.url.normalizers.scope", "mine", `there is no scope "mine"`},
+		{"crawldb.url.normalizers.scope", "mine", `unknown scope "mine"`},
 		{"deduplication.group.mode", "page", "page"},
-		{"deduplication.compare.order", "score", "Nutch wants fetchTime, too"},
+		{"deduplication.compare.order", "score", "fetchTime is missing, which Nutch requires"},
 		{"db.fetch.schedule.adaptive.inc_rate", "-1", "-1 is negative"},
 		{"db.fetch.schedule.adaptive.max_interval", "0", `"0" is not above zero`},
 		{"hostdb.num.resolvers.threads", "-1", "-1 is not above zero"},
@@ -506,7 +506,7 @@ func TestMistakes(t *testing.T) {
 	}
 	c := read(t, conf(t, "linkdb.ignore.external.links", "true"))
 	c.Corrected = true
-	if _, err := c.Options(); err == nil || !strings.Contains(err.Error(), "nutch-site.xml:2: linkdb.ignore.external.links: with linkdb.ignore.internal.links") {
+	if _, err := c.Options(); err == nil || !strings.Contains(err.Error(), "nutch-site.xml:2: linkdb.ignore.external.links: together with linkdb.ignore.internal.links") {
 		t.Errorf("a link db without links: %v", err)
 	}
 	c = read(t, conf(t, "db.fetch.schedule.adaptive.max_interval", "3600", "db.fetch.schedule.adaptive.min_interval", "7200"))

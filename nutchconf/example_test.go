@@ -33,7 +33,7 @@ func Example() {
 	// 2.5s 10
 	// http://example.com/a/b <nil>
 	// -D http.useHttp11: not honoured: net/http speaks HTTP/1.1 and HTTP/2
-	// -D fetcher.thread.fetch: unknown: Nutch has no such property; is fetcher.threads.fetch meant?
+	// -D fetcher.thread.fetch: unknown: Nutch has no such property; did you mean fetcher.threads.fetch?
 }
 
 func ExampleLookup() {

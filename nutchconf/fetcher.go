@@ -8,7 +8,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// patience says how long a host is waited for that does not show its robots.txt.
+// patience sets how long to wait for a host whose robots.txt is unavailable.
 func (b *builder) patience(o *fetch.Options) {
 	const visits = "http.robots.503.defer.visits."
 	o.RobotsRetries = max(b.int(visits+"retries"), 0)
@@ -17,13 +17,13 @@ func (b *builder) patience(o *fetch.Options) {
 	}
 }
 
-// limits say when a fetch ends before its list does.
+// limits sets when a fetch ends early.
 func (b *builder) limits(o *fetch.Options) {
 	switch n := b.int("fetcher.timelimit.mins"); {
 	case n > 0:
 		o.TimeLimit = time.Duration(n) * time.Minute
 	case n == 0 && !b.failed["fetcher.timelimit.mins"]:
-		o.TimeLimit = 1 // only what is under way in the first moment
+		o.TimeLimit = 1 // ends at once: only visits that have started are made
 	}
 	const threshold = "fetcher.throughput.threshold."
 	pages, retries, after := b.int(threshold+"pages"), b.int(threshold+"retries"), b.int(threshold+"check.after")
@@ -34,14 +34,14 @@ func (b *builder) limits(o *fetch.Options) {
 			o.SlowAfter = -1
 		}
 	}
-	// The default of Nutch is what a file has that only repeats it; the fetch here
-	// looks further ahead.
+	// Only a value that was set counts: the fetch looks further ahead than Nutch does
+	// by default.
 	if n := b.count("fetcher.queue.depth.multiplier"); b.set("fetcher.queue.depth.multiplier") {
 		o.QueueDepth = n
 	}
 }
 
-// beyond says what is visited besides the list, and what of it is not.
+// beyond sets which pages are visited besides the list, and which of the list are not.
 func (b *builder) beyond(o *fetch.Options) {
 	const follow = "fetcher.follow.outlinks."
 	depth, links, internal := b.int(follow+"depth"), b.int(follow+"num.links"), b.bool(follow+"ignore.external")
@@ -52,13 +52,13 @@ func (b *builder) beyond(o *fetch.Options) {
 	o.FilterList = b.bool("fetcher.filter.urls")
 }
 
-// redirects says how far redirects are followed in the fetch that meets them.
+// redirects sets how far a fetch follows redirects itself.
 func (b *builder) redirects(o *fetch.Options) {
 	o.MaxRedirects = max(b.int("http.redirect.max"), 0)
 	o.SkipExceeded = b.bool("http.redirect.max.exceeded.skip")
 }
 
-// robots says whose rules hold.
+// robots sets whose robots.txt rules apply.
 func (b *builder) robots(o *Options) {
 	p := &o.Crawl.Robots
 	p.Aliases = b.list("http.robots.agents")
@@ -71,7 +71,7 @@ func (b *builder) robots(o *Options) {
 	p.Deny403 = !b.bool("http.robots.403.allow")
 }
 
-// politeness says what hosts and the network have to bear.
+// politeness sets the load on hosts and on the network.
 func (b *builder) politeness(o *fetch.Options) {
 	o.By = b.queueMode()
 	o.ThreadsPerHost = b.count("fetcher.threads.per.queue")
@@ -89,7 +89,7 @@ func (b *builder) politeness(o *fetch.Options) {
 	}
 }
 
-// secondsLike returns a time that is that of another property unless it is set.
+// secondsLike returns a time that defaults to that of another property.
 func (b *builder) secondsLike(name, other string) time.Duration {
 	if s := b.word(name); s == "${"+other+"}" || s == b.word(other) {
 		return b.seconds(other)
@@ -97,7 +97,7 @@ func (b *builder) secondsLike(name, other string) time.Duration {
 	return b.seconds(name)
 }
 
-// queueMode returns what shares a queue.
+// queueMode returns what the URLs of a queue share.
 func (b *builder) queueMode() hostdb.By {
 	const name = "fetcher.queue.mode"
 	for _, by := range []hostdb.By{hostdb.ByHost, hostdb.ByDomain, hostdb.ByIP} {
@@ -105,6 +105,6 @@ func (b *builder) queueMode() hostdb.By {
 			return by
 		}
 	}
-	b.fail(name, "%q is none of byHost, byDomain and byIP", b.word(name))
+	b.fail(name, "%q is not one of byHost, byDomain and byIP", b.word(name))
 	return hostdb.ByHost
 }

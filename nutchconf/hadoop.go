@@ -15,12 +15,12 @@ import (
 type setting struct {
 	name, value string
 	final       bool
-	file        string // that it stands in; empty in what is being read
+	file        string // it was read from; empty for the one being read
 	line        int
 }
 
-// maxDepth bounds how deep the elements of a configuration file may lie in each
-// other. Four are enough for everything that Hadoop reads.
+// maxDepth bounds the nesting of elements in a configuration file. Hadoop reads nothing
+// deeper than four.
 const maxDepth = 16
 
 // maxFile bounds a configuration file, in bytes.
@@ -32,23 +32,22 @@ const maxFile = 4 << 20
 //	  <property><name>n</name><value>v</value><final>true</final></property>
 //	</configuration>
 //
-// As Hadoop has it, the three may be attributes of property instead, names are
-// trimmed and values are not, a property whose value is empty is passed over, and
-// so is an element that means nothing. At an xi:include stand the properties of
-// the file that include reads; if it is not there (fs.ErrNotExist), those in its
-// xi:fallback, without which that is an error.
+// As in Hadoop, the three may be attributes of property instead, names are trimmed but
+// values are not, and unknown elements are ignored. An xi:include stands for the
+// properties of the file that include reads; if the file does not exist
+// (fs.ErrNotExist), for those in its xi:fallback, without which that is an error.
 func readSettings(r io.Reader, include func(href string) ([]setting, error)) ([]setting, error) {
 	lines := &lineCounter{r: bufio.NewReader(io.LimitReader(r, maxFile+1))}
 	d := xml.NewDecoder(lines)
 	d.CharsetReader = charset
 	var (
 		all   []setting
-		path  []string // the elements we are in
+		path  []string // the open elements
 		at    setting
 		text  strings.Builder
 		begun bool
-		skip  int   // depth of the fallback that is not needed; zero outside
-		gone  error // the file of the include we are in is not there
+		skip  int   // depth of an unneeded fallback; zero outside of one
+		gone  error // set if the file of the open include does not exist
 	)
 	fail := func(err error) error {
 		line, _ := d.InputPos()
@@ -64,7 +63,7 @@ func readSettings(r io.Reader, include func(href string) ([]setting, error)) ([]
 		}
 		if err == io.EOF {
 			if !begun {
-				return nil, fail(errors.New("there is no <configuration>"))
+				return nil, fail(errors.New("no <configuration>"))
 			}
 			return all, nil
 		}
@@ -78,7 +77,7 @@ func readSettings(r io.Reader, include func(href string) ([]setting, error)) ([]
 			case len(path) == 0 && name != "configuration":
 				return nil, fail(fmt.Errorf("the file begins with <%s>, not with <configuration>", name))
 			case len(path) == maxDepth:
-				return nil, fail(errors.New("elements lie too deep in each other"))
+				return nil, fail(errors.New("elements are nested too deeply"))
 			}
 			begun = true
 			path = append(path, name)
@@ -135,13 +134,12 @@ func readSettings(r io.Reader, include func(href string) ([]setting, error)) ([]
 	}
 }
 
-// maxEntities bounds what a DOCTYPE may declare, in bytes, so that a file of
-// maxFile does not grow beyond measure.
+// maxEntities bounds the entities that a DOCTYPE declares, in bytes, so that they cannot
+// make a file much larger.
 const maxEntities = 256
 
-// entities takes the entities that a DOCTYPE declares, as in
-// <!ENTITY name "text">. What stands in them is text. Those of other files are not
-// known.
+// entities reads the entities that a DOCTYPE declares, as in <!ENTITY name "text">.
+// Their values are plain text. Entities in other files are unknown.
 func entities(d *xml.Decoder, doctype []byte) error {
 	total := 0
 	for _, m := range regexp.MustCompile(`<!ENTITY\s+([\w.:-]+)\s+(?:"([^"%&<]*)"|'([^'%&<]*)')\s*>`).FindAllSubmatch(doctype, -1) {
@@ -166,7 +164,7 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
-// lineError is an error of one line of a file.
+// lineError is an error in one line of a file.
 type lineError struct {
 	line int
 	err  error
@@ -195,7 +193,7 @@ func (c *lineCounter) ReadByte() (byte, error) {
 	return b, err
 }
 
-// charset reads the encodings besides UTF-8 in which such files are written.
+// charset reads the encodings other than UTF-8 that such files have.
 func charset(label string, r io.Reader) (io.Reader, error) {
 	switch strings.ToLower(label) {
 	case "utf8", "us-ascii", "ascii":
@@ -231,13 +229,12 @@ func (l *latin1) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxExpansions is how many variables Hadoop replaces in one value.
+// maxExpansions is the number of variables that Hadoop replaces in one value.
 const maxExpansions = 20
 
-// expand replaces each ${name} in a value by the value of that property, and so on
-// in what comes in. It ends, as Hadoop does, at a name that get does not know,
-// which stays as it is written. Too many variables are an error: one of them leads
-// back to itself.
+// expand replaces each ${name} in a value by the value of that property, and in the
+// result again. Like Hadoop it stops at a name that get does not know, and leaves it in
+// place. Too many variables are an error: most likely there is a cycle.
 func expand(value string, get func(name string) (string, bool)) (string, error) {
 	for range maxExpansions + 1 {
 		begin, end := variable(value)
@@ -253,11 +250,11 @@ func expand(value string, get func(name string) (string, bool)) (string, error) 
 		}
 		value = value[:begin] + v + value[end:]
 	}
-	return "", fmt.Errorf("more than %d variables have to be replaced", maxExpansions)
+	return "", fmt.Errorf("more than %d variables to replace; do they refer to each other?", maxExpansions)
 }
 
-// variable returns where the first ${name} stands; an end of zero means that there
-// is none. A name is not empty and has no '}', '$' or white space.
+// variable returns the place of the first ${name}; if there is none, end is zero. A name
+// is not empty and has no '}', '$' or blank.
 func variable(s string) (begin, end int) {
 	for i := 0; i+3 < len(s); i++ {
 		if s[i] != '$' || s[i+1] != '{' {

@@ -61,7 +61,7 @@ func TestSettingsThatAreNone(t *testing.T) {
 		line int
 		text string
 	}{
-		"":                          {1, "there is no <configuration>"},
+		"":                          {1, "no <configuration>"},
 		"<properties></properties>": {1, "begins with <properties>"},
 		"<configuration>\n<property>\n<name>a</property>":                                                    {3, "element"},
 		"<configuration>\n<property><value>1</value>\n</property></configuration>":                           {2, "has no <name>"},

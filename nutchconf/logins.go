@@ -19,11 +19,11 @@ func (b *builder) logins(active *plugins, h *httpproto.Options) {
 	const name = "http.auth.file"
 	file := b.word(name)
 	if !active.has("protocol-httpclient") {
-		b.note(name, "only protocol-httpclient reads it, which is not in plugin.includes: so it is in Nutch, too")
+		b.note(name, "only protocol-httpclient reads it, which is not in plugin.includes; it has no effect in Nutch either")
 		return
 	}
 	if h.Logins = readLines(b, name, file, parseLogins); len(h.Logins) > 0 {
-		b.note(name, "logins are sent with every request to their hosts and ports, whatever the realm, where Nutch waits to be asked")
+		b.note(name, "logins are sent with every request to their hosts and ports, whatever the realm; Nutch waits for a server to ask")
 	}
 }
 
@@ -36,8 +36,8 @@ func (b *builder) cookies(h *httpproto.Options) {
 	}
 }
 
-// readLines reads a file whose errors have lines. Its name is fixed in Nutch: only
-// if somebody else set it does it have to be there.
+// readLines reads a file whose errors have lines. Nutch has a default for its name: the
+// file must exist only if the property was set.
 func readLines[T any](b *builder, name, file string, parse func(io.Reader) (T, error)) (v T) {
 	path := b.path(file)
 	if file == "" || !b.set(name) && !exists(path) {
@@ -68,9 +68,9 @@ func readLines[T any](b *builder, name, file string, parse func(io.Reader) (T, e
 //	  </credentials>
 //	</auth-configuration>
 //
-// A login is for the port; without one for those of http and https. What is no
-// Basic login for named hosts is an error, since a crawl without it would not be
-// the one that was asked for. Errors quote no secrets.
+// Without a port, a login is for the ports of http and https. Anything but a Basic login
+// for named hosts is an error, since a crawl without it would not be the requested one.
+// Errors quote no secrets.
 func parseLogins(r io.Reader) (all []httpproto.Login, err error) {
 	lines := &lineCounter{r: bufio.NewReader(io.LimitReader(r, maxFile+1))}
 	d := xml.NewDecoder(lines)
@@ -91,10 +91,10 @@ func parseLogins(r io.Reader) (all []httpproto.Login, err error) {
 		case lines.n > maxFile:
 			return fail("the file is longer than %d MiB", maxFile>>20)
 		case errors.As(err, &s):
-			msg, _, _ := strings.Cut(s.Msg, " &") // an entity, which may be part of a password
+			msg, _, _ := strings.Cut(s.Msg, " &") // cut off an entity: it may be part of a password
 			return nil, &lineError{s.Line, errors.New(msg)}
 		case err == io.EOF && !begun:
-			return fail("there is no <auth-configuration>")
+			return fail("no <auth-configuration>")
 		case err == io.EOF:
 			return all, nil
 		case err != nil:
@@ -109,20 +109,20 @@ func parseLogins(r io.Reader) (all []httpproto.Login, err error) {
 			case "auth-configuration":
 			case "auth-configuration credentials":
 				if method := attr(t, "authMethod"); method != "" && !strings.EqualFold(method, "httpAuth") {
-					return fail("<credentials authMethod=%q>: a form is not filled in; a Cookie of the session is what httpproto.Options.Cookies takes", method)
+					return fail("<credentials authMethod=%q>: forms are not supported; httpproto.Options.Cookies can send the cookie of a session", method)
 				}
 				if login = (httpproto.Login{User: attr(t, "username"), Password: attr(t, "password")}); login.User == "" {
 					return fail("<credentials> without a username")
 				}
 			case "auth-configuration credentials default":
-				return fail("<default> would tell the password to every server that asks; name the hosts in <authscope>")
+				return fail("<default> would send the password to every server that asks; name the hosts in <authscope>")
 			case "auth-configuration credentials authscope":
 				origins, err := origins(attr(t, "host"), attr(t, "port"))
 				if err != nil {
 					return fail("<authscope>: %w", err)
 				}
 				if scheme := attr(t, "scheme"); scheme != "" && !strings.EqualFold(scheme, "basic") {
-					return fail("<authscope scheme=%q>: only basic is known", scheme)
+					return fail("<authscope scheme=%q>: only basic is supported", scheme)
 				}
 				for _, o := range origins {
 					if seen[o] {
@@ -135,25 +135,25 @@ func parseLogins(r io.Reader) (all []httpproto.Login, err error) {
 				if len(path) == 1 {
 					return fail("the file begins with <%s>, not with <auth-configuration>", t.Name.Local)
 				}
-				return fail("<%s> means nothing within <%s>", t.Name.Local, path[len(path)-2])
+				return fail("unknown element <%s> within <%s>", t.Name.Local, path[len(path)-2])
 			}
 		}
 	}
 }
 
-// origins returns the origins of a host and a port, which says what is spoken
-// there if it is that of http or https.
+// origins returns the origins of a host and a port. The standard port of http or https
+// determines the scheme.
 func origins(host, port string) ([]string, error) {
 	n := 0
 	if port != "" && port != "-1" {
 		var err error
 		if n, err = strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return nil, fmt.Errorf("%q is no port", port)
+			return nil, fmt.Errorf("%q is not a port", port)
 		}
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	if host == "" || strings.ContainsAny(host, "/@?#%\\\"<> \t\r\n") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
-		return nil, fmt.Errorf("%q is not the name of a host", host)
+		return nil, fmt.Errorf("%q is not a host name", host)
 	}
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
@@ -170,9 +170,9 @@ func origins(host, port string) ([]string, error) {
 	return []string{"http://" + host, "https://" + host}, nil
 }
 
-// parseCookies reads a file with a host, a tab, and what is sent to it in the Cookie
-// header on each line. Lines that begin with # are comments; Nutch takes any with a
-// # in it for one, and loses cookies. Errors quote no secrets.
+// parseCookies reads a file that has on each line a host, a tab, and the Cookie header
+// for it. Lines that begin with # are comments; Nutch treats any line with a # as one,
+// and loses cookies. Errors quote no secrets.
 func parseCookies(r io.Reader) (all []httpproto.Cookie, err error) {
 	seen := map[string]bool{}
 	lines := &lineCounter{r: bufio.NewReader(io.LimitReader(r, maxFile+1))}
@@ -191,7 +191,7 @@ func parseCookies(r io.Reader) (all []httpproto.Cookie, err error) {
 		value = strings.TrimSpace(value)
 		switch {
 		case !ok || value == "":
-			return nil, &lineError{n, errors.New("a line wants a host, a tab and a cookie")}
+			return nil, &lineError{n, errors.New("a line needs a host, a tab and a cookie")}
 		case strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r > 0x7e }):
 			return nil, &lineError{n, errors.New("the cookie is not printable ASCII")}
 		}

@@ -37,22 +37,22 @@ func TestLoginsThatCannotBeHad(t *testing.T) {
 		return "<auth-configuration>\n<credentials username='me' password='s3cret'>\n" + s + "\n</credentials></auth-configuration>"
 	}
 	for text, want := range map[string]string{
-		"":                     "line 1: there is no <auth-configuration>",
+		"":                     "line 1: no <auth-configuration>",
 		"<configuration/>":     "line 1: the file begins with <configuration>",
 		"<auth-configuration>": "line 1: unexpected EOF",
 		"<auth-configuration>\n<credentials password='s3cret'/></auth-configuration>":                     "line 2: <credentials> without a username",
-		"<auth-configuration>\n\n<credentials authMethod='formAuth' loginUrl='x'/></auth-configuration>":  `line 3: <credentials authMethod="formAuth">: a form is not filled in`,
+		"<auth-configuration>\n\n<credentials authMethod='formAuth' loginUrl='x'/></auth-configuration>":  `line 3: <credentials authMethod="formAuth">: forms are not supported`,
 		"<auth-configuration><credentials username='me' password='s3cret&s3cret;'/></auth-configuration>": "line 1: invalid character entity",
-		in("<default/>"):                                                   "line 3: <default> would tell the password to every server",
-		in("<authscope port='80'/>"):                                       `line 3: <authscope>: "" is not the name of a host`,
-		in("<authscope host='a.example/x'/>"):                              `"a.example/x" is not the name of a host`,
-		in("<authscope host='a.example:80'/>"):                             "is not the name of a host",
-		in("<authscope host='a.example' port='x'/>"):                       `"x" is no port`,
-		in("<authscope host='a.example' port='65536'/>"):                   `"65536" is no port`,
-		in("<authscope host='a.example' scheme='NTLM'/>"):                  `line 3: <authscope scheme="NTLM">: only basic is known`,
-		in("<authscope host='a.example' scheme='digest'/>"):                `only basic is known`,
+		in("<default/>"):                                                   "line 3: <default> would send the password to every server",
+		in("<authscope port='80'/>"):                                       `line 3: <authscope>: "" is not a host name`,
+		in("<authscope host='a.example/x'/>"):                              `"a.example/x" is not a host name`,
+		in("<authscope host='a.example:80'/>"):                             "is not a host name",
+		in("<authscope host='a.example' port='x'/>"):                       `"x" is not a port`,
+		in("<authscope host='a.example' port='65536'/>"):                   `"65536" is not a port`,
+		in("<authscope host='a.example' scheme='NTLM'/>"):                  `line 3: <authscope scheme="NTLM">: only basic is supported`,
+		in("<authscope host='a.example' scheme='digest'/>"):                `only basic is supported`,
 		in("<authscope host='a.example'/>\n<authscope host='A.example'/>"): "line 4: <authscope>: there is another login for http://a.example",
-		in("<loginPostData/>"):                                             "line 3: <loginPostData> means nothing within <credentials>",
+		in("<loginPostData/>"):                                             "line 3: unknown element <loginPostData> within <credentials>",
 	} {
 		logins, err := parseLogins(strings.NewReader(text))
 		if l := (*lineError)(nil); err == nil || logins != nil || !errors.As(err, &l) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
@@ -75,10 +75,10 @@ func TestParseCookies(t *testing.T) {
 		// Neither is cut, with what stands behind it.
 		"# long\na.example\ts3cret=" + strings.Repeat("x", 70<<10): "line 2: bufio.Scanner: token too long",
 		strings.Repeat("#"+line, 5<<20/len(line)):                  "the file is longer than 4 MiB",
-		"a.example s3cret=1":                                       "line 1: a line wants a host, a tab and a cookie",
-		"\na.example\t":                                            "line 2: a line wants",
-		"\ts3cret=1":                                               "line 1: a line wants",
-		"http://a.example\ts3cret=1":                               "line 1: \"http://a.example\" is not the name",
+		"a.example s3cret=1":                                       "line 1: a line needs a host, a tab and a cookie",
+		"\na.example\t":                                            "line 2: a line needs",
+		"\ts3cret=1":                                               "line 1: a line needs",
+		"http://a.example\ts3cret=1":                               "line 1: \"http://a.example\" is not a host name",
 		"a.example\ts3cret=\xfc":                                   "line 1: the cookie is not printable",
 		"a.example\ts3cret=1\nA.example\ts3cret=2":                 "line 2: there is another cookie for http://a.example",
 	} {

@@ -43,15 +43,15 @@ func TestNotes(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("notes about\n%q, want\n%q", got, want)
 	}
-	for i, want := range map[int]string{2: "is fetcher.threads.fetch meant?", 3: "its name is http.robot.rules.allowlist now", 0: "the proxy has one login", 10: "the flag is generate -no-filter", 5: "there is no Hadoop job here"} {
+	for i, want := range map[int]string{2: "did you mean fetcher.threads.fetch?", 3: "it is now called http.robot.rules.allowlist", 0: "the proxy has one login", 10: "the flag is generate -no-filter", 5: "there is no Hadoop job here"} {
 		if i < len(o.Notes) && !strings.Contains(o.Notes[i].Text, want) {
 			t.Errorf("%v does not say %q", o.Notes[i], want)
 		}
 	}
 }
 
-// What only Nutch's rules ask for is said where the corrected ones decide, and what
-// only those ask for where Nutch's do.
+// A property that only Nutch's rules honour is noted under the corrected ones, and the
+// other way round.
 func TestNotesOfRules(t *testing.T) {
 	all := []string{"http.agent.name", "testbot", "parser.html.form.use_action", "true", "parser.html.outlinks.ignore_tags", "img", "urlnormalizer.basic.host.idn", "toUnicode",
 		"urlnormalizer.basic.host.idna2008", "false", "urlnormalizer.basic.host.trim-trailing-dot", "true", "http.store.responsetime", "false", "anchorIndexingFilter.deduplicate", "true"}

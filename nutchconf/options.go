@@ -31,7 +31,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// Options are the options that a Nutch configuration stands for.
+// Options are the options that a Nutch configuration asks for.
 type Options struct {
 	// Crawl are the options of a crawler, whose rounds do what those of Nutch's
 	// bin/crawl do. Protocol is nil, so that the crawler makes requests as
@@ -59,8 +59,8 @@ type Options struct {
 // Options maps the configuration. The files that it names are read; those of
 // filters, normalizers and exemptions a crawler reads again when they have changed.
 //
-// An error is about every mistake there is, one a line; each names the file, the
-// line and the property or the rule.
+// An error lists all mistakes, one a line; each names the file, the line and the property
+// or the rule.
 func (c *Conf) Options() (*Options, error) {
 	b := newBuilder(c)
 	o := b.options()
@@ -90,9 +90,9 @@ func (b *builder) options() *Options {
 	}
 	o.Crawl.ParseLater = !b.bool("fetcher.parse")
 	b.generate(&o.Crawl.Generate)
-	o.Crawl.RoundTime = -1 // generate.max.count says what a round takes of a host, and no limit is one
+	o.Crawl.RoundTime = -1 // generate.max.count limits what a round takes of a host; if it does not, nothing does
 	b.update(&o.Crawl.Update)
-	o.Crawl.Update.Sweep.Orphans = plugins.has("scoring-orphan") // as every updatedb
+	o.Crawl.Update.Sweep.Orphans = plugins.has("scoring-orphan") // as in every updatedb
 	b.invert(&o.Crawl.Invert)
 	b.inject(&o.Inject)
 	b.index(&o.Index)
@@ -125,7 +125,7 @@ func (b *builder) part(r *urlfilter.Rules, normalize, filter bool) *urlfilter.Ru
 	return &some
 }
 
-// rest notes the properties that nobody asked for.
+// rest notes the properties that no option was made of.
 func (b *builder) rest() {
 	for _, name := range b.names {
 		if b.asked[name] || !b.set(name) && b.values[name].file == "" {
@@ -135,12 +135,12 @@ func (b *builder) rest() {
 		p := row(name)
 		switch {
 		case v.text == "":
-			// Not set, for Hadoop.
+			// For Hadoop it is not set.
 		case p == nil && !b.variable(name):
 			b.unknown(name)
 		case p == nil:
 		case strings.Contains(p.Name, "<") && p.Support != NotHonoured:
-			n := b.noteOf(name, "unknown: there is no such scope")
+			n := b.noteOf(name, "unknown: Nutch has no such scope")
 			n.Unknown = true
 			b.notes = append(b.notes, n)
 		case p.Support == NotHonoured && !p.only(v.text):
@@ -156,7 +156,7 @@ func (b *builder) rest() {
 	})
 }
 
-// variable reports whether another property's value asks for this one.
+// variable reports whether the value of another property refers to this one.
 func (b *builder) variable(name string) bool {
 	for of, v := range b.values {
 		if of != name && strings.Contains(v.text, "${"+name+"}") {
@@ -178,26 +178,26 @@ func (b *builder) unknown(name string) {
 	}
 	n.Unknown, n.Text = true, "unknown: Nutch has no such property"
 	if now, ok := renamed[name]; ok {
-		n.Text = "unknown: its name is " + now + " now"
+		n.Text = "unknown: it is now called " + now
 	} else if like := nearest(name); like != "" {
-		n.Text += "; is " + like + " meant?"
+		n.Text += "; did you mean " + like + "?"
 	}
 	b.notes = append(b.notes, n)
 }
 
-// compat says whether policies are to decide as Nutch's do.
+// compat reports whether policies should decide as Nutch does.
 func (b *builder) compat() bool { return !b.Corrected }
 
-// compatOnly notes that only Nutch's rules ask for a property, unless the corrected
-// ones agree with its value.
+// compatOnly notes that a property has an effect only under Nutch's rules, unless its
+// value is what the corrected rules do anyway.
 func (b *builder) compatOnly(name string, agree bool) {
 	if b.Corrected && !agree {
 		b.note(name, "not honoured by the corrected rules: "+row(name).why())
 	}
 }
 
-// parser makes the parser of the pages. Under NutchCompat it finds the links that
-// Nutch's does, and the limits are those of the fetch.
+// parser makes the parser of pages. Under NutchCompat it finds the links that Nutch
+// finds, and leaves limits to the fetch.
 func (b *builder) parser(plugins *plugins) parse.Parser {
 	p := &htmlparse.Parser{
 		Agent:       b.word("http.agent.name"),
@@ -215,7 +215,7 @@ func (b *builder) parser(plugins *plugins) parse.Parser {
 	}
 	mux := htmlparse.Mux(p)
 	if !plugins.has("parse-tika") {
-		delete(mux, "text/plain") // which parse-html does not read
+		delete(mux, "text/plain") // parse-html does not read it
 		if !plugins.has("parse-html") {
 			b.note("plugin.includes", "neither parse-html nor parse-tika is active: no page is parsed")
 			mux = parse.Mux{}
@@ -244,14 +244,14 @@ func (b *builder) schedule() schedule.FetchSchedule {
 		a.MinInterval = -1
 	}
 	if a.MinInterval == 0 {
-		a.MinInterval = -1 // none, where zero means a minute
+		a.MinInterval = -1 // none: zero means a minute
 	}
 	switch {
 	case !b.bool(adaptive + "sync_delta"):
 		a.SyncRate = -1
 	case a.SyncRate < 0:
-		// A rate of zero moves no visit, but in Nutch the age of a page takes the
-		// place of its interval all the same.
+		// A rate of zero moves no visit, but in Nutch the age of a page still
+		// replaces its interval.
 		a.SyncRate = math.SmallestNonzeroFloat64
 	}
 	if most := min(a.AdaptiveMax, a.MaxInterval); b.Corrected && most > 0 && a.MinInterval > most {
@@ -263,7 +263,7 @@ func (b *builder) schedule() schedule.FetchSchedule {
 	case "DefaultFetchSchedule":
 		return &base
 	case "AdaptiveFetchSchedule", "MimeAdaptiveFetchSchedule":
-		// The name of the file is fixed, and it need not be there.
+		// The name of the file is fixed, and the file is optional.
 		if path := b.path("adaptive-host-specific-intervals.txt"); exists(path) {
 			a.HostIntervals = readFile(b, name, path, schedule.ParseHostIntervals)
 		}
@@ -272,7 +272,7 @@ func (b *builder) schedule() schedule.FetchSchedule {
 		}
 		return &schedule.MimeAdaptive{Adaptive: a, Types: readFile(b, "db.fetch.schedule.mime.file", b.path(mimeFile), schedule.ParseMimeRates)}
 	default:
-		b.fail(name, "there is no schedule %s: DefaultFetchSchedule, AdaptiveFetchSchedule and MimeAdaptiveFetchSchedule are there", s)
+		b.fail(name, "unknown schedule %s; known are DefaultFetchSchedule, AdaptiveFetchSchedule and MimeAdaptiveFetchSchedule", s)
 		return &base
 	}
 }
@@ -319,7 +319,7 @@ func (b *builder) urlmeta() scoring.Filter {
 func (b *builder) depth(plugins *plugins) scoring.Filter {
 	d := &scoring.Depth{Max: b.int("scoring.depth.max"), OverrideMax: b.int("scoring.depth.max.override"), NutchCompat: b.compat()}
 	if d.OverrideMax == 0 {
-		b.note("scoring.depth.max.override", "0 cannot be had: it is 10")
+		b.note("scoring.depth.max.override", "0 is not supported; the value is 10")
 	}
 	d.Override = b.pattern("scoring.depth.override.pattern")
 	d.BreadthFirst = !plugins.has("scoring-opic") && !plugins.has("scoring-link")
@@ -350,7 +350,7 @@ func (b *builder) signature() signature.Signature {
 	case "TextProfileSignature":
 		return t
 	default:
-		b.fail(name, "there is no signature %s: MD5Signature, TextMD5Signature and TextProfileSignature are there", s)
+		b.fail(name, "unknown signature %s; known are MD5Signature, TextMD5Signature and TextProfileSignature", s)
 		return signature.MD5{}
 	}
 }
@@ -393,7 +393,7 @@ func (b *builder) fetch(o *fetch.Options) {
 	o.Unconditional = !b.bool("http.enable.if.modified.since.header")
 	o.NutchCompat = b.compat()
 	o.Sitemaps = fetch.SitemapOptions{
-		NoDiscovery: true, NoFeeds: true, // Nutch's rounds read none
+		NoDiscovery: true, NoFeeds: true, // Nutch's rounds read no sitemaps
 		NoStrict:     !b.bool("sitemap.strict.parsing"),
 		NoFilter:     !b.bool("sitemap.url.filter"),
 		NoNormalize:  !b.bool("sitemap.url.normalize"),
@@ -415,7 +415,7 @@ func (b *builder) generate(o *generate.Options) {
 	case n > 0:
 		o.MaxInterval = time.Duration(n) * time.Second
 	case n != -1:
-		b.note("generate.min.interval", "a bound that no interval keeps cannot be had: there is none")
+		b.note("generate.min.interval", "a bound below every interval is not supported; there is no bound")
 	}
 	if s := b.word("generate.restrict.status"); s != "" {
 		status, err := crawldb.ParseStatus(s)
@@ -432,8 +432,7 @@ func (b *builder) generate(o *generate.Options) {
 	o.Partition = partition
 	o.Seed = int32(b.int("partition.url.seed"))
 
-	// The host db is asked if there is an expression to ask it for; where it is
-	// does not matter.
+	// Only whether there is a host db matters, not where.
 	_, hosts := b.text("generate.hostdb")
 	compile := expression.Options{NutchCompat: b.compat()}
 	for name, f := range map[string]*func(*hostdb.Host) (float64, error){
@@ -443,7 +442,7 @@ func (b *builder) generate(o *generate.Options) {
 		switch {
 		case src == "":
 		case !hosts:
-			b.note(name, "it has no effect without generate.hostdb: so it is in Nutch, too")
+			b.note(name, "it has no effect without generate.hostdb, as in Nutch")
 		default:
 			if *f, err = compile.HostNumber(src); err != nil {
 				b.fail(name, "%w", err)
@@ -460,14 +459,14 @@ func (b *builder) generate(o *generate.Options) {
 
 func (b *builder) update(o *update.Options) {
 	if o.MaxRetries = b.int("db.fetch.retry.max"); o.MaxRetries <= 0 {
-		o.MaxRetries = 1 // the first failure is one too many
+		o.MaxRetries = 1 // the first failure is already too many
 	}
 	o.NoAdditions = !b.bool("db.update.additions.allowed")
 	o.MaxInlinks = b.limit("db.update.max.inlinks")
 	o.MaxInterval = b.wholeSeconds("db.fetch.interval.max")
 	o.ParseFailed = b.bool("fetcher.parse") && b.bool("parser.delete.failed.parse")
 	if o.VisitMeta = b.bool("http.store.responsetime"); !o.VisitMeta && b.compat() {
-		b.note("http.store.responsetime", "the response time is noted all the same, as all that Nutch notes of a visit; with the corrected rules nothing of it would be")
+		b.note("http.store.responsetime", "the response time is noted anyway, as is everything that Nutch notes of a visit; under the corrected rules false means that none of it is")
 	}
 	o.NutchCompat = b.compat()
 	const adaptive = "db.fetch.schedule.adaptive."
@@ -484,7 +483,7 @@ func (b *builder) update(o *update.Options) {
 		NutchCompat:  b.compat(),
 	}
 	if !slices.Contains(urlfilter.Scopes(), o.Sweep.Scope) {
-		b.fail("crawldb.url.normalizers.scope", "there is no scope %q", o.Sweep.Scope)
+		b.fail("crawldb.url.normalizers.scope", "unknown scope %q", o.Sweep.Scope)
 	}
 }
 
@@ -494,7 +493,7 @@ func (b *builder) invert(o *linkdb.InvertOptions) {
 	o.KeepInternal = !o.IgnoreInternal
 	o.IgnoreExternal = b.bool("linkdb.ignore.external.links")
 	if b.Corrected && o.IgnoreInternal && o.IgnoreExternal {
-		b.fail("linkdb.ignore.external.links", "with linkdb.ignore.internal.links it leaves no link")
+		b.fail("linkdb.ignore.external.links", "together with linkdb.ignore.internal.links this leaves no links")
 	}
 	o.MaxAnchor = b.limit("linkdb.max.anchor.length")
 	o.NutchCompat = b.compat()
@@ -502,7 +501,7 @@ func (b *builder) invert(o *linkdb.InvertOptions) {
 
 func (b *builder) inject(o *inject.Options) {
 	if o.Score = b.number("db.score.injected"); o.Score == 0 {
-		b.note("db.score.injected", "0 cannot be had: the score is 1")
+		b.note("db.score.injected", "0 is not supported; the score is 1")
 	}
 	o.PurgeGone = b.bool("db.update.purge.404")
 	o.NutchCompat = b.compat()
@@ -520,9 +519,9 @@ func (b *builder) index(o *index.Options) {
 	o.NutchCompat = b.compat()
 }
 
-// hosts says what the statistics of hosts are made of.
+// hosts sets the options of host statistics.
 func (b *builder) hosts(o *hoststat.Options) {
-	o.By = b.queueMode() // a record by address has statistics of no host
+	o.By = b.queueMode() // there are no statistics by address
 	if o.By == hostdb.ByIP {
 		o.By = hostdb.ByHost
 	}
@@ -548,7 +547,7 @@ func (b *builder) hosts(o *hoststat.Options) {
 	o.NutchCompat = b.compat()
 }
 
-// dedup says what a duplicate is.
+// dedup makes the options of deduplication.
 func (b *builder) dedup() *dedup.Options {
 	o := new(dedup.Options)
 	var err error
@@ -560,14 +559,14 @@ func (b *builder) dedup() *dedup.Options {
 	}
 	for _, c := range []dedup.Criterion{dedup.Score, dedup.FetchTime, dedup.URLLength} {
 		if b.compat() && err == nil && !slices.Contains(o.Order, c) {
-			b.fail("deduplication.compare.order", "Nutch wants %v, too", c)
+			b.fail("deduplication.compare.order", "%v is missing, which Nutch requires", c)
 		}
 	}
 	o.NutchCompat = b.compat()
 	return o
 }
 
-// quantiles are those of readdb -stats.
+// quantiles returns the quantiles of readdb -stats.
 func (b *builder) quantiles() []float64 {
 	const name = "db.stats.score.quantiles"
 	var all []float64

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// plugins are the plugins of Nutch that are active.
+// plugins are the active plugins of Nutch.
 type plugins map[string]bool
 
 func (p *plugins) has(id string) bool { return (*p)[id] }
 
 type stockPlugin struct{ id, why string }
 
-// stock are the plugins of Nutch, and why one has no counterpart; empty if it has
-// one. Those that only serve others are left out.
+// stock lists the plugins of Nutch, and says why one has no counterpart; empty if it has
+// one. Plugins that only serve others are left out.
 var stock = [...]stockPlugin{
 	{"creativecommons", noParseFilter}, {"exchange-jexl", noIndexing}, {"feed", "there is no parser for feeds; parse.Mux takes one"},
 	{"headings", noParseFilter}, {"index-anchor", ""}, {"index-arbitrary", noIndexing}, {"index-basic", ""}, {"index-geoip", noIndexing},
@@ -27,11 +27,11 @@ var stock = [...]stockPlugin{
 	{"indexer-cloudsearch", noWriter}, {"indexer-csv", noWriter}, {"indexer-dummy", noWriter}, {"indexer-elastic", noWriter},
 	{"indexer-kafka", noWriter}, {"indexer-opensearch-1x", noWriter}, {"indexer-rabbit", noWriter}, {"indexer-solr", noWriter},
 	{"language-identifier", noParseFilter}, {"microformats-reltag", noParseFilter}, {"mimetype-filter", noIndexing},
-	{"parse-ext", "no program is run; parse.Mux takes other parsers"}, {"parse-html", ""}, {"parse-js", "scripts are not read for links"},
+	{"parse-ext", "no external program is run; parse.Mux takes other parsers"}, {"parse-html", ""}, {"parse-js", "scripts are not read for links"},
 	{"parse-metatags", ""}, {"parse-tika", ""}, {"parse-zip", "archives are not read"},
 	{"parsefilter-debug", noParseFilter}, {"parsefilter-naivebayes", noParseFilter}, {"parsefilter-regex", noParseFilter},
 	{"protocol-file", "give recrawl.Options.Protocol a fileproto.Client of the directory that may be read"},
-	{"protocol-foo", "it is for tests of Nutch"}, {"protocol-ftp", "FTP is not supported; protocol.Mux takes a protocol for it"},
+	{"protocol-foo", "it only serves Nutch's tests"}, {"protocol-ftp", "FTP is not supported; protocol.Mux takes a protocol for it"},
 	{"protocol-htmlunit", noBrowser}, {"protocol-http", ""}, {"protocol-httpclient", ""}, {"protocol-interactiveselenium", noBrowser},
 	{"protocol-okhttp", ""}, {"protocol-selenium", noBrowser},
 	{"publish-rabbitmq", "recrawl.Options.OnPage and fetch.Options.OnVisit are called for every page"},
@@ -50,7 +50,7 @@ const (
 	noParseFilter = "there are no parse filters; wrap recrawl.Options.Parser"
 )
 
-// plugin is a plugin and the class by which the orders name it.
+// plugin is a plugin, and the class that stands for it in an order.
 type plugin struct{ id, class string }
 
 var (
@@ -73,8 +73,8 @@ var (
 	}
 )
 
-// plugins finds out which plugins are active: those whose whole name matches
-// plugin.includes and not plugin.excludes.
+// plugins returns the active plugins: those whose whole name matches plugin.includes and
+// not plugin.excludes.
 func (b *builder) plugins() *plugins {
 	p := plugins{}
 	in, out := b.whole("plugin.includes"), b.whole("plugin.excludes")
@@ -96,24 +96,24 @@ func (b *builder) plugins() *plugins {
 	}
 	b.strangers()
 	if !p["protocol-http"] && !p["protocol-httpclient"] && !p["protocol-okhttp"] {
-		b.note("plugin.includes", "no plugin for http is active; recrawl.Options.HTTP is there all the same")
+		b.note("plugin.includes", "no plugin for http is active; recrawl.Options.HTTP is set anyway")
 	}
 	return &p
 }
 
-// strangers looks for plugins that plugin.includes names and nobody knows. A filter
-// among them is an error: without it everything would be crawled that it keeps out.
+// strangers looks for unknown plugins in plugin.includes. An unknown filter is an error:
+// without it, the crawl would include everything that the filter keeps out.
 func (b *builder) strangers() {
 	re, err := syntax.Parse(b.word("plugin.includes"), syntax.Perl)
 	if err != nil {
-		return // which is told already
+		return // already reported
 	}
 	var names []string
 	branches := []*syntax.Regexp{re}
 	if re.Op == syntax.OpAlternate {
 		branches = re.Sub
 	}
-	for _, branch := range branches { // one like index-.* names nobody
+	for _, branch := range branches { // one like index-.* names no plugin
 		some, ok := words(branch)
 		if ok {
 			names = append(names, some...)
@@ -125,11 +125,11 @@ func (b *builder) strangers() {
 			slices.ContainsFunc(stock[:], func(s stockPlugin) bool { return s.id == name }) {
 			continue
 		}
-		text, least := fmt.Sprintf("there is no plugin %q", name), 4
+		text, least := fmt.Sprintf("unknown plugin %q", name), 4
 		like := ""
 		for _, s := range stock {
 			if d := distance(name, s.id, least); d < least {
-				like, least = "; is "+s.id+" meant?", d
+				like, least = "; did you mean "+s.id+"?", d
 			}
 		}
 		if strings.Contains(name, "urlfilter") {
@@ -143,7 +143,7 @@ func (b *builder) strangers() {
 // maxWords bounds what words lists.
 const maxWords = 1000
 
-// words lists what a regular expression matches; false if that is too much.
+// words lists the strings that a regular expression matches; false if there are too many.
 func words(re *syntax.Regexp) ([]string, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -207,8 +207,8 @@ func (b *builder) pattern(name string) *regexp.Regexp {
 	return re
 }
 
-// whole compiles a regular expression for what it matches whole, as Java's matches
-// does; nil if the property has no value.
+// whole compiles a regular expression that must match the whole text, as in Java's
+// matches; nil if the property has no value.
 func (b *builder) whole(name string) *regexp.Regexp {
 	s := b.word(name)
 	if b.pattern(name) == nil {
@@ -221,10 +221,10 @@ func (b *builder) whole(name string) *regexp.Regexp {
 	return re
 }
 
-// ordered returns the active plugins out of a list, in the order that a property
-// gives by their classes. Those that it does not name follow in the order of their
-// names, where Nutch has none; or not at all, if there is an order and only what
-// it names counts.
+// ordered returns the active plugins of a list, in the order of their classes in a
+// property. Plugins that it does not name follow in order of their names (in Nutch the
+// order is undefined), unless onlyNamed is set and there is an order: then they are left
+// out.
 func (b *builder) ordered(name string, list []plugin, active *plugins, onlyNamed bool) []string {
 	ids := b.named(name, list, active)
 	named := len(b.words(name)) > 0
@@ -233,10 +233,10 @@ func (b *builder) ordered(name string, list []plugin, active *plugins, onlyNamed
 			continue
 		}
 		if p.id == "urlfilter-ignoreexempt" {
-			continue // which is no filter of the chain
+			continue // not part of the chain
 		}
 		if onlyNamed && named {
-			b.note(name, p.class+" is not named, and not used: so it is in Nutch, too")
+			b.note(name, p.class+" is not named, and so not used, as in Nutch")
 			continue
 		}
 		ids = append(ids, p.id)
@@ -244,16 +244,16 @@ func (b *builder) ordered(name string, list []plugin, active *plugins, onlyNamed
 	return ids
 }
 
-// named returns the active plugins out of a list whose classes a property names.
+// named returns the active plugins of a list whose classes a property names.
 func (b *builder) named(name string, list []plugin, active *plugins) []string {
 	var ids []string
 	for _, c := range b.words(name) {
 		i := slices.IndexFunc(list, func(p plugin) bool { return p.class == class(c) })
 		switch {
 		case i < 0:
-			b.fail(name, "there is no %s", c)
+			b.fail(name, "unknown class %s", c)
 		case !active.has(list[i].id):
-			b.note(name, c+" is passed over: "+list[i].id+" is not in plugin.includes")
+			b.note(name, c+" is ignored: "+list[i].id+" is not in plugin.includes")
 		case !slices.Contains(ids, list[i].id):
 			ids = append(ids, list[i].id)
 		}
@@ -275,5 +275,5 @@ func readFile[T any](b *builder, name, path string, parse func(io.Reader) (T, er
 	return v
 }
 
-// failFile keeps the error of a rule file, which names file and line by itself.
+// failFile adds the error of a rule file, which already names file and line.
 func (b *builder) failFile(name string, err error) { b.fail(name, "%w", err) }

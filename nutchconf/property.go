@@ -91,7 +91,7 @@ func Lookup(name string) (Property, bool) {
 	return Property{}, false
 }
 
-// row finds a property in the table; nil if it is not there.
+// row finds a property in the table; nil if it is not in it.
 func row(name string) *Property {
 	for g := range groups {
 		for i := range g.rows {

@@ -16,7 +16,7 @@ func nutchScopes() []urlfilter.Scope {
 // rules makes the rules of the crawl: the normalizers and filters whose plugins
 // are active, in their order.
 func (b *builder) rules(active *plugins) *urlfilter.Rules {
-	r := &urlfilter.Rules{MaxLength: -1} // fetch bounds links by itself
+	r := &urlfilter.Rules{MaxLength: -1} // fetch has its own bound on links
 	r.Normalizers = b.normalizers(active)
 	r.Loops = b.count("urlnormalizer.loop.count")
 	if b.Corrected && !b.set("urlnormalizer.loop.count") {
@@ -28,18 +28,18 @@ func (b *builder) rules(active *plugins) *urlfilter.Rules {
 		}
 	}
 	if len(r.Filters) == 0 && len(b.errs) == 0 {
-		b.note("plugin.includes", "no filter is active: every URL belongs to the crawl")
+		b.note("plugin.includes", "no filter is active: every URL is accepted")
 	}
 	return r
 }
 
-// scopeProperties are what the properties of one scope begin with.
+// scopeProperties returns the prefixes of properties of one scope.
 func scopeProperties() []string {
 	return []string{"urlnormalizer.scope.", "urlnormalizer.order.", "urlnormalizer.regex.file."}
 }
 
-// normalizers makes the normalizers of all scopes. Where a scope has properties
-// of its own it has a chain of its own.
+// normalizers makes the normalizers of all scopes. A scope with its own properties has
+// its own chain.
 func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 	made := map[string]urlfilter.Normalizer{}
 	chain := func(scope urlfilter.Scope) []urlfilter.Normalizer {
@@ -60,7 +60,7 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 	}
 	common := chain(urlfilter.AnyScope)
 	scoped := urlfilter.Scoped{}
-	restricted := false // what is of the scope default is of no other one
+	restricted := false // whether properties of the scope default apply to that scope only
 	for _, prefix := range scopeProperties() {
 		_, ok := b.text(prefix + string(urlfilter.AnyScope))
 		restricted = restricted || ok
@@ -82,16 +82,15 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 		return common
 	}
 	scoped[urlfilter.AnyScope] = urlfilter.Chain{Normalizers: common, Loops: 1}
-	// Nutch has no such scope. A URL that is known is spelled as the scope in which
-	// it turned up has it.
+	// Nutch has no such scope: known URLs keep the form that the scope in which they
+	// turned up has given them.
 	scoped[urlfilter.Generate] = urlfilter.Pass{}
 	return []urlfilter.Normalizer{scoped}
 }
 
-// normalizersOf returns the plugins that normalize in a scope, in their order:
-// those that urlnormalizer.scope.SCOPE names, or all; first what
-// urlnormalizer.order.SCOPE names, or urlnormalizer.order, and then the others. A
-// scope of which nothing is left has what the scope default has.
+// normalizersOf returns the plugins that normalize in a scope: those that
+// urlnormalizer.scope.SCOPE names, or all. Those in urlnormalizer.order.SCOPE, or else
+// in urlnormalizer.order, come first. A scope without any has those of the scope default.
 func (b *builder) normalizersOf(scope urlfilter.Scope, active *plugins) []string {
 	order := "urlnormalizer.order." + string(scope)
 	if len(b.words(order)) == 0 {
@@ -110,8 +109,8 @@ func (b *builder) normalizersOf(scope urlfilter.Scope, active *plugins) []string
 	return ids
 }
 
-// regexOf makes the regex normalizer of a scope that has a file of its own; nil
-// if it has none.
+// regexOf makes the regex normalizer of a scope that has its own file; nil if it has
+// none.
 func (b *builder) regexOf(id string, scope urlfilter.Scope) urlfilter.Normalizer {
 	name := "urlnormalizer.regex.file." + string(scope)
 	if _, ok := b.text(name); !ok || id != "urlnormalizer-regex" {
@@ -163,8 +162,8 @@ func (b *builder) basic() urlfilter.Normalizer {
 	return n
 }
 
-// filter makes the filter of a plugin; nil if it cannot, or if the plugin is none
-// for the chain.
+// filter makes the filter of a plugin; nil if it cannot, or if the plugin is not part of
+// the chain.
 func (b *builder) filter(id string) urlfilter.Filter {
 	switch id {
 	case "urlfilter-regex":
@@ -217,9 +216,9 @@ func (b *builder) exempt(active *plugins) *urlfilter.Exemptions {
 	return e
 }
 
-// filterOf makes a filter of rules: those of the property prefix.rules, if it is
-// there, or else those in the file that prefix.file names. A file that is not
-// there is an error, where Nutch takes it for one without rules.
+// filterOf makes a filter with the rules in the property prefix.rules, if it is set, or
+// else in the file that prefix.file names. A missing file is an error; Nutch treats it
+// as a file without rules.
 func filterOf[F urlfilter.Filter](b *builder, prefix string, open func(string, urlfilter.FileOptions) (*urlfilter.FilterFile, error), parse func(io.Reader) (F, error)) urlfilter.Filter {
 	name := prefix + ".file"
 	file := b.word(name)
@@ -279,17 +278,17 @@ func (b *builder) normalizerFile(name, file string, open func(string, urlfilter.
 	return n
 }
 
-// there fails if a file that a property names is missing.
+// there reports whether a file that a property names exists, and fails if not.
 func (b *builder) there(name, file string) bool {
 	if exists(b.path(file)) {
 		return true
 	}
-	b.fail(name, "there is no %s", b.path(file))
+	b.fail(name, "%s does not exist", b.path(file))
 	return false
 }
 
-// inlineFilter is a filter whose rules are a property, inlineNormalizer is a
-// normalizer of that kind.
+// inlineFilter is a filter whose rules are in a property, and inlineNormalizer a
+// normalizer.
 type inlineFilter struct {
 	urlfilter.Filter
 	property string
@@ -308,7 +307,7 @@ func (n inlineNormalizer) Explain(url string) string {
 }
 func (n inlineNormalizer) String() string { return n.property }
 
-// inlineRule names the rule of a property that decides.
+// inlineRule names the rule in a property that decides about a URL.
 func inlineRule(property string, v any, url string) string {
 	e, ok := v.(urlfilter.Explainer)
 	if !ok {

@@ -69,12 +69,12 @@ func TestSecretsGoWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// What cannot be had says where it stands.
+// A note says where a property was set.
 func TestBadSecretsAndNetworks(t *testing.T) {
 	for _, tt := range []struct{ name, value, file, want string }{
-		{"http.auth.file", "auth.xml", "<auth-configuration>\n<credentials username='me' password='word'><default/></credentials></auth-configuration>", "auth.xml:2: <default> would tell"},
+		{"http.auth.file", "auth.xml", "<auth-configuration>\n<credentials username='me' password='word'><default/></credentials></auth-configuration>", "auth.xml:2: <default> would send"},
 		{"http.auth.file", "missing.xml", "", "missing.xml"},
-		{"http.agent.host.cookie.file", "c.txt", "a.example\tb=c\n\nno tab\n", "c.txt:3: a line wants a host, a tab and a cookie"},
+		{"http.agent.host.cookie.file", "c.txt", "a.example\tb=c\n\nno tab\n", "c.txt:3: a line needs a host, a tab and a cookie"},
 		{"http.agent.host.cookie.file", "missing.txt", "", "missing.txt"},
 		{"http.filter.ipaddress.include", "10.0.0.0/33", "", `"10.0.0.0/33" is neither an address nor a network`},
 		{"http.filter.ipaddress.exclude", "somewhere", "", `"somewhere" is neither an address nor a network`},

@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// builder makes options of a configuration. Every property is asked for by one of
-// its methods, which keep the errors, so that all mistakes are told at once.
+// builder makes options from a configuration. Its methods read the properties, and
+// collect the errors so that all mistakes are reported at once.
 type builder struct {
 	*Conf
 	asked  map[string]bool
@@ -32,14 +32,14 @@ func (b *builder) fail(name, format string, args ...any) {
 	b.keep(b.errorf(name, format, args...))
 }
 
-// keep keeps an error, once however often a property is asked for.
+// keep adds an error, once however often a property is read.
 func (b *builder) keep(err error) {
 	if !slices.ContainsFunc(b.errs, func(e error) bool { return e.Error() == err.Error() }) {
 		b.errs = append(b.errs, err)
 	}
 }
 
-// note says that what a property asks for cannot be had, if somebody asked for it.
+// note adds a note about a property, if it was set.
 func (b *builder) note(name, text string) {
 	if b.set(name) {
 		b.notes = append(b.notes, b.noteOf(name, text))
@@ -74,8 +74,8 @@ func (b *builder) words(name string) []string {
 	return strings.Fields(s)
 }
 
-// list returns the parts of a list that is separated by commas, trimmed; Hadoop
-// leaves blanks at them, with which no name is ever found.
+// list returns the parts of a list that is separated by commas. It trims them: Hadoop
+// keeps their blanks, with which they match nothing.
 func (b *builder) list(name string) []string {
 	s, _ := b.text(name)
 	var parts []string
@@ -87,8 +87,8 @@ func (b *builder) list(name string) []string {
 	return parts
 }
 
-// bool returns a value that is true or false. Where it is neither, Hadoop takes
-// the default of the code and says nothing.
+// bool returns a value that is true or false. If it is neither, Hadoop silently uses
+// the default of the code.
 func (b *builder) bool(name string) bool {
 	s := b.word(name)
 	switch {
@@ -120,7 +120,7 @@ func (b *builder) integer(name string, bits int) int64 {
 	n, err := strconv.ParseInt(sign+digits, base, bits)
 	if err != nil {
 		if errors.Is(err, strconv.ErrRange) {
-			b.fail(name, "%q has more than %d bits", s, bits)
+			b.fail(name, "%q does not fit into %d bits", s, bits)
 		} else {
 			b.fail(name, "%q is not a whole number", s)
 		}
@@ -138,15 +138,15 @@ func (b *builder) count(name string) int {
 	return n
 }
 
-// limit returns a bound as options have it: what is less than zero in Nutch means
-// none, and so does zero where it cannot be a bound.
+// limit returns a bound in the form of the options. In Nutch a value below zero means
+// none; zero, here the default, gets a note.
 func (b *builder) limit(name string) int {
 	n := b.int(name)
 	if n < 0 {
 		return -1
 	}
 	if n == 0 && b.set(name) {
-		b.note(name, "0 is not a bound here: the default of "+field(name)+" holds")
+		b.note(name, "0 is not supported; the default of "+field(name)+" is used")
 	}
 	return n
 }
@@ -159,8 +159,8 @@ func field(name string) string {
 	return ""
 }
 
-// float returns a value as Java reads a float, with the letter that it may have
-// at its end; zero if there is none. NaN is the caller's to look at.
+// float returns a value as Java parses a float, which may end with a letter; zero if
+// there is none. It may be NaN.
 func (b *builder) float(name string) float32 {
 	s := b.word(name)
 	if s == "" {
@@ -178,7 +178,7 @@ func (b *builder) float(name string) float32 {
 	return float32(f)
 }
 
-// number is float for values that have to be finite.
+// number is float for values that must be finite.
 func (b *builder) number(name string) float32 {
 	f := b.float(name)
 	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
@@ -188,7 +188,7 @@ func (b *builder) number(name string) float32 {
 	return f
 }
 
-// factor returns a number as options have it where zero means the default.
+// factor returns a number for an option whose zero value means the default.
 func (b *builder) factor(name string) float32 {
 	if f := b.number(name); f != 0 {
 		return f
@@ -196,8 +196,8 @@ func (b *builder) factor(name string) float32 {
 	return -1
 }
 
-// share returns a number from zero as options have it: a decimal as it was
-// written, so that 0.4 is 0.4 and not its neighbour among the floats of 32 bits.
+// share returns a number of at least zero for such an option, as the nearest float64 to
+// the decimal that was written: 0.4, not the float32 next to it.
 func (b *builder) share(name string) float64 {
 	f := b.number(name)
 	if f < 0 {
@@ -221,7 +221,7 @@ func (b *builder) seconds(name string) time.Duration {
 func (b *builder) duration(name string, n float64, unit time.Duration) time.Duration {
 	d := n * float64(unit)
 	if d >= math.MaxInt64 || d <= math.MinInt64 {
-		b.fail(name, "%q is too long a time", b.word(name))
+		b.fail(name, "%q is too long", b.word(name))
 		return 0
 	}
 	return time.Duration(math.Round(d/1e6)) * time.Millisecond
@@ -237,7 +237,7 @@ func (b *builder) millis(name string) time.Duration {
 	return b.duration(name, float64(n), time.Millisecond)
 }
 
-// positive fails if a time is not above zero, where that is not told already.
+// positive fails if a time is not above zero, unless the property has failed already.
 func (b *builder) positive(name string, d time.Duration) time.Duration {
 	if d <= 0 && !b.failed[name] {
 		b.fail(name, "%q is not above zero", b.word(name))
@@ -245,8 +245,8 @@ func (b *builder) positive(name string, d time.Duration) time.Duration {
 	return d
 }
 
-// never is a bound as options have it: none if it is negative, and the least
-// there is if it is zero, which there means the default.
+// never returns a bound in the form of the options: none if it is negative, and the least
+// possible if it is zero, which would mean the default.
 func never(d time.Duration) time.Duration {
 	switch {
 	case d < 0:
@@ -257,8 +257,7 @@ func never(d time.Duration) time.Duration {
 	return d
 }
 
-// by returns how URLs are grouped: prefix is what stands before Host and Domain in
-// Nutch's words.
+// by returns how URLs are grouped; host and domain are Nutch's words for the two ways.
 func (b *builder) by(name, host, domain string) hostdb.By {
 	switch s := b.word(name); {
 	case strings.EqualFold(s, host):
@@ -271,7 +270,7 @@ func (b *builder) by(name, host, domain string) hostdb.By {
 	}
 }
 
-// path returns where a file of the configuration is.
+// path returns the path of a configuration file.
 func (c *Conf) path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -279,13 +278,12 @@ func (c *Conf) path(name string) string {
 	return filepath.Join(c.dir, name)
 }
 
-// class returns the last part of the name of a Java class, by which it is known
-// here.
+// class returns the last part of the name of a Java class, which identifies it here.
 func class(name string) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// exists reports whether a file is there.
+// exists reports whether a file exists.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

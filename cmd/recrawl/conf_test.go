@@ -143,7 +143,7 @@ func TestConfThatIsNone(t *testing.T) {
 		args []string
 		want string
 	}{
-		{1, []string{"-conf", filepath.Join(dir, "missing")}, "there is no nutch-site.xml in"},
+		{1, []string{"-conf", filepath.Join(dir, "missing")}, "no nutch-site.xml in"},
 		{1, []string{"-conf", dir}, `nutch-site.xml:2: fetcher.threads.fetch: "ten" is not a whole number`},
 		{1, []string{"-conf", dir}, "\nrecrawl: nutchconf: "},
 		{2, []string{"-conf", ""}, "-conf needs the name of a directory"},
