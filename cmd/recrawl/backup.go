@@ -15,25 +15,24 @@ import (
 
 func (a *app) backup() *cli.Command {
 	return &cli.Command{
-		Name: "backup", Category: repairing, Usage: "make a copy of a crawl, which may be at work", ArgsUsage: "NEWDIR",
-		Description: `Makes a crawl in NEWDIR of what the crawl is at one moment: every record, host and
-link that is committed by then, and of segments all that is written. A crawl at
-work is held up for that moment and goes on; crawl can go on from the backup as
-from the crawl itself. NEWDIR has its name when all of it is durable, and not
-before; what is killed is begun anew by the same command.
+		Name: "backup", Category: repairing, Usage: "copy a crawl, even while it is running", ArgsUsage: "NEWDIR",
+		Description: `Copies the crawl as it is at one moment to NEWDIR: every record, host and link
+		committed by then, and everything written to segments. A running crawl pauses for
+		that moment only. The backup is a complete crawl: recrawl crawl can continue it.
+		NEWDIR gets its name when all of it is durable, not before. After a kill, the same
+		command starts over.
 
   recrawl backup -d crawl /backups/2026-01-31
   recrawl verify -d /backups/2026-01-31
 
-Files that never change are shared by hard links if NEWDIR is on the same file
-system: that takes no time and hardly any room, and protects from mistakes, but
-not from a disk that fails. On another file system, and with -copy, they are
-copied.
+If NEWDIR is on the same file system, files that never change are shared as hard
+links. That takes hardly any time or space, and protects from mistakes, but not
+from a failing disk. On another file system, or with -copy, everything is copied.
 
-While a crawl, fetch or sitemap is at work in the directory, that process makes the
-backup, with its rights; beside another verb, or an older recrawl, this waits until
-it ends.`,
-		Flags: flags(dirFlag(), &cli.BoolFlag{Name: "copy", Usage: "share no file with the crawl"}, reporting()),
+If a crawl, fetch or sitemap is running in the directory, its process makes the
+backup, with its permissions. If it is another verb or an older recrawl, backup
+waits until it ends.`,
+		Flags: flags(dirFlag(), &cli.BoolFlag{Name: "copy", Usage: "copy every file, and share none with the crawl"}, reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			dir := c.String("d")
 			switch {
@@ -62,7 +61,7 @@ it ends.`,
 	}
 }
 
-// backUp makes a backup, or has it made by the process that has the crawl.
+// backUp makes a backup, or asks the process that has the crawl open to make it.
 func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblestore.BackupReport, err error) {
 	o := pebblestore.BackupOptions{Copy: c.Bool("copy")}
 	for told := false; ; told = true {
@@ -75,7 +74,7 @@ func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblest
 			return r, err
 		}
 		if !told {
-			fmt.Fprintf(a.err, "recrawl: %v: it is asked for a backup; where it makes none, this waits until it ends\n", err)
+			fmt.Fprintf(a.err, "recrawl: %v: asking that process for a backup, or waiting until it ends\n", err)
 		}
 		if r, err = pebblestore.AskBackup(ctx, c.String("d"), to, o); !errors.Is(err, fs.ErrNotExist) {
 			return r, err

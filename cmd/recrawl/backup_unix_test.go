@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// A backup is made beside a crawl that is at work, which comes to what it would have come
+// A backup is made of a running crawl, which comes to what it would have come
 // to; so does one that goes on from the backup.
 func TestBackupOfACrawlAtWork(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestBackupOfACrawlAtWork(t *testing.T) {
 		t.Error("there is a backup, and the crawl is stopped")
 	}
 	c.Process.Signal(syscall.SIGCONT)
-	if r := wait(t, b, said, told); r.code != 0 || !strings.Contains(r.out, " files, ") || !strings.Contains(r.err, "is asked for a backup") {
+	if r := wait(t, b, said, told); r.code != 0 || !strings.Contains(r.out, " files, ") || !strings.Contains(r.err, "asking that process for a backup") {
 		t.Fatalf("%+v", r)
 	}
 	if r := recrawl(t, "backup", "-d", s.dir, to); r.code != 1 || !strings.Contains(r.err, "is not empty") {
