@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// diskPage is how much of a file is given up where the disk fails. No disk or
-// file system in use has larger sectors or smaller pages.
+// diskPage is the size of a piece of a file that is given up when the disk fails in it.
+// No disk or file system in use has larger sectors or smaller pages.
 const diskPage = 4 << 10
 
 // around reads a file whose disk has unreadable places: it fills the pages that
@@ -19,7 +19,7 @@ const diskPage = 4 << 10
 type around struct {
 	r    io.ReaderAt
 	lost func(at int64, err error)
-	bad  map[int64]bool // by number; a failing disk takes seconds to say so again
+	bad  map[int64]bool // by number; a failing disk takes seconds for each attempt
 }
 
 func newAround(r io.ReaderAt, lost func(at int64, err error)) *around {

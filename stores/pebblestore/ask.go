@@ -15,19 +15,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Only the process that has a store open can make a backup of it. Another asks for one
-// by a file beside the store, which it touches while it waits, and finds the answer in
-// a second one.
+// Only the process that has a store open can back it up. Another process asks it to with
+// a file beside the store, which it touches while it waits, and finds the answer in a
+// second file.
 const (
-	askName       = "ASK" // in the making it is empty
+	askName       = "ASK" // empty until it is written
 	answerName    = "ANSWER"
 	newAnswerName = "ANSWER.new"
 )
 
 const (
 	askPoll = 250 * time.Millisecond
-	// askTouch is how often who waits says so, and askPatience how long nobody has to
-	// before he is taken to be gone.
+	// A waiting process touches its file every askTouch. If it has not for askPatience,
+	// it counts as gone.
 	askTouch    = time.Second
 	askPatience = 15 * time.Second
 )
@@ -44,7 +44,7 @@ type answer struct {
 	Error  string       `json:"error,omitempty"`
 }
 
-// dropAsk removes what was asked for in a process that is gone.
+// dropAsk removes what was asked of an earlier process.
 func dropAsk(under vfs.FS, dir string) error {
 	var errs []error
 	for _, name := range [...]string{askName, answerName, newAnswerName} {
@@ -53,7 +53,7 @@ func dropAsk(under vfs.FS, dir string) error {
 	return errors.Join(errs...)
 }
 
-// look reads such a file. One that is no such file is one that is not there.
+// look reads one of these files. An invalid one counts as missing.
 func look(dir, name string, v any) (at time.Time, ok bool) {
 	f, err := machine().Open(filepath.Join(dir, name))
 	if err != nil {
@@ -71,11 +71,12 @@ func look(dir, name string, v any) (at time.Time, ok bool) {
 	return info.ModTime(), true
 }
 
-// AskBackup has the process that has the store in dir open make a [DB.Backup], with
-// its rights and its view of newDir, and returns when that is done. It waits for as long
-// as that process neither answers nor ends: one that does not call [DB.AnswerBackups] never
-// answers. If nobody has the store open, the error is one that is fs.ErrNotExist, and the
-// caller can open it and make the backup. The end of the context ends the backup, too.
+// AskBackup asks the process that has the store in dir open for a [DB.Backup], which is
+// made with the permissions of that process and its view of newDir, and returns when it
+// is done. It waits until that process answers or ends: one that does not call
+// [DB.AnswerBackups] never answers. If nobody has the store open, the error is
+// fs.ErrNotExist, and the caller can open the store and make the backup. The end of the
+// context ends the backup, too.
 func AskBackup(ctx context.Context, dir, newDir string, o BackupOptions) (BackupReport, error) {
 	r, err := askBackup(ctx, dir, newDir, o)
 	if err != nil {
@@ -90,7 +91,7 @@ func askBackup(ctx context.Context, dir, newDir string, o BackupOptions) (_ Back
 		return BackupReport{}, err
 	}
 	defer func() {
-		// Nobody is to begin, or to answer, what nobody waits for.
+		// The request must not outlive the wait for its answer.
 		for _, name := range [...]string{askName, answerName} {
 			var a ask
 			if _, ok := look(dir, name, &a); ok && a.ID == mine.ID {
@@ -103,7 +104,7 @@ func askBackup(ctx context.Context, dir, newDir string, o BackupOptions) (_ Back
 	last := heard{moment: time.Now()}
 	for touched := time.Now(); ; {
 		held, err := inUse(dir)
-		// What was answered was so before the process ended.
+		// Look for an answer even if the process has ended: it may have answered first.
 		var a answer
 		if _, ok := look(dir, answerName, &a); ok && a.ID == mine.ID {
 			if a.Error != "" {
@@ -127,7 +128,7 @@ func askBackup(ctx context.Context, dir, newDir string, o BackupOptions) (_ Back
 		default:
 			err := mine.put(dir)
 			if errors.Is(err, fs.ErrExist) {
-				// Another's turn, unless he is gone.
+				// Somebody else is asking, unless that process is gone.
 				if err = nil; last.gone(other.ID, at) {
 					err = removed(vfs.Default, filepath.Join(dir, askName))
 				}
@@ -144,7 +145,7 @@ func askBackup(ctx context.Context, dir, newDir string, o BackupOptions) (_ Back
 	}
 }
 
-// put asks, if nobody else does.
+// put asks, unless somebody else is asking.
 func (a *ask) put(dir string) error {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -170,14 +171,15 @@ func inUse(dir string) (bool, error) {
 	return false, lock.Close()
 }
 
-// heard is when who asks was heard of last, by the clock of who listens.
+// heard is when the asking process last touched its file, by the clock of the process
+// that looks.
 type heard struct {
 	id     string
 	touch  time.Time
 	moment time.Time
 }
 
-// gone reports whether nothing was heard for too long.
+// gone reports whether the file was not touched for too long.
 func (h *heard) gone(id string, touch time.Time) bool {
 	if h.id != id || !h.touch.Equal(touch) {
 		*h = heard{id, touch, time.Now()}
@@ -185,9 +187,9 @@ func (h *heard) gone(id string, touch time.Time) bool {
 	return time.Since(h.moment) > askPatience
 }
 
-// AnswerBackups makes the backups that other processes ask for by [AskBackup], one after the
-// other, until the context ends; one that is under way ends with it, and whoever asked
-// learns that this process has gone. It looks for a question four times a second.
+// AnswerBackups makes the backups that other processes ask for with [AskBackup], one after
+// another, until the context ends. That also ends a backup under way; whoever asked for it
+// waits until this process has closed the store. It looks for a request four times a second.
 func (d *DB) AnswerBackups(ctx context.Context) {
 	tick := time.NewTicker(askPoll)
 	defer tick.Stop()
@@ -201,7 +203,7 @@ func (d *DB) AnswerBackups(ctx context.Context) {
 		case <-d.closing:
 			return
 		}
-		if !told { // as soon as the disk has room for it
+		if !told { // try again: the disk may have had no room
 			told = reply.put(d.dir) == nil
 		}
 		var a ask
@@ -231,7 +233,7 @@ func (a *answer) put(dir string) error {
 	return os.Rename(made, filepath.Join(dir, answerName))
 }
 
-// answer makes a backup for as long as somebody waits for it.
+// answer makes a backup, and ends it when nobody waits for it any more.
 func (d *DB) answer(ctx context.Context, a *ask) (BackupReport, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup

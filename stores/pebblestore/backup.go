@@ -32,17 +32,17 @@ type BackupReport struct {
 	Held time.Duration
 }
 
-// What a backup is made in.
+// Where a backup is made.
 const (
 	stagingName = "BACKUP.new" // in the store, where files can be shared
-	backupMark  = "BACKUP"     // is in a directory that a copy is made in
+	backupMark  = "BACKUP"     // marks a directory in which a copy is made
 )
 
 // Backup copies the whole store as it is at one moment, crawl db, host db, link db and
-// segments, to newDir, which must not exist or be empty; its parent must exist. The copy
-// is what a kill at that moment would have left, with everything that was committed: a
-// crawl may be at work meanwhile, and another can go on from the backup. It can be opened,
-// verified, copied and moved like any store.
+// segments, to newDir, which must not exist or be empty; its parent must exist. A crawl may
+// be running meanwhile. The copy is what a kill at that moment would have left, with
+// everything that was committed. It can be opened, verified, copied and moved like any
+// store, and a crawl can continue from it.
 //
 // Changes wait while the files get second names, which takes about as long as syncing a
 // file; on a file system without hard links, as long as copying the store. Then files that
@@ -71,7 +71,7 @@ type backup struct {
 	growing []growing
 }
 
-// growing is a part that is not committed yet: its first size bytes count.
+// growing is a part that is not committed yet; its first size bytes belong to the backup.
 type growing struct {
 	link, name string
 	size       int64
@@ -95,9 +95,8 @@ func (b *backup) run(ctx context.Context, newDir string) (err error) {
 	if err := vacant(d.under, d.dir, newDir); err != nil {
 		return err
 	}
-	// What is in memory is written before anybody has to wait for it. If there is nothing,
-	// it is done all the same: until the engine has changed its manifest once since it was
-	// opened, a checkpoint has an empty one.
+	// Flush the memtables before changes have to wait, even if they are empty: until the
+	// engine has changed its manifest once since it was opened, a checkpoint has an empty one.
 	d.unflushed.Store(true)
 	if err := d.writeOut(); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (b *backup) run(ctx context.Context, newDir string) (err error) {
 		return err
 	}
 	defer func() {
-		if d.fence.failure() == nil { // else the next opening does it
+		if d.fence.failure() == nil { // if not, the next opening removes it
 			err = errors.Join(err, d.under.RemoveAll(b.staging))
 		}
 	}()
@@ -118,8 +117,8 @@ func (b *backup) run(ctx context.Context, newDir string) (err error) {
 	}
 	err = b.hold(ctx)
 	if err == nil {
-		// A part that is opened to be written may lose its last blocks, so this is
-		// done before any is.
+		// A part that is opened for writing may lose its last blocks, so copy these
+		// before any is.
 		err = b.copyGrowing(ctx)
 	}
 	d.starts.open()
@@ -132,7 +131,7 @@ func (b *backup) run(ctx context.Context, newDir string) (err error) {
 	return b.move(ctx, newDir)
 }
 
-// hold gives everything a second name while nothing changes.
+// hold gives every file a second name while nothing changes.
 func (b *backup) hold(ctx context.Context) error {
 	d := b.d
 	if err := d.changes.close(ctx); err != nil {
@@ -168,8 +167,8 @@ func (b *backup) hold(ctx context.Context) error {
 	})
 }
 
-// checkpoint is db.Checkpoint, which answers a directory that cannot be synced by a
-// panic; it has no lock of the engine then.
+// checkpoint is db.Checkpoint, which panics if a directory cannot be synced. It holds no
+// lock of the engine then.
 func checkpoint(db *pebble.DB, dir string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -194,7 +193,7 @@ func (b *backup) eachPart(dir string, f func(seg, name string, info vfs.FileInfo
 		if info, err := under.Stat(filepath.Join(dir, seg)); err != nil {
 			return err
 		} else if strings.HasPrefix(seg, ".") || !info.IsDir() {
-			continue // it is being removed, or none of ours
+			continue // being removed, or not ours
 		}
 		names, err := under.List(filepath.Join(dir, seg))
 		if err != nil {
@@ -243,7 +242,7 @@ func (b *backup) copyFile(ctx context.Context, from, to string, size int64) erro
 	return errors.Join(err, out.Close())
 }
 
-// readerUntil reads until a context ends.
+// readerUntil is a reader that fails when a context has ended.
 type readerUntil struct {
 	ctx context.Context
 	r   io.Reader
@@ -256,8 +255,8 @@ func (r readerUntil) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// seal makes a store of what was named and copied, one that was closed: nothing was
-// being written to the log when it was copied.
+// seal turns the linked and copied files into a store that was closed: nothing was being
+// written to the log meanwhile.
 func (b *backup) seal(ctx context.Context) error {
 	under, db := b.d.under, filepath.Join(b.staging, databaseName)
 	text, err := readFile(under, filepath.Join(b.d.dir, formatName))
@@ -280,7 +279,7 @@ func (b *backup) seal(ctx context.Context) error {
 	})
 }
 
-// walk calls f for all that is below a directory, and then for that.
+// walk calls f for everything below a directory, and then for the directory.
 func (b *backup) walk(ctx context.Context, name string, f func(name string, info vfs.FileInfo) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -303,14 +302,14 @@ func (b *backup) walk(ctx context.Context, name string, f func(name string, info
 	return f(name, info)
 }
 
-// move gives the backup its name, or makes a copy that has it.
+// move gives the backup its name, or makes a copy of that name.
 func (b *backup) move(ctx context.Context, newDir string) error {
 	under := b.d.under
 	if !b.o.Copy {
 		if err := under.Remove(newDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// What cannot be renamed is on another file system, which is told in many ways.
+		// An error means another file system, which systems report in different ways.
 		if err := under.Rename(b.staging, newDir); err == nil {
 			return errors.Join(syncDir(under, filepath.Dir(filepath.Clean(newDir))), syncDir(under, b.d.dir))
 		}
@@ -337,7 +336,7 @@ func (b *backup) copyTo(ctx context.Context, dir string) error {
 			return err
 		}
 		to := filepath.Join(dir, rel)
-		if info.IsDir() { // all of it is there
+		if info.IsDir() { // its contents are complete
 			return errors.Join(under.MkdirAll(to, 0o777), syncDir(under, to))
 		}
 		if err := under.MkdirAll(filepath.Dir(to), 0o777); err != nil {
@@ -347,8 +346,8 @@ func (b *backup) copyTo(ctx context.Context, dir string) error {
 	})
 }
 
-// stagedFS has the engine's checkpoint pass the fence by: what fails there ends a
-// backup, not the store.
+// stagedFS takes the engine's checkpoint past the fence: a failure there ends the backup,
+// not the store.
 type stagedFS struct {
 	vfs.FS
 	under vfs.FS
@@ -387,13 +386,13 @@ func (f stagedFS) RemoveAll(name string) error                 { return f.of(nam
 func (f stagedFS) Rename(from, to string) error                { return f.of(to).Rename(from, to) }
 func (f stagedFS) MkdirAll(dir string, perm fs.FileMode) error { return f.of(dir).MkdirAll(dir, perm) }
 
-// A new store is made in a directory beside the one that is to hold it, and moved there
-// when it is complete: a mark in it says that it may be cleared away.
+// A new store is made in a working directory beside its place, and moved there when it is
+// complete. A mark in the working directory says that it may be removed.
 
-// workStore is the new store in the directory that it is made in.
+// workStore is the new store in the working directory.
 const workStore = "store"
 
-// vacant checks that nothing is in the way of a new store.
+// vacant checks that a new store can be made.
 func vacant(disk vfs.FS, dir, newDir string) error {
 	entries, err := disk.List(newDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -415,15 +414,15 @@ func vacant(disk vfs.FS, dir, newDir string) error {
 	return nil
 }
 
-// beginWork makes the directory to work in, and clears away what was begun there and
-// cut short.
+// beginWork makes the working directory, and removes what an interrupted run has left in
+// it.
 func beginWork(disk vfs.FS, work, mark string) error {
 	entries, err := disk.List(work)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if _, err := disk.Stat(filepath.Join(work, mark)); len(entries) > 0 && err != nil {
-		return fmt.Errorf("%s exists, and no interrupted run has left it", work)
+		return fmt.Errorf("%s exists, and is not left by an interrupted run", work)
 	}
 	if err := disk.RemoveAll(filepath.Join(work, workStore)); err != nil {
 		return err
@@ -434,7 +433,7 @@ func beginWork(disk vfs.FS, work, mark string) error {
 	return writeFile(disk, filepath.Join(work, mark), nil)
 }
 
-// endWork gives what was made its name.
+// endWork moves the new store to its place.
 func endWork(disk vfs.FS, work, newDir string) error {
 	if err := disk.Remove(newDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -151,8 +151,8 @@ func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (durab
 	return true, d.ingest(ctx, v, st)
 }
 
-// holdBack keeps the engine from compacting while more steps come, except what is too
-// deep already.
+// holdBack keeps the engine from compacting while more steps come, unless level 0 is
+// already too deep.
 func (d *DB) holdBack() {
 	deep := d.db.Metrics().Levels[0].Sublevels
 	if deep >= maxSublevels {
@@ -188,10 +188,10 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 func isSum(key []byte) bool { return table(key[0]) == tallyTable || table(key[0]) == linkTable }
 
 // ingest writes a step as tables and has the engine ingest them. They are
-// durable at once, so earlier commits have to be, too. These are flushed first:
+// durable at once, so earlier commits must be durable, too. These are flushed first:
 // if they overlapped the tables the engine would wait for that flush itself,
-// and would not stop waiting when the disk fails. What other stores, which have
-// other turns, commit meanwhile does not overlap.
+// and would not stop waiting when the disk fails. Other stores, which have
+// other turns, commit nothing that overlaps.
 func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 	if err := d.space.wait(ctx, v.errClosed); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 	defer func() {
 		if err != nil {
 			for _, name := range names {
-				_ = d.fence.Remove(name) // or at the next opening
+				_ = d.fence.Remove(name) // if not, the next opening does
 			}
 		}
 	}()
@@ -283,14 +283,14 @@ func (d *DB) liesAbove(st *step) (bool, error) {
 	return size > 0, d.outcome("write tables", err)
 }
 
-// writeTable writes and syncs a table, with a filter if it is to have one.
+// writeTable writes and syncs a table, with or without a filter.
 func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bool) error {
 	f, err := d.fence.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	o := d.options.MakeWriterOptions(len(d.options.Levels)-1, d.db.TableFormat())
-	o.WritingToLowestLevel = false // that is for the engine to decide
+	o.WritingToLowestLevel = false // the engine decides that
 	if filtered {
 		o.FilterPolicy = d.options.Levels[0].FilterPolicy
 	}
@@ -317,7 +317,7 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bo
 // sweepBulk removes tables that a crash kept from the engine. A table that
 // cannot be removed only takes space.
 func (d *DB) sweepBulk() {
-	names, _ := d.under.List(d.path) // which the engine reads next
+	names, _ := d.under.List(d.path) // the engine will report an error itself
 	for _, name := range names {
 		if strings.HasPrefix(name, bulkPrefix) {
 			if err := d.under.Remove(d.under.PathJoin(d.path, name)); err != nil {
@@ -327,13 +327,13 @@ func (d *DB) sweepBulk() {
 	}
 }
 
-// A step holds what is written at a time. The records, of the crawl db or the link
-// db, come in key order, and so do the index entries in each of their levels and
-// hours, which are kept apart.
+// A step holds the changes that are written together. Records, of the crawl db or the
+// link db, come in key order, and so do the index entries within a level or an hour,
+// which are kept separately.
 type step struct {
 	of      string   // the store that writes it, for the names of files
 	chunks  [][]byte // of keys and values, all but the last full, or not in use
-	cur     int      // the one that is being filled
+	cur     int      // the one being filled
 	bytes   int      // in chunks, with the changes
 	records []change
 	entries map[uint64][]change // by table and level, or bucket; and leases
@@ -475,7 +475,7 @@ func (st *step) at(p place, n int) []byte {
 
 func (st *step) key(c change) []byte { return st.at(c.key, int(c.klen)) }
 
-// valueOf is nil for what is deleted.
+// valueOf returns the value of a change; nil if it deletes.
 func (st *step) valueOf(c change) []byte {
 	if c.vlen == deleted {
 		return nil
@@ -483,10 +483,10 @@ func (st *step) valueOf(c change) []byte {
 	return st.at(c.value, int(c.vlen))
 }
 
-// tables returns the changes as tables that do not overlap, each in key order,
-// with nil for what is deleted. Levels and hours that have at least full
-// entries are tables of their own: the next step begins where they end, while a
-// table of many would overlap all of it.
+// tables returns the changes as tables that do not overlap, each in key order, with nil
+// for deleted keys. Levels and hours with at least full entries get tables of their own:
+// the next step begins where they end, while a table with several of them would overlap
+// all of it.
 func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 	var all []iter.Seq2[[]byte, []byte]
 	if len(st.records) > 0 {
@@ -506,7 +506,7 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(st.entries)) {
-		if len(st.entries[n]) == 0 { // of a step before
+		if len(st.entries[n]) == 0 { // from an earlier step
 			continue
 		}
 		if len(st.entries[n]) >= full || len(some) > 0 && some[0]>>56 != n>>56 {

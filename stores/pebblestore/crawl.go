@@ -156,12 +156,12 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 	return err
 }
 
-// changed announces, once others can see it, that records were changed. It has the
-// turn.
+// changed announces that records were changed, once others can see it. The caller has
+// the turn.
 func (s *crawlStore) changed(index *mover, err error) {
 	all := index.leases
 	if err != nil {
-		all = nil // nothing was, or the store has failed
+		all = nil // nothing was written, or the store has failed
 	}
 	s.leases.apply(all, func() { s.changes.Add(1) })
 }
@@ -251,8 +251,8 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		var was, is entry
 		var seen time.Time
 		var held, stored []byte
-		same := false // except for the lease
-		told := false // by a token: old has no lease, and is not encoded
+		same := false // apart from the lease
+		told := false // a token described it: old has no lease, and is not encoded
 		if b.Tokens != nil {
 			if d, ok := s.told(b.Tokens[i], url); ok {
 				old, told = &d, true
@@ -353,8 +353,8 @@ func appendToken(dst []byte, changes uint64, value []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(dst, changes), value...)
 }
 
-// told returns the record that a token describes, if nothing has changed since.
-// It has the turn.
+// told returns the record that a token describes, if nothing has changed since. The
+// caller has the turn.
 func (s *crawlStore) told(token, url string) (d crawldb.Datum, ok bool) {
 	if len(token) <= 8 {
 		return d, false

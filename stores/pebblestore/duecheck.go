@@ -15,14 +15,14 @@ import (
 var (
 	errNoEntry  = errors.New("has no entry in the due index")
 	errNoRecord = errors.New("no record accounts for it")
-	errOldLease = errors.New("its lease is where selections do not look for it")
-	errKey      = errors.New("it is under the key of another")
+	errOldLease = errors.New("its lease is in the record, where selections do not look")
+	errKey      = errors.New("it is under the key of another URL")
 )
 
-// checkDue is CheckIndex, and calls found with all that it finds. Sums of
-// hashes, which do not depend on the order, show whether the tables agree;
-// entries are searched only if they do not. Damage that hides the rest is
-// reported too; an error means that the check could not continue.
+// checkDue is CheckIndex, but calls found with every difference. Sums of hashes, which do
+// not depend on the order, show whether the tables agree; entries are looked up only if
+// they do not. Damage that hides the rest is reported, too; an error means that the check
+// could not continue.
 func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
 	told := 0
 	err := s.compareDue(ctx, func(err error) { told++; found(err) })
@@ -49,14 +49,14 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
 	}
-	state := &dueState{} // of a store that has none yet
+	state := &dueState{} // for a store that has no index yet
 	if b != nil {
 		known, ok, err := parseState(b)
 		if err != nil {
 			return s.db.damaged("the state of", "the due index", err)
 		}
 		if !ok {
-			return nil // to be built anew
+			return nil // of another version: it will be built anew
 		}
 		state = known
 	}
@@ -164,8 +164,8 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 	return nil
 }
 
-// checkKeys checks that each record is under the key of its URL, and that hosts
-// have all that they say they have.
+// checkKeys checks that each record of the crawl db, and each page of the link db, is
+// under the key of its URL.
 func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 	if err := s.db.enter(ctx, &s.view); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, ErrDamaged) { // damage was told by the scan
+		if err != nil && !errors.Is(err, ErrDamaged) { // the scan has reported damage
 			return err
 		}
 	}
@@ -217,8 +217,8 @@ func (s *crawlStore) compareTallies(ctx context.Context, r reader, found func(er
 	return err
 }
 
-// entries calls f with the entry that each record must have. It also checks that
-// each lease has a record.
+// entries calls f with the entry that each record must have, and checks that each lease
+// has a record.
 func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, f func(url string, key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
 	if err != nil {

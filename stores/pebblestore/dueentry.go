@@ -15,17 +15,17 @@ import (
 //	ready  level(2) key         best level first, in a level by key
 //	wheel  bucket(4) key        by the hour of its fetch time
 //
-// (and one that counts those of ready, see tally)
-// and the value of both is the priority of the record and the time from which it
-// is due, and of a short record the rest, so that it need not be read to be leased.
-// Which table, and where in it, follows from the record and from the mark
-// of the index alone: what the wheel has before the mark has moved to ready. So
-// an update deletes the entry of a record without looking for it, and writes the
-// new one in the batch that writes the record; and no selection need believe the
-// mark, which only says where to look: the entry says when the record is due.
+// A third table counts the entries of ready, see tally. The value of an entry is the
+// priority of the record and the time from which it is due, and the rest of a short
+// record, so that it need not be read to be leased. The table of an entry, and its place
+// there, follow from the record and the mark of the index alone: entries of the wheel
+// before the mark have moved to ready. So an update deletes the entry of a record without
+// looking for it, and writes the new one in the batch that writes the record. And
+// selections do not depend on the mark, which only says where to look: the entry says
+// when the record is due.
 //
-// A lease changes nothing of it: a selection passes what is leased, see leaseSet.
-// When a lease has ended its record is selected from where it was.
+// A lease does not change the entry: selections pass over leased records, see leaseSet.
+// After the lease the record is selected from where it was.
 
 // An entry is what the due index holds about a record.
 type entry struct {
@@ -142,7 +142,7 @@ func (e entry) appendRest(dst []byte) []byte {
 	switch score := math.Float32bits(d.Score); {
 	case score == math.Float32bits(d.Priority):
 		d.Score = 0
-	case score == 0: // which means the same as the priority
+	case score == 0: // zero means that it equals the priority
 		return dst
 	}
 	d.Priority = d.Score
@@ -187,8 +187,7 @@ func (e *entry) decode(b []byte) error {
 // markOf returns the mark after a bucket.
 func markOf(bucket uint32) []byte { return binary.BigEndian.AppendUint32(nil, bucket+1) }
 
-// dueState is how far the index is built and how far its mark has moved. It is
-// immutable.
+// dueState says how far the index is built and where its mark is. It is immutable.
 type dueState struct {
 	mark []byte // the wheel begins here; a key of the wheel without the table's byte
 	// The index has the records whose keys are less than built, or all of them.
@@ -196,7 +195,7 @@ type dueState struct {
 	whole bool
 }
 
-// has reports whether the index has records under that key.
+// has reports whether the index has the record of that key.
 func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s.built) < 0 }
 
 // stateVersion is the version of the index alone: an index of another version

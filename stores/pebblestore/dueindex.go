@@ -44,8 +44,8 @@ const (
 	seekFrom = 8 // steps over the entries of a host before they are skipped
 )
 
-// loadDue reads the state of the index, or decides on one. If a store has
-// records and no index, its first selection builds it.
+// loadDue reads the state of the index, or sets one. If a store has records but no index,
+// its first selection builds it.
 func (s *crawlStore) loadDue() error {
 	s.due.step, s.due.tooMany, s.due.side, s.due.tour = stepSize, tooMany, sideSize, tourFrom
 	b, err := get(s.db.db, dueKey)
@@ -95,7 +95,7 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 	}
 }
 
-// step does part of the work of prepare. It has the turn.
+// step does part of the work of prepare. The caller has the turn.
 func (s *crawlStore) step(ctx context.Context, clock int64) error {
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
@@ -151,7 +151,7 @@ func (s *crawlStore) clear(batch *pebble.Batch, mark []byte) (*dueState, error) 
 	return &dueState{mark: mark}, nil
 }
 
-// build adds the entries of some more records.
+// build adds the entries of the next records.
 func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueState, mark []byte) (*dueState, error) {
 	next := &dueState{mark: old.mark, whole: true}
 	if next.mark == nil {
@@ -222,8 +222,8 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 	return next, s.db.outcome("due index", it.Error())
 }
 
-// mature moves entries of the wheel, up to the mark, to the ready table; moved
-// says whether there were any.
+// mature moves entries of the wheel before the mark to the ready table; moved says whether
+// there were any.
 func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueState, mark []byte) (next *dueState, moved bool, err error) {
 	lower, upper := wheelTable.key(string(old.mark)), wheelTable.key(string(mark))
 	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -300,9 +300,9 @@ type mover struct {
 // mover returns the mover of an update.
 func (s *crawlStore) mover() *mover { return &mover{state: s.due.state.Load()} }
 
-// move writes the change of a record's entry to the batch, as does end at the last; nil
-// stands for no entry. An index that has never been used begins at seen, which is about the
-// time of the first record: any time will do, but a good one saves moving entries.
+// move writes the change of a record's entry to the batch, part of it only at end; nil
+// means no entry. An index that has never been used begins at seen, about the time of the
+// first record: any time will do, but a good one saves moving entries.
 func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time) error {
 	if !m.state.has(key) {
 		return nil
@@ -343,8 +343,8 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 func (m *mover) end(batch changes) error { return m.count.flush(batch) }
 
 // CheckIndex compares the index of due records with the records and returns the
-// first difference; nil if they agree. It reads a snapshot of both and may run
-// beside anything else.
+// first difference; nil if they agree. It reads a snapshot of both, and may run while
+// the store is in use.
 func (d *DB) CheckIndex(ctx context.Context) error {
 	var first error
 	err := d.crawl.checkDue(ctx, func(err error) { first = cmp.Or(first, err) })

@@ -17,11 +17,11 @@ import (
 
 // The index has a third table: how many entries of the ready table each host
 // has in each level. A selection that wants only a few URLs per host uses it to
-// go from host to host, instead of passing over what the hosts that are full
-// still have there. Updates add to it and never read it: a row is the sum of
-// what was merged into it.
+// go from host to host, instead of passing over the remaining entries of hosts
+// that are full. Updates add to it and never read it: a row is the sum of what
+// was merged into it.
 
-// A tally is what one host has, by ascending level, without zeros.
+// A tally is the number of entries of one host in each level, ascending, without zeros.
 type tally []tallied
 
 type tallied struct {
@@ -124,8 +124,8 @@ func (c *counter) flush(batch changes) error {
 	return batch.Merge(c.key, c.enc, nil)
 }
 
-// tallySum is a tally to which others are added. A reading of all tallies makes one for
-// each host, so its memory is used again.
+// tallySum is a tally to which others are added. Reading all tallies takes one per host,
+// so its memory is reused.
 type tallySum struct {
 	tally tally
 	out   []byte
@@ -135,14 +135,14 @@ type tallySum struct {
 func (m *tallySum) MergeNewer(value []byte) error { return m.tally.addFrom(value) }
 func (m *tallySum) MergeOlder(value []byte) error { return m.tally.addFrom(value) }
 
-// Finish may leave an empty row, of a host that has nothing: the engine can be
-// told to drop it, but that made its compaction fail (2.1.7).
+// Finish may leave an empty row, for a host without entries: the engine could drop it,
+// but that made its compaction fail (2.1.7).
 func (m *tallySum) Finish(bool) ([]byte, io.Closer, error) {
 	m.out = m.tally.append(m.out)
 	return m.out, m, nil
 }
 
-// Close ends the use of what Finish returned.
+// Close ends the use of the result of Finish.
 func (m *tallySum) Close() error {
 	if m.pool != nil {
 		m.tally, m.out = m.tally[:0], m.out[:0]
@@ -151,11 +151,11 @@ func (m *tallySum) Close() error {
 	return nil
 }
 
-// A tour goes from host to host, in each level to those that are wanted and
-// have something in it.
+// A tour goes from host to host: in each level, to those that are wanted and have
+// entries in it.
 type tour struct {
 	groups []string
-	hosts  []string   // their names, "" of what is kept by its URL
+	hosts  []string   // their names; "" for records that are keyed by the URL
 	full   []bool     // no longer wanted
 	levels [][]uint32 // by level from first on, hosts in the order of their keys
 	first  uint16
@@ -184,8 +184,7 @@ func (w *dueWalk) stuck() (bool, error) {
 	return uint64(w.spent-w.s.due.tour) >= size/tourBytes, w.s.db.outcome("due index", err)
 }
 
-// plan makes a tour of what follows a key of the ready table, in the snapshot
-// of an iterator.
+// plan makes a tour of the ready table after a key, in the snapshot of an iterator.
 func (w *dueWalk) plan(ctx context.Context, beside *pebble.Iterator, from []byte) error {
 	o := pebble.IterOptions{LowerBound: []byte{byte(tallyTable)}, UpperBound: []byte{byte(tallyTable) + 1}}
 	it, err := beside.Clone(pebble.CloneOptions{IterOptions: &o})

@@ -77,7 +77,7 @@ type hint struct {
 	entry
 	level uint16
 	key   []byte
-	value []byte // if it tells all of the record
+	value []byte // if it has all of the record
 }
 
 // hintPage is a run of hints read at a time; see page.
@@ -92,15 +92,14 @@ func (p *hintPage) reset(s *crawlStore) {
 	p.hints, p.buf, p.changes, p.unsure = p.hints[:0], p.buf[:0], s.changes.Load(), false
 }
 
-// end is called after the page was read. An entry is as it was when reading
-// began, and whether its record is leased was checked later: if something
-// changed in between, the two may not belong together.
+// end is called after the page was read. Entries are as they were when reading began, and
+// leases were checked later: if something changed in between, they may not fit together.
 func (p *hintPage) end(s *crawlStore) { p.unsure = s.changes.Load() != p.changes }
 
 func (p *hintPage) full(size int) bool { return len(p.hints) >= size || len(p.buf) >= maxPageBytes }
 
-// add adds an entry with its key in the ready table. If its record has a lease, even
-// one that has ended, the entry does not tell all of it.
+// add adds an entry with its key in the ready table. If the record has a lease, even one
+// that has ended, the entry does not have all of it.
 func (p *hintPage) add(e entry, key, value []byte, leased bool) {
 	from := len(p.buf)
 	p.buf = append(p.buf, key[readyPrefix:]...)
@@ -129,7 +128,7 @@ func (w *dueWalk) shows(e entry, end int64, leased bool) bool {
 	return (e.from <= w.now || e.from > w.beyond) && !(leased && end > w.now)
 }
 
-// run returns nil if the sequence is at its end or was stopped.
+// run returns nil if the sequence has ended or was stopped.
 func (w *dueWalk) run(ctx context.Context) error {
 	for {
 		if err := w.s.prepare(ctx, w.clock); err != nil {
@@ -146,8 +145,8 @@ func (w *dueWalk) run(ctx context.Context) error {
 	}
 }
 
-// pass goes through the index once. whole is false if entries have moved
-// meanwhile, so that some may have been missed.
+// pass goes through the index once. whole is false if entries moved meanwhile, so that
+// some may have been missed.
 func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error) {
 	w.side, w.tour = sideList{}, nil
 	if err := w.readSide(ctx); err != nil {
@@ -184,7 +183,7 @@ func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// One string for both.
+	// URL and token share one string.
 	w.buf = w.keys.AppendURL(w.buf[:0], h.key)
 	n := len(w.buf)
 	w.buf = appendToken(w.buf, w.page.changes, h.value)
@@ -323,8 +322,8 @@ func (w *dueWalk) tellNext(ctx context.Context) error {
 	return nil
 }
 
-// firstOfWheel records what becomes due next in the wheel. Nothing in a later bucket
-// than what was recorded can be earlier.
+// firstOfWheel records what becomes due next in the wheel. Buckets after that of what is
+// already recorded need not be read.
 func (w *dueWalk) firstOfWheel(ctx context.Context) error {
 	lower := wheelTable.key(string(w.s.due.state.Load().mark))
 	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte, end int64, leased bool) bool {
@@ -420,8 +419,7 @@ func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e en
 	return d.outcome("due index", it.Error())
 }
 
-// A hostFilter asks about hosts, and does not ask twice about one that was not
-// wanted.
+// A hostFilter asks whether hosts are wanted, but not again once one is not.
 type hostFilter struct {
 	group    []byte // of the last key asked about, up to the end of its host
 	host     string // of the group, if it may be wanted
@@ -438,7 +436,7 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 	if len(f.group) == 0 || !bytes.HasPrefix(key, f.group) {
 		own := key[prefix:]
 		end := bytes.IndexByte(own, ')')
-		if end < 0 || own[0] == '!' { // crawldb has to find the host
+		if end < 0 || own[0] == '!' { // only crawldb can find the host
 			f.group, f.steps, f.yes = f.group[:0], 0, false
 			return want(crawldb.Host(crawldb.URLOf(string(own))))
 		}
@@ -481,14 +479,13 @@ func (f *hostFilter) behind() []byte {
 	return skip
 }
 
-// sideList holds candidates that are still in the wheel: those that become due
-// between the clock and the time of the query, and those beyond the horizon.
-// They are few, unless the query looks far ahead; those that do not fit are
-// left for later and read again.
+// sideList holds candidates that are still in the wheel: those that become due between
+// the clock and the time of the query, and those beyond the horizon. They are few, unless
+// the query looks far ahead. If they do not fit, the rest is read again later.
 type sideList struct {
 	best worstHint
 	done int   // hints already yielded
-	more bool  // there are others after the last
+	more bool  // there are more after the last
 	last *hint // last hint of the previous list
 	// unsure is that of a page.
 	unsure bool
@@ -507,7 +504,7 @@ func (w *dueWalk) readSide(ctx context.Context) error {
 	if len(mark) >= 4 {
 		first = binary.BigEndian.Uint32(mark)
 	}
-	// What is due begins at the mark, and what is beyond ends the wheel.
+	// Due records begin at the mark, and those beyond the horizon are at the end.
 	until := first
 	if b := bucket(w.now) + 1; b > first {
 		until = b
@@ -524,7 +521,7 @@ func (w *dueWalk) readSide(ctx context.Context) error {
 	return nil
 }
 
-// readWheel adds what matches the query in some buckets.
+// readWheel adds the matching entries of some buckets.
 func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	if from >= to {
 		return nil
@@ -534,7 +531,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
 	return w.wheel(ctx, lower, upper, func(e entry, key []byte, end int64, leased bool) bool {
-		e.rest = nil // it is valid for the call only
+		e.rest = nil // valid only during the call
 		h := hint{entry: e, level: level(e.priority), key: key[wheelPrefix:]}
 		if !w.shows(e, end, leased) || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
 			return true

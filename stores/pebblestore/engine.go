@@ -274,7 +274,7 @@ func (d *DB) listener() *pebble.EventListener {
 				d.log.Error("pebblestore: background work failed", "dir", d.dir, "error", err)
 			}
 		},
-		// Whoever reads the place gets an error; the default is Fatalf.
+		// Reading the place returns an error anyway; the default is Fatalf.
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			d.log.Error("pebblestore: damage found", "dir", d.dir, "file", i.Path, "error", i.Details)
 		},
@@ -322,7 +322,7 @@ func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
 	}
 }
 
-// goingOn returns why a long call should end early; nil if it should not.
+// goingOn returns the reason why a long call should end early; nil if there is none.
 func (d *DB) goingOn(ctx context.Context, v *view) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -357,7 +357,7 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	defer d.changes.leave()
 	d.dirty.Store(true)
 	defer d.space.hurry(ctx)()
-	defer d.unflushed.Store(true) // when it is in a memtable
+	defer d.unflushed.Store(true) // once it is in a memtable
 	return d.outcome("write", b.Commit(o))
 }
 

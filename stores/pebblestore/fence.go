@@ -24,7 +24,7 @@ import (
 // that cannot be synced causes one on a goroutine of the engine's own. And it
 // retries a table that cannot be written at once and forever.
 //
-// So the engine is never told. After the first failed write, sync, creation or rename
+// So the engine never learns of it. After the first failed write, sync, creation or rename
 // nothing is written, renamed or removed any more: the disk stays as it was at that moment,
 // as after a crash, from which the engine can recover. What the engine still writes to logs,
 // manifests and markers is accepted and dropped. The creation of tables, which an open
@@ -152,7 +152,7 @@ func (f *fence) OpenDir(name string) (vfs.File, error) {
 	return &fencedFile{File: file, fence: f, name: name}, nil
 }
 
-// do runs a change of the directory and swallows its failure.
+// do runs a change of the directory, and hides its failure from the engine.
 func (f *fence) do(change func() error) error {
 	if f.failure() == nil {
 		if err := change(); err != nil {
@@ -172,7 +172,7 @@ func (f *fence) Link(oldname, newname string) error {
 	err := f.do(func() error {
 		err := f.FS.Link(oldname, newname)
 		if cannotLink(err) {
-			// EPERM by itself is what the engine takes for final.
+			// The engine treats a plain EPERM as final.
 			unlinked = fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
 			return nil
 		}
@@ -296,7 +296,7 @@ func (f *fencedFile) Preallocate(off, length int64) error {
 	return f.File.Preallocate(off, length)
 }
 
-// Close always closes the file. Closing twice is the engine's business.
+// Close always closes the file. A second Close is not a failure of the disk.
 func (f *fencedFile) Close() error {
 	err := f.File.Close()
 	if errors.Is(err, fs.ErrClosed) {

@@ -11,8 +11,8 @@ import (
 // The small files beside the database, accessed through the engine's file
 // system.
 
-// mostText is more than any of them holds. A longer file is not ours, and the memory
-// for it is never requested.
+// mostText is more than any of them holds. A longer file is not ours, and is not read
+// into memory.
 const mostText = 1 << 20
 
 func readFile(under vfs.FS, name string) ([]byte, error) {
@@ -42,7 +42,7 @@ func (f machineFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	return f.FS.Open(name, o...)
 }
 
-// absent reports whether there is nothing readable in the place of a file.
+// absent reports whether an error means that there is no readable file.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || unreadable(err) }
 
 // writeFile makes a file durable, but not its name.

@@ -102,7 +102,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 		if err = errors.Join(dropNote(h.fs, h.dir), dropAsk(h.fs, h.dir)); err != nil {
 			break
 		}
-		if err = h.fs.RemoveAll(h.file(stagingName)); err != nil { // of a backup that was killed
+		if err = h.fs.RemoveAll(h.file(stagingName)); err != nil { // a killed backup has left it
 			break
 		}
 		// The process that made the store may have been killed before the name
@@ -174,7 +174,7 @@ func (h *home) begin() error {
 	if err := errors.Join(syncDir(h.fs, h.dir), syncDir(h.fs, filepath.Dir(h.dir))); err != nil {
 		return err
 	}
-	// With a seal of what is removed here, what comes would count as damaged.
+	// The seal of the removed files would make the new ones count as damaged.
 	if err := removed(h.fs, h.file(sealName)); err != nil {
 		return err
 	}

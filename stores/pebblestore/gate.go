@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// gate lets changes pass, many at once, until somebody shuts it: then those that have
-// begun come to their end, and others wait. Unlike a sync.RWMutex a wait at it ends with
-// a context or with the store.
+// gate lets changes pass, many at once, until somebody closes it: then the changes inside
+// end, and others wait. Unlike with a sync.RWMutex, a context or the end of the store
+// ends a wait.
 type gate struct {
 	mu   sync.Mutex
 	in   int
-	shut chan struct{} // closed when the gate is opened again; nil while it is open
-	idle chan struct{} // closed when nobody is in; nil unless it is shut and somebody is
+	shut chan struct{} // closed when the gate opens again; nil while it is open
+	idle chan struct{} // closed when nobody is inside; nil unless the gate is closed and somebody is
 }
 
-// enter waits until the gate is open. If it returns nil, leave must follow; who is in
-// must not enter again.
+// enter waits until the gate is open. If it returns nil, leave must follow. A change that
+// is inside must not enter again.
 func (g *gate) enter(ctx context.Context, closing <-chan struct{}, closed error) error {
 	for {
 		g.mu.Lock()
@@ -46,8 +46,8 @@ func (g *gate) leave() {
 	}
 }
 
-// close shuts the gate and waits until nobody is in. After an error, which is that of
-// the context, it is open again. One at a time may close it.
+// close closes the gate and waits until nobody is inside. If the context ends first, the
+// gate is open again. Only one caller at a time may close it.
 func (g *gate) close(ctx context.Context) error {
 	idle := make(chan struct{})
 	g.mu.Lock()

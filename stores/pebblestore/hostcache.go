@@ -55,7 +55,7 @@ func (c *hostCache) put(name string, v hostValues) {
 		if c.young == nil || c.size > maxHostCache {
 			c.young, c.old, c.size = map[string]hostValues{}, c.young, 0
 		}
-		name = strings.Clone(name) // which may be part of a large string
+		name = strings.Clone(name) // it may be part of a large string
 	}
 	v.value = append(was.value[:0], v.value...)
 	c.young[name] = v

@@ -282,7 +282,7 @@ func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Clo
 			if err != nil && err != pebble.ErrNotFound {
 				return nil, v, nil, s.db.outcome("host db", err)
 			}
-			if len(b) <= maxCachedSide { // so that it can be lent from the cache next time
+			if len(b) <= maxCachedSide { // to lend it from the cache next time
 				v.side = append(make([]byte, 0, len(b)), b...)
 			}
 		}

@@ -188,7 +188,7 @@ type cursor struct {
 	// key, where an iterator reads a block of the last level for each; but it opens
 	// tables anew.
 	apart pebble.Reader
-	buf   []byte // of what it has told
+	buf   []byte // of returned values
 }
 
 // Six steps cost about as much as a seek. If they lead nowhere four times in a
@@ -262,9 +262,8 @@ func (c *cursor) value() ([]byte, error) {
 	return value, err
 }
 
-// beside finds what another table has under keys requested in ascending order.
-// It stands on the first row not yet passed, so where there is none it costs
-// only a comparison.
+// beside finds the values of another table under keys in ascending order. It is at the
+// first row that was not passed yet, so a key without a row costs only a comparison.
 type beside struct {
 	at  cursor
 	t   table
@@ -280,8 +279,8 @@ func besideOf(it *pebble.Iterator, t table) (beside, error) {
 
 func (b *beside) close() error { return b.at.it.Close() }
 
-// find returns what the table has under a key of the other, nil if there is none. It
-// is valid until the next find.
+// find returns the value under a key of the other table, nil if there is none. It is
+// valid until the next find.
 func (b *beside) find(key []byte) ([]byte, error) {
 	if b.at.started && (!b.at.it.Valid() || bytes.Compare(b.at.it.Key()[1:], key[1:]) > 0) {
 		return nil, b.at.it.Error()

@@ -17,9 +17,9 @@ import (
 // sooner or later reads and writes everything around it; at any time leases are
 // few and lie together. The entry in the due index is not rewritten either.
 //
-// A record that an older version wrote may contain its lease. That lease
-// applies while there is none in the table, and is moved there when the due
-// index is built, which happens before anything is selected.
+// A record that an older version wrote may contain its lease. That lease applies as long
+// as there is none in the table, and is moved there when the due index is built, before
+// the first selection.
 
 // The fields of a lease; the numbers are stored.
 const (
@@ -82,8 +82,8 @@ func appendRecord(dst []byte, d *crawldb.Datum) ([]byte, error) {
 	return bare.AppendBinary(dst)
 }
 
-// sameRecord reports whether two records differ in nothing but their leases. It
-// may return false for two whose encodings are the same.
+// sameRecord reports whether two records are equal apart from their leases. It may return
+// false for records with equal encodings.
 func sameRecord(a, b *crawldb.Datum) bool {
 	same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 	return a.Status == b.Status && a.FetchTime.Equal(b.FetchTime) && a.LastFetch.Equal(b.LastFetch) &&
@@ -122,7 +122,7 @@ func (s *crawlStore) putLease(batch changes, key, lease []byte) error {
 	return batch.Set(key, lease, nil)
 }
 
-// loadLeases checks whether there are any.
+// loadLeases checks whether there are any leases.
 func (s *crawlStore) loadLeases() error {
 	any, err := s.db.has(leaseTable)
 	s.leasing.Store(any)

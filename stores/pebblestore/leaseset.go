@@ -13,14 +13,13 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// A leaseSet says which records have a lease, and until when, without reading
-// anything: the due index keeps the entry of a record where it is without a lease,
-// and a selection passes over leased ones. The set is read from the table of leases
-// when a selection first needs it, and follows updates from then on.
+// A leaseSet knows which records have a lease, and until when, without reading anything:
+// a lease does not move the entry of a record in the due index, so selections must pass
+// over leased ones. The set is read from the table of leases when a selection first needs
+// it, and follows updates from then on.
 //
-// It holds at most most leases. While there are more, selections read the table
-// for each entry, which costs some microseconds where the set takes a tenth of
-// one.
+// It holds at most most leases. While there are more, selections read the table for each
+// entry, which takes some microseconds instead of a tenth of one.
 type leaseSet struct {
 	most  int
 	seeds [2]maphash.Seed
@@ -126,7 +125,7 @@ func (l *leaseSet) first(after int64) (end int64, known bool) {
 type leaseChange struct {
 	id        leaseID
 	end       leaseEnd
-	was, held bool // there was a row; there is one now
+	was, held bool // whether there was a row before, and is one now
 }
 
 // changed records a change of a lease. The caller must have the turn.
@@ -170,14 +169,14 @@ func (l *leaseSet) apply(all []leaseChange, then func()) {
 	}
 }
 
-// forget makes the table be read again.
+// forget discards the set, so that the table is read again.
 func (l *leaseSet) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state, l.ends = leasesUnread, nil
 }
 
-// readLeases reads the table of leases into the set. It has the turn.
+// readLeases reads the table of leases into the set. The caller has the turn.
 func (s *crawlStore) readLeases(ctx context.Context) error {
 	l := s.leases
 	if l.read() {
@@ -227,7 +226,7 @@ func leaseEndOf(b []byte) (ms int64, err error) {
 type leaseView struct {
 	s    *crawlStore
 	it   *pebble.Iterator
-	asks bool // check the table, by at
+	asks bool // look into the table, with at
 	at   beside
 	key  []byte // the last key checked, with the byte of some table
 }

@@ -25,8 +25,8 @@ const linkVersion = 2
 const oldLinkVersion = 1
 
 // maxInlinks limits the bytes of a page's inlinks: since prefixes are shared, a few
-// damaged bytes could ask for any amount of memory. If there are more, the first are
-// kept, which are the same in whatever order they came.
+// damaged bytes could ask for any amount of memory. If there are more, the first in order
+// are kept, which do not depend on the order of merges.
 const maxInlinks = 256 << 20
 
 var errInlinks = errors.New("not encoded inlinks")
@@ -235,7 +235,7 @@ func joinRuns(list []boundedLinks, base bool) []boundedLinks {
 // higher reports whether a limit allows more than another; zero means none.
 func higher(a, b int) bool { return b > 0 && (a == 0 || a > b) }
 
-// first returns as many of the links as there is room for.
+// first returns as many of the first links as there is room for.
 func first(links []linkdb.Inlink) []linkdb.Inlink {
 	size := 0
 	for i, l := range links {

@@ -11,11 +11,11 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// A Merge of links writes what it was given and reads nothing: the engine merges it
-// with what the page has when tables are compacted, and so do reads. Even then runs are
-// mostly just appended, which is a copy of bytes. They are combined when there are many
-// of them, the smaller ones with others of their size, so that a link is processed once
-// for each doubling of those of its page.
+// A Merge of links only writes its own and reads nothing: the engine merges them with the
+// existing links of the page when it compacts tables, and so do reads. Even then runs are
+// mostly just appended, which copies bytes. When there are many, smaller ones are combined
+// with others of their size, so that a link is processed once for each doubling of the
+// links of its page.
 const (
 	manyRuns = 8
 	runRatio = 2
@@ -67,7 +67,7 @@ const keptSum = 64 << 10
 // Close releases what Finish returned.
 func (m *linkSum) Close() error {
 	if m.pool != nil && cap(m.text)+cap(m.out) <= keptSum {
-		clear(m.runs) // those outside of text
+		clear(m.runs) // release those outside of text
 		m.key, m.runs, m.bad, m.text, m.out = m.key[:0], m.runs[:0], false, m.text[:0], m.out[:0]
 		m.pool.Put(m)
 	}
@@ -102,7 +102,7 @@ func (m *linkSum) read(runs []linkRun, value []byte) []linkRun {
 
 func (m *linkSum) url() string { return crawldb.URLOf(string(m.key)) }
 
-// badLinks is the version of an unreadable value.
+// badLinks is the version byte of an unreadable value.
 const badLinks = 0xff
 
 func (m *linkSum) Finish(includesBase bool) ([]byte, io.Closer, error) {

@@ -148,7 +148,7 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 		n++
 		key = keys.AppendKey(append(key[:0], byte(linkTable)), e.URL)
 		if len(e.Inlinks) == 0 {
-			// It only limits existing links, if any.
+			// It only limits the existing links, if any.
 			if stored, err := get(s.db.db, key); err != nil || stored == nil {
 				if err := s.db.outcome("link db", err); err != nil {
 					return 0, err

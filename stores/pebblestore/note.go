@@ -21,8 +21,8 @@ const (
 	newNoteName = "NOTE.new"
 )
 
-// A Note is what the process that has a store open says about itself, for
-// whoever finds the directory in use.
+// A Note is what the process that has a store open says about itself, for others that
+// find the directory in use.
 type Note struct {
 	// Process wrote it, at Time.
 	Process int
@@ -30,9 +30,9 @@ type Note struct {
 	Text    []byte
 }
 
-// Note leaves a text beside the store, replacing the one before, which [ReadNote]
-// returns to other processes for as long as this one has the directory open. It is no
-// part of the store: Close removes it, and an error harms nothing else.
+// Note leaves a text beside the store, replacing an earlier one. [ReadNote] returns it to
+// other processes as long as this one has the directory open. It is not part of the store:
+// Close removes it, and an error harms nothing else.
 func (d *DB) Note(text []byte) error {
 	if d.readOnly {
 		return ErrReadOnly
@@ -86,7 +86,7 @@ func ReadNote(dir string) (Note, error) {
 }
 
 func readNote(dir string) (n Note, err error) {
-	// A note without a lock is that of a process that was killed.
+	// Without a lock the note was left by a killed process.
 	lock, err := lockShared(filepath.Join(dir, lockName))
 	if err == nil {
 		return n, errors.Join(fs.ErrNotExist, lock.Close())
@@ -115,5 +115,5 @@ func readNote(dir string) (n Note, err error) {
 	return n, nil
 }
 
-// maxNote limits what is read of a file that anybody may have put there.
+// maxNote limits what is read: anybody may have put a file there.
 const maxNote = 16 << 20

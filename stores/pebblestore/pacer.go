@@ -62,7 +62,7 @@ func (p *pacer) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return true, p
 }
 
-// free reports whether one more may run. The mutex must be held.
+// free reports whether one more compaction may run. The mutex must be held.
 func (p *pacer) free() bool {
 	return p.db != nil && !p.closed && !p.held && p.running < p.db.GetAllowedWithoutPermission()
 }
@@ -121,10 +121,10 @@ func (p *pacer) grantOne() bool {
 	return p.refused
 }
 
-// schedule is Schedule, which panics if what waits is a Compact that was given up
+// schedule is Schedule, which panics if a Compact was waiting and has been given up
 // meanwhile (2.1.7): the engine has forgotten who asked for it, but not what it has
-// picked. It forgets that in the panic, before it has started anything; what it picks when
-// called again was refused until then.
+// picked. The panic comes before it starts anything, and makes it forget that as well; a
+// second call picks what was refused until then.
 func (p *pacer) schedule() bool {
 	defer func() {
 		if r := recover(); r != nil {

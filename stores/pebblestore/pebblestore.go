@@ -73,7 +73,7 @@ type Options struct {
 	// the engine does. Nil discards all of it.
 	Logger *slog.Logger
 	// ReadOnly opens an existing store and changes no byte of it, not even
-	// after a crash: what is in the logs is read into memory. Several handles
+	// after a crash: the logs are read into memory. Several handles
 	// may have a store open this way at once, while none has it open for
 	// writing. Changes return an error that is ErrReadOnly, and so may a
 	// selection of due records, which can need to write.
@@ -138,7 +138,7 @@ type DB struct {
 	// other writers may.
 	owed    atomic.Bool
 	memSize uint64
-	// cacheSize is that of the engine.
+	// cacheSize is the size of the engine's cache.
 	cacheSize int64
 	readOnly  bool
 	options   *pebble.Options
@@ -161,9 +161,8 @@ type DB struct {
 	writing   sync.Mutex
 	written   atomic.Int64 // bytes committed since makeRoom last looked
 
-	// changes is passed by every change of the database and of segments, starts before
-	// it by those that open a part of a segment to be written. One Backup at a time
-	// has backing.
+	// Every change of the database and of segments passes changes. Those that open a part
+	// of a segment for writing pass starts first. A Backup holds backing.
 	changes, starts gate
 	backing         chan struct{}
 
@@ -358,7 +357,7 @@ func (d *DB) release() error {
 			err = seal(d.dir, d.under, d.path)
 		}
 		switch failed := d.fence.failure() != nil; {
-		case told: // and what a failed engine says about closing helps nobody
+		case told: // what a failed engine says about closing helps nobody
 		case failed:
 			errs = append(errs, d.failed())
 		case err != nil:

@@ -24,13 +24,13 @@ const (
 )
 
 // mostRecords is more than any log or manifest has: a log ends with its memtable, of at
-// most a GiB, or after a single step of that size. A longer file is a mistake of the
-// file system, and mostly a hole.
+// most a GiB, or after a single step of that size. A longer file is an error of the file
+// system, and mostly a hole.
 const mostRecords = 3 << 30
 
 var errRecord = errors.New("wrong checksum of a record")
 
-// records is what a file of records was found to contain.
+// records describes the contents of a file of records.
 type records struct {
 	// chunks counts those that are whole, up to end, where the next one should be;
 	// size is that of the file.
@@ -138,7 +138,7 @@ func chunkSize(b []byte, number uint32) (size int, ok bool) {
 func (r *records) look(b []byte, number uint32) {
 	for i := 0; i+recordHead <= len(b); i++ {
 		if number > 0 && b[i+6] <= recordsPerSet {
-			continue // not in a log; and without its number, only the sum could tell
+			continue // without the number of a log only the checksum could tell
 		}
 		n, ok := chunk(b[i:], number)
 		if !ok {
@@ -226,7 +226,7 @@ func eachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost f
 			return err
 		}
 		if len(bytes.TrimLeft(b, "\x00")) == 0 {
-			if bad < 0 { // or the end of it: what follows tells
+			if bad < 0 { // or the end of the log: what follows tells
 				bad, within = from, false
 			}
 			continue

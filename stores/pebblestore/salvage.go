@@ -85,11 +85,11 @@ type SalvageReport struct {
 // salvageMark is the file that marks a directory as a salvage under way.
 const salvageMark = "SALVAGE"
 
-// Salvage reads what is whole of a damaged store, without changing it, and makes a
-// new store of it in newDir, which must be empty or not exist. It keeps every whole
+// Salvage makes a new store in newDir, which must be empty or not exist, of everything
+// that is whole in a damaged store, which it does not change. It keeps every whole
 // block of tables, whether or not manifest and indexes are whole; every step in the
 // logs; and of segments the blocks that are whole in all parts. Where the disk
-// fails, what lies there is lost and the rest is read. The crawl stays consistent:
+// fails, only the data there is lost. The crawl stays consistent:
 // leases on a lost segment are ended, and pages of a lost block are due again if
 // their update was still to come. The index of due records is built anew.
 //

@@ -134,7 +134,7 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 	return flush()
 }
 
-// errEnough ends a run whose rest is not needed.
+// errEnough ends a run early.
 var errEnough = errors.New("enough")
 
 // copyLinks copies the link db.
@@ -170,8 +170,8 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 	return flush()
 }
 
-// copyHosts copies the host db. A host whose robots.txt files or statistics are
-// lost is kept without.
+// copyHosts copies the host db. A host that has lost its robots.txt files or statistics
+// is kept without them.
 func (s *salvage) copyHosts(ctx context.Context, in *sources) error {
 	err := in.run(ctx, hostTable, func(name string, value []byte) error {
 		h, _, err := decodeHost(name, value)

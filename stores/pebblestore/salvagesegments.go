@@ -18,7 +18,7 @@ import (
 // keptSegment is what was kept of a segment.
 type keptSegment struct {
 	blocks []int           // of the visits, by their old numbers
-	listed map[uint64]bool // hashes of what is listed, if a part of the list was lost; else nil
+	listed map[uint64]bool // hashes of the listed URLs if a part of the list was lost; otherwise nil
 	seed   maphash.Seed
 }
 
@@ -33,7 +33,7 @@ func (k *keptSegment) lists(url string) bool {
 	return k != nil && (k.listed == nil || k.listed[maphash.String(k.seed, url)])
 }
 
-// partBlocks is what is whole in a part.
+// partBlocks says which blocks of a part are whole.
 type partBlocks struct {
 	name      string
 	committed bool
@@ -51,7 +51,7 @@ func (p *partBlocks) end() int {
 	return n
 }
 
-// copySegments copies what is whole of every segment.
+// copySegments copies the whole blocks of every segment.
 func (s *salvage) copySegments(ctx context.Context) error {
 	s.kept = map[string]*keptSegment{}
 	if s.segments == nil {
@@ -90,10 +90,10 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	list := all[segment.GeneratePart]
 	switch {
 	case list != nil && !list.committed:
-		return nil // it was being made, and is undone as at every opening
+		return nil // it was being made, and every opening removes such a segment
 	case list != nil:
 	case all[segment.FetchPart] != nil:
-		// Its pages are due again unless they were visited, and the visits stay.
+		// Its pages are due again unless they were visited; the visits are kept.
 		s.lost(Loss{What: "segment", Segment: name, Part: segment.GeneratePart, Offset: -1, Block: -1, Err: errNoPart})
 		list, damaged = &partBlocks{name: segment.GeneratePart, committed: true, damaged: true, missing: true}, true
 	default:
@@ -106,7 +106,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	group := []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart, segment.FetchPart}
 	apart := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(part string) bool { return part == "leases" || slices.Contains(segment.Parts(), part) })
 	if damaged && len(apart) > 0 {
-		// The lists depend on all of each other, in order.
+		// The lists belong together, in order.
 		if v := all[segment.FetchPart]; v != nil && !v.committed {
 			group = nil
 		}
@@ -119,8 +119,8 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	visits := all[segment.FetchPart]
 	if visits != nil && len(group) > 0 {
 		for _, part := range group {
-			// A part of which nothing is whole, which was reported, is as good as
-			// missing: it does not cost the others all that they have.
+			// A part without a whole block, which was reported, counts as missing, so
+			// that the others keep theirs.
 			if p := all[part]; part != segment.FetchPart && p != nil && p.damaged && len(p.good) == 0 && len(visits.good) > 0 {
 				delete(all, part)
 			}
@@ -184,13 +184,13 @@ var (
 	errNoList   = errors.New("its fetch list is missing")
 	errNoVisits = errors.New("its visits are missing")
 	errNoPart   = errors.New("it is missing, and replaced by an empty one")
-	errNothing  = errors.New("none of it is whole")
+	errNothing  = errors.New("no block of it is whole")
 	errApart    = errors.New("its lists were being fetched separately, and are fetched again")
-	errPart     = errors.New("the block does not hold what the part should")
+	errPart     = errors.New("the block does not hold records of this part")
 )
 
-// replace substitutes parts of n empty blocks for missing ones whose existence others
-// prove: without them what is whole could not be read.
+// replace substitutes parts of n empty blocks for missing parts that must have existed:
+// without them, the whole blocks of other parts could not be read.
 func (s *salvage) replace(name string, all map[string]*partBlocks, n int) {
 	instead := func(part string, committed bool) {
 		if all[part] == nil {
@@ -210,8 +210,7 @@ func (s *salvage) replace(name string, all map[string]*partBlocks, n int) {
 	}
 }
 
-// lookAt determines which blocks of a part are whole, and hold what they
-// should.
+// lookAt determines which blocks of a part are whole and hold records of the part.
 func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool) (*partBlocks, error) {
 	p := &partBlocks{name: part, committed: committed, good: map[int]bool{}}
 	var tail error
@@ -231,7 +230,7 @@ func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool)
 			return nil, err
 		}
 		if tail != nil {
-			p.damaged = true // it was not the tail
+			p.damaged = true // the damage is not at the end
 		}
 		if err := decodes(part, b.Block); err != nil {
 			p.damaged = true

@@ -7,14 +7,14 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore"
 )
 
-// segmentStore is the store of segments; its changes wait for room like those of the
-// database, and for a backup.
+// segmentStore is the store of segments. Like those of the database, its changes wait for
+// room on the disk and for a backup.
 type segmentStore struct {
 	*dirstore.Store
 	db *DB
 }
 
-// change makes a change at a moment at which changes are made.
+// change makes a change when changes may be made.
 func (d *DB) change(ctx context.Context, closed error, do func() error) error {
 	if err := d.changes.enter(ctx, d.closing, closed); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// sources are the tables and logs of a database, each read by itself.
+// sources are the tables and logs of a database, each read on its own.
 type sources struct {
 	s      *salvage
 	tables []*source
@@ -61,7 +61,7 @@ func (in *sources) beside() *sources {
 	return b
 }
 
-// live is what the engine says about a table in use.
+// live is what the engine knows about a table in use.
 type live struct{ smallest, largest uint64 }
 
 // liveTables asks the engine which tables are in use; nil if it cannot say. A file
@@ -95,7 +95,7 @@ func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 	return tables, nil
 }
 
-// sealHolds reports whether the manifest is the one that was sealed, if one was.
+// sealHolds reports whether the manifest is the sealed one, if there is a seal.
 func (s *salvage) sealHolds(under vfs.FS, path string) bool {
 	text, err := readFile(s.disk, filepath.Join(s.src.dir, sealName))
 	if err != nil || !wholeSeal(text) {
@@ -112,7 +112,7 @@ func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(string, ...any) {}
 
-// openSources opens everything there is to read.
+// openSources opens all tables and logs.
 func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (in *sources, err error) {
 	in = &sources{s: s}
 	defer func() {
@@ -176,7 +176,7 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 			in.tables = append(in.tables, src)
 		case ".log":
 			if number < least {
-				continue // all of it is in tables
+				continue // its contents are in tables
 			}
 			if err := s.readLog(under, full, uint32(number), logs); absent(err) {
 				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: err})
@@ -290,7 +290,7 @@ func blockEnd(b []byte) int {
 	return -1
 }
 
-// tableName returns what is lost with a table.
+// tableName returns the kind of data that is lost with a table.
 func tableName(t table) string {
 	switch t {
 	case crawlTable:
@@ -459,7 +459,7 @@ func (q *sourceHeap) Pop() any {
 	return x
 }
 
-// readLog adds the steps of a log, also those behind damage.
+// readLog adds the steps of a log, including those after damage.
 func (s *salvage) readLog(under vfs.FS, path string, number uint32, into map[string]version) error {
 	f, err := under.Open(path)
 	if err != nil {
@@ -483,7 +483,7 @@ func (s *salvage) readLog(under vfs.FS, path string, number uint32, into map[str
 	})
 }
 
-// readBatch adds what a step of a log has written.
+// readBatch adds the changes of a step in a log.
 func readBatch(rec []byte, into map[string]version) {
 	r, ok := batchrepr.Read(rec), len(rec) >= batchrepr.HeaderLen
 	if !ok {
@@ -504,12 +504,12 @@ func readBatch(rec []byte, into map[string]version) {
 		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
 			v.deleted = true
 		case pebble.InternalKeyKindMerge:
-			if len(key) == 0 || table(key[0]) != linkTable { // of the index, which is built anew
+			if len(key) == 0 || table(key[0]) != linkTable { // a merge of the index, which is built anew
 				seq++
 				continue
 			}
 			v.value, v.more = bytes.Clone(value), true
-		default: // of the index, too
+		default: // also of the index
 			seq++
 			continue
 		}

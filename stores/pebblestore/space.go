@@ -30,7 +30,7 @@ type Room struct {
 }
 
 const (
-	// A crash with a default memtable or four in the log needs less than this.
+	// Opening after a crash, with up to four default memtables in the log, needs less.
 	defaultMinFree = 64 << 20
 	// On a small file system this share is kept free.
 	minFreeShare = 20
@@ -39,12 +39,12 @@ const (
 	askAgain     = time.Second
 )
 
-// space makes sure that the disk is never filled completely, and that nothing
-// fails when it is.
+// space keeps some of the disk free, and makes writes wait, not fail, when it is full
+// anyway.
 //
 // Changes wait before they begin while there is less room than should be left
 // free: at the gate, in wait, where their context ends the wait and nothing has
-// happened yet. If the disk is full all the same, because of others or of the
+// happened yet. If the disk is full anyway, because of others or of the
 // engine's background work, a refused write is retried until it succeeds, in
 // retry. A sync is never retried: after one that failed nobody knows what is on
 // the disk.
@@ -64,8 +64,7 @@ type space struct {
 	cause  error
 }
 
-// isFull reports whether an error means that there is no room now, and nothing
-// worse.
+// isFull reports whether an error means only that there is no room now.
 func isFull(err error) bool {
 	if errors.Is(err, dirstore.ErrBroken) {
 		return false
@@ -93,8 +92,8 @@ func (s *space) look() {
 	s.tell(r)
 }
 
-// usage returns what is free and what has to be. A disk that does not say has
-// room.
+// usage returns the free space, and what has to be free. If the disk does not say, there
+// is room.
 func (s *space) usage() (free, least int64) {
 	u, err := s.fs.GetDiskUsage(s.dir)
 	if err != nil {
@@ -144,9 +143,9 @@ func (s *space) pause(ctx context.Context) error {
 	return nil
 }
 
-// retry repeats something while the disk is full. It gives up, after a last
-// attempt, when the context is done, the store is being closed or, inside the
-// engine, somebody cannot wait for that.
+// retry repeats something while the disk is full. It gives up, after a last attempt, when
+// the context is done, when the store is being closed or, inside the engine, when
+// somebody cannot wait.
 func (s *space) retry(ctx context.Context, inside bool, do func() error) error {
 	err := do()
 	if !isFull(err) || s.min < 0 || !s.opened.Load() {

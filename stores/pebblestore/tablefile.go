@@ -67,7 +67,7 @@ func openTable(fs vfs.FS, path string) (t *tableFile, err error) {
 	return t, t.index()
 }
 
-// corrupt adds the place to an error of the engine.
+// corrupt adds the place of the damage to an error of the engine.
 func (t *tableFile) corrupt(err error, at int64) error {
 	var known *crawldb.CorruptError
 	if errors.As(err, &known) {

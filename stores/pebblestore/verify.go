@@ -90,7 +90,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 			return err
 		}
 		if bad == nil && info.Size() >= partHead {
-			continue // it has a head, and nothing after it
+			continue // only a head
 		}
 		torn := info.Size() - offsetOf(bad)
 		if c.Report.Torn += torn; torn > 0 {
@@ -100,8 +100,8 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 	return nil
 }
 
-// openParts returns the files of incomplete parts. What cannot be listed is reported
-// when it is read.
+// openParts returns the files of incomplete parts. A directory that cannot be listed is
+// reported when it is read.
 func openParts(dir string) (files []string) {
 	segs, _ := os.ReadDir(dir)
 	for _, seg := range segs {
@@ -189,7 +189,7 @@ func (d *DB) verify(ctx context.Context, c *verify.Check) error {
 func checkSegments(ctx context.Context, dir string, c *verify.Check) error {
 	s, err := dirstore.OpenReadOnly(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was reported
+		return nil // already reported
 	}
 	if err != nil {
 		return err
@@ -364,7 +364,7 @@ func checkOptions(under vfs.FS, path string) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: mostText, Err: errLong})
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // opening it tells
+		return nil // opening it reports it
 	}
 	return err
 }
@@ -432,8 +432,8 @@ func leastLog(under vfs.FS, path string) (number uint64, err error) {
 	return number, err
 }
 
-// logOf returns the number of the first log that is needed after a change that the
-// manifest tells of; zero if the change leaves it as it is.
+// logOf returns the number of the first log that is needed after a change in the
+// manifest; zero if the change does not affect it.
 func logOf(edit []byte) uint64 {
 	const comparator, logNumber, nextFile, lastSequence, prevLog = 1, 2, 3, 4, 9
 	number := func() uint64 {
@@ -441,7 +441,7 @@ func logOf(edit []byte) uint64 {
 		edit = edit[max(n, 0):]
 		return v
 	}
-	for len(edit) > 0 { // these come first, whatever the change is
+	for len(edit) > 0 { // these fields come first in every change
 		switch number() {
 		case comparator:
 			edit = edit[min(number(), uint64(len(edit))):]
@@ -466,7 +466,7 @@ func checkManifest(under vfs.FS, path string) (records, error) {
 	return r, err
 }
 
-// foreignFiles reports files that nobody reads.
+// foreignFiles reports files that do not belong to the store.
 func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil {
@@ -479,7 +479,7 @@ func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
 		if err != nil {
 			return err
 		}
-		if rel == stagingName && e.IsDir() { // of a backup that was killed; the next opening removes it
+		if rel == stagingName && e.IsDir() { // left by a killed backup; the next opening removes it
 			return fs.SkipDir
 		}
 		if ours(filepath.ToSlash(rel), e) {
@@ -495,7 +495,7 @@ func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
 
 var errForeign = errors.New("not a file of the store")
 
-// ours reports whether a file or directory is one of a store.
+// ours reports whether a file or directory belongs to a store.
 func ours(rel string, e fs.DirEntry) bool {
 	parts := strings.Split(rel, "/")
 	name := parts[len(parts)-1]
