@@ -104,5 +104,5 @@ func ParseStatus(name string) (Status, error) {
 			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("crawldb: no status is named %q", name)
+	return 0, fmt.Errorf("crawldb: unknown status %q", name)
 }

@@ -58,7 +58,7 @@ func StatsQuantiles() []float64 {
 func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64) (Stats, error) {
 	for _, q := range quantiles {
 		if !(q >= 0 && q <= 1) {
-			return Stats{}, fmt.Errorf("crawldb: %v is no quantile: it is not between 0 and 1", q)
+			return Stats{}, fmt.Errorf("crawldb: quantile %v is not between 0 and 1", q)
 		}
 	}
 	if len(quantiles) == 0 {

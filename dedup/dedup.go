@@ -76,7 +76,7 @@ func ParseGroup(s string) (Group, error) {
 			return g, nil
 		}
 	}
-	return 0, fmt.Errorf("dedup: group %q is not one of none, host and domain", s)
+	return 0, fmt.Errorf("dedup: unknown group %q; want none, host or domain", s)
 }
 
 // Report counts what was found and done.
@@ -124,11 +124,11 @@ func Run(ctx context.Context, crawl crawldb.Store, o Options) (Report, error) {
 
 func (o *Options) check() error {
 	if o.Group > ByDomain {
-		return fmt.Errorf("no group %d", o.Group)
+		return fmt.Errorf("unknown group %d", o.Group)
 	}
 	for i, c := range o.Order {
 		if c < Score || c > URLLength {
-			return fmt.Errorf("no criterion %d", c)
+			return fmt.Errorf("unknown criterion %d", c)
 		}
 		if slices.Contains(o.Order[:i], c) {
 			return fmt.Errorf("order: %v twice", c)
@@ -137,7 +137,7 @@ func (o *Options) check() error {
 	if o.NutchCompat {
 		for _, c := range DefaultOrder() {
 			if !slices.Contains(o.Order, c) {
-				return fmt.Errorf("order: Nutch wants %v, too", c)
+				return fmt.Errorf("order: %v is missing, which Nutch requires", c)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ next:
 			order = append(order, c)
 			continue next
 		}
-		return nil, fmt.Errorf("dedup: order %q: %q is not one of score, fetchTime, httpsOverHttp and urlLength", s, name)
+		return nil, fmt.Errorf("dedup: order %q: unknown criterion %q; want score, fetchTime, httpsOverHttp or urlLength", s, name)
 	}
 	return order, nil
 }

@@ -362,12 +362,12 @@ func TestMarkOfOtherOptions(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	var db memstore.DB
 	for want, o := range map[string]Options{
-		"no group 9":       {Group: 9},
-		"no criterion 0":   {Order: []Criterion{0}},
-		"no criterion 255": {Order: []Criterion{Score, 255}},
-		"score twice":      {Order: []Criterion{Score, Score}},
-		"wants urlLength":  {Order: []Criterion{Score, FetchTime}, NutchCompat: true},
-		"context canceled": {},
+		"unknown group 9":       {Group: 9},
+		"unknown criterion 0":   {Order: []Criterion{0}},
+		"unknown criterion 255": {Order: []Criterion{Score, 255}},
+		"score twice":           {Order: []Criterion{Score, Score}},
+		"urlLength is missing":  {Order: []Criterion{Score, FetchTime}, NutchCompat: true},
+		"context canceled":      {},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		if want == "context canceled" {

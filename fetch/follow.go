@@ -233,7 +233,7 @@ func (l *loop) listed(it item, seen bool) bool {
 	if err == nil && url == it.URL {
 		return !seen
 	}
-	reason := "it is spelled " + oneLine(url)
+	reason := "its normal form is " + oneLine(url)
 	if err != nil {
 		reason = "the rules reject it: " + oneLine(err.Error())
 	}

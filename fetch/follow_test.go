@@ -360,7 +360,7 @@ func TestListRules(t *testing.T) {
 				visits := r.visits(seg)
 				for _, url := range list {
 					v, ok := visits[url]
-					if why := v.Outcome.Reason; !ok || v.Outcome.Code == protocol.Skipped && !strings.Contains(why, "it is spelled http://") && !strings.Contains(why, "the rules reject it: ") {
+					if why := v.Outcome.Reason; !ok || v.Outcome.Code == protocol.Skipped && !strings.Contains(why, "its normal form is http://") && !strings.Contains(why, "the rules reject it: ") {
 						t.Errorf("%s: %+v", url, v)
 					}
 				}

@@ -83,8 +83,7 @@ func (h *hops) met(v *visited) {
 	}
 }
 
-// nextHops queues the targets of the pages that are over, and reports whether
-// there are any.
+// nextHops queues the targets of visited pages, and reports whether there are any.
 func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
 	h := l.hops
 	for h != nil && l.limits.left == nil && h.level < l.o.MaxRedirects && len(h.to) > 0 && !more {

@@ -41,14 +41,14 @@ type Window struct {
 func ParseWindow(s string) (Window, error) {
 	span, zone, hasZone := strings.Cut(s, " ")
 	from, to, ok := strings.Cut(span, "-")
-	w, err := Window{}, errors.New("a window is HH:MM-HH:MM")
+	w, err := Window{}, errors.New("want HH:MM-HH:MM")
 	if ok {
 		if w.From, err = timeOfDay(from); err == nil {
 			w.To, err = timeOfDay(to)
 		}
 	}
 	if err == nil && w.From == w.To {
-		err = errors.New("it ends when it begins")
+		err = errors.New("it is empty")
 	}
 	if err == nil && hasZone {
 		w.Zone, err = location(strings.TrimSpace(zone))
@@ -59,14 +59,14 @@ func ParseWindow(s string) (Window, error) {
 	return w, nil
 }
 
-// location requires the name of a time zone, and refuses that of the machine's.
+// location requires the name of a time zone, but not that of the machine's own.
 func location(zone string) (*time.Location, error) {
 	if zone == "" || zone == "Local" {
-		return nil, fmt.Errorf("%q is no time zone", zone)
+		return nil, fmt.Errorf("%q is not a time zone", zone)
 	}
 	z, err := time.LoadLocation(zone)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no time zone that is known here", zone)
+		return nil, fmt.Errorf("unknown time zone %q", zone)
 	}
 	return z, nil
 }
@@ -76,7 +76,7 @@ func timeOfDay(s string) (time.Duration, error) {
 	hours, err := strconv.ParseUint(h, 10, 8)
 	minutes, err2 := strconv.ParseUint(m, 10, 8)
 	if !ok || err != nil || err2 != nil || len(h) > 2 || len(m) != 2 || hours > 24 || minutes > 59 || hours == 24 && minutes > 0 {
-		return 0, fmt.Errorf("%q is no time of a day", s)
+		return 0, fmt.Errorf("%q is not a time of day", s)
 	}
 	return time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute, nil
 }
@@ -127,19 +127,19 @@ func (w Window) opens(at time.Time) time.Time {
 }
 
 // next returns when the next request may begin, at the given time or later, and
-// if later why.
+// if later, why.
 func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 	var why verdict
 	if r.Closed {
-		return at.Add(24 * time.Hour), verdict{reason: "the rule for the host says that it is closed"}
+		return at.Add(24 * time.Hour), verdict{reason: "the rule for the host says closed"}
 	}
 	for range 4 {
 		today, began := spent.On(at), at
 		switch {
 		case r.Requests > 0 && today.Requests >= r.Requests:
-			at, why = today.Day.Add(24*time.Hour), verdict{reason: fmt.Sprintf("the %d requests that the host is sent on a day are spent", r.Requests)}
+			at, why = today.Day.Add(24*time.Hour), verdict{reason: fmt.Sprintf("the host has been sent its %d requests of the day", r.Requests)}
 		case r.Bytes > 0 && today.Bytes >= r.Bytes:
-			at, why = today.Day.Add(24*time.Hour), verdict{reason: fmt.Sprintf("the %d bytes that the host may send on a day are spent", r.Bytes)}
+			at, why = today.Day.Add(24*time.Hour), verdict{reason: fmt.Sprintf("the host has sent its %d bytes of the day", r.Bytes)}
 		}
 		var opens time.Time
 		for _, w := range r.Windows {
@@ -147,7 +147,7 @@ func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 		}
 		if opens.After(at) {
 			if at = opens; why.reason == "" {
-				why.reason = "the host is asked at other times of the day only"
+				why.reason = "the host may be asked only at other times of the day"
 			}
 		}
 		if at.Equal(began) {
@@ -165,7 +165,7 @@ type HostRules struct {
 	rest         HostRule
 }
 
-// ReadHostRules reads rules, one per line: whom it is for, and what applies.
+// ReadHostRules reads rules, one per line: whom a rule is for, and what applies.
 //
 //	# whom            what
 //	example.com       requests=1000 bytes=200M
@@ -199,7 +199,7 @@ func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 		case f[0] == "*":
 			key, rules.rest = "*", rule
 		case key == "" || strings.ContainsAny(whom, "/*@?\\"):
-			err = fmt.Errorf("%q is no host", f[0])
+			err = fmt.Errorf("%q is not a host", f[0])
 		case below:
 			rules.below[key] = rule
 			key = "." + key
@@ -207,7 +207,7 @@ func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 			rules.hosts[key] = rule
 		}
 		if before, ok := seen[key]; err == nil && ok {
-			err = fmt.Errorf("line %d has a rule for %s, too", before, f[0])
+			err = fmt.Errorf("line %d already has a rule for %s", before, f[0])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
@@ -224,11 +224,11 @@ func parseHostRule(settings []string) (HostRule, error) {
 	var r HostRule
 	var zone *time.Location
 	if len(settings) == 0 {
-		return r, errors.New("the rule says nothing; there are requests=, bytes=, window=, zone= and closed")
+		return r, errors.New("an empty rule; want requests=, bytes=, window=, zone= or closed")
 	}
 	if slices.Contains(settings, "closed") {
 		if len(settings) > 1 {
-			return r, errors.New("closed stands alone")
+			return r, errors.New("closed must stand alone")
 		}
 		return HostRule{Closed: true}, nil
 	}
@@ -252,7 +252,7 @@ func parseHostRule(settings []string) (HostRule, error) {
 		case "zone":
 			zone, err = location(value)
 		default:
-			err = fmt.Errorf("%q is no setting; there are requests=, bytes=, window=, zone= and closed", s)
+			err = fmt.Errorf("unknown setting %q; want requests=, bytes=, window=, zone= or closed", s)
 		}
 		if err != nil {
 			return r, err

@@ -57,27 +57,27 @@ paused.example closed
 		t.Errorf("%+v", got)
 	}
 	for text, want := range map[string]string{
-		"a.example":                                    `rules.txt:1: the rule says nothing; there are requests=, bytes=, window=, zone= and closed`,
-		"\na.example request=1":                        `rules.txt:2: "request=1" is no setting; there are requests=, bytes=, window=, zone= and closed`,
+		"a.example":                                    `rules.txt:1: an empty rule; want requests=, bytes=, window=, zone= or closed`,
+		"\na.example request=1":                        `rules.txt:2: unknown setting "request=1"; want requests=, bytes=, window=, zone= or closed`,
 		"a.example requests=0":                         `rules.txt:1: "0" is not a number above zero`,
 		"a.example requests=-5":                        `rules.txt:1: "-5" is not a number above zero`,
 		"a.example bytes=1T":                           `rules.txt:1: "1T" is not a number of bytes above zero, such as 500, 200K, 10M or 2G`,
 		"a.example bytes=9999999999G":                  `rules.txt:1: "9999999999G" is not a number of bytes above zero, such as 500, 200K, 10M or 2G`,
-		"a.example window=22:00":                       `rules.txt:1: fetch: window "22:00": a window is HH:MM-HH:MM`,
-		"a.example window=24:01-01:00":                 `rules.txt:1: fetch: window "24:01-01:00": "24:01" is no time of a day`,
-		"a.example window=7:5-8:00":                    `rules.txt:1: fetch: window "7:5-8:00": "7:5" is no time of a day`,
-		"a.example window=07:00-07:00":                 `rules.txt:1: fetch: window "07:00-07:00": it ends when it begins`,
-		"a.example window=07:00-08:00 zone=Mars/Base":  `rules.txt:1: "Mars/Base" is no time zone that is known here`,
-		"a.example window=07:00-08:00 zone=Local":      `rules.txt:1: "Local" is no time zone`,
+		"a.example window=22:00":                       `rules.txt:1: fetch: window "22:00": want HH:MM-HH:MM`,
+		"a.example window=24:01-01:00":                 `rules.txt:1: fetch: window "24:01-01:00": "24:01" is not a time of day`,
+		"a.example window=7:5-8:00":                    `rules.txt:1: fetch: window "7:5-8:00": "7:5" is not a time of day`,
+		"a.example window=07:00-07:00":                 `rules.txt:1: fetch: window "07:00-07:00": it is empty`,
+		"a.example window=07:00-08:00 zone=Mars/Base":  `rules.txt:1: unknown time zone "Mars/Base"`,
+		"a.example window=07:00-08:00 zone=Local":      `rules.txt:1: "Local" is not a time zone`,
 		"a.example zone=UTC":                           `rules.txt:1: zone= without window=`,
 		"a.example requests=1 bytes=1 requests=2":      `rules.txt:1: requests= is given twice`,
-		"a.example closed requests=1":                  `rules.txt:1: closed stands alone`,
-		"a.example closed=1":                           `rules.txt:1: "closed=1" is no setting; there are requests=, bytes=, window=, zone= and closed`,
-		"http://a.example/ requests=1":                 `rules.txt:1: "http://a.example/" is no host`,
-		"*.example requests=1":                         `rules.txt:1: "*.example" is no host`,
-		". requests=1":                                 `rules.txt:1: "." is no host`,
-		"a.example requests=1\nA.EXAMPLE. bytes=1":     `rules.txt:2: line 1 has a rule for A.EXAMPLE., too`,
-		"* requests=1\n* requests=1":                   `rules.txt:2: line 1 has a rule for *, too`,
+		"a.example closed requests=1":                  `rules.txt:1: closed must stand alone`,
+		"a.example closed=1":                           `rules.txt:1: unknown setting "closed=1"; want requests=, bytes=, window=, zone= or closed`,
+		"http://a.example/ requests=1":                 `rules.txt:1: "http://a.example/" is not a host`,
+		"*.example requests=1":                         `rules.txt:1: "*.example" is not a host`,
+		". requests=1":                                 `rules.txt:1: "." is not a host`,
+		"a.example requests=1\nA.EXAMPLE. bytes=1":     `rules.txt:2: line 1 already has a rule for A.EXAMPLE.`,
+		"* requests=1\n* requests=1":                   `rules.txt:2: line 1 already has a rule for *`,
 		"* requests=1\n#" + strings.Repeat("x", 1<<16): `rules.txt:2: bufio.Scanner: token too long`,
 	} {
 		if _, err := fetch.ReadHostRules(strings.NewReader(text), "rules.txt"); err == nil || err.Error() != want {
@@ -170,7 +170,7 @@ func TestBudget(t *testing.T) {
 				if v.Outcome.Code != protocol.Skipped {
 					continue
 				}
-				if want := "the 4 requests that the host is sent on a day are spent"; v.Outcome.Reason != want {
+				if want := "the host has been sent its 4 requests of the day"; v.Outcome.Reason != want {
 					t.Errorf("%q", v.Outcome.Reason)
 				}
 				d, err := r.db.Crawl().Get(t.Context(), v.URL)
@@ -232,7 +232,7 @@ func TestWindows(t *testing.T) {
 		began := time.Now()
 		r.run(seg)
 		v := r.visits(seg)
-		if a := v["http://a.example.test/"].Outcome; a.Code != protocol.Skipped || a.RetryAfter != 5*time.Hour || a.Reason != "the host is asked at other times of the day only" {
+		if a := v["http://a.example.test/"].Outcome; a.Code != protocol.Skipped || a.RetryAfter != 5*time.Hour || a.Reason != "the host may be asked only at other times of the day" {
 			t.Errorf("%+v", a)
 		}
 		for url, after := range map[string]time.Duration{"http://b.example.test/": 4 * time.Minute, "http://c.example.test/": 0, "http://d.example.test/": 0} {
@@ -282,7 +282,7 @@ func TestClosed(t *testing.T) {
 		}
 		r.run(seg)
 		v := r.visits(seg)
-		if a := v["http://a.example.test/"].Outcome; a.Code != protocol.Skipped || a.RetryAfter.Round(time.Second) != 24*time.Hour || a.Reason != "the rule for the host says that it is closed" {
+		if a := v["http://a.example.test/"].Outcome; a.Code != protocol.Skipped || a.RetryAfter.Round(time.Second) != 24*time.Hour || a.Reason != "the rule for the host says closed" {
 			t.Errorf("%+v", a)
 		}
 		if b := v["http://b.example.test/"].Outcome; b.Code != protocol.Success {

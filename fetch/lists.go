@@ -18,8 +18,8 @@ import (
 // complete, donePart, which says how many blocks they have. When all lists are
 // complete, joinPart is written, and the blocks are copied to the parts of the
 // segment, list by list, in an order that follows from the done parts alone: so
-// whoever was interrupted, or finds the work half done, continues where it
-// stands. Then the parts of the lists are emptied.
+// a fetch that finds the work half done can continue it. Then the parts of the
+// lists are emptied.
 const (
 	donePart = "list"
 	joinPart = "lists"
@@ -55,7 +55,7 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 	ls := &lists{s: s, name: name, n: max(turn.Lists, 1), by: turn.By, mine: map[int]bool{}}
 	for _, i := range o.Lists {
 		if i < 0 || i >= ls.n {
-			return nil, fmt.Errorf("fetch: there is no list %d; the segment has %d, from 0", i, ls.n)
+			return nil, fmt.Errorf("fetch: no list %d; the segment has %d, numbered from 0", i, ls.n)
 		}
 		ls.mine[i] = true
 	}
@@ -72,7 +72,7 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 		}
 	}
 	if len(ls.mine) < ls.n && o.By == hostdb.ByDomain && turn.By != segment.ByDomain {
-		return nil, fmt.Errorf("fetch: queues %v would be shared by lists that were made %v", o.By, turn.By)
+		return nil, fmt.Errorf("fetch: queues %v would be shared by lists made %v", o.By, turn.By)
 	}
 	whole, err := s.Stat(ctx, name, segment.FetchPart)
 	if err != nil && !errors.Is(err, segment.ErrNotFound) {
@@ -202,7 +202,7 @@ func (ls *lists) join(ctx context.Context) (whole bool, err error) {
 }
 
 // copyAll fills and completes the parts of the segment, the visits last. All
-// are opened before any is written, so that only one of two fetches does it.
+// are opened before any is written, so that only one of two fetches does this.
 func (ls *lists) copyAll(ctx context.Context, all, parsed []doneList) error {
 	type target struct {
 		part   string
@@ -418,7 +418,7 @@ func (l *loop) recallAll(ctx context.Context, out *output) error {
 
 func (o *output) parsing() bool {
 	for _, p := range o.parts {
-		return p.parsing // they are alike
+		return p.parsing // the same for all lists
 	}
 	return false
 }

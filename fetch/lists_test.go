@@ -354,11 +354,11 @@ func TestListsThatCannotBe(t *testing.T) {
 			}
 		}
 		r.o.Lists = []int{3}
-		fails("there is no list 3; the segment has 3")
+		fails("no list 3; the segment has 3")
 		r.o.Lists = []int{-1}
-		fails("there is no list -1")
+		fails("no list -1")
 		r.o.Lists, r.o.By = []int{0}, hostdb.ByDomain
-		fails("queues byDomain would be shared by lists that were made byHost")
+		fails("queues byDomain would be shared by lists made byHost")
 		r.o.By = hostdb.ByHost
 
 		// Somebody else is at the list.

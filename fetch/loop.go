@@ -142,7 +142,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		return l.report, err
 	}
 	defer w.close()
-	if len(w.parts) == 0 { // all that is left is to merge the lists
+	if len(w.parts) == 0 { // only the merge of the lists is left
 		l.report.Already = true
 		return l.report, l.finish(ctx, w)
 	}
@@ -412,7 +412,7 @@ func (l *loop) skip(h *host, r *result) {
 		}
 		return
 	case v.reason == "":
-		v.reason = "the host has to be left alone for longer than this round waits"
+		v.reason = "the host has to be left alone for longer than this round can wait"
 	}
 	if v.cause == noCause {
 		v.cause = hostWaits

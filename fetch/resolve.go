@@ -81,7 +81,7 @@ func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]ne
 	defer func() {
 		if p := recover(); p != nil {
 			l.o.Logger.Error("fetch: Lookup panicked", "host", host, "panic", fmt.Sprint(p))
-			addrs, err = nil, errors.New("it panicked")
+			addrs, err = nil, errors.New("Lookup panicked")
 		}
 	}()
 	addrs, err = f(ctx, host)

@@ -60,15 +60,15 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		return
 	}
 	if a.Next() != "" && a.Elsewhere() && !a.File() {
-		// This is a page like any other: its own robots.txt decides, and if
-		// that has moved, it is not followed.
+		// The file is a page like any other: the robots.txt of its own host decides,
+		// and if that has moved, it is not followed.
 		rules, known, err := l.o.Robots.Cached(ctx, a.Next())
 		switch {
 		case err != nil:
 			r.err = err
 			return
 		case !known && hop.asked, known && rules.Unavailable:
-			a.GiveUp(leads(a) + ", whose own robots.txt could not be had")
+			a.GiveUp(leads(a) + ", whose own robots.txt is unavailable")
 		case !known:
 			if !l.claim(ctx, r) {
 				return
@@ -145,7 +145,7 @@ func (l *loop) admit(a *robots.Asking) {
 	if a.File() {
 		u, err := url.Parse(next)
 		if err != nil {
-			a.GiveUp(leads(a) + ", which is no URL")
+			a.GiveUp(leads(a) + ", which is not a URL")
 			return
 		}
 		u.Path, u.RawPath = "/", ""

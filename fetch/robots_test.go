@@ -81,7 +81,7 @@ func TestRobotsThatLeadToEachOther(t *testing.T) {
 			polite(t, &m.site, hostdb.ByHost, five)
 			v := r.visits(seg)
 			for _, u := range append(pages("a.test", 3), pages("b.test", 3)...) {
-				if o := v[u].Outcome; o.Code != protocol.RobotsFailed || !strings.Contains(o.Reason, "own robots.txt could not be had") {
+				if o := v[u].Outcome; o.Code != protocol.RobotsFailed || !strings.Contains(o.Reason, "own robots.txt is unavailable") {
 					t.Errorf("%d threads: %s: %v %s", threads, u, o.Code, o.Reason)
 				}
 			}
@@ -122,7 +122,7 @@ func TestHopsOfRobots(t *testing.T) {
 		{name: "there and back", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt", "http://b.test/robots.txt": "http://a.test/x"}, text: map[string]string{"http://a.test/x": deny},
 			code: protocol.RobotsDenied, asks: 3},
 		{name: "into what the filter rejects", to: map[string]string{"http://a.test/robots.txt": "http://b.test/x"}, filter: "-/x\n+.",
-			code: protocol.RobotsFailed, reason: "robots.txt could not be had: robots.txt leads to http://b.test/x, which the rules reject", asks: 1},
+			code: protocol.RobotsFailed, reason: "robots.txt is unavailable: robots.txt leads to http://b.test/x, which the rules reject", asks: 1},
 		{name: "to a host that the filter rejects", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}, filter: "+a.test",
 			code: protocol.RobotsFailed, reason: "robots.txt leads to http://b.test/robots.txt, which the rules reject", asks: 1},
 		{name: "to a robots.txt that the filter would reject as a page", to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}, text: map[string]string{"http://b.test/robots.txt": deny}, filter: "-txt$\n+.",

@@ -369,8 +369,8 @@ func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *r
 
 var errNoFeed = errors.New("not a feed")
 
-// read collects the links. It returns an error if the context ends or the
-// content is no sitemap.
+// read collects the links. It returns an error if the context ends or the content is
+// not a sitemap.
 func (s *reading) read(ctx context.Context, v *visited) error {
 	rd := sitemap.NewReader(bytes.NewReader(s.body), s.opts)
 	var scope sitemap.Scope
@@ -532,8 +532,8 @@ func (l *loop) request(it *crawldb.Datum) protocol.Request {
 	return req
 }
 
-// enter takes a place for visits that hold a sitemap in memory, unless the item
-// is none; false if all are taken. leave gives it back.
+// enter takes a place for visits that hold a sitemap in memory, if the item is one;
+// false if all are taken. leave gives it back.
 func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
 	if _, marked := expects(it); !marked {
 		return func() {}, true

@@ -25,7 +25,7 @@ type Causes struct {
 	Failed map[string]int
 }
 
-// cause is why a page was not visited.
+// cause is the reason why a page was not visited.
 type cause uint8
 
 const (

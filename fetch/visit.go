@@ -91,7 +91,7 @@ func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bo
 	case rules.Unavailable && j.waited < l.o.RobotsRetries:
 		r.waits, r.pause, r.at = true, l.o.RobotsWait, r.at.Add(l.o.RobotsWait)
 	case rules.Unavailable:
-		reason := "robots.txt could not be had"
+		reason := "robots.txt is unavailable"
 		if rules.Reason != "" {
 			reason += ": " + rules.Reason
 		}

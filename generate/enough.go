@@ -7,7 +7,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// waiting is what a window holds of one host, or whatever By says.
+// waiting is what a window holds of one host, or of whatever By says.
 type waiting struct {
 	left    int      // how many there is room for
 	passed  int      // how many have passed the rules
@@ -16,7 +16,7 @@ type waiting struct {
 	divided bool
 }
 
-// enough reports whether what has passed the rules takes all the room there is.
+// enough reports whether the URLs that have passed the rules take all the room.
 func (w *waiting) enough() bool { return w != nil && w.whole && w.passed >= w.left }
 
 // lookAt counts a candidate of a host in a window. Once the window has as many of a host as

@@ -88,12 +88,12 @@ func (j *job) free(ctx context.Context, urls iter.Seq2[string, error]) error {
 	if err := j.write(ctx, m); err != nil {
 		return err
 	}
-	j.makes = nil // it is there, whatever comes
+	j.makes = nil // complete: not to be cleaned up
 	j.report.Segments, j.report.Selected = []string{m.name}, len(m.list)
 	return m.leases.Close()
 }
 
-// recordOf returns the fetch list's record for a URL that Options.Known has.
+// recordOf returns the record, for a fetch list, of a URL that Options.Known has.
 func (j *job) recordOf(ctx context.Context, url string) (d crawldb.Datum, ok bool, err error) {
 	if j.o.Known == nil || j.o.NutchCompat {
 		return d, false, nil

@@ -200,7 +200,7 @@ func addressHash(ctx context.Context, host string, lookup func(context.Context, 
 func asked(ctx context.Context, host string, lookup func(context.Context, string) ([]netip.Addr, error)) (addrs []netip.Addr, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			addrs, err = nil, fmt.Errorf("it panicked: %v", p)
+			addrs, err = nil, fmt.Errorf("Lookup panicked: %v", p)
 		}
 	}()
 	return lookup(ctx, host)

@@ -119,7 +119,7 @@ func release(ctx context.Context, crawl crawldb.Store, segments segment.Store, n
 	if done, err := segment.Has[crawldb.Datum](ctx, segments, name); err != nil || done {
 		return err
 	}
-	// If somebody is writing the note, they are alive.
+	// If the note has a writer, its generate is alive.
 	w, err := segments.Append(ctx, name, leasePart, -1)
 	switch {
 	case errors.Is(err, segment.ErrCommitted):

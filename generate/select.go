@@ -224,7 +224,7 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 			byURL := make(map[string]*crawldb.Datum, len(urls))
 			for i, u := range urls {
 				if !j.placed.has(u) && !(records[i] != nil && j.ours(records[i])) {
-					byURL[u] = records[i] // ours were yielded before
+					byURL[u] = records[i] // ours, yielded before
 				}
 			}
 			for _, c := range some {

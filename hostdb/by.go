@@ -41,7 +41,7 @@ func ParseBy(word string) (By, error) {
 			return b, nil
 		}
 	}
-	return 0, fmt.Errorf("hostdb: no queue is named %q; there are host, domain and ip", word)
+	return 0, fmt.Errorf("hostdb: unknown queue %q; want host, domain or ip", word)
 }
 
 // Key returns the name of the queue a URL belongs to; empty if the URL has no

@@ -165,11 +165,11 @@ func (o Options) complete() (Options, error) {
 	}
 	for _, p := range o.Percentiles {
 		if !(p >= 0 && p <= 100) {
-			return o, fmt.Errorf("%v is no percentile: it is not between 0 and 100", p)
+			return o, fmt.Errorf("percentile %v is not between 0 and 100", p)
 		}
 	}
 	if o.Lookup == nil && (o.CheckNew || o.CheckKnown || o.CheckFailed) {
-		return o, errors.New("names are to be looked up, and there is no Lookup")
+		return o, errors.New("names are to be looked up, but Lookup is nil")
 	}
 	if !o.CheckNew && !o.CheckKnown && !o.CheckFailed {
 		o.Lookup = nil

@@ -404,7 +404,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err := inject.Run(t.Context(), s, inject.Read(strings.NewReader("http://a.test/\n"+strings.Repeat("x", 2<<20))), inject.Options{})
-	if err == nil || !strings.Contains(err.Error(), "line 2: no seed has") {
+	if err == nil || !strings.Contains(err.Error(), "line 2: longer than") {
 		t.Errorf("a line without an end: %v", err)
 	}
 	long := "http://a.test/long\tkey=" + strings.Repeat("x", 1<<20-100)

@@ -64,7 +64,7 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 			}
 		}
 		if err := sc.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(Seed{}, fmt.Errorf("line %d: no seed has %d bytes: %w", n, maxLine, err))
+			yield(Seed{}, fmt.Errorf("line %d: longer than %d bytes: %w", n, maxLine, err))
 		} else if err != nil {
 			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
 		}

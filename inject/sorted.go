@@ -50,7 +50,7 @@ func (j *job) usable(s Seed) (string, error) {
 		return "", errNoURL
 	}
 	if !j.o.NutchCompat && strings.Contains(url, " nutch.") { // and a blank in a URL is escaped silently
-		return "", fmt.Errorf("%w: it stands behind a blank; want a tab", errMeta)
+		return "", fmt.Errorf("%w: it follows a blank; want a tab", errMeta)
 	}
 	if j.o.Rules != nil {
 		u, err := j.o.Rules.Apply(urlfilter.Inject, url)

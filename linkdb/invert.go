@@ -115,7 +115,7 @@ func Invert(ctx context.Context, links Store, segs segment.Store, segments []str
 	return v.report, err
 }
 
-var errNoLinks = errors.New("linkdb: invert: IgnoreInternal and IgnoreExternal together leave no link")
+var errNoLinks = errors.New("linkdb: invert: IgnoreInternal and IgnoreExternal together leave no links")
 
 type inverter struct {
 	o      InvertOptions

@@ -98,7 +98,7 @@ func (p *reader) begin(line int, url string) {
 
 var (
 	errCSV      = errors.New("nutchtext: a dump in CSV does not say where a field ends; readdb -dump writes text, or -format json")
-	errNoRecord = errors.New("no record of a crawl db")
+	errNoRecord = errors.New("not a record of a crawl db")
 	errCut      = errors.New("the record is cut short")
 )
 

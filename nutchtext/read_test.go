@@ -87,8 +87,8 @@ func TestReadDumpThatIsDamaged(t *testing.T) {
 		{change("Score: 1.0", "Score: NaN"), `line 1: score "NaN" is not a number`},
 		{change("Signature: null", "Signature: 0x1"), `line 1: signature "0x1"`},
 		{text[:strings.Index(text, "Score")], "line 1: the record is cut short"},
-		{"http://a.example/\n", "line 1: no record of a crawl db"},
-		{"{\"key\": 1}\n", "line 1: no record of a crawl db"},
+		{"http://a.example/\n", "line 1: not a record of a crawl db"},
+		{"{\"key\": 1}\n", "line 1: not a record of a crawl db"},
 		{"{\n", "line 1: unexpected EOF"},
 		{change("since fetch: 0", "since fetch: 128"), `line 1: "128" is not a number from 0 to 127`},
 		{change("since fetch: 0", "since fetch: -1"), `line 1: "-1" is not a number from 0 to 127`},
@@ -97,9 +97,9 @@ func TestReadDumpThatIsDamaged(t *testing.T) {
 		{change("Score: 1.0", "Score: high"), `line 1: score "high" is not a number`},
 		{change("Score: 1.0", "Score: "+strings.Repeat("9", 100)+"x"), `line 1: score "` + strings.Repeat("9", 80) + `" is not a number`},
 		{"{\"url\": \"\", \"statusCode\": 1, \"fetchTime\": \"Thu Jan 01 00:00:00 UTC 1970\", \"modifiedTime\": \"Thu Jan 01 00:00:00 UTC 1970\", \"retriesSinceFetch\": 0, \"retryIntervalSeconds\": 0, \"score\": 0}\n", "line 1: a record without a URL"},
-		{" a\tVersion: 7\n", "line 1: no record of a crawl db"},
-		{"\tVersion: 7\n", "line 1: no record of a crawl db"},
-		{"http://a.example/\tVersion: \n", "line 1: no record of a crawl db"},
+		{" a\tVersion: 7\n", "line 1: not a record of a crawl db"},
+		{"\tVersion: 7\n", "line 1: not a record of a crawl db"},
+		{"http://a.example/\tVersion: \n", "line 1: not a record of a crawl db"},
 	} {
 		got, errs := read(strings.NewReader(test.dump+text), nil)
 		if len(got) != 1 || got[0].URL != good.URL || len(errs) != 1 || !strings.Contains(errs[0], test.want) {

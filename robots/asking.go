@@ -232,7 +232,7 @@ func (c *Cache) record(ctx context.Context, origin string, a answer) (*Rules, er
 		return &h, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("robots: remember %s: %w", origin, err)
+		return nil, fmt.Errorf("robots: store %s: %w", origin, err)
 	}
 	c.keep(rec, r, a.reason)
 	if c.Logger != nil && !rec.FailingSince.IsZero() {

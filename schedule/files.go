@@ -28,11 +28,11 @@ func ParseHostIntervals(r io.Reader) (map[string]Bounds, error) {
 			return err
 		}
 		if most > 0 && least > most {
-			return errors.New("the least interval is above the greatest")
+			return errors.New("the least interval exceeds the greatest")
 		}
 		host := strings.ToLower(f[0])
 		if _, ok := hosts[host]; ok {
-			return fmt.Errorf("%s has a line before", host)
+			return fmt.Errorf("an earlier line is for %s", host)
 		}
 		hosts[host] = Bounds{least, most}
 		return nil
@@ -61,7 +61,7 @@ func ParseMimeRates(r io.Reader) (map[string]Rates, error) {
 		}
 		typ := strings.ToLower(f[0])
 		if _, ok := types[typ]; ok {
-			return fmt.Errorf("%s has a line before", typ)
+			return fmt.Errorf("an earlier line is for %s", typ)
 		}
 		types[typ] = Rates{inc, dec}
 		return nil
@@ -81,7 +81,7 @@ func parseInterval(s string) (time.Duration, error) {
 		return 0, err
 	}
 	if f >= math.MaxInt64/1e9 {
-		return 0, fmt.Errorf("%q is too long an interval", s)
+		return 0, fmt.Errorf("the interval %q is too long", s)
 	}
 	return time.Duration(f * float64(time.Second)), nil
 }
@@ -89,7 +89,7 @@ func parseInterval(s string) (time.Duration, error) {
 func parseNumber(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
-		return 0, fmt.Errorf("%q is not a number from zero", s)
+		return 0, fmt.Errorf("%q is not a number of at least zero", s)
 	}
 	return f, nil
 }

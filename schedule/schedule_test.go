@@ -196,13 +196,13 @@ func TestFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n# x\na 1":                        "schedule: line 3: 2 fields, want 3",
 		"a 1 2 3":                           "schedule: line 1: 4 fields, want 3",
-		"a one 2":                           `schedule: line 1: "one" is not a number from zero`,
-		"a 1 -2":                            `schedule: line 1: "-2" is not a number from zero`,
-		"a 1 NaN":                           `schedule: line 1: "NaN" is not a number from zero`,
-		"a 1 Inf":                           `schedule: line 1: "Inf" is not a number from zero`,
-		"a 2 1":                             "schedule: line 1: the least interval is above the greatest",
-		"a 0 1e12":                          `schedule: line 1: "1e12" is too long an interval`,
-		"a 1 1\nb 1e400 1":                  `schedule: line 2: "1e400" is not a number from zero`,
+		"a one 2":                           `schedule: line 1: "one" is not a number of at least zero`,
+		"a 1 -2":                            `schedule: line 1: "-2" is not a number of at least zero`,
+		"a 1 NaN":                           `schedule: line 1: "NaN" is not a number of at least zero`,
+		"a 1 Inf":                           `schedule: line 1: "Inf" is not a number of at least zero`,
+		"a 2 1":                             "schedule: line 1: the least interval exceeds the greatest",
+		"a 0 1e12":                          `schedule: line 1: the interval "1e12" is too long`,
+		"a 1 1\nb 1e400 1":                  `schedule: line 2: "1e400" is not a number of at least zero`,
 		"a 1 " + strings.Repeat("1", 1<<17): "schedule: line 1: bufio.Scanner: token too long",
 	} {
 		if _, err := ParseHostIntervals(strings.NewReader(text)); err == nil || err.Error() != want {

@@ -56,7 +56,7 @@ func ParsePartition(word string) (Partition, error) {
 			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("segment: no partition is named %q; there are host, domain and ip", word)
+	return 0, fmt.Errorf("segment: unknown partition %q; want host, domain or ip", word)
 }
 
 // ListPart returns the name of the part in which a fetch of one list keeps what

@@ -215,17 +215,17 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 	}
 	switch {
 	case len(pages) == 0:
-		return o, errors.New("a population of no pages")
+		return o, errors.New("the population has no pages")
 	case o.Duration > longest:
-		return o, fmt.Errorf("from %s on for more than %d years: is a date misspelled?", o.Start.UTC().Format(time.DateOnly), longest/(365*24*time.Hour))
+		return o, fmt.Errorf("more than %d years from %s on: is a date misspelled?", longest/(365*24*time.Hour), o.Start.UTC().Format(time.DateOnly))
 	case o.Duration < o.Cycle || o.Duration/o.Cycle > 10_000_000:
-		return o, fmt.Errorf("%v in cycles of %v", o.Duration, o.Cycle)
+		return o, fmt.Errorf("a duration of %v in cycles of %v", o.Duration, o.Cycle)
 	case o.Measure >= o.Duration:
-		return o, fmt.Errorf("nothing is left to measure from %v on of %v", o.Measure, o.Duration)
+		return o, fmt.Errorf("nothing is left to measure after %v of %v", o.Measure, o.Duration)
 	case !(o.PerDay >= 0) || math.IsInf(o.PerDay, 0):
 		return o, fmt.Errorf("a budget of %v fetches a day", o.PerDay)
 	case !(o.ShiftBy > 0):
-		return o, fmt.Errorf("rates that are multiplied by %v", o.ShiftBy)
+		return o, fmt.Errorf("rates multiplied by %v", o.ShiftBy)
 	}
 	o.Points = min(o.Points, int(o.Duration/o.Cycle))
 	for _, s := range o.Signals {
@@ -300,7 +300,7 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 	}
 	if p.Allocation != nil {
 		if o.PerDay == 0 {
-			return nil, errors.New("an allocation of a budget without bound")
+			return nil, errors.New("an allocation of an unbounded budget")
 		}
 		c.weights, c.rates = pages.known(o.Start, end)
 		if p.Signals {
@@ -314,7 +314,7 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 		return nil, err
 	}
 	if c.s == nil {
-		return nil, errors.New("there is no schedule")
+		return nil, errors.New("no schedule")
 	}
 	return c, nil
 }

@@ -300,13 +300,13 @@ func TestCrawlRefuses(t *testing.T) {
 		p     simulate.Policy
 		o     simulate.CrawlOptions
 	}{
-		"simulate: x: context canceled":                                      {ctx, pages, s, simulate.CrawlOptions{}},
-		"simulate: x: a population of no pages":                              {nil, nil, s, simulate.CrawlOptions{}},
-		"simulate: x: there is no schedule":                                  {nil, pages, simulate.Policy{Name: "x"}, simulate.CrawlOptions{}},
-		"simulate: x: a budget of NaN fetches a day":                         {nil, pages, s, simulate.CrawlOptions{PerDay: math.NaN()}},
-		"simulate: x: an allocation of a budget without bound":               {nil, pages, simulate.Policy{Name: "x", Allocation: simulate.Even}, simulate.CrawlOptions{}},
-		"simulate: x: nothing is left to measure from 48h0m0s on of 24h0m0s": {nil, pages, s, simulate.CrawlOptions{Duration: day, Measure: 2 * day}},
-		"simulate: x: 24h0m0s in cycles of 48h0m0s":                          {nil, pages, s, simulate.CrawlOptions{Duration: day, Cycle: 2 * day}},
+		"simulate: x: context canceled":                                    {ctx, pages, s, simulate.CrawlOptions{}},
+		"simulate: x: the population has no pages":                         {nil, nil, s, simulate.CrawlOptions{}},
+		"simulate: x: no schedule":                                         {nil, pages, simulate.Policy{Name: "x"}, simulate.CrawlOptions{}},
+		"simulate: x: a budget of NaN fetches a day":                       {nil, pages, s, simulate.CrawlOptions{PerDay: math.NaN()}},
+		"simulate: x: an allocation of an unbounded budget":                {nil, pages, simulate.Policy{Name: "x", Allocation: simulate.Even}, simulate.CrawlOptions{}},
+		"simulate: x: nothing is left to measure after 48h0m0s of 24h0m0s": {nil, pages, s, simulate.CrawlOptions{Duration: day, Measure: 2 * day}},
+		"simulate: x: a duration of 24h0m0s in cycles of 48h0m0s":          {nil, pages, s, simulate.CrawlOptions{Duration: day, Cycle: 2 * day}},
 	} {
 		if c.ctx == nil {
 			c.ctx = context.Background()

@@ -114,14 +114,14 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 			fields = append([]string{p.URL}, strings.Fields(rest)...)
 		}
 		if seen[p.URL] {
-			return nil, fail(fmt.Errorf("%s has a line before", p.URL))
+			return nil, fail(fmt.Errorf("an earlier line is for %s", p.URL))
 		}
 		seen[p.URL] = true
 		for _, f := range fields[1:] {
 			if text, ok := strings.CutPrefix(f, "w="); ok {
 				w, err := strconv.ParseFloat(text, 64)
 				if err != nil || !(w > 0 && w <= 1e12) {
-					return nil, fail(fmt.Errorf("%q is no weight above zero", f))
+					return nil, fail(fmt.Errorf("%q is not a weight above zero", f))
 				}
 				p.Weight = w
 				continue
@@ -131,7 +131,7 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 				return nil, fail(err)
 			}
 			if k := len(p.Events); k > 0 && e.Time.Before(p.Events[k-1].Time) {
-				return nil, fail(fmt.Errorf("%s comes after a later event: the earliest is to be the first", f))
+				return nil, fail(fmt.Errorf("%s comes after a later event; the earliest must be first", f))
 			}
 			if err := dates.add(e.Time); err != nil {
 				return nil, fail(fmt.Errorf("%s %w", f, err))
@@ -141,7 +141,7 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 		pages = append(pages, p)
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fail(fmt.Errorf("a line of more than %d MiB", longestLine>>20))
+		return nil, fail(fmt.Errorf("longer than %d MiB", longestLine>>20))
 	} else if err != nil {
 		return nil, fail(err)
 	}
@@ -153,9 +153,9 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 	}
 	if len(pages) == 0 {
 		if f, ok := r.(interface{ Name() string }); ok {
-			return nil, fmt.Errorf("simulate: %s: a history without pages", f.Name())
+			return nil, fmt.Errorf("simulate: %s: the history has no pages", f.Name())
 		}
-		return nil, errors.New("simulate: a history without pages")
+		return nil, errors.New("simulate: the history has no pages")
 	}
 	bySignature(pages)
 	return BySignature(pages, "", "")
@@ -197,7 +197,7 @@ func parseEvent(s string) (Event, error) {
 	}
 	t, ok := parseTime(text)
 	if !ok {
-		return Event{}, fmt.Errorf("%q is no event: a time (%s), and :A, :M, :D, :B or :T", s, timeForms)
+		return Event{}, fmt.Errorf("%q is not an event; want a time (%s) and :A, :M, :D, :B or :T", s, timeForms)
 	}
 	return Event{t, kind}, nil
 }

@@ -51,7 +51,7 @@ func Compared(pages []Page, signature, truth string) (sees, matters string, err 
 	names := signatures(pages)
 	if len(names) == 0 {
 		if signature != "" || truth != "" {
-			return "", "", errors.New("simulate: the history has one kind of change only: it tells nothing of signatures")
+			return "", "", errors.New("simulate: the history has only one kind of change, and no signatures")
 		}
 		return "", "", nil
 	}
@@ -64,7 +64,7 @@ func Compared(pages []Page, signature, truth string) (sees, matters string, err 
 		case slices.Contains(names, name):
 			return name, nil
 		}
-		return "", fmt.Errorf("simulate: the history does not tell of the signature %q, but of %s", name, strings.Join(names, ", "))
+		return "", fmt.Errorf("simulate: the history has no signature %q; it has %s", name, strings.Join(names, ", "))
 	}
 	if sees, err = pick(strings.ToLower(signature)); err != nil {
 		return "", "", err
@@ -227,7 +227,7 @@ func (o *observations) sort() error {
 	seen := map[string]bool{}
 	for i, name := range o.columns {
 		if name == noColumn || seen[name] {
-			return fmt.Errorf("the header has no name, or the same twice, in column %d", i+1)
+			return fmt.Errorf("the header has an empty or repeated name in column %d", i+1)
 		}
 		seen[name] = true
 		switch {
@@ -239,7 +239,7 @@ func (o *observations) sort() error {
 	}
 	switch {
 	case seen[eventColumn] && len(o.sums) > 0:
-		return fmt.Errorf("the header has events, and what was found, %s: a history has one of these", o.columns[o.sums[0]])
+		return fmt.Errorf("the header has both events and the signature %s; a history has one or the other", o.columns[o.sums[0]])
 	case seen[eventColumn] || len(o.sums) > 0:
 		return nil
 	}
@@ -265,7 +265,7 @@ func (o *observations) add(line string, n int) error {
 		return err
 	}
 	if len(cells) != len(o.columns) {
-		return fmt.Errorf("%d columns, where the header has %d", len(cells), len(o.columns))
+		return fmt.Errorf("%d columns; the header has %d", len(cells), len(o.columns))
 	}
 	x := observation{line: n}
 	for i, cell := range cells {
@@ -276,12 +276,12 @@ func (o *observations) add(line string, n int) error {
 		switch o.columns[i] {
 		case urlColumn:
 			if x.page = cell; cell == "" {
-				return errors.New("there is no URL")
+				return errors.New("no URL")
 			}
 		case timeColumn:
 			var ok bool
 			if x.at, ok = parseTime(cell); !ok {
-				return fmt.Errorf("%q is no time: %s", cell, timeForms)
+				return fmt.Errorf("%q is not a time: %s", cell, timeForms)
 			}
 			if err := o.dates.add(x.at); err != nil {
 				return fmt.Errorf("%s %w", cell, err)
@@ -290,7 +290,7 @@ func (o *observations) add(line string, n int) error {
 			switch code, err := strconv.Atoi(cell); {
 			case cell == "":
 			case err != nil || code < 100 || code > 599:
-				return fmt.Errorf("%q is no status of HTTP", cell)
+				return fmt.Errorf("%q is not an HTTP status", cell)
 			case code == 404 || code == 410:
 				x.gone = true
 			case code == 304:
@@ -306,13 +306,13 @@ func (o *observations) add(line string, n int) error {
 			}
 			w, err := strconv.ParseFloat(cell, 64)
 			if err != nil || !(w > 0 && w <= 1e12) {
-				return fmt.Errorf("%q is no weight above zero", cell)
+				return fmt.Errorf("%q is not a weight above zero", cell)
 			}
 			x.weight = w
 		case eventColumn:
 			var ok bool
 			if x.event, ok = kindOf(cell); !ok {
-				return fmt.Errorf("%q is no event: A (it appeared), M (it was modified), D (it was deleted), B or T", cell)
+				return fmt.Errorf("%q is not an event; want A (appeared), M (modified), D (deleted), B or T", cell)
 			}
 		case noColumn:
 		default:
@@ -323,7 +323,7 @@ func (o *observations) add(line string, n int) error {
 		}
 	}
 	if x.event == 0 && !x.gone && !x.same && !slices.ContainsFunc(x.sums, func(s string) bool { return s != "" }) {
-		return errors.New("there is no signature")
+		return errors.New("no signature")
 	}
 	if _, ok := o.of[x.page]; !ok {
 		o.order = append(o.order, x.page)
@@ -389,7 +389,7 @@ func (o *observations) pages(fail func(line int, err error) error) ([]Page, erro
 				continue
 			}
 			if i > 0 && x.at.Equal(all[i-1].at) && (x.gone != all[i-1].gone || !slices.Equal(x.sums, all[i-1].sums)) {
-				return nil, fail(x.line, fmt.Errorf("%s is another page at that time in line %d", url, all[i-1].line))
+				return nil, fail(x.line, fmt.Errorf("line %d has another result for %s at that time", all[i-1].line, url))
 			}
 		}
 		if len(p.Events) > 0 {

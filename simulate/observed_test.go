@@ -55,7 +55,7 @@ func TestObservations(t *testing.T) {
 	if !bytes[0].Seen[2].Time.Equal(a.Events[1].Time) {
 		t.Errorf("%v and %v", bytes[0].Seen, a.Events)
 	}
-	if _, err := simulate.BySignature(pages, "textprofile", ""); err == nil || !strings.Contains(err.Error(), `"textprofile", but of md5, textmd5`) {
+	if _, err := simulate.BySignature(pages, "textprofile", ""); err == nil || !strings.Contains(err.Error(), `"textprofile"; it has md5, textmd5`) {
 		t.Error(err)
 	}
 
@@ -197,7 +197,7 @@ func TestTimesOfHistories(t *testing.T) {
 	if err != nil || !pages[0].Events[0].Time.Equal(want) || !pages[1].Events[0].Time.Equal(want.Truncate(24*time.Hour)) {
 		t.Errorf("in a column: %+v, %v", pages, err)
 	}
-	if _, err := simulate.ParseHistory(strings.NewReader("a " + strings.Repeat("1 ", 9<<20))); err == nil || err.Error() != "simulate: line 1: a line of more than 16 MiB" {
+	if _, err := simulate.ParseHistory(strings.NewReader("a " + strings.Repeat("1 ", 9<<20))); err == nil || err.Error() != "simulate: line 1: longer than 16 MiB" {
 		t.Errorf("a long line: %v", err)
 	}
 }
@@ -248,20 +248,20 @@ func packed(text string) string {
 func TestObservationsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"url\ttime\nx\t1\n":                                    "line 1: the header has neither a column with a signature",
-		"url\ttime\tevent\tmd5\na\t1\tA\tx\n":                  "line 1: the header has events, and what was found, md5",
-		"url,time,event\na,1,sold\n":                           `line 2: "sold" is no event: A`,
+		"url\ttime\tevent\tmd5\na\t1\tA\tx\n":                  "line 1: the header has both events and the signature md5",
+		"url,time,event\na,1,sold\n":                           `line 2: "sold" is not an event; want A`,
 		"url,time,md5\n\"a,1,x\n":                              "line 2: parse error",
-		"url\ttime\tmd5\tdigest\n":                             "line 1: the header has no name, or the same twice, in column 4",
-		"url\ttime\tmd5\na\t1\n":                               "line 2: 2 columns, where the header has 3",
-		"url\ttime\tmd5\na\tyesterday\tx\n":                    `line 2: "yesterday" is no time`,
+		"url\ttime\tmd5\tdigest\n":                             "line 1: the header has an empty or repeated name in column 4",
+		"url\ttime\tmd5\na\t1\n":                               "line 2: 2 columns; the header has 3",
+		"url\ttime\tmd5\na\tyesterday\tx\n":                    `line 2: "yesterday" is not a time`,
 		"url\ttime\tmd5\na\t2026-01-01\tx\nb\t8026-01-01\tx\n": `line 3: 8026-01-01 is more than 146 years from 2026-01-01`,
-		"url\ttime\tmd5\na\t1\t\n":                             "line 2: there is no signature",
-		"url\ttime\tmd5\n\n\t1\tx\n":                           "line 3: there is no URL",
-		"url\ttime\tmd5\na\t1\tx\na\t1\ty\n":                   "line 3: a is another page at that time in line 2",
-		"url time md5 status\na 1 x ok\n":                      `line 2: "ok" is no status of HTTP`,
-		"url time md5 weight\na 1 x -1\n":                      `line 2: "-1" is no weight above zero`,
-		"url\ttime\tmd5\n":                                     "a history without pages",
-		"url,time,md5\na,1\n":                                  "line 2: 2 columns, where the header has 3",
+		"url\ttime\tmd5\na\t1\t\n":                             "line 2: no signature",
+		"url\ttime\tmd5\n\n\t1\tx\n":                           "line 3: no URL",
+		"url\ttime\tmd5\na\t1\tx\na\t1\ty\n":                   "line 3: line 2 has another result for a at that time",
+		"url time md5 status\na 1 x ok\n":                      `line 2: "ok" is not an HTTP status`,
+		"url time md5 weight\na 1 x -1\n":                      `line 2: "-1" is not a weight above zero`,
+		"url\ttime\tmd5\n":                                     "the history has no pages",
+		"url,time,md5\na,1\n":                                  "line 2: 2 columns; the header has 3",
 		"url time text_changed\na 1 yes\n":                     `line 2: "yes" is neither 0 nor 1`,
 	} {
 		if _, err := simulate.ParseHistory(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

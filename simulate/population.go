@@ -175,7 +175,7 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 				s.PerDay = 1. / 365
 			}
 		default:
-			return nil, fmt.Errorf("simulate: %q is none of the rates %q", rates, AllRates())
+			return nil, fmt.Errorf("simulate: unknown rates %q; want one of %q", rates, AllRates())
 		}
 	}
 	rnd.Shuffle(n, func(i, j int) { p[i].PerDay, p[j].PerDay = p[j].PerDay, p[i].PerDay })
@@ -225,7 +225,7 @@ func madeUp(rates Rates, rnd *rand.Rand) []Event {
 // important it is keeps its weight; if none does, they are as importance says.
 func Histories(pages []Page, importance Importance, seed uint64) (Population, error) {
 	if len(pages) == 0 {
-		return nil, fmt.Errorf("simulate: a population of no pages")
+		return nil, fmt.Errorf("simulate: the population has no pages")
 	}
 	p := make(Population, len(pages))
 	perDay := make([]float64, len(pages))
@@ -274,7 +274,7 @@ func (p Population) weigh(importance Importance, perDay []float64, rnd *rand.Ran
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(mix[a], mix[b]) })
 	default:
-		return fmt.Errorf("simulate: %q is none of the kinds of importance %q", importance, Importances())
+		return fmt.Errorf("simulate: unknown importance %q; want one of %q", importance, Importances())
 	}
 	sum := 0.0
 	for rank := range n {

@@ -37,23 +37,23 @@ func ParseSignals(text string) (s Signals, err error) {
 	for field := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(field), "=")
 		if !ok {
-			return s, fmt.Errorf("simulate: signals: %q is not as in recall=0.8", field)
+			return s, fmt.Errorf("simulate: signals: %q is not of the form recall=0.8", field)
 		}
 		if name == "delay" {
 			days, isDays := strings.CutSuffix(value, "d")
 			if f, err := strconv.ParseFloat(days, 64); isDays && err == nil && f >= 0 && f < 1e4 {
 				s.Delay = inDays(f)
 			} else if s.Delay, err = time.ParseDuration(value); err != nil || s.Delay < 0 {
-				return s, fmt.Errorf("simulate: signals: %q is no time such as 90m, 6h or 2d", value)
+				return s, fmt.Errorf("simulate: signals: %q is not a time such as 90m, 6h or 2d", value)
 			}
 			continue
 		}
 		to := map[string]*float64{"share": &s.Share, "precision": &s.Precision, "recall": &s.Recall, "flood": &s.PerDay}[name]
 		if to == nil {
-			return s, fmt.Errorf("simulate: signals: there is no %q: precision, recall, share, flood and delay are there", name)
+			return s, fmt.Errorf("simulate: signals: unknown name %q; want precision, recall, share, flood or delay", name)
 		}
 		if *to, err = strconv.ParseFloat(value, 64); err != nil {
-			return s, fmt.Errorf("simulate: signals: %s=%q is no number", name, value)
+			return s, fmt.Errorf("simulate: signals: %s=%q is not a number", name, value)
 		}
 	}
 	return s, s.check()

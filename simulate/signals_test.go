@@ -84,8 +84,8 @@ func TestParseSignals(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for text, want := range map[string]string{
-		"": `"" is not as in`, "recall": `"recall" is not as in`, "recall=x": `recall="x" is no number`, "recall=2": "2 is not a share", "recall=NaN": "NaN is not a share",
-		"delay=x": `"x" is no time`, "delay=-1h": `"-1h" is no time`, "trust=1": `there is no "trust"`, "flood=-1": "-1 signs a day",
+		"": `"" is not of the form`, "recall": `"recall" is not of the form`, "recall=x": `recall="x" is not a number`, "recall=2": "2 is not a share", "recall=NaN": "NaN is not a share",
+		"delay=x": `"x" is not a time`, "delay=-1h": `"-1h" is not a time`, "trust=1": `unknown name "trust"`, "flood=-1": "-1 signs a day",
 	} {
 		if _, err := simulate.ParseSignals(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -305,12 +305,12 @@ func TestCrawlOfOneMoment(t *testing.T) {
 
 func TestParseHistoryErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                  "simulate: a history without pages",
-		"\n# x\nhttp://x/ soon":             `simulate: line 3: "soon" is no event: a time (RFC 3339, a date, 20060102150405, or seconds or thousandths since 1970), and :A, :M, :D, :B or :T`,
-		"http://x/ 5:X":                     `simulate: line 1: "5:X" is no event: a time (RFC 3339, a date, 20060102150405, or seconds or thousandths since 1970), and :A, :M, :D, :B or :T`,
-		"http://x/ 999999999999999":         `simulate: line 1: "999999999999999" is no event: a time (RFC 3339, a date, 20060102150405, or seconds or thousandths since 1970), and :A, :M, :D, :B or :T`,
-		"http://x/ 5:A 4":                   "simulate: line 1: 4 comes after a later event: the earliest is to be the first",
-		"http://x/\nhttp://x/ 5":            "simulate: line 2: http://x/ has a line before",
+		"":                                  "simulate: the history has no pages",
+		"\n# x\nhttp://x/ soon":             `simulate: line 3: "soon" is not an event; want a time (RFC 3339, a date, 20060102150405, or seconds or thousandths since 1970) and :A, :M, :D, :B or :T`,
+		"http://x/ 5:X":                     `simulate: line 1: "5:X" is not an event; want a time (RFC 3339, a date, 20060102150405, or seconds or thousandths since 1970) and :A, :M, :D, :B or :T`,
+		"http://x/ 999999999999999":         `simulate: line 1: "999999999999999" is not an event; want a time (RFC 3339, a date, 20060102150405, or seconds or thousandths since 1970) and :A, :M, :D, :B or :T`,
+		"http://x/ 5:A 4":                   "simulate: line 1: 4 comes after a later event; the earliest must be first",
+		"http://x/\nhttp://x/ 5":            "simulate: line 2: an earlier line is for http://x/",
 		"http://x/ 0026-01-01:A 2026-03-01": "simulate: line 1: 2026-03-01 is more than 146 years from 0026-01-01: is a date misspelled?",
 		"http://x/ 2026-03-01\nhttp://y/ 1881-01-01:A 1890-01-01": "",
 		"http://x/ 2026-03-01\nhttp://y/ 1879-01-01:A 1890-01-01": "simulate: line 2: 1879-01-01:A is more than 146 years from 2026-03-01: is a date misspelled?",
@@ -324,7 +324,7 @@ func TestParseHistoryErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer empty.Close()
-	if _, err := simulate.ParseHistory(empty); err == nil || err.Error() != "simulate: "+os.DevNull+": a history without pages" {
+	if _, err := simulate.ParseHistory(empty); err == nil || err.Error() != "simulate: "+os.DevNull+": the history has no pages" {
 		t.Errorf("of a file: %v", err)
 	}
 	f, err := os.Open("testdata/README.md")

@@ -31,13 +31,13 @@ func NewScope(sitemap string, listing ...string) (Scope, error) {
 	var at string
 	var ok bool
 	if s.origin, at, ok = locate(sitemap); !ok {
-		return Scope{}, fmt.Errorf("sitemap: scope: %q is no absolute URL", sitemap)
+		return Scope{}, fmt.Errorf("sitemap: scope: %q is not an absolute URL", sitemap)
 	}
 	s.dir = at[:strings.LastIndexByte(at, '/')+1]
 	for _, l := range listing {
 		site, _, ok := locate(l)
 		if !ok {
-			return Scope{}, fmt.Errorf("sitemap: scope: %q is no absolute URL", l)
+			return Scope{}, fmt.Errorf("sitemap: scope: %q is not an absolute URL", l)
 		}
 		s.sites = append(s.sites, site)
 	}

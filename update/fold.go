@@ -78,7 +78,7 @@ type folding struct {
 	changes []change
 	records []crawldb.Datum
 	yield   func(crawldb.Batch, error) bool
-	stopped bool // by whoever takes the batches
+	stopped bool // the caller takes no more batches
 }
 
 // run yields batches of what comes after the key that was reached.

@@ -136,8 +136,8 @@ func priority(s schedule.FetchSchedule, f scoring.Filter, d *crawldb.Datum) floa
 	return schedule.Priority(s, d, p)
 }
 
-// born prepares a new record for the schedule: a sitemap has an interval of its
-// own. If its host is trusted, a page has the interval of its changefreq, but
+// born prepares a new record for the schedule: a sitemap has its own interval. If
+// its host is trusted, a page has the interval of its changefreq, but
 // not a shorter one than sitemaps have, nor a longer one than it would have
 // otherwise.
 func born(d *crawldb.Datum, in *Input, o *Options) {

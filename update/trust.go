@@ -83,7 +83,7 @@ func claims(d *crawldb.Datum) (changed, ok bool) {
 		return false, false
 	}
 	if changed = h.Modified.After(d.LastFetch); !changed && h.Modified.Add(h.Span).After(d.LastFetch) {
-		return false, false // on the day of the visit: before it or behind?
+		return false, false // on the day of the visit: before or after it?
 	}
 	return changed, true
 }

@@ -208,7 +208,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 	if fetched, err := segment.Has[segment.Visit](ctx, segments, name); err != nil {
 		return report, err
 	} else if !fetched {
-		return report, fmt.Errorf("it is not fetched yet: %w", segment.ErrNotFound)
+		return report, fmt.Errorf("not fetched yet: %w", segment.ErrNotFound)
 	}
 	if o.clock, err = watched(ctx, crawl, o.Scoring, o.NutchCompat, o.now); err != nil {
 		return report, err

@@ -34,7 +34,7 @@ func ExampleBasic_nutchCompat() {
 	// Output:
 	// http://xn--bcher-kva.example/a/c~ <nil>
 	// http:/ <nil>
-	//  no protocol that java.net.URL knows
+	//  a protocol unknown to java.net.URL
 }
 
 func ExampleScoped() {

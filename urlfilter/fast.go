@@ -123,10 +123,10 @@ func (f *Fast) readLine(words []string, group *map[string][]fastRule, name *stri
 	switch kind {
 	case "Host", "Domain", "DenyPath", "DenyPathQuery":
 	default:
-		return nil, fmt.Errorf("%q is none of Host, Domain, DenyPath, DenyPathQuery", kind)
+		return nil, fmt.Errorf("%q is not one of Host, Domain, DenyPath and DenyPathQuery", kind)
 	}
 	if len(words) != 2 && !(f.o.NutchCompat && len(words) > 2) {
-		return nil, fmt.Errorf("%s takes one word and not %d", kind, len(words)-1)
+		return nil, fmt.Errorf("%s takes one word, not %d", kind, len(words)-1)
 	}
 	word := words[1]
 	switch kind {

@@ -83,7 +83,7 @@ func TestParseErrors(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"\xff\xfeh\x00t\x00t\x00p\x00\n\x00", "http://\n\x00h\x00"} {
-		if _, err := ParsePrefix(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "a zero byte; a file of rules is text in UTF-8") {
+		if _, err := ParsePrefix(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "a zero byte; rules are text in UTF-8") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

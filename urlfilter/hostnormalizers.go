@@ -43,7 +43,7 @@ func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, err
 		}
 		f := strings.Fields(line)
 		if len(f) != 2 {
-			return errors.New("a rule is a host and its target")
+			return errors.New("want a host and its target")
 		}
 		target, err := normalHost(f[1])
 		if err != nil {
@@ -66,7 +66,7 @@ func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, err
 				break
 			}
 			if to = next.value; seen > n.rules.len() {
-				return nil, &SyntaxError{Line: r.line, Err: fmt.Errorf("the rules for %s go round in a circle", r.value)}
+				return nil, &SyntaxError{Line: r.line, Err: fmt.Errorf("the rules for %s form a cycle", r.value)}
 			}
 		}
 		n.final[r.value] = to
@@ -168,7 +168,7 @@ func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormali
 			if o.NutchCompat {
 				return nil
 			}
-			return errors.New("a rule is a host and a scheme")
+			return errors.New("want a host and a scheme")
 		}
 		if o.NutchCompat {
 			if isNutchProtocol(f[1]) {
@@ -289,7 +289,7 @@ func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, e
 			return nil
 		}
 		if len(f) != 2 || f[1] != "+" && f[1] != "-" {
-			return errors.New(`a rule is a host and "+" or "-"`)
+			return errors.New(`want a host and "+" or "-"`)
 		}
 		return n.rules.add(f[0], false, hostRule{i, line, f[1]})
 	})

@@ -263,7 +263,7 @@ func (p *javaParser) group() (*pattern, error) {
 				name += string(c)
 			}
 			if name == "" || p.names[name] {
-				return nil, errors.New("bad name of a group, or two groups of the name")
+				return nil, errors.New("bad or repeated name of a group")
 			}
 			p.names[name] = true
 			out.name = name

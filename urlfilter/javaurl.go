@@ -26,12 +26,12 @@ type javaURL struct {
 }
 
 var (
-	errJavaProtocol = errors.New("no protocol that java.net.URL knows")
+	errJavaProtocol = errors.New("a protocol unknown to java.net.URL")
 	errJavaHost     = errors.New("java.net.URL refuses the host")
 	errJavaPort     = errors.New("java.net.URL refuses the port")
 	errJavaIPv6     = errors.New("java.net.URL refuses the IPv6 address")
-	errJavaMail     = errors.New("no address to mail to")
-	errJavaURI      = errors.New("not a URI of RFC 2396")
+	errJavaMail     = errors.New("no mail address")
+	errJavaURI      = errors.New("not a URI by RFC 2396")
 	errJavaEscape   = errors.New("bad escape in the host")
 )
 

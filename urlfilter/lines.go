@@ -15,7 +15,7 @@ const maxLine = 1 << 20
 
 // errNotText is the error for UTF-16 and compressed files, which some filters
 // would turn into rules that match nothing.
-var errNotText = errors.New("a zero byte; a file of rules is text in UTF-8")
+var errNotText = errors.New("a zero byte; rules are text in UTF-8")
 
 // readLines calls f with each line of r and its number, from 1, without the
 // line end, which is "\n", "\r\n" or "\r" as in Java, and without a byte order

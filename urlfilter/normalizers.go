@@ -215,7 +215,7 @@ func (h hostRules) add(host string, wide bool, r hostRule) error {
 		all = h.wide
 	}
 	if old, ok := all[name]; ok && old.value != r.value {
-		return fmt.Errorf("another rule for %s than that of line %d", host, old.line)
+		return fmt.Errorf("line %d has a different rule for %s", old.line, host)
 	}
 	all[name] = r
 	return nil

@@ -222,16 +222,16 @@ func TestNormalizerRulesErrors(t *testing.T) {
 		text, want string
 		compat     bool // an error there too
 	}{
-		{host, "a.com\n", "urlfilter: line 1: a rule is a host and its target", true},
-		{host, "\na.com b.com c.com\n", "urlfilter: line 2: a rule is a host and its target", false},
+		{host, "a.com\n", "urlfilter: line 1: want a host and its target", true},
+		{host, "\na.com b.com c.com\n", "urlfilter: line 2: want a host and its target", false},
 		{host, "a.com b.com:80\n", `urlfilter: line 1: "b.com:80" is not a host`, false},
 		{host, "a..com b.com\n", `urlfilter: line 1: "a..com" is not a host`, false},
-		{host, "x.com y.com\na.com b.com\nb.com a.com\n", "urlfilter: line 2: the rules for b.com go round in a circle", false},
-		{host, "a.com b.com\nA.com c.com\n", "urlfilter: line 2: another rule for A.com than that of line 1", false},
-		{protocol, "a.com\n", "urlfilter: line 1: a rule is a host and a scheme", false},
+		{host, "x.com y.com\na.com b.com\nb.com a.com\n", "urlfilter: line 2: the rules for b.com form a cycle", false},
+		{host, "a.com b.com\nA.com c.com\n", "urlfilter: line 2: line 1 has a different rule for A.com", false},
+		{protocol, "a.com\n", "urlfilter: line 1: want a host and a scheme", false},
 		{protocol, "a.com @mail\n", `urlfilter: line 1: "@mail" is not a scheme`, false},
-		{protocol, "a.com http\na.com https\n", "urlfilter: line 2: another rule for a.com than that of line 1", false},
-		{slash, "a.com /\n", `urlfilter: line 1: a rule is a host and "+" or "-"`, false},
+		{protocol, "a.com http\na.com https\n", "urlfilter: line 2: line 1 has a different rule for a.com", false},
+		{slash, "a.com /\n", `urlfilter: line 1: want a host and "+" or "-"`, false},
 		{slash, "*.a.com +\n", `urlfilter: line 1: "*." is not supported here`, false},
 	} {
 		err := c.parse(c.text, NormalizerOptions{})

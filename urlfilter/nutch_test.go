@@ -191,13 +191,13 @@ Domain .
 		skipped int  // by Nutch
 		accept  bool // http://a/x, by Nutch
 	}{
-		"Host a b\nDenyPath .*":         {"line 1: Host takes one word and not 2", 0, false},
-		"Host a\nDenyPath ^/x y":        {"line 2: DenyPath takes one word and not 2", 0, false},
-		"Host\nDenyPath .*":             {"line 1: Host takes one word and not 0", 2, true},
+		"Host a b\nDenyPath .*":         {"line 1: Host takes one word, not 2", 0, false},
+		"Host a\nDenyPath ^/x y":        {"line 2: DenyPath takes one word, not 2", 0, false},
+		"Host\nDenyPath .*":             {"line 1: Host takes one word, not 0", 2, true},
 		"DenyPath /x":                   {"line 1: a rule before any Host or Domain", 1, true},
-		"Host a\n\nDenyHost x":          {"line 3: \"DenyHost\" is none of", 1, true},
+		"Host a\n\nDenyHost x":          {"line 3: \"DenyHost\" is not one of", 1, true},
 		"Host a..b\nDenyPath .*":        {"line 1: \"a..b\" is not a host", 0, true},
-		"Host b\nDenyPath x\nHost\n# x": {"line 3: Host takes one word and not 0", 1, true},
+		"Host b\nDenyPath x\nHost\n# x": {"line 3: Host takes one word, not 0", 1, true},
 	} {
 		if _, err := ParseFast(strings.NewReader(text), FastOptions{}); err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%q: %v", text, err)

@@ -274,11 +274,11 @@ func (p *pattern) writeRepeat(b *strings.Builder) error {
 	// A greater count is written as several in a row.
 	const tooGreat = 10 * maxRepeat
 	if max(least, most) > maxRepeat && (sub.uses(opGroup) || max(least, most) > tooGreat) {
-		return fmt.Errorf("a repetition of more than %d", maxRepeat)
+		return fmt.Errorf("repeated more than %d times", maxRepeat)
 	}
 	count := func(suffix string) error {
 		if b.Len() > maxWritten {
-			return errors.New("repetitions within repetitions make too much of it")
+			return errors.New("nested repetitions make it too large")
 		}
 		err := sub.writeIn(b, parens)
 		b.WriteString(suffix)

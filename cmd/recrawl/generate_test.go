@@ -55,7 +55,7 @@ func TestGenerateSelectsWhatTheFlagsSay(t *testing.T) {
 		ok(t, "inject", "-d", dir, "-now", frozen, "-overwrite", "-seeds", seeds)
 	}
 	for _, c := range []struct{ args, says string }{
-		{"-by|ip", "-by"}, {"-status|lost", "-status: crawldb: no status is named"}, {"-max-interval|-1s", "-max-interval"}, {"-lists|0", "-lists: 0"},
+		{"-by|ip", "-by"}, {"-status|lost", "-status: crawldb: unknown status"}, {"-max-interval|-1s", "-max-interval"}, {"-lists|0", "-lists: 0"},
 		{"-partition|moon", "-partition"}, {"-segments|0", "-segments"}, {"-expr|score >", "-expr: expression: \"score >\", column 8"}, {"-expr|", "-expr"},
 		{"-host-limit-expr|fetched >", "-host-limit-expr: expression"}, {"-host-delay-expr|'x'", "-host-delay-expr: expression"},
 	} {
@@ -85,7 +85,7 @@ func TestFetchLists(t *testing.T) {
 				if r := recrawl(t, "update", "-d", s.dir, "-now", frozen, name); r.code != 1 {
 					t.Errorf("update before the last list: exit %d", r.code)
 				}
-				if r := recrawl(t, s.args("fetch", "-lists", "3", name)...); r.code != 1 || !strings.Contains(r.err, "there is no list 3") {
+				if r := recrawl(t, s.args("fetch", "-lists", "3", name)...); r.code != 1 || !strings.Contains(r.err, "no list 3") {
 					t.Errorf("fetch -lists 3: %d %q", r.code, r.err)
 				}
 				ok(t, s.args("fetch", "-lists", "1", name)...)

@@ -79,7 +79,7 @@ func TestImportOfWhatIsNone(t *testing.T) {
 		{1, []string{filepath.Join(dir, "missing")}, "missing"},
 		{1, []string{t.TempDir()}, "no file in the directory"},
 		{1, []string{write(t, "dump.csv", "Url,Status code,Status name\n")}, "CSV"},
-		{1, []string{write(t, "seeds.txt", "http://a.example/\n")}, "seeds.txt:1: no record of a crawl db"},
+		{1, []string{write(t, "seeds.txt", "http://a.example/\n")}, "seeds.txt:1: not a record of a crawl db"},
 	} {
 		if r := in("", test.args...); r.code != test.code || !strings.Contains(r.err, test.want) {
 			t.Errorf("%q: %+v, want %q", test.args, r, test.want)

@@ -82,7 +82,7 @@ func TestLogins(t *testing.T) {
 		"c.example basic u:" + secret:                  "Origin is not an http or https scheme",
 		"http://u:" + secret + "@c.example basic u:x":  "Origin is not an http or https scheme",
 		"http://c.example/x basic u:" + secret:         "Origin is not an http or https scheme",
-		"HTTP://A.example basic u:" + secret:           "another login is for the same origin",
+		"HTTP://A.example basic u:" + secret:           "another login has the same origin",
 	} {
 		file := write(t, "logins", "http://a.example basic u:"+secret+"\n\n"+line+"\n")
 		r := recrawl(t, crawlEcho(t, to, "-logins", file)...)
@@ -191,8 +191,8 @@ func TestTrustsTheAuthorityThatIsNamed(t *testing.T) {
 	own := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
 	for _, k := range []struct{ host, ca, want string }{
 		{"example.com", own, "not_found"},
-		{"other.test", own, "1 robots_failed: robots.txt could not be had: tls: certificate is for another name"},
-		{"example.com", "", "1 robots_failed: robots.txt could not be had: tls: certificate of an unknown authority"},
+		{"other.test", own, "1 robots_failed: robots.txt is unavailable: tls: certificate is for another name"},
+		{"example.com", "", "1 robots_failed: robots.txt is unavailable: tls: certificate of an unknown authority"},
 	} {
 		args := []string{"crawl", "-d", t.TempDir(), "-agent", "testbot", "-delay", "0", "-rounds", "1", "-connect-to", "::" + s.Listener.Addr().String(), "https://" + k.host + "/"}
 		if k.ca != "" {

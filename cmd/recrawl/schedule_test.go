@@ -63,8 +63,8 @@ func TestScheduleTriesHistories(t *testing.T) {
 		"http://x/":                    "http://x/",
 		"-history " + dir + "/missing": "no such file",
 		"-history " + history + " -url http://c.example/":                 "has no page http://c.example/",
-		"-history " + file("bad.tsv", "http://a/ soon"):                   `bad.tsv:1: "soon" is no event`,
-		"-hosts " + file("badhosts.txt", "# x\na 2 1"):                    "badhosts.txt:2: the least interval is above the greatest",
+		"-history " + file("bad.tsv", "http://a/ soon"):                   `bad.tsv:1: "soon" is not an event`,
+		"-hosts " + file("badhosts.txt", "# x\na 2 1"):                    "badhosts.txt:2: the least interval exceeds the greatest",
 		"-kind mime -types " + file("badtypes.txt", "text/html fast 0\n"): `badtypes.txt:1: "fast" is not a number`,
 	} {
 		r := recrawl(t, append([]string{"schedule"}, strings.Fields(args)...)...)

@@ -88,8 +88,8 @@ func TestScheduleSimulates(t *testing.T) {
 		"-history missing.tsv":              "no such file",
 		"-pages 1000000 -svg no/such/dir/x": "-svg: open no/such/dir/x-time.svg: no such file", // before the simulation
 		"-pages 1000000 -curve 3d,5d -svg no/such/dir/x": "-svg: open no/such/dir/x-budget.svg: no such file",
-		"-history " + found + " -signature x":            `does not tell of the signature "x", but of md5, textmd5`,
-		"-history " + history + " -signature md5":        "tells nothing of signatures",
+		"-history " + found + " -signature x":            `has no signature "x"; it has md5, textmd5`,
+		"-history " + history + " -signature md5":        "and no signatures",
 		"-signature md5": "-signature and -truth are for a -history",
 	} {
 		r := recrawl(t, append([]string{"schedule", "simulate"}, strings.Fields(args)...)...)

@@ -59,7 +59,7 @@ func cutHost(s string) (host, rest string, err error) {
 	if in, ok := strings.CutPrefix(s, "["); ok {
 		host, rest, ok = strings.Cut(in, "]:")
 		if a, err := netip.ParseAddr(host); !ok || err != nil || !a.Is6() || a.Zone() != "" {
-			return "", "", errors.New("brackets want an IPv6 address without a zone, and a colon behind")
+			return "", "", errors.New("want an IPv6 address without a zone in brackets, followed by a colon")
 		}
 		return host, rest, nil
 	}
@@ -112,7 +112,7 @@ func (e ConnectTo) String() string {
 }
 
 // errUnmapped says that ConnectTo has entries, but none for this host and port.
-var errUnmapped = errors.New("host is outside of the connect-to map")
+var errUnmapped = errors.New("host is not in the connect-to map")
 
 // connectTo returns where to connect for host and port, and whether the owner
 // wrote the host.

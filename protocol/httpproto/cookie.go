@@ -41,7 +41,7 @@ func fixedCookies(cookies []Cookie) (map[string]string, error) {
 		case !printable(c.Value) || len(c.Value) > maxCookieHeader:
 			err = errors.New("Value has characters that a header cannot have, or is too long")
 		case out[key] != "":
-			err = errors.New("another cookie is for the same origin")
+			err = errors.New("another cookie has the same origin")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("httpproto: option Cookies[%d]: %w", i, err)

@@ -52,7 +52,7 @@ func Example() {
 	// Output:
 	// http://example.com/: success <p>Hello.
 	// http://example.com/old: moved_perm http://example.com/new
-	// http://169.254.169.254/latest/meta-data/: refused address: host is outside of the connect-to map
+	// http://169.254.169.254/latest/meta-data/: refused address: host is not in the connect-to map
 	// ftp://example.com/: refused url: scheme is neither http nor https
 }
 

@@ -566,9 +566,9 @@ func TestConnectTo(t *testing.T) {
 	}
 	// Verified for the name in the URL, not for where the connection goes.
 	get(t, c, "https://other.test/", protocol.Failed, 0, "tls: certificate is for another name")
-	get(t, c, "http://example.com/", protocol.Refused, 0, "address: host is outside of the connect-to map")
-	get(t, c, "https://unmapped.test/", protocol.Refused, 0, "address: host is outside of the connect-to map")
-	get(t, c, "http://127.0.0.1/", protocol.Refused, 0, "address: host is outside of the connect-to map")
+	get(t, c, "http://example.com/", protocol.Refused, 0, "address: host is not in the connect-to map")
+	get(t, c, "https://unmapped.test/", protocol.Refused, 0, "address: host is not in the connect-to map")
+	get(t, c, "http://127.0.0.1/", protocol.Refused, 0, "address: host is not in the connect-to map")
 	// A name is resolved, and guarded, whoever wrote it.
 	get(t, c, "https://named.test/", protocol.Refused, 0, "address: loopback")
 	get(t, c, "https://"+at.String()+"/", protocol.Refused, 0, "address: loopback")

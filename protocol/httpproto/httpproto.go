@@ -386,7 +386,7 @@ func userAgent(o Options) (string, error) {
 		}
 	}
 	if o.Agent == "" {
-		return "", errors.New("httpproto: option Agent is required: servers must be able to tell who asks")
+		return "", errors.New("httpproto: option Agent is required: servers must be able to tell who is asking")
 	}
 	if o.UserAgent != "" {
 		return o.UserAgent, nil

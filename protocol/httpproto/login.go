@@ -56,7 +56,7 @@ func authorizations(logins []Login) (map[string]string, error) {
 	for i, l := range logins {
 		key, value, err := l.authorization()
 		if err == nil && out[key] != "" {
-			err = errors.New("another login is for the same origin")
+			err = errors.New("another login has the same origin")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("httpproto: option Logins[%d]: %w", i, err)
@@ -72,14 +72,14 @@ func (l Login) authorization() (key, value string, err error) {
 	}
 	switch {
 	case l.Token != "" && (l.User != "" || l.Password != ""):
-		return "", "", errors.New("there are both a Token and a User or Password")
+		return "", "", errors.New("both a Token and a User or Password are set")
 	case l.Token != "":
 		if !printable(l.Token) || strings.Contains(l.Token, " ") {
 			return "", "", errors.New("Token has characters that a header cannot have")
 		}
 		return key, "Bearer " + l.Token, nil
 	case l.User == "":
-		return "", "", errors.New("there is neither a Token nor a User")
+		return "", "", errors.New("neither a Token nor a User is set")
 	}
 	value, err = basic(l.User, l.Password)
 	return key, value, err

@@ -87,7 +87,7 @@ func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	case err != nil:
 		err = fmt.Errorf("%w %s: %w", errProxy, p.address, err)
 	case status == 407:
-		err = fmt.Errorf("%w %s: status 407: it wants other credentials", errProxy, p.address)
+		err = fmt.Errorf("%w %s: status 407: it requires other credentials", errProxy, p.address)
 	case status < 200 || status > 299:
 		err = fmt.Errorf("%w: status %d", errTunnel, status)
 	}
@@ -107,7 +107,7 @@ func (p *proxy) connect(nc net.Conn, address string) (status int, err error) {
 	var answer []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(answer, []byte("\r\n\r\n")); {
 		if len(answer) == maxConnectAnswer {
-			return 0, errors.New("answer is too long")
+			return 0, errors.New("response is too long")
 		}
 		if _, err := io.ReadFull(nc, one); err != nil {
 			return 0, err
@@ -115,10 +115,10 @@ func (p *proxy) connect(nc net.Conn, address string) (status int, err error) {
 		answer = append(answer, one[0])
 	}
 	if len(answer) < len("HTTP/1.1 200") || !bytes.HasPrefix(answer, []byte("HTTP/1.")) {
-		return 0, errors.New("answer is not HTTP")
+		return 0, errors.New("response is not HTTP")
 	}
 	if status, err = strconv.Atoi(string(answer[9:12])); err != nil {
-		return 0, errors.New("answer is not HTTP")
+		return 0, errors.New("response is not HTTP")
 	}
 	return status, nil
 }

@@ -29,15 +29,15 @@ func TestRead(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"a\tb\na\t" + strings.Repeat("b", 2<<20): "line 2: the line is longer than a mebibyte",
-		"":                                       "a graph without links",
-		"# only\n":                               "a graph without links",
-		"a\tb\nc\n":                              "line 2: two pages are wanted",
-		"a\tb\tc\n":                              "line 1: there is something behind the second page",
-		"a\tb\n\tb\n":                            "line 2: two pages are wanted",
-		"a\tb\n3\n":                              "line 2: two pages are wanted",
-		"2\n1\n":                                 "there are lines for 1 of 2 pages",
-		"2\n1\n2\n":                              "line 3: \"2\" is not the number of one of 2 pages",
-		"2\n1\n0\n0\n":                           "line 4: there are no more than 2 pages",
+		"":                                       "the graph has no links",
+		"# only\n":                               "the graph has no links",
+		"a\tb\nc\n":                              "line 2: want two pages",
+		"a\tb\tc\n":                              "line 1: text after the second page",
+		"a\tb\n\tb\n":                            "line 2: want two pages",
+		"a\tb\n3\n":                              "line 2: want two pages",
+		"2\n1\n":                                 "lines for only 1 of 2 pages",
+		"2\n1\n2\n":                              "line 3: \"2\" is not the number of a page; there are 2",
+		"2\n1\n0\n0\n":                           "line 4: more than 2 pages",
 		"\x1f\x8bno":                             "line 0: ",
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

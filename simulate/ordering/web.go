@@ -88,16 +88,16 @@ func Read(r io.Reader) (*Web, error) {
 			continue
 		}
 		if at < 0 {
-			return fail(errors.New("two pages are wanted, separated by a tab"))
+			return fail(errors.New("want two pages, separated by a tab"))
 		}
 		from, to := line[:at], bytes.TrimSpace(line[at:])
 		if bytes.ContainsAny(to, "\t ") {
-			return fail(errors.New("there is something behind the second page; a line has one link, unless the first is the number of pages"))
+			return fail(errors.New("text after the second page; a line has one link, unless the first line is the number of pages"))
 		}
 		f, ok := b.page(from)
 		t, ok2 := b.page(to)
 		if !ok || !ok2 {
-			return fail(errors.New("there are too many pages"))
+			return fail(errors.New("too many pages"))
 		}
 		b.link(f, t)
 	}
@@ -109,13 +109,13 @@ func Read(r io.Reader) (*Web, error) {
 		return fail(err)
 	}
 	if lists && b.listed != b.pages {
-		return fail(fmt.Errorf("there are lines for %d of %d pages", b.listed, b.pages))
+		return fail(fmt.Errorf("lines for only %d of %d pages", b.listed, b.pages))
 	}
 	if len(b.links) == 0 {
 		if f, ok := r.(interface{ Name() string }); ok {
-			return nil, fmt.Errorf("ordering: %s: a graph without links", f.Name())
+			return nil, fmt.Errorf("ordering: %s: the graph has no links", f.Name())
 		}
-		return nil, errors.New("ordering: a graph without links")
+		return nil, errors.New("ordering: the graph has no links")
 	}
 	return b.web(), nil
 }
@@ -135,14 +135,14 @@ func (b *builder) list(line []byte) error {
 		if len(line) == 0 {
 			return nil
 		}
-		return fmt.Errorf("there are no more than %d pages", b.pages)
+		return fmt.Errorf("more than %d pages", b.pages)
 	}
 	from, _ := b.page(strconv.AppendUint(nil, uint64(b.listed), 10))
 	b.listed++
 	for to := range bytes.FieldsSeq(line) {
 		n, err := strconv.ParseUint(string(to), 10, 31)
 		if err != nil || uint32(n) >= b.pages {
-			return fmt.Errorf("%q is not the number of one of %d pages", to, b.pages)
+			return fmt.Errorf("%q is not the number of a page; there are %d", to, b.pages)
 		}
 		t, _ := b.page(strconv.AppendUint(nil, n, 10)) // as it would be spelled by others
 		b.link(from, t)

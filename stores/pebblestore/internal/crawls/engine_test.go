@@ -126,7 +126,7 @@ func dumpRest(ctx context.Context, s recrawl.Stores, b *strings.Builder) error {
 	return nil
 }
 
-// visited leaves out how long it took. Why a robots.txt could not be had depends on
+// visited leaves out how long it took. Why a robots.txt is unavailable depends on
 // who asked first where several hosts have the same one, and is not kept for ever.
 func visited(v *segment.Visit) string {
 	v.Elapsed = 0
