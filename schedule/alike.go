@@ -2,22 +2,21 @@ package schedule
 
 import "math"
 
-// Likeness is how similarly pages change, as visits have shown. What single pages have shown
-// is half chance, and where few visits tell much, following it is worse than visiting at even
+// Likeness is how similarly pages change, as visits have shown. What a single page has shown
+// is half chance, and if few visits tell much, following it is worse than visiting at even
 // intervals. So a plan compares three predictions of what each visit finds: one from what the
 // page itself has shown, with its prior; one that gives more weight to what is expected of
-// other pages; and one that takes all pages to be the same. Intervals are set by whichever has
-// predicted best. What is learned of each page is not affected.
+// other pages; and one that takes all pages to be the same. The best predictor so far sets the
+// intervals. What is learned of each page is not affected.
 type Likeness struct {
 	// Shape is how many changes the expectation for any page counts for, besides what a
 	// page has shown and its prior. Zero means none. From [AllAlike] on, all pages are
 	// taken to change as Common says.
 	Shape float64
-	// Common is what would be known of a single page to which all visits had
-	// been made.
+	// Common is what would be known of a single page if all visits had been to it.
 	Common Rate
-	// Some and All are by how much the log-likelihood of what visits found is greater with
-	// a Shape of 4, and of AllAlike, than with none, each page having the same weight.
+	// Some and All are the gains in log-likelihood of what visits found, each page having
+	// the same weight, with a Shape of 4 and of AllAlike over a Shape of zero.
 	Some, All float64
 }
 
@@ -26,13 +25,12 @@ const AllAlike = 1e6
 
 const (
 	someAlike = 4.
-	// leastGain is from where on one prediction counts as better than another, and
-	// leastGainOfPage the gain per page below which it is not worth telling pages
-	// apart.
+	// leastGain is the gain from which one prediction counts as better than another, and
+	// leastGainOfPage the gain per page below which it is not worth telling pages apart.
 	leastGain       = 5.
 	leastGainOfPage = 0.1
-	// likenessPages is of how many pages with a copy two visits have to be compared: those
-	// that come first are of pages that matter, which may be like each other and unlike the rest.
+	// likenessPages is the share of pages with a copy of which two visits must have been
+	// compared: the first are pages that matter, which may be alike, and unlike the rest.
 	likenessPages = 0.5
 	// likenessVisits is the number of visits to each page after which what they say counts
 	// for a third.
@@ -47,8 +45,8 @@ func (l *Likeness) valid() bool {
 		(r == Rate{} || r.Shape > 1/most && r.Shape < most && r.Days > 1/most && r.Days < most)
 }
 
-// likened is what is expected of a page about which something is known, given how similar
-// pages are.
+// likened returns what is expected of a page of which something is known, given how
+// similar pages are.
 func (p *Plan) likened(url string, k kind, r Rate) Rate {
 	if p == nil {
 		return r
@@ -66,10 +64,10 @@ func (p *Plan) likened(url string, k kind, r Rate) Rate {
 	return like
 }
 
-// unseen is what is expected of a page about which nothing is known.
+// unseen returns what is expected of a page of which nothing is known.
 func (p *Plan) unseen(url string, k kind) Rate { return p.likened(url, k, p.prior(url, k)) }
 
-// rateOf is what was learned of a page, or what is expected of it if nothing was.
+// rateOf returns what was learned of a page, or what is expected of it if nothing was.
 func (p *Plan) rateOf(k *page) Rate {
 	if k.known {
 		return k.learned.Rate
@@ -77,8 +75,8 @@ func (p *Plan) rateOf(k *page) Rate {
 	return p.unseen(k.url, k.learned.kind)
 }
 
-// expected is how many changes were expected of the last visit to a page by a Shape, as
-// outcome.expected has it, which is by none.
+// expected returns how many changes a Shape expected of the last visit to a page, given
+// outcome.expected, which is for a Shape of zero.
 func (p *Plan) expected(k *page, shape float64) float64 {
 	o := k.learned.last
 	if !(o.after > 0) || !p.Likeness.Common.Known() {
@@ -103,8 +101,8 @@ func (o outcome) logChance(expected float64) float64 {
 	return -expected
 }
 
-// before is what was known before a visit, after which the shape is this. The inverse of
-// [Rate.Changed] is found by what it adds to a shape, which hardly depends on it.
+// before returns what was known before a visit, given the shape after it. It inverts
+// [Rate.Changed] by what that adds to a shape, which hardly depends on the shape.
 func (o outcome) before(shape float64) Rate {
 	a := shape
 	if o.changed {
@@ -116,8 +114,8 @@ func (o outcome) before(shape float64) Rate {
 	return Rate{a, o.after / math.Expm1(o.expected/a)}
 }
 
-// likeness takes up what the visits since the last plan say, and makes of the rates of the
-// sample what they are by it.
+// likeness takes in what visits since the last plan found, and applies the result to the
+// rates of the sample.
 func (p *Plan) likeness(old *Plan, kept []page) {
 	l := &p.Likeness
 	copies, twice, known, visits := 0., 0., 0., 0.
@@ -143,8 +141,8 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 			continue
 		}
 		visits++
-		// Pages count, not visits: a visit to a page that is visited twice as often has
-		// half the weight.
+		// Pages count equally: a visit to a page that is visited twice as often has half
+		// the weight.
 		weight := o.after * old.Budget / max(old.Pages, 1)
 		own := o.logChance(o.expected)
 		l.Some += weight * (o.logChance(old.expected(k, someAlike)) - own)
@@ -165,7 +163,7 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 		l.Common = Rate{1, 1 / p.Prior.PerDay()}
 	}
 	least := leastGain
-	if l.Shape > 0 { // what was found holds until there is as much against it: visits may tell nothing
+	if l.Shape > 0 { // a finding stands until there is as much against it: visits may tell nothing
 		least = -leastGain
 	}
 	if l.Shape = 0; !l.valid() {

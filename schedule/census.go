@@ -16,10 +16,10 @@ import (
 type Condition struct {
 	// Pages counts the records. Copies of them have content, Never were never visited, and
 	// the others were visited and have nothing that could be out of date: redirects, pages
-	// that are gone, that cannot be had, or that no parser took.
+	// that are gone, that cannot be fetched, or that no parser accepted.
 	Pages, Copies, Never int
 	// Learned counts the copies of pages that have shown how often they change; Estimated
-	// also counts those for which it can be told from others of their host and kind: see
+	// also counts those for which it is estimated from others of their host and kind: see
 	// Plan.Prior. Of the rest, which is all of them without a schedule that learns, only the
 	// times of visits are known: Freshness, Weighted, Age, WeightedAge and Ages cover only
 	// the Estimated, and are zero if there are none.
@@ -151,7 +151,7 @@ func standingOf(d *crawldb.Datum, now time.Time) (s standing) {
 	switch d.Status {
 	case crawldb.Fetched, crawldb.NotModified, crawldb.Duplicate, crawldb.Orphan:
 		s.copied = true
-	case crawldb.Unfetched: // by failures, if it had content before
+	case crawldb.Unfetched: // it has failed, if it had content before
 		if s.copied = d.Signature != nil; s.copied {
 			seen = since(d, seen)
 		}
@@ -162,8 +162,8 @@ func standingOf(d *crawldb.Datum, now time.Time) (s standing) {
 	return s
 }
 
-// tally adds up what is expected of pages. It holds only counts, so that the order of
-// the pages makes no difference.
+// tally adds up expectations for pages. It holds only counts and exact sums, so that the
+// order of the pages makes no difference.
 type tally struct {
 	pages, copies, learned, estimated, never, leased, overdue int
 
@@ -174,7 +174,7 @@ type tally struct {
 	ages, visited, late buckets
 }
 
-// draws is how many ages are counted for each copy.
+// draws is the number of ages counted for each copy.
 const draws = 8
 
 // add adds a page whose rate of change is known. Signs are extra: trust is the
@@ -206,7 +206,7 @@ func (t *tally) add(s standing, r Rate, trust float64, known bool, weight float6
 		t.learned++
 	}
 	fresh, age := r.Fresh(s.elapsed), r.staleFor(days(s.elapsed))
-	if trust < 1 { // when a sign came is not known: in the middle, on average
+	if trust < 1 { // when the sign came is unknown; on average, half way
 		fresh *= trust
 		age = trust*age + (1-trust)*max(age, days(s.elapsed)/2)
 	}
@@ -215,10 +215,9 @@ func (t *tally) add(s standing, r Rate, trust float64, known bool, weight float6
 	t.weight.add(weight)
 	t.weighted.add(weight * fresh)
 	t.weightedAge.add(weight * age)
-	// How old copies are is one distribution for each page, and that of all is their
-	// mixture. Each gives one time from each eighth of its distribution: which, the hash
-	// says. A copy is fresh for a while that is exceeded with the probability u if that is
-	// b·(u^(-1/a)-1).
+	// Each page has a distribution of ages, and that of all is their mixture. Each gives one
+	// time from each eighth of its distribution, chosen by its hash. The time for which a
+	// copy stays fresh exceeds b·(u^(-1/a)-1) with probability u.
 	within := float64(hash>>11) / (1 << 53)
 	for i := range draws {
 		u := (float64(i) + within) / draws
@@ -274,8 +273,8 @@ func ratio(part, of float64) float64 {
 	return 0
 }
 
-// fixed is a sum of numbers from zero up with 64 binary digits behind the point, so that
-// the order in which they are added makes no difference.
+// fixed is a sum of non-negative numbers with 64 binary digits after the point, so that the
+// order of adding makes no difference.
 type fixed struct{ high, low uint64 }
 
 // add adds a number; NaN counts as zero, and more than 2⁴⁰ as 2⁴⁰.

@@ -91,7 +91,7 @@ func (s Default) Retry(d crawldb.Datum, v Visit) crawldb.Datum {
 		delay = day
 	}
 	if s.NutchCompat {
-		d.Retries &= 0xff // a byte, of which Nutch takes the upper half to be negative
+		d.Retries &= 0xff // a byte, whose upper half is negative in Nutch
 	} else {
 		delay = max(time.Second, min(delay, s.max()))
 		d.Interval = s.interval(d)
@@ -151,7 +151,7 @@ func (s Default) max() time.Duration {
 	if s.MaxInterval <= 0 {
 		return 90 * day
 	}
-	const most = math.MaxInt32 * time.Second // that a record can have
+	const most = math.MaxInt32 * time.Second // the most that a record can have
 	return max(min(s.MaxInterval, most).Truncate(time.Second), time.Second)
 }
 

@@ -10,30 +10,29 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Drift is by what factor pages, of a host or all, have come to change more often
-// together. A single page takes tens of visits to show that; all of them together
-// show it in some days, as their visits find more changes than expected, or fewer.
+// Drift is the factor by which the pages of a host, or all pages, have together come to
+// change more often. A single page takes tens of visits to show that; together they show
+// it within days, when visits find more changes than expected, or fewer.
 type Drift struct {
 	// Level is that factor, in sixteenths of an octave: 16 is twice as often. A record
 	// has the level that its rate is of.
 	Level int8
-	// Score and Information add up what visits say of the factor since it was set: the
-	// derivative of the logarithm of their likelihood by that of the factor, and its
-	// variance. Their quotient estimates the logarithm of what the factor has to be
-	// multiplied by.
+	// Score and Information add up the evidence of visits since the factor was set: the
+	// derivative of their log-likelihood by the logarithm of the factor, and its variance.
+	// Their quotient estimates the logarithm of a correction to the factor.
 	Score       float64 `json:",omitempty"`
 	Information float64 `json:",omitempty"`
-	// Settling is for how many days more a shift that was seen is followed closely: until
-	// most pages were visited twice. Only visits to pages that were visited since tell of it: what
-	// looks like a shift may be that all pages changed at one moment, as when a site gets a new
-	// design, and each visit that looks back to before that finds it.
+	// Settling is for how many more days a shift is followed closely: until most pages were
+	// visited twice. Only pages that were visited since count: what looks like a shift may be
+	// one change of all pages, as when a site gets a new design, which the first visit
+	// to each page after it finds.
 	Settling float64 `json:",omitempty"`
 }
 
 const (
 	octave = 16 // levels
-	// A shift is seen when the estimate is far from zero, and not by chance: rates that are
-	// a little wrong correct themselves, and pages are not independent.
+	// A shift is seen when the estimate is far from zero, and not by chance: slightly wrong
+	// rates correct themselves, and pages are not independent.
 	shiftBy, shiftSigmas   = 0.25, 5.
 	settleBy, settleSigmas = 0.05, 2.
 	settleIntervals        = 3.
@@ -42,8 +41,8 @@ const (
 	mostExpected = 2.5
 )
 
-// pass gives less weight to what was seen as time goes by, where a page is visited
-// every so many days.
+// pass discounts the evidence as time goes by, given how many days lie between two visits
+// to a page.
 func (f *Drift) pass(passed, every float64) {
 	if f.Settling = max(f.Settling-passed, 0); f.Settling == 0 {
 		keep := math.Exp(-passed / (2 * every))
@@ -52,7 +51,7 @@ func (f *Drift) pass(passed, every float64) {
 	}
 }
 
-// add adds the evidence of a visit that found a change, or none, where so many were
+// add adds the evidence of a visit that found a change or none, given the number of changes
 // expected.
 func (f *Drift) add(o outcome) {
 	grown := math.Expm1(o.expected)
@@ -86,7 +85,7 @@ func (f *Drift) valid() bool {
 	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settling >= 0 && f.Settling <= most
 }
 
-// since is when the shift being followed closely was seen; zero if there is none.
+// since returns when the shift that is followed closely was seen; zero if there is none.
 func (f *Drift) since(now time.Time, every float64) time.Time {
 	if f.Settling == 0 {
 		return time.Time{}
@@ -94,7 +93,7 @@ func (f *Drift) since(now time.Time, every float64) time.Time {
 	return now.Add(-fromDays(max(settleIntervals*every-f.Settling, 0)))
 }
 
-// level is that of a page.
+// level returns the level for a page.
 func (p *Plan) level(url string) int8 {
 	if p == nil {
 		return 0
@@ -107,7 +106,7 @@ func (p *Plan) level(url string) int8 {
 	return p.Drift.Level
 }
 
-// at returns what is known of a rate at another level.
+// at converts a rate to another level.
 func (l learned) at(level int8) learned {
 	if level != l.level {
 		l.Days *= math.Exp2(float64(int(l.level)-int(level)) / octave)
@@ -116,7 +115,7 @@ func (l learned) at(level int8) learned {
 	return l
 }
 
-// known returns what was learned of a page, as of now.
+// known returns what was learned of a page, at the present level.
 func (s Learned) known(d *crawldb.Datum) (l learned, ok bool) {
 	l, ok = learnedOf(d)
 	if ok && s.Plan != nil {
@@ -125,7 +124,7 @@ func (s Learned) known(d *crawldb.Datum) (l learned, ok bool) {
 	return l, ok
 }
 
-// rate is known, with what is expected of a page of which nothing was learned.
+// rate is like known, and returns what is expected of a page if nothing was learned.
 func (s Learned) rate(d *crawldb.Datum) (l learned, ok bool) {
 	if l, ok = s.known(d); !ok {
 		l.Rate = s.Plan.prior(d.URL, kindUnknown)
@@ -134,21 +133,21 @@ func (s Learned) rate(d *crawldb.Datum) (l learned, ok bool) {
 	return l, ok
 }
 
-// outcome is what the last visit found, and how many changes were expected of it: zero
-// if it tells nothing.
+// outcome is what the last visit found, and how many changes were expected of it; zero
+// if the visit tells nothing.
 type outcome struct {
 	expected float64
 	changed  bool
-	after    float64 // days since the visit before; zero if that is not known
+	after    float64 // days since the visit before; zero if unknown
 }
 
-// expect returns how many changes are expected in a time, as it makes the chance of none
-// what it is: 1 - exp(-expected).
+// expect returns the number of changes expected in a time, such that the chance of at least
+// one is 1 - exp(-expected).
 func (r Rate) expect(after time.Duration) float64 { return r.Shape * math.Log1p(days(after)/r.Days) }
 
-// An outcome is two bytes: one with what was expected, the other with the logarithm of the
+// An outcome is two bytes: one with what was expected, and one with the logarithm of the
 // time, to 2.5 %, from half an hour to 18 years. Expectations above mostExpected are not
-// kept, since they hardly differ from what they would be after the visit.
+// kept, since a visit hardly changes them.
 const afterStep, afterLeast = 0.05, 1. / 48
 
 func (o outcome) encode() (expected, after byte) {
@@ -167,7 +166,7 @@ func (o outcome) encode() (expected, after byte) {
 	return expected, after
 }
 
-// decodeOutcome reads an outcome, given what is known since.
+// decodeOutcome reads an outcome, given what is known after it.
 func decodeOutcome(expected, after byte, known Rate) (o outcome) {
 	x := float64(expected&0x7f) / 127
 	o = outcome{expected: mostExpected * x * x, changed: expected&0x80 != 0}
@@ -180,16 +179,16 @@ func decodeOutcome(expected, after byte, known Rate) (o outcome) {
 	e := 0.0
 	if o.changed {
 		e = known.Shape * math.Log1p(o.after/known.Days)
-		e *= -math.Expm1(-e) // the change that was found
-	} else { // what is left is a difference of two numbers that may be nearly the same
+		e *= -math.Expm1(-e) // undo the change that was found
+	} else { // a difference of two numbers that may be nearly equal
 		e = known.Shape * math.Log1p(o.after/max(known.Days-o.after, 0.05*known.Days))
 	}
 	o.expected = max(e, mostExpected*1.001)
 	return o
 }
 
-// drifts takes in what the visits since the last plan say, about all pages and about
-// those of hosts, and brings the sample to the present levels.
+// drifts takes in the evidence of visits since the last plan, about all pages and about
+// those of hosts, and converts the sample to the present levels.
 func (p *Plan) drifts(old *Plan, kept []page) {
 	hosts := map[string]*hostDrift{}
 	for i := range kept {
@@ -234,7 +233,7 @@ func (p *Plan) drifts(old *Plan, kept []page) {
 	}
 }
 
-// hostDrift is what a sample shows of a host.
+// hostDrift is the evidence of a sample about a host.
 type hostDrift struct {
 	Drift
 	pages int
@@ -243,7 +242,7 @@ type hostDrift struct {
 
 // follow adds the visits since the last plan.
 func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
-	every := 30. // days from one visit to a page to the next, on average
+	every := 30. // days between two visits to a page, on average
 	if old.Budget > 0 {
 		every = max(3, min(old.Pages/old.Budget, 100))
 	}
@@ -254,7 +253,7 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 		h.pass(passed, every)
 	}
 	if days(p.Made.Sub(p.Begun)) < 3*every {
-		return // what is expected of pages is not learned yet
+		return // expectations are not learned yet
 	}
 	since := p.Drift.since(p.Made, every)
 	for i := range kept {
@@ -263,7 +262,7 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 			continue
 		}
 		o := k.learned.last
-		if shape := old.Likeness.Shape; shape >= AllAlike || old.Even { // what pages show themselves falls behind
+		if shape := old.Likeness.Shape; shape >= AllAlike || old.Even { // the pages' own rates lag behind
 			o.expected = old.expected(k, AllAlike)
 		}
 		if o.expected > mostExpected {
@@ -282,7 +281,7 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 	by := int(p.Drift.Level) - int(old.Drift.Level)
 	for _, h := range hosts {
 		switch {
-		case by != 0: // what its visits say is what those of all do
+		case by != 0: // its visits say what those of all pages say
 			h.Level = int8(max(-127, min(int(h.Level)+by, 127)))
 			h.Score, h.Information = 0, 0
 		case h.pages >= enoughPages:
@@ -291,8 +290,7 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 	}
 }
 
-// restore takes the levels from the latest records, if the plan that had them was
-// lost.
+// restore takes the levels from the latest records if the plan that had them is lost.
 func (p *Plan) restore(hosts map[string]*hostDrift, kept []page) {
 	var last time.Time
 	for i := range kept {

@@ -7,36 +7,36 @@ import (
 	"time"
 )
 
-// Telling pages apart gains a plan little where rates hardly matter, and less than it seems
-// while they are not well known: visits then follow what is half chance. So a plan computes how
-// much importance it expects to keep fresh, over all possible rates, and how much a constant
-// interval would with as many visits. If the difference is too small, all pages are visited as
-// if they changed alike, while their rates are learned: every crawl in which pages matter alike
-// begins so. Where they do not, importance alone is gain enough.
+// Telling pages apart gains little if rates hardly matter, and less than it seems while they
+// are not well known: visits then follow what is half chance. So a plan computes how much
+// importance it expects to keep fresh, over all possible rates, and how much a constant
+// interval would keep with as many visits. If the difference is too small, all pages are visited
+// as if they changed alike, while their rates are learned. Every crawl in which pages matter
+// alike begins so; in others, importance alone is gain enough.
 //
-// Visits at one interval do not tell how often pages change that always have by the next
-// visit, and so not what could be gained either. So some pages are visited in pairs (see
-// uneven), and the gain is estimated as if as much were known of all pages.
+// If pages have always changed by the next visit, visits at one interval do not tell how often
+// they change, nor what could be gained. So some pages are visited in pairs (see uneven), and the
+// gain is estimated as if as much were known of all pages.
 const (
 	// enoughGain is the relative gain in freshness needed for pages to be told
 	// apart.
 	enoughGain = 0.015
-	// littleGain is the gain below which they no longer are: uneven visits show what they are
-	// worth. It is checked after some mean intervals, for at first many visits serve only to
-	// tell pages apart; and what has proved to be worth so little is not tried again for less
-	// than secondGain.
+	// littleGain is the gain below which they no longer are: uneven visits show the real
+	// gain. It is checked after some mean intervals, since at first many visits serve only to
+	// tell pages apart. After that has proved to be worth so little, it is not tried again
+	// for less than secondGain.
 	littleGain     = 0.01
 	secondGain     = 0.05
 	apartIntervals = 5.
-	// doubt is by how many standard deviations the rate of a page may be higher than
-	// estimated, where visits cannot tell.
+	// doubt is the number of standard deviations by which the rate of a page may be higher
+	// than estimated, if visits cannot tell.
 	doubt = 0.5
 	// alikeWeights is the variance, relative to the square of the mean, up to which weights
 	// count as alike.
 	alikeWeights = 0.01
 )
 
-// pace is the rate that sets the interval of a page whose expected rate is r.
+// pace returns the rate that sets the interval of a page whose expected rate is r.
 func (p *Plan) pace(url string, r Rate) Rate {
 	if p != nil && p.Even {
 		return Rate{AllAlike, AllAlike / p.same()}
@@ -47,8 +47,8 @@ func (p *Plan) pace(url string, r Rate) Rate {
 	return r
 }
 
-// same is how often all pages are taken to change if they are not told apart: as they have in
-// common or, if that is noise in part, once in a mean interval.
+// same returns the rate at which all pages are taken to change if they are not told apart:
+// their common one or, if that is partly noise, once in a mean interval.
 func (p *Plan) same() float64 {
 	perDay := p.common().PerDay()
 	if len(p.Noise) > 0 {
@@ -57,7 +57,7 @@ func (p *Plan) same() float64 {
 	return perDay
 }
 
-// common is what all pages have in common as far as they are not told apart.
+// common returns the common rate of all pages, if they are not told apart.
 func (p *Plan) common() Rate {
 	r := p.Likeness.Common
 	if !r.Known() {
@@ -67,40 +67,40 @@ func (p *Plan) common() Rate {
 }
 
 // blind reports whether visits at a constant interval would nearly always find a change, and so
-// tell next to nothing about the gain: what seems little may be much.
+// tell next to nothing about the gain: it may be large although it seems small.
 func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budget }
 
 // pairs reports whether visits to a page may come in pairs, to tell how often it changes: see
-// uneven. If pages are not told apart, they do of those that probe. Those of noisy hosts would
-// tell nothing.
+// uneven. If pages are not told apart, only those to pages that probe do. Pages of noisy hosts
+// would tell nothing.
 func (p *Plan) pairs(url string) bool {
 	return p == nil || p.noiseAt(url) == 0 && (!p.Even || p.probes(url))
 }
 
 const (
-	// blindProbes and fewestProbes are of how many pages one tells what is gained by telling all
-	// apart: more of them where other visits tell nothing. It costs each up to a sixth of what
-	// is fresh of it. No fewer than probingPages do, as far as blindProbes has it.
+	// One page in blindProbes, or in fewestProbes, shows what telling all apart would gain:
+	// more of them if other visits tell nothing. It costs each up to a sixth of its freshness.
+	// At least probingPages do, as long as that is no more than one in blindProbes.
 	blindProbes  = 4
 	fewestProbes = 8
 	probingPages = 48
 )
 
-// probes reports whether a page is one of those that show what telling all apart would gain.
+// probes reports whether a page shows what telling all apart would gain.
 func (p *Plan) probes(url string) bool {
 	every := uint64(blindProbes)
 	if !p.blind() {
 		if days(p.Made.Sub(p.Begun))*p.Budget < p.Pages {
-			return false // most pages were not visited again, and whether it is blind is not known
+			return false // most pages were visited only once: whether visits are blind is unknown
 		}
 		every = uint64(max(blindProbes, min(p.Pages/probingPages, fewestProbes)))
 	}
 	return hash(url)>>8%every == 0
 }
 
-// beat is an interval that all pages have, by 2 to 5 % longer or shorter, each by an amount of its
-// own. Otherwise a page that changes once a week would be visited at the same point of its week
-// forever, chosen by chance.
+// beat returns a common interval made 2 to 5 % longer or shorter, by a different amount for each
+// page. Otherwise a page that changes once a week would forever be visited at the same, random,
+// point of its week.
 func beat(url string, interval time.Duration) time.Duration {
 	by := 0.95 + 0.06*float64(hash(url)>>16&0xffff)/0x10000
 	if by >= 0.98 {
@@ -109,8 +109,8 @@ func beat(url string, interval time.Duration) time.Duration {
 	return time.Duration(float64(interval) * by)
 }
 
-// tellApart solves the plan with pages told apart, and without if that is not worth it: then
-// the rates of the sample are what all have in common.
+// tellApart solves the plan with pages told apart or, if that is not worth it, without: then
+// the pages of the sample all have the common rate.
 func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(string) float64) {
 	even := *p
 	p.solve(sample, hosts)
@@ -118,7 +118,7 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	least := enoughGain
 	if old != nil && old.Mu > 0 {
 		passed := max(days(p.Made.Sub(old.Made)), 0)
-		if p.Returned = old.Returned; p.Returned { // not for what is told by a few visits
+		if p.Returned = old.Returned; p.Returned { // a few visits are not enough to try again
 			p.Gain = old.Gain + (p.Gain-old.Gain)*min(passed*p.Budget/(2*p.Pages), 1)
 		}
 		if !old.Even {
@@ -143,9 +143,9 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	*p = even
 }
 
-// expectedGain is what would be gained by telling pages apart, if as much was known of all as of
-// those that probe. Where pages differ in importance few of them decide, who may not be among
-// these, and it is what a plan gains that has been solved.
+// expectedGain returns what telling pages apart would gain, if as much were known of all as of
+// those that probe. If pages differ in importance, few of them decide, and these may not probe:
+// then it is the gain of a solved plan.
 func (p *Plan) expectedGain(solved *Plan, sample []sampled, kept []page, hosts func(string) float64) float64 {
 	sum, squares := 0., 0.
 	for i := range sample {
@@ -173,12 +173,11 @@ func (p *Plan) expectedGain(solved *Plan, sample []sampled, kept []page, hosts f
 	return trial.gain(some, of)
 }
 
-// gain is by what share more importance is expected to be fresh than if as many visits came at
-// a constant interval: one of its own for each host with a threshold of its own. Pages of which
-// the schedule has no choice, or of which nothing is known because of noise, do not count. A page
-// that always changes between visits at a constant interval may change much more often than it
-// seems to, and be worth no visit that comes sooner: so half a standard deviation more is expected
-// of it there.
+// gain returns the relative increase in importance expected to be fresh, over as many visits at a
+// constant interval (a separate one for each host with its own threshold). Pages for which the
+// schedule has no choice, or of which noise hides everything, do not count. A page that always
+// changes between visits at a constant interval may change much more often than it seems, and not
+// be worth earlier visits: so the rate expected of it there is half a standard deviation higher.
 func (p *Plan) gain(sample []sampled, kept []page) float64 {
 	type group struct {
 		free          []int
@@ -209,7 +208,7 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 		g.visits += s.Multiple / interval
 		g.intervals = append(g.intervals, interval)
 	}
-	for _, host := range slices.Sorted(maps.Keys(groups)) { // sums are rounded, always alike
+	for _, host := range slices.Sorted(maps.Keys(groups)) { // in a fixed order, so that rounding is always the same
 		g, mu := groups[host], p.muOf(host)
 		for j, i := range g.free {
 			s := &sample[i]

@@ -11,7 +11,7 @@ import (
 // Gamma distribution with the shape a and the inverse scale b the mean of
 // exp(-rate·t) is (b/(b+t))^a.
 
-// Fresh returns the probability that nothing has changed for that long.
+// Fresh returns the probability that nothing changes in that time.
 func (r Rate) Fresh(after time.Duration) float64 {
 	if after <= 0 {
 		return 1
@@ -25,7 +25,7 @@ func (r Rate) Freshness(interval time.Duration) float64 {
 	return r.freshness(days(interval))
 }
 
-// freshness is Freshness of an interval in days, which may be infinite.
+// freshness is Freshness for an interval in days, which may be infinite.
 func (r Rate) freshness(t float64) float64 {
 	switch {
 	case !(t > 0):
@@ -38,19 +38,19 @@ func (r Rate) freshness(t float64) float64 {
 	return r.freshFor(t) / t
 }
 
-// freshFor is how many of the days after a visit the copy is expected to be up to
-// date: the integral of Fresh, b·((1+t/b)^(1-a)-1)/(1-a), and b·log(1+t/b) for a of 1.
+// freshFor returns for how many of the days after a visit the copy is expected to be up to
+// date: the integral of Fresh, b·((1+t/b)^(1-a)-1)/(1-a), or b·log(1+t/b) if a is 1.
 func (r Rate) freshFor(t float64) float64 {
 	log := math.Log1p(t / r.Days)
 	x := (1 - r.Shape) * log
-	if math.Abs(x) < 1e-5 { // where there are no digits left
+	if math.Abs(x) < 1e-5 { // no digits would be left
 		return r.Days * log * (1 + x/2)
 	}
 	return r.Days * math.Expm1(x) / (1 - r.Shape)
 }
 
-// Stale returns for how long a copy made that long ago is expected to have been out of
-// date, counting zero if it is not.
+// Stale returns for how long a copy of that age is expected to have been out of date,
+// counting zero while it is not.
 func (r Rate) Stale(after time.Duration) time.Duration {
 	return fromDays(r.staleFor(days(after)))
 }
@@ -65,7 +65,7 @@ func (r Rate) staleFor(t float64) float64 {
 	return max(t-r.freshFor(t), 0)
 }
 
-// fromDays is a number of days as a Duration, at most a century.
+// fromDays converts a number of days to a Duration of at most a century.
 func fromDays(n float64) time.Duration {
 	const most = 100 * 365 * day
 	if d := n * float64(day); d < float64(most) {

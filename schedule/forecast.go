@@ -48,7 +48,7 @@ func (o *Outlook) Gone() (at time.Time, ok bool) {
 	return o.At.Add(fromDays(float64(o.Never) / fewer)), true
 }
 
-// fewest is what a curve begins above, so that quotients of its budgets are finite.
+// fewest is below all budgets of a curve, so that their quotients are finite.
 const fewest = 1e-100
 
 // valid reports whether its curve can be read off; a nil Outlook is valid.
@@ -66,8 +66,8 @@ func (o *Outlook) valid() bool {
 	return true
 }
 
-// paced sets Pace by comparison with the last outlook. A pace over less than an hour says
-// little: then the one measured before stays.
+// paced sets Pace by comparison with the last outlook. Less than an hour says little: then
+// the earlier pace stays.
 func (o *Outlook) paced(old *Outlook) {
 	const least = time.Hour
 	if old == nil {
@@ -83,7 +83,7 @@ func (o *Outlook) paced(old *Outlook) {
 	o.Pace = Pace{Since: old.At, Visited: perDay(found - (o.Never - old.Never)), Found: perDay(found)}
 }
 
-// hostsKept is how many hosts a plan tells the condition of.
+// hostsKept is the number of hosts whose condition is in a plan.
 const hostsKept = 20
 
 // Outlook returns the outlook estimated from the sample, for a plan that was made from
@@ -185,16 +185,16 @@ func (f *Forecast) Needs(freshness float64) (perDay float64, ok bool) {
 	return 0, false
 }
 
-// prospect is a sample with what is expected of its pages at a threshold.
+// prospect computes what to expect of the pages of a sample at a threshold.
 type prospect struct {
 	pages  []sampled // by host
 	rates  []Rate
-	counts []bool // for something that is to be fresh
-	never  []bool // visited
+	counts []bool // has a copy, or was never visited
+	never  []bool // never visited
 	weight float64
 	hosts  func(string) float64
 	capped map[string]Reach // hosts with as many visits as they allow
-	// late is how many days a visit comes after it is due, on average.
+	// late is the mean delay of a visit, in days after it is due.
 	late float64
 }
 
@@ -220,7 +220,7 @@ func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
 	return f
 }
 
-// free is the prospect if pages may be left alone forever.
+// free returns the prospect without greatest intervals.
 func (f *prospect) free() *prospect {
 	g := *f
 	g.capped = map[string]Reach{}
@@ -228,7 +228,7 @@ func (f *prospect) free() *prospect {
 	return &g
 }
 
-// at is the result of a threshold.
+// at returns the result of a threshold.
 func (f *prospect) at(mu float64) Reach {
 	sum := Reach{}
 	for from := 0; from < len(f.pages); {
@@ -262,7 +262,7 @@ func (f *prospect) part(from, to int, mu float64) (r Reach) {
 	return r
 }
 
-// most is the result of as many visits as a host allows.
+// most returns the result of as many visits as a host allows.
 func (f *prospect) most(from, to int, perDay float64) Reach {
 	host := f.pages[from].Host
 	r, ok := f.capped[host]
@@ -283,8 +283,8 @@ const (
 	curveSteps = 50
 )
 
-// rising lists the results of lower and lower thresholds, from about so many visits a
-// day on, until more visits are of no use, or not possible.
+// rising lists the results of lower and lower thresholds, from a given number of visits a
+// day on, until more visits are useless or impossible.
 func (f *prospect) rising(perDay float64) (curve []Reach) {
 	pages := make([]*sampled, len(f.pages))
 	for i := range f.pages {
@@ -294,7 +294,7 @@ func (f *prospect) rising(perDay float64) (curve []Reach) {
 	for range curveSteps {
 		r := f.at(mu)
 		if len(curve) == 0 && r.PerDay <= fewest {
-			mu /= curveStep // all visits begin at one threshold, and it is below
+			mu /= curveStep // all visits begin at one threshold, which is lower
 			continue
 		}
 		if n := len(curve); n > 0 && r.PerDay <= curve[n-1].PerDay*1.001 {
@@ -308,8 +308,8 @@ func (f *prospect) rising(perDay float64) (curve []Reach) {
 	return curve
 }
 
-// lateness is how many days a visit comes after it is due, on average, as Plan.Scale tells:
-// by that factor the visits that were made were fewer than those that the intervals make.
+// lateness returns the mean delay of a visit, in days after it is due. Plan.Scale tells it:
+// by that factor, fewer visits were made than the intervals ask for.
 func lateness(f *prospect, p *Plan) float64 {
 	if p.Scale <= 1 {
 		return 0

@@ -44,7 +44,7 @@ type Learned struct {
 	// NutchCompat has no effect.
 	Default
 	// Budget is how many visits a day the plan is for. Zero means as many as it would
-	// take to fetch every page at the interval of Default; negative, as many as
+	// take to fetch every page at the interval of Default; negative means as many as
 	// politeness to hosts and the threads of the fetch allow. A positive Budget limits
 	// what the rounds of a Crawler select: it accrues evenly, up to a day's worth, so
 	// that the first day, and any after a pause, may have up to twice as many.
@@ -62,7 +62,7 @@ type Learned struct {
 	Weight func(d *crawldb.Datum) float64
 	// Keep is the share of what was learned that is kept at each visit: the rest gives
 	// way to what is expected of any page, so that changes in a page's rate are noticed.
-	// Zero means 0.98, one or more that nothing is forgotten.
+	// Zero means 0.98; with one or more, nothing is forgotten.
 	Keep float64
 	// Plan is what is known of the crawl as a whole. It may be nil.
 	Plan *Plan
@@ -96,7 +96,7 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 		return d
 	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
-	case seen && d.Interval > least && s.Plan.signs(&d) == nil && s.Plan.pairs(d.URL): // signs tell
+	case seen && d.Interval > least && s.Plan.signs(&d) == nil && s.Plan.pairs(d.URL): // with signs, pairs are not needed
 		d.Interval = uneven(d.URL, v, own, d.Interval, least, most)
 	}
 	if rate.Shape >= AllAlike {
@@ -106,7 +106,7 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	return d
 }
 
-// learn returns what is known after a visit, and whether that is anything.
+// learn returns what is known after a visit, and whether anything was learned of the page.
 func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	l, seen = s.known(d)
 	l.last = outcome{}
@@ -143,11 +143,11 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		l.last = outcome{l.expect(after), v.Change == Changed, days(after)}
 	}
 	if keep := s.keepShare(); seen && keep < 1 {
-		// What is forgotten is what the page has shown: the expectation for any page takes
-		// its place. Otherwise a page that is quiet for years would be taken for dead.
+		// What the page has shown is forgotten, and replaced by the expectation for any page.
+		// Otherwise a page that is quiet for years would be taken for dead.
 		prior := s.Plan.prior(d.URL, l.kind).Forget(1 - keep)
-		// But it is never expected to change less often than it has shown: few visits to a
-		// page that changes eight times a day would take it for one of two.
+		// But it is never expected to change less often than it has shown: after few visits, a
+		// page that changes eight times a day would be expected to change only twice.
 		prior.Days = min(prior.Days, prior.Shape/l.PerDay())
 		l.Rate = l.Forget(keep)
 		l.Rate = Rate{l.Shape + prior.Shape, l.Days + prior.Days}
@@ -161,12 +161,12 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	switch {
 	case v.Change == Unchanged:
 		l.Rate = l.Unchanged(after)
-	case said && !l.lying && ago >= min(after/50, time.Minute): // less is said by servers that do not know
+	case said && !l.lying && ago >= min(after/50, time.Minute): // servers that do not know send a time just before
 		l.Rate = l.ChangedAgo(ago)
 	case w != nil:
 		l.Rate = w.changed(l.Rate, after, signs)
 	case !s.Plan.judged(d.URL) && early(d, prev, v.Time):
-		l.Rate = l.ChangedAgo(after) // once, as we were told, and we came at once
+		l.Rate = l.ChangedAgo(after) // the sign was right, and the visit came at once
 	default:
 		l.Rate = l.Changed(after)
 	}
@@ -208,10 +208,10 @@ func (s Learned) wait(d *crawldb.Datum, r Rate, least, most time.Duration) time.
 	return seconds(x/perDay*day.Seconds(), least, most)
 }
 
-// spread is an interval for a page that has the greatest: a little shorter, by what
-// its URL and the day say, and after the first visit up to six tenths. Pages found
-// together would otherwise be due together forever, and the budget would be too
-// small on some days and too large on others.
+// spread returns an interval for a page that has the greatest: a little shorter, depending
+// on its URL and the day, and after the first visit by up to six tenths. Otherwise pages
+// found together would be due together forever, and the budget would be too small on some
+// days and too large on others.
 func spread(url string, v Visit, least, most time.Duration) time.Duration {
 	share := 0.15
 	if v.PrevFetch.IsZero() {
@@ -220,22 +220,21 @@ func spread(url string, v Visit, least, most time.Duration) time.Duration {
 	return seconds(most.Seconds()*(1-share*chance(url, v)), least, most)
 }
 
-// chance is a number from 0 to 1 derived from the URL and the day.
+// chance returns a number from 0 to 1 that depends on the URL and the day.
 func chance(url string, v Visit) float64 {
 	u := hash(url) + uint64(v.Time.Unix()/86400)*0x9e3779b97f4a7c15
 	u = (u ^ u>>32) * 0xd6e8feb86659fd93
 	return float64(u>>40) / (1 << 24)
 }
 
-// Visits are too far apart to tell how often a page changes from so many changes between two
-// on: then one comes after once.
+// If a page changes at least often times between two visits, they are too far apart to tell
+// how often it changes: then one comes after the time of once changes.
 const often, once = 1.8, 1.
 
-// uneven is the interval for a page that nearly always changes from one visit to the next,
-// as is best if visits are few. They tell next to nothing about its rate: it may change
-// daily, so that no visit is worthwhile, or weekly. So while that is uncertain visits come
-// in pairs: one after the time in which the page should change once, and the next
-// correspondingly later.
+// uneven returns the interval for a page that nearly always changes between two visits, which
+// is best if visits are few. They tell next to nothing about its rate: it may change daily, so
+// that no visit is worthwhile, or weekly. So while that is uncertain visits come in pairs: one
+// after the time in which the page should change once, and the next correspondingly later.
 func uneven(url string, v Visit, r Rate, interval, least, most time.Duration) time.Duration {
 	perDay := r.PerDay()
 	if v.PrevFetch.IsZero() || perDay*days(interval) <= often {
@@ -251,7 +250,7 @@ func uneven(url string, v Visit, r Rate, interval, least, most time.Duration) ti
 	return interval
 }
 
-// threshold is what a visit to the host of a page must be worth.
+// threshold returns what a visit to the page must be worth.
 func (s Learned) threshold(url string) float64 {
 	if mu := s.Plan.mu(url); mu > 0 {
 		return mu
@@ -260,10 +259,10 @@ func (s Learned) threshold(url string) float64 {
 	return gain(perDay*days(wholeSeconds(s.defaultInterval(), s.max()))) / perDay * s.Plan.mean()
 }
 
-// weight is the importance of a page, which usually is w.
+// weight returns the importance of a page: w, unless there is a Weight.
 func (s Learned) weight(d *crawldb.Datum, w float64) float64 {
 	if s.Weight != nil {
-		record := *d // so that d need not be on the heap for who has no Weight
+		record := *d // keeps d off the heap if there is no Weight
 		w = s.Weight(&record)
 	}
 	if least := s.Plan.mean() / 1000; !(w > least) {
@@ -283,8 +282,8 @@ func (s Learned) bounds(url string) (least, most time.Duration) {
 	return Adaptive{Default: s.Default, MinInterval: least, HostIntervals: s.HostIntervals}.bounds(url)
 }
 
-// within are the bounds that the plan has for a page: the greatest interval is less if
-// the budget would be left unused.
+// within returns the bounds that the plan has for a page: the greatest interval is less if
+// part of the budget would not be used.
 func (s Learned) within(url string) (least, most time.Duration) {
 	least, most = s.bounds(url)
 	if by := s.Plan.stretch(); by < 1 && !s.Plan.own(url) {
@@ -324,7 +323,7 @@ func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Meta.Delete(signsKey)
 	grown := seconds(1.5*s.interval(d).Seconds(), least, most)
 	if nearly := most - time.Second; grown == most && d.Interval < nearly && nearly >= least {
-		grown = nearly // it may be gone for the first time: see goneFor
+		grown = nearly // it may be gone only for the first time: see goneFor
 	}
 	d.Interval = grown
 	d.FetchTime = v.Time.Add(d.Interval)

@@ -21,30 +21,30 @@ type Noisy struct {
 	// Host is empty for all hosts not listed by name, taken together: none of them has enough
 	// pages to tell by itself.
 	Host string
-	// Checked counts the pages in the sample that were visited again within a week, twice, or
-	// were ever found unchanged, and Changed those of them that every visit within a week has
-	// since found changed.
+	// Checked counts the pages in the sample that were found unchanged at least once, or were
+	// twice visited again within a week. Changed counts those of them that every visit within
+	// a week has since found changed.
 	Checked, Changed int
 }
 
 const (
 	soon = 7 * day
-	// noisePages is how many pages it takes to say so, and noiseShare how many of those that
-	// were checked. Where a half of the pages change within a week, two visits find so for
-	// a quarter of them.
+	// A host is noisy if at least noisePages pages, and a share of noiseShare of those that
+	// were checked, have changed each time. If half of the pages change within a week, two
+	// visits find a quarter of them changed each time.
 	noisePages = 10
 	noiseShare = 0.95
-	// noiseEnds is the share of them below which a host is no longer noisy.
+	// noiseEnds is the share below which a host is no longer noisy.
 	noiseEnds = 0.85
-	// quietPages is how many pages, most of them not noisy, it takes to say that a host is
-	// not noisy.
+	// quietPages is the number of checked pages from which a host is known not to be noisy, if
+	// most of them did not change each time.
 	quietPages = 3
 )
 
-// Visits that are further apart than that, and always find a change, say nothing of it. So some
-// pages to which that happens are visited twice more, each time a day later: checkPages of a crawl,
-// or of a large one a page in checkSeldom. A crawl of fewer than checkLeast pages cannot spare so
-// many, and fewer would tell nothing.
+// Visits that are further apart than a week, and always find a change, do not tell noise from
+// changes. So some of these pages are visited twice more, each time a day later: checkPages of a
+// crawl, or one page in checkSeldom of a large one. A crawl of fewer than checkLeast pages cannot
+// spare so many, and fewer would tell nothing.
 const (
 	checkAfter  = day
 	checkPages  = 32
@@ -52,9 +52,9 @@ const (
 	checkSeldom = 64
 )
 
-// checks reports whether the next visit to a page is to tell that, after one at an interval. It is
-// not where the budget is hardly more than the greatest interval takes: there is nothing to choose
-// then, and each visit more makes another page late.
+// checks reports whether the next visit to a page should be such a check, given the interval that
+// it would have. It should not if the budget is hardly more than the greatest interval takes: then
+// there is no choice, and each further visit makes another page late.
 func (p *Plan) checks(url string, l learned, changed bool, perDay float64, interval, most time.Duration) bool {
 	if p == nil || p.Pages < checkLeast || !changed || l.quick == 1 || l.quick > 2 || interval <= soon || p.noiseAt(url) > 0 {
 		return false
@@ -66,7 +66,7 @@ func (p *Plan) checks(url string, l learned, changed bool, perDay float64, inter
 	return hash(url)>>24%every == 0
 }
 
-// checkedSoon notes what a visit says of that: quick is 0 if nothing, 1 if the page was
+// checkedSoon records the result of a visit: quick is 0 if nothing is known, 1 if the page was
 // found unchanged, and one more for each visit since that came soon and found a change.
 func (l *learned) checkedSoon(after time.Duration, changed bool) {
 	switch {
@@ -77,8 +77,8 @@ func (l *learned) checkedSoon(after time.Duration, changed bool) {
 	}
 }
 
-// noisy finds such hosts in a sample, those with most pages first, and all others
-// together last, but for those that are known to be quiet.
+// noisy returns the noisy hosts of a sample, those with most pages first, and if the others
+// together are noisy, these last, and the hosts known to be quiet.
 func (p *Plan) noisy(kept []page) (found []Noisy, quiet []string) {
 	by := map[string]*Noisy{}
 	for i := range kept {
@@ -121,8 +121,7 @@ func (p *Plan) noisy(kept []page) (found []Noisy, quiet []string) {
 	return append(found, others), quiet
 }
 
-// noise sets Noise. For hosts that may not be asked so often it is set by what
-// they allow.
+// noise sets Noise. For hosts that allow fewer visits it follows from what they allow.
 func (p *Plan) noise(noisy []Noisy, quiet []string, kept []page, multiple float64, hosts func(string) float64) {
 	if len(noisy) == 0 || !(p.Budget > 0) {
 		return
@@ -154,14 +153,13 @@ func (p *Plan) noise(noisy []Noisy, quiet []string, kept []page, multiple float6
 	}
 }
 
-// Budgets may be any number. Beyond these bounds an interval is one of those that it has to be
-// within anyway.
+// Budgets may be any number. Beyond these bounds, the bounds of intervals apply anyway.
 const (
 	leastOnce = 1e-9
 	mostOnce  = 1e9
 )
 
-// once is how many times a day pages change that do so once in a mean interval.
+// once returns the rate of pages that change once in a mean interval, in changes a day.
 func (p *Plan) once() float64 { return max(leastOnce, min(p.Budget/p.Pages, mostOnce)) }
 
 // noiseAt is noiseOf for a page.
@@ -172,8 +170,8 @@ func (p *Plan) noiseAt(url string) float64 {
 	return p.noiseOf(crawldb.Host(url))
 }
 
-// noiseOf is how often the pages of a host are taken to change if it is noisy, otherwise
-// zero.
+// noiseOf returns how often the pages of a host are taken to change if it is noisy;
+// otherwise zero.
 func (p *Plan) noiseOf(host string) float64 {
 	if n, ok := p.Noise[host]; ok {
 		return n

@@ -10,14 +10,14 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// This file is Nutch's arithmetic: intervals are 32-bit floats of seconds that
-// are rounded half up to 32-bit integers, times are milliseconds. Where it looks
-// odd, Nutch's is odd. A product that is converted to the type it has is rounded
-// there, on every machine: it must not be fused with what comes next.
+// This file is Nutch's arithmetic, oddities included: intervals are 32-bit floats of
+// seconds that are rounded half up to 32-bit integers, and times are milliseconds. A
+// conversion of a product to its own type rounds it, on every machine: otherwise it
+// might be fused with the next operation.
 
-// nutchModified is the modified time that Nutch's schedules are given: what the
-// record had, since Nutch never learns of a Last-Modified. What is not after the
-// epoch is not known.
+// nutchModified returns the modified time that Nutch passes to its schedules: that of the
+// record, since Nutch never learns a Last-Modified. A time that is not after the epoch
+// counts as unknown.
 func nutchModified(v Visit) (at time.Time, known bool) {
 	ms := v.PrevModified.UnixMilli()
 	if ms == 0 {
@@ -105,8 +105,7 @@ func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum 
 	return d
 }
 
-// nutchBounds: what a file says of a host is ignored as a whole if it is not
-// within the bounds of all hosts.
+// nutchBounds ignores both bounds of a host if one is outside of the general bounds.
 func (s Adaptive) nutchBounds(url string) (least, most float32) {
 	lo, hi := s.globalBounds()
 	least, most = float32(lo.Seconds()), float32(hi.Seconds())
@@ -127,10 +126,9 @@ func (s Adaptive) nutchBounds(url string) (least, most float32) {
 	return l, m
 }
 
-// nutchHost is the host that java.net.URI finds in a URL, in the case it has
-// there; empty if it finds none, as in a URL with a character that RFC 2396 does
-// not allow, or if the host is no host name by that standard, as with an
-// underscore.
+// nutchHost returns the host that java.net.URI finds in a URL, in its original case; empty
+// if it finds none, as in a URL with a character that RFC 2396 does not allow, or if the
+// host is not a host name by that standard, as with an underscore.
 func nutchHost(url string) string {
 	for i := 0; i < len(url); i++ {
 		c := url[i]
@@ -177,8 +175,8 @@ func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// nutchType is the media type by which Nutch looks up rates: what the record
-// keeps of the visit, up to the ';', not trimmed and in its case.
+// nutchType returns the media type by which Nutch looks up rates: that of the visit, or
+// that in the record up to the ';', neither trimmed nor in lower case.
 func nutchType(d *crawldb.Datum, v Visit) string {
 	typ := v.ContentType
 	if typ == "" {

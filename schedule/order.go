@@ -53,13 +53,13 @@ func (s Learned) Priority(d *crawldb.Datum, priority float32) float32 {
 	return float32(min(worth, 1<<(lineBegin-1)))
 }
 
-// longest is how many days a page with the greatest interval goes unvisited.
+// longest returns for how many days a page with the greatest interval goes unvisited.
 func (s Learned) longest(url string) float64 {
 	_, most := s.within(url)
 	return ofMost * days(most) * max(s.Plan.stretch(), 1)
 }
 
-// The line takes an octave of priorities for each year.
+// The line takes an octave of priorities per year.
 const (
 	lineBegin = 20 // as a power of two
 	lineEnd   = lineBegin + 90
@@ -79,26 +79,26 @@ func linePriority(latest time.Time) float32 {
 	return float32(math.Exp2(max(lineBegin, min(left, lineEnd))))
 }
 
-// goneFor reports whether a page has been gone for at least the greatest interval: see Learned.Gone,
-// and nobody says that it is back.
+// goneFor reports whether a page has been gone for at least the greatest interval (see
+// Learned.Gone), and no sign says that it is back.
 func goneFor(d *crawldb.Datum, most time.Duration) bool {
 	return d.Status == crawldb.Gone && d.Interval >= most && SignsOf(d) == 0 && !d.FetchTime.Before(d.LastFetch.Add(d.Interval))
 }
 
-// patience is for how long such a page is left alone, if it must: see [Learned.Gone]. Where the
-// budget is not enough for the greatest intervals it is as much longer as these are.
+// patience returns for how long such a page is left alone at most: see [Learned.Gone]. If the
+// budget stretches the greatest intervals, it stretches this as well.
 func (p *Plan) patience(most time.Duration) time.Duration {
 	return time.Duration(min(4*max(p.stretch(), 1)*float64(most), math.MaxInt64/4))
 }
 
-// latest is the latest moment at which a page that was visited before should be visited
-// again, with a part of the greatest interval to spare: where there are few visits a
-// day, all may be some days late.
+// latest returns the latest moment at which a page that was visited before should be visited
+// again, with a part of the greatest interval to spare: if there are few visits a day, all
+// may be some days late.
 func (s Learned) latest(d *crawldb.Datum, part time.Duration) time.Time {
 	at := d.FetchTime
 	if SignsOf(d) == 0 || !at.Before(d.LastFetch.Add(d.Interval)) {
 		at = at.Add(d.Interval / 4)
-	} // a sign makes a visit worth more than it has to be, at once
+	} // a sign makes a visit worth more than the threshold at once, so do not wait
 	if _, ok := fixedInterval(*d); ok {
 		return at
 	}

@@ -12,8 +12,8 @@ import (
 // a second; Max is exact.
 type Percentiles struct{ P10, P50, P90, P99, Max time.Duration }
 
-// buckets count durations: those under a second in the first, then sixteen buckets per
-// doubling, added as they come. Counts add up to the same whatever the order is.
+// buckets count durations: those under a second in the first, and then sixteen buckets per
+// doubling, added as needed. The counts do not depend on the order.
 type buckets struct {
 	counts []count
 	max    time.Duration
@@ -29,7 +29,7 @@ func bucketOf(d time.Duration) uint32 {
 	return uint32(math.Float64bits(d.Seconds())>>48) - 0x3ff0 + 1
 }
 
-// middle is a time in the middle of a bucket.
+// middle returns a time in the middle of a bucket.
 func middle(bucket uint32) time.Duration {
 	if bucket == 0 {
 		return 0
@@ -38,7 +38,7 @@ func middle(bucket uint32) time.Duration {
 	return fromSeconds(math.Ldexp(1+(float64(bucket&15)+0.5)/16, int(bucket>>4)))
 }
 
-// fromSeconds is a number of seconds as a Duration, or the longest there is.
+// fromSeconds converts a number of seconds to a Duration, or to the longest one.
 func fromSeconds(s float64) time.Duration {
 	if s >= math.MaxInt64/1e9 {
 		return math.MaxInt64
@@ -68,8 +68,8 @@ func (b *buckets) addAll(o *buckets) {
 	b.max = max(b.max, o.max)
 }
 
-// percentiles reads them off: of n times in ascending order q is the one at floor(q·n),
-// as crawldb.Distribution has it.
+// percentiles reads the percentiles off: of n times in ascending order, that of q is the
+// one at floor(q·n), as in crawldb.Distribution.
 func (b *buckets) percentiles() Percentiles {
 	total := uint64(0)
 	for _, c := range b.counts {

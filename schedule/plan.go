@@ -105,7 +105,7 @@ func (p *Plan) own(url string) bool {
 	return ok
 }
 
-// muOf is the threshold of a host.
+// muOf returns the threshold of a host.
 func (p *Plan) muOf(host string) float64 { return max(p.Mu, p.HostMu[host]) }
 
 func (p *Plan) mean() float64 {
@@ -198,7 +198,7 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// stretch is Stretch where there is a plan.
+// stretch returns Stretch, or 1 if there is none.
 func (p *Plan) stretch() float64 {
 	if p == nil || !(p.Stretch > 0) {
 		return 1

@@ -49,7 +49,7 @@ func (r Rate) Changed(after time.Duration) Rate {
 	if t < 1e-4*b { // where the differences below have no digits left
 		return Rate{a + 1, b + t/2}
 	}
-	// The density has the factor 1 - exp(-rate·t): its moments are differences of
+	// The density has the factor 1 - exp(-rate·t), so its moments are differences of
 	// those for b and b+t.
 	log := math.Log1p(t / b)
 	z := func(k float64) float64 { return -math.Expm1(-(a + k) * log) } // 1 - (b/(b+t))^(a+k)
@@ -88,17 +88,17 @@ const rateKey = "schedule.rate"
 // visit that brought content, if others have failed since.
 const sinceKey = "schedule.since"
 
-// learned is what is kept of a page.
+// learned is what is kept about a page.
 type learned struct {
 	Rate
 	kind  kind
-	lying bool    // a Last-Modified was not true
-	level int8    // of the Plan that the rate is of
+	lying bool    // a Last-Modified was false
+	level int8    // level of the Plan's drift to which the rate belongs
 	last  outcome // of the last visit
 	quick uint8   // see checkedSoon
 }
 
-// What is beside the kind in its byte.
+// The other bits of the byte with the kind.
 const (
 	lyingFlag  = 0x80
 	quickShift = 3
@@ -128,7 +128,7 @@ func littleEndian(s string) uint32 {
 	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
-// keep writes into a record what was learned.
+// keep writes what was learned to a record.
 func (l learned) keep(d *crawldb.Datum) {
 	var b [12]byte
 	binary.LittleEndian.PutUint32(b[:4], math.Float32bits(float32(l.Shape)))
@@ -149,8 +149,8 @@ func RateOf(d *crawldb.Datum) (r Rate, ok bool) {
 	return l.Rate, ok
 }
 
-// kind is a kind of content, of which pages change alike. The numbers are stored:
-// never renumber.
+// kind is a kind of content, whose pages change alike. The numbers are stored: never
+// renumber.
 type kind uint8
 
 const (
@@ -158,7 +158,7 @@ const (
 	kindPage     kind = 1 // HTML
 	kindFeed     kind = 2 // XML, JSON and the like
 	kindText     kind = 3
-	kindDocument kind = 4 // PDF and what offices write
+	kindDocument kind = 4 // PDF and office documents
 	kindMedia    kind = 5
 	kindOther    kind = 6
 	kinds             = 7

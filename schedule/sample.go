@@ -20,15 +20,14 @@ type Sample struct {
 	size  int
 	kept  farthest
 	pages int
-	never int // visited
-	// sampled is what the plan was solved of, in the order of kept.
+	never int // were never visited
+	// sampled is what the plan was solved for, in the order of kept.
 	sampled []sampled
 	noisy   []Noisy
 }
 
-// sampleSize is how many records a sample keeps. Five hundred give a threshold that
-// costs less than a five-hundredth of the freshness; more are needed to tell what
-// hosts need.
+// sampleSize is the number of records in a sample. With five hundred, the threshold costs
+// less than a five-hundredth of the freshness; more are needed to know about hosts.
 const sampleSize = 20_000
 
 // NewSample starts a sample for a new plan of the schedule, as of now. The Plan of
@@ -48,7 +47,7 @@ type page struct {
 	learned learned
 	s       sampled
 	overdue bool
-	late    bool // by more than a day after it should be visited at the latest
+	late    bool // more than a day after its latest moment
 	covered bool // there are signs of its changes
 	signs   int  // since the last visit
 	at      standing
@@ -82,7 +81,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 		return
 	}
 	s := &x.s
-	p.learned, p.known = learnedOf(d) // as of then: see drifts
+	p.learned, p.known = learnedOf(d) // at the level of that time: see drifts
 	if !p.known {
 		p.learned.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}
@@ -113,7 +112,7 @@ func (x *Sample) Add(d *crawldb.Datum) {
 		}
 		p.s.Least, p.s.Most = i, i
 	case p.at.never:
-		p.s.Most = 0 // until it is visited nothing has to be
+		p.s.Most = 0 // there is no greatest interval before the first visit
 	}
 	if len(x.kept) == x.size {
 		x.kept[0] = p
@@ -134,10 +133,10 @@ func hash(url string) uint64 {
 	return h ^ h>>33
 }
 
-// mostBudget is more than any budget, and can be encoded in a plan.
+// mostBudget exceeds any real budget, and can be encoded in a plan.
 const mostBudget = 1e15
 
-// asked is what a plan says of the Budget of its schedule: one that JSON can say.
+// asked returns the Budget of a schedule in a form that JSON can encode.
 func asked(budget float64) float64 {
 	if math.IsNaN(budget) {
 		return 0
@@ -170,14 +169,14 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	if p.Begun = p.Made; old != nil && old.Begun.Before(p.Made) && !old.Begun.IsZero() {
 		p.Begun = old.Begun
 	}
-	slices.SortFunc(x.kept, func(a, b page) int { return a.compare(&b) }) // which is a heap no more, but of the same pages
+	slices.SortFunc(x.kept, func(a, b page) int { return a.compare(&b) }) // the same pages, but no heap
 	slices.Reverse(x.kept)                                                // and a heap again
 	if len(x.kept) == 0 {
 		return p
 	}
 	multiple := float64(x.pages) / float64(len(x.kept))
 	late, signed := 0.0, 0.0
-	// A weight of nothing counts for little; the mean is over those that count.
+	// Pages without weight count for little; the mean is over the others.
 	sum, n := 0.0, 0
 	for i := range x.kept {
 		if w := x.kept[i].s.Weight; w > 0 {
@@ -234,7 +233,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	return p
 }
 
-// budget is how many visits a day a plan is for.
+// budget returns the number of visits a day that a plan is for.
 func (x *Sample) budget(o PlanOptions) float64 {
 	budget := x.s.Budget
 	switch {
@@ -278,14 +277,14 @@ func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 		late := stretched(sample, p.Stretch)
 		p.Mu, p.HostMu = solveAll(late, late, budget, hosts)
 	case p.Needed < 0.99*budget:
-		// At this threshold no further visit is worth anything, and at any lower one
-		// all would be: these pages change far too often, all equally.
+		// At this threshold no further visit is worthwhile, and at any lower one all
+		// would be: these pages change far too often, all equally.
 		p.use(sample, budget, hosts)
 	}
 }
 
-// use makes the greatest intervals as short as the budget has it, but for those of hosts
-// that would be asked too often: they keep theirs, and have a threshold of their own.
+// use makes the greatest intervals as short as the budget allows. Hosts that would be visited
+// too often keep theirs, and get their own threshold.
 func (p *Plan) use(sample []sampled, budget float64, hosts func(string) float64) {
 	for {
 		low, high := math.Log(1e-4), math.Log(p.stretch())
@@ -297,7 +296,7 @@ func (p *Plan) use(sample []sampled, budget float64, hosts func(string) float64)
 				high = mid
 			}
 		}
-		p.Stretch = math.Exp(high) // no more than it was
+		p.Stretch = math.Exp(high) // exactly as before if nothing was gained
 		free := p.free(sample, p.Stretch)
 		p.Needed = p.needs(free)
 		if hosts == nil {
@@ -323,7 +322,7 @@ func (p *Plan) use(sample []sampled, budget float64, hosts func(string) float64)
 	}
 }
 
-// free is stretched, but for the pages of hosts that have a threshold of their own.
+// free is stretched, except for pages of hosts with their own threshold.
 func (p *Plan) free(sample []sampled, by float64) []sampled {
 	some := stretched(sample, by)
 	for i := range some {
@@ -334,8 +333,8 @@ func (p *Plan) free(sample []sampled, by float64) []sampled {
 	return some
 }
 
-// stretched returns the sample with other greatest intervals, but for the pages that have
-// an interval of their own.
+// stretched returns the sample with greatest intervals multiplied by a factor, except for
+// pages with their own interval.
 func stretched(sample []sampled, by float64) []sampled {
 	some := slices.Clone(sample)
 	for i := range some {
@@ -346,8 +345,7 @@ func stretched(sample []sampled, by float64) []sampled {
 	return some
 }
 
-// signals sets HostSignals, of the hosts with most pages in the sample of which there are
-// signs.
+// signals sets HostSignals for the hosts with the most pages in the sample that have signs.
 func (p *Plan) signals(of func(host string) (Signals, bool), kept []page, old *Plan) {
 	if of == nil {
 		return
@@ -373,8 +371,8 @@ func (p *Plan) signals(of func(host string) (Signals, bool), kept []page, old *P
 	p.prepare(old)
 }
 
-// unbounded returns the sample without greatest intervals, but for the pages that have
-// one of their own.
+// unbounded returns the sample without greatest intervals, except for pages with their own
+// interval.
 func unbounded(sample []sampled) []sampled {
 	free := slices.Clone(sample)
 	for i := range free {
@@ -394,10 +392,10 @@ func (p *Plan) needs(sample []sampled) float64 {
 	return sum
 }
 
-// correct sets Scale. A visit comes when a round does, which is later than it is
-// due; so the visits are fewer than intended, and there is room for more. But if many
-// pages are late by more than a day there are to be fewer. What is changed shows when
-// intervals are over: a step up is small.
+// correct sets Scale. Visits wait for a round, so they come later than due, there are fewer
+// of them than intended, and there is room for more. But if many pages are late by more than
+// a day, there should be fewer. A correction takes effect only when intervals are over, so
+// steps up are small.
 func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	if old == nil || visits == 0 || !(old.Scale > 0) {
 		return
@@ -407,8 +405,8 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	if passed <= 0 {
 		return
 	}
-	// Visits are whole, and what waits needs no company. Of less than one a day few say little of
-	// how many there are: they are counted over some plans.
+	// Visits are whole numbers, and one page may wait alone. With less than one visit a day,
+	// a few say little about their rate: they are counted over several plans.
 	from, had := old.Made, old.Visits
 	if !old.Counted.IsZero() {
 		from, had = old.Counted, old.CountedVisits
@@ -423,16 +421,15 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	much, shortest := late/max(0.25*p.Budget, 1), every/(ofMost*most)
 	every = max(3, every)
 	passed = min(passed, 5)
-	// If much goes unused for long, the plan is wrong about how much it will take: of
-	// pages that are all alike it visits those that seem a little slower, until they no
-	// longer do.
+	// If much goes unused for long, the plan overestimates what it will take: of pages that
+	// are all alike it visits those that seem a little slower, until they no longer do.
 	p.Stretch = min(old.stretch(), 1)
 	more, less := 0.15/every, 0.005*min(much, 4)
-	if p.Scale < 1 { // for pages that came in a crowd
+	if p.Scale < 1 { // it was lowered for a crowd of pages
 		more = max(more, 0.012)
 	}
 	young := days(p.Made.Sub(p.Begun)) < 4*every
-	if young { // the first visits come all at once, and what is used is to be found yet
+	if young { // the first visits come all at once, and what is used is not known yet
 		more, less = 0.012, 0.005
 	}
 	if idle && !young && used < 0.95*p.Budget {
@@ -446,7 +443,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	case p.Unused > every:
 		p.Stretch = p.Stretch * math.Exp(-0.5*passed/every)
 	}
-	// Nor is it ever so short that the present pages take more than the whole budget.
+	// It is never so short that the present pages take more than the whole budget.
 	p.Stretch = max(p.Stretch, min(shortest, 1))
 	switch {
 	case idle:
@@ -456,10 +453,10 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	case p.Scale < 1 && much < 0.25 && p.New+p.Backlog <= p.Budget: // only pages that are gone wait
 		p.Scale = min(p.Scale*math.Exp(more*passed), 1)
 	}
-	// What is late is one more visit to each of these pages, not one in each of their intervals: it is
-	// made up for in two mean intervals. Longer ones would leave the budget unused when it is. At first
-	// all pages are one crowd, and it takes longer ones to part them. What signs of changes take of the
-	// budget is known on average alone: of pages that have some it takes what is found.
+	// Late pages take one more visit each, not one in each of their intervals, and that is made up for
+	// in two mean intervals. A lower Scale would leave the budget unused afterwards. At first all pages
+	// are one crowd, and it takes a lower one to spread them. The share of the budget that signs take
+	// is known only on average: for pages that have signs, Scale may fall as far as it must.
 	if !young {
 		least := leastScale - late/(2*p.Pages)
 		p.Scale = max(p.Scale, least-(least-0.5)*signed/p.Pages)
@@ -470,20 +467,19 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 // leastScale is the least Scale of a plan when no page is late and there are no signs.
 const leastScale = 0.95
 
-// enoughVisits is how many visits of the budget a plan needs to have seen made.
+// enoughVisits is the number of visits that a plan must have counted.
 const enoughVisits = 20
 
-// enoughPages is from how many pages on, of which something is known, their host or
-// kind has a prior of its own. maxPriors bounds how many hosts have one.
+// enoughPages is the number of pages with something learned from which their host or kind
+// has its own prior. maxPriors limits the number of hosts that have one.
 const (
 	enoughPages = 50
 	maxPriors   = 2000
 )
 
-// priors estimates what is to be expected of pages: the Gamma distribution with the
-// mean and the variance of the rates of the sample, which are those of what is known
-// of each: the variance between pages and that of the single one (empirical Bayes by
-// the method of moments).
+// priors estimates what to expect of pages: the Gamma distribution with the mean and the
+// variance of the rates in the sample. The variance is that between pages plus that of
+// what is known of each (empirical Bayes by the method of moments).
 func (p *Plan) priors(kept []page) {
 	var all moments
 	hosts, byKind := map[string]*moments{}, map[string]*moments{}

@@ -29,21 +29,21 @@ type Signals struct{ Precision, Recall float64 }
 //
 // (Busa-Fekete et al., Crawling with noisy change signals, 2025, arXiv:2502.02430; Azar et
 // al., PNAS 2018, and Kolobov et al., NeurIPS 2019, for signals without noise). Without
-// signs that is what it is in gain. In units of 1/λ it depends on p and q alone:
+// signs that is the same as in gain. In units of 1/λ it depends on p and q alone:
 //
 //	ψ'(x) = 1 - g·(ψ(x) - ψ(x-β)),  λV/weight = G,  G'(x) = α·ψ(x)·exp(-α·x)
 //
 // which is integrated once for each p and q: see worthOf.
 
 const (
-	// Signs that are rarely true, or rare, are ignored: they are worth less than what a
-	// wrong estimate of their worth costs.
+	// Signs that are rarely true, or rare, are ignored: they are worth less than a wrong
+	// estimate of their worth costs.
 	leastPrecision, leastRecall = 0.1, 0.05
 	mostSignal                  = 0.98
 )
 
-// rounded returns the signals of the class that stands for some, which is zero for those
-// that are not worth looking at.
+// rounded returns the signals that represent a class, which are zero if signs are not worth
+// using.
 func (g Signals) rounded() Signals {
 	if !(g.Precision >= leastPrecision && g.Recall >= leastRecall) {
 		return Signals{}
@@ -57,7 +57,7 @@ func (g Signals) rounded() Signals {
 	return Signals{round(g.Precision), round(g.Recall)}
 }
 
-// worthPoints is how many points the tables of a class have, equidistant in the logarithm
+// worthPoints is the number of points in the tables of a class, equidistant in the logarithm
 // of x from worthFrom on.
 const (
 	worthPoints = 160
@@ -78,9 +78,9 @@ func worthOf(s Signals) *signalled {
 	w := &signalled{Signals: s, alpha: 1 - q}
 	w.beta = -math.Log1p(-p) / w.alpha
 	gamma := q / p
-	most := 9.5 / w.alpha // where nothing is left to lose
+	most := 9.5 / w.alpha // nothing is left to lose there
 	w.step = math.Log(most/worthFrom) / (worthPoints - 1)
-	// Steps of which a whole number is β, and which are short for all that happens.
+	// A whole number of steps is β, and a step is short compared with everything else.
 	h := min(w.beta, 1/gamma, 1/w.alpha, worthFrom*2) / 12
 	delay := int(math.Ceil(w.beta / h))
 	if float64(delay) < most/h {
@@ -183,11 +183,11 @@ func (w *signalled) freshness(x float64) float64 {
 	return min(w.worth(x)/w.between(x)+math.Exp(-w.alpha*x), 1)
 }
 
-// signsKey is the Meta entry with how many signs there were since the last visit.
+// signsKey is the Meta entry with the number of signs since the last visit.
 const signsKey = "schedule.signs"
 
-// SignsOf returns how many signs of a change of the page there were since its last
-// visit, as far as the schedule was told: see [Signalled].
+// SignsOf returns the number of signs since the last visit that the page has changed, as far
+// as the schedule was told: see [Signalled].
 func SignsOf(d *crawldb.Datum) int {
 	text, ok := d.Meta.Get(signsKey)
 	if !ok {
@@ -200,15 +200,15 @@ func SignsOf(d *crawldb.Datum) int {
 	return int(n)
 }
 
-// mostSigns is more than makes a difference.
+// mostSigns is a number of signs beyond which more make no difference.
 const mostSigns = 1 << 20
 
 func setSigns(d *crawldb.Datum, n int) {
 	d.Meta.Set(signsKey, strconv.FormatInt(int64(min(n, mostSigns)), 36))
 }
 
-// signsSince returns how many signs there were since the content was seen. A
-// sitemap's claim that was not acted on counts as one.
+// signsSince returns the number of signs since the content was last seen. A claim of a
+// sitemap that was not acted on counts as one.
 func signsSince(d *crawldb.Datum, seen time.Time) int {
 	n := SignsOf(d)
 	if hint, ok := crawldb.HintOf(d.Meta); ok && n == 0 && hint.Modified.After(seen) {
@@ -217,14 +217,14 @@ func signsSince(d *crawldb.Datum, seen time.Time) int {
 	return n
 }
 
-// covered reports whether a page has signs of its changes: whether there ever was one.
+// covered reports whether a page has ever had a sign of a change.
 func covered(d *crawldb.Datum) bool {
 	hint, ok := crawldb.HintOf(d.Meta)
 	return ok && !hint.Modified.IsZero()
 }
 
-// signs returns what is known of the signs of a page; nil if there are none, or none that
-// say anything.
+// signs returns what is known of the signs of a page; nil if there are none, or they say
+// nothing.
 func (p *Plan) signs(d *crawldb.Datum) *signalled {
 	if p == nil || len(p.worth) == 0 {
 		return nil
@@ -236,8 +236,8 @@ func (p *Plan) signs(d *crawldb.Datum) *signalled {
 	return w
 }
 
-// unsigned returns what is known of how often a page changes without a sign, and how
-// likely it is that all the signs there were since the last visit were false.
+// unsigned returns what is known of how often a page changes without a sign, and the
+// probability that all signs since the last visit were false.
 func (p *Plan) unsigned(d *crawldb.Datum, r Rate) (Rate, float64) {
 	w := p.signs(d)
 	if w == nil {
@@ -246,8 +246,7 @@ func (p *Plan) unsigned(d *crawldb.Datum, r Rate) (Rate, float64) {
 	return w.unsigned(r), w.none(signsSince(d, since(d, d.LastFetch)))
 }
 
-// prepare makes the tables of the hosts that have signs, except those that the plan
-// before, if any, already has.
+// prepare makes the tables for hosts that have signs, or takes them from the earlier plan.
 func (p *Plan) prepare(old *Plan) {
 	classes := map[Signals]*signalled{}
 	if old != nil {
@@ -273,10 +272,10 @@ func (p *Plan) prepare(old *Plan) {
 	}
 }
 
-// changed is what is known of a rate after a visit that found a change and came so long
-// after the one before, with so many signs in between. Of the changes with a sign it tells
-// how many there were, if the signs are true; of those without only whether there was one,
-// and that only if none was true.
+// changed returns what is known of a rate after a visit that found a change, given the time
+// and the number of signs since the visit before. If signs are true, their number tells how
+// many changes with a sign there were. Of changes without, the visit tells only whether there
+// was one, and only if no sign was true.
 func (w *signalled) changed(r Rate, after time.Duration, signs int) Rate {
 	t := days(after)
 	unsigned := Rate{r.Shape, r.Days + w.Recall*t}.Changed(time.Duration(w.alpha * float64(after)))
@@ -285,7 +284,7 @@ func (w *signalled) changed(r Rate, after time.Duration, signs int) Rate {
 	}
 	none := w.none(signs)
 	fresh := math.Exp(-r.Shape * math.Log1p(w.alpha*t/r.Days))
-	share := (1 - none) / (1 - none*fresh) // that a sign is true
+	share := (1 - none) / (1 - none*fresh) // the probability that a sign is true
 	signed := Rate{r.Shape + float64(signs)*w.Precision/(1-none), r.Days + w.Recall*t}
 	mean := share*signed.PerDay() + (1-share)*unsigned.PerDay()
 	square := func(r Rate) float64 { return r.PerDay()*r.PerDay() + r.Deviation()*r.Deviation() }
@@ -297,16 +296,16 @@ func (w *signalled) changed(r Rate, after time.Duration, signs int) Rate {
 	return next
 }
 
-// expect is how many changes without a sign are expected in a time in which there was no
-// sign, which says something of the rate, too: see [Rate].expect.
+// expect returns the number of changes without a sign expected in a time without signs, which
+// itself says something about the rate: see [Rate].expect.
 func (w *signalled) expect(r Rate, after time.Duration) float64 {
 	return Rate{r.Shape, (r.Days + w.Recall*days(after)) / w.alpha}.expect(after)
 }
 
-// none is the probability that none of so many signs is true.
+// none returns the probability that none of n signs is true.
 func (w *signalled) none(signs int) float64 { return math.Pow(1-w.Precision, float64(signs)) }
 
-// unsigned is what is known of how often there is a change without a sign.
+// unsigned returns what is known of the rate of changes without a sign.
 func (w *signalled) unsigned(r Rate) Rate { return Rate{r.Shape, r.Days / w.alpha} }
 
 // Weigh returns what to expect of a visit to a page, given how long after the one before it

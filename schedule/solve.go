@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sampled is one page of the sample from which a threshold is found.
+// sampled is a page of the sample for which a threshold is solved.
 type sampled struct {
 	Host string
 	// PerDay is how many times a day the page changes.
@@ -23,14 +23,13 @@ type sampled struct {
 	signs *signalled // nil if there are none
 }
 
-// visits is how many times a day such pages are fetched at a threshold.
+// visits returns how many times a day such pages are fetched at a threshold.
 func (p *sampled) visits(mu float64) float64 { return p.Multiple / p.interval(mu) }
 
-// ofMost is how long pages that would otherwise go longer are left alone on average,
-// relative to the greatest interval: see spread.
+// ofMost is the mean interval of pages that have the greatest, relative to it: see spread.
 const ofMost = 0.92
 
-// interval is how many days it is from one of them to the next.
+// interval returns the number of days between two visits.
 func (p *sampled) interval(mu float64) float64 {
 	if p.signs != nil {
 		return p.signalled(mu)
@@ -42,8 +41,8 @@ func (p *sampled) interval(mu float64) float64 {
 	return max(days(p.Least), interval)
 }
 
-// signalled is interval if there are signs. Where the greatest interval ends what would be
-// longer, the time until then is taken to be distributed as that until the first sign.
+// signalled is interval for pages with signs. If the greatest interval cuts longer ones short,
+// the times until the next visit are taken to be distributed like those until the first sign.
 func (p *sampled) signalled(mu float64) float64 {
 	x := p.signs.inverse(mu * p.PerDay / p.Weight)
 	interval := math.Inf(1)
@@ -60,14 +59,14 @@ func (p *sampled) signalled(mu float64) float64 {
 	return max(days(p.Least), interval)
 }
 
-// freshness is the share of the time for which one of them is fresh if fetched every so
-// many days, at a threshold.
+// freshness returns the share of the time for which such a page is fresh, given a threshold
+// and the number of days between visits.
 func (p *sampled) freshness(mu float64, r Rate, interval float64) float64 {
 	if p.signs == nil {
 		return r.freshness(interval)
 	}
-	// With signs the visits come when there is something to fetch: the more of it is lost
-	// in the ratio of the intervals, if something else makes them longer.
+	// With signs, visits come when there is something to fetch. If something else makes
+	// intervals longer, freshness is lost in the ratio of the intervals.
 	x := p.signs.inverse(mu * p.PerDay / p.Weight)
 	if most := ofMost * days(p.Most) * p.PerDay; math.IsInf(x, 1) || p.Most > 0 && x > most {
 		return r.freshness(interval)
@@ -91,8 +90,7 @@ func solve(sample []*sampled, perDay float64) float64 {
 	if most == 0 {
 		return 0
 	}
-	// over is the logarithm of the factor by which the visits exceed the
-	// budget.
+	// over returns the logarithm of the factor by which visits exceed the budget.
 	over := func(x float64) float64 {
 		mu, sum := math.Exp(x), 0.0
 		for _, p := range sample {
@@ -109,7 +107,7 @@ func solve(sample []*sampled, perDay float64) float64 {
 		return math.Exp(low)
 	}
 	from := high - low // three steps ago
-	side := 0.0        // of the step before: the end that stays twice counts for less
+	side := 0.0        // of the last step: an end that stays twice gets less weight
 	for i := range 100 {
 		x := low + (high-low)*above/(above-below)
 		if i%3 == 2 {
@@ -123,7 +121,7 @@ func solve(sample []*sampled, perDay float64) float64 {
 		if math.Abs(y) < 1e-6 {
 			return math.Exp(x)
 		}
-		if high-low < 1e-6 { // there is no such threshold: the visits fall at once
+		if high-low < 1e-6 { // no such threshold: the visits drop at this one
 			break
 		}
 		if y > 0 {
