@@ -15,10 +15,10 @@ type chart struct {
 	title, across, up string
 	x, y              axis
 	series            []series
-	dots              bool // and no lines
+	dots              bool // instead of lines
 }
 
-// axis is from one value to another, of the logarithm if log is set, with marks.
+// axis goes from one value to another, with marks; it is logarithmic if log is set.
 type axis struct {
 	from, to float64
 	log      bool
@@ -48,8 +48,8 @@ func color(i int) string {
 	return colors[i%len(colors)]
 }
 
-// again reports whether a series has the color of one before: its line is broken, its dots are
-// rings.
+// again reports whether a series has the color of an earlier one: then its line is dashed,
+// and its dots are rings.
 func again(i int) bool { return i >= 12 }
 
 func dashes(i int) string {
@@ -99,7 +99,7 @@ func (c *chart) write(w io.Writer) error {
 	return b.Flush()
 }
 
-// shares are the marks of an axis of shares, from a tenth below the least.
+// shares returns an axis of shares, which begins at the tenth below the least.
 func shares(least, most float64) axis {
 	a := axis{from: math.Floor(max(0, least)*10) / 10, to: math.Ceil(min(1, most)*10) / 10}
 	if !(a.to > a.from) {
@@ -111,7 +111,7 @@ func shares(least, most float64) axis {
 	return a
 }
 
-// spans is a logarithmic axis of days.
+// spans returns a logarithmic axis of days.
 func spans(least, most float64) axis {
 	a := axis{from: least / 1.1, to: most * 1.1, log: true}
 	if !(a.from > 0 && a.to > a.from) || math.IsInf(a.to, 1) {
@@ -125,7 +125,7 @@ func spans(least, most float64) axis {
 	return a
 }
 
-// WriteCourseSVG draws how much of what is important was fresh over time.
+// WriteCourseSVG draws the share of importance that was fresh, over time.
 func WriteCourseSVG(w io.Writer, outcomes []Outcome) error {
 	c := chart{title: "Freshness by importance", across: "days", up: "share of the importance that is fresh"}
 	least, most, end := 1.0, 0.0, 1.0
@@ -158,9 +158,9 @@ func WriteCourseSVG(w io.Writer, outcomes []Outcome) error {
 	return c.write(w)
 }
 
-// WriteRatesSVG draws the mean interval of pages against how long they stay as they are
-// on average, at most a thousand pages of each outcome. Pages without a visit in the
-// time that counts are at the upper edge.
+// WriteRatesSVG draws the mean interval of pages against the mean time between their
+// changes, for at most a thousand pages of each outcome. Pages without a visit in the
+// measured time are at the upper edge.
 func WriteRatesSVG(w io.Writer, outcomes []Outcome) error {
 	c := chart{title: "Interval by rate of change", across: "a page changes every", up: "it was fetched every", dots: true}
 	least, most, low, high := math.Inf(1), 0.0, math.Inf(1), 0.0

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Compare crawls a population with each of several policies, as many at a time as
-// there are processors, and returns their outcomes in the same order.
+// Compare crawls a population with each of several policies, as many at a time as there
+// are processors, and returns the outcomes in the order of the policies.
 func Compare(ctx context.Context, pages Population, policies []Policy, o CrawlOptions) ([]Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -40,7 +40,7 @@ func Compare(ctx context.Context, pages Population, policies []Policy, o CrawlOp
 	return out, nil
 }
 
-// Budget has the outcomes for a budget.
+// Budget is a budget and the outcomes within it.
 type Budget struct {
 	PerDay   float64
 	Outcomes []Outcome
@@ -57,7 +57,7 @@ func Curve(ctx context.Context, pages Population, policies func(perDay float64) 
 			return nil, err
 		}
 		for i := range out {
-			out[i].Records, out[i].Pages, out[i].Course = nil, nil, nil // as many budgets as there are
+			out[i].Records, out[i].Pages, out[i].Course = nil, nil, nil // there may be many budgets
 		}
 		curve = append(curve, Budget{perDay, out})
 	}
@@ -65,7 +65,7 @@ func Curve(ctx context.Context, pages Population, policies func(perDay float64) 
 }
 
 // WriteComparison prints a line for each outcome. If one of them has the name of [Optimum]
-// or of [Constant], fresh importance is also shown as a share of that one's.
+// or of [Constant], fresh importance is also shown as a share of that of this one.
 func WriteComparison(w io.Writer, outcomes []Outcome) error {
 	b := bufio.NewWriter(w)
 	width := len("policy")
@@ -96,8 +96,8 @@ func WriteComparison(w io.Writer, outcomes []Outcome) error {
 	return b.Flush()
 }
 
-// WriteCurve prints the share of importance that is fresh by budget, one policy
-// per line.
+// WriteCurve prints the share of importance that is fresh at each budget, one policy per
+// line.
 func WriteCurve(w io.Writer, pages int, curve []Budget) error {
 	if len(curve) == 0 {
 		return nil

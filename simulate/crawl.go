@@ -20,31 +20,31 @@ type Policy struct {
 	Schedule schedule.FetchSchedule
 	// Order says which of the pages that are due are fetched first.
 	Order Order
-	// Plan, if not nil, makes the schedule anew from the one before, at the beginning
-	// and every PlanEvery. Zero means a day at first, as a recrawl.Crawler does, and up to
-	// five days later, when a plan is much like the one before.
+	// Plan, if not nil, makes a new schedule from the last one, at the beginning and every
+	// PlanEvery. Zero means every day at first, as a recrawl.Crawler does, and later up to
+	// every five days, when a plan is much like the last one.
 	Plan      func(old schedule.FetchSchedule, known Known) (schedule.FetchSchedule, error)
 	PlanEvery time.Duration
-	// Allocation, if not nil, is told the true rates of change, and gives each page an
-	// interval of its own, which it keeps until others appear or are gone forever; then all
-	// get new ones, once a month. No crawl can know that: it is what others are measured by.
+	// Allocation, if not nil, knows the true rates of change, and gives each page its own
+	// interval, which the page keeps until others appear or are gone forever; then all get
+	// new ones, once a month. No crawl can know that: it is what others are measured by.
 	Allocation Allocation
-	// Signals makes those that are told the rates of change know, too, what signs of changes
-	// are worth ([CrawlOptions].Signals): Allocation is then the optimum with these.
+	// Signals means that a policy that knows the rates also knows what signs of changes are
+	// worth ([CrawlOptions].Signals): Allocation is then the optimum with signs.
 	Signals bool
 	// NutchCompat makes of each record what Nutch's updatedb would. The schedule has a
 	// field of that name too.
 	NutchCompat bool
 }
 
-// Known is what a crawl knows about itself.
+// Known is what a crawl knows of itself.
 type Known struct {
 	Now     time.Time
 	Records []crawldb.Datum // of the pages that have appeared so far; not to be changed
 	Visits  int64           // since the beginning
 	PerDay  float64         // the budget
-	// Signals says what the signs of changes of a host have proved to be worth; ok is false
-	// if that is not known.
+	// Signals returns what signs of changes have proved to be worth for a host; ok is false
+	// if that is unknown.
 	Signals func(host string) (s schedule.Signals, ok bool)
 }
 
@@ -53,19 +53,19 @@ type Order int
 
 const (
 	ByPriority  Order = iota // the priority of the record, as generate does; equal ones as they come
-	OldestFirst              // what is due for longest
+	OldestFirst              // those that have been due for longest
 	AtRandom                 // anew at every cycle
-	ByValue                  // what a visit is worth now, given the true rate: for those that are told
+	ByValue                  // what a visit is worth now, given the true rate: for policies that know it
 )
 
-// CrawlOptions describe a crawl of a population. The zero value goes on for three years
-// of 360 days, of which the last two count, without a budget.
+// CrawlOptions describe a crawl of a population. The zero value is three years of 360 days,
+// of which the last two count, without a budget.
 type CrawlOptions struct {
 	// Start is when it begins; zero means 1 January 2026 or, if there are histories,
 	// their first event.
 	Start time.Time
-	// Duration is how long it goes on, 146 years at most; zero means 1080 days or, if there
-	// are histories that are of more than one moment, until their last event.
+	// Duration is how long it takes, at most 146 years; zero means 1080 days or, if there are
+	// histories with events at more than one time, until their last event.
 	Duration time.Duration
 	// Measure is the time from which on results count; zero means a third of Duration,
 	// negative from the beginning. The time before that is reported separately.
@@ -73,69 +73,67 @@ type CrawlOptions struct {
 	// Cycle is how often the crawler looks for what is due; zero means six hours.
 	Cycle time.Duration
 	// PerDay is the budget of fetches a day; zero means no limit. Each cycle has its
-	// exact share: what it does not use is lost.
+	// exact share, and loses what it does not use.
 	PerDay float64
 	// Cold begins with records that were never fetched, all due at once. Otherwise the
-	// pages that are there at the beginning have just been fetched, and are due at moments
-	// spread over their first interval, or 30 days, as in a crawl that has run for a while. Nothing is
-	// known of their rates in either case.
+	// pages that exist at the beginning have just been fetched, and are due at times spread
+	// over their first interval, or 30 days, as in a crawl that has run for a while. Nothing
+	// is known of their rates in either case.
 	Cold bool
-	// LastModified makes servers say when the content has changed, Conditional answer
-	// "not modified" to a visit that knows the content.
+	// LastModified makes servers say when the content last changed. Conditional makes them
+	// answer "not modified" to a visit that knows the content.
 	LastModified, Conditional bool
-	// ShiftBy multiplies the rates of pages that change at random from ShiftAfter the
-	// beginning on. Zero means 1.
+	// ShiftBy multiplies the rates of pages that change at random, from the time ShiftAfter
+	// the beginning on. Zero means 1.
 	ShiftAfter time.Duration
 	ShiftBy    float64
-	// Signals are signs of the changes of the pages of hosts, of which the first takes its
-	// share of them, the second one of its own, and so on; the rest has none.
+	// Signals are signs of changes. Each applies to its own share of the hosts; the other
+	// hosts have no signs.
 	Signals []Signals
 	// Seed determines the moments of random changes and of signs.
 	Seed uint64
-	// Points is how many points of time the course has, as many as there are cycles at
-	// most; zero means 108.
+	// Points is the number of points in time of the course, at most one per cycle; zero
+	// means 108.
 	Points int
 	// Update has the rules for records. Its Schedule, Now and NutchCompat are ignored.
 	Update update.Options
 }
 
 // Outcome is the result of a policy. Figures are means over the measured time and all
-// pages; those called Weighted are means by importance.
+// pages; figures called Weighted are means by importance.
 //
-// The freshness of a page that changes at random is not that of one course of events
-// but its expectation, given when it was fetched: chance affects only what the
-// visits find.
+// For a page that changes at random, freshness is the expectation given the times of
+// fetches, not that of one course of events: chance affects only what the visits find.
 type Outcome struct {
 	Policy string
 	// Freshness is the share of the time for which copies matched the pages. A page not
 	// fetched yet has no fresh copy. Time during which a page is gone and known to be
 	// gone does not count.
 	Freshness, Weighted float64
-	// Age is for how long the copies had been out of date.
+	// Age is for how long copies were out of date.
 	Age, WeightedAge time.Duration
-	// Fetches counts the visits, Every is the time between two to a page on average, from
-	// when it has appeared on.
+	// Fetches counts the visits. Every is the mean time between two visits to a page, from
+	// when it appeared.
 	Fetches int
 	Every   time.Duration
-	// Starved is the share of the pages that were not visited while it counted; those
-	// that were gone, or that appeared later, do not count.
+	// Starved is the share of pages without a visit in the measured time; pages that were
+	// gone, or that appeared later, do not count.
 	Starved float64
-	// Longest is the longest time that a page with a copy went unvisited, in the measured
-	// time.
+	// Longest is the longest time for which a page with a copy went unvisited, in the
+	// measured time.
 	Longest time.Duration
-	// Backlog is how many pages were due at the end of a cycle and left for the next,
-	// on average.
+	// Backlog is the mean number of pages that were due in a cycle and left for the next.
 	Backlog float64
 	// First is Weighted for the time before Measure.
 	First float64
-	// Course is how it developed over time, Pages what happened to each page.
+	// Course is the development over time, Pages what happened to each page.
 	Course []Point
 	Pages  []Fate
 	// Records are the records of the pages at the end.
 	Records []crawldb.Datum
 }
 
-// Point is the mean over a part of the time.
+// Point is a mean over a part of the time.
 type Point struct {
 	From, To            time.Time
 	Freshness, Weighted float64
@@ -153,8 +151,8 @@ type Fate struct {
 }
 
 // Crawl crawls a population by a policy. It runs the code of a crawl: the schedule says
-// what is due, and update.Next makes of each visit what a crawl db would have. Cancelling
-// ctx ends it with an error. It changes none of its arguments.
+// what is due, and update.Next applies each visit to the record, as in a crawl db.
+// Cancelling ctx ends it with an error. It changes none of its arguments.
 func Crawl(ctx context.Context, pages Population, p Policy, o CrawlOptions) (Outcome, error) {
 	c, err := newCrawl(pages, p, o)
 	if err != nil {
@@ -236,8 +234,8 @@ func (o CrawlOptions) withDefaults(pages Population) (CrawlOptions, error) {
 	return o, nil
 }
 
-// crawl is a crawl in progress. Time is in cycles where the crawler acts, and in days
-// where something is measured.
+// crawl is a crawl in progress. The crawler counts time in cycles, and measurements are in
+// days.
 type crawl struct {
 	o       CrawlOptions
 	p       Policy
@@ -248,7 +246,7 @@ type crawl struct {
 	at      time.Time // of the cycle
 	pages   []subject
 	records []crawldb.Datum
-	wheel   [][]int32 // by cycle, what may be due
+	wheel   [][]int32 // by cycle, the pages that may be due
 	ready   ready
 	carry   float64
 	nextPlan,
@@ -258,13 +256,13 @@ type crawl struct {
 	backlog   float64
 	longest   time.Duration
 	meter     meter
-	intervals []time.Duration // of an allocation
-	weights   []float64       // and what it is told
+	intervals []time.Duration // set by an allocation
+	weights   []float64       // known to it
 	rates     []float64
 	worths    []*signalWorth
-	among     []int32    // the pages that it is for
+	among     []int32    // the pages of the allocation
 	signs     *signaller // nil if there are none
-	again     int        // pages that are ready twice
+	again     int        // pages that are in ready twice
 }
 
 func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
@@ -319,11 +317,11 @@ func newCrawl(pages Population, p Policy, o CrawlOptions) (*crawl, error) {
 	return c, nil
 }
 
-// allocateEvery is how often an allocation is made anew if it is for other pages.
+// allocateEvery is how often an allocation is renewed if the pages have changed.
 const allocateEvery = 30 * 24 * time.Hour
 
-// allocate gives the pages that there are the intervals of those that are told their rates. What
-// is gone forever, as has been seen, takes none.
+// allocate gives the existing pages the intervals of the allocation. Pages that were seen to be
+// gone forever get none.
 func (c *crawl) allocate(cycle int) {
 	var among []int32
 	var weights, perDay []float64
@@ -352,7 +350,7 @@ func (c *crawl) allocate(cycle int) {
 		}
 	}
 	for k, i := range among {
-		// A visit comes at the end of a cycle, half of one late on average.
+		// A visit comes at the end of a cycle, on average half a cycle late.
 		c.intervals[i] = max(inDays(every[k])-c.o.Cycle/2, c.o.Cycle/2)
 		s, d := &c.pages[i], &c.records[i]
 		if !s.begun || !s.was || s.queued || schedule.SignsOf(d) > 0 {
@@ -384,7 +382,7 @@ func (c *crawl) plan() error {
 	return nil
 }
 
-// known are the records of the pages that have appeared: no crawl can plan for others.
+// known returns the records of the pages that have appeared: no crawl can plan for others.
 func (c *crawl) known() []crawldb.Datum {
 	cycle := int(c.at.Sub(c.o.Start) / c.o.Cycle)
 	unborn := func(s subject) bool { return s.born > cycle }
@@ -464,7 +462,7 @@ func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
 		d.Interval = c.intervals[s.number]
 	}
 	*d = c.s.Init(*d, c.at)
-	if s.signs != nil && !c.p.NutchCompat { // as a sitemap has it
+	if s.signs != nil && !c.p.NutchCompat { // as from a sitemap
 		crawldb.Hint{Modified: c.at, Span: time.Second}.Set(&d.Meta)
 	}
 	d.Priority = schedule.Priority(c.s, d, d.Score)
@@ -484,8 +482,8 @@ func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
 	c.wait(s.number, cycle)
 }
 
-// wait puts a page where it is looked at again: when it is due, or at every cycle if only
-// the schedule can say.
+// wait puts a page into the cycle in which it is looked at again: when it is due, or the
+// next one if only the schedule can say.
 func (c *crawl) wait(i, cycle int) {
 	next := cycle + 1
 	if wait := min(c.records[i].FetchTime.Sub(c.at), c.o.Duration); c.indexed && wait > c.o.Cycle && !(c.ahead > 0 && wait > c.ahead) {
@@ -497,7 +495,7 @@ func (c *crawl) wait(i, cycle int) {
 	}
 }
 
-// key orders what is due, unless that is decided anew at every cycle: the least is first.
+// key orders the due pages, the least first, unless the order changes with every cycle.
 func (c *crawl) key(d *crawldb.Datum) float64 {
 	if c.p.Order == OldestFirst {
 		return float64(d.FetchTime.UnixMilli())
@@ -524,7 +522,7 @@ func (c *crawl) visit(s *subject, d *crawldb.Datum, cycle int) {
 	c.meter.visits[s.bucket]++
 }
 
-// look makes of a record what a crawl would.
+// look applies a visit to a record, as a crawl would.
 func (c *crawl) look(s *subject, d *crawldb.Datum, cycle int) {
 	now := float64(cycle) * days(c.o.Cycle)
 	listed := schedule.Selected(c.s, *d, c.at)

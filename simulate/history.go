@@ -33,15 +33,15 @@ import (
 //	http://example.org/	2026-01-01T00:00:00Z	200	9e107d	e4d909
 //	http://example.org/	20260103120000	200	ffd93f	e4d909
 //
-// Other names are known for these columns: page, path or original for url; date, timestamp or
-// fetched for time; statuscode or code for status; mimetype or mime for type; importance for weight.
-// Any other column is a signature: its values are compared, and an empty value, or "-", says nothing. If
-// the name of a column ends in "changed" its value is 1 if there was a change since the time before, else
-// 0. A signature that changed nearly every time, at least ten times, or a hundred times on all pages of a
-// host, where another did not, is taken to change at every visit. With status 404 or 410 the page is gone,
-// with 304 it is unchanged, and with others nothing is known. The moment of a change between two of these
-// times is drawn at random; and all pages found before pages were looked at for the second time count as
-// there at the first of all times.
+// These columns have other names, too: page, path or original for url; date, timestamp or fetched for
+// time; statuscode or code for status; mimetype or mime for type; importance for weight. Any other
+// column is a signature: its values are compared, and an empty value, or "-", says nothing. If the name
+// of a column ends in "changed", its value is 1 if there was a change since the last time, and otherwise
+// 0. If a signature changed nearly every time, at least ten times or, on all pages of a host, a hundred
+// times, and another did not, it is taken to change at every visit. With status 404 or 410 the page is
+// gone, with 304 it is unchanged, and any other status but 2xx says nothing. The moment of a change between
+// two times is drawn at random. All pages found before the second look at pages began count as existing
+// from the first time on.
 //
 // Columns are separated by tabs, commas or semicolons, as the header is, else by white space. With
 // commas or semicolons, a cell may be in double quotes. Lines of an index of a web archive (CDX:
@@ -167,7 +167,7 @@ type span struct {
 	some        bool
 }
 
-// add takes a date in, unless that makes the span longer than a simulation can be.
+// add adds a date, unless that makes the span longer than a simulation can be.
 func (s *span) add(at time.Time) error {
 	first, last := s.first, s.last
 	if !s.some || at.Before(first) {
@@ -187,7 +187,7 @@ func (s *span) add(at time.Time) error {
 	return nil
 }
 
-// longestLine is what memory a line of a history may take.
+// longestLine is the maximum size of a line of a history.
 const longestLine = 16 << 20
 
 func parseEvent(s string) (Event, error) {
@@ -211,7 +211,7 @@ func parseTime(text string) (time.Time, bool) {
 			return t.UTC(), true
 		}
 	}
-	// A number of as many digits as a date has is that date, and not a day of 1970 or of 2611.
+	// A number with as many digits as a date is a date, not a day of 1970 or of 2611.
 	for _, form := range [...]string{"20060102", "20060102150405"} {
 		if t, err := time.Parse(form, text); len(text) == len(form) && err == nil && t.Year() >= 1900 && t.Year() < 2100 {
 			return t, true
@@ -248,9 +248,9 @@ func Every(url string, start time.Time, span, period time.Duration) Page {
 	return p
 }
 
-// Poisson returns a page whose changes know nothing of each other and come once in
-// mean on average, for so long: real pages are much like that. A mean below a
-// second is taken to be one. The same seed gives the same page.
+// Poisson returns a page that changes at random during span, independently, and once in
+// mean on average: real pages are much like that. A mean below a second counts as a
+// second. The same seed gives the same page.
 func Poisson(url string, start time.Time, span, mean time.Duration, seed uint64) Page {
 	p := Never(url, start)
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -23,11 +23,11 @@ const (
 	TextProfile = "textprofile"
 )
 
-// BySignature returns the pages as a crawl with the given signature sees them: the schedule is
-// told of what that detects, while a copy is fresh as long as truth is the same. An empty
-// signature is TextMD5, as in a crawl, an empty truth what the crawl sees, or TextMD5. A
-// history that lacks the signature is an error, unless it has none at all: then all signatures
-// see its events.
+// BySignature returns the pages as a crawl with the given signature sees them: the schedule
+// learns of what that detects, while a copy is fresh as long as the signature truth is the
+// same. An empty signature means TextMD5, as in a crawl, and an empty truth what the crawl
+// sees, or TextMD5. A history that lacks the signature is an error, unless it has none at all:
+// then all signatures see its events.
 func BySignature(pages []Page, signature, truth string) ([]Page, error) {
 	sees, matters, err := Compared(pages, signature, truth)
 	if err != nil {
@@ -75,7 +75,7 @@ func Compared(pages []Page, signature, truth string) (sees, matters string, err 
 	return sees, matters, nil
 }
 
-// signatures are those of which a history tells.
+// signatures returns the signatures in a history.
 func signatures(pages []Page) []string {
 	names := map[string]bool{}
 	for i := range pages {
@@ -86,7 +86,7 @@ func signatures(pages []Page) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// events are those of which a signature tells; not nil.
+// events returns the events that a signature sees; not nil.
 func (p *Page) events(signature string) []Event {
 	if of := p.Signatures[signature]; of != nil {
 		return of
@@ -94,7 +94,7 @@ func (p *Page) events(signature string) []Event {
 	return []Event{}
 }
 
-// bySignature lists events by signature, if some page has one of which not all tell.
+// bySignature lists events by signature, if there are any that not all signatures see.
 func bySignature(pages []Page) {
 	if !slices.ContainsFunc(pages, func(p Page) bool {
 		return slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == BytesModified || e.Kind == WordsModified })
@@ -122,12 +122,12 @@ func bySignature(pages []Page) {
 	}
 }
 
-// observation is what a page was found to be at a time, or what became of it then.
+// observation is the state in which a page was found at a time, or an event.
 type observation struct {
 	at     time.Time
 	event  Kind // zero if it was found
 	gone   bool
-	same   bool // as before, whatever that was
+	same   bool // unchanged, whatever the content was
 	sums   []string
 	line   int
 	page   string
@@ -138,15 +138,15 @@ type observation struct {
 // observations reads lines under a header.
 type observations struct {
 	columns []string
-	flags   []bool // which columns say whether something has changed
+	flags   []bool // which columns say only whether something has changed
 	sums    []int  // which columns are signatures
 	of      map[string][]observation
 	order   []string
-	comma   rune // what separates columns; a blank is any white space
+	comma   rune // the separator of columns; a blank stands for any white space
 	dates   span
 }
 
-// The columns that are no signatures.
+// The columns that are not signatures.
 const (
 	urlColumn    = "url"
 	timeColumn   = "time"
@@ -154,10 +154,10 @@ const (
 	typeColumn   = "type"
 	weightColumn = "weight"
 	eventColumn  = "event"
-	noColumn     = "" // what says nothing of the page
+	noColumn     = "" // ignored
 )
 
-// columnOf is what a column is by its name, and whether it says that something has changed.
+// columnOf returns the meaning of a column by its name, and whether it is a flag for changes.
 func columnOf(header string) (name string, flag bool) {
 	header = strings.ToLower(strings.Trim(strings.TrimSpace(header), `"`))
 	name, flag = strings.CutSuffix(header, "changed")
@@ -187,18 +187,18 @@ func columnOf(header string) (name string, flag bool) {
 	return name, flag
 }
 
-// ignored are columns of the indexes of web archives that say nothing of a page.
+// ignored lists columns in the indexes of web archives that say nothing about a page.
 func ignored(name string) bool {
 	return slices.Contains([]string{"urlkey", "length", "offset", "filename"}, name)
 }
 
-// archived are the columns of an index of a web archive.
+// archived lists the columns in an index of a web archive.
 func archived() []string {
 	return []string{noColumn, timeColumn, urlColumn, typeColumn, statusColumn, MD5, noColumn}
 }
 
-// newObservations reads the first line, which may be a header, or one without a header of an index
-// of a web archive; else o is nil. names reports whether it is a header.
+// newObservations reads the first line, which may be a header, or the first line of an index of a
+// web archive without a header; otherwise o is nil. names reports whether it is a header.
 func newObservations(line string) (o *observations, names bool, err error) {
 	if cells := strings.Fields(line); len(cells) == len(archived()) && len(cells[1]) == len("20060102150405") && strings.Contains(cells[2], "://") {
 		if _, ok := parseTime(cells[1]); ok {
@@ -296,7 +296,7 @@ func (o *observations) add(line string, n int) error {
 			case code == 304:
 				x.same = true
 			case code < 200 || code > 299:
-				return nil // nothing is known of the content
+				return nil // the content is unknown
 			}
 		case typeColumn:
 			x.typ = strings.ToLower(cell)
@@ -332,7 +332,7 @@ func (o *observations) add(line string, n int) error {
 	return nil
 }
 
-// kindOf reads what became of a page.
+// kindOf reads an event.
 func kindOf(text string) (Kind, bool) {
 	switch strings.ToLower(text) {
 	case "a", "added", "appeared", "created", "new":
@@ -349,8 +349,8 @@ func kindOf(text string) (Kind, bool) {
 	return 0, false
 }
 
-// beginning is when pages were first looked at, and until when none was for the second time, but
-// for some in a hundred.
+// beginning returns when pages were first looked at, and when the second look began: until then
+// at most a few in a hundred were looked at twice.
 func (o *observations) beginning() (from, to time.Time) {
 	var again []time.Time
 	for _, all := range o.of {
@@ -368,7 +368,7 @@ func (o *observations) beginning() (from, to time.Time) {
 	return from, to
 }
 
-// pages makes histories of what was observed. fail names the line.
+// pages makes histories of the observations. fail names the line.
 func (o *observations) pages(fail func(line int, err error) error) ([]Page, error) {
 	for _, all := range o.of {
 		slices.SortStableFunc(all, func(a, b observation) int { return a.at.Compare(b.at) })
@@ -397,7 +397,7 @@ func (o *observations) pages(fail func(line int, err error) error) ([]Page, erro
 			continue
 		}
 		p.Signatures = map[string][]Event{}
-		// What was found there when all pages were looked at for the first time was there before.
+		// A page that was found in the first look at all pages existed before.
 		first := all[0].at
 		if first.Before(to) && !all[0].gone {
 			first = from
@@ -411,23 +411,23 @@ func (o *observations) pages(fail func(line int, err error) error) ([]Page, erro
 	return pages, nil
 }
 
-// Bytes that are others nearly each time that somebody looks see when that was, or tokens, and not
-// the page. restlessShare says what is nearly, restlessPage how often it must have been of one
-// page to say so, restlessHost of all pages of a host.
+// A signature that is different nearly every time somebody looks sees the time, or tokens, and not
+// the page. restlessShare says what nearly means, restlessPage how often one page must have been
+// looked at to say so, and restlessHost how often all pages of a host.
 const (
 	restlessShare = 0.95
 	restlessPage  = 10
 	restlessHost  = 100
 )
 
-// looks counts how often a signature was looked at again, and how often it was another.
+// looks counts how often a signature was looked at again, and how often it was different.
 type looks struct{ again, others int }
 
 func (l looks) restless(least int) bool {
 	return l.others >= least && float64(l.others) >= restlessShare*float64(l.again)
 }
 
-// looks counts for each signature of a page.
+// looks returns the counts for each signature of a page.
 func (o *observations) looks(all []observation) []looks {
 	of := make([]looks, len(o.sums))
 	for k, column := range o.sums {
@@ -449,7 +449,7 @@ func (o *observations) looks(all []observation) []looks {
 	return of
 }
 
-// restless sets the signatures that see when somebody looked, of pages of which another does not.
+// restless finds the signatures that differ at every look, on pages where another does not.
 func (o *observations) restless(pages []Page) {
 	type column struct {
 		host string
@@ -479,10 +479,9 @@ func (o *observations) restless(pages []Page) {
 	}
 }
 
-// changes lists when a signature changed of a page that was there from a time on, if the first
-// observation says so. All that is known is that it did between two
-// observations; when is drawn, from the page and the times, so that it is the same for all
-// of its signatures.
+// changes lists when signature k of a page changed; first is when the page appeared, if the first
+// observation finds it. A change is only known to lie between two observations. Its moment is
+// drawn, from the page and the times, so that it is the same for all signatures.
 func changes(all []observation, k int, first time.Time, flag bool) (events []Event) {
 	last, there := "", false
 	var before time.Time
@@ -493,7 +492,7 @@ func changes(all []observation, k int, first time.Time, flag bool) (events []Eve
 		case x.same:
 			sum = last
 		case flag && sum == "1":
-			sum = strconv.Itoa(i) // another than any before
+			sum = strconv.Itoa(i) // different from all before
 		case flag && sum == "0":
 			sum = last
 			if !there {
@@ -501,10 +500,10 @@ func changes(all []observation, k int, first time.Time, flag bool) (events []Eve
 			}
 		}
 		if !x.gone && sum == "" {
-			continue // it was not looked at
+			continue // nothing was observed
 		}
 		switch {
-		case len(events) == 0 && x.gone: // it was never there yet
+		case len(events) == 0 && x.gone: // it has not existed yet
 			continue
 		case len(events) == 0 && i == 0:
 			events = append(events, Event{first, Appears})
@@ -524,13 +523,13 @@ func changes(all []observation, k int, first time.Time, flag bool) (events []Eve
 	return events
 }
 
-// between is a moment after one and not after another.
+// between returns a moment after one time and not after another.
 func between(page string, from, to time.Time) time.Time {
 	part := drawn("%s %d %d", page, from.Unix(), to.Unix())
 	return to.Add(-time.Duration(part * float64(to.Sub(from)))).Truncate(time.Second).UTC()
 }
 
-// drawn is a number from 0 to 1 that depends on a text alone.
+// drawn returns a number from 0 to 1 that depends on a text alone.
 func drawn(format string, args ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, format, args...)

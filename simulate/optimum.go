@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// This file is what can be said with a pencil, when every rate of change is known:
-// how fresh a copy is that is fetched at an interval, and how often each page is to be
-// fetched within a budget. It is written apart from the schedules, which it is to judge.
+// This file computes what is known analytically if every rate of change is known: how fresh
+// a copy is that is fetched at an interval, and how often each page should be fetched within
+// a budget. It shares no code with the schedules, since it judges them.
 //
-// r is the rate of change times the interval: the changes between two visits.
+// r is the rate of change times the interval: the number of changes between two visits.
 
-// Freshness is the share of the time for which a copy fetched at an interval, in days, is up to
-// date, for a page that changes so often a day (Cho and Garcia-Molina, Effective Page Refresh
-// Policies for Web Crawlers, TODS 2003). A page that is never fetched, with an infinite
-// interval, is never up to date.
+// Freshness returns the share of the time for which a copy is up to date, if it is fetched at an
+// interval in days and the page changes perDay times a day (Cho and Garcia-Molina, Effective Page
+// Refresh Policies for Web Crawlers, TODS 2003). With an infinite interval it is zero.
 func Freshness(perDay, interval float64) float64 {
 	r := perDay * interval
 	switch {
@@ -27,17 +26,16 @@ func Freshness(perDay, interval float64) float64 {
 	return -math.Expm1(-r) / r
 }
 
-// Age is for how many days the copy of such a page has been out of date, on
-// average over time, if it is fetched at an interval in days.
+// Age returns for how many days such a copy has been out of date, as a mean over time.
 func Age(perDay, interval float64) float64 {
 	r := perDay * interval
-	if r < 1e-3 { // where the differences below have no digits left
+	if r < 1e-3 { // the differences below would have no digits left
 		return interval * r * (1./6 - r/24)
 	}
 	return interval/2 - 1/perDay - math.Expm1(-r)/(perDay*r)
 }
 
-// gain is h: that of one more visit is h(r)/rate.
+// gain is h: one more visit gains h(r)/rate.
 func gain(r float64) float64 {
 	if r < 1e-3 {
 		return r * r * (1./2 - r*(1./3-r/8))
@@ -45,7 +43,7 @@ func gain(r float64) float64 {
 	return -math.Expm1(math.Log1p(r) - r)
 }
 
-// gainInverse is where gain is y; infinity from 1 on.
+// gainInverse returns the r at which gain is y; infinity from 1 on.
 func gainInverse(y float64) float64 {
 	if y >= 1 {
 		return math.Inf(1)
@@ -54,8 +52,8 @@ func gainInverse(y float64) float64 {
 	return newton(math.Sqrt(2*z)+z, func(r float64) (float64, float64) { return r - math.Log1p(r) - z, r / (1 + r) })
 }
 
-// newton finds the root of a convex function that rises, from above: the function
-// returns its value and its slope.
+// newton finds the root of an increasing convex function from above. The function returns
+// its value and its slope.
 func newton(r float64, f func(float64) (y, slope float64)) float64 {
 	for range 30 {
 		y, slope := f(r)
@@ -70,13 +68,13 @@ func newton(r float64, f func(float64) (y, slope float64)) float64 {
 	return r
 }
 
-// An Allocation says how often a day each page of a population is to be fetched within
-// a budget of fetches a day, given the weights of the pages and their rates of change, in
-// changes a day.
+// An Allocation returns how often a day each page of a population should be fetched within a
+// budget of fetches a day, given the weights of the pages and their rates of change, in changes
+// a day.
 type Allocation func(weights, perDay []float64, budget float64) []float64
 
-// Optimal is the allocation that keeps most of the importance fresh: for all pages that
-// are fetched at all, one more visit is worth the same.
+// Optimal is the allocation that keeps most of the importance fresh: one more visit is worth
+// the same for all pages that are fetched at all.
 func Optimal(weights, perDay []float64, budget float64) []float64 {
 	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
 		if mu*rate >= w {
@@ -127,8 +125,8 @@ func Even(_, perDay []float64, budget float64) []float64 {
 	return f
 }
 
-// level finds the multiplier at which the pages take the budget: visits falls with it.
-// A page that never changes needs no visit.
+// level finds the multiplier at which the pages take the budget: visits decreases with it. A
+// page that never changes needs no visit.
 func level(weights, perDay []float64, budget float64, visits func(mu, weight, rate float64) float64) []float64 {
 	f := make([]float64, len(perDay))
 	fill := func(mu float64) (sum float64) {
@@ -156,9 +154,9 @@ func level(weights, perDay []float64, budget float64, visits func(mu, weight, ra
 			break
 		}
 	}
-	// Where pages are all alike, one visit more is worth nearly as much at any interval that is
-	// long, and there may be no multiplier at which they take the budget: they take more below,
-	// none above, and as much as there is in between.
+	// If pages are all alike, one more visit is worth nearly the same at any long interval, and
+	// there may be no multiplier at which they take exactly the budget: they take more below it
+	// and nothing above. Between the two, they get the budget.
 	more := fill(math.Exp(low))
 	lower := slices.Clone(f)
 	if less := fill(math.Exp(high)); less < budget && more > budget {
@@ -170,8 +168,8 @@ func level(weights, perDay []float64, budget float64, visits func(mu, weight, ra
 	return f
 }
 
-// Expected is what an allocation is worth if the visits to a page come at equal
-// intervals: freshness and age in days, by weight.
+// Expected returns the result of an allocation if the visits to a page come at equal intervals:
+// freshness, and age in days, by weight.
 func Expected(weights, perDay, visits []float64) (freshness, age float64) {
 	sum := 0.0
 	for i, w := range weights {
@@ -186,7 +184,7 @@ func Expected(weights, perDay, visits []float64) (freshness, age float64) {
 	return freshness / sum, age / sum
 }
 
-// known returns weights and rates of a population.
+// known returns the weights and rates of a population.
 func (p Population) known(from, to time.Time) (weights, perDay []float64) {
 	for i := range p {
 		weights = append(weights, p[i].Weight)

@@ -5,18 +5,18 @@ import (
 	"sort"
 )
 
-// signalWorth is what visits are worth of pages with signs of their changes, in units of one
-// over the rate of change: the sums of Busa-Fekete et al. (arXiv:2502.02430) over how many
-// signs there were, apart from what package schedule makes of them. A visit is made when the
-// time since the last, and beta for each sign, is x: psi is the time between two, and fresh
-// for how much of it the copy is.
+// signalWorth computes what visits to pages with signs are worth, in units of one over the rate
+// of change: the sums of Busa-Fekete et al. (arXiv:2502.02430) over the number of signs, without
+// the code of package schedule. A visit is made when the time since the last one, plus beta for
+// each sign, is x: psi is the time between two, and fresh the part of it for which the copy is
+// fresh.
 type signalWorth struct {
 	alpha, beta   float64
 	x, psi, fresh []float64
 }
 
 func newSignalWorth(precision, recall float64) *signalWorth {
-	// The limits are singular, and what is lost in front of them is little.
+	// The limits are singular, and little is lost by staying away from them.
 	precision, recall = min(precision, .999), max(1e-6, min(recall, .999))
 	w := &signalWorth{alpha: 1 - recall}
 	gamma := recall / precision
@@ -37,7 +37,7 @@ func newSignalWorth(precision, recall float64) *signalWorth {
 	return w
 }
 
-// moreThan is the chance that there are more than k where z are expected.
+// moreThan returns the probability of more than k events if z are expected.
 func moreThan(k int, z float64) float64 {
 	if z < float64(k+1)/2 { // the tail, without cancellation
 		log := -z + float64(k+1)*math.Log(z)
@@ -57,10 +57,10 @@ func moreThan(k int, z float64) float64 {
 	return max(1-sum, 0)
 }
 
-// value is what one more visit is worth.
+// value returns what one more visit is worth.
 func (w *signalWorth) value(i int) float64 { return w.fresh[i] - w.psi[i]*math.Exp(-w.alpha*w.x[i]) }
 
-// gain is value anywhere.
+// gain is value for any x.
 func (w *signalWorth) gain(x float64) float64 {
 	i := sort.SearchFloat64s(w.x, x)
 	switch {
@@ -90,9 +90,9 @@ func (w *signalWorth) at(y float64) (x, psi, fresh float64) {
 	return mix(w.x), mix(w.psi), mix(w.fresh)
 }
 
-// optimalSignals is [Optimal] for pages of which some have signs: worth is nil for the
-// others. It returns how many days there are to be between two visits, a sign counting for
-// beta, and what it keeps fresh.
+// optimalSignals is [Optimal] for pages some of which have signs; worth is nil for the others.
+// It returns the number of days between two visits, a sign counting as beta, and what that
+// keeps fresh.
 func optimalSignals(weights, perDay []float64, worth []*signalWorth, budget float64) (intervals []float64, freshness float64) {
 	intervals = make([]float64, len(perDay))
 	sum, all := 0.0, 0.0

@@ -8,16 +8,15 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// Optimum is the policy by which others are measured: it knows the rates of change, and
-// keeps as much of the importance fresh as the budget can. Of a page with a history that is
-// how often it changes on average while it is there: who follows what it does now may keep
-// more fresh than that.
+// Optimum is the policy by which others are measured: it knows the rates of change, and keeps
+// as much of the importance fresh as the budget can. For a page with a history, the rate is the
+// mean while the page exists; a policy that follows its present changes may do better.
 func Optimum() Policy {
 	return Policy{Name: "optimum, rates known", Allocation: Optimal, Order: ByValue}
 }
 
-// SignalOptimum is the optimum that knows, too, what signs of changes are worth. Where
-// there are signs without meaning ([Signals].PerDay) it takes them for others.
+// SignalOptimum is the optimum that also knows what signs of changes are worth. It cannot tell
+// meaningless signs ([Signals].PerDay) from others.
 func SignalOptimum() Policy {
 	return Policy{Name: "optimum, rates and signals known", Allocation: Optimal, Order: ByValue, Signals: true}
 }
@@ -40,9 +39,9 @@ func Learning(name string, s schedule.Learned) Policy {
 	}}
 }
 
-// Constant returns the policy that visits all pages at one interval, that at which those that
-// have appeared and are not gone, so many at first, take a budget of so many fetches a day: in
-// turn. Without a budget it is 30 days.
+// Constant returns the policy that visits all pages in turn, at the one interval at which those
+// that have appeared and are not gone (pages of them at first) take a budget of perDay fetches.
+// Without a budget it is 30 days.
 func Constant(pages int, perDay float64) Policy {
 	const day = 24 * time.Hour
 	p := Policy{Name: "constant interval", Order: OldestFirst}
@@ -67,7 +66,7 @@ func Constant(pages int, perDay float64) Policy {
 	return p
 }
 
-// alike gives all pages that are there its own interval, whatever that of the record is.
+// alike gives all existing pages its own interval, whatever that of the record is.
 type alike struct{ schedule.Default }
 
 func (s alike) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
@@ -75,8 +74,8 @@ func (s alike) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
 	return s.Default.Fetched(d, v)
 }
 
-// Stock returns the policies of stock for a budget of so many fetches a day and so many
-// pages, and those that know the rates of change, the optimum last.
+// Stock returns the stock policies for a budget of perDay fetches and a number of pages, and
+// those that know the rates of change, the optimum last.
 func Stock(pages int, perDay float64) []Policy {
 	nutch := func(sync float64) schedule.FetchSchedule {
 		return schedule.Adaptive{Default: schedule.Default{NutchCompat: true}, SyncRate: sync}

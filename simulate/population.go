@@ -18,9 +18,9 @@ type Subject struct {
 	// Weight is the importance of the page: what a copy that is up to date is worth.
 	// It is the score of its record, as if link analysis had found it.
 	Weight float64
-	// PerDay is how often a day the page changes, at moments that know nothing of
-	// each other (a Poisson process). If it is not above zero, Events say when the page
-	// changes, and without any it never does.
+	// PerDay is how often a day the page changes, at independent random moments (a Poisson
+	// process). If it is not above zero, Events say when the page changes; without events it
+	// never does.
 	PerDay float64
 	// Events are the history of the page, as those of a [Page], as are Seen, EachVisit and Until.
 	Events, Seen []Event
@@ -28,8 +28,8 @@ type Subject struct {
 	Until        time.Time
 }
 
-// rate is how often the page changes a day: of a history, how often it did from the
-// first day to the last of the simulation, which nobody can know before.
+// rate returns how often a day the page changes. For a history it is the mean over the whole
+// simulation, which nobody can know in advance.
 func (s *Subject) rate(from, to time.Time) float64 {
 	if s.PerDay > 0 || len(s.Events) == 0 {
 		return max(s.PerDay, 0)
@@ -68,20 +68,19 @@ type Population []Subject
 type Importance string
 
 const (
-	// Zipf gives the page of rank k the weight k to the power of -0.8, whatever its
-	// rate of change: measured importance is much like that.
+	// Zipf gives the page of rank k the weight k to the power of -0.8, whatever its rate of
+	// change: measured importance is much like that.
 	Zipf Importance = "zipf"
 	// Uniform gives all pages the same weight.
 	Uniform Importance = "uniform"
 	// Correlated is Zipf with ranks that are half chance, and half the rank of the
 	// rate of change: pages that matter change more often.
 	Correlated Importance = "correlated"
-	// Anticorrelated is the same the other way round: pages that matter change less
-	// often.
+	// Anticorrelated is the reverse: pages that matter change less often.
 	Anticorrelated Importance = "anticorrelated"
 )
 
-// Importances returns the names of all.
+// Importances returns all names.
 func Importances() []Importance { return []Importance{Zipf, Uniform, Correlated, Anticorrelated} }
 
 // Rates are how often the pages of a made-up population change.
@@ -105,22 +104,22 @@ const (
 	Daily  Rates = "daily"
 	Weekly Rates = "weekly"
 	Yearly Rates = "yearly"
-	// Weekdays is a change from Monday to Friday, of each page at a time of day of its own.
+	// Weekdays is a change a day from Monday to Friday, each page at its own time of day.
 	// Seasonal is once in 60 days, and ten times as often in three months of each year of 360
 	// days. Both are histories of 1080 days from 1 January 2026 on.
 	Weekdays Rates = "weekdays"
 	Seasonal Rates = "seasonal"
 )
 
-// AllRates returns the names of all.
+// AllRates returns all names.
 func AllRates() []Rates {
 	return []Rates{Cho5, LogNormal, Equal, Hourly, Daily, Weekly, Yearly, Static, TwoKinds, Weekdays, Seasonal}
 }
 
-// published are those of which figures were published.
+// published lists those for which figures were published.
 func published() []Rates { return []Rates{Cho5, LogNormal} }
 
-// class is a share of the pages that change so often.
+// class is a share of the pages, and how often they change.
 type class struct{ share, perDay float64 }
 
 func cho5() []class {
@@ -133,7 +132,7 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 	if n < 1 {
 		return nil, fmt.Errorf("simulate: a population of %d pages", n)
 	}
-	// The draws that have the figures published of others are to be those of seed 1.
+	// Seed 1 must give the draws that have the published figures.
 	rnd := rand.New(rand.NewPCG(seed+map[Rates]uint64{Cho5: 164, LogNormal: 208}[rates], 1))
 	p := make(Population, n)
 	hosts := n/100 + 1
@@ -141,7 +140,7 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 		s := &p[i]
 		s.URL = fmt.Sprintf("http://h%d.example/%d", rnd.IntN(hosts), i)
 		switch rates {
-		case Cho5: // exactly so many of each class
+		case Cho5: // exact numbers of each class
 			left := (float64(i) + 0.5) / float64(n)
 			for _, c := range cho5() {
 				s.PerDay = c.perDay
@@ -163,7 +162,7 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 			s.PerDay = 1. / 365
 		case Static:
 		case Weekdays, Seasonal:
-			// What pages have histories of their own takes memory: from so many on they share them.
+			// Separate histories take memory: from this number on, pages share them.
 			const most = 1000
 			if s.Until = historyBegins().Add(historyDays * 24 * time.Hour); i < most {
 				s.Events = madeUp(rates, rnd)
@@ -189,12 +188,12 @@ func Synthetic(rates Rates, importance Importance, n int, seed uint64) (Populati
 	return p, nil
 }
 
-// historyBegins is the first day of the histories that are made up, a Thursday.
+// historyBegins is the first day of the made-up histories, a Thursday.
 func historyBegins() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 const historyDays = 1080
 
-// madeUp is one of the histories of Weekdays or Seasonal.
+// madeUp returns a history of Weekdays or Seasonal.
 func madeUp(rates Rates, rnd *rand.Rand) []Event {
 	begins := historyBegins()
 	events := []Event{{begins, Appears}}
@@ -221,8 +220,8 @@ func madeUp(rates Rates, rnd *rand.Rand) []Event {
 	return events
 }
 
-// Histories returns a population of pages with a history. A page that says how
-// important it is keeps its weight; if none does, they are as importance says.
+// Histories returns a population of pages with a history. Pages that have a weight keep it;
+// if none has one, importance decides.
 func Histories(pages []Page, importance Importance, seed uint64) (Population, error) {
 	if len(pages) == 0 {
 		return nil, fmt.Errorf("simulate: the population has no pages")
@@ -241,7 +240,7 @@ func Histories(pages []Page, importance Importance, seed uint64) (Population, er
 	if said == 0 {
 		return p, p.weigh(importance, perDay, rand.New(rand.NewPCG(seed, 1)))
 	}
-	for i := range p { // those that say nothing are average
+	for i := range p { // those without a weight are average
 		if p[i].Weight > 0 {
 			p[i].Weight *= float64(said) / sum
 		} else {
@@ -288,7 +287,7 @@ func (p Population) weigh(importance Importance, perDay []float64, rnd *rand.Ran
 
 func days(d time.Duration) float64 { return d.Hours() / 24 }
 
-// inDays is a number of days as a Duration, at most a century.
+// inDays converts a number of days to a Duration of at most a century.
 func inDays(n float64) time.Duration {
 	const most = 100 * 365 * 24 * time.Hour
 	if d := n * 24 * float64(time.Hour); d < float64(most) {

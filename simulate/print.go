@@ -40,8 +40,8 @@ func (c *Course) WriteTable(w io.Writer, most int) error {
 	return b.Flush()
 }
 
-// WriteTable prints a line for each page, but for those after the first most if
-// there are more (zero means no bound), and what all add up to.
+// WriteTable prints a line for each page, at most most of them (zero means no limit), and
+// the totals.
 func (r *Result) WriteTable(w io.Writer, most int) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%7s %7s %7s %7s %9s %10s %10s  %s\n", "visits", "news", "changes", "missed", "fresh", "mean age", "interval", "page")
@@ -95,7 +95,7 @@ func Short(d time.Duration) string {
 	return "0s"
 }
 
-// columns is what happened in each of so many equal parts of the time.
+// columns says what happened in each of a number of equal parts of the time.
 type column struct {
 	changes, visits, news int
 	log                   float64 // sum of the logarithms of the intervals, in seconds
@@ -129,7 +129,7 @@ func (r *Result) columns(pages []Course, n int) []column {
 	return cols
 }
 
-// leastSpan is how much a scale spans at least, as a logarithm.
+// leastSpan is the least span of a scale, as a logarithm.
 const leastSpan = 2 * math.Ln2
 
 // bounds returns the least and the greatest logarithm of an interval.
@@ -150,10 +150,10 @@ func bounds(cols []column) (least, most float64) {
 	return least, most
 }
 
-// WritePlot draws the intervals over the time, on a logarithmic scale, for a
-// terminal of so many columns: '*' where a visit found news, 'o' where none did.
-// Below are the changes and the visits, a digit for how many fell together. With
-// several pages, intervals are means. Zero width means 80.
+// WritePlot draws the intervals over time, on a logarithmic scale, for a terminal of that
+// width: '*' where a visit found news, 'o' where none did. Below are the changes and the
+// visits, as digits where several coincide. With several pages, intervals are means. Zero
+// width means 80.
 func (r *Result) WritePlot(w io.Writer, width int) error {
 	if width <= 0 {
 		width = 80
@@ -295,7 +295,7 @@ func escape(s string) string {
 	}, s))
 }
 
-// Only returns the result for one page, or false if it is not there.
+// Only returns the result for one page; false if there is none.
 func (r *Result) Only(url string) (*Result, bool) {
 	i := slices.IndexFunc(r.Pages, func(c Course) bool { return c.Page.URL == url })
 	if i < 0 {

@@ -14,8 +14,8 @@ import (
 type Check struct {
 	What      string
 	Got, Want float64
-	// Within is by how much they may differ; zero means that Got must be at least Want,
-	// negative that it must be at most Want.
+	// Within is the difference allowed; zero means that Got must be at least Want, and a
+	// negative value that it must be at most Want.
 	Within float64
 }
 
@@ -30,8 +30,8 @@ func (c Check) OK() bool {
 	return c.Got >= c.Want
 }
 
-// String is one line: whether it is OK, what the figure is, the required value, and
-// the actual one.
+// String returns one line: whether the figure is OK, its value, the required value, and what
+// it is.
 func (c Check) String() string {
 	state, want := "ok  ", fmt.Sprintf(">= %.4g", c.Want)
 	if !c.OK() {
@@ -49,11 +49,11 @@ func (c Check) String() string {
 // ReferencePages is the number of pages behind the published figures.
 const ReferencePages = 10_000
 
-// Reference repeats published results, and checks the goals of the schedule that learns,
-// on made-up populations of so many pages. Figures of single policies are compared only
-// if pages is [ReferencePages]: in smaller populations a few pages decide. It matters
-// which pages are drawn as important; seed 1 is the draw that has the published figures
-// of the constant interval and the optimum.
+// Reference repeats published results, and checks the goals of the schedule that learns, on
+// made-up populations of a number of pages. Figures of single policies are compared only if
+// pages is [ReferencePages]: in smaller populations a few pages decide. It matters which pages
+// are drawn as important; seed 1 is the draw that has the published figures of the constant
+// interval and the optimum.
 //
 // It takes minutes with so many pages. It ends with the first error.
 func Reference(ctx context.Context, pages int) iter.Seq2[Check, error] {
@@ -78,7 +78,7 @@ func Reference(ctx context.Context, pages int) iter.Seq2[Check, error] {
 type reference struct {
 	ctx    context.Context
 	pages  int
-	checks []Check // of one step
+	checks []Check // of the current step
 }
 
 func (r *reference) add(got, want, within float64, format string, args ...any) {
@@ -89,7 +89,7 @@ func (r *reference) add(got, want, within float64, format string, args ...any) {
 // Crawlers, TODS 2003: a fetch a month of each page, all of the same importance. They
 // print .57 and 5.6 days, .12 and 400 days, .62 and 4.3 days.
 func (r *reference) analytic() error {
-	var weights, perDay []float64 // a page of each class would do, if it counted as many
+	var weights, perDay []float64 // of n pages
 	const n = 10_000
 	for _, c := range cho5() {
 		for range int(math.Round(c.share * n)) {
@@ -115,8 +115,8 @@ func (r *reference) analytic() error {
 	return nil
 }
 
-// budget is the population of a kind, and what is crawled within a budget of a fetch of
-// each page every so many days.
+// crawl compares policies on a population, within a budget of a fetch of each page in every
+// days. best is what the optimum is worth analytically.
 func (r *reference) crawl(kind Rates, importance Importance, every float64, o CrawlOptions, policies ...Policy) (best float64, out []Outcome, err error) {
 	pages, err := Synthetic(kind, importance, r.pages, 1)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *reference) crawl(kind Rates, importance Importance, every float64, o Cr
 	return best, out, err
 }
 
-// named returns the policies of stock with these names.
+// named returns the stock policies with these names.
 func (r *reference) named(every float64, names ...string) []Policy {
 	var p []Policy
 	for _, name := range names {
@@ -155,8 +155,8 @@ const (
 
 // table repeats the simulation of the two populations at two budgets.
 func (r *reference) table() error {
-	// How well the adaptive schedules do that fetch the oldest first depends on more of the
-	// draw than the pencil says: draws that agree in that differ by a hundredth.
+	// The results of adaptive schedules that fetch the oldest first depend on the draw in more
+	// than the analytic figures: draws with the same analytic figures differ by a hundredth.
 	const draw = .02
 	rows := []struct {
 		name   string
@@ -212,7 +212,7 @@ func (r *reference) table() error {
 	return nil
 }
 
-// others are the populations of other importance.
+// others checks populations with other importance.
 func (r *reference) others() error {
 	for _, importance := range []Importance{Uniform, Correlated} {
 		for _, kind := range published() {
@@ -229,9 +229,9 @@ func (r *reference) others() error {
 	return nil
 }
 
-// elsewhere are populations of which nothing was published: for each, the worst of what
-// was tried. A budget of a fetch of each page in 90 days is just enough for the greatest
-// interval, and nothing is to be gained beside a constant one there.
+// elsewhere checks populations without published figures: for each, the worst case tried. A
+// budget of a fetch of each page in 90 days is just enough for the greatest interval, and
+// leaves nothing to gain over a constant one.
 func (r *reference) elsewhere() error {
 	crowd := r.pages
 	defer func() { r.pages = crowd }()
@@ -269,9 +269,9 @@ func (r *reference) elsewhere() error {
 					}
 				}
 			}
-			// Where all pages are alike nothing can be better than a constant interval. Of two kinds
-			// pages of the one are not taken to be like each other. A history is one course of events,
-			// and of a hundred pages few with great weights decide.
+			// If all pages are alike nothing can be better than a constant interval. With two kinds,
+			// pages of one kind are not taken to be alike. A history is only one course of events, and
+			// of a hundred pages a few with large weights decide.
 			least, ok := map[Rates]float64{TwoKinds: 0.98, Weekdays: 0.95, Seasonal: 0.99}[kind]
 			if !ok {
 				least = 0.999
@@ -284,8 +284,8 @@ func (r *reference) elsewhere() error {
 	return nil
 }
 
-// cold is the first year of a crawl that begins with nothing, not even copies. The optimum
-// has none either.
+// cold checks the first year of a crawl that begins with nothing, not even copies. The
+// optimum begins without copies, too.
 func (r *reference) cold() error {
 	for _, kind := range published() {
 		for _, every := range []float64{30, 7} {
@@ -300,7 +300,8 @@ func (r *reference) cold() error {
 	return nil
 }
 
-// fewer gives the schedule that learns a seventh of what Nutch's takes without a budget.
+// fewer gives the schedule that learns a seventh of the fetches that Nutch's makes without a
+// budget.
 func (r *reference) fewer() error {
 	for _, kind := range published() {
 		pages, err := Synthetic(kind, Zipf, r.pages, 1)
@@ -321,10 +322,10 @@ func (r *reference) fewer() error {
 	return nil
 }
 
-// drift doubles all rates of change in the middle, or halves them, and looks at the tenth
-// fetch of a page after that, on average: at how much is fresh then, and how far the
-// estimates are from the rates, beside a crawl in which nothing changed: after few visits
-// they are a little off in both.
+// drift doubles or halves all rates of change half way, and looks at the time when a page has
+// been fetched ten more times on average: at how much is fresh, and how far the estimates are
+// from the rates, compared with a crawl in which the rates stay: after few visits estimates
+// are a little off in both.
 func (r *reference) drift() error {
 	for _, kind := range published() {
 		for _, every := range []float64{30, 7} {
@@ -357,9 +358,9 @@ func (r *reference) drift() error {
 	return nil
 }
 
-// estimated is the geometric mean of what is estimated of pages, by their rates, which are
-// so much greater than they were. Pages are left out of which visits cannot tell, for
-// nearly each finds a change.
+// estimated returns the geometric mean of the quotients of estimated and true rates, the true
+// ones multiplied by a factor. Pages where nearly every visit finds a change are left out: no
+// visits can tell their rates.
 func estimated(o *Outcome, by float64) float64 {
 	sum, n := 0.0, 0
 	for i := range o.Records {
@@ -372,11 +373,11 @@ func estimated(o *Outcome, by float64) float64 {
 	return math.Exp(sum / float64(max(n, 1)))
 }
 
-// signals puts signs of the changes beside: of all pages, as good as they may be or worse.
-// The optimum that knows them is to gain what was published of it: from .734 without to .789
-// with a recall of .8 and a precision of .5, .803 with .8 and .8, .836 with .95 and .95. What
-// learns is to gain of that what no page left alone for longer than 90 days leaves, and to
-// lose next to nothing by signs that say nothing.
+// signals adds signs of changes, for all pages, of different quality. The optimum that knows
+// them must gain what was published: from .734 without to .789 with a recall of .8 and a
+// precision of .5, .803 with .8 and .8, and .836 with .95 and .95. The schedule that learns must
+// gain the part of that which a greatest interval of 90 days leaves, and lose next to nothing by
+// signs that say nothing.
 func (r *reference) signals() error {
 	const every = 30
 	long := schedule.Learned{Default: schedule.Default{MaxInterval: 3 * 365 * 24 * time.Hour}}
@@ -387,7 +388,7 @@ func (r *reference) signals() error {
 	for _, c := range []struct {
 		name           string
 		signals        Signals
-		gain           float64 // of the optimum; 0 says that they are worth nothing
+		gain           float64 // of the optimum; 0 if the signs are worth nothing
 		bound, unbound float64 // shares of that gain that are learned
 	}{
 		{"recall .8, precision .5", Signals{Recall: .8, Precision: .5}, .055, .75, .8},

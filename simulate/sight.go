@@ -10,13 +10,13 @@ import (
 // Sight is what a signature sees of the pages of a history.
 type Sight struct {
 	Signature string
-	// Changes counts what it saw of all pages after they had appeared, Changed the pages of which
-	// it saw any; Restless counts those of which it is another at every visit: it sees dates or
-	// tokens there, and a crawl that compares it cannot tell when they change.
+	// Changes counts the changes it saw after pages had appeared, Changed the pages on which it
+	// saw any. Restless counts the pages on which it differs at every visit: there it sees dates or
+	// tokens, and a crawl that compares it cannot tell when they change.
 	Changes, Changed, Restless int
 }
 
-// Sights returns what each signature sees of which a history tells, by their names.
+// Sights returns what each signature in a history sees, ordered by name.
 func Sights(pages []Page) []Sight {
 	var all []Sight
 	for _, name := range signatures(pages) {
@@ -40,7 +40,7 @@ func Sights(pages []Page) []Sight {
 	return all
 }
 
-// WriteSights prints a line for each.
+// WriteSights prints a line for each signature.
 func WriteSights(w io.Writer, pages int, sights []Sight) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%-14s %12s %14s %20s\n", "signature", "changes", "pages that", "pages of which it is")

@@ -25,14 +25,14 @@ type Signals struct {
 	// Recall is the share of changes of which there is a sign, Precision the share of signs
 	// that are true; zero means all of them. The others come at random.
 	Precision, Recall float64
-	// PerDay is how many signs a day there are of each page besides, which mean nothing.
+	// PerDay is the number of additional, meaningless signs a day for each page.
 	PerDay float64
-	// Delay is how long after the change a sign comes.
+	// Delay is the time from a change to its sign.
 	Delay time.Duration
 }
 
-// ParseSignals reads signals as in "precision=0.8,recall=0.6,share=0.5,flood=1,delay=6h":
-// flood is PerDay, and what is not there is zero. A time is a number with s, m, h or d.
+// ParseSignals reads signals such as "precision=0.8,recall=0.6,share=0.5,flood=1,delay=6h":
+// flood is PerDay, and what is missing is zero. A time is a number with s, m, h or d.
 func ParseSignals(text string) (s Signals, err error) {
 	for field := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(field), "=")
@@ -74,7 +74,7 @@ func (s Signals) check() error {
 	return nil
 }
 
-// precision is Precision, of signs that come with changes.
+// precision returns Precision, for signs that come with changes.
 func (s *Signals) precision() float64 {
 	if s.Precision == 0 {
 		return 1
@@ -100,7 +100,7 @@ func signalsOf(all []Signals, host string, seed uint64) *Signals {
 	return nil
 }
 
-// hostOf is the host of a page; pages of histories may have names that are no URLs.
+// hostOf returns the host of a page; in histories, pages may have names that are not URLs.
 func hostOf(page string) string {
 	if u, err := url.Parse(page); err == nil && u.Host != "" {
 		return crawldb.Host(page)
@@ -108,23 +108,23 @@ func hostOf(page string) string {
 	return ""
 }
 
-// signs are those of one page.
+// signs is the state of the signs of one page.
 type signs struct {
 	*Signals
 	worth *signalWorth
 	// hidden is how often a day the page changes without a sign, if it changes at random.
 	hidden float64
-	// The next sign: when what it says happens, and whether it does.
+	// The next sign: when its change happens, and whether it really does.
 	next  float64
 	true  bool
 	drawn uint64
-	// changed is when the page changed first of the changes with a sign since the copy was
-	// made; infinite if it did not.
+	// changed is the time of the first change with a sign since the copy was made; infinite
+	// if there was none.
 	changed float64
 	seen    int // signs since then
 }
 
-// The draws of signs are apart from those of changes.
+// Signs have their own random numbers.
 const signDraws = 1 << 40
 
 func (s *subject) draw() float64 {
@@ -165,15 +165,15 @@ func (s *subject) nextSign(after float64) {
 // signal is a sign that is on its way.
 type signal struct {
 	page int32
-	day  float64 // of what it says
+	day  float64 // of its change
 }
 
 // signals of a crawl.
 type signaller struct {
-	happens [][]int32  // by cycle, pages of which something happens that has a sign
+	happens [][]int32  // by cycle, the pages with a change that has a sign
 	arrives [][]signal // by cycle
 	hosts   map[string]*known
-	ended   []*known // of which there are claims to count
+	ended   []*known // hosts with claims to count
 }
 
 // known is what a crawl has learned of the signs of a host.
@@ -193,7 +193,7 @@ func (c *crawl) signed(s *subject) {
 	}
 	s.signs = &signs{Signals: g, changed: math.Inf(1)}
 	s.signs.hidden = s.PerDay * (1 - g.Recall)
-	if !s.random() { // the events with a sign are known
+	if !s.random() { // the events with a sign are drawn here
 		for k, e := range s.Events {
 			if day := days(e.Time.Sub(c.o.Start)); day > 0 && s.chance(signDraws*2+uint64(k)) < g.Recall {
 				c.arrive(s.number, day, g.Delay)
@@ -204,7 +204,7 @@ func (c *crawl) signed(s *subject) {
 	c.happen(s)
 }
 
-// happen puts the next sign of a page where it is looked at.
+// happen schedules the change of the next sign of a page.
 func (c *crawl) happen(s *subject) {
 	if at := math.Ceil(s.signs.next / days(c.o.Cycle)); at < float64(c.cycles) {
 		c.signs.happens[int(at)] = append(c.signs.happens[int(at)], int32(s.number))
@@ -217,7 +217,7 @@ func (c *crawl) arrive(page int, day float64, delay time.Duration) {
 	}
 }
 
-// signalled lets happen what has a sign until a cycle, and takes the signs that arrive.
+// signalled makes changes with a sign happen up to a cycle, and handles the signs that arrive.
 func (c *crawl) signalled(cycle int) {
 	if c.signs == nil {
 		return
@@ -235,7 +235,7 @@ func (c *crawl) signalled(cycle int) {
 		c.happen(s)
 	}
 	c.signs.happens[cycle] = nil
-	// What arrives at once is behind what happened before.
+	// A sign that arrives at once comes after earlier ones.
 	slices.SortStableFunc(c.signs.arrives[cycle], func(a, b signal) int { return int(a.page) - int(b.page) })
 	for _, g := range c.signs.arrives[cycle] {
 		c.sign(g, cycle)
@@ -243,7 +243,7 @@ func (c *crawl) signalled(cycle int) {
 	c.signs.arrives[cycle] = nil
 }
 
-// sign is what a crawl makes of a sign.
+// sign handles a sign, as a crawl would.
 func (c *crawl) sign(g signal, cycle int) {
 	s, d := &c.pages[g.page], &c.records[g.page]
 	if !s.begun || c.p.NutchCompat || g.day <= s.last && s.fetched {
@@ -254,7 +254,7 @@ func (c *crawl) sign(g signal, cycle int) {
 	case c.intervals == nil:
 		*d = *update.Signal(d, c.o.Start.Add(inDays(g.day)), c.signs.of(s).lastmod, c.o.Update)
 	case c.p.Signals && s.fetched && s.signs.worth != nil:
-		// Those that are told the rates know what a sign is worth.
+		// Policies that know the rates know what a sign is worth.
 		s.signs.seen++
 		wait := days(c.intervals[s.number]) - float64(s.signs.seen)*s.signs.worth.beta/s.rateOf
 		if at := c.o.Start.Add(inDays(s.last + max(wait, 0))); at.Before(d.FetchTime) {
@@ -264,7 +264,7 @@ func (c *crawl) sign(g signal, cycle int) {
 	if !d.FetchTime.Before(due) {
 		return
 	}
-	if s.queued { // it goes further ahead
+	if s.queued { // it moves further ahead
 		c.ready.push(s.number, c.key(d))
 		c.again++
 		return
@@ -282,7 +282,7 @@ func (g *signaller) of(s *subject) *known {
 	return k
 }
 
-// checked counts what a visit says of the signs of a page.
+// checked counts what a visit says about the signs of a page.
 func (c *crawl) checked(s *subject, listed *crawldb.Datum, changed bool) {
 	if c.signs == nil || s.signs == nil || listed.Signature == nil {
 		return
@@ -311,7 +311,7 @@ func (c *crawl) counted(cycle int) {
 	c.signs.ended = c.signs.ended[:0]
 }
 
-// told says what is known of the signs of a host.
+// told returns what is known of the signs of a host.
 func (c *crawl) told(host string) (schedule.Signals, bool) {
 	if c.signs == nil {
 		return schedule.Signals{}, false
@@ -323,7 +323,7 @@ func (c *crawl) told(host string) (schedule.Signals, bool) {
 	return schedule.Signals{Precision: k.lastmod.Precision(), Recall: k.lastmod.Recall()}, true
 }
 
-// worth gives pages with signs what visits are worth, by the signals that they have.
+// worth computes what visits to pages with signs are worth, by their signals.
 func (c *crawl) worth() []*signalWorth {
 	of := map[*Signals]*signalWorth{}
 	all := make([]*signalWorth, len(c.pages))

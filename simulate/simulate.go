@@ -27,16 +27,16 @@ type Page struct {
 	// Weight is the importance of the page relative to others, if above zero. [Run]
 	// ignores it.
 	Weight float64
-	// Events are in ascending order. A page whose first event is not Appears is
-	// there before it, and so is one without events.
+	// Events are in ascending order. A page whose first event is not Appears exists
+	// before it, and so does a page without events.
 	Events []Event
 	// Seen are the events that the signature of the crawl detects, if different: the
-	// schedule is told of these. Signatures has those of every signature in the history: see
+	// schedule learns of these. Signatures has those of every signature in the history: see
 	// [BySignature].
 	Seen       []Event
 	Signatures map[string][]Event
-	// Restless lists those of the signatures that differ at every visit; EachVisit says that
-	// the crawl's does.
+	// Restless lists the signatures that differ at every visit; EachVisit says that the
+	// crawl's signature does.
 	Restless  []string
 	EachVisit bool
 	// Until is the end of the history, if that is after its events.
@@ -53,17 +53,17 @@ type Event struct {
 type Kind byte
 
 const (
-	Appears  Kind = 'A' // it is there, with content it never had before
-	Modified Kind = 'M' // its content is another
+	Appears  Kind = 'A' // it exists, with content that it never had before
+	Modified Kind = 'M' // its content has changed
 	Deleted  Kind = 'D' // it is gone: the server answers 404
 
-	// Of these not every signature tells: see [BySignature].
+	// Not every signature sees these: see [BySignature].
 	BytesModified Kind = 'B' // its text is the same
-	WordsModified Kind = 'T' // its text is another, but not the more frequent words
+	WordsModified Kind = 'T' // its text has changed, but not the more frequent words
 )
 
-// state returns what a visit at that time finds: how many events there were, and
-// whether the page is there.
+// state returns what a visit at that time finds: how many events there were, and whether
+// the page exists.
 func (p *Page) state(at time.Time) (events int, there bool) {
 	n, found := slices.BinarySearchFunc(p.Events, at, func(e Event, t time.Time) int { return e.Time.Compare(t) })
 	for found && n < len(p.Events) && p.Events[n].Time.Equal(at) {
@@ -80,9 +80,9 @@ func (p *Page) state(at time.Time) (events int, there bool) {
 
 // Options say how the crawler looks. The zero value looks every hour.
 type Options struct {
-	// Start is when the pages become known; zero means when they appear, and for
-	// those that are there before any event the first event of all, or 1 January
-	// 2026 if there is none.
+	// Start is when the pages become known; zero means when they appear, and for pages
+	// that exist before any event the first event of all, or 1 January 2026 if there is
+	// none.
 	Start time.Time
 	// Duration is how long to continue, 146 years at most; zero means until the
 	// last event of all, but at least for a year.
@@ -90,7 +90,7 @@ type Options struct {
 	// Step is how often the crawler looks for what is due: a page is visited at
 	// the first step at which it is. Zero means an hour.
 	Step time.Duration
-	// LastModified makes the server say when the content has changed.
+	// LastModified makes the server say when the content last changed.
 	LastModified bool
 	// Conditional makes the server answer "not modified" to a visit that knows the
 	// content. Otherwise it sends it again, and the signature decides.
@@ -100,7 +100,7 @@ type Options struct {
 	Update update.Options
 }
 
-// Result is what came of it.
+// Result is the result of Run.
 type Result struct {
 	Start, End time.Time
 	Pages      []Course
@@ -126,9 +126,9 @@ type Totals struct {
 	// end.
 	Changes, Missed, Pending int
 	// Freshness is the share of the time since the first visit in which the copy
-	// was what the page was, and Age the mean over this time of how long it had
-	// not been, zero while it was (Cho and Garcia-Molina, Synchronizing a database
-	// to improve freshness, 2000).
+	// matched the page. Age is the mean over this time of how long it had not, counting
+	// zero while it did (Cho and Garcia-Molina, Synchronizing a database to improve
+	// freshness, 2000).
 	Freshness float64
 	Age       time.Duration
 }
@@ -140,17 +140,17 @@ type Visit struct {
 	// page changed, gone or back.
 	Status  crawldb.Status
 	Changed bool
-	// Events counts what had become of the page since the visit before: all but
-	// the last of them were missed. Late is how long ago the first was.
+	// Events counts the events since the visit before: all but the last of them were
+	// missed. Late is how long ago the first was.
 	Events int
 	Late   time.Duration
-	// Interval and Next are what the schedule made of it.
+	// Interval and Next are what the schedule has set.
 	Interval time.Duration
 	Next     time.Time
 }
 
-// Run visits each page of a history whenever it is due. The same arguments give
-// the same result. It changes none of them.
+// Run visits each page of a history whenever it is due. The same arguments give the same
+// result, and are not changed.
 func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
 	whenTheyAppear := o.Start.IsZero()
 	o = o.withDefaults(history)
@@ -214,7 +214,7 @@ func (o Options) withDefaults(history []Page) Options {
 	return o
 }
 
-// longest is how long a simulation may go on: what is added to it is a Duration still.
+// longest is the maximum of Duration: what is added to it must still be a time.Duration.
 const longest = math.MaxInt64 / 2
 
 const segmentName = "simulated-000"
@@ -243,21 +243,21 @@ func (o Options) run(p Page, s schedule.FetchSchedule, at time.Time) Course {
 // next returns the step at which to look again.
 func (o Options) next(s schedule.FetchSchedule, d *crawldb.Datum, at time.Time) time.Time {
 	ahead, indexable := schedule.Horizon(s)
-	wait := min(d.FetchTime.Sub(at), o.Duration) // beyond which nothing is looked at
+	wait := min(d.FetchTime.Sub(at), o.Duration) // nothing is looked at beyond that
 	if !indexable || wait <= o.Step || ahead > 0 && wait > ahead {
 		return at.Add(o.Step)
 	}
 	return at.Add((wait + o.Step - 1) / o.Step * o.Step)
 }
 
-// visit is what the server answers.
+// visit returns the answer of the server.
 func (o Options) visit(p *Page, listed *crawldb.Datum, at time.Time, events int, there bool) (*segment.Visit, *segment.Parse) {
 	f := found{there: there}
 	f.sees(p.Events, p.Seen, p.EachVisit, events, at)
 	return f.answer(p.URL, p.ContentType, at, listed, o.LastModified, o.Conditional)
 }
 
-// add notes a visit.
+// add records a visit.
 func (c *Course) add(d *crawldb.Datum, at time.Time, events int) {
 	v := Visit{Time: at, Status: d.Status, Interval: d.Interval, Next: d.FetchTime}
 	if n := len(c.Visits); n == 0 {

@@ -26,26 +26,26 @@ type subject struct {
 
 	// The copy: what is known of it since a moment, in days.
 	since   float64
-	content uint64 // of a page that changes at random, which content it is
-	was     bool   // there, when it was visited
+	content uint64 // which content it is, if the page changes at random
+	was     bool   // whether the page existed at the visit
 	seen    int    // events
-	// The chance that it is up to date, and the expected age if the page changes at
-	// random; else whether it is, and since when it is not.
+	// If the page changes at random, the probability that it is up to date, and its
+	// expected age; otherwise whether it is, and since when it is not.
 	chanceFresh, age float64
 	staleSince       float64
 	last             float64 // visit
 	modified         time.Time
 
-	fresh, time float64 // in the time that counts
+	fresh, time float64 // in the measured time
 
 	slot   int    // the cycle at which it is looked at
-	queued bool   // among what is ready
+	queued bool   // in ready
 	signs  *signs // nil if there are none
 }
 
 func (s *subject) random() bool { return s.PerDay > 0 }
 
-// there reports whether the page is there.
+// there reports whether the page exists.
 func (s *subject) there(at time.Time) bool {
 	if s.random() {
 		return true
@@ -58,8 +58,8 @@ func (s *Subject) state(at time.Time) (events int, there bool) {
 	return (&Page{Events: s.Events}).state(at)
 }
 
-// chance is a number from 0 to 1 that depends on the page and a number alone, so that
-// policies meet the same luck.
+// chance returns a number from 0 to 1 that depends only on the page and a number, so that
+// all policies have the same luck.
 func (s *subject) chance(n uint64) float64 {
 	x := s.o.Seed*0x9e3779b97f4a7c15 + uint64(s.number)*0xbf58476d1ce4e5b9 + n*0x94d049bb133111eb
 	for range 2 { // the finisher of splitmix64
@@ -87,8 +87,8 @@ type found struct {
 	modified time.Time // zero if it never was
 }
 
-// sees is what the signature of the crawl tells of a page with events, of which so many
-// were before: by those that it sees, if they are others, or another each time.
+// sees returns the value of the crawl's signature for a page with events, n of which are
+// over: by the events that it sees, if these differ, or a new value each time.
 func (f *found) sees(events, seen []Event, each bool, n int, at time.Time) {
 	if each {
 		f.sum, f.modified = uint64(at.UnixNano()), at
@@ -136,7 +136,7 @@ func (s *subject) look(at time.Time, now float64) found {
 	return f
 }
 
-// hidden is how often a day a page that changes at random does so without a sign.
+// hidden returns how often a day a page that changes at random does so without a sign.
 func (s *subject) hidden() float64 {
 	if s.signs != nil {
 		return s.signs.hidden
@@ -159,7 +159,7 @@ func (s *subject) lastChange(now float64) float64 {
 	return now - shift + (hazard-after*(now-shift))/rate
 }
 
-// answer is what the server says.
+// answer returns what the server says.
 func (f found) answer(url, contentType string, at time.Time, listed *crawldb.Datum, lastModified, conditional bool) (*segment.Visit, *segment.Parse) {
 	v := &segment.Visit{URL: url, Time: at, Outcome: protocol.Outcome{Code: protocol.NotFound, Status: 404}}
 	if !f.there {
@@ -180,7 +180,7 @@ func (f found) answer(url, contentType string, at time.Time, listed *crawldb.Dat
 	return v, &segment.Parse{URL: url, Signature: sum}
 }
 
-// value is what a visit is worth now, in importance times days.
+// value returns what a visit is worth now, in importance times days.
 func (s *subject) value(now float64) float64 {
 	switch {
 	case s.rateOf <= 0:
@@ -197,8 +197,8 @@ func (s *subject) value(now float64) float64 {
 	return s.Weight / s.rateOf * gain(s.rateOf*(now-s.last))
 }
 
-// ready is a heap of pages that are due, by keys: the least is first, of equal ones the
-// first page.
+// ready is a heap of due pages by key: the least is first and, among equal ones, the first
+// page.
 type ready struct {
 	pages []int32
 	keys  []float64
@@ -260,11 +260,11 @@ func (r *ready) sort(key func(page int) float64) {
 	}
 }
 
-// meter adds up how fresh copies are. Its time is cut at edges, in days, one of which is
-// where it begins to count.
+// meter adds up how fresh copies are. Its time is divided by edges, in days; at one of them
+// it begins to count.
 type meter struct {
 	edges  []float64
-	from   int // the bucket from which on it counts
+	from   int // the bucket from which it counts
 	sums   []sums
 	visits []int
 }
@@ -283,7 +283,7 @@ func newMeter(span, measure float64, points int) meter {
 	return m
 }
 
-// bucket returns which part of the time a moment is in.
+// bucket returns the part of the time that contains a moment.
 func (m *meter) bucket(at float64) int {
 	i, found := slices.BinarySearch(m.edges, at)
 	if !found {
@@ -292,7 +292,7 @@ func (m *meter) bucket(at float64) int {
 	return i
 }
 
-// credit adds up what the copy was until now.
+// credit adds up the freshness of the copy until now.
 func (m *meter) credit(s *subject, now float64) {
 	for s.since < now {
 		to := now
@@ -328,8 +328,8 @@ func (m *meter) credit(s *subject, now float64) {
 	}
 }
 
-// expected integrates the chance that the copy is up to date, and its expected age,
-// from since to a later day, and moves them there.
+// expected integrates the probability that the copy is up to date, and its expected age,
+// from since to a later day, and advances both.
 func (s *subject) expected(to float64) (fresh, age float64) {
 	y := to - s.since
 	if !s.fetched {
@@ -356,8 +356,8 @@ func (s *subject) expected(to float64) (fresh, age float64) {
 	return fresh, age
 }
 
-// actual is that of a page with a history. Time in which there is nothing that a copy
-// could be fresh of is left out.
+// actual does the same for a page with a history. Time in which the page does not exist is
+// left out, unless the crawl believes that it does.
 func (s *subject) actual(to float64) (fresh, age, time float64) {
 	from := s.since
 	if !s.fetched {
@@ -382,7 +382,7 @@ func (s *subject) actual(to float64) (fresh, age, time float64) {
 	return fresh, age, time
 }
 
-// life is for how much of the time the page is there.
+// life returns for how much of the time the page exists.
 func (s *subject) life(events int, from, to float64) (time float64) {
 	at := from
 	there := len(s.Events) == 0 || s.Events[0].Kind != Appears
@@ -415,7 +415,7 @@ func (m *meter) fill(out *Outcome, start time.Time) {
 		sum.age += b.age
 		sum.weightedAge += b.weightedAge
 		if m.edges[i+1]-m.edges[i] < 1e-6*m.edges[len(m.edges)-1] {
-			continue // of a moment that was computed in two ways
+			continue // the same moment, computed in two ways
 		}
 		out.Course = append(out.Course, Point{From: start.Add(inDays(m.edges[i])), To: start.Add(inDays(m.edges[i+1])), Fetches: m.visits[i],
 			Freshness: share(b.fresh, b.time), Weighted: share(b.weighted, b.weightedTime)})
