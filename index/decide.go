@@ -121,7 +121,7 @@ func decide(in Input, o Options) Decision {
 	}
 	code := v.Outcome.Code
 	switch {
-	case code == protocol.NotModified || code.Transient():
+	case o.older(code):
 		return Older
 	case code != protocol.Success && v.Time.Before(rec.LastFetch):
 		return Leave // the time has passed
@@ -171,7 +171,7 @@ func decideByRecord(rec *crawldb.Datum) Decision {
 // decideAsNutch makes Nutch's checks in Nutch's order.
 func decideAsNutch(in Input, o Options) Decision {
 	code := in.Visit.Outcome.Code
-	fetched := code != protocol.NotModified // else Nutch drops the fetch datum
+	fetched := !o.older(code) // else Nutch drops the fetch datum
 	failed := code == protocol.Success && in.Parse != nil && in.Parse.Error != ""
 	gone := !code.Redirect() && !code.Transient() && code != protocol.Success
 	var status crawldb.Status // none

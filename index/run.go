@@ -34,8 +34,9 @@ type Options struct {
 	// index that already has them. (Nutch: indexer.skip.notmodified.)
 	SkipNotModified bool
 	// Accept returns the spelling of a URL under which its page is indexed, and
-	// whether it is indexed at all. Nil keeps all as they are. (Nutch:
-	// -normalize, -filter.)
+	// whether it is indexed at all. Of pages that get the same spelling one is
+	// indexed: one that is there, if any is, and of those the one in the newest
+	// segment. Nil keeps all as they are. (Nutch: -normalize, -filter.)
 	Accept func(url string) (string, bool)
 	// Filter sees each document before it is written, and may change it. If it
 	// returns false, the document is not written; with DeleteFiltered it is
@@ -50,6 +51,12 @@ type Options struct {
 	AddBinaryContent bool
 	// NoCommit leaves the Commit to the caller. (Nutch: -noCommit.)
 	NoCommit bool
+	// SortMemory limits the bytes held in memory for finding out which visit to a
+	// page decides, if there are several; zero means 64 MiB.
+	SortMemory int
+	// TempDir is where what does not fit is written; empty means os.TempDir.
+	// Nothing is left behind there; on Linux not even if the process is killed.
+	TempDir string
 	// NutchCompat decides as Nutch does: nothing is deleted unless that is
 	// switched on; whether a page asks not to be indexed is checked first; the
 	// outcome of the visit counts along with the record, so that a page without a
@@ -86,7 +93,7 @@ type Report struct {
 // as [Decide] says; then it commits. links may be nil, which leaves out the
 // anchors.
 func Run(ctx context.Context, crawl crawldb.Store, links linkdb.Store, segments segment.Store, w Writer, o Options) (Report, error) {
-	j := job{crawl: crawl, links: links, segments: segments, w: w, o: o, seen: map[string]struct{}{}}
+	j := job{crawl: crawl, links: links, segments: segments, w: w, o: o}
 	err := j.run(ctx)
 	if err != nil {
 		err = fmt.Errorf("index: %w", err)
@@ -101,42 +108,20 @@ type job struct {
 	w        Writer
 	o        Options
 	report   Report
-	// seen holds the pages that a newer segment has decided.
-	seen map[string]struct{}
 }
 
 func (j *job) run(ctx context.Context) error {
-	names := slices.Clone(j.o.Segments)
-	if names == nil {
-		for name, err := range j.segments.List(ctx) {
-			if err != nil {
-				return err
-			}
-			names = append(names, name)
-		}
+	names, err := j.ready(ctx)
+	if err != nil {
+		return err
 	}
-	slices.Sort(names)
-	slices.Reverse(names)
-	for _, name := range slices.Compact(names) {
-		ready, parts := true, []string{segment.FetchPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
-		if j.o.AddBinaryContent {
-			parts = append(parts, segment.ContentPart)
-		}
-		for _, part := range parts {
-			ok, err := segment.Committed(ctx, j.segments, name, part)
-			if err != nil {
-				return err
-			}
-			ready = ready && ok
-		}
-		if !ready {
-			if slices.Contains(j.o.Segments, name) {
-				return fmt.Errorf("segment %s is not fetched and parsed: %w", name, segment.ErrNotFound)
-			}
-			j.report.Skipped++
-			continue
-		}
-		if err := j.segment(ctx, name); err != nil {
+	deciding, err := j.choose(ctx, names)
+	if err != nil {
+		return err
+	}
+	defer deciding.close()
+	for n, name := range names {
+		if err := j.segment(ctx, name, n, deciding); err != nil {
 			return err
 		}
 		j.report.Segments++
@@ -147,8 +132,53 @@ func (j *job) run(ctx context.Context) error {
 	return j.w.Commit(ctx)
 }
 
-// segment reads the parts of a segment side by side.
-func (j *job) segment(ctx context.Context, name string) error {
+// ready returns the segments to read, the newest first.
+func (j *job) ready(ctx context.Context) ([]string, error) {
+	names := slices.Clone(j.o.Segments)
+	if names == nil {
+		for name, err := range j.segments.List(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	var ready []string
+	for _, name := range slices.Compact(names) {
+		ok, err := j.complete(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			ready = append(ready, name)
+			continue
+		}
+		if slices.Contains(j.o.Segments, name) {
+			return nil, fmt.Errorf("segment %s is not fetched and parsed: %w", name, segment.ErrNotFound)
+		}
+		j.report.Skipped++
+	}
+	return ready, nil
+}
+
+// complete reports whether a segment has all parts that are read.
+func (j *job) complete(ctx context.Context, name string) (bool, error) {
+	parts := []string{segment.FetchPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart}
+	if j.o.AddBinaryContent {
+		parts = append(parts, segment.ContentPart)
+	}
+	for _, part := range parts {
+		if ok, err := segment.Committed(ctx, j.segments, name, part); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// segment reads the parts of a segment, number n, side by side.
+func (j *job) segment(ctx context.Context, name string, n int, deciding *choice) error {
 	texts, stopTexts := iter.Pull2(segment.Blocks[segment.Text](ctx, j.segments, name, 0))
 	defer stopTexts()
 	data, stopData := iter.Pull2(segment.Blocks[segment.Data](ctx, j.segments, name, 0))
@@ -157,6 +187,7 @@ func (j *job) segment(ctx context.Context, name string) error {
 	defer stopParses()
 	contents, stopContents := iter.Pull2(segment.Blocks[page.Content](ctx, j.segments, name, 0))
 	defer stopContents()
+	visit := -1
 	for visits, err := range segment.Blocks[segment.Visit](ctx, j.segments, name, 0) {
 		if err != nil {
 			return err
@@ -195,7 +226,15 @@ func (j *job) segment(ctx context.Context, name string) error {
 			if len(c) > 0 && c[0].URL == url {
 				content, c = c[0].Body, c[1:]
 			}
-			if err := j.page(ctx, name, in, content); err != nil {
+			visit++
+			document, ok, err := deciding.takes(n, visit, url)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			if err := j.page(ctx, name, document, in, content); err != nil {
 				return err
 			}
 		}
@@ -211,21 +250,9 @@ func pull[T any](next func() ([]T, error, bool), name, part string) ([]T, error)
 	return block, err
 }
 
-// page decides about one visit. What is in the index afterwards depends on the
-// current record.
-func (j *job) page(ctx context.Context, name string, in Input, content []byte) error {
-	url := in.Visit.URL
-	if j.o.Accept != nil {
-		accepted, ok := j.o.Accept(url)
-		if !ok {
-			j.report.Rejected++
-			return nil
-		}
-		url = accepted
-	}
-	if _, ok := j.seen[url]; ok {
-		return nil
-	}
+// page decides about a document by one visit. What is in the index afterwards depends
+// on the current record.
+func (j *job) page(ctx context.Context, name, url string, in Input, content []byte) error {
 	rec, err := j.crawl.Get(ctx, in.Visit.URL)
 	if err == nil {
 		in.Record = &rec
@@ -233,10 +260,6 @@ func (j *job) page(ctx context.Context, name string, in Input, content []byte) e
 		return err
 	}
 	d := Decide(in, j.o)
-	if d == Older {
-		return nil
-	}
-	j.seen[url] = struct{}{}
 	switch d {
 	case Add:
 		return j.add(ctx, name, url, in, content)

@@ -59,7 +59,7 @@ var repo = policy{
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
 		"hoststat":        {verb, "crawldb hostdb urlfilter"},
 		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
-		"index":           {verb, "page crawldb linkdb protocol scoring segment"},
+		"index":           {verb, "page crawldb linkdb protocol scoring segment internal/extsort"},
 		"index/indextest": {kit, "internal/kit"},
 
 		"stores/memstore":              {store, "crawldb hostdb linkdb segment"},
