@@ -29,13 +29,14 @@ import (
 // There is no HTML escaping. Invalid UTF-8 becomes U+FFFD. A score or boost
 // that is NaN becomes 0, an infinite one the largest number.
 //
-// After an error from the io.Writer every method returns that error; the last
-// line may then be incomplete, as after a crash. See [ReadJSONL].
+// After an error from the io.Writer, or its Sync, every method returns that error; the
+// last line may then be incomplete, as after a crash. See [ReadJSONL].
 type JSONL struct {
 	w    io.Writer
 	buf  *bufio.Writer
 	line bytes.Buffer
 	enc  *json.Encoder
+	err  error // of a Commit: what it should have made durable may be lost
 }
 
 // NewJSONL returns a JSONL that writes to w. Commit flushes its buffer and calls
@@ -84,8 +85,11 @@ func (j *JSONL) add(ctx context.Context, op, url string, v any) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j.line.Reset()
-	err := j.enc.Encode(v)
+	err := j.err
+	if err == nil {
+		j.line.Reset()
+		err = j.enc.Encode(v)
+	}
 	if err == nil {
 		_, err = j.buf.Write(j.line.Bytes())
 	}
@@ -101,18 +105,29 @@ func (j *JSONL) Commit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := j.buf.Flush()
-	if s, ok := j.w.(interface{ Sync() error }); ok && err == nil {
-		err = s.Sync()
-		// A pipe or a terminal has no disk, and reports that with these errors.
-		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
-			err = nil
-		}
+	if j.err == nil {
+		j.err = j.flush()
 	}
-	if err != nil {
-		return fmt.Errorf("index: commit: %w", err)
+	if j.err != nil {
+		return fmt.Errorf("index: commit: %w", j.err)
 	}
 	return nil
+}
+
+func (j *JSONL) flush() error {
+	if err := j.buf.Flush(); err != nil {
+		return err
+	}
+	s, ok := j.w.(interface{ Sync() error })
+	if !ok {
+		return nil
+	}
+	err := s.Sync()
+	// A pipe or a terminal has no disk, and reports that with these errors.
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
 }
 
 // Entry is one line of a JSONL. If Deleted is set, only the URL is, too.
