@@ -178,7 +178,7 @@ func (n *numbers) add(v float64, url string, bound int) {
 	n.n++
 	n.sum += v
 	n.sample = append(n.sample, sampled{hash(url), v})
-	if len(n.sample) >= 2*bound {
+	if len(n.sample)-bound >= bound { // not twice bound, which may be the greatest number
 		n.cut(bound)
 	}
 }

@@ -114,7 +114,8 @@ type Options struct {
 // call with each record, and at the end, before the name is looked up; either may
 // be nil. finish may change the statistics, whose Fields is not nil; it does not
 // see the rest of the host. Both may read their arguments only until they return.
-// By domain the records of two hosts may alternate.
+// By domain the records of two hosts may alternate. For a host with odd spellings it may
+// be called twice; what the second call returns then sees all records.
 type Processor func(host string) (count func(d *crawldb.Datum), finish func(h *hostdb.Host))
 
 // Report says what was done with the hosts.
@@ -142,7 +143,7 @@ func Run(ctx context.Context, crawl crawldb.Store, hosts hostdb.Store, o Options
 	if err != nil {
 		return Report{}, fmt.Errorf("hoststat: %w", err)
 	}
-	j := &job{o: o, crawl: crawl, hosts: hosts, now: time.Now(), real: time.Now(), seed: maphash.MakeSeed(), done: map[uint64]struct{}{}, maps: map[uint64]struct{}{}, strays: map[string]*group{}}
+	j := &job{o: o, crawl: crawl, hosts: hosts, now: time.Now(), real: time.Now(), seed: maphash.MakeSeed(), done: map[uint64]fate{}, maps: map[uint64]struct{}{}, strays: map[string]*group{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}
@@ -191,8 +192,9 @@ func (o Options) complete() (Options, error) {
 }
 
 // job is one run. Its scan finds the records of a host together, since their
-// keys are ordered that way; only a URL with an odd spelling, such as one with
-// user information, is elsewhere, at the beginning.
+// keys are ordered that way; only a URL with an odd spelling is elsewhere: one with
+// user information at the beginning, and a host that is not ASCII, or an address in
+// another notation, may also be behind the others.
 type job struct {
 	o      Options
 	crawl  crawldb.Store
@@ -202,12 +204,21 @@ type job struct {
 	report Report
 
 	seed   maphash.Seed
-	done   map[uint64]struct{} // hashes of hosts already written
+	done   map[uint64]fate     // of hosts already finished, by their hashes
 	maps   map[uint64]struct{} // hashes of hosts with sitemaps, if hosts are to be forgotten
-	strays map[string]*group   // of records found elsewhere, until the others come
+	strays map[string]*group   // of records found elsewhere, until the others come, or if these came before
 	open   []*group            // nested by domain: each is in the range of the one before
 	checks *checks
 }
+
+// fate is what became of a host.
+type fate uint8
+
+const (
+	left       fate = iota + 1 // without statistics, whatever its records
+	belowLimit                 // without statistics, for want of records
+	written                    // or passed on to have its name looked up
+)
 
 func (j *job) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -219,6 +230,9 @@ func (j *job) run(ctx context.Context) error {
 	}
 	if e := j.checks.wait(&j.report); e != nil {
 		err = e // the reason why the scan was cancelled, if it was
+	}
+	if err == nil {
+		err = j.finishLate(ctx)
 	}
 	if err != nil {
 		return err
@@ -332,9 +346,13 @@ func (j *job) closeUntil(ctx context.Context, stays func(*group) bool) error {
 // those that are in the host db but not in the crawl db.
 func (j *job) finishRest(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(j.strays)) {
+		if _, ok := j.done[maphash.String(j.seed, name)]; ok {
+			continue // see finishLate
+		}
 		if err := j.finish(ctx, j.strays[name]); err != nil {
 			return err
 		}
+		delete(j.strays, name)
 	}
 	for h, err := range j.hosts.Scan(ctx) {
 		if err != nil {
@@ -361,9 +379,43 @@ func (j *job) finishRest(ctx context.Context) error {
 	return nil
 }
 
+// finishLate finishes the hosts of which records were found after those in their
+// range were counted and written: these are read once more. The name of such a host is
+// not looked up again.
+func (j *job) finishLate(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(j.strays)) {
+		was := j.done[maphash.String(j.seed, name)]
+		if was == left {
+			continue
+		}
+		g := j.strays[name]
+		for d, err := range j.crawl.Scan(ctx, g.reach) {
+			if err != nil {
+				return err
+			}
+			if !d.Sitemap() && j.o.By.Key(d.URL) == name {
+				g.count(&d)
+			}
+		}
+		st := g.statistics()
+		if was == belowLimit {
+			if j.counted(&st.Pages) < j.o.URLLimit {
+				continue
+			}
+			j.report.BelowLimit--
+			j.report.Hosts++
+		}
+		if err := j.write(ctx, name, &st, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finish writes a host, or passes it on to have its name looked up.
 func (j *job) finish(ctx context.Context, g *group) error {
-	j.done[maphash.String(j.seed, g.name)] = struct{}{}
+	done := maphash.String(j.seed, g.name)
+	j.done[done] = left
 	st := g.statistics()
 	if st.Pages.Total() == 0 && j.o.Forget > 0 {
 		if forgotten, err := j.forget(ctx, g.name, st.Score); forgotten || err != nil {
@@ -376,8 +428,10 @@ func (j *job) finish(ctx context.Context, g *group) error {
 		return j.drop(ctx, g.name)
 	case j.counted(&st.Pages) < j.o.URLLimit:
 		j.report.BelowLimit++
+		j.done[done] = belowLimit
 		return j.drop(ctx, g.name)
 	}
+	j.done[done] = written
 	if st.Pages.Total() == 0 {
 		j.report.Empty++
 	}

@@ -690,3 +690,62 @@ func sitemapOf(start string) crawldb.Datum {
 	crawldb.Sitemap{}.Set(&d.Meta)
 	return d
 }
+
+// The records of a host count together wherever their keys are: those of a name that is
+// not ASCII, or of an address in another notation, may come after the others.
+func TestSpellingsOfAHost(t *testing.T) {
+	for _, c := range []struct{ name, plain, odd string }{
+		{"xn--e1afmkfd.xn--p1ai", "http://xn--e1afmkfd.xn--p1ai/", "http://пример.рф/"},
+		{"xn--bcher-kva.example", "http://xn--bcher-kva.example/", "http://bücher.example/"},
+		{"127.0.0.1", "http://127.0.0.1/", "http://2130706433/"},
+		{"192.0.2.1", "http://192.0.2.1/", "http://[::ffff:c000:201]/"},
+		{"a.example", "http://a.example/", "http://user@a.example/"},
+	} {
+		t.Run(c.odd, func(t *testing.T) {
+			crawl := crawlOf(t, page(c.plain+"1"), page(c.plain+"2"), page(c.odd+"3"), page("http://b.example/"), page("http://zz.zz/"))
+			calls := map[string]int{}
+			counting := func(host string) (func(*crawldb.Datum), func(*hostdb.Host)) {
+				n := 0
+				return func(*crawldb.Datum) { n++ }, func(*hostdb.Host) { calls[host] = n }
+			}
+			for limit := range int64(5) {
+				hosts := new(memstore.Hosts)
+				r := run(t, crawl, hosts, hoststat.Options{URLLimit: limit, Processors: []hoststat.Processor{counting}})
+				want := hoststat.Report{Records: 5, Hosts: 3}
+				if limit > 1 {
+					want.Hosts, want.BelowLimit = 1, 2
+				}
+				if limit > 3 {
+					want.Hosts, want.BelowLimit = 0, 3
+				}
+				if r != want {
+					t.Errorf("limit %d: the report is %+v, want %+v", limit, r, want)
+				}
+				if got := all(t, hosts)[c.name].Pages.Fetched; got != 3 && limit < 4 {
+					t.Errorf("limit %d: %d pages", limit, got)
+				}
+				if calls[c.name] != 3 {
+					t.Errorf("limit %d: the processor saw %d records", limit, calls[c.name])
+				}
+			}
+			reject := &urlfilter.Rules{Filters: []urlfilter.Filter{urlfilter.FilterFunc(func(string) bool { return false })}}
+			if r, want := run(t, crawl, new(memstore.Hosts), hoststat.Options{Rules: reject}), (hoststat.Report{Records: 5, Filtered: 3}); r != want {
+				t.Errorf("rejected: the report is %+v, want %+v", r, want)
+			}
+		})
+	}
+}
+
+// The greatest sample is all values, without a sort for each of them.
+func TestSampleWithoutBound(t *testing.T) {
+	var records []crawldb.Datum
+	const pages = 60_000
+	for i := range pages {
+		records = append(records, page(fmt.Sprintf("http://a.example/%05d", i), "_rs_", fmt.Sprint(i)))
+	}
+	hosts := new(memstore.Hosts)
+	run(t, crawlOf(t, records...), hosts, hoststat.Options{Sample: math.MaxInt})
+	if got := all(t, hosts)["a.example"].Fields["pct50._rs_"]; got != pages/2 {
+		t.Errorf("the median is %v", got)
+	}
+}
