@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"maps"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -45,23 +47,61 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		return s.db.outcome("due index", err)
 	}
 	defer now.close()
-	b, err := get(now, dueKey)
-	if err := s.db.outcome("due index", err); err != nil {
+	state, err := s.storedState(now)
+	if err != nil || state == nil {
 		return err
 	}
-	state := &dueState{} // for a store that has no index yet
-	if b != nil {
-		known, ok, err := parseState(b)
-		if err != nil {
-			return s.db.damaged("the state of", "the due index", err)
-		}
-		if !ok {
-			return nil // of another version: it will be built anew
-		}
-		state = known
+	sums, err := s.sumDue(ctx, now, state)
+	if err != nil {
+		return err
 	}
+	if sums.tallies != 0 {
+		if err := s.compareTallies(ctx, now, found); err != nil {
+			return err
+		}
+	}
+	if sums.records == sums.index {
+		return nil
+	}
+	if err := s.findMissing(ctx, now, state, found); err != nil {
+		return err
+	}
+	return s.findForeign(ctx, now, state, found)
+}
+
+// storedState returns the state of the index as it is stored, that of an empty store if
+// there is none, and nil for one of another version, which will be built anew.
+func (s *crawlStore) storedState(r reader) (*dueState, error) {
+	b, err := get(r, dueKey)
+	if err := s.db.outcome("due index", err); err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return &dueState{}, nil
+	}
+	state, ok, err := parseState(b)
+	if err != nil {
+		return nil, s.db.damaged("the state of", "the due index", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	return state, nil
+}
+
+// dueSums are sums over the tables: of the entries that the records must have, of those
+// that there are, and of the latter without what the tallies account for.
+type dueSums struct {
+	records, index rowSum
+	tallies        uint64
+}
+
+// rowSum is a number of rows and the sum of their hashes.
+type rowSum struct{ n, sum uint64 }
+
+func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState) (dueSums, error) {
 	seed := maphash.MakeSeed()
-	sum := func(key, value []byte) uint64 {
+	hash := func(key, value []byte) uint64 {
 		var h maphash.Hash
 		h.SetSeed(seed)
 		h.Write(key)
@@ -69,54 +109,51 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		h.Write(value)
 		return h.Sum64()
 	}
-	var want, got, wantN, gotN, tallies uint64
-	err = s.entries(ctx, now, state, func(_ string, key, value []byte) error {
-		want += sum(key, value)
-		wantN++
+	var sums dueSums
+	err := s.entries(ctx, r, state, func(_ string, key, value []byte) error {
+		sums.records.n++
+		sums.records.sum += hash(key, value)
 		return nil
 	})
+	if err != nil {
+		return sums, err
+	}
 	for _, t := range [...]table{readyTable, wheelTable} {
 		entry := s.readyEntry
 		if t == wheelTable {
 			entry = s.wheelEntry
 		}
-		if err == nil {
-			err = s.rows(ctx, now, t, func(key, value []byte) error {
-				_, err := entry(key, value)
-				got += sum(key, value)
-				gotN++
-				if t == readyTable && err == nil {
-					tallies += sum(key[1:readyPrefix], groupOf(key[readyPrefix:]))
-				}
+		err := s.rows(ctx, r, t, func(key, value []byte) error {
+			if _, err := entry(key, value); err != nil {
 				return err
-			})
-		}
-	}
-	if err == nil {
-		err = s.rows(ctx, now, tallyTable, func(key, value []byte) error {
-			var own tally
-			if own.addFrom(value) != nil {
-				return s.db.damaged("the tally of", string(key[1:]), errTally)
 			}
-			for _, l := range own {
-				tallies -= sum(binary.BigEndian.AppendUint16(nil, l.level), key[1:]) * uint64(l.n)
+			sums.index.n++
+			sums.index.sum += hash(key, value)
+			if t == readyTable {
+				sums.tallies += hash(key[1:readyPrefix], groupOf(key[readyPrefix:]))
 			}
 			return nil
 		})
-	}
-	if err != nil {
-		return err
-	}
-	if tallies != 0 {
-		if err := s.compareTallies(ctx, now, found); err != nil {
-			return err
+		if err != nil {
+			return sums, err
 		}
 	}
-	if want == got && wantN == gotN {
+	return sums, s.rows(ctx, r, tallyTable, func(key, value []byte) error {
+		var own tally
+		if own.addFrom(value) != nil {
+			return s.db.damaged("the tally of", string(key[1:]), errTally)
+		}
+		for _, l := range own {
+			sums.tallies -= hash(binary.BigEndian.AppendUint16(nil, l.level), key[1:]) * uint64(l.n)
+		}
 		return nil
-	}
-	err = s.entries(ctx, now, state, func(url string, key, value []byte) error {
-		stored, err := get(now, key)
+	})
+}
+
+// findMissing finds records whose entry is missing or wrong.
+func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState, found func(error)) error {
+	return s.entries(ctx, r, state, func(url string, key, value []byte) error {
+		stored, err := get(r, key)
 		if err := s.db.outcome("due index", err); err != nil {
 			return err
 		}
@@ -125,21 +162,22 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// findForeign finds entries for which no record accounts.
+func (s *crawlStore) findForeign(ctx context.Context, r reader, state *dueState, found func(error)) error {
 	var keys crawldb.Keys
-	for _, t := range [...]table{readyTable, wheelTable} {
-		err := s.rows(ctx, now, t, func(key, _ []byte) error {
-			own := key[min(len(key), readyPrefix):]
-			if t == wheelTable {
-				own = key[min(len(key), wheelPrefix):]
-			}
+	for _, t := range [...]struct {
+		table
+		prefix int
+	}{{readyTable, readyPrefix}, {wheelTable, wheelPrefix}} {
+		err := s.rows(ctx, r, t.table, func(key, _ []byte) error {
+			own := key[min(len(key), t.prefix):]
 			url := crawldb.URLOf(string(own))
-			value, err := get(now, crawlTable.key(string(own)))
+			value, err := get(r, crawlTable.key(string(own)))
 			var lease []byte
 			if err == nil {
-				lease, err = get(now, leaseTable.key(string(own)))
+				lease, err = get(r, leaseTable.key(string(own)))
 			}
 			if err := s.db.outcome("due index", err); err != nil {
 				return err
@@ -211,10 +249,13 @@ func (s *crawlStore) compareTallies(ctx context.Context, r reader, found func(er
 		delete(have, string(key[1:]))
 		return nil
 	})
-	for group := range have {
+	if err != nil {
+		return err
+	}
+	for _, group := range slices.Sorted(maps.Keys(have)) {
 		found(s.db.damaged("the tally of", group, errNoEntry))
 	}
-	return err
+	return nil
 }
 
 // entries calls f with the entry that each record must have, and checks that each lease
