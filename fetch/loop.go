@@ -113,6 +113,40 @@ type loop struct {
 }
 
 func run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
+	l := newLoop(segments, name, o)
+	w, err := l.open(ctx)
+	if errors.Is(err, errComplete) {
+		l.report.Already = true
+		err = nil
+		if o.Parser != nil {
+			err = l.parseRest(ctx, &o)
+		}
+		return l.report, err
+	}
+	if err != nil {
+		return l.report, err
+	}
+	defer w.close()
+	if len(w.parts) == 0 { // only the merge of the lists is left
+		l.report.Already = true
+		err = l.finish(ctx, w)
+		return l.report, err
+	}
+	if !w.parsing() {
+		l.o.Parser = nil
+	}
+	if err := l.openBeyond(ctx, w); err != nil {
+		return l.report, err
+	}
+	l.list = newFeed(ctx, segments, name)
+	defer func() { l.list.stop() }()
+	if err = l.visitAll(ctx, w); err == nil {
+		err = l.finish(ctx, w)
+	}
+	return l.report, err
+}
+
+func newLoop(segments segment.Store, name string, o Options) *loop {
 	pause := o.Delay
 	if o.ThreadsPerHost > 1 {
 		pause = o.MinDelay
@@ -128,40 +162,17 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	if o.MaxRedirects > 0 {
 		l.hops = &hops{to: map[string]led{}, via: map[string]string{}}
 	}
-	w, err := l.open(ctx)
-	if errors.Is(err, errComplete) {
-		l.report.Already = true
-		if o.Parser != nil {
-			err = l.parseRest(ctx, &o)
-		} else {
-			err = nil
-		}
-		return l.report, err
-	}
-	if err != nil {
-		return l.report, err
-	}
-	defer w.close()
-	if len(w.parts) == 0 { // only the merge of the lists is left
-		l.report.Already = true
-		return l.report, l.finish(ctx, w)
-	}
-	if !w.parsing() {
-		l.o.Parser = nil
-	}
-	if err := l.openBeyond(ctx, w); err != nil {
-		return l.report, err
-	}
+	return l
+}
 
-	l.list = newFeed(ctx, segments, name)
-	defer func() { l.list.stop() }()
-
-	// All goroutines started here have ended when run returns.
+// visitAll visits the list and what is visited beyond it, and writes what comes of
+// that. All goroutines that it starts have ended when it returns.
+func (l *loop) visitAll(ctx context.Context, w *output) error {
 	var g errgroup.Group
 	visiting, stopVisiting := context.WithCancel(ctx)
 	defer stopVisiting()
 	jobs := make(chan job)
-	results := make(chan result, 2*(o.Threads+o.SpareThreads))
+	results := make(chan result, 2*(l.o.Threads+l.o.SpareThreads))
 	hire := func() {
 		g.Go(func() error {
 			for j := range jobs {
@@ -187,7 +198,7 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		return err
 	})
 
-	err = l.guarded(visiting, stopVisiting, hire, jobs, results)
+	err := l.guarded(visiting, stopVisiting, hire, jobs, results)
 	close(jobs)
 	l.flush()
 	close(l.groups)
@@ -195,13 +206,10 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 		err = e
 	}
 	// Claimed turns are given back, and the records of hosts are kept.
-	if e := o.Hosts.Sync(keep); err == nil {
+	if e := l.o.Hosts.Sync(keep); err == nil {
 		err = e
 	}
-	if err == nil {
-		err = l.finish(ctx, w)
-	}
-	return l.report, err
+	return err
 }
 
 // finish completes what was written, and the segment if nothing else is missing.
