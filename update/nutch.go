@@ -52,27 +52,7 @@ func nutchNext(old *crawldb.Datum, in *Input, flow scoring.Flow, o *Options) *cr
 // nutchVisited applies a visit.
 func nutchVisited(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
 	v := in.Visit
-	// The record as listed, with the fetcher's notes.
-	var d crawldb.Datum
-	switch {
-	case in.Listed != nil:
-		d = *in.Listed
-	case v.Via != "": // the fetcher has made it a separate record
-		for _, l := range in.Links {
-			if l.From == v.Via && nutchvisit.Noted(l.Meta) { // not the link that its parser created
-				d.Score, d.Meta = float32(l.Score), l.Meta
-				break
-			}
-		}
-		d.URL = in.URL
-		d = o.Schedule.Init(d, v.Time)
-		o.Scoring.Discovered(&d)
-	case old != nil:
-		d = *old
-	default:
-		d = o.Schedule.Init(crawldb.Datum{}, v.Time)
-	}
-	d.URL = in.URL
+	d := nutchListed(old, in, o)
 	listed := d.Modified
 	sum := d.Signature // of the page as it was: content that was not parsed looks the same
 	switch {
@@ -82,78 +62,110 @@ func nutchVisited(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
 		sum = v.Signature
 	}
 	nutchvisit.Note(&d.Meta, v, true)
-	var before time.Time // when the current record was modified
+	sv := schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: listed, Modified: v.Modified, ContentType: v.ContentType}
 	if old != nil {
 		d.Meta = overlay(old.Meta, d.Meta)
-		before = old.Modified
 		if nutchTime(old.Modified) && !nutchTime(d.Modified) {
 			d.Modified = old.Modified
 		}
-	}
-	sv := schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: listed, Modified: v.Modified, ContentType: v.ContentType}
-	if old != nil {
 		sv.PrevFetch = old.LastFetch
 	}
 	d.LastFetch, d.FetchTime = v.Time, v.Time
 
 	kind := nutchvisit.Of(v).Fetch
 	parseFailed := kind == nutchvisit.Success && o.ParseFailed && in.Parse != nil && in.Parse.Error != ""
-	switch {
-	case kind == nutchvisit.Retry, kind == nutchvisit.Gone, parseFailed:
-		if old != nil {
-			d.Signature = old.Signature
-		}
-		if kind == nutchvisit.Retry {
-			d.Status = crawldb.Unfetched
-			d = o.Schedule.Retry(d, sv)
-			if int(int8(d.Retries)) < o.MaxRetries {
-				break
-			}
-		}
-		if d.Status = crawldb.Gone; parseFailed {
-			d.Status = crawldb.ParseFailed
-		}
-		d = o.Schedule.Gone(d, sv)
-
-	default:
-		if in.Parse != nil {
-			d.Meta = overlay(d.Meta, in.Parse.Meta)
-		}
-		switch {
-		case kind == nutchvisit.NotModified:
-			sv.Change = schedule.Unchanged
-		case kind != nutchvisit.Success || old == nil || old.Signature == nil || sum == nil:
-			sv.Change = schedule.Unknown
-		case bytes.Equal(sum, old.Signature):
-			sv.Change = schedule.Unchanged
-		default:
-			sv.Change = schedule.Changed
-		}
-		d = o.Schedule.Fetched(d, sv)
-		switch {
-		case sv.Change == schedule.Unchanged:
-			d.Status, d.Modified = crawldb.NotModified, before
-			if old != nil {
-				d.Signature = old.Signature
-			}
-		case kind == nutchvisit.RedirTemp:
-			d.Status, d.Signature = crawldb.RedirTemp, sum
-		case kind == nutchvisit.RedirPerm:
-			d.Status, d.Signature = crawldb.RedirPerm, sum
-		default:
-			d.Status, d.Signature = crawldb.Fetched, sum
-		}
-		if d.Interval > o.maxInterval() {
-			next := d.FetchTime
-			d = o.Schedule.Force(d, v.Time)
-			d.FetchTime = next
-		}
+	if kind == nutchvisit.Retry || kind == nutchvisit.Gone || parseFailed {
+		d = nutchFailed(d, old, sv, kind, parseFailed, o)
+	} else {
+		d = nutchFetched(d, old, in, sv, kind, sum, o)
 	}
 	// Nutch's requests carry the time from which it takes the content to be,
 	// and no ETag.
 	d.ETag, d.LastModified = "", ""
 	if nutchTime(d.Modified) {
 		d.LastModified = d.Modified.UTC().Format(http.TimeFormat)
+	}
+	return d
+}
+
+// nutchListed returns the record as it is in the fetch list.
+func nutchListed(old *crawldb.Datum, in *Input, o *Options) crawldb.Datum {
+	var d crawldb.Datum
+	switch {
+	case in.Listed != nil:
+		d = *in.Listed
+	case in.Visit.Via != "": // the fetcher has made it a separate record
+		for _, l := range in.Links {
+			if l.From == in.Visit.Via && nutchvisit.Noted(l.Meta) { // not the link that its parser created
+				d.Score, d.Meta = float32(l.Score), l.Meta
+				break
+			}
+		}
+		d.URL = in.URL
+		d = o.Schedule.Init(d, in.Visit.Time)
+		o.Scoring.Discovered(&d)
+	case old != nil:
+		d = *old
+	default:
+		d = o.Schedule.Init(crawldb.Datum{}, in.Visit.Time)
+	}
+	d.URL = in.URL
+	return d
+}
+
+// nutchFailed applies a visit that failed, now or for good, or whose content could not
+// be parsed.
+func nutchFailed(d crawldb.Datum, old *crawldb.Datum, sv schedule.Visit, kind nutchvisit.Fetch, parseFailed bool, o *Options) crawldb.Datum {
+	if old != nil {
+		d.Signature = old.Signature
+	}
+	if kind == nutchvisit.Retry {
+		d.Status = crawldb.Unfetched
+		d = o.Schedule.Retry(d, sv)
+		if int(int8(d.Retries)) < o.MaxRetries {
+			return d
+		}
+	}
+	if d.Status = crawldb.Gone; parseFailed {
+		d.Status = crawldb.ParseFailed
+	}
+	return o.Schedule.Gone(d, sv)
+}
+
+// nutchFetched applies a visit that brought a page, a redirect or the news that nothing
+// has changed.
+func nutchFetched(d crawldb.Datum, old *crawldb.Datum, in *Input, sv schedule.Visit, kind nutchvisit.Fetch, sum []byte, o *Options) crawldb.Datum {
+	if in.Parse != nil {
+		d.Meta = overlay(d.Meta, in.Parse.Meta)
+	}
+	switch {
+	case kind == nutchvisit.NotModified:
+		sv.Change = schedule.Unchanged
+	case kind != nutchvisit.Success || old == nil || old.Signature == nil || sum == nil:
+		sv.Change = schedule.Unknown
+	case bytes.Equal(sum, old.Signature):
+		sv.Change = schedule.Unchanged
+	default:
+		sv.Change = schedule.Changed
+	}
+	d = o.Schedule.Fetched(d, sv)
+	switch {
+	case sv.Change == schedule.Unchanged:
+		d.Status, d.Modified = crawldb.NotModified, time.Time{}
+		if old != nil {
+			d.Modified, d.Signature = old.Modified, old.Signature
+		}
+	case kind == nutchvisit.RedirTemp:
+		d.Status, d.Signature = crawldb.RedirTemp, sum
+	case kind == nutchvisit.RedirPerm:
+		d.Status, d.Signature = crawldb.RedirPerm, sum
+	default:
+		d.Status, d.Signature = crawldb.Fetched, sum
+	}
+	if d.Interval > o.maxInterval() {
+		next := d.FetchTime
+		d = o.Schedule.Force(d, in.Visit.Time)
+		d.FetchTime = next
 	}
 	return d
 }
