@@ -225,8 +225,8 @@ func compile[T any](o Options, src string, ns names[T]) (*program[T], error) {
 	}
 	options := append(functions(t.regexps), expr.Env(environment(env)), expr.DisableAllBuiltins(), expr.MaxNodes(maxNodes))
 	if p.code, err = expr.Compile(out.code, options...); err != nil {
-		// What the translator lets pass should compile; if it does not, it is an
-		// error all the same. Its other lines show the translation.
+		// What the translator accepts should compile; if it does not, it is still an
+		// error. Its other lines show the translation.
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, &Error{src, 0, "cannot be compiled: " + reason}
 	}

@@ -26,7 +26,7 @@ const (
 	operatorToken
 )
 
-// operators in the order in which they are tried, the longer first.
+// operators lists the operators in the order in which they are tried, longer ones first.
 const operators = "=== ?. == != =~ !~ =^ !^ =$ !$ <= >= && || ?: ?? .. ( ) [ ] { } ? : , . + - * / % < > ! = ; & | ^ ~ @ #"
 
 // word returns the symbol that a word stands for.
@@ -58,8 +58,8 @@ func word(s string) (string, bool) {
 	return "", false
 }
 
-// next reads a token, and panics with an *Error, which translate recovers: the
-// grammar would drown in returns.
+// next reads a token. It panics with an *Error, which translate recovers: otherwise the
+// grammar would consist of returns.
 func (t *translator) next() token {
 	for t.pos < len(t.src) && strings.IndexByte(" \t\r\n\f", t.src[t.pos]) >= 0 {
 		t.pos++
@@ -158,7 +158,7 @@ func (t *translator) number() any {
 		// The Z is a letter of the layout here, so that the zone counts.
 		at, err := time.ParseInLocation("2006-01-02T15:04:05", rest[:len(dateLayout)-1], zone)
 		if err != nil {
-			t.fail(start, "no such date")
+			t.fail(start, "invalid date")
 		}
 		t.pos += len(dateLayout)
 		return at.UnixMilli()

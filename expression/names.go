@@ -8,14 +8,14 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// names are what an expression may name.
+// names are the names that an expression may use.
 type names[T any] struct {
 	fixed map[string]variable[T]
-	// other finds any other name; nil if there is none such.
+	// other finds any other name; nil if there are no others.
 	other func(in T, name string) any
 }
 
-// variable is a name that is always there.
+// variable is a name that always has a value.
 type variable[T any] struct {
 	kind kind
 	get  func(T) any
@@ -104,7 +104,7 @@ func hostNames() names[*hostdb.Host] {
 			if v, ok := h.Fields[name]; ok {
 				return v
 			}
-			// Two keys may be spelled alike: the lesser is meant.
+			// If two keys have the same spelling, the lesser one counts.
 			var found any
 			least := ""
 			for k, v := range h.Fields {

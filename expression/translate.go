@@ -24,24 +24,24 @@ const (
 	maxNodes = 4 * maxSource
 )
 
-// kind is what is known of a value before it is computed.
+// kind is what is known about a value before it is computed.
 type kind uint8
 
 const (
-	unknown kind = iota // metadata, and what is computed of them: perhaps null
+	unknown kind = iota // metadata, and values computed from them: may be null
 	boolean
 	num
 	str
 	null
 )
 
-// String names the kind as error messages do.
+// String names the kind, for error messages.
 func (k kind) String() string {
 	return [...]string{"a value", "true or false", "a number", "a text", "null"}[k]
 }
 
-// sample is what the library is told of the kind. Numbers may be of two types,
-// which it tells apart at run time.
+// sample is a value of the kind, for the library. It distinguishes the two types of
+// numbers at run time.
 func (k kind) sample() any {
 	if k == str {
 		return types.String
@@ -62,12 +62,12 @@ type node struct {
 	code string
 	kind kind
 	at   int
-	// text is the value of a constant text, name what a bare name stands for, known
-	// says that it is not metadata.
+	// text is the value of a constant text, and name what a bare name stands for;
+	// known says that it is not metadata.
 	text  *string
 	name  string
 	known bool
-	list  []node // a list, which may stand to the right of =~ only
+	list  []node // a list, allowed only to the right of =~
 }
 
 type translator struct {
@@ -128,7 +128,7 @@ func (t *translator) is(ops ...string) bool {
 func (t *translator) expect(op string) {
 	if !t.is(op) {
 		if t.tok.kind == endToken {
-			t.fail(t.tok.at, "ends where "+strconv.Quote(op)+" is missing")
+			t.fail(t.tok.at, "missing "+strconv.Quote(op)+" at the end")
 		}
 		t.fail(t.tok.at, "want "+strconv.Quote(op))
 	}
@@ -152,7 +152,7 @@ func (t *translator) unexpected() {
 // value checks that a node is one value.
 func (t *translator) value(n node) node {
 	if n.list != nil {
-		t.fail(n.at, "a list may stand to the right of =~ and !~ only")
+		t.fail(n.at, "a list is allowed only to the right of =~ and !~")
 	}
 	return n
 }
@@ -166,7 +166,7 @@ func (t *translator) use(n node) string {
 	return n.code
 }
 
-// condition returns the code of a value that is asked for its truth.
+// condition returns the code of a value used as a condition.
 func (t *translator) condition(n node) string {
 	if n.kind == boolean {
 		return n.code
@@ -177,7 +177,7 @@ func (t *translator) condition(n node) string {
 	return t.truth() + "(" + t.use(n) + ")"
 }
 
-// truth returns the function that makes true or false of a value.
+// truth returns the function that converts a value to true or false.
 func (t *translator) truth() string {
 	if t.o.NutchCompat {
 		return "j_filled"
@@ -194,7 +194,7 @@ func (t *translator) ternary() node {
 	switch {
 	case t.is("?"):
 		t.value(n)
-		cond := n.code // a name that is not there is false, also under NutchCompat
+		cond := n.code // a missing name is false, even under NutchCompat
 		if n.kind != boolean {
 			cond = t.truth() + "(" + n.code + ")"
 		}
@@ -221,8 +221,8 @@ func (t *translator) ternary() node {
 	return n
 }
 
-// join is the kind of one of two values. What is unknown may be null, and then
-// the other value is it.
+// join returns the kind of one of two values. An unknown one may be null, and then the
+// other value counts.
 func join(a, b kind) kind {
 	if a == b {
 		return a
@@ -279,7 +279,7 @@ func (t *translator) compare(a node, op token, b node) node {
 	}
 	use := t.use
 	if op.text == "==" || op.text == "!=" || (op.text == "=~" || op.text == "!~") && b.list == nil {
-		use = func(n node) string { // a signature that is null is there
+		use = func(n node) string { // a null signature is not missing
 			if n.known {
 				return t.value(n).code
 			}
@@ -290,8 +290,8 @@ func (t *translator) compare(a node, op token, b node) node {
 	switch op.text {
 	case "=~", "!~":
 		if b.list != nil {
-			// In one call, so that left is written once: lists in lists would double
-			// the code at each step.
+			// One call, so that left is written once: lists in lists would double the
+			// code at each step.
 			code := []string{left}
 			for _, e := range b.list {
 				code = append(code, t.use(e))
@@ -330,8 +330,8 @@ func (t *translator) compare(a node, op token, b node) node {
 	return out
 }
 
-// comparable fails if a constant text that is no number is compared with a
-// number: it would never be equal, and has no order.
+// comparable fails if a constant text that is not a number is compared with a number: it
+// would never be equal, and has no order.
 func (t *translator) comparable(a, b node) {
 	if b.kind == num {
 		a, b = b, a
@@ -470,7 +470,7 @@ func (t *translator) method(recv node, method token) node {
 	t.value(recv)
 	m, ok := methodOf(method.text)
 	if !ok {
-		t.fail(method.at, "there is no method "+method.text)
+		t.fail(method.at, "unknown method "+method.text)
 	}
 	if len(args) < m.least || len(args) > m.most {
 		t.fail(method.at, fmt.Sprintf("%s with %d arguments", method.text, len(args)))
@@ -483,7 +483,7 @@ func (t *translator) method(recv node, method token) node {
 		out.kind = m.kind
 	}
 	if m.kind == boolean {
-		out.kind = boolean // of null too
+		out.kind = boolean // for null, too
 	}
 	switch {
 	case method.text == "matches":
@@ -554,7 +554,7 @@ func (t *translator) name() node {
 		t.fail(tok.at, tok.text+" is not part of the language")
 	}
 	if t.is("(") {
-		t.fail(tok.at, "there is no function "+tok.text)
+		t.fail(tok.at, "unknown function "+tok.text)
 	}
 	name := tok.text
 	for t.is(".") {
@@ -573,12 +573,12 @@ func (t *translator) name() node {
 				continue
 			}
 		}
-		t.pos, t.tok = back, dot // a method, or an error for calls to find
+		t.pos, t.tok = back, dot // a method, or an error that calls will find
 		break
 	}
 	k, known, alike := t.lookup(name)
 	if alike != "" {
-		t.fail(tok.at, name+" is not known; "+alike+" is")
+		t.fail(tok.at, "unknown name "+name+"; did you mean "+alike+"?")
 	}
 	if dot := strings.IndexByte(name, '.'); dot > 0 && k == unknown {
 		if first, _, _ := t.lookup(name[:dot]); first != unknown {

@@ -116,8 +116,8 @@ func spell(v any) string {
 	return fmt.Sprint(v)
 }
 
-// truth is what a value says as a condition: numbers are true unless 0 or not a
-// number, texts if they are "true".
+// truth returns a value as a condition: numbers are true unless they are 0 or NaN, texts if
+// they are "true".
 func truth(v any) bool {
 	switch v := v.(type) {
 	case bool:
@@ -133,7 +133,7 @@ func truth(v any) bool {
 	return ok && n != 0
 }
 
-// filled reports whether a value is a text that JEXL takes for true.
+// filled reports whether a value is a text that is true in JEXL.
 func filled(v any) bool {
 	s, ok := textOf(v)
 	return ok && s != "" && s != "false"
@@ -203,7 +203,7 @@ func calculate(name string, ints func(a, b int64) (int64, bool), floats func(a, 
 		f, ok := number(a)
 		g, also := number(b)
 		if !ok || !also {
-			return nil, fail("%s %s %s is no number", describe(a), name, describe(b))
+			return nil, fail("%s %s %s is not a number", describe(a), name, describe(b))
 		}
 		return floats(f, g)
 	}
@@ -213,7 +213,7 @@ func add(a, b any) (any, error) {
 	_, aText := a.(string)
 	_, bText := b.(string)
 	if !aText && !bText {
-		// Metadata count as texts only if one of them is no number.
+		// Metadata count as texts only if one of them is not a number.
 		_, aText = a.(text)
 		_, bText = b.(text)
 		_, aNum := number(a)
@@ -240,7 +240,7 @@ func multiply(x, y int64) (int64, bool) {
 	return p, p/y == x && !(x == -1 && y == math.MinInt64) && !(y == -1 && x == math.MinInt64)
 }
 
-// method is what is known of a method of texts.
+// method describes a method of texts.
 type method struct {
 	least, most int // arguments
 	kind        kind
@@ -304,7 +304,7 @@ func substring(s string, from, to any) (any, error) {
 	return string(utf16.Decode(u[i:j])), nil
 }
 
-// functions are what the translated code calls.
+// functions returns the functions that the translated code calls.
 func functions(regexps []*regexp.Regexp) []expr.Option {
 	var out []expr.Option
 	two := func(name string, fn func(a, b any) (any, error), typ any) {
@@ -379,14 +379,14 @@ func functions(regexps []*regexp.Regexp) []expr.Option {
 			return a, nil
 		}
 		if filled(a) {
-			return a, nil // a text that is there is as good as true before ?:
+			return a, nil // any existing text is true before ?:
 		}
 		return nil, nil
 	}, get1)
 	one("j_any", func(a any) (any, error) { return a, nil }, get1)
 	two("j_there", func(a, name any) (any, error) {
 		if a == nil {
-			return nil, fail("%v is not there", name)
+			return nil, fail("%v is missing", name)
 		}
 		return a, nil
 	}, compute)
@@ -420,13 +420,13 @@ func signed(a any, by float64) (any, error) {
 	}
 	f, ok := number(a)
 	if !ok {
-		return nil, fail("%s is no number", describe(a))
+		return nil, fail("%s is not a number", describe(a))
 	}
 	return by * f, nil
 }
 
-// methods are those of texts, each as a function of the text and its arguments.
-// Of null they make null, or false.
+// methods returns the methods of texts, each as a function of the text and its arguments.
+// For null they return null, or false.
 func methods() []expr.Option {
 	var out []expr.Option
 	def := func(name string, fn func(s string, args []string, raw []any) (any, error)) {
@@ -482,8 +482,8 @@ func methods() []expr.Option {
 	return out
 }
 
-// maxText bounds what replacing and joining may make: doubling a text in every
-// step would fill memory.
+// maxText bounds the results of replacing and joining: doubling a text in every step would
+// fill memory.
 const maxText = 1 << 20
 
 func joined(a, b string) (any, error) {

@@ -119,9 +119,9 @@ func TestValueErrors(t *testing.T) {
 	for e, reason := range map[string]string{
 		`word < 5`:                                  `"de" and 5 have no order`,
 		`5 >= word`:                                 `5 and "de" have no order`,
-		`word * 2 == 4`:                             `"de" * 2 is no number`,
-		`2 - word == 4`:                             `2 - "de" is no number`,
-		`-word == 4`:                                `"de" is no number`,
+		`word * 2 == 4`:                             `"de" * 2 is not a number`,
+		`2 - word == 4`:                             `2 - "de" is not a number`,
+		`-word == 4`:                                `"de" is not a number`,
 		`five / 0 == 1`:                             "division by zero",
 		`five % zero == 1`:                          "division by zero",
 		`1.5 % 0 == 1`:                              "division by zero",
