@@ -30,7 +30,7 @@ var ErrClosed = errors.New("crawldb: store is closed")
 //
 // Concurrency: every method may be called from many goroutines at once. Updates
 // that share a URL are applied one after the other, each seeing the result of
-// the one before; so inject may run beside a crawl. Close waits for no one: a
+// the one before; so inject may run during a crawl. Close waits for no one: a
 // call that runs concurrently with it or after it may fail with ErrClosed, but
 // does no harm.
 //

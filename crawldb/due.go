@@ -36,7 +36,7 @@ type DueQuery struct {
 	// Beyond, if not zero, makes records due whose FetchTime is after it: no
 	// schedule sets such a time, so a clock must have been wrong.
 	Beyond time.Time
-	// Limit ends the sequence after so many candidates; zero means no limit.
+	// Limit ends the sequence after that many candidates; zero means no limit.
 	Limit int
 	// MinPriority leaves out records of a lower priority. Zero or less leaves
 	// out none.

@@ -37,8 +37,8 @@ type lists struct {
 	left int // lists that are not complete
 }
 
-// listsOf returns the lists of a segment that are to be fetched separately; nil
-// if it is fetched as a whole.
+// listsOf returns the lists of a segment that is fetched list by list; nil if it is
+// fetched as a whole.
 func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*lists, error) {
 	var turn segment.Turn
 	for block, err := range segment.Blocks[crawldb.Datum](ctx, s, name, 0) {

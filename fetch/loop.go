@@ -56,8 +56,8 @@ type result struct {
 	// the reason for a longer one.
 	crawlDelay, pause time.Duration
 	why               verdict
-	// patience is how long the server that was just asked for robots.txt wants to be
-	// left alone.
+	// patience is how long the server that was just asked for robots.txt asks to be left
+	// alone.
 	patience time.Duration
 	// alone says that there must be no other request to the host meanwhile.
 	alone bool

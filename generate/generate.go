@@ -60,7 +60,7 @@ type Options struct {
 	// hosts that were found late.
 	//
 	// On a site whose URLs consist of names only, the selection is exact. On one
-	// where half the pages are a blog by dates, beside documentation, between a tenth
+	// where half the pages are a blog by dates, and half documentation, between a tenth
 	// and a third of the TopN best have to wait for a later round. Turns that are not
 	// needed go to other parts, so this changes the order of a crawl but not what it
 	// finds in the end. A domain that has had fewer than 32 visits is not divided.
@@ -336,8 +336,8 @@ func (j *job) open(ctx context.Context, i int) error {
 	return nil
 }
 
-// begin begins a segment under a name that nobody has, not even someone who looks for
-// one at the same time.
+// begin begins a segment under a name that nobody else has, not even a generate that looks
+// for one at the same time.
 func (j *job) begin(ctx context.Context) (*making, error) {
 	last := ""
 	for {

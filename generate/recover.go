@@ -12,8 +12,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// A DamagedError names segments for which it cannot be told whether their generate
-// died. It wraps the errors that say why.
+// A DamagedError names segments of which it is unknown whether their generate died. It
+// wraps the errors that say why.
 type DamagedError struct {
 	Segments []string
 	Errs     []error // one a segment

@@ -2,8 +2,8 @@ package generate
 
 import "hash/maphash"
 
-// A urlSet is a set of URLs that hashes each only once: a map that grows hashes all of
-// them anew, and URLs are long and scattered in memory. The zero value is empty.
+// A urlSet is a set of URLs that hashes each only once: a growing map hashes all of them
+// again, and URLs are long and scattered in memory. The zero value is empty.
 type urlSet struct {
 	seed   maphash.Seed
 	urls   []string

@@ -51,7 +51,7 @@ type Host struct {
 	// DNSFailures counts the checks in a row in which the name had no address.
 	DNSFailures int64
 	// ConnectionFailures counts the records whose last visit had a transient
-	// failure and is to be retried.
+	// failure and should be retried.
 	ConnectionFailures int64
 	// LastCheck is when the name was last looked up; zero if it never was.
 	LastCheck time.Time

@@ -136,7 +136,7 @@ type Report struct {
 }
 
 // Run reads the crawl db once, in order, and writes the statistics of each host to
-// the host db, where it changes nothing else. It may run beside a crawl. What an
+// the host db, where it changes nothing else. It may run during a crawl. What an
 // interrupted run has written is valid, and the next run writes everything.
 func Run(ctx context.Context, crawl crawldb.Store, hosts hostdb.Store, o Options) (Report, error) {
 	o, err := o.complete()
@@ -205,7 +205,7 @@ type job struct {
 
 	seed   maphash.Seed
 	done   map[uint64]fate     // of hosts already finished, by their hashes
-	maps   map[uint64]struct{} // hashes of hosts with sitemaps, if hosts are to be forgotten
+	maps   map[uint64]struct{} // hashes of hosts with sitemaps, if hosts may be forgotten
 	strays map[string]*group   // of records found elsewhere, until the others come, or if these came before
 	open   []*group            // nested by domain: each is in the range of the one before
 	checks *checks

@@ -148,7 +148,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// decideByRecord returns Add for a record whose page is there.
+// decideByRecord returns Add for a record whose page exists.
 func decideByRecord(rec *crawldb.Datum) Decision {
 	if rec == nil {
 		return DeleteGone

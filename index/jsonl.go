@@ -21,7 +21,7 @@ import (
 //	{"url":"http://example.com/old","deleted":true}
 //
 // The first is a [Document]: its fields by their JSON names, in the order of the
-// type, the empty ones left out but for url and score, times in UTC as RFC 3339
+// type, the empty ones left out except url and score, times in UTC as RFC 3339
 // has them. The second says that there is no longer a document for the URL. Of
 // several lines for a URL the last counts. Fields may be added to the format;
 // none will change its meaning.

@@ -78,7 +78,7 @@ func (j *job) sort(url string, meta []string) error {
 	return j.sorter.Add(j.key, j.sorted)
 }
 
-// metaOf reads the metadata that sort wrote behind the number.
+// metaOf reads the metadata that sort wrote after the number.
 func metaOf(sorted []byte) (meta []string) {
 	for rest := sorted; len(rest) > 0; {
 		n, size := binary.Uvarint(rest)

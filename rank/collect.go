@@ -30,7 +30,7 @@ func (k *kept) crowded(least int) bool {
 // page links to them any more. A page that is gone and still linked to stays, since it may
 // come back. The others keep their order.
 //
-// The new graph is written beside the old one and read back, so that it is what another
+// The new graph is written next to the old one and read back, so that it is what another
 // process would find. It has no ranks yet: those in the records were computed from more
 // pages than there are now.
 func (k *kept) collect(ctx context.Context, crawl crawldb.Store, filter scoring.PageRank, memory int64) (dropped int, err error) {
@@ -69,11 +69,11 @@ func (k *kept) collect(ctx context.Context, crawl crawldb.Store, filter scoring.
 	return dropped, k.sweep(ctx, crawl)
 }
 
-// staying returns the new number of each page, from 1 on, and 0 for those that are dropped.
+// staying returns the new number of each page, from 1 on; 0 for pages that are dropped.
 func (k *kept) staying(ctx context.Context, crawl crawldb.Store) (numbers []uint32, dropped int, err error) {
 	const (
 		known = 1 + iota // has a record
-		there            // whose page is there
+		there            // whose page exists
 		linked
 	)
 	g := k.graph

@@ -90,7 +90,7 @@ func (e *entry) links() (n int64) {
 	return n
 }
 
-// check reports what is wrong with an entry of a graph of so many pages.
+// check reports what is wrong with an entry of a graph of that many pages.
 func (e *entry) check(pages int) error {
 	out, own, to, ok := e.head()
 	if !ok || int64(e.page) >= int64(pages) || !(own >= 0) || math.IsInf(float64(own), 0) {

@@ -162,10 +162,9 @@ func (g *Graph) place(h uint64, n uint32) {
 	g.slots[i] = n + 1
 }
 
-// Link says that a page was fetched, what it has of its own besides 1, and
-// where it links to: to lists the targets among its out links that there was
-// room for. It must be sorted, and is overwritten. Link reports whether
-// anything has changed.
+// Link records that a page was fetched, what it has of its own besides 1, and where it
+// links to: to lists those targets of its out links for which there was room. It must be
+// sorted, and is overwritten. Link reports whether anything has changed.
 func (g *Graph) Link(page uint32, own float64, out int, to []uint32) bool {
 	slices.Sort(to)
 	to = slices.Compact(to)

@@ -146,11 +146,11 @@ type Forecast struct {
 	Curve []Reach
 }
 
-// Reach is what a budget of so many visits a day achieves.
+// Reach is what a budget, in visits a day, achieves.
 type Reach struct{ PerDay, Freshness float64 }
 
-// Reaches returns how much importance a budget of so many visits a day keeps fresh, read
-// off the curve.
+// Reaches returns how much importance a budget, in visits a day, keeps fresh, read off the
+// curve.
 func (f *Forecast) Reaches(perDay float64) float64 {
 	if len(f.Curve) == 0 || !(perDay > 0) {
 		return 0

@@ -33,7 +33,7 @@ func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
 // A page that was never fetched is worth its importance divided by its rate, which is all that
 // there is to lose. If that is clearly more than the threshold, or than a visit to a page of
 // average importance that is made only because the greatest interval is over, it goes before
-// that line, otherwise behind it. Such pages are ordered by what they are worth.
+// that line, otherwise after it. Such pages are ordered by what they are worth.
 //
 // The stored priority does not change while a page waits, so it encodes a time, not a
 // duration.

@@ -51,7 +51,7 @@ type FetchSchedule interface {
 	// Signature and Modified. (Nutch: forceRefetch.)
 	Force(d crawldb.Datum, now time.Time) crawldb.Datum
 
-	// Due reports whether the page is to be fetched at now. (Nutch: shouldFetch.)
+	// Due reports whether the page should be fetched at now. (Nutch: shouldFetch.)
 	// See [Horizon] for schedules that answer by FetchTime alone.
 	Due(d *crawldb.Datum, now time.Time) bool
 }

@@ -75,7 +75,7 @@ func (p *sampled) freshness(mu float64, r Rate, interval float64) float64 {
 	return max(1-lost, r.freshness(interval))
 }
 
-// solve returns the threshold at which the pages take so many visits a day, by
+// solve returns the threshold at which the pages take the given visits a day, by
 // false position between logarithms, in which the visits are nearly a line (the rule of
 // Anderson and Björck; bisection where that gains nothing). If they take more at any, it
 // is the one at which no page is visited more often than its bounds say; if they take more

@@ -16,7 +16,7 @@ const (
 	SeedMaxDepthKey = "_maxdepth_"
 )
 
-// Depth follows at most so many links from a seed, nearer pages first. A seed
+// Depth follows links from a seed up to a depth, nearer pages first. A seed
 // has depth 1, a page it links to depth 2; the target of a redirect has the
 // depth of the page. The zero value is ready to use.
 //

@@ -58,7 +58,7 @@ type CorruptError = crawldb.CorruptError
 // Order: segments are listed by name, blocks read in the order they were
 // appended.
 //
-// Atomicity: a block is there whole or not at all. A part that was not
+// Atomicity: a block exists whole or not at all. A part that was not
 // committed keeps its blocks, but [Info] says that it is not complete.
 //
 // Durability: appended blocks survive any end of the process or machine once

@@ -13,7 +13,7 @@ import (
 // [Turn]. It belongs to the fetch list alone: no record of the crawl db has it.
 const TurnKey = "segment.turn"
 
-// Turn says how a URL is to be visited: what generate decided besides selecting
+// Turn says how to visit a URL: what generate decided besides selecting
 // its record. A record that says nothing has the zero value.
 type Turn struct {
 	// List is the number of the fetch list that the URL is on, of Lists in all,

@@ -44,7 +44,7 @@ type Input struct {
 	gave bool // a page that links to this one gave cash away
 }
 
-// Next is the heart of the crawl: what one segment makes of one record. It is a
+// Next is the heart of the crawl: it applies one segment to one record. It is a
 // pure function. old is nil if there is no record, and is not changed; the
 // result is nil if there should be none, and old itself if it stays as it is.
 //

@@ -262,7 +262,7 @@ func (s *sweep) apply(ctx context.Context, found []candidate, job, cursor string
 		if !errors.Is(err, errMoved) {
 			return err
 		}
-		// Somebody else writes here: judge again what is to be moved.
+		// Somebody else is writing: judge again what has to move.
 		for i := range found {
 			c := &found[i]
 			if c.ruled != moves {

@@ -10,7 +10,7 @@ import "strings"
 //   - The scheme consists of letters.
 //   - The host is an IPv4 address, or has at least two labels of letters, digits
 //     and "-", the last of at least two characters and beginning with a letter; no
-//     dot is behind it. A port has one to five digits.
+//     dot follows it. A port has one to five digits.
 //   - The path is empty or begins with "/" and consists of letters, digits and
 //     -_:@&?=+,.!/~*'%$;(). It has fewer ".." than slashes, where "//" counts as
 //     one and the first does not count.

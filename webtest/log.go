@@ -38,7 +38,7 @@ type requestLog struct {
 
 type hostState struct {
 	HostLog
-	pages    int // requests but for robots.txt
+	pages    int // requests except those for robots.txt
 	inFlight int
 	ended    time.Time // of the last page
 }

@@ -59,7 +59,7 @@ type Web struct {
 	// CrawlDelay is what robots.txt asks for. Zero or negative means that it asks
 	// for none.
 	CrawlDelay time.Duration
-	// Sitemaps makes robots.txt list sitemap.xml, which is there in any case.
+	// Sitemaps makes robots.txt list sitemap.xml, which exists in any case.
 	Sitemaps bool
 	// Latency is how long each answer takes, on a real timer.
 	Latency time.Duration

@@ -213,7 +213,7 @@ type session struct {
 	conf    *nutchconf.Options // nil without -conf
 	now     func() time.Time
 	trouble trouble
-	damaged int // how many of Crawler.Damaged were told
+	damaged int // how many of Crawler.Damaged were reported
 }
 
 // begin opens the crawl and makes a crawler from the flags.
@@ -307,7 +307,7 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 	return s, nil
 }
 
-// tellDamage tells of segments that were found damaged since it was called last.
+// tellDamage reports segments that were found damaged since its last call.
 func (s *session) tellDamage(w io.Writer) {
 	damaged := s.crawler.Damaged()
 	for _, err := range damaged[s.damaged:] {

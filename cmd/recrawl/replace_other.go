@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// openBeside opens the empty file that is to become the named one. A killed process
+// openBeside opens the empty file that will become the named one. A killed process
 // leaves it behind.
 func openBeside(name string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")

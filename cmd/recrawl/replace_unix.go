@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// openBeside opens the empty file that is to become the named one. It has the same
+// openBeside opens the empty file that will become the named one. It has the same
 // name every time, so that there is never more than one; its writer holds a lock on
 // it, which ends with the process.
 func openBeside(name string) (*os.File, error) {

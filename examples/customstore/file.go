@@ -43,7 +43,7 @@ func (s *Store) Sync(ctx context.Context) error {
 	return s.write(t)
 }
 
-// Close syncs. A store whose file cannot be written is closed all the same.
+// Close syncs. A store whose file cannot be written is closed anyway.
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -31,7 +31,7 @@ func date(s string) (time.Time, bool) {
 }
 
 // layouts returns those that a date without its zone may be of by its shape. To try
-// them all would let a page of a hundred thousand dates that are none cost too much.
+// them all would let a page with a hundred thousand invalid dates cost too much.
 func layouts(s string) []string {
 	clock := ""
 	switch strings.Count(s, ":") {

@@ -185,7 +185,7 @@ func (s *Sorter) sorted(ctx context.Context, yield func(Pair) bool) error {
 	return cmp.Or(err, ctx.Err())
 }
 
-// errBreak ends a loop that wants no more.
+// errBreak ends the loop of a caller that breaks.
 var errBreak = errors.New("extsort: break")
 
 // sortHeld calls f with the records in memory, in order.

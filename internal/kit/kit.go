@@ -84,8 +84,8 @@ func brief(s string) string {
 	return b.String()
 }
 
-// Check returns the results of told for each broken rule, joined. Rules that
-// the harness cannot test are skipped.
+// Check returns the results of told, which is called for each broken rule, joined. Rules
+// that the harness cannot test are skipped.
 func (k Kit[S, C]) Check(ctx context.Context, told func(rule string, err error) error) error {
 	var errs []error
 	for _, r := range k.Rules {

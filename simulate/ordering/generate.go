@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// Generate makes up a web of so many pages, or a few more or less: hosts of very
-// different sizes, the greatest with up to an eighth of all pages, whose pages lie in
-// directories of very different sizes, too. Most pages link to the start page of their
-// host, some to a menu that is the same on the whole host, to their directory and to
-// their neighbours; a few link to other hosts, the more often the more others do. One
-// page in seven has no links. The same arguments give the same web.
+// Generate makes up a web of about that many pages: hosts of very different sizes, the
+// largest with up to an eighth of all pages, with directories of very different sizes. Most
+// pages link to the start page of their host, some to a menu that is the same on the whole
+// host, to their directory and to their neighbours; a few link to other hosts, mostly to
+// pages that others link to as well. One page in seven has no links. The same arguments give
+// the same web.
 func Generate(pages int, seed uint64) *Web {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	pages = max(pages, 2)
@@ -26,7 +26,7 @@ func Generate(pages int, seed uint64) *Web {
 		hosts = append(hosts, host{at, at + n})
 		at += n
 	}
-	popular := make([]int, 0, 2*len(hosts)) // a page for each time that it was linked to
+	popular := make([]int, 0, 2*len(hosts)) // a page once for each link to it
 	for _, h := range hosts {
 		popular = append(popular, h.begin)
 	}

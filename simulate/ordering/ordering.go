@@ -4,11 +4,11 @@
 //
 // The orders of package scoring are those of a crawl: records, filters, update.Next
 // and the known graph of package rank are the code that a crawl runs, a batch for
-// each round. Beside them stand breadth first, random, the number of links seen, and
-// two that no crawler can have: the best page of those that are known by its true
-// PageRank, and the best page of all.
+// each round. They are compared with breadth first, random, the number of links seen,
+// and two that no crawler can have: the best known page by its true PageRank, and the
+// best page of all.
 //
-// There is no host in it that must be waited for, and no page that fails or changes.
+// No host has to be waited for, and no page fails or changes.
 package ordering
 
 import (
@@ -23,23 +23,21 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-// An Order is one way to choose among the pages that are known.
+// An Order is a way to choose among the known pages.
 type Order struct {
-	// Name is what it is called in a table.
+	// Name is its name in tables.
 	Name string
-	// Filter orders by the priority that the records have under it; equal ones by
-	// their keys.
+	// Filter orders records by the priority that it gives them; equal ones by key.
 	Filter scoring.Filter
 	// Update says how records change under Filter; its Scoring is not used.
 	Update update.Options
-	// Rank says how often ranks are computed, if there is a scoring.PageRank in the
-	// Filter.
+	// Rank says how often ranks are computed, if Filter has a scoring.PageRank.
 	Rank rank.Options
 
 	by kind
 }
 
-// kind is an order that is no filter.
+// kind is an order without a filter.
 type kind byte
 
 const (
@@ -53,17 +51,16 @@ const (
 // BreadthFirst takes pages in the order in which they became known.
 func BreadthFirst() Order { return Order{Name: "breadth first", by: byDiscovery} }
 
-// Random takes any page that is known.
+// Random takes any known page.
 func Random() Order { return Order{Name: "random", by: byChance} }
 
-// Backlinks takes the page to which most links were seen, of equal ones the one that
-// became known first.
+// Backlinks takes the page to which most links were seen; of equal ones, the first known.
 func Backlinks() Order { return Order{Name: "backlinks", by: byLinks} }
 
-// Omniscient takes the page that has the highest PageRank in the end.
+// Omniscient takes the known page with the highest PageRank in the whole graph.
 func Omniscient() Order { return Order{Name: "omniscient", by: byTruth} }
 
-// Stock are all orders that there are: the crawler's own, and what to compare them to.
+// Stock returns all orders: the crawler's own, and those to compare them with.
 func Stock() []Order {
 	return []Order{
 		BreadthFirst(), Random(), Backlinks(),
@@ -74,23 +71,24 @@ func Stock() []Order {
 	}
 }
 
-// Options say what crawl is replayed.
+// Options say which crawl is replayed.
 type Options struct {
 	// Batch is the share of all pages that is fetched in a round; zero means 0.005.
 	Batch float64
-	// Seeds is how many pages, chosen at random, a crawl begins with; when it knows
-	// no more pages it is given so many again. Zero means 20.
+	// Seeds is how many pages, chosen at random, a crawl begins with. When it knows no
+	// more pages, it gets as many again. Zero means 20.
 	Seeds int
-	// Runs is from how many choices of seeds the result is the mean; zero means 1.
+	// Runs is the number of choices of seeds over which the result is the mean; zero
+	// means 1.
 	Runs int
-	// Seed begins the random numbers.
+	// Seed is the seed of the random numbers.
 	Seed uint64
-	// Damping is that of the PageRank that is to be held; zero means 0.85.
+	// Damping is the damping factor of the PageRank to hold; zero means 0.85.
 	Damping float64
-	// Span is how long a crawl of all pages takes, for filters that know of time;
-	// zero means 30 days.
+	// Span is how long a crawl of all pages takes, for filters that depend on time; zero
+	// means 30 days.
 	Span time.Duration
-	// Told, if not nil, hears of each run that ended.
+	// Told, if not nil, is called after each run.
 	Told func(order string, run int, area float64)
 }
 
@@ -114,43 +112,42 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Result is what came of it.
+// Result is the result of Run.
 type Result struct {
 	// Pages and Links are those of the graph.
 	Pages, Links int
-	// Curves are those of the orders, and of the best that there could be behind
-	// them.
+	// Curves has the curves of the orders and, last, the best possible one.
 	Curves []Curve
 }
 
 // Curve is the share of the PageRank that an order holds.
 type Curve struct {
 	Name string
-	// Held is the share held when i of len(Held)-1 equal parts of the pages were
-	// downloaded, the mean of all runs.
+	// Held[i] is the share held when i of len(Held)-1 equal parts of the pages were
+	// downloaded, as the mean of all runs.
 	Held []float64
-	// Area is the area under the curve, the mean of all runs: what is held on
-	// average while the crawl goes on. Low and High are the extremes of the runs.
+	// Area is the area under the curve, as the mean of all runs: what is held on average
+	// during the crawl. Low and High are the extremes of the runs.
 	Area, Low, High float64
-	// Elapsed is the time that all runs took. Ranking is the part of that in which
-	// ranks were computed and written into records, Ranked how often that was done,
-	// Written to how many records.
+	// Elapsed is the time that all runs took. Ranking is the part of it in which ranks were
+	// computed and written to records, Ranked how often that was done, and Written the
+	// number of records written.
 	Elapsed, Ranking time.Duration
 	Ranked, Written  int
 }
 
-// parts is how many steps a curve has.
+// parts is the number of steps of a curve.
 const parts = 200
 
-// At returns what is held when a share of the pages was downloaded.
+// At returns the share held when a share of the pages was downloaded.
 func (c *Curve) At(share float64) float64 {
 	x := min(max(share, 0), 1) * float64(len(c.Held)-1)
 	i := min(int(x), len(c.Held)-2)
 	return c.Held[i] + (x-float64(i))*(c.Held[i+1]-c.Held[i])
 }
 
-// Run replays crawls over a graph. The same arguments give the same result, but for
-// the times.
+// Run replays crawls over a graph. The same arguments give the same result, except for the
+// times.
 func Run(ctx context.Context, w *Web, orders []Order, o Options) (Result, error) {
 	o = o.withDefaults()
 	r := Result{Pages: w.Pages(), Links: w.Links()}
@@ -179,7 +176,7 @@ func Run(ctx context.Context, w *Web, orders []Order, o Options) (Result, error)
 	return r, nil
 }
 
-// add adds a run to the mean of so many.
+// add adds one of several runs to the mean.
 func (c *Curve) add(t *trace, area float64, runs int) {
 	for i := range c.Held {
 		c.Held[i] += t.at(float64(i)/parts) / float64(runs)
@@ -188,7 +185,7 @@ func (c *Curve) add(t *trace, area float64, runs int) {
 	c.Low, c.High = min(c.Low, area), max(c.High, area)
 }
 
-// best is what is held if the pages come in the order of their true PageRank.
+// best returns what is held if the pages come in the order of their true PageRank.
 func best(truth []float64) Curve {
 	sorted := slices.Clone(truth)
 	slices.Sort(sorted)
@@ -205,7 +202,7 @@ func best(truth []float64) Curve {
 	return c
 }
 
-// trace is what was held when, in ascending order.
+// trace says what was held when, in ascending order.
 type trace struct{ downloaded, held []float64 }
 
 func (t *trace) add(downloaded, held float64) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteTable writes a line for each order: what is held at some shares of the pages,
-// the area under the curve with the extremes of the runs, and how long a run took.
+// WriteTable writes a line for each order: what is held at some shares of the pages, and the
+// area under the curve with the extremes of the runs.
 func (r *Result) WriteTable(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	shares := []float64{0.01, 0.05, 0.10, 0.20, 0.30, 0.50, 0.70}
@@ -29,7 +29,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	return b.Flush()
 }
 
-// WriteTimes writes how long the orders took, and what of it was ranking.
+// WriteTimes writes how long the orders took, and the part of it that was ranking.
 func (r *Result) WriteTimes(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for i := range r.Curves {

@@ -43,8 +43,8 @@ type replay struct {
 	ranked, written int
 }
 
-// candidate is a page that is known and not fetched. It goes before others with a
-// lower score, and of equal score before those with a higher turn.
+// candidate is a page that is known but not fetched. It comes before others with a lower
+// score and, with an equal score, before those with a higher turn.
 type candidate struct {
 	page  uint32
 	turn  uint32
@@ -133,8 +133,8 @@ func (r *replay) discover(p uint32) {
 	r.frontier = append(r.frontier, c)
 }
 
-// take removes the best candidates and returns their pages, in the order of their
-// keys if it is a filter that judged them, and best first otherwise.
+// take removes the best candidates and returns their pages: in the order of their keys if
+// there is a filter, and best first otherwise.
 func (r *replay) take(size int) []uint32 {
 	for i := range r.frontier {
 		if r.records != nil {
@@ -161,12 +161,12 @@ func (c candidate) compare(d candidate) int {
 	return cmp.Compare(c.turn, d.turn)
 }
 
-// choose moves the n best of all to the end, and returns them sorted. It partitions
-// until what is left to decide is small (Hoare's find).
+// choose moves the n best to the end, and returns them sorted. It partitions until little is
+// left to decide (Hoare's find).
 func choose(all []candidate, n int) []candidate {
 	lo, hi, cut := 0, len(all), len(all)-n
 	for hi-lo > 32 {
-		// The middle of three, so that what is sorted already does no harm.
+		// The middle of three, so that sorted candidates do no harm.
 		a, b, c := all[lo], all[(lo+hi)/2], all[hi-1]
 		if a.compare(b) < 0 {
 			a, b = b, a
@@ -177,7 +177,7 @@ func choose(all []candidate, n int) []candidate {
 				b = a
 			}
 		}
-		// Worst first: what comes behind the pivot in the order goes to the front.
+		// Worst first: candidates that come after the pivot go to the front.
 		i, j := lo, hi-1
 		for i <= j {
 			for all[i].compare(b) > 0 {
@@ -206,10 +206,10 @@ func choose(all []candidate, n int) []candidate {
 	return chosen
 }
 
-// see follows the links of pages in an order that is no filter.
+// see follows the links of pages in an order without a filter.
 func (r *replay) see(batch []uint32) {
 	if r.order.by == byLinks && r.pages == nil {
-		r.pages = make([]uint32, r.w.Pages()) // how many links to each were seen
+		r.pages = make([]uint32, r.w.Pages()) // links seen to each page
 	}
 	for _, p := range batch {
 		for _, t := range r.w.Out(int(p)) {
@@ -228,21 +228,21 @@ func (r *replay) see(batch []uint32) {
 	}
 }
 
-// given is a link of a batch.
+// given is a link in a batch.
 type given struct {
 	to, from uint32
 	score    float64
 	meta     crawldb.Meta
 }
 
-// fetch does to the records what a round does that visits the pages of a batch, and
-// finds them all.
+// fetch changes the records as a round does that visits the pages of a batch and finds them
+// all.
 func (r *replay) fetch(ctx context.Context, batch []uint32) error {
 	var links []given
 	var out []scoring.Link
 	content, parsed := &page.Content{}, &page.Parsed{}
 	gave := make([]float64, len(batch))
-	lost := 0.0 // what no link received
+	lost := 0.0 // gifts that no link received
 	for i, p := range batch {
 		out = out[:0]
 		for _, t := range r.w.Out(int(p)) {
@@ -261,7 +261,7 @@ func (r *replay) fetch(ctx context.Context, batch []uint32) error {
 			lost += rest
 		}
 	}
-	// By target, and of each the best first.
+	// By target, and for each the best first.
 	slices.SortFunc(links, func(a, b given) int {
 		if c := cmp.Compare(r.places[a.to], r.places[b.to]); c != 0 {
 			return c
@@ -306,7 +306,7 @@ func (r *replay) fetch(ctx context.Context, batch []uint32) error {
 	return r.rank(ctx, batch)
 }
 
-// visited is the news of a page that was fetched.
+// visited is the input for a page that was fetched.
 func (r *replay) visited(p uint32, gave, shared float64, in []scoring.Link) update.Input {
 	d := r.records[p]
 	return update.Input{
@@ -316,7 +316,7 @@ func (r *replay) visited(p uint32, gave, shared float64, in []scoring.Link) upda
 	}
 }
 
-// update makes of a record what a crawl would.
+// update changes a record as a crawl would.
 func (r *replay) update(p uint32, in update.Input) {
 	var old *crawldb.Datum
 	if r.known[p] {
@@ -332,7 +332,7 @@ func (r *replay) update(p uint32, in update.Input) {
 	}
 }
 
-// rank adds what was fetched to the graph, and computes the ranks if that is due: as
+// rank adds the fetched pages to the graph, and computes the ranks if it is time to, as
 // rank.Run does.
 func (r *replay) rank(ctx context.Context, batch []uint32) error {
 	if r.graph == nil {

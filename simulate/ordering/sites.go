@@ -6,19 +6,19 @@ import (
 	"strconv"
 )
 
-// GenerateSites makes up a web of so many pages that is harder than that of [Generate]: few
-// hosts of very different sizes, each grown of collections that hang one below the other,
-// so that much of it is far from all seeds. A collection is an archive of mail, a manual,
-// a book, a list of files, or an index. Most have a few pages to which all others link, and
-// which have much of the PageRank; an index leads to thousands that have next to none. One
-// page in five has no links, and few lead to other hosts.
+// GenerateSites makes up a web of about that many pages that is harder than that of
+// [Generate]: few hosts of very different sizes, each of nested collections, so that much of
+// it is far from all seeds. A collection is an archive of mail, a manual, a book, a list of
+// files, or an index. Most have a few pages to which all others link, and which have much of
+// the PageRank; an index leads to thousands that have next to none. One page in five has no
+// links, and few link to other hosts.
 //
-// Its parameters were sought so that a web of 325,557 pages is like a crawl of a national
-// research network of that size, as far as figures of that were published: breadth first
-// had an area of .568 there, Nutch's OPIC .604, the best by true PageRank .744, and the
-// bound was .833. Here breadth first has .603, .602 and .624 with seeds 1 to 3, the best by
-// true PageRank .714, .712 and .731, and the bound is .807 to .815. The same arguments give
-// the same web.
+// Its parameters were chosen so that a web of 325,557 pages resembles a crawl of a national
+// research network of that size, as far as its figures were published: breadth first had an
+// area of .568 there, Nutch's OPIC .604, the best by true PageRank .744, and the bound was
+// .833. Here breadth first has .603, .602 and .624 with seeds 1 to 3, the best by true
+// PageRank .714, .712 and .731, and the bound is .807 to .815. The same arguments give the
+// same web.
 func GenerateSites(pages int, seed uint64) *Web {
 	s := sites{rnd: rand.New(rand.NewPCG(seed, 1)), pages: max(pages, 2)}
 	for len(s.names) < s.pages {
@@ -27,7 +27,7 @@ func GenerateSites(pages int, seed uint64) *Web {
 	return s.web()
 }
 
-// sites is a web that grows.
+// sites is a growing web.
 type sites struct {
 	builder
 	rnd   *rand.Rand
@@ -35,14 +35,14 @@ type sites struct {
 	hosts int
 
 	dead    []bool   // pages that have no links
-	popular []uint32 // a page that others link to, once for each time that they do
+	popular []uint32 // a page once for each link to it
 
-	// Of the host that grows.
+	// Of the current host.
 	begin uint32
 	menu  []uint32
 }
 
-// What a web of sites is like, in shares.
+// The parameters of a web of sites, as shares.
 const (
 	siteGreatest   = 0.1    // of all pages, on the greatest host
 	siteCollection = 0.15   // of all pages, in the greatest collection
@@ -53,12 +53,12 @@ const (
 	siteEntries    = 0.0012 // of the pages, that are linked from another host besides
 )
 
-// power draws from a distribution with a heavy tail.
+// power draws from a heavy-tailed distribution.
 func (s *sites) power(exponent, scale, most float64) int {
 	return max(1, int(min(math.Pow(1-s.rnd.Float64(), -exponent)*scale, most)))
 }
 
-// one returns true as often as such a share says.
+// one returns true with the given probability.
 func (s *sites) one(share float64) bool { return s.rnd.Float64() < share }
 
 func (s *sites) page(dir int) uint32 {
@@ -74,7 +74,7 @@ func (s *sites) add(from, to uint32) {
 	}
 }
 
-// any returns a page from first on, before end.
+// any returns a page from first up to, but not including, end.
 func (s *sites) any(first, end uint32) uint32 { return first + s.rnd.Uint32N(end-first) }
 
 // host grows the next host.
@@ -95,7 +95,7 @@ func (s *sites) host() {
 			s.add(from, to)
 		}
 	}
-	above := append([]uint32(nil), s.menu...) // below which collections hang
+	above := append([]uint32(nil), s.menu...) // pages that collections are attached to
 	for dir := 1; len(s.names) < end; dir++ {
 		size := min(s.power(1.2, 20, float64(s.pages)*siteCollection), end-len(s.names))
 		parent := above[s.rnd.IntN(len(above))]
@@ -117,7 +117,7 @@ func (s *sites) host() {
 			s.popular = append(s.popular, root)
 		}
 	}
-	// Others lead to it.
+	// Other hosts link to it.
 	if s.begin > 0 {
 		for range 2 + int(siteEntries*float64(size)) {
 			to := home
@@ -132,12 +132,12 @@ func (s *sites) host() {
 	s.hosts++
 }
 
-// collection grows one with so many pages below its root.
+// collection grows a collection with the given number of pages below its root.
 func (s *sites) collection(root uint32, dir, size int) {
 	if size <= 0 {
 		return
 	}
-	const heads = 12 // pages that others rely on
+	const heads = 12 // pages that the others link to
 	first := uint32(len(s.names))
 	for i := range size {
 		p := s.page(dir)
@@ -169,7 +169,7 @@ func (s *sites) collection(root uint32, dir, size int) {
 	}
 }
 
-// neighbours links a page to those before and behind it.
+// neighbours links a page to those before and after it.
 func (s *sites) neighbours(p, first, end uint32) {
 	if p > first {
 		s.add(p, p-1)

@@ -15,15 +15,15 @@ import (
 	"github.com/recrawl/recrawl/internal/unpack"
 )
 
-// Web is a link graph: pages, and the links of each, in the order in which they were
-// given. A link is there once, and none leads to its own page.
+// Web is a link graph: pages, and the links of each, in the order in which they were given.
+// It has each link once, and none from a page to itself.
 type Web struct {
 	urls  []string
-	first []uint64 // where the links of each page begin, and where the last end
+	first []uint64 // where the links of each page begin, and the end of the last
 	to    []uint32
 }
 
-// Pages returns the number of pages, Links that of links.
+// Pages returns the number of pages.
 func (w *Web) Pages() int { return len(w.urls) }
 
 // Links returns the number of links.
@@ -35,18 +35,17 @@ func (w *Web) URL(page int) string { return w.urls[page] }
 // Out returns the pages that a page links to, not to be changed.
 func (w *Web) Out(page int) []uint32 { return w.to[w.first[page]:w.first[page+1]] }
 
-// Read reads a graph: a link on each line, the page that it is on and the page that
-// it leads to, separated by a tab or other white space. A page is told by any name
-// without white space. One that is a URL is that URL; another is one of a single
-// host. Empty lines and those that begin with "#" or "%" are skipped, and so is a byte
-// order mark.
+// Read reads a graph: a link on each line, the page that it is on and the page that it
+// leads to, separated by a tab or other white space. A page has any name without white
+// space: a URL, or a name that becomes a URL on one common host. Empty lines and those that
+// begin with "#" or "%" are skipped, and so is a byte order mark.
 //
-// If the first line is a number and nothing else, it is that of the pages, and a line
-// for each of them follows: the numbers, from 0, of the pages that it links to, an empty
-// line for none. That is the ASCII form of WebGraph. Either may be compressed by gzip.
+// If the first line is only a number, it is the number of pages, and a line for each of
+// them follows: the numbers, from 0, of the pages that it links to; an empty line for none.
+// That is the ASCII form of WebGraph. Either may be compressed by gzip.
 //
-// It takes about 100 bytes a page, as much as its name, and 12 bytes a link. An error
-// names the line, and the file if r has a name.
+// It takes about 100 bytes and the length of its name for a page, and 12 bytes for a link.
+// An error names the line, and the file if r has a name.
 func Read(r io.Reader) (*Web, error) {
 	b := builder{number: map[string]uint32{}}
 	n := 0
@@ -144,7 +143,7 @@ func (b *builder) list(line []byte) error {
 		if err != nil || uint32(n) >= b.pages {
 			return fmt.Errorf("%q is not the number of a page; there are %d", to, b.pages)
 		}
-		t, _ := b.page(strconv.AppendUint(nil, n, 10)) // as it would be spelled by others
+		t, _ := b.page(strconv.AppendUint(nil, n, 10)) // in its usual spelling
 		b.link(from, t)
 	}
 	return nil
@@ -166,7 +165,7 @@ func (b *builder) page(name []byte) (n uint32, ok bool) {
 
 func (b *builder) link(from, to uint32) { b.links = append(b.links, [2]uint32{from, to}) }
 
-// web sorts the links by the page that they are on, and keeps each once.
+// web sorts the links by the page that they are on, and drops duplicates.
 func (b *builder) web() *Web {
 	b.number = nil
 	w := &Web{urls: b.names, first: make([]uint64, len(b.names)+1)}
@@ -188,7 +187,7 @@ func (b *builder) web() *Web {
 		at[l[0]]++
 	}
 	b.links = nil
-	seen := make([]uint32, len(w.urls)) // the page, from 1, that was last seen to link there
+	seen := make([]uint32, len(w.urls)) // the last page seen to link there, from 1
 	w.to = to[:0]
 	begin := uint64(0)
 	for page := range w.urls {
@@ -219,10 +218,9 @@ func (w *Web) keyOrder() []uint32 {
 	return place
 }
 
-// PageRank returns the PageRank of each page in the whole graph, which add up to 1:
-// with probability damping a reader follows one of the links of a page, and otherwise,
-// and where there are none, goes to any page. It is computed until it changes by less
-// than a millionth.
+// PageRank returns the PageRank of each page in the whole graph; the sum is 1. With
+// probability damping a reader follows one of the links of a page; otherwise, or if there
+// are none, he goes to any page. It is computed until it changes by less than a millionth.
 func (w *Web) PageRank(damping float64) []float64 {
 	n := len(w.urls)
 	rank, next := make([]float64, n), make([]float64, n)

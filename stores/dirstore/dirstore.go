@@ -241,7 +241,7 @@ func (s *Store) stat(ctx context.Context, seg, part string) (segment.Info, error
 
 // settle makes durable the names of a segment that this store did not write: if
 // a part was committed at the very end of a process, its name may be in memory
-// only, and whoever is told that the part is committed relies on it.
+// only, and callers rely on a part that is reported as committed.
 func (s *Store) settle(seg string) error {
 	done := false
 	err := s.keep(func() error { done = s.settled[seg]; return nil })

@@ -14,7 +14,7 @@ var _ crawldb.Store = (*Crawl)(nil)
 // Crawl is a [crawldb.Store]. It keeps records encoded, which takes a third of
 // the memory and shares none with the caller.
 //
-// Updates run one at a time; Get and Scan run beside them, so Next may take its time.
+// Updates run one at a time, but Get and Scan do not wait for them, so Next may take its time.
 // A Next that calls Update, which the contract forbids, blocks forever.
 type Crawl struct {
 	records guarded[[]byte]

@@ -54,7 +54,7 @@ const (
 // of newDir is full or fails, the backup ends with an error and the store goes on. The next
 // opening of the store removes what a killed process has left. A copy to another file system
 // is made beside newDir, under its name with ".backup" appended, and the next backup to
-// newDir begins it anew.
+// newDir starts it over.
 func (d *DB) Backup(ctx context.Context, newDir string, o BackupOptions) (BackupReport, error) {
 	b := backup{d: d, o: o, staging: filepath.Join(d.dir, stagingName)}
 	if err := b.run(ctx, newDir); err != nil {

@@ -62,6 +62,6 @@
 // Any other failed write stops the store: the disk is left as it is at that moment,
 // and every pending and later call returns an error that is [ErrFailed] and also the
 // error of the file system, such as syscall.EIO. Close the store, fix the cause and
-// open it again: whatever was synced is there. The process is never ended, not even
+// open it again: it has everything that was synced. The process is never ended, not even
 // where the engine asks for it.
 package pebblestore

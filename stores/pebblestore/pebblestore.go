@@ -322,7 +322,7 @@ func (d *DB) whileOpen(ctx context.Context, v *view) (context.Context, func()) {
 
 // Close syncs and closes everything that is still open, and waits for the
 // calls that are running. A second Close does nothing. If the store has failed,
-// Close returns why; it is closed all the same.
+// Close returns why; it is closed anyway.
 func (d *DB) Close() error {
 	var err error
 	d.once.Do(func() { err = d.close() })

@@ -64,7 +64,7 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 			return out, err
 		}
 		if out.end < from {
-			// An earlier chunk was bad: is there a good one after it?
+			// An earlier chunk was bad: look for a good one after it.
 			out.look(b, number)
 			out.tail += significant(b)
 			continue

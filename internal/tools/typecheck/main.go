@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if len(all) == 0 {
 		return fmt.Errorf("no packages match %q", flags.Args())
 	}
-	// An error in a dependency would be one of its own, or of go.mod, and is told too.
+	// An error in a dependency is its own, or one of go.mod, and is reported, too.
 	bad := 0
 	packages.Visit(all, nil, func(p *packages.Package) {
 		for _, e := range p.Errors {
