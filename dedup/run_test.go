@@ -394,15 +394,24 @@ func (r *racing) Update(ctx context.Context, b crawldb.Batch) error {
 }
 
 func TestPagesThatChangeMeanwhile(t *testing.T) {
+	const u = "http://a.example/"
 	var db memstore.DB
-	put(t, db.Crawl(), rec("http://a.example/a", "s", 1, 0), rec("http://a.example/b", "s", 2, 0))
-	changed := rec("http://a.example/a", "news", 1, 5)
-	s := &racing{db.Crawl(), func() { put(t, db.Crawl(), changed) }}
+	put(t, db.Crawl(), rec(u+"best", "s", 2, 0), rec(u+"news", "s", 1, 0), rec(u+"gone", "s", 1, 0), rec(u+"removed", "s", 1, 0), rec(u+"same", "s", 1, 0))
+	gone := rec(u+"gone", "s", 1, 5)
+	gone.Status = crawldb.Gone
+	s := &racing{db.Crawl(), func() {
+		put(t, db.Crawl(), rec(u+"news", "news", 1, 5), gone)
+		remove := crawldb.Batch{URLs: []string{u + "removed"}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, nil }}
+		if err := db.Crawl().Update(t.Context(), remove); err != nil {
+			t.Fatal(err)
+		}
+	}}
 	if _, err := Run(t.Context(), s, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := statuses(t, db.Crawl())[changed.URL]; got != crawldb.Fetched {
-		t.Errorf("what has changed meanwhile is %v", got)
+	want := map[string]crawldb.Status{u + "best": crawldb.Fetched, u + "news": crawldb.Fetched, u + "gone": crawldb.Gone, u + "same": crawldb.Duplicate}
+	if got := statuses(t, db.Crawl()); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -153,7 +153,7 @@ func TestRecords(t *testing.T) {
 	if got := records(t, dst); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if _, err := Records(t.Context(), dst, come(rec("http://d.example/", 1), crawldb.Datum{}), CrawlDBOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := Records(t.Context(), dst, come(rec("http://d.example/", 1), crawldb.Datum{}), CrawlDBOptions{}); !errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "merge: records: ") {
 		t.Errorf("an error of the sequence: %v", err)
 	}
 	if got := records(t, dst); !reflect.DeepEqual(got, want) {
@@ -359,6 +359,81 @@ func TestLinkDBsKeepTheirBounds(t *testing.T) {
 	}
 	if got, want := entries(t, dst), entries(t, linksOf(t, entry("http://a.example/", from[:10]...))); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Each of many pages keeps its links, and no more than MaxInlinks says.
+func TestManyLinks(t *testing.T) {
+	const most = 10_000 // links of a page by default, and pages in one Merge
+	src := new(memstore.Links)
+	popular := linkdb.Entry{URL: "http://a.example/popular"}
+	for i := range most + 1 {
+		popular.Inlinks = append(popular.Inlinks, linkdb.Inlink{From: fmt.Sprintf("http://b.example/%05d", i)})
+	}
+	all := []linkdb.Entry{popular}
+	for i := range 2 * most {
+		all = append(all, linkdb.Entry{URL: fmt.Sprintf("http://c.example/%05d", i), Inlinks: popular.Inlinks[:1]})
+	}
+	if err := src.Merge(t.Context(), all, 0); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int]int{0: most, -1: most + 1} {
+		dst := new(memstore.Links)
+		steps := &merges{Store: dst}
+		r, err := LinkDBs(t.Context(), steps, []linkdb.Store{src}, LinkDBOptions{MaxInlinks: limit})
+		if steps.most > most {
+			t.Errorf("one Merge has %d pages", steps.most)
+		}
+		if err != nil || r != (LinkDBReport{Pages: 2*most + 1, Inlinks: 3*most + 1}) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if links, err := dst.Get(t.Context(), popular.URL); err != nil || len(links) != want {
+			t.Errorf("MaxInlinks %d: %d links, %v", limit, len(links), err)
+		}
+		pages := 0
+		for e, err := range dst.Scan(t.Context(), crawldb.Range{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pages++; len(e.Inlinks) == 0 || e.Inlinks[0] != popular.Inlinks[0] {
+				t.Fatalf("%+v", e)
+			}
+		}
+		if pages != 2*most+1 {
+			t.Errorf("%d pages", pages)
+		}
+	}
+}
+
+// merges notes the most pages of one Merge.
+type merges struct {
+	linkdb.Store
+	most int
+}
+
+func (m *merges) Merge(ctx context.Context, entries []linkdb.Entry, limit int) error {
+	m.most = max(m.most, len(entries))
+	return m.Store.Merge(ctx, entries, limit)
+}
+
+// What is gone or an orphan is merged like any other record, unless it is to be purged.
+func TestPurge(t *testing.T) {
+	is := func(url string, s crawldb.Status) crawldb.Datum { return crawldb.Datum{URL: url, Status: s} }
+	src := crawlOf(t, is("http://a.example/", crawldb.Fetched), is("http://b.example/", crawldb.Gone), is("http://c.example/", crawldb.Orphan), is("http://d.example/", crawldb.Orphan))
+	for _, c := range []struct {
+		o    CrawlDBOptions
+		want CrawlDBReport
+	}{
+		{CrawlDBOptions{}, CrawlDBReport{Records: 4, Pages: 4}},
+		{CrawlDBOptions{PurgeGone: true}, CrawlDBReport{Records: 4, Purged: 1, Pages: 3}},
+		{CrawlDBOptions{PurgeOrphans: true}, CrawlDBReport{Records: 4, Purged: 2, Pages: 2}},
+		{CrawlDBOptions{PurgeGone: true, PurgeOrphans: true}, CrawlDBReport{Records: 4, Purged: 3, Pages: 1}},
+	} {
+		dst := new(memstore.Crawl)
+		r, err := CrawlDBs(t.Context(), dst, []crawldb.Store{src}, c.o)
+		if err != nil || r != c.want || len(records(t, dst)) != c.want.Pages {
+			t.Errorf("%+v: %+v, %v, %d records", c.o, r, err, len(records(t, dst)))
+		}
 	}
 }
 

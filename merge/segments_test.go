@@ -471,7 +471,6 @@ func (w brittleWriter) Commit(ctx context.Context) error {
 	return w.BlockWriter.Commit(ctx)
 }
 
-// TestNothingStaysOfAFailure fails at every write.
 // Somebody takes the name that a merge was about to take: both segments are there.
 func TestNameIsTakenMeanwhile(t *testing.T) {
 	for _, part := range []string{segment.GeneratePart, segment.FetchPart} {
@@ -526,6 +525,74 @@ func (s afterList) List(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
+// A name that somebody has and that is not listed yet is passed over.
+func TestNameIsNotListed(t *testing.T) {
+	var s memstore.Segments
+	const source = "20240601000000-000"
+	put(t, &s, source, true, seen{url: "http://a.example.test/", code: protocol.Success, parsed: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	taken, err := segment.NewName(ctx, &s, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(ctx, taken, segment.GeneratePart, 0); err != nil {
+		t.Fatal(err)
+	}
+	lists := 0
+	dst := unlisted{afterList{&s, func() {
+		if lists++; lists == 10 {
+			cancel()
+		}
+	}}, taken}
+	r, err := Segments(ctx, dst, []Source{{Store: &s, Name: source}}, SegmentOptions{Now: func() time.Time { return start }})
+	if err != nil || len(r.Segments) != 1 || r.Segments[0] <= taken {
+		t.Errorf("%v, %v", r.Segments, err)
+	}
+}
+
+// unlisted is a store that does not list a segment.
+type unlisted struct {
+	afterList
+	name string
+}
+
+func (s unlisted) List(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for name, err := range s.afterList.List(ctx) {
+			if name != s.name && !yield(name, err) {
+				return
+			}
+		}
+	}
+}
+
+// A block of a merged segment ends when it has blockBytes of text.
+func TestBlocksOfLongTexts(t *testing.T) {
+	var s memstore.Segments
+	var long []segment.Text
+	var visits []segment.Visit
+	for i := range 8 {
+		u := fmt.Sprintf("http://a.example.test/%d", i)
+		visits = append(visits, segment.Visit{URL: u, Time: start})
+		long = append(long, segment.Text{URL: u, Text: strings.Repeat("x", 3<<20)})
+	}
+	blocks(t, &s, "20240601000000-000", [][]segment.Visit{visits})
+	blocks(t, &s, "20240601000000-000", [][]segment.Text{long})
+	dst := new(memstore.Segments)
+	r, err := Segments(t.Context(), dst, sources(&s, "20240601000000-000"), SegmentOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for _, b := range readBlocks[segment.Text](t, dst, r.Segments[0]) {
+		got = append(got, len(b))
+	}
+	if want := []int{3, 3, 2}; !slices.Equal(got, want) {
+		t.Errorf("blocks of %d texts, want %d", got, want)
+	}
+}
+
+// TestNothingStaysOfAFailure fails at every write.
 func TestNothingStaysOfAFailure(t *testing.T) {
 	var db memstore.DB
 	put(t, db.Segments(), "0", true, seen{url: root, code: protocol.Success, parsed: true}, seen{url: root + "x", code: protocol.Success, parsed: true}, seen{url: root + "y"})
