@@ -31,7 +31,9 @@ func TestPagesThatBecomeOne(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		old, recent []v
-		gone        []string // the others are there
+		gone        []string // the others are there, or
+		unknown     []string // have no record, or
+		sitemaps    []string // are no pages
 		want        string   // the text; "-" deleted; "" left alone
 		nutch       string   // the same with NutchCompat
 	}{
@@ -42,21 +44,34 @@ func TestPagesThatBecomeOne(t *testing.T) {
 		{name: "two of a segment", recent: []v{{u + "?s=2", ok, "b", false}, {u + "?s=1", ok, "a", false}}, want: "a", nutch: "a"},
 		{name: "its own URL first", recent: []v{{u + "?s=1", ok, "a", false}, {u, ok, "b", false}}, want: "b", nutch: "b"},
 		{name: "one is there, as before", old: []v{{u, ok, "one", false}}, recent: []v{{u + "?s=1", gone, "", false}, {u, same, "", false}}, gone: []string{u + "?s=1"}, want: "one", nutch: ""},
+		{name: "the newest has no record", old: []v{{u, ok, "one", false}}, recent: []v{{u + "?s=1", ok, "two", false}}, unknown: []string{u + "?s=1"}, want: "one", nutch: "two"},
+		{name: "the newest is a sitemap", old: []v{{u, ok, "one", false}}, recent: []v{{u + "?s=1", ok, "two", false}}, sitemaps: []string{u + "?s=1"}, want: "one", nutch: "two"},
 		{name: "one is there, seen elsewhere", recent: []v{{u + "?s=1", gone, "", false}, {u, failed, "", false}}, gone: []string{u + "?s=1"}, want: "", nutch: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 { // in both orders
 				db := new(memstore.DB)
 				for _, v := range slices.Concat(c.old, c.recent) {
-					status := crawldb.Fetched
-					if slices.Contains(c.gone, v.url) {
-						status = crawldb.Gone
+					d := crawldb.Datum{URL: v.url, Status: crawldb.Fetched}
+					switch {
+					case slices.Contains(c.gone, v.url):
+						d.Status = crawldb.Gone
+					case slices.Contains(c.sitemaps, v.url):
+						crawldb.Sitemap{}.Set(&d.Meta)
+					case slices.Contains(c.unknown, v.url):
+						continue
 					}
-					record(t, db.Crawl(), v.url, status)
+					err := db.Crawl().Update(t.Context(), crawldb.Batch{URLs: []string{v.url}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return &d, nil }})
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-				private := v{"http://a.example.test/private", ok, "no", false}
-				put(t, db.Segments(), old, start, append(c.old, private)...)
-				put(t, db.Segments(), recent, start.Add(24*time.Hour), c.recent...)
+				// Another document, and a page that is none.
+				const other = "http://b.example.test/"
+				record(t, db.Crawl(), other, crawldb.Fetched)
+				record(t, db.Crawl(), other+"?s=1", crawldb.Gone)
+				put(t, db.Segments(), old, start, append(slices.Clone(c.old), v{"http://a.example.test/private", ok, "no", false}, v{other, ok, "other", false})...)
+				put(t, db.Segments(), recent, start.Add(24*time.Hour), append(slices.Clone(c.recent), v{other + "?s=1", gone, "", false})...)
 				for _, compat := range []bool{false, true} {
 					w := new(shelf)
 					r := run(t, db, w, index.Options{Accept: withoutQuery, NutchCompat: compat})
@@ -70,7 +85,10 @@ func TestPagesThatBecomeOne(t *testing.T) {
 					if got != want {
 						t.Errorf("NutchCompat %t: %q, want %q", compat, got, want)
 					}
-					if r.Rejected != 1 || len(w.calls) != r.Documents+r.Deleted+1 || r.Documents+r.Deleted > 1 {
+					if _, ok := w.docs[other]; ok == compat {
+						t.Errorf("NutchCompat %t: the other document: %t", compat, ok)
+					}
+					if r.Rejected != 1 || len(w.calls) != r.Documents+r.Deleted+1 || r.Documents+r.Deleted > 2 {
 						t.Errorf("NutchCompat %t: %+v of %q", compat, r, w.calls)
 					}
 				}

@@ -318,3 +318,14 @@ func TestDecideSitemap(t *testing.T) {
 		t.Error("a sitemap that is linked as a page is indexed")
 	}
 }
+
+func TestSet(t *testing.T) {
+	gone := input(crawldb.Gone, protocol.GonePage, "")
+	for on, want := range map[bool]index.Decision{true: index.DeleteGone, false: index.Leave} {
+		for _, compat := range []bool{false, true} {
+			if got := index.Decide(gone, index.Options{DeleteGone: index.Set(on), NutchCompat: compat}); got != want {
+				t.Errorf("DeleteGone %t, NutchCompat %t: %v, want %v", on, compat, got, want)
+			}
+		}
+	}
+}
