@@ -8,7 +8,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Who reads the message of damage knows where to look.
+// The message of damage says where to look.
 func TestCorruptError(t *testing.T) {
 	cause := errors.New("checksum")
 	for want, e := range map[string]*crawldb.CorruptError{

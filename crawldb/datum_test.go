@@ -309,7 +309,7 @@ func TestDecodeKeepsSignaturesApart(t *testing.T) {
 	}
 }
 
-// BenchmarkDecode asks what a record of a scan costs behind the engine.
+// BenchmarkDecode asks what a record of a scan costs, apart from the engine.
 func BenchmarkDecode(b *testing.B) {
 	found := crawldb.Datum{Status: crawldb.Unfetched, FetchTime: full.FetchTime, Interval: full.Interval, Score: 1.5, Priority: 1.5}
 	fetched := full

@@ -11,8 +11,8 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// Records are read and changed in one atomic step. Next gets what is kept and
-// returns what is to be kept; the mark says how far the job has come.
+// Records are read and changed in one atomic step. Next gets the stored record and returns
+// the new one; the mark says how far the job has come.
 func ExampleStore() {
 	ctx := context.Background()
 	var store crawldb.Store = new(memstore.Crawl)

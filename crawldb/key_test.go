@@ -31,7 +31,7 @@ var keys = []struct{ url, key, host string }{
 	{"{z://example.com/", "!{z://example.com/", "example.com"},
 	{"a`://example.com/", "!a`://example.com/", "example.com"},
 	{"http://example.com/)(!,:", "com,example)http:/)(!,:", "example.com"},
-	// Not plain: the URL itself behind "!".
+	// Not plain: the URL itself after "!".
 	{"", "!", ""},
 	{"!", "!!", ""},
 	{"example.com", "!example.com", ""},

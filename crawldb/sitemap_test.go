@@ -89,7 +89,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// What is read is written as it was, and With does not depend on the order.
+// A round trip changes nothing, and With does not depend on the order.
 func FuzzSitemapMeta(f *testing.F) {
 	f.Add("0", "\x00", "1 page budget=7 hops=2 http://a.test", "\x07\x02\x01\x3c\x3f\x00\x00\x00")
 	f.Add("2 http://b.test http://a.test", "\x01\x90\x01\x01", "", "\x02\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01")

@@ -44,7 +44,7 @@ func statuses(t testing.TB, s crawldb.Store) map[string]crawldb.Status {
 	return m
 }
 
-// rec makes a record that was fetched so many minutes after the epoch.
+// rec makes a record that was fetched some minutes after the epoch.
 func rec(url, signature string, score float32, minutes int) crawldb.Datum {
 	at := epoch.Add(time.Duration(minutes) * time.Minute)
 	return crawldb.Datum{URL: url, Status: crawldb.Fetched, Signature: []byte(signature), Score: score, LastFetch: at, FetchTime: at.Add(time.Hour), Interval: time.Hour}
@@ -157,9 +157,8 @@ func TestWhoStays(t *testing.T) {
 	}
 }
 
-// TestHTTPSInAnyPlace shows that https counts where it stands in the order, and
-// that the one who stays does not hang on chance when a comparison of pairs would
-// go round in a circle.
+// TestHTTPSInAnyPlace shows that https counts at its place in the order, and that the
+// original does not depend on chance when comparisons of pairs form a cycle.
 func TestHTTPSInAnyPlace(t *testing.T) {
 	// https beats http, http beats other by score, other beats https by score.
 	circle := []crawldb.Datum{rec("http://a.example/x", "s", 3, 0), rec("https://a.example/x", "s", 1, 0), rec("http://a.example/other", "s", 2, 0)}
@@ -294,8 +293,7 @@ func (m *mortal) Update(ctx context.Context, b crawldb.Batch) error {
 	return m.Store.Update(ctx, b)
 }
 
-// TestKilled ends a run at every write, and the next makes what an undisturbed
-// one would have.
+// TestKilled ends a run at every write; the next one has the result of an undisturbed run.
 func TestKilled(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -77,7 +77,7 @@ func TestValues(t *testing.T) {
 		{`+five == 5 && +half == 0.5 && +7 / 2 == 3 && -five == -5 && -half == -0.5 && - -5 == 5 && -0.5 < 0`, true},
 		{`7 - 3 - 2 == 2 && 8 / 4 / 2 == 1 && 2 * 3 % 4 == 2 && 1 + 2 * 3 == 7`, true},
 		{`0 * 5 == 0 && 5 * 0 == 0 && 0 * 0 == 0 && -3 * 4 == -12 && 3 + 0 == 3 && 0 + 0 == 0 && 3 - 0 == 3 && 5 - 9 == -4`, true},
-		// What does not fit an integer goes on as a fraction.
+		// Results that do not fit an integer continue as fractions.
 		{`9223372036854775807 * 2 > 1.8e19 && -9223372036854775807 - 9 < -9.2e18 && -9223372036854775807 + -9 < -9.2e18 && 9223372036854775807 - -9 > 9.2e18`, true},
 		{`(-9223372036854775807 - 1) * -1 > 9.2e18 && -1 * (-9223372036854775807 - 1) > 9.2e18 && (-9223372036854775807 - 1) / -1 > 9.2e18`, true},
 		{`-(-9223372036854775807 - 1) > 9.2e18 && (-9223372036854775807 - 1) % -1 == 0 && 7 % -1 == 0 && 7.5 % 2 == 1.5`, true},
@@ -114,7 +114,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What has no value is told with the value that stood in the way.
+// An error names the value that was not of the right kind.
 func TestValueErrors(t *testing.T) {
 	for e, reason := range map[string]string{
 		`word < 5`:                                  `"de" and 5 have no order`,
@@ -184,8 +184,8 @@ func TestNotANumber(t *testing.T) {
 	}
 }
 
-// What nobody writes by hand compiles, too, in bounded time: lists in lists once
-// doubled what there was to compile at each step.
+// Expressions that nobody writes by hand compile in bounded time, too: nested lists once
+// doubled the code at each step.
 func TestLongExpressions(t *testing.T) {
 	for name, e := range map[string]string{
 		"many names":           "x" + strings.Repeat("||x", 1000),

@@ -251,8 +251,7 @@ func TestSkipTruncated(t *testing.T) {
 	}
 }
 
-// What has no link to give to gives all the same; what may have links again
-// keeps what it has.
+// A page without links gives its cash anyway; one that may have links again keeps it.
 func TestWhatGivesToNoOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		resp protocol.Response

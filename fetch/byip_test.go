@@ -113,7 +113,7 @@ func TestByIP(t *testing.T) {
 	})
 }
 
-// A resolver that hangs keeps nobody up but those who wait for it.
+// A resolver that hangs delays only the hosts that wait for it.
 func TestLookupThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		res := &resolver{addrs: map[string][]string{}}

@@ -53,7 +53,7 @@ func TestReportSaysWhy(t *testing.T) {
 	})
 }
 
-// slowRobots is a site of which one host asks for a pause of ten minutes.
+// slowRobots is a site with one host that asks for a pause of ten minutes.
 type slowRobots struct{ *site }
 
 func (s slowRobots) Fetch(ctx context.Context, r protocol.Request) (protocol.Response, error) {

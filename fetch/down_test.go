@@ -79,8 +79,8 @@ func TestPauseOfAHostThatIsDown(t *testing.T) {
 	}
 }
 
-// Who looks after a dead host every few hours asks it less and less often, never more than half
-// as long after as it has been dead, and at once for all when it answers.
+// A crawl that runs every few hours asks a dead host less and less often, but never waits longer
+// than half the time it has been dead, and asks for all pages at once when it answers.
 func TestDeadHostCostsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const year = 365 * 24 * time.Hour

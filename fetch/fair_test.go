@@ -42,8 +42,7 @@ func TestALargeHostIsNotLast(t *testing.T) {
 	}
 }
 
-// Nor is a host that has one page kept waiting by many that have more than there are
-// workers for.
+// A host with one page is not delayed by many hosts with more pages than there are workers.
 func TestASmallHostIsNotLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const large, each = 30, 50

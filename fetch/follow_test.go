@@ -63,7 +63,7 @@ func (g graph) answer(url string) protocol.Response {
 	return body("text/html", b.String())
 }
 
-// reach is what is to be visited besides a list, by the book: breadth first.
+// reach returns the pages to visit besides a list, by definition: breadth first.
 func (g graph) reach(list []string, depth, most int, external bool, admit func(string) bool) map[string]bool {
 	besides := map[string]bool{}
 	front := list
@@ -162,7 +162,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// A fetch that dies goes on to the same pages.
+// A fetch that dies visits the same pages when it continues.
 func TestFollowSurvivesKills(t *testing.T) {
 	g := randomGraph(8, 3, 40)
 	list := g.some(5)
@@ -247,7 +247,7 @@ func TestFollowIsPolite(t *testing.T) {
 	})
 }
 
-// busyRobots is a site of which one host does not show its robots.txt.
+// busyRobots is a site with one host whose robots.txt is unavailable.
 type busyRobots struct{ *site }
 
 func (b busyRobots) Fetch(ctx context.Context, r protocol.Request) (protocol.Response, error) {
@@ -262,7 +262,7 @@ type without string
 func (w without) Accept(url string) bool { return !strings.Contains(url, string(w)) }
 func (w without) String() string         { return "without " + string(w) }
 
-// Nothing is followed beyond a time limit, nor without a parser.
+// Nothing is followed after a time limit, or without a parser.
 func TestFollowEnds(t *testing.T) {
 	g := randomGraph(8, 3, 40)
 	list := g.some(5)
@@ -369,7 +369,7 @@ func TestListRules(t *testing.T) {
 	}
 }
 
-// spread writes a fetch list of which each URL is on the list that its host says.
+// spread writes a fetch list in which the host of a URL says which list it is on.
 func (r *rig) spread(name string, lists int, urls ...string) {
 	var data []crawldb.Datum
 	for _, u := range urls {

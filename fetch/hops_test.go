@@ -233,8 +233,8 @@ func (r *rig) remains() remains {
 	return k
 }
 
-// What a segment keeps is a function of the list and the web: not of the number
-// of workers, nor of kills. The rule of the pause holds all the while.
+// The contents of a segment depend on the list and the web alone, not on the number of
+// workers or on kills. Pauses are kept all the time.
 func TestRedirectWebs(t *testing.T) {
 	asks, followed := 0, 0
 	for seed := range uint64(12) {
@@ -363,9 +363,8 @@ func TestRedirectsInLists(t *testing.T) {
 	})
 }
 
-// Importance passes along a chain that is followed at once, and none is lost or
-// made; a page at its end that the crawl db knows gives what it was given, and
-// keeps the rest.
+// Importance passes along a chain that is followed at once, and none is lost or created; a
+// page at its end that the crawl db knows gives what it received, and keeps the rest.
 func TestRedirectsAreFolded(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -426,8 +425,8 @@ func TestRedirectsAreFolded(t *testing.T) {
 				}
 				return
 			}
-			// Nutch copies the record of the page that redirects, but for the score, which
-			// its OPIC takes from the crawl db.
+			// Nutch copies the record of the page that redirects, except for the score, which its OPIC
+			// takes from the crawl db.
 			mine, _ := o.Meta.Get("mine")
 			repr, _ := o.Meta.Get("_repr_")
 			from := r.visits(seg)[old].Via

@@ -141,8 +141,8 @@ func TestWindowOpens(t *testing.T) {
 	}
 }
 
-// A budget is of a day, whatever is started anew on it, and what it has no room
-// for is due when there is some.
+// A budget is for a day, however often a fetch is restarted, and pages that it has no room
+// for are due when it has.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // from 2000-01-01 00:00 UTC
 		s := &site{}

@@ -58,8 +58,8 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-// What a limit left is not lost: its lease ends with the update, and it is due
-// as it was.
+// Pages left by a limit are not lost: their leases end with the update, and their due time
+// stays.
 func TestTimeLimitLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{latency: time.Second})
@@ -104,7 +104,7 @@ func (r *rig) lease(name string, due time.Time, urls ...string) {
 	}
 }
 
-// A run that goes on has the whole time again.
+// A run that resumes has the full time again.
 func TestTimeLimitBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second}

@@ -249,8 +249,8 @@ func TestListsOnDisk(t *testing.T) {
 	}
 }
 
-// Dead at every call of the store, a fetch of lists goes on where it was, and so
-// does the joining.
+// After a kill at any call of the store, a fetch of lists resumes where it was, and so does
+// the join.
 func TestListsSurviveTheirStore(t *testing.T) {
 	for n := 1; ; n++ {
 		finished := false
@@ -530,7 +530,7 @@ func TestOneOfTwoFetchesParsesTheRest(t *testing.T) {
 	})
 }
 
-// Who waits for the other fetch ends with its context.
+// A wait for the other fetch ends with its context.
 func TestWaitForTheOtherFetchEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{})

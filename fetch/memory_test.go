@@ -23,10 +23,9 @@ func (notFound) Fetch(context.Context, protocol.Request) (protocol.Response, err
 	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.NotFound}}, nil
 }
 
-// BenchmarkMemoryOfALongList is what a list of a million pages takes in memory: when
-// half of them are visited, and when a fetch that was interrupted then goes on. The
-// hosts are in memory, too, with all that is known of them. Run it with
-// -benchtime 1x.
+// BenchmarkMemoryOfALongList measures the memory of a list of a million pages: when half of
+// them are visited, and when an interrupted fetch resumes then. The hosts are in memory, too,
+// with everything known about them. Run it with -benchtime 1x.
 func BenchmarkMemoryOfALongList(b *testing.B) {
 	for _, hosts := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {

@@ -9,8 +9,8 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// A host whose robots.txt fails is waited for, and its pages are put off if that
-// does not help. Nobody else waits.
+// The fetch waits for a host whose robots.txt fails, and puts its pages off if that does not
+// help. No other host waits.
 func TestRobotsRetries(t *testing.T) {
 	for _, c := range []struct {
 		retries int
@@ -55,8 +55,7 @@ func TestRobotsRetries(t *testing.T) {
 	}
 }
 
-// illRobots is a site of which one host does not show its robots.txt until it is
-// well.
+// illRobots is a site with one host whose robots.txt is unavailable at first.
 type illRobots struct {
 	*site
 	began time.Time

@@ -92,8 +92,8 @@ func TestPauseIsKeptBetweenRuns(t *testing.T) {
 	})
 }
 
-// A host db that was written under a clock a year ahead keeps no host from being
-// visited, and the pause is kept all the same.
+// A host db that was written under a clock a year ahead keeps no host from being visited,
+// and pauses are kept.
 func TestClockThatWasAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
@@ -146,8 +146,8 @@ func (r *rig) ahead(name string) error {
 	})
 }
 
-// A clock that is set back while a host is asked, or under which who asked it died,
-// keeps nobody from the host.
+// A clock that is set back during a request, or after a process that made one has died, keeps
+// nobody from the host.
 func TestClockThatIsSetBack(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,8 @@ func TestNoGapIsShorterThanTheRule(t *testing.T) {
 	}
 }
 
-// witness is a web that notes who was asked when, under one name for all spellings
-// of a host.
+// witness is a web that notes which host was asked when, under one name for all spellings of
+// a host.
 type witness struct {
 	t    *testing.T
 	name map[string]string // of a host as it is spelled

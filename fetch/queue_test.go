@@ -150,8 +150,8 @@ func TestQueuesAgainstAModel(t *testing.T) {
 	}
 }
 
-// What one decision of the loop costs, and what a host that waits takes in memory
-// with one page, beside the record of that.
+// The cost of one decision of the loop, and the memory of a waiting host with one page,
+// besides the record of the page.
 func BenchmarkLoopStep(b *testing.B) {
 	for _, hosts := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
@@ -206,8 +206,8 @@ func listedURL(host string, n int) crawldb.Datum {
 	return d
 }
 
-// A page that waits in memory must not cost more than 300 bytes, nor the host of one
-// a kilobyte, whatever else was in the block of the list that they came in.
+// A page that waits must take at most 300 bytes of memory, and its host at most a kilobyte,
+// whatever else was in the same block of the list.
 func TestMemoryOfWhatWaits(t *testing.T) {
 	for _, hosts := range []int{20, 20_000} {
 		const urls = 20_000

@@ -418,8 +418,8 @@ func TestProtocolErrorEndsTheRun(t *testing.T) {
 	})
 }
 
-// Where a part was lost behind which nothing can be written any more, no page is asked
-// for in vain, and the error says which it is.
+// If a part is lost and nothing can be appended any more, no page is requested in vain, and
+// the error names the part.
 func TestALostPartIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}

@@ -15,9 +15,8 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// moving is a web whose robots.txt files move about: by URL, where a redirect
-// leads, or the text that is there; elsewhere there is an empty page, and no
-// robots.txt.
+// moving is a web whose robots.txt files move: by URL, the target of a redirect or the text.
+// Other URLs are empty pages, except robots.txt, which is missing.
 type moving struct {
 	site
 	to, text map[string]string
@@ -72,7 +71,7 @@ func TestRobotsThatLeadToEachOther(t *testing.T) {
 				"http://b.test/of-a": "User-agent: *\nDisallow: /2",
 			}, to: map[string]string{
 				"http://a.test/robots.txt": "http://b.test/of-a", "http://b.test/robots.txt": "http://a.test/of-b",
-				// Rules of a page there can only be had from a file that has moved.
+				// Rules for a page there can come only from a file that has moved.
 				"http://c.test/robots.txt": "http://d.test/robots.txt", "http://d.test/robots.txt": "http://c.test/robots.txt",
 			}}
 			r := m.rig(t, append(append(pages("a.test", 3), pages("b.test", 3)...), append(pages("c.test", 2), pages("d.test", 2)...)...)...)
@@ -170,7 +169,7 @@ func TestCrawlDelayFromElsewhere(t *testing.T) {
 	}
 }
 
-// A host that must be left alone holds nobody up whose robots.txt it has.
+// A host that must be left alone does not delay other hosts whose robots.txt is on it.
 func TestRobotsAtAHostThatIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}}
@@ -235,7 +234,7 @@ func TestRobotsWebs(t *testing.T) {
 			}
 			for _, a := range m.of("") {
 				if u := a.url; strings.HasSuffix(u, "/x") && strings.Contains(m.text[strings.TrimSuffix(u, "/x")+"/robots.txt"], "Disallow: /x") {
-					// Only who was led there by the file of the same origin may ask.
+					// Only a visit that the file of the same origin has led there may ask.
 					t.Errorf("web %d: %s is forbidden", seed, u)
 				}
 			}
@@ -246,8 +245,8 @@ func TestRobotsWebs(t *testing.T) {
 	}
 }
 
-// A server that wants to be left alone when it is asked for its robots.txt again wants
-// so of its pages, too, although those rules still hold that it gave before.
+// If a server asks to be left alone when its robots.txt is requested again, its pages wait, too,
+// although its earlier rules are still valid.
 func TestRetryAfterOfRobots(t *testing.T) {
 	for _, c := range []struct {
 		after, want time.Duration

@@ -38,7 +38,7 @@ func marked(url string, s crawldb.Sitemap) crawldb.Datum {
 	return d
 }
 
-// told is what the links of a page say, in the order of the page.
+// told returns what the links of a page say, in the order of the page.
 func told(p segment.Parse) (out []string) {
 	for _, l := range p.Links {
 		s := strings.TrimPrefix(l.URL, home)
@@ -82,7 +82,7 @@ func TestSitemapsOfRobots(t *testing.T) {
 		lists := []string{
 			"/s.xml sitemap 0 1666 " + home, "/s.xml.gz sitemap 0 1666 " + home, "https://cdn.test/x sitemap 0 1666 " + home,
 		}
-		// The first visit has them, whatever comes of it, and no other.
+		// The first visit has them, whatever its outcome, and no other.
 		var got []string
 		for _, p := range r.parses(seg) {
 			got = append(got, told(p)...)

@@ -164,7 +164,7 @@ func TestBackoffIsForgotten(t *testing.T) {
 	}
 }
 
-// MaxWait is about patience beyond the usual pause, of which the Logger hears.
+// MaxWait is about waits beyond the usual pause, which are logged.
 func TestMaxWait(t *testing.T) {
 	for _, c := range []struct {
 		wait, after time.Duration
@@ -214,7 +214,7 @@ func TestVisitWithoutEnd(t *testing.T) {
 	})
 }
 
-// Nor does a robots.txt: while it is waited for nobody else asks the host.
+// Neither does a robots.txt: during its request nobody else asks the host.
 func TestRobotsWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/robots.txt": 100 * time.Hour}}
@@ -297,7 +297,7 @@ func TestSlowHostsCostTheOthersNothing(t *testing.T) {
 				fetch.Run(ctx, r.db.Segments(), seg, r.o)
 			})
 		}
-		// Those who come after many slow hosts that nobody knows yet wait for them.
+		// Hosts that come after many unknown slow ones wait for these.
 		if rates[1] < 0.9*rates[0] {
 			t.Errorf("%d hosts that take %v: %.2f pages a second, and %.2f without them", c.slow, c.takes, rates[1], rates[0])
 		}
@@ -343,8 +343,8 @@ func TestSlowHostIsRemembered(t *testing.T) {
 	})
 }
 
-// A host that owns the head of the list does not keep those behind it waiting, and
-// nothing is lost or visited twice.
+// A host that has the head of the list does not keep later hosts waiting, and nothing is lost
+// or visited twice.
 func TestListThatIsNotMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		urls := pages("big.example.test", 3000)
@@ -403,8 +403,7 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// queued is a host db of which some have to wait for others, and which others write,
-// too.
+// queued is a host db in which updates wait for each other, and which others write, too.
 type queued struct {
 	hostdb.Store
 	mu      sync.Mutex
@@ -433,9 +432,9 @@ func (q *queued) Update(ctx context.Context, name string, next func(*hostdb.Host
 	})
 }
 
-// Every turn is given back, though some that asked the clock first come second, and
-// though others, whose clock is behind, take the turns for those of the future. A
-// host whose turns are kept is not asked for ten minutes.
+// Every turn is given back, although some workers that read the clock first come second, and
+// although others, whose clocks are behind, take the turns for those of the future. A host
+// with a turn that is not given back would not be asked for ten minutes.
 func TestTurnsAreGivenBack(t *testing.T) {
 	for name, q := range map[string]*queued{
 		"some wait for the store":    {wait: 5 * time.Millisecond},
@@ -476,8 +475,7 @@ func (f *failing) Update(ctx context.Context, name string, next func(*hostdb.Hos
 	return f.Store.Update(ctx, name, next)
 }
 
-// When the host db fails, the visits under way are stopped: nobody waits for a page
-// that takes its time.
+// When the host db fails, visits under way are stopped: nobody waits for a slow page.
 func TestAStoreThatFailsEndsTheVisits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://slow.test/": time.Minute}}
@@ -510,8 +508,8 @@ func (u unreadable) Append(ctx context.Context, name, part string, keep int) (se
 	return w, err
 }
 
-// A fetch that goes on and is cancelled when it has opened its parts, and has not
-// begun, leaves none of them open.
+// A resumed fetch that is cancelled after it has opened its parts, and before it has begun,
+// leaves none of them open.
 func TestCancelledAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{latency: time.Second}, pages(host, 20)...)

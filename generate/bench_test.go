@@ -12,8 +12,8 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// What a condition costs, beside none: 1,000 of 200,000 due records are selected.
-// The records that are leased are put back.
+// The cost of a condition compared with none: 1,000 of 200,000 due records are selected. The
+// leased records are put back.
 func BenchmarkSelect1000Of200k(b *testing.B) {
 	crawl := new(memstore.Crawl)
 	rnd := rand.New(rand.NewPCG(3, 4))

@@ -310,9 +310,9 @@ func TestListsKeepQueuesWhole(t *testing.T) {
 	}
 }
 
-// Whatever URLs look like, a normalizer does and the lists are made by, two lists
-// never share what is a queue of a fetch: a host, and a domain if they are made by
-// domain; nor an address if they are made by address.
+// Whatever the URLs, the normalizer and the partition, two lists never share a queue of a
+// fetch: a host, a domain if they are made by domain, or an address if they are made by
+// address.
 func TestListsShareNoQueue(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 8))
 	one := func(of ...string) string { return of[rnd.IntN(len(of))] }

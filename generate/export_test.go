@@ -6,7 +6,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// WithChunk returns the options with so many URLs in one step.
+// WithChunk returns the options with n URLs in one step.
 func (o Options) WithChunk(n int) Options {
 	o.chunk = n
 	return o

@@ -109,9 +109,8 @@ func TestPartsTakeTurns(t *testing.T) {
 	}
 }
 
-// A site of which nothing looks as if it had no end is selected from as by Exact,
-// however many parts it has, with any priorities, and on several hosts if these were
-// read.
+// From a site where nothing looks endless, the selection is that of Exact, however many parts
+// it has, with any priorities, and on several hosts if these were read.
 func TestHonestSitesAreExact(t *testing.T) {
 	dirs := []string{"www.example.org", "www.example.org/api", "www.example.org/docs/guide", "www.example.org/docs/howto", "www.example.org/news", "docs.example.org/lib", "docs.example.org/lib/os"}
 	var a frontier.Account
@@ -216,7 +215,7 @@ func word(n int) string {
 	return fmt.Sprintf("%c%c%c", 'a'+n/26%26, 'a'+n%26, 'a'+n%7)
 }
 
-// A site whose account is damaged is one of which nothing is known.
+// A site with a damaged account counts as unknown.
 func TestDamagedAccount(t *testing.T) {
 	db := &memstore.DB{}
 	for i := range 8 {

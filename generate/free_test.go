@@ -127,7 +127,7 @@ func TestFreeSurvivesItsStore(t *testing.T) {
 	}
 }
 
-// What Known knows of a URL is on the fetch list, but for validators and lease.
+// The fetch list has the record of a URL in Known, except for validators and lease.
 func TestFreeKnows(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		db := &memstore.DB{}

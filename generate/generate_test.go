@@ -50,7 +50,7 @@ func due(url string, priority float32) crawldb.Datum {
 	return crawldb.Datum{URL: url, Status: crawldb.Unfetched, FetchTime: now.Add(-time.Hour), Interval: day, Score: priority, Priority: priority}
 }
 
-// many makes records of some hosts with priorities of which many are equal.
+// many makes records of some hosts, many of them with equal priorities.
 func many(n, hosts int) []crawldb.Datum {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var data []crawldb.Datum
@@ -567,8 +567,8 @@ func TestNameThatIsTaken(t *testing.T) {
 	}
 }
 
-// broken is a store whose scan, and whose index if it has one, ends with an error behind
-// so many records.
+// broken is a store whose scan, and whose index if it has one, ends with an error after some
+// records.
 type broken struct {
 	crawldb.Store
 	after int
@@ -606,7 +606,7 @@ type brokenMarks struct{ crawldb.Store }
 
 func (brokenMarks) Progress(context.Context, string) (string, error) { return "", errBroken }
 
-// Half a selection is none: what cannot be read to its end is an error, and nothing
+// There is no half selection: if not everything can be read, that is an error, and nothing
 // stays leased.
 func TestStoreThatFailsHalfWay(t *testing.T) {
 	fails := func(name string, o generate.Options, store func(crawldb.Store) crawldb.Store) {

@@ -128,7 +128,7 @@ func named(segments [][]string, names map[string]string) string {
 	return strings.Join(out, " | ")
 }
 
-// The reducer of Nutch, beside ours.
+// Nutch's reducer, compared with ours.
 func TestSegmentsOfNutch(t *testing.T) {
 	for _, c := range []struct {
 		in                      string
@@ -142,7 +142,7 @@ func TestSegmentsOfNutch(t *testing.T) {
 		{"A1 A2 A3 B1 B2 C1 D1", 0, 3, 2, "A1 A2 A3 | B1 B2 C1", "A1 A2 A3 | B1 B2 C1", 0, 0},
 		{"A1 A2 A3 B1 B2 B3 C1", 1, 10, 1, "A1 B1 C1", "A1 B1 C1", 4, 2},
 		{"A1 B1 A2 B2 A3 B3 C1 C2 C3 D1 D2", 1, 3, 3, "A1 B1 C1 | A2 B2 C2 | A3 B3 C3", "A1 B1 C1 | A2 B2 C2 | A3 B3 C3", 0, 0},
-		// Hosts that skip ahead overfill the last segment, of which we keep the best.
+		// Hosts that skip ahead overfill the last segment; we keep the best.
 		{"A1 A2 A3 B1 B2 B3", 1, 2, 2, "A1 B1 | A2 B2", "A1 B1 | A2 B2", 1, 1},
 		{"A1 A2 B1 B2 C1 C2", 1, 3, 2, "A1 B1 C1 | A2 B2 C2", "A1 B1 C1 | A2 B2 C2", 0, 0},
 		{"A1 A2 B1 B2 B3", 2, 2, 2, "A1 A2 | B1 B2", "A1 A2 | B1 B2", 0, 0},

@@ -174,7 +174,7 @@ func TestGenerateThatDiesAnywhere(t *testing.T) {
 	}
 }
 
-// A store that works again after one error: the run cleans up behind itself.
+// A store that works again after one error: the run cleans up.
 func TestGenerateThatFailsLeavesNothing(t *testing.T) {
 	o := generate.Options{TopN: 18, Segments: 2, Now: clock}.WithChunk(9)
 	for n := 1; ; n++ {
@@ -338,7 +338,7 @@ func (s leasing) Update(ctx context.Context, b crawldb.Batch) error {
 	return s.Store.Update(ctx, b)
 }
 
-// A power cut must not leave a lease of which no note tells.
+// A power failure must not leave a lease that is in no note.
 func TestNotesAreDurableBeforeLeases(t *testing.T) {
 	var db memstore.DB
 	putAll(t, db.Crawl(), many(40, 4))

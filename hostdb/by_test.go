@@ -112,7 +112,7 @@ func TestSpellingsOfAKey(t *testing.T) {
 			}
 		}
 	}
-	// What looks like one and is none.
+	// What looks like one, but is not.
 	for _, host := range []string{"1.2.3.4.5", "1.2.3.256", "256.1", "1..2", "09", "0x100000000", "1.2.3.4a", "a_b.example", "[::1", "[x]", "xn--.example"} {
 		if got := hostdb.ByHost.Key("http://" + host + "/"); got != host && !strings.HasPrefix(host, "[") {
 			t.Errorf("the key of %q is %q", host, got)

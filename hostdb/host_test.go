@@ -57,8 +57,8 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// A request that was on its way when the clock was ahead keeps nobody from the host
-// until that time comes.
+// A request that was under way when the clock was ahead does not block the host until that
+// time comes.
 func TestAskedAgainByAClockThatWasAhead(t *testing.T) {
 	now := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
 	for _, ahead := range []time.Duration{time.Hour, 10 * 365 * 24 * time.Hour} {

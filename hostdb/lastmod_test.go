@@ -43,7 +43,7 @@ func TestLastmod(t *testing.T) {
 	}
 }
 
-// claims are so many of each kind.
+// claims counts claims of each kind.
 func claims(hits, wrong, misses int) (all []Claim) {
 	for range hits {
 		all = append(all, Claim{Signs: 1, Changed: true})
@@ -57,8 +57,9 @@ func claims(hits, wrong, misses int) (all []Claim) {
 	return all
 }
 
-// What visits would have found anyway is not what claims are worth. Pages of two kinds
-// change every day and every hundred days; a visit comes at a claim, or after ten days.
+// Changes that visits would have found anyway add nothing to the worth of claims. Pages of
+// two kinds change every day and every hundred days; a visit comes at a claim, or after ten
+// days.
 func TestLastmodLearns(t *testing.T) {
 	for _, c := range []struct{ precision, recall, flood float64 }{
 		{.8, .8, 0}, {.95, .95, 0}, {.5, .6, 0}, {.9, .2, 0}, {0, 0, 1}, {0, 0, .05}, {.05, .5, 0},

@@ -126,7 +126,7 @@ func TestJSONLWritesNoHalfOfALine(t *testing.T) {
 	}
 }
 
-// syncer counts and fails as it is told.
+// syncer counts its calls, and fails on demand.
 type syncer struct {
 	bytes.Buffer
 	syncs            int

@@ -273,7 +273,7 @@ func TestSeedThatIsUpdatedMakesNoMoney(t *testing.T) {
 	}
 }
 
-// The score that a seed asks for is where OPIC goes on from, and no money.
+// The score that a seed asks for is where OPIC starts; it creates no cash.
 func TestScoreThatIsUpdatedStays(t *testing.T) {
 	s := new(memstore.Crawl)
 	f := scoring.OPIC{}

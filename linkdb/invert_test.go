@@ -311,8 +311,8 @@ func TestInvertRefusesToKeepNothing(t *testing.T) {
 	}
 }
 
-// A page has ten thousand inlinks, the first in their order, unless a bound or none is
-// asked for.
+// A page has ten thousand inlinks, the first in order, unless the options set another limit
+// or none.
 func TestInvertBoundsInlinksByDefault(t *testing.T) {
 	const pages = 10_003
 	var data []segment.Data

@@ -108,9 +108,9 @@ func readBlocks[T segment.Record](t testing.TB, s segment.Store, name string) []
 	return all
 }
 
-// show writes one line a page: from which segment come visit, content, text, data
-// and signature, and who is given something. It walks the parts side by side, as
-// all who read segments do, so it fails if they are not in step.
+// show writes one line a page: from which segments visit, content, text, data and signature
+// come, and who receives something. It reads the parts in step, as all readers of segments
+// do, so it fails if they are not.
 func show(t testing.TB, s segment.Store, name string) string {
 	t.Helper()
 	visits, contents := readBlocks[segment.Visit](t, s, name), readBlocks[page.Content](t, s, name)
@@ -246,8 +246,8 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestRandomRounds is Nutch's test of random rounds: of a page the last status
-// that is neither retry nor not modified wins.
+// TestRandomRounds is Nutch's test of random rounds: the last status of a page that is
+// neither retry nor not modified wins.
 func TestRandomRounds(t *testing.T) {
 	codes := []protocol.Code{protocol.Success, protocol.NotModified, protocol.MovedPerm, protocol.MovedTemp, protocol.NotFound, protocol.GonePage, protocol.Denied, protocol.Busy, protocol.Failed, protocol.Skipped}
 	for seed := range uint64(40) {

@@ -66,8 +66,7 @@ func options(t *testing.T, properties ...string) *nutchconf.Options {
 	return o
 }
 
-// What Nutch does without being told comes out where it differs from what this
-// module does.
+// Nutch's defaults appear in the options where they differ from those of this module.
 func TestDefaultsAreNutchs(t *testing.T) {
 	o := options(t, "http.agent.name", "testbot")
 	c := &o.Crawl
@@ -130,7 +129,7 @@ func TestDefaultsAreNutchs(t *testing.T) {
 	}
 }
 
-// Every policy that has Nutch's rules and corrected ones is told which to take.
+// Every policy that has both Nutch's rules and corrected ones is set to one of them.
 func TestCompatIsComplete(t *testing.T) {
 	for _, corrected := range []bool{false, true} {
 		for _, class := range []string{"DefaultFetchSchedule", "AdaptiveFetchSchedule", "MimeAdaptiveFetchSchedule"} {
@@ -250,8 +249,8 @@ func TestSiteOverDefault(t *testing.T) {
 	}
 }
 
-// The nutch-default.xml of another Nutch lacks what is newer, and has what is
-// older or belongs to parts that have no counterpart: nobody set any of that.
+// The nutch-default.xml of another Nutch lacks newer properties, and has older ones and some
+// of parts without a counterpart: none of these count as set.
 func TestDefaultsOfAnotherNutch(t *testing.T) {
 	dir := conf(t, "http.agent.name", "testbot")
 	o, err := read(t, dir).Options()
@@ -357,8 +356,8 @@ func TestOrdersAndScopes(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", scope, got, err, want)
 		}
 	}
-	// A scope that no property names has all that are active, whatever others have;
-	// one of which nothing is left has what the scope default has.
+	// A scope without properties has all active normalizers, whatever others have; one that is
+	// left without any has those of the scope default.
 	o2 := options(t, "plugin.includes", "urlnormalizer-(basic|querystring)",
 		"urlnormalizer.scope.default", classes+"basic.BasicURLNormalizer", "urlnormalizer.scope.fetcher", classes+"pass.PassURLNormalizer")
 	for scope, want := range map[urlfilter.Scope]string{
@@ -423,8 +422,8 @@ func TestAdaptiveFiles(t *testing.T) {
 	}
 }
 
-// Zeros that mean none: no least interval, no growth, and a sync that moves nothing
-// while it still takes the age for the interval, as Nutch's does.
+// Zeros that mean none: no least interval, no growth, and a sync that moves nothing but still
+// takes the age as the interval, as in Nutch.
 func TestAdaptiveZeros(t *testing.T) {
 	const adaptive = "db.fetch.schedule.adaptive."
 	o := options(t, "db.fetch.schedule.class", "org.apache.nutch.crawl.AdaptiveFetchSchedule",

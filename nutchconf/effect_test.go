@@ -140,8 +140,8 @@ func (d documents) Delete(_ context.Context, url string) error {
 
 func (documents) Commit(context.Context) error { return nil }
 
-// effects crawls the odd web for a year, as the configuration has it, and returns
-// all there is to see of it.
+// effects crawls the odd web for a year with a configuration, and returns everything that
+// can be seen.
 func effects(t *testing.T, c *nutchconf.Conf) string {
 	t.Helper()
 	var b strings.Builder
@@ -473,7 +473,7 @@ func clientProperties() [][2]string {
 	}
 }
 
-// Requests are made as the configuration has it.
+// Requests are made as the configuration says.
 func TestClientProperties(t *testing.T) {
 	t.Parallel()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

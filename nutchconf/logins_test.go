@@ -72,7 +72,7 @@ func TestParseCookies(t *testing.T) {
 	}
 	line := "a.example\ts3cret=" + strings.Repeat("x", 60<<10) + "\n#" + strings.Repeat("-", 1000) + "\n"
 	for text, want := range map[string]string{
-		// Neither is cut, with what stands behind it.
+		// Neither is cut, nor what follows it.
 		"# long\na.example\ts3cret=" + strings.Repeat("x", 70<<10): "line 2: bufio.Scanner: token too long",
 		strings.Repeat("#"+line, 5<<20/len(line)):                  "the file is longer than 4 MiB",
 		"a.example s3cret=1":                                       "line 1: a line needs a host, a tab and a cookie",

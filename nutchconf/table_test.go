@@ -90,7 +90,7 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-// What the table says of Go is there.
+// The Go names in the table exist.
 func TestTableNamesWhatIsThere(t *testing.T) {
 	types := map[string]reflect.Type{}
 	for _, typ := range []reflect.Type{

@@ -26,7 +26,7 @@ func read(r io.Reader, zone *time.Location) (records []crawldb.Datum, errs []str
 	return records, errs
 }
 
-// What is written is read, but for what a dump does not have.
+// A round trip keeps everything that a dump has.
 func TestReadDump(t *testing.T) {
 	at := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	day := 24 * time.Hour
@@ -163,7 +163,7 @@ func TestReadDumpAtItsEdges(t *testing.T) {
 			}
 		}
 	}
-	// CSV is told by the first line alone, and of two names that are one here the last counts.
+	// CSV is recognized by the first line alone. If two names are the same here, the last counts.
 	const header = "Url,Status code,"
 	if got, errs := read(strings.NewReader("x\n"+header+"\n"+fmt.Sprintf(record, "UTC", "")), nil); len(got) != 1 || len(errs) != 2 || strings.Contains(errs[1], "CSV") {
 		t.Errorf("%v, %q", got, errs)
@@ -177,7 +177,7 @@ func TestReadDumpAtItsEdges(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, a record that comes of them can be stored.
+// A record read from any bytes can be stored.
 func FuzzReadDump(f *testing.F) {
 	d := crawldb.Datum{URL: "http://a.example/", Status: crawldb.Fetched, FetchTime: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), Signature: []byte{1}, Meta: crawldb.MetaOf("a", "b", "schedule.fixed", "60")}
 	f.Add(string(nutchtext.AppendRecord(nil, &d)))

@@ -39,8 +39,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// A third, as Nutch of three scores of which one is 1, and the mean of a sum that
-// 32 bits do not hold.
+// A third, as in Nutch for three scores one of which is 1, and the mean of a sum that does
+// not fit 32 bits.
 func TestMeanScore(t *testing.T) {
 	for mean, want := range map[float64]string{1. / 3: "0.3333333333333333", 155.398472 / 3: "51.79948933919271"} {
 		st := crawldb.Stats{Total: 3, Score: crawldb.Distribution{Mean: mean, Max: 1}}

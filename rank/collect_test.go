@@ -46,8 +46,8 @@ func (m *mortal) Update(ctx context.Context, b crawldb.Batch) error {
 	return err
 }
 
-// live is a web of ten pages, of which one gives way to a new one in each round. Page n
-// links to the ones around it, to the start page, and to one that never was.
+// live is a web of ten pages, one of which is replaced by a new one in each round. Page n
+// links to the ones around it, to the start page, and to one that never existed.
 func live(round int) []string {
 	url := func(n int) string { return fmt.Sprintf("http://h%d.example/%d", n%5, n) }
 	lines := []string{fmt.Sprintf("http://start.example/ %s %s", url(round), url(round+9))}
@@ -60,8 +60,8 @@ func live(round int) []string {
 	return lines
 }
 
-// years crawls the web for some rounds, and returns the crawl db. The process is killed
-// at each of the Updates in kills, and goes on.
+// years crawls the web for some rounds, and returns the crawl db. The process is killed at
+// each of the Updates in kills, and resumes.
 func years(t *testing.T, rounds, collect int, memory int64, kills map[int]bool) (*mortal, []rank.Report) {
 	t.Helper()
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
@@ -227,7 +227,7 @@ func TestFullGraphOfGonePages(t *testing.T) {
 	}
 }
 
-// Wherever the process dies while pages are dropped, what comes of it is the same.
+// Wherever the process dies while pages are dropped, the result is the same.
 func TestKilledWhileDropping(t *testing.T) {
 	const rounds, collect = 14, 40
 	want, reports := years(t, rounds, collect, 0, nil)

@@ -1,4 +1,4 @@
 package rank
 
-// SetCollect has pages that are gone looked for in graphs of so many pages.
+// SetCollect sets the number of pages from which a graph is searched for pages that are gone.
 func (o *Options) SetCollect(pages int) { o.collect = pages }

@@ -115,7 +115,7 @@ func TestBlocksAreSealed(t *testing.T) {
 	}
 }
 
-// A graph of before pages were dropped is read, and goes on as one of today.
+// A graph stored before pages could be dropped is read, and continues as a new one.
 func TestLoadOfVersion2(t *testing.T) {
 	g := NewGraph(scoring.PageRank{}, -1)
 	k := &kept{graph: g}

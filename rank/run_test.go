@@ -151,9 +151,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Which page of a host brings the sitemaps that its robots.txt lists is a matter of time,
-// and makes no difference: neither to a page that failed, which goes on as it was, nor to
-// one that is gone, nor to one that redirects to what the crawl does not want.
+// Which page of a host carries the sitemaps in its robots.txt depends on timing, and makes no
+// difference: neither to a page that failed, which stays as it was, nor to one that is gone,
+// nor to one that redirects to a URL that the rules reject.
 func TestRunWithSitemaps(t *testing.T) {
 	const page, next, seed = "http://a.example/", "http://b.example/", "http://seed.example/"
 	var sitemap segment.Link
@@ -205,8 +205,8 @@ func TestRunWithoutPageRank(t *testing.T) {
 	}
 }
 
-// A page on a host that is not known yet counts for more, until it was fetched; and a
-// Ranker that goes on says what one says that has just read the graph.
+// A page on an unknown host counts for more until it is fetched. A Ranker with the graph in
+// memory gives the same results as one that has just read it.
 func TestRunWithHosts(t *testing.T) {
 	o := options()
 	o.Scoring = scoring.PageRank{Damping: 0.5}
@@ -243,8 +243,7 @@ func TestRunWithHosts(t *testing.T) {
 	}
 }
 
-// A graph that is damaged, or that a crawl db has none of, is made of the segments
-// that there are.
+// A damaged or missing graph is rebuilt from the existing segments.
 func TestRebuild(t *testing.T) {
 	for _, harm := range []struct{ job, mark string }{
 		{"pagerank", "2 pages 7"}, {"pagerank", ""}, {"pagerank/pages/0", ""}, {"pagerank/links/0/0", ""},

@@ -76,7 +76,7 @@ func TestAskingGoesStepByStep(t *testing.T) {
 	}
 }
 
-// How long a server wants to be left alone is told of the last step, whatever came of it.
+// RetryAfter is about the last step, whatever its result.
 func TestAskingTellsOfPatience(t *testing.T) {
 	s := &site{}
 	patient := func(r protocol.Response, wait time.Duration) protocol.Response {

@@ -639,7 +639,7 @@ func TestWhyAFileCannotBeHad(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	// So is who asks while the record is written, and does not make it forgotten.
+	// So is a request while the record is written, which does not make the cache forget.
 	both := &robots.Cache{Protocol: c.Protocol, Product: "bot"}
 	both.Hosts = written{&hosts, func() {
 		if r, ok, err := both.Cached(t.Context(), origin+"/x"); err != nil || !ok || r.Reason != "tls: handshake failed" {

@@ -72,7 +72,7 @@ func decisions(tb testing.TB) (all []decision) {
 	return all
 }
 
-// quoted reads quoted strings, each as often as *N behind it says.
+// quoted reads quoted strings, each as often as *N after it says.
 func quoted(s string) (all []string, err error) {
 	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
 		q, err := strconv.QuotedPrefix(s)

@@ -61,7 +61,7 @@ func (s *site) count() int {
 	return len(s.asked)
 }
 
-// status is what a protocol makes of a status of HTTP.
+// status returns the outcome of an HTTP status.
 func status(n int, bodies ...string) protocol.Response {
 	code := protocol.Failed
 	switch {

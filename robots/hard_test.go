@@ -35,9 +35,8 @@ func verdict(t *testing.T, want byte, files ...string) {
 	}
 }
 
-// TestHardLines: how much of a line may be wrong. Where RFC 9309 says nothing,
-// Google's parser and crawler-commons give these answers both, but where a
-// comment says who decides.
+// TestHardLines: how much of a line may be wrong. Where RFC 9309 says nothing, both Google's
+// parser and crawler-commons give these answers, unless a comment says which one decides.
 func TestHardLines(t *testing.T) {
 	group := func(lines ...string) []string {
 		for i, l := range lines {
@@ -61,7 +60,7 @@ func TestHardLines(t *testing.T) {
 			"Dis-allow: /a", "Dis allow: /a", "Dis_allow: /a", "Noindex: /a", "Forbidden: /a", "Clean-param: a /a", "Host: /a", "Allow: /a",
 			"Disallow: \"/a\"", "Disallow: '/a'", "Disallow: /a, /b", "Disallow: /a /b", "Disallow: /b /a", "Disallow: /a;", "Disallow: /a\\",
 			"Disallow: /a<br>", "Disallow: /a </p>", "Disallow: /a\tx",
-			// A no-break space is no white space, nor are those of other scripts.
+			// A no-break space is not white space, nor are those of other scripts.
 			"Disallow:\u00a0/a", "Disallow: /a\u00a0", "\u00a0Disallow: /a", "\u3000Disallow: /a", "Disallow: /a\u2003",
 			"Dısallow: /a", // a dotless i
 		)...)
@@ -148,7 +147,7 @@ func TestHardBytes(t *testing.T) {
 		"\xFE\xFF"+encode(file, binary.BigEndian),
 		"\xFF\xFE"+encode(file, binary.LittleEndian)+"\n", // half a character more
 		"\x00"+file, "User-agent: bot\x00\nDisallow: /a\x00\n",
-		// Ours alone: who sends NUL bytes means nothing by them.
+		// Ours alone: NUL bytes have no meaning.
 		encode(file, binary.LittleEndian),
 		encode(file, binary.BigEndian),
 		"U\x00ser-agent: bot\nDis\x00allow: /a\n",

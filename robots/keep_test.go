@@ -131,7 +131,7 @@ func TestValidators(t *testing.T) {
 		if rec := db.m["example.com"].Robots[0]; rec.FailingSince.IsZero() {
 			t.Error("a 304 to a request without validators is good")
 		}
-		// Validators of what is behind a redirect are not those of the file.
+		// The validators of a redirect's target are not those of the file.
 		s.set(file, redirect(origin+"/other"))
 		s.set(origin+"/other", with(status(200, noX)))
 		fetch("", "", "file")

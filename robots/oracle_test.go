@@ -49,8 +49,8 @@ var temotoDiffers = map[string]string{
 	"crawler-commons SimpleRobotRulesParserTest.testRobotsWithUTF16BEBOM":           "UTF-16",
 }
 
-// TestAgainstTemoto: on the corpus temoto/robotstxt agrees but for the tests that
-// are listed, each for a reason.
+// TestAgainstTemoto: on the corpus temoto/robotstxt agrees except for the tests listed, each
+// with a reason.
 func TestAgainstTemoto(t *testing.T) {
 	differs := make(map[string]bool)
 	for _, c := range corpus(t) {
@@ -70,10 +70,9 @@ func TestAgainstTemoto(t *testing.T) {
 	}
 }
 
-// TestAgainstTemotoAtRandom makes files out of what both parsers read rightly:
-// names that do not begin with one another, alone or in groups that may come
-// again, a Crawl-delay at the end of a group, and plain paths, each of which is
-// allowed or forbidden throughout the file.
+// TestAgainstTemotoAtRandom makes files of what both parsers read correctly: names that are not
+// prefixes of each other, alone or in groups that may occur again, a Crawl-delay at the end of a
+// group, and plain paths, each of which is allowed or forbidden throughout the file.
 func TestAgainstTemotoAtRandom(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -388,7 +388,7 @@ func TestParseResponse(t *testing.T) {
 	}
 }
 
-// answerOf is what httpproto makes of a status.
+// answerOf returns the outcome of a status in httpproto.
 func answerOf(n int) protocol.Response {
 	switch {
 	case n >= 200 && n < 300:

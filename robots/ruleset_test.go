@@ -58,7 +58,7 @@ func TestRuleSetAgainstModel(t *testing.T) {
 	}
 }
 
-// manyRules is a file of which one rule in every wild has a wildcard.
+// manyRules is a file in which one rule in every wild has a wildcard.
 func manyRules(n, wild int) []byte {
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
@@ -102,7 +102,7 @@ func TestManyRules(t *testing.T) {
 	}
 }
 
-// nested returns rules each of which begins the next.
+// nested returns rules each of which is a prefix of the next.
 func nested(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -77,8 +77,8 @@ func (c *crowd) intervals() (least, most float64) {
 	return least, most
 }
 
-// Pages that are all the same get the same interval, however often they change; pages that
-// differ do not, and they are told apart when they begin to.
+// If all pages are the same they get the same interval, however often they change. Pages that
+// differ do not, and they are told apart when they begin to differ.
 func TestLikeness(t *testing.T) {
 	for name, perDay := range map[string]float64{"seldom": 1. / 100, "now and then": 1. / 10, "often": 1, "always": 24} {
 		c := newCrowd(func(int) float64 { return perDay })

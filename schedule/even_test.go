@@ -129,8 +129,8 @@ func TestEvenOfOldPlans(t *testing.T) {
 	}
 }
 
-// What is gained by telling pages apart is what those say that probe, of which most is known: not
-// what others seem to.
+// The gain of telling pages apart is what the pages that probe say, of which most is known, not
+// what others seem to say.
 func TestEvenProbes(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	c.crawl(t, 100)
@@ -150,8 +150,8 @@ func TestEvenProbes(t *testing.T) {
 	}
 }
 
-// Who probes is known once pages were visited again, and they are some of those that do where
-// visits tell nothing.
+// Which pages probe is known once pages were visited again: some of those that do if visits
+// tell nothing.
 func TestProbes(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	count := func(p *Plan) (n int) {

@@ -184,7 +184,7 @@ func TestCensus(t *testing.T) {
 	if math.Abs(got.Freshness-fresh/n) > 1e-9 || math.Abs(got.Weighted-weighted/weight) > 1e-9 || math.Abs(days(got.Age)-age/n) > 1e-6 {
 		t.Errorf("%+v, want %v, %v and %v", got, fresh/n, weighted/weight, age/n)
 	}
-	// The ages that were counted are those that are expected, and so many are fresh.
+	// The counted ages have the expected distribution, and the expected share is fresh.
 	if !(got.Ages.P10 == 0 && got.Ages.P50 < got.Ages.P90 && got.Ages.P90 < got.Ages.P99) || got.Late.Max > 10*day || got.Visited.Max != 50*day {
 		t.Errorf("%+v", got)
 	}

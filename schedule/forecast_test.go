@@ -107,8 +107,8 @@ func TestPace(t *testing.T) {
 	if at, ok := next.Gone(); !ok || !at.Equal(began.Add(8*aDay)) {
 		t.Errorf("gone %v, %v", at, ok)
 	}
-	// A quarter of an hour tells nothing, nor does a clock that went back, but where nothing
-	// was measured before a quarter of an hour is what there is.
+	// A quarter of an hour tells nothing, and neither does a clock that went back. But if there is
+	// no earlier pace, a quarter of an hour has to do.
 	for _, ago := range []time.Duration{15 * time.Minute, 0, -time.Hour} {
 		if soon := look(next.At.Add(ago), 40, 1, &next); soon.Pace != next.Pace {
 			t.Errorf("%v later: %+v", ago, soon.Pace)

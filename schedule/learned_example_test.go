@@ -31,9 +31,9 @@ func ExampleLearned() {
 	// unchanged: once in 436 days, fetched every 89
 }
 
-// A plan is made of a sample of the records, for who has no Crawler. This one has 400
-// visits a day for a thousand pages of which their servers said once when they had
-// changed last: a day ago, ten days, or a year.
+// Without a Crawler, make a plan from a sample of the records. This one has 400 visits a day
+// for a thousand pages. Their servers have said once when each last changed: a day ago, ten
+// days, or a year.
 func ExampleSample_Plan() {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := schedule.Learned{Budget: 100}

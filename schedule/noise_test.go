@@ -117,7 +117,7 @@ func TestNoiseIsLookedFor(t *testing.T) {
 	}
 }
 
-// Hosts that are known to be quiet neither hide that others are noisy nor are taken to be.
+// Hosts that are known to be quiet neither hide that others are noisy nor count as noisy.
 func TestQuietHosts(t *testing.T) {
 	s := schedule.Learned{Budget: 10}
 	x := s.NewSample(began.AddDate(0, 0, 200))
@@ -280,7 +280,7 @@ func TestNoiseEndsLate(t *testing.T) {
 	}
 }
 
-// Who asks for a page is told of its host, or of all.
+// Noisy returns the entry for the host of a page, or that for all.
 func TestPlanNoisy(t *testing.T) {
 	of := func(n ...schedule.Noisy) *schedule.Plan { return &schedule.Plan{Outlook: &schedule.Outlook{Noisy: n}} }
 	for _, c := range []struct {
@@ -303,7 +303,7 @@ func TestPlanNoisy(t *testing.T) {
 	}
 }
 
-// The greatest interval is as the budget has it, and Explain says so.
+// The budget determines the greatest interval, and Explain says so.
 func TestGreatest(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {

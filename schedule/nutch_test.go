@@ -62,7 +62,7 @@ func TestNutchAdaptive(t *testing.T) {
 	}
 }
 
-// What Java makes of the formulas, with options and records at random.
+// The results of the formulas in Java, with random options and records.
 func TestNutchArithmetic(t *testing.T) {
 	for _, f := range table(t, "nutch-arithmetic.tsv") {
 		share := func(s string) float64 {

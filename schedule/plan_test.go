@@ -39,8 +39,8 @@ func TestSolveTakesTheBudget(t *testing.T) {
 	}
 }
 
-// Of pages that were visited before, the one with the least time left goes first, whatever
-// it is worth; what was never visited goes before all of them or behind.
+// Of the pages visited before, the one with the least time left goes first, whatever its
+// worth; pages never visited go before all of them or after.
 func TestOrder(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	page := func(score float32, last time.Time, interval time.Duration) *crawldb.Datum {
@@ -74,12 +74,12 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	}
-	// The line is told apart to some seconds.
+	// The line has a resolution of some seconds.
 	if a, b := Priority(s, page(1, at, day), 1), Priority(s, page(1, at.Add(10*time.Second), day), 1); !(a > b) {
 		t.Errorf("ten seconds: %v and %v", a, b)
 	}
-	// One that has been gone for long waits for all that are due, but not for ever, nor if a sign
-	// says that it is back.
+	// A page that has been gone for long waits for all due pages, but not forever, and not if a
+	// sign says that it is back.
 	long, back := page(1, at, 90*day), page(1, at, 90*day)
 	long.Status, back.Status = crawldb.Gone, crawldb.Gone
 	crawldb.Hint{Modified: at.Add(day), Span: time.Hour}.Set(&back.Meta)
@@ -96,12 +96,12 @@ func TestOrder(t *testing.T) {
 	if a, b := Priority(bound, never(0.5), 0.5), Priority(bound, page(1, at.Add(-90*day), 80*day), 1); !(a > b) {
 		t.Errorf("bound by greatest intervals: a new page has %v, one that is late %v", a, b)
 	}
-	// While the budget is not enough for the greatest intervals, who has one waits.
+	// While the budget is not enough for the greatest intervals, pages with these wait.
 	short := Learned{Plan: &Plan{Mu: 3, Mean: 1, Budget: 10, Scale: 1, Stretch: 3}}
 	if a, b := Priority(short, page(1, at, 80*day), 1), Priority(short, page(1, at.Add(100*day), 40*day), 1); !(a < b) {
 		t.Errorf("not enough: %v, %v", a, b)
 	}
-	// And what has been gone for long still waits behind those, of which there may be many.
+	// And pages that have been gone for long still wait for these, of which there may be many.
 	short.Plan.Stretch = 5
 	if a, b := Priority(short, page(1, at, 80*day), 1), Priority(short, long, 1); !(a > b) {
 		t.Errorf("not enough: a page that is late has %v, one that is gone %v", a, b)
@@ -414,7 +414,7 @@ func TestNoPageIsTakenToBeDead(t *testing.T) {
 	}
 }
 
-// Whatever a plan is told of the crawl, it can be written and read.
+// Any plan can be written and read.
 func TestPlanCanBeKept(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e-300, 1e300, math.MaxFloat64}
@@ -448,8 +448,8 @@ func TestPlanCanBeKept(t *testing.T) {
 	}
 }
 
-// A plan is for the budget that it was made for, whatever number that is: for any other
-// it would be made anew, which reads the whole crawl db, before each selection.
+// A plan is recognized as made for its budget, whatever number that is: otherwise a new one
+// would be made before each selection, which reads the whole crawl db.
 func TestPlanIsForItsBudget(t *testing.T) {
 	budgets := []float64{0, 5, -1, 1e300, -1e300, math.Inf(1), math.Inf(-1), math.NaN()}
 	for _, budget := range budgets {

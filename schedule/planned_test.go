@@ -17,7 +17,7 @@ const aDay = 24 * time.Hour
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// records are of pages on two hosts, of which the second has the faster ones.
+// records returns records of pages on two hosts, the second with the faster ones.
 func records(n int) []crawldb.Datum {
 	r := rand.New(rand.NewPCG(1, 2))
 	all := make([]crawldb.Datum, n)
@@ -60,7 +60,7 @@ func TestPlanSpendsTheBudget(t *testing.T) {
 	if p.Pages != 3000 || p.Budget != 300 || math.Abs(p.Needed/300-1) > 1e-3 || !(p.Mu > 0) {
 		t.Fatalf("%+v", p)
 	}
-	// The intervals that come of it take the budget, but for what is rounded.
+	// The resulting intervals take the budget, up to rounding.
 	s.Plan = p
 	sum := 0.0
 	for i := range all {
@@ -81,8 +81,8 @@ func TestPlanSpendsTheBudget(t *testing.T) {
 	if empty := plan(s, nil, schedule.PlanOptions{}); empty.Mu != 0 {
 		t.Errorf("of nothing: %+v", empty)
 	}
-	// A budget that is not enough for the greatest intervals is spent where it is
-	// worth most all the same.
+	// A budget that is not enough for the greatest intervals is still spent where it is worth
+	// most.
 	tiny := plan(schedule.Learned{Budget: 10}, all, schedule.PlanOptions{})
 	if !(tiny.Needed > 30) || !(tiny.Mu > p.Mu) {
 		t.Errorf("a budget of 10: %+v", tiny)

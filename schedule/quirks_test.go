@@ -94,7 +94,7 @@ func TestNutchContentType(t *testing.T) {
 	}
 }
 
-// shouldFetch, of which a fetch list has the copy that it corrects.
+// shouldFetch corrects only the copy on the fetch list.
 func TestSelected(t *testing.T) {
 	most := 7776000 * time.Second
 	for _, c := range []struct {
@@ -123,8 +123,8 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// A record has when its page was last visited, which no schedule makes of when it is
-// due: that may have been moved.
+// The time of the last visit is in the record, and no schedule derives it from the due time,
+// which may have been moved.
 func TestLastFetch(t *testing.T) {
 	at := t0.Add(-time.Hour)
 	d := crawldb.Datum{URL: "http://a.example/", Status: crawldb.Fetched, FetchTime: t0.Add(-time.Minute), Interval: day, LastFetch: at}

@@ -10,8 +10,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Every plan that is made can be read again, whatever pages and budgets there are: a
-// crawl that loses its plan with its process comes to something else.
+// Every plan can be read again, whatever the pages and budgets: a crawl that lost its plan with
+// its process would have a different result.
 func TestWhatIsPlannedCanBeRead(t *testing.T) {
 	curves := 0
 	for seed := range uint64(400) {

@@ -130,7 +130,7 @@ func (c *chances) next() float64 {
 
 func (c *chances) exp() float64 { return -math.Log(c.next()) }
 
-// Who waits for ever has all that there is to gain.
+// A visit after an infinite time gains everything.
 func TestSignalledForEver(t *testing.T) {
 	w := worthOf(Signals{.5, .8})
 	for _, x := range []float64{1e300, math.Inf(1)} {

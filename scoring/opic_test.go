@@ -99,7 +99,7 @@ func newWorld(f Filter, links [][]int, score float32) *world {
 	return w
 }
 
-// round visits the pages that pick chooses and applies what comes of it.
+// round visits the pages that pick chooses and applies the results.
 func (w *world) round(pick func(i int) bool) {
 	flows := make([]Flow, len(w.pages))
 	var shared sum

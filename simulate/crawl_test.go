@@ -120,7 +120,7 @@ func TestPagesThatComeAndGo(t *testing.T) {
 	}
 	out := crawl(t, pages, simulate.Policy{Schedule: schedule.Default{DefaultInterval: 10 * day}}, simulate.CrawlOptions{Start: start, Duration: 100 * day, Measure: -1, Cold: true, Points: 1})
 	// The first is visited on days 0, 10, 20, 35, 57.5 and 67.5 or so: gone makes intervals longer. It is
-	// stale from 15 to 20 and from 55 on until it is found; nothing is to be fresh in between.
+	// stale from 15 to 20 and from 55 on until it is found; in between there is nothing to be fresh.
 	f := out.Pages[0]
 	gone := crawl(t, pages[:1], simulate.Policy{Schedule: schedule.Default{DefaultInterval: 10 * day}}, simulate.CrawlOptions{Start: start, Duration: 20 * day, Measure: -1, Cold: true})
 	if math.Abs(gone.Freshness-15./20) > 1e-9 {
@@ -134,8 +134,8 @@ func TestPagesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// aSiteThatGrows has a page in the first month and many in ten years, of which a third is gone by
-// then.
+// aSiteThatGrows has one page in the first month and many after ten years, a third of which are
+// gone by then.
 func aSiteThatGrows(t *testing.T) simulate.Population {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -166,8 +166,8 @@ func aSiteThatGrows(t *testing.T) simulate.Population {
 	return population
 }
 
-// Of a site that begins with a page and has a budget for many, nobody knows the pages before they
-// appear: each is found, the budget is used and not spent on what is gone.
+// On a site that begins with one page and has a budget for many, nobody knows pages before they
+// appear: each is found, and the budget is used, but not for pages that are gone.
 func TestASiteThatGrows(t *testing.T) {
 	pages := aSiteThatGrows(t)
 	born := map[string]time.Time{}
@@ -414,8 +414,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// On real histories, what learns is not below a constant interval, but for what chance does to
-// one course of events.
+// On real histories, the schedule that learns is not below a constant interval, except by what
+// chance does to a single course of events.
 func TestReferenceHistories(t *testing.T) {
 	for _, name := range []string{"golang-website", "curl-www"} {
 		f, err := os.Open("testdata/histories/" + name + ".tsv")
@@ -464,8 +464,8 @@ func TestReferenceHistories(t *testing.T) {
 	}
 }
 
-// Where no visit is worth more than another the budget is used all the same, by the schedule
-// that learns and by the optimum, at any budget.
+// If no visit is worth more than another, the schedule that learns and the optimum still use the
+// budget, at any budget.
 func TestPagesThatChangeTooOften(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -489,7 +489,7 @@ func TestPagesThatChangeTooOften(t *testing.T) {
 	}
 }
 
-// All policies of stock can be told apart, and 25 years are not counted in days.
+// All stock policies can be distinguished, and 25 years are not counted in days.
 func TestPicturesOfManyPolicies(t *testing.T) {
 	var outcomes []simulate.Outcome
 	for _, p := range simulate.Stock(10, 1) {

@@ -38,8 +38,8 @@ func ExampleRun() {
 	// 13 visits, 13 of them with news; 52 changes, 39 missed and 1 not yet seen; fresh 14.8% of the time, 11d 1h old on average
 }
 
-// Is it worth the trouble to learn how often pages change? 500 pages, of which each could be
-// fetched once in 30 days.
+// Is it worthwhile to learn how often pages change? 500 pages, with a budget of a fetch of each in
+// 30 days.
 func ExampleCompare() {
 	pages, err := simulate.Synthetic(simulate.Cho5, simulate.Zipf, 500, 1)
 	if err != nil {

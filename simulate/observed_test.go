@@ -230,7 +230,7 @@ func TestFormatsOfHistories(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, pages, err)
 		}
 	}
-	// What was cut off is told, and not what is left of the last line.
+	// The error is that the file was cut off, not what is left of the last line.
 	text := packed("url,time,event\n" + strings.Repeat("http://a.example/,2024-02-20 12:00:00,M\n", 1000))
 	if _, err := simulate.ParseHistory(strings.NewReader(text[:len(text)-12])); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a file that was cut: %v", err)

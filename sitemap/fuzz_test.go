@@ -121,7 +121,7 @@ func locs(body []byte) (urls []string, ok bool) {
 		case xml.Directive:
 			return nil, false
 		case xml.ProcInst:
-			// A declaration with a ">" in it is none, though encoding/xml takes it.
+			// A declaration with a ">" in it is invalid, although encoding/xml accepts it.
 			if strings.HasPrefix(tok.Target, "xml") && bytes.Contains(tok.Inst, []byte(">")) {
 				return nil, false
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/sitemap"
 )
 
-// repeated is a text over and over, behind another and before a third.
+// repeated is a text over and over, between two others.
 func repeated(before, text, after string, bytes int) io.Reader {
 	block := strings.Repeat(text, max(1, 64<<10/len(text)))
 	parts := []io.Reader{strings.NewReader(before)}
@@ -119,7 +119,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// The ratio ends a bomb long before the limit does; none may be asked for.
+// The ratio stops a bomb long before the limit does; it can be switched off.
 func TestRatio(t *testing.T) {
 	doc := []byte("<urlset>" + strings.Repeat(" ", 4<<20) + "<url><loc>https://example.com/a</loc></url></urlset>")
 	for ratio, want := range map[int]int{0: 0, 100: 0, 2000: 1, -1: 1} {
@@ -128,7 +128,7 @@ func TestRatio(t *testing.T) {
 			t.Errorf("ratio %d: %d entries, %+v, %v", ratio, len(entries), rep, err)
 		}
 	}
-	// Without compression there is none.
+	// Without compression there is no ratio.
 	if entries, _, err := read(bytes.NewReader(doc), sitemap.Options{MaxRatio: 1}); err != nil || len(entries) != 1 {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}

@@ -270,7 +270,7 @@ func TestCharsets(t *testing.T) {
 	}
 }
 
-// Documents that are not well-formed are read on behind the fault.
+// Reading a document that is not well-formed continues after the fault.
 func TestFaults(t *testing.T) {
 	const a, b = "https://example.com/a", "https://example.com/b"
 	for _, c := range []struct {

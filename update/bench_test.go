@@ -26,8 +26,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// A sweep of a hundred thousand records of which none has to move, without what
-// the rules cost.
+// A sweep of a hundred thousand records that need not move, without the cost of the rules.
 func BenchmarkSweep(b *testing.B) {
 	w := &world{crawl: newWorld(nil).crawl}
 	const n = 100_000

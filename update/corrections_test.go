@@ -218,7 +218,7 @@ func TestStaleVisitStillMovesImportance(t *testing.T) {
 	if d.Status != old.Status || string(d.Signature) != "A" || !d.FetchTime.Equal(old.FetchTime) {
 		t.Errorf("a stale visit was applied: %+v", d)
 	}
-	// Its links were given away all the same.
+	// Its links still received their share.
 	if got := scoring.Cash(d); got != 0 {
 		t.Errorf("%g of %g are left", got, had)
 	}

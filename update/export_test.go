@@ -1,13 +1,13 @@
 package update
 
-// WithChunk returns the options with so many URLs in one step.
+// WithChunk returns the options with n URLs in one step.
 func (o Options) WithChunk(n int) Options {
 	o.chunk = n
 	o.Sweep.chunk = n
 	return o
 }
 
-// WithChunk returns the options with so many records in one step.
+// WithChunk returns the options with n records in one step.
 func (o SweepOptions) WithChunk(n int) SweepOptions {
 	o.chunk = n
 	return o

@@ -170,7 +170,7 @@ func TestClaimOfAPageThatIsGone(t *testing.T) {
 	}
 }
 
-// Whoever asks for a sitemap has it read at once and whole.
+// A sitemap that somebody asks for is read at once, even if it is not modified.
 func TestMarkSitemap(t *testing.T) {
 	o := update.Options{Now: func() time.Time { return noon }, Scoring: scoring.OPIC{}}
 	asked := crawldb.Sitemap{Budget: 5, Origins: []string{"http://a.example.test"}}
@@ -226,7 +226,7 @@ func TestSitemapNamedTwice(t *testing.T) {
 	}
 }
 
-// What becomes of the record of a sitemap, step by step.
+// The record of a sitemap, step by step.
 func TestNextSitemap(t *testing.T) {
 	o := update.Options{Now: func() time.Time { return noon }, Scoring: scoring.OPIC{}}
 	origin := "http://a.example.test"

@@ -148,8 +148,7 @@ func when(d *crawldb.Datum) string {
 	return fmt.Sprintf("%.5gd %s", d.Interval.Hours()/24, since(d.FetchTime))
 }
 
-// row is a line of the golden file: what becomes of a record, and in what Nutch's
-// result differs.
+// row is a line of the golden file: the result for a record, and how Nutch's result differs.
 func row(ours, nutch []cell) string {
 	var b strings.Builder
 	for i, c := range ours {
@@ -240,9 +239,8 @@ func TestPageThatIsBack(t *testing.T) {
 	}
 }
 
-// TestNext compares every transition with testdata/next.txt, which is to be read
-// beside the table in the comment of Next. Where all nine statuses lead to the
-// same, they make one line.
+// TestNext compares every transition with testdata/next.txt; read it together with the table in
+// the comment of Next. If all nine statuses lead to the same result, they share one line.
 func TestNext(t *testing.T) {
 	clock := func() time.Time { return noon }
 	plain := update.Options{Schedule: schedule.Default{}, Now: clock}

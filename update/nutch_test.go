@@ -521,7 +521,7 @@ func TestNutchCompatReturnIsNotNews(t *testing.T) {
 	}
 }
 
-// Five links of scores 1, 5, 3, 2 and 4, of which two may count.
+// Five links with scores 1, 5, 3, 2 and 4, two of which may count.
 func TestNutchCompatWorstLinksAreKept(t *testing.T) {
 	for _, c := range []struct {
 		nutch bool
@@ -605,7 +605,7 @@ func TestNutchCompatLinkBeforeRedirect(t *testing.T) {
 	}
 }
 
-// discoverer notes what Discovered is told, and marks it.
+// discoverer notes the records passed to Discovered, and marks them.
 type discoverer struct {
 	scoring.Base
 	told *[]crawldb.Datum

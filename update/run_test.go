@@ -268,7 +268,7 @@ func (s tardy) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, e
 	return s.Sync(ctx)
 }
 
-// What a batch does to the account of a domain counts in the next, also before the
+// The effect of a batch on the account of a domain counts in the next batch, even before the
 // crawl db has it.
 func TestMarksMayComeLate(t *testing.T) {
 	const second = "20260106080000-000"
@@ -426,7 +426,7 @@ func TestWhereLinksComeFrom(t *testing.T) {
 	}
 }
 
-// spy keeps what it is told.
+// spy keeps its arguments.
 type spy struct {
 	scoring.Base
 	flows *[]scoring.Flow

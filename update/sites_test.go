@@ -19,8 +19,8 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-// trapped makes a segment: so many visits of www.example.org from number first on,
-// whose pages link to so many URLs of each kind, and one of another domain.
+// trapped makes a segment: some visits to www.example.org, from number first on, whose pages link
+// to some URLs of each kind, and one visit to another domain.
 func (w *world) trapped(name string, first, visits, links int) {
 	var list []crawldb.Datum
 	var made []segment.Visit
@@ -167,7 +167,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// The accounts are what they would be had nothing died, and so is what is left out.
+// The accounts are as if nothing had died, and so is what is left out.
 func TestGrowthWhateverDies(t *testing.T) {
 	o := growing(30, 20)
 	calm := newWorld(t)
@@ -254,7 +254,7 @@ func TestCashOfWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// A link of a page that gave nothing away owes nobody anything, whatever its score.
+// A link from a page that gave nothing away carries no cash, whatever its score.
 func TestScoresThatAreNoCash(t *testing.T) {
 	w := newWorld(t)
 	w.trapped(seg, 0, 3, 20)
@@ -264,7 +264,7 @@ func TestScoresThatAreNoCash(t *testing.T) {
 	}
 }
 
-// An account that is damaged is begun anew, and the report says so.
+// A damaged account is started over, and the report says so.
 func TestDamagedAccount(t *testing.T) {
 	w := newWorld(t)
 	w.trapped(seg, 0, 3, 20)

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-// Orphans are told by the days on which somebody looked, whatever the clock shows.
+// Orphans are judged by the days on which somebody looked, whatever the clock shows.
 func TestOrphansAreToldByTheDaysOfTheCrawl(t *testing.T) {
 	const (
 		day   = 24 * time.Hour
@@ -24,8 +24,8 @@ func TestOrphansAreToldByTheDaysOfTheCrawl(t *testing.T) {
 		name string
 		// off is by what the clock is wrong in a round, rounds are counted from 0.
 		off func(n int) time.Duration
-		// The rounds by which the page is an orphan and not before. Gone is told 10 days, or 40
-		// rounds, before.
+		// The round at which the page becomes an orphan, and not before. It counts as gone 10 days, or
+		// 40 rounds, before.
 		least, most int
 	}{
 		{"a clock that is right", func(int) time.Duration { return 0 }, 160, 162},

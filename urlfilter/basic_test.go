@@ -14,7 +14,7 @@ import (
 
 var allSchemes = []string{"http", "https", "ftp", "file"}
 
-// The files of testdata, but for the differences listed there.
+// The files of testdata, except for the differences listed there.
 func TestBasicAgainstOthers(t *testing.T) {
 	type key struct{ file, in string }
 	ours := map[key]string{}

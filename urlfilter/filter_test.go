@@ -248,7 +248,7 @@ func TestSuffix(t *testing.T) {
 	}
 }
 
-// The list of Nutch's TestDomainURLFilter, and what lies beside it.
+// The list of Nutch's TestDomainURLFilter, and hosts close to it.
 func TestDomain(t *testing.T) {
 	const file = "# comment\nnet\n Apache.org \n\nbe\nwww.yahoo.com\nco.uk\nlucene.example.org\n192.0.2.7\nbücher.de\n"
 	allow, deny := must[*Domain](t)(ParseDomain(strings.NewReader(file))), must[*Domain](t)(ParseDomainDeny(strings.NewReader(file)))
@@ -410,8 +410,8 @@ func BenchmarkDefault(b *testing.B) {
 	}
 }
 
-// Behind a line that Nutch cannot read as a host nothing belongs to the host before
-// it, and nothing to all.
+// After a line that Nutch cannot read as a host, rules belong neither to the host before it
+// nor to all hosts.
 func TestFastPassesOverABadGroup(t *testing.T) {
 	const rules = "Host a.example\nDenyPath ^/x\nHost\nDenyPath ^/y\nDomain b.example\nDenyPath ^/z\nNonsense ^/\nDenyPath ^/w\n"
 	if _, err := ParseFast(strings.NewReader(rules), FastOptions{}); err == nil || !strings.Contains(err.Error(), "line 3") {

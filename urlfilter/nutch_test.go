@@ -35,8 +35,8 @@ func (v verdicts) but(o verdicts) verdicts {
 	return out
 }
 
-// wholeWeb is what both TestRegexURLFilter and TestAutomatonURLFilter expect of
-// the rules for the whole web, but for loops.
+// wholeWeb is what both TestRegexURLFilter and TestAutomatonURLFilter expect of the rules for
+// the whole web, except for loops.
 var wholeWeb = verdicts{
 	"file://home/jc/nutch/index.html":       false,
 	"ftp://ftp.apache.org/nutch.html":       false,
@@ -243,8 +243,8 @@ func TestNutchDomain(t *testing.T) {
 		verdicts{"file:/x": false, "whois:/x": false, "wiki://apache.org/": !compat}.check(t, allow)
 		verdicts{"file:/x": compat, "whois:/x": false, "wiki://example.org/": !compat}.check(t, deny)
 	}
-	// An entry lists the hosts of which it is the suffix or the registered
-	// domain, and itself.
+	// An entry lists itself, and the hosts whose suffix or registered domain
+	// it is.
 	f := must[*Domain](t)(NewDomain("uk", "a.b.example.org", "blogspot.com", "x.github.io", "com.nn"))
 	verdicts{
 		"http://example.co.uk/": false, "http://parliament.uk/": true, "http://b.example.org/": false, "http://a.b.example.org/": true,
@@ -313,7 +313,7 @@ func TestNutchValidator(t *testing.T) {
 		"http://domain.tld/function.cgi?url=http://fonzi.com/&amp;name=Fonzi&amp;mood=happy&amp;coat=leather": true,
 		"http://validator.w3.org/feed/check.cgi?url=http%3A%2F%2Ffeeds.feedburner.com%2Fperishablepress":      true,
 		"ftp://alfa.bravo.pi/mike/check/plan.pdf":                                                             true,
-		// Beside the list.
+		// Not in the list.
 		"http://192.0.2.7/": true, "http://192.0.2.256/": false, "http://192.0.2/": false, "http://localhost/": false, "http://example.c/": false,
 		"http://example.1om/": false, "http://a_b.example.com/": false, "http://user@example.com/": false, "http://[::1]/": false,
 		"http://example.com:80": true, "http://example.com:": false, "http://example.com:123456/": false, "http://example.com:8x/": false,

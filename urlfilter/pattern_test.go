@@ -188,7 +188,7 @@ func FuzzPattern(f *testing.F) {
 func loops(url string, parts bool) bool {
 	r := []rune(url)
 	is := func(i int, part []rune) bool { return i+len(part) <= len(r) && slices.Equal(r[i:i+len(part)], part) }
-	// after returns all places behind what stands between two groups.
+	// after returns all places after the text between two groups.
 	after := func(i int) (ends []int) {
 		if parts { // .*?
 			ends = append(ends, i)

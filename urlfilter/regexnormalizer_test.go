@@ -247,8 +247,8 @@ func TestRegexNormalizerExplain(t *testing.T) {
 	}
 }
 
-// Behind its prefilter a rule does what the loop without it does, and the rule
-// done by hand what its look-behind says.
+// A rule with its prefilter does the same as without, and the rule matched by hand does what
+// its look-behind says.
 func TestPrefiltersAreExact(t *testing.T) {
 	rules := []string{
 		DefaultRegexRules()[0].Pattern, DefaultRegexRules()[1].Pattern, DefaultRegexRules()[2].Pattern, DefaultRegexRules()[3].Pattern,
@@ -287,7 +287,7 @@ func TestPrefiltersAreExact(t *testing.T) {
 		t.Errorf("only %d of %d rules have a prefilter", filters, len(rules))
 	}
 
-	// The look-behind as a group that is put back.
+	// The look-behind as a group that the substitution puts back.
 	plain := regexp.MustCompile(`(^|[^:/]|:/)/{2,}`)
 	n, err := NewRegexNormalizer(NormalizerOptions{NutchCompat: true}, RegexRule{slashPattern, "/"})
 	if err != nil {

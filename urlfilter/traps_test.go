@@ -125,7 +125,7 @@ func TestSessionsAreDropped(t *testing.T) {
 		"http://h/a?cfid=12&cftoken=12345678&z=1":                  "http://h/a?z=1",
 		"http://h/?s=" + id:                                        "http://h/",
 
-		// What is none.
+		// Not a session.
 		"http://h/a?sid=17":                  "http://h/a?sid=17",
 		"http://h/a?s=internationalizations": "http://h/a?s=internationalizations",
 		"http://h/a?sessionid=7":             "http://h/a?sessionid=7",

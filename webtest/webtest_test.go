@@ -479,8 +479,8 @@ type bufferedAnswer struct {
 
 func (b bufferedAnswer) Write(p []byte) (int, error) { return b.Writer.Write(p) }
 
-// Who asks again with the whole answer in hand is not two at once, even if the handler of
-// the first has not returned.
+// A client that asks again after it has the whole answer does not count as two at once, even
+// if the handler of the first request has not returned.
 func TestHostLogOfWhoAsksAtOnce(t *testing.T) {
 	for _, words := range []int{10, 20_000} { // less than the buffer, and more
 		w := &webtest.Web{WordsPerPage: words}

@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// Beside a crawl that is at work status tells what it does; when it was killed, what is
-// there.
+// While a crawl is running, status says what it does; after it was killed, what the store
+// holds.
 func TestStatusOfACrawlAtWork(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 400, Calm: true, Latency: 5 * time.Millisecond})

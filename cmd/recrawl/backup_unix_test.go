@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// A backup is made of a running crawl, which comes to what it would have come
-// to; so does one that goes on from the backup.
+// A backup of a running crawl does not change its result, and a crawl that continues from
+// the backup has the same.
 func TestBackupOfACrawlAtWork(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 150, Calm: true, Latency: 20 * time.Millisecond})
@@ -50,7 +50,7 @@ func TestBackupOfACrawlAtWork(t *testing.T) {
 	ok(t, s.crawl("-topN", "150")...)
 	same(t, "what goes on from the backup", dump(t, to), want)
 
-	// Of a crawl that nobody has open, as JSON, and as a copy.
+	// A crawl that nobody has open, as JSON, and as a copy.
 	if j := object(t, ok(t, "backup", "-d", to, "-copy", "-json", to+"2")); j["files"].(float64) < 10 || j["bytes"].(float64) < 1000 {
 		t.Errorf("%v", j)
 	}

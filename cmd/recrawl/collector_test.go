@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// collectorMain is a process that is told to collect less, and prints at what size of
-// the heap it will, in MiB, as soon as that is right for what is alive. If it never is,
-// the process does not end. One that was told a percentage prints that.
+// collectorMain is a process that calls collectLess, and prints the size of the heap at
+// which it will collect, in MiB, as soon as that is right for what is alive. If it never is,
+// the process does not end. If a percentage was set, it prints that.
 func collectorMain() {
 	const room = 32 << 20
 	collectLess(room)

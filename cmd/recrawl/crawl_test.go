@@ -214,7 +214,7 @@ func TestSeedFiles(t *testing.T) {
 		t.Error("not everything was crawled")
 	}
 
-	// An URL among the arguments that is none is named without a line.
+	// An invalid URL among the arguments is named without a line.
 	r = recrawl(t, "inject", "-d", dir, "http://", "http://third.example/")
 	if r.code != 1 || !strings.Contains(r.err, `"http://"`) || strings.Contains(r.err, ":2:") || len(records(t, dir)) != 3 {
 		t.Errorf("exit %d, %s", r.code, r.err)
@@ -356,7 +356,7 @@ func TestIndexReplacesItsFileAsAWhole(t *testing.T) {
 	if err != nil || string(raw) != ok(t, "index", "-d", s.dir) {
 		t.Errorf("the file is not what index prints: %v\n%s", err, raw)
 	}
-	// Damage in a segment: the file stays, and nothing lies beside it.
+	// Damage in a segment: the output file stays, and there is no temporary file.
 	if err := damage(s.dir); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// A crawl is sound; one bit makes it unsound, which is told with the place; what is
+// A crawl is sound; one flipped bit makes it unsound, and verify names the place; what is
 // salvaged is sound again.
 func TestVerifyAndSalvage(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestVerifyAndSalvage(t *testing.T) {
 		t.Errorf("a damaged crawl: %+v, %v", r, err)
 	}
 
-	// The list goes on behind what is damaged.
+	// The list continues after the damage.
 	r = recrawl(t, "readseg", "-d", dir, "-list")
 	if r.code != 1 || !strings.Contains(r.out, "crawl_fetch 1") || !strings.Contains(r.err, "content") || strings.Count(r.err, "recrawl salvage rescues") != 1 {
 		t.Errorf("readseg -list of a damaged crawl: %+v", r)
@@ -84,8 +84,8 @@ func TestVerifyAndSalvage(t *testing.T) {
 	}
 }
 
-// A fetch list that nobody needs any more keeps no verb from its work, and costs the
-// segment nothing: it is told by each verb that opens the crawl, and by verify.
+// Damage in a fetch list that is no longer needed stops no verb and does no harm to the
+// segment; verbs that open the crawl report it, and so does verify.
 func TestADamagedListIsToldAndDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

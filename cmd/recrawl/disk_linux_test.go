@@ -86,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("%d kB free: it took %v to stop", free, took)
 			}
 		}
-		// With room, and the disk full every now and then, it comes to its end.
+		// With room, although the disk is full every now and then, it finishes.
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}
@@ -122,8 +122,8 @@ func TestFullDisk(t *testing.T) {
 		}
 		same(t, "after the disk was full", dump(t, s.dir), want)
 
-		// What is closed can be read from a full disk; what is to be changed waits, or
-		// fails if that is wanted, and says what to do.
+		// A closed crawl can be read on a full disk; changes wait, or fail if asked to, and
+		// say what to do.
 		stuff(ballast)
 		same(t, "on a full disk", dump(t, s.dir), want)
 		for _, args := range [][]string{{"updatehostdb"}, {"inject", "http://more.example/"}, {"generate"}, {"compact"}} {
@@ -186,7 +186,7 @@ func TestOutputToAPipe(t *testing.T) {
 	}
 }
 
-// stuff fills the file system of a file to the last byte, whoever writes beside it.
+// stuff fills the file system of a file to the last byte, while others write to it.
 func stuff(name string) {
 	f, err := os.Create(name)
 	for chunk := make([]byte, 1<<20); err == nil && len(chunk) > 0; {
@@ -197,7 +197,7 @@ func stuff(name string) {
 	f.Close()
 }
 
-// fill fills the file system of a directory but for some kB.
+// fill fills the file system of a directory except for some kB.
 func fill(t *testing.T, ballast, dir string, free int) {
 	t.Helper()
 	var fs syscall.Statfs_t

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// A crawl that moves over as a dump is due as it was, and goes on.
+// An imported crawl has the due times of the dump, and continues.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 20})

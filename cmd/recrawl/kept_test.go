@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// What one verb is told the later ones know, until they are told otherwise; verbs
-// that look change nothing.
+// Later verbs use the flags of earlier ones until they get others; verbs that only look
+// change nothing.
 func TestACrawlKeepsItsFlags(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	const page = "https://example.com/"
-	// told runs a verb and returns what it says of the flags that are kept.
+	// told runs a verb and returns what it says about the kept flags.
 	told := func(args ...string) string {
 		t.Helper()
 		r := recrawl(t, append(append(args[:1:1], "-d", dir), args[1:]...)...)
@@ -51,7 +51,7 @@ func TestACrawlKeepsItsFlags(t *testing.T) {
 		t.Errorf("explain does not know of it:\n%s", got)
 	}
 	ok(t, "inject", "-d", dir, "-schedule", "default", page)
-	// Without a schedule that learns, a budget is none of anything, whoever says so.
+	// Without a schedule that learns, any budget is an error.
 	for _, d := range []string{dir, dir + "2"} {
 		if r := recrawl(t, "inject", "-d", d, "-budget", "5/day", page); r.code != 2 || !strings.Contains(r.err, "-budget works only with -schedule learned") {
 			t.Errorf("%s: %+v", d, r)
@@ -62,7 +62,7 @@ func TestACrawlKeepsItsFlags(t *testing.T) {
 	}
 }
 
-// A crawl tells of another signature, by which every page seems to have changed.
+// A crawl reports that the signature is another one, so that every page seems to have changed.
 func TestACrawlTellsOfAnotherSignature(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
@@ -88,7 +88,7 @@ func TestACrawlTellsOfAnotherSignature(t *testing.T) {
 	}
 }
 
-// Who gives a crawl another schedule learns that pages are due when they were: only visits set times.
+// With another schedule, a message says that pages are due when they were: only visits set times.
 func TestACrawlTellsWhenAScheduleCounts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")

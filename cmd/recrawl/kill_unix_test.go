@@ -122,7 +122,7 @@ func jobs() []job {
 	}
 }
 
-// eventsFile is where the reader notes what it was told.
+// eventsFile is where the reader notes the events.
 const eventsFile = "events.txt"
 
 // A killer kills jobs.

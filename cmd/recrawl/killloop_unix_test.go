@@ -15,8 +15,8 @@ import (
 
 var killPages = flag.Int("kill-pages", 0, "kill crawls of a web of `N` pages every few hundred milliseconds, and -kills times in all")
 
-// TestKillLoop kills a crawl of a larger web, and the crawl that goes on behind it,
-// and so on, every few milliseconds until one comes to its end. The long form is
+// TestKillLoop kills a crawl of a larger web, and the crawl that continues it, and so on,
+// every few milliseconds until one finishes. The long form is
 //
 //	go test ./cmd/recrawl -run TestKillLoop -kill-pages 5000 -kills 100 -timeout 2h -v
 func TestKillLoop(t *testing.T) {

@@ -121,8 +121,8 @@ func (p *place) leavesNothing(t *testing.T, what string) {
 	}
 }
 
-// digest is all there is in a place that a job may have touched: the records of
-// its crawls, the files of their segments, and every file beside them.
+// digest is everything that a job may have touched: the records of its crawls, the files of
+// their segments, and all other files.
 func (p *place) digest(t *testing.T, j job) string {
 	t.Helper()
 	entries, err := os.ReadDir(p.root)
@@ -161,8 +161,8 @@ func (p *place) digest(t *testing.T, j job) string {
 	return strings.Join(all, "\n")
 }
 
-// digestCrawl is what is in a crawl: the bytes of each record, but for what
-// differs from run to run, as how long a visit took.
+// digestCrawl is the contents of a crawl: the bytes of each record, except for what differs
+// from run to run, such as how long a visit took.
 func digestCrawl(t *testing.T, dir string, segments bool) (all []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -203,7 +203,7 @@ func digestCrawl(t *testing.T, dir string, segments bool) (all []string) {
 			digestPart[segment.Text](t, db, name, func(x *segment.Text) string { return x.URL }),
 			digestPart[segment.Data](t, db, name, func(d *segment.Data) string { return d.URL }),
 			digestPart[segment.Parse](t, db, name, func(r *segment.Parse) string {
-				// The page of a host that comes first tells of its sitemap.
+				// The first page of a host reports its sitemap.
 				r.Links = slices.DeleteFunc(r.Links, func(l segment.Link) bool { return strings.HasSuffix(l.URL, "/sitemap.xml") })
 				if len(r.Links) == 0 && r.Signature == nil && r.Error == "" {
 					return "" // it has nothing else to tell
@@ -301,8 +301,8 @@ func (p *place) visits(t *testing.T, j job) visits {
 	return v
 }
 
-// repeated counts the requests of which nothing was kept: those for pages beyond
-// the visits there are, but for those there were before.
+// repeated counts the requests whose result was lost: those for pages, less the visits that
+// are new.
 func (v visits) repeated(before visits) (n int) {
 	for url, asked := range v.asked {
 		if !strings.HasSuffix(url, "/robots.txt") {
@@ -312,9 +312,8 @@ func (v visits) repeated(before visits) (n int) {
 	return n
 }
 
-// killSite serves a web that counts the requests for each URL, and shows itself at
-// the time of the job. A page that fails for a while is not there instead: nobody
-// is to wait for it.
+// killSite serves a web that counts the requests for each URL, as it is at the time of the
+// job. Pages that would fail for a while are missing instead, so that no job waits for them.
 type killSite struct {
 	web    *webtest.Web
 	server *webtest.Server

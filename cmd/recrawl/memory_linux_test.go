@@ -110,7 +110,7 @@ func runWithin(t *testing.T, limit int64, bound string, args ...string) {
 		bound = "not given"
 	}
 	t.Logf("-memory %s: %s took %d MiB at most and %.1f s of CPU%s: %s", bound, args[0], rss>>20, (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds(), peak(), strings.TrimSpace(out.String()))
-	// The pages of the program's file are counted here, though they are nobody's.
+	// The pages of the program's file are counted here, although they are shared.
 	if limit > 0 && rss > limit+32<<20 {
 		t.Errorf("%v took %d MiB, and has %d", args, rss>>20, limit>>20)
 	}
@@ -182,7 +182,7 @@ func cgroup(t *testing.T, limit int64) (dir, peak string, err error) {
 	return "", "", errors.Join(errs...)
 }
 
-// fillForMemory makes a crawl db and a segment of which every page was visited.
+// fillForMemory makes a crawl db, and a segment with a visit to every page.
 func fillForMemory(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()

@@ -9,7 +9,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 )
 
-// On the command line 0 is none, whatever a configuration has.
+// On the command line 0 means none, whatever a configuration says.
 func TestNoBounds(t *testing.T) {
 	o := fetch.Options{Limiter: &fetch.Limiter{Requests: 3, Bytes: 1000}}
 	cmd := &cli.Command{Flags: sparing(), Action: func(_ context.Context, c *cli.Command) error { return spare(c, &o) }}

@@ -14,10 +14,10 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-// readerMain is a program that has an ear at OnPage: it crawls what is due and
-// writes a line into a file for each page that it is told of. It has so little memory
-// to sort in that it needs temporary files. Its arguments are
-// the directory of the crawl, the file, where to connect, and the time.
+// readerMain is a program with an OnPage hook: it crawls what is due and writes a line to a
+// file for each page event. It has so little memory to sort in that it needs temporary
+// files. Its arguments are the directory of the crawl, the file, where to connect, and the
+// time.
 func readerMain() {
 	if err := read(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

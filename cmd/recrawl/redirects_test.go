@@ -10,7 +10,7 @@ import (
 	"github.com/recrawl/recrawl/webtest"
 )
 
-// Who looks can see which redirect led where.
+// The readers show which redirect led where.
 func TestRedirectsAreShown(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 120})

@@ -133,7 +133,7 @@ func TestContact(t *testing.T) {
 			t.Errorf("-contact %q: %+v", bad, r)
 		}
 	}
-	// Who asks strangers is told to say who he is. No connection is made: all
+	// A crawl of other people's servers is asked to name a contact. No connection is made: all
 	// addresses are denied.
 	anonymous := []string{"crawl", "-d", t.TempDir(), "-agent", "testbot", "-delay", "0", "-deny-network", "0.0.0.0/0", "-deny-network", "::/0", "http://192.0.2.1/"}
 	const told = "requests name no page and no mailbox"
@@ -165,7 +165,7 @@ func TestPortsAndNetworks(t *testing.T) {
 			t.Errorf("%v: %+v, want %q", k.flags, r, k.want)
 		}
 	}
-	// Who does as he is told need not wait.
+	// With the suggested flag there is no wait.
 	at[2] = t.TempDir()
 	if r := recrawl(t, at...); !strings.Contains(r.err, "-allow-private") || !strings.Contains(r.err, "-adddays 90") {
 		t.Errorf("%+v", r)
@@ -180,7 +180,7 @@ func TestPortsAndNetworks(t *testing.T) {
 	}
 }
 
-// What a server is told by its certificate not to be is the reason of what fails.
+// A failure names what is wrong with the server's certificate.
 func TestTrustsTheAuthorityThatIsNamed(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())

@@ -14,8 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// A verb for which the disk got full behind the back of the store is run again, if that
-// can be done.
+// If the disk is full where the store cannot wait, a verb is run again if possible.
 func TestRoomIsWaitedFor(t *testing.T) {
 	for _, test := range []struct {
 		args  string

@@ -23,7 +23,7 @@ func TestMinFree(t *testing.T) {
 		}
 	}
 	ok(t, inject("0")...)
-	// No disk has so much: what is changed waits, and ends when it is told to.
+	// No disk has that much room: a change waits, and ends when interrupted.
 	c, out, errs := exec.Command(program, append(inject("4000000000G"), "http://b.example/")...), new(output), new(output)
 	c.Stdout, c.Stderr = out, errs
 	if err := c.Start(); err != nil {

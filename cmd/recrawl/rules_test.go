@@ -43,7 +43,7 @@ func TestURLRules(t *testing.T) {
 	if out := object(t, ok(t, "inject", "-d", s.dir, "-url-rules", one, "-filter-normalize-all", "-json")); out["records"] != 6.0 || out["filtered"] != 0.0 {
 		t.Errorf("inject -json without a seed says %v", out)
 	}
-	// What was indexed before is told to be deleted.
+	// Documents that were indexed before get a deletion.
 	if out := ok(t, "index", "-d", s.dir); strings.Count(out, `"deleted":true`) != 6 || strings.Count(out, "\n") != 12 {
 		t.Errorf("index behind it:\n%s", out)
 	}

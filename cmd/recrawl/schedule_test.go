@@ -23,7 +23,7 @@ func TestScheduleTriesHistories(t *testing.T) {
 		args string
 		want string
 	}{
-		// The hot loop of Nutch's sync_delta, and what ours makes of the same page.
+		// The hot loop of Nutch's sync_delta, and the corrected schedule on the same page.
 		{"-nutch -never -interval 1d -max 7d -limit 7d -for 42d", "22 visits, 1 of them with news"},
 		{"-never -interval 1d -max 7d -limit 7d -for 42d", "10 visits, 1 of them with news"},
 		{"-kind default -every 10d -for 60d", "2 visits, 2 of them with news; 5 changes, 2 missed and 2 not yet seen"},

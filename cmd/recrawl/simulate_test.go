@@ -97,7 +97,7 @@ func TestScheduleSimulates(t *testing.T) {
 			t.Errorf("recrawl schedule simulate %s: exit %d, %q, want %q", args, r.code, r.err, want)
 		}
 	}
-	// With few pages, what a few pages decide is not as it is to be: that is told.
+	// With few pages some figures are off, and the command says so.
 	if r := recrawl(t, "schedule", "simulate", "-reference", "-pages", "10"); r.code != 1 || !strings.Contains(r.out, "ok      0.5729  0.573 +- 0.001") || !strings.Contains(r.err, "figures are off") {
 		t.Errorf("-reference: exit %d, %q\n%s", r.code, r.err, r.out)
 	}

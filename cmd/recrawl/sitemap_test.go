@@ -63,8 +63,8 @@ func TestSitemapVerb(t *testing.T) {
 	}
 }
 
-// A crawl reads sitemaps unless it is told not to, and with a configuration of
-// Nutch never.
+// A crawl reads sitemaps unless a flag says otherwise; with a Nutch configuration it never
+// does.
 func TestCrawlReadsSitemaps(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]bool{"-v": true, "-no-sitemaps": false} {

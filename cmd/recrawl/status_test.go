@@ -108,8 +108,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A host of whose pages each visit finds a change, and a budget that is not enough for the
-// greatest intervals, are told where somebody looks.
+// Status shows a host where each visit finds a change, and a budget that is not enough for
+// the greatest intervals.
 func TestNoiseAndStretchAreTold(t *testing.T) {
 	t.Parallel()
 	now := parsed(frozen)

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// There is no tracer here: file 3 is told so, and the tests kill at random.
+// There is no tracer here: file 3 says so, and the tests kill at random.
 func traceMain() {
 	fmt.Fprintf(os.NewFile(3, "report"), `{"Error": "calls are not counted on %s/%s"}`, runtime.GOOS, runtime.GOARCH)
 	os.Exit(0)

@@ -75,7 +75,7 @@ func TestHelpTeaches(t *testing.T) {
 	}
 }
 
-// Who asks for help in the middle of a command line wants help, and nothing done.
+// A request for help in the middle of a command line gives help, and does nothing else.
 func TestHelpAnywhere(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")

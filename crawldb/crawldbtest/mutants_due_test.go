@@ -80,7 +80,7 @@ func (s *indexed) Due(c context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.C
 	}
 }
 
-// believing is told by a token what a record was.
+// believing takes a record from a token, even if the token is old.
 type believing struct {
 	*indexed
 	told map[string]datum

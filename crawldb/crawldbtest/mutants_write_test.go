@@ -29,7 +29,7 @@ func onUpdate(f func(e *engine, c ctx, b batch) error) func(*engine) crawldb.Sto
 	}
 }
 
-// racing is onUpdate with a meeting of those who update.
+// racing is onUpdate with a meeting point for concurrent updates.
 func racing(f func(readers *meeting, e *engine, c ctx, b batch) error) func(*engine) crawldb.Store {
 	return func(e *engine) crawldb.Store {
 		readers := new(meeting)

@@ -45,7 +45,7 @@ another site for the first
 	}
 }
 
-// A site is removed for good beside a Run, at any moment of it.
+// A site is removed for good during a Run, at any moment of it.
 func TestRemoval(t *testing.T) {
 	for _, moment := range []time.Duration{0, time.Second, 17 * time.Second, 10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A process that died behind a round and before its place in the index has left
-// nothing out.
+// If a process dies after a round, and before it has noted its place in the index, nothing
+// is left out.
 func TestCatchUp(t *testing.T) {
 	web := &webtest.Web{Hosts: 1, PagesPerHost: 6, Calm: true}
 	var db memstore.DB

@@ -30,7 +30,7 @@ func TestService(t *testing.T) {
 		ended <- err
 	}()
 
-	// The crawl tells of every page, and then waits for more.
+	// The crawl reports every page, and then waits for more.
 	lines := bufio.NewScanner(r)
 	await := func(n int) {
 		for range n {
@@ -87,7 +87,7 @@ func TestService(t *testing.T) {
 		t.Errorf("metrics:\n%s", metrics)
 	}
 
-	// It ends when it is told to, and without an error.
+	// It ends when asked to, without an error.
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

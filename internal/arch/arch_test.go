@@ -14,9 +14,8 @@ import (
 var repo = policy{
 	module: "github.com/recrawl/recrawl",
 
-	// Which packages of the module a package may import, by its directory. A kit
-	// X/Xtest may import X and what X may, and has a row to say that it is there, and
-	// of which frame it is made.
+	// Which packages of the module a package may import, by its directory. A kit X/Xtest may
+	// import X and whatever X may, and has a row to say that it exists, and which frame it uses.
 	packages: map[string]row{
 		"page": {vocabulary, ""},
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The table of DECISIONS.md that says where we differ from Nutch names tests:
-// each is there, in the package of its row.
+// The table in DECISIONS.md of differences to Nutch names tests: each exists, in the package
+// of its row.
 func TestDecisionsNameTests(t *testing.T) {
 	repo := os.DirFS("../..")
 	text, err := fs.ReadFile(repo, "DECISIONS.md")

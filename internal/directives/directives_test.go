@@ -95,8 +95,8 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// A list may hold a hundred thousand dates that are none: each of the first costs a
-// few tries, of which each allocates its error, and the others nothing to speak of.
+// A list may hold a hundred thousand invalid dates: each of the first costs a few attempts,
+// which allocate an error each, and the others cost next to nothing.
 func TestDatesThatAreNone(t *testing.T) {
 	const n = 64
 	for date, most := range map[string]float64{"1": 20, "1 JAN 2020 11:11:1a": 50, "1-JAN-2020 11:11:1a": 40, "JAN 1, 2020 1:1a": 40, "2020-01-1a": 30} {
@@ -111,7 +111,7 @@ func TestDatesThatAreNone(t *testing.T) {
 	}
 }
 
-// Behind too many dates other directives count all the same.
+// After too many dates, other directives still count.
 func TestBehindTooManyDates(t *testing.T) {
 	list := "unavailable_after: 2030-01-01," + strings.Repeat("unavailable_after: x,", 100) + "unavailable_after: 2029-01-01, noindex"
 	if got := directives.List(list); !got.NoIndex || got.UnavailableAfter.Year() != 2030 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A record is found where the splitters have it, whether its key goes on behind what
-// they all begin with, ends before, or differs there.
+// A record is found in the bucket that the splitters say, whether its key continues after
+// their common prefix, ends before, or differs there.
 func TestFind(t *testing.T) {
 	for _, of := range [][]Pair{like(1, 300), records(1, 300), like(2, 3)} {
 		h := newHeld(1 << 30)

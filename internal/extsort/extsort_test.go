@@ -154,7 +154,7 @@ func TestSortsInWhateverOrderTheyCome(t *testing.T) {
 	}
 }
 
-// Records that are large beside the memory do not fill it many times over.
+// Records that are large compared with the memory do not fill it many times over.
 func TestLargeRecords(t *testing.T) {
 	const memory = 1 << 20
 	in := make([]Pair, 400)

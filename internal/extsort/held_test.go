@@ -47,7 +47,7 @@ func TestSortsByWordsAsByBytes(t *testing.T) {
 	}
 }
 
-// What is held, with its bookkeeping, is within the bound but for one record.
+// What is held, with its bookkeeping, exceeds the bound by at most one record.
 func TestHoldsWhatItMay(t *testing.T) {
 	for _, memory := range []int{1, 1000, 50_000, 4 << 20} {
 		h := newHeld(memory)
@@ -70,8 +70,8 @@ func TestHoldsWhatItMay(t *testing.T) {
 	}
 }
 
-// A record that no chunk has room for is held although there are as many chunks as can
-// be told apart.
+// A record that no chunk has room for is held although there are as many chunks as can be
+// numbered.
 func TestHoldsALargeRecordBehindManyChunks(t *testing.T) {
 	h := newHeld(1 << 30)
 	h.chunk = 256

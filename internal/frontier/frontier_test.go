@@ -68,7 +68,7 @@ func TestJob(t *testing.T) {
 
 func TestAccount(t *testing.T) {
 	var a Account
-	// Two parts of a thousand pages, of which one says the same ten things.
+	// Two parts of a thousand pages, one of which repeats the same ten contents.
 	for i := range 1000 {
 		a.Read("h/good/", sum(fmt.Sprint("good", i)))
 		a.Read("h/trap/", sum(fmt.Sprint("trap", i%10)))

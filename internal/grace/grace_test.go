@@ -28,7 +28,7 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// A context that is cancelled leaves nothing behind: the bubble would not end.
+// A cancelled context leaves no goroutine: the bubble would not end.
 func TestCancelEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

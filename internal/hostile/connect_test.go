@@ -23,7 +23,7 @@ var forbidden = []string{
 	"[fec0::1]", "[ff02::1]", "[100::1]", "[5f00::1]", "１２７.0.0.1", "localhost",
 }
 
-// untouched is a site that nobody may connect to.
+// untouched is a site to which no connection may be made.
 func untouched(name string) site {
 	return site{name: name, silent: true, handle: page200}
 }
@@ -86,7 +86,7 @@ func s1() row {
 			if listed < len(forbidden)/2 {
 				t.Errorf("%d visits to sitemaps at forbidden addresses", listed)
 			}
-			// Not every spelling is a URL of its own, nor are all kept.
+			// Not every spelling is a URL of its own, and not all are kept.
 			n := 0
 			for u, vs := range c.visits {
 				if !strings.Contains(u, ":"+c.port("canary")+"/") {
@@ -145,7 +145,7 @@ func s2() row {
 		edit: func(c *crawl) {
 			c.http.LookupTime = 1
 			c.opts.Fetch.NoRobots = true
-			// 127.0.0.9 stands for a public address, at which nobody listens.
+			// 127.0.0.9 stands for a public address where nobody listens.
 			public, private := netip.MustParseAddr("127.0.0.9"), netip.MustParseAddr("127.0.0.1")
 			c.http.Allow = []netip.Prefix{netip.PrefixFrom(public, 32)}
 			c.http.Resolver = func(context.Context, string, string) ([]netip.Addr, error) {

@@ -53,8 +53,8 @@ type row struct {
 	sites                  []site
 	// domain is what the names of the sites end in, instead of "id.test".
 	domain string
-	// seeds are injected beside those of the sites. "{name}" in one stands for the port
-	// of the site of that name.
+	// seeds are injected in addition to those of the sites. "{name}" stands for the port of
+	// the site of that name.
 	seeds []string
 	// edit changes what the crawl begins with.
 	edit func(*crawl)
@@ -67,9 +67,9 @@ type row struct {
 	// more is how many crawls are made before the last one. The rate of the honest
 	// hosts does not count then, either.
 	more int
-	// alone is a test of its own kind, instead of a crawl beside an honest site.
+	// alone is a different test, instead of a crawl together with an honest site.
 	alone func(*testing.T)
-	// check wants the figure.
+	// check demands the figure.
 	check func(testing.TB, *crawl)
 }
 
@@ -94,7 +94,7 @@ const (
 	pause     = 20 * time.Millisecond // between two requests to a host
 )
 
-// A crawl is a row at work.
+// A crawl is one run of a row.
 type crawl struct {
 	t       testing.TB
 	web     *webtest.Web
@@ -322,7 +322,7 @@ func (c *crawl) stalled(host string) bool {
 	return false
 }
 
-// files counts the open files of the process; zero where that cannot be told.
+// files counts the open files of the process; zero if that is unknown.
 func files() int {
 	all, _ := os.ReadDir("/proc/self/fd")
 	return len(all)
@@ -338,8 +338,8 @@ func soon(ok func() bool) bool {
 	return true
 }
 
-// crawlRow crawls a row once, and wants all budgets but B4: it returns the rate
-// of the honest hosts.
+// crawlRow crawls a row once, and demands all budgets except B4: it returns the rate of the
+// honest hosts.
 func crawlRow(t testing.TB, r row) (*crawl, float64) {
 	t.Helper()
 	goroutines, descriptors := runtime.NumGoroutine(), files()
@@ -416,8 +416,8 @@ func (c *crawl) dump(t testing.TB) string {
 	return b.String()
 }
 
-// checkStores wants that all that was stored reads back, that nothing is half
-// done, and that each URL of a fetch list has a visit and a record (B5, B6).
+// checkStores demands that everything stored can be read, that nothing is half done, and
+// that each URL of a fetch list has a visit and a record (B5, B6).
 func (c *crawl) checkStores(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()

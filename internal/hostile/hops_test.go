@@ -35,8 +35,7 @@ func hopRows() []row {
 	return []row{s3AtOnce(), s4AtOnce(), s5AtOnce(), s5Robots(), s6AtOnce(), p14AtOnce()}
 }
 
-// s3AtOnce wants the exact number of requests that each shape of a redirect is good
-// for in one round.
+// s3AtOnce demands the exact number of requests in one round for each shape of a redirect.
 func s3AtOnce() row {
 	r := atOnce(s3(), "S3a")
 	found := func(location string) string { return answer("302 Found", "Location: "+location+"\r\n", "") }

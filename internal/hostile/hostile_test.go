@@ -17,7 +17,7 @@ var rows = sync.OnceValue(func() []row {
 	return slices.Concat(connectRows(), hopRows(), wireRows(), robotsRows(), politeRows(), contentRows())
 })
 
-// TestHostile crawls each row beside an honest site, and wants its figure and the
+// TestHostile crawls each row together with an honest site, and demands its figure and the
 // common budgets.
 func TestHostile(t *testing.T) {
 	// What the runtime opens once is not a leak.
@@ -60,8 +60,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// strict wants times and rates as ROBUSTNESS.md has them. Without it a machine that
-// is busy with something else fails no test.
+// strict demands the times and rates of ROBUSTNESS.md. Without it a busy machine fails no
+// test.
 var strict = flag.Bool("strict", false, "want the times and rates of ROBUSTNESS.md; the machine has to be quiet")
 
 // patience is how long something may take that has to be done within d.
@@ -82,7 +82,7 @@ func share() float64 {
 
 var update = flag.Bool("update", false, "write ROBUSTNESS.md")
 
-// TestRobustness wants that ROBUSTNESS.md tells of the rows that are checked.
+// TestRobustness demands that ROBUSTNESS.md describes the rows that are checked.
 func TestRobustness(t *testing.T) {
 	const file = "../../ROBUSTNESS.md"
 	want := robustness()

@@ -2,6 +2,6 @@
 
 package hostile_test
 
-// raceEnabled says that the race detector is at work. It makes processors what a
-// crawl waits for, so that rates are not compared.
+// raceEnabled says that the race detector is running. It makes a crawl wait for processors,
+// so that rates are not compared.
 const raceEnabled = true

@@ -151,9 +151,8 @@ func redirect(location string) string { return answer("302 Found", "Location: "+
 
 var nothing = answer("404 Not Found", "", "")
 
-// replying returns a handler that keeps its connection and answers each request
-// with what reply makes of it. If that is empty, robots.txt and all else are
-// missing.
+// replying returns a handler that keeps its connection and answers each request with the
+// result of reply. If that is empty, the answer is that the file is missing.
 func replying(reply func(*http.Request) string) func(*conn) {
 	return func(c *conn) {
 		for {
@@ -243,7 +242,7 @@ func dripping(head, drop string) func(*conn) {
 	})
 }
 
-// secure returns a handler that does a TLS handshake and goes on with handle.
+// secure returns a handler that does a TLS handshake and continues with handle.
 func secure(config *tls.Config, handle func(*conn)) func(*conn) {
 	return func(c *conn) {
 		tc := tls.Server(c.Conn, config)

@@ -13,9 +13,9 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// listing answers requests for robots.txt with one that lists /s and forbids what
-// sitemaps name, which is below /p/, so that records tell what was read and nobody
-// has to visit them; all others are left to reply.
+// listing answers requests for robots.txt with one that lists /s and forbids /p/, where the
+// URLs in sitemaps are, so that records show what was read without visits; reply answers all
+// others.
 func listing(reply func(path string) string) func(*conn) {
 	return replying(func(r *http.Request) string {
 		switch r.RequestURI {
@@ -53,7 +53,7 @@ func index(host, format string, first, n int) string {
 	return b.String()
 }
 
-// gzipFile is a line in a file of gzip, and so many MiB of blanks behind it.
+// gzipFile is a line and n MiB of blanks in a gzip file.
 func gzipFile(line string, blanks int) string {
 	member := func(text []byte) []byte {
 		var b bytes.Buffer

@@ -22,7 +22,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// A maze is a site of sixty pages with traps beside them, as a protocol.
+// A maze is a site of sixty pages and some traps, as a protocol.
 type maze struct {
 	name  string
 	real  []string // paths

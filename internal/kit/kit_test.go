@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/internal/kit"
 )
 
-// store notes what becomes of it.
+// store notes what is done to it.
 type store struct {
 	name   string
 	events []string
@@ -46,7 +46,7 @@ func small(all *[]*store, rules ...kit.Rule[check]) kit.Kit[*store, check] {
 
 func told(rule string, err error) error { return fmt.Errorf("%s: %w", rule, err) }
 
-// Each store is closed once, unless it crashed, whatever becomes of the rule.
+// Each store is closed once, unless it crashed, whatever the result of the rule.
 func TestStoresAreClosedOnce(t *testing.T) {
 	var all []*store
 	k := small(&all, kit.Rule[check]{Name: "broken", Check: func(c check) {
@@ -69,7 +69,7 @@ func TestStoresAreClosedOnce(t *testing.T) {
 	}
 }
 
-// What a rule demands and does not get ends it, and is told.
+// A failed demand ends a rule, and is reported.
 func TestDemands(t *testing.T) {
 	no := errors.New("no")
 	for _, tt := range []struct {
@@ -120,7 +120,7 @@ func TestHangs(t *testing.T) {
 	})
 }
 
-// What a harness cannot do is passed over; one without Open is told.
+// Rules that a harness cannot test are skipped; a harness without Open is an error.
 func TestNeeds(t *testing.T) {
 	var all []*store
 	bad := func(c check) { c.Failf("no") }

@@ -30,9 +30,8 @@ func docPage() *page.Content {
 	return &page.Content{URL: "https://docs.example.org/15/textsearch-controls.html", Type: "text/html", Body: []byte(b.String())}
 }
 
-// BenchmarkParse30KBPage reads a page of documentation, and beside it the same
-// tokens by the tokenizer of x/net without doing anything with them: a parser that
-// is made of that can be no faster.
+// BenchmarkParse30KBPage parses a page of documentation, and for comparison only reads its
+// tokens with the tokenizer of x/net: a parser made of that cannot be faster.
 func BenchmarkParse30KBPage(b *testing.B) {
 	c := docPage()
 	b.Run("tokens", func(b *testing.B) {

@@ -81,7 +81,7 @@ func TestPrecedenceOfDirectives(t *testing.T) {
 			}
 		}
 	}
-	// Who knows no time is not told that one is over.
+	// Without a current time, no date counts as past.
 	if p := read(t, &Parser{}, &page.Content{Robots: soon}); p.NoIndex {
 		t.Error("without a time of the visit, the time of the page is over")
 	}

@@ -92,7 +92,7 @@ func TestMemoryIsInProportion(t *testing.T) {
 	}
 }
 
-// TestNutchCompatIsLinear wants that a tag costs the same however many elements
+// TestNutchCompatIsLinear demands that the cost of a tag does not depend on how many elements
 // and links are open around it.
 func TestNutchCompatIsLinear(t *testing.T) {
 	const size = 512 << 10

@@ -2,7 +2,7 @@ package htmlparse
 
 import "testing"
 
-// What java.net.URL makes of a reference; an empty result is its exception.
+// The results of java.net.URL for references; an empty one is an exception.
 func TestJavaURL(t *testing.T) {
 	for _, c := range []struct{ base, ref, want string }{
 		{"", "http://h", "http://h"},

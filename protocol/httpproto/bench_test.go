@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// BenchmarkFetch30KB visits a page of 30 KB over one connection, beside what a
-// bare transport takes for the same.
+// BenchmarkFetch30KB visits a page of 30 KB over one connection, compared with a bare
+// transport.
 func BenchmarkFetch30KB(b *testing.B) {
 	text := []byte(strings.Repeat("The quick brown fox jumps over the lazy dog. <p>", 30<<10/48))
 	packed := encode(b, "gzip", text)

@@ -115,7 +115,7 @@ func TestJarOfTheCaller(t *testing.T) {
 	if r := get(t, c, "http://b.example.com/", protocol.Success, 200, ""); string(r.Content.Body) != "1:wide=1" {
 		t.Errorf("sent %q", r.Content.Body)
 	}
-	// Nor can it break a header.
+	// And it cannot break a header.
 	u := &url.URL{Scheme: "http", Host: "c.example.com", Path: "/"}
 	c = newClient(t, httpproto.Options{ConnectTo: []httpproto.ConnectTo{baker(t)}, Jar: broken{}})
 	if r := get(t, c, u.String(), protocol.Success, 200, ""); string(r.Content.Body) != "1:good=1" {

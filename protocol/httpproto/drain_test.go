@@ -65,7 +65,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A body that nobody wants holds a visit up for half a second at most.
+// An unwanted body delays a visit by at most half a second.
 func TestDrainEnds(t *testing.T) {
 	for _, body := range []string{"Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n", "\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
-// An encoding may end before its body does. What is behind it holds no visit up for
-// longer than a body that nobody wants.
+// An encoding may end before its body does. The rest delays a visit no longer than an
+// unwanted body.
 func TestEndOfEncoding(t *testing.T) {
 	text := []byte(strings.Repeat("The quick brown fox. ", 1000))
 	chunk := func(b []byte) string { return fmt.Sprintf("%x\r\n%s\r\n", len(b), b) }

@@ -47,7 +47,7 @@ const (
 	RatioFloor = ratioFloor
 )
 
-// Count returns how many bytes a jar takes, counted anew.
+// Count returns the number of bytes in a jar, counted from scratch.
 func (j *Jar) Count() int {
 	n := 0
 	for e := j.recent.Front(); e != nil; e = e.Next() {

@@ -23,8 +23,8 @@ const (
 	fuzzTime  = 300 * time.Millisecond
 )
 
-// fuzzed visits a server on the other end of a pipe, twice, and wants what holds
-// for every response, and that nothing is left of the visits.
+// fuzzed visits a server on the other end of a pipe twice, and demands what holds for every
+// response, and that nothing is left of the visits.
 func fuzzed(t *testing.T, url string, serve func(net.Conn)) {
 	before := runtime.NumGoroutine()
 	c, err := httpproto.New(httpproto.Options{
@@ -51,7 +51,7 @@ func fuzzed(t *testing.T, url string, serve func(net.Conn)) {
 	within(t, "a goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// sound wants what holds for every response, whatever was sent.
+// sound demands what holds for every response, whatever was sent.
 func sound(t *testing.T, r protocol.Response) {
 	t.Helper()
 	o := r.Outcome

@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// blocks are the special-purpose registries of IANA for IPv4 and IPv6, and the
-// blocks beside them: the first and last address of each is refused.
+// blocks are those of IANA's special-purpose registries for IPv4 and IPv6, and some more: the
+// first and last address of each is refused.
 var blocks = []struct{ prefix, class string }{
 	{"0.0.0.0/8", ""}, {"0.0.0.0/32", "unspecified"},
 	{"10.0.0.0/8", "private use"},

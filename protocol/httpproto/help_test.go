@@ -55,7 +55,7 @@ func fetch(t testing.TB, c *httpproto.Client, req protocol.Request) protocol.Res
 	return r
 }
 
-// get fetches a URL and wants an outcome: its code, status and reason.
+// get fetches a URL and demands an outcome: its code, status and reason.
 func get(t testing.TB, c *httpproto.Client, url string, code protocol.Code, status int, reason string) protocol.Response {
 	t.Helper()
 	r := fetch(t, c, protocol.Request{URL: url})

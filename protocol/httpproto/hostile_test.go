@@ -23,8 +23,8 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// TestBrokenAnswers has one raw answer a row, and wants an exact outcome and no
-// connection left.
+// TestBrokenAnswers has one raw answer in each row, and demands an exact outcome and that no
+// connection is left.
 func TestBrokenAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for name, c := range map[string]struct {
@@ -401,8 +401,8 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestHostileHTTP2 has servers that talk HTTP/2 and mean ill. Whatever comes of
-// the visit, it ends in time and takes its connections with it.
+// TestHostileHTTP2 has malicious HTTP/2 servers. Whatever the outcome of the visit, it ends
+// in time and closes its connections.
 func TestHostileHTTP2(t *testing.T) {
 	var (
 		settings = frame(4, 0, 0, "")
@@ -588,8 +588,8 @@ func TestCutVisitsInARow(t *testing.T) {
 	}
 }
 
-// An answer that nobody asked for never ends up under another URL: neither if it
-// comes together with the one before, nor if it comes on an idle connection.
+// An unsolicited answer never ends up under another URL, whether it comes together with the
+// answer before or on an idle connection.
 func TestAnswersStayWithTheirRequest(t *testing.T) {
 	noLeak(t)
 	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"

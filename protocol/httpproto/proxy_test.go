@@ -120,7 +120,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A proxy is no way around the guard, nor is the environment one to a proxy.
+// A proxy is no way around the guard, and the environment sets no proxy.
 func TestProxyIsNoWayAroundTheGuard(t *testing.T) {
 	noLeak(t)
 	p, asked := serveProxy(t, &net.TCPAddr{})
@@ -157,8 +157,8 @@ func TestProxyIsNoWayAroundTheGuard(t *testing.T) {
 	}
 }
 
-// What a proxy refuses is an outcome of the visit; a proxy that is of no use is
-// an error, and no page's fault. Neither leaves anything behind.
+// A refusal by a proxy is an outcome of the visit; a proxy that does not work is an error, since
+// no page is to blame. Neither leaves anything behind.
 func TestProxyFails(t *testing.T) {
 	for name, k := range map[string]struct {
 		handle func(net.Conn)

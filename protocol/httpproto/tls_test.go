@@ -22,7 +22,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// TestCertificates has one fault of a certificate a row, and wants its class.
+// TestCertificates has one fault of a certificate in each row, and demands its class.
 func TestCertificates(t *testing.T) {
 	noLeak(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -193,8 +193,7 @@ func serverHello(suite uint16) string {
 	return "\x16\x03\x03\x00" + string(rune(len(body)+4)) + "\x02\x00\x00" + string(rune(len(body))) + body
 }
 
-// The server name is the host of the URL, without port or trailing dot, and none
-// for an address.
+// The server name is the host of the URL, without port or trailing dot; empty for an address.
 func TestServerName(t *testing.T) {
 	noLeak(t)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.TLS.ServerName) }))

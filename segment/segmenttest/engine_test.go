@@ -222,7 +222,7 @@ func (w *writer) Close() error {
 	return w.w.Close()
 }
 
-// again makes an engine of what another leaves behind.
+// again makes an engine of what another has left.
 func (e *engine) again(crash bool) (segment.Store, error) {
 	ctx := context.Background()
 	out := newEngine(e.fault)

@@ -152,8 +152,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The orders of a web that is made up: who knows more is earlier, and a second run is
-// as the first.
+// The orders on a made-up web: one that knows more is earlier, and a second run equals the
+// first.
 func TestOrders(t *testing.T) {
 	w := Generate(3000, 1)
 	if w.Pages() != 3000 || w.Links() < 5*w.Pages() {
@@ -202,7 +202,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A web of sites is one of few hosts; who knows hosts finds more of it.
+// A web of sites has few hosts; an order that knows hosts finds more of it.
 func TestSites(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 40} {
 		if w := GenerateSites(n, 1); w.Pages() != max(n, 2) {

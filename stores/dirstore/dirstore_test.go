@@ -104,8 +104,8 @@ func small() [][]byte {
 	return [][]byte{[]byte("first"), {}, []byte("the third block"), bytes.Repeat([]byte{7}, 40)}
 }
 
-// Every bit of a committed file counts: flipped, it is damage that is told, or
-// nothing that is read changes. So is every length but the right one.
+// Every bit of a committed file counts: if it is flipped, the damage is reported, or nothing
+// that is read changes. The same holds for every length except the right one.
 func TestEveryBitAndLengthCounts(t *testing.T) {
 	s := open(t, t.TempDir())
 	want := small()
@@ -219,7 +219,7 @@ func TestOpenPartEndsAtFirstBadBlock(t *testing.T) {
 	try("all zeros", make([]byte, 5000), false)
 }
 
-// What was dropped does not come back behind a shorter block.
+// Dropped blocks do not come back after a shorter block.
 func TestDroppedBlocksStayDropped(t *testing.T) {
 	s := open(t, t.TempDir())
 	put(t, s, "seg", "part", false, []byte("aaaa"), []byte("bbbb"), []byte("cccc"))
@@ -340,7 +340,7 @@ func TestOpenFinishesRemove(t *testing.T) {
 	if _, err := os.Stat(foreign); err != nil {
 		t.Error(err)
 	}
-	// A name that is taken is in nobody's way.
+	// A name that is taken does no harm.
 	if err := os.Mkdir(filepath.Join(dir, removedPrefix+"seg"), 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore"
 )
 
-// A hole behind damage is passed in time proportional to the file.
+// A hole after damage is passed in time proportional to the file.
 func TestWholeOfAFileWithAHole(t *testing.T) {
 	const hole = 64 << 20
 	dir := t.TempDir()

@@ -45,13 +45,13 @@ func TestStoreOnDisk(t *testing.T) {
 		Close:  func(s segment.Store) error { return s.(*dirstore.Store).Close() },
 		Reopen: func(s segment.Store) (segment.Store, error) { return open(disks[s]) },
 		Crash: func(s segment.Store) (segment.Store, error) {
-			// What was appended and not synced is there for the kit, which asks for it.
+			// Blocks that were appended but not synced are kept, for the kit, which demands it.
 			return open(disks[s].Crash(1, rng))
 		},
 	})
 }
 
-// account is what a run was told of its parts.
+// account is what the store has acknowledged to a run.
 type account map[[2]string]part
 
 type part struct {
@@ -147,7 +147,7 @@ func (a account) work(ctx context.Context, s *dirstore.Store) error {
 	return s.Close()
 }
 
-// check compares a disk, after the power went, with what the run was told.
+// check compares a disk, after a power failure, with what was acknowledged.
 func (a account) check(t *testing.T, what string, d *dirstoretest.Disk) {
 	t.Helper()
 	s := openDisk(t, d)
@@ -183,7 +183,7 @@ func (a account) check(t *testing.T, what string, d *dirstoretest.Disk) {
 			}
 			got = append(got, b)
 		}
-		// Behind what was synced, and dropped since, there may be what was there.
+		// After what was synced, blocks that were dropped since may still exist.
 		same := 0
 		for same < min(len(got), len(p.blocks)) && bytes.Equal(got[same], p.blocks[same]) {
 			same++
@@ -236,9 +236,9 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// Each operation fails, once or for ever, in all ways. The error is told; what
-// was acknowledged is there, after an end of the machine too, and so is what is
-// acknowledged by who opens the store again without one.
+// Each operation fails, once or permanently, in all ways. The error is reported. Acknowledged
+// blocks are kept, even if the machine fails then, and so are those that are acknowledged after
+// the store is opened again.
 func TestEveryOperationFails(t *testing.T) {
 	rare := 7 // of the causes that are like others, every seventh operation
 	if *long {
@@ -320,8 +320,8 @@ func (a account) again(t *testing.T, what string, d *dirstoretest.Disk) {
 	}
 }
 
-// A part has its name only when it is on the disk, and nobody is told that it is
-// complete, or synced, before its names are.
+// A part has its name only when it is on the disk, and is acknowledged as complete or synced
+// only when its names are.
 func TestOrderOfOperations(t *testing.T) {
 	var dirty, unnamed = map[string]bool{}, map[string]bool{}
 	disk := dirstoretest.NewDisk()

@@ -12,8 +12,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// wholeOf returns the numbers of the blocks of a part that are whole, which must be as
-// they were written, and the damage that is told.
+// wholeOf returns the numbers of the whole blocks of a part, which must be as they were
+// written, and the damage reported.
 func wholeOf(t *testing.T, s *Store, seg, part string, want [][]byte) (numbers []int, told []error) {
 	t.Helper()
 	for b, err := range s.Whole(t.Context(), seg, part) {

@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// Who has the store open makes backups for others: several at once, one of them to a place
-// where none can be.
+// The process that has the store open makes backups for others: several at once, one of them
+// to an impossible place.
 func TestAskBackup(t *testing.T) {
 	dir := sound(t, 100, true)
 	above := t.TempDir()
@@ -47,7 +47,7 @@ func TestAskBackup(t *testing.T) {
 	}
 	stop()
 	both.Wait()
-	// Nobody answers any more.
+	// Nobody answers from now on.
 	ctx, cancel := context.WithCancel(t.Context())
 	asking.Go(func() {
 		if _, err := pebblestore.AskBackup(ctx, dir, filepath.Join(above, "c"), pebblestore.BackupOptions{}); !errors.Is(err, context.Canceled) {
@@ -65,7 +65,7 @@ func TestAskBackup(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v, %v are left", left, err)
 	}
-	// What somebody asked for who was killed goes with the next opening.
+	// The request of a killed process is removed by the next opening.
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

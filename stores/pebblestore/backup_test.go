@@ -83,7 +83,7 @@ func TestBackup(t *testing.T) {
 				t.Errorf("%+v, and there are %d files of %d bytes", r, n, size)
 			}
 			sameAs(t, to, want)
-			// What becomes of one does nothing to the other.
+			// Changes to one do not affect the other.
 			if err := db.Compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -101,8 +101,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// What a process that was killed has left is no part of the store, and goes with the
-// next opening; a copy is begun anew.
+// What a killed process has left is not part of the store, and the next opening removes it; a
+// copy is started over.
 func TestBackupIsBegunAnew(t *testing.T) {
 	dir := sound(t, 100, false)
 	left := filepath.Join(dir, "BACKUP.new", "segments", "20260101000000000")

@@ -104,8 +104,8 @@ func there(disk *dirstoretest.Disk, name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// The power goes before each change that a backup makes: what has its name is all of it,
-// and the store is what it was, whatever is left beside it.
+// The power fails before each change that a backup makes: a backup with its name is complete,
+// and the store is unchanged, whatever is left beside it.
 func TestPowerLossInABackup(t *testing.T) {
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
 		disk, onOp, db, want := growingStore(t)
@@ -153,8 +153,8 @@ func TestPowerLossInABackup(t *testing.T) {
 	}
 }
 
-// While a backup gives files second names nothing changes, neither a record nor a segment;
-// what waits for that goes on behind it.
+// While a backup gives files second names, no record and no segment changes; changes that wait
+// continue afterwards.
 func TestNothingChangesWhileABackupLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -211,9 +211,8 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 	})
 }
 
-// Each operation of a backup fails in turn, or its context ends there: the store goes on,
-// unless it was its own log that could not be synced, and nothing is left that looks like
-// a backup.
+// Each operation of a backup fails in turn, or its context ends there: the store continues,
+// unless its own log could not be synced, and nothing is left that looks like a backup.
 func TestEveryOperationOfABackupFails(t *testing.T) {
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
 		for _, cause := range []error{syscall.EIO, syscall.ENOSPC, context.Canceled} {

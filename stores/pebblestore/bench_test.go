@@ -25,8 +25,8 @@ func benchURL(i int) string {
 	return fmt.Sprintf("https://www.site%05d.example/section%02d/page-%08d-of-a-site.html", i/97, i%97/10, i)
 }
 
-// benchDatum is a record of which a half has been fetched, with a signature that
-// does not pack.
+// benchDatum returns a record; every second one has been fetched, and has a signature that
+// cannot be compressed.
 func benchDatum(i int) crawldb.Datum {
 	r := rand.New(rand.NewPCG(1, uint64(i)))
 	d := crawldb.Datum{Status: crawldb.Unfetched, FetchTime: time.UnixMilli(1_700_000_000_000 + r.Int64N(1e9)), Interval: 30 * 24 * time.Hour, Score: r.Float32()}

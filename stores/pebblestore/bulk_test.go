@@ -131,9 +131,9 @@ func (w *onWrite) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
-// TestBulkIsExactlyOnce lets the machine crash at any write under an UpdateAll, with
-// any share of what was not synced lost, and goes on from the mark: every batch is
-// applied once, and what UpdateAll returned from is there.
+// TestBulkIsExactlyOnce makes the machine crash at any write under an UpdateAll, with any share
+// of unsynced data lost, and resumes from the mark: every batch is applied once, and an
+// UpdateAll that returned is kept.
 func TestBulkIsExactlyOnce(t *testing.T) {
 	const trials = 30
 	states, cut := map[int]bool{}, 0
@@ -155,8 +155,8 @@ func TestBulkIsExactlyOnce(t *testing.T) {
 			return n
 		}
 		for range 3 {
-			// The clone is what the disk holds when the power fails; the store that
-			// goes on is another one's.
+			// The clone is what the disk holds when the power fails; this store continues
+			// on the original.
 			var left *vfs.MemFS
 			w := &onWrite{at: r.Int64N(90)}
 			w.do = func() { left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r}) }
@@ -211,8 +211,8 @@ func TestBulkIsExactlyOnce(t *testing.T) {
 	}
 }
 
-// TestEveryWriteOfBulkFails lets each write under an UpdateAll fail in turn: the
-// error is told, nothing hangs, and what is left is exactly what the mark says.
+// TestEveryWriteOfBulkFails makes each write under an UpdateAll fail in turn: the error is
+// reported, nothing hangs, and what is left is exactly what the mark says.
 func TestEveryWriteOfBulkFails(t *testing.T) {
 	for _, once := range []bool{true, false} {
 		failed := 0
@@ -295,7 +295,7 @@ func TestBulkWithoutLinks(t *testing.T) {
 	}
 }
 
-// TestBulkMakesTables: what is to be large is neither logged nor compacted again.
+// TestBulkMakesTables: large steps are neither logged nor compacted again.
 func TestBulkMakesTables(t *testing.T) {
 	db, err := Open(t.TempDir()+"/s", small())
 	if err != nil {
@@ -442,8 +442,8 @@ func TestTwoStoresWriteTablesAtOnce(t *testing.T) {
 	}
 }
 
-// Tables of which each overlaps the next make level 0 deep, and give the engine no
-// reason to compact it: nobody may wait for that.
+// Tables each of which overlaps the next make level 0 deep, but give the engine no reason to
+// compact it: nothing may wait for that.
 func TestManySublevels(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {
@@ -505,8 +505,8 @@ func TestCompactionsWaitForUpdateAll(t *testing.T) {
 	}
 }
 
-// A Compact that was given up while the engine may not compact is not begun when it may
-// again, and harms nobody.
+// A Compact that was given up while the engine may not compact does not start when it may, and
+// does no harm.
 func TestCompactGivenUpWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := Open(memPath, inMemory(small(), vfs.NewMem()))
@@ -514,8 +514,8 @@ func TestCompactGivenUpWhileHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.crawl.bulkLeast = 1
-		// So few tables come that the engine wants to compact nothing by itself, and the last
-		// step is a batch, which makes none.
+		// Too few tables come for the engine to compact on its own, and the last step is a batch,
+		// which makes none.
 		err = db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), func(yield func(crawldb.Batch, error) bool) {
 			for n := range 3 { // each has the step of the one before written
 				if !yield(aside(n), nil) {

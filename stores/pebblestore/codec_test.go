@@ -81,7 +81,7 @@ func TestOldHost(t *testing.T) {
 	}
 }
 
-// A host of which only times change takes a few bytes, whatever its robots.txt.
+// A host whose times alone change takes a few bytes, whatever its robots.txt.
 func TestTurnIsSmall(t *testing.T) {
 	h := hostdb.Host{NextFetch: time.Now(), LastFetch: time.Now(), Robots: sampleRobots[3], Stats: hostdb.Stats{Fetched: 1000, Bytes: 1 << 30}}
 	if n := len(appendHost(nil, &h)); n > 40 {
@@ -119,7 +119,7 @@ func appendInlinks(dst []byte, url string, links []linkdb.Inlink, limit int) []b
 	return appendRun(append(dst, linkVersion), runOf(nil, url, links, limit))
 }
 
-// A link from a page beside its target takes what they differ by.
+// A link from a neighbouring page takes only the difference of the URLs.
 func TestInlinkIsSmall(t *testing.T) {
 	b := appendInlinks(nil, linkedPage+"/1", []linkdb.Inlink{{From: "http://0.example/", Anchor: "a"}, {From: linkedPage + "/2", Anchor: "a"}}, 10_000)
 	if len(b) > 32 {
@@ -150,8 +150,8 @@ func TestInlinksAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever the bounds, the order in which runs meet, and where that is done, a page
-// has what one Merge after the other would have given it.
+// Whatever the bounds, and wherever and in which order runs are combined, a page has the
+// result of one Merge after another.
 func TestLinkSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	key := linkTable.key(crawldb.Key(linkedPage))
@@ -287,7 +287,7 @@ func TestLinkSumsOfManyPagesShareMemory(t *testing.T) {
 	}
 }
 
-// What nobody can read stays so, and stops no compaction.
+// Unreadable values stay as they are, and stop no compaction.
 func TestDamagedLinkSum(t *testing.T) {
 	key := linkTable.key(crawldb.Key(linkedPage))
 	good := appendInlinks(nil, linkedPage, []linkdb.Inlink{{From: "http://a.example/"}}, 0)

@@ -60,7 +60,7 @@ func (b below) OpenFile(n string, flag int) (dirstore.File, error) {
 	return b.disk.OpenFile(b.name(n), flag)
 }
 
-// diskFS is a disk of tests as the engine has it.
+// diskFS is a test disk as a file system of the engine.
 type diskFS struct {
 	*dirstoretest.Disk
 	mu     sync.Mutex

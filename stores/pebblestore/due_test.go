@@ -459,8 +459,8 @@ func TestAheadMovesNothing(t *testing.T) {
 	}
 }
 
-// TestClockThatWentBack matures everything by a clock that is years ahead, and
-// goes back: what is not due is passed over once, and then the index is built anew.
+// TestClockThatWentBack matures everything with a clock that is years ahead and then goes
+// back: entries that are not due are passed over once, and then the index is rebuilt.
 func TestClockThatWentBack(t *testing.T) {
 	db, err := Open(t.TempDir(), Options{})
 	if err != nil {

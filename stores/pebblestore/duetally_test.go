@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// tourStore has records of unequal hosts, some of which are kept by their URLs.
+// tourStore has records of unequal hosts, some of them keyed by their URLs.
 func tourStore(t *testing.T, n int) (*DB, []string) {
 	t.Helper()
 	db := leaseStore(t)

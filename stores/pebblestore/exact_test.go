@@ -17,9 +17,9 @@ import (
 // bare hides the index of a store.
 type bare struct{ crawldb.Store }
 
-// TestSelectionIsTheScans generates round after round from two stores of the same
-// records, by the index of one and by scanning the other, with options of all kinds
-// and a clock that jumps: the lists are the same, and so is what they leave behind.
+// TestSelectionIsTheScans generates round after round from two stores with the same records,
+// from the index of one and by scanning the other, with options of all kinds and a clock that
+// jumps: the lists are the same, and so are the stores afterwards.
 func TestSelectionIsTheScans(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -12,8 +12,8 @@ import (
 // FormatVersion is that of what is written now.
 const FormatVersion = formatVersion
 
-// Rows returns what the tables of a store have, byte by byte, but for what depends
-// on when it was written.
+// Rows returns the contents of the tables of a store, byte by byte, except for what depends on
+// when it was written.
 func (d *DB) Rows() (string, error) {
 	it, err := d.db.NewIter(&pebble.IterOptions{})
 	if err != nil {

@@ -177,8 +177,8 @@ func (tr *trial) check(t *testing.T, path string, o Options) {
 	}
 }
 
-// TestEveryWriteFails lets each write fail in turn, once or from then on. The
-// process lives, the error is told, and nothing that was acknowledged is lost.
+// TestEveryWriteFails makes each write fail in turn, once or from then on. The process lives,
+// the error is reported, and nothing acknowledged is lost.
 func TestEveryWriteFails(t *testing.T) {
 	for _, once := range []bool{true, false} {
 		t.Run(fmt.Sprintf("once=%t", once), func(t *testing.T) {

@@ -20,9 +20,8 @@ func logChunk(kind byte, synced uint64, body []byte) []byte {
 	return b
 }
 
-// Where a block has no room for another head the engine goes on in the next, and
-// what is left is zero: that is no damage, however much was synced behind it, and
-// no record is lost.
+// If a block has no room for another head, the engine continues in the next, and the rest is
+// zero: that is not damage, however much was synced after it, and no record is lost.
 func TestFillingOfABlockIsNoDamage(t *testing.T) {
 	for room := range recordHeadMost {
 		log := logChunk(1, 0, bytes.Repeat([]byte("x"), recordBlock-recordHeadMost-room))

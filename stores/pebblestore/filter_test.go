@@ -44,9 +44,8 @@ func TestLastLevelHasNoFilters(t *testing.T) {
 	}
 }
 
-// TestTablesAboveOthersHaveFilters: what UpdateAll changes lies above what was there, in
-// a table of which no block is read for a record that it does not have, if who asks
-// for records asks for few.
+// TestTablesAboveOthersHaveFilters: a table that UpdateAll puts above others has a filter, so
+// that reading a few records that it does not have reads none of its blocks.
 func TestTablesAboveOthersHaveFilters(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {

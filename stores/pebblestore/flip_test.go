@@ -23,8 +23,8 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// The long form flips every bit and cuts at every length; with a number, about so many
-// bits are flipped, in places that are evenly far apart:
+// The long form flips every bit and cuts at every length; with a number, about that many
+// evenly spaced bits are flipped:
 //
 //	go test ./stores/pebblestore -run TestEveryBit -damage all -timeout 3h
 var damageForm = flag.String("damage", "short", "short, all for every bit of every file, or how `MANY` bits of a store")
@@ -135,8 +135,8 @@ func damagedError(err error) bool {
 	return errors.As(err, &damage) || errors.Is(err, pebblestore.ErrVersion) || errors.Is(err, pebblestore.ErrNotStore) || errors.Is(err, dirstore.ErrVersion)
 }
 
-// run opens and reads a store with one damaged file, and verifies it. Either the
-// damage is found, and its file named, or there is none to the data.
+// run opens and reads a store with one damaged file, and verifies it. Either the damage is
+// found and the file named, or the data is not affected.
 func (tr trial) run(t *testing.T, o *outcomes) {
 	o.trials++
 	defer func() {
@@ -210,11 +210,10 @@ func (tr trial) differs(got map[string]string) string {
 	return ""
 }
 
-// prefix reports whether what differs is what a crash may have cut off, and was
-// told as that: a part that is not complete, or, of a store that was killed, the
-// last steps of the log. A single bit of a log is never taken for that. Of a part that
-// is not complete and ends with a block, and of a log that ends with a record, nobody
-// can tell that there was another.
+// prefix reports whether the difference is what a crash may have cut off, and was reported as
+// that: a part that is not complete or, if the store was killed, the last steps of the log. A
+// single flipped bit of a log never is. If an incomplete part ends with a block, or a log with
+// a record, nobody can tell that there was another.
 func (tr trial) prefix(got map[string]string, r *verify.Report) bool {
 	whole := strings.HasSuffix(tr.file, ".open") || strings.HasSuffix(tr.file, ".log") && pebblestore.EndsWithRecord(filepath.Join(tr.dir, tr.file))
 	if r.Torn == 0 && r.Harmless == 0 && r.Findings == 0 && !(tr.cut && whole) {

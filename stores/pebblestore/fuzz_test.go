@@ -98,7 +98,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// The state of the due index is read as it was written, or refused.
+// The state of the due index is read as it was written, or rejected.
 func FuzzDueState(f *testing.F) {
 	f.Add((&dueState{mark: []byte("mark"), built: []byte("built")}).append(nil))
 	f.Add((&dueState{whole: true}).append(nil))

@@ -18,8 +18,7 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// A table without an end, behind which the file has a hole, is read in time
-// proportional to the file.
+// A table that has lost its end to a hole is read in time proportional to the file.
 func TestSalvageOfATableWithAHole(t *testing.T) {
 	const n, hole = 4000, 64 << 20
 	dir := sound(t, n, false)

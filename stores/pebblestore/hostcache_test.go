@@ -14,9 +14,8 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// What a turn is given must be what the engine has, whatever the cache remembers:
-// random updates, some of which fail, of hosts whose robots.txt files come, grow
-// and go.
+// A turn must get what the engine has, whatever is in the cache: random updates, some of which
+// fail, of hosts whose robots.txt files come, grow and go.
 func TestTurnsSeeWhatTheEngineHas(t *testing.T) {
 	db, err := Open(t.TempDir(), Options{})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// What lies in the place of a file and is none keeps nobody waiting: a store is not
-// opened with less than it had, Verify tells, and Salvage keeps the rest.
+// Something that is not a regular file, in the place of one, makes nothing hang: a store is not
+// opened with less than it had, Verify reports it, and Salvage keeps the rest.
 func TestWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	dir := sound(t, 240, true)

@@ -104,8 +104,8 @@ func TestTablesCannotBeWritten(t *testing.T) {
 	tr.check(t, memPath, inMemory(small(), mem))
 }
 
-// TestEveryReadFails lets each read fail in turn, once. An error may be told or
-// not, but nothing is lost and nothing is made up.
+// TestEveryReadFails makes each read fail in turn, once. The error may be reported or not, but
+// nothing is lost and nothing is invented.
 func TestEveryReadFails(t *testing.T) {
 	for at := int64(0); ; at += 1 + at/12 {
 		b := &breaker{at: at, once: true, cause: syscall.EIO, picks: reads}
@@ -205,7 +205,7 @@ func TestCloseOfOneStore(t *testing.T) {
 	}
 }
 
-// TestCloseWhileInUse closes the store from within a loop and beside an update.
+// TestCloseWhileInUse closes the store from within a loop and during an update.
 func TestCloseWhileInUse(t *testing.T) {
 	ctx := t.Context()
 	open := func() *DB {

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// A file that has become a terabyte, and is no table, is told of and not read.
+// A file that has become a terabyte, and is not a table, is reported and not read.
 func TestFileFarTooLong(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {

@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// A part of a segment that was removed as a whole is told by Verify and Salvage, and
-// costs the others nothing, but that without the visits there is no segment.
+// Verify and Salvage report a part of a segment that was removed as a whole. That costs the
+// other parts nothing, except that without the visits there is no segment.
 func TestLostPart(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{soundDone, soundBegun} {
@@ -71,7 +71,7 @@ func TestLostPart(t *testing.T) {
 	}
 }
 
-// A part of which nothing is whole costs the others no more than one that is not there.
+// A part without a whole block costs the others no more than a missing one.
 func TestAForeignPartCostsTheOthersNothing(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {

@@ -14,8 +14,8 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// A note is there for as long as the process that left it has the store, and goes with
-// it; that of one that was killed is not read, and gone when the store is opened again.
+// A note exists as long as its process has the store open. That of a killed process is not
+// read, and is removed when the store is opened again.
 func TestNote(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	none := func(when string) {

@@ -18,8 +18,8 @@ func TestOpeningWaitsForNoCompaction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// More tables above one another than are compacted, which nobody does yet; the
-		// last is in the log of a store that crashes, and is made by closing the other.
+		// More stacked tables than trigger a compaction, which does not run yet; the last is in
+		// the log of a store that crashes, and is made by closing the other.
 		db.pacer.hold(true)
 		for n := range compactL0 {
 			if n > 0 {

@@ -51,9 +51,9 @@ func (e *engine) want() {
 	e.ran++
 }
 
-// A compaction that is asked about between the engine's answer that nothing waits and the
-// end of the grant that asked it is refused, and there is nobody but that grant to see it
-// run: without, the engine waits for ever, and so does whoever waits for the engine.
+// A request for a compaction between the engine's answer that nothing waits and the end of the
+// grant that asked is refused, and only that grant can make it run: otherwise the engine waits
+// forever, and so does everything that waits for the engine.
 func TestPacerForgetsNobody(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -8,9 +8,8 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// TestPanicOfTheCaller checks that a caller who panics in the midst of an update,
-// and recovers, finds a store without it: the next update has its turn, and Close
-// does not hang.
+// TestPanicOfTheCaller checks that after a caller has panicked in the middle of an update, and
+// recovered, the store is without it: the next update gets its turn, and Close does not hang.
 func TestPanicOfTheCaller(t *testing.T) {
 	db, err := pebblestore.Open(t.TempDir()+"/db", pebblestore.Options{})
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 
 var long = flag.Bool("long", false, "let the power go before every operation, and every operation fail in every way")
 
-// told is what a crawl was told to be durable.
+// told is what the store has acknowledged to a crawl as durable.
 type told struct {
 	mu     sync.Mutex
 	marks  map[string][]string // all cursors of a job, in order
@@ -173,8 +173,8 @@ func (s site) crawl(ctx context.Context, db *DB, k *told) (err error) {
 	return err
 }
 
-// dump is everything that a crawl comes to, whatever happens on the way: crawl db,
-// link db, and of the hosts what does not depend on the time of day.
+// dump is the result of a crawl, whatever happens on the way: crawl db, link db, and what does
+// not depend on the time of day in the host db.
 func dump(ctx context.Context, db *DB) (string, error) {
 	text, err := everything(ctx, db)
 	return text, errors.Join(err, db.CheckIndex(ctx))
@@ -211,7 +211,7 @@ func everything(ctx context.Context, db *DB) (string, error) {
 	return b.String(), nil
 }
 
-// undisturbed is what the crawl comes to when nothing happens.
+// undisturbed is the result of the crawl if nothing happens.
 func (s site) undisturbed(t *testing.T) string {
 	t.Helper()
 	db, err := Open(memPath, onDisk(small(), dirstoretest.NewDisk()))
@@ -229,8 +229,8 @@ func (s site) undisturbed(t *testing.T) string {
 	return want
 }
 
-// check opens the store that is left on a disk, compares it with what was told,
-// and crawls on to the end.
+// check opens the store that is left on a disk, compares it with what was acknowledged, and
+// crawls on to the end.
 func (k *told) check(ctx context.Context, s site, d *dirstoretest.Disk, want string) (err error) {
 	db, err := Open(memPath, onDisk(small(), d))
 	if err != nil {
@@ -337,11 +337,10 @@ func (c *crash) check(ctx context.Context, s site, want string) error {
 	return nil
 }
 
-// TestPowerLoss lets the power go, while a site is crawled to the end, before the
-// operations on the disk, whoever does them: with nothing, a half or all of what
-// was not synced on the disk afterwards. Whatever was told is there, and the crawl
-// goes on to what it would have come to. Now and then the power goes once more
-// while it does.
+// TestPowerLoss makes the power fail before operations on the disk while a site is crawled to
+// the end, with nothing, half or all of the unsynced data on the disk afterwards. Everything
+// acknowledged is there, and the crawl continues to the same result. Now and then the power
+// fails again meanwhile.
 func TestPowerLoss(t *testing.T) {
 	runs, stride := 1, 37
 	if *long {
@@ -383,7 +382,7 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 		if n++; n%stride != 0 {
 			return nil
 		}
-		// What was told before must be on the disk as it is afterwards.
+		// What was acknowledged before must be on the disk afterwards.
 		before := k.clone()
 		for _, survives := range []float64{0, 0.5, 1} {
 			points++
@@ -409,9 +408,9 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 	return points
 }
 
-// TestPowerLossWhileOpening lets the power go before each change that opening and
-// closing a store makes, ten times, each time with another part of what was not
-// synced: all is there afterwards.
+// TestPowerLossWhileOpening makes the power fail before each change that opening and closing a
+// store makes, ten times, each time with another part of the unsynced data: nothing is missing
+// afterwards.
 func TestPowerLossWhileOpening(t *testing.T) {
 	ctx := t.Context()
 	disk := dirstoretest.NewDisk()

@@ -107,7 +107,7 @@ var jobs = map[string]func(dir string) error{
 				return err
 			}
 		}
-		// No Sync: it is durable all the same, in a while.
+		// No Sync: it becomes durable anyway, after a while.
 		db.hosts.late.Wait()
 		fmt.Println("written")
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -212,8 +212,8 @@ func TestLock(t *testing.T) {
 
 var races = flag.Int("races", 10, "let two processes open a store at once `N` times")
 
-// TestRace has two processes open a store at the same moment, sometimes just after
-// its owner was killed: one of them has it, and the other is told at once by whom.
+// TestRace has two processes open a store at the same moment, sometimes just after its owner
+// was killed: one of them gets it, and the other learns at once who has it.
 func TestRace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	slowest := time.Duration(0)
@@ -253,8 +253,8 @@ func TestRace(t *testing.T) {
 	t.Logf("%d races; the slowest answer took %v", *races, slowest)
 }
 
-// TestKill kills a process in the midst of updates, again and again. Mark and
-// records agree, and what was synced is there.
+// TestKill kills a process in the middle of updates, again and again. Mark and records agree,
+// and synced updates are kept.
 func TestKill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	synced := 0

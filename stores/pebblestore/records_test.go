@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a crash leaves of the end of a log is told from what was altered: the end may
-// be cut off, and sectors may be empty, from any place on; but no bit has changed.
+// What a crash leaves at the end of a log can be told from what was altered: the end may be cut
+// off, and sectors may be empty, from any place on; but no bit has changed.
 func TestDamageOfALogIsNoTail(t *testing.T) {
 	body := func(n int) []byte {
 		b := make([]byte, n)

@@ -93,7 +93,7 @@ func TestSalvageOfASoundStore(t *testing.T) {
 	}
 }
 
-// covered reports whether a loss was told of a URL.
+// covered reports whether a loss includes a URL.
 func covered(losses []pebblestore.Loss, url string) bool {
 	key := crawldb.Key(url)
 	for _, l := range losses {
@@ -104,7 +104,7 @@ func covered(losses []pebblestore.Loss, url string) bool {
 	return false
 }
 
-// leaseCovered reports whether a loss was told of the lease of a URL.
+// leaseCovered reports whether a loss includes the lease of a URL.
 func leaseCovered(losses []pebblestore.Loss, url string) bool {
 	key := crawldb.Key(url)
 	for _, l := range losses {
@@ -129,8 +129,8 @@ func leaseless(t *testing.T, db *pebblestore.DB) map[string]string {
 	return all
 }
 
-// TestSalvage damages each file of a store in turn. All that is not in the damaged
-// block is there.
+// TestSalvage damages each file of a store in turn. Everything outside the damaged block is
+// kept.
 func TestSalvage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 400, killed)
@@ -217,7 +217,7 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// One bit costs one block: of the index, none of the records.
+// One bit costs one block; a bit of the index costs no record.
 func TestSalvageLosesOneBlock(t *testing.T) {
 	const n = 4000
 	dir := sound(t, n, false)
@@ -255,8 +255,8 @@ func TestSalvageLosesOneBlock(t *testing.T) {
 		if lost := len(want) - len(got); lost < tt.from || lost > tt.to {
 			t.Errorf("%s: %d records are lost: %v", tt.what, lost, losses)
 		}
-		// Which block a bit is in is a matter of which tables were merged by then: if it
-		// is one of leases, these may be lost, and of the records nothing is.
+		// Which block a bit is in depends on which tables were merged by then: if it is a block of
+		// leases, these may be lost, but no record is.
 		for url, text := range got {
 			if want[url] != text && (bare[url] != text || !leaseCovered(losses, url)) {
 				t.Errorf("%s: %s is %s", tt.what, url, text)

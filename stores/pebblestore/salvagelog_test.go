@@ -54,7 +54,7 @@ func betweenFlushAndIngest(t *testing.T) (dir string) {
 	return dir
 }
 
-// What was logged before tables came in behind it is in the log alone, and is kept.
+// Changes that were logged before tables were ingested are only in the log, and are kept.
 func TestSalvageBetweenFlushAndIngest(t *testing.T) {
 	dir := betweenFlushAndIngest(t)
 	counts, err := liveTables(machine(), filepath.Join(dir, databaseName))

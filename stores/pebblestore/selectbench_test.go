@@ -66,7 +66,7 @@ func (w *web) kept(b *testing.B) *DB {
 	return db
 }
 
-// linkTree copies a directory, but for tables, which are never written to again.
+// linkTree copies a directory, but links tables, which are never written to again.
 func linkTree(to, from string) error {
 	return filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -25,9 +25,8 @@ const (
 	soundBegun = "20260105090000-000" // one that is half fetched, and has leases
 )
 
-// soundStore makes a crawl of n records in dir, of which a part is in tables and
-// a part in the log; it is left open. Each step is called when something was written
-// to the log.
+// soundStore makes a crawl of n records in dir, partly in tables and partly in the log, and
+// leaves it open. Each step is called when something was written to the log.
 func soundStore(t *testing.T, dir string, n int, steps ...func(*pebblestore.DB)) *pebblestore.DB {
 	t.Helper()
 	db, err := pebblestore.Open(dir, pebblestore.Options{MemTableSize: 64 << 10, CacheSize: 1 << 20})

@@ -21,10 +21,9 @@ import (
 // the engine, and in a bubble no time passes while anybody waits for a mutex.
 const never = 10_000 * time.Hour
 
-// TestFullDiskPausesTheCrawl fills the disk a hundred times while a site is
-// crawled, to the last byte or to what is to be left free, and makes room again.
-// What is there can be read meanwhile, nobody need do anything, and the crawl
-// comes to what it would have come to.
+// TestFullDiskPausesTheCrawl fills the disk a hundred times while a site is crawled, to the last
+// byte or to MinFree, and makes room again. Reads still work, nobody has to do anything, and the
+// result of the crawl is the same.
 func TestFullDiskPausesTheCrawl(t *testing.T) {
 	s := newSite(20)
 	want := s.undisturbed(t)
@@ -110,8 +109,8 @@ func TestFullDiskPausesTheCrawl(t *testing.T) {
 	}
 }
 
-// TestWaitingForRoomEnds shows that a crawl that waits for room can be stopped,
-// wherever it waits, in two seconds, and goes on when there is room.
+// TestWaitingForRoomEnds shows that a crawl that waits for room can be stopped, wherever it
+// waits, within two seconds, and continues when there is room.
 func TestWaitingForRoomEnds(t *testing.T) {
 	s := newSite(20)
 	want := s.undisturbed(t)
@@ -168,8 +167,8 @@ func TestWaitingForRoomEnds(t *testing.T) {
 	}
 }
 
-// TestOtherFailuresDoNotWait: what time does not cure is told at once, and so is a
-// full disk to who wants that.
+// TestOtherFailuresDoNotWait: errors that time does not cure are reported at once, and so is a
+// full disk if MinFree is negative.
 func TestOtherFailuresDoNotWait(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -216,8 +215,7 @@ func TestOtherFailuresDoNotWait(t *testing.T) {
 	}
 }
 
-// Who closes a store when there is room again, and the engine has not asked for it
-// yet, loses nothing.
+// Closing a store when there is room again, before the engine has noticed, loses nothing.
 func TestCloseWhenThereIsRoomAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := dirstoretest.NewDisk()
@@ -246,8 +244,8 @@ func TestCloseWhenThereIsRoomAgain(t *testing.T) {
 	})
 }
 
-// While the engine waits to write its manifest whoever ends a snapshot waits for it. What
-// is there can be read all the same, records with leases and what is due included.
+// While the engine waits to write its manifest, the end of a snapshot waits for it. Reads still
+// work, including records with leases and due selections.
 func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := dirstoretest.NewDisk()

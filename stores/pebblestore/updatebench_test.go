@@ -40,9 +40,8 @@ var (
 	updProfile = flag.String("update.profile", "", "file for a CPU profile of the updates alone")
 )
 
-// linkedWeb is a web of hosts as unequal as those of the real one, whose pages link
-// as pages do: to their neighbours, to what is popular on their host, and to what is
-// popular on others, of which the largest get most.
+// linkedWeb is a web with hosts as unequal as real ones, whose pages link to their neighbours,
+// to popular pages on their host, and to popular pages on others, mostly on the largest.
 type linkedWeb struct {
 	n     int
 	now   time.Time
@@ -131,8 +130,8 @@ func (w *linkedWeb) links(r *rand.Rand, host, own, n int) []content.Outlink {
 	return out
 }
 
-// write makes the segment of a round, as generate and fetch do, but for what update
-// and invert do not read.
+// write makes the segment of a round, as generate and fetch do, except for what update and
+// invert do not read.
 func (w *linkedWeb) write(b *testing.B, s segment.Store, name string, round, pages, links int) (all, distinct int) {
 	b.Helper()
 	ctx := context.Background()
@@ -218,8 +217,8 @@ func add[T segment.Record](b *testing.B, w *segment.Writer[T], records []T) {
 
 func roundName(i int) string { return fmt.Sprintf("round-%03d", i) }
 
-// prepared returns a directory with a store of n records that is compacted, and
-// with the segments of so many rounds.
+// prepared returns a directory with a compacted store of n records, and with the segments of
+// some rounds.
 func (w *linkedWeb) prepared(b *testing.B, rounds int) string {
 	b.Helper()
 	ctx := context.Background()

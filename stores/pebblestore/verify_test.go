@@ -60,8 +60,8 @@ func TestVerifyOfASoundStore(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves tables that it was writing.
-// A part that was cut off within its head is named, as one that was cut off behind it.
+// A killed process leaves tables that it was writing.
+// A part that was cut off within its head is named, like one that was cut off after it.
 func TestVerifyOfAPartWithHalfAHead(t *testing.T) {
 	dir := sound(t, 90, false)
 	name := filepath.Join(dir, "segments", soundBegun, segment.FetchPart+".open")

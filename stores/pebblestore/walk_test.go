@@ -83,7 +83,7 @@ func TestUpdateFindsWhatIsThere(t *testing.T) {
 				t.Fatalf("trial %d: %s: update found %+v, Get %+v, %v", trial, u, got[i], want, err)
 			}
 		}
-		// One that is behind the last is found to be out of order, and is not looked for.
+		// A key that comes too late is out of order, and is not looked up.
 		if len(urls) > 20 {
 			wrong := slices.Clone(urls)
 			wrong[len(wrong)/2] = url(n + trial)

@@ -35,9 +35,9 @@ const (
 // yearsBegin has the end of 31 bits of seconds among its years.
 var yearsBegin = time.Date(2035, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// aging is a web in which everything comes to an end. Each of its sites moves to another
-// domain every 14 months; for half a year the old one redirects, then it is dead. A page
-// lives for some months under its URL, changes every few weeks, and is followed by another.
+// aging is a web in which everything disappears some time. Each of its sites moves to another
+// domain every 14 months; for half a year the old one redirects, and then it is dead. A page
+// lives for some months under its URL, changes every few weeks, and is replaced by another.
 // After half a year one site is down for a year, and one forbids all in its robots.txt.
 type aging struct {
 	sites, slots int
@@ -175,9 +175,9 @@ type gauges struct {
 	asked            int
 }
 
-// TestYears crawls a web in which all comes to an end for years, with default settings
-// but for what is said, and looks at what is left: nothing may grow with what is gone,
-// unless the crawl keeps it.
+// TestYears crawls a web in which everything disappears for years, with default settings except
+// for those mentioned, and looks at what is left: nothing may grow with what is gone, unless the
+// crawl keeps it.
 func TestYears(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -14,10 +14,10 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// TestBackup makes backups of crawls that are at work: in the midst of a step of a store,
-// with everything else held up or beside it, in inject, generate, fetch, update, invert
-// and whatever else a run does. The crawl comes to what it would have come to without;
-// each backup is sound, and goes on to the same.
+// TestBackup makes backups of running crawls: in the middle of a step of a store, with other
+// work paused or not, in inject, generate, fetch, update, invert and everything else that a run
+// does. The result of the crawl is the same as without; each backup is sound, and continues to
+// the same result.
 func TestBackup(t *testing.T) {
 	want := 12
 	if raceEnabled {
@@ -65,7 +65,7 @@ type backedUp struct {
 
 func (m backedUp) String() string { return fmt.Sprintf("%s in run %d", m.how, m.run) }
 
-// crawl crawls a world and makes backups, or goes on from one of them.
+// crawl crawls a world and makes backups, or continues from one of them.
 func (b *backups) crawl(t *testing.T, seed uint64, from int) string {
 	t.Helper()
 	var text strings.Builder

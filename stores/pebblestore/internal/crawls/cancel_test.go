@@ -20,13 +20,12 @@ import (
 
 var cancels = flag.Int("cancels", 0, "at how many instants TestCancel ends a crawl; 0 is the short form")
 
-// TestCancel ends crawls at instants by chance: by their context, or by closing
-// the stores under them, after some time or in the midst of a step of a store, in
-// inject, generate, fetch, update, invert, dedup, and whatever else a run does. It
-// returns within two seconds (under a store that was closed: with the next use of it),
-// no visit is under way then, and what goes on from
-// there comes to the crawl db and the link db of a crawl that nothing disturbed:
-// no lease is kept, nothing lost or counted twice.
+// TestCancel ends crawls at random instants, by their context or by closing the stores under
+// them, after some time or in the middle of a step of a store, in inject, generate, fetch,
+// update, invert, dedup, and everything else that a run does. The run returns within two seconds
+// (if the store was closed: at its next use), no visit is under way then, and a crawl that
+// continues has the crawl db and the link db of an undisturbed one: no lease is left, and nothing
+// is lost or counted twice.
 func TestCancel(t *testing.T) {
 	want := *cancels
 	if want <= 0 {
@@ -82,7 +81,7 @@ type cancelling struct {
 	slowest time.Duration
 }
 
-// crawlDump is the crawl db and the link db that a world comes to.
+// crawlDump is the resulting crawl db and link db of a world.
 func crawlDump(t *testing.T, seed uint64, kind engineKind, c *cancelling) string {
 	t.Helper()
 	dir := t.TempDir() + "/db"

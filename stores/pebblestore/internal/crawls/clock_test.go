@@ -18,12 +18,11 @@ import (
 
 const day = 24 * time.Hour
 
-// TestClock sets the clock of a crawl wrong in the midst of a round, by up to ten
-// years, and right again, in the same round, or some days and runs later. A page is
-// visited once more than its interval asks for when the clock is set, at most, and
-// once in all if a round sees nothing but its end and its beginning at the right
-// time; none is ever left alone for longer than its interval and a round. Days are
-// counted by the true time.
+// TestClock sets the clock of a crawl wrong in the middle of a round, by up to ten years, and
+// right again, in the same round or some days and runs later. Each time the clock is set, a page
+// gets at most one visit more than its interval asks for, and only one in all if a round sees the
+// right time at its beginning and its end; none is ever left alone for longer than its interval
+// and a round. Days are counted by the true time.
 func TestClock(t *testing.T) {
 	const year = 365 * day
 	offs := []time.Duration{10 * year, -10 * year, year, -year, time.Hour, -time.Hour}

@@ -62,7 +62,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// outcome is what a variant of a world comes to.
+// outcome is the result of a variant of a world.
 func outcome(t *testing.T, seed uint64, v variant) (text string) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(v.procs))
 	dir := t.TempDir() + "/db"

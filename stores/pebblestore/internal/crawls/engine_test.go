@@ -55,9 +55,8 @@ func (h *home) open() error {
 	return nil
 }
 
-// dump is all that the stores hold, as text, but for what is a matter of time:
-// how long answers took, when the hosts may be asked again, in which order answers
-// came.
+// dump is the contents of the stores as text, except for what depends on timing: how long
+// answers took, when the hosts may be asked again, and in which order answers came.
 func dump(ctx context.Context, s recrawl.Stores) (string, error) {
 	var b strings.Builder
 	if err := dumpCrawl(ctx, s, &b); err != nil {
@@ -126,8 +125,8 @@ func dumpRest(ctx context.Context, s recrawl.Stores, b *strings.Builder) error {
 	return nil
 }
 
-// visited leaves out how long it took. Why a robots.txt is unavailable depends on
-// who asked first where several hosts have the same one, and is not kept for ever.
+// visited leaves out how long it took. Why a robots.txt is unavailable depends on which host
+// asked first if several have the same one, and is not kept forever.
 func visited(v *segment.Visit) string {
 	v.Elapsed = 0
 	if v.Outcome.Code == protocol.RobotsFailed {

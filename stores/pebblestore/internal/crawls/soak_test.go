@@ -138,7 +138,7 @@ func TestSoak(t *testing.T) {
 	}
 	first, last := all[len(all)/3], all[len(all)-1]
 	if !long {
-		// In a second nothing is flat; but what is there for each of the rounds shows.
+		// Within a second nothing is flat, but something left by every round would show.
 		if last.goroutines > first.goroutines+20 || last.fds > first.fds+30 {
 			t.Errorf("%v goroutines and %v fds became %v and %v", first.goroutines, first.fds, last.goroutines, last.fds)
 		}
