@@ -420,6 +420,14 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// listed returns what JSON has as a list even if it is empty: null is nothing to iterate over.
+func listed[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
 // normal returns the form of a URL that the stores use.
 func normal(url string) string {
 	if n, err := urlfilter.Default().Apply(urlfilter.Inject, url); err == nil {

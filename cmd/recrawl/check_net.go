@@ -196,7 +196,7 @@ func (a *app) printPage(k *checker, resp *protocol.Response, p *page.Parsed) err
 	if k.c.Bool("json") {
 		out := map[string]any{"url": resp.Content.URL, "status": resp.Outcome.Status, "type": resp.Content.Type, "bytes": resp.Bytes, "truncated": resp.Content.Truncated,
 			"title": p.Title, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow, "noarchive": p.NoArchive, "refresh": p.Refresh, "canonical": p.Canonical,
-			"meta": p.Meta, "text_bytes": len(p.Text), "outlinks": links, "outlinks_cut": p.OutlinksCut}
+			"meta": properties(p.Meta), "text_bytes": len(p.Text), "outlinks": listed(links), "outlinks_cut": p.OutlinksCut}
 		if k.c.Bool("dumpText") {
 			out["text"] = p.Text
 		}

@@ -180,7 +180,7 @@ type crawlJSON struct {
 func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error {
 	if c.Bool("json") {
 		j := crawlJSON{Finished: finished, Rounds: r.Rounds, Selected: r.Selected, Visits: r.Visited(), Outcomes: outcomes(r.Visits),
-			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: redirects(&r.Redirects), Segments: r.Segments, Damaged: r.Damaged, Seconds: r.Elapsed.Seconds()}
+			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: redirects(&r.Redirects), Segments: listed(r.Segments), Damaged: r.Damaged, Seconds: r.Elapsed.Seconds()}
 		if !r.NextDue.IsZero() {
 			j.NextDue = &r.NextDue
 		}

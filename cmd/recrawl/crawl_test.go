@@ -239,6 +239,9 @@ func TestFormats(t *testing.T) {
 	} {
 		object(t, ok(t, args...))
 	}
+	if r := object(t, ok(t, s.crawl("-json")...)); len(r["segments"].([]any)) != 0 {
+		t.Errorf("nothing is due, but %v was crawled", r["segments"])
+	}
 	for _, args := range [][]string{d("readdb", "-dump", "-json"), d("readlinks", "-json"), d("index"), d("readseg", "-json", name)} {
 		n := 0
 		for line := range strings.Lines(ok(t, args...)) {

@@ -46,7 +46,7 @@ rounds learned. -agent is the name that robots.txt is matched against.
 						out["visit"] = visit(e.Visit)
 					}
 					if m := e.Sitemap; m != nil {
-						out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": m.Origins}
+						out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": listed(m.Origins)}
 					}
 					if h := e.Hint; h != nil {
 						out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.Claim}

@@ -172,8 +172,13 @@ parsed is an error.
 // not selected.
 func (a *app) printGenerate(c *cli.Command, r *generate.Report) error {
 	if c.Bool("json") {
-		out := map[string]any{"segments": r.Segments, "selected": r.Selected, "rejected": r.Rejected,
-			"hosts_affected_per_host_overflow": r.HostsAffected, "expr_errors": r.ExprErrors, "next_due": timePtr(r.NextDue)}
+		rejected := map[generate.Reason]int{}
+		maps.Copy(rejected, r.Rejected)
+		out := map[string]any{"segments": listed(r.Segments), "selected": r.Selected, "rejected": rejected,
+			"hosts_affected_per_host_overflow": r.HostsAffected, "expr_errors": r.ExprErrors}
+		if !r.NextDue.IsZero() {
+			out["next_due"] = r.NextDue
+		}
 		if r.ExprError != nil {
 			out["expr_error"] = r.ExprError.Error()
 		}

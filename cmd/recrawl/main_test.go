@@ -108,7 +108,28 @@ func object(t *testing.T, out string) map[string]any {
 	if d.More() {
 		t.Fatalf("more than one JSON object:\n%s", out)
 	}
+	noNulls(t, "", m)
 	return m
+}
+
+// noNulls checks that what is not known is left out, and that lists without an entry are
+// lists: null | .[] is an error. Only budgets are null, those that nothing reaches.
+func noNulls(t *testing.T, name string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case nil:
+		if name != "takes_per_day" && name != "too_small_by_per_day" {
+			t.Errorf("%q is null", name)
+		}
+	case []any:
+		for _, v := range v {
+			noNulls(t, name, v)
+		}
+	case map[string]any:
+		for name, v := range v {
+			noNulls(t, name, v)
+		}
+	}
 }
 
 // frozen is the recorded time of tests that do not move it.

@@ -89,11 +89,7 @@ func (a *app) mergeSegments(ctx context.Context, c *cli.Command, s *session, o m
 		fmt.Fprintf(a.err, "recrawl: %d pages were never parsed, and no longer can be; parse a segment before merging it\n", r.Unparsed)
 	}
 	if c.Bool("json") {
-		made := r.Segments
-		if made == nil {
-			made = []string{}
-		}
-		err = a.printJSON(map[string]any{"segments": made, "urls": r.URLs, "visits": r.Visits, "superseded": r.Superseded, "rejected": r.Rejected, "unparsed": r.Unparsed})
+		err = a.printJSON(map[string]any{"segments": listed(r.Segments), "urls": r.URLs, "visits": r.Visits, "superseded": r.Superseded, "rejected": r.Rejected, "unparsed": r.Unparsed})
 	}
 	if err != nil {
 		return err

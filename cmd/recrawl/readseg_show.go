@@ -136,11 +136,24 @@ func data(d *segment.Data) any {
 		links = append(links, link{l.URL, l.Anchor})
 	}
 	m := map[string]any{"url": d.URL, "title": p.Title, "outlinks": links, "outlinks_cut": p.OutlinksCut, "charset": p.Charset, "noindex": p.NoIndex, "nofollow": p.NoFollow, "noarchive": p.NoArchive,
-		"refresh": p.Refresh, "canonical": p.Canonical, "truncated": p.Truncated, "meta": p.Meta}
+		"refresh": p.Refresh, "canonical": p.Canonical, "truncated": p.Truncated, "meta": properties(p.Meta)}
 	if !p.UnavailableAfter.IsZero() {
 		m["unavailable_after"] = p.UnavailableAfter
 	}
 	return m
+}
+
+type propertyJSON struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func properties(all []page.Property) []propertyJSON {
+	list := make([]propertyJSON, len(all))
+	for i, p := range all {
+		list[i] = propertyJSON(p)
+	}
+	return list
 }
 
 func parseJSON(p *segment.Parse) any {

@@ -51,7 +51,7 @@ Durations look like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 			&cli.IntFlag{Name: "rows", Category: toReport, Value: 40, Usage: "print at most `N` visits or pages; 0 for all (default 40)"},
 			&cli.IntFlag{Name: "width", Category: toReport, Value: 80, Usage: "draw a plot `N` columns wide; 0 for none (default 80)"},
 			&cli.StringFlag{Name: "svg", Category: toReport, Usage: "also draw the plot to `FILE`"},
-			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON instead of text"},
+			jsonFlag(),
 		),
 		Commands: []*cli.Command{a.simulate()},
 		Action: func(_ context.Context, c *cli.Command) error {
@@ -135,7 +135,7 @@ func (a *app) printSimulation(c *cli.Command, r *simulate.Result) error {
 					"late_seconds": v.Late.Seconds(), "interval_seconds": v.Interval.Seconds(), "next": v.Next}
 			}
 			t := p.Total
-			err := a.printJSON(map[string]any{"url": p.Page.URL, "visits": visits, "news": t.News, "changes": t.Changes, "missed": t.Missed,
+			err := a.printLine(map[string]any{"url": p.Page.URL, "visits": visits, "news": t.News, "changes": t.Changes, "missed": t.Missed,
 				"pending": t.Pending, "freshness": t.Freshness, "age_seconds": t.Age.Seconds()})
 			if err != nil {
 				return err

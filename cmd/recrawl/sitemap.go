@@ -38,8 +38,9 @@ not.
   recrawl sitemap -list -agent mybot https://example.com/sitemap.xml
   recrawl sitemap -list sitemap.xml.gz
 
-With -conf, records are made as by Nutch's sitemap job: the score is the priority,
-and the interval comes from changefreq.`,
+With -list and -json each line is one object. With -conf, records are made as by
+Nutch's sitemap job: the score is the priority, and the interval comes from
+changefreq.`,
 		Flags: flags(dirFlag(),
 			&cli.BoolFlag{Name: "hosts", Category: toSelect, Usage: "also read those listed in the robots.txt of every known host"},
 			&cli.StringFlag{Name: "file", Category: toSelect, Aliases: []string{"sitemapUrls"}, Usage: "also read those in `FILE`, a URL or host a line; - is standard input"},
@@ -244,7 +245,7 @@ func (a *app) listSitemap(ctx context.Context, c *cli.Command, name string, r *s
 			if e.ChangeFreq != sitemap.Unknown {
 				j["changefreq"] = e.ChangeFreq.String()
 			}
-			if err := a.printJSON(j); err != nil {
+			if err := a.printLine(j); err != nil {
 				return err
 			}
 			continue

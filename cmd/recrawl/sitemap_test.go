@@ -44,7 +44,7 @@ func TestSitemapVerb(t *testing.T) {
 		t.Error(out)
 	}
 	file = write(t, "s.txt", "http://a.test/1\nhttp://a.test/2\n")
-	if m := recrawl(t, "sitemap", "-list", "-json", file); m.code != 0 || !strings.Contains(m.out, `"url": "http://a.test/2"`) || !strings.Contains(m.err, "text, 2 entries") {
+	if m := recrawl(t, "sitemap", "-list", "-json", file); m.code != 0 || !strings.Contains(m.out, "\"url\":\"http://a.test/2\"}\n") || !strings.Contains(m.err, "text, 2 entries") {
 		t.Errorf("%+v", m)
 	}
 	for _, tt := range []struct {

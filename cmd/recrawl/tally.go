@@ -16,7 +16,9 @@ func tally(r *fetch.Report, to map[string]any) map[string]any {
 	to["timed_out"], to["too_slow"] = r.TimedOut, r.TooSlow
 	to["followed"], to["filtered"] = r.Followed, r.Filtered
 	to["host_fails"], to["host_waits"], to["crawl_delay"] = r.Causes.HostFails, r.Causes.HostWaits, r.Causes.CrawlDelay
-	to["failures"] = r.Causes.Failed
+	failures := map[string]int{}
+	maps.Copy(failures, r.Causes.Failed)
+	to["failures"] = failures
 	l := &r.Latency
 	to["latency_ms"] = map[string]int64{"count": int64(l.Count), "sum": l.Sum.Milliseconds(), "max": l.Max.Milliseconds(),
 		"p50": l.Quantile(.5).Milliseconds(), "p95": l.Quantile(.95).Milliseconds(), "p99": l.Quantile(.99).Milliseconds()}
