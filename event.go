@@ -51,6 +51,9 @@ func (k PageKind) String() string {
 // parser reads it: an unchanged page often has neither, a picture has no text. A
 // page whose content could not be parsed has a ParseError and no Signature, and
 // counts as new once it can be parsed.
+//
+// An event may be kept, and its methods called from many goroutines at once. What they
+// return is shared with other calls and must not be changed.
 type PageEvent struct {
 	URL  string
 	Kind PageKind
@@ -145,6 +148,14 @@ func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f
 	return (*m)[e.URL], nil
 }
 
+// toldOf says how far OnPage has come within a block of a segment: so many visits need
+// not be told again in this process. Without it, an OnPage that fails once in a hundred
+// calls would never get to the end of a block.
+type toldOf struct {
+	segment       string
+	block, visits int
+}
+
 // deliver hands the pages of a segment to OnPage, from the block its mark has
 // reached.
 func (c *Crawler) deliver(ctx context.Context, name string) (events int, err error) {
@@ -160,6 +171,10 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if block, err = strconv.Atoi(n); err != nil {
 			return 0, fmt.Errorf("recrawl: mark of %s: %w", name, err)
 		}
+	}
+	told := 0 // of this block
+	if c.told.segment == name && c.told.block == block {
+		told = c.told.visits
 	}
 	// The records as they were before the update, if they hold anything of use:
 	// nothing else of the list is kept in memory.
@@ -207,7 +222,7 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 			if v.Outcome.Code == protocol.NotModified {
 				e.Signature = bytes.Clone(e.OldSignature)
 			}
-			if notAPage(old, v, read) {
+			if i < told || notAPage(old, v, read) {
 				continue
 			}
 			if e.Kind, err = c.kind(ctx, &e); err != nil {
@@ -217,14 +232,16 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 				continue
 			}
 			if err := c.tell(ctx, e); err != nil {
+				c.told = toldOf{name, block, i}
 				return events, fmt.Errorf("recrawl: OnPage %s: %w", v.URL, err)
 			}
 			events++
 			if err := ctx.Err(); err != nil {
+				c.told = toldOf{name, block, i + 1}
 				return events, err
 			}
 		}
-		block++
+		block, told = block+1, 0
 		if err := c.mark(ctx, roundJob(name), "pages "+strconv.Itoa(block)); err != nil {
 			return events, err
 		}

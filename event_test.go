@@ -315,20 +315,31 @@ func TestRecordDeletedDuringItsRound(t *testing.T) {
 
 // Each page is told of, wherever OnPage ends a round, and those of blocks that were
 // told of once.
+// An error of OnPage costs the same crawler nothing, and another one a block at most.
 func TestEventsOfManyBlocks(t *testing.T) {
+	t.Run("one crawler", func(t *testing.T) { eventsOfManyBlocks(t, false) })
+	t.Run("each time another", func(t *testing.T) { eventsOfManyBlocks(t, true) })
+}
+
+func eventsOfManyBlocks(t *testing.T, another bool) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 25, Calm: true})
 		s.opts.Fetch.Delay = time.Second // so that some pages come with each group
-		told, left := map[string]int{}, -1
+		told, left, refused := map[string]int{}, -1, ""
 		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
-			if left--; left == -1 {
+			if refused != "" && refused != e.URL && !another {
+				t.Errorf("%s follows the error about %s", e.URL, refused)
+			}
+			if refused = ""; left == 0 {
+				left, refused = -1, e.URL
 				return errors.New("no more")
 			}
+			left--
 			told[e.URL]++
 			return nil
 		}
 		c := s.crawler(t)
-		defer c.Close()
+		defer func() { c.Close() }()
 		for i := range 25 {
 			url := s.web.Seeds()[0]
 			if i > 0 {
@@ -350,6 +361,10 @@ func TestEventsOfManyBlocks(t *testing.T) {
 			if failed++; failed > 100 {
 				t.Fatal(err)
 			}
+			if another {
+				c.Close()
+				c = s.crawler(t)
+			}
 		}
 		if blocks < 4 || len(told) != 25 {
 			t.Errorf("%d blocks, %d pages were told of", blocks, len(told))
@@ -360,7 +375,7 @@ func TestEventsOfManyBlocks(t *testing.T) {
 				twice++
 			}
 		}
-		if twice == 0 || twice == len(told) {
+		if !another && twice > 0 || another && (twice == 0 || twice == len(told)) {
 			t.Errorf("%d of %d pages were told of again", twice, len(told))
 		}
 	})

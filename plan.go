@@ -445,7 +445,9 @@ func asked(code protocol.Code) bool { return !code.Deferred() && code != protoco
 // that learns has the page visited sooner, by as much as such signs of its host have
 // proved true, those of its sitemaps included; any other makes it due at once if
 // they mostly have. What the resulting visit finds is counted. For a page without a
-// record the error matches crawldb.ErrNotFound.
+// record the error matches crawldb.ErrNotFound, for a URL that does not belong to the
+// crawl urlfilter.ErrRejected or ErrInvalid. A signal is durable once a round has
+// ended after it, or Stores.Crawl was synced.
 func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
 	fail := func(err error) error { return fmt.Errorf("recrawl: signal %s: %w", url, err) }
 	normal, err := c.o.Rules.Apply(urlfilter.Inject, url)

@@ -128,8 +128,10 @@ type Options struct {
 	// OnPage, if not nil, is called for every page that was visited, once its
 	// update has been committed: see [PageEvent]. It is called by one goroutine
 	// at a time, at least once for each page, and again for the pages of a block
-	// of 500 if the process dies among them. An error ends the round; the next
-	// one resumes at that block.
+	// of 500 if the process ends among them. ctx is that of Round or Run. An error
+	// ends the round, and Run with it; the next one resumes with that page, or in
+	// another Crawler with its block. OnPage may use the crawler, but not call
+	// what waits for the round: Round, Run and Sitemaps.
 	OnPage func(ctx context.Context, e PageEvent) error
 	// OnRound, if not nil, is called with the report of each round that worked on a
 	// segment, when it is over: for a service that has one Run for years and figures to
@@ -188,6 +190,7 @@ type Crawler struct {
 	injected chan struct{}
 	status   status
 	planned  planned
+	told     toldOf // belongs to who has the round
 
 	// damage guards what was found damaged, and the names of the segments.
 	damage  sync.Mutex
@@ -358,8 +361,8 @@ func (c *Crawler) Close() error {
 	return errors.Join(errs...)
 }
 
-// Inject adds URLs to start from. Unusable ones are named in the report and
-// logged, and the others are injected; that is not an error.
+// Inject adds URLs to start from, durably. Unusable ones are named in the report
+// and logged, and the others are injected; that is not an error.
 func (c *Crawler) Inject(ctx context.Context, urls ...string) (inject.Report, error) {
 	return c.InjectSeeds(ctx, inject.URLs(urls...), inject.Options{})
 }

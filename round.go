@@ -418,8 +418,10 @@ func (c *Crawler) retire(ctx context.Context) error {
 }
 
 // Run runs rounds until its context ends, Options.Rounds are done, or nothing is
-// due and Options.Wait is not set. If the context ended, the error is ctx.Err(),
-// and everything is left as a later Run needs it. The report covers all rounds.
+// due and Options.Wait is not set. If the context ended, the error is ctx.Err().
+// An error of a stage, of a store or of OnPage ends it, too: a service that is to go
+// on calls Run again after a pause. Either way everything is left as a later Run
+// needs it. The report covers all rounds.
 //
 // Generate.Ahead applies to what is due when a run begins: a page that the run
 // has fetched is not selected again because it is due within that time. A Run that
