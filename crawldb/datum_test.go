@@ -164,7 +164,7 @@ func TestCodecCutsToWhatIsKept(t *testing.T) {
 	same(t, d, crawldb.Datum{FetchTime: time.Date(2024, 1, 1, 11, 0, 0, 123_000_000, time.UTC), Interval: 90 * time.Second})
 }
 
-func TestCodecRefusesWhatItCannotRead(t *testing.T) {
+func TestCodecRefusesInvalidRecords(t *testing.T) {
 	many := int64(math.MaxInt32) + 1 // where an int has 32 bits, a negative number
 	for name, d := range map[string]crawldb.Datum{
 		"negative interval": {Interval: -1},

@@ -342,7 +342,7 @@ func TestListsWithAndWithoutParser(t *testing.T) {
 	}
 }
 
-func TestListsThatCannotBe(t *testing.T) {
+func TestInvalidLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{latency: time.Second})
 		r.o.Delay = -1

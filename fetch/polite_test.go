@@ -389,7 +389,7 @@ func TestRobotsBeforePages(t *testing.T) {
 	})
 }
 
-func TestRobotsThatCannotBeHad(t *testing.T) {
+func TestUnavailableRobots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, pages(host, 30)...)

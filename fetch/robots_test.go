@@ -170,7 +170,7 @@ func TestCrawlDelayFromElsewhere(t *testing.T) {
 }
 
 // A host that must be left alone does not delay other hosts whose robots.txt is on it.
-func TestRobotsAtAHostThatIsSkipped(t *testing.T) {
+func TestRobotsAtASkippedHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}}
 		r := m.rig(t, pages("a.test", 2)...)

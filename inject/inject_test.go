@@ -84,7 +84,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-func TestLinesThatAreNoSeeds(t *testing.T) {
+func TestInvalidSeedLines(t *testing.T) {
 	s := new(memstore.Crawl)
 	if r := run(t, s, "\n \n# http://a.test/\n\t# x\n\t\t\n\r\r# x\r\x1a", inject.Options{}); r.Seeds != 0 {
 		t.Errorf("%+v", r)
@@ -255,7 +255,7 @@ func TestRecordsThatExist(t *testing.T) {
 	}
 }
 
-func TestSeedThatIsUpdatedMakesNoMoney(t *testing.T) {
+func TestUpdatedSeedCreatesNoCash(t *testing.T) {
 	s := new(memstore.Crawl)
 	o := inject.Options{Scoring: scoring.OPIC{}, Update: true}
 	run(t, s, "http://a.test/", o)
@@ -274,7 +274,7 @@ func TestSeedThatIsUpdatedMakesNoMoney(t *testing.T) {
 }
 
 // The score that a seed asks for is where OPIC starts; it creates no cash.
-func TestScoreThatIsUpdatedStays(t *testing.T) {
+func TestUpdatedScoreStays(t *testing.T) {
 	s := new(memstore.Crawl)
 	f := scoring.OPIC{}
 	o := inject.Options{Scoring: f, Update: true}

@@ -56,7 +56,7 @@ func TestReadSettingsEncodings(t *testing.T) {
 	}
 }
 
-func TestSettingsThatAreNone(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for text, want := range map[string]struct {
 		line int
 		text string

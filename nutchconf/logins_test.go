@@ -32,7 +32,7 @@ func TestParseLogins(t *testing.T) {
 	}
 }
 
-func TestLoginsThatCannotBeHad(t *testing.T) {
+func TestInvalidLogins(t *testing.T) {
 	in := func(s string) string {
 		return "<auth-configuration>\n<credentials username='me' password='s3cret'>\n" + s + "\n</credentials></auth-configuration>"
 	}

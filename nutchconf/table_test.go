@@ -91,7 +91,7 @@ func TestTableIsSound(t *testing.T) {
 }
 
 // The Go names in the table exist.
-func TestTableNamesWhatIsThere(t *testing.T) {
+func TestNamesInTableExist(t *testing.T) {
 	types := map[string]reflect.Type{}
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[recrawl.Options](), reflect.TypeFor[recrawl.SitemapOptions](), reflect.TypeFor[fetch.SitemapOptions](), reflect.TypeFor[update.SitemapOptions](), reflect.TypeFor[httpproto.Options](), reflect.TypeFor[fileproto.Options](), reflect.TypeFor[fileproto.Client](), reflect.TypeFor[fetch.Options](), reflect.TypeFor[fetch.Limiter](),

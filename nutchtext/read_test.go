@@ -74,7 +74,7 @@ func TestReadDumpInJSON(t *testing.T) {
 }
 
 // A record that cannot be used is named by its line, and does the others no harm.
-func TestReadDumpThatIsDamaged(t *testing.T) {
+func TestReadDamagedDump(t *testing.T) {
 	good := crawldb.Datum{URL: "http://good.example/", Status: crawldb.Unfetched, FetchTime: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), Interval: time.Minute, Score: 1}
 	text := string(nutchtext.AppendRecord(nil, &good))
 	change := func(old, to string) string { return strings.Replace(text, old, to, 1) }

@@ -629,7 +629,7 @@ func TestWhatWeRefuseToAskIsNotUnknown(t *testing.T) {
 
 // Why a file cannot be had is told for as long as there is the cache; another one
 // knows only that it cannot.
-func TestWhyAFileCannotBeHad(t *testing.T) {
+func TestReasonOfAnUnavailableFile(t *testing.T) {
 	var hosts hosts
 	c := &robots.Cache{Protocol: &site{answers: map[string]protocol.Response{
 		origin + "/robots.txt": {Outcome: protocol.Outcome{Code: protocol.Failed, Reason: "tls: handshake failed"}},

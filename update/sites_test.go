@@ -255,7 +255,7 @@ func TestCashOfWhatIsLeftOut(t *testing.T) {
 }
 
 // A link from a page that gave nothing away carries no cash, whatever its score.
-func TestScoresThatAreNoCash(t *testing.T) {
+func TestScoresWithoutCash(t *testing.T) {
 	w := newWorld(t)
 	w.trapped(seg, 0, 3, 20)
 	r, err := update.Run(t.Context(), w.crawl, w.segments, seg, growing(10, 5))

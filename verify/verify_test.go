@@ -224,7 +224,7 @@ func (h holes) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datu
 	}
 }
 
-func TestEveryDamagedRecordIsTold(t *testing.T) {
+func TestEveryDamagedRecordIsReported(t *testing.T) {
 	s := stores(db(t))
 	s.Crawl = holes{s.Crawl, []string{a, c}}
 	r, text := check(t, s)

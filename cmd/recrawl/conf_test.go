@@ -130,7 +130,7 @@ func TestConfRounds(t *testing.T) {
 	}
 }
 
-func TestConfThatIsNone(t *testing.T) {
+func TestInvalidConf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	crawl := filepath.Join(dir, "crawl")

@@ -154,7 +154,7 @@ func records(t *testing.T, dir string) map[string]recordLine {
 	return all
 }
 
-func TestConnectToRefusesWhatIsNotMapped(t *testing.T) {
+func TestConnectToRefusesUnmappedHosts(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
 	args := s.crawl(s.web.Seeds()[0], "http://elsewhere.example/")
@@ -400,7 +400,7 @@ func damage(dir string) error {
 	return os.WriteFile(largest, raw, 0o666)
 }
 
-func TestDirectoryInUseIsToldAtOnce(t *testing.T) {
+func TestDirectoryInUseIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 50, Calm: true, Latency: 200 * time.Millisecond})
 	c := exec.Command(program, s.crawl(s.web.Seeds()...)...)

@@ -50,7 +50,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-func TestImportOfWhatIsNone(t *testing.T) {
+func TestImportOfInvalidDumps(t *testing.T) {
 	t.Parallel()
 	const record = "http://a.example/\tVersion: 7\nStatus: 2 (db_fetched)\nFetch time: Sat Jul 04 12:00:00 CEST 2026\nModified time: Thu Jan 01 01:00:00 CET 1970\n" +
 		"Retries since fetch: 0\nRetry interval: 86400 seconds (1 days)\nScore: 1.0\nSignature: null\nMetadata: \n \n"

@@ -181,7 +181,7 @@ func TestPortsAndNetworks(t *testing.T) {
 }
 
 // A failure names what is wrong with the server's certificate.
-func TestTrustsTheAuthorityThatIsNamed(t *testing.T) {
+func TestTrustsTheNamedAuthority(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)

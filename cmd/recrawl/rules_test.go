@@ -58,7 +58,7 @@ func TestURLRules(t *testing.T) {
 	}
 }
 
-func TestURLRulesThatAreNone(t *testing.T) {
+func TestInvalidURLRules(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	for file, want := range map[string]string{

@@ -110,7 +110,7 @@ func TestStatus(t *testing.T) {
 
 // Status shows a host where each visit finds a change, and a budget that is not enough for
 // the greatest intervals.
-func TestNoiseAndStretchAreTold(t *testing.T) {
+func TestStatusShowsNoiseAndStretch(t *testing.T) {
 	t.Parallel()
 	now := parsed(frozen)
 	s := schedule.Learned{}

@@ -102,7 +102,7 @@ func TestHelpAnywhere(t *testing.T) {
 	}
 }
 
-func TestCommandLinesThatAreNone(t *testing.T) {
+func TestInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	noPEM := write(t, "no.pem", "no certificate\n")
@@ -242,7 +242,7 @@ func TestCommandLinesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestDirectoriesThatAreNone(t *testing.T) {
+func TestInvalidDirectories(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	missing, empty, foreign, file := filepath.Join(top, "missing"), filepath.Join(top, "empty"), filepath.Join(top, "foreign"), filepath.Join(top, "file")

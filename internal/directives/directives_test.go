@@ -97,7 +97,7 @@ func TestDates(t *testing.T) {
 
 // A list may hold a hundred thousand invalid dates: each of the first costs a few attempts,
 // which allocate an error each, and the others cost next to nothing.
-func TestDatesThatAreNone(t *testing.T) {
+func TestInvalidDates(t *testing.T) {
 	const n = 64
 	for date, most := range map[string]float64{"1": 20, "1 JAN 2020 11:11:1a": 50, "1-JAN-2020 11:11:1a": 40, "JAN 1, 2020 1:1a": 40, "2020-01-1a": 30} {
 		list := strings.Repeat("unavailable_after:"+date+",", n)

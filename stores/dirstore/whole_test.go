@@ -59,7 +59,7 @@ func (f *sectorFile) ReadAt(b []byte, at int64) (int, error) {
 
 // Where the disk fails the blocks there are lost, and no others, whether they are
 // lost by what says where blocks begin, by the head or by the foot.
-func TestWholeAroundWhatCannotBeRead(t *testing.T) {
+func TestWholeAroundReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir)
 	if err != nil {

@@ -45,7 +45,7 @@ func (f *sectorFile) ReadAt(b []byte, at int64) (int, error) {
 
 // A place that the disk does not give back costs what lies there, be it of records, of
 // a table's index or of a log.
-func TestSalvageAroundWhatCannotBeRead(t *testing.T) {
+func TestSalvageAroundReadErrors(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		const n = 4000
 		dir := sound(t, n, killed)

@@ -18,7 +18,7 @@ import (
 
 // Something that is not a regular file, in the place of one, makes nothing hang: a store is not
 // opened with less than it had, Verify reports it, and Salvage keeps the rest.
-func TestWhatIsNoFile(t *testing.T) {
+func TestIrregularFiles(t *testing.T) {
 	t.Parallel()
 	dir := sound(t, 240, true)
 	var names []string
