@@ -73,13 +73,20 @@ type PageEvent struct {
 
 // Content returns what the server sent; the zero Content if the visit brought
 // none, or if contents are not stored. If the segment has been removed, the error
-// is [segment.ErrNotFound]; the same goes for Text and Parsed.
+// is [segment.ErrNotFound]; the same goes for Text and Parsed. An event that did not come
+// from a Crawler, such as one that a test makes, has none of the three.
 func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
+	if e.parts == nil {
+		return page.Content{}, nil
+	}
 	return get(ctx, e, &e.parts.contents, &e.parts.from.contents, func(c *page.Content) string { return c.URL })
 }
 
 // Text returns the text of the page; empty if it has none.
 func (e *PageEvent) Text(ctx context.Context) (string, error) {
+	if e.parts == nil {
+		return "", nil
+	}
 	t, err := get(ctx, e, &e.parts.texts, &e.parts.from.texts, func(t *segment.Text) string { return t.URL })
 	return t.Text, err
 }
@@ -87,6 +94,9 @@ func (e *PageEvent) Text(ctx context.Context) (string, error) {
 // Parsed returns title, outlinks and properties of the page, without its text; the
 // zero Parsed if it was not parsed.
 func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
+	if e.parts == nil {
+		return page.Parsed{}, nil
+	}
 	d, err := get(ctx, e, &e.parts.data, &e.parts.from.data, func(d *segment.Data) string { return d.URL })
 	return d.Parsed, err
 }

@@ -445,3 +445,14 @@ func TestPageEventsOfWhatIsNotDue(t *testing.T) {
 		}
 	})
 }
+
+// A service can test its OnPage with events of its own making.
+func TestPageEventOfATest(t *testing.T) {
+	e := recrawl.PageEvent{URL: "http://a.example/", Kind: recrawl.PageNew}
+	content, err := e.Content(t.Context())
+	text, err2 := e.Text(t.Context())
+	parsed, err3 := e.Parsed(t.Context())
+	if err := errors.Join(err, err2, err3); err != nil || content.Body != nil || text != "" || parsed.Outlinks != nil {
+		t.Errorf("%+v, %q, %+v, %v", content, text, parsed, err)
+	}
+}
