@@ -548,12 +548,13 @@ func (c *Crawler) updateOptions() update.Options {
 }
 
 // Sweep goes over all records of the crawl db. An update also does so if
-// Options.Update.Sweep asks for something. Rules, Scoring and clock default to those of
+// Options.Update.Sweep asks for something. Policies and the clock default to those of
 // the crawler. Rules from files are as the last round read them: see
 // urlfilter.Rules.Reload. Records on a fetch list are left alone, and OnPage is not told
 // of dropped ones.
 func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.SweepReport, error) {
 	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Schedule, c.schedule())
 	setDefault(&o.Scoring, c.o.Scoring)
 	if o.Now == nil {
 		o.Now = c.o.Now

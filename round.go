@@ -177,7 +177,7 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why occasion
 // stay in force.
 func (c *Crawler) reload() {
 	all := []urlfilter.Reloader{c.o.Rules}
-	for _, r := range []*urlfilter.Rules{c.o.Generate.Rules, c.o.Fetch.Rules} {
+	for _, r := range []*urlfilter.Rules{c.o.Generate.Rules, c.o.Fetch.Rules, c.o.Update.Sweep.Rules} {
 		if r != nil && r != c.o.Rules {
 			all = append(all, r)
 		}

@@ -471,9 +471,11 @@ func TestRulesAreReadAgainBetweenRounds(t *testing.T) {
 		}
 		var log strings.Builder
 		var others counted
+		var sweeping countedFilter
 		s.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		s.opts.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}}, Filters: []urlfilter.Filter{file}}
 		s.opts.Reload = []urlfilter.Reloader{&others}
+		s.opts.Update.Sweep.Rules = &urlfilter.Rules{Filters: []urlfilter.Filter{&sweeping}}
 		c := s.crawler(t)
 		defer c.Close()
 		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
@@ -501,6 +503,9 @@ func TestRulesAreReadAgainBetweenRounds(t *testing.T) {
 		if others != 3 {
 			t.Errorf("what else there is was reloaded %d times in 3 rounds", others)
 		}
+		if sweeping.counted != 3 {
+			t.Errorf("the rules of the sweep were reloaded %d times in 3 rounds", sweeping.counted)
+		}
 	})
 }
 
@@ -510,6 +515,10 @@ func (c *counted) Reload() (bool, error) {
 	*c++
 	return false, nil
 }
+
+type countedFilter struct{ counted }
+
+func (*countedFilter) Accept(string) bool { return true }
 
 // What OnRound is told adds up to the report of Run, a round that failed included.
 func TestOnRound(t *testing.T) {
@@ -711,4 +720,23 @@ func TestRoundTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A sweep leaves pages in the line of their schedule.
+func TestSweepKeepsTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 1000}
+		s.run(t, s.web.Seeds()...)
+		c := s.crawler(t)
+		defer c.Close()
+		before := s.dump(t)
+		r, err := c.Sweep(t.Context(), update.SweepOptions{Orphans: true})
+		if err != nil || r.Records < 40 || r.Changed > 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if after := s.dump(t); after != before {
+			t.Errorf("a sweep that finds no orphan has changed records:\n%s\nwas\n%s", after, before)
+		}
+	})
 }
