@@ -246,19 +246,15 @@ func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *sched
 	return p, o, failed
 }
 
-// capacities returns a function that says how many visits a day a host allows: one
-// per pause and answer. It keeps the first error.
+// capacities returns a function that says how many visits a day a host allows. It keeps the
+// first error.
 func (c *Crawler) capacities(ctx context.Context, failed *error) func(host string) float64 {
-	pause := c.o.Fetch.Delay
-	if pause == 0 {
-		pause = 5 * time.Second
-	}
 	known := map[string]float64{}
 	return func(host string) float64 {
 		n, ok := known[host]
 		if !ok {
 			h := c.knownHost(ctx, host, failed)
-			n = perDay(pause, &h, c.o.Fetch.ThreadsPerHost)
+			n = c.o.Fetch.PerDay(&h)
 			known[host] = n
 		}
 		return n
@@ -274,22 +270,17 @@ func (c *Crawler) signals(ctx context.Context, failed *error) func(host string) 
 	}
 }
 
-// knownHost returns a host, an empty one if it is not known. It keeps the first error.
+// knownHost returns a host, one that has only a name if it is not known. It keeps the first
+// error.
 func (c *Crawler) knownHost(ctx context.Context, host string, failed *error) hostdb.Host {
 	h, err := c.s.Hosts.Get(ctx, host)
-	if err != nil && !errors.Is(err, hostdb.ErrNotFound) && *failed == nil {
-		*failed = err
+	if err != nil {
+		if !errors.Is(err, hostdb.ErrNotFound) && *failed == nil {
+			*failed = err
+		}
+		return hostdb.Host{Name: host}
 	}
 	return h
-}
-
-func perDay(pause time.Duration, h *hostdb.Host, threads int) float64 {
-	took := h.Elapsed
-	if took <= 0 {
-		took = 200 * time.Millisecond
-	}
-	each := max(pause, h.CrawlDelay, 0) + took
-	return 24 * float64(time.Hour) / float64(each) * float64(max(threads, 1))
 }
 
 // capacity is how many visits a day the known hosts allow together, and the threads

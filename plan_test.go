@@ -15,6 +15,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/webtest"
 )
@@ -453,4 +454,34 @@ func TestLearnedIsGivenABudget(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a rule allows a host is known to the plan, which spends the rest elsewhere.
+func TestPlanKnowsHostRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
+		s.run(t, s.web.Seeds()...)
+		s.opts.Schedule = schedule.Learned{Budget: 40}
+		plan := func() *schedule.Plan {
+			c := s.crawler(t)
+			defer c.Close()
+			p, err := c.Plan(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		if p := plan(); len(p.HostMu) > 0 {
+			t.Fatalf("without rules: %v", p.HostMu)
+		}
+		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+			if queue == s.web.Host(0) {
+				return fetch.HostRule{Requests: 5}
+			}
+			return fetch.HostRule{}
+		}
+		if p := plan(); len(p.HostMu) != 1 || !(p.HostMu[s.web.Host(0)] > p.Mu) {
+			t.Errorf("thresholds %v beside %v", p.HostMu, p.Mu)
+		}
+	})
 }

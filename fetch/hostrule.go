@@ -126,6 +126,21 @@ func (w Window) opens(at time.Time) time.Time {
 	return at.Add(24 * time.Hour)
 }
 
+// share is the share of a day in which requests may begin. Windows that overlap count twice.
+func (r *HostRule) share() float64 {
+	const day = 24 * time.Hour
+	open := time.Duration(0)
+	for _, w := range r.Windows {
+		if open += w.To - w.From; w.To <= w.From {
+			open += day
+		}
+	}
+	if open == 0 { // no windows
+		return 1
+	}
+	return min(open.Hours()/day.Hours(), 1)
+}
+
 // next returns when the next request may begin, at the given time or later, and
 // if later, why.
 func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {

@@ -76,6 +76,37 @@ func (o Options) Pause(crawlDelay time.Duration) time.Duration {
 	return o.terms(0, o.honoured(crawlDelay)).ended
 }
 
+// PerDay returns about how many visits a day a host allows while all is well: one for each
+// pause and answer, and no more than HostRule says for the queue that has the name of the
+// host. With ThreadsPerHost there may be up to a third more. A closed host counts as one
+// that will be open, and one that was never asked as one that answers in a fifth of a
+// second.
+func (o Options) PerDay(h *hostdb.Host) float64 {
+	o = o.withDefaults()
+	t := o.terms(0, o.honoured(h.CrawlDelay))
+	took := h.Elapsed
+	if took <= 0 {
+		took = 200 * time.Millisecond
+	}
+	// A request that lasts longer than the pause after its beginning is joined by others.
+	// At worst they end as they have begun, and each end makes the next request wait.
+	atOnce := t.limit
+	if t.begun > 0 {
+		atOnce = int(min(int64(t.limit), 1+int64(took/t.begun)))
+	}
+	const day = 24 * time.Hour
+	most := float64(day) / (float64(t.ended) + float64(took)/float64(atOnce))
+	if o.HostRule == nil {
+		return most
+	}
+	rule := o.HostRule(h.Name)
+	most *= rule.share()
+	if rule.Requests > 0 {
+		most = min(most, float64(rule.Requests))
+	}
+	return most
+}
+
 // honoured returns the part of a Crawl-delay that is honoured.
 func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
 	if o.MaxCrawlDelay >= 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,44 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// PerDay is about how many visits a host gets, and rather too few than too many.
+func TestPerDay(t *testing.T) {
+	const sec = time.Second
+	for _, c := range []struct {
+		threads          int
+		took, delay, min time.Duration
+		robots           string
+		want             time.Duration // from one visit to the next, on average
+	}{
+		{0, sec / 5, 0, 0, "", 5200 * time.Millisecond},
+		{4, sec / 5, 0, 0, "", 5200 * time.Millisecond}, // an answer is there before the second may begin
+		{4, sec / 5, 0, -1, "", sec / 20},
+		{4, 4 * sec, 5 * sec, sec, "", 2 * sec},
+		{20, 2900 * time.Millisecond, 5 * sec, sec, "", sec + 2900*time.Millisecond/3},
+		{4, sec / 5, 5 * sec, -1, "User-agent: *\nCrawl-delay: 10", 10200 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{latency: c.took, robots: c.robots}
+			r := newRig(t, s, pages(host, 60)...)
+			r.o.ThreadsPerHost, r.o.Delay, r.o.MinDelay = c.threads, c.delay, c.min
+			r.o.SpareThreads = -1
+			r.run(seg)
+			h := hostOf(t, r, host)
+			asks := s.of(host)[1:] // robots.txt
+			got := asks[len(asks)-1].begin.Sub(asks[0].begin).Hours() / 24 * r.o.PerDay(&h) / float64(len(asks)-1)
+			if want := 24 * float64(time.Hour) / float64(c.want); math.Abs(r.o.PerDay(&h)/want-1) > 0.02 || got < 0.7 || got > 1.1 {
+				t.Errorf("%+v: %.0f a day, want %.0f, %.2f times what was", c, r.o.PerDay(&h), want, got)
+			}
+		})
+	}
+	o := fetch.Options{HostRule: rules(t, "a.example requests=100\nb.example window=22:00-06:00\n* closed").Rule}
+	for name, want := range map[string]float64{"a.example": 100, "b.example": 86400 / 5.2 / 3, "c.example": 86400 / 5.2} {
+		if got := o.PerDay(&hostdb.Host{Name: name}); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%s: %v a day, want %v", name, got, want)
+		}
 	}
 }
 
