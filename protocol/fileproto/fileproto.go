@@ -27,7 +27,7 @@ import (
 // none.
 type Options struct {
 	// MaxBytes limits the body; what exceeds it is cut off and the page
-	// flagged. Zero means 8 MiB. file.content.limit
+	// flagged. Zero means 8 MiB. (Nutch: file.content.limit.)
 	MaxBytes int64
 	// MaxEntries limits how many entries of a directory are listed; zero means
 	// 100,000.

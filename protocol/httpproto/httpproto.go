@@ -37,37 +37,32 @@ import (
 var ErrClosed = errors.New("httpproto: client is closed")
 
 // Options say who makes the requests, and what a visit may cost. Only Agent is
-// required. In limits and times, zero means the default and negative means none. A
-// name at the end of a comment, such as http.agent.name, is the corresponding property
-// of Nutch.
+// required. In limits and times, zero means the default and negative means none.
 type Options struct {
-	// Agent is the name of the crawler, by which servers and their robots.txt
-	// know it. It is required, printable ASCII, and preferably a single word.
-	// http.agent.name
+	// Agent is the name of the crawler, by which servers and their robots.txt know it. It
+	// is required, printable ASCII, and preferably a single word. (Nutch:
+	// http.agent.name.)
 	Agent string
-	// Version follows the name in User-Agent, as in "name/version".
-	// http.agent.version
+	// Version follows the name in User-Agent, as in "name/version". (Nutch:
+	// http.agent.version.)
 	Version string
-	// AgentURL is a page about the crawler, and AgentEmail the mailbox of
-	// whoever answers for it: "name/version (+url; email)". http.agent.url,
-	// http.agent.email
+	// AgentURL is a page about the crawler, and AgentEmail the mailbox of whoever answers
+	// for it: "name/version (+url; email)". (Nutch: http.agent.url, http.agent.email.)
 	AgentURL, AgentEmail string
 	// UserAgent replaces the header composed from the four above, for crawlers
 	// known by another form of it. It should contain Agent.
 	UserAgent string
-	// From is the header of that name, the mailbox of whoever answers for the
-	// crawler (RFC 9110, section 10.1.2); empty sends none. http.agent.email,
-	// which Nutch puts into User-Agent only
+	// From is the header of that name, the mailbox of whoever answers for the crawler (RFC
+	// 9110, section 10.1.2); empty sends none. (Nutch: http.agent.email, which it puts
+	// into User-Agent only.)
 	From string
-	// Accept and AcceptLanguage are the headers of that name; empty means those
-	// of a browser that prefers HTML and English. http.accept,
-	// http.accept.language
+	// Accept and AcceptLanguage are the headers of that name; empty means those of a
+	// browser that prefers HTML and English. (Nutch: http.accept, http.accept.language.)
 	Accept, AcceptLanguage string
 
-	// MaxBytes limits the decoded body; what exceeds it is cut off and the page
-	// flagged. Zero means 8 MiB: Nutch's 1 MiB cuts many a PDF file and feed,
-	// and workers × 2 × 8 MiB is still a gigabyte at most for 64 workers.
-	// http.content.limit
+	// MaxBytes limits the decoded body; what exceeds it is cut off and the page flagged.
+	// Zero means 8 MiB: Nutch's 1 MiB cuts many a PDF file and feed, and workers × 2 × 8
+	// MiB is still a gigabyte at most for 64 workers. (Nutch: http.content.limit.)
 	MaxBytes int64
 	// MaxEncodedBytes limits the body as sent over the wire. Zero means the
 	// limit of the decoded body plus 64 KiB: an encoding that needs more than
@@ -76,11 +71,10 @@ type Options struct {
 	// MaxHeaderBytes limits status line and headers together; zero means 256
 	// KiB. It cannot be negative.
 	MaxHeaderBytes int64
-	// TimeLimit limits a whole visit; a body that it cuts off is kept. Zero
-	// means 60 s. http.time.limit, for which Nutch has none
+	// TimeLimit limits a whole visit; a body that it cuts off is kept. Zero means 60 s.
+	// (Nutch: http.time.limit, none by default.)
 	TimeLimit time.Duration
-	// ConnectTimeout limits lookup and connecting; zero means 10 s.
-	// http.timeout
+	// ConnectTimeout limits lookup and connecting; zero means 10 s. (Nutch: http.timeout.)
 	ConnectTimeout time.Duration
 	// TLSTimeout limits the TLS handshake; zero means 10 s.
 	TLSTimeout time.Duration
@@ -98,13 +92,12 @@ type Options struct {
 	MaxIdle     int
 	IdleTimeout time.Duration
 
-	// HTTP1 uses HTTP/1.1 even with servers that offer HTTP/2. http.useHttp2
+	// HTTP1 uses HTTP/1.1 even with servers that offer HTTP/2. (Nutch: http.useHttp2.)
 	HTTP1 bool
 
-	// Allow and AllowPrivate widen the addresses that may be dialled, Deny and
-	// Only narrow them: see Guard. They do not apply to addresses that
-	// ConnectTo specifies. http.filter.ipaddress.include,
-	// http.filter.ipaddress.exclude
+	// Allow and AllowPrivate widen the addresses that may be dialled, Deny and Only narrow
+	// them: see Guard. They do not apply to addresses that ConnectTo specifies. (Nutch:
+	// http.filter.ipaddress.include, http.filter.ipaddress.exclude.)
 	Allow        []netip.Prefix
 	AllowPrivate bool
 	Deny, Only   []netip.Prefix
@@ -132,11 +125,11 @@ type Options struct {
 
 	// RootCAs are the trusted authorities; nil means the system's.
 	RootCAs *x509.CertPool
-	// InsecureSkipVerify accepts every certificate, which is Nutch's default
-	// and not ours. http.tls.certificates.check
+	// InsecureSkipVerify accepts every certificate, which is Nutch's default and not ours.
+	// (Nutch: http.tls.certificates.check.)
 	InsecureSkipVerify bool
-	// Logins are sent to the origins they are for; to an http origin in clear
-	// text. http.auth.file
+	// Logins are sent to the origins they are for; to an http origin in clear text.
+	// (Nutch: http.auth.file.)
 	Logins []Login
 	// Jar keeps the cookies that servers set and sends them back; nil means
 	// none. A [Jar] sends a cookie only to the exact origin that set it. A jar
@@ -144,18 +137,17 @@ type Options struct {
 	// as browsers do, and is unbounded; which pages a crawl finds may then
 	// depend on the order of its requests.
 	Jar http.CookieJar
-	// Cookies are sent to the origins they are for, with or without a Jar.
-	// http.agent.host.cookie.file, http.enable.cookie.header
+	// Cookies are sent to the origins they are for, with or without a Jar. (Nutch:
+	// http.agent.host.cookie.file, http.enable.cookie.header.)
 	Cookies []Cookie
-	// Proxy is "http://host:port" or "http://user:password@host:port"; empty
-	// means none, whatever the environment says. Connections to servers, http
-	// and https, are tunnels through it (CONNECT), which it must allow for all
-	// ports that are crawled. The guard still applies: names are looked up
-	// here, and the proxy is asked for an address that was checked, never for a
-	// name. The proxy itself is trusted, and may be anywhere. If it cannot be
-	// reached, or refuses us, that is an error of the visit and not its
-	// outcome. http.proxy.host, http.proxy.port, http.proxy.username,
-	// http.proxy.password
+	// Proxy is "http://host:port" or "http://user:password@host:port"; empty means none,
+	// whatever the environment says. Connections to servers, http and https, are tunnels
+	// through it (CONNECT), which it must allow for all ports that are crawled. The guard
+	// still applies: names are looked up here, and the proxy is asked for an address that
+	// was checked, never for a name. The proxy itself is trusted, and may be anywhere. If
+	// it cannot be reached, or refuses us, that is an error of the visit and not its
+	// outcome. (Nutch: http.proxy.host, http.proxy.port, http.proxy.username,
+	// http.proxy.password.)
 	Proxy string
 	// RoundTripper wraps the transport, for example to sign requests.
 	// Additional requests that it sends must carry the context of the one it
