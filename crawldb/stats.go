@@ -46,15 +46,10 @@ type Distribution struct {
 	Quantiles []float64
 }
 
-// StatsQuantiles returns the quantiles that [ReadStats] computes by default.
-// (Nutch: db.stats.score.quantiles.)
-func StatsQuantiles() []float64 {
-	return []float64{.01, .05, .1, .2, .25, .3, .4, .5, .6, .7, .75, .8, .9, .95, .99}
-}
-
 // ReadStats reads all records once. It holds eight bytes for each of them. The
-// quantiles, from 0 to 1, apply to scores and intervals; without any,
-// [StatsQuantiles] are used.
+// quantiles, from 0 to 1, apply to scores and intervals; without any they are
+// .01, .05, .1, .2, .25, .3, .4, .5, .6, .7, .75, .8, .9, .95 and .99. (Nutch:
+// db.stats.score.quantiles.)
 func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64) (Stats, error) {
 	for _, q := range quantiles {
 		if !(q >= 0 && q <= 1) {
@@ -62,7 +57,7 @@ func ReadStats(ctx context.Context, s Store, now time.Time, quantiles ...float64
 		}
 	}
 	if len(quantiles) == 0 {
-		quantiles = StatsQuantiles()
+		quantiles = []float64{.01, .05, .1, .2, .25, .3, .4, .5, .6, .7, .75, .8, .9, .95, .99}
 	}
 	st := Stats{Asked: quantiles, Statuses: map[Status]int{}, Retries: map[int]int{}, Hosts: map[string]int{}, HostStatuses: map[string]map[Status]int{}}
 	var scores []float32

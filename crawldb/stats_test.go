@@ -61,8 +61,8 @@ func TestStatsOfScores(t *testing.T) {
 		if err != nil || st.Score.Min != test.min || st.Score.Mean != test.mean || st.Score.Max != test.max {
 			t.Errorf("%v: %+v, %v", test.scores, st.Score, err)
 		}
-		if want := len(crawldb.StatsQuantiles()); len(test.scores) > 0 && len(st.Score.Quantiles) != want {
-			t.Errorf("%v: %d quantiles, want %d", test.scores, len(st.Score.Quantiles), want)
+		if got := len(st.Asked); got != 15 || len(test.scores) > 0 && len(st.Score.Quantiles) != got {
+			t.Errorf("%v: %d quantiles of %d", test.scores, len(st.Score.Quantiles), got)
 		}
 	}
 }

@@ -52,17 +52,17 @@ type TextProfile struct {
 
 // Defaults of a [TextProfile].
 const (
-	DefaultMinTokenLen = 2
-	DefaultQuantRate   = float32(0.01)
+	defaultMinTokenLen = 2
+	defaultQuantRate   = float32(0.01)
 )
 
 func (s TextProfile) params() (minLen int, rate float32) {
 	minLen, rate = s.MinTokenLen, s.QuantRate
 	if minLen == 0 {
-		minLen = DefaultMinTokenLen
+		minLen = defaultMinTokenLen
 	}
 	if rate == 0 {
-		rate = DefaultQuantRate
+		rate = defaultQuantRate
 	}
 	// This is also true of NaN.
 	if !(rate > 0) {

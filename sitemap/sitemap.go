@@ -27,13 +27,16 @@ import (
 	"time"
 )
 
-// Defaults of the limits of [Options].
+// DefaultMaxBytes is how long a sitemap may be, as sitemaps.org has it: what somebody who
+// fetches one has to ask for.
+const DefaultMaxBytes = 50 << 20
+
+// Defaults of the other limits of [Options].
 const (
-	DefaultMaxURLs  = 50_000   // as sitemaps.org
-	DefaultMaxBytes = 50 << 20 // as sitemaps.org
-	DefaultMaxRatio = 500
-	DefaultMaxDepth = 2
-	DefaultMaxURL   = 4096
+	defaultMaxURLs  = 50_000 // as sitemaps.org
+	defaultMaxRatio = 500
+	defaultMaxDepth = 2
+	defaultMaxURL   = 4096
 )
 
 // DefaultPriority is the priority of a page whose entry gives none, as in
@@ -186,6 +189,7 @@ const (
 	Atom
 )
 
+// String names the format.
 func (f Format) String() string {
 	switch f {
 	case URLSet:
@@ -240,11 +244,11 @@ type Reader struct {
 // NewReader returns a Reader of the document in r. It reads nothing before All
 // is called.
 func NewReader(r io.Reader, opts Options) *Reader {
-	opts.MaxDepth = orDefault(opts.MaxDepth, DefaultMaxDepth, math.MaxInt)
-	opts.MaxURLs = orDefault(opts.MaxURLs, DefaultMaxURLs, math.MaxInt)
+	opts.MaxDepth = orDefault(opts.MaxDepth, defaultMaxDepth, math.MaxInt)
+	opts.MaxURLs = orDefault(opts.MaxURLs, defaultMaxURLs, math.MaxInt)
 	opts.MaxBytes = orDefault(opts.MaxBytes, DefaultMaxBytes, 1<<62)
-	opts.MaxRatio = orDefault(opts.MaxRatio, DefaultMaxRatio, math.MaxInt)
-	opts.MaxURL = orDefault(opts.MaxURL, DefaultMaxURL, math.MaxInt)
+	opts.MaxRatio = orDefault(opts.MaxRatio, defaultMaxRatio, math.MaxInt)
+	opts.MaxURL = orDefault(opts.MaxURL, defaultMaxURL, math.MaxInt)
 	return &Reader{opts: opts, src: source{r: r}}
 }
 

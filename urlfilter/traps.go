@@ -38,12 +38,12 @@ type Traps struct {
 
 // Defaults of [Traps].
 const (
-	DefaultMaxDepth   = 20
-	DefaultMaxRepeats = 2
-	DefaultMaxHosts   = 1
-	DefaultMaxParams  = 24
-	DefaultMaxSame    = 8
-	DefaultMaxQuery   = 1024
+	defaultMaxDepth   = 20
+	defaultMaxRepeats = 2
+	defaultMaxHosts   = 1
+	defaultMaxParams  = 24
+	defaultMaxSame    = 8
+	defaultMaxQuery   = 1024
 )
 
 // Accept reports whether the URL is within the limits. A string that is no URL
@@ -83,13 +83,13 @@ func (t Traps) rule(url string) trap {
 		if strings.HasSuffix(path, "/") {
 			n--
 		}
-		if max, ok := limitOf(t.MaxDepth, DefaultMaxDepth); ok && n > max {
+		if max, ok := limitOf(t.MaxDepth, defaultMaxDepth); ok && n > max {
 			return trapDepth
 		}
-		if max, ok := limitOf(t.MaxRepeats, DefaultMaxRepeats); ok && mayRepeat(url[start:]) && (repeats(path, max) || !(RepeatedSegments{}).Accept(url)) {
+		if max, ok := limitOf(t.MaxRepeats, defaultMaxRepeats); ok && mayRepeat(url[start:]) && (repeats(path, max) || !(RepeatedSegments{}).Accept(url)) {
 			return trapRepeats
 		}
-		if max, ok := limitOf(t.MaxHosts, DefaultMaxHosts); ok {
+		if max, ok := limitOf(t.MaxHosts, defaultMaxHosts); ok {
 			host := url[begin:start]
 			if begin == 0 {
 				host = hostOf(url)
@@ -107,13 +107,13 @@ func (t Traps) rule(url string) trap {
 	if !ok {
 		return trapNone
 	}
-	if max, ok := limitOf(t.MaxQuery, DefaultMaxQuery); ok && len(query) > max {
+	if max, ok := limitOf(t.MaxQuery, defaultMaxQuery); ok && len(query) > max {
 		return trapQuery
 	}
-	if max, ok := limitOf(t.MaxParams, DefaultMaxParams); ok && params(query) > max {
+	if max, ok := limitOf(t.MaxParams, defaultMaxParams); ok && params(query) > max {
 		return trapParams
 	}
-	if max, ok := limitOf(t.MaxSame, DefaultMaxSame); ok && params(query) > max && sameNames(query) > max {
+	if max, ok := limitOf(t.MaxSame, defaultMaxSame); ok && params(query) > max && sameNames(query) > max {
 		return trapSame
 	}
 	return trapNone
@@ -230,17 +230,17 @@ func (t Traps) Explain(url string) string {
 	limit := func(n, def int) int { n, _ = limitOf(n, def); return n }
 	switch t.rule(url) {
 	case trapDepth:
-		return fmt.Sprintf("trap: more than %d path segments", limit(t.MaxDepth, DefaultMaxDepth))
+		return fmt.Sprintf("trap: more than %d path segments", limit(t.MaxDepth, defaultMaxDepth))
 	case trapRepeats:
-		return fmt.Sprintf("trap: path segments that follow each other more than %d times, or stand three times", limit(t.MaxRepeats, DefaultMaxRepeats))
+		return fmt.Sprintf("trap: path segments that follow each other more than %d times, or stand three times", limit(t.MaxRepeats, defaultMaxRepeats))
 	case trapHosts:
-		return fmt.Sprintf("trap: the host more than %d times in the path", limit(t.MaxHosts, DefaultMaxHosts))
+		return fmt.Sprintf("trap: the host more than %d times in the path", limit(t.MaxHosts, defaultMaxHosts))
 	case trapParams:
-		return fmt.Sprintf("trap: more than %d parameters", limit(t.MaxParams, DefaultMaxParams))
+		return fmt.Sprintf("trap: more than %d parameters", limit(t.MaxParams, defaultMaxParams))
 	case trapSame:
-		return fmt.Sprintf("trap: more than %d parameters of one name", limit(t.MaxSame, DefaultMaxSame))
+		return fmt.Sprintf("trap: more than %d parameters of one name", limit(t.MaxSame, defaultMaxSame))
 	case trapQuery:
-		return fmt.Sprintf("trap: a query of more than %d bytes", limit(t.MaxQuery, DefaultMaxQuery))
+		return fmt.Sprintf("trap: a query of more than %d bytes", limit(t.MaxQuery, defaultMaxQuery))
 	}
 	return ""
 }

@@ -234,7 +234,7 @@ func FuzzNutch(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q: %v", l.URL, err)
 			}
-			if strings.ContainsAny(u.scheme, "/?#") || len(l.URL) > DefaultMaxURL {
+			if strings.ContainsAny(u.scheme, "/?#") || len(l.URL) > defaultMaxURL {
 				t.Fatalf("%q", l.URL)
 			}
 		}

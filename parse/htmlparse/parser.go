@@ -43,13 +43,13 @@ import (
 
 // Defaults of the limits of a [Parser].
 const (
-	DefaultMaxOutlinks = 10000
-	DefaultMaxURL      = 4096
-	DefaultMaxText     = 4 << 20
-	DefaultMaxTitle    = 1000
-	DefaultMaxAnchor   = 100
-	DefaultMaxMeta     = 250
-	DefaultTimeout     = 30 * time.Second
+	defaultMaxOutlinks = 10000
+	defaultMaxURL      = 4096
+	defaultMaxText     = 4 << 20
+	defaultMaxTitle    = 1000
+	defaultMaxAnchor   = 100
+	defaultMaxMeta     = 250
+	defaultTimeout     = 30 * time.Second
 )
 
 // maxLinkBytes limits the targets of one page in total. A short link becomes
@@ -225,13 +225,13 @@ type limits struct {
 
 func (p *Parser) limits() limits {
 	return limits{
-		outlinks:  limit(p.MaxOutlinks, DefaultMaxOutlinks),
-		url:       limit(p.MaxURL, DefaultMaxURL),
-		text:      limit(p.MaxText, DefaultMaxText),
-		title:     limit(p.MaxTitle, DefaultMaxTitle),
-		anchor:    limit(p.MaxAnchor, DefaultMaxAnchor),
-		meta:      limit(p.MaxMeta, DefaultMaxMeta),
-		timeout:   limit(p.Timeout, DefaultTimeout),
+		outlinks:  limit(p.MaxOutlinks, defaultMaxOutlinks),
+		url:       limit(p.MaxURL, defaultMaxURL),
+		text:      limit(p.MaxText, defaultMaxText),
+		title:     limit(p.MaxTitle, defaultMaxTitle),
+		anchor:    limit(p.MaxAnchor, defaultMaxAnchor),
+		meta:      limit(p.MaxMeta, defaultMaxMeta),
+		timeout:   limit(p.Timeout, defaultTimeout),
 		products:  directives.Products([]string{p.Agent}),
 		images:    p.Images,
 		resources: p.FollowResources,

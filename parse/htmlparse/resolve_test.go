@@ -133,7 +133,7 @@ func FuzzResolve(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, base, ref string) {
-		r := resolver{base: locate(base), max: DefaultMaxURL}
+		r := resolver{base: locate(base), max: defaultMaxURL}
 		u, ok := r.resolve([]byte(ref))
 		if !ok {
 			return
@@ -143,7 +143,7 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("%q on %q is %q: %v", ref, base, first, err)
 		}
 		for _, b := range []string{base, first} {
-			r := resolver{base: locate(b), max: DefaultMaxURL}
+			r := resolver{base: locate(b), max: defaultMaxURL}
 			for _, ref := range []string{first, first + "#f"} {
 				if again, ok := r.resolve([]byte(ref)); !ok || string(again) != first {
 					t.Fatalf("%q becomes %q on %q", ref, again, b)

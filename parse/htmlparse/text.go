@@ -168,7 +168,7 @@ func (t *Text) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) 
 	var out page.Parsed
 	body, enc, name := decode(c.Body, c.Type, false)
 	out.Charset = name
-	maxText := limit(t.MaxText, DefaultMaxText)
+	maxText := limit(t.MaxText, defaultMaxText)
 	stop := &stopper{ctx: ctx}
 	// Reading one byte more than is kept shows whether there was more. These
 	// readers do not fail, and what one has read before it did would be text.
