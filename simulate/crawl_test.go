@@ -92,7 +92,7 @@ func TestCrawlOfHistoriesAgreesWithRun(t *testing.T) {
 	p := simulate.Page{URL: "http://example.org/", Events: []simulate.Event{
 		{Time: at(-1), Kind: simulate.Appears}, {Time: at(5), Kind: simulate.Modified}, {Time: at(6), Kind: simulate.Modified}, {Time: at(20), Kind: simulate.Modified}, {Time: at(38), Kind: simulate.Modified},
 	}}
-	one := simulate.Run([]simulate.Page{p}, schedule.Default{DefaultInterval: 10 * day}, simulate.Options{Start: start, Duration: 40 * day})
+	one := simulated(t, []simulate.Page{p}, schedule.Default{DefaultInterval: 10 * day}, simulate.Options{Start: start, Duration: 40 * day})
 	pages, err := simulate.Histories([]simulate.Page{p}, simulate.Uniform, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"slices"
 	"time"
@@ -18,10 +19,16 @@ func ExampleRun() {
 	const day = 24 * time.Hour
 	pages := []simulate.Page{simulate.Every("http://example.org/", start, 365*day, 7*day)}
 	for _, first := range []time.Duration{day, 30 * day} {
-		r := simulate.Run(pages, schedule.Adaptive{Default: schedule.Default{DefaultInterval: first}}, simulate.Options{})
+		r, err := simulate.Run(context.Background(), pages, schedule.Adaptive{Default: schedule.Default{DefaultInterval: first}}, simulate.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Printf("%s: %v\n", simulate.Short(first), r.Total)
 	}
-	r := simulate.Run(pages, schedule.Default{DefaultInterval: 30 * day}, simulate.Options{})
+	r, err := simulate.Run(context.Background(), pages, schedule.Default{DefaultInterval: 30 * day}, simulate.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
 	if err := r.Pages[0].WriteTable(os.Stdout, 4); err != nil {
 		fmt.Println(err)
 	}

@@ -29,7 +29,7 @@ func (s once) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
 func TestFetchTimesBeyondAllDurations(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pages := []simulate.Page{simulate.Never("http://a.example/", start), simulate.Never("http://b.example/", time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC))}
-	if r := simulate.Run(pages[:1], once{}, simulate.Options{Start: start}); r.Total.Visits != 1 {
+	if r := simulated(t, pages[:1], once{}, simulate.Options{Start: start}); r.Total.Visits != 1 {
 		t.Errorf("%d visits", r.Total.Visits)
 	}
 	population, err := simulate.Histories(pages, simulate.Uniform, 1)
@@ -55,7 +55,7 @@ func TestPointsWithoutEnd(t *testing.T) {
 func TestHistoriesOfMillennia(t *testing.T) {
 	year := func(n int) time.Time { return time.Date(n, 1, 1, 0, 0, 0, 0, time.UTC) }
 	pages := []simulate.Page{{URL: "http://a.example/", Events: []simulate.Event{{Time: year(26), Kind: simulate.Appears}, {Time: year(2026), Kind: simulate.Modified}}}}
-	if r := simulate.Run(pages, schedule.Default{}, simulate.Options{}); r.Total.Visits < 1000 {
+	if r := simulated(t, pages, schedule.Default{}, simulate.Options{}); r.Total.Visits < 1000 {
 		t.Errorf("%d visits", r.Total.Visits)
 	}
 	population, err := simulate.Histories(pages, simulate.Uniform, 1)

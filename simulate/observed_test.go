@@ -122,7 +122,7 @@ func TestObservationsOfRestlessBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		visits := simulate.Run(pages[i:i+1], schedule.Default{DefaultInterval: 6 * time.Hour}, simulate.Options{Duration: 29 * day}).Pages[0].Visits
+		visits := simulated(t, pages[i:i+1], schedule.Default{DefaultInterval: 6 * time.Hour}, simulate.Options{Duration: 29 * day}).Pages[0].Visits
 		for _, v := range visits {
 			if v.Status == crawldb.Fetched {
 				n++

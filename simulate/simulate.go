@@ -8,6 +8,7 @@
 package simulate
 
 import (
+	"context"
 	"math"
 	"slices"
 	"time"
@@ -150,8 +151,9 @@ type Visit struct {
 }
 
 // Run visits each page of a history whenever it is due. The same arguments give the same
-// result, and are not changed.
-func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
+// result, and are not changed. If the context ends, so does Run, with an error that is
+// ctx.Err().
+func Run(ctx context.Context, history []Page, s schedule.FetchSchedule, o Options) (Result, error) {
 	whenTheyAppear := o.Start.IsZero()
 	o = o.withDefaults(history)
 	o.Update.Schedule = s
@@ -163,7 +165,10 @@ func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
 		if len(p.Events) > 0 && p.Events[0].Kind == Appears && whenTheyAppear {
 			from = p.Events[0].Time
 		}
-		c := o.run(p, s, from)
+		c, err := o.run(ctx, p, s, from)
+		if err != nil {
+			return r, err
+		}
 		r.Pages = append(r.Pages, c)
 		t.Visits += c.Total.Visits
 		t.News += c.Total.News
@@ -180,7 +185,7 @@ func Run(history []Page, s schedule.FetchSchedule, o Options) Result {
 		t.Freshness = fresh / visited
 		t.Age = time.Duration(age / visited * float64(time.Second)).Round(time.Second)
 	}
-	return r
+	return r, nil
 }
 
 func (o Options) withDefaults(history []Page) Options {
@@ -219,12 +224,15 @@ const longest = math.MaxInt64 / 2
 
 const segmentName = "simulated-000"
 
-func (o Options) run(p Page, s schedule.FetchSchedule, at time.Time) Course {
+func (o Options) run(ctx context.Context, p Page, s schedule.FetchSchedule, at time.Time) (Course, error) {
 	c := Course{Page: p}
 	end := o.Start.Add(o.Duration)
 	o.Update.Now = func() time.Time { return at }
 	d := s.Init(crawldb.Datum{URL: p.URL, Status: crawldb.Unfetched}, at)
 	for ; at.Before(end); at = o.next(s, &d, at) {
+		if err := ctx.Err(); err != nil {
+			return c, err
+		}
 		if !s.Due(&d, at) {
 			continue
 		}
@@ -237,7 +245,7 @@ func (o Options) run(p Page, s schedule.FetchSchedule, at time.Time) Course {
 		c.add(&d, at, events)
 	}
 	c.measure(end)
-	return c
+	return c, nil
 }
 
 // next returns the step at which to look again.

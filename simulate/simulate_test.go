@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -65,7 +66,7 @@ func TestMeasures(t *testing.T) {
 	p := simulate.Page{URL: "http://example.org/", Events: []simulate.Event{
 		event(-1, simulate.Appears), event(5, simulate.Modified), event(6, simulate.Modified), event(20, simulate.Modified), event(38, simulate.Deleted),
 	}}
-	r := simulate.Run([]simulate.Page{p}, schedule.Default{DefaultInterval: 10 * day}, simulate.Options{Start: start, Duration: 40 * day})
+	r := simulated(t, []simulate.Page{p}, schedule.Default{DefaultInterval: 10 * day}, simulate.Options{Start: start, Duration: 40 * day})
 	c := r.Pages[0]
 	if len(c.Visits) != 4 {
 		t.Fatalf("%+v", c.Visits)
@@ -93,7 +94,7 @@ func TestMeasures(t *testing.T) {
 // A page that appears after the end is not stale for that.
 func TestPageThatWasNotVisited(t *testing.T) {
 	late := simulate.Never("http://b.example/", start.Add(400*day))
-	r := simulate.Run([]simulate.Page{simulate.Never("http://a.example/", start), late}, schedule.Default{}, simulate.Options{Duration: 365 * day})
+	r := simulated(t, []simulate.Page{simulate.Never("http://a.example/", start), late}, schedule.Default{}, simulate.Options{Duration: 365 * day})
 	if r.Total.Freshness != 1 || r.Total.Age != 0 || r.Pages[1].Total != (simulate.Totals{}) {
 		t.Errorf("%+v", r.Total)
 	}
@@ -105,7 +106,7 @@ func TestPageThatComesAndGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, conditional := range []bool{false, true} {
-		r := simulate.Run(pages, schedule.Adaptive{}, simulate.Options{Start: start, Duration: 365 * day, Conditional: conditional})
+		r := simulated(t, pages, schedule.Adaptive{}, simulate.Options{Start: start, Duration: 365 * day, Conditional: conditional})
 		var got []string
 		for _, v := range r.Pages[0].Visits {
 			if n := len(got); n == 0 || got[n-1] != v.Status.String() {
@@ -129,7 +130,7 @@ func TestStepsThatAreSkippedDoNotMatter(t *testing.T) {
 			p := simulate.Poisson("http://example.org/", start, 300*day, time.Duration(1+rnd.IntN(30))*day, rnd.Uint64())
 			o := simulate.Options{Step: time.Duration(1+rnd.IntN(60)) * time.Hour, LastModified: rnd.IntN(2) == 0, Conditional: rnd.IntN(2) == 0}
 			o.Update = update.Options{NutchCompat: nutch, MaxInterval: 40 * day}
-			a, b := simulate.Run([]simulate.Page{p}, s, o), simulate.Run([]simulate.Page{p}, hidden{s}, o)
+			a, b := simulated(t, []simulate.Page{p}, s, o), simulated(t, []simulate.Page{p}, hidden{s}, o)
 			if nutch { // what is selected is corrected by a method, which is hidden too
 				continue
 			}
@@ -159,12 +160,12 @@ func TestNutchCrawls(t *testing.T) {
 		// with one that changes all the time.
 		p := simulate.Every("http://example.org/", at, 365*day, time.Hour)
 		changes := simulate.Page{URL: p.URL}
-		for _, v := range simulate.Run([]simulate.Page{p}, c.s, o).Pages[0].Visits {
+		for _, v := range simulated(t, []simulate.Page{p}, c.s, o).Pages[0].Visits {
 			if v.Time.Before(at.Add(365 * day)) {
 				changes.Events = append(changes.Events, simulate.Event{Time: v.Time, Kind: simulate.Modified})
 			}
 		}
-		r := simulate.Run([]simulate.Page{changes}, c.s, o)
+		r := simulated(t, []simulate.Page{changes}, c.s, o)
 		n := map[crawldb.Status]int{}
 		for _, v := range r.Pages[0].Visits {
 			n[v.Status]++
@@ -177,8 +178,8 @@ func TestNutchCrawls(t *testing.T) {
 
 func TestPrinted(t *testing.T) {
 	var b bytes.Buffer
-	one := simulate.Run([]simulate.Page{simulate.Poisson("http://example.org/<&>", start, 365*day, 7*day, 1)}, schedule.Adaptive{}, simulate.Options{})
-	many := simulate.Run(sample(t), schedule.Adaptive{}, simulate.Options{LastModified: true})
+	one := simulated(t, []simulate.Page{simulate.Poisson("http://example.org/<&>", start, 365*day, 7*day, 1)}, schedule.Adaptive{}, simulate.Options{})
+	many := simulated(t, sample(t), schedule.Adaptive{}, simulate.Options{LastModified: true})
 	fmt.Fprintln(&b, "One page:")
 	one.Pages[0].WriteTable(&b, 20)
 	one.WritePlot(&b, 0)
@@ -186,7 +187,7 @@ func TestPrinted(t *testing.T) {
 	many.WriteTable(&b, 10)
 	many.WritePlot(&b, 100)
 	fmt.Fprintln(&b, "\nNo pages:")
-	none := simulate.Run(nil, schedule.Adaptive{}, simulate.Options{})
+	none := simulated(t, nil, schedule.Adaptive{}, simulate.Options{})
 	none.WriteTable(&b, 0)
 	none.WritePlot(&b, 5)
 	golden(t, "printed.txt", b.String())
@@ -220,7 +221,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 
 func TestWritersTellOfErrors(t *testing.T) {
-	r := simulate.Run(sample(t), schedule.Adaptive{}, simulate.Options{})
+	r := simulated(t, sample(t), schedule.Adaptive{}, simulate.Options{})
 	for name, err := range map[string]error{
 		"WriteTable": r.WriteTable(full{}, 0), "a page's WriteTable": r.Pages[0].WriteTable(full{}, 0), "WritePlot": r.WritePlot(full{}, 0), "WriteSVG": r.WriteSVG(full{}),
 	} {
@@ -230,8 +231,39 @@ func TestWritersTellOfErrors(t *testing.T) {
 	}
 }
 
+// simulated runs to the end.
+func simulated(t testing.TB, history []simulate.Page, s schedule.FetchSchedule, o simulate.Options) simulate.Result {
+	t.Helper()
+	r, err := simulate.Run(t.Context(), history, s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The end of the context ends a run in the midst of a page.
+func TestRunIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := cancels{schedule.Default{DefaultInterval: day}, cancel}
+	r, err := simulate.Run(ctx, []simulate.Page{simulate.Never("http://a.example/", start), simulate.Never("http://b.example/", start)}, s, simulate.Options{})
+	if !errors.Is(err, context.Canceled) || len(r.Pages) != 0 {
+		t.Errorf("%d pages, %v", len(r.Pages), err)
+	}
+}
+
+// cancels is a schedule that cancels a run at its first visit.
+type cancels struct {
+	schedule.Default
+	cancel func()
+}
+
+func (s cancels) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	s.cancel()
+	return s.Default.Fetched(d, v)
+}
+
 func TestOnly(t *testing.T) {
-	r := simulate.Run(sample(t), schedule.Adaptive{}, simulate.Options{})
+	r := simulated(t, sample(t), schedule.Adaptive{}, simulate.Options{})
 	want := r.Pages[2]
 	if one, ok := r.Only(want.Page.URL); !ok || len(one.Pages) != 1 || one.Total != want.Total {
 		t.Errorf("%+v", one)
@@ -349,7 +381,7 @@ func FuzzParseHistory(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r := simulate.Run(pages, schedule.Adaptive{}, simulate.Options{Duration: 100 * day, Step: day})
+		r := simulated(t, pages, schedule.Adaptive{}, simulate.Options{Duration: 100 * day, Step: day})
 		for _, c := range r.Pages {
 			if tot := c.Total; !(tot.Freshness >= -1e-9 && tot.Freshness <= 1+1e-9) || tot.Missed > tot.Changes || tot.Age < 0 {
 				t.Errorf("%q: %+v", text, tot)
@@ -365,7 +397,7 @@ func BenchmarkYear(b *testing.B) {
 	pages := []simulate.Page{simulate.Poisson("http://example.org/", start, 365*day, day, 1)}
 	visits := 0
 	for b.Loop() {
-		r := simulate.Run(pages, schedule.Adaptive{}, simulate.Options{})
+		r := simulated(b, pages, schedule.Adaptive{}, simulate.Options{})
 		visits = r.Total.Visits
 	}
 	b.ReportMetric(float64(visits), "visits")

@@ -54,7 +54,7 @@ Durations look like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 			jsonFlag(),
 		),
 		Commands: []*cli.Command{a.simulate()},
-		Action: func(_ context.Context, c *cli.Command) error {
+		Action: func(ctx context.Context, c *cli.Command) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
@@ -81,7 +81,10 @@ Durations look like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 			if err := pictureAt(c, ""); err != nil {
 				return err
 			}
-			r := simulate.Run(pages, s, o)
+			r, err := simulate.Run(ctx, pages, s, o)
+			if err != nil {
+				return err
+			}
 			if name := c.String("svg"); name != "" {
 				if err := writeSVG(name, &r); err != nil {
 					return err
