@@ -44,7 +44,10 @@ type Default struct {
 	NutchCompat bool
 }
 
-var _ FetchSchedule = Default{}
+var _ interface {
+	HorizonSchedule
+	SelectedSchedule
+} = Default{}
 
 // Horizon returns MaxInterval: Due answers by the fetch time alone, and none
 // lies further ahead. See the function [Horizon].

@@ -68,7 +68,12 @@ type Learned struct {
 	Plan *Plan
 }
 
-var _ FetchSchedule = Learned{}
+var _ interface {
+	HorizonSchedule
+	PrioritySchedule
+	SelectedSchedule
+	SignalledSchedule
+} = Learned{}
 
 // Fetched implements [FetchSchedule].
 func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {

@@ -7,18 +7,20 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Priority returns the priority of a record when it is due, given the priority that
-// the scoring computed. It returns that unchanged, unless the schedule has a method
-//
-//	Priority(d *crawldb.Datum, priority float32) float32
-//
-// as [Learned] does, so that visits go where they are worth most. The priority is
-// stored whenever the record is written, so it depends only on the record and the
-// schedule.
+// A PrioritySchedule orders the due records itself, as [Learned] does, so that visits go
+// where they are worth most.
+type PrioritySchedule interface {
+	FetchSchedule
+	// Priority returns the priority of a record when it is due, given the one that the
+	// scoring computed. It is stored whenever the record is written, so it depends only
+	// on the record and the schedule.
+	Priority(d *crawldb.Datum, priority float32) float32
+}
+
+// Priority returns the priority that a schedule gives a record: the one that the scoring
+// computed, unless the schedule is a [PrioritySchedule].
 func Priority(s FetchSchedule, d *crawldb.Datum, priority float32) float32 {
-	if o, ok := s.(interface {
-		Priority(*crawldb.Datum, float32) float32
-	}); ok {
+	if o, ok := s.(PrioritySchedule); ok {
 		return o.Priority(d, priority)
 	}
 	return priority

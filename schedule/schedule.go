@@ -52,38 +52,44 @@ type FetchSchedule interface {
 	Force(d crawldb.Datum, now time.Time) crawldb.Datum
 
 	// Due reports whether the page should be fetched at now. (Nutch: shouldFetch.)
-	// See [Horizon] for schedules that answer by FetchTime alone.
+	// See [HorizonSchedule] for schedules that answer by FetchTime alone.
 	Due(d *crawldb.Datum, now time.Time) bool
 }
 
-// Horizon reports whether s answers Due by the fetch time alone, so that an
-// index of fetch times can replace it, and how far ahead of now a fetch time
-// may lie: a record with a later one counts as due, since no schedule sets such
-// a time and a clock must have been wrong. Zero means any distance.
-//
-// A schedule says so with a method Horizon() time.Duration. One without that
-// method is asked about every record, which is slower but never wrong. So a
-// schedule that embeds a stock one and replaces Due must replace Horizon, too,
-// or not embed it.
+// A HorizonSchedule answers Due by the fetch time alone, so that an index of fetch
+// times can replace it. Another schedule is asked about every record, which is slower
+// but never wrong. So a schedule that embeds a stock one and replaces Due must replace
+// Horizon, too, or not embed it.
+type HorizonSchedule interface {
+	FetchSchedule
+	// Horizon returns how far ahead of now a fetch time may lie: a record with a later
+	// one counts as due, since no schedule sets such a time and a clock must have been
+	// wrong. Zero means any distance.
+	Horizon() time.Duration
+}
+
+// Horizon reports whether a schedule is a [HorizonSchedule], and its Horizon.
 func Horizon(s FetchSchedule) (ahead time.Duration, indexable bool) {
-	h, ok := s.(interface{ Horizon() time.Duration })
+	h, ok := s.(HorizonSchedule)
 	if !ok {
 		return 0, false
 	}
 	return h.Horizon(), true
 }
 
-// Selected returns the record as it goes on a fetch list made at now. That is
-// the record itself, unless the schedule has a method
-//
-//	Selected(d crawldb.Datum, now time.Time) crawldb.Datum
-//
-// as the stock ones have for NutchCompat: in Nutch, shouldFetch corrects a record
-// whose fetch time lies beyond the horizon, but only the copy on the list.
+// A SelectedSchedule changes the records that go on a fetch list, as the stock ones do
+// with NutchCompat: in Nutch, shouldFetch corrects a record whose fetch time lies beyond
+// the horizon, but only the copy on the list.
+type SelectedSchedule interface {
+	FetchSchedule
+	// Selected returns the record as it goes on a fetch list made at now.
+	Selected(d crawldb.Datum, now time.Time) crawldb.Datum
+}
+
+// Selected returns what the schedule makes of a record that goes on a fetch list: the
+// record itself unless that is a [SelectedSchedule].
 func Selected(s FetchSchedule, d crawldb.Datum, now time.Time) crawldb.Datum {
-	if c, ok := s.(interface {
-		Selected(crawldb.Datum, time.Time) crawldb.Datum
-	}); ok {
+	if c, ok := s.(SelectedSchedule); ok {
 		return c.Selected(d, now)
 	}
 	return d

@@ -17,16 +17,17 @@ type Sign struct {
 	Precision, Recall float64
 }
 
-// Signalled returns the record as changed by a sign, and whether the schedule can
-// handle signs. One that can has a method
-//
-//	Signalled(d crawldb.Datum, g Sign) crawldb.Datum
-//
-// as [Learned] has; it may change FetchTime.
+// A SignalledSchedule knows what a sign is worth, as [Learned] does.
+type SignalledSchedule interface {
+	FetchSchedule
+	// Signalled returns the record as changed by a sign, which may move FetchTime.
+	Signalled(d crawldb.Datum, g Sign) crawldb.Datum
+}
+
+// Signalled returns the record as changed by a sign, and whether the schedule is a
+// [SignalledSchedule].
 func Signalled(s FetchSchedule, d crawldb.Datum, g Sign) (crawldb.Datum, bool) {
-	l, ok := s.(interface {
-		Signalled(crawldb.Datum, Sign) crawldb.Datum
-	})
+	l, ok := s.(SignalledSchedule)
 	if !ok {
 		return d, false
 	}
