@@ -12,7 +12,6 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
@@ -404,7 +403,7 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 			if err != nil {
 				return fmt.Errorf("recrawl: %w", err)
 			}
-			if asked(v.Outcome.Code) {
+			if v.Outcome.Code.Asked() {
 				a.Visits++
 				a.Left--
 				if began.IsZero() || v.Time.Before(began) {
@@ -427,9 +426,6 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 	}
 	return nil
 }
-
-// asked reports whether a visit asked the host for the page.
-func asked(code protocol.Code) bool { return !code.Deferred() && code != protocol.RobotsDenied }
 
 // Signal says that a page changed at the given time, or now if that is zero:
 // somebody has heard so from a feed, a sitemap, or the page's author. A schedule

@@ -16,6 +16,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/webtest"
 )
@@ -454,6 +455,30 @@ func TestLearnedIsGivenABudget(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A visit that a rule of ours forbids is not made, and costs nothing of the budget.
+func TestRefusedVisitsAreNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 1000}
+		web := s.web.Protocol()
+		s.opts.Protocol = protocolFunc(func(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+			if len(r.URL)%2 == 0 && !strings.HasSuffix(r.URL, "/robots.txt") {
+				return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "it is odd"}}, nil
+			}
+			return web.Fetch(ctx, r)
+		})
+		r := s.run(t, s.web.Seeds()...)
+		var account struct{ Visits int }
+		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
+		if err = errors.Join(err, json.Unmarshal([]byte(text), &account)); err != nil {
+			t.Fatal(err)
+		}
+		if refused := r.Visits[protocol.Refused]; refused == 0 || account.Visits != r.Visited()-refused {
+			t.Errorf("%d visits were charged, of %v", account.Visits, r.Visits)
+		}
+	})
 }
 
 // What a rule allows a host is known to the plan, which spends the rest elsewhere.
