@@ -1,0 +1,32 @@
+package crawldbtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/crawldbtest"
+	"github.com/recrawl/recrawl/stores/memstore"
+)
+
+// markless forgets how far a job has come.
+type markless struct{ crawldb.Store }
+
+func (s markless) Update(ctx context.Context, b crawldb.Batch) error {
+	b.Job, b.Cursor = "", ""
+	return s.Store.Update(ctx, b)
+}
+
+// Check tells a program which rules an engine breaks.
+func ExampleCheck() {
+	err := crawldbtest.Check(context.Background(), crawldbtest.Harness{
+		Open:      func() (crawldb.Store, error) { return markless{new(memstore.Crawl)}, nil },
+		Sequences: 1,
+	})
+	var first *crawldbtest.Error
+	if errors.As(err, &first) {
+		fmt.Println(first)
+	}
+	// Output: rule "a batch out of order is ErrOrder and changes nothing" is broken: Progress of "job" is "", want "before"
+}

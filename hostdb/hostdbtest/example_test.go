@@ -1,0 +1,32 @@
+package hostdbtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/hostdb/hostdbtest"
+	"github.com/recrawl/recrawl/stores/memstore"
+)
+
+// hasty forgets which requests are under way.
+type hasty struct{ hostdb.Store }
+
+func (s hasty) Get(ctx context.Context, name string) (hostdb.Host, error) {
+	h, err := s.Store.Get(ctx, name)
+	h.Busy = nil
+	return h, err
+}
+
+// Check tells a program which rules an engine breaks.
+func ExampleCheck() {
+	err := hostdbtest.Check(context.Background(), hostdbtest.Harness{
+		Open: func() (hostdb.Store, error) { return hasty{new(memstore.Hosts)}, nil },
+	})
+	var first *hostdbtest.Error
+	if errors.As(err, &first) {
+		fmt.Println(first.Rule)
+	}
+	// Output: every field is kept
+}
