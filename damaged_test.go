@@ -65,7 +65,7 @@ func TestRoundsGoOnWithoutADamagedSegment(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, open %v", test.name, open), func(t *testing.T) {
 				s := newSetup(&webtest.Web{Hosts: 3, PagesPerHost: 8, Calm: true})
 				dir := t.TempDir()
-				segments, err := dirstore.Open(dir)
+				segments, err := dirstore.Open(dir, dirstore.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -272,7 +272,7 @@ func (c *Crawler) open() error {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 		c.owned = append(c.owned, func() error { return os.RemoveAll(dir) })
-		store, err := dirstore.Open(dir)
+		store, err := dirstore.Open(dir, dirstore.Options{})
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}

@@ -201,7 +201,7 @@ func TestListsByDomainOrAddressAtOnce(t *testing.T) {
 // missed.
 func TestListsOnDisk(t *testing.T) {
 	for _, loss := range []bool{false, true} {
-		s, err := dirstore.Open(t.TempDir())
+		s, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

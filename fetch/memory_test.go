@@ -38,7 +38,7 @@ func BenchmarkMemoryOfALongList(b *testing.B) {
 }
 
 func benchLongList(b *testing.B, urls, hosts int) {
-	s, err := dirstore.Open(b.TempDir())
+	s, err := dirstore.Open(b.TempDir(), dirstore.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -275,7 +275,7 @@ func (p *place) visits(t *testing.T, j job) visits {
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := dirstore.Open(to)
+		s, err := dirstore.Open(to, dirstore.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

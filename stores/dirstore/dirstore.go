@@ -37,6 +37,9 @@ const (
 	removedPrefix = ".recrawl-removed-"
 )
 
+// ErrReadOnly says that a change was attempted on a store opened for reading.
+var ErrReadOnly = errors.New("dirstore: store is open for reading only")
+
 var _ segment.Store = (*Store)(nil)
 
 // Store is a [segment.Store] in a directory. Only one process may use a
@@ -59,33 +62,42 @@ type Store struct {
 	users int
 }
 
-// Open opens the store in a directory, which it makes if it does not exist, and
-// completes a Remove that was interrupted.
-func Open(dir string) (*Store, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
-	}
-	files, err := openDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
-	}
-	return OpenFS(files, dir)
+// Options are the settings of a store. The zero value is for a directory of the operating
+// system, to read and to write.
+type Options struct {
+	// ReadOnly opens a store that exists and changes nothing in it: Append and Remove
+	// return an error that is ErrReadOnly, and what an interrupted Remove has left stays.
+	ReadOnly bool
+	// FS is the file system that has the store. The store closes it, also if it cannot
+	// be opened. Nil means the directory, by way of the operating system.
+	FS FS
 }
 
-// OpenFS is Open for a directory with a file system of its own. The store
-// closes the file system, also after an error; dir is the name of the directory
-// in errors.
-func OpenFS(files FS, dir string) (*Store, error) {
-	s := &Store{dir: dir, fs: files, writers: map[[2]string]*writer{}, settled: map[string]bool{}, users: 1}
-	entries, err := readDir(files, ".")
+// Open opens the store in a directory, which it makes if it does not exist, and
+// completes a Remove that was interrupted. With Options.FS, dir is only the name of the
+// directory in errors.
+func Open(dir string, o Options) (*Store, error) {
+	s := &Store{dir: dir, fs: o.FS, readOnly: o.ReadOnly, writers: map[[2]string]*writer{}, settled: map[string]bool{}, users: 1}
+	if s.fs == nil {
+		var err error
+		if s.dir, err = filepath.Abs(dir); err == nil {
+			s.fs, err = openDir(s.dir, o.ReadOnly)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("dirstore: open %s: %w", dir, err)
+		}
+	}
+	if s.readOnly {
+		return s, nil
+	}
+	entries, err := readDir(s.fs, ".")
 	for _, e := range entries {
 		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), removedPrefix) {
 			err = s.delete(e.Name())
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dirstore: open %s: %w", dir, err), files.Close())
+		return nil, errors.Join(fmt.Errorf("dirstore: open %s: %w", s.dir, err), s.fs.Close())
 	}
 	return s, nil
 }

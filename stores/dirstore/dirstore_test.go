@@ -31,9 +31,9 @@ func harness(t *testing.T) segmenttest.Harness {
 		return os.WriteFile(name, f(b), 0o666)
 	}
 	return segmenttest.Harness{
-		Open:   func() (segment.Store, error) { return Open(fresh()) },
+		Open:   func() (segment.Store, error) { return Open(fresh(), Options{}) },
 		Close:  func(s segment.Store) error { return s.(*Store).Close() },
-		Reopen: func(s segment.Store) (segment.Store, error) { return Open(s.(*Store).dir) },
+		Reopen: func(s segment.Store) (segment.Store, error) { return Open(s.(*Store).dir, Options{}) },
 		Crash: func(s segment.Store) (segment.Store, error) {
 			dir := fresh()
 			if err := os.CopyFS(dir, os.DirFS(s.(*Store).dir)); err != nil {
@@ -42,7 +42,7 @@ func harness(t *testing.T) segmenttest.Harness {
 			if err := s.(*Store).Close(); err != nil {
 				return nil, err
 			}
-			return Open(dir)
+			return Open(dir, Options{})
 		},
 		Tear: func(s segment.Store, seg, part string, n int) error {
 			return edit(s, seg, part+openSuffix, func(b []byte) []byte { return b[:max(len(b)-n, 0)] })
@@ -57,7 +57,7 @@ func TestStore(t *testing.T) { segmenttest.Run(t, harness(t)) }
 
 func open(t testing.TB, dir string) *Store {
 	t.Helper()
-	s, err := Open(dir)
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestOpenMakesTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{file, filepath.Join(file, "below")} {
-		if _, err := Open(bad); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := Open(bad, Options{}); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("Open %s: %v", bad, err)
 		}
 	}

@@ -20,7 +20,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	store, err := dirstore.Open(dir)
+	store, err := dirstore.Open(dir, dirstore.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

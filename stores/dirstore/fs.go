@@ -56,13 +56,18 @@ type File interface {
 // dirFS is a directory of the operating system; names cannot lead out of it.
 type dirFS struct{ root *os.Root }
 
-// openDir makes a directory, if it does not exist, and opens it.
-func openDir(dir string) (dirFS, error) {
-	if err := makeDir(dir); err != nil {
-		return dirFS{}, err
+// openDir opens a directory, and makes it if it does not exist and may be made.
+func openDir(dir string, readOnly bool) (FS, error) {
+	if !readOnly {
+		if err := makeDir(dir); err != nil {
+			return nil, err
+		}
 	}
 	root, err := os.OpenRoot(dir)
-	return dirFS{root}, err
+	if err != nil {
+		return nil, err
+	}
+	return dirFS{root}, nil
 }
 
 func (d dirFS) Lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(filepath.FromSlash(name)) }

@@ -26,7 +26,7 @@ const goldenSegment = "20260105080000-000"
 // writeGolden makes a segment with a record of every kind.
 func writeGolden(t *testing.T, dir string) {
 	t.Helper()
-	s, err := Open(dir)
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func golden[T segment.Record](t *testing.T, s *Store, commit bool, rec T) {
 // dump is all that a store holds.
 func dump(t *testing.T, dir string) string {
 	t.Helper()
-	s, err := OpenReadOnly(dir)
+	s, err := Open(dir, Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestPartOfAnOlderVersion(t *testing.T) {
 		if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", fmt.Sprintf("v%d", v)))); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open(dir)
+		s, err := Open(dir, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

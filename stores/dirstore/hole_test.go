@@ -14,7 +14,7 @@ import (
 func TestWholeOfAFileWithAHole(t *testing.T) {
 	const hole = 64 << 20
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
+	s, err := dirstore.Open(dir, dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

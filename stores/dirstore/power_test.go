@@ -24,7 +24,7 @@ var long = flag.Bool("long", false, "fail every operation in every way")
 
 func openDisk(t *testing.T, d *dirstoretest.Disk) *dirstore.Store {
 	t.Helper()
-	s, err := dirstore.OpenFS(d, "disk")
+	s, err := dirstore.Open("disk", dirstore.Options{FS: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func openDisk(t *testing.T, d *dirstoretest.Disk) *dirstore.Store {
 func TestStoreOnDisk(t *testing.T) {
 	disks := map[segment.Store]*dirstoretest.Disk{}
 	open := func(d *dirstoretest.Disk) (segment.Store, error) {
-		s, err := dirstore.OpenFS(d, "disk")
+		s, err := dirstore.Open("disk", dirstore.Options{FS: d})
 		disks[s] = d
 		return s, err
 	}
@@ -262,7 +262,7 @@ func TestEveryOperationFails(t *testing.T) {
 					last = op
 					return cause
 				}
-				s, err := dirstore.OpenFS(disk, "disk")
+				s, err := dirstore.Open("disk", dirstore.Options{FS: disk})
 				if err == nil {
 					err = a.work(t.Context(), s)
 					err = errors.Join(err, s.Close())

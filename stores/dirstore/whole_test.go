@@ -61,7 +61,7 @@ func (f *sectorFile) ReadAt(b []byte, at int64) (int, error) {
 // lost by what says where blocks begin, by the head or by the foot.
 func TestWholeAroundReadErrors(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir)
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestWholeAroundReadErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := OpenFS(&sectors{dirFS{root}, tt.from, tt.to}, dir)
+			s, err := Open(dir, Options{FS: &sectors{dirFS{root}, tt.from, tt.to}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestWholeAroundReadErrors(t *testing.T) {
 // A file of another segment or part gives no block to this one, though each is whole;
 // one whose own place has lost a bit does.
 func TestWholeOfAnotherPlace(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

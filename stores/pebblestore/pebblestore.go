@@ -258,17 +258,14 @@ func (d *DB) newSpace(o Options) *space {
 }
 
 func openSegments(dir string, o Options) (*dirstore.Store, error) {
-	switch {
-	case o.ReadOnly:
-		return dirstore.OpenReadOnly(dir)
-	case o.segments == nil:
-		return dirstore.Open(dir)
+	of := dirstore.Options{ReadOnly: o.ReadOnly}
+	if !o.ReadOnly && o.segments != nil {
+		var err error
+		if of.FS, err = o.segments.below(dir); err != nil {
+			return nil, err
+		}
 	}
-	files, err := o.segments.below(dir)
-	if err != nil {
-		return nil, err
-	}
-	return dirstore.OpenFS(files, dir)
+	return dirstore.Open(dir, of)
 }
 
 // Crawl returns the crawl db. Closing it closes only the crawl db.

@@ -176,7 +176,7 @@ func hasDatabase(dir string) bool {
 }
 
 func (s *salvage) fill(ctx context.Context, target string) (err error) {
-	s.segments, err = dirstore.OpenReadOnly(filepath.Join(s.src.dir, segmentsName))
+	s.segments, err = dirstore.Open(filepath.Join(s.src.dir, segmentsName), dirstore.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		s.lostBy(Loss{What: "segment", File: filepath.Join(s.src.dir, segmentsName), Block: -1}, err)
 	} else if err != nil {

@@ -49,7 +49,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 	if len(open) == 0 {
 		return nil
 	}
-	s, err := dirstore.OpenReadOnly(dir)
+	s, err := dirstore.Open(dir, dirstore.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (d *DB) verify(ctx context.Context, c *verify.Check) error {
 
 // checkSegments checks the segments of a store whose database cannot be opened.
 func checkSegments(ctx context.Context, dir string, c *verify.Check) error {
-	s, err := dirstore.OpenReadOnly(dir)
+	s, err := dirstore.Open(dir, dirstore.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // already reported
 	}

@@ -4,10 +4,10 @@
 //
 //	disk := dirstoretest.NewDisk()
 //	disk.OnOp = func(op dirstoretest.Op) error { return nil } // or fail it, or call Crash
-//	store, err := dirstore.OpenFS(disk, "segments")
+//	store, err := dirstore.Open("segments", dirstore.Options{FS: disk})
 //	...
 //	after := disk.Crash(0.5, rng) // the power failed; half of the unsynced data is there
-//	store, err = dirstore.OpenFS(after, "segments")
+//	store, err = dirstore.Open("segments", dirstore.Options{FS: after})
 package dirstoretest
 
 import (
@@ -57,6 +57,7 @@ type Op struct {
 	Size int    // of a Write, in bytes
 }
 
+// String returns kind and names.
 func (op Op) String() string { return fmt.Sprintf("%s %s %s", op.Kind, op.Name, op.To) }
 
 // Kind is a kind of operation.
