@@ -26,7 +26,7 @@ type known struct {
 }
 
 func knownOf(d *crawldb.Datum) known {
-	return known{string(d.Signature), d.Signature != nil, d.Sitemap()}
+	return known{string(d.Signature), d.Signature != nil, d.IsSitemap()}
 }
 
 // beforeJob is the mark that says how many blocks of notes a segment has; each block is

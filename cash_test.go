@@ -49,7 +49,7 @@ func (w fickle) Fetch(_ context.Context, req protocol.Request) (r protocol.Respo
 	html := func(format string, args ...any) {
 		r.Content = page.Content{Type: "text/html", Body: fmt.Appendf(nil, format, args...)}
 	}
-	codes := []protocol.Code{protocol.NotFound, protocol.GonePage, protocol.Denied, protocol.Failed, protocol.Busy, protocol.NotModified, protocol.MovedPerm, protocol.MovedTemp, protocol.Success}
+	codes := []protocol.Code{protocol.NotFound, protocol.Gone, protocol.Denied, protocol.Failed, protocol.Busy, protocol.NotModified, protocol.MovedPerm, protocol.MovedTemp, protocol.Success}
 	switch r.Outcome.Code = codes[min(rnd.IntN(16), len(codes)-1)]; {
 	case r.Outcome.Code.Redirect():
 		r.Outcome.Location = link()

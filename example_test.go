@@ -218,7 +218,7 @@ func ExampleCrawler_Freshness() {
 	}
 	fmt.Printf("%d copies of %d pages, %d of which have shown how often they change\n", f.Copies, f.Pages, f.Learned)
 	fmt.Println("more than half are fresh:", f.Freshness > 0.5)
-	if more, ok := f.Short(0.8); ok {
+	if more, ok := f.Lacks(0.8); ok {
 		fmt.Println("too few visits for four fifths:", more > 0)
 	}
 	// Output:

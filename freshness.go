@@ -30,10 +30,10 @@ type Freshness struct {
 	Greatest, InForce time.Duration
 }
 
-// Short returns how many visits a day the budget lacks to keep the given share of the
+// Lacks returns how many visits a day the budget lacks to keep the given share of the
 // importance fresh in the long run; it is negative if the budget is more than enough. ok
 // is false if no budget keeps so much fresh, or nothing can be said yet.
-func (f *Freshness) Short(freshness float64) (perDay float64, ok bool) {
+func (f *Freshness) Lacks(freshness float64) (perDay float64, ok bool) {
 	if f.Forecast == nil {
 		return 0, false
 	}

@@ -49,11 +49,11 @@ func TestFreshness(t *testing.T) {
 		if g := f.Forecast; g == nil || !(g.Freshness > 0.3) || math.Abs(g.Reaches(15)-g.Freshness) > 0.02 {
 			t.Fatalf("%+v", f.Forecast)
 		}
-		short, ok := f.Short(f.Forecast.Freshness + 0.05)
+		short, ok := f.Lacks(f.Forecast.Freshness + 0.05)
 		if !ok || !(short > 0.5) {
 			t.Errorf("short of %v, %v", short, ok)
 		}
-		if more, ok := f.Short(f.Forecast.Freshness - 0.05); !ok || !(more < -0.5) {
+		if more, ok := f.Lacks(f.Forecast.Freshness - 0.05); !ok || !(more < -0.5) {
 			t.Errorf("more than enough: %v, %v", more, ok)
 		}
 		c := s.crawler(t)

@@ -130,7 +130,7 @@ func (c *Crawler) Round(ctx context.Context) (Report, error) {
 }
 
 // begin waits for the turn to make rounds, and returns the function that ends
-// it.
+// it. Who need not wait gets it whatever the context says, which the stores look at.
 func (c *Crawler) begin(ctx context.Context) (done func(), err error) {
 	select {
 	case c.round <- struct{}{}:
@@ -314,7 +314,7 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 		stage = c.FetchOnly
 	}
 	f, err := stage(ctx, name)
-	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Outcomes, f.Bytes, f.Links, f.LinksRejected
+	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Visits, f.Bytes, f.Links, f.LinksRejected
 	r.Redirects, r.Sitemaps = f.Redirects, f.Sitemaps
 	if err != nil {
 		return err

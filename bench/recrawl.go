@@ -93,8 +93,8 @@ func recrawlFetch(ctx context.Context, j job, r *result, m *meter) (err error) {
 		if err != nil {
 			return err
 		}
-		r.Pages += f.Outcomes[protocol.Success]
-		r.Visits += f.Visits()
+		r.Pages += f.Visits[protocol.Success]
+		r.Visits += f.Visited()
 		r.Bytes += f.Bytes
 	}
 	return m.stop()

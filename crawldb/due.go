@@ -81,14 +81,14 @@ type DueStore interface {
 // and holds at most a million candidates at a time: if more are wanted, it
 // scans again.
 func Due(ctx context.Context, s Store, q DueQuery) iter.Seq2[Candidate, error] {
-	if d, ok := Index(s); ok {
+	if d, ok := AsDueStore(s); ok {
 		return d.Due(ctx, q)
 	}
 	return DueByScan(ctx, s, q, nil)
 }
 
-// Index returns the [DueStore] that s is or wraps, if there is one.
-func Index(s Store) (DueStore, bool) { return as[DueStore](s) }
+// AsDueStore returns the [DueStore] that s is or wraps, if there is one.
+func AsDueStore(s Store) (DueStore, bool) { return as[DueStore](s) }
 
 // passSize is how many candidates one pass of DueByScan holds.
 const passSize = 1 << 20

@@ -72,9 +72,9 @@ func SitemapOf(m Meta) (Sitemap, bool) {
 	return s, text != ""
 }
 
-// Sitemap reports whether the record is that of a sitemap, with nothing to
+// IsSitemap reports whether the record is that of a sitemap, with nothing to
 // suggest that it may be a page.
-func (d *Datum) Sitemap() bool {
+func (d *Datum) IsSitemap() bool {
 	s, ok := SitemapOf(d.Meta)
 	return ok && !s.Page
 }

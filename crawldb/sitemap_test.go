@@ -127,15 +127,15 @@ func FuzzSitemapMeta(f *testing.F) {
 
 func TestRecordsOfSitemaps(t *testing.T) {
 	d := Datum{URL: "http://a.test/s"}
-	if d.Sitemap() {
+	if d.IsSitemap() {
 		t.Error("a page is taken for a sitemap")
 	}
 	Sitemap{Page: true}.Set(&d.Meta)
-	if d.Sitemap() {
+	if d.IsSitemap() {
 		t.Error("what may be a page is taken for none")
 	}
 	Sitemap{}.Set(&d.Meta)
-	if !d.Sitemap() {
+	if !d.IsSitemap() {
 		t.Error("a sitemap is taken for a page")
 	}
 	for raw, want := range map[string]string{

@@ -155,7 +155,7 @@ func (o *Options) candidate(d *crawldb.Datum) bool {
 	default:
 		return false
 	}
-	return d.Signature != nil && !d.Sitemap()
+	return d.Signature != nil && !d.IsSitemap()
 }
 
 var errSorted = errors.New("sorted data is damaged")

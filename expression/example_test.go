@@ -10,8 +10,8 @@ import (
 
 // Pages that were fetched before a day, on two hosts, in German or in a language
 // that is not known.
-func ExampleRecord() {
-	where, err := expression.Record(`status =~ ['db_fetched', 'db_notmodified'] && fetchTime < 2030-01-01T00:00:00Z &&
+func ExampleRecordFilter() {
+	where, err := expression.RecordFilter(`status =~ ['db_fetched', 'db_notmodified'] && fetchTime < 2030-01-01T00:00:00Z &&
 		url =~ 'https?://(www|shop)\.example\.org/.*' && (lang ?: 'de') == 'de'`)
 	if err != nil {
 		fmt.Println(err)
@@ -25,7 +25,7 @@ func ExampleRecord() {
 		ok, err := where(&d)
 		fmt.Println(d.URL, ok, err)
 	}
-	_, err = expression.Record("score >")
+	_, err = expression.RecordFilter("score >")
 	fmt.Println(err)
 	// Output:
 	// https://shop.example.org/ true <nil>

@@ -102,12 +102,14 @@ type Options struct {
 	Location *time.Location
 }
 
-// Record compiles a condition on records of the crawl db. The function returns an
+// RecordFilter compiles a condition on records of the crawl db. The function returns an
 // error matching ErrValue if a record yields anything but true or false: such a
 // record is not selected. It may be called from many goroutines at once.
-func Record(src string) (func(*crawldb.Datum) (bool, error), error) { return Options{}.Record(src) }
+func RecordFilter(src string) (func(*crawldb.Datum) (bool, error), error) {
+	return Options{}.RecordFilter(src)
+}
 
-// HostFilter compiles a condition on hosts; see [Record].
+// HostFilter compiles a condition on hosts; see [RecordFilter].
 func HostFilter(src string) (func(*hostdb.Host) (bool, error), error) {
 	return Options{}.HostFilter(src)
 }
@@ -120,8 +122,8 @@ func HostNumber(src string) (func(*hostdb.Host) (float64, error), error) {
 	return Options{}.HostNumber(src)
 }
 
-// Record is [Record] with these options.
-func (o Options) Record(src string) (func(*crawldb.Datum) (bool, error), error) {
+// RecordFilter is [RecordFilter] with these options.
+func (o Options) RecordFilter(src string) (func(*crawldb.Datum) (bool, error), error) {
 	return condition(o, src, recordNames())
 }
 

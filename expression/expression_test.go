@@ -96,7 +96,7 @@ func TestRecord(t *testing.T) {
 		{`nothing ? false : true`, true},
 		{`nothing?.size() == null`, true},
 	} {
-		f, err := expression.Record(c.expr)
+		f, err := expression.RecordFilter(c.expr)
 		if err != nil {
 			t.Errorf("%s: %v", c.expr, err)
 			continue
@@ -107,7 +107,7 @@ func TestRecord(t *testing.T) {
 	}
 	never := crawldb.Datum{URL: "http://a.org/", Status: crawldb.Unfetched, Score: float32(math.NaN())}
 	for _, e := range []string{`fetchTime == 0 && modifiedTime == 0`, `signature == null`, `!(score > 0) && !(score <= 0) && score != 0`} {
-		f, err := expression.Record(e)
+		f, err := expression.RecordFilter(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestDoesNotCompile(t *testing.T) {
 		{strings.Repeat("!", 1000) + "true", 100, "nested too deeply"},
 		{"true" + strings.Repeat(" ", 20000), 16385, "longer than 16384 bytes"},
 	} {
-		f, err := expression.Record(c.expr)
+		f, err := expression.RecordFilter(c.expr)
 		var e *expression.Error
 		if f != nil || !errors.As(err, &e) {
 			t.Errorf("%.60s: compiles, or error %v", c.expr, err)
@@ -221,7 +221,7 @@ func TestDoesNotCompile(t *testing.T) {
 // What a record makes no value of rejects it, and says so.
 func TestNoValue(t *testing.T) {
 	for _, e := range []string{`lang`, `lang > 5`, `lang * 2 == 4`, `1 / 0 == 1`, `retries % 0 == 1`, `url.substring(99) == ''`, `_rs_.size() > url`} {
-		f, err := expression.Record(e)
+		f, err := expression.RecordFilter(e)
 		if err != nil {
 			t.Errorf("%s: %v", e, err)
 			continue
@@ -320,7 +320,7 @@ func TestNutchCompat(t *testing.T) {
 		{`signature !^ 'a'`, false, true},
 		{`signature > 'a'`, false, true},
 	} {
-		f, err := compat.Record(c.expr)
+		f, err := compat.RecordFilter(c.expr)
 		if err != nil {
 			t.Errorf("%s: %v", c.expr, err)
 			continue
@@ -342,14 +342,14 @@ func TestNutchCompat(t *testing.T) {
 			t.Errorf("%s: %v", e, err)
 		}
 	}
-	if _, err := compat.Record(`score >`); err == nil {
+	if _, err := compat.RecordFilter(`score >`); err == nil {
 		t.Error("a mistake compiles")
 	}
 }
 
 func TestLocation(t *testing.T) {
 	o := expression.Options{Location: time.FixedZone("east", 3600)}
-	f, err := o.Record(`2016-03-20T00:00:00Z == 1458428400000`)
+	f, err := o.RecordFilter(`2016-03-20T00:00:00Z == 1458428400000`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestLocation(t *testing.T) {
 }
 
 func TestConcurrently(t *testing.T) {
-	f, err := expression.Record(`url =~ '.*/7\d*' && score > 0.5 && lang != 'x'`)
+	f, err := expression.RecordFilter(`url =~ '.*/7\d*' && score > 0.5 && lang != 'x'`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func FuzzCompile(f *testing.F) {
 	d, h := page(), host()
 	f.Fuzz(func(t *testing.T, src string) {
 		for _, o := range []expression.Options{{}, {NutchCompat: true}} {
-			if r, err := o.Record(src); err == nil {
+			if r, err := o.RecordFilter(src); err == nil {
 				if ok, err := r(d); ok && err != nil || err != nil && !errors.Is(err, expression.ErrValue) {
 					t.Errorf("%q: %v, %v", src, ok, err)
 				}
@@ -414,7 +414,7 @@ func BenchmarkRecord(b *testing.B) {
 	d := page()
 	for _, e := range []string{`score > 0.05`, `url.startsWith('http://')`, `url =~ 'https?://.*\.example\.org/.*' && score > 0.05`, `Content_Type == 'text/html' && _rs_ > 200`} {
 		b.Run(e, func(b *testing.B) {
-			f, err := expression.Record(e)
+			f, err := expression.RecordFilter(e)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -435,7 +435,7 @@ func TestJexlUtil(t *testing.T) {
 		`score > 0.5`, `2 * 3 + 1 == 7`, `url.startsWith('https://')`, `url =~ 'https?://.*\.example\.org/.*'`,
 		`status.equalsIgnoreCase('DB_FETCHED')`, `doc.tags.size() == 2`, `(true ? 1 : 0) == 1`, `fetchTime > 2016-03-20T00:00:00Z`,
 	} {
-		f, err := expression.Record(e)
+		f, err := expression.RecordFilter(e)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -452,7 +452,7 @@ func TestJexlUtil(t *testing.T) {
 		t.Error(n, err)
 	}
 	for _, e := range []string{`new java.io.File('/')`, `score >`, `url.getClass().forName('java.lang.Runtime')`, `''.class`} {
-		if f, err := expression.Record(e); err == nil || f != nil {
+		if f, err := expression.RecordFilter(e); err == nil || f != nil {
 			t.Errorf("%s compiles", e)
 		}
 	}

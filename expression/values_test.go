@@ -97,7 +97,7 @@ func TestValues(t *testing.T) {
 		{`word.toUpperCase() == 'DE' && word.toUpperCase().toLowerCase().concat('x').length() == 3`, true},
 		{`empty(void) && !empty(zero) && !empty(0) && void.isEmpty() && size(void) == 0`, true},
 	} {
-		f, err := expression.Record(c.expr)
+		f, err := expression.RecordFilter(c.expr)
 		if strings.Contains(c.expr, "1.5.size") || strings.Contains(c.expr, "null.eq") {
 			if err == nil {
 				t.Errorf("%s compiles", c.expr)
@@ -140,7 +140,7 @@ func TestValueErrors(t *testing.T) {
 		`long.replace('', long) == ''`:              "replace makes a text of more than",
 		`(long + long).toUpperCase() + 'x' == 'XX'`: "a text of more than",
 	} {
-		f, err := expression.Record(e)
+		f, err := expression.RecordFilter(e)
 		if err != nil {
 			t.Errorf("%s: %v", e, err)
 			continue
@@ -150,7 +150,7 @@ func TestValueErrors(t *testing.T) {
 		}
 	}
 	// So much is still a text.
-	f, err := expression.Record(`(long + long).size() == 1048576 && long.replace('x', 'yy').size() == 1048576`)
+	f, err := expression.RecordFilter(`(long + long).size() == 1048576 && long.replace('x', 'yy').size() == 1048576`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestNotANumber(t *testing.T) {
 	d := odd()
 	d.Score = float32(math.NaN())
 	for _, e := range []string{`score < five`, `five < score`, `score >= five`, `score == five`, `score == score`, `score < 0.5`, `score`} {
-		f, err := expression.Record("false || (" + e + ")")
+		f, err := expression.RecordFilter("false || (" + e + ")")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestLongExpressions(t *testing.T) {
 		"the greatest of them": "true" + strings.Repeat(" ", 1<<14-4),
 	} {
 		for _, o := range []expression.Options{{}, {NutchCompat: true}} {
-			f, err := o.Record(e)
+			f, err := o.RecordFilter(e)
 			if err != nil {
 				t.Errorf("%s: %.300v", name, err)
 				continue
@@ -217,7 +217,7 @@ func TestErrorShowsThePlace(t *testing.T) {
 		{"score ? " + strings.Repeat("x", 300), `expression: "...xxx`},
 		{strings.Repeat("x", 300) + "?", `xxx?", column 302: ends too early`},
 	} {
-		_, err := expression.Record(c.src)
+		_, err := expression.RecordFilter(c.src)
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
 			t.Errorf("%.50s: %v", c.src, err)
 		}

@@ -260,7 +260,7 @@ func TestWhatGivesToNoOne(t *testing.T) {
 		"no links":      {body("text/html", ""), 1},
 		"no parser":     {body("image/png", "x"), 1},
 		"parse failure": {body("text/html", "error"), 1},
-		"gone":          {code(protocol.GonePage), 1},
+		"gone":          {code(protocol.Gone), 1},
 		"not found":     {code(protocol.NotFound), 1},
 		"redirect to itself": {func() protocol.Response {
 			r := code(protocol.MovedTemp)

@@ -65,8 +65,8 @@ func TestByIP(t *testing.T) {
 		r := newRig(t, s, urls...)
 		r.o.By, r.o.Lookup = hostdb.ByIP, res.Lookup
 		rep := r.run(seg)
-		if rep.Outcomes[protocol.Success] != len(urls)-5 || rep.Outcomes[protocol.Failed] != 5 {
-			t.Errorf("%v", rep.Outcomes)
+		if rep.Visits[protocol.Success] != len(urls)-5 || rep.Visits[protocol.Failed] != 5 {
+			t.Errorf("%v", rep.Visits)
 		}
 		at := func(u string) string {
 			name := hostdb.ByIP.Key(u)
@@ -134,8 +134,8 @@ func TestLookupThatHangs(t *testing.T) {
 		}
 		began := time.Now()
 		rep := r.run(seg)
-		if rep.Outcomes[protocol.Success] != 5 || rep.Outcomes[protocol.Failed] != 9 {
-			t.Errorf("%v", rep.Outcomes)
+		if rep.Visits[protocol.Success] != 5 || rep.Visits[protocol.Failed] != 9 {
+			t.Errorf("%v", rep.Visits)
 		}
 		asks := s.of("a.example.test")
 		if took := asks[len(asks)-1].end.Sub(began); took > 30*time.Second {
@@ -154,8 +154,8 @@ func TestLookupThatPanics(t *testing.T) {
 		r := newRig(t, &site{}, pages(host, 2)...)
 		r.o.By = hostdb.ByIP
 		r.o.Lookup = func(context.Context, string) ([]netip.Addr, error) { panic("x") }
-		if rep := r.run(seg); rep.Outcomes[protocol.Failed] != 2 {
-			t.Errorf("%v", rep.Outcomes)
+		if rep := r.run(seg); rep.Visits[protocol.Failed] != 2 {
+			t.Errorf("%v", rep.Visits)
 		}
 	})
 }
@@ -178,8 +178,8 @@ func TestTenThousandNamesAtOneAddress(t *testing.T) {
 		r.o.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1")}, nil
 		}
-		if rep := r.run(seg); rep.Outcomes[protocol.Success] != len(urls) {
-			t.Errorf("%v", rep.Outcomes)
+		if rep := r.run(seg); rep.Visits[protocol.Success] != len(urls) {
+			t.Errorf("%v", rep.Visits)
 		}
 		for i, gap := range gaps(t, s.of("")) {
 			if gap != 5*time.Second {

@@ -44,7 +44,7 @@ func TestReportSaysWhy(t *testing.T) {
 		rep := r.run(seg)
 		c := rep.Causes
 		if c.HostFails != 4 || c.HostWaits != 6 || c.CrawlDelay != 7 || !maps.Equal(c.Failed, map[string]int{"connect": 5, "other": 3, "timeout": 1, "status": 1}) {
-			t.Errorf("%+v of %v", c, rep.Outcomes)
+			t.Errorf("%+v of %v", c, rep.Visits)
 		}
 		asked := 5 + 1 + 7 + 5
 		if l := rep.Latency; l.Count != asked || l.Sum != time.Duration(asked)*200*time.Millisecond || l.Max != 200*time.Millisecond || l.Quantile(.5) != l.Max {

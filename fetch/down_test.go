@@ -119,8 +119,8 @@ func TestDeadHostCostsLittle(t *testing.T) {
 		time.Sleep(31 * 24 * time.Hour)
 		up = true
 		r.list("up", pages(host, 4)...)
-		if rep := r.run("up"); rep.Outcomes[protocol.Success] != 4 {
-			t.Errorf("up again: %v", rep.Outcomes)
+		if rep := r.run("up"); rep.Visits[protocol.Success] != 4 {
+			t.Errorf("up again: %v", rep.Visits)
 		}
 		if h := hostOf(t, r, host); h.Stats.Failures != 0 || h.NextFetch.Sub(h.LastFetch) > time.Minute {
 			t.Errorf("up again: %+v", h)
@@ -164,8 +164,8 @@ func TestClockThatWasAheadAndAHostThatIsDown(t *testing.T) {
 		r.run(seg)
 		time.Sleep(24*time.Hour + time.Second)
 		r.list("later", pages(host, 3)...)
-		if rep := r.run("later"); rep.Outcomes[protocol.Success] != 3 {
-			t.Errorf("%v, %+v", rep.Outcomes, hostOf(t, r, host))
+		if rep := r.run("later"); rep.Visits[protocol.Success] != 3 {
+			t.Errorf("%v, %+v", rep.Visits, hostOf(t, r, host))
 		}
 	})
 }

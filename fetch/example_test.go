@@ -41,7 +41,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(report.Outcomes, "links:", report.Links, "requests for robots.txt:", report.Robots)
+	fmt.Println(report.Visits, "links:", report.Links, "requests for robots.txt:", report.Robots)
 	for d, err := range segment.Records[segment.Data](ctx, db.Segments(), name) {
 		if err != nil {
 			log.Fatal(err)

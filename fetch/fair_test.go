@@ -26,8 +26,8 @@ func TestALargeHostIsNotLast(t *testing.T) {
 			r := newRig(t, s, urls...)
 			r.o.NoRobots, r.o.Threads, r.o.SpareThreads, r.o.QueueDepth = true, 10, -1, depth
 			began := time.Now()
-			if rep := r.run(seg); rep.Outcomes[protocol.Success] != len(urls) {
-				t.Errorf("%v", rep.Outcomes)
+			if rep := r.run(seg); rep.Visits[protocol.Success] != len(urls) {
+				t.Errorf("%v", rep.Visits)
 			}
 			// 240 s at the least: the pauses of the one, or the visits to all by ten threads.
 			if took := time.Since(began); took > 300*time.Second {

@@ -301,11 +301,11 @@ type Report struct {
 	// Listed counts the URLs on the list, Resumed those visited before this run
 	// began.
 	Listed, Resumed int
-	// Outcomes counts the visits of this run by their outcome. (Nutch has a counter
+	// Visits counts the visits of this run by their outcome. (Nutch has a counter
 	// for each of its words for them; robots_denied_total is protocol.RobotsDenied,
 	// robots_defer_visits_dropped_total protocol.RobotsFailed, errors_total
 	// protocol.Failed.)
-	Outcomes map[protocol.Code]int
+	Visits map[protocol.Code]int
 	// Parsed and ParseFailed count the pages that a parser could and could not
 	// read, ParseCut those of Parsed that were not read to the end, because of a
 	// limit or for lack of time.
@@ -340,10 +340,10 @@ type Report struct {
 	Left int
 }
 
-// Visits adds up the outcomes.
-func (r *Report) Visits() int {
+// Visited adds up the visits.
+func (r *Report) Visited() int {
 	n := 0
-	for _, c := range r.Outcomes {
+	for _, c := range r.Visits {
 		n += c
 	}
 	return n

@@ -137,7 +137,7 @@ func TestFollow(t *testing.T) {
 				if got := beyond(r.visits(seg), list); !maps.Equal(got, want) {
 					t.Errorf("%v with %d threads: %d are visited besides, want %d", c, r.o.Threads, len(got), len(want))
 				}
-				if rep.Followed != len(want) || rep.Listed != len(list) || rep.Visits() != len(list)+len(want) || last.Done != last.Listed || last.Followed != len(want) {
+				if rep.Followed != len(want) || rep.Listed != len(list) || rep.Visited() != len(list)+len(want) || last.Done != last.Listed || last.Followed != len(want) {
 					t.Errorf("%v: %+v, %+v", c, rep, last)
 				}
 				once := map[string]int{}
@@ -277,7 +277,7 @@ func TestFollowEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{answer: g.answer}, list...)
 		r.o.FollowDepth, r.o.Parser = 40, nil
-		if rep := r.run(seg); rep.Followed != 0 || rep.Visits() != 5 {
+		if rep := r.run(seg); rep.Followed != 0 || rep.Visited() != 5 {
 			t.Errorf("%+v", rep)
 		}
 	})

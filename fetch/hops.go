@@ -171,7 +171,7 @@ func (l *loop) within(from, to string) bool {
 		return true
 	}
 	by := hostdb.ByHost
-	if l.lists.by == segment.ByDomain {
+	if l.lists.by == hostdb.ByDomain {
 		by = hostdb.ByDomain
 	}
 	return by.Key(from) == by.Key(to)

@@ -174,13 +174,13 @@ func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 }
 
 // HostRules are rules by host, as an operator writes them in a file: see
-// ReadHostRules.
+// [ParseHostRules].
 type HostRules struct {
 	hosts, below map[string]HostRule
 	rest         HostRule
 }
 
-// ReadHostRules reads rules, one per line: whom a rule is for, and what applies.
+// ParseHostRules reads rules, one per line: whom a rule is for, and what applies.
 //
 //	# whom            what
 //	example.com       requests=1000 bytes=200M
@@ -194,8 +194,14 @@ type HostRules struct {
 // the longest name applies. The name is that of the queue: with Options.By by
 // domain, domains have budgets, and by address, addresses. K, M and G stand for
 // 1024 bytes, 1024 K and 1024 M. Empty lines, anything after a #, and a byte order
-// mark are ignored. An error names the file, as given, and the line.
-func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
+// mark are ignored. An error names the line, and the file if r has a name.
+func ParseHostRules(r io.Reader) (*HostRules, error) {
+	place := func(line int) string {
+		if f, ok := r.(interface{ Name() string }); ok {
+			return f.Name() + ":" + strconv.Itoa(line)
+		}
+		return "fetch: host rules, line " + strconv.Itoa(line)
+	}
 	rules := &HostRules{hosts: map[string]HostRule{}, below: map[string]HostRule{}}
 	seen := map[string]int{}
 	lines := bufio.NewScanner(r)
@@ -225,12 +231,12 @@ func ReadHostRules(r io.Reader, name string) (*HostRules, error) {
 			err = fmt.Errorf("line %d already has a rule for %s", before, f[0])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+			return nil, fmt.Errorf("%s: %w", place(n), err)
 		}
 		seen[key] = n
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+		return nil, fmt.Errorf("%s: %w", place(n), err)
 	}
 	return rules, nil
 }

@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,16 +15,24 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
+// named is a reader that has a name, as a file has.
+type named struct {
+	io.Reader
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
 func rules(t testing.TB, text string) *fetch.HostRules {
 	t.Helper()
-	r, err := fetch.ReadHostRules(strings.NewReader(text), "rules.txt")
+	r, err := fetch.ParseHostRules(named{strings.NewReader(text), "rules.txt"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func TestReadHostRules(t *testing.T) {
+func TestParseHostRules(t *testing.T) {
 	r := rules(t, "\ufeff"+`.marked.example requests=4
 # comment
 WWW.Example.com.   requests=1000 bytes=200M   # with a comment
@@ -80,17 +89,25 @@ paused.example closed
 		"* requests=1\n* requests=1":                   `rules.txt:2: line 1 already has a rule for *`,
 		"* requests=1\n#" + strings.Repeat("x", 1<<16): `rules.txt:2: bufio.Scanner: token too long`,
 	} {
-		if _, err := fetch.ReadHostRules(strings.NewReader(text), "rules.txt"); err == nil || err.Error() != want {
+		if _, err := fetch.ParseHostRules(named{strings.NewReader(text), "rules.txt"}); err == nil || err.Error() != want {
 			t.Errorf("%q: %v\nwant %s", text, err, want)
 		}
 	}
 }
 
-func FuzzReadHostRules(f *testing.F) {
+// A reader without a name is no file.
+func TestParseHostRulesOfNoFile(t *testing.T) {
+	_, err := fetch.ParseHostRules(strings.NewReader("* requests=1\na.example closed=1"))
+	if err == nil || !strings.HasPrefix(err.Error(), "fetch: host rules, line 2: ") {
+		t.Error(err)
+	}
+}
+
+func FuzzParseHostRules(f *testing.F) {
 	f.Add("a.example requests=1 bytes=2K window=22:00-06:00 zone=UTC\n* requests=9")
 	f.Add(".example window=00:00-24:00\n[::1] bytes=1g # x")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := fetch.ReadHostRules(strings.NewReader(text), "f")
+		r, err := fetch.ParseHostRules(named{strings.NewReader(text), "f"})
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "f:") {
 				t.Errorf("%v", err)
@@ -195,8 +212,8 @@ func TestBudgetOfBytes(t *testing.T) {
 		r := newRig(t, s, pages(host, 10)...)
 		r.o.HostRule = rules(t, "* bytes=2500").Rule
 		rep := r.run(seg)
-		if rep.Outcomes[protocol.Success] != 3 || rep.Outcomes[protocol.Skipped] != 7 || hostOf(t, r, host).Spent.Bytes != 3000 {
-			t.Errorf("%v, %+v", rep.Outcomes, hostOf(t, r, host).Spent)
+		if rep.Visits[protocol.Success] != 3 || rep.Visits[protocol.Skipped] != 7 || hostOf(t, r, host).Spent.Bytes != 3000 {
+			t.Errorf("%v, %+v", rep.Visits, hostOf(t, r, host).Spent)
 		}
 	})
 }
@@ -216,8 +233,8 @@ func TestBudgetAtMidnight(t *testing.T) {
 				before++
 			}
 		}
-		if rep.Outcomes[protocol.Success] != 10 || before != 6 {
-			t.Errorf("%v, %d before midnight", rep.Outcomes, before)
+		if rep.Visits[protocol.Success] != 10 || before != 6 {
+			t.Errorf("%v, %d before midnight", rep.Visits, before)
 		}
 	})
 }

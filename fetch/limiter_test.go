@@ -69,8 +69,8 @@ func TestLimitIsForRequests(t *testing.T) {
 		r := newRig(t, s, pages(host, 500)...)
 		r.o.Limiter = &fetch.Limiter{Requests: 1, Bytes: 1}
 		began := time.Now()
-		if rep := r.run(seg); rep.Outcomes[protocol.RobotsDenied] != 500 || time.Since(began) > 10*time.Second {
-			t.Errorf("%v in %v", rep.Outcomes, time.Since(began))
+		if rep := r.run(seg); rep.Visits[protocol.RobotsDenied] != 500 || time.Since(began) > 10*time.Second {
+			t.Errorf("%v in %v", rep.Visits, time.Since(began))
 		}
 	})
 }
@@ -106,8 +106,8 @@ func TestLimitBesideASlowHost(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/2": 3 * time.Minute}}
 		r := newRig(t, s, urls...)
 		r.o.Limiter = &fetch.Limiter{Requests: 2, Bytes: 1000}
-		if rep := r.run(seg); rep.Outcomes[protocol.Success] != 25 {
-			t.Errorf("%v", rep.Outcomes)
+		if rep := r.run(seg); rep.Visits[protocol.Success] != 25 {
+			t.Errorf("%v", rep.Visits)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func TestTimeLimit(t *testing.T) {
 				if took := time.Since(began); took != c.took {
 					t.Errorf("it took %v, want %v", took, c.took)
 				}
-				if len(r.visits(seg)) != c.visits || rep.Visits() != c.visits || rep.TimedOut != 9-c.visits || rep.Listed != 9 {
+				if len(r.visits(seg)) != c.visits || rep.Visited() != c.visits || rep.TimedOut != 9-c.visits || rep.Listed != 9 {
 					t.Errorf("%d visits, %+v", len(r.visits(seg)), rep)
 				}
 				for _, a := range s.of(host) {
@@ -117,7 +117,7 @@ func TestTimeLimitBeginsAnew(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		rep := r.run(seg)
-		if rep.Resumed != 2 || rep.Visits() != 4 || rep.TimedOut != 3 {
+		if rep.Resumed != 2 || rep.Visited() != 4 || rep.TimedOut != 3 {
 			t.Errorf("%+v", rep)
 		}
 	})
@@ -134,8 +134,8 @@ func TestTimeLimitEmptiesAllQueues(t *testing.T) {
 		r := newRig(t, s, urls...)
 		r.o.Threads, r.o.TimeLimit, r.o.QueueDepth = 10, 30*time.Second, 5
 		rep := r.run(seg)
-		if rep.Listed != len(urls) || rep.Visits()+rep.TimedOut != len(urls) || rep.Visits() == 0 || rep.Robots == 0 {
-			t.Errorf("%d listed, %d visits, %d robots.txt, %d left", rep.Listed, rep.Visits(), rep.Robots, rep.TimedOut)
+		if rep.Listed != len(urls) || rep.Visited()+rep.TimedOut != len(urls) || rep.Visited() == 0 || rep.Robots == 0 {
+			t.Errorf("%d listed, %d visits, %d robots.txt, %d left", rep.Listed, rep.Visited(), rep.Robots, rep.TimedOut)
 		}
 	})
 }
@@ -170,8 +170,8 @@ func TestMinRate(t *testing.T) {
 				r.o.MinRate, r.o.SlowSeconds, r.o.SlowAfter = c.rate, c.seconds, c.after
 				began := time.Now()
 				rep := r.run(seg)
-				if took := time.Since(began); took != c.took || rep.TooSlow != c.left || rep.Visits() != 140-c.left {
-					t.Errorf("it took %v and left %d of %d+%d", took, rep.TooSlow, rep.Listed, rep.Visits())
+				if took := time.Since(began); took != c.took || rep.TooSlow != c.left || rep.Visited() != 140-c.left {
+					t.Errorf("it took %v and left %d of %d+%d", took, rep.TooSlow, rep.Listed, rep.Visited())
 				}
 			})
 		})
@@ -184,7 +184,7 @@ func TestThreadsWithoutEnd(t *testing.T) {
 		for _, n := range []int{math.MaxInt, math.MaxInt / 4} {
 			r := newRig(t, &site{latency: time.Second}, pages(host, 3)...)
 			r.o.Threads, r.o.SpareThreads = n, n
-			if rep := r.run(seg); rep.Outcomes[protocol.Success] != 3 {
+			if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
 				t.Errorf("%d threads: %+v", n, rep)
 			}
 		}
@@ -209,7 +209,7 @@ func TestQueueDepth(t *testing.T) {
 				if got := s.of("b.example.test")[0].begin.Sub(began); got != c.want {
 					t.Errorf("asked after %v, want %v", got, c.want)
 				}
-				if rep.Visits() != 40 || rep.Outcomes[protocol.Success] != 40 {
+				if rep.Visited() != 40 || rep.Visits[protocol.Success] != 40 {
 					t.Errorf("%+v", rep)
 				}
 			})

@@ -46,7 +46,7 @@ func richSite() *site {
 			r.Outcome.Location = "http://b.example.test/target"
 			return r
 		case "gone":
-			return code(protocol.GonePage)
+			return code(protocol.Gone)
 		case "picture":
 			return body("image/png", "\x89PNG\r\n\x1a\n")
 		case "panic":
@@ -213,7 +213,7 @@ func TestPluginThatPanicsCostsItsPageOnly(t *testing.T) {
 			return s.Fetch(ctx, q)
 		})
 		rep := r.run(seg)
-		if rep.ParseFailed != 2 || rep.Parsed != 1 || rep.Outcomes[protocol.Failed] != 1 || rep.Outcomes[protocol.Success] != 3 {
+		if rep.ParseFailed != 2 || rep.Parsed != 1 || rep.Visits[protocol.Failed] != 1 || rep.Visits[protocol.Success] != 3 {
 			t.Errorf("%+v", rep)
 		}
 		parses := r.parses(seg)
@@ -288,7 +288,7 @@ func TestProgress(t *testing.T) {
 			}
 		}
 		rep := r.run(seg)
-		if done != rep.Visits() || done != rep.Listed || bytes != rep.Bytes || bytes == 0 {
+		if done != rep.Visited() || done != rep.Listed || bytes != rep.Bytes || bytes == 0 {
 			t.Errorf("told of %d visits and %d bytes: %+v", done, bytes, rep)
 		}
 	})

@@ -32,7 +32,7 @@ type lists struct {
 	s    segment.Store
 	name string
 	n    int
-	by   segment.Partition
+	by   hostdb.By
 	mine map[int]bool
 	left int // lists that are not complete
 }
@@ -71,7 +71,7 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 			ls.mine[i] = true
 		}
 	}
-	if len(ls.mine) < ls.n && o.By == hostdb.ByDomain && turn.By != segment.ByDomain {
+	if len(ls.mine) < ls.n && o.By == hostdb.ByDomain && turn.By != hostdb.ByDomain {
 		return nil, fmt.Errorf("fetch: queues %v would be shared by lists made %v", o.By, turn.By)
 	}
 	whole, err := s.Stat(ctx, name, segment.FetchPart)

@@ -79,7 +79,7 @@ func TestListsApart(t *testing.T) {
 			for i, lists := range runs {
 				r.o.Lists = lists
 				rep := r.run(listed)
-				visits += rep.Visits()
+				visits += rep.Visited()
 				done, err := segment.Has[segment.Visit](t.Context(), r.db.Segments(), listed)
 				if last := i == len(runs)-1; err != nil || done != last || (rep.Left == 0) != last {
 					t.Errorf("%v after run %d: complete %v, %+v, %v", runs, i, done, rep, err)
@@ -94,7 +94,7 @@ func TestListsApart(t *testing.T) {
 			}
 			for _, lists := range [][]int{nil, {0}, {1, 2}} {
 				r.o.Lists = lists
-				if rep := r.run(listed); !rep.Already || rep.Visits() != 0 || rep.Left != 0 {
+				if rep := r.run(listed); !rep.Already || rep.Visited() != 0 || rep.Left != 0 {
 					t.Errorf("again: %+v", rep)
 				}
 			}
@@ -117,7 +117,7 @@ func TestListsAtOnce(t *testing.T) {
 				o.Lists = lists
 				wg.Go(func() {
 					rep, err := fetch.Run(t.Context(), r.db.Segments(), listed, o)
-					if err != nil || rep.Visits() != 20*len(lists) {
+					if err != nil || rep.Visited() != 20*len(lists) {
 						t.Errorf("%v: %+v, %v", lists, rep, err)
 					}
 				})
@@ -151,9 +151,9 @@ func TestListsAtOnce(t *testing.T) {
 // whose queues are hosts.
 func TestListsByDomainOrAddressAtOnce(t *testing.T) {
 	for _, c := range []struct {
-		made segment.Partition
+		made hostdb.By
 		by   hostdb.By
-	}{{segment.ByDomain, hostdb.ByDomain}, {segment.ByDomain, hostdb.ByHost}, {segment.ByIP, hostdb.ByHost}} {
+	}{{hostdb.ByDomain, hostdb.ByDomain}, {hostdb.ByDomain, hostdb.ByHost}, {hostdb.ByIP, hostdb.ByHost}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: 200 * time.Millisecond}
 			r := newRig(t, s)
@@ -388,14 +388,14 @@ func TestInvalidLists(t *testing.T) {
 			t.Error(err)
 		}
 		r.o.Lists = nil
-		if rep := r.run(other); rep.Visits()+rep.Resumed != 6 {
+		if rep := r.run(other); rep.Visited()+rep.Resumed != 6 {
 			t.Errorf("%+v", rep)
 		}
 	})
 	r := newRig(t, &site{})
 	r.o.Delay, r.o.Lists = -1, []int{0}
 	r.list(listed, threeHosts(1)...) // one list, which is list 0
-	if rep := r.run(listed); rep.Visits() != 3 {
+	if rep := r.run(listed); rep.Visited() != 3 {
 		t.Errorf("%+v", rep)
 	}
 }
@@ -424,7 +424,7 @@ func TestDelayOfTheList(t *testing.T) {
 			}
 			return segment.Turn{}
 		}, urls...)
-		if rep := r.run(listed); rep.Visits() != 16 || rep.Outcomes[0] != 0 {
+		if rep := r.run(listed); rep.Visited() != 16 || rep.Visits[0] != 0 {
 			t.Errorf("%+v", rep)
 		}
 		for h, pause := range want {
@@ -450,34 +450,6 @@ func TestDelayOfTheList(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestTurn(t *testing.T) {
-	for _, turn := range []segment.Turn{{}, {List: 2, Lists: 3, By: segment.ByIP, Delay: time.Minute}, {Lists: 1, Delay: -time.Millisecond}, {Lists: 4, By: segment.ByDomain}} {
-		d := crawldb.Datum{URL: "u", Meta: crawldb.MetaOf("a", "b")}
-		turn.Mark(&d)
-		got, err := segment.Unmark(&d)
-		if turn.Lists == 0 && turn.Delay != 0 {
-			turn.Lists = 1
-		}
-		if got != turn || err != nil || d.Meta != crawldb.MetaOf("a", "b") {
-			t.Errorf("%+v came back as %+v, %v", turn, got, err)
-		}
-	}
-	for _, bad := range []string{"", "0/1", "0/1 byHost", "1/1 byHost 0", "-1/2 byHost 0", "0/2 byMoon 0", "0/2 byHost x", "0/2 byHost 99999999999999999", "0/0 byHost 0"} {
-		d := crawldb.Datum{URL: "u", Meta: crawldb.MetaOf(segment.TurnKey, bad)}
-		if got, err := segment.Unmark(&d); err == nil {
-			t.Errorf("%q is %+v", bad, got)
-		}
-	}
-	for word, want := range map[string]segment.Partition{"byHost": segment.ByHost, "HOST": segment.ByHost, "byDomain": segment.ByDomain, "ip": segment.ByIP} {
-		if p, err := segment.ParsePartition(word); p != want || err != nil {
-			t.Errorf("%s: %v, %v", word, p, err)
-		}
-	}
-	if _, err := segment.ParsePartition("moon"); err == nil {
-		t.Error("there is a moon")
-	}
 }
 
 // slowly is a store in which it takes a second to open a part.

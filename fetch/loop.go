@@ -155,7 +155,7 @@ func newLoop(segments segment.Store, name string, o Options) *loop {
 		q:        newQueues(o.ThreadsPerHost, pause, time.Now()),
 		groupAge: firstGroupAge,
 		lanes:    lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
-		report:   Report{Outcomes: map[protocol.Code]int{}},
+		report:   Report{Visits: map[protocol.Code]int{}},
 		groups:   make(chan []*visited, 1), sitemaps: make(chan struct{}, sitemapPlaces(o.Threads)),
 		limits: newLimits(&o),
 	}
@@ -484,14 +484,14 @@ func (l *loop) over(v *visited) {
 		l.limits.visits++
 	}
 	if l.o.OnVisit != nil {
-		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visits() - l.report.Followed, Followed: l.report.Followed, InFlight: l.lanes.flying(), Hosts: len(l.q.hosts)})
+		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visited() - l.report.Followed, Followed: l.report.Followed, InFlight: l.lanes.flying(), Hosts: len(l.q.hosts)})
 	}
 }
 
 // count adds a visit to the report.
 func (l *loop) count(v *visited) {
 	rep := &l.report
-	rep.Outcomes[v.visit.Outcome.Code]++
+	rep.Visits[v.visit.Outcome.Code]++
 	rep.Bytes += v.visit.Bytes
 	rep.Causes.count(v)
 	if v.visit.Outcome.Code.Asked() {

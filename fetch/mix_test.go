@@ -294,7 +294,7 @@ func (m *mix) prove() {
 				t.Errorf("%s was not visited", u)
 			}
 		}
-		if n != len(m.urls) || rep.Listed != n || rep.Listed != rep.Resumed+rep.Visits()-rep.Followed+rep.TimedOut {
+		if n != len(m.urls) || rep.Listed != n || rep.Listed != rep.Resumed+rep.Visited()-rep.Followed+rep.TimedOut {
 			t.Errorf("%d of %d are visited or left: %+v", n, len(m.urls), rep)
 		}
 	}

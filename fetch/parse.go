@@ -31,7 +31,7 @@ func Parse(ctx context.Context, segments segment.Store, name string, o Options) 
 }
 
 func parseSegment(ctx context.Context, segments segment.Store, name string, o *Options) (Report, error) {
-	l := loop{o: *o, report: Report{Outcomes: map[protocol.Code]int{}}}
+	l := loop{o: *o, report: Report{Visits: map[protocol.Code]int{}}}
 	if done, err := segment.Has[segment.Parse](ctx, segments, name); err != nil || done {
 		l.report.Already = done
 		return l.report, err

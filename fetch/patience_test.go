@@ -37,8 +37,8 @@ func TestRobotsRetries(t *testing.T) {
 			r.renew()
 			rep := r.run(seg)
 			took := time.Since(ill.began)
-			if rep.Outcomes[protocol.Success] != 5+c.visits || rep.Outcomes[protocol.RobotsFailed] != 3-c.visits || took != c.took {
-				t.Errorf("%+v: %v after %v", c, rep.Outcomes, took)
+			if rep.Visits[protocol.Success] != 5+c.visits || rep.Visits[protocol.RobotsFailed] != 3-c.visits || took != c.took {
+				t.Errorf("%+v: %v after %v", c, rep.Visits, took)
 			}
 			same := len(ill.asks) == len(c.asks)
 			for i := 0; same && i < len(c.asks); i++ {

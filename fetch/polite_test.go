@@ -52,15 +52,15 @@ func TestPauseCountsFromTheEndOfTheLastRequest(t *testing.T) {
 					t.Fatalf("asked first: %+v", asks)
 				}
 				if c.denied {
-					if len(asks) != 1 || rep.Outcomes[protocol.RobotsDenied] != 4 {
-						t.Errorf("%d requests, %v", len(asks), rep.Outcomes)
+					if len(asks) != 1 || rep.Visits[protocol.RobotsDenied] != 4 {
+						t.Errorf("%d requests, %v", len(asks), rep.Visits)
 					}
 					if took := time.Since(began); took > time.Minute {
 						t.Errorf("it took %v to ask nothing", took)
 					}
 					return
 				}
-				if len(asks) != 5 || rep.Outcomes[protocol.Success] != 4 || rep.Robots != 1 {
+				if len(asks) != 5 || rep.Visits[protocol.Success] != 4 || rep.Robots != 1 {
 					t.Errorf("%d requests, %+v", len(asks), rep)
 				}
 				for i, gap := range gaps(t, asks) {
@@ -155,8 +155,8 @@ func TestClockThatIsSetBack(t *testing.T) {
 			r := newRig(t, s, pages(host, 5)...)
 			r.o.Protocol, r.o.ThreadsPerHost = &jumping{site: s, r: r}, threads
 			r.renew()
-			if rep := r.run(seg); rep.Outcomes[protocol.Success] != 5 {
-				t.Errorf("%d threads: %v", threads, rep.Outcomes)
+			if rep := r.run(seg); rep.Visits[protocol.Success] != 5 {
+				t.Errorf("%d threads: %v", threads, rep.Visits)
 			}
 			polite(t, s, hostdb.ByHost, five)
 		})
@@ -165,13 +165,13 @@ func TestClockThatIsSetBack(t *testing.T) {
 			r := newRig(t, s, pages(host, 5)...)
 			r.o.ThreadsPerHost = threads
 			err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
-				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.Turn)}}, nil
+				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.MaxTurn)}}, nil
 			})
 			if err := errors.Join(err, r.ahead(host)); err != nil {
 				t.Fatal(err)
 			}
-			if rep := r.run(seg); rep.Outcomes[protocol.Success] != 5 {
-				t.Errorf("%d threads: %v", threads, rep.Outcomes)
+			if rep := r.run(seg); rep.Visits[protocol.Success] != 5 {
+				t.Errorf("%d threads: %v", threads, rep.Visits)
 			}
 		})
 	}
@@ -201,8 +201,8 @@ func TestRetryAfter(t *testing.T) {
 				r := newRig(t, s, pages(host, 4)...)
 				began := time.Now()
 				rep := r.run(seg)
-				if rep.Outcomes[protocol.Skipped] != c.skipped || rep.Outcomes[protocol.Busy] != 1 {
-					t.Errorf("%v", rep.Outcomes)
+				if rep.Visits[protocol.Skipped] != c.skipped || rep.Visits[protocol.Busy] != 1 {
+					t.Errorf("%v", rep.Visits)
 				}
 				g := gaps(t, s.of(host))
 				if c.skipped > 0 {
@@ -233,8 +233,8 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 		}
 		r := newRig(t, s, pages(host, 7)...)
 		rep := r.run(seg)
-		if rep.Outcomes[protocol.Failed] != 4 || rep.Outcomes[protocol.NotFound] != 3 {
-			t.Errorf("%v", rep.Outcomes)
+		if rep.Visits[protocol.Failed] != 4 || rep.Visits[protocol.NotFound] != 3 {
+			t.Errorf("%v", rep.Visits)
 		}
 		sec := time.Second
 		want := []time.Duration{5 * sec, 5 * sec, 10 * sec, 20 * sec, 10 * sec, 5 * sec, 10 * sec}
@@ -253,8 +253,8 @@ func TestHostThatFails(t *testing.T) {
 			var told int
 			r.o.OnVisit = func(segment.Visit, fetch.Progress) { told++ }
 			rep := r.run(seg)
-			if n := len(s.of(host)) - 1; n != c.requests || rep.Outcomes[protocol.Failed] != n || rep.Outcomes[protocol.Skipped] != 8-n {
-				t.Errorf("MaxFailures %d: %d requests, %v", c.max, n, rep.Outcomes)
+			if n := len(s.of(host)) - 1; n != c.requests || rep.Visits[protocol.Failed] != n || rep.Visits[protocol.Skipped] != 8-n {
+				t.Errorf("MaxFailures %d: %d requests, %v", c.max, n, rep.Visits)
 			}
 			if told != 8 {
 				t.Errorf("OnVisit was told of %d visits of 8", told)
@@ -294,7 +294,7 @@ func TestHostThatWasDownCostsOneRequest(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		down = false
 		r.list("up", pages(host, 10)...)
-		if rep := r.run("up"); rep.Outcomes[protocol.Success] != 10 || rep.Robots != 1 {
+		if rep := r.run("up"); rep.Visits[protocol.Success] != 10 || rep.Robots != 1 {
 			t.Errorf("up again: %+v", rep)
 		}
 	})
@@ -367,7 +367,7 @@ func TestRobotsBeforePages(t *testing.T) {
 		}
 		r := newRig(t, s, urls...)
 		rep := r.run(seg)
-		if rep.Robots != 4 || rep.Outcomes[protocol.RobotsDenied] != 8 || rep.Outcomes[protocol.Success] != 8 {
+		if rep.Robots != 4 || rep.Visits[protocol.RobotsDenied] != 8 || rep.Visits[protocol.Success] != 8 {
 			t.Errorf("%+v", rep)
 		}
 		if asks := s.of("/private"); len(asks) > 0 {
@@ -399,8 +399,8 @@ func TestUnavailableRobots(t *testing.T) {
 		})
 		r.renew()
 		rep := r.run(seg)
-		if n := len(s.of(host)); n != 1 || rep.Outcomes[protocol.RobotsFailed] != 30 {
-			t.Errorf("%d requests, %v", n, rep.Outcomes)
+		if n := len(s.of(host)); n != 1 || rep.Visits[protocol.RobotsFailed] != 30 {
+			t.Errorf("%d requests, %v", n, rep.Visits)
 		}
 		if h := hostOf(t, r, host); h.Stats.Failures != 0 || len(h.Busy) > 0 {
 			t.Errorf("%+v", h)
@@ -456,8 +456,8 @@ func TestRefusedIsNoRequest(t *testing.T) {
 		r := newRig(t, s, pages(host, 50)...)
 		began := time.Now()
 		rep := r.run(seg)
-		if rep.Outcomes[protocol.Refused] != 50 || time.Since(began) > 10*time.Second {
-			t.Errorf("%v in %v", rep.Outcomes, time.Since(began))
+		if rep.Visits[protocol.Refused] != 50 || time.Since(began) > 10*time.Second {
+			t.Errorf("%v in %v", rep.Visits, time.Since(began))
 		}
 		if h := hostOf(t, r, host); h.Stats.Gone != 0 {
 			t.Errorf("%+v", h.Stats)
@@ -470,8 +470,8 @@ func TestHostlessPagesNeedNoTurn(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, "file:///a", "file:///b", "file:///c")
 		began := time.Now()
-		if rep := r.run(seg); rep.Outcomes[protocol.Success] != 3 || time.Since(began) > 0 {
-			t.Errorf("%v in %v", rep.Outcomes, time.Since(began))
+		if rep := r.run(seg); rep.Visits[protocol.Success] != 3 || time.Since(began) > 0 {
+			t.Errorf("%v in %v", rep.Visits, time.Since(began))
 		}
 		for h := range r.db.Hosts().Scan(t.Context()) {
 			t.Errorf("a record was made: %+v", h.Name)

@@ -42,7 +42,7 @@ func TestCancelledFetchGoesOn(t *testing.T) {
 					if rep.Resumed != visits && err == nil {
 						t.Errorf("%d resumed of %d visits", rep.Resumed, visits)
 					}
-					if visits += rep.Visits(); err == nil {
+					if visits += rep.Visited(); err == nil {
 						break
 					}
 					if !errors.Is(err, context.DeadlineExceeded) {
@@ -73,7 +73,7 @@ func TestCancelledFetchGoesOn(t *testing.T) {
 					}
 				}
 				rep := r.run(seg)
-				if !rep.Already || rep.Visits() != 0 {
+				if !rep.Already || rep.Visited() != 0 {
 					t.Errorf("a complete segment: %+v", rep)
 				}
 			})
@@ -152,7 +152,7 @@ func TestFetchSurvivesItsStore(t *testing.T) {
 			}
 			before := len(s.of("http"))
 			rep := r.run(seg)
-			if rep.Resumed != len(kept) || rep.Visits()+rep.Resumed != 15 || len(r.visits(seg)) != 15 {
+			if rep.Resumed != len(kept) || rep.Visited()+rep.Resumed != 15 || len(r.visits(seg)) != 15 {
 				t.Errorf("died at call %d with %d kept: %+v", n, len(kept), rep)
 			}
 			aligned(t, r.db.Segments(), seg)
@@ -364,7 +364,7 @@ func TestFetchBegunWithoutParser(t *testing.T) {
 			if err != nil {
 				t.Fatalf("died at call %d: %v", n, err)
 			}
-			if rep.Resumed != kept || rep.Visits()+kept != pages {
+			if rep.Resumed != kept || rep.Visited()+kept != pages {
 				t.Errorf("died at call %d with %d pages kept: %+v", n, kept, rep)
 			}
 			aligned(t, r.db.Segments(), seg)
@@ -378,7 +378,7 @@ func TestFetchBegunWithoutParser(t *testing.T) {
 func TestNothingToFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{})
-		if rep := r.run(seg); rep.Visits() != 0 || rep.Already {
+		if rep := r.run(seg); rep.Visited() != 0 || rep.Already {
 			t.Errorf("%+v", rep)
 		}
 		aligned(t, r.db.Segments(), seg)
@@ -412,7 +412,7 @@ func TestProtocolErrorEndsTheRun(t *testing.T) {
 		if _, err := fetch.Run(t.Context(), r.db.Segments(), seg, o); !errors.Is(err, disk) {
 			t.Fatal(err)
 		}
-		if rep := r.run(seg); rep.Resumed == 0 || rep.Resumed+rep.Visits() != 9 {
+		if rep := r.run(seg); rep.Resumed == 0 || rep.Resumed+rep.Visited() != 9 {
 			t.Errorf("%+v", rep)
 		}
 	})

@@ -229,8 +229,8 @@ func TestRobotsWebs(t *testing.T) {
 			r.o.By = []hostdb.By{hostdb.ByHost, hostdb.ByDomain}[rnd.IntN(2)]
 			rep := r.run(seg)
 			total += polite(t, &m.site, r.o.By, five)
-			if rep.Visits() != len(urls) || len(r.visits(seg)) != len(urls) {
-				t.Errorf("web %d: %d visits of %d", seed, rep.Visits(), len(urls))
+			if rep.Visited() != len(urls) || len(r.visits(seg)) != len(urls) {
+				t.Errorf("web %d: %d visits of %d", seed, rep.Visited(), len(urls))
 			}
 			for _, a := range m.of("") {
 				if u := a.url; strings.HasSuffix(u, "/x") && strings.Contains(m.text[strings.TrimSuffix(u, "/x")+"/robots.txt"], "Disallow: /x") {
@@ -272,8 +272,8 @@ func TestRetryAfterOfRobots(t *testing.T) {
 			r.o.Protocol = busy
 			r.o.Robots = &robots.Cache{Protocol: busy, Hosts: r.o.Hosts, MaxAge: time.Minute}
 			rep := r.run(seg)
-			if rep.Outcomes[protocol.Skipped] != c.skipped || rep.Outcomes[protocol.Success] != 28-c.skipped {
-				t.Errorf("%v: %v", c.after, rep.Outcomes)
+			if rep.Visits[protocol.Skipped] != c.skipped || rep.Visits[protocol.Success] != 28-c.skipped {
+				t.Errorf("%v: %v", c.after, rep.Visits)
 			}
 			asks, again := s.of(host), s.of("/robots.txt")
 			if len(again) < 2 {

@@ -88,7 +88,7 @@ func TestSitemapsOfRobots(t *testing.T) {
 			got = append(got, told(p)...)
 		}
 		want(t, "links", got, lists...)
-		if rep.LinksRejected != 2 || rep.Outcomes[protocol.RobotsDenied] != 1 {
+		if rep.LinksRejected != 2 || rep.Visits[protocol.RobotsDenied] != 1 {
 			t.Errorf("%+v", rep)
 		}
 		// The parse stage finds the same.

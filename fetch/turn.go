@@ -13,7 +13,7 @@ import (
 const (
 	// claimFor is how long a visit may take before others may take its owner
 	// for dead; it is cut off a little earlier.
-	claimFor = hostdb.Turn
+	claimFor = hostdb.MaxTurn
 	cutAfter = claimFor - 10*time.Second
 	// minBackoff is the pause after a first failure if there is no other, and
 	// maxBackoff the longest.

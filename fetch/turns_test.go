@@ -70,7 +70,7 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 				r.o.SpareThreads = -1
 				rep := r.run(seg)
 				asks := s.of(host)
-				if n := len(asks); n != 14 || rep.Robots != 1 || rep.Outcomes[protocol.Success] != 13 {
+				if n := len(asks); n != 14 || rep.Robots != 1 || rep.Visits[protocol.Success] != 13 {
 					t.Errorf("%d requests, %+v", n, rep)
 				}
 				most, begun, ended := inFlight(asks)
@@ -227,8 +227,8 @@ func TestMaxWait(t *testing.T) {
 			var log bytes.Buffer
 			r := newRig(t, s, pages(host, 4)...)
 			r.o.MaxWait, r.o.Logger = c.wait, slog.New(slog.NewTextHandler(&log, nil))
-			if rep := r.run(seg); rep.Outcomes[protocol.Skipped] != c.skipped {
-				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Outcomes)
+			if rep := r.run(seg); rep.Visits[protocol.Skipped] != c.skipped {
+				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Visits)
 			}
 			told := log.String()
 			if (told == "") != (c.told == "") || !strings.Contains(told, c.told) || strings.Count(told, "\n") > 1 {
@@ -271,7 +271,7 @@ func TestRobotsWithoutEnd(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if took := time.Since(began); took > hostdb.Turn {
+		if took := time.Since(began); took > hostdb.MaxTurn {
 			t.Errorf("it took %v", took)
 		}
 		for _, name := range []string{seg, "s2"} {
@@ -399,7 +399,7 @@ func TestListThatIsNotMixed(t *testing.T) {
 		r.o.OnVisit = func(_ segment.Visit, p fetch.Progress) { waits = max(waits, p.Listed-p.Done) }
 		began := time.Now()
 		rep := r.run(seg)
-		if rep.Listed != len(urls) || rep.Outcomes[protocol.Success] != len(urls) || len(s.of("")) != len(urls) {
+		if rep.Listed != len(urls) || rep.Visits[protocol.Success] != len(urls) || len(s.of("")) != len(urls) {
 			t.Errorf("%d requests, %+v", len(s.of("")), rep)
 		}
 		last := s.of("//h")
@@ -432,7 +432,7 @@ func TestPassedOver(t *testing.T) {
 				r.o.TimeLimit = 8 * time.Second
 			}
 			rep := r.run(seg)
-			if n := rep.Visits() + rep.TimedOut; rep.Listed != len(urls) || n != len(urls) || limited != (rep.TimedOut > 0) {
+			if n := rep.Visited() + rep.TimedOut; rep.Listed != len(urls) || n != len(urls) || limited != (rep.TimedOut > 0) {
 				t.Errorf("%d of %d, %+v", n, len(urls), rep)
 			}
 			if n := len(s.of("big.example.test/")); !limited && n != 6 {
@@ -487,7 +487,7 @@ func TestTurnsAreGivenBack(t *testing.T) {
 				q.Store = r.o.Hosts
 				r.o.Hosts = q
 				began := time.Now()
-				if rep := r.run(seg); rep.Outcomes[protocol.Success] != 60 {
+				if rep := r.run(seg); rep.Visits[protocol.Success] != 60 {
 					t.Errorf("%+v", rep)
 				}
 				if took := time.Since(began); took > time.Minute {
@@ -563,7 +563,7 @@ func TestCancelledAtTheStart(t *testing.T) {
 		if _, err := fetch.Run(ctx, unreadable{r.db.Segments(), cancel}, seg, r.o); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		if rep := r.run(seg); rep.Resumed == 0 || rep.Resumed+rep.Visits() != 20 {
+		if rep := r.run(seg); rep.Resumed == 0 || rep.Resumed+rep.Visited() != 20 {
 			t.Errorf("%+v", rep)
 		}
 	})

@@ -32,8 +32,8 @@ func TestFailuresOfFormerRounds(t *testing.T) {
 					t.Fatal(err)
 				}
 				rep := r.run(seg)
-				if rep.Outcomes[protocol.Success] != 6 {
-					t.Errorf("%d threads, no robots.txt %v: %v", threads, known, rep.Outcomes)
+				if rep.Visits[protocol.Success] != 6 {
+					t.Errorf("%d threads, no robots.txt %v: %v", threads, known, rep.Visits)
 				}
 			})
 		}
@@ -52,8 +52,8 @@ func TestWaitsForRobotsOfSeveralThreads(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.o.ThreadsPerHost, r.o.RobotsRetries, r.o.RobotsWait = 3, 3, 5*time.Minute
-		if rep := r.run(seg); rep.Outcomes[protocol.Success] != 6 {
-			t.Errorf("%v after %v", rep.Outcomes, time.Since(began))
+		if rep := r.run(seg); rep.Visits[protocol.Success] != 6 {
+			t.Errorf("%v after %v", rep.Visits, time.Since(began))
 		}
 	})
 }
@@ -65,8 +65,8 @@ func TestDeniedPagesDoNotWait(t *testing.T) {
 			began := time.Now()
 			s := &site{robots: robots}
 			r := newRig(t, s, pages(host, 6)...)
-			if rep := r.run(seg); rep.Outcomes[protocol.RobotsDenied] != 6 || time.Since(began) > 0 {
-				t.Errorf("%v after %v", rep.Outcomes, time.Since(began))
+			if rep := r.run(seg); rep.Visits[protocol.RobotsDenied] != 6 || time.Since(began) > 0 {
+				t.Errorf("%v after %v", rep.Visits, time.Since(began))
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestCrawlDelayOfADay(t *testing.T) {
 		s := &site{robots: "User-agent: *\nCrawl-delay: 100000", latency: time.Second}
 		r := newRig(t, s, pages(host, 3)...)
 		r.o.MaxCrawlDelay, r.o.TimeLimit = -1, 10*24*time.Hour
-		if rep := r.run(seg); rep.Outcomes[protocol.Success] != 3 {
+		if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
 			t.Errorf("%+v", rep)
 		}
 	})

@@ -35,7 +35,7 @@ func BenchmarkSelect1000Of200k(b *testing.B) {
 			o := generate.Options{TopN: 1000, MaxPerHost: 10, Now: clock}
 			var err error
 			if c.where != "" {
-				if o.Where, err = expression.Record(c.where); err != nil {
+				if o.Where, err = expression.RecordFilter(c.where); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -251,7 +251,7 @@ func turns(t *testing.T, s segment.Store, name string) map[string]segment.Turn {
 func TestLists(t *testing.T) {
 	data := many(300, 40)
 	data = append(data, due("file:/a", 1), due("file:/b", 1))
-	for _, by := range []segment.Partition{segment.ByHost, segment.ByDomain} {
+	for _, by := range []hostdb.By{hostdb.ByHost, hostdb.ByDomain} {
 		before := map[string]segment.Turn{}
 		for _, seed := range []int32{0, 0, 99} {
 			db := &memstore.DB{}
@@ -264,7 +264,7 @@ func TestLists(t *testing.T) {
 			of, used := map[string]int{}, map[int]bool{}
 			for u, turn := range got {
 				key := hostdb.ByHost.Key(u)
-				if by == segment.ByDomain {
+				if by == hostdb.ByDomain {
 					key = hostdb.ByDomain.Key(u)
 				}
 				if l, ok := of[key]; ok && l != turn.List || turn.Lists != 4 || turn.By != by || turn.List >= 4 {
@@ -273,11 +273,11 @@ func TestLists(t *testing.T) {
 				of[key] = turn.List
 				used[turn.List] = true
 			}
-			if by == segment.ByHost && len(used) != 4 {
+			if by == hostdb.ByHost && len(used) != 4 {
 				t.Errorf("only %v are used", used)
 			}
 			same := maps.Equal(got, before)
-			if len(before) > 0 && same != (seed == 0) && by == segment.ByHost {
+			if len(before) > 0 && same != (seed == 0) && by == hostdb.ByHost {
 				t.Errorf("seed %d: the same lists: %v", seed, same)
 			}
 			before = got
@@ -330,7 +330,7 @@ func TestListsShareNoQueue(t *testing.T) {
 			u := one("http", "https", "HTTP", "ftp") + "://" + host + one("", ":80", ":8080") + "/" + fmt.Sprint(i)
 			data = append(data, due(one(u, u, u, u, "file:/x/"+fmt.Sprint(i)), rnd.Float32()))
 		}
-		o := generate.Options{Lists: 2 + rnd.IntN(6), Partition: segment.Partition(rnd.IntN(3)), Seed: rnd.Int32(), NutchCompat: life%2 == 0, NoNormalize: rnd.IntN(3) == 0, Lookup: lookup}
+		o := generate.Options{Lists: 2 + rnd.IntN(6), Partition: hostdb.By(rnd.IntN(3)), Seed: rnd.Int32(), NutchCompat: life%2 == 0, NoNormalize: rnd.IntN(3) == 0, Lookup: lookup}
 		switch rnd.IntN(3) {
 		case 0:
 			o.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{tear{}}}
@@ -348,9 +348,9 @@ func TestListsShareNoQueue(t *testing.T) {
 		for u, turn := range turns(t, db.Segments(), r.Segments[0]) {
 			queues := []string{hostdb.ByHost.Key(u)}
 			switch o.Partition {
-			case segment.ByDomain:
+			case hostdb.ByDomain:
 				queues = append(queues, "domain "+hostdb.ByDomain.Key(u))
-			case segment.ByIP:
+			case hostdb.ByIP:
 				if addrs, err := lookup(t.Context(), queues[0]); err == nil && o.Rules == nil && queues[0] != "" && queues[0][0] != '[' && queues[0] != "10.0.0.1" {
 					queues = append(queues, "address "+slices.MinFunc(addrs, netip.Addr.Compare).Unmap().String())
 				}
@@ -403,7 +403,7 @@ func TestListsByAddress(t *testing.T) {
 	}
 	db := &memstore.DB{}
 	put(t, db.Crawl(), data...)
-	r := run(t, db.Crawl(), db.Segments(), generate.Options{TopN: 62, Lists: 1000, Partition: segment.ByIP, Lookup: lookup})
+	r := run(t, db.Crawl(), db.Segments(), generate.Options{TopN: 62, Lists: 1000, Partition: hostdb.ByIP, Lookup: lookup})
 	of := map[string]int{}
 	for u, turn := range turns(t, db.Segments(), r.Segments[0]) {
 		host := crawldb.Host(u)
@@ -428,7 +428,7 @@ func TestListsByAddress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	again := &memstore.DB{}
 	put(t, again.Crawl(), many(60, 30)...)
-	_, err := generate.Run(ctx, again.Crawl(), again.Segments(), generate.Options{Now: clock, Lists: 2, Partition: segment.ByIP,
+	_, err := generate.Run(ctx, again.Crawl(), again.Segments(), generate.Options{Now: clock, Lists: 2, Partition: hostdb.ByIP,
 		Lookup: func(ctx context.Context, _ string) ([]netip.Addr, error) { cancel(); return nil, ctx.Err() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)

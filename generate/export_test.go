@@ -12,6 +12,8 @@ func (o Options) WithChunk(n int) Options {
 	return o
 }
 
+func HashOrder(url string) int32 { return hashOrder(url) }
+
 // HashBytes is HashOrder without the length; JavaHash and Partition are what
 // chooses a list.
 func HashBytes(url string) int32 { return hashBytes(1, url) }

@@ -124,7 +124,7 @@ type Options struct {
 	Lists int
 	// Partition says which URLs must be on the same list. Those that share a
 	// queue in the fetch always are. (Nutch: partition.url.mode.)
-	Partition segment.Partition
+	Partition hostdb.By
 	// Seed varies how the URLs are spread over the lists. (Nutch:
 	// partition.url.seed.)
 	Seed int32
@@ -157,7 +157,7 @@ type Options struct {
 	// java.net.URL does not know is left out; a host that moves to the next segment
 	// because of TopN may get one URL too many there, and the last segment may
 	// exceed TopN; a HostLimit of zero means no limit, a HostDelay of zero or less
-	// no pause; a list is in the order of [HashOrder]. What Nutch leaves to chance
+	// no pause; a list is in the order of Nutch's hash of the URLs. What Nutch leaves to chance
 	// is not imitated: the order of equal priorities, and which limits of one host
 	// leak to another.
 	NutchCompat bool

@@ -63,7 +63,7 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 	// URLs that share a queue must share a list, even if a normalizer tells
 	// them apart: the first of a queue by key decides.
 	by := hostdb.ByHost
-	if j.o.Partition == segment.ByDomain {
+	if j.o.Partition == hostdb.ByDomain {
 		by = hostdb.ByDomain
 	}
 	first := map[string]string{}
@@ -80,16 +80,16 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 		if ok {
 			// Nutch hashes the host as it is spelled.
 			switch key = strings.TrimSuffix(crawldb.Host(spelled), "."); j.o.Partition {
-			case segment.ByDomain:
+			case hostdb.ByDomain:
 				key = hostdb.Domain(key)
-			case segment.ByIP:
+			case hostdb.ByIP:
 				key = by.Key(spelled)
 			}
 		}
 		keys[queue] = key
 	}
 	hashes := map[string]int32{}
-	if j.o.Partition == segment.ByIP {
+	if j.o.Partition == hostdb.ByIP {
 		var err error
 		if hashes, err = j.addresses(ctx, keys); err != nil {
 			return nil, err
@@ -283,17 +283,17 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 // hashed orders a fetch list as Nutch does.
 func hashed(list []crawldb.Datum) {
 	slices.SortFunc(list, func(a, b crawldb.Datum) int {
-		if c := cmp.Compare(HashOrder(a.URL), HashOrder(b.URL)); c != 0 {
+		if c := cmp.Compare(hashOrder(a.URL), hashOrder(b.URL)); c != 0 {
 			return c
 		}
 		return cmp.Compare(a.URL, b.URL)
 	})
 }
 
-// HashOrder is the number by which Nutch orders the URLs of a fetch list,
+// hashOrder is the number by which Nutch orders the URLs of a fetch list,
 // ascending: a hash of the URL as Hadoop writes it, prefixed with its length,
 // over the bytes from last to first. (Nutch: Generator's HashComparator.)
-func HashOrder(url string) int32 {
+func hashOrder(url string) int32 {
 	return hashBytes(hashBytes(1, url), string(vint(len(url))))
 }
 

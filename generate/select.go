@@ -152,7 +152,7 @@ func (j *job) spelling(scope urlfilter.Scope, url string) (string, bool) {
 // candidates yields the records that pass check, best first, equal ones by key.
 func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 	ahead, indexable := schedule.Horizon(j.o.Schedule)
-	index, ok := crawldb.Index(j.crawl)
+	index, ok := crawldb.AsDueStore(j.crawl)
 	if !ok || !indexable || j.o.NutchCompat {
 		return j.scan(ctx)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// By says which URLs share a queue, and so a turn and a pause. (Nutch:
-// fetcher.queue.mode.)
+// By says which URLs belong together: which share a queue, and so a turn and a pause,
+// which count towards one limit, and which have to be on one fetch list. (Nutch:
+// fetcher.queue.mode, generate.count.mode, partition.url.mode.)
 type By uint8
 
 const (
@@ -41,7 +42,7 @@ func ParseBy(word string) (By, error) {
 			return b, nil
 		}
 	}
-	return 0, fmt.Errorf("hostdb: unknown queue %q; want host, domain or ip", word)
+	return 0, fmt.Errorf("hostdb: unknown %q; want host, domain or ip", word)
 }
 
 // Key returns the name of the queue a URL belongs to; empty if the URL has no

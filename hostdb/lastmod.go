@@ -97,10 +97,10 @@ func (l Lastmod) Trusted() bool {
 	return float64(l.Hits+priorHits)/float64(l.Hits+l.False+priorAll) >= trustFrom
 }
 
-// Counts returns l with the visits of a segment counted, in an order that is always the
+// With returns l with the visits of a segment counted, in an order that is always the
 // same; l itself if that was done already. Earlier counts fade, over a window of a hundred
 // visits.
-func (l Lastmod) Counts(segment string, claims []Claim) Lastmod {
+func (l Lastmod) With(segment string, claims []Claim) Lastmod {
 	if l.Segment >= segment {
 		return l
 	}

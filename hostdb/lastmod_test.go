@@ -13,29 +13,29 @@ func TestLastmod(t *testing.T) {
 		t.Errorf("of a host that nothing is known of: %+v", l)
 	}
 	for i, trusted := range []bool{true, false, false} {
-		l = l.Counts("s"+string(rune('1'+i)), claims(0, 1, 0))
+		l = l.With("s"+string(rune('1'+i)), claims(0, 1, 0))
 		if l.Trusted() != trusted {
 			t.Errorf("after %d false claims: %v", i+1, l.Trusted())
 		}
 	}
-	if again := l.Counts("s3", claims(100, 0, 0)); again != l {
+	if again := l.With("s3", claims(100, 0, 0)); again != l {
 		t.Errorf("a segment counted twice: %+v", again)
 	}
-	if again := l.Counts("s2", claims(100, 0, 0)); again != l {
+	if again := l.With("s2", claims(100, 0, 0)); again != l {
 		t.Errorf("a segment from before: %+v", again)
 	}
 	// A site that lied a thousand times and then tells the truth is believed again
 	// after as many visits as it takes to be three quarters of the last hundred.
-	l = Lastmod{}.Counts("s", claims(0, 1000, 0))
+	l = Lastmod{}.With("s", claims(0, 1000, 0))
 	n := 0
 	for name := "s"; !l.Trusted() && n < 100; n++ {
 		name += "x"
-		l = l.Counts(name, claims(1, 0, 0))
+		l = l.With(name, claims(1, 0, 0))
 	}
 	if n < 30 || n > 99 {
 		t.Errorf("trusted again after %d claims that were true: %+v", n, l)
 	}
-	if l = (Lastmod{}).Counts("s", claims(60, 20, 30)); l.Hits != 30 || l.False != 10 || l.Misses != 15 {
+	if l = (Lastmod{}).With("s", claims(60, 20, 30)); l.Hits != 30 || l.False != 10 || l.Misses != 15 {
 		t.Errorf("%+v", l)
 	}
 	if l.Recall() != 31.0/47 {
@@ -94,7 +94,7 @@ func TestLastmodLearns(t *testing.T) {
 				visit.Chance = 1 - math.Exp(-(1-l.Recall())*perDay*at)
 				all = append(all, visit)
 			}
-			if l = l.Counts(fmt.Sprintf("%04d", i), all); i >= 200 {
+			if l = l.With(fmt.Sprintf("%04d", i), all); i >= 200 {
 				p, q, n = p+l.Precision(), q+l.Recall(), n+1
 			}
 		}
@@ -107,7 +107,7 @@ func TestLastmodLearns(t *testing.T) {
 			{Truth: f, Tests: 1}, {Truth: 1, Tests: f}, {Truth: f, Tests: f}, {Said: f, Watched: 1}, {Watched: f},
 			{Unsaid: f, Watched: 1}, {Quiet: f, Watched: 1}, {Truth: f, Tests: f, Said: f, Watched: f, Unsaid: f, Quiet: f},
 		} {
-			l = l.Counts("1", []Claim{{Signs: 1, Changed: true, Chance: .5, Expected: 1}})
+			l = l.With("1", []Claim{{Signs: 1, Changed: true, Chance: .5, Expected: 1}})
 			if p, q := l.Precision(), l.Recall(); !(p >= 0 && p <= 1 && q >= 0 && q <= 1) {
 				t.Errorf("%+v: precision %v, recall %v", l, p, q)
 			}

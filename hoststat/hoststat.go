@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -69,9 +71,10 @@ type Options struct {
 	// hostdb.crawldatum.processors.)
 	Processors []Processor
 
-	// Lookup returns the addresses of a host; net.DefaultResolver.LookupHost does.
-	// It must answer in bounded time. Nil looks up nothing.
-	Lookup func(ctx context.Context, host string) ([]string, error)
+	// Lookup finds the addresses of a host, in bounded time; nil means the system's
+	// resolver. It is called only if one of the next three is set, and from several
+	// goroutines.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// CheckNew, CheckKnown and CheckFailed look up names that were never looked
 	// up, that had an address the last time, and that had none. (Nutch:
 	// -checkNew, -checkKnown, -checkFailed; -checkAll is all three.)
@@ -169,11 +172,12 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("percentile %v is not between 0 and 100", p)
 		}
 	}
-	if o.Lookup == nil && (o.CheckNew || o.CheckKnown || o.CheckFailed) {
-		return o, errors.New("names are to be looked up, but Lookup is nil")
-	}
 	if !o.CheckNew && !o.CheckKnown && !o.CheckFailed {
 		o.Lookup = nil
+	} else if o.Lookup == nil {
+		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
 	}
 	for _, n := range []struct {
 		name  string
@@ -246,7 +250,7 @@ func (j *job) scan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if d.Sitemap() { // not a page
+		if d.IsSitemap() { // not a page
 			if j.o.Forget > 0 {
 				j.maps[maphash.String(j.seed, j.o.By.Key(d.URL))] = struct{}{}
 			}
@@ -393,7 +397,7 @@ func (j *job) finishLate(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !d.Sitemap() && j.o.By.Key(d.URL) == name {
+			if !d.IsSitemap() && j.o.By.Key(d.URL) == name {
 				g.count(&d)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -418,7 +419,7 @@ func TestHostsBesideDomains(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	for _, o := range []hoststat.Options{
-		{Percentiles: []float64{101}}, {Percentiles: []float64{-1}}, {CheckNew: true}, {CheckKnown: true}, {CheckFailed: true},
+		{Percentiles: []float64{101}}, {Percentiles: []float64{-1}},
 		{URLLimit: -1}, {Sample: -1}, {OverdueAfter: -1}, {Recheck: -1}, {Resolvers: -1},
 	} {
 		if _, err := hoststat.Run(t.Context(), new(memstore.Crawl), new(memstore.Hosts), o); err == nil || !strings.HasPrefix(err.Error(), "hoststat: ") {
@@ -477,7 +478,9 @@ func (b brokenHosts) Sync(ctx context.Context) error {
 
 func TestStoresThatFail(t *testing.T) {
 	crawl := crawlOf(t, page("http://a.example/"), page("http://b.example/"))
-	checks := hoststat.Options{CheckNew: true, Lookup: func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil }}
+	checks := hoststat.Options{CheckNew: true, Lookup: func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+	}}
 	for name, run := range map[string]func() (hoststat.Report, error){
 		"scan of the crawl db": func() (hoststat.Report, error) {
 			return hoststat.Run(t.Context(), brokenCrawl{crawl}, new(memstore.Hosts), hoststat.Options{})
@@ -503,7 +506,7 @@ func TestStoresThatFail(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	checks.Lookup = func(ctx context.Context, _ string) ([]string, error) {
+	checks.Lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) {
 		cancel()
 		<-ctx.Done()
 		return nil, &net.DNSError{IsNotFound: true}
@@ -523,14 +526,16 @@ func TestStoresThatFail(t *testing.T) {
 // turned round.
 func TestLookups(t *testing.T) {
 	const hour = time.Hour
-	yes := func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil }
-	no := func(context.Context, string) ([]string, error) {
+	yes := func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+	}
+	no := func(context.Context, string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 	}
-	slow := func(context.Context, string) ([]string, error) {
+	slow := func(context.Context, string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "timeout", IsTimeout: true}
 	}
-	empty := func(context.Context, string) ([]string, error) { return nil, nil }
+	empty := func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for _, test := range []struct {
 		name   string
@@ -547,7 +552,7 @@ func TestLookups(t *testing.T) {
 		{"new, unknown", hoststat.Options{Lookup: no, CheckNew: true}, time.Time{}, 0, now, 1, hoststat.Report{Checked: 1, NewUnknown: 1}},
 		{"new, without address", hoststat.Options{Lookup: empty, CheckNew: true}, time.Time{}, 0, now, 1, hoststat.Report{Checked: 1, NewUnknown: 1}},
 		{"new, no answer", hoststat.Options{Lookup: slow, CheckNew: true}, time.Time{}, 0, time.Time{}, 0, hoststat.Report{Checked: 1, Unanswered: 1}},
-		{"new, no answer but a panic", hoststat.Options{Lookup: func(context.Context, string) ([]string, error) { panic("oh") }, CheckNew: true}, time.Time{}, 0, time.Time{}, 0, hoststat.Report{Checked: 1, Unanswered: 1}},
+		{"new, no answer but a panic", hoststat.Options{Lookup: func(context.Context, string) ([]netip.Addr, error) { panic("oh") }, CheckNew: true}, time.Time{}, 0, time.Time{}, 0, hoststat.Report{Checked: 1, Unanswered: 1}},
 		{"known since a time to come", hoststat.Options{Lookup: no, CheckKnown: true}, ago(-1000 * hour), 0, now, 1, hoststat.Report{Checked: 1, ExistingUnknown: 1}},
 		{"new, no answer, as Nutch", hoststat.Options{Lookup: slow, CheckNew: true, NutchCompat: true}, time.Time{}, 0, now, 1, hoststat.Report{Checked: 1, NewUnknown: 1}},
 		{"new, others wanted", hoststat.Options{Lookup: no, CheckKnown: true, CheckFailed: true, Force: true}, time.Time{}, 0, time.Time{}, 0, hoststat.Report{}},
@@ -592,12 +597,12 @@ func TestLookups(t *testing.T) {
 func TestLookupNames(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}
-	o := hoststat.Options{By: hostdb.ByDomain, CheckNew: true, Resolvers: 3, Lookup: func(_ context.Context, host string) ([]string, error) {
+	o := hoststat.Options{By: hostdb.ByDomain, CheckNew: true, Resolvers: 3, Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[host]++
 		if host == "www.a.com" || host == "::1" {
-			return []string{"192.0.2.1"}, nil
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
 		return nil, &net.DNSError{IsNotFound: true}
 	}}
@@ -615,17 +620,25 @@ func TestLookupNames(t *testing.T) {
 	}
 }
 
+// By default names are looked up by the system, which takes an address for itself.
+func TestLookupByTheSystem(t *testing.T) {
+	r := run(t, crawlOf(t, page("http://192.0.2.1/"), page("http://[2001:db8::1]/")), new(memstore.Hosts), hoststat.Options{CheckNew: true})
+	if want := (hoststat.Report{Records: 2, Hosts: 2, Checked: 2, NewKnown: 2}); r != want {
+		t.Errorf("report is %+v, want %+v", r, want)
+	}
+}
+
 // No more than Resolvers lookups are under way at once.
 func TestLookupsAreBounded(t *testing.T) {
 	var mu sync.Mutex
 	active, most := 0, 0
-	o := hoststat.Options{CheckNew: true, Resolvers: 4, Lookup: func(context.Context, string) ([]string, error) {
+	o := hoststat.Options{CheckNew: true, Resolvers: 4, Lookup: func(context.Context, string) ([]netip.Addr, error) {
 		mu.Lock()
 		active++
 		most = max(most, active)
 		mu.Unlock()
 		defer func() { mu.Lock(); active--; mu.Unlock() }()
-		return []string{"192.0.2.1"}, nil
+		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 	}}
 	var records []crawldb.Datum
 	for i := range 200 {

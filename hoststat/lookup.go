@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -185,7 +186,7 @@ func (c *checks) lookup(ctx context.Context, name string) (answer, error) {
 
 // ask calls Lookup, and turns its panic into an error: in our goroutine nobody
 // else could recover it.
-func (c *checks) ask(ctx context.Context, host string) (addrs []string, err error) {
+func (c *checks) ask(ctx context.Context, host string) (addrs []netip.Addr, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			addrs, err = nil, fmt.Errorf("Lookup panicked: %v", p)

@@ -26,7 +26,7 @@ func withoutQuery(url string) (string, bool) {
 // that is there, in whatever order they were visited.
 func TestPagesThatBecomeOne(t *testing.T) {
 	const u = "http://a.example.test/p"
-	ok, gone, same, failed := protocol.Success, protocol.GonePage, protocol.NotModified, protocol.Failed
+	ok, gone, same, failed := protocol.Success, protocol.Gone, protocol.NotModified, protocol.Failed
 	type v = visit
 	for _, c := range []struct {
 		name        string
@@ -124,7 +124,7 @@ func TestIndexInLittleMemory(t *testing.T) {
 	const pages = 50_000
 	var visits []segment.Visit
 	for i := range pages {
-		visits = append(visits, segment.Visit{URL: fmt.Sprintf("http://a.example.test/%s/%d", strings.Repeat("x", 60), i), Time: start, Outcome: protocol.Outcome{Code: protocol.GonePage}})
+		visits = append(visits, segment.Visit{URL: fmt.Sprintf("http://a.example.test/%s/%d", strings.Repeat("x", 60), i), Time: start, Outcome: protocol.Outcome{Code: protocol.Gone}})
 	}
 	for _, name := range []string{old, recent} {
 		write(t, db.Segments(), name, visits, 500)

@@ -17,8 +17,8 @@ const (
 	Off
 )
 
-// Set returns On or Off.
-func Set(on bool) Switch {
+// SwitchOf returns On or Off.
+func SwitchOf(on bool) Switch {
 	if on {
 		return On
 	}
@@ -113,7 +113,7 @@ func Decide(in Input, o Options) Decision {
 
 func decide(in Input, o Options) Decision {
 	rec, v := in.Record, in.Visit
-	if rec != nil && rec.Sitemap() || in.Parse != nil && in.Parse.Sitemap {
+	if rec != nil && rec.IsSitemap() || in.Parse != nil && in.Parse.Sitemap {
 		return Leave // it is not a page
 	}
 	if d := decideByRecord(rec); d != Add {

@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 		{crawldb.Gone, protocol.Failed, "", index.DeleteGone, index.DeleteGone, index.Leave, index.Leave, index.DeleteGone},
 		{crawldb.Gone, protocol.Success, "text", index.DeleteGone, index.DeleteGone, index.Leave, index.Add, index.DeleteGone},
 		{crawldb.Gone, protocol.Success, "noindex", index.DeleteGone, index.DeleteGone, index.Leave, index.Add, index.DeleteNoIndex},
-		{crawldb.Fetched, protocol.GonePage, "", index.DeleteGone, index.DeleteGone, index.Leave, index.Leave, index.DeleteGone},
+		{crawldb.Fetched, protocol.Gone, "", index.DeleteGone, index.DeleteGone, index.Leave, index.Leave, index.DeleteGone},
 		{crawldb.Fetched, protocol.RobotsDenied, "", index.DeleteGone, index.DeleteGone, index.Leave, index.Leave, index.DeleteGone},
 		{crawldb.RedirPerm, protocol.MovedPerm, "", index.DeleteRedirect, index.DeleteRedirect, index.Leave, index.Leave, index.DeleteRedirect},
 		{crawldb.RedirTemp, protocol.Success, "text", index.DeleteRedirect, index.DeleteRedirect, index.Leave, index.Add, index.DeleteRedirect},

@@ -164,12 +164,12 @@ func TestWhatIsIndexed(t *testing.T) {
 		{name: "failed for now", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Failed}, status: crawldb.Unfetched, want: "one " + old},
 		{name: "skipped", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Skipped}, status: crawldb.Fetched, want: "one " + old},
 		{name: "failed too often", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Failed}, status: crawldb.Gone, want: "-"},
-		{name: "gone", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.GonePage}, status: crawldb.Gone, want: "-"},
+		{name: "gone", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Gone}, status: crawldb.Gone, want: "-"},
 		{name: "not found", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotFound}, status: crawldb.Gone, want: "-"},
 		{name: "moved", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.MovedPerm}, status: crawldb.RedirPerm, want: "-"},
 		{name: "forbidden", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.RobotsDenied}, status: crawldb.Gone, want: "-"},
-		{name: "gone, kept", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.GonePage}, status: crawldb.Gone, o: index.Options{DeleteGone: index.Off}, want: ""},
-		{name: "back again", old: v{u, protocol.GonePage, "", false}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, want: "two " + recent},
+		{name: "gone, kept", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.Gone}, status: crawldb.Gone, o: index.Options{DeleteGone: index.Off}, want: ""},
+		{name: "back again", old: v{u, protocol.Gone, "", false}, recent: v{u, protocol.Success, "two", false}, status: crawldb.Fetched, want: "two " + recent},
 		{name: "duplicate", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, status: crawldb.Duplicate, want: "-"},
 		{name: "orphan", old: v{u, protocol.Success, "one", false}, recent: v{code: protocol.NotModified}, status: crawldb.Orphan, want: "-"},
 		{name: "not parsable", old: v{u, protocol.Success, "one", false}, recent: v{u, protocol.Success, "", false}, status: crawldb.ParseFailed, want: "-"},
@@ -260,7 +260,7 @@ func TestSameCallsEveryTime(t *testing.T) {
 			var visits []visit
 			for i := range 40 {
 				u := fmt.Sprintf("http://h%d.example.test/%d", i%3, i)
-				code := []protocol.Code{protocol.Success, protocol.NotModified, protocol.GonePage, protocol.Failed}[(i+s)%4]
+				code := []protocol.Code{protocol.Success, protocol.NotModified, protocol.Gone, protocol.Failed}[(i+s)%4]
 				visits = append(visits, visit{u, code, fmt.Sprint("t", s), false})
 				record(t, db.Crawl(), u, crawldb.Statuses()[i%3])
 			}

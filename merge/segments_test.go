@@ -204,7 +204,7 @@ func TestSegments(t *testing.T) {
 		want, compat string
 	}{
 		// Nutch's TestSegmentMergerCrawlDatums.
-		{name: "gone, linked, success", segments: [][]seen{{is(protocol.GonePage, 0)}, {linked}, {ok(2)}},
+		{name: "gone, linked, success", segments: [][]seen{{is(protocol.Gone, 0)}, {linked}, {ok(2)}},
 			want: root + " success@2 content=2 text=2 data=2 sum=2\n" + from + " moved_perm@1 sum= >" + root + "\n", compat: root + " success@2 content=2 text=2 data=2 sum=2\n" + from + " moved_perm@1\n"},
 		{name: "success, then linked", segments: [][]seen{{ok(0)}, {linked}},
 			want: root + " success@0 content=0 text=0 data=0 sum=0\n" + from + " moved_perm@1 sum= >" + root + "\n", compat: root + " success@0 content=0 text=0 data=0 sum=0\n" + from + " moved_perm@1\n"},
@@ -215,7 +215,7 @@ func TestSegments(t *testing.T) {
 		{name: "failures give way", segments: [][]seen{{ok(0)}, {is(protocol.Failed, 1)}, {is(protocol.Busy, 2)}, {is(protocol.Skipped, 3)}}, want: root + " success@0 content=0 text=0 data=0 sum=0\n"},
 		{name: "not modified gives way", segments: [][]seen{{ok(0)}, {is(protocol.NotModified, 1)}}, want: root + " success@0 content=0 text=0 data=0 sum=0\n"},
 		{name: "unless there is nothing else", segments: [][]seen{{is(protocol.NotModified, 0)}, {is(protocol.Failed, 1)}}, want: root + " failed@1\n", compat: root + " listed@1\n"},
-		{name: "gone is news", segments: [][]seen{{ok(0)}, {is(protocol.GonePage, 1)}}, want: root + " gone@1\n", compat: root + " gone@1 content=0 text=0 data=0 sum=0\n"},
+		{name: "gone is news", segments: [][]seen{{ok(0)}, {is(protocol.Gone, 1)}}, want: root + " gone@1\n", compat: root + " gone@1 content=0 text=0 data=0 sum=0\n"},
 		{name: "a redirect is news", segments: [][]seen{{ok(0)}, {{url: root, code: protocol.MovedTemp, hours: 1, links: []string{from}}}}, want: root + " moved_temp@1 sum= >" + from + "\n", compat: root + " moved_temp@1 content=0 text=0 data=0 sum=0\n"},
 		{name: "what was listed only", segments: [][]seen{{{url: root}}, {{url: from}, {url: root}}}, want: root + " listed@1\n" + from + " listed@1\n"},
 		{name: "parts that only one has", segments: [][]seen{{ok(0)}, {{url: from, code: protocol.Success, hours: 1}}}, unparsed: 2,
@@ -249,7 +249,7 @@ func TestSegments(t *testing.T) {
 // TestRandomRounds is Nutch's test of random rounds: the last status of a page that is
 // neither retry nor not modified wins.
 func TestRandomRounds(t *testing.T) {
-	codes := []protocol.Code{protocol.Success, protocol.NotModified, protocol.MovedPerm, protocol.MovedTemp, protocol.NotFound, protocol.GonePage, protocol.Denied, protocol.Busy, protocol.Failed, protocol.Skipped}
+	codes := []protocol.Code{protocol.Success, protocol.NotModified, protocol.MovedPerm, protocol.MovedTemp, protocol.NotFound, protocol.Gone, protocol.Denied, protocol.Busy, protocol.Failed, protocol.Skipped}
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var db memstore.DB

@@ -417,7 +417,7 @@ func TestAdaptiveFiles(t *testing.T) {
 	if s.IncRate != 0.4 || s.DecRate != 0.2 || s.SyncRate != -1 || s.MinInterval != 3600500*time.Millisecond || s.AdaptiveMax != 365*24*time.Hour {
 		t.Errorf("%+v", s.Adaptive)
 	}
-	if s.Types["application/pdf"] != (schedule.Rates{Inc: 0.1, Dec: 0.4}) || s.HostIntervals["www.example.com"].Min != 4000*time.Second {
+	if s.Types["application/pdf"] != (schedule.AdaptiveRates{Inc: 0.1, Dec: 0.4}) || s.HostIntervals["www.example.com"].Min != 4000*time.Second {
 		t.Errorf("%v, %v", s.Types, s.HostIntervals)
 	}
 }

@@ -192,7 +192,7 @@ func effects(t *testing.T, c *nutchconf.Conf) string {
 				}
 			}
 			o.Hosts.Now, o.Hosts.CheckNew, o.Hosts.CheckFailed, o.Hosts.CheckKnown = time.Now, true, true, true
-			o.Hosts.Lookup = func(_ context.Context, host string) ([]string, error) {
+			o.Hosts.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 				web.mu.Lock()
 				web.log = append(web.log, fmt.Sprintf("%v lookup %s", time.Since(web.began), host))
 				web.mu.Unlock()
@@ -200,7 +200,7 @@ func effects(t *testing.T, c *nutchconf.Conf) string {
 				if host == "gone.example" {
 					return nil, errors.New("no such host")
 				}
-				return []string{"192.0.2.1"}, nil
+				return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 			}
 			h, err := hoststat.Run(ctx, db.Crawl(), db.Hosts(), o.Hosts)
 			fmt.Fprintf(&b, "%+v, %v\n", h, err)
@@ -547,7 +547,7 @@ func TestOtherProperties(t *testing.T) {
 		t.Errorf("the proxy is %q", o.Crawl.HTTP.Proxy)
 	}
 	parser := o.Crawl.Parser.(parse.Mux)["text/html"].(*htmlparse.Parser)
-	if parser.Timeout != 7*time.Second || o.Crawl.Fetch.ParseTimeout != 7*time.Second || !o.Crawl.Update.ParseFailed || o.Index.DeleteFailedParse != index.Set(true) || o.Crawl.Update.VisitMeta ||
+	if parser.Timeout != 7*time.Second || o.Crawl.Fetch.ParseTimeout != 7*time.Second || !o.Crawl.Update.ParseFailed || o.Index.DeleteFailedParse != index.SwitchOf(true) || o.Crawl.Update.VisitMeta ||
 		!slices.Equal(o.Quantiles, []float64{.5, .25}) || o.File.MaxBytes != 9 || !slices.Equal(o.Crawl.Scoring.(*scoring.Metadata).Content, []string{"a", "b"}) {
 		t.Errorf("%+v, %+v", parser, o)
 	}

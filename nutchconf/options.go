@@ -25,7 +25,6 @@ import (
 	"github.com/recrawl/recrawl/protocol/fileproto"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
-	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
@@ -425,7 +424,7 @@ func (b *builder) generate(o *generate.Options) {
 		o.Status = status
 	}
 	o.Lease = b.positive("crawl.gen.delay", b.millis("crawl.gen.delay"))
-	partition, err := segment.ParsePartition(b.word("partition.url.mode"))
+	partition, err := hostdb.ParseBy(b.word("partition.url.mode"))
 	if err != nil {
 		b.fail("partition.url.mode", "%w", err)
 	}
@@ -450,7 +449,7 @@ func (b *builder) generate(o *generate.Options) {
 		}
 	}
 	if src := b.word("generate.expr"); src != "" {
-		if o.Where, err = compile.Record(src); err != nil {
+		if o.Where, err = compile.RecordFilter(src); err != nil {
 			b.fail("generate.expr", "%w", err)
 		}
 	}
@@ -508,9 +507,9 @@ func (b *builder) inject(o *inject.Options) {
 }
 
 func (b *builder) index(o *index.Options) {
-	o.DeleteGone = index.Set(b.bool("indexer.delete"))
-	o.DeleteRobotsNoIndex = index.Set(b.bool("indexer.delete.robots.noindex"))
-	o.DeleteFailedParse = index.Set(b.bool("parser.delete.failed.parse"))
+	o.DeleteGone = index.SwitchOf(b.bool("indexer.delete"))
+	o.DeleteRobotsNoIndex = index.SwitchOf(b.bool("indexer.delete.robots.noindex"))
+	o.DeleteFailedParse = index.SwitchOf(b.bool("parser.delete.failed.parse"))
 	o.SkipNotModified = b.bool("indexer.skip.notmodified")
 	o.DeleteFiltered = b.bool("indexer.delete.skipped.by.indexingfilter")
 	if once := "anchorIndexingFilter.deduplicate"; b.bool(once) == b.compat() {

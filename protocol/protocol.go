@@ -97,9 +97,9 @@ const (
 	// MovedPerm and MovedTemp: Location is where to look, for good or for now.
 	MovedPerm Code = 3
 	MovedTemp Code = 4
-	// NotFound and GonePage: the server knows no such page, or no longer.
+	// NotFound and Gone: the server knows no such page, or no longer.
 	NotFound Code = 5
-	GonePage Code = 6
+	Gone     Code = 6
 	// Denied: the server refuses to show the page (401, 403, 451 and the like).
 	Denied Code = 7
 	// RobotsDenied: robots.txt forbids the visit, which was not made.

@@ -78,11 +78,13 @@ func NewGraph(f scoring.PageRank, memory int64) *Graph {
 	case memory < 0:
 		memory = math.MaxInt64
 	}
-	return &Graph{damping: f.Rate(), power: f.HostRate(), memory: memory}
+	return &Graph{damping: f.DampingFactor(), power: f.HostExponent(), memory: memory}
 }
 
-// Pages returns the number of pages, Links that of the links between them.
-func (g *Graph) Pages() int   { return len(g.hashes) }
+// Pages returns the number of pages.
+func (g *Graph) Pages() int { return len(g.hashes) }
+
+// Links returns the number of links between the pages.
 func (g *Graph) Links() int64 { return g.counts.links }
 
 // Memory returns about how many bytes the graph takes.

@@ -74,7 +74,7 @@ func status(n int, bodies ...string) protocol.Response {
 	case n == 404:
 		code = protocol.NotFound
 	case n == 410:
-		code = protocol.GonePage
+		code = protocol.Gone
 	case n == 429 || n == 503:
 		code = protocol.Busy
 	}

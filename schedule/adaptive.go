@@ -63,9 +63,9 @@ type Adaptive struct {
 // bound for all hosts.
 type Bounds struct{ Min, Max time.Duration }
 
-// Rates are shares by which an interval grows when the page has not changed,
+// AdaptiveRates are shares by which an interval grows when the page has not changed,
 // and shrinks when it has. Unlike in [Adaptive], zero is zero.
-type Rates struct{ Inc, Dec float64 }
+type AdaptiveRates struct{ Inc, Dec float64 }
 
 var _ FetchSchedule = Adaptive{}
 
@@ -74,7 +74,9 @@ func (s Adaptive) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	return s.fetched(d, v, s.rates())
 }
 
-func (s Adaptive) rates() Rates { return Rates{rate(s.IncRate, 0.4), rate(s.DecRate, 0.2)} }
+func (s Adaptive) rates() AdaptiveRates {
+	return AdaptiveRates{rate(s.IncRate, 0.4), rate(s.DecRate, 0.2)}
+}
 
 // rate reads an option: zero means def; negative or NaN means 0.
 func rate(option, def float64) float64 {
@@ -89,7 +91,7 @@ func rate(option, def float64) float64 {
 
 // fetched does the work with the rates as an argument, so that [MimeAdaptive]
 // has no state to change.
-func (s Adaptive) fetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
+func (s Adaptive) fetched(d crawldb.Datum, v Visit, r AdaptiveRates) crawldb.Datum {
 	if s.NutchCompat {
 		return s.nutchFetched(d, v, r)
 	}
@@ -203,7 +205,7 @@ type MimeAdaptive struct {
 	// See [ParseMimeRates]. With NutchCompat the type is that of the visit or, if
 	// there was none, the "Content-Type" in the record up to a ';', in its original
 	// case. (Nutch: db.fetch.schedule.mime.file.)
-	Types map[string]Rates
+	Types map[string]AdaptiveRates
 }
 
 var _ FetchSchedule = MimeAdaptive{}
@@ -218,5 +220,5 @@ func (s MimeAdaptive) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	if !ok {
 		r = s.rates()
 	}
-	return s.fetched(d, v, Rates{max(r.Inc, 0), max(r.Dec, 0)})
+	return s.fetched(d, v, AdaptiveRates{max(r.Inc, 0), max(r.Dec, 0)})
 }

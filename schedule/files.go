@@ -48,8 +48,8 @@ func ParseHostIntervals(r io.Reader) (map[string]Bounds, error) {
 // each line. Empty lines and those that begin with "#" are skipped. Two lines
 // for a type are an error. An error names the line, and the file if r has a
 // name.
-func ParseMimeRates(r io.Reader) (map[string]Rates, error) {
-	types := map[string]Rates{}
+func ParseMimeRates(r io.Reader) (map[string]AdaptiveRates, error) {
+	types := map[string]AdaptiveRates{}
 	err := readFields(r, func(f []string) error {
 		inc, err := parseNumber(f[1])
 		if err != nil {
@@ -63,7 +63,7 @@ func ParseMimeRates(r io.Reader) (map[string]Rates, error) {
 		if _, ok := types[typ]; ok {
 			return fmt.Errorf("an earlier line is for %s", typ)
 		}
-		types[typ] = Rates{inc, dec}
+		types[typ] = AdaptiveRates{inc, dec}
 		return nil
 	})
 	if err != nil {

@@ -35,9 +35,9 @@ type Pace struct {
 	Visited, Found float64
 }
 
-// Gone returns when, at that pace, all pages will have been visited once. ok is false if
+// BacklogEnd returns when, at that pace, all pages will have been visited once. ok is false if
 // that is never, or the pace is not known.
-func (o *Outlook) Gone() (at time.Time, ok bool) {
+func (o *Outlook) BacklogEnd() (at time.Time, ok bool) {
 	fewer := o.Pace.Visited - o.Pace.Found
 	switch {
 	case o.Never == 0:

@@ -68,7 +68,7 @@ func TestWhenTheBacklogIsGone(t *testing.T) {
 		if c.measured {
 			o.Pace.Since = began.Add(-aDay)
 		}
-		if at, ok := o.Gone(); ok != c.ok || ok && !at.Equal(began.Add(c.after)) {
+		if at, ok := o.BacklogEnd(); ok != c.ok || ok && !at.Equal(began.Add(c.after)) {
 			t.Errorf("%+v: %v, %v", c, at.Sub(began), ok)
 		}
 	}
@@ -96,7 +96,7 @@ func TestPace(t *testing.T) {
 	if first.Pages != 20 || first.Never != 12 || first.Pace != (schedule.Pace{}) {
 		t.Fatalf("%+v", first)
 	}
-	if _, ok := first.Gone(); ok {
+	if _, ok := first.BacklogEnd(); ok {
 		t.Error("a pace is known from the beginning")
 	}
 	// Two days later there are six more, and nine were visited.
@@ -104,7 +104,7 @@ func TestPace(t *testing.T) {
 	if want := (schedule.Pace{Since: began, Visited: 4.5, Found: 3}); next.Pace != want {
 		t.Errorf("%+v, want %+v", next.Pace, want)
 	}
-	if at, ok := next.Gone(); !ok || !at.Equal(began.Add(8*aDay)) {
+	if at, ok := next.BacklogEnd(); !ok || !at.Equal(began.Add(8*aDay)) {
 		t.Errorf("gone %v, %v", at, ok)
 	}
 	// A quarter of an hour tells nothing, and neither does a clock that went back. But if there is

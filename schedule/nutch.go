@@ -57,7 +57,7 @@ func (s Default) nutchClamp(i time.Duration) time.Duration {
 	return i
 }
 
-func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r Rates) crawldb.Datum {
+func (s Adaptive) nutchFetched(d crawldb.Datum, v Visit, r AdaptiveRates) crawldb.Datum {
 	d.Retries = 0
 	interval := float32(d.Interval / time.Second)
 	if interval == 0 {

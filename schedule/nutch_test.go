@@ -49,7 +49,7 @@ func TestNutchAdaptive(t *testing.T) {
 			d.Meta.Set(FixedKey, f[5])
 		}
 		for name, s := range map[string]FetchSchedule{
-			"Adaptive": s, "MimeAdaptive": MimeAdaptive{Adaptive: s, Types: map[string]Rates{"x/y": {9, 9}}},
+			"Adaptive": s, "MimeAdaptive": MimeAdaptive{Adaptive: s, Types: map[string]AdaptiveRates{"x/y": {9, 9}}},
 		} {
 			got := s.Fetched(d, v)
 			if got.Interval != secs(t, f[6]) || strconv.FormatInt(got.FetchTime.Sub(t0).Milliseconds(), 10) != f[7] {

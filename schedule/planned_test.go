@@ -273,7 +273,7 @@ func FuzzDecodePlan(f *testing.F) {
 			return
 		}
 		if o := p.Outlook; o != nil {
-			o.Gone()
+			o.BacklogEnd()
 			if f := o.Forecast; f != nil {
 				for _, x := range []float64{0, 0.3, 0.5, 1, 15, 1e9} {
 					if r := f.Reaches(x); !(r >= 0 && r < 1.001) {

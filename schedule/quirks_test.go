@@ -69,7 +69,7 @@ func TestNutchHostBounds(t *testing.T) {
 }
 
 func TestNutchContentType(t *testing.T) {
-	s := MimeAdaptive{Adaptive: Adaptive{Default: Default{NutchCompat: true}}, Types: map[string]Rates{"text/html": {1, 0.5}}}
+	s := MimeAdaptive{Adaptive: Adaptive{Default: Default{NutchCompat: true}}, Types: map[string]AdaptiveRates{"text/html": {1, 0.5}}}
 	for _, c := range []struct {
 		visit, meta string
 		want        time.Duration

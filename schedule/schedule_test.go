@@ -79,7 +79,7 @@ func TestAdaptive(t *testing.T) {
 }
 
 func TestMimeAdaptive(t *testing.T) {
-	s := MimeAdaptive{Types: map[string]Rates{"text/html": {1, 0.5}, "text/plain": {}}}
+	s := MimeAdaptive{Types: map[string]AdaptiveRates{"text/html": {1, 0.5}, "text/plain": {}}}
 	for _, c := range []struct {
 		typ       string
 		change    Change
@@ -190,7 +190,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("with a byte order mark: %v, %v", marked, err)
 	}
 	types, err := ParseMimeRates(read("mimetypes.txt"))
-	if want := map[string]Rates{"text/html": {.2, .2}, "application/xhtml+xml": {.2, .2}, "application/pdf": {.1, .4}}; err != nil || !maps.Equal(types, want) {
+	if want := map[string]AdaptiveRates{"text/html": {.2, .2}, "application/xhtml+xml": {.2, .2}, "application/pdf": {.1, .4}}; err != nil || !maps.Equal(types, want) {
 		t.Errorf("mimetypes.txt: %v, %v", types, err)
 	}
 	for text, want := range map[string]string{

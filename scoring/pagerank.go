@@ -75,17 +75,17 @@ func PageRankOf(f Filter) (PageRank, bool) {
 	return PageRank{}, false
 }
 
-// Rate returns Damping or its default.
-func (f PageRank) Rate() float64 {
+// DampingFactor returns Damping or its default.
+func (f PageRank) DampingFactor() float64 {
 	if !(f.Damping > 0 && f.Damping < 1) {
 		return 0.85
 	}
 	return f.Damping
 }
 
-// HostRate returns HostPower or its default, zero if hosts and directories make no
+// HostExponent returns HostPower or its default, zero if hosts and directories make no
 // difference.
-func (f PageRank) HostRate() float64 {
+func (f PageRank) HostExponent() float64 {
 	switch {
 	case f.HostPower < 0:
 		return 0
@@ -147,7 +147,7 @@ func (f PageRank) Distribute(p Page, links []Link) float64 {
 	if n == 0 {
 		return 0
 	}
-	part := f.Rate() * (1 + min(amount(float64(p.Datum.Score)), maxRank)) / float64(n)
+	part := f.DampingFactor() * (1 + min(amount(float64(p.Datum.Score)), maxRank)) / float64(n)
 	for i := range links {
 		if !links[i].Drop {
 			links[i].Score = part

@@ -51,7 +51,7 @@ func TestPageRankOfANewPage(t *testing.T) {
 func TestPageRankOf(t *testing.T) {
 	in := scoring.PageRank{Damping: 0.7}
 	for _, f := range []scoring.Filter{in, &in, scoring.Chain{scoring.Depth{}, scoring.Chain{&in}}} {
-		if got, ok := scoring.PageRankOf(f); !ok || got != in || got.Rate() != 0.7 {
+		if got, ok := scoring.PageRankOf(f); !ok || got != in || got.DampingFactor() != 0.7 {
 			t.Errorf("%T: %+v, %t", f, got, ok)
 		}
 	}
@@ -64,11 +64,11 @@ func TestPageRankOf(t *testing.T) {
 
 func TestHostRate(t *testing.T) {
 	for power, want := range map[float64]float64{0: 1.0 / 3, -1: 0, 0.5: 0.5, 1: 1, 7: 1} {
-		if got := (scoring.PageRank{HostPower: power}).HostRate(); got != want {
+		if got := (scoring.PageRank{HostPower: power}).HostExponent(); got != want {
 			t.Errorf("%v is %v, want %v", power, got, want)
 		}
 	}
-	if got := (scoring.PageRank{HostPower: math.NaN()}).HostRate(); got != 1.0/3 {
+	if got := (scoring.PageRank{HostPower: math.NaN()}).HostExponent(); got != 1.0/3 {
 		t.Errorf("no number is %v", got)
 	}
 }

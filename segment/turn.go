@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
 )
 
 // TurnKey is the metadata key under which a record on a fetch list keeps its
@@ -21,42 +22,10 @@ type Turn struct {
 	List, Lists int
 	// By says what shares a list: two URLs with the same host, domain or
 	// address are on the same list.
-	By Partition
+	By hostdb.By
 	// Delay is the pause between two visits to the host; zero means that of the
 	// fetch, negative none. (Nutch: _variableFetchDelay_.)
 	Delay time.Duration
-}
-
-// Partition says which URLs of a segment share a fetch list. (Nutch:
-// partition.url.mode.)
-type Partition uint8
-
-const (
-	ByHost   Partition = iota // those of a host
-	ByDomain                  // those of a registered domain
-	ByIP                      // those of the hosts at an address
-)
-
-// String returns Nutch's word.
-func (p Partition) String() string {
-	switch p {
-	case ByDomain:
-		return "byDomain"
-	case ByIP:
-		return "byIP"
-	}
-	return "byHost"
-}
-
-// ParsePartition is the inverse of String; case does not matter, and the "by"
-// may be left out.
-func ParsePartition(word string) (Partition, error) {
-	for _, p := range []Partition{ByHost, ByDomain, ByIP} {
-		if w := p.String(); strings.EqualFold(w, word) || strings.EqualFold(w[2:], word) {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("segment: unknown partition %q; want host, domain or ip", word)
 }
 
 // ListPart returns the name of the part in which a fetch of one list keeps what
@@ -90,7 +59,7 @@ func Unmark(d *crawldb.Datum) (Turn, error) {
 	var errs [4]error
 	t.List, errs[0] = strconv.Atoi(list)
 	t.Lists, errs[1] = strconv.Atoi(lists)
-	t.By, errs[2] = ParsePartition(f[1])
+	t.By, errs[2] = hostdb.ParseBy(f[1])
 	ms, errs[3] = strconv.ParseInt(f[2], 10, 64)
 	for _, err := range errs {
 		if err != nil {

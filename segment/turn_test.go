@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/segment"
 )
 
 func TestTurn(t *testing.T) {
 	for _, c := range []struct{ turn, want segment.Turn }{
 		{segment.Turn{}, segment.Turn{}},
-		{segment.Turn{List: 3, Lists: 7, By: segment.ByDomain, Delay: 1500 * time.Millisecond}, segment.Turn{List: 3, Lists: 7, By: segment.ByDomain, Delay: 1500 * time.Millisecond}},
-		{segment.Turn{Lists: 2, By: segment.ByIP}, segment.Turn{Lists: 2, By: segment.ByIP}},
+		{segment.Turn{List: 3, Lists: 7, By: hostdb.ByDomain, Delay: 1500 * time.Millisecond}, segment.Turn{List: 3, Lists: 7, By: hostdb.ByDomain, Delay: 1500 * time.Millisecond}},
+		{segment.Turn{Lists: 2, By: hostdb.ByIP}, segment.Turn{Lists: 2, By: hostdb.ByIP}},
 		{segment.Turn{Delay: -time.Millisecond}, segment.Turn{Lists: 1, Delay: -time.Millisecond}},
-		{segment.Turn{Lists: 1, By: segment.ByDomain}, segment.Turn{}}, // one list is none to choose from
+		{segment.Turn{Lists: 1, By: hostdb.ByDomain}, segment.Turn{}}, // one list is none to choose from
 		{segment.Turn{Delay: 1<<63 - 1}, segment.Turn{Lists: 1, Delay: (1<<63 - 1) / time.Millisecond * time.Millisecond}},
 		{segment.Turn{Delay: -1 << 63}, segment.Turn{Lists: 1, Delay: -(1<<63 - 1) / time.Millisecond * time.Millisecond}},
 	} {
@@ -33,19 +34,6 @@ func TestTurn(t *testing.T) {
 		got, err := segment.Unmark(&d)
 		if err == nil || got != (segment.Turn{}) || !strings.Contains(err.Error(), "http://a.test/") || d.Meta.Len() > 0 {
 			t.Errorf("%q: %+v, %v", bad, got, err)
-		}
-	}
-}
-
-func TestParsePartition(t *testing.T) {
-	for word, want := range map[string]segment.Partition{"byHost": segment.ByHost, "DOMAIN": segment.ByDomain, "byip": segment.ByIP, "ip": segment.ByIP} {
-		if got, err := segment.ParsePartition(word); err != nil || got != want {
-			t.Errorf("%s: %v, %v", word, got, err)
-		}
-	}
-	for _, word := range []string{"", "by", "hosts", "byName"} {
-		if got, err := segment.ParsePartition(word); err == nil || got != 0 || !strings.Contains(err.Error(), "domain") {
-			t.Errorf("%q: %v, %v", word, got, err)
 		}
 	}
 }

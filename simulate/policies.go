@@ -87,7 +87,7 @@ func Stock(pages int, perDay float64) []Policy {
 		{Name: "adaptive, by score", Schedule: schedule.Adaptive{}},
 		{Name: "adaptive, oldest first", Schedule: schedule.Adaptive{}, Order: OldestFirst},
 		{Name: "adaptive, no sync, oldest first", Schedule: schedule.Adaptive{SyncRate: -1}, Order: OldestFirst},
-		{Name: "mime adaptive, oldest first", Schedule: schedule.MimeAdaptive{Types: map[string]schedule.Rates{"text/html": {Inc: 0.5, Dec: 0.2}}}, Order: OldestFirst},
+		{Name: "mime adaptive, oldest first", Schedule: schedule.MimeAdaptive{Types: map[string]schedule.AdaptiveRates{"text/html": {Inc: 0.5, Dec: 0.2}}}, Order: OldestFirst},
 		{Name: "Nutch adaptive, by score", Schedule: nutch(0), NutchCompat: true},
 		{Name: "Nutch adaptive, no sync, by score", Schedule: nutch(-1), NutchCompat: true},
 		{Name: "Nutch adaptive, oldest first", Schedule: nutch(0), NutchCompat: true, Order: OldestFirst},

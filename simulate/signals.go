@@ -305,7 +305,7 @@ func (c *crawl) counted(cycle int) {
 	}
 	name := fmt.Sprintf("%09d", cycle)
 	for _, k := range c.signs.ended {
-		k.lastmod = k.lastmod.Counts(name, k.claims)
+		k.lastmod = k.lastmod.With(name, k.claims)
 		k.claims = k.claims[:0]
 	}
 	c.signs.ended = c.signs.ended[:0]

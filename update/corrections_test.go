@@ -41,7 +41,7 @@ func (l *life) visit(code protocol.Code, sum string) crawldb.Datum {
 
 func TestPageThatComesBackIsNews(t *testing.T) {
 	away := map[string]func(*life) crawldb.Datum{
-		"gone":      func(l *life) crawldb.Datum { return l.visit(protocol.GonePage, "") },
+		"gone":      func(l *life) crawldb.Datum { return l.visit(protocol.Gone, "") },
 		"not found": func(l *life) crawldb.Datum { return l.visit(protocol.NotFound, "") },
 		"moved":     func(l *life) crawldb.Datum { return l.visit(protocol.MovedTemp, "") },
 		"unparsed":  func(l *life) crawldb.Datum { return l.visit(protocol.Success, "") },
@@ -121,7 +121,7 @@ func TestRetrySequence(t *testing.T) {
 }
 
 func TestAnswerEndsARowOfFailures(t *testing.T) {
-	for _, code := range []protocol.Code{protocol.Success, protocol.NotFound, protocol.GonePage, protocol.Denied, protocol.MovedPerm, protocol.NotModified} {
+	for _, code := range []protocol.Code{protocol.Success, protocol.NotFound, protocol.Gone, protocol.Denied, protocol.MovedPerm, protocol.NotModified} {
 		l := newLife(schedule.Default{})
 		l.visit(protocol.Failed, "")
 		l.visit(protocol.Failed, "")
@@ -138,7 +138,7 @@ func TestGoneForTwoYears(t *testing.T) {
 	l := newLife(schedule.Default{})
 	visits := 0
 	for ; l.at.Before(noon.Add(2 * 365 * day)); visits++ {
-		if d := l.visit(protocol.GonePage, ""); d.Status != crawldb.Gone {
+		if d := l.visit(protocol.Gone, ""); d.Status != crawldb.Gone {
 			t.Fatalf("visit %d: %v", visits, d.Status)
 		}
 	}
@@ -212,7 +212,7 @@ func TestStaleVisitStillMovesImportance(t *testing.T) {
 	old := known(crawldb.Fetched, 0, "A")
 	(scoring.OPIC{}).Injected(&old)
 	had := scoring.Cash(&old)
-	in := update.Input{URL: page, Segment: seg, Visit: visitAt(noon.Add(-31*day), protocol.GonePage),
+	in := update.Input{URL: page, Segment: seg, Visit: visitAt(noon.Add(-31*day), protocol.Gone),
 		Parse: &segment.Parse{URL: page, Gave: had}}
 	d := update.Next(&old, in, update.Options{Scoring: scoring.OPIC{}})
 	if d.Status != old.Status || string(d.Signature) != "A" || !d.FetchTime.Equal(old.FetchTime) {

@@ -44,7 +44,7 @@ func listed(d crawldb.Datum) (old *crawldb.Datum, in update.Input) {
 // more, the record made by the schedule and no signature.
 func TestNutchCompatTransitionMatrix(t *testing.T) {
 	codes := map[protocol.Code]crawldb.Status{
-		protocol.Success: crawldb.Fetched, protocol.GonePage: crawldb.Gone,
+		protocol.Success: crawldb.Fetched, protocol.Gone: crawldb.Gone,
 		protocol.MovedTemp: crawldb.RedirTemp, protocol.MovedPerm: crawldb.RedirPerm,
 		protocol.NotModified: crawldb.NotModified, protocol.Failed: crawldb.Unfetched, 0: crawldb.Unfetched,
 	}
@@ -85,7 +85,7 @@ func TestNutchCompatReducer(t *testing.T) {
 		t.Fatal(err)
 	}
 	codes := map[string]protocol.Code{
-		"success": protocol.Success, "parse_failed": protocol.Success, "retry": protocol.Failed, "gone": protocol.GonePage,
+		"success": protocol.Success, "parse_failed": protocol.Success, "retry": protocol.Failed, "gone": protocol.Gone,
 		"redir_temp": protocol.MovedTemp, "redir_perm": protocol.MovedPerm, "notmodified": protocol.NotModified,
 	}
 	number := func(s string) int64 {
@@ -240,7 +240,7 @@ func TestNutchCompatNotModifiedForTwoYears(t *testing.T) {
 }
 
 func TestNutchCompatGoneForTwoYears(t *testing.T) {
-	always := func(int, time.Time, crawldb.Datum) (protocol.Code, *segment.Parse) { return protocol.GonePage, nil }
+	always := func(int, time.Time, crawldb.Datum) (protocol.Code, *segment.Parse) { return protocol.Gone, nil }
 	want := []int{0, 45, 113, 194, 275, 356, 437, 518, 599, 680}
 	intervals := []time.Duration{3888000, 5832000, 6998400, 6998400}
 	for name, s := range nutchSchedules() {
@@ -286,7 +286,7 @@ func TestNutchCompatParseFailedForTwoYears(t *testing.T) {
 // testSignatureReset: a page that is away every second time is never "not
 // modified" right after, which Nutch tests with content that has changed.
 func TestNutchCompatAwayAndBack(t *testing.T) {
-	away := []protocol.Code{protocol.MovedTemp, protocol.MovedPerm, protocol.GonePage}
+	away := []protocol.Code{protocol.MovedTemp, protocol.MovedPerm, protocol.Gone}
 	for name, s := range nutchSchedules() {
 		crawl{o: nutchOptions(s), step: day,
 			visit: func(n int, _ time.Time, _ crawldb.Datum) (protocol.Code, *segment.Parse) {
@@ -396,7 +396,7 @@ func TestNutchCompatDifferences(t *testing.T) {
 	}
 	for _, c := range []difference{
 		{name: "UnparsedIsNotModified", input: visit(protocol.Success), show: status, ours: "db_fetched", nutch: "db_notmodified"},
-		{name: "SignatureSurvivesGone", input: visit(protocol.GonePage), show: signature, ours: "", nutch: "A"},
+		{name: "SignatureSurvivesGone", input: visit(protocol.Gone), show: signature, ours: "", nutch: "A"},
 		{name: "SignatureSurvivesRedirect", input: visit(protocol.MovedPerm), show: signature, ours: "", nutch: "A"},
 		{name: "RedirectTakesTheSignatureOfTheList", listed: func(d *crawldb.Datum) { d.Signature = []byte("L") },
 			input: visit(protocol.MovedTemp), show: signature, ours: "", nutch: "L"},
@@ -446,7 +446,7 @@ func TestNutchCompatDifferences(t *testing.T) {
 			show: func(d crawldb.Datum) any { return d.FetchTime.Sub(noon) }, ours: day, nutch: -day},
 		{name: "RefusedIsTriedAgain", input: visit(protocol.Refused), show: status, ours: "db_gone", nutch: "db_unfetched"},
 		{name: "Status403IsTriedAgain", input: httpVisit(protocol.Denied, 403), show: status, ours: "db_gone", nutch: "db_unfetched"},
-		{name: "Status405IsTriedAgain", input: httpVisit(protocol.GonePage, 405), show: status, ours: "db_gone", nutch: "db_unfetched"},
+		{name: "Status405IsTriedAgain", input: httpVisit(protocol.Gone, 405), show: status, ours: "db_gone", nutch: "db_unfetched"},
 		{name: "Status206IsTriedAgain", input: httpVisit(protocol.Success, 206), show: status, ours: "db_fetched", nutch: "db_unfetched"},
 		{name: "Status300IsForGood", input: httpVisit(protocol.MovedTemp, 300), show: status, ours: "db_redir_temp", nutch: "db_redir_perm"},
 		{name: "Status304WithoutValidators", input: httpVisit(protocol.Failed, 304), show: status, ours: "db_unfetched", nutch: "db_notmodified"},
@@ -461,7 +461,7 @@ func TestNutchCompatDifferences(t *testing.T) {
 			show: func(d crawldb.Datum) any { return d.Modified }, ours: noon.Add(-40 * day), nutch: noon.Add(-40 * day)},
 		{name: "ModifiedIsThatOfTheListIfUnknown", listed: func(d *crawldb.Datum) { d.Modified = noon.Add(-60 * day) }, input: visit(protocol.MovedTemp),
 			show: func(d crawldb.Datum) any { return d.Modified }, ours: noon.Add(-40 * day), nutch: noon.Add(-60 * day)},
-		{name: "ModifiedIsThatOfTheRecordIfTheListHasNone", listed: func(d *crawldb.Datum) { d.Modified = time.Time{} }, input: visit(protocol.GonePage),
+		{name: "ModifiedIsThatOfTheRecordIfTheListHasNone", listed: func(d *crawldb.Datum) { d.Modified = time.Time{} }, input: visit(protocol.Gone),
 			show: func(d crawldb.Datum) any { return d.Modified }, ours: noon.Add(-40 * day), nutch: noon.Add(-40 * day)},
 		{name: "PropertiesHaveNoPrefix", input: func(in *update.Input) {
 			in.Visit, in.Parse = visitAt(noon, protocol.Success), parsed("B")
@@ -502,7 +502,7 @@ func TestNutchCompatDifferences(t *testing.T) {
 
 // A page that goes away and comes back with the content it had.
 func TestNutchCompatReturnIsNotNews(t *testing.T) {
-	for _, code := range []protocol.Code{protocol.GonePage, protocol.MovedTemp, protocol.MovedPerm} {
+	for _, code := range []protocol.Code{protocol.Gone, protocol.MovedTemp, protocol.MovedPerm} {
 		for nutch, want := range map[bool]crawldb.Status{false: crawldb.Fetched, true: crawldb.NotModified} {
 			o := update.Options{Schedule: schedule.Default{NutchCompat: nutch}, NutchCompat: nutch}
 			d := known(crawldb.Fetched, 0, "A")

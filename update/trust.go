@@ -178,7 +178,7 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string, now t
 					told = append(told, claim)
 				}
 			}
-			if h.Lastmod = before.Counts(name, told); h.Lastmod == was {
+			if h.Lastmod = before.With(name, told); h.Lastmod == was {
 				return old, nil
 			}
 			return &h, nil

@@ -46,7 +46,7 @@ func TestVisitMeta(t *testing.T) {
 			"-|307|0|temp_moved(13), lastModified=0: http://x.example/", "image/png|307|0|temp_moved(13), lastModified=0: http://x.example/"},
 		{"not found", segment.Visit{Outcome: outcome{Code: protocol.NotFound, Status: 404}},
 			"-|404|0|notfound(14), lastModified=0: " + page, "image/png|404|0|notfound(14), lastModified=0: " + page},
-		{"gone", segment.Visit{Outcome: outcome{Code: protocol.GonePage, Status: 410}},
+		{"gone", segment.Visit{Outcome: outcome{Code: protocol.Gone, Status: 410}},
 			"-|410|0|gone(11), lastModified=0: Http: 410 url=" + page, "image/png|410|0|gone(11), lastModified=0: Http: 410 url=" + page},
 		{"unauthorized", segment.Visit{Outcome: outcome{Code: protocol.Denied, Status: 401}},
 			"-|401|0|access_denied(17), lastModified=0: Authentication required: " + page, "image/png|401|0|access_denied(17), lastModified=0: Authentication required: " + page},

@@ -99,7 +99,7 @@ func (c *Check) records(ctx context.Context, s Stores, segments map[string]bool)
 		c.Report.Leased++
 		if segments != nil && !segments[d.LeasedBy] {
 			// An expired lease does no harm.
-			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: !d.Leased(c.o.Now), Err: errUnlisted})
+			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: !d.Leased(c.now), Err: errUnlisted})
 		}
 	}
 	return nil

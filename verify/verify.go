@@ -53,8 +53,9 @@ type Options struct {
 	Found func(Finding)
 	// Progress, if not nil, is called now and then with the counts so far.
 	Progress func(Report)
-	// Now is the time by which leases are judged; zero means the current time.
-	Now time.Time
+	// Now is the clock of the crawl, by which leases are judged: it is read once. Nil
+	// means time.Now.
+	Now func() time.Time
 }
 
 // Finding is something damaged or wrong. It is an error, and wraps the cause.
@@ -142,15 +143,16 @@ func Run(ctx context.Context, s Stores, o Options) (Report, error) {
 type Check struct {
 	Report Report
 	o      Options
+	now    time.Time
 	steps  int
 }
 
 // NewCheck starts a check.
 func NewCheck(o Options) *Check {
-	if o.Now.IsZero() {
-		o.Now = time.Now()
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	return &Check{o: o}
+	return &Check{o: o, now: o.Now()}
 }
 
 // Add reports a finding.

@@ -111,7 +111,7 @@ func TestWhatIsNotThereYetIsNotMissing(t *testing.T) {
 func check(t *testing.T, s verify.Stores) (verify.Report, string) {
 	t.Helper()
 	var b strings.Builder
-	r, err := verify.Run(t.Context(), s, verify.Options{Now: at(), Found: func(f verify.Finding) { b.WriteString(f.Error() + "\n") }})
+	r, err := verify.Run(t.Context(), s, verify.Options{Now: at, Found: func(f verify.Finding) { b.WriteString(f.Error() + "\n") }})
 	must(t, err)
 	return r, b.String()
 }

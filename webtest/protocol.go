@@ -111,7 +111,7 @@ func (r *recorder) fill(resp *protocol.Response, base *url.URL) {
 	case http.StatusNotFound:
 		o.Code = protocol.NotFound
 	case http.StatusGone:
-		o.Code = protocol.GonePage
+		o.Code = protocol.Gone
 	case http.StatusServiceUnavailable:
 		o.Code = protocol.Busy
 		if n, err := strconv.Atoi(r.header.Get("Retry-After")); err == nil {

@@ -100,7 +100,7 @@ func backlog(f *recrawl.Freshness) string {
 		return s
 	}
 	gone := ", so the backlog never clears"
-	if at, ok := f.Gone(); ok {
+	if at, ok := f.BacklogEnd(); ok {
 		gone = fmt.Sprintf(", so the backlog clears in %s, on %s", ago(at.Sub(f.At)), at.UTC().Format(time.DateOnly))
 	}
 	if f.At.Sub(f.Pace.Since) < time.Hour {
@@ -124,7 +124,7 @@ func budgetUsed(f *recrawl.Freshness) string {
 }
 
 func wanted(f *recrawl.Freshness, want float64) string {
-	short, ok := f.Short(want)
+	short, ok := f.Lacks(want)
 	switch {
 	case !ok:
 		return fmt.Sprintf("no budget is enough: the least intervals and politeness allow only %.1f %%", 100*f.Forecast.Reaches(math.Inf(1)))
@@ -293,7 +293,7 @@ func jsonOfFreshness(f *recrawl.Freshness, wants []float64) *freshnessJSON {
 	if !f.Pace.Since.IsZero() {
 		j.Backlog.Since, j.Backlog.Visited, j.Backlog.Found = &f.Pace.Since, &f.Pace.Visited, &f.Pace.Found
 	}
-	if at, ok := f.Gone(); ok && f.Never > 0 {
+	if at, ok := f.BacklogEnd(); ok && f.Never > 0 {
 		j.Backlog.Gone = &at
 	}
 	if g := f.Forecast; g != nil {
@@ -301,7 +301,7 @@ func jsonOfFreshness(f *recrawl.Freshness, wants []float64) *freshnessJSON {
 		j.Forecast = &forecastJSON{Fresh: g.Freshness, Revisits: g.Revisits, Least: g.Least}
 		for _, want := range wants {
 			w := wantedJSON{Fresh: want}
-			if short, ok := f.Short(want); ok {
+			if short, ok := f.Lacks(want); ok {
 				takes := f.Budget + short
 				w.Takes, w.Short = &takes, &short
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/recrawl/recrawl/expression"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/segment"
 )
 
 // selecting returns the selection flags that verbs share.
@@ -74,7 +73,7 @@ func selection(c *cli.Command, o *generate.Options) (err error) {
 	}
 	compile := expression.Options{NutchCompat: o.NutchCompat}
 	if c.IsSet("expr") {
-		if o.Where, err = compile.Record(c.String("expr")); err != nil {
+		if o.Where, err = compile.RecordFilter(c.String("expr")); err != nil {
 			return usagef("-expr: %w", err)
 		}
 	}
@@ -110,7 +109,7 @@ func spread(c *cli.Command, o *generate.Options) (err error) {
 		}
 	}
 	if c.IsSet("partition") {
-		if o.Partition, err = segment.ParsePartition(c.String("partition")); err != nil {
+		if o.Partition, err = hostdb.ParseBy(c.String("partition")); err != nil {
 			return usagef("-partition: %w", err)
 		}
 	}

@@ -97,7 +97,7 @@ func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
 	}
 	for name, s := range map[string]*index.Switch{"deleteGone": &o.DeleteGone, "deleteNoIndex": &o.DeleteRobotsNoIndex, "deleteFailedParse": &o.DeleteFailedParse} {
 		if c.IsSet(name) {
-			*s = index.Set(c.Bool(name))
+			*s = index.SwitchOf(c.Bool(name))
 		}
 	}
 	given(c, "skipNotModified", &o.SkipNotModified)

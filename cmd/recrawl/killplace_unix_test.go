@@ -98,7 +98,7 @@ func (p *place) sound(t *testing.T, j job, what string) {
 			continue
 		}
 		_, err := pebblestore.Verify(t.Context(), dir, verify.Options{
-			Now: parsed(j.now),
+			Now: func() time.Time { return parsed(j.now) },
 			Found: func(f verify.Finding) {
 				if !f.Harmless || !strings.Contains(f.Error(), "is cut off") { // a kill may come in the midst of a write
 					t.Errorf("%s: verify %s: %v", what, name, f)

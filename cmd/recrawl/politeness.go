@@ -85,13 +85,12 @@ func hostRules(c *cli.Command, o *fetch.Options) error {
 	if !c.IsSet("host-rules") {
 		return nil
 	}
-	name := c.String("host-rules")
-	file, err := os.Open(name)
+	file, err := os.Open(c.String("host-rules"))
 	if err != nil {
 		return usagef("-host-rules: %v", err)
 	}
 	defer file.Close()
-	rules, err := fetch.ReadHostRules(file, name)
+	rules, err := fetch.ParseHostRules(file)
 	if err != nil {
 		return usagef("-host-rules: %v", err)
 	}

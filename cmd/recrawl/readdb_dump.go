@@ -123,7 +123,7 @@ func recordFilter(c *cli.Command, nutch bool) (keep func(*crawldb.Datum) (bool, 
 		add(func(d *crawldb.Datum) bool { return re.MatchString(d.URL) })
 	}
 	if c.IsSet("expr") {
-		f, err := expression.Options{NutchCompat: nutch}.Record(c.String("expr"))
+		f, err := expression.Options{NutchCompat: nutch}.RecordFilter(c.String("expr"))
 		if err != nil {
 			return nil, nil, usagef("-expr: %w", err)
 		}

@@ -124,7 +124,7 @@ func (a *app) parse() *cli.Command {
 
 func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 	if c.Bool("json") {
-		return a.printJSON(tally(r, map[string]any{"segment": name, "already": r.Already, "lists_left": r.Left, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Outcomes),
+		return a.printJSON(tally(r, map[string]any{"segment": name, "already": r.Already, "lists_left": r.Left, "listed": r.Listed, "resumed": r.Resumed, "outcomes": outcomes(r.Visits),
 			"parsed": r.Parsed, "parse_failed": r.ParseFailed, "parse_cut": r.ParseCut, "links": r.Links, "links_rejected": r.LinksRejected, "links_cut": r.LinksCut, "robots": r.Robots, "bytes": r.Bytes, "redirects": redirects(&r.Redirects)}))
 	}
 	if r.Already {
@@ -134,8 +134,8 @@ func (a *app) printFetch(c *cli.Command, name string, r *fetch.Report) error {
 		}
 		return nil
 	}
-	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d parsed in part, %d links (%d rejected, %d cut)\n", name, r.Visits(), size(r.Bytes), r.Parsed, r.ParseFailed, r.ParseCut, r.Links, r.LinksRejected, r.LinksCut)
-	printOutcomes(a.out, r.Outcomes)
+	fmt.Fprintf(a.out, "%s: %d visits, %s, %d parsed, %d parse failures, %d parsed in part, %d links (%d rejected, %d cut)\n", name, r.Visited(), size(r.Bytes), r.Parsed, r.ParseFailed, r.ParseCut, r.Links, r.LinksRejected, r.LinksCut)
+	printOutcomes(a.out, r.Visits)
 	if t := redirectText(&r.Redirects); t != "" {
 		fmt.Fprintf(a.out, "redirects: %s\n", t)
 	}

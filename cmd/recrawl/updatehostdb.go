@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -99,7 +98,6 @@ func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, e
 	o.CheckNew, o.CheckKnown, o.CheckFailed = all || c.Bool("checkNew"), all || c.Bool("checkKnown"), all || c.Bool("checkFailed")
 	given(c, "force", &o.Force)
 	given(c, "nutch-compat", &o.NutchCompat)
-	o.Lookup = net.DefaultResolver.LookupHost
 	for _, n := range []string{"urlLimit", "resolvers"} {
 		if c.Int(n) < 0 {
 			return o, usagef("-%s: %d is negative", n, c.Int(n))

@@ -48,7 +48,7 @@ rest. The torn end of a log after a crash was never acknowledged, and is no dama
 			w := bufio.NewWriter(a.out)
 			stop, progress := a.counting(c)
 			r, err := pebblestore.Verify(ctx, dir, verify.Options{
-				Now: now(), Progress: progress,
+				Now: now, Progress: progress,
 				Found: func(f verify.Finding) { showFinding(w, f, c.Bool("json")) },
 			})
 			stop()

@@ -74,7 +74,7 @@ func run(ctx context.Context, out io.Writer) error {
 				return err
 			}
 			fmt.Fprintf(out, "generate %d, fetch %v, invert %d links to %d pages\n",
-				selected.Selected, fetched.Outcomes, inverted.Inlinks, inverted.Targets)
+				selected.Selected, fetched.Visits, inverted.Inlinks, inverted.Targets)
 		}
 	}
 

@@ -23,7 +23,7 @@ var repo = policy{
 		"crawldb/crawldbtest": {kit, "internal/kit"},
 		"hostdb":              {noun, "crawldb"},
 		"hostdb/hostdbtest":   {kit, "internal/kit"},
-		"segment":             {noun, "page crawldb protocol"},
+		"segment":             {noun, "page crawldb hostdb protocol"},
 		"segment/segmenttest": {kit, "internal/kit"},
 		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places internal/texts"},
 		"linkdb/linkdbtest":   {kit, "internal/kit"},
@@ -78,7 +78,7 @@ var repo = policy{
 		"internal/kit":        {frame, ""},
 
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
-			"schedule scoring segment signature update urlfilter"},
+			"schedule scoring signature update urlfilter"},
 		"verify":   {root, "page crawldb hostdb linkdb segment"},
 		"simulate": {root, "crawldb hostdb protocol schedule segment update internal/unpack"},
 

@@ -121,7 +121,7 @@ func Of(v *segment.Visit) Status {
 		return tempMoved
 	case protocol.NotFound:
 		return notFound
-	case protocol.GonePage:
+	case protocol.Gone:
 		return gone
 	case protocol.Denied:
 		return accessDenied

@@ -360,7 +360,7 @@ func code(status int) (protocol.Code, string) {
 		// for this host): as good as gone until the schedule asks again. Nutch does so for 400 and
 		// keeps retrying the others.
 		400, 405, 406, 411, 413, 414, 415, 416, 417, 421, 422, 431:
-		return protocol.GonePage, why
+		return protocol.Gone, why
 	case 408, 425, 429, 503:
 		return protocol.Busy, why
 	}

@@ -186,7 +186,7 @@ func TestStatus(t *testing.T) {
 		protocol.MovedPerm: {301, 308},
 		protocol.MovedTemp: {300, 302, 303, 307},
 		protocol.NotFound:  {404},
-		protocol.GonePage:  {400, 405, 406, 410, 411, 413, 414, 415, 416, 417, 421, 422, 431},
+		protocol.Gone:      {400, 405, 406, 410, 411, 413, 414, 415, 416, 417, 421, 422, 431},
 		protocol.Denied:    {401, 402, 403, 407, 451},
 		protocol.Busy:      {408, 425, 429, 503},
 		protocol.Failed:    {305, 306, 399, 409, 412, 418, 423, 426, 428, 499, 500, 501, 502, 504, 505, 520, 599, 600, 999},

@@ -17,6 +17,7 @@ type BlockedError struct {
 	Class string // "loopback", "private use", "denied", …
 }
 
+// Error names the address and its class.
 func (e *BlockedError) Error() string {
 	return fmt.Sprintf("httpproto: address %s is blocked: %s", e.Addr, e.Class)
 }

@@ -74,13 +74,25 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check is Run without a test. Its error names every broken rule. Rules whose pages
-// the harness cannot serve are skipped.
+// Error says which rule a protocol broke, and how.
+type Error struct {
+	Rule string
+	Err  error
+}
+
+// Error begins with the rule.
+func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
+
+// Unwrap returns how it was broken.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Check is Run without a test: it returns an [*Error] for each broken rule, joined, or
+// nil. Rules whose pages the harness cannot serve are skipped.
 func Check(ctx context.Context, h Harness) error {
 	var errs []error
 	for _, r := range rules {
 		if err := r.run(ctx, h); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			errs = append(errs, fmt.Errorf("protocoltest: rule %q: %w", r.name, err))
+			errs = append(errs, &Error{Rule: r.name, Err: err})
 		}
 	}
 	return errors.Join(errs...)
@@ -207,7 +219,7 @@ func status(c protocol.Code) int {
 		return http.StatusFound
 	case protocol.NotFound:
 		return http.StatusNotFound
-	case protocol.GonePage:
+	case protocol.Gone:
 		return http.StatusGone
 	case protocol.Denied:
 		return http.StatusForbidden

@@ -184,9 +184,9 @@ func TestMutants(t *testing.T) {
 		"mends line ends": {after(func(_ protocol.Request, r *protocol.Response) {
 			r.Content.Body = bytes.ReplaceAll(r.Content.Body, []byte("\r"), nil)
 		}), "a body is kept byte for byte"},
-		"missing is gone":        {becomes(protocol.NotFound, protocol.GonePage), "a missing page is not found"},
-		"gone is missing":        {becomes(protocol.GonePage, protocol.NotFound), "a gone page is gone"},
-		"denied is gone":         {becomes(protocol.Denied, protocol.GonePage), "a forbidden page is denied"},
+		"missing is gone":        {becomes(protocol.NotFound, protocol.Gone), "a missing page is not found"},
+		"gone is missing":        {becomes(protocol.Gone, protocol.NotFound), "a gone page is gone"},
+		"denied is gone":         {becomes(protocol.Denied, protocol.Gone), "a forbidden page is denied"},
 		"busy is failing":        {becomes(protocol.Busy, protocol.Failed), "a busy server's Retry-After is reported"},
 		"permanent is temporary": {becomes(protocol.MovedPerm, protocol.MovedTemp), "a redirect is reported, not followed"},
 		"forgets to wait":        {after(func(_ protocol.Request, r *protocol.Response) { r.Outcome.RetryAfter = 0 }), "a busy server's Retry-After is reported"},

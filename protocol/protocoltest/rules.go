@@ -51,7 +51,7 @@ var rules = []rule{
 		return err
 	}},
 	{"a missing page is not found", map[string]Page{"/a.txt": hello}, wants("/b.txt", protocol.NotFound)},
-	{"a gone page is gone", map[string]Page{"/a.txt": {Code: protocol.GonePage}}, wants("/a.txt", protocol.GonePage)},
+	{"a gone page is gone", map[string]Page{"/a.txt": {Code: protocol.Gone}}, wants("/a.txt", protocol.Gone)},
 	{"a forbidden page is denied", map[string]Page{"/a.txt": {Code: protocol.Denied}}, wants("/a.txt", protocol.Denied)},
 	{"a fault of the server is a failure", map[string]Page{"/a.txt": {Code: protocol.Failed}}, wants("/a.txt", protocol.Failed)},
 	{"a busy server's Retry-After is reported", map[string]Page{"/a.txt": {Code: protocol.Busy, RetryAfter: 7 * time.Second}}, func(ctx context.Context, s *site) error {

@@ -35,7 +35,7 @@ func TestStock(t *testing.T) {
 			return time.Minute, 90 * day
 		}},
 		"MimeAdaptive": {New: func() schedule.FetchSchedule {
-			return schedule.MimeAdaptive{Types: map[string]schedule.Rates{"text/html": {Inc: 2, Dec: 0.9}, "application/pdf": {}}}
+			return schedule.MimeAdaptive{Types: map[string]schedule.AdaptiveRates{"text/html": {Inc: 2, Dec: 0.9}, "application/pdf": {}}}
 		}, Bounds: bounds},
 	} {
 		t.Run(name, func(t *testing.T) { scheduletest.Run(t, h) })

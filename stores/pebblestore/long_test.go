@@ -30,7 +30,7 @@ func TestFileFarTooLong(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := false
-			_, err = pebblestore.Verify(t.Context(), dir, verify.Options{Now: soundTime(), Found: func(f verify.Finding) {
+			_, err = pebblestore.Verify(t.Context(), dir, verify.Options{Now: soundTime, Found: func(f verify.Finding) {
 				told = told || strings.Contains(f.Error(), filepath.Base(name))
 			}})
 			if !told || err != nil {

@@ -32,7 +32,7 @@ func TestLostPart(t *testing.T) {
 				// Of what is not complete, what is written last may not have been begun.
 				told := name == soundDone || part != segment.FetchPart && part != segment.ParsePart
 				var found []string
-				_, err := pebblestore.Verify(t.Context(), dir, verify.Options{Now: soundTime(), Found: func(f verify.Finding) {
+				_, err := pebblestore.Verify(t.Context(), dir, verify.Options{Now: soundTime, Found: func(f verify.Finding) {
 					if !f.Harmless && f.Segment == name && f.Part == part {
 						found = append(found, f.Error())
 					}

@@ -34,7 +34,7 @@ func TestBackup(t *testing.T) {
 			if n++; m.moment.IsZero() {
 				t.Fatal("nobody knows when it was")
 			}
-			_, err := pebblestore.Verify(t.Context(), m.dir, verify.Options{Now: m.moment, Found: func(f verify.Finding) {
+			_, err := pebblestore.Verify(t.Context(), m.dir, verify.Options{Now: func() time.Time { return m.moment }, Found: func(f verify.Finding) {
 				t.Errorf("%s\nbackup %d, %v is not sound: %v", newWorld(seed).ways, i, m, f)
 			}})
 			if err != nil {
