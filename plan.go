@@ -237,7 +237,7 @@ func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *sched
 	o.Hosts = c.capacities(ctx, &failed)
 	o.Signals = c.signals(ctx, &failed)
 	if l.Budget < 0 {
-		if o.Allowed, err = c.capacity(ctx, o.Hosts); err != nil {
+		if o.Allowed, err = c.capacity(ctx); err != nil {
 			return nil, o, err
 		}
 	}
@@ -284,7 +284,7 @@ func (c *Crawler) knownHost(ctx context.Context, host string, failed *error) hos
 
 // capacity is how many visits a day the known hosts allow together, and the threads
 // of the fetch.
-func (c *Crawler) capacity(ctx context.Context, hosts func(string) float64) (float64, error) {
+func (c *Crawler) capacity(ctx context.Context) (float64, error) {
 	sum, slow, n := 0.0, 0.0, 0.0
 	for h, err := range c.s.Hosts.Scan(ctx) {
 		if err != nil {
@@ -294,7 +294,7 @@ func (c *Crawler) capacity(ctx context.Context, hosts func(string) float64) (flo
 			slow += h.Elapsed.Seconds()
 			n++
 		}
-		sum += hosts(h.Name)
+		sum += c.o.Fetch.PerDay(&h)
 	}
 	threads := c.o.Fetch.Threads
 	if threads <= 0 {

@@ -174,7 +174,7 @@ type Options struct {
 
 // A Crawler runs rounds of the crawl cycle over some stores. Its methods may be
 // called from many goroutines at once. Rounds run one after the other: Round, Run and
-// Sitemaps wait for a round under way, or until their context ends.
+// ReadSitemaps wait for a round under way, or until their context ends.
 type Crawler struct {
 	s      Stores
 	o      Options

@@ -42,9 +42,9 @@ type Report struct {
 	// Overgrown counts pages that were linked to but not added, because their domains
 	// had as many as Options.Update.MaxGrowth allows.
 	Overgrown int
-	// Sitemaps says what was read in sitemaps, Told what it did to the crawl db.
-	Sitemaps fetch.SitemapReport
-	Told     update.SitemapReport
+	// Sitemaps says what was read in sitemaps, SitemapEffects what it did to the crawl db.
+	Sitemaps       fetch.SitemapReport
+	SitemapEffects update.SitemapReport
 	// Damaged are the segments that were found damaged and set aside, of a Run the last
 	// thousand: see [Crawler.Damaged].
 	Damaged []string
@@ -95,7 +95,7 @@ func (r *Report) add(o Report) {
 	r.Redirects.Add(o.Redirects)
 	r.Overgrown += o.Overgrown
 	r.Sitemaps.Add(o.Sitemaps)
-	r.Told.Add(o.Told)
+	r.SitemapEffects.Add(o.SitemapEffects)
 	r.Events += o.Events
 	r.NextDue = o.NextDue
 	r.Elapsed += o.Elapsed
@@ -331,7 +331,7 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	c.status.stage("update", name)
 	u, err := c.Update(ctx, name)
 	r.Overgrown = u.Overgrown
-	if r.Told = u.Sitemaps; err != nil {
+	if r.SitemapEffects = u.Sitemaps; err != nil {
 		return err
 	}
 	c.status.stage("invert", name)

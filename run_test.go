@@ -171,7 +171,7 @@ func TestWait(t *testing.T) {
 		for name, f := range map[string]func(context.Context) error{
 			"Round":    func(ctx context.Context) error { _, err := c.Round(ctx); return err },
 			"Run":      func(ctx context.Context) error { _, err := c.Run(ctx); return err },
-			"Sitemaps": func(ctx context.Context) error { _, err := c.Sitemaps(ctx, recrawl.SitemapOptions{}); return err },
+			"Sitemaps": func(ctx context.Context) error { _, err := c.ReadSitemaps(ctx, recrawl.SitemapOptions{}); return err },
 		} {
 			if err := f(short); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s beside a Run: %v", name, err)

@@ -323,7 +323,7 @@ func TestSitemapsOnDemand(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := recrawl.SitemapOptions{Default: true, Sources: sources("a.test", "c.test", "d.test", "http://b.test/hidden/s", "ftp://x/y", "a b")}
-			r, err := c.Sitemaps(ctx, o)
+			r, err := c.ReadSitemaps(ctx, o)
 			if stop != "" {
 				if err == nil {
 					t.Fatal("it was not stopped")
@@ -332,12 +332,12 @@ func TestSitemapsOnDemand(t *testing.T) {
 				s.opts.Protocol = asked{pages: web, urls: &urls}
 				c2 := s.crawler(t)
 				defer c2.Close()
-				r, err = c2.Sitemaps(t.Context(), o)
+				r, err = c2.ReadSitemaps(t.Context(), o)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Refused) != 2 || r.Hosts != 3 || len(r.None) != 0 || r.Listed != 5 {
+			if len(r.Refused) != 2 || r.Hosts != 3 || len(r.Without) != 0 || r.Listed != 5 {
 				t.Errorf("%+v", r)
 			}
 			var got []string
@@ -357,7 +357,7 @@ func TestSitemapsOnDemand(t *testing.T) {
 			if stop != "" {
 				return
 			}
-			if r.Rounds != 3 || r.Sitemaps.Files != 5 || r.Sitemaps.Indexes != 2 || r.Sitemaps.URLs != 4 || r.Sitemaps.OutOfScope != 1 || r.Sitemaps.Rejected != 1 || r.Told.New != 3 || r.Told.Known != 1 || r.Told.Sitemaps != 3 {
+			if r.Rounds != 3 || r.Sitemaps.Files != 5 || r.Sitemaps.Indexes != 2 || r.Sitemaps.URLs != 4 || r.Sitemaps.OutOfScope != 1 || r.Sitemaps.Rejected != 1 || r.SitemapEffects.New != 3 || r.SitemapEffects.Known != 1 || r.SitemapEffects.Sitemaps != 3 {
 				t.Errorf("%+v", r)
 			}
 			slices.Sort(urls)
@@ -370,9 +370,9 @@ func TestSitemapsOnDemand(t *testing.T) {
 			// What is known of the hosts is enough the next time, and it is read again
 			// although it is not due.
 			urls = nil
-			r, err = c.Sitemaps(t.Context(), recrawl.SitemapOptions{KnownHosts: true})
+			r, err = c.ReadSitemaps(t.Context(), recrawl.SitemapOptions{KnownHosts: true})
 			slices.Sort(urls)
-			if want := []string{"a.test/i.xml", "a.test/no.xml"}; err != nil || !slices.Equal(urls, want) || r.Hosts != 1 || r.Told.Known != 0 {
+			if want := []string{"a.test/i.xml", "a.test/no.xml"}; err != nil || !slices.Equal(urls, want) || r.Hosts != 1 || r.SitemapEffects.Known != 0 {
 				t.Errorf("asked for %q, %+v, %v", urls, r, err)
 			}
 		})

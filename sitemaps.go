@@ -37,15 +37,15 @@ type SitemapOptions struct {
 	Default bool
 }
 
-// SitemapReport says what Crawler.Sitemaps did.
+// SitemapReport says what Crawler.ReadSitemaps did.
 type SitemapReport struct {
-	// Report is what the rounds did. Its Sitemaps and Told include all sitemaps
+	// Report is what the rounds did. Its Sitemaps and SitemapEffects include all sitemaps
 	// read in those rounds.
 	Report
-	// Listed counts the sitemaps asked for, each once; Hosts the hosts. None
+	// Listed counts the sitemaps asked for, each once; Hosts the hosts. Without
 	// names the hosts whose robots.txt lists no sitemap or could not be fetched.
 	Listed, Hosts int
-	None          []string
+	Without       []string
 	// Refused says, for each source that is not a URL or that the rules keep out,
 	// why.
 	Refused []error
@@ -54,12 +54,12 @@ type SitemapReport struct {
 	Lastmod map[string]hostdb.Lastmod
 }
 
-// Sitemaps reads sitemaps now, due or not, and the sitemaps that they name in
+// ReadSitemaps reads sitemaps now, due or not, and the sitemaps that they name in
 // turn: it marks their records, and works on rounds in which nothing else is
-// selected. An interrupted round comes first, and if Sitemaps is itself
-// interrupted, the next Sitemaps or Run finishes its round. Pages that sitemaps
+// selected. An interrupted round comes first, and if ReadSitemaps is itself
+// interrupted, the next ReadSitemaps or Run finishes its round. Pages that sitemaps
 // name are not fetched; that is left to Run.
-func (c *Crawler) Sitemaps(ctx context.Context, o SitemapOptions) (SitemapReport, error) {
+func (c *Crawler) ReadSitemaps(ctx context.Context, o SitemapOptions) (SitemapReport, error) {
 	var r SitemapReport
 	end, err := c.begin(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[strin
 			c.listed(crawldb.Origin(home), []string{"/sitemap.xml"}, marks)
 			continue
 		}
-		r.None = append(r.None, source)
+		r.Without = append(r.Without, source)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // Status is what a crawler is doing, for those who watch it.
 type Status struct {
 	// Stage is the stage under way: generate, fetch, parse, update, invert, dedup, pages or
-	// wait, and robots before the rounds of Sitemaps; empty when no round is made. Segment is
+	// wait, and robots before the rounds of ReadSitemaps; empty when no round is made. Segment is
 	// what it works on.
 	Stage, Segment string
 	// Since is when the stage began.

@@ -19,7 +19,7 @@ func (r reader) accept(v *visited, scope urlfilter.Scope, from, target string) (
 		return "", false
 	}
 	target, ok := r.rules(scope, target)
-	ignored := scope == urlfilter.Outlink || !r.o.IgnoreNoRedirects
+	ignored := scope == urlfilter.Outlink || !r.o.ExemptRedirects
 	if !ok || target == "" || ignored && r.ignored(from, target) {
 		v.rejected++
 		return "", false
@@ -164,7 +164,7 @@ func (r reader) nutchRedirect(v *visited, from, location string) (string, bool) 
 	if ok {
 		target, ok = r.rules(urlfilter.Fetcher, location)
 	}
-	if ok && !r.o.IgnoreNoRedirects {
+	if ok && !r.o.ExemptRedirects {
 		external := r.o.LinksBy.NutchKey(from) != r.o.LinksBy.NutchKey(target)
 		internal := hostdb.ByHost.Key(from) == hostdb.ByHost.Key(target)
 		ok = (!r.o.IgnoreExternal || !external) && (!r.o.IgnoreInternal || !internal)

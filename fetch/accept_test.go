@@ -150,7 +150,7 @@ func TestWhichLinksAreKept(t *testing.T) {
 			"http://r/=2 http://x/1=2 rejected 0 cut 0", "http://x/1=1 http://r/=0 rejected 0 cut 0"},
 		{"that is followed from a page that must not be", fetch.Options{Rules: lower}, "nofollow refresh:http://R/ http://x/1",
 			"rejected 1 cut 0", "http://r/=0 rejected 1 cut 0"},
-		{"a refresh out of the site", fetch.Options{IgnoreExternal: true, IgnoreNoRedirects: true}, "refresh:http://r/",
+		{"a refresh out of the site", fetch.Options{IgnoreExternal: true, ExemptRedirects: true}, "refresh:http://r/",
 			"http://r/=1 rejected 0 cut 0", "rejected 0 cut 0"},
 		{"a refresh to the page itself", fetch.Options{}, "refresh:" + from, "rejected 0 cut 0", "rejected 0 cut 0"},
 	} {
@@ -190,7 +190,7 @@ func TestRedirectTargets(t *testing.T) {
 	}{
 		{"anywhere", "http://c.com/", fetch.Options{}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
 		{"outside", "http://c.com/", fetch.Options{IgnoreExternal: true}, "rejected 1 cut 0", "rejected 1 cut 0"},
-		{"outside, redirects apart", "http://c.com/", fetch.Options{IgnoreExternal: true, IgnoreNoRedirects: true}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
+		{"outside, redirects apart", "http://c.com/", fetch.Options{IgnoreExternal: true, ExemptRedirects: true}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
 		{"outside, exempt", "http://c.com/", fetch.Options{IgnoreExternal: true, Exempt: func(_, _ string) bool { return true }}, "http://c.com/=1 rejected 0 cut 0", "rejected 1 cut 0"},
 		{"within", "http://www.a.com/x", fetch.Options{IgnoreInternal: true}, "rejected 1 cut 0", "rejected 1 cut 0"},
 		{"within the domain", "http://b.a.com/x", fetch.Options{IgnoreInternal: true, LinksBy: hostdb.ByDomain}, "rejected 1 cut 0", "http://b.a.com/x=1 (x) rejected 0 cut 0"},

@@ -66,9 +66,9 @@ type Options struct {
 	// none; urlfilter has one that reads Nutch's file. (Nutch:
 	// db.ignore.external.exemptions.file.)
 	Exempt func(from, to string) bool
-	// IgnoreNoRedirects follows redirects wherever they lead. (Nutch:
-	// db.ignore.also.redirects=false.)
-	IgnoreNoRedirects bool
+	// ExemptRedirects follows redirects wherever they lead, whatever IgnoreExternal and
+	// IgnoreInternal say of links. (Nutch: db.ignore.also.redirects=false.)
+	ExemptRedirects bool
 	// MaxRedirects is how many redirects in a row are followed in this fetch; zero or less means none: each
 	// is a link, and its target is visited when it is selected. If the fetch parses, a meta refresh or
 	// Refresh header counts as a redirect. Once the list is done, targets not on it are visited, then their

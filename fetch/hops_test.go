@@ -94,7 +94,7 @@ func TestRedirectsAreFollowedAtOnce(t *testing.T) {
 			want: map[string]trail{a: {code: mv}, b: {mv, 1, a, "the rules reject where it leads"}}},
 		{name: "external", to: map[string]string{a: a + "2", a + "2": b}, edit: func(o *fetch.Options) { o.IgnoreExternal = true }, max: 5, links: []string{a + "2"}, counts: fetch.Redirects{Followed: 1, Rejected: 1},
 			want: map[string]trail{a: {code: mv}, a + "2": {mv, 1, a, "the rules reject where it leads"}}},
-		{name: "external, but for redirects", to: map[string]string{a: b}, edit: func(o *fetch.Options) { o.IgnoreExternal, o.IgnoreNoRedirects = true, true }, max: 5, links: []string{b}, counts: fetch.Redirects{Followed: 1},
+		{name: "external, but for redirects", to: map[string]string{a: b}, edit: func(o *fetch.Options) { o.IgnoreExternal, o.ExemptRedirects = true, true }, max: 5, links: []string{b}, counts: fetch.Redirects{Followed: 1},
 			want: map[string]trail{a: {code: mv}, b: {ok, 1, a, ""}}},
 		{name: "too long", to: map[string]string{a: b + strings.Repeat("x", 5000)}, max: 5, counts: fetch.Redirects{Rejected: 1},
 			want: map[string]trail{a: {mv, 0, "", "the rules reject where it leads"}}},

@@ -209,7 +209,7 @@ func effects(t *testing.T, c *nutchconf.Conf) string {
 		o.Sitemaps.Sources = func(yield func(string, error) bool) {
 			_ = yield("http://example.com/s.xml", nil) && yield("http://example.com/hop/3", nil) && yield("c.example", nil)
 		}
-		sitemaps, err := cr.Sitemaps(ctx, o.Sitemaps)
+		sitemaps, err := cr.ReadSitemaps(ctx, o.Sitemaps)
 		fmt.Fprintf(&b, "%+v, %v\n", sitemaps, err)
 		o.Index.Filter = func(_ context.Context, d *index.Document) (bool, error) { return d.URL != "http://example.com/b", nil }
 		i, err := index.Run(ctx, db.Crawl(), db.Links(), db.Segments(), documents{&b}, o.Index)

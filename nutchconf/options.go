@@ -42,7 +42,7 @@ type Options struct {
 	Index  index.Options
 	Hosts  hoststat.Options
 	Dedup  dedup.Options
-	// Sitemaps are for Crawler.Sitemaps: what follows when robots.txt lists none.
+	// Sitemaps are for Crawler.ReadSitemaps: what follows when robots.txt lists none.
 	Sitemaps recrawl.SitemapOptions
 	// Quantiles are what the statistics of a crawl db list of scores. (Nutch:
 	// db.stats.score.quantiles.)
@@ -379,7 +379,7 @@ func (b *builder) fetch(o *fetch.Options) {
 
 	o.IgnoreExternal = b.bool("db.ignore.external.links")
 	o.IgnoreInternal = b.bool("db.ignore.internal.links")
-	o.IgnoreNoRedirects = !b.bool("db.ignore.also.redirects")
+	o.ExemptRedirects = !b.bool("db.ignore.also.redirects")
 	o.LinksBy = b.by("db.ignore.external.links.mode", "byHost", "byDomain")
 	if o.MaxOutlinks = b.int("db.max.outlinks.per.page"); o.MaxOutlinks == 0 {
 		b.note("db.max.outlinks.per.page", "0, which keeps no links, is not supported: all are kept; db.update.additions.allowed adds no page")

@@ -24,7 +24,7 @@ var dbProperties = [...]group{
 		{Name: "db.update.max.inlinks", Default: "10000", Support: Honoured, Field: "update.Options.MaxInlinks"},
 		{Name: "db.ignore.internal.links", Default: "false", Support: Honoured, Field: "fetch.Options.IgnoreInternal"},
 		{Name: "db.ignore.external.links", Default: "false", Support: Honoured, Field: "fetch.Options.IgnoreExternal", Flag: "-ignore-external"},
-		{Name: "db.ignore.also.redirects", Default: "true", Support: Honoured, Field: "fetch.Options.IgnoreNoRedirects"},
+		{Name: "db.ignore.also.redirects", Default: "true", Support: Honoured, Field: "fetch.Options.ExemptRedirects"},
 		{Name: "db.ignore.external.links.mode", Default: "byHost", Support: Honoured, Field: "fetch.Options.LinksBy"},
 		{Name: "db.ignore.external.exemptions.file", Default: "db-ignore-external-exemptions.txt", Support: Honoured, Field: "fetch.Options.Exempt", Note: "with urlfilter-ignoreexempt in plugin.includes"},
 		{Name: "db.injector.overwrite", Default: "false", Flag: "inject -overwrite", Note: "Nutch's own command line overrides it"},

@@ -195,7 +195,7 @@ func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error
 		fmt.Fprintf(a.out, "  redirects     %s\n", t)
 	}
 	if s := &r.Sitemaps; s.Files > 0 {
-		fmt.Fprintf(a.out, "  sitemaps      %d read, %d pages: %d new, %d due sooner\n", s.Files, s.URLs, r.Told.New, r.Told.Due)
+		fmt.Fprintf(a.out, "  sitemaps      %d read, %d pages: %d new, %d due sooner\n", s.Files, s.URLs, r.SitemapEffects.New, r.SitemapEffects.Due)
 	}
 	if r.Freshness != nil {
 		printFreshnessBriefly(a.out, r.Freshness)

@@ -76,7 +76,7 @@ changefreq.`,
 					}
 				}
 				stop := a.watched(c, s)
-				r, err := s.crawler.Sitemaps(ctx, o)
+				r, err := s.crawler.ReadSitemaps(ctx, o)
 				stop()
 				s.trouble.tell(a.err, c.Bool("v"))
 				for _, bad := range r.Refused {
@@ -144,8 +144,8 @@ func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
 		lastmod[name] = lastmodJSON{l.Hits, l.False, l.Misses, l.Trusted()}
 	}
 	if c.Bool("json") {
-		return a.printJSON(sitemapsJSON{Rounds: r.Rounds, Hosts: r.Hosts, Listed: r.Listed, None: r.None, Read: readJSON(&r.Sitemaps),
-			New: r.Told.New, Known: r.Told.Known, Due: r.Told.Due, NoTrust: r.Told.Untrusted, Sitemaps: r.Told.Sitemaps,
+		return a.printJSON(sitemapsJSON{Rounds: r.Rounds, Hosts: r.Hosts, Listed: r.Listed, None: r.Without, Read: readJSON(&r.Sitemaps),
+			New: r.SitemapEffects.New, Known: r.SitemapEffects.Known, Due: r.SitemapEffects.Due, NoTrust: r.SitemapEffects.Untrusted, Sitemaps: r.SitemapEffects.Sitemaps,
 			Outcomes: outcomes(r.Visits), Bytes: r.Bytes, Lastmod: lastmod, Seconds: r.Elapsed.Seconds()})
 	}
 	s := &r.Sitemaps
@@ -153,9 +153,9 @@ func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
 	fmt.Fprintf(a.out, "  read          %d (%d indexes, %d feeds, %d cut off), %d not sitemaps\n", s.Files, s.Indexes, s.Feeds, s.Truncated, s.Failed)
 	fmt.Fprintf(a.out, "  entries       %d pages, %d sitemaps\n", s.URLs, s.Sitemaps)
 	fmt.Fprintf(a.out, "  left out      %d out of scope, %d by the rules, %d not URLs, %d beyond a limit\n", s.OutOfScope, s.Rejected, s.Bad, s.Cut)
-	fmt.Fprintf(a.out, "  pages         %d new, %d known, of which %d are due sooner and %d are not believed\n", r.Told.New, r.Told.Known, r.Told.Due, r.Told.Untrusted)
+	fmt.Fprintf(a.out, "  pages         %d new, %d known, of which %d are due sooner and %d are not believed\n", r.SitemapEffects.New, r.SitemapEffects.Known, r.SitemapEffects.Due, r.SitemapEffects.Untrusted)
 	printOutcomes(a.out, r.Visits)
-	for _, name := range r.None {
+	for _, name := range r.Without {
 		fmt.Fprintf(a.out, "  %s: robots.txt lists no sitemap, or is unavailable\n", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(lastmod)) {

@@ -97,7 +97,7 @@ func TestSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%8 == 7 {
-			if _, err := c.Sitemaps(t.Context(), recrawl.SitemapOptions{KnownHosts: true}); err != nil {
+			if _, err := c.ReadSitemaps(t.Context(), recrawl.SitemapOptions{KnownHosts: true}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := hoststat.Run(t.Context(), db.Crawl(), db.Hosts(), hoststat.Options{Now: clock.Now}); err != nil {
