@@ -278,8 +278,10 @@ func (c *Crawler) open() error {
 		}
 		c.owned = append(c.owned, store.Close)
 		c.s.Segments = store
-		if _, err := generate.ReleaseOrphans(context.Background(), c.s.Crawl, store); err != nil {
-			return fmt.Errorf("recrawl: %w", err)
+		if !o.ReadOnly {
+			if _, err := generate.ReleaseOrphans(context.Background(), c.s.Crawl, store); err != nil {
+				return fmt.Errorf("recrawl: %w", err)
+			}
 		}
 	}
 	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/merge"
@@ -137,4 +138,33 @@ func TestMarksOfNothing(t *testing.T) {
 	}
 	s.crawler(t).Close()
 	unmarked(made)
+}
+
+// Without a store of segments New releases all pages, but not those of a crawl that it is
+// only to read.
+func TestReadOnlyLeavesLeases(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
+		c := s.crawler(t)
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		if g, err := c.Generate(t.Context()); err != nil || g.Selected != 1 {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.opts.ReadOnly = readOnly
+		watcher, err := recrawl.New(recrawl.Stores{Crawl: s.db.Crawl()}, s.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watcher.Close()
+		for url, d := range s.records(t) {
+			if leased := d.LeasedBy != ""; leased != readOnly {
+				t.Errorf("read only %v: %s is leased by %q", readOnly, url, d.LeasedBy)
+			}
+		}
+	}
 }
