@@ -420,6 +420,9 @@ func (c *Crawler) generateOptions() generate.Options {
 	if o.Taken == nil {
 		o.Taken = c.marked
 	}
+	if o.Lookup == nil {
+		o.Lookup = c.lookup()
+	}
 	setDefault(&o.Hosts, c.s.Hosts)
 	setDefault(&o.Scoring, c.o.Scoring)
 	return o
@@ -468,9 +471,7 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	setNil(&o.Rules, c.o.Rules)
 	setDefault(&o.Scoring, c.o.Scoring)
 	setNil(&o.Logger, c.o.Logger)
-	if r, ok := o.Protocol.(resolver); ok && o.Lookup == nil {
-		o.Lookup = r.Lookup
-	}
+	o.Lookup = c.lookup()
 	if parsing {
 		setDefault(&o.Parser, c.o.Parser)
 	} else {
@@ -489,9 +490,18 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	return o
 }
 
-// A resolver is a protocol that says where hosts are, such as httpproto.Client.
-type resolver interface {
-	Lookup(ctx context.Context, host string) ([]netip.Addr, error)
+// lookup is how a round finds the addresses of hosts: as the protocol does, or nil if that
+// does not say. Lists that are made by address are then made by those of the queues.
+func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr, error) {
+	if c.o.Fetch.Lookup != nil {
+		return c.o.Fetch.Lookup
+	}
+	p := c.o.Fetch.Protocol
+	setDefault(&p, c.o.Protocol)
+	if r, ok := p.(protocol.LookupProtocol); ok {
+		return r.Lookup
+	}
+	return nil
 }
 
 // Update folds a fetched segment into the crawl db: the third stage. If there is a

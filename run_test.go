@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -739,4 +741,62 @@ func TestSweepKeepsTheLine(t *testing.T) {
 			t.Errorf("a sweep that finds no orphan has changed records:\n%s\nwas\n%s", after, before)
 		}
 	})
+}
+
+// Lists by address are made by the addresses that the protocol connects to, whatever the
+// system says of the names.
+func TestListsByTheAddressesOfTheProtocol(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 4, PagesPerHost: 5, Calm: true})
+		p := &mapped{Protocol: s.web.Protocol(), addrs: map[string]netip.Addr{}}
+		for h := range 4 {
+			p.addrs[s.web.Host(h)] = netip.AddrFrom4([4]byte{192, 0, 2, byte(h / 2)})
+		}
+		s.opts.Protocol = p
+		s.opts.Generate.Lists, s.opts.Generate.Partition = 10, hostdb.ByIP
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		g, err := c.Generate(t.Context())
+		if err != nil || g.Selected != 4 {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		lists := map[netip.Addr]map[int]bool{}
+		for d, err := range segment.Records[crawldb.Datum](t.Context(), s.db.Segments(), g.Segments[0]) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn, err := segment.Unmark(&d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := p.addrs[crawldb.Host(d.URL)]
+			if lists[addr] == nil {
+				lists[addr] = map[int]bool{}
+			}
+			lists[addr][turn.List] = true
+		}
+		if len(lists) != 2 || p.asked.Load() != 4 {
+			t.Errorf("%d addresses, %d names were looked up", len(lists), p.asked.Load())
+		}
+		for addr, on := range lists {
+			if len(on) != 1 {
+				t.Errorf("hosts at %v are on %d lists", addr, len(on))
+			}
+		}
+	})
+}
+
+// mapped is a protocol that knows where hosts are.
+type mapped struct {
+	protocol.Protocol
+	addrs map[string]netip.Addr
+	asked atomic.Int64
+}
+
+func (p *mapped) Lookup(_ context.Context, host string) ([]netip.Addr, error) {
+	p.asked.Add(1)
+	return []netip.Addr{p.addrs[host]}, nil
 }

@@ -144,7 +144,7 @@ type Options struct {
 	By hostdb.By
 	// Lookup finds the addresses of a host if By is ByIP; the least of them names
 	// the queue. Nil means the system's resolver. It should be the one that Protocol
-	// uses (httpproto.Client.Lookup, which a recrawl.Crawler takes). If a host has
+	// uses, which a recrawl.Crawler sees to for a protocol.LookupProtocol. If a host has
 	// several addresses, or different ones with each answer, the address connected
 	// to may not be the one that names the queue. A run remembers addresses until it
 	// ends.

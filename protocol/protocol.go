@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 
 	"github.com/recrawl/recrawl/page"
@@ -34,6 +35,14 @@ type Protocol interface {
 	// Fetch requests one URL. It never follows a redirect, and sends no
 	// credential that was not given for the exact origin of the URL.
 	Fetch(ctx context.Context, req Request) (Response, error)
+}
+
+// A LookupProtocol says where the hosts are that it visits, as httpproto.Client does, so
+// that what is grouped by address is grouped by those that are connected to.
+type LookupProtocol interface {
+	Protocol
+	// Lookup returns the addresses of a host.
+	Lookup(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
 // Request is one visit to make.

@@ -218,7 +218,7 @@ type Client struct {
 	decoders, scratch sync.Pool
 }
 
-var _ protocol.Protocol = (*Client)(nil)
+var _ protocol.LookupProtocol = (*Client)(nil)
 
 // New returns a client, or an error that names the invalid option. It starts no
 // goroutines.
