@@ -320,10 +320,10 @@ func TestDecideSitemap(t *testing.T) {
 }
 
 func TestSet(t *testing.T) {
-	gone := input(crawldb.Gone, protocol.GonePage, "")
+	gone := input(crawldb.Gone, protocol.Gone, "")
 	for on, want := range map[bool]index.Decision{true: index.DeleteGone, false: index.Leave} {
 		for _, compat := range []bool{false, true} {
-			if got := index.Decide(gone, index.Options{DeleteGone: index.Set(on), NutchCompat: compat}); got != want {
+			if got := index.Decide(gone, index.Options{DeleteGone: index.SwitchOf(on), NutchCompat: compat}); got != want {
 				t.Errorf("DeleteGone %t, NutchCompat %t: %v, want %v", on, compat, got, want)
 			}
 		}
