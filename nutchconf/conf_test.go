@@ -225,6 +225,42 @@ func TestUserAgent(t *testing.T) {
 	}
 }
 
+// What is not there, is zero or is at the end of a range.
+func TestEdges(t *testing.T) {
+	sweeps := func(o *nutchconf.Options) any {
+		s := &o.Crawl.Update.Sweep
+		return [3]bool{s.Normalize, s.Filter, s.Rules != nil && s.Rules == o.Crawl.Rules}
+	}
+	depth := func(o *nutchconf.Options) any { return o.Crawl.Fetch.QueueDepth }
+	timeouts := func(o *nutchconf.Options) any {
+		h := &o.Crawl.HTTP
+		return [3]time.Duration{h.ConnectTimeout, h.TLSTimeout, h.HeaderTimeout}
+	}
+	for _, c := range []struct {
+		name, value string
+		of          func(*nutchconf.Options) any
+		want        any
+	}{
+		{"http.agent.name", "azAZ09-_", func(o *nutchconf.Options) any { return o.Crawl.Agent }, "azAZ09-_"},
+		{"http.agent.name", "a@b`c{d[e/f:9", func(o *nutchconf.Options) any { return o.Crawl.Agent }, "abcdef9"},
+		{"http.timeout", "0", timeouts, [3]time.Duration{-1, -1, -1}},
+		{"http.timeout", "1", timeouts, [3]time.Duration{1e6, 1e6, 1e6}},
+		{"http.auth.file", "", func(o *nutchconf.Options) any { return len(o.Crawl.HTTP.Logins) }, 0},
+		{"fetcher.queue.depth.multiplier", "7", depth, 7},
+		{"fetcher.threads.fetch", "7", depth, 0},
+		{"crawldb.url.filters", "true", sweeps, [3]bool{false, true, true}},
+		{"crawldb.url.normalizers", "true", sweeps, [3]bool{true, false, true}},
+		{"crawldb.url.filters", "false", sweeps, [3]bool{}},
+		{"hostdb.percentiles", "0,100", func(o *nutchconf.Options) any { return o.Hosts.Percentiles }, []float64{0, 100}},
+		{"db.stats.score.quantiles", "0,1", func(o *nutchconf.Options) any { return o.Quantiles }, []float64{0, 1}},
+	} {
+		o := options(t, "http.agent.name", "testbot", c.name, c.value)
+		if got := c.of(o); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s %q: %v, want %v", c.name, c.value, got, c.want)
+		}
+	}
+}
+
 func TestSiteOverDefault(t *testing.T) {
 	dir := conf(t, "fetcher.threads.fetch", "30", "db.max.outlinks.per.page", "7", "fetcher.server.delay", "2.5", "db.fetch.retry.max", "")
 	write(t, filepath.Join(dir, "nutch-default.xml"), strings.Replace(site(
@@ -487,6 +523,8 @@ func TestMistakes(t *testing.T) {
 		{"generate.count.mode", "ip", `"ip" is neither host nor domain`},
 		{"generate.expr", "status ==", "generate.expr"},
 		{"partition.url.mode", "byMood", "byMood"},
+		{"hostdb.percentiles", "NaN,50", `"NaN" is not a number from 0 to 100`},
+		{"hostdb.percentiles", "50,-1", `"-1" is not a number from 0 to 100`},
 		{"hostdb.percentiles", "50,101", `"101" is not a number from 0 to 100`},
 		{"db.stats.score.quantiles", ".5,x", `"x" is not a number from 0 to 1`},
 		{"crawldb.url.normalizers.scope", "mine", `unknown scope "mine"`},
