@@ -67,6 +67,7 @@ func TestDecide(t *testing.T) {
 		{crawldb.Fetched, protocol.RobotsDenied, "", index.DeleteGone, index.DeleteGone, index.Leave, index.Leave, index.DeleteGone},
 		{crawldb.RedirPerm, protocol.MovedPerm, "", index.DeleteRedirect, index.DeleteRedirect, index.Leave, index.Leave, index.DeleteRedirect},
 		{crawldb.RedirTemp, protocol.Success, "text", index.DeleteRedirect, index.DeleteRedirect, index.Leave, index.Add, index.DeleteRedirect},
+		{crawldb.RedirPerm, protocol.Success, "text", index.DeleteRedirect, index.DeleteRedirect, index.Leave, index.Add, index.DeleteRedirect},
 		{crawldb.Fetched, protocol.MovedTemp, "", index.DeleteRedirect, index.DeleteRedirect, index.Leave, index.Leave, index.DeleteRedirect},
 		{crawldb.Duplicate, protocol.Success, "text", index.DeleteDuplicate, index.DeleteDuplicate, index.Leave, index.Add, index.DeleteDuplicate},
 		{crawldb.Duplicate, protocol.NotModified, "", index.DeleteDuplicate, index.DeleteDuplicate, index.Leave, index.Older, index.Older},
