@@ -108,36 +108,14 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 			}
 			continue
 		}
-		p := Page{URL: fields[0]}
-		if name, rest, ok := strings.Cut(line, "\t"); ok && strings.TrimSpace(name) != "" {
-			p.URL = strings.TrimSpace(name)
-			fields = append([]string{p.URL}, strings.Fields(rest)...)
+		p, err := parsePage(line, fields, &dates)
+		if err == nil && seen[p.URL] {
+			err = fmt.Errorf("an earlier line is for %s", p.URL)
 		}
-		if seen[p.URL] {
-			return nil, fail(fmt.Errorf("an earlier line is for %s", p.URL))
+		if err != nil {
+			return nil, fail(err)
 		}
 		seen[p.URL] = true
-		for _, f := range fields[1:] {
-			if text, ok := strings.CutPrefix(f, "w="); ok {
-				w, err := strconv.ParseFloat(text, 64)
-				if err != nil || !(w > 0 && w <= 1e12) {
-					return nil, fail(fmt.Errorf("%q is not a weight above zero", f))
-				}
-				p.Weight = w
-				continue
-			}
-			e, err := parseEvent(f)
-			if err != nil {
-				return nil, fail(err)
-			}
-			if k := len(p.Events); k > 0 && e.Time.Before(p.Events[k-1].Time) {
-				return nil, fail(fmt.Errorf("%s comes after a later event; the earliest must be first", f))
-			}
-			if err := dates.add(e.Time); err != nil {
-				return nil, fail(fmt.Errorf("%s %w", f, err))
-			}
-			p.Events = append(p.Events, e)
-		}
 		pages = append(pages, p)
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
@@ -159,6 +137,38 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 	}
 	bySignature(pages)
 	return BySignature(pages, "", "")
+}
+
+// parsePage reads a line that has a page and its events. Its fields are separated by
+// blanks, but for a name that ends with a tab, which may contain some.
+func parsePage(line string, fields []string, dates *span) (Page, error) {
+	p := Page{URL: fields[0]}
+	if name, rest, ok := strings.Cut(line, "\t"); ok && strings.TrimSpace(name) != "" {
+		p.URL = strings.TrimSpace(name)
+		fields = append([]string{p.URL}, strings.Fields(rest)...)
+	}
+	for _, f := range fields[1:] {
+		if text, ok := strings.CutPrefix(f, "w="); ok {
+			w, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(w > 0 && w <= 1e12) {
+				return p, fmt.Errorf("%q is not a weight above zero", f)
+			}
+			p.Weight = w
+			continue
+		}
+		e, err := parseEvent(f)
+		if err != nil {
+			return p, err
+		}
+		if k := len(p.Events); k > 0 && e.Time.Before(p.Events[k-1].Time) {
+			return p, fmt.Errorf("%s comes after a later event; the earliest must be first", f)
+		}
+		if err := dates.add(e.Time); err != nil {
+			return p, fmt.Errorf("%s %w", f, err)
+		}
+		p.Events = append(p.Events, e)
+	}
+	return p, nil
 }
 
 // span is from the first to the last of the dates of a history.
