@@ -73,19 +73,9 @@ func (s *salvage) copySegments(ctx context.Context) error {
 }
 
 func (s *salvage) copySegment(ctx context.Context, name string) error {
-	found, err := s.segments.Parts(ctx, name)
+	all, damaged, err := s.lookAtAll(ctx, name)
 	if err != nil {
 		return err
-	}
-	all := map[string]*partBlocks{}
-	damaged := false
-	for _, part := range slices.Sorted(maps.Keys(found)) {
-		p, err := s.lookAt(ctx, name, part, found[part])
-		if err != nil {
-			return err
-		}
-		all[part] = p
-		damaged = damaged || p.damaged
 	}
 	list := all[segment.GeneratePart]
 	switch {
@@ -138,13 +128,52 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	if visits != nil && len(group) > 0 {
 		s.replace(name, all, len(kept.blocks))
 	}
+	if visits != nil {
+		if err := s.copyPages(ctx, name, all, group, kept.blocks); err != nil {
+			return err
+		}
+	}
+	for _, part := range apart {
+		p := all[part]
+		if err := s.copyPart(ctx, name, p, slices.Sorted(maps.Keys(p.good))); err != nil {
+			return err
+		}
+	}
+	if err := s.copyList(ctx, name, list, kept); err != nil {
+		return err
+	}
+	s.kept[name] = kept
+	s.report.Segments++
+	return nil
+}
+
+// lookAtAll looks at the parts of a segment, and reports whether one is damaged.
+func (s *salvage) lookAtAll(ctx context.Context, name string) (all map[string]*partBlocks, damaged bool, err error) {
+	found, err := s.segments.Parts(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	all = map[string]*partBlocks{}
+	for _, part := range slices.Sorted(maps.Keys(found)) {
+		p, err := s.lookAt(ctx, name, part, found[part])
+		if err != nil {
+			return nil, false, err
+		}
+		all[part] = p
+		damaged = damaged || p.damaged
+	}
+	return all, damaged, nil
+}
+
+// copyPages copies those blocks of the visits and of the parts beside them that all have.
+func (s *salvage) copyPages(ctx context.Context, name string, all map[string]*partBlocks, group []string, blocks []int) error {
 	for _, part := range group {
 		p := all[part]
-		if p == nil || visits == nil {
+		if p == nil {
 			continue
 		}
 		// Parsing continues after the last existing block.
-		take := kept.blocks
+		take := blocks
 		for i, k := range take {
 			if !p.missing && !p.good[k] {
 				take = take[:i]
@@ -155,28 +184,22 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	for _, part := range apart {
-		p := all[part]
-		if err := s.copyPart(ctx, name, p, slices.Sorted(maps.Keys(p.good))); err != nil {
-			return err
-		}
-	}
-	if list.damaged {
-		kept.listed, kept.seed = map[uint64]bool{}, maphash.MakeSeed()
-	}
-	if err := s.copyPart(ctx, name, list, slices.Sorted(maps.Keys(list.good))); err != nil {
+	return nil
+}
+
+// copyList copies the fetch list, after all else; if some of it is lost, kept notes which
+// pages are still on it.
+func (s *salvage) copyList(ctx context.Context, name string, list *partBlocks, kept *keptSegment) error {
+	if err := s.copyPart(ctx, name, list, slices.Sorted(maps.Keys(list.good))); err != nil || !list.damaged {
 		return err
 	}
-	if kept.listed != nil {
-		for d, err := range segment.Records[crawldb.Datum](ctx, s.db.Segments(), name) {
-			if err != nil {
-				return err
-			}
-			kept.listed[maphash.String(kept.seed, d.URL)] = true
+	kept.listed, kept.seed = map[uint64]bool{}, maphash.MakeSeed()
+	for d, err := range segment.Records[crawldb.Datum](ctx, s.db.Segments(), name) {
+		if err != nil {
+			return err
 		}
+		kept.listed[maphash.String(kept.seed, d.URL)] = true
 	}
-	s.kept[name] = kept
-	s.report.Segments++
 	return nil
 }
 
