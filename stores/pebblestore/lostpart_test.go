@@ -40,7 +40,7 @@ func TestLostPart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if told && (len(found) != 1 || !strings.Contains(found[0], "not there")) || !told && len(found) > 0 {
+				if told && (len(found) != 1 || !strings.Contains(found[0], "it is missing")) || !told && len(found) > 0 {
 					t.Errorf("verify tells %q", found)
 				}
 				db, losses, _ := salvaged(t, dir)
