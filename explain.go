@@ -30,7 +30,7 @@ type Explanation struct {
 	Due, Leased bool
 	// Host is what is known of the host; nil if it was never asked.
 	Host *hostdb.Host
-	// RobotsKnown says that robots.txt was fetched and is still valid; if so,
+	// RobotsKnown says that robots.txt was fetched and is still valid, and counts; if so,
 	// RobotsAllowed and RobotsUnavailable hold its answer.
 	RobotsKnown, RobotsAllowed, RobotsUnavailable bool
 	// Visit is the last visit, if its segment still exists and is fully written; it
@@ -102,12 +102,14 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
 		}
 	}
-	rules, known, err := c.robots.Cached(ctx, e.Normal)
-	if err != nil {
-		return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
-	}
-	if e.RobotsKnown = known; known {
-		e.RobotsAllowed, e.RobotsUnavailable, e.CrawlDelay = rules.Allowed(e.Normal), rules.Unavailable, rules.CrawlDelay
+	if !c.o.Fetch.NoRobots {
+		rules, known, err := c.robots.Cached(ctx, e.Normal)
+		if err != nil {
+			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
+		}
+		if e.RobotsKnown = known; known {
+			e.RobotsAllowed, e.RobotsUnavailable, e.CrawlDelay = rules.Allowed(e.Normal), rules.Unavailable, rules.CrawlDelay
+		}
 	}
 	if _, e.Spent, err = c.within(ctx, generate.Options{}); err != nil {
 		return e, err

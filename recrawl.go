@@ -284,7 +284,9 @@ func (c *Crawler) open() error {
 			}
 		}
 	}
-	c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
+	if c.robots = o.Fetch.Robots; c.robots == nil {
+		c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
+	}
 	if !o.ReadOnly {
 		if err := c.recover(context.Background()); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
@@ -466,7 +468,7 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	o := c.o.Fetch
 	setDefault(&o.Protocol, c.o.Protocol)
 	setDefault(&o.Hosts, c.s.Hosts)
-	setNil(&o.Robots, c.robots)
+	o.Robots = c.robots
 	setDefault(&o.Signature, c.o.Signature)
 	setNil(&o.Rules, c.o.Rules)
 	setDefault(&o.Scoring, c.o.Scoring)

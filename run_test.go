@@ -19,6 +19,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -799,4 +800,40 @@ type mapped struct {
 func (p *mapped) Lookup(_ context.Context, host string) ([]netip.Addr, error) {
 	p.asked.Add(1)
 	return []netip.Addr{p.addrs[host]}, nil
+}
+
+// What Explain says of robots.txt is what the fetch obeys: the rules of its own cache, or
+// none.
+func TestExplainAsTheFetchObeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 60})
+		s.run(t, s.web.Seeds()...)
+		forbidden := ""
+		for url := range s.web.URLs() {
+			if truth, _ := s.web.Page(url); truth.Disallowed {
+				forbidden = url
+			}
+		}
+		explain := func() recrawl.Explanation {
+			t.Helper()
+			c := s.crawler(t)
+			defer c.Close()
+			e, err := c.Explain(t.Context(), forbidden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		if e := explain(); forbidden == "" || !e.RobotsKnown || e.RobotsAllowed {
+			t.Errorf("by robots.txt: %q, %+v", forbidden, e)
+		}
+		s.opts.Fetch.Robots = &robots.Cache{Protocol: s.opts.Protocol, Hosts: s.db.Hosts(), Now: s.opts.Now, Parse: func([]byte, ...string) *robots.Rules { return robots.AllowAll() }}
+		if e := explain(); !e.RobotsKnown || !e.RobotsAllowed {
+			t.Errorf("by a cache with a parser of its own: %+v", e)
+		}
+		s.opts.Fetch.Robots, s.opts.Fetch.NoRobots = nil, true
+		if e := explain(); e.RobotsKnown {
+			t.Errorf("without robots.txt: %+v", e)
+		}
+	})
 }
