@@ -56,10 +56,10 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 	a := hop.asking
 	if hop.end != "" {
 		a.GiveUp(hop.end)
-	} else if _, r.err = a.Known(ctx); r.err != nil {
+	} else if _, r.err = a.Cached(ctx); r.err != nil {
 		return
 	}
-	if a.Next() != "" && a.Elsewhere() && !a.File() {
+	if a.Next() != "" && a.NextElsewhere() && !a.NextIsFile() {
 		// The file is a page like any other: the robots.txt of its own host decides,
 		// and if that has moved, it is not followed.
 		rules, known, err := l.o.Robots.Cached(ctx, a.Next())
@@ -142,7 +142,7 @@ func (l *loop) admit(a *robots.Asking) {
 		return
 	}
 	page := next
-	if a.File() {
+	if a.NextIsFile() {
 		u, err := url.Parse(next)
 		if err != nil {
 			a.GiveUp(leads(a) + ", which is not a URL")
@@ -161,7 +161,7 @@ func (l *loop) admit(a *robots.Asking) {
 		return
 	}
 	if page == next {
-		a.Lead(to)
+		a.SetNext(to)
 	}
 }
 

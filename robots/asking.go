@@ -52,15 +52,15 @@ func (a *Asking) From() string {
 	return a.asked[len(a.asked)-1]
 }
 
-// Elsewhere reports whether Next is of another origin than the robots.txt.
-func (a *Asking) Elsewhere() bool {
+// NextElsewhere reports whether Next is of another origin than the robots.txt.
+func (a *Asking) NextElsewhere() bool {
 	origin, _ := originOf(a.next)
 	return a.next != "" && origin != a.origin
 }
 
-// File reports whether Next is itself the robots.txt of its origin, to which no
+// NextIsFile reports whether Next is itself the robots.txt of its origin, to which no
 // robots.txt applies.
-func (a *Asking) File() bool {
+func (a *Asking) NextIsFile() bool {
 	_, ok := isFile(a.next)
 	return ok
 }
@@ -72,8 +72,8 @@ func (a *Asking) Rules() *Rules { return a.rules }
 // pages included; zero if it did not say.
 func (a *Asking) RetryAfter() time.Duration { return a.wait }
 
-// Lead replaces Next by another spelling of it.
-func (a *Asking) Lead(url string) {
+// SetNext replaces Next by another spelling of it.
+func (a *Asking) SetNext(url string) {
 	if a.next != "" {
 		a.next = url
 	}
@@ -148,9 +148,9 @@ func (a *Asking) Step(ctx context.Context) error {
 	return a.end(ctx, ans)
 }
 
-// Known ends the asking without a request if Next is the robots.txt of another
+// Cached ends the asking without a request if Next is the robots.txt of another
 // origin whose answer is still valid, and reports whether it did.
-func (a *Asking) Known(ctx context.Context) (bool, error) {
+func (a *Asking) Cached(ctx context.Context) (bool, error) {
 	origin, ok := isFile(a.next)
 	if !ok || origin == a.origin || a.c.Hosts == nil {
 		return false, nil

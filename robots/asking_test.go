@@ -16,7 +16,7 @@ import (
 func steps(t *testing.T, a *robots.Asking) (asked []string) {
 	t.Helper()
 	for a.Next() != "" {
-		if known, err := a.Known(t.Context()); err != nil {
+		if known, err := a.Cached(t.Context()); err != nil {
 			t.Fatal(err)
 		} else if known {
 			break
@@ -51,7 +51,7 @@ func TestAskingGoesStepByStep(t *testing.T) {
 		{"http://b.test/robots.txt", "http://b.test/real.txt", true, false},
 		{"http://b.test/robots.txt", "", false, false},
 	} {
-		if got := (place{a.From(), a.Next(), a.Elsewhere(), a.File()}); got != want {
+		if got := (place{a.From(), a.Next(), a.NextElsewhere(), a.NextIsFile()}); got != want {
 			t.Errorf("step %d: %+v, want %+v", i, got, want)
 		}
 		if known := a.Rules() != nil; known != (want.next == "") {

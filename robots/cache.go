@@ -164,9 +164,9 @@ func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
 				a.GiveUp(err.Error())
 				continue
 			}
-			a.Lead(to)
+			a.SetNext(to)
 		}
-		if known, err := a.Known(ctx); known || err != nil {
+		if known, err := a.Cached(ctx); known || err != nil {
 			if err != nil {
 				return nil, err
 			}

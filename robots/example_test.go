@@ -109,7 +109,7 @@ func ExampleCache_Ask() {
 	asking := c.Ask("https://example.com/private/diary")
 	for asking.Next() != "" {
 		fmt.Println("the turn of", asking.Next())
-		if asking.Elsewhere() && !asking.File() {
+		if asking.NextElsewhere() && !asking.NextIsFile() {
 			asking.GiveUp("that is far enough")
 			break
 		}
