@@ -667,3 +667,63 @@ func TestNutchVisitedButNotListed(t *testing.T) {
 		}
 	}
 }
+
+// weighing is a filter whose figures are its own.
+type weighing struct{ scoring.Base }
+
+func (weighing) Updated(_, d *crawldb.Datum, _ scoring.Flow) { d.Score += 4 }
+
+func (weighing) Priority(_ *crawldb.Datum, score float32) float32 { return 2 * score }
+
+// Whatever a segment says of a page, its score is adjusted once, and its place among
+// those that are due follows.
+func TestNutchCompatScoresAndPriorities(t *testing.T) {
+	links := []scoring.Link{{From: "http://from.example/", URL: page, Score: 1}}
+	old := &crawldb.Datum{URL: page, Status: crawldb.Fetched, Score: 1, Interval: day, FetchTime: noon, LastFetch: noon.Add(-day)}
+	for name, c := range map[string]struct {
+		old *crawldb.Datum
+		in  update.Input
+	}{
+		"visited":     {old, update.Input{Listed: old, Visit: visitAt(noon, protocol.Success)}},
+		"failed":      {old, update.Input{Listed: old, Visit: visitAt(noon, protocol.Failed)}},
+		"linked":      {old, update.Input{Links: links}},
+		"new":         {nil, update.Input{Links: links}},
+		"gave":        {old, update.Input{Parse: &segment.Parse{URL: page, Gave: 1}}},
+		"has a share": {old, update.Input{Shared: 1}},
+	} {
+		o := nutchOptions(schedule.Default{NutchCompat: true})
+		o.Scoring = weighing{}
+		c.in.URL, c.in.Segment = page, seg
+		if d := update.Next(c.old, c.in, o); d == nil || d.Score != 5 || d.Priority != 10 {
+			t.Errorf("%s: %+v, want a score of 5 and a priority of 10", name, d)
+		}
+	}
+}
+
+// noting keeps what a schedule is told of a visit.
+type noting struct {
+	schedule.Default
+	visit *schedule.Visit
+}
+
+func (n noting) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	*n.visit = v
+	return n.Default.Fetched(d, v)
+}
+
+// The visit before is that of the current record, the time of change that of the list.
+func TestNutchCompatPrecedingVisit(t *testing.T) {
+	current := &crawldb.Datum{URL: page, Status: crawldb.Fetched, Interval: day, LastFetch: noon.Add(-day), Modified: noon.Add(-2 * day)}
+	listed := &crawldb.Datum{URL: page, Status: crawldb.Fetched, Interval: day, LastFetch: noon.Add(-3 * day), Modified: noon.Add(-4 * day)}
+	for _, c := range []struct {
+		old  *crawldb.Datum
+		want time.Time
+	}{{current, current.LastFetch}, {nil, listed.LastFetch}} {
+		var got schedule.Visit
+		in := update.Input{URL: page, Segment: seg, Listed: listed, Visit: visitAt(noon, protocol.Success), Parse: parsed("A")}
+		update.Next(c.old, in, nutchOptions(noting{schedule.Default{NutchCompat: true}, &got}))
+		if !got.PrevFetch.Equal(c.want) || !got.PrevModified.Equal(listed.Modified) || !got.Time.Equal(noon) {
+			t.Errorf("with a record %t: %+v", c.old != nil, got)
+		}
+	}
+}
