@@ -415,7 +415,7 @@ func TestPartsSideBySide(t *testing.T) {
 // Segments may be named in any order, and what became of the pages is counted under
 // its name.
 func TestCounts(t *testing.T) {
-	const pages = 12
+	const pages = 14
 	var older, newer []visit
 	db := new(memstore.DB)
 	for i := range pages {
@@ -433,6 +433,10 @@ func TestCounts(t *testing.T) {
 			status = crawldb.Orphan
 		case i < 11:
 			v.noIndex = true
+		case i == 12:
+			status = crawldb.ParseFailed
+		case i == 13:
+			status = crawldb.NotModified
 		}
 		record(t, db.Crawl(), u, status)
 		older, newer = append(older, visit{u, protocol.Success, "old", false}), append(newer, v)
@@ -441,8 +445,8 @@ func TestCounts(t *testing.T) {
 	put(t, db.Segments(), recent, start.Add(24*time.Hour), newer...)
 	for _, segments := range [][]string{{old, recent}, {recent, old}, {recent, old, recent}} {
 		w := new(shelf)
-		got := run(t, db, w, index.Options{Segments: segments})
-		want := index.Report{Segments: 2, Documents: 1, Deleted: 11, Gone: 1, Redirects: 2, Duplicates: 3, Orphans: 4, NoIndex: 1}
+		got := run(t, db, w, index.Options{Segments: segments, SkipNotModified: true})
+		want := index.Report{Segments: 2, Documents: 1, Deleted: 12, Gone: 1, Redirects: 2, Duplicates: 3, Orphans: 4, NoIndex: 1, FailedParse: 1, NotModified: 1}
 		if got != want {
 			t.Errorf("%v: %+v, want %+v", segments, got, want)
 		}
