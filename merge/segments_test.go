@@ -525,6 +525,66 @@ func (s afterList) List(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
+// The name of the fetch list is durable before there are visits, and the list is
+// complete after all else: a segment without it is one that lost it, or is being made.
+func TestOrderOfWrites(t *testing.T) {
+	var s memstore.Segments
+	const source = "20240601000000-000"
+	put(t, &s, source, true, seen{url: "http://a.example.test/", code: protocol.Success, parsed: true})
+	var steps []string
+	complete := func(context.Context, string) error { steps = append(steps, "noted"); return nil }
+	if _, err := Segments(t.Context(), tracing{&s, &steps}, sources(&s, source), SegmentOptions{Complete: complete}); err != nil {
+		t.Fatal(err)
+	}
+	at := func(step string) int {
+		i := slices.Index(steps, step)
+		if i < 0 {
+			t.Fatalf("no %s among %q", step, steps)
+		}
+		return i
+	}
+	list, visits := segment.GeneratePart, segment.FetchPart
+	if at("sync "+list) > at("create "+visits) {
+		t.Errorf("the list is not durable before the visits: %q", steps)
+	}
+	for _, part := range segment.Parts() {
+		if part != list && part != visits && at("complete "+part) > at("complete "+visits) {
+			t.Errorf("%s is complete after the visits: %q", part, steps)
+		}
+	}
+	if at("complete "+visits) > at("noted") || at("noted") > at("complete "+list) || at("complete "+list) != len(steps)-1 {
+		t.Errorf("the list is not the last: %q", steps)
+	}
+}
+
+// tracing notes what is done to the parts of segments.
+type tracing struct {
+	segment.Store
+	steps *[]string
+}
+
+func (s tracing) Append(ctx context.Context, name, part string, keep int) (segment.BlockWriter, error) {
+	*s.steps = append(*s.steps, "create "+part)
+	w, err := s.Store.Append(ctx, name, part, keep)
+	return tracingWriter{w, part, s.steps}, err
+}
+
+type tracingWriter struct {
+	segment.BlockWriter
+	part  string
+	steps *[]string
+}
+
+func (w tracingWriter) Sync(ctx context.Context) error {
+	*w.steps = append(*w.steps, "sync "+w.part)
+	return w.BlockWriter.Sync(ctx)
+}
+
+func (w tracingWriter) Commit(ctx context.Context) error {
+	*w.steps = append(*w.steps, "complete "+w.part)
+	return w.BlockWriter.Commit(ctx)
+}
+
 // A name that somebody has and that is not listed yet is passed over.
 func TestNameIsNotListed(t *testing.T) {
 	var s memstore.Segments
