@@ -281,7 +281,7 @@ type Options struct {
 	// OnVisit, if not nil, is called after every visit, from one goroutine. It
 	// must return quickly.
 	OnVisit func(segment.Visit, Progress)
-	// Logger is told of anything unusual, and of hosts that the fetch waits for; nil
+	// Logger gets anything unusual, and the hosts that the fetch waits for; nil
 	// means no logging.
 	Logger *slog.Logger
 }

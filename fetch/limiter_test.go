@@ -22,7 +22,7 @@ func hosts(n int, path string) []string {
 	return urls
 }
 
-// Requests begin at the rate and no sooner, whoever makes them.
+// Requests begin at the rate and no sooner, whichever worker makes them.
 func TestLimitOfRequests(t *testing.T) {
 	for _, c := range []struct {
 		rate   float64

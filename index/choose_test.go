@@ -66,7 +66,7 @@ func TestPagesThatBecomeOne(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				// Another document, and a page that is none.
+				// Another document, and a page that is not one.
 				const other = "http://b.example.test/"
 				record(t, db.Crawl(), other, crawldb.Fetched)
 				record(t, db.Crawl(), other+"?s=1", crawldb.Gone)

@@ -168,8 +168,8 @@ func javaOrder(pairs []Pair) {
 }
 
 // turn says when Nutch puts a name into a record that has it: what a seed or a
-// scoring filter sets comes before a visit, of which the protocol notes two things
-// and then the fetcher two.
+// scoring filter sets comes before what a visit adds: two names by the protocol, and
+// then two by the fetcher.
 func turn(name string) int {
 	switch name {
 	case "_rs_", "nutch.protocol.code":

@@ -283,7 +283,7 @@ func (p *reader) pair(name, value string) {
 	case "fixedInterval":
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(f > 0 && f <= math.MaxInt32) {
-			return // as a schedule takes it: it is none
+			return // not a valid interval
 		}
 		name, value = "schedule.fixed", strconv.Itoa(int(f))
 	case "_depth_":

@@ -90,8 +90,8 @@ func (a *Asking) Step(ctx context.Context) error {
 		return errNoHosts
 	}
 	from, req := a.next, protocol.Request{URL: a.next}
-	// What an origin says at /robots.txt counts as its own, whoever was led
-	// there.
+	// What an origin says at /robots.txt counts as its own, even if another
+	// origin's file redirects there.
 	owner, file := isFile(from)
 	var known hostdb.Robots
 	if file {

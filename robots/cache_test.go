@@ -627,8 +627,8 @@ func TestWhatWeRefuseToAskIsNotUnknown(t *testing.T) {
 	}
 }
 
-// Why a file cannot be had is told for as long as there is the cache; another one
-// knows only that it cannot.
+// A cache knows why a file is unavailable as long as it lives; another one knows only
+// that it is.
 func TestReasonOfAnUnavailableFile(t *testing.T) {
 	var hosts hosts
 	c := &robots.Cache{Protocol: &site{answers: map[string]protocol.Response{

@@ -196,7 +196,7 @@ func TestHardPaths(t *testing.T) {
 		{"Disallow: /?", "/", true}, {"Disallow: /?", "/?", false}, {"Disallow: /*?", "/a?b", false}, {"Disallow: /*?", "/a", true}, {"Disallow: /a?", "/a", true}, {"Disallow: /?a=*&b", "/?a=1&b", false},
 		{"Disallow: /a;b", "/a;b=1", false}, {"Disallow: /a", "/a;b", false}, {"Disallow: /a#b", "/a", false}, {"Disallow: /a%23b", "/a#b", true}, {"Disallow: /#a", "/", false},
 		{"Disallow: /a&amp;b", "/a&b", true},
-		// Dots are resolved by whoever makes URLs.
+		// Dots are resolved when URLs are made.
 		{"Disallow: /a", "/./a", true}, {"Disallow: /a", "/b/../a", true}, {"Disallow: /./a", "/a", true},
 		// Percent-encoding.
 		{"Disallow: /%61", "/a", false}, {"Disallow: /a", "/%61", false}, {"Disallow: /%41", "/a", true}, {"Disallow: /%2561", "/a", true}, {"Disallow: /%2561", "/%61", true}, {"Disallow: /%2561", "/%2561", false},

@@ -107,8 +107,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// fiftyStars is a rule that makes matchers that try again try for ever, and a
-// path of 8 KiB that almost matches.
+// fiftyStars is a rule on which backtracking matchers take forever, and a path of
+// 8 KiB that almost matches.
 func fiftyStars() (*Rules, string) {
 	file := "User-agent: *\nDisallow: /" + strings.Repeat("a*", 50) + "b\n"
 	return Parse([]byte(file), ""), "/" + strings.Repeat("a", 8<<10)

@@ -275,7 +275,7 @@ func TestPlanOfPagesThatAreGone(t *testing.T) {
 	// Half of the pages are late, as after an outage, and stay so: they are given what two mean
 	// intervals have, and no more, if signs of changes do not take what is found.
 	for _, signs := range []struct {
-		of   int // every how many pages have some; 0 is none
+		of   int // one page in so many has some; 0 means none
 		want float64
 	}{
 		{0, leastScale - 500./2000}, {2, (leastScale - 500./2000 + 0.5) / 2}, {1, 0.5945}, // where it takes no more than there is

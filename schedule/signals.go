@@ -23,7 +23,7 @@ type Signals struct{ Precision, Recall float64 }
 //	τ = t + n·β,  β = -ln(1-p)/α
 //
 // So the page is visited when τ reaches a threshold ι. Between two visits there is a time
-// ψ(ι) on average, of which the copy is fresh for W(ι); one more visit is worth
+// ψ(ι) on average, and the copy is fresh for W(ι) of it; one more visit is worth
 //
 //	V(ι) = weight · (W - ψ·exp(-α·ι))
 //

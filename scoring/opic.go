@@ -64,7 +64,7 @@ type OPIC struct {
 	// NutchCompat computes Nutch's scores bit for bit: in 32-bit floats, and
 	// without taking from a page what it gives, so that the sum of the scores
 	// doubles with every crawl of all pages. The target of a redirect gets
-	// nothing. It stops at the greatest float, where Nutch goes on to infinity.
+	// nothing. Scores stop at the greatest float, where Nutch's become infinite.
 	NutchCompat bool
 }
 

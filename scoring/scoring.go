@@ -4,8 +4,8 @@
 //
 // The stock filters are [OPIC], importance computed while crawling; [PageRank], that
 // of the known graph, which package rank keeps up to date; [Depth], which follows at
-// most so many links from a seed; [Orphan], for pages that no link leads to any
-// more; [Metadata], which passes properties of pages on to those they link to; and
+// most a given number of links from a seed; [Orphan], for pages that no link leads to
+// any more; [Metadata], which passes properties of pages on to those they link to; and
 // [LinkAnalysis], for scores that were computed elsewhere. Each corrects the faults
 // of Nutch's filter of that name, and has a NutchCompat that does not.
 package scoring

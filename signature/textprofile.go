@@ -44,9 +44,9 @@ type TextProfile struct {
 	// sorted by default.)
 	Unsorted bool
 
-	// NutchCompat gives all texts of which no word is left the same sum, the MD5
-	// of nothing, as Nutch does. Without it such a text, say one of digits and
-	// dashes, or of words of two letters, gets its [TextMD5].
+	// NutchCompat gives all texts that have no word left the same sum, the MD5 of
+	// nothing, as Nutch does. Without it such a text, say one of short words or of
+	// dashes alone, gets its [TextMD5].
 	NutchCompat bool
 }
 

@@ -58,8 +58,8 @@ const (
 	ByValue                  // what a visit is worth now, given the true rate: for policies that know it
 )
 
-// CrawlOptions describe a crawl of a population. The zero value is three years of 360 days,
-// of which the last two count, without a budget.
+// CrawlOptions describe a crawl of a population. The zero value is three years of 360 days
+// without a budget; the last two years count.
 type CrawlOptions struct {
 	// Start is when it begins; zero means 1 January 2026 or, if there are histories,
 	// their first event.

@@ -26,8 +26,8 @@ import (
 // With B only the bytes change, not the text; with T the text, but not its more frequent
 // words: see [BySignature].
 //
-// If the first line names columns, of which one is url and one time, each line is of a page as it
-// was found at a time, in any order:
+// If the first line names columns, among them url and time, each line is a page as it was found
+// at a time, in any order:
 //
 //	url	time	status	md5	textmd5
 //	http://example.org/	2026-01-01T00:00:00Z	200	9e107d	e4d909
@@ -140,7 +140,7 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 }
 
 // parsePage reads a line that has a page and its events. Its fields are separated by
-// blanks, but for a name that ends with a tab, which may contain some.
+// blanks, except that a name that ends with a tab may contain some.
 func parsePage(line string, fields []string, dates *span) (Page, error) {
 	p := Page{URL: fields[0]}
 	if name, rest, ok := strings.Cut(line, "\t"); ok && strings.TrimSpace(name) != "" {

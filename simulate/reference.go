@@ -55,7 +55,7 @@ const ReferencePages = 10_000
 // are drawn as important; seed 1 is the draw that has the published figures of the constant
 // interval and the optimum.
 //
-// It takes minutes with so many pages. It ends with the first error.
+// With that many pages it takes minutes. It ends with the first error.
 func Reference(ctx context.Context, pages int) iter.Seq2[Check, error] {
 	return func(yield func(Check, error) bool) {
 		r := reference{ctx: ctx, pages: pages}

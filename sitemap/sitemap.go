@@ -55,7 +55,7 @@ type Options struct {
 	// without it they are bad. It names the document in errors.
 	URL string
 	// ContentType is the Content-Type as sent. Only its charset matters, and
-	// that text/plain may have lines of which the first is no URL.
+	// that text/plain may begin with lines that are not URLs.
 	ContentType string
 	// Truncated says that the bytes are incomplete, like
 	// page.Content.Truncated: a last line without a line end is ignored.

@@ -233,8 +233,8 @@ func TestVisitAtTheSameMomentIsApplied(t *testing.T) {
 }
 
 // A clock that was a year ahead for a day: what was visited then is visited again
-// once, and all is well. Were the visits of that day the latest, no other would
-// count and the page would be due for ever.
+// once, and all is well. If the visits of that day counted as the latest, no other would
+// count and the page would be due forever.
 func TestClockThatWasWrong(t *testing.T) {
 	for name, s := range map[string]schedule.FetchSchedule{"default": schedule.Default{}, "adaptive": schedule.Adaptive{}} {
 		for _, code := range []protocol.Code{protocol.Success, protocol.NotModified, protocol.NotFound, protocol.Failed, protocol.MovedPerm} {

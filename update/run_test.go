@@ -346,7 +346,7 @@ func TestCancelledUpdateIsContinued(t *testing.T) {
 func TestSameSegmentSameRecords(t *testing.T) {
 	want := ""
 	for i, o := range []update.Options{options(), options().WithChunk(1), options().WithChunk(10_000), options(), options()} {
-		if i >= 3 { // nearly all goes through files, and some pages are told by their places
+		if i >= 3 { // nearly everything goes through files, and some pages are identified by their places
 			o.SortMemory, o.TempDir = []int{1, 4000}[i-3], t.TempDir()
 		}
 		w := newWorld(t)

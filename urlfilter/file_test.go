@@ -121,7 +121,7 @@ func TestNormalizerFile(t *testing.T) {
 	}
 }
 
-// Answers are by one state of the file or the other, whoever reloads.
+// Each answer follows one state of the file or the other, whichever caller reloads.
 func TestReloadInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.txt")
 	states := []string{"+a", "+a\n+b"}

@@ -127,8 +127,8 @@ func isSession(param, all string) bool {
 	return len(name) >= len(asp) && strings.EqualFold(name[:len(asp)], asp) && isToken(value, 8, false)
 }
 
-// isToken reports whether a value looks random: at least so many letters,
-// digits and a few marks.
+// isToken reports whether a value looks random: at least so many characters, all of
+// them letters, digits or a few marks, with a digit among them if digits is set.
 func isToken(s string, least int, digits bool) bool {
 	if len(s) < least {
 		return false

@@ -406,8 +406,8 @@ func send(rw http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	// A client that went away is none of our business. The last byte is written by itself:
-	// the server keeps it until the handler returns, and whoever has all of the answer
-	// must not find that it is still counted as being answered.
+	// the server keeps it until the handler returns, and a client that has all of the
+	// answer must not still be counted as waiting for it.
 	last := max(len(body)-1, 0)
 	_, _ = rw.Write(body[:last])
 	_, _ = rw.Write(body[last:])

@@ -138,9 +138,9 @@ func (p *place) digest(t *testing.T, j job) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := slices.Sorted(strings.SplitSeq(string(b), "\n")) // pages come as they came
+			lines := slices.Sorted(strings.SplitSeq(string(b), "\n")) // in any order
 			if name == eventsFile {
-				lines = slices.Compact(lines) // and are told at least once
+				lines = slices.Compact(lines) // events are delivered at least once
 			}
 			all = append(all, lines...)
 			continue

@@ -128,7 +128,7 @@ func FuzzText(f *testing.F) {
 		if len(got) > 64*129 || strings.ToLower(got) != got || strings.IndexFunc(got, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
 			t.Errorf("%q: unsafe %q", v, got)
 		}
-		// What is kept asks for what was sent, whoever reads it.
+		// The stored value means the same as the header.
 		want := directives.Header([]string{v}, agent)
 		if directives.Header([]string{got}) != want {
 			t.Errorf("%q asks for %+v, but as %q for %+v", v, want, got, directives.Header([]string{got}))

@@ -45,7 +45,7 @@ func wptCases(t *testing.T) []wptCase {
 // TestWPT resolves the cases of the web platform tests whose outcome is a link
 // by default: those of http, https, ftp and file, and failures on such a page.
 // What differs, and why, is listed in testdata/wpt/deviations.txt; a difference
-// that is not listed fails, and so does one that is listed and is none.
+// that is not listed fails, and so does one that is listed and no longer exists.
 func TestWPT(t *testing.T) {
 	known := deviations(t)
 	asked, equal := 0, 0

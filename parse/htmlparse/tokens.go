@@ -180,7 +180,7 @@ func (z *tokens) other(to int) token {
 	return otherToken
 }
 
-// over ends the page: a tag without an end is none.
+// over ends the page: a tag without an end does not count.
 func (z *tokens) over() token {
 	z.at = len(z.page)
 	return pageEnd

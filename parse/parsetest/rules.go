@@ -124,8 +124,8 @@ func texts(p *page.Parsed) func(yield func(*string) bool) {
 	}
 }
 
-// Limits on what a parser may return: so many bytes, plus so many per byte of
-// the body.
+// Limits on what a parser may return: a number of bytes, plus some per byte of the
+// body.
 const (
 	boundFixed  = 16 << 20
 	boundFactor = 16

@@ -392,8 +392,8 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A name is never followed out of the directory, and what is no plain file is
-// not opened: a pipe would wait for ever.
+// A name is never followed out of the directory, and only plain files are opened: a
+// pipe would wait forever.
 func TestOnlyPlainFilesAreOpened(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("symbolic links need a privilege here")

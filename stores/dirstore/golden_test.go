@@ -115,9 +115,9 @@ func dumpRecords[T segment.Record](t *testing.T, b *bytes.Buffer, s *Store, name
 	}
 }
 
-// Every version that ever was is read; and what is written now is what the golden
-// directory of this version has, byte by byte: whoever changes the format of a file,
-// a block or a record makes a new version and a directory for it with -update.
+// Every version can be read, and what is written now equals the golden directory of this
+// version, byte by byte: a change to the format of a file, a block or a record needs a new
+// version, and a directory for it made with -update.
 func TestGolden(t *testing.T) {
 	current := filepath.Join("testdata", fmt.Sprintf("v%d", version))
 	if _, err := os.Stat(current); errors.Is(err, fs.ErrNotExist) && *update {

@@ -451,7 +451,7 @@ func TestManySublevels(t *testing.T) {
 	}
 	defer db.Close()
 	db.crawl.bulkLeast = 1
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // who waits does so for ever
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a wait would last forever
 	defer cancel()
 	deep := false
 	for i := range 3 * maxSublevels {

@@ -30,7 +30,7 @@ func inMemory(o Options, files vfs.FS) Options {
 // all it has.
 func onDisk(o Options, d *dirstoretest.Disk) Options {
 	files := &diskFS{Disk: d}
-	o.fs, o.segments, o.manifest = files, files, 1 // it is begun anew all the time
+	o.fs, o.segments, o.manifest = files, files, 1 // so that the engine starts new manifests all the time
 	return o
 }
 

@@ -70,7 +70,7 @@ func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
 }
 
 // storedState returns the state of the index as it is stored, that of an empty store if
-// there is none, and nil for one of another version, which will be built anew.
+// there is none, and nil for one of another version, which will be rebuilt.
 func (s *crawlStore) storedState(r reader) (*dueState, error) {
 	b, err := get(r, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {

@@ -168,7 +168,7 @@ type tour struct {
 const (
 	seekCost = 8
 	// tourFrom is how much must have been spent on passing entries before a
-	// tour is considered, plus one for every so many bytes of tallies.
+	// tour is considered, plus one per tourBytes bytes of tallies.
 	tourFrom  = 1 << 16
 	tourBytes = 64
 )

@@ -318,7 +318,7 @@ func flipFile(t *testing.T, tr trial, name string, stride, cuts int, o *outcomes
 	}
 	defer put(text)
 	if filepath.Base(name) == "LOCK" {
-		return // says who has it, to people
+		return // only tells people who has it
 	}
 	tr.file = name
 	for bit := min(stride/2, len(text)*4); bit < len(text)*8; bit += stride {

@@ -38,9 +38,9 @@ func dump(t *testing.T, dir string) string {
 // goldenSize is how many records a golden directory has.
 const goldenSize = 60
 
-// Every version is read from a directory that it has written; and what is written
-// now is what the golden directory of this version has, row by row: whoever changes
-// an encoding makes a new version, and a directory for it with -update.
+// Every version is read from a directory that it has written, and what is written now
+// equals the golden directory of this version, row by row: a change to an encoding needs
+// a new version, and a directory for it made with -update.
 func TestGolden(t *testing.T) {
 	current := filepath.Join("testdata", fmt.Sprintf("v%d", pebblestore.FormatVersion))
 	if _, err := os.Stat(current); errors.Is(err, fs.ErrNotExist) && *update {

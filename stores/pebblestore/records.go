@@ -186,7 +186,7 @@ func fullSectors(b []byte, at int) bool {
 // altered reports whether a bad chunk was good when it was written. A crash
 // truncates the file, or leaves sectors of it empty, but changes none: no file is
 // reused. So a chunk with a valid head, which is complete and has something in each
-// sector, was altered; so was one whose head is valid but for a single bit; and one
+// sector, was altered; so was one whose head is valid except for a single bit; and one
 // that is valid in another log does not belong here.
 func altered(b []byte, at int, number uint32) bool {
 	if len(b) < recordHead {

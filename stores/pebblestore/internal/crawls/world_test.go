@@ -37,9 +37,9 @@ type world struct {
 	days  []int         // that pass before each run but the first
 	runs  int           // at least one
 	ways  string        // of the options, for messages
-	hop   uint64        // one of so many pages redirects to another host
-	odd   uint64        // one of so many pages leads on by a refresh; and sitemaps and robots.txt files are odd
-	fail  uint64        // one of so many pages fails on a day
+	hop   uint64        // one page in so many redirects to another host
+	odd   uint64        // one page in so many leads on by a refresh; and sitemaps and robots.txt files are odd
+	fail  uint64        // one page in so many fails on a day
 	down  int           // the host whose pages all fail; none if it is negative
 	takes func() uint64 // how long an answer takes, in milliseconds; nil: no time
 
