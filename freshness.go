@@ -112,6 +112,9 @@ func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err err
 		f.Forecast = nil
 		return f, nil
 	}
+	if g := f.Forecast; g != nil {
+		g.Worth = min(g.Worth, f.Never) // it comes from the sample, and that from all records
+	}
 	f.Budget, f.Bound = p.Budget, p.Asked > 0
 	f.Used, f.UsedSince = a.used(f.At)
 	l := s.l

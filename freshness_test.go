@@ -2,6 +2,7 @@ package recrawl_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"math"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/webtest"
 )
@@ -71,6 +73,32 @@ func TestFreshness(t *testing.T) {
 			t.Errorf("with another schedule: %+v, %v", same, err)
 		}
 	})
+}
+
+// Of the pages that were never visited no more are worth a visit than there are, although
+// the one number is counted and the other estimated from a sample.
+func TestNoMoreAreWorthAVisitThanThereAre(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 1})
+	s.opts.Schedule = schedule.Learned{Budget: 1e6}
+	const pages, copies = 25_000, 2000 // of which the sample has a few too many that were never visited
+	records, urls := make([]crawldb.Datum, pages), make([]string, pages)
+	for i := range records {
+		d := crawldb.Datum{URL: fmt.Sprintf("http://a.example/%05d", i), Status: crawldb.Unfetched, FetchTime: s.now, Interval: time.Hour, Score: 1}
+		if i < copies {
+			d.Status, d.LastFetch, d.Signature = crawldb.Fetched, s.now, []byte("s")
+			d = schedule.Learned{}.Fetched(d, schedule.Visit{Time: s.now, PrevFetch: s.now.AddDate(0, 0, -1), Change: schedule.Changed})
+		}
+		records[i], urls[i] = d, d.URL
+	}
+	if err := s.db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &records[i], nil }}); err != nil {
+		t.Fatal(err)
+	}
+	c := s.crawler(t)
+	defer c.Close()
+	f, err := c.Freshness(t.Context(), 0)
+	if err != nil || f.Forecast == nil || f.Never != pages-copies || f.Forecast.Worth != f.Never {
+		t.Errorf("%+v, %+v, %v", f, f.Forecast, err)
+	}
 }
 
 // A clock that was ahead for some days leaves no gap in what is used of the budget.
