@@ -197,9 +197,16 @@ func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) 
 // openToRead opens the directory. Where it cannot be written, it is read as it is, and
 // what a crash has left in a log is replayed in memory.
 func (a *app) openToRead(c *cli.Command) (db *pebblestore.DB, readOnly bool, err error) {
-	db, err = a.open(c, true)
+	return toRead(func(readOnly bool) (*pebblestore.DB, error) {
+		return a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly = readOnly })
+	})
+}
+
+// toRead does what openToRead does with a function that opens some directory.
+func toRead(open func(readOnly bool) (*pebblestore.DB, error)) (db *pebblestore.DB, readOnly bool, err error) {
+	db, err = open(false)
 	if noRoom(err) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly = true })
+		db, err = open(true)
 		return db, err == nil, err
 	}
 	return db, false, err

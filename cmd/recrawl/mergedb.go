@@ -140,7 +140,9 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 		if err := crawlIn(dir); err != nil {
 			return err
 		}
-		s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c)})
+		s, _, err := toRead(func(readOnly bool) (*pebblestore.DB, error) {
+			return pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c), ReadOnly: readOnly})
+		})
 		if err != nil {
 			return err
 		}

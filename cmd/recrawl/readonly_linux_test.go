@@ -64,6 +64,11 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			t.Errorf("recrawl %s %s: exit %d, %q\n%s\nwhere it can be written:\n%s", c.verb, c.rest, got.code, got.err, got.out, want.out)
 		}
 	}
+	for _, verb := range []string{"mergedb", "mergelinkdb"} { // they read it
+		if r := recrawl(t, verb, "-d", filepath.Join(t.TempDir(), "merged"), "-now", frozen, dir); r.code != 0 || r.err != "" {
+			t.Errorf("recrawl %s: exit %d, %q", verb, r.code, r.err)
+		}
+	}
 	for _, verb := range []string{"generate", "update", "dedup", "compact"} {
 		if r := recrawl(t, verb, "-d", dir, "-now", frozen); r.code != 1 || !strings.Contains(r.err, "open "+dir) || !strings.Contains(r.err, "read-only file system") {
 			t.Errorf("recrawl %s: exit %d, %q", verb, r.code, r.err)
