@@ -38,6 +38,11 @@ given.
 			if err := spread(c, &generate.Options{}); err != nil {
 				return err
 			}
+			for _, name := range c.Args().Slice() {
+				if err := readable(name); err != nil {
+					return err
+				}
+			}
 			return a.with(ctx, c, false, false, func(s *session) error {
 				return a.generating(ctx, s, c.Name, func() (generate.Report, error) {
 					return s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
@@ -66,6 +71,23 @@ given.
 			})
 		},
 	}
+}
+
+// readable reports why a file that is to be read cannot be, before a crawl is created for
+// what is in it.
+func readable(name string) error {
+	if name == stdinArg {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory", name)
+	}
+	return nil
 }
 
 // urlsOf yields the URLs of a file and reports whether to go on.

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -122,5 +124,14 @@ func TestFreegen(t *testing.T) {
 	}
 	if r := recrawl(t, "freegen", "-d", s.dir, "missing"); r.code != 1 || !strings.Contains(r.err, "missing") {
 		t.Errorf("no such file: exit %d, %q", r.code, r.err)
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	for _, args := range [][]string{{"freegen", "-d", none, "missing"}, {"freegen", "-d", none, t.TempDir()}, {"sitemap", "-d", none, "-agent", "testbot", "-file", "missing"}} {
+		if r := recrawl(t, args...); r.code != 1 || r.out != "" {
+			t.Errorf("%q: exit %d, %q, %q", args, r.code, r.out, r.err)
+		}
+		if _, err := os.Stat(none); err == nil {
+			t.Fatalf("%q made a crawl", args)
+		}
 	}
 }

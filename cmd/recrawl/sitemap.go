@@ -58,6 +58,11 @@ changefreq.`,
 			if !c.Args().Present() && !c.Bool("hosts") && c.String("file") == "" {
 				return usagef("sitemap needs URLs or hosts, -file or -hosts")
 			}
+			if file := c.String("file"); file != "" {
+				if err := readable(file); err != nil {
+					return fmt.Errorf("-file: %w", err)
+				}
+			}
 			return a.with(ctx, c, true, false, func(s *session) error {
 				o := recrawl.SitemapOptions{}
 				if s.conf != nil {
