@@ -18,7 +18,19 @@ func (a *app) explain() *cli.Command {
 		Description: `Makes no request: what it says about robots.txt and the host is what the last
 rounds learned. -agent is the name that robots.txt is matched against.
 
-  recrawl explain -d crawl -agent mybot https://example.com/page`,
+  recrawl explain -d crawl -agent mybot https://example.com/page
+
+With -schedule learned it shows the arithmetic behind the interval:
+
+  changes   how often the page changes, give or take a standard deviation: so
+            many changes seen in so many days, or what pages like it do
+  worth     weight / changes is what there is to lose, and the threshold of a
+            visit, which follows from the budget, a share of it
+  signs     what those of sitemaps, feeds and Signal are worth on this host
+  interval  after r changes that share is lost: 1 - (1 + r) / exp(r), less where
+            there are signs; r / changes is the time until then, within bounds
+  next      the last visit, and the interval that was set then. The threshold
+            may have changed since: a visit now would set the interval above`,
 		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"},
 			&cli.StringFlag{Name: "host-rules", Usage: "the `FILE` of host rules, to know which hosts are closed: see recrawl crawl --help"}, urlRulesFlag(), scheduling(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {

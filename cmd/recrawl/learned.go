@@ -108,6 +108,9 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 		of = fmt.Sprintf(" (elsewhere %.3g: the host allows fewer visits than its pages are worth)", x.Elsewhere)
 	}
 	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g%s of the %.3g / %.3g = %.3g there is to lose, a share of %.3g\n", x.Weight, x.Threshold, of, x.Weight, x.Pace, x.Weight/x.Pace, x.Share)
+	if g := x.Signals; g != (schedule.Signals{}) {
+		fmt.Fprintf(w, "signs        %.3g of them are true, and they tell of %.3g of the changes: without one a visit can wait longer; each counts as %.3g changes, %d since the last visit\n", g.Precision, g.Recall, x.Sign, x.Signs)
+	}
 	wait := "never: no visit is worth so much"
 	if !math.IsInf(x.Ratio, 1) {
 		wait = fmt.Sprintf("after %.3g changes, %.3g / %.3g = %s", x.Ratio, x.Ratio, x.Pace, inDays(x.Ratio/x.Pace))
@@ -164,6 +167,9 @@ func worthJSON(e *recrawl.Explanation) map[string]any {
 		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "most_set_seconds": x.Set / time.Second, "stretch": x.Stretch}
 	if n := e.Noisy; n != nil {
 		j["noisy"] = noisyJSON(*n)
+	}
+	if g := x.Signals; g != (schedule.Signals{}) {
+		j["signals"] = map[string]any{"precision": g.Precision, "recall": g.Recall, "counts_as": x.Sign, "since_last_visit": x.Signs}
 	}
 	if e.Elapsed > 0 {
 		j["fresh"], j["elapsed_seconds"] = e.Fresh, e.Elapsed.Seconds()

@@ -22,7 +22,13 @@ visited and how often its page was seen to change, which a crawl learns with
   recrawl status -d crawl -want 0.95
   recrawl status -d crawl -json | jq .forecast.wanted
 
-Hosts are sorted by what is lost there: the importance of copies that are not fresh.
+A copy is what the last visit found, and fresh while the page is still the same. The
+other pages were never visited, or have nothing to copy: they are gone, or redirect.
+Importance is the score. A page is overdue if it was visited and is due again.
+
+Hosts are sorted by what is lost there: the importance of copies that are not fresh,
+as a share of what is lost on all hosts. stale is how long copies have been out of
+date.
 
 A running crawl locks its directory, but every two seconds notes what it is doing.
 status then shows that note, and how fresh the copies were when the crawl last

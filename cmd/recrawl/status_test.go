@@ -46,11 +46,11 @@ func learnedCrawl(t *testing.T) (dir string) {
 	for i := range 20 {
 		records = append(records, s.Init(crawldb.Datum{URL: fmt.Sprintf("http://new.example/%d", i), Status: crawldb.Unfetched, Score: 0.5}, now))
 	}
-	return crawlOf(t, records, 8)
+	return crawlOf(t, records, 8, schedule.PlanOptions{})
 }
 
 // crawlOf makes a crawl of records, with a plan for a budget of visits a day.
-func crawlOf(t *testing.T, records []crawldb.Datum, budget float64) (dir string) {
+func crawlOf(t *testing.T, records []crawldb.Datum, budget float64, how schedule.PlanOptions) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "crawl")
 	db, err := pebblestore.Open(dir, pebblestore.Options{})
@@ -70,8 +70,8 @@ func crawlOf(t *testing.T, records []crawldb.Datum, budget float64) (dir string)
 	for i := range records {
 		sample.Add(&records[i])
 	}
-	plan := sample.Plan(schedule.PlanOptions{})
-	outlook := sample.Outlook(plan, schedule.PlanOptions{})
+	plan := sample.Plan(how)
+	outlook := sample.Outlook(plan, how)
 	plan.Outlook = &outlook
 	text, err := plan.Encode()
 	if err == nil {
@@ -130,7 +130,7 @@ func TestStatusShowsNoiseAndStretch(t *testing.T) {
 		d.LastFetch = at
 		records = append(records, d)
 	}
-	dir := crawlOf(t, records, 0.1)
+	dir := crawlOf(t, records, 0.1, schedule.PlanOptions{})
 	const noise, alone = "noisy.example: visits to 20 of 20 pages always find a change, however soon", "at most 800d instead of the 90d set: the budget is too small for that"
 	for line, want := range map[string][]string{
 		"status":                               {noise, alone},
@@ -150,5 +150,39 @@ func TestStatusShowsNoiseAndStretch(t *testing.T) {
 	}
 	if r := recrawl(t, "explain", "-d", dir, "-schedule", "learned", "-budget", "0.1", "http://quiet.example/0"); r.code != 0 || strings.Contains(r.out, "noise ") {
 		t.Errorf("a quiet host: %+v", r)
+	}
+}
+
+// Explain shows what signs of changes are worth: without that, its arithmetic would not come out.
+func TestSignsAreExplained(t *testing.T) {
+	t.Parallel()
+	at := parsed(frozen).AddDate(0, 0, -30)
+	s := schedule.Learned{}
+	var records []crawldb.Datum
+	for i := range 40 {
+		d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://a.example/%d", i), Status: crawldb.Fetched, Score: 1, Signature: []byte{1}}, at)
+		d = s.Fetched(d, schedule.Visit{Time: at, PrevFetch: at.AddDate(0, 0, -10), Change: schedule.Change(1 + i%2)})
+		d.LastFetch = at
+		(&crawldb.Hint{Modified: at.AddDate(0, 0, -20)}).Set(&d.Meta) // a sign, but none since the visit
+		records = append(records, d)
+	}
+	for signs, want := range map[schedule.Signals][]string{
+		{}:                            nil,
+		{Precision: 0.9, Recall: 0.8}: {"signs        0.9 of them are true, and they tell of 0.8 of the changes", `"signals":{"counts_as":`, `"precision":0.9,"recall":0.8,"since_last_visit":0}`},
+	} {
+		dir := crawlOf(t, records, 1, schedule.PlanOptions{Signals: func(string) (schedule.Signals, bool) { return signs, signs != schedule.Signals{} }})
+		var out string
+		for _, form := range []string{"-json", "-json=false"} {
+			out += ok(t, "explain", "-d", dir, "-now", frozen, "-schedule", "learned", "-budget", "1", form, "http://a.example/0")
+		}
+		got := strings.Join(strings.Fields(out), "")
+		for _, w := range want {
+			if !strings.Contains(got, strings.Join(strings.Fields(w), "")) {
+				t.Errorf("want %q in\n%s", w, out)
+			}
+		}
+		if want == nil && (strings.Contains(out, "signs  ") || strings.Contains(out, "signals")) {
+			t.Errorf("there are no signs:\n%s", out)
+		}
 	}
 }
