@@ -601,7 +601,7 @@ func TestLookupNames(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[host]++
-		if host == "www.a.com" || host == "::1" {
+		if host == "www.a.com" || host == "b.com" || host == "::1" {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
 		return nil, &net.DNSError{IsNotFound: true}
@@ -610,12 +610,12 @@ func TestLookupNames(t *testing.T) {
 	for i := range 20 {
 		records = append(records, page(fmt.Sprintf("http://www.n%d.com/", i)))
 	}
-	records = append(records, page("http://www.a.com/"), page("http://x.a.com/"), page("http://[::1]/"))
+	records = append(records, page("http://www.a.com/"), page("http://x.a.com/"), page("http://www.b.com/"), page("http://[::1]/"))
 	r := run(t, crawlOf(t, records...), new(memstore.Hosts), o)
-	if want := (hoststat.Report{Records: 23, Hosts: 22, Checked: 22, NewKnown: 2, NewUnknown: 20}); r != want {
+	if want := (hoststat.Report{Records: 24, Hosts: 23, Checked: 23, NewKnown: 3, NewUnknown: 20}); r != want {
 		t.Errorf("report is %+v, want %+v", r, want)
 	}
-	if len(asked) != 43 || asked["a.com"] != 1 || asked["www.a.com"] != 1 || asked["::1"] != 1 {
+	if len(asked) != 44 || asked["a.com"] != 1 || asked["www.b.com"] != 0 || asked["www.a.com"] != 1 || asked["::1"] != 1 {
 		t.Errorf("asked for %v", asked)
 	}
 }
@@ -760,5 +760,15 @@ func TestSampleWithoutBound(t *testing.T) {
 	run(t, crawlOf(t, records...), hosts, hoststat.Options{Sample: math.MaxInt})
 	if got := all(t, hosts)["a.example"].Fields["pct50._rs_"]; got != pages/2 {
 		t.Errorf("the median is %v", got)
+	}
+}
+
+// A text that is longer than any name of a type is not counted.
+func TestLongTexts(t *testing.T) {
+	hosts := new(memstore.Hosts)
+	fits := strings.Repeat("x", 256)
+	run(t, crawlOf(t, page("http://a.example/1", "Content-Type", fits), page("http://a.example/2", "Content-Type", fits+"x")), hosts, hoststat.Options{})
+	if got, want := all(t, hosts)["a.example"].Fields, map[string]float64{"Content-Type." + fits: 1}; !maps.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }
