@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,17 @@ func TestDefaultsAreNutchs(t *testing.T) {
 		{"quantiles", len(o.Quantiles), 15},
 		{"loops", c.Rules.Loops, 1},
 		{"notes", len(o.Notes), 0},
+		// What is off by being on in Nutch.
+		{"without validators", c.Fetch.Unconditional, false},
+		{"contents not kept", c.Fetch.NoContent, false},
+		{"redirects exempt", c.Fetch.ExemptRedirects, false},
+		{"links not filtered", c.Fetch.NoFilter, false},
+		{"links not normalized", c.Fetch.NoNormalize, false},
+		{"sitemaps not strict", c.Fetch.Sitemaps.NoStrict, false},
+		{"sitemaps not filtered", c.Fetch.Sitemaps.NoFilter, false},
+		{"sitemaps not normalized", c.Fetch.Sitemaps.NoNormalize, false},
+		{"no additions", c.Update.NoAdditions, false},
+		{"internal links are kept", c.Invert.KeepInternal, false},
 	} {
 		if !reflect.DeepEqual(v.got, v.want) {
 			t.Errorf("%s: %v, want %v", v.name, v.got, v.want)
@@ -251,12 +263,49 @@ func TestEdges(t *testing.T) {
 		{"crawldb.url.filters", "true", sweeps, [3]bool{false, true, true}},
 		{"crawldb.url.normalizers", "true", sweeps, [3]bool{true, false, true}},
 		{"crawldb.url.filters", "false", sweeps, [3]bool{}},
+		{"hostdb.purge.failed.hosts.threshold", "0", func(o *nutchconf.Options) any { return o.Hosts.PurgeAfter }, int64(-1)},
+		{"hostdb.purge.failed.hosts.threshold", "1", func(o *nutchconf.Options) any { return o.Hosts.PurgeAfter }, int64(1)},
 		{"hostdb.percentiles", "0,100", func(o *nutchconf.Options) any { return o.Hosts.Percentiles }, []float64{0, 100}},
 		{"db.stats.score.quantiles", "0,1", func(o *nutchconf.Options) any { return o.Quantiles }, []float64{0, 1}},
 	} {
 		o := options(t, "http.agent.name", "testbot", c.name, c.value)
 		if got := c.of(o); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s %q: %v, want %v", c.name, c.value, got, c.want)
+		}
+	}
+}
+
+// What the plugins make of a crawl beside their own part of it.
+func TestPlugins(t *testing.T) {
+	for _, c := range []struct {
+		plugins      string
+		breadthFirst bool
+		noHTTP       bool
+	}{
+		{"protocol-http|scoring-depth", true, false},
+		{"protocol-httpclient|scoring-(depth|link)", false, false},
+		{"protocol-okhttp|scoring-(depth|opic)", false, false},
+		{"protocol-file|scoring-depth", true, true},
+	} {
+		o := options(t, "http.agent.name", "testbot", "plugin.includes", c.plugins+"|urlfilter-regex|parse-html")
+		depths := 0
+		filters, ok := o.Crawl.Scoring.(scoring.Chain)
+		if !ok {
+			filters = scoring.Chain{o.Crawl.Scoring}
+		}
+		for _, f := range filters {
+			if d, ok := f.(*scoring.Depth); ok {
+				if depths++; d.BreadthFirst != c.breadthFirst {
+					t.Errorf("%s: breadth first: %t", c.plugins, d.BreadthFirst)
+				}
+			}
+		}
+		if depths != 1 {
+			t.Errorf("%s: scoring is %+v", c.plugins, o.Crawl.Scoring)
+		}
+		noHTTP := slices.ContainsFunc(o.Notes, func(n nutchconf.Note) bool { return strings.Contains(n.Text, "no plugin for http") })
+		if noHTTP != c.noHTTP {
+			t.Errorf("%s: notes %+v", c.plugins, o.Notes)
 		}
 	}
 }
