@@ -37,6 +37,44 @@ func (m Meta) Get(name string) (string, bool) {
 // Set gives name a value, replacing the one it had.
 func (m *Meta) Set(name, value string) { m.edit(name, &value) }
 
+// SetAll is Set for pairs of name and value. If the names ascend it costs little more
+// than setting one of them. A last name without a value gets the empty value.
+func (m *Meta) SetAll(pairs ...string) {
+	for i := 2; i < len(pairs); i += 2 {
+		if pairs[i-2] >= pairs[i] {
+			for i := 0; i < len(pairs); i += 2 {
+				m.Set(pairs[i], valueAt(pairs, i+1))
+			}
+			return
+		}
+	}
+	var space [128]byte
+	out, rest := space[:0], m.enc
+	for i := 0; i < len(pairs); i += 2 {
+		for rest != "" {
+			n, r, _ := cutString(rest)
+			_, r, _ = cutString(r)
+			if n >= pairs[i] {
+				if n == pairs[i] {
+					rest = r
+				}
+				break
+			}
+			out, rest = append(out, rest[:len(rest)-len(r)]...), r
+		}
+		out = appendString(appendString(out, pairs[i]), valueAt(pairs, i+1))
+	}
+	m.enc = string(append(out, rest...))
+}
+
+// valueAt returns the value at an index, empty behind the end.
+func valueAt(pairs []string, i int) string {
+	if i < len(pairs) {
+		return pairs[i]
+	}
+	return ""
+}
+
 // Delete removes name.
 func (m *Meta) Delete(name string) { m.edit(name, nil) }
 
@@ -134,27 +172,8 @@ var errMeta = errors.New("crawldb: not an encoded Meta")
 // MetaOf builds a Meta from pairs of name and value. It is meant for literals
 // in programs and tests; a last name without a value has the empty value.
 func MetaOf(pairs ...string) Meta {
-	size, whole := 0, len(pairs)%2 == 0
-	for i, s := range pairs {
-		whole = whole && (i%2 != 0 || i == 0 || pairs[i-2] < s)
-		size += len(s) + 2
-	}
 	var m Meta
-	if !whole {
-		for i := 0; i < len(pairs); i += 2 {
-			m.Set(pairs[i], strings.Join(pairs[i+1:min(i+2, len(pairs))], ""))
-		}
-		return m
-	}
-	// In order: all in one piece.
-	var b strings.Builder
-	b.Grow(size)
-	var n [binary.MaxVarintLen64]byte
-	for _, s := range pairs {
-		b.Write(binary.AppendUvarint(n[:0], uint64(len(s))))
-		b.WriteString(s)
-	}
-	m.enc = b.String()
+	m.SetAll(pairs...)
 	return m
 }
 

@@ -21,13 +21,31 @@ func TestMetaModel(t *testing.T) {
 		for step := range 100 {
 			name := names[rnd.IntN(len(names))]
 			before, pairs := m, maps.Clone(model)
-			if rnd.IntN(3) == 0 {
+			value := func() string { return strings.Repeat(fmt.Sprint(step, "\x00"), rnd.IntN(60)) }
+			switch rnd.IntN(4) {
+			case 0:
 				m.Delete(name)
 				delete(model, name)
-			} else {
-				value := strings.Repeat(fmt.Sprint(step, "\x00"), rnd.IntN(60))
-				m.Set(name, value)
-				model[name] = value
+			case 1: // some in ascending order, or in any, the last perhaps without a value
+				some := make([]string, rnd.IntN(4))
+				for i := range some {
+					some[i] = names[rnd.IntN(len(names))]
+				}
+				if rnd.IntN(2) == 0 {
+					slices.Sort(some)
+				}
+				var all []string
+				for i, name := range some {
+					all = append(all, name)
+					if model[name] = ""; i < len(some)-1 || rnd.IntN(2) == 0 {
+						model[name] = value()
+						all = append(all, model[name])
+					}
+				}
+				m.SetAll(all...)
+			default:
+				model[name] = value()
+				m.Set(name, model[name])
 			}
 			if err := agree(m, model); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)

@@ -106,8 +106,6 @@ func SetScore(d *crawldb.Datum, score float32) {
 	}
 }
 
-func setCash(d *crawldb.Datum, cash float64) { d.Meta.Set(cashKey, cashText(cash)) }
-
 func cashText(cash float64) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], math.Float64bits(cash))
@@ -192,12 +190,7 @@ func (o OPIC) Injected(d *crawldb.Datum) {
 		return
 	}
 	h := history{sum: amount(float64(d.Score))}
-	if d.Meta == (crawldb.Meta{}) { // as for most seeds
-		d.Meta = crawldb.MetaOf(cashKey, cashText(h.sum), historyKey, h.text())
-	} else {
-		setCash(d, h.sum)
-		h.store(d)
-	}
+	d.Meta.SetAll(cashKey, cashText(h.sum), historyKey, h.text())
 	d.Score = h.estimate(time.Time{}, o.window())
 }
 
@@ -302,8 +295,7 @@ func (o OPIC) Updated(old, d *crawldb.Datum, f Flow) {
 	if got := in.value(); got > 0 || h.at.IsZero() {
 		h = h.receive(amount(got), f.Time, o.window())
 	}
-	setCash(d, amount(cash.value()))
-	h.store(d)
+	d.Meta.SetAll(cashKey, cashText(amount(cash.value())), historyKey, h.text())
 	d.Score = h.estimate(f.Time, o.window())
 }
 
