@@ -229,7 +229,8 @@ func (g *grouper) add(pair extsort.Pair) error {
 	if g.starts(pair) {
 		g.key = append(g.key[:0], pair.Key...)
 		g.url = g.keys.AppendURL(g.url[:0], g.key)
-		g.in, g.some = Input{URL: string(g.url), Segment: g.segment}, true
+		g.in, g.some = Input{}, true
+		g.in.URL, g.in.Segment = string(g.url), g.segment
 		g.first = len(g.links)
 		g.size += inputSize + len(pair.Key)
 	}
