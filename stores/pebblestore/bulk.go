@@ -336,8 +336,8 @@ type step struct {
 	cur     int      // the one being filled
 	bytes   int      // in chunks, with the changes
 	records []change
-	entries map[uint64][]change // by table and level, or bucket; and leases
-	few     map[string][]byte   // marks, states, leases, and tallies to be merged; nil deletes
+	entries map[uint64]*lane  // by table and level, or bucket; and leases
+	few     map[string][]byte // marks, states, leases, and tallies to be merged; nil deletes
 }
 
 // change is a key and the value to set under it. The key of an index entry
@@ -370,8 +370,8 @@ func (st *step) reset() {
 		st.chunks[i] = c[:0]
 	}
 	st.records, st.cur, st.bytes = st.records[:0], 0, 0
-	for n, c := range st.entries {
-		st.entries[n] = c[:0]
+	for _, l := range st.entries {
+		l.changes = l.changes[:0]
 	}
 	clear(st.few)
 }
@@ -416,12 +416,17 @@ func (st *step) put(key, value []byte, vlen int32) {
 		}
 		return
 	}
-	if st.entries == nil {
-		st.entries = map[uint64][]change{}
+	var number [8]byte
+	copy(number[:], key[:prefix])
+	n := binary.BigEndian.Uint64(number[:])
+	l := st.entries[n]
+	if l == nil {
+		if st.entries == nil {
+			st.entries = map[uint64]*lane{}
+		}
+		l = &lane{}
+		st.entries[n] = l
 	}
-	var lane [8]byte
-	copy(lane[:], key[:prefix])
-	n := binary.BigEndian.Uint64(lane[:])
 	var c change
 	// An entry follows its record.
 	if last := len(st.records) - 1; last >= 0 && bytes.Equal(st.key(st.records[last])[1:], key[prefix:]) {
@@ -431,8 +436,11 @@ func (st *step) put(key, value []byte, vlen int32) {
 	} else {
 		c = st.change(key[prefix:], value, vlen)
 	}
-	st.entries[n] = append(st.entries[n], c)
+	l.changes = append(l.changes, c)
 }
+
+// A lane holds the changes of one level or hour, or of the leases, in key order.
+type lane struct{ changes []change }
 
 // lanePrefix is the length of what precedes the key of a record in a key of a table;
 // zero if the table has nothing per record.
@@ -506,14 +514,15 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(st.entries)) {
-		if len(st.entries[n]) == 0 { // from an earlier step
+		size := len(st.entries[n].changes)
+		if size == 0 { // from an earlier step
 			continue
 		}
-		if len(st.entries[n]) >= full || len(some) > 0 && some[0]>>56 != n>>56 {
+		if size >= full || len(some) > 0 && some[0]>>56 != n>>56 {
 			flush()
 		}
 		some = append(some, n)
-		if len(st.entries[n]) >= full {
+		if size >= full {
 			flush()
 		}
 	}
@@ -547,19 +556,32 @@ func kindOf(key string) string {
 	return key[:1]
 }
 
-// lanes yields the entries of some levels or hours of one table.
+// lanes yields the entries of some levels or hours of one table. The keys and values of
+// neighbours lie all over the step, so some at a time are brought together: what the cache
+// misses is then read at once, and not one after the other.
 func (st *step) lanes(numbers []uint64) iter.Seq2[[]byte, []byte] {
+	const atOnce = 32
 	return func(yield func(key, value []byte) bool) {
-		var key []byte
+		var buf []byte
 		for _, n := range numbers {
-			var lane [8]byte
-			binary.BigEndian.PutUint64(lane[:], n)
-			prefix := lanePrefix(table(lane[0]))
-			key = append(key[:0], lane[:prefix]...)
-			for _, c := range st.entries[n] {
-				key = append(key[:prefix], st.key(c)...)
-				if !yield(key, st.valueOf(c)) {
-					return
+			var number [8]byte
+			binary.BigEndian.PutUint64(number[:], n)
+			prefix := lanePrefix(table(number[0]))
+			for some := range slices.Chunk(st.entries[n].changes, atOnce) {
+				buf = buf[:0]
+				for _, c := range some {
+					buf = append(append(append(buf, number[:prefix]...), st.key(c)...), st.valueOf(c)...)
+				}
+				rest := buf
+				for _, c := range some {
+					size := prefix + int(c.klen)
+					key, value := rest[:size:size], []byte(nil)
+					if rest = rest[size:]; c.vlen != deleted {
+						value, rest = rest[:c.vlen:c.vlen], rest[c.vlen:]
+					}
+					if !yield(key, value) {
+						return
+					}
 				}
 			}
 		}

@@ -39,11 +39,11 @@ type entry struct {
 const always = math.MinInt64
 
 func entryOf(d *crawldb.Datum) entry {
-	e := entry{from: always, priority: d.Priority, of: d}
-	if ms := d.FetchTime.UnixMilli(); ms > (time.Time{}).UnixMilli() {
-		e.from = ms
+	from := d.FetchTime.UnixMilli()
+	if from <= (time.Time{}).UnixMilli() {
+		from = always
 	}
-	return e
+	return entry{from: from, priority: d.Priority, of: d}
 }
 
 // bucketMillis is the width of a bucket of the wheel.

@@ -191,11 +191,14 @@ type cursor struct {
 	buf   []byte // of returned values
 }
 
-// Six steps cost about as much as a seek. If they lead nowhere four times in a
-// row the keys lie far apart, and only two in sixty-four try again: one by
-// seeking, and one from there.
+// A seek costs as much as six steps where everything is in one level, and as
+// twenty-four behind some large updates. So many are taken where steps led to the
+// last key, and six after one that they did not lead to. If they lead nowhere four
+// times in a row the keys lie far apart, and only two in sixty-four try again: one
+// by seeking, and one from there.
 const (
 	nearby     = 6
+	nearer     = 24
 	tries      = 4
 	triesAgain = 2
 	tryEvery   = 64
@@ -206,6 +209,8 @@ const (
 func (c *cursor) find(key []byte) ([]byte, error) {
 	steps := 1
 	switch {
+	case c.misses == 0:
+		steps = nearer
 	case c.misses < tries || c.misses%tryEvery < triesAgain:
 		steps = nearby
 	case c.apart != nil:
@@ -230,24 +235,26 @@ func (c *cursor) find(key []byte) ([]byte, error) {
 		}
 		return c.value()
 	}
-	ok := c.started && c.it.Valid()
-	for range steps {
-		if !ok || bytes.Compare(c.it.Key(), key) >= 0 {
+	ok, is := c.started && c.it.Valid(), -1 // is compares the key it stands on with key
+	for ; ok; ok = c.it.Next() {
+		if is = bytes.Compare(c.it.Key(), key); is >= 0 || steps == 0 {
 			break
 		}
-		ok = c.it.Next()
+		steps--
 	}
-	if !c.started || ok && bytes.Compare(c.it.Key(), key) < 0 {
+	if !c.started || ok && is < 0 {
 		c.started = true
 		c.misses++
-		ok = c.it.SeekGE(key)
+		if ok = c.it.SeekGE(key); ok {
+			is = bytes.Compare(c.it.Key(), key)
+		}
 	} else {
 		c.misses = 0
 	}
 	if !ok {
 		return nil, c.it.Error()
 	}
-	if !bytes.Equal(c.it.Key(), key) {
+	if is != 0 {
 		return nil, nil
 	}
 	return c.value()
