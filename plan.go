@@ -102,7 +102,7 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 		return nil
 	}
 	if b := c.planned.learned.Budget; !(math.Abs(b) <= mostBudget) {
-		return fmt.Errorf("option Schedule has a Budget of %v visits a day", b)
+		return fmt.Errorf("Options.Schedule has a Budget of %v visits a day", b)
 	}
 	p, err := ReadPlan(ctx, c.s.Crawl)
 	switch {

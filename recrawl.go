@@ -81,8 +81,9 @@ type Options struct {
 	// With schedule.Learned the crawler keeps its plan: see Crawler.Plan. A Budget above
 	// zero is a limit: no round selects more than is left of it, and while nothing is left
 	// Run treats no page as due. It accrues evenly; what is not used within a day is lost,
-	// or, below one visit a day, once a whole visit has accrued. None of this applies to a
-	// type that embeds it.
+	// or, below one visit a day, once a whole visit has accrued. The plan gives a host no
+	// more visits than its pauses and Fetch.HostRule allow: see [fetch.Options.PerDay]. None
+	// of this applies to a type that embeds it.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
 	// scoring.PageRank finds what matters earlier, see Rank.
