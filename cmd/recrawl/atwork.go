@@ -49,7 +49,7 @@ func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 			w.Status = s.crawler.Status()
 			w.PerSecond = rate.perSecond(at, w.Status.Visited())
 			if text, err := json.Marshal(&w); err == nil {
-				_ = s.db.Note(text)
+				_ = s.db.WriteNote(text)
 			}
 			select {
 			case at = <-tick.C:

@@ -30,10 +30,10 @@ type Note struct {
 	Text    []byte
 }
 
-// Note leaves a text beside the store, replacing an earlier one. [ReadNote] returns it to
+// WriteNote leaves a text beside the store, replacing an earlier one. [ReadNote] returns it to
 // other processes as long as this one has the directory open. It is not part of the store:
 // Close removes it, and an error harms nothing else.
-func (d *DB) Note(text []byte) error {
+func (d *DB) WriteNote(text []byte) error {
 	if d.readOnly {
 		return ErrReadOnly
 	}

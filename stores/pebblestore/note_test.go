@@ -37,7 +37,7 @@ func TestNote(t *testing.T) {
 	db := open()
 	none("before there is one")
 	for _, text := range []string{"a longer one\n", "short", ""} {
-		if err := db.Note([]byte(text)); err != nil {
+		if err := db.WriteNote([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := pebblestore.ReadNote(dir); err != nil || string(n.Text) != text || n.Process != os.Getpid() || n.Time.IsZero() {
@@ -55,7 +55,7 @@ func TestNote(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "NOTE")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is left behind: %v", err)
 	}
-	if err := db.Note(nil); !errors.Is(err, crawldb.ErrClosed) {
+	if err := db.WriteNote(nil); !errors.Is(err, crawldb.ErrClosed) {
 		t.Errorf("note of a store that is closed: %v", err)
 	}
 
@@ -83,7 +83,7 @@ func TestNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ro.Note(nil); !errors.Is(err, pebblestore.ErrReadOnly) {
+	if err := ro.WriteNote(nil); !errors.Is(err, pebblestore.ErrReadOnly) {
 		t.Errorf("note of a store open for reading: %v", err)
 	}
 	ro.Close()
@@ -106,7 +106,7 @@ func TestNoteIsReplacedWhole(t *testing.T) {
 	notes.Go(func() {
 		defer close(done)
 		for i := range 40 {
-			if err := db.Note([]byte(text(i))); err != nil {
+			if err := db.WriteNote([]byte(text(i))); err != nil {
 				t.Error(err)
 			}
 		}
