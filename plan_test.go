@@ -457,6 +457,35 @@ func TestLearnedIsGivenABudget(t *testing.T) {
 	}
 }
 
+// What a rule keeps from one host is spent on the others.
+func TestBudgetBesideAHostRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 3, PagesPerHost: 60, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 60}
+		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+			if queue == s.web.Host(0) {
+				return fetch.HostRule{Requests: 3}
+			}
+			return fetch.HostRule{}
+		}
+		s.run(t, s.web.Seeds()...)
+		const days = 40
+		made := 0
+		for at := range 2 * days {
+			s.now = s.now.Add(12 * time.Hour)
+			time.Sleep(12 * time.Hour) // a day of a rule is one of the real clock
+			for code, n := range s.run(t).Visits {
+				if code.Asked() && at >= days {
+					made += n
+				}
+			}
+		}
+		if made < 57*days/2 {
+			t.Errorf("%d visits in %d days, of a budget of 60 a day", made, days/2)
+		}
+	})
+}
+
 // A visit that a rule of ours forbids is not made, and costs nothing of the budget.
 func TestRefusedVisitsAreNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
