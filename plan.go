@@ -245,14 +245,18 @@ func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *sched
 	return p, o, failed
 }
 
-// capacities returns a function that says how many visits a day a host allows. It keeps the
-// first error.
+// capacities returns a function that says how many visits a day a host allows: as many as
+// its queue, which by domain is that of its domain. It keeps the first error.
 func (c *Crawler) capacities(ctx context.Context, failed *error) func(host string) float64 {
 	known := map[string]float64{}
 	return func(host string) float64 {
 		n, ok := known[host]
 		if !ok {
-			h := c.knownHost(ctx, host, failed)
+			queue := host
+			if c.o.Fetch.By == hostdb.ByDomain {
+				queue = hostdb.ByDomain.Key("http://" + host + "/")
+			}
+			h := c.knownHost(ctx, queue, failed)
 			n = c.o.Fetch.PerDay(&h)
 			known[host] = n
 		}
@@ -289,6 +293,9 @@ func (c *Crawler) capacity(ctx context.Context) (float64, error) {
 	for h, err := range c.s.Hosts.Scan(ctx) {
 		if err != nil {
 			return 0, err
+		}
+		if c.o.Fetch.By != hostdb.ByHost && h.LastFetch.IsZero() {
+			continue // a host that has a robots.txt, and its queue elsewhere
 		}
 		if h.Elapsed > 0 {
 			slow += h.Elapsed.Seconds()

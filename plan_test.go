@@ -16,6 +16,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/webtest"
@@ -536,6 +537,38 @@ func TestPlanKnowsHostRules(t *testing.T) {
 		}
 		if p := plan(); len(p.HostMu) != 1 || !(p.HostMu[s.web.Host(0)] > p.Mu) {
 			t.Errorf("thresholds %v beside %v", p.HostMu, p.Mu)
+		}
+	})
+}
+
+// Hosts that share a queue have its visits together.
+func TestPlanOfHostsThatShareAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 4, PagesPerHost: 20, Calm: true})
+		s.opts.Fetch.By = hostdb.ByDomain
+		s.run(t, s.web.Seeds()...)
+		s.opts.Schedule, s.opts.Fetch.Delay = schedule.Learned{Budget: -1}, 10*time.Second
+		plan := func() *schedule.Plan {
+			c := s.crawler(t)
+			defer c.Close()
+			p, err := c.Plan(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		if p := plan(); p.Budget < 8000 || p.Budget > 8640 {
+			t.Errorf("%v visits a day are allowed, ten seconds apart", p.Budget)
+		}
+		s.opts.Schedule = schedule.Learned{Budget: 40}
+		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+			if queue != "example.test" {
+				t.Errorf("there is no queue %s", queue)
+			}
+			return fetch.HostRule{Requests: 5}
+		}
+		if p := plan(); len(p.HostMu) != 4 {
+			t.Errorf("thresholds %v", p.HostMu)
 		}
 	})
 }
