@@ -2,6 +2,7 @@ package linkdb_test
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func TestUnionLaws(t *testing.T) {
 			return all
 		}
 		a, b, c := random(), random(), random()
-		for _, limit := range []int{0, 1, 2, 3, 8} {
+		for _, limit := range []int{0, 1, 2, 3, 8, math.MaxInt} {
 			union := func(a, b []linkdb.Inlink) []linkdb.Inlink { return linkdb.Union(a, b, limit) }
 			ab := union(a, b)
 			for law, other := range map[string][]linkdb.Inlink{

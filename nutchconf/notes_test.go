@@ -26,6 +26,7 @@ func TestNotes(t *testing.T) {
 		"plugin.excludes", "nothing",
 		"store.http.headers", " False ", // which is what happens here, too
 		"fetcher.timelimit.mins", "-2",
+		"speed", "1",
 	)
 	var got []string
 	for _, n := range o.Notes {
@@ -39,7 +40,7 @@ func TestNotes(t *testing.T) {
 		got = append(got, line)
 	}
 	want := []string{"http.proxy.realm", "fetcher.redirect.dedupcache.seconds", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
-		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter"}
+		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter", "speed unknown"}
 	if !slices.Equal(got, want) {
 		t.Errorf("notes about\n%q, want\n%q", got, want)
 	}
