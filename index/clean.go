@@ -35,6 +35,10 @@ func (r *CleanReport) Total() int {
 // orphans, or could not be parsed. It needs no segments, so it finds pages whose
 // segments were removed before they were marked, which Run cannot. It commits if
 // there was anything to delete.
+//
+// A document is deleted under the URL of its record. So Clean is not for an index in
+// which Options.Accept has changed URLs: another page, one that is there, may have
+// become the document of a URL that is gone.
 func Clean(ctx context.Context, crawl crawldb.Store, w Writer, o CleanOptions) (CleanReport, error) {
 	r := CleanReport{Deleted: map[crawldb.Status]int{}}
 	err := clean(ctx, crawl, w, o, r.Deleted)
