@@ -60,6 +60,8 @@ type Explanation struct {
 	HostRule fetch.HostRule
 	// Verdict is the answer in one sentence.
 	Verdict string
+
+	kept string // why and until when HostRule keeps requests from the host
 }
 
 // Explain says why a URL is or is not fetched next. It makes no request.
@@ -100,6 +102,10 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 			e.Host = &h
 		} else if !errors.Is(err, hostdb.ErrNotFound) {
 			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
+		}
+		now := time.Now() // by which rules hold
+		if at, why := e.HostRule.Next(h.Spent, now); at.After(now) {
+			e.kept = fmt.Sprintf("%s: it is asked from %s on", why, at.Format(time.RFC3339))
 		}
 	}
 	if !c.o.Fetch.NoRobots {
@@ -210,6 +216,8 @@ func (e *Explanation) verdict(minScore float32) string {
 		return "Due, but robots.txt forbids it; the next round records that and looks again later."
 	case !e.Spent.IsZero():
 		return fmt.Sprintf("Due, but the budget of visits is spent: nothing is selected until %s.", e.Spent.Format(time.RFC3339))
+	case e.kept != "":
+		return "Due, but " + e.kept + "."
 	case e.Host != nil && e.Host.NextFetch.After(time.Now()):
 		return fmt.Sprintf("Due: the next round fetches it, but its host is left alone until %s.", e.Host.NextFetch.Format(time.RFC3339))
 	default:

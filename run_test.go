@@ -662,6 +662,28 @@ func TestExplainOfAClosedHost(t *testing.T) {
 	}
 }
 
+// What a rule allows on a day is all that a host is asked, and Explain says so.
+func TestExplainOfASpentHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // from midnight on
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
+		s.opts.Fetch.HostRule = func(string) fetch.HostRule { return fetch.HostRule{Requests: 2} }
+		s.opts.Rounds = 1
+		s.run(t, s.web.Seeds()...) // robots.txt and a page
+		c := s.crawler(t)
+		defer c.Close()
+		url := s.web.Seeds()[0]
+		force(t, s.db.Crawl(), url, s.now)
+		want := "Due, but the host has been sent its 2 requests of the day: it is asked from 2000-01-02T00:00:00Z on."
+		if e, err := c.Explain(t.Context(), url); err != nil || e.Verdict != want {
+			t.Errorf("%q, want %q, %v", e.Verdict, want, err)
+		}
+		time.Sleep(24 * time.Hour)
+		if e, err := c.Explain(t.Context(), url); err != nil || !strings.HasPrefix(e.Verdict, "Due: the next round fetches it") {
+			t.Errorf("the day after: %q, %v", e.Verdict, err)
+		}
+	})
+}
+
 // A schedule that embeds Learned is another, and whoever counts on its budget is told.
 func TestEmbeddedLearned(t *testing.T) {
 	for want, o := range map[bool]schedule.FetchSchedule{true: struct{ schedule.Learned }{schedule.Learned{Budget: 5}}, false: schedule.Learned{Budget: 5}} {

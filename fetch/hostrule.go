@@ -141,8 +141,14 @@ func (r *HostRule) share() float64 {
 	return min(open.Hours()/day.Hours(), 1)
 }
 
-// next returns when the next request may begin, at the given time or later, and
-// if later, why.
+// Next returns when the next request may begin, at the given time or later, and if later,
+// why. For a closed host that is a day later.
+func (r HostRule) Next(spent hostdb.Spent, at time.Time) (next time.Time, reason string) {
+	next, why := r.next(spent, at)
+	return next, why.reason
+}
+
+// next is Next, with more of the reason.
 func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 	var why verdict
 	if r.Closed {
