@@ -172,6 +172,54 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// A segment that could not be reported is reported to who asks for the same again, and to
+// nobody else.
+func TestSegmentThatCouldNotBeReported(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "crawl")
+	one, other := write(t, "one.txt", "http://a.example/one\n"), write(t, "other.txt", "http://a.example/other\n")
+	freegen := func(args ...string) []string { return append([]string{"freegen", "-d", dir, "-now", frozen}, args...) }
+	unheard := func(stdin string, args ...string) {
+		t.Helper()
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer full.Close()
+		c := exec.Command(program, args...)
+		c.Stdin, c.Stdout = strings.NewReader(stdin), full
+		if err := c.Run(); err == nil {
+			t.Fatal("it was heard")
+		}
+	}
+	// The same goes for generate, which would find nothing due any more.
+	ok(t, "inject", "-d", dir, "-now", frozen, "http://a.example/")
+	generate := []string{"generate", "-d", dir, "-now", frozen}
+	unheard("", generate...)
+	if r := recrawl(t, generate...); r.code != 0 || strings.TrimSpace(r.out) == "" || !strings.Contains(r.err, "was already made") {
+		t.Errorf("generate: %+v", r)
+	}
+	urls := func(name string) string { return ok(t, "readseg", "-d", dir, "-part", "crawl_generate", "-json", name) }
+	for _, again := range []string{one, other} {
+		unheard("", freegen(one)...)
+		r := recrawl(t, freegen(again)...)
+		if told := strings.Contains(r.err, "was already made"); r.code != 0 || told != (again == one) {
+			t.Errorf("%s after %s: %+v", again, one, r)
+		}
+		if got := urls(strings.TrimSpace(r.out)); strings.Count(got, "\n") != 1 || !strings.Contains(got, "/"+strings.TrimSuffix(filepath.Base(again), ".txt")+"\"") {
+			t.Errorf("%s after %s makes a segment of %s", again, one, got)
+		}
+	}
+	// What came on standard input is gone.
+	unheard("http://a.example/one\n", freegen("-")...)
+	c := exec.Command(program, freegen("-")...)
+	c.Stdin = strings.NewReader("http://a.example/other\n")
+	out, err := c.Output()
+	if got := urls(strings.TrimSpace(string(out))); err != nil || !strings.Contains(got, "/other\"") {
+		t.Errorf("%v: a segment of %s", err, got)
+	}
+}
+
 // What is no file is written to, not replaced.
 func TestOutputToAPipe(t *testing.T) {
 	t.Parallel()

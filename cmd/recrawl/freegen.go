@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -38,13 +40,12 @@ given.
 			if err := spread(c, &generate.Options{}); err != nil {
 				return err
 			}
-			for _, name := range c.Args().Slice() {
-				if err := readable(name); err != nil {
-					return err
-				}
+			of, err := identity(c.Args().Slice())
+			if err != nil {
+				return err
 			}
 			return a.with(ctx, c, false, false, func(s *session) error {
-				return a.generating(ctx, s, c.Name, func() (generate.Report, error) {
+				return a.generating(ctx, s, c.Name, of, func() (generate.Report, error) {
 					return s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
 						for _, name := range c.Args().Slice() {
 							if !urlsOf(name, os.Stdin, yield) {
@@ -71,6 +72,31 @@ given.
 			})
 		},
 	}
+}
+
+// identity tells files apart by their names and by when they were written. Nothing tells
+// what comes on standard input from what came before: each time it is something else.
+func identity(names []string) (string, error) {
+	var of strings.Builder
+	for _, name := range names {
+		if err := readable(name); err != nil {
+			return "", err
+		}
+		if name == stdinArg {
+			fmt.Fprintf(&of, "%s\n", rand.Text())
+			continue
+		}
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return "", err
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&of, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+	}
+	return of.String(), nil
 }
 
 // readable reports why a file that is to be read cannot be, before a crawl is created for

@@ -155,7 +155,7 @@ parsed is an error.
 				return err
 			}
 			return a.with(ctx, c, false, true, func(s *session) error {
-				return a.generating(ctx, s, c.Name, func() (generate.Report, error) { return s.crawler.Generate(ctx) },
+				return a.generating(ctx, s, c.Name, "", func() (generate.Report, error) { return s.crawler.Generate(ctx) },
 					func(r *generate.Report) error { return a.printGenerate(c, r) })
 			}, func(all *recrawl.Options) {
 				if c.IsSet("segments") {

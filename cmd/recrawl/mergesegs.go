@@ -99,7 +99,7 @@ func (a *app) mergeSegments(ctx context.Context, c *cli.Command, s *session, o m
 			fmt.Fprintln(a.out, name)
 		}
 	}
-	return s.told(ctx)
+	return a.told(ctx, s)
 }
 
 // toMerge returns the named segments, which must exist, or all that are done.

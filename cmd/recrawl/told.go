@@ -20,6 +20,8 @@ type untold struct {
 	Verb string `json:"verb"`
 	// After is the newest segment that existed before.
 	After string `json:"after,omitempty"`
+	// Of says what freegen makes a segment of: of anything else it makes another.
+	Of string `json:"of,omitempty"`
 	// Sources are the segments that mergesegs merges, Made those it has made of them,
 	// and Whole says that these are all.
 	Sources []string `json:"sources,omitempty"`
@@ -54,17 +56,23 @@ func (s *session) note(ctx context.Context, u untold) error {
 	return err
 }
 
-func (s *session) told(ctx context.Context) error {
+func (a *app) told(ctx context.Context, s *session) error {
+	if err := a.printed(); err != nil {
+		return err
+	}
 	return s.db.Crawl().Update(ctx, crawldb.Batch{Job: untoldJob})
 }
 
-// generating runs a verb that makes segments for fetch and prints their names. If an
-// earlier run made its segments but could not print them, it prints those and makes
-// none.
-func (a *app) generating(ctx context.Context, s *session, verb string, make func() (generate.Report, error), print func(*generate.Report) error) error {
+// generating runs a verb that makes segments for fetch, of something in particular or of
+// what is due, and prints their names. If an earlier run made its segments of the same but
+// could not print them, it prints those and makes none.
+func (a *app) generating(ctx context.Context, s *session, verb, of string, make func() (generate.Report, error), print func(*generate.Report) error) error {
 	u, err := s.untoldOf(ctx, verb)
 	if err != nil {
 		return err
+	}
+	if u.Of != of {
+		u = untold{}
 	}
 	var r generate.Report
 	newest := ""
@@ -86,7 +94,7 @@ func (a *app) generating(ctx context.Context, s *session, verb string, make func
 		}
 	}
 	if len(r.Segments) == 0 {
-		if err := s.note(ctx, untold{Verb: verb, After: newest}); err != nil {
+		if err := s.note(ctx, untold{Verb: verb, After: newest, Of: of}); err != nil {
 			return err
 		}
 		if r, err = make(); err != nil {
@@ -96,7 +104,7 @@ func (a *app) generating(ctx context.Context, s *session, verb string, make func
 	if err := print(&r); err != nil {
 		return err
 	}
-	return s.told(ctx)
+	return a.told(ctx, s)
 }
 
 // waiting reports whether a segment is complete and no fetch of it has started, and how
