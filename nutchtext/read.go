@@ -33,6 +33,15 @@ func (e *RecordError) Error() string { return fmt.Sprintf("nutchtext: line %d: %
 // Unwrap returns Err.
 func (e *RecordError) Unwrap() error { return e.Err }
 
+// ZoneError says that a date has the short name of a time zone that is not known: the zone
+// passed to [ReadDump] is not that of the machine that wrote the dump.
+type ZoneError struct{ Zone, Date string }
+
+// Error names zone and date.
+func (e *ZoneError) Error() string {
+	return fmt.Sprintf("the time zone %s of %q is not known; name the place of the machine that wrote the dump", e.Zone, e.Date)
+}
+
 // maxLine is the longest line of a dump.
 const maxLine = 16 << 20
 
@@ -42,7 +51,7 @@ const maxLine = 16 << 20
 //
 // Dates in a dump are in the time zone of the machine that wrote it, with the short
 // name of the zone. The names known are that of UTC, and those of zone, which may be
-// nil.
+// nil; any other makes a record unusable, with a *[ZoneError].
 //
 // A record has what [AppendRecord] prints, metadata under this module's names, and as the
 // time of its last visit the one that Nutch assumes: that of the next less the interval. A
@@ -267,7 +276,7 @@ func (p *reader) date(text string) time.Time {
 		return time.Time{}
 	}
 	if name, offset := t.Zone(); offset == 0 && t.Location() != zone && name != "UTC" && name != "GMT" {
-		p.fail("the time zone %s of %q is not known; name the place of the machine that wrote the dump", name, text)
+		p.fail("%w", &ZoneError{Zone: name, Date: text})
 	}
 	if t.UnixMilli() == 0 {
 		return time.Time{}

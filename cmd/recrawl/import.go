@@ -115,7 +115,7 @@ func (a *app) importFiles(ctx context.Context, c *cli.Command, s *session, files
 	if o.Schedule == nil {
 		o.Schedule = &schedule.Adaptive{}
 	}
-	bad := 0
+	bad, abroad := 0, false
 	records := func(yield func(crawldb.Datum, error) bool) {
 		for _, file := range files {
 			name := file
@@ -126,6 +126,7 @@ func (a *app) importFiles(ctx context.Context, c *cli.Command, s *session, files
 				var r *nutchtext.RecordError
 				switch {
 				case errors.As(err, &r):
+					abroad = abroad || errors.As(err, new(*nutchtext.ZoneError))
 					if bad++; bad <= 20 {
 						fmt.Fprintf(a.err, "recrawl: import: %s:%d: %v\n", name, r.Line, r.Err)
 					}
@@ -155,6 +156,9 @@ func (a *app) importFiles(ctx context.Context, c *cli.Command, s *session, files
 	}
 	if bad > 20 {
 		fmt.Fprintf(a.err, "recrawl: and %d more\n", bad-20)
+	}
+	if abroad {
+		fmt.Fprintln(a.err, "recrawl: -zone names that place, for example -zone Europe/Berlin")
 	}
 	if c.Bool("json") {
 		err = a.printJSON(map[string]int{"records": r.Records, "rejected": r.Rejected, "bad": bad, "pages": r.Pages})

@@ -60,7 +60,7 @@ func TestImportOfInvalidDumps(t *testing.T) {
 		c.Stdin = strings.NewReader(text)
 		return finish(t, c)
 	}
-	if r := in(record, "-"); r.code != 1 || !strings.Contains(r.err, "standard input:1: the time zone CEST") || !strings.Contains(r.err, "no record in the dump") {
+	if r := in(record, "-"); r.code != 1 || !strings.Contains(r.err, "standard input:1: the time zone CEST") || !strings.Contains(r.err, "no record in the dump") || strings.Count(r.err, "-zone Europe/Berlin") != 1 {
 		t.Errorf("the zone of another machine: %+v", r)
 	}
 	if r := in(record+"http://b.example/\tVersion: 7\n", "-zone", "Europe/Berlin", "-"); r.code != 1 || !strings.HasPrefix(r.out, "1 records of 1 pages were imported, 0 rejected by the rules, 1 could not be used") {
