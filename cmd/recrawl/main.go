@@ -193,13 +193,18 @@ Come back for what is due:
 
 // quiet leaves it to us to print the usage errors of a command and those below it.
 func quiet(c *cli.Command) {
-	c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error {
+	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
 		what, why, number := strings.Cut(err.Error(), ": strconv.")
 		switch {
 		case number && strings.HasSuffix(why, "out of range"):
 			err = fmt.Errorf("%s; it is out of range", what)
 		case number:
 			err = fmt.Errorf("%s; it should be a number", what)
+		}
+		if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: "); unknown {
+			if flags := meantFlags(c, strings.TrimLeft(name, "-")); len(flags) > 0 {
+				err = fmt.Errorf("%w; perhaps -%s", err, strings.Join(flags, ", or -"))
+			}
 		}
 		return usageError{err}
 	}

@@ -36,6 +36,22 @@ func meant(root *cli.Command, word string) (verbs []string) {
 	return verbs
 }
 
+// meantFlags returns the flags of a verb that an unknown one may stand for.
+func meantFlags(verb *cli.Command, word string) (flags []string) {
+	for _, f := range verb.Flags {
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+			continue
+		}
+		for _, name := range f.Names() {
+			if len(name) > 2 && len(word) > 2 && alike(word, name) { // any two letters are alike
+				flags = append(flags, name)
+				break
+			}
+		}
+	}
+	return flags
+}
+
 // alike reports whether two words differ by one slip: a letter missing, added, replaced,
 // or swapped with the next; or whether one is a prefix of the other.
 func alike(a, b string) bool {
