@@ -132,7 +132,7 @@ type Options struct {
 	// of 500 if the process ends among them. ctx is that of Round or Run. An error
 	// ends the round, and Run with it; the next one resumes with that page, or in
 	// another Crawler with its block. OnPage may use the crawler, but not call
-	// what waits for the round: Round, Run and Sitemaps.
+	// what waits for the round: Round, Run and ReadSitemaps.
 	OnPage func(ctx context.Context, e PageEvent) error
 	// OnRound, if not nil, is called with the report of each round that worked on a
 	// segment, when it is over: for a service that has one Run for years and figures to

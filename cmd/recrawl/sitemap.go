@@ -28,9 +28,9 @@ func (a *app) sitemap() *cli.Command {
 name: those whose URLs are given, and those listed in the robots.txt of the given
 hosts. Each is fetched as politely as a page. The pages they name are added to the
 crawl db, for crawl to fetch; known pages that they say have changed are due at
-once, as far as the host's past claims were true. The rounds of crawl read the
-sitemaps in robots.txt by themselves, once a day; with -conf, like Nutch, they do
-not.
+once, as far as the host's past claims were true. An interrupted round of crawl is
+finished first. The rounds of crawl read the sitemaps in robots.txt by themselves,
+once a day; with -conf, like Nutch, they do not.
 
   recrawl sitemap -d crawl -agent mybot https://example.com/sitemap.xml
   recrawl sitemap -d crawl -agent mybot -default example.com
