@@ -104,7 +104,8 @@ type Options struct {
 	// Generate, Fetch, Update, Invert and Rank hold what only one stage needs: limits,
 	// delays, threads. Their policies and clocks default to those above and below. A
 	// zero TopN in Generate means 50,000 here, so that a fetch list fits into memory;
-	// a negative one means no limit.
+	// a negative one means no limit. A Delay or MinDelay in Fetch of less than 100 µs,
+	// such as 5, is an error.
 	Generate generate.Options
 	Fetch    fetch.Options
 	Update   update.Options
@@ -227,6 +228,11 @@ func (c *Crawler) open() error {
 			return fmt.Errorf("recrawl: Options.Agent %q is not a product token: letters, digits, '-' and '_'", o.Agent)
 		}
 	}
+	for _, d := range []time.Duration{o.Fetch.Delay, o.Fetch.MinDelay} {
+		if 0 < d && d < leastDelay {
+			return fmt.Errorf("recrawl: a pause of %v (Options.Fetch.Delay or MinDelay) is none: if it is a number without a unit, say 5*time.Second; a negative one means no pause", d)
+		}
+	}
 	if o.Protocol == nil {
 		if o.Agent == "" {
 			return errors.New("recrawl: Options.Agent is required: the name that the crawler sends and obeys in robots.txt")
@@ -298,6 +304,10 @@ func (c *Crawler) open() error {
 	}
 	return nil
 }
+
+// leastDelay is the shortest pause between requests that can be meant. A Delay of 5 is five
+// nanoseconds, which neither the compiler nor vet says, and the servers of others pay.
+const leastDelay = 100 * time.Microsecond
 
 // recover brings to an end what a generate that died has left.
 func (c *Crawler) recover(ctx context.Context) error {
