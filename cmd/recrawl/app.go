@@ -183,9 +183,39 @@ func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.O
 	return pebblestore.Open(dir, o)
 }
 
-// openToChange opens the directory as soon as there is room for it.
+// patience is how long a verb that changes a crawl waits for another that is soon done.
+const patience = time.Minute
+
+// untilFree opens a directory, and waits a little while another process has it: a crawl is
+// not to fail because a monitor has just asked for its status. Only verbs that may go on
+// for days leave a note, and for those nobody waits.
+func (a *app) untilFree(ctx context.Context, dir string, open func() error) error {
+	for began, told := time.Now(), false; ; {
+		err := open()
+		if !errors.Is(err, pebblestore.ErrLocked) || time.Since(began) > patience {
+			return err
+		}
+		if _, e := pebblestore.ReadNote(dir); !errors.Is(e, fs.ErrNotExist) {
+			return err
+		}
+		if !told && time.Since(began) > time.Second {
+			fmt.Fprintf(a.err, "recrawl: %v; waiting for it to end\n", err)
+			told = true
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// openToChange opens the directory as soon as there is room for it, and nobody has it who
+// is soon done.
 func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) (db *pebblestore.DB, err error) {
-	open := func() error { db, err = a.open(c, mustExist); return err }
+	open := func() error {
+		return a.untilFree(ctx, c.String("d"), func() error { db, err = a.open(c, mustExist); return err })
+	}
 	if n, bad := minFree(c); n < 0 || bad != nil {
 		err = open()
 	} else {

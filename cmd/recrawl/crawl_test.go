@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/webtest"
 )
 
@@ -422,6 +423,33 @@ func TestDirectoryInUseIsReportedAtOnce(t *testing.T) {
 	c.Process.Kill()
 	wait(t, c, &out, &errs)
 	ok(t, "readdb", "-d", s.dir, "-stats") // the lock ended with the process
+}
+
+// A verb that changes a crawl waits for one that is soon done, such as the status that a
+// monitor asks for.
+func TestCrawlWaitsForWhoIsSoonDone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
+	db, err := pebblestore.Open(s.dir, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(program, s.crawl(s.web.Seeds()...)...)
+	out, errs := new(output), new(output)
+	c.Stdout, c.Stderr = out, errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it to say that it waits", func() bool { return strings.Contains(errs.String(), "; waiting for it to end") })
+	if s.web.Requests() > 0 {
+		t.Error("it is crawling")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := wait(t, c, out, errs); r.code != 0 || s.web.Requests() < 3 {
+		t.Errorf("%+v", r)
+	}
 }
 
 // until waits until something holds.
