@@ -63,7 +63,8 @@ type Request struct {
 type Response struct {
 	Outcome Outcome
 	// Content is what the server sent; without a Body unless the outcome has
-	// one. Its URL is that of the request, whatever the outcome.
+	// one. Its URL is that of the request, whatever the outcome. A fetch sets its
+	// Time, which need not be given.
 	Content page.Content
 	// ETag and LastModified are the validators of Content, as sent; empty if
 	// none, or if one is unsafe to send back.

@@ -25,7 +25,8 @@ import (
 // fields are returned as given. They do not change the bytes of Signature.
 //
 // Laws: after Fetched, Retry and Gone the next fetch lies after the visit; an
-// interval is never zero or negative; what Force returns is due.
+// interval is never zero or negative; what Force returns is due. They hold for any
+// record, whatever its interval: one that is doubled must not overflow.
 type FetchSchedule interface {
 	// Init sets the first fetch time and interval of a record that is new: due
 	// at now. An interval that is already set, by a seed, is kept. (Nutch:
