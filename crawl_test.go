@@ -350,7 +350,7 @@ func TestPolitenessHoldsAcrossHostsAndRestarts(t *testing.T) {
 	})
 }
 
-func TestHostThatFailsHoldsNobodyUp(t *testing.T) {
+func TestFailingHostDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true})
 		bad := s.web.Host(0)

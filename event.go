@@ -158,9 +158,9 @@ func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f
 	return (*m)[e.URL], nil
 }
 
-// toldOf says how far OnPage has come within a block of a segment: so many visits need
-// not be told again in this process. Without it, an OnPage that fails once in a hundred
-// calls would never get to the end of a block.
+// toldOf says how many visits of a block OnPage has been told of, so that this process
+// does not repeat them. Without it, an OnPage that fails once in a hundred calls would
+// never get to the end of a block.
 type toldOf struct {
 	segment       string
 	block, visits int

@@ -23,8 +23,8 @@ type follower[T segment.Record] struct {
 	done bool // nothing is opened any more
 }
 
-// block returns a block. ok is false if it cannot be had this way, whatever the
-// reason: the caller then finds out by reading the part.
+// block returns a block. If it cannot, for whatever reason, ok is false, and the caller
+// finds out why by reading the part.
 func (f *follower[T]) block(n int) (records []T, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -198,7 +198,7 @@ func TestLearnedCrawlerThatDies(t *testing.T) {
 }
 
 // A budget that is no number is told at once; one of next to nothing is waited for.
-func TestBudgetsThatAreNone(t *testing.T) {
+func TestInvalidBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, budget := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
 			s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 2, Calm: true})
@@ -370,7 +370,7 @@ func TestSignal(t *testing.T) {
 
 // A host whose signature sees what no reader does is a warning, once a plan, and told by
 // Explain of its pages alone.
-func TestNoisyHostIsTold(t *testing.T) {
+func TestNoisyHostIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 1})
 		l := schedule.Learned{Budget: 10}

@@ -192,7 +192,7 @@ type Crawler struct {
 	injected chan struct{}
 	status   status
 	planned  planned
-	told     toldOf // belongs to who has the round
+	told     toldOf // used only while round is held
 
 	// damage guards what was found damaged, and the names of the segments.
 	damage  sync.Mutex
