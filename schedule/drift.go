@@ -27,6 +27,12 @@ type Drift struct {
 	// one change of all pages, as when a site gets a new design, which the first visit
 	// to each page after it finds.
 	Settling float64 `json:",omitempty"`
+	// Spread and Independent add up, plan by plan, how far what the visits since the plan before
+	// say is from the estimate, squared, and the variance that this would have if pages changed
+	// independently of each other. Where many pages change at one moment, as with a template of
+	// their site, the visits after it all say the same, and are little evidence of a shift.
+	Spread      float64 `json:",omitempty"`
+	Independent float64 `json:",omitempty"`
 }
 
 const (
@@ -36,6 +42,9 @@ const (
 	shiftBy, shiftSigmas   = 0.25, 5.
 	settleBy, settleSigmas = 0.05, 2.
 	settleIntervals        = 3.
+	// spreadIntervals is for how many intervals Spread is remembered: such moments may be months
+	// apart.
+	spreadIntervals = 12.
 	// mostExpected is the largest number of expected changes at which a visit tells
 	// anything: beyond that, nearly every visit finds one.
 	mostExpected = 2.5
@@ -49,6 +58,29 @@ func (f *Drift) pass(passed, every float64) {
 		f.Score *= keep
 		f.Information *= keep
 	}
+	keep := math.Exp(-passed / (spreadIntervals * every))
+	f.Spread *= keep
+	f.Independent *= keep
+}
+
+// disperse adds to Spread what visits have said since before.
+func (f *Drift) disperse(before Drift) {
+	information := f.Information - before.Information
+	if !(information > 0) {
+		return
+	}
+	beyond := f.Score - before.Score - f.Score/f.Information*information
+	f.Spread += beyond * beyond
+	f.Independent += information
+}
+
+// dispersion returns by what factor the variance of Score exceeds Information, which it is if
+// pages change independently.
+func (f *Drift) dispersion() float64 {
+	if f.Independent > 0 {
+		return max(1, f.Spread/f.Independent)
+	}
+	return 1
 }
 
 // add adds the evidence of a visit that found a change or none, given the number of changes
@@ -70,7 +102,7 @@ func (f *Drift) shift(every float64) {
 		by, sigmas = settleBy, settleSigmas
 	}
 	log := f.Score / f.Information
-	if !(math.Abs(log) > by && math.Abs(f.Score) > sigmas*math.Sqrt(f.Information)) {
+	if !(math.Abs(log) > by && math.Abs(f.Score) > sigmas*math.Sqrt(f.Information*f.dispersion())) {
 		return
 	}
 	f.Level = int8(max(-127, min(float64(f.Level)+math.Round(octave*max(-1, min(log/math.Ln2, 1))), 127)))
@@ -82,7 +114,8 @@ func (f *Drift) shift(every float64) {
 
 func (f *Drift) valid() bool {
 	const most = 1e15
-	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settling >= 0 && f.Settling <= most
+	return math.Abs(f.Score) <= most && f.Information >= 0 && f.Information <= most && f.Settling >= 0 && f.Settling <= most &&
+		f.Spread >= 0 && f.Spread <= most && f.Independent >= 0 && f.Independent <= most
 }
 
 // since returns when the shift that is followed closely was seen; zero if there is none.
@@ -236,8 +269,9 @@ func (p *Plan) drifts(old *Plan, kept []page) {
 // hostDrift is the evidence of a sample about a host.
 type hostDrift struct {
 	Drift
-	pages int
-	last  time.Time
+	before Drift // without the visits since the last plan
+	pages  int
+	last   time.Time
 }
 
 // follow adds the visits since the last plan.
@@ -256,6 +290,10 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 		return // expectations are not learned yet
 	}
 	since := p.Drift.since(p.Made, every)
+	all := p.Drift
+	for _, h := range hosts {
+		h.before = h.Drift
+	}
 	for i := range kept {
 		k := &kept[i]
 		if !k.tells || !k.fetched.After(old.Made) {
@@ -277,9 +315,11 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 			h.add(o)
 		}
 	}
+	p.Drift.disperse(all)
 	p.Drift.shift(every)
 	by := int(p.Drift.Level) - int(old.Drift.Level)
 	for _, h := range hosts {
+		h.disperse(h.before)
 		switch {
 		case by != 0: // its visits say what those of all pages say
 			h.Level = int8(max(-127, min(int(h.Level)+by, 127)))

@@ -106,6 +106,35 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// Where all pages of a site change at one moment, again and again, as with new templates, that is no
+// shift; and a shift of such a site is seen all the same.
+func TestDriftOfTemplates(t *testing.T) {
+	templates := func(shift int) func(host, day int) float64 {
+		return func(host, day int) float64 {
+			switch {
+			case host == 0 && day%25 < 5: // each page has the new template at its next visit
+				return 1e6
+			case host == 0 && day >= shift:
+				return 4
+			}
+			return 1
+		}
+	}
+	for until := 150; until < 250; until += 20 {
+		s, _, _ := drifting(400, until, templates(1000))
+		for _, url := range []string{"http://a/", "http://b/"} {
+			if level := s.Plan.level(url); level != 0 {
+				t.Errorf("day %d: %s changes %v octaves more often", until, url, float64(level)/octave)
+			}
+		}
+	}
+	s, _, _ := drifting(400, 250, templates(150))
+	a, b := s.Plan.level("http://a/"), s.Plan.level("http://b/")
+	if octaves := float64(int(a)-int(b)) / octave; octaves < 0.5 {
+		t.Errorf("after a shift of two octaves of one host beside its templates it is taken to change %v octaves more often than the other", octaves)
+	}
+}
+
 // What visits say of the factor adds up to nothing if what was expected is true, and finds
 // it if not.
 func TestDriftIsUnbiased(t *testing.T) {
