@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +44,10 @@ func TestFullDisk(t *testing.T) {
 	t.Run("tmpfs", func(t *testing.T) {
 		// A file system of its own needs privileges; without them, the limit above
 		// has to do.
-		s := serve(t, web())
+		w, asked := web(), newStops()
+		w.Now = func() time.Time { asked.wait(); return parsed(frozen) }
+		s := serve(t, w)
+		defer close(asked.over)
 		top := t.TempDir()
 		if err := exec.Command("mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", top).Run(); err != nil {
 			t.Logf("NO FILE SYSTEM CAN BE MOUNTED HERE (%v): that a full disk pauses the command is not tested; the store's tests do it in memory", err)
@@ -67,7 +71,7 @@ func TestFullDisk(t *testing.T) {
 		says := func(errs *output, what string, n int) {
 			t.Helper()
 			for began := time.Now(); strings.Count(errs.String(), what) < n; time.Sleep(5 * time.Millisecond) {
-				if time.Since(began) > 40*time.Second {
+				if time.Since(began) > 3*time.Minute {
 					t.Fatalf("it does not say %q:\n%s", what, errs)
 				}
 			}
@@ -93,31 +97,41 @@ func TestFullDisk(t *testing.T) {
 		if out, err := exec.Command("mount", "-o", "remount,size=200m", top).CombinedOutput(); err != nil {
 			t.Fatalf("remount: %v\n%s", err, out)
 		}
+		// Requests wait while the disk is being filled, so the crawl cannot end before.
+		asked.after(20, 120, 220)
 		c, out, errs := run()
-		ended := make(chan struct{})
+		ended, gone := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
-			for pauses := 0; pauses < 3; pauses++ {
-				for began := time.Now(); time.Since(began) < 100*time.Millisecond; time.Sleep(time.Millisecond) {
-					if strings.Contains(out.String(), "rounds") {
-						return
-					}
+			for pauses := range 3 {
+				var goOn chan struct{}
+				select {
+				case goOn = <-asked.stopped:
+				case <-gone:
+					return
 				}
 				stuff(ballast)
-				for strings.Count(errs.String(), "paused") <= pauses && !strings.Contains(out.String(), "rounds") {
-					time.Sleep(5 * time.Millisecond)
+				close(goOn)
+				until := func(what string) {
+					for strings.Count(errs.String(), what) <= pauses {
+						select {
+						case <-gone:
+							return
+						case <-time.After(5 * time.Millisecond):
+						}
+					}
 				}
+				until("paused")
 				if err := os.Remove(ballast); err != nil {
 					t.Error(err)
 				}
-				for strings.Count(errs.String(), "resumed: ") <= pauses && !strings.Contains(out.String(), "rounds") {
-					time.Sleep(5 * time.Millisecond)
-				}
+				until("resumed: ")
 			}
 		}()
 		r := wait(t, c, out, errs)
+		close(gone)
 		<-ended
-		if r.code != 0 || strings.Count(r.err, "paused") == 0 {
+		if r.code != 0 || strings.Count(r.err, "paused") < 3 {
 			t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 		}
 		same(t, "after the disk was full", dump(t, s.dir), want)
@@ -231,6 +245,46 @@ func TestOutputToAPipe(t *testing.T) {
 	want := "{\"url\":\"http://a.example/\",\"deleted\":true}\n1 deletions\n"
 	if out := ok(t, "clean", "-d", dir, "-o", pipe); out != want {
 		t.Errorf("%q, want %q", out, want)
+	}
+}
+
+// stops holds some requests up: each sends a channel, and waits until it is closed.
+type stops struct {
+	mu      sync.Mutex
+	asked   int
+	next    []int // the counts of requests at which one is held up
+	stopped chan chan struct{}
+	over    chan struct{} // closed when nobody listens any more
+}
+
+func newStops() *stops {
+	return &stops{stopped: make(chan chan struct{}), over: make(chan struct{})}
+}
+
+// after says which requests from now on are held up.
+func (s *stops) after(counts ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.next = 0, counts
+}
+
+// wait is called by each request.
+func (s *stops) wait() {
+	s.mu.Lock()
+	s.asked++
+	hold := len(s.next) > 0 && s.asked >= s.next[0]
+	if hold {
+		s.next = s.next[1:]
+	}
+	s.mu.Unlock()
+	if !hold {
+		return
+	}
+	goOn := make(chan struct{})
+	select {
+	case s.stopped <- goOn:
+		<-goOn
+	case <-s.over:
 	}
 }
 
