@@ -3,45 +3,15 @@
 package main_test
 
 import (
-	"bytes"
 	"io"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/recrawl/recrawl/webtest"
 )
-
-// output collects what a process writes, while it runs.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-func start(t *testing.T, args ...string) (c *exec.Cmd, out, errs *output) {
-	t.Helper()
-	c, out, errs = exec.Command(program, args...), new(output), new(output)
-	c.Stdout, c.Stderr = out, errs
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return c, out, errs
-}
 
 func TestInterruptStopsPolitelyAndIsTakenUp(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,9 +73,37 @@ func finish(t *testing.T, c *exec.Cmd) result {
 	return wait(t, c, &out, &errs)
 }
 
+// output collects what a process writes, while it runs.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func start(t *testing.T, args ...string) (c *exec.Cmd, out, errs *output) {
+	t.Helper()
+	c, out, errs = exec.Command(program, args...), new(output), new(output)
+	c.Stdout, c.Stderr = out, errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c, out, errs
+}
+
 func wait(t *testing.T, c *exec.Cmd, out, errs fmt.Stringer) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { c.Process.Kill() })
 	err := c.Wait()
