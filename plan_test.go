@@ -511,22 +511,25 @@ func TestRefusedVisitsAreNotCharged(t *testing.T) {
 	})
 }
 
+// plan is the plan of a crawler that has just begun.
+func (s *setup) plan(t *testing.T) *schedule.Plan {
+	t.Helper()
+	c := s.crawler(t)
+	defer c.Close()
+	p, err := c.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // What a rule allows a host is known to the plan, which spends the rest elsewhere.
 func TestPlanKnowsHostRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
 		s.run(t, s.web.Seeds()...)
 		s.opts.Schedule = schedule.Learned{Budget: 40}
-		plan := func() *schedule.Plan {
-			c := s.crawler(t)
-			defer c.Close()
-			p, err := c.Plan(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p
-		}
-		if p := plan(); len(p.HostMu) > 0 {
+		if p := s.plan(t); len(p.HostMu) > 0 {
 			t.Fatalf("without rules: %v", p.HostMu)
 		}
 		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
@@ -535,7 +538,7 @@ func TestPlanKnowsHostRules(t *testing.T) {
 			}
 			return fetch.HostRule{}
 		}
-		if p := plan(); len(p.HostMu) != 1 || !(p.HostMu[s.web.Host(0)] > p.Mu) {
+		if p := s.plan(t); len(p.HostMu) != 1 || !(p.HostMu[s.web.Host(0)] > p.Mu) {
 			t.Errorf("thresholds %v beside %v", p.HostMu, p.Mu)
 		}
 	})
@@ -548,16 +551,7 @@ func TestPlanOfHostsThatShareAQueue(t *testing.T) {
 		s.opts.Fetch.By = hostdb.ByDomain
 		s.run(t, s.web.Seeds()...)
 		s.opts.Schedule, s.opts.Fetch.Delay = schedule.Learned{Budget: -1}, 10*time.Second
-		plan := func() *schedule.Plan {
-			c := s.crawler(t)
-			defer c.Close()
-			p, err := c.Plan(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p
-		}
-		if p := plan(); p.Budget < 8000 || p.Budget > 8640 {
+		if p := s.plan(t); p.Budget < 8000 || p.Budget > 8640 {
 			t.Errorf("%v visits a day are allowed, ten seconds apart", p.Budget)
 		}
 		s.opts.Schedule = schedule.Learned{Budget: 40}
@@ -567,7 +561,7 @@ func TestPlanOfHostsThatShareAQueue(t *testing.T) {
 			}
 			return fetch.HostRule{Requests: 5}
 		}
-		if p := plan(); len(p.HostMu) != 4 {
+		if p := s.plan(t); len(p.HostMu) != 4 {
 			t.Errorf("thresholds %v", p.HostMu)
 		}
 	})
