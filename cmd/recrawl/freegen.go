@@ -79,7 +79,8 @@ given.
 func identity(names []string) (string, error) {
 	var of strings.Builder
 	for _, name := range names {
-		if err := readable(name); err != nil {
+		info, err := readable(name)
+		if err != nil {
 			return "", err
 		}
 		if name == stdinArg {
@@ -90,30 +91,27 @@ func identity(names []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		info, err := os.Stat(name)
-		if err != nil {
-			return "", err
-		}
 		fmt.Fprintf(&of, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
 	}
 	return of.String(), nil
 }
 
-// readable reports why a file that is to be read cannot be, before a crawl is created for
-// what is in it.
-func readable(name string) error {
+// readable says what is known of a file that is to be read, nil of standard input, or
+// why it cannot be read, before a crawl is created for what is in it.
+func readable(name string) (os.FileInfo, error) {
 	if name == stdinArg {
-		return nil
+		return nil, nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory", name)
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a directory", name)
 	}
-	return nil
+	return info, err
 }
 
 // urlsOf yields the URLs of a file and reports whether to go on.

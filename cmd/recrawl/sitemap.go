@@ -59,7 +59,7 @@ changefreq.`,
 				return usagef("sitemap needs URLs or hosts, -file or -hosts")
 			}
 			if file := c.String("file"); file != "" {
-				if err := readable(file); err != nil {
+				if _, err := readable(file); err != nil {
 					return fmt.Errorf("-file: %w", err)
 				}
 			}
