@@ -384,12 +384,10 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 	marks := c.forgotten(ctx, name)
 	b.Marks = func() map[string]string { return marks }
 	if l := c.learned(); l != nil {
-		select {
-		case c.counting <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := c.counting.take(ctx); err != nil {
+			return err
 		}
-		defer func() { <-c.counting }()
+		defer c.counting.give()
 		was, err := c.s.Crawl.Progress(ctx, b.Job)
 		if err != nil {
 			return fmt.Errorf("recrawl: %w", err)

@@ -186,9 +186,9 @@ type Crawler struct {
 	owned   []func() error // what Close closes, in reverse order
 
 	ranker   rank.Ranker
-	round    chan struct{} // full while there is a round
-	counting chan struct{} // full while somebody adds to the account
-	updating chan struct{} // full while a segment is updated
+	round    turn // to make a round
+	counting turn // to add to the account
+	updating turn // to update from a segment
 	injected chan struct{}
 	status   status
 	planned  planned
@@ -208,7 +208,7 @@ func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{s: s, o: o, round: make(chan struct{}, 1), counting: make(chan struct{}, 1), updating: make(chan struct{}, 1), injected: make(chan struct{}, 1)}
+	c := &Crawler{s: s, o: o, round: newTurn(), counting: newTurn(), updating: newTurn(), injected: make(chan struct{}, 1)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -521,12 +521,10 @@ func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr,
 // scoring.PageRank in Options.Scoring, it then updates the ranks: see package rank.
 // Updates run one at a time: of two of the same segment, the second finds it done.
 func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
-	select {
-	case c.updating <- struct{}{}:
-	case <-ctx.Done():
-		return update.Report{}, ctx.Err()
+	if err := c.updating.take(ctx); err != nil {
+		return update.Report{}, err
 	}
-	defer func() { <-c.updating }()
+	defer c.updating.give()
 	o := c.updateOptions()
 	var err error
 	if o.Schedule, err = c.since(ctx, o.Schedule); err != nil {

@@ -129,21 +129,14 @@ func (c *Crawler) Round(ctx context.Context) (Report, error) {
 	return c.oneRound(ctx, c.generateOptions(), single)
 }
 
-// begin waits for the turn to make rounds, and returns the function that ends
-// it. Who need not wait gets it whatever the context says, which the stores look at.
-func (c *Crawler) begin(ctx context.Context) (done func(), err error) {
-	select {
-	case c.round <- struct{}{}:
-	default:
-		select {
-		case c.round <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+// begin waits for the turn to make rounds, and returns the function that ends it.
+func (c *Crawler) begin(ctx context.Context) (end func(), err error) {
+	if err := c.round.take(ctx); err != nil {
+		return nil, err
 	}
 	return func() {
 		c.status.stage("", "")
-		<-c.round
+		c.round.give()
 	}, nil
 }
 
