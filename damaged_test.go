@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
@@ -137,6 +138,42 @@ func TestRoundsGoOnWithoutADamagedSegment(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A Run that looks ahead names the damaged segments that it finds, too.
+func TestRunAheadReportsADamagedSegment(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 2, Calm: true})
+	dir := t.TempDir()
+	segments, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer segments.Close()
+	s.opts.Generate.Ahead = time.Hour
+	stores := s.stores()
+	stores.Segments = segments
+	c, err := recrawl.New(stores, s.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Inject(t.Context(), s.web.Seeds()[0]); err != nil {
+		t.Fatal(err)
+	}
+	g, err := c.Generate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, g.Segments[0], segment.GeneratePart), []byte("what is this?"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(r.Damaged, g.Segments[:1]) || len(c.Damaged()) != 1 {
+		t.Errorf("the report has %q, Damaged %v", r.Damaged, c.Damaged())
 	}
 }
 

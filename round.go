@@ -60,7 +60,7 @@ type Report struct {
 	// learns, and how much of its budget is used; nil for other schedules.
 	Freshness *Freshness
 
-	spent bool // NextDue is when the budget has something left
+	ahead bool // the selection looked ahead: see Crawler.ahead
 }
 
 // Visited adds up the visits.
@@ -188,39 +188,11 @@ func (c *Crawler) reload() {
 func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r *Report) error {
 	name, damaged, err := c.unfinished(ctx)
 	r.Damaged = damaged
-	if err != nil {
-		return err
+	if err == nil && name == "" {
+		name, err = c.selectDue(ctx, o, why, r)
 	}
-	if name == "" {
-		c.status.stage("generate", "")
-		if why != free {
-			if err := c.replan(ctx); err != nil {
-				return err
-			}
-			if o, r.NextDue, err = c.within(ctx, o); err != nil || !r.NextDue.IsZero() {
-				r.spent = err == nil
-				return err
-			}
-			o = c.inTime(o)
-		}
-		g, err := generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
-		if err != nil {
-			return err
-		}
-		if len(g.Segments) == 0 {
-			r.NextDue = g.NextDue
-		}
-		if why == running && o.Ahead > 0 {
-			// If this mark is lost, the leases say the same.
-			if err := c.mark(ctx, aheadJob, "selected"); err != nil {
-				return err
-			}
-		}
-		if len(g.Segments) == 0 {
-			return nil
-		}
-		r.Selected = g.Selected
-		name = g.Segments[0]
+	if err != nil || name == "" {
+		return err
 	}
 	if why == running {
 		if err := c.beginRound(ctx, name); err != nil {
@@ -235,6 +207,42 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 		r.Damaged, err = append(r.Damaged, name), nil
 	}
 	return err
+}
+
+// selectDue makes the segment of a round. It returns "" if there is nothing to select now,
+// and sets NextDue if it is known when there will be.
+func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why occasion, r *Report) (name string, err error) {
+	c.status.stage("generate", "")
+	if why == running {
+		if o, err = c.ahead(ctx, o); err != nil {
+			return "", err
+		}
+	}
+	if why != free {
+		if err := c.replan(ctx); err != nil {
+			return "", err
+		}
+		if o, r.NextDue, err = c.within(ctx, o); err != nil || !r.NextDue.IsZero() {
+			return "", err
+		}
+		o = c.inTime(o)
+	}
+	g, err := generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
+	if err != nil {
+		return "", err
+	}
+	if r.ahead = why == running && o.Ahead > 0; r.ahead {
+		// If this mark is lost, the leases say the same.
+		if err := c.mark(ctx, aheadJob, "selected"); err != nil {
+			return "", err
+		}
+	}
+	if len(g.Segments) == 0 {
+		r.NextDue = g.NextDue
+		return "", nil
+	}
+	r.Selected = g.Selected
+	return g.Segments[0], nil
 }
 
 // damages reports whether an error says that a segment is damaged. So do those of the
@@ -278,9 +286,9 @@ func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []stri
 		if c.isAside(name) {
 			continue
 		}
-		mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
+		mark, err := c.progress(ctx, roundJob(name))
 		if err != nil {
-			return "", damaged, fmt.Errorf("recrawl: %w", err)
+			return "", damaged, err
 		}
 		if mark == roundDone {
 			continue
@@ -350,7 +358,16 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	return c.retire(ctx)
 }
 
-// mark writes the progress mark of a job; an empty cursor removes it.
+// progress reads the mark of a job, "" if there is none.
+func (c *Crawler) progress(ctx context.Context, job string) (string, error) {
+	mark, err := c.s.Crawl.Progress(ctx, job)
+	if err != nil {
+		return "", fmt.Errorf("recrawl: %w", err)
+	}
+	return mark, nil
+}
+
+// mark writes the mark of a job; an empty cursor removes it.
 func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
 	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor}); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
@@ -450,28 +467,21 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 		return err
 	}
 	for c.o.Rounds <= 0 || left > 0 {
-		o, err := c.ahead(ctx)
-		if err != nil {
-			return err
-		}
-		r, err := c.oneRound(ctx, o, running)
+		r, err := c.oneRound(ctx, c.generateOptions(), running)
 		total.add(r)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if r.Rounds > 0 {
+		case r.Rounds > 0:
 			left--
-			continue
-		}
-		if o.Ahead > 0 && !r.spent {
+		case r.ahead:
 			// Nothing was due ahead; now for what is due at all.
-			continue
-		}
-		if !c.o.Wait {
+		case !c.o.Wait:
 			return nil
-		}
-		if err := c.wait(ctx, r.NextDue); err != nil {
-			return err
+		default:
+			if err := c.wait(ctx, r.NextDue); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -485,9 +495,9 @@ const roundsJob = "run/rounds"
 // Options.Rounds has begun, and the segment of the last. A run with another number
 // is unrelated.
 func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err error) {
-	mark, err := c.s.Crawl.Progress(ctx, roundsJob)
+	mark, err := c.progress(ctx, roundsJob)
 	if err != nil {
-		return 0, "", fmt.Errorf("recrawl: %w", err)
+		return 0, "", err
 	}
 	var of int
 	if _, err := fmt.Sscanf(mark, "%d of %d: %s", &n, &of, &last); err != nil || of != c.o.Rounds {
@@ -514,9 +524,9 @@ func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 	if err != nil || n == 0 {
 		return c.o.Rounds, err
 	}
-	mark, err := c.s.Crawl.Progress(ctx, roundJob(last))
+	mark, err := c.progress(ctx, roundJob(last))
 	if err != nil {
-		return 0, fmt.Errorf("recrawl: %w", err)
+		return 0, err
 	}
 	if mark != roundDone {
 		n--
@@ -524,32 +534,24 @@ func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 	return c.o.Rounds - n, nil
 }
 
-// ahead returns the options for the next selection of a run: the first selects
-// all that is due within Generate.Ahead, in as many segments as it takes, and
-// sets a mark; later ones select only what is due.
-func (c *Crawler) ahead(ctx context.Context) (generate.Options, error) {
-	o := c.generateOptions()
+// ahead changes the options for a selection of a run: the first one of the run selects all
+// that is due within Generate.Ahead, in as many segments as it takes; the mark that it sets
+// says to later ones that they select only what is due.
+func (c *Crawler) ahead(ctx context.Context, o generate.Options) (generate.Options, error) {
 	if o.Ahead <= 0 {
 		return o, nil
 	}
-	if name, _, err := c.unfinished(ctx); err != nil || name != "" {
-		return o, err // no selection in this round
-	}
-	mark, err := c.s.Crawl.Progress(ctx, aheadJob)
-	if err != nil {
-		return o, fmt.Errorf("recrawl: %w", err)
-	}
-	if mark != "" {
+	mark, err := c.progress(ctx, aheadJob)
+	switch {
+	case err != nil:
+	case mark != "":
 		o.Ahead = 0
-		return o, nil
-	}
-	o.Segments = max(o.Segments, 1)
-	if c.o.Rounds <= 0 {
+	case c.o.Rounds <= 0:
 		o.Segments = maxSegments
-	} else {
+	default:
 		o.Segments = max(o.Segments, c.o.Rounds)
 	}
-	return o, nil
+	return o, err
 }
 
 const maxSegments = 1_000

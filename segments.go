@@ -87,9 +87,9 @@ func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("recrawl: %w", err)
 		}
-		mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
+		mark, err := c.progress(ctx, roundJob(name))
 		if err != nil {
-			return nil, fmt.Errorf("recrawl: %w", err)
+			return nil, err
 		}
 		if mark == roundDone {
 			names = append(names, name)
