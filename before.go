@@ -64,6 +64,24 @@ func (c *Crawler) unlisted(ctx context.Context, name string) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(found), crawldb.Compare), nil
 }
 
+// before returns what was known of the pages of a segment before its update. Pages of
+// which nothing of use was known are left out, to save memory.
+func (c *Crawler) before(ctx context.Context, name string) (map[string]known, error) {
+	before := map[string]known{}
+	for d, err := range segment.Records[crawldb.Datum](ctx, c.s.Segments, name) {
+		if err != nil {
+			return nil, err
+		}
+		if _, err := segment.Unmark(&d); err != nil { // what is left is the record
+			return nil, err
+		}
+		if k := knownOf(&d); k != (known{}) {
+			before[strings.Clone(d.URL)] = k
+		}
+	}
+	return before, c.addNotes(ctx, name, before)
+}
+
 // note keeps what is known of the pages of a segment that are not on its fetch list, unless
 // its update has begun.
 func (c *Crawler) note(ctx context.Context, name string) error {
@@ -107,25 +125,24 @@ func (c *Crawler) note(ctx context.Context, name string) error {
 	return c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
 
-// noted calls f for what was noted of the pages of a segment. Notes that cannot be read count
+// addNotes adds what was noted of the pages of a segment. Notes that cannot be read count
 // as missing.
-func (c *Crawler) noted(ctx context.Context, name string, f func(url string, k known)) error {
+func (c *Crawler) addNotes(ctx context.Context, name string, to map[string]known) error {
 	for mark, err := range c.notes(ctx, name) {
 		if err != nil {
 			return err
 		}
-		block, err := c.s.Crawl.Progress(ctx, mark)
+		text, err := c.s.Crawl.Progress(ctx, mark)
 		if err != nil {
 			return err
 		}
-		for len(block) > 0 {
+		for block := []byte(text); len(block) > 0; {
 			url, k, rest, ok := cutKnown(block)
 			if !ok {
 				c.o.Logger.Warn("recrawl: what was known of pages that others led to cannot be read: they count as new", "mark", mark)
 				break
 			}
-			f(url, k)
-			block = rest
+			to[url], block = k, rest
 		}
 	}
 	return nil
@@ -185,30 +202,28 @@ func appendKnown(b []byte, url string, k known) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(k.signature))), k.signature...)
 }
 
-func cutKnown(b string) (url string, k known, rest string, ok bool) {
+// cutKnown reads the first note of a block.
+func cutKnown(b []byte) (url string, k known, rest []byte, ok bool) {
+	ok = true
 	number := func() uint64 {
-		var n uint64
-		for i := range min(len(b), binary.MaxVarintLen64) {
-			n |= uint64(b[i]&0x7f) << (7 * i)
-			if b[i] < 0x80 {
-				b = b[i+1:]
-				return n
-			}
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			ok = false
+			return 0
 		}
-		ok = false
-		return 0
+		b = b[size:]
+		return n
 	}
 	text := func() string {
 		n := number()
-		if !ok || n > uint64(len(b)) {
+		if n > uint64(len(b)) {
 			ok = false
 			return ""
 		}
-		s := b[:n]
+		s := string(b[:n])
 		b = b[n:]
 		return s
 	}
-	ok = true
 	url = text()
 	bits := number()
 	k = known{text(), bits&1 != 0, bits&2 != 0}

@@ -12,8 +12,8 @@ func FuzzCutKnown(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, block []byte) {
 		var again []byte
-		rest, ok := string(block), true
-		for n := 0; rest != ""; n++ {
+		rest, ok := block, true
+		for n := 0; len(rest) > 0; n++ {
 			var url string
 			var k known
 			if url, k, rest, ok = cutKnown(rest); !ok {
@@ -25,7 +25,7 @@ func FuzzCutKnown(f *testing.F) {
 			}
 		}
 		twice := []byte(nil)
-		for rest = string(again); rest != ""; {
+		for rest = again; len(rest) > 0; {
 			url, k, r, ok := cutKnown(rest)
 			if !ok {
 				t.Fatalf("%x was read as %x, which cannot be read", block, again)

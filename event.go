@@ -172,35 +172,12 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 	if c.o.OnPage == nil {
 		return 0, nil
 	}
-	mark, err := c.s.Crawl.Progress(ctx, roundJob(name))
+	block, err := c.delivered(ctx, name)
 	if err != nil {
-		return 0, fmt.Errorf("recrawl: %w", err)
+		return 0, err
 	}
-	block := 0
-	if n, ok := strings.CutPrefix(mark, "pages "); ok {
-		if block, err = strconv.Atoi(n); err != nil {
-			return 0, fmt.Errorf("recrawl: mark of %s: %w", name, err)
-		}
-	}
-	told := 0 // of this block
-	if c.told.segment == name && c.told.block == block {
-		told = c.told.visits
-	}
-	// The records as they were before the update, if they hold anything of use:
-	// nothing else of the list is kept in memory.
-	before := map[string]known{}
-	for d, err := range segment.Records[crawldb.Datum](ctx, c.s.Segments, name) {
-		if err != nil {
-			return 0, fmt.Errorf("recrawl: %w", err)
-		}
-		if _, err := segment.Unmark(&d); err != nil { // of the list, not of the record
-			return 0, fmt.Errorf("recrawl: %w", err)
-		}
-		if k := knownOf(&d); k != (known{}) {
-			before[strings.Clone(d.URL)] = k
-		}
-	}
-	if err := c.noted(ctx, name, func(url string, k known) { before[url] = k }); err != nil {
+	before, err := c.before(ctx, name)
+	if err != nil {
 		return 0, fmt.Errorf("recrawl: %w", err)
 	}
 	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.s.Segments, name, block))
@@ -215,44 +192,74 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if err != nil {
 			return events, fmt.Errorf("recrawl: %w", err)
 		}
-		shared := &blockParts{from: parts, block: block}
-		for i := range visits {
-			v := &visits[i]
-			e := PageEvent{URL: v.URL, Visit: *v, Segment: name, parts: shared}
-			read := false
-			if len(parsed) > 0 && parsed[0].URL == v.URL {
-				e.Signature, e.ParseError = parsed[0].Signature, parsed[0].Error
-				read = parsed[0].Sitemap
-				parsed = parsed[1:]
-			}
-			old := before[v.URL]
-			if old.signed {
-				e.OldSignature = []byte(old.signature)
-			}
-			if v.Outcome.Code == protocol.NotModified {
-				e.Signature = bytes.Clone(e.OldSignature)
-			}
-			if i < told || notAPage(old, v, read) {
-				continue
-			}
-			if e.Kind, err = c.kind(ctx, &e); err != nil {
-				return events, err
-			}
-			if e.Kind == 0 {
-				continue
-			}
-			if err := c.tell(ctx, e); err != nil {
-				c.told = toldOf{name, block, i}
-				return events, fmt.Errorf("recrawl: OnPage %s: %w", v.URL, err)
-			}
-			events++
-			if err := ctx.Err(); err != nil {
-				c.told = toldOf{name, block, i + 1}
-				return events, err
-			}
+		n, err := c.deliverBlock(ctx, name, &blockParts{from: parts, block: block}, visits, parsed, before)
+		if events += n; err != nil {
+			return events, err
 		}
-		block, told = block+1, 0
-		if err := c.mark(ctx, roundJob(name), "pages "+strconv.Itoa(block)); err != nil {
+		block++
+		if err := c.mark(ctx, roundJob(name), pagesMark+strconv.Itoa(block)); err != nil {
+			return events, err
+		}
+	}
+	return events, nil
+}
+
+// pagesMark begins the mark of a segment of whose blocks OnPage has been told; a number follows.
+const pagesMark = "pages "
+
+// delivered returns how many blocks of a segment OnPage has been told of.
+func (c *Crawler) delivered(ctx context.Context, name string) (blocks int, err error) {
+	mark, err := c.progress(ctx, roundJob(name))
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := strings.CutPrefix(mark, pagesMark); ok {
+		if blocks, err = strconv.Atoi(n); err != nil {
+			return 0, fmt.Errorf("recrawl: mark of %s: %w", name, err)
+		}
+	}
+	return blocks, nil
+}
+
+// deliverBlock hands the pages of one block to OnPage, given their visits, what was parsed
+// of them and what was known of them before.
+func (c *Crawler) deliverBlock(ctx context.Context, name string, parts *blockParts, visits []segment.Visit, parsed []segment.Parse, before map[string]known) (events int, err error) {
+	told := 0
+	if c.told.segment == name && c.told.block == parts.block {
+		told = c.told.visits
+	}
+	for i := range visits {
+		v := &visits[i]
+		e := PageEvent{URL: v.URL, Visit: *v, Segment: name, parts: parts}
+		sitemap := false
+		if len(parsed) > 0 && parsed[0].URL == v.URL { // not all visits have been parsed
+			e.Signature, e.ParseError = parsed[0].Signature, parsed[0].Error
+			sitemap = parsed[0].Sitemap
+			parsed = parsed[1:]
+		}
+		old := before[v.URL]
+		if old.signed {
+			e.OldSignature = []byte(old.signature)
+		}
+		if v.Outcome.Code == protocol.NotModified {
+			e.Signature = bytes.Clone(e.OldSignature)
+		}
+		if i < told || notAPage(old, v, sitemap) {
+			continue
+		}
+		if e.Kind, err = c.kind(ctx, &e); err != nil {
+			return events, err
+		}
+		if e.Kind == 0 {
+			continue
+		}
+		if err := c.tell(ctx, e); err != nil {
+			c.told = toldOf{name, parts.block, i}
+			return events, fmt.Errorf("recrawl: OnPage %s: %w", v.URL, err)
+		}
+		events++
+		if err := ctx.Err(); err != nil {
+			c.told = toldOf{name, parts.block, i + 1}
 			return events, err
 		}
 	}
@@ -271,9 +278,9 @@ func (c *Crawler) tell(ctx context.Context, e PageEvent) (err error) {
 }
 
 // notAPage reports whether a visit was to a sitemap, given the record before
-// the visit and whether the content was read as a sitemap.
-func notAPage(old known, v *segment.Visit, read bool) bool {
-	return read || old.sitemap && v.Outcome.Code != protocol.Success
+// the visit and whether the content is that of a sitemap.
+func notAPage(old known, v *segment.Visit, sitemap bool) bool {
+	return sitemap || old.sitemap && v.Outcome.Code != protocol.Success
 }
 
 // kind says what a visit found; 0 if nothing.
