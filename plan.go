@@ -380,56 +380,56 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 // done marks a segment as done, and in the same step counts its visits, once. If two are
 // done at the same time, by Finish or a round, they are counted one after the other.
 func (c *Crawler) done(ctx context.Context, name string) error {
-	b := crawldb.Batch{Job: roundJob(name), Cursor: roundDone}
 	marks := c.forgotten(ctx, name)
-	b.Marks = func() map[string]string { return marks }
 	if l := c.learned(); l != nil {
 		if err := c.counting.take(ctx); err != nil {
 			return err
 		}
 		defer c.counting.give()
-		was, err := c.s.Crawl.Progress(ctx, b.Job)
-		if err != nil {
+		was, err := c.progress(ctx, roundJob(name))
+		if err != nil || was == roundDone {
+			return err
+		}
+		if marks[accountJob], err = c.charge(ctx, name, l.Budget); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
-		if was == roundDone {
-			return nil
-		}
-		a, err := c.account(ctx)
-		if err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
-		a = a.on(c.o.Now(), max(l.Budget, 0))
-		visits, began := a.Visits, time.Time{}
-		for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
-			if errors.Is(err, segment.ErrNotFound) {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("recrawl: %w", err)
-			}
-			if v.Outcome.Code.Asked() {
-				a.Visits++
-				a.Left--
-				if began.IsZero() || v.Time.Before(began) {
-					began = v.Time
-				}
-			}
-		}
-		a.read(began, visits)
-		if !(l.Budget > 0) {
-			a.Left, a.At = 0, time.Time{}
-		}
-		text, err := json.Marshal(a)
-		if err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
-		marks[accountJob] = string(text)
 	}
-	if err := c.s.Crawl.Update(ctx, b); err != nil {
+	err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: roundJob(name), Cursor: roundDone, Marks: func() map[string]string { return marks }})
+	if err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	return nil
+}
+
+// charge returns the account with the visits of a segment, as its mark.
+func (c *Crawler) charge(ctx context.Context, name string, budget float64) (mark string, err error) {
+	a, err := c.account(ctx)
+	if err != nil {
+		return "", err
+	}
+	a = a.on(c.o.Now(), max(budget, 0))
+	before, began := a.Visits, time.Time{}
+	for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
+		if errors.Is(err, segment.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		if v.Outcome.Code.Asked() {
+			a.Visits++
+			a.Left--
+			if began.IsZero() || v.Time.Before(began) {
+				began = v.Time
+			}
+		}
+	}
+	a.read(began, before)
+	if !(budget > 0) {
+		a.Left, a.At = 0, time.Time{}
+	}
+	text, err := json.Marshal(a)
+	return string(text), err
 }
 
 // Signal says that a page changed at the given time, or now if that is zero:
