@@ -72,56 +72,77 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 	} else {
 		e.Normal = n
 	}
-	d, err := c.s.Crawl.Get(ctx, e.Normal)
-	switch {
-	case err == nil:
-		e.Record = &d
-		e.Leased = d.Leased(e.Now)
-		e.Due = c.schedule().Due(&d, e.Now)
-		if l := c.learned(); l != nil {
-			w := l.Explain(&d)
-			e.Worth = &w
-			e.Fresh, e.Elapsed = l.Fresh(&d, e.Now)
-			e.Noisy = l.Plan.Noisy(d.URL)
-		}
-		if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
+	for _, part := range []func(context.Context, *Explanation) error{c.explainRecord, c.explainHost, c.explainRobots} {
+		if err := part(ctx, &e); err != nil {
 			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
-		}
-		if err := c.explainSitemap(ctx, &e); err != nil {
-			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
-		}
-	case !errors.Is(err, crawldb.ErrNotFound):
-		return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
-	}
-	if name := c.o.Fetch.By.Key(e.Normal); name != "" {
-		if rule := c.o.Fetch.HostRule; rule != nil {
-			e.HostRule = rule(name)
-		}
-		h, err := c.s.Hosts.Get(ctx, name)
-		if err == nil {
-			e.Host = &h
-		} else if !errors.Is(err, hostdb.ErrNotFound) {
-			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
-		}
-		now := time.Now() // by which rules hold
-		if at, why := e.HostRule.Next(h.Spent, now); at.After(now) {
-			e.kept = fmt.Sprintf("%s: it is asked from %s on", why, at.Format(time.RFC3339))
 		}
 	}
-	if !c.o.Fetch.NoRobots {
-		rules, known, err := c.robots.Cached(ctx, e.Normal)
-		if err != nil {
-			return e, fmt.Errorf("recrawl: explain %s: %w", url, err)
-		}
-		if e.RobotsKnown = known; known {
-			e.RobotsAllowed, e.RobotsUnavailable, e.CrawlDelay = rules.Allowed(e.Normal), rules.Unavailable, rules.CrawlDelay
-		}
-	}
+	var err error
 	if _, e.Spent, err = c.within(ctx, generate.Options{}); err != nil {
 		return e, err
 	}
 	e.Verdict = e.verdict(c.o.Generate.MinScore)
 	return e, nil
+}
+
+// explainRecord says what the crawl db has, and what follows from that.
+func (c *Crawler) explainRecord(ctx context.Context, e *Explanation) error {
+	d, err := c.s.Crawl.Get(ctx, e.Normal)
+	if errors.Is(err, crawldb.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.Record = &d
+	e.Leased = d.Leased(e.Now)
+	e.Due = c.schedule().Due(&d, e.Now)
+	if l := c.learned(); l != nil {
+		w := l.Explain(&d)
+		e.Worth = &w
+		e.Fresh, e.Elapsed = l.Fresh(&d, e.Now)
+		e.Noisy = l.Plan.Noisy(d.URL)
+	}
+	if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
+		return err
+	}
+	return c.explainSitemap(ctx, e)
+}
+
+// explainHost says what keeps requests from the host, robots.txt aside.
+func (c *Crawler) explainHost(ctx context.Context, e *Explanation) error {
+	name := c.o.Fetch.By.Key(e.Normal)
+	if name == "" {
+		return nil
+	}
+	if rule := c.o.Fetch.HostRule; rule != nil {
+		e.HostRule = rule(name)
+	}
+	h, err := c.s.Hosts.Get(ctx, name)
+	if err == nil {
+		e.Host = &h
+	} else if !errors.Is(err, hostdb.ErrNotFound) {
+		return err
+	}
+	now := time.Now() // by which rules hold
+	if at, why := e.HostRule.Next(h.Spent, now); at.After(now) {
+		e.kept = fmt.Sprintf("%s: it is asked from %s on", why, at.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// explainRobots says what robots.txt allows, as far as it is known.
+func (c *Crawler) explainRobots(ctx context.Context, e *Explanation) error {
+	if c.o.Fetch.NoRobots {
+		return nil
+	}
+	rules, known, err := c.robots.Cached(ctx, e.Normal)
+	if err != nil || !known {
+		return err
+	}
+	e.RobotsKnown = true
+	e.RobotsAllowed, e.RobotsUnavailable, e.CrawlDelay = rules.Allowed(e.Normal), rules.Unavailable, rules.CrawlDelay
+	return nil
 }
 
 // lastVisit looks for the last visit in the segments that may have made it: the last

@@ -1,6 +1,7 @@
 package recrawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,78 +218,34 @@ func New(s Stores, o Options) (*Crawler, error) {
 
 func (c *Crawler) open() error {
 	o := &c.o
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if err := o.check(); err != nil {
+		return err
 	}
+	setNil(&o.Logger, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	for _, r := range o.Agent {
-		if !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_') {
-			return fmt.Errorf("recrawl: Options.Agent %q is not a product token: letters, digits, '-' and '_'", o.Agent)
-		}
-	}
-	for _, d := range []time.Duration{o.Fetch.Delay, o.Fetch.MinDelay} {
-		if 0 < d && d < leastDelay {
-			return fmt.Errorf("recrawl: a pause of %v (Options.Fetch.Delay or MinDelay) is none: if it is a number without a unit, say 5*time.Second; a negative one means no pause", d)
-		}
-	}
 	if o.Protocol == nil {
-		if o.Agent == "" {
-			return errors.New("recrawl: Options.Agent is required: the name that the crawler sends and obeys in robots.txt")
-		}
-		if o.HTTP.Agent == "" {
-			o.HTTP.Agent = o.Agent
-		}
-		if o.HTTP.Now == nil {
-			o.HTTP.Now = o.Now
-		}
-		o.HTTP.Ascending = o.HTTP.Ascending || o.Fetch.By == hostdb.ByIP
-		client, err := httpproto.New(o.HTTP)
-		if err != nil {
+		if err := c.openHTTP(); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
-		if client.Anonymous() {
-			o.Logger.Warn("recrawl: requests name no page and no mailbox of who answers for them; httpproto.Options has AgentURL and AgentEmail", "agent", o.Agent)
-		}
-		o.Protocol = client
-		c.owned = append(c.owned, client.Close)
 	}
 	if o.Parser == nil {
 		o.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.ParseTimeout})
 	}
-	if o.Schedule == nil {
-		o.Schedule = &schedule.Adaptive{}
-	}
-	if o.Scoring == nil {
-		o.Scoring = &scoring.OPIC{}
-	}
+	setDefault[schedule.FetchSchedule](&o.Schedule, &schedule.Adaptive{})
+	setDefault[scoring.Filter](&o.Scoring, &scoring.OPIC{})
 	if o.Rules == nil {
 		o.Rules = urlfilter.Default()
 	}
-	if o.Signature == nil {
-		o.Signature = signature.TextMD5{}
-	}
+	setDefault[signature.Signature](&o.Signature, signature.TextMD5{})
 	if c.s.Hosts == nil {
 		c.s.Hosts = new(memstore.Hosts)
 		c.owned = append(c.owned, c.s.Hosts.Close)
 	}
 	if c.s.Segments == nil {
-		dir, err := os.MkdirTemp("", "recrawl-segments-")
-		if err != nil {
+		if err := c.openSegments(); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
-		}
-		c.owned = append(c.owned, func() error { return os.RemoveAll(dir) })
-		store, err := dirstore.Open(dir, dirstore.Options{})
-		if err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
-		c.owned = append(c.owned, store.Close)
-		c.s.Segments = store
-		if !o.ReadOnly {
-			if _, err := generate.ReleaseOrphans(context.Background(), c.s.Crawl, store); err != nil {
-				return fmt.Errorf("recrawl: %w", err)
-			}
 		}
 	}
 	if c.robots = o.Fetch.Robots; c.robots == nil {
@@ -308,6 +265,65 @@ func (c *Crawler) open() error {
 // leastDelay is the shortest pause between requests that can be meant. A Delay of 5 is five
 // nanoseconds, which neither the compiler nor vet says, and the servers of others pay.
 const leastDelay = 100 * time.Microsecond
+
+// check returns an error for options that can only be a mistake.
+func (o *Options) check() error {
+	for _, r := range o.Agent {
+		if !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_') {
+			return fmt.Errorf("recrawl: Options.Agent %q is not a product token: letters, digits, '-' and '_'", o.Agent)
+		}
+	}
+	for _, d := range []time.Duration{o.Fetch.Delay, o.Fetch.MinDelay} {
+		if 0 < d && d < leastDelay {
+			return fmt.Errorf("recrawl: a pause of %v (Options.Fetch.Delay or MinDelay) is none: if it is a number without a unit, say 5*time.Second; a negative one means no pause", d)
+		}
+	}
+	if o.Protocol == nil && o.Agent == "" {
+		return errors.New("recrawl: Options.Agent is required: the name that the crawler sends and obeys in robots.txt")
+	}
+	return nil
+}
+
+// openHTTP makes the client for a crawler without a Protocol.
+func (c *Crawler) openHTTP() error {
+	o := &c.o
+	o.HTTP.Agent = cmp.Or(o.HTTP.Agent, o.Agent)
+	if o.HTTP.Now == nil {
+		o.HTTP.Now = o.Now
+	}
+	o.HTTP.Ascending = o.HTTP.Ascending || o.Fetch.By == hostdb.ByIP
+	client, err := httpproto.New(o.HTTP)
+	if err != nil {
+		return err
+	}
+	if client.Anonymous() {
+		o.Logger.Warn("recrawl: requests name no page and no mailbox of who answers for them; httpproto.Options has AgentURL and AgentEmail", "agent", o.Agent)
+	}
+	o.Protocol = client
+	c.owned = append(c.owned, client.Close)
+	return nil
+}
+
+// openSegments makes a temporary store for a crawler without Segments. Pages that were leased
+// for the segments of another such store are released: those are lost.
+func (c *Crawler) openSegments() error {
+	dir, err := os.MkdirTemp("", "recrawl-segments-")
+	if err != nil {
+		return err
+	}
+	c.owned = append(c.owned, func() error { return os.RemoveAll(dir) })
+	store, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		return err
+	}
+	c.owned = append(c.owned, store.Close)
+	c.s.Segments = store
+	if c.o.ReadOnly {
+		return nil
+	}
+	_, err = generate.ReleaseOrphans(context.Background(), c.s.Crawl, store)
+	return err
+}
 
 // recover brings to an end what a generate that died has left.
 func (c *Crawler) recover(ctx context.Context) error {
