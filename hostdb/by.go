@@ -3,13 +3,13 @@ package hostdb
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/webhost"
 )
 
 // By says which URLs belong together: which share a queue, and so a turn and a pause,
@@ -118,7 +118,9 @@ func canonical(host string) string {
 	}
 	for i := range len(host) {
 		if host[i] >= 0x80 || host[i] == '%' {
-			host = toASCII(host)
+			if ascii, ok := webhost.ASCII(webhost.Unescape(host)); ok {
+				host = ascii
+			}
 			break
 		}
 	}
@@ -129,75 +131,13 @@ func canonical(host string) string {
 	return host
 }
 
-// toASCII returns the ASCII form of a name, which may be percent-encoded; the
-// name itself if it has none.
-func toASCII(name string) string {
-	plain := name
-	if strings.Contains(name, "%") {
-		plain = unescape(name)
-	}
-	if ascii, err := idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(plain); err == nil {
-		return ascii
-	}
-	return name
-}
-
-// unescape decodes valid percent-encoding.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
-// parseIPv4 parses an IPv4 address in any of the spellings of the WHATWG URL
-// standard: up to four numbers, decimal, octal or hexadecimal, the last of
-// which fills the remaining bytes.
+// parseIPv4 returns the address that a host without a dot at its end is for browsers, in any
+// of its spellings.
 func parseIPv4(host string) (netip.Addr, bool) {
-	if host == "" {
+	if !webhost.IsNumber(host[strings.LastIndexByte(host, '.')+1:]) {
 		return netip.Addr{}, false
 	}
-	if last := host[strings.LastIndexByte(host, '.')+1:]; last == "" || last[0] < '0' || last[0] > '9' {
-		return netip.Addr{}, false
-	}
-	if a, err := netip.ParseAddr(host); err == nil {
-		return a, a.Is4()
-	}
-	parts := strings.SplitN(host, ".", 5)
-	if len(parts) > 4 {
-		return netip.Addr{}, false
-	}
-	var addr uint64
-	for i, part := range parts {
-		base := 10
-		if rest, ok := strings.CutPrefix(part, "0x"); ok {
-			part, base = rest, 16
-		} else if len(part) > 1 && part[0] == '0' {
-			part, base = part[1:], 8
-		}
-		if part == "" && base == 16 {
-			part = "0"
-		}
-		n, err := strconv.ParseUint(part, base, 32)
-		last := i == len(parts)-1
-		if err != nil || part[0] == '+' || !last && n > 255 || last && n>>(8*(4-i)) != 0 {
-			return netip.Addr{}, false
-		}
-		if last {
-			addr |= n
-		} else {
-			addr |= n << (8 * (3 - i))
-		}
-	}
-	return netip.AddrFrom4([4]byte{byte(addr >> 24), byte(addr >> 16), byte(addr >> 8), byte(addr)}), true
+	return webhost.IPv4(host)
 }
 
 // Domain returns the registered domain of a host, one label more than [Suffix],

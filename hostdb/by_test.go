@@ -98,7 +98,9 @@ func TestSpellingsOfAKey(t *testing.T) {
 			"http://bücher.example/", "http://BÜCHER.example/", "http://bu\u0308cher.example/", "http://xn--bcher-kva.example/", "http://XN--BCHER-KVA.EXAMPLE./",
 			"http://b%C3%BCcher.example/", "http://b%c3%bccher%2eexample/",
 		},
-		"xn--strae-oqa.example": {"http://straße.example/", "http://xn--strae-oqa.example"},
+		"xn--strae-oqa.example": {"http://straße.example/", "http://STRAẞE.example/", "http://xn--strae-oqa.example"},
+		"xn----eha.example":     {"http://-ü.example/", "http://xn----eha.example"},
+		"ü.xn--":                {"http://ü.xn--/"}, // not xn--tda
 		"192.0.2.1": {
 			"http://192.0.2.1/", "http://192.0.2.1.:81/", "http://[::ffff:192.0.2.1]/", "http://[::FFFF:C000:201]:8080/", "http://[0:0:0:0:0:ffff:c000:0201]/",
 			"http://0xc0.0.2.1/", "http://0300.0.02.01/", "http://192.0.513/", "http://3221225985/", "http://0xC0000201/", "http://192.513", "http://１９２.0.2.1/",

@@ -119,6 +119,7 @@ func TestBasic(t *testing.T) {
 		{"http://0177.0.0.01./", "http://127.0.0.1/"},
 		{"http://%30x7F000001/", "http://127.0.0.1/"},
 		{"http://[0:0::1]/", "http://[::1]/"},
+		{"http://ẞ.example/", "http://xn--zca.example/"},
 		{"http://Bücher.example/%7euser/%e4", "http://xn--bcher-kva.example/~user/%E4"},
 		{"http://ex%61mple.com/%%34%31", "http://example.com/%2541"},
 		{"http://h/a/%2E%2e/b", "http://h/b"},
@@ -251,6 +252,9 @@ func TestBasicErrors(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "example.com") {
 		t.Errorf("the error %q repeats the URL", err)
+	}
+	if got, err := (Basic{}).Normalize(Outlink, "http://ü.xn--/"); !errors.Is(err, errHost) {
+		t.Errorf("a host with an empty label becomes %q, %v", got, err)
 	}
 }
 

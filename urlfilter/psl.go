@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/publicsuffix"
+
+	"github.com/recrawl/recrawl/internal/webhost"
 )
 
 // domainOf returns the public suffix and the registered domain of a host as in
@@ -37,8 +39,8 @@ func domainNutch(host string) (suffix, domain string) {
 	if isASCII(host) {
 		return domainOf(host)
 	}
-	ascii, err := idnaProfile.ToASCII(host)
-	if err != nil {
+	ascii, ok := webhost.ASCII(host)
+	if !ok {
 		return "", host
 	}
 	suffix, domain = domainOf(ascii)
@@ -51,5 +53,5 @@ func domainNutch(host string) (suffix, domain string) {
 
 // mayHaveParents reports whether a host is a name and not an address.
 func mayHaveParents(host string) bool {
-	return host != "" && host[0] != '[' && !isNumber(host[strings.LastIndexByte(host, '.')+1:])
+	return host != "" && host[0] != '[' && !webhost.IsNumber(host[strings.LastIndexByte(host, '.')+1:])
 }

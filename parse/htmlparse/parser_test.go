@@ -158,6 +158,9 @@ func TestResolve(t *testing.T) {
 		{"http://h/a/b", "http://0x7f.1/", "http://127.0.0.1/"},
 		{"http://h/a/b", "//[::FFFF:1.2.3.4]:80/", "http://[::ffff:102:304]/"},
 		{"http://h/a/b", "//BÜCHER.example", "http://xn--bcher-kva.example/"},
+		{"http://h/a/b", "//ẞ.example", "http://xn--zca.example/"},
+		{"http://h/a/b", "//example.com.xn--/", ""}, // not example.com
+		{"http://h/a/b", "//ü.xn--/", ""},
 		{"http://h/a/b", "//h:65536/", ""},
 		{"http://h/a/b", "//a b/", ""},
 		{"http://h/a/b", "//u:p@h/", "http://u:p@h/"},

@@ -12,11 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/net/idna"
 
 	"github.com/recrawl/recrawl/internal/directives"
+	"github.com/recrawl/recrawl/internal/webhost"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 )
@@ -170,8 +168,6 @@ func parseURL(raw string) (*url.URL, error) {
 		return nil, errors.New("url: no host")
 	case u.User != nil:
 		return nil, errors.New("url: has user information")
-	case !utf8.ValidString(u.Hostname()):
-		return nil, errors.New("url: host is not a name")
 	}
 	host := u.Hostname()
 	if a, addrErr := netip.ParseAddr(host); addrErr == nil {
@@ -188,11 +184,11 @@ func parseURL(raw string) (*url.URL, error) {
 			// Names are mapped as browsers do it (UTS #46), so that the name dialled and
 			// the one the server sees are the same. UTS #46 lower-cases in its own way,
 			// by which "İ" is no "i".
-			host, err = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false)).ToASCII(host)
+			host, _ = webhost.ASCII(host)
 		}
 		// Unescaping or mapping may produce URL syntax: a full-width colon would begin a
 		// port, and be another queue to code that counts the turns of hosts.
-		if err != nil || host == "" || strings.ContainsAny(host, "#/:<>?@[\\]^|%") {
+		if host == "" || strings.ContainsAny(host, "#/:<>?@[\\]^|%") {
 			return nil, errors.New("url: host is not a name")
 		}
 	}

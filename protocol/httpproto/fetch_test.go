@@ -394,7 +394,9 @@ func TestTheHostThatIsDialledHasItsTurns(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://İstanbul.example/":   "xn--istanbul-o0e.example", // and not istanbul.example
 		"http://WWW.EXAMPLE.com:80/": "www.example.com",
-		"http://ẞ.example/":          "ss.example",
+		"http://ẞ.example/":          "xn--zca.example", // and not ss.example
+		"http://-ü.example/":         "xn----eha.example",
+		"http://ü.xn--/":             "", // and not xn--tda
 	} {
 		if host, _ := httpproto.Dialled(url); host != want {
 			t.Errorf("%s: %q is dialled, want %q", url, host, want)
