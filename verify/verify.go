@@ -22,7 +22,8 @@
 //     is done is folded in; no mark is invalid.
 //
 // It changes nothing. It holds eight bytes for each page of the segment that it checks,
-// and the names of all segments; nothing else grows with the size of the stores.
+// the names of all segments, and the places of damage that it has reported; nothing else
+// grows with the size of the stores.
 package verify
 
 import (
@@ -145,6 +146,14 @@ type Check struct {
 	o      Options
 	now    time.Time
 	steps  int
+	// damaged are the places of damage that were reported.
+	damaged map[place]bool
+}
+
+type place struct {
+	file   string
+	offset int64
+	url    string
 }
 
 // NewCheck starts a check.
@@ -155,8 +164,21 @@ func NewCheck(o Options) *Check {
 	return &Check{o: o, now: o.Now()}
 }
 
-// Add reports a finding.
+// Add reports a finding, unless damage was reported in its place before: whatever reads a
+// bad block fails there.
 func (c *Check) Add(f Finding) {
+	if f.Offset >= 0 {
+		at := place{f.File, f.Offset, f.URL}
+		if c.damaged[at] {
+			return
+		}
+		if !f.Harmless {
+			if c.damaged == nil {
+				c.damaged = map[place]bool{}
+			}
+			c.damaged[at] = true
+		}
+	}
 	if f.Harmless {
 		c.Report.Harmless++
 	} else {
