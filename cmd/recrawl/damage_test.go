@@ -66,12 +66,15 @@ func TestVerifyAndSalvage(t *testing.T) {
 	}
 
 	to := filepath.Join(t.TempDir(), "new")
-	out := ok(t, "salvage", "-d", dir, to)
-	if !strings.Contains(out, "lost: segment ") || !strings.Contains(out, "kept: 2 records") {
-		t.Errorf("salvage: %s", out)
+	r = recrawl(t, "salvage", "-d", dir, to)
+	if r.code != 3 || !strings.Contains(r.out, "lost: segment ") || !strings.Contains(r.out, "kept: 2 records") || !strings.HasSuffix(r.err, ": 2 losses\n") {
+		t.Errorf("salvage: %+v", r)
 	}
 	if out := ok(t, "verify", "-d", to, "-now", frozen); !strings.HasSuffix(out, "\nsound\n") {
 		t.Errorf("a salvaged crawl: %s", out)
+	}
+	if out := ok(t, "salvage", "-d", to, to+"-again"); !strings.HasSuffix(out, "nothing is lost; 0 leases ended\n") {
+		t.Errorf("salvage of a sound crawl: %s", out)
 	}
 	if r := recrawl(t, "salvage", "-d", dir, to); r.code != 1 || !strings.Contains(r.err, "not empty") {
 		t.Errorf("salvage into a crawl: %+v", r)
@@ -136,8 +139,8 @@ func TestADamagedListIsReportedAndDoesNoHarm(t *testing.T) {
 				}
 			}
 			to := filepath.Join(t.TempDir(), "new")
-			if out := ok(t, "salvage", "-d", dir, to); !strings.Contains(out, "lost: segment "+seg) || !strings.Contains(out, "crawl_generate") {
-				t.Errorf("salvage: %s", out)
+			if r := recrawl(t, "salvage", "-d", dir, to); r.code != 3 || !strings.Contains(r.out, "lost: segment "+seg) || !strings.Contains(r.out, "crawl_generate") {
+				t.Errorf("salvage: %+v", r)
 			}
 			if r := recrawl(t, "status", "-d", to, "-now", frozen); r.code != 0 || r.err != "" {
 				t.Errorf("the salvaged crawl: %+v", r)

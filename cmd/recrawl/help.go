@@ -59,7 +59,7 @@ func rootHelp(c *cli.Command) string {
 		entry(&b, verb.Name, 14, verb.Usage)
 	}
 	b.WriteString("\n")
-	fill(&b, "recrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 success, 1 failed or interrupted, 2 invalid command line.")
+	fill(&b, "recrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 success, 1 failed or interrupted, 2 invalid command line, 3 salvaged with losses.")
 	return b.String()
 }
 

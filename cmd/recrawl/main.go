@@ -14,7 +14,8 @@
 // Every verb may be interrupted or killed. Run again, the same command resumes
 // where it stopped; one that changes nothing starts over. The exit code is 0 on
 // success, 1 if something failed or the run was interrupted, 2 if the command line
-// is invalid. See recrawl --help, and recrawl VERB --help.
+// is invalid, and 3 if salvage made the new crawl but something is lost. See
+// recrawl --help, and recrawl VERB --help.
 package main
 
 import (
@@ -41,6 +42,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the run failed, or was interrupted
 	exitUsage  = 2 // the command line is invalid
+	exitLosses = 3 // salvage made the new crawl, but something is lost
 )
 
 func main() {
@@ -90,6 +92,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "recrawl: %v\n", err)
 		fmt.Fprintln(stderr, "recrawl: see recrawl --help, or recrawl VERB --help")
 		return exitUsage
+	case errors.As(err, new(lossError)):
+		fmt.Fprintf(stderr, "recrawl: %v\n", err)
+		return exitLosses
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		fmt.Fprintln(stderr, "recrawl: interrupted; the same command "+again(c, args))
 		return exitFailed

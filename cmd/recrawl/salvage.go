@@ -20,6 +20,9 @@ one loss, with the file and offset, and the keys, URL or segment lost; with -jso
 each line is one object. The last line is a summary. Pages lost from a fetch list
 are due again. It may be killed and run again.
 
+The exit code is 0 if nothing is lost, 3 if NEWDIR was made but something is lost,
+and 1 if salvage failed or was interrupted.
+
   recrawl salvage -d crawl crawl-new
   recrawl verify -d crawl-new`,
 		Flags: flags(dirFlag(), reporting()),
@@ -51,10 +54,17 @@ are due again. It may be killed and run again.
 			if e := w.Flush(); err == nil {
 				err = e
 			}
+			if err == nil && r.Losses > 0 {
+				err = lossError{fmt.Errorf("%s was made, but without all of %s: %s", to, dir, lossesOf(r.Losses))}
+			}
 			return err
 		},
 	}
 }
+
+// lossError says that the new crawl was made without some of the old one: a script must
+// tell that from a failure.
+type lossError struct{ error }
 
 func lossesOf(n int64) string {
 	switch n {
