@@ -251,10 +251,8 @@ func (c *Crawler) open() error {
 	if c.robots = o.Fetch.Robots; c.robots == nil {
 		c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
 	}
-	if !o.ReadOnly {
-		if err := c.recover(context.Background()); err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
+	if err := c.recover(context.Background()); err != nil {
+		return fmt.Errorf("recrawl: %w", err)
 	}
 	if err := c.openPlan(context.Background()); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
@@ -325,9 +323,14 @@ func (c *Crawler) openSegments() error {
 	return err
 }
 
-// recover brings to an end what a generate that died has left.
+// recover brings to an end what a generate that died has left, and sets damaged segments
+// aside.
 func (c *Crawler) recover(ctx context.Context) error {
-	dead, err := generate.Recover(ctx, c.s.Crawl, c.s.Segments)
+	crawl := c.s.Crawl
+	if c.o.ReadOnly {
+		crawl = nil
+	}
+	dead, err := generate.Recover(ctx, crawl, c.s.Segments)
 	if len(dead) > 0 {
 		c.o.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
 	}

@@ -35,6 +35,8 @@ var errNoList = errors.New("pages were visited, but the fetch list is missing")
 // So is a segment whose fetch list or note of leases is damaged, or whose list is lost though pages were visited:
 // its leases expire by themselves, and the rest of it stays. The error is then a *[DamagedError], after
 // everything else was done: a crawl can go on without a segment it may never need again.
+//
+// If crawl is nil, Recover looks for such segments and changes nothing.
 func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) ([]string, error) {
 	var dead, names []string
 	for name, err := range segments.List(ctx) {
@@ -53,7 +55,7 @@ func Recover(ctx context.Context, crawl crawldb.Store, segments segment.Store) (
 			damaged.Segments = append(damaged.Segments, name)
 			damaged.Errs = append(damaged.Errs, fmt.Errorf("generate: recover %s: %w", name, err))
 			continue
-		case !died:
+		case !died || crawl == nil:
 			continue
 		}
 		err = release(ctx, crawl, segments, name)

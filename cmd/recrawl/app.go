@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -183,7 +182,7 @@ func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.O
 	return pebblestore.Open(dir, o)
 }
 
-// patience is how long a verb that changes a crawl waits for another that is soon done.
+// patience is how long a verb waits for another that is soon done.
 const patience = time.Minute
 
 // untilFree opens a directory, and waits a little while another process has it: a crawl is
@@ -224,22 +223,15 @@ func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) 
 	return db, err
 }
 
-// openToRead opens the directory. Where it cannot be written, it is read as it is, and
-// what a crash has left in a log is replayed in memory.
-func (a *app) openToRead(c *cli.Command) (db *pebblestore.DB, readOnly bool, err error) {
-	return toRead(func(readOnly bool) (*pebblestore.DB, error) {
-		return a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly = readOnly })
+// openToRead opens the directory, which others may be reading, as soon as nobody changes
+// it who is soon done. It changes nothing there: what a crash has left in a log is replayed
+// in memory.
+func (a *app) openToRead(ctx context.Context, c *cli.Command) (db *pebblestore.DB, err error) {
+	err = a.untilFree(ctx, c.String("d"), func() error {
+		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly = true })
+		return err
 	})
-}
-
-// toRead does what openToRead does with a function that opens some directory.
-func toRead(open func(readOnly bool) (*pebblestore.DB, error)) (db *pebblestore.DB, readOnly bool, err error) {
-	db, err = open(false)
-	if noRoom(err) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		db, err = open(true)
-		return db, err == nil, err
-	}
-	return db, false, err
+	return db, err
 }
 
 // session is an open crawl.
@@ -318,7 +310,8 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 	}
 	o.Fetch.OnVisit = s.trouble.note
 	if c.Category == looking {
-		s.db, o.ReadOnly, err = a.openToRead(c)
+		o.ReadOnly = true
+		s.db, err = a.openToRead(ctx, c)
 	} else {
 		s.db, err = a.openToChange(ctx, c, mustExist)
 	}

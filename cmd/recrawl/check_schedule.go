@@ -50,7 +50,7 @@ the schedule are the crawl's.
 			}
 			var store crawldb.Store
 			if c.String("d") != "" {
-				db, _, err := a.openToRead(c)
+				db, err := a.openToRead(ctx, c)
 				if err != nil {
 					return err
 				}

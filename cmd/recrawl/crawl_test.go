@@ -425,8 +425,52 @@ func TestDirectoryInUseIsReportedAtOnce(t *testing.T) {
 	ok(t, "readdb", "-d", s.dir, "-stats") // the lock ended with the process
 }
 
-// A verb that changes a crawl waits for one that is soon done, such as the status that a
-// monitor asks for.
+// Those who only read a crawl do not wait for each other.
+func TestReadersShareACrawl(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "crawl")
+	ok(t, "inject", "-d", dir, "http://a.example/")
+	db, err := pebblestore.Open(dir, pebblestore.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, args := range [][]string{{"readdb", "-stats"}, {"status"}, {"explain", "http://a.example/"}, {"hosts"}, {"readlinks"}, {"index"}, {"verify"}} {
+		r := recrawl(t, append([]string{args[0], "-d", dir}, args[1:]...)...)
+		if r.code != 0 || r.err != "" {
+			t.Errorf("%s: %+v", args[0], r)
+		}
+	}
+	if r := recrawl(t, "mergedb", "-d", dir+"-merged", dir); r.code != 0 || r.err != "" {
+		t.Errorf("mergedb: %+v", r)
+	}
+}
+
+// A verb waits for one that is soon done.
+func TestReaderWaitsForWhoIsSoonDone(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "crawl")
+	ok(t, "inject", "-d", dir, "http://a.example/")
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(program, "status", "-d", dir)
+	out, errs := new(output), new(output)
+	c.Stdout, c.Stderr = out, errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it to say that it waits", func() bool { return strings.Contains(errs.String(), "; waiting for it to end") })
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := wait(t, c, out, errs); r.code != 0 || r.out == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A verb that changes a crawl waits, too, such as for the status that a monitor asks for.
 func TestCrawlWaitsForWhoIsSoonDone(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})

@@ -31,7 +31,7 @@ without such a part, as an IP address has no suffix.
 			if err != nil {
 				return usagef("domainstats needs one of host, domain, suffix and tld, not %q", c.Args().First())
 			}
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				shares, err := hoststat.Shares(ctx, db.Crawl(), level)
 				if err != nil {
 					return err
@@ -68,7 +68,7 @@ func (a *app) crawlcomplete() *cli.Command {
 			if err != nil || level > hoststat.Domain {
 				return usagef("-mode: %q is not one of host and domain", c.String("mode"))
 			}
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				shares, err := hoststat.Shares(ctx, db.Crawl(), level)
 				if err != nil {
 					return err
@@ -109,7 +109,7 @@ status: crawl and update store it with -visit-meta or with -conf.
   recrawl protocolstats -d crawl`,
 		Flags: flags(dirFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				counts, err := hoststat.Codes(ctx, db.Crawl())
 				if err != nil {
 					return err

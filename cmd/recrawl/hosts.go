@@ -53,7 +53,7 @@ visits ended, and its statistics, once updatehostdb has computed them.
 			if c.Bool("dumpHomepages") && c.Bool("dumpHostnames") {
 				return usagef("-dumpHomepages and -dumpHostnames exclude each other")
 			}
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				scan := db.Hosts().Scan(ctx)
 				if name := c.String("get"); name != "" {
 					h, err := db.Hosts().Get(ctx, strings.ToLower(name))

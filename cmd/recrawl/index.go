@@ -45,7 +45,7 @@ all. Pages that no longer exist or ask not to be indexed are lines with
 			if err != nil {
 				return err
 			}
-			return a.readingAll(c, func(db *pebblestore.DB) error {
+			return a.readingAll(ctx, c, func(db *pebblestore.DB) error {
 				k, err := keptOf(ctx, db)
 				if err != nil {
 					return err
@@ -128,7 +128,7 @@ summary in JSON goes to standard output.
 				return err
 			}
 			o := index.CleanOptions{NutchCompat: compat(c, conf)}
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				var r index.CleanReport
 				err := a.writing(c, func(w io.Writer) error {
 					out := index.NewJSONL(w)

@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "recrawl: %s\n", strings.TrimPrefix(line, "recrawl: "))
 		}
 		if errors.Is(err, pebblestore.ErrLocked) && !errors.As(err, &locked) {
-			fmt.Fprintln(stderr, "recrawl: only one process at a time can open a crawl; if it is a crawl or a fetch, recrawl status says what it is doing")
+			fmt.Fprintln(stderr, "recrawl: a crawl is open to one process that changes it, or to several that read it; if it is being crawled, recrawl status says what it is doing")
 		}
 		if errors.As(err, new(*crawldb.CorruptError)) {
 			fmt.Fprintln(stderr, "recrawl: recrawl verify lists all damage, and recrawl salvage rescues the rest")

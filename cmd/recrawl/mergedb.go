@@ -140,13 +140,16 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 		if err := crawlIn(dir); err != nil {
 			return err
 		}
-		s, _, err := toRead(func(readOnly bool) (*pebblestore.DB, error) {
-			return pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c), ReadOnly: readOnly})
+		err := a.untilFree(ctx, dir, func() error {
+			s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c), ReadOnly: true})
+			if err == nil {
+				srcs = append(srcs, s)
+			}
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		srcs = append(srcs, s)
 	}
 	dst, err := a.openToChange(ctx, c, false)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // reading opens the crawl for a verb that makes no crawler, and closes it.
-func (a *app) reading(c *cli.Command, verb func(*pebblestore.DB, func() time.Time) error) error {
+func (a *app) reading(ctx context.Context, c *cli.Command, verb func(*pebblestore.DB, func() time.Time) error) error {
 	if err := noArgsBut(c); err != nil {
 		return err
 	}
@@ -22,15 +22,15 @@ func (a *app) reading(c *cli.Command, verb func(*pebblestore.DB, func() time.Tim
 	if err != nil {
 		return err
 	}
-	return a.readingAll(c, func(db *pebblestore.DB) error { return verb(db, now) })
+	return a.readingAll(ctx, c, func(db *pebblestore.DB) error { return verb(db, now) })
 }
 
 // readingAll is reading for a verb with any arguments.
-func (a *app) readingAll(c *cli.Command, verb func(*pebblestore.DB) error) error {
+func (a *app) readingAll(ctx context.Context, c *cli.Command, verb func(*pebblestore.DB) error) error {
 	if _, err := clock(c); err != nil {
 		return err
 	}
-	db, _, err := a.openToRead(c)
+	db, err := a.openToRead(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ Nutch's readdb does, with times in UTC, and -dump is in URL order.
 				}
 				return a.with(ctx, c, false, true, func(s *session) error { return a.stats(ctx, c, s, format, quantiles) })
 			}
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				switch mode {
 				case "url":
 					return a.record(ctx, c, db, format)

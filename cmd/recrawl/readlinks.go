@@ -53,7 +53,7 @@ link is on and the page it leads to, the input of recrawl scoring simulate.
 					return usagef("-regex: %q is not a regular expression: %w", c.String("regex"), err)
 				}
 			}
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				w := bufio.NewWriter(a.out)
 				show := linkPrinter(w, format, c.IsSet("url"))
 				if c.IsSet("url") {

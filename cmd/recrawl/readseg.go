@@ -74,7 +74,7 @@ records in each part. Given a segment, prints its records, part by part. With -u
 			if !list && c.String("format") == "nutch" {
 				return usagef("-format nutch is for -list")
 			}
-			return a.reading(c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				if list {
 					return a.listSegments(ctx, c, db.Segments(), name)
 				}

@@ -21,31 +21,8 @@ func lockFile(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner := ""
-	for began := time.Now(); ; time.Sleep(lockPoll) {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			break
-		}
-		b := make([]byte, 32)
-		n, _ := f.ReadAt(b, 0)
-		owner, _, _ = strings.Cut(string(b[:n]), "\n")
-		if took := time.Since(began); took > dyingPatience || took > lockPatience && owner != "" && !dying(owner) || took > namelessPatience && owner == "" {
-			break
-		}
-	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ErrLocked
-		if owner != "" {
-			err = fmt.Errorf("%w by process %s", ErrLocked, owner)
-		}
+	if err := acquire(f, syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return nil, errors.Join(&os.PathError{Op: "lock", Path: name, Err: err}, f.Close())
 	}
 	// The process number is for people to read; a disk too full for it is no
 	// obstacle. The file is never empty in between, so that nobody reads an
@@ -63,16 +40,49 @@ func lockShared(name string) (io.Closer, error) {
 	if err != nil {
 		return notLocked(err)
 	}
-	for {
-		switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
-		case err == nil:
-			return f, nil
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			err = ErrLocked
-		}
+	if err := acquire(f, syscall.LOCK_SH); err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// acquire acquires a lock, and waits a moment for it.
+func acquire(f *os.File, how int) error {
+	for began := time.Now(); ; time.Sleep(lockPoll) {
+		err := flock(f, how)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			if err != nil {
+				err = &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+			}
+			return err
+		}
+		b := make([]byte, 32)
+		n, _ := f.ReadAt(b, 0)
+		owner, _, _ := strings.Cut(string(b[:n]), "\n")
+		err, patience := ErrLocked, lockPatience
+		switch {
+		case how == syscall.LOCK_EX && flock(f, syscall.LOCK_SH) == nil: // readers, who leave the number of an earlier owner
+			_ = flock(f, syscall.LOCK_UN)
+			err = fmt.Errorf("%w: others are reading it", ErrLocked)
+		case owner == "":
+			patience = namelessPatience
+		default:
+			err = fmt.Errorf("%w by process %s", ErrLocked, owner)
+			if dying(owner) {
+				patience = dyingPatience
+			}
+		}
+		if time.Since(began) > patience {
+			return err
+		}
+	}
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
 	}
 }
 

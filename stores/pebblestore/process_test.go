@@ -208,6 +208,18 @@ func TestLock(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	// Readers share it, and say so: the number in the file is not theirs.
+	for range 2 {
+		db, err := Open(dir, Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+	}
+	refused(dir)
+	if _, err := Open(dir, Options{}); err == nil || strings.Contains(err.Error(), "by process") {
+		t.Errorf("Open of a directory that others read: %v", err)
+	}
 }
 
 var races = flag.Int("races", 10, "let two processes open a store at once `N` times")
