@@ -3,8 +3,10 @@ package httpproto
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/klauspost/compress/flate"
@@ -92,11 +94,11 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 		}
 		// RFC 9659: a content encoding may require a window of at most 8 MiB.
 		// Concurrency 1 decodes in Read, without goroutines.
-		z, err := zstd.NewReader(d.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+		z, err := zstd.NewReader(&zstdFrames{in: d.in}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 		if err != nil {
 			return nil, err
 		}
-		return zstdReader{z.IOReadCloser()}, nil
+		return z.IOReadCloser(), nil
 	default: // deflate, which is zlib's by RFC 9110, and raw by some servers
 		if len(magic) >= 2 && magic[0]&0x0f == 8 && (int(magic[0])<<8|int(magic[1]))%31 == 0 {
 			return zlib.NewReader(d.in)
@@ -126,16 +128,62 @@ func isFlate(b []byte) bool {
 	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// zstdReader ends after the last frame that is followed by something else: see
-// gzipReader. A body with no frame at all was detected before.
-type zstdReader struct{ io.ReadCloser }
+// zstdFrames reads frames, and ends where something else begins: see gzipReader. The
+// decoder would take up to three bytes there for the beginning of a frame that was cut.
+type zstdFrames struct {
+	in    *bufio.Reader
+	left  int64 // bytes before the next head
+	block bool  // that is the head of a block, not of a frame
+	sum   int64 // the size of the checksum of the frame
+}
 
-func (r zstdReader) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
-	if errors.Is(err, zstd.ErrMagicMismatch) {
-		err = io.EOF
+func (f *zstdFrames) Read(p []byte) (int, error) {
+	for f.left == 0 {
+		if err := f.next(); err != nil {
+			return 0, err
+		}
 	}
+	n, err := f.in.Read(p[:min(int64(len(p)), f.left)])
+	f.left -= int64(n)
 	return n, err
+}
+
+// next reads a head. If it is cut or wrong, the decoder gets all that is left.
+func (f *zstdFrames) next() error {
+	if f.block {
+		head, err := f.in.Peek(3)
+		if err != nil {
+			f.left = math.MaxInt64
+			return nil
+		}
+		bits := uint32(head[0]) | uint32(head[1])<<8 | uint32(head[2])<<16
+		f.left = 3 + int64(bits>>3)
+		if kind := bits >> 1 & 3; kind == 1 { // one byte, to be repeated
+			f.left = 3 + 1
+		}
+		if last := bits&1 != 0; last {
+			f.left += f.sum
+			f.block = false
+		}
+		return nil
+	}
+	head, err := f.in.Peek(zstd.HeaderMaxSize) // it may be shorter
+	if !isZstd(head) {
+		return cmp.Or(err, io.EOF)
+	}
+	var h zstd.Header
+	switch err := h.Decode(head); {
+	case err != nil:
+		f.left = math.MaxInt64
+	case h.Skippable:
+		f.left = int64(h.HeaderSize) + int64(h.SkippableSize)
+	default:
+		f.left, f.block, f.sum = int64(h.HeaderSize), true, 0
+		if h.HasCheckSum {
+			f.sum = 4
+		}
+	}
+	return nil
 }
 
 // gzipReader ends after the last good member: some servers pad, and a script may have

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -235,6 +236,7 @@ func TestEncodings(t *testing.T) {
 	noLeak(t)
 	text := []byte(strings.Repeat("The quick brown fox. ", 1000))
 	short := []byte("<p>x")
+	skipped := []byte("\x5a\x2a\x4d\x18\x03\x00\x00\x00abc") // RFC 8878, 3.1.2
 	enc := func(coding string) []byte { return encode(t, coding, text) }
 	var header []string
 	var body []byte
@@ -255,36 +257,43 @@ func TestEncodings(t *testing.T) {
 		body, want []byte
 		truncated  bool
 	}{
-		"none":                 {nil, text, text, false},
-		"identity":             {[]string{"identity"}, text, text, false},
-		"a charset":            {[]string{"UTF-8"}, text, text, false},
-		"gzip":                 {[]string{"gzip"}, enc("gzip"), text, false},
-		"x-gzip":               {[]string{"X-GZip"}, enc("gzip"), text, false},
-		"gzip twice":           {[]string{"gzip, gzip"}, encode(t, "gzip", enc("gzip")), text, false},
-		"two headers":          {[]string{"zstd", "gzip"}, encode(t, "gzip", enc("zstd")), text, false},
-		"gzip members":         {[]string{"gzip"}, append(enc("gzip"), enc("gzip")...), append(bytes.Clone(text), text...), false},
-		"gzip and padding":     {[]string{"gzip"}, append(enc("gzip"), make([]byte, 100)...), text, false},
-		"gzip and a line end":  {[]string{"gzip"}, append(enc("gzip"), '\n'), text, false},
-		"gzip and nine bytes":  {[]string{"gzip"}, append(enc("gzip"), make([]byte, 9)...), text, false},
-		"gzip and half of it":  {[]string{"gzip"}, append(enc("gzip"), enc("gzip")[:5]...), text, true},
-		"gzip of nothing":      {[]string{"gzip"}, encode(t, "gzip", nil), nil, false},
-		"gzip, no body":        {[]string{"gzip"}, nil, nil, false},
-		"deflate":              {[]string{"deflate"}, enc("deflate"), text, false},
-		"raw deflate":          {[]string{"deflate"}, enc("raw"), text, false},
-		"raw deflate, short":   {[]string{"deflate"}, encode(t, "raw", short), short, false},
-		"zstd":                 {[]string{"zstd"}, enc("zstd"), text, false},
-		"zstd frames":          {[]string{"zstd"}, append(enc("zstd"), enc("zstd")...), append(bytes.Clone(text), text...), false},
-		"gzip, but plain":      {[]string{"gzip"}, text, text, false},
-		"gzip, but one byte":   {[]string{"gzip"}, []byte("x"), []byte("x"), false},
-		"deflate, but plain":   {[]string{"deflate"}, []byte("<!DOCTYPE html><p>plain"), []byte("<!DOCTYPE html><p>plain"), false},
-		"zstd, but plain":      {[]string{"zstd"}, text, text, false},
-		"twice, but once":      {[]string{"gzip, gzip"}, enc("gzip"), text, false},
-		"gzip, end missing":    {[]string{"gzip"}, enc("gzip")[:len(enc("gzip"))-9], text, true},
-		"gzip, checksum wrong": {[]string{"gzip"}, flip(enc("gzip"), -8), text, true},
-		"deflate, end missing": {[]string{"deflate"}, enc("deflate")[:len(enc("deflate"))-4], text, true},
-		"zstd and zeros":       {[]string{"zstd"}, append(enc("zstd"), make([]byte, 600)...), text, false},
-		"zstd and a comment":   {[]string{"zstd"}, append(enc("zstd"), "<!-- 1.2 ms -->\n"...), text, false},
-		"zstd, end missing":    {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:10]...), text, true},
+		"none":                  {nil, text, text, false},
+		"identity":              {[]string{"identity"}, text, text, false},
+		"a charset":             {[]string{"UTF-8"}, text, text, false},
+		"gzip":                  {[]string{"gzip"}, enc("gzip"), text, false},
+		"x-gzip":                {[]string{"X-GZip"}, enc("gzip"), text, false},
+		"gzip twice":            {[]string{"gzip, gzip"}, encode(t, "gzip", enc("gzip")), text, false},
+		"two headers":           {[]string{"zstd", "gzip"}, encode(t, "gzip", enc("zstd")), text, false},
+		"gzip members":          {[]string{"gzip"}, append(enc("gzip"), enc("gzip")...), append(bytes.Clone(text), text...), false},
+		"gzip and padding":      {[]string{"gzip"}, append(enc("gzip"), make([]byte, 100)...), text, false},
+		"gzip and a line end":   {[]string{"gzip"}, append(enc("gzip"), '\n'), text, false},
+		"gzip and nine bytes":   {[]string{"gzip"}, append(enc("gzip"), make([]byte, 9)...), text, false},
+		"gzip and half of it":   {[]string{"gzip"}, append(enc("gzip"), enc("gzip")[:5]...), text, true},
+		"gzip of nothing":       {[]string{"gzip"}, encode(t, "gzip", nil), nil, false},
+		"gzip, no body":         {[]string{"gzip"}, nil, nil, false},
+		"deflate":               {[]string{"deflate"}, enc("deflate"), text, false},
+		"raw deflate":           {[]string{"deflate"}, enc("raw"), text, false},
+		"raw deflate, short":    {[]string{"deflate"}, encode(t, "raw", short), short, false},
+		"zstd":                  {[]string{"zstd"}, enc("zstd"), text, false},
+		"zstd frames":           {[]string{"zstd"}, append(enc("zstd"), enc("zstd")...), append(bytes.Clone(text), text...), false},
+		"gzip, but plain":       {[]string{"gzip"}, text, text, false},
+		"gzip, but one byte":    {[]string{"gzip"}, []byte("x"), []byte("x"), false},
+		"deflate, but plain":    {[]string{"deflate"}, []byte("<!DOCTYPE html><p>plain"), []byte("<!DOCTYPE html><p>plain"), false},
+		"zstd, but plain":       {[]string{"zstd"}, text, text, false},
+		"twice, but once":       {[]string{"gzip, gzip"}, enc("gzip"), text, false},
+		"gzip, end missing":     {[]string{"gzip"}, enc("gzip")[:len(enc("gzip"))-9], text, true},
+		"gzip, checksum wrong":  {[]string{"gzip"}, flip(enc("gzip"), -8), text, true},
+		"deflate, end missing":  {[]string{"deflate"}, enc("deflate")[:len(enc("deflate"))-4], text, true},
+		"zstd and zeros":        {[]string{"zstd"}, append(enc("zstd"), make([]byte, 600)...), text, false},
+		"zstd and a comment":    {[]string{"zstd"}, append(enc("zstd"), "<!-- 1.2 ms -->\n"...), text, false},
+		"zstd and a line end":   {[]string{"zstd"}, append(enc("zstd"), '\n'), text, false},
+		"zstd and CR LF":        {[]string{"zstd"}, append(enc("zstd"), "\r\n"...), text, false},
+		"zstd and half a magic": {[]string{"zstd"}, append(enc("zstd"), "\x28\xb5\x2f"...), text, false},
+		"zstd, skipping":        {[]string{"zstd"}, slices.Concat(skipped, enc("zstd"), skipped, skipped, enc("zstd"), skipped), append(bytes.Clone(text), text...), false},
+		"zstd, half skipped":    {[]string{"zstd"}, append(enc("zstd"), skipped[:10]...), text, true},
+		"zstd, head missing":    {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:6]...), text, true},
+		"zstd, sum missing":     {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:len(enc("zstd"))-2]...), text, true},
+		"zstd, end missing":     {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:10]...), text, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			header, body = k.header, k.body
