@@ -254,7 +254,7 @@ func (c *Crawler) capacities(ctx context.Context, failed *error) func(host strin
 		if !ok {
 			queue := host
 			if c.o.Fetch.By == hostdb.ByDomain {
-				queue = hostdb.ByDomain.Key("http://" + host + "/")
+				queue = hostdb.ByDomain.HostKey(host)
 			}
 			h := c.knownHost(ctx, queue, failed)
 			n = c.o.Fetch.PerDay(&h)

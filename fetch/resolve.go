@@ -49,9 +49,7 @@ func (l *loop) nameless(queue string) bool {
 func (l *loop) resolve(ctx context.Context, r *result) {
 	lookup := l.o.Lookup
 	if lookup == nil {
-		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
+		lookup = hostdb.Lookup
 	}
 	limited, cancel := context.WithTimeout(ctx, lookupFor)
 	defer cancel()

@@ -51,7 +51,7 @@ func (j *job) limitKey(host string) (key string, ok bool) {
 		return "", false
 	}
 	if j.o.By == hostdb.ByDomain {
-		return j.countKey("http://" + host + "/"), true
+		return j.countKey(host), true
 	}
 	return host, true
 }
@@ -69,18 +69,18 @@ func (j *job) countedAs(key string) *counted {
 // countedOf returns what a URL of the host counts as, given its spelling in the scope.
 func (j *job) countedOf(h *hostState, url, spelled string) *counted {
 	if url != spelled {
-		return j.countedAs(j.countKey(spelled))
+		return j.countedAs(j.countKey(crawldb.Host(spelled)))
 	}
 	if h.spelled == nil {
-		h.spelled = j.countedAs(j.countKey(url))
+		h.spelled = j.countedAs(j.countKey(h.name))
 	}
 	return h.spelled
 }
 
-// countKey returns what a URL counts as for MaxPerHost, from its host alone.
-func (j *job) countKey(url string) string {
+// countKey returns what the URLs of a host count as for MaxPerHost.
+func (j *job) countKey(host string) string {
 	if j.o.NutchCompat {
-		return j.o.By.NutchKey(url)
+		return j.o.By.NutchHostKey(host)
 	}
-	return j.o.By.Key(url)
+	return j.o.By.HostKey(host)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -140,9 +139,7 @@ func javaHash(s string) int32 {
 func (j *job) addresses(ctx context.Context, keys map[string]string) (map[string]int32, error) {
 	lookup := j.o.Lookup
 	if lookup == nil {
-		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
+		lookup = hostdb.Lookup
 	}
 	hosts := make([]string, 0, len(keys))
 	for _, host := range keys {

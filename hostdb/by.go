@@ -1,7 +1,9 @@
 package hostdb
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 
@@ -58,8 +60,11 @@ func ParseBy(word string) (By, error) {
 // have, such as those of an intranet, share the key of their last two labels:
 // a.b.corp has that of b.corp. In Nutch each such host is its own domain: see
 // [By.NutchKey].
-func (b By) Key(url string) string {
-	key := b.NutchKey(url)
+func (b By) Key(url string) string { return b.HostKey(crawldb.Host(url)) }
+
+// HostKey is the Key of the URLs of a host.
+func (b By) HostKey(host string) string {
+	key := b.NutchHostKey(host)
 	if b == ByDomain && Suffix(key) == "" && !isAddr(key) {
 		key = lastTwo(key)
 	}
@@ -67,12 +72,20 @@ func (b By) Key(url string) string {
 }
 
 // NutchKey is Key with domains as Nutch sees them: see [Domain].
-func (b By) NutchKey(url string) string {
-	host := canonical(crawldb.Host(url))
+func (b By) NutchKey(url string) string { return b.NutchHostKey(crawldb.Host(url)) }
+
+// NutchHostKey is the NutchKey of the URLs of a host.
+func (b By) NutchHostKey(host string) string {
+	host = canonical(host)
 	if b == ByDomain {
 		return Domain(host)
 	}
 	return host
+}
+
+// Lookup asks the system's resolver for the addresses of a host.
+func Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
 // isAddr reports whether a canonical host is an address.

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-	"net"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -175,9 +174,7 @@ func (o Options) complete() (Options, error) {
 	if !o.CheckNew && !o.CheckKnown && !o.CheckFailed {
 		o.Lookup = nil
 	} else if o.Lookup == nil {
-		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
+		o.Lookup = hostdb.Lookup
 	}
 	for _, n := range []struct {
 		name  string
