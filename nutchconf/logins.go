@@ -190,7 +190,7 @@ func parseCookies(r io.Reader) (all []httpproto.Cookie, err error) {
 		host, value, ok := strings.Cut(line, "\t")
 		value = strings.TrimSpace(value)
 		switch {
-		case !ok || value == "":
+		case !ok: // the line is trimmed, so what follows a tab is not empty
 			return nil, &lineError{n, errors.New("a line needs a host, a tab and a cookie")}
 		case strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r > 0x7e }):
 			return nil, &lineError{n, errors.New("the cookie is not printable ASCII")}
