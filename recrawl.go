@@ -464,7 +464,8 @@ func (c *Crawler) generateOptions() generate.Options {
 // does: a first stage whose URLs need not be in the crawl db. The next round takes it
 // up, so a service with a Run can have a page fetched at once, whatever its schedule
 // and budget; politeness still holds, and the request is unconditional. No segment in
-// the report means that the rules reject all of the URLs.
+// the report means that the rules reject all of the URLs. All others are on the list, so
+// many of one host make the round longer than RoundTime.
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
 	o := c.generateOptions()
 	if o.Known == nil {

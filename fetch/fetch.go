@@ -298,8 +298,8 @@ type Progress struct {
 
 // Report says what came of a fetch list.
 type Report struct {
-	// Listed counts the URLs on the list, Resumed those visited before this run
-	// began.
+	// Listed counts the URLs on the list, Resumed those of them that an earlier run has
+	// visited: a number, where the reports of other stages say only that there was one.
 	Listed, Resumed int
 	// Visits counts the visits of this run by their outcome. (Nutch has a counter
 	// for each of its words for them; robots_denied_total is protocol.RobotsDenied,

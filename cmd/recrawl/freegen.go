@@ -22,7 +22,8 @@ func (a *app) freegen() *cli.Command {
 		Description: `Makes a fetch list of URLs, one a line, whether the crawl db knows them or not;
 "-" is standard input. Anything after a tab is ignored, and so are empty lines,
 lines that start with #, and repeated URLs. Prints the name of the segment, which
-is fetched, updated and inverted like any other. With -conf, URLs are neither
+is fetched, updated and inverted like any other. All URLs are taken, even more of a
+host than can be visited soon, given the pauses between requests. With -conf, URLs are neither
 filtered nor normalized, as in Nutch's freegen, unless -filter and -normalize are
 given.
 

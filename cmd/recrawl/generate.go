@@ -133,6 +133,9 @@ hand is
   recrawl update -d crawl $s
   recrawl invert -d crawl $s
 
+A segment may hold more of a host than can be visited soon, given the pauses between
+requests, unless -max-per-host says otherwise; only crawl selects by -round-time.
+
 Conditions are written in JEXL, as for Nutch, over url, status, fetchTime,
 modifiedTime, retries, interval, score, signature and metadata; expressions for
 hosts over the figures that the verb hosts shows. An expression that cannot be
