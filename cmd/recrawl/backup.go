@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -27,7 +28,8 @@ func (a *app) backup() *cli.Command {
 
 If NEWDIR is on the same file system, files that never change are shared as hard
 links. That takes hardly any time or space, and protects from mistakes, but not
-from a failing disk. On another file system, or with -copy, everything is copied.
+from a failing disk. On another file system, or with -copy, everything is copied; so
+is a crawl that cannot be changed, such as one on a read-only file system.
 
 If a crawl, fetch or sitemap is running in the directory, its process makes the
 backup, with its permissions. If it is another verb or an older recrawl, backup
@@ -66,6 +68,9 @@ func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblest
 	o := pebblestore.BackupOptions{Copy: c.Bool("copy")}
 	for told := false; ; told = true {
 		db, err := a.openToChange(ctx, c, true)
+		if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+			db, err = a.openToRead(ctx, c)
+		}
 		if err == nil {
 			r, err = db.Backup(ctx, to, o)
 			return r, errors.Join(err, db.Close())

@@ -69,6 +69,11 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			t.Errorf("recrawl %s: exit %d, %q", verb, r.code, r.err)
 		}
 	}
+	saved := filepath.Join(t.TempDir(), "saved")
+	ok(t, "backup", "-d", dir, saved)
+	if got, want := dump(t, saved), dump(t, dir); got != want || got == "" {
+		t.Errorf("the backup has\n%s\nthe crawl\n%s", got, want)
+	}
 	for _, verb := range []string{"generate", "update", "dedup", "compact"} {
 		if r := recrawl(t, verb, "-d", dir, "-now", frozen); r.code != 1 || !strings.Contains(r.err, "open "+dir) || !strings.Contains(r.err, "read-only file system") {
 			t.Errorf("recrawl %s: exit %d, %q", verb, r.code, r.err)

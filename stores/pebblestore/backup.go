@@ -54,7 +54,7 @@ const (
 // of newDir is full or fails, the backup ends with an error and the store goes on. The next
 // opening of the store removes what a killed process has left. A copy to another file system
 // is made beside newDir, under its name with ".backup" appended, and the next backup to
-// newDir starts it over.
+// newDir removes what is left of it. A store that is open for reading only is copied.
 func (d *DB) Backup(ctx context.Context, newDir string, o BackupOptions) (BackupReport, error) {
 	b := backup{d: d, o: o, staging: filepath.Join(d.dir, stagingName)}
 	if err := b.run(ctx, newDir); err != nil {
@@ -79,9 +79,6 @@ type growing struct {
 
 func (b *backup) run(ctx context.Context, newDir string) (err error) {
 	d := b.d
-	if d.readOnly {
-		return ErrReadOnly
-	}
 	v := view{errClosed: crawldb.ErrClosed}
 	if err := d.take(ctx, &v, d.backing); err != nil {
 		return err
@@ -92,8 +89,15 @@ func (b *backup) run(ctx context.Context, newDir string) (err error) {
 	if _, err := d.under.Stat(filepath.Dir(filepath.Clean(newDir))); err != nil {
 		return err
 	}
+	// A backup that has got its name may have been killed before it removed this.
+	if err := dropWork(d.under, workOf(newDir), backupMark); err != nil && !errors.Is(err, errNotLeft) {
+		return err
+	}
 	if err := vacant(d.under, d.dir, newDir); err != nil {
 		return err
+	}
+	if d.readOnly { // nothing changes
+		return b.copyTo(ctx, newDir, d.dir)
 	}
 	// Flush the memtables before changes have to wait, even if they are empty: until the
 	// engine has changed its manifest once since it was opened, a checkpoint has an empty one.
@@ -273,10 +277,14 @@ func (b *backup) seal(ctx context.Context) error {
 		if info.IsDir() {
 			return syncDir(under, name)
 		}
-		b.report.Files++
-		b.report.Bytes += info.Size()
+		b.count(info)
 		return nil
 	})
+}
+
+func (b *backup) count(info vfs.FileInfo) {
+	b.report.Files++
+	b.report.Bytes += info.Size()
 }
 
 // walk calls f for everything below a directory, and then for the directory.
@@ -314,34 +322,57 @@ func (b *backup) move(ctx context.Context, newDir string) error {
 			return errors.Join(syncDir(under, filepath.Dir(filepath.Clean(newDir))), syncDir(under, b.d.dir))
 		}
 	}
-	work := filepath.Clean(newDir) + ".backup"
-	if err := beginWork(under, work, backupMark); err != nil {
-		return err
-	}
-	if err := b.copyTo(ctx, filepath.Join(work, workStore)); err != nil {
-		return errors.Join(err, under.RemoveAll(work))
-	}
-	return endWork(under, work, newDir)
+	b.report.Files, b.report.Bytes = 0, 0 // of what shares its files with the store
+	return b.copyTo(ctx, newDir, b.staging)
 }
 
-// copyTo copies the backup.
-func (b *backup) copyTo(ctx context.Context, dir string) error {
-	under := b.d.under
-	if err := under.MkdirAll(dir, 0o777); err != nil {
+// workOf returns the working directory of a copy.
+func workOf(newDir string) string { return filepath.Clean(newDir) + ".backup" }
+
+// copyTo copies a store, without what belongs to the process that has it open.
+func (b *backup) copyTo(ctx context.Context, newDir, from string) error {
+	work := workOf(newDir)
+	if err := beginWork(b.d.under, work, backupMark); err != nil {
 		return err
 	}
-	return b.walk(ctx, b.staging, func(name string, info vfs.FileInfo) error {
-		rel, err := filepath.Rel(b.staging, name)
+	store := filepath.Join(work, workStore)
+	err := b.d.under.MkdirAll(store, 0o777)
+	for _, name := range [...]string{formatName, sealName, databaseName, segmentsName} {
+		if err == nil {
+			err = b.copyAll(ctx, filepath.Join(from, name), filepath.Join(store, name))
+		}
+	}
+	if err == nil {
+		err = syncDir(b.d.under, store)
+	}
+	if err != nil {
+		return errors.Join(err, dropWork(b.d.under, work, backupMark))
+	}
+	return endWork(b.d.under, work, newDir)
+}
+
+// copyAll copies a file or a directory, if it exists.
+func (b *backup) copyAll(ctx context.Context, from, to string) error {
+	under := b.d.under
+	if _, err := under.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return b.walk(ctx, from, func(name string, info vfs.FileInfo) error {
+		rel, err := filepath.Rel(from, name)
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(dir, rel)
+		to := filepath.Join(to, rel)
 		if info.IsDir() { // its contents are complete
 			return errors.Join(under.MkdirAll(to, 0o777), syncDir(under, to))
+		}
+		if !info.Mode().IsRegular() {
+			return nil // not ours
 		}
 		if err := under.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return err
 		}
+		b.count(info)
 		return b.copyFile(ctx, name, to, info.Size())
 	})
 }
@@ -414,17 +445,27 @@ func vacant(disk vfs.FS, dir, newDir string) error {
 	return nil
 }
 
-// beginWork makes the working directory, and removes what an interrupted run has left in
-// it.
-func beginWork(disk vfs.FS, work, mark string) error {
+var errNotLeft = errors.New("it exists, and is not left by an interrupted run")
+
+// dropWork removes a working directory that an interrupted run has left.
+func dropWork(disk vfs.FS, work, mark string) error {
 	entries, err := disk.List(work)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := disk.Stat(filepath.Join(work, mark)); len(entries) > 0 && err != nil {
-		return fmt.Errorf("%s exists, and is not left by an interrupted run", work)
+		return fmt.Errorf("%s: %w", work, errNotLeft)
 	}
-	if err := disk.RemoveAll(filepath.Join(work, workStore)); err != nil {
+	// The mark goes last.
+	return errors.Join(disk.RemoveAll(filepath.Join(work, workStore)), disk.RemoveAll(work))
+}
+
+// beginWork makes the working directory.
+func beginWork(disk vfs.FS, work, mark string) error {
+	if err := dropWork(disk, work, mark); err != nil {
 		return err
 	}
 	if err := disk.MkdirAll(work, 0o755); err != nil {

@@ -140,3 +140,62 @@ func TestBackupIsBegunAnew(t *testing.T) {
 	}
 	sameAs(t, to, want)
 }
+
+// A store that cannot be changed is copied as it is, also one that was killed.
+func TestBackupOfAStoreOpenForReading(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir := sound(t, 400, killed)
+		before := bytesOf(t, dir)
+		db, err := pebblestore.Open(dir, pebblestore.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		want, err := readAll(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(t.TempDir(), "backup")
+		r, err := db.Backup(t.Context(), to, pebblestore.BackupOptions{})
+		if err != nil || r.Files < 10 || r.Bytes < 1000 {
+			t.Errorf("killed %v: %+v, %v", killed, r, err)
+		}
+		if bytesOf(t, dir) != before {
+			t.Errorf("killed %v: the store has changed", killed)
+		}
+		sameAs(t, to, want)
+		if _, err := db.Backup(t.Context(), to, pebblestore.BackupOptions{}); err == nil {
+			t.Error("a backup was made over another")
+		}
+	}
+}
+
+// What a killed backup has left beside its place goes with the next, however that is made.
+func TestBackupRemovesWhatIsLeft(t *testing.T) {
+	db := openToChange(t, sound(t, 90, false))
+	to := filepath.Join(t.TempDir(), "backup")
+	work := to + ".backup"
+	leave := func() {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Join(work, "store", "db"), 0o777), os.WriteFile(filepath.Join(work, "BACKUP"), nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func() {
+		t.Helper()
+		if _, err := os.Stat(work); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", work, err)
+		}
+	}
+	leave()
+	if _, err := db.Backup(t.Context(), to, pebblestore.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gone()
+	// This one was killed when it was done.
+	leave()
+	if _, err := db.Backup(t.Context(), to, pebblestore.BackupOptions{}); err == nil {
+		t.Error("a backup was made over another")
+	}
+	gone()
+}
