@@ -14,6 +14,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -360,62 +361,25 @@ const mostThreads = 1 << 14
 
 // withDefaults resolves zero values.
 func (o Options) withDefaults() Options {
-	if o.Threads <= 0 {
-		o.Threads = 50
-	}
-	o.Threads = min(o.Threads, mostThreads)
-	if o.Delay == 0 {
-		o.Delay = 5 * time.Second
-	}
-	o.Delay = max(o.Delay, 0)
-	if o.MaxCrawlDelay == 0 {
-		o.MaxCrawlDelay = 30 * time.Second
-	}
-	if o.RobotsWait <= 0 {
-		o.RobotsWait = 5 * time.Minute
-	}
-	if o.MaxWait <= 0 {
-		o.MaxWait = 5 * time.Minute
-	}
-	switch {
-	case o.MinDelay == 0:
-		o.MinDelay = o.Delay
-	case o.MinDelay < 0:
-		o.MinDelay = 0
-	}
+	o.Threads = min(aboveZero(o.Threads, 50), mostThreads)
+	o.SpareThreads = max(0, min(cmp.Or(o.SpareThreads, 2*o.Threads), mostThreads))
+	o.SlowVisit = aboveZero(o.SlowVisit, time.Second)
+	o.Delay = max(cmp.Or(o.Delay, 5*time.Second), 0)
+	o.MinDelay = max(cmp.Or(o.MinDelay, o.Delay), 0)
 	o.ThreadsPerHost = max(o.ThreadsPerHost, 1)
-	if o.SlowVisit <= 0 {
-		o.SlowVisit = time.Second
-	}
-	if o.SpareThreads == 0 {
-		o.SpareThreads = 2 * o.Threads
-	}
-	o.SpareThreads = max(0, min(o.SpareThreads, mostThreads))
-	if o.ForgetAfter == 0 {
-		o.ForgetAfter = 30 * time.Minute
-	}
-	if o.MaxFailures == 0 {
-		o.MaxFailures = 5
-	}
-	switch {
-	case o.NutchCompat:
+	o.MaxCrawlDelay = cmp.Or(o.MaxCrawlDelay, 30*time.Second)
+	o.RobotsWait = aboveZero(o.RobotsWait, 5*time.Minute)
+	o.MaxWait = aboveZero(o.MaxWait, 5*time.Minute)
+	o.ForgetAfter = cmp.Or(o.ForgetAfter, 30*time.Minute)
+	o.MaxFailures = cmp.Or(o.MaxFailures, 5)
+	o.MaxPause = min(cmp.Or(o.MaxPause, maxPause), maxPause)
+	if o.NutchCompat {
 		o.MaxPause = -1
-	case o.MaxPause == 0:
-		o.MaxPause = maxPause
 	}
-	o.MaxPause = min(o.MaxPause, maxPause)
-	if o.FollowLinks <= 0 {
-		o.FollowLinks = 4
-	}
-	if o.SlowSeconds <= 0 {
-		o.SlowSeconds = 5
-	}
-	if o.SlowAfter == 0 {
-		o.SlowAfter = 5 * time.Minute
-	}
-	if o.ParseTimeout == 0 {
-		o.ParseTimeout = 30 * time.Second
-	}
+	o.SlowSeconds = aboveZero(o.SlowSeconds, 5)
+	o.SlowAfter = cmp.Or(o.SlowAfter, 5*time.Minute)
+	o.FollowLinks = aboveZero(o.FollowLinks, 4)
+	o.ParseTimeout = cmp.Or(o.ParseTimeout, 30*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -432,6 +396,14 @@ func (o Options) withDefaults() Options {
 		o.Robots = &robots.Cache{Protocol: o.Protocol, Hosts: o.Hosts, Now: o.Now, Logger: o.Logger}
 	}
 	return o
+}
+
+// aboveZero returns n if it is above zero, and otherwise a default.
+func aboveZero[T int | time.Duration](n, otherwise T) T {
+	if n > 0 {
+		return n
+	}
+	return otherwise
 }
 
 // Run visits the pages of a segment that have not been visited yet. When its

@@ -158,37 +158,25 @@ func (ls *lists) mark(ctx context.Context, part string, block []byte) error {
 // join merges the lists if all are complete, and reports whether the segment is
 // then fetched. If another fetch is doing so, it is left to that one.
 func (ls *lists) join(ctx context.Context) (whole bool, err error) {
-	var all []doneList
+	var parsed, unparsed []doneList
 	ls.left = 0
 	for i := range ls.n {
-		d, ok, err := ls.done(ctx, i)
-		if err != nil {
+		switch d, ok, err := ls.done(ctx, i); {
+		case err != nil:
 			return false, err
-		}
-		if all = append(all, d); !ok {
+		case !ok:
 			ls.left++
+		case d.parsed:
+			parsed = append(parsed, d)
+		default:
+			unparsed = append(unparsed, d)
 		}
 	}
 	if ls.left > 0 {
 		return false, nil
 	}
 	// Those that were parsed come first: parsing continues after them.
-	slices.SortStableFunc(all, func(a, b doneList) int {
-		switch {
-		case a.parsed == b.parsed:
-			return 0
-		case a.parsed:
-			return -1
-		}
-		return 1
-	})
-	parsed := all
-	for i, d := range all {
-		if !d.parsed {
-			parsed = all[:i]
-			break
-		}
-	}
+	all := slices.Concat(parsed, unparsed)
 	if err = ls.mark(ctx, joinPart, nil); err == nil {
 		err = ls.copyAll(ctx, all, parsed)
 	}
@@ -341,9 +329,17 @@ type output struct {
 	lists *lists
 }
 
+// named returns the function that names the parts of a list.
+func (o *output) named(list int) func(part string) string {
+	if o.lists == nil {
+		return wholeName
+	}
+	return func(part string) string { return segment.ListPart(part, list) }
+}
+
 // open opens the parts to append to them, and records which URLs were visited.
 func (l *loop) open(ctx context.Context) (*output, error) {
-	s, parsing := l.segments, l.o.Parser != nil
+	s := l.segments
 	if ok, err := segment.Has[segment.Visit](ctx, s, l.name); err != nil {
 		return nil, err
 	} else if ok {
@@ -362,41 +358,43 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 		return nil, err
 	}
 	out := &output{parts: map[int]*parts{}, lists: l.lists}
-	l.seen = pages{}
-	if l.lists == nil {
-		if out.parts[0], err = openParts(ctx, s, l.name, wholeName, parsing, l.seen); err != nil {
-			return nil, err
-		}
-		if err := l.recallAll(ctx, out); err != nil {
-			out.close()
-			return nil, err
-		}
-		return out, nil
-	}
-	for _, i := range slices.Sorted(maps.Keys(l.lists.mine)) {
-		if _, done, err := l.lists.done(ctx, i); err != nil {
-			out.close()
-			return nil, err
-		} else if done {
-			l.lists.mine[i] = false
-			continue
-		}
-		named := func(part string) string { return segment.ListPart(part, i) }
-		if out.parts[i], err = openParts(ctx, s, l.name, named, parsing, l.seen); err != nil {
-			delete(out.parts, i)
-			out.close()
-			return nil, fmt.Errorf("list %d: %w", i, err)
-		}
-		parsing = parsing && out.parts[i].parsing
-	}
-	for _, p := range out.parts {
-		p.parsing = parsing
-	}
-	if err := l.recallAll(ctx, out); err != nil {
+	if err := l.openAll(ctx, out); err != nil {
 		out.close()
 		return nil, err
 	}
 	return out, nil
+}
+
+// openAll opens the parts of the segment, or of each list that is not complete.
+func (l *loop) openAll(ctx context.Context, out *output) error {
+	l.seen = pages{}
+	parsing := l.o.Parser != nil
+	if l.lists == nil {
+		p, err := openParts(ctx, l.segments, l.name, wholeName, parsing, l.seen)
+		if err != nil {
+			return err
+		}
+		out.parts[0] = p
+		return l.recallAll(ctx, out)
+	}
+	for _, i := range slices.Sorted(maps.Keys(l.lists.mine)) {
+		if _, done, err := l.lists.done(ctx, i); err != nil {
+			return err
+		} else if done {
+			l.lists.mine[i] = false
+			continue
+		}
+		p, err := openParts(ctx, l.segments, l.name, out.named(i), parsing, l.seen)
+		if err != nil {
+			return fmt.Errorf("list %d: %w", i, err)
+		}
+		out.parts[i] = p
+		parsing = parsing && p.parsing
+	}
+	for _, p := range out.parts {
+		p.parsing = parsing
+	}
+	return l.recallAll(ctx, out)
 }
 
 // recallAll records where earlier visits lead.
@@ -405,11 +403,7 @@ func (l *loop) recallAll(ctx context.Context, out *output) error {
 		return nil
 	}
 	for i := range out.parts {
-		named := wholeName
-		if l.lists != nil {
-			named = func(part string) string { return segment.ListPart(part, i) }
-		}
-		if err := l.recall(ctx, named, i, out.parsing()); err != nil {
+		if err := l.recall(ctx, out.named(i), i, out.parsing()); err != nil {
 			return err
 		}
 	}
@@ -427,11 +421,7 @@ func (o *output) parsing() bool {
 // of the visits.
 func (o *output) each(ctx context.Context, s segment.Store, name string, f func(list int, p *segment.Parse)) error {
 	for _, i := range slices.Sorted(maps.Keys(o.parts)) {
-		part := segment.ParsePart
-		if o.lists != nil {
-			part = segment.ListPart(part, i)
-		}
-		for block, err := range segment.PartialOf[segment.Parse](ctx, s, name, part, 0) {
+		for block, err := range segment.PartialOf[segment.Parse](ctx, s, name, o.named(i)(segment.ParsePart), 0) {
 			if err != nil {
 				return err
 			}

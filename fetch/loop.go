@@ -252,7 +252,7 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if failed == nil && ctx.Err() != nil {
+		if failed == nil {
 			failed = ctx.Err()
 		}
 		var wake time.Time
@@ -261,20 +261,10 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 				continue
 			}
 			for {
-				now := time.Now()
-				sooner(&wake, l.lanes.age(now))
-				g, at := l.o.Limiter.begin(now)
-				if !at.IsZero() {
-					sooner(&wake, at)
+				j, ok := l.nextJob(&wake)
+				if !ok {
 					break
 				}
-				h, it, at := l.q.next(now, l.lanes.open())
-				if h == nil {
-					l.o.Limiter.end(g, false, 0, now)
-					sooner(&wake, at)
-					break
-				}
-				j := job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now), g, h.waited}
 				if l.lanes.flying() > workers {
 					workers++
 					hire()
@@ -308,13 +298,7 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 		}
 		select {
 		case r := <-results:
-			if !r.turnOver {
-				l.lanes.end(r.flight)
-			}
-			if !r.after {
-				l.o.Limiter.end(r.grant, r.made, r.bytes, time.Now())
-			}
-			if err := l.take(r); err != nil && failed == nil {
+			if err := l.take(&r); err != nil && failed == nil {
 				failed = err
 				stop() // a page that never ends must not delay the news
 			}
@@ -335,59 +319,94 @@ func sooner(t *time.Time, other time.Time) {
 	}
 }
 
+// nextJob returns a visit that may begin now. If there is none, it moves wake to the time
+// at which there may be one.
+func (l *loop) nextJob(wake *time.Time) (j job, ok bool) {
+	now := time.Now()
+	sooner(wake, l.lanes.age(now))
+	g, at := l.o.Limiter.begin(now)
+	if !at.IsZero() {
+		sooner(wake, at)
+		return job{}, false
+	}
+	h, it, at := l.q.next(now, l.lanes.open())
+	if h == nil {
+		l.o.Limiter.end(g, false, 0, now)
+		sooner(wake, at)
+		return job{}, false
+	}
+	return job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now), g, h.waited}, true
+}
+
 // take processes a result.
-func (l *loop) take(r result) error {
+func (l *loop) take(r *result) error {
 	l.asked = r.it.URL
-	h := r.h
+	if !r.turnOver {
+		l.lanes.end(r.flight)
+	}
 	if r.robots {
 		l.report.Robots++
 	}
-	switch {
-	case r.after:
-	case (r.addr != "" || r.lost != "") && l.limits.left == nil:
-		l.resolved(&r)
-		l.q.done(h, r.at)
-	default:
-		moved := r.it.robots != nil && r.hop != nil // and is no longer in this queue
-		switch again := r.err != nil || r.out == nil && !r.turnOver && !moved; {
-		case again && l.limits.left != nil:
-			if r.it.robots == nil && !r.it.unlisted {
-				*l.limits.left++
-			}
-		case again && r.behind:
-			// Hosts that have nothing but sitemaps must not keep the loop busy,
-			// however many there are.
-			r.at = r.at.Add(placeWait<<min(l.q.behind(h, r.it)/8, 6) - placeWait)
-		case again:
-			l.q.back(h, r.it)
+	if !r.after {
+		l.o.Limiter.end(r.grant, r.made, r.bytes, time.Now())
+		if (r.addr != "" || r.lost != "") && l.limits.left == nil {
+			l.resolved(r)
+		} else {
+			l.endTurn(r)
 		}
-		if r.err == nil && r.hop != nil && l.limits.left == nil {
-			l.moveRobots(r.hop)
-		}
-		if !r.behind {
-			h.refused = 0
-		}
-		if r.limit > 0 {
-			h.limit = r.limit
-		}
-		if r.full && h.busy > 1 { // by our own visits, which report when they end
-			h.limit = h.busy - 1
-		}
-		if r.now != unknown {
-			h.pace = r.now
-		}
-		if r.waits && h.waited == r.waited { // several visits may wait at the same time
-			h.waited++
-		}
-		if r.err == nil && !r.behind { // we have to wait, not the host
-			l.skip(h, &r)
-		}
-		l.q.done(h, r.at)
+		l.q.done(r.h, r.at)
 	}
 	if r.out != nil {
-		l.came(&r)
+		l.came(r)
 	}
 	return r.err
+}
+
+// endTurn processes the end of a turn with a host: what it says about the host, and whether
+// the item has to wait for another.
+func (l *loop) endTurn(r *result) {
+	h := r.h
+	moved := r.it.robots != nil && r.hop != nil // and is no longer in this queue
+	if r.err != nil || r.out == nil && !r.turnOver && !moved {
+		l.again(r)
+	}
+	if r.err == nil && r.hop != nil && l.limits.left == nil {
+		l.moveRobots(r.hop)
+	}
+	if !r.behind {
+		h.refused = 0
+	}
+	if r.limit > 0 {
+		h.limit = r.limit
+	}
+	if r.full && h.busy > 1 { // by our own visits, which report when they end
+		h.limit = h.busy - 1
+	}
+	if r.now != unknown {
+		h.pace = r.now
+	}
+	if r.waits && h.waited == r.waited { // several visits may wait at the same time
+		h.waited++
+	}
+	if r.err == nil && !r.behind { // we have to wait, not the host
+		l.skip(h, r)
+	}
+}
+
+// again puts an item back into its queue, or counts it as left if a limit was hit.
+func (l *loop) again(r *result) {
+	switch {
+	case l.limits.left != nil:
+		if r.it.robots == nil && !r.it.unlisted {
+			*l.limits.left++
+		}
+	case r.behind:
+		// Hosts that have nothing but sitemaps must not keep the loop busy,
+		// however many there are.
+		r.at = r.at.Add(placeWait<<min(l.q.behind(r.h, r.it)/8, 6) - placeWait)
+	default:
+		l.q.back(r.h, r.it)
+	}
 }
 
 // A verdict says why a host is no longer visited in this round.

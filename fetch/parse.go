@@ -36,16 +36,9 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 		l.report.Already = done
 		return l.report, err
 	}
-	// The records as they were when selected, for what a page may give away.
-	from := map[string]crawldb.Datum{}
-	for d, err := range segment.Records[crawldb.Datum](ctx, segments, name) {
-		if err != nil {
-			return l.report, err
-		}
-		if _, err := segment.Unmark(&d); err != nil {
-			return l.report, err
-		}
-		from[d.URL] = d
+	from, err := selected(ctx, segments, name)
+	if err != nil {
+		return l.report, err
 	}
 	heirs, err := readHeirs(ctx, segments, name)
 	if err != nil {
@@ -79,17 +72,18 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 			return l.report, &segment.CorruptError{File: name + "/" + segment.ContentPart, Err: errors.New("fewer blocks than " + segment.FetchPart)}
 		}
 		group := make([]*visited, len(visits))
-		for i, v := range visits {
-			group[i] = &visited{visit: v}
-			d, ok := from[v.URL]
-			if !ok {
-				d = o.heir(v.URL, heirs.from[v.URL])
-			}
+		for i := range visits {
+			v := &visits[i]
+			group[i] = &visited{visit: *v}
 			c := &page.Content{URL: v.URL}
 			if len(contents) > 0 && contents[0].URL == v.URL {
 				c, contents = &contents[0], contents[1:]
 			} else if v.Outcome.Code == protocol.Success {
 				continue // fetched with NoContent: nothing to parse
+			}
+			d, ok := from[v.URL]
+			if !ok {
+				d = o.heir(v.URL, heirs.from[v.URL])
 			}
 			reader.read(ctx, group[i], &d, c)
 			if err := reader.found(ctx, &known, group[i]); err != nil {
@@ -98,7 +92,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 			if err := ctx.Err(); err != nil {
 				return l.report, err
 			}
-			heirs.met(&v, group[i].parse)
+			heirs.met(v, group[i].parse)
 			l.count(group[i])
 		}
 		if err := w.write(ctx, group); err != nil {
@@ -107,6 +101,22 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 	}
 	l.report.Redirects = Redirects{} // which belong to the fetch
 	return l.report, w.commit(ctx)
+}
+
+// selected returns the records of the fetch list, as they were when selected: the links of a
+// page get their share of what it had then.
+func selected(ctx context.Context, segments segment.Store, name string) (map[string]crawldb.Datum, error) {
+	records := map[string]crawldb.Datum{}
+	for d, err := range segment.Records[crawldb.Datum](ctx, segments, name) {
+		if err != nil {
+			return nil, err
+		}
+		if _, err := segment.Unmark(&d); err != nil {
+			return nil, err
+		}
+		records[d.URL] = d
+	}
+	return records, nil
 }
 
 // parseRest parses what a fetch that began without a parser has fetched, and adds that
