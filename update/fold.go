@@ -115,7 +115,9 @@ func (f *folding) take(ctx context.Context) (err error) {
 	if !ok {
 		return nil
 	}
-	f.report.count(&in)
+	if len(in.Links) > 0 {
+		f.report.Targets++
+	}
 	if in.Hint != nil {
 		if in.Trusted, err = f.trust.believes(ctx, in.URL); err != nil {
 			return err

@@ -266,44 +266,49 @@ func (g *grouper) add(pair extsort.Pair) error {
 		}
 		g.in.Parse = &p
 	case kindLink:
-		if len(value) < 8 {
-			return errSorted
-		}
-		n, size := binary.Uvarint(value[8:])
-		rest, bits := value[8+max(size, 0):], n
-		n >>= 2
-		if size <= 0 || n > uint64(len(rest)) {
-			return errSorted
-		}
-		link := scoring.Link{URL: g.in.URL, Score: math.Float64frombits(binary.BigEndian.Uint64(value))}
-		if n > 0 {
-			var err error
-			if link.Meta, err = crawldb.DecodeMeta(string(rest[:n])); err != nil {
-				return errSorted
-			}
-			rest = rest[n:]
-			if g.in.told(link.Meta) && link.Score == 0 {
-				break // nothing more is needed
-			}
-		}
-		if bits&linkRanked == 0 {
-			link.From = string(rest)
-		} else {
-			place, size := binary.Uvarint(rest)
-			from, ok := g.from.At(place)
-			if size != len(rest) || !ok {
-				return errSorted
-			}
-			link.From = from
-		}
-		g.in.gave = g.in.gave || bits&linkGave != 0
-		g.links = append(g.links, link)
-		g.size += linkSize
-		if (len(g.links)-g.first-1000)/2 >= g.maxLinks { // which may be the largest int
-			g.best()
-		}
+		return g.addLink(value)
 	default:
 		return errSorted
+	}
+	return nil
+}
+
+// addLink takes the link of a pair: see linkGave for its encoding.
+func (g *grouper) addLink(value []byte) error {
+	if len(value) < 8 {
+		return errSorted
+	}
+	link := scoring.Link{URL: g.in.URL, Score: math.Float64frombits(binary.BigEndian.Uint64(value))}
+	value = value[8:]
+	head, size := binary.Uvarint(value)
+	if size <= 0 || head>>2 > uint64(len(value)-size) {
+		return errSorted
+	}
+	meta, from := value[size:size+int(head>>2)], value[size+int(head>>2):]
+	if len(meta) > 0 {
+		var err error
+		if link.Meta, err = crawldb.DecodeMeta(string(meta)); err != nil {
+			return errSorted
+		}
+		if g.in.told(link.Meta) && link.Score == 0 {
+			return nil // nothing more is needed
+		}
+	}
+	if head&linkRanked == 0 {
+		link.From = string(from)
+	} else {
+		place, size := binary.Uvarint(from)
+		url, ok := g.from.At(place)
+		if size != len(from) || !ok {
+			return errSorted
+		}
+		link.From = url
+	}
+	g.in.gave = g.in.gave || head&linkGave != 0
+	g.links = append(g.links, link)
+	g.size += linkSize
+	if (len(g.links)-g.first-1000)/2 >= g.maxLinks { // which may be the largest int
+		g.best()
 	}
 	return nil
 }

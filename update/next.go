@@ -177,28 +177,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 		return o.Schedule.Gone(d, sv)
 
 	case code == protocol.Success:
-		sum := v.Signature
-		if p != nil {
-			sum = p.Signature
-			properties(&d.Meta, p.Meta)
-		}
-		if d.Status == crawldb.Gone || d.Status == crawldb.ParseFailed {
-			// Its interval has grown while the page was gone, and a schedule that keeps intervals
-			// would keep that one forever.
-			d.Interval = min(d.Interval, o.Schedule.Init(crawldb.Datum{URL: d.URL, Meta: d.Meta}, v.Time).Interval)
-		}
-		d.Status = crawldb.Fetched
-		switch {
-		case sum == nil || d.Signature == nil:
-			sv.Change = schedule.Unknown
-		case bytes.Equal(sum, d.Signature):
-			sv.Change = schedule.Unchanged
-			d.Status = crawldb.NotModified
-		default:
-			sv.Change = schedule.Changed
-		}
-		d.Signature, d.ETag, d.LastModified = sum, v.ETag, v.LastModified
-		return fetched(d, sv, o)
+		return brought(d, v, p, sv, o)
 
 	case code == protocol.NotModified:
 		d.Status = crawldb.NotModified
@@ -232,6 +211,32 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 	forget(&d)
 	d.Status = crawldb.Gone
 	return o.Schedule.Gone(d, sv)
+}
+
+// brought applies a visit that brought content which could be parsed, or was not to be.
+func brought(d crawldb.Datum, v *segment.Visit, p *segment.Parse, sv schedule.Visit, o *Options) crawldb.Datum {
+	sum := v.Signature
+	if p != nil {
+		sum = p.Signature
+		properties(&d.Meta, p.Meta)
+	}
+	if d.Status == crawldb.Gone || d.Status == crawldb.ParseFailed {
+		// Its interval has grown while the page was gone, and a schedule that keeps intervals
+		// would keep that one forever.
+		d.Interval = min(d.Interval, o.Schedule.Init(crawldb.Datum{URL: d.URL, Meta: d.Meta}, v.Time).Interval)
+	}
+	d.Status = crawldb.Fetched
+	switch {
+	case sum == nil || d.Signature == nil:
+		sv.Change = schedule.Unknown
+	case bytes.Equal(sum, d.Signature):
+		sv.Change = schedule.Unchanged
+		d.Status = crawldb.NotModified
+	default:
+		sv.Change = schedule.Changed
+	}
+	d.Signature, d.ETag, d.LastModified = sum, v.ETag, v.LastModified
+	return fetched(d, sv, o)
 }
 
 // pagePrefix begins the names of what a page says about itself, so that this

@@ -177,15 +177,9 @@ func (s *sweep) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The cursor is the time and the last key done.
-	var from string
-	s.now = s.o.Now()
-	if ms, key, ok := strings.Cut(cursor, " "); ok {
-		n, err := strconv.ParseInt(ms, 10, 64)
-		if err != nil {
-			return fmt.Errorf("the mark %q is damaged: %w", cursor, err)
-		}
-		s.now, from, s.report.Resumed = time.UnixMilli(n).UTC(), key, true
+	from, err := s.resume(cursor)
+	if err != nil {
+		return err
 	}
 	if (s.o.Orphans || s.o.Normalize) && s.o.clock.IsZero() {
 		if s.o.clock, err = watched(ctx, s.crawl, s.o.Scoring, s.o.NutchCompat, s.now); err != nil {
@@ -197,8 +191,7 @@ func (s *sweep) run(ctx context.Context) error {
 		if len(todo) == 0 {
 			return nil
 		}
-		next := crawldb.Key(todo[len(todo)-1].d.URL) + "\x00"
-		err := s.apply(ctx, todo, job, strconv.FormatInt(s.now.UnixMilli(), 10)+" "+next)
+		err := s.apply(ctx, todo, job, s.cursor(todo[len(todo)-1].d.URL))
 		todo = todo[:0]
 		return err
 	}
@@ -229,6 +222,26 @@ func (s *sweep) run(ctx context.Context) error {
 		return err
 	}
 	return s.crawl.Sync(ctx)
+}
+
+// cursor is the mark of a sweep that has reached a URL: when it began, and the key to resume from.
+func (s *sweep) cursor(reached string) string {
+	return strconv.FormatInt(s.now.UnixMilli(), 10) + " " + crawldb.Key(reached) + "\x00"
+}
+
+// resume sets when the sweep began, given its mark, and returns the key from which it goes on.
+func (s *sweep) resume(cursor string) (from string, err error) {
+	began, from, ok := strings.Cut(cursor, " ")
+	if !ok {
+		s.now = s.o.Now()
+		return "", nil
+	}
+	ms, err := strconv.ParseInt(began, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("the mark %q is damaged: %w", cursor, err)
+	}
+	s.now, s.report.Resumed = time.UnixMilli(ms).UTC(), true
+	return from, nil
 }
 
 // verdict is what the rules say about a URL, and what was done with its record.
@@ -286,13 +299,15 @@ type slot struct {
 	changed bool
 }
 
-// try applies the judgements in one step.
-func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) error {
-	type entry struct {
-		url    string
-		found  int // index, or -1
-		arrive []int
-	}
+// entry is a URL in a step of a sweep: one that was found, or to which records move.
+type entry struct {
+	url    string
+	found  int   // index of its candidate, or -1
+	arrive []int // those of the candidates that move there
+}
+
+// entries returns the URLs that a step touches, in key order.
+func (s *sweep) entries(found []candidate) []entry {
 	entries := make([]entry, len(found), len(found)+16)
 	for i := range found {
 		entries[i] = entry{url: found[i].d.URL, found: i}
@@ -317,6 +332,12 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 	if len(entries) > len(found) {
 		slices.SortFunc(entries, func(a, b entry) int { return crawldb.Compare(a.url, b.url) })
 	}
+	return entries
+}
+
+// try applies the judgements in one step.
+func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) error {
+	entries := s.entries(found)
 	urls := make([]string, len(entries))
 	for i := range entries {
 		urls[i] = entries[i].url

@@ -273,9 +273,3 @@ func firstVisit(ctx context.Context, s segment.Store, name string) (first time.T
 	}
 	return first, nil
 }
-
-func (r *Report) count(in *Input) {
-	if len(in.Links) > 0 {
-		r.Targets++
-	}
-}
