@@ -165,11 +165,11 @@ func (j *job) host(ctx context.Context, url string) (hostInfo, error) {
 		return info, nil
 	}
 	name := hostdb.ByHost.Key(url)
-	if known, ok := j.known[name]; ok || name == "" {
-		if !ok {
-			known = info
-		}
+	if known, ok := j.known[name]; ok {
 		return known, nil
+	}
+	if name == "" {
+		return info, nil
 	}
 	h, err := j.o.Hosts.Get(ctx, name)
 	switch {
@@ -177,31 +177,36 @@ func (j *job) host(ctx context.Context, url string) (hostInfo, error) {
 	case err != nil:
 		return info, err
 	default:
-		if j.o.HostLimit != nil {
-			limit, err := j.o.HostLimit(&h)
-			switch n := round(limit, math.MaxInt32); {
-			case err != nil:
-				j.failed(err)
-			case n < 0 || n == 0 && j.o.NutchCompat:
-				info.limit = -1
-			default:
-				info.limit = int(n)
-			}
-		}
-		if j.o.HostDelay != nil {
-			delay, err := j.o.HostDelay(&h)
-			switch ms := round(delay, int64(math.MaxInt64/time.Millisecond)); {
-			case err != nil:
-				j.failed(err)
-			case ms > 0:
-				info.delay = time.Duration(ms) * time.Millisecond
-			case j.o.NutchCompat:
-				info.delay = -time.Millisecond
-			}
-		}
+		j.evaluate(&h, &info)
 	}
 	j.known[name] = info
 	return info, nil
+}
+
+// evaluate asks the expressions about a host. Where one fails, what info has stays.
+func (j *job) evaluate(h *hostdb.Host, info *hostInfo) {
+	if j.o.HostLimit != nil {
+		limit, err := j.o.HostLimit(h)
+		switch n := round(limit, math.MaxInt32); {
+		case err != nil:
+			j.failed(err)
+		case n < 0 || n == 0 && j.o.NutchCompat:
+			info.limit = -1
+		default:
+			info.limit = int(n)
+		}
+	}
+	if j.o.HostDelay != nil {
+		delay, err := j.o.HostDelay(h)
+		switch ms := round(delay, int64(math.MaxInt64/time.Millisecond)); {
+		case err != nil:
+			j.failed(err)
+		case ms > 0:
+			info.delay = time.Duration(ms) * time.Millisecond
+		case j.o.NutchCompat:
+			info.delay = -time.Millisecond
+		}
+	}
 }
 
 // round rounds half up, as Java does; NaN becomes 0.

@@ -201,49 +201,6 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 	sure := j.byIndex()
 	return func(yield func(crawldb.Candidate, error) bool) {
 		var some []crawldb.Candidate
-		flush := func() (more bool) {
-			urls := make([]string, 0, len(some))
-			for _, c := range some {
-				urls = append(urls, c.URL)
-			}
-			slices.SortFunc(urls, crawldb.Compare)
-			urls = slices.Compact(urls)
-			records := make([]*crawldb.Datum, len(urls))
-			err := j.crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-				records[i] = nil
-				if old != nil {
-					d := *old
-					records[i] = &d
-				}
-				return old, nil
-			}})
-			if err != nil {
-				yield(crawldb.Candidate{}, err)
-				return false
-			}
-			byURL := make(map[string]*crawldb.Datum, len(urls))
-			for i, u := range urls {
-				if !j.placed.has(u) && !(records[i] != nil && j.ours(records[i])) {
-					byURL[u] = records[i] // ours, yielded before
-				}
-			}
-			for _, c := range some {
-				d := byURL[c.URL]
-				if d == nil { // gone, or yielded before
-					continue
-				}
-				byURL[c.URL] = nil
-				if why, err := j.check(d); why != "" {
-					j.reject(d, why, err)
-					continue
-				}
-				if !yield(c, nil) {
-					return false
-				}
-			}
-			some = some[:0]
-			return true
-		}
 		for c, err := range hints {
 			if err != nil {
 				yield(crawldb.Candidate{}, err)
@@ -255,14 +212,70 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 				}
 				continue
 			}
-			if some = append(some, c); len(some) == batch && !flush() {
+			if some = append(some, c); len(some) < batch {
+				continue
+			}
+			if !j.passing(ctx, some, yield) {
 				return
 			}
+			some = some[:0]
 		}
 		if len(some) > 0 {
-			flush()
+			j.passing(ctx, some, yield)
 		}
 	}
+}
+
+// passing yields those of some candidates whose records pass check, and reports whether more
+// are wanted.
+func (j *job) passing(ctx context.Context, some []crawldb.Candidate, yield func(crawldb.Candidate, error) bool) (more bool) {
+	records, err := j.records(ctx, some)
+	if err != nil {
+		yield(crawldb.Candidate{}, err)
+		return false
+	}
+	for _, c := range some {
+		d := records[c.URL]
+		if d == nil { // gone, or yielded before
+			continue
+		}
+		records[c.URL] = nil
+		if why, err := j.check(d); why != "" {
+			j.reject(d, why, err)
+			continue
+		}
+		if !yield(c, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// records reads the records of some candidates in one step, by URL; without those that were
+// placed before.
+func (j *job) records(ctx context.Context, some []crawldb.Candidate) (map[string]*crawldb.Datum, error) {
+	urls := make([]string, 0, len(some))
+	for _, c := range some {
+		urls = append(urls, c.URL)
+	}
+	slices.SortFunc(urls, crawldb.Compare)
+	urls = slices.Compact(urls)
+	records := make([]*crawldb.Datum, len(urls))
+	err := j.crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		records[i] = nil
+		if old != nil {
+			d := *old
+			records[i] = &d
+		}
+		return old, nil
+	}})
+	byURL := make(map[string]*crawldb.Datum, len(urls))
+	for i, u := range urls {
+		if d := records[i]; d != nil && !j.placed.has(u) && !j.ours(d) {
+			byURL[u] = d
+		}
+	}
+	return byURL, err
 }
 
 // ours reports whether a record is leased by a segment being made.
