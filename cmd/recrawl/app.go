@@ -245,8 +245,14 @@ type session struct {
 	damaged int // how many of Crawler.Damaged were reported
 }
 
+// access is what a verb needs beside an existing crawl.
+type access struct {
+	network bool // it makes requests
+	create  bool // it creates the crawl if there is none
+}
+
 // begin opens the crawl and makes a crawler from the flags.
-func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool, adjust ...func(*recrawl.Options)) (s *session, err error) {
+func (a *app) begin(ctx context.Context, c *cli.Command, needs access, adjust ...func(*recrawl.Options)) (s *session, err error) {
 	s = &session{}
 	if s.now, err = clock(c); err != nil {
 		return nil, err
@@ -290,7 +296,7 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 	if err := hostRules(c, &o.Fetch); err != nil { // explain reads them, though it makes no requests
 		return nil, err
 	}
-	if network {
+	if needs.network {
 		if err := spare(c, &o.Fetch); err != nil {
 			return nil, err
 		}
@@ -313,7 +319,7 @@ func (a *app) begin(ctx context.Context, c *cli.Command, network, mustExist bool
 		o.ReadOnly = true
 		s.db, err = a.openToRead(ctx, c)
 	} else {
-		s.db, err = a.openToChange(ctx, c, mustExist)
+		s.db, err = a.openToChange(ctx, c, !needs.create)
 	}
 	if err != nil {
 		s.end()
@@ -424,14 +430,14 @@ func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) 
 }
 
 // with runs a verb on an open crawl.
-func (a *app) with(ctx context.Context, c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
+func (a *app) with(ctx context.Context, c *cli.Command, needs access, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
 	return whenRoom(ctx, a, c, verb, func(verb func(*session) error) error {
-		return a.withOnce(ctx, c, network, mustExist, verb, adjust...)
+		return a.withOnce(ctx, c, needs, verb, adjust...)
 	})
 }
 
-func (a *app) withOnce(ctx context.Context, c *cli.Command, network, mustExist bool, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
-	s, err := a.begin(ctx, c, network, mustExist, adjust...)
+func (a *app) withOnce(ctx context.Context, c *cli.Command, needs access, verb func(*session) error, adjust ...func(*recrawl.Options)) error {
+	s, err := a.begin(ctx, c, needs, adjust...)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ them says so. To crawl a test server:
 			}
 			run := crawlRun{seeds: seeds}
 			return a.untilRoom(ctx, func() error {
-				return a.with(ctx, c, true, run.seeds == nil, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
+				return a.with(ctx, c, access{network: true, create: run.seeds != nil}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
 					o.Rounds, o.KeepSegments = c.Int("rounds"), c.Int("keep-segments")
 					roundTime(c, &o.RoundTime)
 					given(c, "visit-meta", &o.Update.VisitMeta)

@@ -54,7 +54,7 @@ filter, dedup does so too, as in Nutch.
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			return a.with(ctx, c, false, true, func(s *session) error {
+			return a.with(ctx, c, access{}, func(s *session) error {
 				r, err := s.crawler.Dedup(ctx)
 				if err != nil {
 					return err

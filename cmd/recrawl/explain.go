@@ -37,7 +37,7 @@ With -schedule learned it shows the arithmetic behind the interval:
 			if c.Args().Len() != 1 {
 				return usagef("explain needs one URL")
 			}
-			return a.with(ctx, c, false, true, func(s *session) error {
+			return a.with(ctx, c, access{}, func(s *session) error {
 				e, err := s.crawler.Explain(ctx, c.Args().First())
 				if err != nil {
 					return err

@@ -45,7 +45,7 @@ given.
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, c, false, false, func(s *session) error {
+			return a.with(ctx, c, access{create: true}, func(s *session) error {
 				return a.generating(ctx, s, c.Name, of, func() (generate.Report, error) {
 					return s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
 						for _, name := range c.Args().Slice() {

@@ -157,7 +157,7 @@ parsed is an error.
 			if err := spread(c, &generate.Options{}); err != nil {
 				return err
 			}
-			return a.with(ctx, c, false, true, func(s *session) error {
+			return a.with(ctx, c, access{}, func(s *session) error {
 				return a.generating(ctx, s, c.Name, "", func() (generate.Report, error) { return s.crawler.Generate(ctx) },
 					func(r *generate.Report) error { return a.printGenerate(c, r) })
 			}, func(all *recrawl.Options) {

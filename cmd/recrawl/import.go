@@ -62,7 +62,7 @@ are not in a dump: the next visits bring them.`,
 				return err
 			}
 			var o recrawl.Options
-			return a.with(ctx, c, false, false, func(s *session) error {
+			return a.with(ctx, c, access{create: true}, func(s *session) error {
 				return a.importFiles(ctx, c, s, files, zone, &o)
 			}, func(all *recrawl.Options) { o = *all })
 		},

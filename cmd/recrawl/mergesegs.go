@@ -40,7 +40,7 @@ done; each must have been updated. With -remove they are removed afterwards.
 			if n := c.Int("slice"); n < 0 {
 				return usagef("-slice: %d is negative", n)
 			}
-			return a.with(ctx, c, false, true, func(s *session) error {
+			return a.with(ctx, c, access{}, func(s *session) error {
 				accept, err := accepting(c, s.conf, urlfilter.AnyScope)
 				if err != nil {
 					return err

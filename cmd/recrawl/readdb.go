@@ -101,7 +101,7 @@ Nutch's readdb does, with times in UTC, and -dump is in URL order.
 				if err := noArgs(c); err != nil {
 					return err
 				}
-				return a.with(ctx, c, false, true, func(s *session) error { return a.stats(ctx, c, s, format, quantiles) })
+				return a.with(ctx, c, access{}, func(s *session) error { return a.stats(ctx, c, s, format, quantiles) })
 			}
 			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				switch mode {

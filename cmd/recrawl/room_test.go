@@ -29,7 +29,7 @@ func TestRoomIsWaitedFor(t *testing.T) {
 			var errs strings.Builder
 			a, times, began := &app{out: &checked{w: io.Discard}, err: &errs}, 0, time.Now()
 			c := &cli.Command{Name: "verb", Category: stages, Flags: flags(dirFlag(), seedsFlag(), minFreeFlag(), reporting()), Action: func(ctx context.Context, c *cli.Command) error {
-				return a.with(ctx, c, false, false, func(*session) error {
+				return a.with(ctx, c, access{create: true}, func(*session) error {
 					if times++; times < 3 {
 						return fmt.Errorf("write: %w", syscall.ENOSPC)
 					}

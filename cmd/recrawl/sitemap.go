@@ -63,7 +63,7 @@ changefreq.`,
 					return fmt.Errorf("-file: %w", err)
 				}
 			}
-			return a.with(ctx, c, true, false, func(s *session) error {
+			return a.with(ctx, c, access{network: true, create: true}, func(s *session) error {
 				o := recrawl.SitemapOptions{}
 				if s.conf != nil {
 					o = s.conf.Sitemaps

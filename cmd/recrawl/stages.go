@@ -48,7 +48,7 @@ out, so that they are neither fetched nor indexed any more.
 				return usagef("inject needs URLs, or -seeds FILE")
 			}
 			var policies recrawl.Options
-			return a.with(ctx, c, false, seeds == nil, func(s *session) error {
+			return a.with(ctx, c, access{create: seeds != nil}, func(s *session) error {
 				if err := a.rulesForAll(ctx, c, s, &policies); err != nil || seeds == nil {
 					return err
 				}
@@ -76,7 +76,7 @@ resumes where it stopped.
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, c, true, true, func(s *session) error {
+			return a.with(ctx, c, access{network: true}, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err
@@ -107,7 +107,7 @@ func (a *app) parse() *cli.Command {
   recrawl parse -d crawl -agent mybot`,
 		Flags: flags(dirFlag(), &cli.StringFlag{Name: "agent", Usage: "the crawler `NAME` that meta robots are matched against"}, urlRulesFlag(), stayFlag(), bounding("no-traps", "parse-timeout"), scoringFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.with(ctx, c, false, true, func(s *session) error {
+			return a.with(ctx, c, access{}, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err
@@ -171,7 +171,7 @@ the rules reject. The pages that the segment just visited are left alone.
 			&cli.BoolFlag{Name: "purge-orphans", Usage: "drop the records of orphans, which no page links to any more"},
 			visitMetaFlag(), bounding("max-growth"), memoryFlag(), minFreeFlag(), reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.with(ctx, c, false, true, func(s *session) error {
+			return a.with(ctx, c, access{}, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err
@@ -245,7 +245,7 @@ in the rounds of crawl they are off.
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, c, false, true, func(s *session) error {
+			return a.with(ctx, c, access{}, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)
 				if err != nil {
 					return err

@@ -52,7 +52,7 @@ planned, without hosts.`,
 			if c.Bool("json") && !c.IsSet("hosts") {
 				hosts = allHosts
 			}
-			err = a.with(ctx, c, false, true, func(s *session) error {
+			err = a.with(ctx, c, access{}, func(s *session) error {
 				f, err := s.crawler.Freshness(ctx, hosts)
 				if err != nil {
 					return err
