@@ -252,69 +252,22 @@ type access struct {
 }
 
 // begin opens the crawl and makes a crawler from the flags.
-func (a *app) begin(ctx context.Context, c *cli.Command, needs access, adjust ...func(*recrawl.Options)) (s *session, err error) {
-	s = &session{}
-	if s.now, err = clock(c); err != nil {
+func (a *app) begin(ctx context.Context, c *cli.Command, needs access, adjust ...func(*recrawl.Options)) (*session, error) {
+	s := &session{}
+	if err := a.openSession(ctx, c, s, needs, adjust); err != nil {
+		s.end()
 		return nil, err
 	}
-	if s.conf, err = a.configured(c); err != nil {
-		return nil, err
-	}
-	if s.conf != nil {
-		a.tellNotes(c, s.conf)
-	}
-	o := optionsOf(c, s.conf)
-	o.Now, o.Logger = s.now, a.logger(c)
-	m, err := memoryOf(c)
+	s.tellDamage(a.err)
+	return s, nil
+}
+
+// openSession fills a session in. What it opened before an error is left to end.
+func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs access, adjust []func(*recrawl.Options)) error {
+	o, err := a.sessionOptions(c, s, needs.network)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	m.bound(&o)
-	if err := selection(c, &o.Generate); err != nil {
-		return nil, err
-	}
-	if err := bounds(c, &o); err != nil {
-		return nil, err
-	}
-	if o.Rules, err = ruled(c, o.Rules); err != nil {
-		return nil, err
-	}
-	if err := checkKept(c); err != nil {
-		return nil, err
-	}
-	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds", "keep-segments"} {
-		if c.Int(n) < 0 {
-			return nil, usagef("-%s: %d is negative", n, c.Int(n))
-		}
-	}
-	if t := c.Duration("round-time"); t < 0 {
-		return nil, usagef("-round-time: %v is negative", t)
-	}
-	if n := c.Int("adddays"); n > maxDays {
-		return nil, usagef("-adddays: %d is more than a hundred years", n)
-	}
-	if err := hostRules(c, &o.Fetch); err != nil { // explain reads them, though it makes no requests
-		return nil, err
-	}
-	if needs.network {
-		if err := spare(c, &o.Fetch); err != nil {
-			return nil, err
-		}
-		o.HTTP.Ascending = o.Fetch.By == hostdb.ByIP
-		if s.client, err = a.client(c, o.HTTP, s.now); err != nil {
-			return nil, err
-		}
-		o.Protocol = s.client
-		if err := delay(c, s.conf, &o.Fetch.Delay); err != nil {
-			return nil, err
-		}
-		if err := limits(c, &o.Fetch); err != nil {
-			return nil, err
-		}
-	} else {
-		o.Protocol = offline{}
-	}
-	o.Fetch.OnVisit = s.trouble.note
 	if c.Category == looking {
 		o.ReadOnly = true
 		s.db, err = a.openToRead(ctx, c)
@@ -322,12 +275,10 @@ func (a *app) begin(ctx context.Context, c *cli.Command, needs access, adjust ..
 		s.db, err = a.openToChange(ctx, c, !needs.create)
 	}
 	if err != nil {
-		s.end()
-		return nil, err
+		return err
 	}
 	if err := s.decide(ctx, a, c, &o); err != nil {
-		s.end()
-		return nil, err
+		return err
 	}
 	for _, f := range adjust {
 		f(&o)
@@ -335,12 +286,79 @@ func (a *app) begin(ctx context.Context, c *cli.Command, needs access, adjust ..
 	s.crawler, err = recrawl.New(recrawl.Stores{
 		Crawl: s.db.Crawl(), Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments(),
 	}, o)
-	if err != nil {
-		s.end()
-		return nil, err
+	return err
+}
+
+// sessionOptions makes the options of a crawler from the configuration, if there is one, and
+// from the flags, before anything is opened. The session gets what else they decide.
+func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recrawl.Options, err error) {
+	if s.now, err = clock(c); err != nil {
+		return o, err
 	}
-	s.tellDamage(a.err)
-	return s, nil
+	if s.conf, err = a.configured(c); err != nil {
+		return o, err
+	}
+	if s.conf != nil {
+		a.tellNotes(c, s.conf)
+	}
+	o = optionsOf(c, s.conf)
+	o.Now, o.Logger = s.now, a.logger(c)
+	m, err := memoryOf(c)
+	if err != nil {
+		return o, err
+	}
+	m.bound(&o)
+	if err := selection(c, &o.Generate); err != nil {
+		return o, err
+	}
+	if err := bounds(c, &o); err != nil {
+		return o, err
+	}
+	if o.Rules, err = ruled(c, o.Rules); err != nil {
+		return o, err
+	}
+	if err := checkKept(c); err != nil {
+		return o, err
+	}
+	if err := checkNumbers(c); err != nil {
+		return o, err
+	}
+	if err := hostRules(c, &o.Fetch); err != nil { // explain reads them, though it makes no requests
+		return o, err
+	}
+	o.Fetch.OnVisit = s.trouble.note
+	o.Protocol = offline{}
+	if !network {
+		return o, nil
+	}
+	if err := spare(c, &o.Fetch); err != nil {
+		return o, err
+	}
+	o.HTTP.Ascending = o.Fetch.By == hostdb.ByIP
+	if s.client, err = a.client(c, o.HTTP, s.now); err != nil {
+		return o, err
+	}
+	o.Protocol = s.client
+	if err := delay(c, s.conf, &o.Fetch.Delay); err != nil {
+		return o, err
+	}
+	return o, limits(c, &o.Fetch)
+}
+
+// checkNumbers refuses numbers that no crawl can have.
+func checkNumbers(c *cli.Command) error {
+	for _, n := range []string{"topN", "max-per-host", "adddays", "threads", "rounds", "keep-segments"} {
+		if c.Int(n) < 0 {
+			return usagef("-%s: %d is negative", n, c.Int(n))
+		}
+	}
+	if t := c.Duration("round-time"); t < 0 {
+		return usagef("-round-time: %v is negative", t)
+	}
+	if n := c.Int("adddays"); n > maxDays {
+		return usagef("-adddays: %d is more than a hundred years", n)
+	}
+	return nil
 }
 
 // tellDamage reports segments that were found damaged since its last call.

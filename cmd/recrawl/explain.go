@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -43,81 +45,93 @@ With -schedule learned it shows the arithmetic behind the interval:
 					return err
 				}
 				if c.Bool("json") {
-					out := map[string]any{"url": e.URL, "normal": e.Normal, "verdict": e.Verdict, "due": e.Due, "leased": e.Leased,
-						"robots_known": e.RobotsKnown, "robots_allowed": e.RobotsAllowed, "robots_unavailable": e.RobotsUnavailable, "crawl_delay_seconds": e.CrawlDelay.Seconds()}
-					if e.Rejected != nil {
-						out["rejected"] = e.Rejected.Error()
-					}
-					if !e.Spent.IsZero() {
-						out["budget_spent_until"] = e.Spent
-					}
-					if e.Record != nil {
-						out["record"] = record(e.Record)
-					}
-					if e.Visit != nil {
-						out["visit"] = visit(e.Visit)
-					}
-					if m := e.Sitemap; m != nil {
-						out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": listed(m.Origins)}
-					}
-					if h := e.Hint; h != nil {
-						out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.Claim}
-					}
-					if e.Worth != nil {
-						out["schedule"] = worthJSON(&e)
-					}
-					if e.Host != nil {
-						out["host"] = host(e.Host)
-					}
-					return a.printJSON(out)
+					return a.printJSON(explanationJSON(&e))
 				}
-				fmt.Fprintf(a.out, "%s\n", e.Verdict)
-				if e.Normal != e.URL {
-					fmt.Fprintf(a.out, "\nnormal form  %s\n", e.Normal)
-				}
-				fmt.Fprintln(a.out)
-				switch {
-				case e.Rejected != nil && !errors.Is(e.Rejected, urlfilter.ErrRejected):
-					return nil // it can have neither a host nor a record
-				case e.Rejected != nil:
-					fmt.Fprintf(a.out, "rules        %v\n", e.Rejected)
-				default:
-					fmt.Fprintln(a.out, "rules        accepted")
-				}
-				switch {
-				case !e.RobotsKnown:
-					fmt.Fprintln(a.out, "robots.txt   unknown or expired; fetched first")
-				case e.RobotsUnavailable:
-					fmt.Fprintln(a.out, "robots.txt   unavailable")
-				case e.RobotsAllowed:
-					fmt.Fprintf(a.out, "robots.txt   allows it, Crawl-delay %v\n", e.CrawlDelay)
-				default:
-					fmt.Fprintln(a.out, "robots.txt   forbids it")
-				}
-				if h := e.Host; h != nil {
-					fmt.Fprintf(a.out, "host         %s may be visited from %s; %d fetched, %d failed, %d in a row, back-off %d\n", h.Name, stamp(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Stats.Failures, h.Backoff)
-				} else {
-					fmt.Fprintln(a.out, "host         never visited")
-				}
-				if e.Record == nil {
-					fmt.Fprintln(a.out, "record       none")
-					return nil
-				}
-				if v := e.Visit; v != nil {
-					fmt.Fprintf(a.out, "last visit   %s\n", visitText(v))
-				}
-				if m := e.Sitemap; m != nil {
-					fmt.Fprintf(a.out, "sitemap      at depth %d; listed by %s\n", m.Depth, cmp.Or(strings.Join(m.Origins, ", "), "nobody"))
-				}
-				if h := e.Hint; h != nil {
-					fmt.Fprintf(a.out, "sitemaps say modified %s within %v: %s\n", stamp(h.Modified), h.Span, e.Claim)
-				}
-				if e.Worth != nil {
-					printWorth(a.out, &e)
-				}
-				fmt.Fprintf(a.out, "lease        %v\n\n", map[bool]string{true: e.Record.LeasedBy + " until " + stamp(e.Record.LeasedUntil), false: "none"}[e.Leased])
-				return printRecord(a.out, e.Record)
+				return printExplanation(a.out, &e)
 			})
 		},
 	}
+}
+
+func explanationJSON(e *recrawl.Explanation) map[string]any {
+	out := map[string]any{"url": e.URL, "normal": e.Normal, "verdict": e.Verdict, "due": e.Due, "leased": e.Leased,
+		"robots_known": e.RobotsKnown, "robots_allowed": e.RobotsAllowed, "robots_unavailable": e.RobotsUnavailable, "crawl_delay_seconds": e.CrawlDelay.Seconds()}
+	if e.Rejected != nil {
+		out["rejected"] = e.Rejected.Error()
+	}
+	if !e.Spent.IsZero() {
+		out["budget_spent_until"] = e.Spent
+	}
+	if e.Record != nil {
+		out["record"] = record(e.Record)
+	}
+	if e.Visit != nil {
+		out["visit"] = visit(e.Visit)
+	}
+	if m := e.Sitemap; m != nil {
+		out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": listed(m.Origins)}
+	}
+	if h := e.Hint; h != nil {
+		out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.Claim}
+	}
+	if e.Worth != nil {
+		out["schedule"] = worthJSON(e)
+	}
+	if e.Host != nil {
+		out["host"] = host(e.Host)
+	}
+	return out
+}
+
+func printExplanation(w io.Writer, e *recrawl.Explanation) error {
+	fmt.Fprintf(w, "%s\n", e.Verdict)
+	if e.Normal != e.URL {
+		fmt.Fprintf(w, "\nnormal form  %s\n", e.Normal)
+	}
+	fmt.Fprintln(w)
+	switch {
+	case e.Rejected != nil && !errors.Is(e.Rejected, urlfilter.ErrRejected):
+		return nil // it can have neither a host nor a record
+	case e.Rejected != nil:
+		fmt.Fprintf(w, "rules        %v\n", e.Rejected)
+	default:
+		fmt.Fprintln(w, "rules        accepted")
+	}
+	switch {
+	case !e.RobotsKnown:
+		fmt.Fprintln(w, "robots.txt   unknown or expired; fetched first")
+	case e.RobotsUnavailable:
+		fmt.Fprintln(w, "robots.txt   unavailable")
+	case e.RobotsAllowed:
+		fmt.Fprintf(w, "robots.txt   allows it, Crawl-delay %v\n", e.CrawlDelay)
+	default:
+		fmt.Fprintln(w, "robots.txt   forbids it")
+	}
+	if h := e.Host; h != nil {
+		fmt.Fprintf(w, "host         %s may be visited from %s; %d fetched, %d failed, %d in a row, back-off %d\n", h.Name, stamp(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Stats.Failures, h.Backoff)
+	} else {
+		fmt.Fprintln(w, "host         never visited")
+	}
+	if e.Record == nil {
+		fmt.Fprintln(w, "record       none")
+		return nil
+	}
+	if v := e.Visit; v != nil {
+		fmt.Fprintf(w, "last visit   %s\n", visitText(v))
+	}
+	if m := e.Sitemap; m != nil {
+		fmt.Fprintf(w, "sitemap      at depth %d; listed by %s\n", m.Depth, cmp.Or(strings.Join(m.Origins, ", "), "nobody"))
+	}
+	if h := e.Hint; h != nil {
+		fmt.Fprintf(w, "sitemaps say modified %s within %v: %s\n", stamp(h.Modified), h.Span, e.Claim)
+	}
+	if e.Worth != nil {
+		printWorth(w, e)
+	}
+	lease := "none"
+	if e.Leased {
+		lease = e.Record.LeasedBy + " until " + stamp(e.Record.LeasedUntil)
+	}
+	fmt.Fprintf(w, "lease        %s\n\n", lease)
+	return printRecord(w, e.Record)
 }

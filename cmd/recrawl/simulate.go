@@ -26,14 +26,7 @@ const (
 func (a *app) simulate() *cli.Command {
 	yours := scheduleFlags()
 	for _, f := range yours {
-		switch f := f.(type) {
-		case *cli.StringFlag:
-			f.Category = toYours
-		case *cli.BoolFlag:
-			f.Category = toYours
-		case *cli.FloatFlag:
-			f.Category = toYours
-		}
+		f.(cli.CategorizableFlag).SetCategory(toYours)
 	}
 	return &cli.Command{
 		Name: "simulate", Usage: "compare schedules over many pages and a budget",
@@ -99,75 +92,86 @@ published results and checks the goals of the project, and fails if a figure is 
 			&cli.BoolFlag{Name: "json", Category: toReport, Usage: "print JSON, an object a line, instead of text"},
 			&cli.BoolFlag{Name: "reference", Category: toReport, Usage: "repeat published results, and check the goals of the project"},
 		),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if err := noArgs(c); err != nil {
-				return err
-			}
-			if c.Bool("reference") {
-				return a.reference(ctx, c)
-			}
-			history, pages, o, err := populationOf(c)
-			if err != nil {
-				return err
-			}
-			if text := c.String("curve"); text != "" {
-				if c.IsSet("every") || c.IsSet("budget") {
-					return usagef("-curve excludes -every and -budget")
-				}
-				return a.simulateCurve(ctx, c, pages, o, text)
-			}
-			policies, err := policiesOf(c, pages, o.PerDay)
-			if err != nil {
-				return err
-			}
-			if err := pictureAt(c, "-time.svg", "-rates.svg"); err != nil {
-				return err
-			}
-			outcomes, err := simulate.Compare(ctx, pages, policies, o)
-			if err != nil {
-				return err
-			}
-			sights := simulate.Sights(history)
-			others, err := bySignatures(ctx, c, history, sights, policies, o)
-			if err != nil {
-				return err
-			}
-			outcomes = append(outcomes, others...)
-			if name := c.String("svg"); name != "" {
-				err := errors.Join(
-					picture(name+"-time.svg", func(w io.Writer) error { return simulate.WriteCourseSVG(w, outcomes) }),
-					picture(name+"-rates.svg", func(w io.Writer) error { return simulate.WriteRatesSVG(w, outcomes) }))
-				if err != nil {
-					return err
-				}
-			}
-			if c.Bool("json") {
-				for i := range outcomes {
-					if err := a.printLine(outcomeJSON(&outcomes[i], o.PerDay)); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n%s\n\n", len(pages), o.PerDay, scopeOf(history, c.String("importance"), o, outcomes[0].Course))
-			if len(sights) == 0 {
-				return simulate.WriteComparison(a.out, outcomes)
-			}
-			if err := simulate.WriteSights(a.out, len(pages), sights); err != nil {
-				return err
-			}
-			fmt.Fprintln(a.out)
-			if err := simulate.WriteComparison(a.out, outcomes); err != nil {
-				return err
-			}
-			for _, s := range sights {
-				if s.Restless > 0 {
-					fmt.Fprintf(a.out, "\n%s differs at every visit of %d of %d pages, even if they have not changed: choose a signature that does not.\n", s.Signature, s.Restless, len(pages))
-				}
-			}
-			return nil
-		},
+		Action: a.runSimulate,
 	}
+}
+
+func (a *app) runSimulate(ctx context.Context, c *cli.Command) error {
+	if err := noArgs(c); err != nil {
+		return err
+	}
+	if c.Bool("reference") {
+		return a.reference(ctx, c)
+	}
+	history, pages, o, err := populationOf(c)
+	if err != nil {
+		return err
+	}
+	if text := c.String("curve"); text != "" {
+		if c.IsSet("every") || c.IsSet("budget") {
+			return usagef("-curve excludes -every and -budget")
+		}
+		return a.simulateCurve(ctx, c, pages, o, text)
+	}
+	policies, err := policiesOf(c, pages, o.PerDay)
+	if err != nil {
+		return err
+	}
+	if err := pictureAt(c, "-time.svg", "-rates.svg"); err != nil {
+		return err
+	}
+	outcomes, err := simulate.Compare(ctx, pages, policies, o)
+	if err != nil {
+		return err
+	}
+	sights := simulate.Sights(history)
+	others, err := bySignatures(ctx, c, history, sights, policies, o)
+	if err != nil {
+		return err
+	}
+	outcomes = append(outcomes, others...)
+	if name := c.String("svg"); name != "" {
+		err := errors.Join(
+			picture(name+"-time.svg", func(w io.Writer) error { return simulate.WriteCourseSVG(w, outcomes) }),
+			picture(name+"-rates.svg", func(w io.Writer) error { return simulate.WriteRatesSVG(w, outcomes) }))
+		if err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return a.printOutcomesJSON(outcomes, o.PerDay)
+	}
+	fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n%s\n\n", len(pages), o.PerDay, scopeOf(history, c.String("importance"), o, outcomes[0].Course))
+	return a.printComparison(outcomes, sights, len(pages))
+}
+
+// printComparison prints the outcomes, and what signatures see of a history, if it says that.
+func (a *app) printComparison(outcomes []simulate.Outcome, sights []simulate.Sight, pages int) error {
+	if len(sights) > 0 {
+		if err := simulate.WriteSights(a.out, pages, sights); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out)
+	}
+	if err := simulate.WriteComparison(a.out, outcomes); err != nil {
+		return err
+	}
+	for _, s := range sights {
+		if s.Restless > 0 {
+			fmt.Fprintf(a.out, "\n%s differs at every visit of %d of %d pages, even if they have not changed: choose a signature that does not.\n", s.Signature, s.Restless, pages)
+		}
+	}
+	return nil
+}
+
+// printOutcomesJSON prints outcomes within a budget, an object a line.
+func (a *app) printOutcomesJSON(outcomes []simulate.Outcome, perDay float64) error {
+	for i := range outcomes {
+		if err := a.printLine(outcomeJSON(&outcomes[i], perDay)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scopeOf says which time the figures are for, and what importance they weigh pages by: if a
@@ -276,10 +280,8 @@ func (a *app) simulateCurve(ctx context.Context, c *cli.Command, pages simulate.
 		return simulate.WriteCurve(a.out, len(pages), curve)
 	}
 	for _, b := range curve {
-		for i := range b.Outcomes {
-			if err := a.printLine(outcomeJSON(&b.Outcomes[i], b.PerDay)); err != nil {
-				return err
-			}
+		if err := a.printOutcomesJSON(b.Outcomes, b.PerDay); err != nil {
+			return err
 		}
 	}
 	return nil
