@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/nutchtext"
 )
@@ -100,24 +102,34 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 		return err
 	}
 	if format == "json" {
-		j := statsJSON{Freshness: jsonOfFreshness(&fresh, defaultWants()), Total: st.Total, Due: st.Due, Leased: st.Leased, Sitemaps: st.Sitemaps, Status: map[string]int{}, Retry: map[string]int{}, Host: st.Hosts, HostStatus: map[string]map[string]int{},
-			Score: distribution(st.Score, st.Asked), Interval: distribution(st.Interval, st.Asked), NaN: st.NaN,
-			EarliestFetch: timePtr(st.EarliestFetch), MeanFetch: timePtr(st.MeanFetch), LatestFetch: timePtr(st.LatestFetch)}
-		for s, n := range st.Statuses {
-			j.Status[s.String()] = n
-		}
-		for r, n := range st.Retries {
-			j.Retry[strconv.Itoa(r)] = n
-		}
-		for h, m := range st.HostStatuses {
-			j.HostStatus[h] = map[string]int{}
-			for s, n := range m {
-				j.HostStatus[h][s.String()] = n
-			}
-		}
-		return a.printJSON(j)
+		return a.printJSON(jsonOfStats(&st, &fresh))
 	}
-	w := bufio.NewWriter(a.out)
+	return printStats(a.out, &st, &fresh, c.Bool("sort"))
+}
+
+func jsonOfStats(st *crawldb.Stats, fresh *recrawl.Freshness) statsJSON {
+	j := statsJSON{Freshness: jsonOfFreshness(fresh, defaultWants()), Total: st.Total, Due: st.Due, Leased: st.Leased, Sitemaps: st.Sitemaps, Status: map[string]int{}, Retry: map[string]int{}, Host: st.Hosts, HostStatus: map[string]map[string]int{},
+		Score: distribution(st.Score, st.Asked), Interval: distribution(st.Interval, st.Asked), NaN: st.NaN,
+		EarliestFetch: timePtr(st.EarliestFetch), MeanFetch: timePtr(st.MeanFetch), LatestFetch: timePtr(st.LatestFetch)}
+	for s, n := range st.Statuses {
+		j.Status[s.String()] = n
+	}
+	for r, n := range st.Retries {
+		j.Retry[strconv.Itoa(r)] = n
+	}
+	for h, m := range st.HostStatuses {
+		j.HostStatus[h] = map[string]int{}
+		for s, n := range m {
+			j.HostStatus[h][s.String()] = n
+		}
+	}
+	return j
+}
+
+// printStats prints statistics in Nutch's order, with the hosts of each status if byHost is set;
+// what Nutch does not print comes last.
+func printStats(out io.Writer, st *crawldb.Stats, fresh *recrawl.Freshness, byHost bool) error {
+	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "TOTAL urls:\t%d\ndue now:\t%d\nleased:\t%d\n", st.Total, st.Due, st.Leased)
 	if st.Sitemaps > 0 {
 		fmt.Fprintf(w, "sitemaps:\t%d\n", st.Sitemaps)
@@ -142,23 +154,29 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 		}
 		fmt.Fprintf(w, "status %d (%s):\t%d\n", s, s, st.Statuses[s])
 		for _, h := range slices.Sorted(maps.Keys(st.HostStatuses)) {
-			if n := st.HostStatuses[h][s]; n > 0 && c.Bool("sort") {
+			if n := st.HostStatuses[h][s]; n > 0 && byHost {
 				fmt.Fprintf(w, "   %s :\t%d\n", h, n)
 			}
 		}
 	}
-	// What Nutch does not print comes last.
 	quantiles(w, "fetch interval", st.Asked, st.Interval, secs)
+	printStatsOfHosts(w, st)
+	printFreshness(w, fresh, defaultWants())
+	if err := printHosts(w, fresh.Hosts); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// printStatsOfHosts prints the hosts with the most records.
+func printStatsOfHosts(w io.Writer, st *crawldb.Stats) {
+	const most = 50
 	hosts := slices.SortedFunc(maps.Keys(st.Hosts), func(x, y string) int {
-		if d := st.Hosts[y] - st.Hosts[x]; d != 0 {
-			return d
-		}
-		return strings.Compare(x, y)
+		return cmp.Or(cmp.Compare(st.Hosts[y], st.Hosts[x]), strings.Compare(x, y))
 	})
-	const shown = 50
 	for i, h := range hosts {
-		if i == shown {
-			fmt.Fprintf(w, "and %d more hosts (-json shows all)\n", len(hosts)-shown)
+		if i == most {
+			fmt.Fprintf(w, "and %d more hosts (-json shows all)\n", len(hosts)-most)
 			break
 		}
 		var parts []string
@@ -169,11 +187,6 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 		}
 		fmt.Fprintf(w, "host %s:\t%d\t(%s)\n", h, st.Hosts[h], strings.Join(parts, ", "))
 	}
-	printFreshness(w, &fresh, defaultWants())
-	if err := printHosts(w, fresh.Hosts); err != nil {
-		return err
-	}
-	return w.Flush()
 }
 
 // freshHosts is the number of hosts whose freshness -stats shows.

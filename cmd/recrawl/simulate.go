@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -312,59 +313,17 @@ func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulat
 		}
 		o.Signals = append(o.Signals, g)
 	}
-	importance := simulate.Importance(c.String("importance"))
-	var pages simulate.Population
-	var history []simulate.Page
-	switch name := c.String("history"); {
-	case name != "" && (c.IsSet("population") || c.IsSet("pages")):
-		return nil, nil, o, usagef("-history excludes -population and -pages")
-	case name != "" && c.IsSet("shift"):
-		return nil, nil, o, usagef("-history says when pages change, and excludes -shift")
-	case name == "" && (c.IsSet("signature") || c.IsSet("truth")):
-		return nil, nil, o, usagef("-signature and -truth are for a -history with signatures")
-	case !slices.Contains(simulate.Importances(), importance):
-		return nil, nil, o, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
-	case name != "":
-		var err error
-		if history, err = readHistory(name); err != nil {
-			return nil, nil, o, err
-		}
-		all, err := simulate.BySignature(history, c.String("signature"), c.String("truth"))
-		if err != nil {
-			return nil, nil, o, usagef("%v", err)
-		}
-		if pages, err = simulate.Histories(all, importance, c.Uint64("seed")); err != nil {
-			return nil, nil, o, err
-		}
-	default:
-		rates := simulate.Rates(c.String("population"))
-		if !slices.Contains(simulate.AllRates(), rates) {
-			return nil, nil, o, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
-		}
-		if c.IsSet("shift") && (rates == simulate.Weekdays || rates == simulate.Seasonal) {
-			return nil, nil, o, usagef("-population %s says when pages change, and excludes -shift", rates)
-		}
-		n := int(c.Int("pages"))
-		if n < 1 || n > mostPages {
-			return nil, nil, o, usagef("-pages: %d is not a number from 1 to 10,000,000", n)
-		}
-		var err error
-		if pages, err = simulate.Synthetic(rates, importance, n, c.Uint64("seed")); err != nil {
-			return nil, nil, o, err
-		}
+	history, pages, err := pagesOf(c)
+	if err != nil {
+		return nil, nil, o, err
 	}
 	switch {
 	case c.IsSet("budget") && every > 0:
 		return nil, nil, o, usagef("-budget and -every exclude each other")
-	case c.IsSet("budget"):
-		if !(o.PerDay > 0 && o.PerDay < 1e12) {
-			return nil, nil, o, usagef("-budget: %g is not a number of fetches a day", o.PerDay)
-		}
-	case every == 0:
-		every = 30 * 24 * time.Hour
-		fallthrough
-	default:
-		o.PerDay = float64(len(pages)) / (every.Hours() / 24)
+	case !c.IsSet("budget"):
+		o.PerDay = float64(len(pages)) / (cmp.Or(every, 30*24*time.Hour).Hours() / 24)
+	case !(o.PerDay > 0 && o.PerDay < 1e12):
+		return nil, nil, o, usagef("-budget: %g is not a number of fetches a day", o.PerDay)
 	}
 	if o.Cycle > 0 && o.Duration/o.Cycle > 1_000_000 {
 		return nil, nil, o, usagef("-cycle: %s is too short for so long a time", c.String("cycle"))
@@ -373,16 +332,52 @@ func populationOf(c *cli.Command) ([]simulate.Page, simulate.Population, simulat
 		if !(f > 0 && f <= 1e6) {
 			return nil, nil, o, usagef("-shift: %g is not a factor above zero", f)
 		}
-		duration, measure := o.Duration, o.Measure
-		if duration == 0 {
-			duration = 1080 * 24 * time.Hour
-		}
-		if measure == 0 {
-			measure = duration / 3
-		}
-		o.ShiftBy, o.ShiftAfter = f, (duration+measure)/2
+		duration := cmp.Or(o.Duration, 1080*24*time.Hour)
+		o.ShiftBy, o.ShiftAfter = f, (duration+cmp.Or(o.Measure, duration/3))/2
 	}
 	return history, pages, o, nil
+}
+
+// pagesOf returns the pages that the flags describe, and the history they are from, if any.
+func pagesOf(c *cli.Command) ([]simulate.Page, simulate.Population, error) {
+	name := c.String("history")
+	switch {
+	case name != "" && (c.IsSet("population") || c.IsSet("pages")):
+		return nil, nil, usagef("-history excludes -population and -pages")
+	case name != "" && c.IsSet("shift"):
+		return nil, nil, usagef("-history says when pages change, and excludes -shift")
+	case name == "" && (c.IsSet("signature") || c.IsSet("truth")):
+		return nil, nil, usagef("-signature and -truth are for a -history with signatures")
+	}
+	importance, seed := simulate.Importance(c.String("importance")), c.Uint64("seed")
+	if !slices.Contains(simulate.Importances(), importance) {
+		return nil, nil, usagef("-importance: %q is not one of %s", importance, list(simulate.Importances()))
+	}
+	if name != "" {
+		history, err := readHistory(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, err := simulate.BySignature(history, c.String("signature"), c.String("truth"))
+		if err != nil {
+			return nil, nil, usagef("%v", err)
+		}
+		pages, err := simulate.Histories(all, importance, seed)
+		return history, pages, err
+	}
+	rates := simulate.Rates(c.String("population"))
+	if !slices.Contains(simulate.AllRates(), rates) {
+		return nil, nil, usagef("-population: %q is not one of %s", rates, list(simulate.AllRates()))
+	}
+	if c.IsSet("shift") && (rates == simulate.Weekdays || rates == simulate.Seasonal) {
+		return nil, nil, usagef("-population %s says when pages change, and excludes -shift", rates)
+	}
+	n := int(c.Int("pages"))
+	if n < 1 || n > mostPages {
+		return nil, nil, usagef("-pages: %d is not a number from 1 to 10,000,000", n)
+	}
+	pages, err := simulate.Synthetic(rates, importance, n, seed)
+	return nil, pages, err
 }
 
 func list[S ~string](of []S) string {
