@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,45 +33,48 @@ given.
 			&cli.BoolFlag{Name: "filter", Category: toSelect, Usage: "apply the URL filters (default: on; with -conf off)"},
 			&cli.BoolFlag{Name: "normalize", Category: toSelect, Usage: "normalize URLs (default: on; with -conf off)"},
 			reporting()),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if !c.Args().Present() {
-				return usagef("freegen needs the name of a file with URLs")
-			}
-			if err := spread(c, &generate.Options{}); err != nil {
-				return err
-			}
-			of, err := identity(c.Args().Slice())
-			if err != nil {
-				return err
-			}
-			return a.with(ctx, c, access{create: true}, func(s *session) error {
-				return a.generating(ctx, s, c.Name, of, func() (generate.Report, error) {
-					return s.crawler.GenerateFree(ctx, func(yield func(string, error) bool) {
-						for _, name := range c.Args().Slice() {
-							if !urlsOf(name, os.Stdin, yield) {
-								return
-							}
-						}
-					})
-				}, func(r *generate.Report) error {
-					if !c.Bool("json") && r.Selected == 0 {
-						tellRejected(a.err, r)
-						return fmt.Errorf("no URL to fetch in %s", strings.Join(c.Args().Slice(), ", "))
-					}
-					return a.printGenerate(c, r)
-				})
-			}, func(all *recrawl.Options) {
-				o := &all.Generate
-				o.NoFilter, o.NoNormalize = o.NutchCompat, o.NutchCompat
-				spread(c, o) // its errors were returned above
-				for flag, no := range map[string]*bool{"filter": &o.NoFilter, "normalize": &o.NoNormalize} {
-					if c.IsSet(flag) {
-						*no = !c.Bool(flag)
-					}
-				}
-			})
-		},
+		Action: a.runFreegen,
 	}
+}
+
+func (a *app) runFreegen(ctx context.Context, c *cli.Command) error {
+	files := c.Args().Slice()
+	if len(files) == 0 {
+		return usagef("freegen needs the name of a file with URLs")
+	}
+	if err := spread(c, &generate.Options{}); err != nil {
+		return err
+	}
+	of, err := identity(files)
+	if err != nil {
+		return err
+	}
+	urls := func(yield func(string, error) bool) {
+		for _, name := range files {
+			if !urlsOf(name, yield) {
+				return
+			}
+		}
+	}
+	print := func(r *generate.Report) error {
+		if !c.Bool("json") && r.Selected == 0 {
+			tellRejected(a.err, r)
+			return fmt.Errorf("no URL to fetch in %s", strings.Join(files, ", "))
+		}
+		return a.printGenerate(c, r)
+	}
+	return a.with(ctx, c, access{create: true}, func(s *session) error {
+		return a.generating(ctx, s, c.Name, of, func() (generate.Report, error) { return s.crawler.GenerateFree(ctx, urls) }, print)
+	}, func(all *recrawl.Options) {
+		o := &all.Generate
+		o.NoFilter, o.NoNormalize = o.NutchCompat, o.NutchCompat
+		spread(c, o) // its errors were returned above
+		for flag, no := range map[string]*bool{"filter": &o.NoFilter, "normalize": &o.NoNormalize} {
+			if c.IsSet(flag) {
+				*no = !c.Bool(flag)
+			}
+		}
+	})
 }
 
 // identity tells files apart by their names and by when they were written. Nothing tells
@@ -116,9 +118,9 @@ func readable(name string) (os.FileInfo, error) {
 }
 
 // urlsOf yields the URLs of a file and reports whether to go on.
-func urlsOf(name string, stdin io.Reader, yield func(string, error) bool) bool {
-	in := stdin
-	if name != "-" {
+func urlsOf(name string, yield func(string, error) bool) bool {
+	in := os.Stdin
+	if name != stdinArg {
 		f, err := os.Open(name)
 		if err != nil {
 			return yield("", err)

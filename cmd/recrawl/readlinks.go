@@ -39,7 +39,7 @@ link is on and the page it leads to, the input of recrawl scoring simulate.
 			if c.Bool("json") && !c.IsSet("format") {
 				format = "json"
 			}
-			var match *regexp.Regexp
+			match := func(string) bool { return true }
 			switch {
 			case c.IsSet("url") && c.String("url") == "":
 				return usagef("-url needs a URL")
@@ -48,34 +48,23 @@ link is on and the page it leads to, the input of recrawl scoring simulate.
 			case !slices.Contains([]string{"text", "json", "nutch", "graph"}, format):
 				return usagef("-format: %q is not one of text, json, nutch and graph", format)
 			case c.IsSet("regex"):
-				var err error
-				if match, err = regexp.Compile(`^(?:` + c.String("regex") + `)$`); err != nil {
+				re, err := regexp.Compile(`^(?:` + c.String("regex") + `)$`)
+				if err != nil {
 					return usagef("-regex: %q is not a regular expression: %w", c.String("regex"), err)
 				}
+				match = re.MatchString
 			}
 			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				w := bufio.NewWriter(a.out)
 				show := linkPrinter(w, format, c.IsSet("url"))
+				var err error
 				if c.IsSet("url") {
-					e, err := inlinksOf(ctx, db, c.String("url"))
-					if err != nil {
-						return err
-					}
-					if err := show(&e); err != nil {
-						return err
-					}
-					return w.Flush()
+					err = showInlinksOf(ctx, db.Links(), c.String("url"), show)
+				} else {
+					err = showInlinks(ctx, db.Links(), match, show)
 				}
-				for e, err := range db.Links().Scan(ctx, crawldb.Range{}) {
-					if err != nil {
-						return err
-					}
-					if match != nil && !match.MatchString(e.URL) {
-						continue
-					}
-					if err := show(&e); err != nil {
-						return err
-					}
+				if err != nil {
+					return err
 				}
 				return w.Flush()
 			})
@@ -83,15 +72,35 @@ link is on and the page it leads to, the input of recrawl scoring simulate.
 	}
 }
 
-// inlinksOf looks for a URL as given and only then for its normal form, since the crawl
-// may have its own normalizers.
-func inlinksOf(ctx context.Context, db *pebblestore.DB, url string) (e linkdb.Entry, err error) {
+// showInlinks shows the inlinks of all pages whose URL matches.
+func showInlinks(ctx context.Context, links linkdb.Store, match func(url string) bool, show func(*linkdb.Entry) error) error {
+	for e, err := range links.Scan(ctx, crawldb.Range{}) {
+		if err != nil {
+			return err
+		}
+		if !match(e.URL) {
+			continue
+		}
+		if err := show(&e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showInlinksOf shows those of one page. It looks for the URL as given and only then for its
+// normal form, since the crawl may have its own normalizers.
+func showInlinksOf(ctx context.Context, links linkdb.Store, url string, show func(*linkdb.Entry) error) (err error) {
+	var e linkdb.Entry
 	for _, e.URL = range []string{url, normal(url)} {
-		if e.Inlinks, err = db.Links().Get(ctx, e.URL); err != nil || len(e.Inlinks) > 0 {
+		if e.Inlinks, err = links.Get(ctx, e.URL); err != nil {
+			return err
+		}
+		if len(e.Inlinks) > 0 {
 			break
 		}
 	}
-	return e, err
+	return show(&e)
 }
 
 // linkPrinter returns a function that prints the inlinks of a page, the only one or
@@ -132,8 +141,7 @@ func linkPrinter(w io.Writer, format string, one bool) func(*linkdb.Entry) error
 			_, err := w.Write(b)
 			return err
 		}
-	}
-	if format == "graph" {
+	case "graph":
 		return func(e *linkdb.Entry) (err error) {
 			for _, l := range e.Inlinks {
 				if err == nil {
@@ -142,16 +150,17 @@ func linkPrinter(w io.Writer, format string, one bool) func(*linkdb.Entry) error
 			}
 			return err
 		}
-	}
-	return func(e *linkdb.Entry) (err error) {
-		if len(e.Inlinks) == 0 {
-			_, err = fmt.Fprintf(w, "%s\tno inlinks\n", e.URL)
-		}
-		for _, l := range e.Inlinks {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\t%s\n", e.URL, l.From, l.Anchor)
+	default:
+		return func(e *linkdb.Entry) (err error) {
+			if len(e.Inlinks) == 0 {
+				_, err = fmt.Fprintf(w, "%s\tno inlinks\n", e.URL)
 			}
+			for _, l := range e.Inlinks {
+				if err == nil {
+					_, err = fmt.Fprintf(w, "%s\t%s\t%s\n", e.URL, l.From, l.Anchor)
+				}
+			}
+			return err
 		}
-		return err
 	}
 }

@@ -51,61 +51,69 @@ changefreq.`,
 			&cli.BoolFlag{Name: "overwrite", Category: toSelect, Usage: "give known pages the interval of their changefreq, and with -conf also the score and the time of the last change"},
 			&cli.BoolFlag{Name: "list", Category: toReport, Usage: "just print the entries of sitemaps, given as URLs or files"},
 			urlRulesFlag(), networking(), reporting()),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if c.Bool("list") {
-				return a.listSitemaps(ctx, c)
-			}
-			if !c.Args().Present() && !c.Bool("hosts") && c.String("file") == "" {
-				return usagef("sitemap needs URLs or hosts, -file or -hosts")
-			}
-			if file := c.String("file"); file != "" {
-				if _, err := readable(file); err != nil {
-					return fmt.Errorf("-file: %w", err)
-				}
-			}
-			return a.with(ctx, c, access{network: true, create: true}, func(s *session) error {
-				o := recrawl.SitemapOptions{}
-				if s.conf != nil {
-					o = s.conf.Sitemaps
-				}
-				given(c, "default", &o.Default)
-				o.KnownHosts = c.Bool("hosts")
-				o.Sources = func(yield func(string, error) bool) {
-					for _, arg := range c.Args().Slice() {
-						if !yield(arg, nil) {
-							return
-						}
-					}
-					if file := c.String("file"); file != "" {
-						urlsOf(file, os.Stdin, yield)
-					}
-				}
-				stop := a.watched(c, s)
-				r, err := s.crawler.ReadSitemaps(ctx, o)
-				stop()
-				s.trouble.tell(a.err, c.Bool("v"))
-				for _, bad := range r.Refused {
-					fmt.Fprintln(a.err, bad)
-				}
-				if e := a.printSitemaps(c, &r); err == nil {
-					err = e
-				}
-				if n := len(r.Refused); err == nil && n > 0 {
-					err = fmt.Errorf("%d of the given URLs and hosts could not be used", n)
-				}
-				return err
-			}, func(o *recrawl.Options) {
-				for flag, on := range map[string]*bool{"no-strict": &o.Fetch.Sitemaps.NoStrict, "no-filter": &o.Fetch.Sitemaps.NoFilter, "no-norm": &o.Fetch.Sitemaps.NoNormalize, "overwrite": &o.Update.Sitemaps.Overwrite} {
-					given(c, flag, on)
-				}
-				if o.Fetch.Sitemaps.NoFilter || o.Fetch.Sitemaps.NoNormalize {
-					// What was added to the crawl db must be selected, too.
-					o.Generate.NoFilter = o.Generate.NoFilter || o.Fetch.Sitemaps.NoFilter
-					o.Generate.NoNormalize = true
-				}
-			})
-		},
+		Action: a.runSitemap,
 	}
+}
+
+func (a *app) runSitemap(ctx context.Context, c *cli.Command) error {
+	if c.Bool("list") {
+		return a.listSitemaps(ctx, c)
+	}
+	file := c.String("file")
+	if !c.Args().Present() && !c.Bool("hosts") && file == "" {
+		return usagef("sitemap needs URLs or hosts, -file or -hosts")
+	}
+	if file != "" {
+		if _, err := readable(file); err != nil {
+			return fmt.Errorf("-file: %w", err)
+		}
+	}
+	sources := func(yield func(string, error) bool) {
+		for _, arg := range c.Args().Slice() {
+			if !yield(arg, nil) {
+				return
+			}
+		}
+		if file != "" {
+			urlsOf(file, yield)
+		}
+	}
+	return a.with(ctx, c, access{network: true, create: true}, func(s *session) error {
+		o := recrawl.SitemapOptions{}
+		if s.conf != nil {
+			o = s.conf.Sitemaps
+		}
+		given(c, "default", &o.Default)
+		o.KnownHosts = c.Bool("hosts")
+		o.Sources = sources
+		return a.readSitemaps(ctx, c, s, o)
+	}, func(o *recrawl.Options) {
+		for flag, on := range map[string]*bool{"no-strict": &o.Fetch.Sitemaps.NoStrict, "no-filter": &o.Fetch.Sitemaps.NoFilter, "no-norm": &o.Fetch.Sitemaps.NoNormalize, "overwrite": &o.Update.Sitemaps.Overwrite} {
+			given(c, flag, on)
+		}
+		if o.Fetch.Sitemaps.NoFilter || o.Fetch.Sitemaps.NoNormalize {
+			// What was added to the crawl db must be selected, too.
+			o.Generate.NoFilter = o.Generate.NoFilter || o.Fetch.Sitemaps.NoFilter
+			o.Generate.NoNormalize = true
+		}
+	})
+}
+
+func (a *app) readSitemaps(ctx context.Context, c *cli.Command, s *session, o recrawl.SitemapOptions) error {
+	stop := a.watched(c, s)
+	r, err := s.crawler.ReadSitemaps(ctx, o)
+	stop()
+	s.trouble.tell(a.err, c.Bool("v"))
+	for _, bad := range r.Refused {
+		fmt.Fprintln(a.err, bad)
+	}
+	if e := a.printSitemaps(c, &r); err == nil {
+		err = e
+	}
+	if n := len(r.Refused); err == nil && n > 0 {
+		err = fmt.Errorf("%d of the given URLs and hosts could not be used", n)
+	}
+	return err
 }
 
 // noSitemaps is for the verbs that fetch.
@@ -235,40 +243,12 @@ func (a *app) listSitemap(ctx context.Context, c *cli.Command, name string, r *s
 		if err != nil {
 			return err
 		}
-		modified := ""
-		if !e.Modified.IsZero() {
-			modified = e.Modified.Format(time.RFC3339)
-		}
 		if c.Bool("json") {
-			j := map[string]any{"url": e.URL, "sitemap": e.Sitemap, "priority": sitemap.DefaultPriority}
-			if e.HasPriority {
-				j["priority"] = e.Priority
-			}
-			if modified != "" {
-				j["modified"], j["span_seconds"] = modified, e.Span.Seconds()
-			}
-			if e.ChangeFreq != sitemap.Unknown {
-				j["changefreq"] = e.ChangeFreq.String()
-			}
-			if err := a.printLine(j); err != nil {
-				return err
-			}
-			continue
+			err = a.printLine(entryJSON(&e))
+		} else {
+			_, err = fmt.Fprintln(a.out, entryText(&e))
 		}
-		line := []string{e.URL}
-		if e.Sitemap {
-			line = append(line, "sitemap")
-		}
-		if modified != "" {
-			line = append(line, fmt.Sprintf("modified %s within %v", modified, e.Span))
-		}
-		if e.ChangeFreq != sitemap.Unknown {
-			line = append(line, e.ChangeFreq.String())
-		}
-		if e.HasPriority {
-			line = append(line, fmt.Sprintf("priority %g", e.Priority))
-		}
-		if _, err := fmt.Fprintln(a.out, strings.Join(line, "\t")); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -278,4 +258,35 @@ func (a *app) listSitemap(ctx context.Context, c *cli.Command, name string, r *s
 		return fmt.Errorf("%s was not read to the end: %w", name, errors.New(rep.Reason))
 	}
 	return nil
+}
+
+func entryJSON(e *sitemap.Entry) map[string]any {
+	j := map[string]any{"url": e.URL, "sitemap": e.Sitemap, "priority": sitemap.DefaultPriority}
+	if e.HasPriority {
+		j["priority"] = e.Priority
+	}
+	if !e.Modified.IsZero() {
+		j["modified"], j["span_seconds"] = e.Modified.Format(time.RFC3339), e.Span.Seconds()
+	}
+	if e.ChangeFreq != sitemap.Unknown {
+		j["changefreq"] = e.ChangeFreq.String()
+	}
+	return j
+}
+
+func entryText(e *sitemap.Entry) string {
+	line := []string{e.URL}
+	if e.Sitemap {
+		line = append(line, "sitemap")
+	}
+	if !e.Modified.IsZero() {
+		line = append(line, fmt.Sprintf("modified %s within %v", e.Modified.Format(time.RFC3339), e.Span))
+	}
+	if e.ChangeFreq != sitemap.Unknown {
+		line = append(line, e.ChangeFreq.String())
+	}
+	if e.HasPriority {
+		line = append(line, fmt.Sprintf("priority %g", e.Priority))
+	}
+	return strings.Join(line, "\t")
 }

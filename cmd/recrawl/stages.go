@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -180,27 +181,7 @@ the rules reject. The pages that the segment just visited are left alone.
 				if err != nil {
 					return err
 				}
-				if c.Bool("json") {
-					w := r.Swept
-					return a.printJSON(map[string]any{"segment": name, "already": r.Already, "resumed": r.Resumed, "visits": r.Visits, "unvisited": r.Unvisited, "unparsed": r.Unparsed, "links": r.Links, "targets": r.Targets, "overgrown": r.Overgrown,
-						"swept": w.Records, "gone": w.Gone, "orphans": w.Orphans, "filtered": w.Filtered, "invalid": w.Invalid, "moved": w.Moved, "merged": w.Merged, "leased": w.Leased})
-				}
-				if r.Already {
-					fmt.Fprintf(a.out, "%s was already applied\n", name)
-					return nil
-				}
-				fmt.Fprintf(a.out, "%s: %d visits, %d links to %d pages\n", name, r.Visits, r.Links, r.Targets)
-				if r.Overgrown > 0 {
-					fmt.Fprintf(a.out, "%d pages were left out: their domains have as many as -max-growth allows\n", r.Overgrown)
-				}
-				if w := r.Swept; w.Records > 0 {
-					fmt.Fprintf(a.out, "of %d records %d gone and %d orphans purged, %d filtered, %d invalid, %d moved (%d merged), %d left alone on a fetch list\n",
-						w.Records, w.Gone, w.Orphans, w.Filtered, w.Invalid, w.Moved, w.Merged, w.Leased)
-				}
-				if r.Swept.Trouble != nil {
-					fmt.Fprintf(a.err, "recrawl: %d records were kept although a rule failed: %v\n", r.Swept.Troubled, r.Swept.Trouble)
-				}
-				return nil
+				return a.printUpdate(c, name, &r)
 			}, func(o *recrawl.Options) {
 				w := &o.Update.Sweep
 				given(c, "no-additions", &o.Update.NoAdditions)
@@ -212,6 +193,30 @@ the rules reject. The pages that the segment just visited are left alone.
 			})
 		},
 	}
+}
+
+func (a *app) printUpdate(c *cli.Command, name string, r *update.Report) error {
+	w := &r.Swept
+	if c.Bool("json") {
+		return a.printJSON(map[string]any{"segment": name, "already": r.Already, "resumed": r.Resumed, "visits": r.Visits, "unvisited": r.Unvisited, "unparsed": r.Unparsed, "links": r.Links, "targets": r.Targets, "overgrown": r.Overgrown,
+			"swept": w.Records, "gone": w.Gone, "orphans": w.Orphans, "filtered": w.Filtered, "invalid": w.Invalid, "moved": w.Moved, "merged": w.Merged, "leased": w.Leased})
+	}
+	if r.Already {
+		fmt.Fprintf(a.out, "%s was already applied\n", name)
+		return nil
+	}
+	fmt.Fprintf(a.out, "%s: %d visits, %d links to %d pages\n", name, r.Visits, r.Links, r.Targets)
+	if r.Overgrown > 0 {
+		fmt.Fprintf(a.out, "%d pages were left out: their domains have as many as -max-growth allows\n", r.Overgrown)
+	}
+	if w.Records > 0 {
+		fmt.Fprintf(a.out, "of %d records %d gone and %d orphans purged, %d filtered, %d invalid, %d moved (%d merged), %d left alone on a fetch list\n",
+			w.Records, w.Gone, w.Orphans, w.Filtered, w.Invalid, w.Moved, w.Merged, w.Leased)
+	}
+	if w.Trouble != nil {
+		fmt.Fprintf(a.err, "recrawl: %d records were kept although a rule failed: %v\n", w.Troubled, w.Trouble)
+	}
+	return nil
 }
 
 func (a *app) invert() *cli.Command {
@@ -250,26 +255,33 @@ in the rounds of crawl they are off.
 				if err != nil {
 					return err
 				}
-				r, err := s.crawler.InvertLinks(ctx, name)
-				if err != nil {
-					return err
-				}
-				if u, err := s.crawler.Updated(ctx, name); err != nil {
-					return err
-				} else if u {
-					if err := s.crawler.Finish(ctx, name); err != nil {
-						return err
-					}
-				}
-				if c.Bool("json") {
-					return a.printJSON(map[string]any{"segment": name, "pages": r.Pages, "links": r.Links, "targets": r.Targets, "inlinks": r.Inlinks,
-						"nofollow": r.NoFollow, "internal": r.Internal, "external": r.External, "rejected": r.Rejected, "repeated": r.Repeated, "over_limit": r.OverLimit, "anchors_cut": r.AnchorsCut})
-				}
-				fmt.Fprintf(a.out, "%s: %d links from %d pages to %d\n", name, r.Links, r.Pages, r.Targets)
-				return nil
+				return a.invertSegment(ctx, c, s, name)
 			}, func(o *recrawl.Options) { inverting(c, accept, &o.Invert) })
 		},
 	}
+}
+
+// invertSegment inverts the links of a segment, which is then done if it was updated.
+func (a *app) invertSegment(ctx context.Context, c *cli.Command, s *session, name string) error {
+	r, err := s.crawler.InvertLinks(ctx, name)
+	if err != nil {
+		return err
+	}
+	updated, err := s.crawler.Updated(ctx, name)
+	if err != nil {
+		return err
+	}
+	if updated {
+		if err := s.crawler.Finish(ctx, name); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return a.printJSON(map[string]any{"segment": name, "pages": r.Pages, "links": r.Links, "targets": r.Targets, "inlinks": r.Inlinks,
+			"nofollow": r.NoFollow, "internal": r.Internal, "external": r.External, "rejected": r.Rejected, "repeated": r.Repeated, "over_limit": r.OverLimit, "anchors_cut": r.AnchorsCut})
+	}
+	fmt.Fprintf(a.out, "%s: %d links from %d pages to %d\n", name, r.Links, r.Pages, r.Targets)
+	return nil
 }
 
 // inverting sets what the flags of invert say.

@@ -63,29 +63,33 @@ are looked up only on request.
 				if err != nil {
 					return err
 				}
-				if c.Bool("json") {
-					return a.printJSON(map[string]int{"records": r.Records, "no_host": r.NoHost, "hosts": r.Hosts, "empty": r.Empty, "forgotten": r.Forgotten, "filtered": r.Filtered, "below_limit": r.BelowLimit,
-						"checked": r.Checked, "new_known": r.NewKnown, "new_unknown": r.NewUnknown, "rediscovered": r.Rediscovered, "existing_known": r.ExistingKnown,
-						"existing_unknown": r.ExistingUnknown, "purged": r.Purged, "unanswered": r.Unanswered})
-				}
-				fmt.Fprintf(a.out, "%d hosts, of %d records\n", r.Hosts, r.Records)
-				if n := r.NoHost; n > 0 {
-					fmt.Fprintf(a.out, "%d records have no host\n", n)
-				}
-				if r.Forgotten > 0 {
-					fmt.Fprintf(a.out, "%d hosts without a page were removed\n", r.Forgotten)
-				}
-				if r.Filtered+r.BelowLimit > 0 {
-					fmt.Fprintf(a.out, "left out: %d hosts by the rules, %d by the limit\n", r.Filtered, r.BelowLimit)
-				}
-				if r.Checked > 0 {
-					fmt.Fprintf(a.out, "%d names looked up: %d new, %d new without address, %d rediscovered, %d as before, %d without address, %d without answer; %d removed\n",
-						r.Checked, r.NewKnown, r.NewUnknown, r.Rediscovered, r.ExistingKnown, r.ExistingUnknown, r.Unanswered, r.Purged)
-				}
-				return nil
+				return a.printHostStats(c, &r)
 			})
 		},
 	}
+}
+
+func (a *app) printHostStats(c *cli.Command, r *hoststat.Report) error {
+	if c.Bool("json") {
+		return a.printJSON(map[string]int{"records": r.Records, "no_host": r.NoHost, "hosts": r.Hosts, "empty": r.Empty, "forgotten": r.Forgotten, "filtered": r.Filtered, "below_limit": r.BelowLimit,
+			"checked": r.Checked, "new_known": r.NewKnown, "new_unknown": r.NewUnknown, "rediscovered": r.Rediscovered, "existing_known": r.ExistingKnown,
+			"existing_unknown": r.ExistingUnknown, "purged": r.Purged, "unanswered": r.Unanswered})
+	}
+	fmt.Fprintf(a.out, "%d hosts, of %d records\n", r.Hosts, r.Records)
+	if n := r.NoHost; n > 0 {
+		fmt.Fprintf(a.out, "%d records have no host\n", n)
+	}
+	if r.Forgotten > 0 {
+		fmt.Fprintf(a.out, "%d hosts without a page were removed\n", r.Forgotten)
+	}
+	if r.Filtered+r.BelowLimit > 0 {
+		fmt.Fprintf(a.out, "left out: %d hosts by the rules, %d by the limit\n", r.Filtered, r.BelowLimit)
+	}
+	if r.Checked > 0 {
+		fmt.Fprintf(a.out, "%d names looked up: %d new, %d new without address, %d rediscovered, %d as before, %d without address, %d without answer; %d removed\n",
+			r.Checked, r.NewKnown, r.NewUnknown, r.Rediscovered, r.ExistingKnown, r.ExistingUnknown, r.Unanswered, r.Purged)
+	}
+	return nil
 }
 
 // statOptions makes options from a configuration, if there is one, and from the flags
@@ -109,17 +113,15 @@ func statOptions(c *cli.Command, conf *nutchconf.Options) (o hoststat.Options, e
 	if c.IsSet("resolvers") {
 		o.Resolvers = c.Int("resolvers")
 	}
+	spans := spans{c: c}
 	if c.IsSet("recheck") {
-		spans := spans{c: c}
-		if o.Recheck = spans.get("recheck"); spans.err != nil {
-			return o, spans.err
-		}
+		o.Recheck = spans.get("recheck")
 	}
 	if c.IsSet("forget") {
-		spans := spans{c: c}
-		if o.Forget = spans.get("forget"); spans.err != nil {
-			return o, spans.err
-		}
+		o.Forget = spans.get("forget")
+	}
+	if spans.err != nil {
+		return o, spans.err
 	}
 	if c.IsSet("purge") {
 		if o.PurgeAfter = int64(c.Int("purge")); o.PurgeAfter == 0 {
