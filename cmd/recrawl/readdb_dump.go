@@ -111,16 +111,11 @@ func recordFilter(c *cli.Command, nutch bool) (keep func(*crawldb.Datum) (bool, 
 		add(func(d *crawldb.Datum) bool { return d.Status == status })
 	}
 	if c.IsSet("regex") {
-		// The pattern is compiled alone first, so that none of its parentheses closes the group
-		// around it.
-		if _, err := regexp.Compile(c.String("regex")); err != nil {
-			return nil, nil, usagef("-regex: %w", err)
-		}
-		re, err := regexp.Compile(`\A(?:` + c.String("regex") + `)\z`)
+		match, err := wholeMatch(c)
 		if err != nil {
-			return nil, nil, usagef("-regex: %w", err)
+			return nil, nil, err
 		}
-		add(func(d *crawldb.Datum) bool { return re.MatchString(d.URL) })
+		add(func(d *crawldb.Datum) bool { return match(d.URL) })
 	}
 	if c.IsSet("expr") {
 		f, err := expression.Options{NutchCompat: nutch}.RecordFilter(c.String("expr"))
@@ -144,6 +139,22 @@ func recordFilter(c *cli.Command, nutch bool) (keep func(*crawldb.Datum) (bool, 
 		}
 		return true, nil
 	}, unfit, nil
+}
+
+// wholeMatch returns a function that reports whether the pattern of -regex matches the whole
+// of a text.
+func wholeMatch(c *cli.Command) (func(text string) bool, error) {
+	pattern := c.String("regex")
+	// It is compiled alone first, so that none of its parentheses closes the group around it.
+	_, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, usagef("-regex: %q is not a regular expression: %w", pattern, err)
+	}
+	re, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
+	if err != nil {
+		return nil, usagef("-regex: %w", err)
+	}
+	return re.MatchString, nil
 }
 
 // lot returns the number in [0, 1) that a URL draws, always the same.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"time"
 
@@ -48,11 +47,10 @@ link is on and the page it leads to, the input of recrawl scoring simulate.
 			case !slices.Contains([]string{"text", "json", "nutch", "graph"}, format):
 				return usagef("-format: %q is not one of text, json, nutch and graph", format)
 			case c.IsSet("regex"):
-				re, err := regexp.Compile(`^(?:` + c.String("regex") + `)$`)
-				if err != nil {
-					return usagef("-regex: %q is not a regular expression: %w", c.String("regex"), err)
+				var err error
+				if match, err = wholeMatch(c); err != nil {
+					return err
 				}
-				match = re.MatchString
 			}
 			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
 				w := bufio.NewWriter(a.out)

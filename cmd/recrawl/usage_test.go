@@ -211,6 +211,7 @@ func TestInvalidCommandLines(t *testing.T) {
 		{[]string{"readdb", "-d", dir, "-url", ""}, "-url needs a URL"},
 		{[]string{"readlinks", "-d", dir, "-url", "http://a.example/", "-regex", "x"}, "exclude each other"},
 		{[]string{"readlinks", "-d", dir, "-regex", "("}, "is not a regular expression"},
+		{[]string{"readlinks", "-d", dir, "-regex", "a)|(b"}, "is not a regular expression"},
 		{[]string{"readlinks", "-d", dir, "-format", "xml"}, `"xml" is not one of text, json, nutch and graph`},
 		{[]string{"dedup", "-d", dir, "-group", "byHost"}, "want none, host or domain"},
 		{[]string{"dedup", "-d", dir, "-compareOrder", "score,age"}, `unknown criterion "age"`},
