@@ -115,32 +115,14 @@ func (a *app) importFiles(ctx context.Context, c *cli.Command, s *session, files
 	if o.Schedule == nil {
 		o.Schedule = &schedule.Adaptive{}
 	}
-	bad, abroad := 0, false
+	var bad badRecords
 	records := func(yield func(crawldb.Datum, error) bool) {
-		for _, file := range files {
-			name := file
-			if file == "-" {
-				name = stdin
+		for d, err := range a.dumpRecords(ctx, c, files, zone, &bad) {
+			if err == nil {
+				d = imported(d, o)
 			}
-			for d, err := range readDump(c, file, zone) {
-				var r *nutchtext.RecordError
-				switch {
-				case errors.As(err, &r):
-					abroad = abroad || errors.As(err, new(*nutchtext.ZoneError))
-					if bad++; bad <= 20 {
-						fmt.Fprintf(a.err, "recrawl: import: %s:%d: %v\n", name, r.Line, r.Err)
-					}
-					continue
-				case err != nil:
-					yield(d, fmt.Errorf("%s: %w", name, err))
-					return
-				case ctx.Err() != nil:
-					yield(d, ctx.Err())
-					return
-				}
-				if !yield(imported(d, o), nil) {
-					return
-				}
+			if !yield(d, err) {
+				return
 			}
 		}
 	}
@@ -154,26 +136,64 @@ func (a *app) importFiles(ctx context.Context, c *cli.Command, s *session, files
 	if err != nil {
 		return err
 	}
-	if bad > 20 {
-		fmt.Fprintf(a.err, "recrawl: and %d more\n", bad-20)
+	if bad.n > mostBad {
+		fmt.Fprintf(a.err, "recrawl: and %d more\n", bad.n-mostBad)
 	}
-	if abroad {
+	if bad.abroad {
 		fmt.Fprintln(a.err, "recrawl: -zone names that place, for example -zone Europe/Berlin")
 	}
 	if c.Bool("json") {
-		err = a.printJSON(map[string]int{"records": r.Records, "rejected": r.Rejected, "bad": bad, "pages": r.Pages})
+		err = a.printJSON(map[string]int{"records": r.Records, "rejected": r.Rejected, "bad": bad.n, "pages": r.Pages})
 	} else {
-		fmt.Fprintf(a.out, "%d records of %d pages were imported, %d rejected by the rules, %d could not be used\n", r.Records-r.Rejected, r.Pages, r.Rejected, bad)
+		fmt.Fprintf(a.out, "%d records of %d pages were imported, %d rejected by the rules, %d could not be used\n", r.Records-r.Rejected, r.Pages, r.Rejected, bad.n)
 	}
 	switch {
 	case err != nil:
 		return err
 	case r.Records == 0:
 		return errors.New("no record in the dump")
-	case bad > 0:
-		return fmt.Errorf("%d of %d records could not be used; the others were imported", bad, r.Records+bad)
+	case bad.n > 0:
+		return fmt.Errorf("%d of %d records could not be used; the others were imported", bad.n, r.Records+bad.n)
 	}
 	return nil
+}
+
+// badRecords counts the records of dumps that cannot be used.
+type badRecords struct {
+	n      int
+	abroad bool // the time of one is in another zone
+}
+
+// mostBad is how many of them are named.
+const mostBad = 20
+
+// dumpRecords reads the records of some files. It counts and names those that cannot be used.
+func (a *app) dumpRecords(ctx context.Context, c *cli.Command, files []string, zone *time.Location, bad *badRecords) iter.Seq2[crawldb.Datum, error] {
+	return func(yield func(crawldb.Datum, error) bool) {
+		for _, file := range files {
+			name := file
+			if file == stdinArg {
+				name = stdin
+			}
+			for d, err := range readDump(c, file, zone) {
+				if r := (*nutchtext.RecordError)(nil); errors.As(err, &r) {
+					bad.abroad = bad.abroad || errors.As(err, new(*nutchtext.ZoneError))
+					if bad.n++; bad.n <= mostBad {
+						fmt.Fprintf(a.err, "recrawl: import: %s:%d: %v\n", name, r.Line, r.Err)
+					}
+					continue
+				}
+				if err != nil {
+					err = fmt.Errorf("%s: %w", name, err)
+				} else {
+					err = ctx.Err()
+				}
+				if !yield(d, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // imported adds to a record of a dump what the policies of a crawl keep in a record.
