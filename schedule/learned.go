@@ -147,15 +147,8 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	default:
 		l.last = outcome{l.expect(after), v.Change == Changed, days(after)}
 	}
-	if keep := s.keepShare(); seen && keep < 1 {
-		// What the page has shown is forgotten, and replaced by the expectation for any page.
-		// Otherwise a page that is quiet for years would be taken for dead.
-		prior := s.Plan.prior(d.URL, l.kind).Forget(1 - keep)
-		// But it is never expected to change less often than it has shown: after few visits, a
-		// page that changes eight times a day would be expected to change only twice.
-		prior.Days = min(prior.Days, prior.Shape/l.PerDay())
-		l.Rate = l.Forget(keep)
-		l.Rate = Rate{l.Shape + prior.Shape, l.Days + prior.Days}
+	if seen {
+		l.Rate = s.fade(l.Rate, s.Plan.prior(d.URL, l.kind))
 	}
 	said := !v.Modified.Before(oldest) && !v.Modified.After(v.Time)
 	if said && v.Modified.After(prev) != (v.Change == Changed) {
@@ -176,6 +169,21 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		l.Rate = l.Changed(after)
 	}
 	return l, true
+}
+
+// fade forgets a part of what a page has shown, and puts the expectation for any page in its
+// place: otherwise a page that is quiet for years would be taken for dead.
+func (s Learned) fade(r, prior Rate) Rate {
+	keep := s.keepShare()
+	if keep >= 1 {
+		return r
+	}
+	prior = prior.Forget(1 - keep)
+	// But it is never expected to change less often than it has shown: after few visits, a
+	// page that changes eight times a day would be expected to change only twice.
+	prior.Days = min(prior.Days, prior.Shape/r.PerDay())
+	r = r.Forget(keep)
+	return Rate{r.Shape + prior.Shape, r.Days + prior.Days}
 }
 
 func (s Learned) keepShare() float64 {

@@ -175,18 +175,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 		return p
 	}
 	multiple := float64(x.pages) / float64(len(x.kept))
-	late, signed := 0.0, 0.0
-	// Pages without weight count for little; the mean is over the others.
-	sum, n := 0.0, 0
-	for i := range x.kept {
-		if w := x.kept[i].s.Weight; w > 0 {
-			sum += min(w, math.MaxFloat32)
-			n++
-		}
-	}
-	if p.Mean = 1; n > 0 && sum > 0 {
-		p.Mean = sum / float64(n)
-	}
+	p.Mean = meanWeight(x.kept)
 	p.drifts(old, x.kept)
 	p.priors(x.kept)
 	p.likeness(old, x.kept)
@@ -194,11 +183,38 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 	var quiet []string
 	x.noisy, quiet = old.noisy(x.kept)
 	p.noise(x.noisy, quiet, x.kept, multiple, o.Hosts)
-	sample := make([]sampled, len(x.kept))
-	x.sampled = sample
+	late, signed := x.weigh(p, multiple)
+	if p.Budget == 0 {
+		return p
+	}
+	p.correct(old, o.Visits, late, signed, days(x.s.max()))
+	p.tellApart(old, x.sampled, x.kept, o.Hosts)
+	return p
+}
+
+// meanWeight returns the mean weight of the pages that have some; those without count for little.
+func meanWeight(kept []page) float64 {
+	sum, n := 0.0, 0
+	for i := range kept {
+		if w := kept[i].s.Weight; w > 0 {
+			sum += min(w, math.MaxFloat32)
+			n++
+		}
+	}
+	if sum > 0 {
+		return sum / float64(n)
+	}
+	return 1
+}
+
+// weigh sets what the plan is solved for, each page of the sample standing for as many as
+// multiple says, and counts what waits. It returns how many pages are late, and how many have
+// signs of changes.
+func (x *Sample) weigh(p *Plan, multiple float64) (late, signed float64) {
+	x.sampled = make([]sampled, len(x.kept))
 	for i := range x.kept {
 		k := &x.kept[i]
-		s := &sample[i]
+		s := &x.sampled[i]
 		*s = k.s
 		s.Multiple = multiple
 		if !(s.Weight > p.Mean/1000) {
@@ -225,12 +241,7 @@ func (x *Sample) Plan(o PlanOptions) *Plan {
 			late += multiple
 		}
 	}
-	if p.Budget == 0 {
-		return p
-	}
-	p.correct(old, o.Visits, late, signed, days(x.s.max()))
-	p.tellApart(old, sample, x.kept, o.Hosts)
-	return p
+	return late, signed
 }
 
 // budget returns the number of visits a day that a plan is for.

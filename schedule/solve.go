@@ -75,11 +75,9 @@ func (p *sampled) freshness(mu float64, r Rate, interval float64) float64 {
 	return max(1-lost, r.freshness(interval))
 }
 
-// solve returns the threshold at which the pages take the given visits a day, by
-// false position between logarithms, in which the visits are nearly a line (the rule of
-// Anderson and Björck; bisection where that gains nothing). If they take more at any, it
-// is the one at which no page is visited more often than its bounds say; if they take more
-// below one and less above, it is above.
+// solve returns the threshold at which the pages take the given visits a day. If they take
+// more at any, it is the one at which no page is visited more often than its bounds say; if
+// they take more below one and less above, it is above.
 func solve(sample []*sampled, perDay float64) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, p := range sample {
@@ -100,12 +98,19 @@ func solve(sample []*sampled, perDay float64) float64 {
 	}
 	low, high := math.Log(max(least, math.SmallestNonzeroFloat64)), math.Log(most)
 	above, below := over(low), over(high)
-	if !(above > 0) || !(below < 0) {
-		if above > 0 {
-			return most
-		}
+	switch {
+	case !(above > 0):
 		return math.Exp(low)
+	case !(below < 0):
+		return most
 	}
+	return math.Exp(zero(over, low, high, above, below))
+}
+
+// zero returns where a falling function, which is above zero at low and below zero at high,
+// is zero, or passes it. It goes by false position (the rule of Anderson and Björck), since
+// between logarithms the function is nearly a line, and by bisection where that gains nothing.
+func zero(f func(float64) float64, low, high, above, below float64) float64 {
 	from := high - low // three steps ago
 	side := 0.0        // of the last step: an end that stays twice gets less weight
 	for i := range 100 {
@@ -117,11 +122,11 @@ func solve(sample []*sampled, perDay float64) float64 {
 			from = high - low
 		}
 		x = max(low+1e-7, min(x, high-1e-7))
-		y := over(x)
+		y := f(x)
 		if math.Abs(y) < 1e-6 {
-			return math.Exp(x)
+			return x
 		}
-		if high-low < 1e-6 { // no such threshold: the visits drop at this one
+		if high-low < 1e-6 { // there is no zero: it drops here
 			break
 		}
 		if y > 0 {
@@ -137,7 +142,7 @@ func solve(sample []*sampled, perDay float64) float64 {
 		}
 		side = y
 	}
-	return math.Exp(high)
+	return high
 }
 
 func lighter(ratio float64) float64 {
