@@ -140,29 +140,32 @@ func (l *loop) feed() (again time.Time, err error) {
 			return time.Time{}, err
 		}
 		it := item{Datum: d, list: turn.List, delay: turn.Delay}
-		if !f.again {
-			if l.lists != nil && !l.lists.mine[turn.List] {
-				continue
-			}
-			l.report.Listed++
-			l.asksFor(d.URL, turn.Delay)
-			seen := l.seen.has(d.URL)
-			if seen {
-				l.report.Resumed++
-			}
-			if l.limits.left != nil {
-				if !seen {
-					*l.limits.left++
-				}
-				continue
-			}
-			if !l.listed(it, seen) {
-				continue
-			}
+		if f.again || l.meet(it) {
+			l.queue(record, it, depth)
 		}
-		l.queue(record, it, depth)
 	}
 	return time.Time{}, nil
+}
+
+// meet counts an item that is read for the first time, and reports whether it is to be
+// visited.
+func (l *loop) meet(it item) bool {
+	if l.lists != nil && !l.lists.mine[it.list] {
+		return false
+	}
+	l.report.Listed++
+	l.asksFor(it.URL, it.delay)
+	seen := l.seen.has(it.URL)
+	if seen {
+		l.report.Resumed++
+	}
+	if l.limits.left != nil {
+		if !seen {
+			*l.limits.left++
+		}
+		return false
+	}
+	return l.listed(it, seen)
 }
 
 // queue puts an item into its queue, or leaves it to a later pass if the queue

@@ -508,8 +508,7 @@ func (l *loop) over(v *visited) {
 }
 
 // count adds a visit to the report.
-func (l *loop) count(v *visited) {
-	rep := &l.report
+func (rep *Report) count(v *visited) {
 	rep.Visits[v.visit.Outcome.Code]++
 	rep.Bytes += v.visit.Bytes
 	rep.Causes.count(v)
@@ -540,7 +539,7 @@ func (l *loop) count(v *visited) {
 
 // add counts a visit and puts it into the group.
 func (l *loop) add(v *visited) {
-	l.count(v)
+	l.report.count(v)
 	if len(l.group) == 0 {
 		l.groupSince = time.Now()
 	}

@@ -31,76 +31,94 @@ func Parse(ctx context.Context, segments segment.Store, name string, o Options) 
 }
 
 func parseSegment(ctx context.Context, segments segment.Store, name string, o *Options) (Report, error) {
-	l := loop{o: *o, report: Report{Visits: map[protocol.Code]int{}}}
-	if done, err := segment.Has[segment.Parse](ctx, segments, name); err != nil || done {
-		l.report.Already = done
-		return l.report, err
+	s := stage{reader: reader{o: o, stage: true}, report: Report{Visits: map[protocol.Code]int{}}}
+	err := s.run(ctx, segments, name)
+	return s.report, err
+}
+
+// stage is the parse stage of one segment.
+type stage struct {
+	reader reader
+	from   map[string]crawldb.Datum // the records of the list
+	heirs  heirs
+	known  origins // whose robots.txt was checked for sitemaps
+	report Report
+}
+
+func (s *stage) run(ctx context.Context, segments segment.Store, name string) (err error) {
+	if s.report.Already, err = segment.Has[segment.Parse](ctx, segments, name); err != nil || s.report.Already {
+		return err
 	}
-	from, err := selected(ctx, segments, name)
-	if err != nil {
-		return l.report, err
+	if s.from, err = selected(ctx, segments, name); err != nil {
+		return err
 	}
-	heirs, err := readHeirs(ctx, segments, name)
-	if err != nil {
-		return l.report, err
+	if s.heirs, err = readHeirs(ctx, segments, name); err != nil {
+		return err
 	}
 	keep, err := commonBlocks(ctx, segments, name, parsedNames())
 	if err != nil {
-		return l.report, err
+		return err
 	}
 	w, err := openParsed(ctx, segments, name, wholeName, keep)
 	if err != nil {
-		return l.report, err
+		return err
 	}
 	defer w.close()
 	nextContent, stop := iter.Pull2(segment.Blocks[page.Content](ctx, segments, name, keep))
 	defer stop()
-	reader := reader{o: o, stage: true}
-	var known origins
-	if err := heirs.recall(ctx, segments, name, keep); err != nil {
-		return l.report, err
+	if err := s.heirs.recall(ctx, segments, name, keep); err != nil {
+		return err
 	}
 	for visits, err := range segment.Blocks[segment.Visit](ctx, segments, name, keep) {
 		if err != nil {
-			return l.report, err
+			return err
 		}
 		contents, err, ok := nextContent()
 		if err != nil {
-			return l.report, err
+			return err
 		}
 		if !ok {
-			return l.report, &segment.CorruptError{File: name + "/" + segment.ContentPart, Err: errors.New("fewer blocks than " + segment.FetchPart)}
+			return &segment.CorruptError{File: name + "/" + segment.ContentPart, Err: errors.New("fewer blocks than " + segment.FetchPart)}
 		}
-		group := make([]*visited, len(visits))
-		for i := range visits {
-			v := &visits[i]
-			group[i] = &visited{visit: *v}
-			c := &page.Content{URL: v.URL}
-			if len(contents) > 0 && contents[0].URL == v.URL {
-				c, contents = &contents[0], contents[1:]
-			} else if v.Outcome.Code == protocol.Success {
-				continue // fetched with NoContent: nothing to parse
-			}
-			d, ok := from[v.URL]
-			if !ok {
-				d = o.heir(v.URL, heirs.from[v.URL])
-			}
-			reader.read(ctx, group[i], &d, c)
-			if err := reader.found(ctx, &known, group[i]); err != nil {
-				return l.report, err
-			}
-			if err := ctx.Err(); err != nil {
-				return l.report, err
-			}
-			heirs.met(v, group[i].parse)
-			l.count(group[i])
+		group, err := s.parse(ctx, visits, contents)
+		if err != nil {
+			return err
 		}
 		if err := w.write(ctx, group); err != nil {
-			return l.report, err
+			return err
 		}
 	}
-	l.report.Redirects = Redirects{} // which belong to the fetch
-	return l.report, w.commit(ctx)
+	s.report.Redirects = Redirects{} // which belong to the fetch
+	return w.commit(ctx)
+}
+
+// parse parses the contents of a block. Not every visit has one.
+func (s *stage) parse(ctx context.Context, visits []segment.Visit, contents []page.Content) ([]*visited, error) {
+	group := make([]*visited, len(visits))
+	for i := range visits {
+		v := &visits[i]
+		group[i] = &visited{visit: *v}
+		c := &page.Content{URL: v.URL}
+		if len(contents) > 0 && contents[0].URL == v.URL {
+			c, contents = &contents[0], contents[1:]
+		} else if v.Outcome.Code == protocol.Success {
+			continue // fetched with NoContent: nothing to parse
+		}
+		d, ok := s.from[v.URL]
+		if !ok {
+			d = s.reader.o.heir(v.URL, s.heirs.from[v.URL])
+		}
+		s.reader.read(ctx, group[i], &d, c)
+		if err := s.reader.found(ctx, &s.known, group[i]); err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.heirs.met(v, group[i].parse)
+		s.report.count(group[i])
+	}
+	return group, nil
 }
 
 // selected returns the records of the fetch list, as they were when selected: the links of a
