@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -211,16 +213,7 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 	}
 	switch kind {
 	case "learned":
-		keep := c.Float("keep")
-		if !(keep > 0 && keep <= 1) {
-			return nil, usagef("-keep: %g is not a share above 0 and up to 1", keep)
-		}
-		for _, name := range []string{"nutch", "max", "inc", "dec", "sync"} {
-			if c.IsSet(name) {
-				return nil, usagef("-kind learned has no -%s", name)
-			}
-		}
-		return schedule.Learned{Default: base, MinInterval: s.MinInterval, HostIntervals: s.HostIntervals, Keep: keep}, nil
+		return learnedOf(c, s)
 	case "default":
 		return base, nil
 	case "adaptive":
@@ -237,6 +230,20 @@ func scheduleOf(c *cli.Command) (schedule.FetchSchedule, error) {
 		return m, nil
 	}
 	return nil, usagef("-kind: %q is not one of default, adaptive, mime and learned", kind)
+}
+
+// learnedOf makes a learned schedule with the bounds of an adaptive one.
+func learnedOf(c *cli.Command, bounds schedule.Adaptive) (schedule.FetchSchedule, error) {
+	keep := c.Float("keep")
+	if !(keep > 0 && keep <= 1) {
+		return nil, usagef("-keep: %g is not a share above 0 and up to 1", keep)
+	}
+	for _, name := range []string{"nutch", "max", "inc", "dec", "sync"} {
+		if c.IsSet(name) {
+			return nil, usagef("-kind learned has no -%s", name)
+		}
+	}
+	return schedule.Learned{Default: bounds.Default, MinInterval: bounds.MinInterval, HostIntervals: bounds.HostIntervals, Keep: keep}, nil
 }
 
 // mostEvents bounds a generated history.
@@ -258,47 +265,15 @@ func historyOf(c *cli.Command, o *simulate.Options) ([]simulate.Page, error) {
 	if spans.err != nil {
 		return nil, spans.err
 	}
-	url := c.String("url")
 	var pages []simulate.Page
-	switch name := c.String("history"); {
-	case name != "":
-		all, err := readHistory(name)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range all {
-			if url == "" || p.URL == url {
-				pages = append(pages, p)
-			}
-		}
-		if len(pages) == 0 {
-			return nil, fmt.Errorf("%s has no page %s", name, url)
-		}
-	default:
-		if url == "" {
-			url = "http://www.example.com/"
-		}
-		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		if o.Duration == 0 {
-			o.Duration = 365 * 24 * time.Hour
-		}
-		p := simulate.Never(url, start)
-		for name, period := range map[string]time.Duration{"every": every, "poisson": mean} {
-			if period > 0 && o.Duration/period > mostEvents {
-				return nil, usagef("-%s: %s is too short for so long a time", name, c.String(name))
-			}
-		}
-		switch {
-		case c.Bool("never"):
-		case mean > 0:
-			p = simulate.Poisson(url, start, o.Duration, mean, c.Uint64("seed"))
-		default:
-			if every == 0 {
-				every = 7 * 24 * time.Hour
-			}
-			p = simulate.Every(url, start, o.Duration, every)
-		}
-		pages = []simulate.Page{p}
+	var err error
+	if name := c.String("history"); name != "" {
+		pages, err = pagesIn(name, c.String("url"))
+	} else {
+		pages, err = madePage(c, o, every, mean)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if c.IsSet("type") {
 		for i := range pages {
@@ -306,6 +281,40 @@ func historyOf(c *cli.Command, o *simulate.Options) ([]simulate.Page, error) {
 		}
 	}
 	return pages, nil
+}
+
+// pagesIn returns the pages of a history, or only the one with a URL.
+func pagesIn(name, url string) ([]simulate.Page, error) {
+	pages, err := readHistory(name)
+	if err != nil {
+		return nil, err
+	}
+	pages = slices.DeleteFunc(pages, func(p simulate.Page) bool { return url != "" && p.URL != url })
+	if len(pages) == 0 {
+		return nil, fmt.Errorf("%s has no page %s", name, url)
+	}
+	return pages, nil
+}
+
+// madePage returns a page that changes as the flags say.
+func madePage(c *cli.Command, o *simulate.Options, every, mean time.Duration) ([]simulate.Page, error) {
+	o.Duration = cmp.Or(o.Duration, 365*24*time.Hour)
+	for name, period := range map[string]time.Duration{"every": every, "poisson": mean} {
+		if period > 0 && o.Duration/period > mostEvents {
+			return nil, usagef("-%s: %s is too short for so long a time", name, c.String(name))
+		}
+	}
+	url := cmp.Or(c.String("url"), "http://www.example.com/")
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p := simulate.Never(url, start)
+	switch {
+	case c.Bool("never"):
+	case mean > 0:
+		p = simulate.Poisson(url, start, o.Duration, mean, c.Uint64("seed"))
+	default:
+		p = simulate.Every(url, start, o.Duration, cmp.Or(every, 7*24*time.Hour))
+	}
+	return []simulate.Page{p}, nil
 }
 
 func readHistory(name string) ([]simulate.Page, error) {
