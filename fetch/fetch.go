@@ -70,15 +70,21 @@ type Options struct {
 	// ExemptRedirects follows redirects wherever they lead, whatever IgnoreExternal and
 	// IgnoreInternal say of links. (Nutch: db.ignore.also.redirects=false.)
 	ExemptRedirects bool
-	// MaxRedirects is how many redirects in a row are followed in this fetch; zero or less means none: each
-	// is a link, and its target is visited when it is selected. If the fetch parses, a meta refresh or
-	// Refresh header counts as a redirect. Once the list is done, targets not on it are visited, then their
-	// targets, each subject to the rules for links, robots.txt and the pauses of its host, and once per
-	// segment. The crawl db is not known here, so they are visited whatever it says of them, and without
-	// validators. A redirect that is followed is a link as well, and so is one beyond the limit, unless
-	// SkipExceeded drops it. If lists are fetched separately, only redirects within a host are followed, or
-	// within a domain if the lists were made by domain. All redirects that a fetch meets are kept in memory.
-	// (Nutch: http.redirect.max, http.redirect.max.exceeded.skip.)
+	// MaxRedirects is how many redirects in a row are followed in this fetch. Zero or less
+	// follows none: a redirect is then just a link, and its target is visited when it is
+	// selected.
+	//
+	// Targets that are not on the list are visited after it, then their targets, and so
+	// on, each once in a segment and subject to the rules for links, robots.txt and the
+	// pauses of its host. The fetch does not know the crawl db, so it visits a target
+	// whatever the crawl db says of it, and without validators. It keeps all redirects that
+	// it meets in memory.
+	//
+	// A redirect that is followed is a link as well. So is one beyond the limit, unless
+	// SkipExceeded drops it. A meta refresh or Refresh header counts as a redirect if the
+	// fetch parses. Where lists are fetched separately, redirects are followed only within
+	// a host, or within a domain if the lists were made by domain. (Nutch:
+	// http.redirect.max, http.redirect.max.exceeded.skip.)
 	MaxRedirects int
 	SkipExceeded bool
 	// MaxOutlinks is how many accepted links of a page are kept; zero or less
@@ -237,14 +243,15 @@ type Options struct {
 	// the head of the list does not keep the others waiting. (Nutch:
 	// fetcher.queue.depth.multiplier.)
 	QueueDepth int
-	// FollowDepth also visits pages that are not on the list: if it is 1, those that
-	// pages on the list link to, if 2, those that these link to, and so on; zero or
-	// less visits none. Of the accepted links of a page, the first FollowLinks that
-	// are not on the list are followed (zero means 4), and only those within its host
-	// unless FollowExternal is set. They are visited after the list, obey robots.txt,
-	// and are requested without validators. This takes a Parser, and about 60 bytes of
-	// memory for each page listed or followed. (Nutch: fetcher.follow.outlinks.depth,
-	// .num.links, .ignore.external.)
+	// FollowDepth also visits pages that are not on the list: with 1 those that pages on
+	// the list link to, with 2 those that these link to, and so on; zero or less visits
+	// none. FollowLinks is how many links of a page are followed, the first of the accepted
+	// ones that are not on the list; zero means 4. Only links within the host of the page
+	// count, unless FollowExternal is set.
+	//
+	// They are visited after the list, obey robots.txt, and are requested without
+	// validators. This takes a Parser, and about 60 bytes of memory for each page listed or
+	// followed. (Nutch: fetcher.follow.outlinks.depth, .num.links, .ignore.external.)
 	FollowDepth, FollowLinks int
 	FollowExternal           bool
 	// NormalizeList and FilterList apply the normalizers and the filters of Rules to
@@ -258,12 +265,15 @@ type Options struct {
 	// MaxBytes limits the decoded body of a page; zero means the limit of the
 	// protocol. (Nutch: http.content.limit.)
 	MaxBytes int64
-	// Lists are the numbers, from zero, of the fetch lists to visit, of those over which generate spread the
-	// URLs of the segment; nil means all. Fetches of different lists may run at the same time, in any
-	// processes that can share the stores (those of this module belong to one process at a time), and never
-	// share a queue; By must not be coarser than what the lists were made by. The segment is complete, and
-	// can be parsed and updated, when all lists are; the fetch that completes the last one merges the
-	// results. A fetch that began with nil must be finished with nil. (Nutch has a task for each list.)
+	// Lists are the numbers, from zero, of the fetch lists to visit, if generate spread the
+	// URLs of the segment over several; nil means all of them. A fetch that began with nil
+	// must be finished with nil.
+	//
+	// Fetches of different lists may run at the same time, in any processes that can share
+	// the stores; those of this module belong to one process at a time. They never share
+	// a queue, and By must not be coarser than what the lists were made by. The segment is
+	// complete, and can be parsed and updated, when all lists are: the fetch that completes
+	// the last one merges the results. (Nutch has a task for each list.)
 	Lists []int
 
 	// NoContent keeps bodies out of the segment. (Nutch:
