@@ -171,10 +171,16 @@ func TestLinkSums(t *testing.T) {
 			limit := limits[r.IntN(len(limits))]
 			links = linkdb.Union(nil, links, limit)
 			want = linkdb.Union(want, links, limit)
+			if r.IntN(2) == 0 && len(links) > 0 { // as others than Invert give them
+				if limit == 0 || len(links) < limit {
+					links = append(links, links[r.IntN(len(links))])
+				}
+				r.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
+			}
 			value := appendInlinks(nil, linkedPage, links, limit)
 			if i == 0 && r.IntN(2) == 0 { // of an older store
 				value = []byte{oldLinkVersion}
-				for _, l := range links {
+				for _, l := range linkdb.Union(nil, links, 0) {
 					value = append(appendText(append(value, 0), l.From), 0)
 					value = appendText(value, l.Anchor)
 				}

@@ -10,7 +10,8 @@ import (
 
 // The inlinks of a page are a version byte and runs, the oldest first. A run is what
 // one Merge gave the page: its limit (0 is none), the number of links, the number of
-// bytes that follow, and the links in order. The page that a link is on is encoded as
+// bytes that follow, and the links as they were given: in order, unless a Merge was given
+// others and has room for all. The page that a link is on is encoded as
 // the length of the prefix it shares with that of the previous link, or with the page
 // itself, and the rest; its anchor likewise with the previous anchor: the pages of a
 // site, which lie together, mostly link to a page from the same directories and with
@@ -47,7 +48,7 @@ func appendRun(dst []byte, r linkRun) []byte {
 	return append(dst, r.body...)
 }
 
-// runOf encodes links, distinct and in order, into buf.
+// runOf encodes links into buf, as many of the first as there is room for.
 func runOf(buf []byte, url string, links []linkdb.Inlink, limit int) linkRun {
 	r := linkRun{limit: max(limit, 0), body: buf[:0]}
 	var last linkdb.Inlink

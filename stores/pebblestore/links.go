@@ -156,14 +156,16 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 				continue
 			}
 		}
+		// Who reads them puts them in order if they are not.
 		links := e.Inlinks
-		if !ascending(links) {
-			links = linkdb.Union(nil, links, 0)
-		}
 		if limit > 0 && len(links) > limit {
-			links = links[:limit]
+			links = linkdb.Union(nil, links, limit)
 		}
 		run := runOf(body, e.URL, links, limit)
+		if run.count < len(links) {
+			// Which links there is no room for must not depend on how they are given.
+			run = runOf(body, e.URL, linkdb.Union(nil, links, 0), limit)
+		}
 		body = run.body
 		enc = appendRun(append(enc[:0], linkVersion), run)
 		if err := st.Set(key, enc, nil); err != nil {
@@ -171,16 +173,6 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 		}
 	}
 	return n, nil
-}
-
-// ascending reports whether links are distinct and in order, as Invert makes them.
-func ascending(links []linkdb.Inlink) bool {
-	for i := 1; i < len(links); i++ {
-		if linkdb.CompareInlinks(links[i-1], links[i]) >= 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *linkStore) Close() error { return s.db.closeView(&s.view) }
