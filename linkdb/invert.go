@@ -106,7 +106,7 @@ func Invert(ctx context.Context, links Store, segs segment.Store, segments []str
 	if o.SortMemory <= 0 {
 		o.SortMemory = 64 << 20
 	}
-	v := inverter{o: o, from: sources{places.Places{Room: o.SortMemory / 4, Compare: crawldb.Compare}}, chunk: max(min(o.SortMemory/4, maxChunkBytes), minChunkBytes)}
+	v := inverter{o: o, from: sources{places.Places{Room: o.SortMemory / 4, AppendKey: crawldb.AppendKey}}, chunk: max(min(o.SortMemory/4, maxChunkBytes), minChunkBytes)}
 	v.sorter = extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-v.from.Room-v.chunk, 1), Dir: o.TempDir})
 	err := v.run(ctx, links, segs, segments)
 	if cerr := v.sorter.Close(); err == nil && cerr != nil {

@@ -32,7 +32,9 @@ func (v *inverter) sources(ctx context.Context, segs segment.Store, segments []s
 			s.Add(visit.URL)
 		}
 	}
-	s.Sort()
+	if err := s.Sort(); err != nil {
+		return fmt.Errorf("linkdb: invert: %w", err)
+	}
 	return nil
 }
 

@@ -26,7 +26,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	report.Resumed = resumed
 	sites := sites{crawl: crawl, segment: name, o: &o, visits: map[string]*int64{}, damaged: map[string]struct{}{}}
 	defer func() { report.Damaged = len(sites.damaged) }()
-	from := places.Places{Room: o.SortMemory / 4, Compare: crawldb.Compare}
+	from := places.Places{Room: o.SortMemory / 4, AppendKey: crawldb.AppendKey}
 	batchBytes := max(min(o.SortMemory/4, maxBatchBytes), minBatchBytes)
 	sorter := extsort.New(extsort.Options{MemoryBytes: max(o.SortMemory-from.Room-batchBytes, 1), Dir: o.TempDir})
 	defer sorter.Close()

@@ -66,7 +66,9 @@ func (g *gatherer) all(ctx context.Context, whole bool) (shared float64, err err
 	if g.report.Unparsed, err = g.visits(ctx); err != nil {
 		return 0, err
 	}
-	g.from.Sort()
+	if err := g.from.Sort(); err != nil {
+		return 0, err
+	}
 	parsed, err := segment.Has[segment.Parse](ctx, g.segments, g.name)
 	if err != nil || !parsed {
 		return 0, err

@@ -69,7 +69,7 @@ var repo = policy{
 		"internal/extsort":    {tool, ""},
 		"internal/directives": {adapter, "page"},
 		"internal/grace":      {tool, ""},
-		"internal/places":     {tool, ""},
+		"internal/places":     {tool, "internal/extsort"},
 		"internal/texts":      {tool, ""},
 		"internal/unpack":     {tool, ""},
 		"internal/frontier":   {adapter, "crawldb"},

@@ -4,9 +4,13 @@
 package places
 
 import (
-	"cmp"
+	"bytes"
+	"context"
+	"encoding/binary"
 	"slices"
 	"strings"
+
+	"github.com/recrawl/recrawl/internal/extsort"
 )
 
 // Places are the places of the pages that were added, once sorted.
@@ -14,8 +18,9 @@ type Places struct {
 	// Room is the number of bytes of URLs for which there is still room.
 	Room int
 
-	// Compare orders URLs by their keys.
-	Compare func(a, b string) int
+	// AppendKey appends the key of a URL, by which URLs are ordered. No two have the
+	// same.
+	AppendKey func(dst []byte, url string) []byte
 
 	urls []string // in key order
 	// Pages are mostly looked for in the order in which they were added, since a
@@ -34,24 +39,36 @@ func (p *Places) Add(url string) {
 	}
 }
 
-// Sort assigns the places.
-func (p *Places) Sort() {
-	p.when = make([]uint32, len(p.urls))
-	for i := range p.when {
-		p.when[i] = uint32(i)
+// Sort assigns the places. Meanwhile there is a copy of each URL, in its key.
+func (p *Places) Sort() error {
+	size := 0
+	for _, url := range p.urls {
+		size += len(url) + 24
 	}
-	slices.SortFunc(p.when, func(a, b uint32) int {
-		return cmp.Or(p.Compare(p.urls[a], p.urls[b]), cmp.Compare(a, b))
-	})
+	sorter := extsort.New(extsort.Options{MemoryBytes: 4*size + 64<<10}) // it needs no file
+	defer sorter.Close()
+	var key, value []byte
+	for i, url := range p.urls {
+		key, value = p.AppendKey(key[:0], url), binary.BigEndian.AppendUint32(value[:0], uint32(i))
+		if err := sorter.Add(key, value); err != nil {
+			return err
+		}
+	}
 	p.came, p.next = make([]uint32, len(p.urls)), 0
-	urls, when := make([]string, 0, len(p.urls)), p.when[:0]
-	for _, i := range p.when {
+	urls := make([]string, 0, len(p.urls))
+	p.when = make([]uint32, 0, len(p.urls))
+	for pair, err := range sorter.Sorted(context.Background()) {
+		if err != nil {
+			return err
+		}
+		i := binary.BigEndian.Uint32(pair.Value)
 		if url := p.urls[i]; len(urls) == 0 || urls[len(urls)-1] != url {
-			urls, when = append(urls, url), append(when, i)
+			urls, p.when = append(urls, url), append(p.when, i)
 		}
 		p.came[i] = uint32(len(urls) - 1)
 	}
-	p.urls, p.when = urls, when
+	p.urls = urls
+	return nil
 }
 
 // Find returns the place of a page; ok is false if it has none, and place is
@@ -62,7 +79,12 @@ func (p *Places) Find(url string) (place int, ok bool) {
 		ok = p.urls[place] == url
 	}
 	if !ok {
-		if place, ok = slices.BinarySearchFunc(p.urls, url, p.Compare); !ok {
+		var other []byte
+		place, ok = slices.BinarySearchFunc(p.urls, p.AppendKey(nil, url), func(url string, key []byte) int {
+			other = p.AppendKey(other[:0], url)
+			return bytes.Compare(other, key)
+		})
+		if !ok {
 			return place, false
 		}
 		p.next = int(p.when[place])
