@@ -16,13 +16,18 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// One Merge holds at most this many pages, and about this many bytes of links,
-// or a quarter of SortMemory if that is less: if a page has more links, the
-// rest go into the next.
+// One Merge holds about this many bytes, or a quarter of SortMemory if that is less: if a
+// page has more links, the rest go into the next. The fewer there are the better: a store
+// may write a table for each, which it compacts the sooner.
 const (
-	chunkTargets  = 10_000
-	maxChunkBytes = 8 << 20
+	maxChunkBytes = 16 << 20
 	minChunkBytes = 64 << 10
+)
+
+// What an Entry and an Inlink take beside their text.
+const (
+	entryBytes  = 48
+	inlinkBytes = 36
 )
 
 // InvertOptions say which links [Invert] keeps. The zero value keeps every link
@@ -234,7 +239,9 @@ func (v *inverter) sameSide(host, target string) bool {
 func (v *inverter) merge(ctx context.Context, links Store) error {
 	var (
 		chunk      []Entry
-		inlinks    []Inlink // of all entries of the chunk
+		ends       []int    // of the inlinks of each entry
+		inlinks    []Inlink // of all entries
+		where      []uint32 // the places of their pages
 		size, kept int
 		key, last  []byte
 		url        []byte
@@ -245,10 +252,18 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		if len(chunk) == 0 {
 			return nil
 		}
+		if !v.from.resolve(inlinks, where) {
+			return errSorted
+		}
+		from := 0
+		for i, end := range ends {
+			chunk[i].Inlinks = inlinks[from:end:end]
+			from = end
+		}
 		err := links.Merge(ctx, chunk, v.o.MaxInlinks)
 		clear(chunk)
 		clear(inlinks)
-		chunk, inlinks, size = chunk[:0], inlinks[:0], 0
+		chunk, ends, inlinks, where, size = chunk[:0], ends[:0], inlinks[:0], where[:0], 0
 		return err
 	}
 	for p, err := range v.sorter.Sorted(ctx) {
@@ -271,28 +286,23 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		kept++
 		v.report.Inlinks++
 
-		if fresh && len(chunk) == chunkTargets || size > v.chunk {
+		if size > v.chunk {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
 		if fresh || len(chunk) == 0 {
 			url = v.keys.AppendURL(url[:0], p.Key)
-			chunk = append(chunk, Entry{URL: text.Add(url)})
-			size += len(p.Key)
+			chunk, ends = append(chunk, Entry{URL: text.Add(url)}), append(ends, 0)
+			size += len(url) + entryBytes
 		}
-		from, anchor, ok := v.from.cut(p.Value)
+		place, from, anchor, ok := v.from.cut(p.Value)
 		if !ok {
 			return errSorted
 		}
-		n := len(inlinks)
-		inlinks = append(inlinks, Inlink{From: from, Anchor: text.Add(anchor)})
-		// The links of an entry are adjacent, and those that append has moved are
-		// still valid where they were.
-		e := &chunk[len(chunk)-1]
-		n -= len(e.Inlinks)
-		e.Inlinks = inlinks[n:len(inlinks):len(inlinks)]
-		size += len(p.Key) + len(anchor) + 32
+		inlinks, where = append(inlinks, Inlink{From: from, Anchor: text.Add(anchor)}), append(where, place)
+		ends[len(ends)-1] = len(inlinks)
+		size += len(p.Value) + inlinkBytes
 	}
 	return flush()
 }

@@ -338,6 +338,7 @@ type chunks struct {
 	linkdb.Store
 	t    *testing.T
 	n    int
+	most int // bytes
 	last string
 	fail int // the merge that fails; 0 for none
 }
@@ -349,8 +350,16 @@ func (c *chunks) Merge(ctx context.Context, entries []linkdb.Entry, limit int) e
 	if c.n == c.fail {
 		return errFull
 	}
-	if len(entries) == 0 || len(entries) > 10_000 {
-		c.t.Errorf("a chunk of %d pages", len(entries))
+	size, link := 0, 0
+	for _, e := range entries {
+		size += len(e.URL) + 24
+		for _, l := range e.Inlinks {
+			link = len(e.URL) + len(l.Anchor) + 56
+			size += len(l.Anchor) + 32
+		}
+	}
+	if len(entries) == 0 || size-link > c.most {
+		c.t.Errorf("a chunk of %d pages, %d bytes", len(entries), size)
 	}
 	for i, e := range entries {
 		if cmp := crawldb.Compare(c.last, e.URL); cmp > 0 || cmp == 0 && i > 0 {
@@ -419,7 +428,11 @@ func TestInvertIsBounded(t *testing.T) {
 				}
 				dir := t.TempDir()
 				o := linkdb.InvertOptions{MaxInlinks: limit, SortMemory: memory, TempDir: dir}
-				c := &chunks{Store: db.Links(), t: t}
+				most := 64 << 10
+				if memory == 0 {
+					most = 16 << 20
+				}
+				c := &chunks{Store: db.Links(), t: t, most: most}
 				report, err := linkdb.Invert(t.Context(), c, db.Segments(), names, o)
 				if err != nil {
 					t.Fatal(err)
@@ -430,8 +443,8 @@ func TestInvertIsBounded(t *testing.T) {
 				if got := dump(t, db.Links()); !reflect.DeepEqual(got, dump(t, want.Links())) {
 					t.Errorf("%d links, not those of the model", len(got))
 				}
-				if want := (len(model) + 9_999) / 10_000; c.n < want || memory == 0 && c.n != want {
-					t.Errorf("%d chunks, not %d", c.n, want)
+				if (memory == 0) != (c.n == 1) {
+					t.Errorf("%d chunks", c.n)
 				}
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
 					t.Errorf("left behind: %v", left)
@@ -439,7 +452,7 @@ func TestInvertIsBounded(t *testing.T) {
 
 				// A run that fails half way is repeated, segment by segment.
 				var again memstore.DB
-				c = &chunks{Store: again.Links(), t: t, fail: 2}
+				c = &chunks{Store: again.Links(), t: t, most: most, fail: min(2, c.n)}
 				if _, err := linkdb.Invert(t.Context(), c, db.Segments(), names, o); !errors.Is(err, errFull) {
 					t.Fatal(err)
 				}
@@ -489,7 +502,7 @@ func TestInvertSplitsHub(t *testing.T) {
 		pages = append(pages, links(fmt.Sprintf("http://p%d.example/", i), "http://hub.example/ "+anchor))
 	}
 	put(t, db.Segments(), "s", pages...)
-	c := &chunks{Store: db.Links(), t: t}
+	c := &chunks{Store: db.Links(), t: t, most: 256 << 10}
 	report, err := linkdb.Invert(t.Context(), c, db.Segments(), []string{"s"}, linkdb.InvertOptions{MaxAnchor: -1, SortMemory: 1 << 20, TempDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/places"
@@ -56,17 +57,33 @@ func (s *sources) appendTo(dst []byte, url string) []byte {
 	return appendPart(append(dst, spelled), crawldb.AppendKey(nil, url))
 }
 
-// cut reads the page from bytes that begin with its name.
-func (s *sources) cut(b []byte) (url string, rest []byte, ok bool) {
+// unplaced is no place.
+const unplaced = math.MaxUint32
+
+// cut reads the page from bytes that begin with its name: its place, or its URL.
+func (s *sources) cut(b []byte) (place uint32, url string, rest []byte, ok bool) {
 	if len(b) < 5 {
-		return "", nil, false
+		return 0, "", nil, false
 	}
 	if b[4] == placed {
-		url, ok := s.At(uint64(binary.BigEndian.Uint32(b)))
-		return url, b[5:], ok
+		return binary.BigEndian.Uint32(b), "", b[5:], true
 	}
 	key, rest := cutPart(b[5:])
-	return crawldb.URLOf(string(key)), rest, true
+	return unplaced, crawldb.URLOf(string(key)), rest, true
+}
+
+// resolve sets the pages of links that have places. It does so for many at a time: what is
+// scattered in memory is then fetched together.
+func (s *sources) resolve(links []Inlink, where []uint32) (ok bool) {
+	for i, place := range where {
+		if place == unplaced {
+			continue
+		}
+		if links[i].From, ok = s.At(uint64(place)); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // Parts are joined so that the result compares like the parts: a part ends in 0

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"sync"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -27,7 +28,7 @@ type linkStore struct {
 const (
 	// mergeStep is about how many bytes a Merge writes at a time. A Merge need
 	// not be atomic, so its memory need not depend on its size.
-	mergeStep = 8 << 20
+	mergeStep = 16 << 20
 	// linkLeast is how many bytes make a table: see UpdateAll. Less is written
 	// as a batch.
 	linkLeast = 512 << 10
@@ -145,6 +146,9 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 				return 0, err
 			}
 		}
+		if n%touched == 0 {
+			touch(entries[n:min(n+touched, len(entries))])
+		}
 		n++
 		key = keys.AppendKey(append(key[:0], byte(linkTable)), e.URL)
 		if len(e.Inlinks) == 0 {
@@ -173,6 +177,23 @@ func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.En
 		}
 	}
 	return n, nil
+}
+
+// touched is how many entries are touched at a time.
+const touched = 16
+
+// touch reads from the pages that link to those of some entries. They are scattered in
+// memory, and fetching many pieces takes hardly longer than fetching one.
+func touch(entries []linkdb.Entry) {
+	var sum byte
+	for _, e := range entries {
+		for _, l := range e.Inlinks[:min(len(e.Inlinks), touched)] {
+			if n := len(l.From); n > 0 {
+				sum += l.From[0] + l.From[n-1]
+			}
+		}
+	}
+	runtime.KeepAlive(sum)
 }
 
 func (s *linkStore) Close() error { return s.db.closeView(&s.view) }
