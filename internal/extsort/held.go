@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"runtime"
 	"slices"
 )
 
@@ -102,6 +103,7 @@ func (h *held) each(f func(Pair) bool) {
 	var some [32]Pair
 	for from := 0; from < len(h.entries); from += len(some) {
 		entries := h.entries[from:min(from+len(some), len(h.entries))]
+		h.touch(entries, 0)
 		for i, e := range entries {
 			some[i] = h.pair(e)
 		}
@@ -111,6 +113,17 @@ func (h *held) each(f func(Pair) bool) {
 			}
 		}
 	}
+}
+
+// touch reads a byte of each key, so that those that follow are fetched together.
+func (h *held) touch(a []entry, depth int) {
+	var sum byte
+	for _, e := range a {
+		if depth < int(e.klen) {
+			sum += h.chunks[e.at>>chunkBits][int(e.at&(1<<chunkBits-1))+depth]
+		}
+	}
+	runtime.KeepAlive(sum)
 }
 
 // The records are sorted by words of some bytes: first by those at the beginning of
@@ -205,9 +218,14 @@ func (h *held) common(a []entry, depth int, value bool) int {
 	first := h.rest(a[0], depth, value)
 	n := min(len(first), 8*wordBytes)
 	first = first[:n]
-	for _, e := range a[1:] {
-		if n = min(n, shared(first, h.rest(e, depth, value))); n < wordBytes {
-			return 0
+	for some := range slices.Chunk(a[1:], 32) {
+		if !value {
+			h.touch(some, depth)
+		}
+		for _, e := range some {
+			if n = min(n, shared(first, h.rest(e, depth, value))); n < wordBytes {
+				return 0
+			}
 		}
 	}
 	return n
