@@ -19,8 +19,8 @@ type Traps struct {
 	// Heritrix, TooManyPathSegments.)
 	MaxDepth int
 	// MaxRepeats is how often the same one to four segments may follow each
-	// other: "/a/b/a/b/a/b/". The default is 2, or 4 for a single segment of
-	// digits, as in dates. (From Heritrix, PathologicalPath.) What
+	// other: "/a/b/a/b/a/b/". The default is 2. A single segment of digits, as
+	// in dates, and an empty one may do so twice as often. (From Heritrix, PathologicalPath.) What
 	// [RepeatedSegments] rejects is rejected too, unless MaxRepeats is
 	// negative.
 	MaxRepeats int
