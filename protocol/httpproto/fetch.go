@@ -378,15 +378,16 @@ func location(u *url.URL, h http.Header) (target, why string) {
 	if len(loc) > maxLocation {
 		return "", "redirect: Location is too long"
 	}
-	// "http:/x" on a page of http is relative, as in a link (see htmlparse): net/url takes
-	// it for an address without a host.
+	// What follows is as in a link (see htmlparse): servers send what browsers understand.
+	loc = withSlashes(strings.ReplaceAll(loc, "\t", ""))
+	// "http:/x" on a page of http is relative: net/url takes it for an address without a host.
 	if scheme, rest, ok := strings.Cut(loc, ":"); ok && strings.EqualFold(scheme, u.Scheme) && !strings.HasPrefix(rest, "//") {
 		if loc = rest; loc != "" && strings.IndexByte("/?#", loc[0]) < 0 {
 			loc = "./" + loc // which may contain a colon
 		}
 	}
 	t, err := u.Parse(loc)
-	if err != nil { // maybe for a bare "%", which browsers follow and htmlparse accepts in a link
+	if err != nil { // maybe for a bare "%"
 		t, err = u.Parse(escapePercent(loc))
 	}
 	if err != nil {
@@ -396,6 +397,20 @@ func location(u *url.URL, h http.Header) (target, why string) {
 		return "", "redirect: Location cannot be parsed"
 	}
 	return target, ""
+}
+
+// withSlashes returns a reference with each "\" before its query or fragment as a "/", unless it
+// has a scheme other than http and https.
+func withSlashes(ref string) string {
+	path := ref
+	if i := strings.IndexAny(ref, "?#"); i >= 0 {
+		path = ref[:i]
+	}
+	scheme, _, ok := strings.Cut(path, ":")
+	if ok && !strings.ContainsAny(scheme, `/\`) && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return ref
+	}
+	return strings.ReplaceAll(path, `\`, "/") + ref[len(path):]
 }
 
 // escapePercent escapes each percent sign that begins no escape.

@@ -244,9 +244,16 @@ func TestLocation(t *testing.T) {
 		{"HTTP:x:y", s.URL + "/dir/x:y"},
 		{"http:?x", s.URL + "/dir/page?x"},
 		{"http:", s.URL + "/dir/page?q"},
+		{`\x\y?a\b#c\d`, s.URL + `/x/y?a\b#c%5Cd`},
+		{`\\other.example\x`, "http://other.example/x"},
+		{`http:\\other.example\x`, "http://other.example/x"},
+		{`https:\/other.example`, "https://other.example"},
+		{`x\y:z`, s.URL + "/dir/x/y:z"},
+		{"/a\tb", s.URL + "/ab"},
 		// The crawl decides about schemes and targets; nothing is dialled here.
 		{"file:///etc/passwd", "file:///etc/passwd"},
 		{"javascript:alert(1)", "javascript:alert(1)"},
+		{`x-app:a\b`, `x-app:a\b`},
 		{"http://169.254.169.254/latest", "http://169.254.169.254/latest"},
 		{"http://a:b@other.example/", "http://a:b@other.example/"},
 	} {
