@@ -149,7 +149,7 @@ func (r *run) endGroup() {
 }
 
 func (r *run) change(m *member, to crawldb.Status) {
-	signature, _ := cutPart(r.group)
+	signature, _ := extsort.CutPart(r.group)
 	r.changes = append(r.changes, change{m.url, signature, m.status, to})
 }
 
@@ -185,7 +185,7 @@ func (r *run) flush(ctx context.Context, end bool) error {
 // encode encodes a record for the sorter: by signature and group, and within
 // that so that twins are adjacent, or by the key of the URL for Nutch.
 func (r *run) encode(key, value []byte, d *crawldb.Datum) ([]byte, []byte) {
-	key = appendPart(key, string(d.Signature))
+	key = extsort.AppendPart(key, string(d.Signature))
 	switch r.o.Group {
 	case ByHost:
 		key = append(key, hostdb.ByHost.Key(d.URL)...)
@@ -207,7 +207,7 @@ func (r *run) encode(key, value []byte, d *crawldb.Datum) ([]byte, []byte) {
 		place = d.URL + "\x00u"
 	}
 	m := member{page: page{url: d.URL, score: d.Score, time: t.UnixMilli()}, status: d.Status}
-	return key, m.append(appendPart(value, place))
+	return key, m.append(extsort.AppendPart(value, place))
 }
 
 func (m *member) append(b []byte) []byte {
@@ -220,7 +220,7 @@ func (m *member) append(b []byte) []byte {
 const memberSize = 1 + 4 + 8
 
 func decode(value []byte) (place string, m member, err error) {
-	head, b := cutPart(value)
+	head, b := extsort.CutPart(value)
 	if len(b) < memberSize {
 		return "", member{}, errSorted
 	}
@@ -244,10 +244,10 @@ type begin struct {
 // cursor encodes the position of the run; it is valid for the same options
 // only.
 func (r *run) cursor() string {
-	b := appendPart(nil, r.options())
-	b = appendPart(b, string(r.group))
-	b = appendPart(b, r.at)
-	return string(r.best.append(appendPart(b, "")))
+	b := extsort.AppendPart(nil, r.options())
+	b = extsort.AppendPart(b, string(r.group))
+	b = extsort.AppendPart(b, r.at)
+	return string(r.best.append(extsort.AppendPart(b, "")))
 }
 
 func (r *run) options() string { return fmt.Sprint(r.o.Group, r.o.Order) }
@@ -261,44 +261,16 @@ func (r *run) resume(ctx context.Context) (begin, error) {
 	if err != nil || cursor == "" {
 		return begin{}, err
 	}
-	options, rest := cutPart([]byte(cursor))
+	options, rest := extsort.CutPart([]byte(cursor))
 	if string(options) != r.options() {
 		return begin{}, nil
 	}
-	group, rest := cutPart(rest)
-	at, rest := cutPart(rest)
+	group, rest := extsort.CutPart(rest)
+	at, rest := extsort.CutPart(rest)
 	_, best, err := decode(rest)
 	if err != nil {
 		return begin{}, fmt.Errorf("progress mark %q: %w", Job, err)
 	}
 	r.report.Resumed = true
 	return begin{group: group, at: string(at), best: best}, nil
-}
-
-// Parts are joined so that the result compares like the parts: a part ends in 0
-// 0, and a 0 in it is followed by 1.
-
-func appendPart(dst []byte, part string) []byte {
-	for i := range len(part) {
-		if dst = append(dst, part[i]); part[i] == 0 {
-			dst = append(dst, 1)
-		}
-	}
-	return append(dst, 0, 0)
-}
-
-// cutPart splits what appendPart wrote from what was appended after it.
-func cutPart(b []byte) (part, rest []byte) {
-	part = []byte{}
-	for i := 0; i+1 < len(b); i++ {
-		if b[i] != 0 {
-			part = append(part, b[i])
-			continue
-		}
-		if i++; b[i] == 0 {
-			return part, b[i+1:]
-		}
-		part = append(part, 0)
-	}
-	return part, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
@@ -59,8 +60,8 @@ func (g *group) add(value []byte) error {
 	}
 	kind := value[0]
 	o := origin{source: binary.BigEndian.Uint32(value[1:])}
-	url, rest := cutPart(value[5:])
-	o.url = url
+	url, rest := extsort.CutPart(value[5:])
+	o.url = string(url)
 	var err error
 	switch kind {
 	case kindVisit:

@@ -12,30 +12,3 @@ type AcceptFunc = func(url string) (string, bool)
 
 // chunk is the number of URLs in one Update or Merge of a store.
 const chunk = 10_000
-
-// Parts are joined so that the result compares like the parts: a part ends in 0
-// 0, and a 0 in it is followed by 1.
-func appendPart(dst []byte, part string) []byte {
-	for i := range len(part) {
-		if dst = append(dst, part[i]); part[i] == 0 {
-			dst = append(dst, 1)
-		}
-	}
-	return append(dst, 0, 0)
-}
-
-// cutPart splits what appendPart wrote from what was appended after it.
-func cutPart(b []byte) (part string, rest []byte) {
-	var out []byte
-	for i := 0; i+1 < len(b); i++ {
-		if b[i] != 0 {
-			out = append(out, b[i])
-			continue
-		}
-		if i++; b[i] == 0 {
-			return string(out), b[i+1:]
-		}
-		out = append(out, 0)
-	}
-	return "", nil
-}

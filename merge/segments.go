@@ -245,7 +245,7 @@ func read[T segment.Record](ctx context.Context, m *segmentMerger, n int, kind b
 		}
 		m.key = crawldb.AppendKey(m.key[:0], *u)
 		m.value = binary.BigEndian.AppendUint32(append(m.value[:0], kind), uint32(n))
-		if m.value, err = segment.AppendRecord(appendPart(m.value, from), &rec); err != nil {
+		if m.value, err = segment.AppendRecord(extsort.AppendPart(m.value, from), &rec); err != nil {
 			return err
 		}
 		if err := m.sorter.Add(m.key, m.value); err != nil {
