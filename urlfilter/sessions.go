@@ -25,7 +25,7 @@ func (SessionIDs) Normalize(_ Scope, url string) (string, error) {
 		return url, nil
 	}
 	rest, fragment, hasFragment := strings.Cut(url, "#")
-	head, query, hasQuery := strings.Cut(rest, "?")
+	head, query, _ := strings.Cut(rest, "?")
 	changed := false
 	if i := strings.IndexByte(head, ';'); i >= 0 {
 		var b strings.Builder
@@ -44,38 +44,44 @@ func (SessionIDs) Normalize(_ Scope, url string) (string, error) {
 		}
 		head = b.String()
 	}
-	if hasQuery {
-		// What is kept, as long as nothing was dropped: a prefix of the query.
-		kept, begin := query[:0], 0
-		for begin <= len(query) {
-			p, _, _ := strings.Cut(query[begin:], "&")
-			end := begin + len(p)
-			switch {
-			case isSession(p, query):
-				changed = true
-			case len(kept) == begin-1: // nothing was dropped yet
-				kept = query[:end]
-			case begin == 0:
-				kept = query[:end]
-			case kept == "":
-				kept = p
-			default:
-				kept += "&" + p
-			}
-			begin = end + 1
-		}
-		query, hasQuery = kept, kept != ""
+	if kept := dropSessions(query); len(kept) < len(query) {
+		query, changed = kept, true
 	}
 	if !changed {
 		return url, nil
 	}
-	if hasQuery {
+	if query != "" {
 		head += "?" + query
 	}
 	if hasFragment {
 		head += "#" + fragment
 	}
 	return head, nil
+}
+
+// dropSessions returns a query without session ids.
+func dropSessions(query string) string {
+	some := false
+	for p := range strings.SplitSeq(query, "&") {
+		some = some || isSession(p, query)
+	}
+	if !some {
+		return query
+	}
+	var kept strings.Builder
+	first, dropped := true, false // a query that begins with empty parameters keeps them, up to what is dropped
+	for p := range strings.SplitSeq(query, "&") {
+		if isSession(p, query) {
+			dropped = true
+			continue
+		}
+		if kept.Len() > 0 || !first && !dropped {
+			kept.WriteByte('&')
+		}
+		kept.WriteString(p)
+		first = false
+	}
+	return kept.String()
 }
 
 // mayHaveSession reports whether a closer look is worthwhile: whether a
