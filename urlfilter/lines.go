@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // maxLine limits a line of a rule file, in bytes.
@@ -66,41 +65,8 @@ func hostOf(url string) string {
 	if begin, end := usualHost(url); begin > 0 {
 		return strings.TrimSuffix(url[begin:end], ".")
 	}
-	i := 0
-	for ; i < len(url) && url[i] != ':'; i++ {
-		if c := url[i]; c == '/' || c == '?' || c == '#' {
-			return ""
-		}
-	}
-	if i == 0 || !strings.HasPrefix(url[i:], "://") {
-		return ""
-	}
-	start := i + len("://")
-	colon, upper := -1, false
-scan:
-	for i = start; i < len(url); i++ {
-		switch c := url[i]; {
-		case c == '/' || c == '?' || c == '#':
-			break scan
-		case c == '@':
-			start, colon = i+1, -1
-		case c == ':':
-			colon = i
-		case c == ']':
-			colon = -1 // part of an IPv6 address
-		case 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf:
-			upper = true
-		}
-	}
-	host := url[start:i]
-	if colon >= 0 {
-		host = url[start:colon]
-	}
-	host = strings.TrimSuffix(host, ".")
-	if upper {
-		host = strings.ToLower(host)
-	}
-	return host
+	_, _, host, _, _, _ := cutURL(url)
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
 // usualHost returns where the host of a URL begins and ends if it is a name

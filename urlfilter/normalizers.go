@@ -140,7 +140,7 @@ func cutURL(url string) (scheme, user, host, port, rest string, ok bool) {
 		user, auth = auth[:i+1], auth[i+1:]
 	}
 	host = auth
-	if i := strings.LastIndexByte(auth, ':'); i >= 0 && !strings.HasSuffix(auth, "]") {
+	if i := strings.LastIndexByte(auth, ':'); i > strings.LastIndexByte(auth, ']') {
 		host, port = auth[:i], auth[i:]
 	}
 	return scheme, user, host, port, rest, host != ""
