@@ -22,60 +22,34 @@ var errNoRules = errors.New("no rules")
 
 // RegexFile reads a [Regex]. (Nutch: urlfilter.regex.file.)
 func RegexFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, func(r io.Reader) (*Regex, error) {
-		f, err := ParseRegex(r)
-		if err == nil {
-			f.NutchCompat = o.NutchCompat
-		}
-		return f, err
-	})
+	return openRules(path, o, ParseRegex, func(f *Regex) { f.NutchCompat = true })
 }
 
 // AutomatonFile reads an [Automaton]. (Nutch: urlfilter.automaton.file.)
 func AutomatonFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, func(r io.Reader) (*Automaton, error) {
-		f, err := ParseAutomaton(r)
-		if err == nil {
-			f.NutchCompat = o.NutchCompat
-		}
-		return f, err
-	})
+	return openRules(path, o, ParseAutomaton, func(f *Automaton) { f.NutchCompat = true })
 }
 
 // PrefixFile reads a [Prefix]. (Nutch: urlfilter.prefix.file.)
 func PrefixFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParsePrefix)
+	return openRules(path, o, ParsePrefix, func(*Prefix) {})
 }
 
 // SuffixFile reads a [Suffix]. (Nutch: urlfilter.suffix.file.)
 func SuffixFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, func(r io.Reader) (*Suffix, error) {
-		f, err := ParseSuffix(r)
-		if err == nil {
-			f.NutchCompat = o.NutchCompat
-		}
-		return f, err
-	})
+	return openRules(path, o, ParseSuffix, func(f *Suffix) { f.NutchCompat = true })
 }
 
 // DomainFile reads a [Domain] of hosts to accept. (Nutch:
 // urlfilter.domain.file.)
 func DomainFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, func(r io.Reader) (*Domain, error) { return domainCompat(r, domainAccept, o) })
+	return openRules(path, o, ParseDomain, func(f *Domain) { f.NutchCompat = true })
 }
 
 // DomainDenyFile reads a [Domain] of hosts to reject. (Nutch:
 // urlfilter.domaindenylist.file.)
 func DomainDenyFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, func(r io.Reader) (*Domain, error) { return domainCompat(r, domainReject, o) })
-}
-
-func domainCompat(r io.Reader, mode domainMode, o FileOptions) (*Domain, error) {
-	f, err := parseDomain(r, mode)
-	if err == nil {
-		f.NutchCompat = o.NutchCompat
-	}
-	return f, err
+	return openRules(path, o, ParseDomainDeny, func(f *Domain) { f.NutchCompat = true })
 }
 
 // FastFile reads a [Fast]. A file whose name ends in .gz or .bz2 is
@@ -97,14 +71,19 @@ func FastFile(path string, o FastOptions) (*FilterFile, error) {
 	})
 }
 
+// openRules reads a filter, and makes it Nutch's if the options ask for that.
 func openRules[F interface {
 	Filter
 	empty() bool
-}](path string, o FileOptions, parse func(io.Reader) (F, error)) (*FilterFile, error) {
+}](path string, o FileOptions, parse func(io.Reader) (F, error), compat func(F)) (*FilterFile, error) {
 	f := new(FilterFile)
 	err := f.open(path, o.NutchCompat, func(r io.Reader) (Filter, error) {
 		v, err := parse(r)
-		if err == nil && v.empty() && !o.NutchCompat {
+		switch {
+		case err != nil:
+		case o.NutchCompat:
+			compat(v)
+		case v.empty():
 			err = errNoRules
 		}
 		return v, err
