@@ -34,6 +34,14 @@ type part[T segment.Record] struct {
 	recs []T
 }
 
+// partOfAny is a part of records of any type.
+type partOfAny interface {
+	open(ctx context.Context, s segment.Store, name string, parts map[string]bool) error
+	flush(ctx context.Context) error
+	commit(ctx context.Context) error
+	close()
+}
+
 func openOutput(ctx context.Context, s segment.Store, name string, parts map[string]bool, block int) (*output, error) {
 	out := &output{name: name, block: block}
 	err := out.listed.open(ctx, s, name, parts)
@@ -42,22 +50,18 @@ func openOutput(ctx context.Context, s segment.Store, name string, parts map[str
 		// being made, so the name of the list is durable before there are any visits.
 		err = out.listed.w.Sync(ctx)
 	}
-	if err == nil {
-		err = out.visits.open(ctx, s, name, parts)
-	}
-	if err == nil {
-		err = out.contents.open(ctx, s, name, parts)
-	}
-	if err == nil {
-		err = out.texts.open(ctx, s, name, parts)
-	}
-	if err == nil {
-		err = out.data.open(ctx, s, name, parts)
-	}
-	if err == nil {
-		err = out.parses.open(ctx, s, name, parts)
+	for _, p := range out.beside() {
+		if err == nil {
+			err = p.open(ctx, s, name, parts)
+		}
 	}
 	return out, err
+}
+
+// beside returns the parts other than the fetch list, which go together block by block: the
+// visits after what belongs to them.
+func (out *output) beside() []partOfAny {
+	return []partOfAny{&out.contents, &out.texts, &out.data, &out.parses, &out.visits}
 }
 
 func (p *part[T]) open(ctx context.Context, s segment.Store, name string, parts map[string]bool) (err error) {
@@ -126,53 +130,44 @@ func (out *output) add(ctx context.Context, p *merged) error {
 
 // flush ends the current block in all parts.
 func (out *output) flush(ctx context.Context) error {
-	err := out.contents.flush(ctx)
-	if err == nil {
-		err = out.texts.flush(ctx)
-	}
-	if err == nil {
-		err = out.data.flush(ctx)
-	}
-	if err == nil {
-		err = out.parses.flush(ctx)
-	}
-	if err == nil {
-		err = out.visits.flush(ctx)
-	}
-	out.pages, out.bytes = 0, 0
-	return err
-}
-
-// commit completes the segment, the visits after what belongs to them and the
-// fetch list last.
-func (out *output) commit(ctx context.Context, ready func(context.Context, string) error) error {
-	var err error
-	if out.pages > 0 {
-		err = out.flush(ctx)
-	}
-	if err == nil && len(out.listed.recs) > 0 {
-		err = out.listed.flush(ctx)
-	}
-	for _, commit := range []func(context.Context) error{out.contents.commit, out.texts.commit, out.data.commit, out.parses.commit, out.visits.commit} {
-		if err == nil {
-			err = commit(ctx)
+	for _, p := range out.beside() {
+		if err := p.flush(ctx); err != nil {
+			return err
 		}
 	}
-	if err == nil && ready != nil {
-		err = ready(ctx, out.name)
+	out.pages, out.bytes = 0, 0
+	return nil
+}
+
+// commit completes the segment, the fetch list last.
+func (out *output) commit(ctx context.Context, ready func(context.Context, string) error) error {
+	if out.pages > 0 {
+		if err := out.flush(ctx); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = out.listed.commit(ctx)
+	if len(out.listed.recs) > 0 {
+		if err := out.listed.flush(ctx); err != nil {
+			return err
+		}
 	}
-	return err
+	for _, p := range out.beside() {
+		if err := p.commit(ctx); err != nil {
+			return err
+		}
+	}
+	if ready != nil {
+		if err := ready(ctx, out.name); err != nil {
+			return err
+		}
+	}
+	return out.listed.commit(ctx)
 }
 
 // close discards what was not committed.
 func (out *output) close() {
 	out.listed.close()
-	out.visits.close()
-	out.contents.close()
-	out.texts.close()
-	out.data.close()
-	out.parses.close()
+	for _, p := range out.beside() {
+		p.close()
+	}
 }

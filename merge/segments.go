@@ -186,27 +186,25 @@ func (m *segmentMerger) check(ctx context.Context) error {
 // sort sorts all records under their URLs.
 func (m *segmentMerger) sort(ctx context.Context) error {
 	for n := range m.srcs {
-		err := read(ctx, m, n, kindVisit, func(r *segment.Visit) *string { return &r.URL })
-		if err == nil {
-			err = read(ctx, m, n, kindListed, func(r *crawldb.Datum) *string { return &r.URL })
-		}
-		if err == nil {
-			err = read(ctx, m, n, kindContent, func(r *page.Content) *string { return &r.URL })
-		}
-		if err == nil {
-			err = read(ctx, m, n, kindText, func(r *segment.Text) *string { return &r.URL })
-		}
-		if err == nil {
-			err = read(ctx, m, n, kindData, func(r *segment.Data) *string { return &r.URL })
-		}
-		if err == nil {
-			err = read(ctx, m, n, kindParse, func(r *segment.Parse) *string { return &r.URL })
-		}
-		if err != nil {
-			return err
+		for _, read := range []func(ctx context.Context, source int) error{
+			reader(m, kindVisit, func(r *segment.Visit) *string { return &r.URL }),
+			reader(m, kindListed, func(r *crawldb.Datum) *string { return &r.URL }),
+			reader(m, kindContent, func(r *page.Content) *string { return &r.URL }),
+			reader(m, kindText, func(r *segment.Text) *string { return &r.URL }),
+			reader(m, kindData, func(r *segment.Data) *string { return &r.URL }),
+			reader(m, kindParse, func(r *segment.Parse) *string { return &r.URL }),
+		} {
+			if err := read(ctx, n); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// reader returns a function that sorts one part of a source.
+func reader[T segment.Record](m *segmentMerger, kind byte, url func(*T) *string) func(ctx context.Context, source int) error {
+	return func(ctx context.Context, source int) error { return read(ctx, m, source, kind, url) }
 }
 
 // The kinds of values that the sorter holds under the key of a URL. They sort
