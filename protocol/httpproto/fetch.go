@@ -278,12 +278,6 @@ func (c *Client) header(u *url.URL, req protocol.Request) http.Header {
 	return h
 }
 
-// conditional reports whether a validator can be sent: one stored by somebody
-// else may be anything.
-func conditional(validator string) bool {
-	return validator != "" && validator != "*" && safe(validator)
-}
-
 func refused(why string) protocol.Outcome {
 	return protocol.Outcome{Code: protocol.Refused, Reason: why}
 }
@@ -329,8 +323,7 @@ func (c *Client) answer(u *url.URL, req protocol.Request, h *http.Response, resp
 	content.Refresh = field(h.Header, "Refresh")
 	content.Truncated = h.StatusCode == http.StatusPartialContent
 	if o.Code == protocol.Success || o.Code == protocol.NotModified {
-		resp.ETag = etag(h.Header)
-		resp.LastModified = field(h.Header, "Last-Modified")
+		resp.ETag, resp.LastModified = validator(h.Header, "Etag"), validator(h.Header, "Last-Modified")
 		if resp.Modified = date(resp.LastModified); resp.Modified.After(now) {
 			resp.Modified = now
 		}

@@ -21,12 +21,18 @@ func safe(v string) bool {
 	return len(v) <= maxField && strings.IndexFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
 }
 
-// etag returns the entity tag. The tag "*" would match any content.
-func etag(h http.Header) string {
-	if v := field(h, "Etag"); v != "*" {
+// validator returns an Etag or Last-Modified that can be sent back.
+func validator(h http.Header, name string) string {
+	if v := field(h, name); conditional(v) {
 		return v
 	}
 	return ""
+}
+
+// conditional reports whether a validator can be sent: "*" would match any content, and one
+// stored by somebody else may be anything.
+func conditional(validator string) bool {
+	return validator != "" && validator != "*" && safe(validator)
 }
 
 // dateLayouts are formats that servers use besides the three of HTTP.
