@@ -151,37 +151,12 @@ const dateLayout = "2006-01-02T15:04:05Z"
 func (t *translator) number() any {
 	start, rest := t.pos, t.src[t.pos:]
 	if len(rest) >= len(dateLayout) && isDate(rest[:len(dateLayout)]) {
-		zone := t.o.Location
-		if zone == nil {
-			zone = time.UTC
-		}
-		// The Z is a letter of the layout here, so that the zone counts.
-		at, err := time.ParseInLocation("2006-01-02T15:04:05", rest[:len(dateLayout)-1], zone)
-		if err != nil {
-			t.fail(start, "invalid date")
-		}
 		t.pos += len(dateLayout)
-		return at.UnixMilli()
+		return t.date(start, rest[:len(dateLayout)-1])
 	}
-	end := 0
-	hex := strings.HasPrefix(rest, "0x") || strings.HasPrefix(rest, "0X")
-	for end < len(rest) {
-		c := rest[end]
-		digit := '0' <= c && c <= '9'
-		switch {
-		case digit, hex && (end == 1 || isHex(c)):
-		case !hex && c == '.' && end+1 < len(rest) && '0' <= rest[end+1] && rest[end+1] <= '9' && !strings.ContainsAny(rest[:end], ".eE"):
-		case !hex && (c == 'e' || c == 'E') && !strings.ContainsAny(rest[:end], "eE"):
-			if end+1 < len(rest) && (rest[end+1] == '+' || rest[end+1] == '-') {
-				end++
-			}
-		default:
-			goto done
-		}
-		end++
-	}
-done:
-	digits := rest[:end]
+	digits := rest[:numberLen(rest)]
+	end := len(digits)
+	hex := isHexNumber(digits)
 	float := !hex && strings.ContainsAny(digits, ".eE")
 	if end < len(rest) && strings.IndexByte("lLhHfFdDbB", rest[end]) >= 0 { // Java's marks of size
 		float = float || strings.IndexByte("fFdDbB", rest[end]) >= 0
@@ -212,6 +187,51 @@ done:
 	}
 	return f
 }
+
+// date returns the milliseconds of a date without its Z, which is a letter of the layout here,
+// so that the zone counts.
+func (t *translator) date(start int, text string) int64 {
+	zone := t.o.Location
+	if zone == nil {
+		zone = time.UTC
+	}
+	at, err := time.ParseInLocation("2006-01-02T15:04:05", text, zone)
+	if err != nil {
+		t.fail(start, "invalid date")
+	}
+	return at.UnixMilli()
+}
+
+// numberLen returns how many bytes of s may belong to the number that it begins with, without a
+// mark of its size.
+func numberLen(s string) int {
+	isDigit := func(i int) bool { return i < len(s) && '0' <= s[i] && s[i] <= '9' }
+	if isHexNumber(s) {
+		n := 2
+		for n < len(s) && isHex(s[n]) {
+			n++
+		}
+		return n
+	}
+	n, point, exponent := 0, false, false
+	for {
+		switch {
+		case isDigit(n):
+		case n < len(s) && s[n] == '.' && isDigit(n+1) && !point && !exponent:
+			point = true
+		case n < len(s) && s[n]|0x20 == 'e' && !exponent:
+			exponent = true
+			if n+1 < len(s) && (s[n+1] == '+' || s[n+1] == '-') {
+				n++
+			}
+		default:
+			return n
+		}
+		n++
+	}
+}
+
+func isHexNumber(s string) bool { return strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") }
 
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
