@@ -240,9 +240,6 @@ func (b *builder) schedule() schedule.FetchSchedule {
 		SyncRate:    b.share(adaptive + "sync_delta_rate"),
 	}
 	if a.MinInterval <= 0 {
-		a.MinInterval = -1
-	}
-	if a.MinInterval == 0 {
 		a.MinInterval = -1 // none: zero means a minute
 	}
 	switch {
