@@ -81,6 +81,18 @@ func (c *Cache) visit(ctx context.Context, req protocol.Request) (resp protocol.
 	return resp, err
 }
 
+// read takes the file from a response.
+func (a *answer) read(resp *protocol.Response, limit int) {
+	var cut bool
+	a.body, cut, a.partial = body(resp.Content.Body, resp.Content.Truncated, limit)
+	if a.partial && len(a.body) == 0 {
+		a.kind, a.reason = failing, "not one whole line came"
+	}
+	if !cut {
+		a.etag, a.lastModified = resp.ETag, resp.LastModified
+	}
+}
+
 // body returns what is kept of a file: whole lines, and at least one of a
 // complete file, since an empty body would mean no file. It is cut at the
 // limit, or because it is partial.

@@ -89,10 +89,10 @@ func (a *Asking) Step(ctx context.Context) error {
 	if a.c.Protocol == nil || a.c.Hosts == nil {
 		return errNoHosts
 	}
-	from, req := a.next, protocol.Request{URL: a.next}
+	req := protocol.Request{URL: a.next}
 	// What an origin says at /robots.txt counts as its own, even if another
 	// origin's file redirects there.
-	owner, file := isFile(from)
+	owner, file := isFile(a.next)
 	var known hostdb.Robots
 	if file {
 		var err error
@@ -105,7 +105,7 @@ func (a *Asking) Step(ctx context.Context) error {
 	}
 	resp, err := a.c.visit(ctx, req)
 	if err != nil {
-		return fmt.Errorf("robots: fetch %s: %w", from, err)
+		return fmt.Errorf("robots: fetch %s: %w", a.next, err)
 	}
 	o := resp.Outcome
 	a.wait = max(o.RetryAfter, 0)
@@ -114,23 +114,9 @@ func (a *Asking) Step(ctx context.Context) error {
 	case o.Code == protocol.NotModified && (req.ETag != "" || req.LastModified != ""):
 		ans.kind, ans.body, ans.etag, ans.lastModified = good, known.Body, known.ETag, known.LastModified
 	case ans.kind == good:
-		var cut bool
-		ans.body, cut, ans.partial = body(resp.Content.Body, resp.Content.Truncated, a.c.maxBytes())
-		if ans.partial && len(ans.body) == 0 {
-			ans.kind, ans.reason = failing, "not one whole line came"
-		}
-		if !cut {
-			ans.etag, ans.lastModified = resp.ETag, resp.LastModified
-		}
+		ans.read(&resp, a.c.maxBytes())
 	case ans.kind == moved:
-		to, ok := resolve(from, o.Location)
-		switch {
-		case ok && to == "":
-			ans.kind, ans.reason = failing, "redirect to a scheme other than http and https"
-		case !ok, len(a.asked) >= a.c.maxHops(), to == from, slices.Contains(a.asked, to): // a loop has more redirects than any limit
-			ans.kind = absent
-		default:
-			a.asked, a.next = append(a.asked, from), to
+		if a.follow(&ans, o.Location) {
 			return nil
 		}
 		return a.end(ctx, ans)
@@ -146,6 +132,22 @@ func (a *Asking) Step(ctx context.Context) error {
 		ans.etag, ans.lastModified = "", ""
 	}
 	return a.end(ctx, ans)
+}
+
+// follow makes the target of a redirect the next URL to request; if it must not be, it
+// returns false, and the answer says what the redirect means instead.
+func (a *Asking) follow(ans *answer, location string) bool {
+	to, ok := resolve(a.next, location)
+	switch {
+	case ok && to == "":
+		ans.kind, ans.reason = failing, "redirect to a scheme other than http and https"
+		return false
+	case !ok, len(a.asked) >= a.c.maxHops(), to == a.next, slices.Contains(a.asked, to): // a loop has more redirects than any limit
+		ans.kind = absent
+		return false
+	}
+	a.asked, a.next = append(a.asked, a.next), to
+	return true
 }
 
 // Cached ends the asking without a request if Next is the robots.txt of another
