@@ -23,12 +23,9 @@ func compilePattern(p *pattern) (func(string) bool, error) {
 	}
 	match := byHand(p.trim())
 	if match == nil {
-		least, literal := p.minLen(), p.needs()
-		if prefix, all := re.LiteralPrefix(); prefix == literal && !all {
-			literal = "" // regexp begins with it
-		}
+		least, may := p.minLen(), prefilter(p)
 		match = func(url string) bool {
-			return len(url) >= least && (literal == "" || strings.Contains(url, literal)) && re.MatchString(url)
+			return len(url) >= least && (may == nil || may(url)) && re.MatchString(url)
 		}
 	}
 	if !p.uses(opEnd) {

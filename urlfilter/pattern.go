@@ -162,47 +162,6 @@ func (p *pattern) minLen() int {
 	return min(n, enough)
 }
 
-// needs returns the longest literal that is part of every match.
-func (p *pattern) needs() string {
-	best, run := "", []byte{}
-	end := func() {
-		if len(run) > len(best) {
-			best = string(run)
-		}
-		run = run[:0]
-	}
-	var walk func(p *pattern)
-	walk = func(p *pattern) {
-		switch p.op {
-		case opSet:
-			if r, ok := p.set.single(); ok && r != utf8.RuneError {
-				run = utf8.AppendRune(run, r)
-			} else {
-				end()
-			}
-		case opCat, opGroup:
-			for _, s := range p.subs {
-				walk(s)
-			}
-		case opRepeat:
-			if p.min > 0 {
-				walk(p.subs[0])
-			}
-			if p.min != 1 || p.max != 1 {
-				end()
-			}
-		case opAlt:
-			end()
-			if len(p.subs) == 1 {
-				walk(p.subs[0])
-			}
-		}
-	}
-	walk(p)
-	end()
-	return best
-}
-
 // re2 writes the pattern for package regexp. Its opEnd is the end of the text:
 // callers that care about line ends match [trimLineEnd] of the text, too.
 func (p *pattern) re2() (string, error) {
