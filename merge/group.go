@@ -3,7 +3,6 @@ package merge
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
@@ -11,8 +10,6 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
-
-func notFound(err error) bool { return errors.Is(err, segment.ErrNotFound) }
 
 // origin identifies the records of one visit: the source, and the URL they have
 // there.

@@ -159,7 +159,7 @@ func (m *segmentMerger) check(ctx context.Context) error {
 		some := false
 		for _, part := range segment.Parts() {
 			info, err := s.Store.Stat(ctx, s.Name, part)
-			if notFound(err) {
+			if errors.Is(err, segment.ErrNotFound) {
 				continue
 			}
 			if err == nil && !info.Committed {

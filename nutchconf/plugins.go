@@ -270,10 +270,7 @@ func readFile[T any](b *builder, name, path string, parse func(io.Reader) (T, er
 	}
 	defer f.Close()
 	if v, err = parse(f); err != nil {
-		b.failFile(name, err)
+		b.fail(name, "%w", err)
 	}
 	return v
 }
-
-// failFile adds the error of a rule file, which already names file and line.
-func (b *builder) failFile(name string, err error) { b.fail(name, "%w", err) }

@@ -192,7 +192,7 @@ func (b *builder) filter(id string) urlfilter.Filter {
 		}
 		f, err := urlfilter.FastFile(b.path(file), o)
 		if err != nil {
-			b.failFile(name, err)
+			b.fail(name, "%w", err)
 			return nil
 		}
 		return f
@@ -210,7 +210,7 @@ func (b *builder) exempt(active *plugins) *urlfilter.Exemptions {
 	}
 	e, err := urlfilter.ExemptionsFile(b.path(file))
 	if err != nil {
-		b.failFile(name, err)
+		b.fail(name, "%w", err)
 		return nil
 	}
 	return e
@@ -245,7 +245,7 @@ func filterOf[F urlfilter.Filter](b *builder, prefix string, open func(string, u
 	}
 	f, err := open(b.path(file), urlfilter.FileOptions{NutchCompat: b.compat()})
 	if err != nil {
-		b.failFile(name, err)
+		b.fail(name, "%w", err)
 		return nil
 	}
 	return f
@@ -272,7 +272,7 @@ func (b *builder) normalizerFile(name, file string, open func(string, urlfilter.
 	}
 	n, err := open(b.path(file), urlfilter.NormalizerOptions{NutchCompat: b.compat()})
 	if err != nil {
-		b.failFile(name, err)
+		b.fail(name, "%w", err)
 		return nil
 	}
 	return n
