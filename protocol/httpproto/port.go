@@ -43,9 +43,9 @@ func (c *Client) refusesPort(u *url.URL) error {
 	if u.Port() == "" {
 		return nil
 	}
-	n, err := strconv.ParseUint(u.Port(), 10, 16)
-	if p := uint16(n); err == nil && slices.Contains(badPorts[:], p) && !slices.Contains(c.o.AllowPorts, p) {
+	n, _ := strconv.ParseUint(u.Port(), 10, 16) // parseURL has checked it
+	if p := uint16(n); slices.Contains(badPorts[:], p) && !slices.Contains(c.o.AllowPorts, p) {
 		return fmt.Errorf("url: port %d is that of another protocol", p)
 	}
-	return err
+	return nil
 }
