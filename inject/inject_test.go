@@ -430,6 +430,11 @@ func TestScheduleOfTheCaller(t *testing.T) {
 	}
 }
 
+// marked reports whether a file begins with a byte order mark, of UTF-16 or UTF-8.
+func marked(file string) bool {
+	return strings.HasPrefix(file, "\xfe\xff") || strings.HasPrefix(file, "\xff\xfe") || strings.HasPrefix(file, "\ufeff")
+}
+
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{"", "http://a.test/", "http://a.test/\tnutch.score=2\tkey=value\n#\n\n\tx", "\ufeffx\r\n\ty", "a\t\t=\t", "a\rb\r\nc\x1a"} {
 		f.Add(s)
@@ -440,7 +445,7 @@ func FuzzRead(f *testing.F) {
 		var seeds []inject.Seed
 		for s, err := range inject.Read(strings.NewReader(file)) {
 			if err != nil {
-				if !strings.HasPrefix(file, "\xfe\xff") && !strings.HasPrefix(file, "\xff\xfe") { // UTF-16
+				if !marked(file) {
 					t.Fatal(err)
 				}
 				return
@@ -459,6 +464,9 @@ func FuzzRead(f *testing.F) {
 			last = s.Line
 			again.WriteString(strings.Join(append([]string{s.URL}, s.Meta...), "\t") + "\n")
 			seeds = append(seeds, s)
+		}
+		if marked(again.String()) {
+			return // what was a URL behind control characters would be the mark of the file
 		}
 		// What was read can be written and read again.
 		i := 0
