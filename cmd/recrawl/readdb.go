@@ -45,81 +45,99 @@ Nutch's readdb does, with times in UTC, and -dump is in URL order.
 			&cli.FloatFlag{Name: "sample", Category: toFilter, Usage: "only this `SHARE` of the records, from 0 to 1. A hash of the URL decides, so the same records are always chosen, and a larger share includes a smaller one"},
 			&cli.StringFlag{Name: "expr", Category: toFilter, Usage: "only records for which this `EXPRESSION` is true; its names are url, status, fetchTime, modifiedTime, retries, interval, score, signature and the names of metadata"},
 			reporting()),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			var modes []string
-			for _, f := range []string{"stats", "url", "dump", "top"} {
-				if c.IsSet(f) {
-					modes = append(modes, f)
-				}
-			}
-			n := c.Int("top")
-			if len(modes) == 0 && c.IsSet("topN") {
-				modes, n = []string{"top"}, c.Int("topN")
-			}
-			if len(modes) != 1 {
-				return usagef("readdb needs one of -stats, -url U, -dump and -top N")
-			}
-			mode := modes[0]
-			if mode == "url" && c.String("url") == "" {
-				return usagef("-url needs a URL")
-			}
-			if mode == "top" && n < 1 {
-				return usagef("-top: %d is less than one", n)
-			}
-			format := c.String("format")
-			switch {
-			case format == "normal":
-				format = "text"
-			case !slices.Contains([]string{"text", "json", "csv", "nutch"}, format):
-				return usagef("-format: %q is not one of text, json, csv and nutch", format)
-			case format == "csv" && mode != "dump":
-				return usagef("-format csv is for -dump")
-			case c.Bool("json"):
-				format = "json"
-			}
-			for flag, of := range map[string]string{"sort": "stats", "quantiles": "stats", "min": "top", "status": "dump", "retry": "dump", "regex": "dump", "sample": "dump", "expr": "dump"} {
-				if c.IsSet(flag) && mode != of {
-					return usagef("-%s is for -%s", flag, of)
-				}
-			}
-			quantiles, err := parseQuantiles(c)
-			if err != nil {
-				return err
-			}
-			conf, err := a.configured(c)
-			if err != nil {
-				return err
-			}
-			if conf != nil && quantiles == nil {
-				quantiles = conf.Quantiles
-			}
-			keep, unfit, err := recordFilter(c, compat(c, conf))
-			if err != nil {
-				return err
-			}
-			if mode == "stats" {
-				if err := noArgs(c); err != nil {
-					return err
-				}
-				return a.with(ctx, c, access{}, func(s *session) error { return a.stats(ctx, c, s, format, quantiles) })
-			}
-			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
-				switch mode {
-				case "url":
-					return a.record(ctx, c, db, format)
-				case "top":
-					return a.top(ctx, c, db, format, n)
-				}
-				if err := a.dump(ctx, db.Crawl(), format, keep); err != nil {
-					return err
-				}
-				if *unfit > 0 {
-					fmt.Fprintf(a.err, "recrawl: the expression is neither true nor false for %d records, which are left out\n", *unfit)
-				}
-				return nil
-			})
-		},
+		Action: a.runReaddb,
 	}
+}
+
+func (a *app) runReaddb(ctx context.Context, c *cli.Command) error {
+	mode, n, err := readdbMode(c)
+	if err != nil {
+		return err
+	}
+	format, err := readdbFormat(c, mode)
+	if err != nil {
+		return err
+	}
+	quantiles, err := parseQuantiles(c)
+	if err != nil {
+		return err
+	}
+	conf, err := a.configured(c)
+	if err != nil {
+		return err
+	}
+	if conf != nil && quantiles == nil {
+		quantiles = conf.Quantiles
+	}
+	keep, unfit, err := recordFilter(c, compat(c, conf))
+	if err != nil {
+		return err
+	}
+	if mode == "stats" {
+		if err := noArgs(c); err != nil {
+			return err
+		}
+		return a.with(ctx, c, access{}, func(s *session) error { return a.stats(ctx, c, s, format, quantiles) })
+	}
+	return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+		switch mode {
+		case "url":
+			return a.record(ctx, c, db, format)
+		case "top":
+			return a.top(ctx, c, db, format, n)
+		}
+		if err := a.dump(ctx, db.Crawl(), format, keep); err != nil {
+			return err
+		}
+		if *unfit > 0 {
+			fmt.Fprintf(a.err, "recrawl: the expression is neither true nor false for %d records, which are left out\n", *unfit)
+		}
+		return nil
+	})
+}
+
+// readdbMode returns which of -stats, -url, -dump and -top is given, and the number of -top.
+func readdbMode(c *cli.Command) (mode string, n int, err error) {
+	var modes []string
+	for _, f := range []string{"stats", "url", "dump", "top"} {
+		if c.IsSet(f) {
+			modes = append(modes, f)
+		}
+	}
+	n = c.Int("top")
+	if len(modes) == 0 && c.IsSet("topN") {
+		modes, n = []string{"top"}, c.Int("topN")
+	}
+	switch {
+	case len(modes) != 1:
+		return "", 0, usagef("readdb needs one of -stats, -url U, -dump and -top N")
+	case modes[0] == "url" && c.String("url") == "":
+		return "", 0, usagef("-url needs a URL")
+	case modes[0] == "top" && n < 1:
+		return "", 0, usagef("-top: %d is less than one", n)
+	}
+	return modes[0], n, nil
+}
+
+// readdbFormat returns the format, and refuses flags that are for another mode.
+func readdbFormat(c *cli.Command, mode string) (format string, err error) {
+	format = c.String("format")
+	switch {
+	case format == "normal":
+		format = "text"
+	case !slices.Contains([]string{"text", "json", "csv", "nutch"}, format):
+		return "", usagef("-format: %q is not one of text, json, csv and nutch", format)
+	case format == "csv" && mode != "dump":
+		return "", usagef("-format csv is for -dump")
+	case c.Bool("json"):
+		format = "json"
+	}
+	for flag, of := range map[string]string{"sort": "stats", "quantiles": "stats", "min": "top", "status": "dump", "retry": "dump", "regex": "dump", "sample": "dump", "expr": "dump"} {
+		if c.IsSet(flag) && mode != of {
+			return "", usagef("-%s is for -%s", flag, of)
+		}
+	}
+	return format, nil
 }
 
 // record shows the record of one URL.

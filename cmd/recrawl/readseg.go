@@ -43,61 +43,80 @@ records in each part. Given a segment, prints its records, part by part. With -u
 			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of -list: text, or nutch for its columns, with times in UTC (default text)", Value: "text"},
 			reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			list := c.Bool("list")
-			if f := c.String("format"); f != "text" && f != "nutch" {
-				return usagef("-format: %q is not one of text and nutch", f)
-			}
-			for _, f := range append(slices.Collect(maps.Keys(partFlags())), "dump", "url", "part", "recode") {
-				if list && c.IsSet(f) {
-					return usagef("-list and -%s exclude each other", f)
-				}
-			}
-			if c.IsSet("url") && c.String("url") == "" {
-				return usagef("-url needs a URL")
-			}
-			if p := c.String("part"); p != "" && !slices.Contains(segment.Parts(), p) {
-				return usagef("-part: %q is not one of %s", p, strings.Join(segment.Parts(), ", "))
-			}
-			name := c.Args().First()
-			if name != "" {
-				if err := segment.ValidName(name); err != nil {
-					return usageError{err}
-				}
-			}
-			all := c.Bool("dump") || c.IsSet("url") || c.IsSet("part")
-			for f := range partFlags() {
-				all = all || c.Bool(f)
-			}
-			if !list && name == "" && !all {
-				list = true
-			}
-			if !list && c.String("format") == "nutch" {
-				return usagef("-format nutch is for -list")
+			list, err := readsegLists(c)
+			if err != nil {
+				return err
 			}
 			return a.reading(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
-				if list {
+				switch name := c.Args().First(); {
+				case list:
 					return a.listSegments(ctx, c, db.Segments(), name)
+				case name != "":
+					return a.showOne(ctx, c, db.Segments(), name)
+				default:
+					return a.showAll(ctx, c, db.Segments())
 				}
-				shown := 0
-				if name != "" {
-					found, err := a.showSegment(ctx, c, db.Segments(), name, &shown)
-					if err == nil && !found {
-						err = fmt.Errorf("segment %s: %w", name, segment.ErrNotFound)
-					}
-					return cmp.Or(err, nothingOf(c, shown))
-				}
-				for n, err := range db.Segments().List(ctx) {
-					if err != nil {
-						return err
-					}
-					if _, err := a.showSegment(ctx, c, db.Segments(), n, &shown); err != nil {
-						return err
-					}
-				}
-				return nothingOf(c, shown)
 			})
 		},
 	}
+}
+
+// readsegLists checks the flags, and reports whether segments are to be listed instead of shown.
+func readsegLists(c *cli.Command) (list bool, err error) {
+	list = c.Bool("list")
+	if f := c.String("format"); f != "text" && f != "nutch" {
+		return false, usagef("-format: %q is not one of text and nutch", f)
+	}
+	for _, f := range append(slices.Collect(maps.Keys(partFlags())), "dump", "url", "part", "recode") {
+		if list && c.IsSet(f) {
+			return false, usagef("-list and -%s exclude each other", f)
+		}
+	}
+	if c.IsSet("url") && c.String("url") == "" {
+		return false, usagef("-url needs a URL")
+	}
+	if p := c.String("part"); p != "" && !slices.Contains(segment.Parts(), p) {
+		return false, usagef("-part: %q is not one of %s", p, strings.Join(segment.Parts(), ", "))
+	}
+	name := c.Args().First()
+	if name != "" {
+		if err := segment.ValidName(name); err != nil {
+			return false, usageError{err}
+		}
+	}
+	show := name != "" || c.Bool("dump") || c.IsSet("url") || c.IsSet("part")
+	for f := range partFlags() {
+		show = show || c.Bool(f)
+	}
+	list = list || !show
+	if !list && c.String("format") == "nutch" {
+		return false, usagef("-format nutch is for -list")
+	}
+	return list, nil
+}
+
+// showOne shows the records of one segment.
+func (a *app) showOne(ctx context.Context, c *cli.Command, s segment.Store, name string) error {
+	shown := 0
+	found, err := a.showSegment(ctx, c, s, name, &shown)
+	if err == nil && !found {
+		err = fmt.Errorf("segment %s: %w", name, segment.ErrNotFound)
+	}
+	return cmp.Or(err, nothingOf(c, shown))
+}
+
+// showAll shows the records of all segments.
+func (a *app) showAll(ctx context.Context, c *cli.Command, s segment.Store) error {
+	shown := 0
+	for name, err := range s.List(ctx) {
+		if err != nil {
+			return err
+		}
+		if _, err := a.showSegment(ctx, c, s, name, &shown); err != nil {
+			return err
+		}
+	}
+	return nothingOf(c, shown)
 }
 
 // nothingOf is the error for a URL of which nothing was shown.
