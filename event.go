@@ -92,7 +92,7 @@ func (e *PageEvent) Text(ctx context.Context) (string, error) {
 }
 
 // Parsed returns title, outlinks and properties of the page, without its text; the
-// zero Parsed if it was not parsed.
+// zero Parsed if it was not parsed. Its outlinks are those that the crawl follows.
 func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
 	if e.parts == nil {
 		return page.Parsed{}, nil

@@ -31,7 +31,7 @@ func linksOf(_ context.Context, c *page.Content) (page.Parsed, error) {
 		case l == "nofollow":
 			p.NoFollow = true
 		default:
-			p.Outlinks = append(p.Outlinks, page.Outlink{URL: l})
+			p.Outlinks = append(p.Outlinks, page.Outlink{URL: l, Anchor: "to " + l})
 		}
 	}
 	return p, nil
@@ -93,6 +93,36 @@ func (found) Distribute(p scoring.Page, links []scoring.Link) float64 {
 		links[i].Score = float64(p.Found)
 	}
 	return 0
+}
+
+// anchored gives each link the length of the anchor that its page has for it.
+type anchored struct{ scoring.Base }
+
+func (anchored) Distribute(p scoring.Page, links []scoring.Link) float64 {
+	for i := range links {
+		for _, l := range p.Parsed.Outlinks {
+			if l.URL == links[i].URL {
+				links[i].Score = float64(len(l.Anchor))
+			}
+		}
+	}
+	return 0
+}
+
+// A filter finds the anchor of a link by its URL, although the rules have given that another
+// spelling than the page has.
+func TestAFilterFindsTheAnchorOfALink(t *testing.T) {
+	o := fetch.Options{Scoring: anchored{}, Rules: &urlfilter.Rules{
+		Normalizers: []urlfilter.Normalizer{lowercase{}},
+		Filters:     []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool { return !strings.Contains(u, "/no") })},
+	}}
+	resp := body("text/html", "refresh:http://www.a.com/r http://www.a.com/no HTTP://WWW.A.COM/1 http://www.a.com/LONGER")
+	want := "http://www.a.com/r=0 http://www.a.com/1=21 http://www.a.com/longer=26 rejected 1 cut 0"
+	for _, apart := range []bool{false, true} {
+		if got := accepted(t, o, apart, resp); got != want {
+			t.Errorf("parsed apart: %v: got %s, want %s", apart, got, want)
+		}
+	}
 }
 
 func TestWhichLinksAreKept(t *testing.T) {

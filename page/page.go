@@ -32,8 +32,8 @@ type Content struct {
 	Refresh string
 }
 
-// Outlink is a link as a parser found it: absolute, but neither normalized nor
-// filtered.
+// Outlink is a link. As a parser returns it, it is absolute, but neither normalized
+// nor filtered; a fetch keeps those that the crawl follows, in their normal form.
 type Outlink struct {
 	// URL is the absolute target.
 	URL string

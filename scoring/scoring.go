@@ -76,7 +76,9 @@ type Page struct {
 	// Datum is the record as it was when the page was selected.
 	Datum *crawldb.Datum
 	// Content is what the visit returned, nil unless it was a success; Parsed
-	// is the result of parsing it, nil if there is none. Both are read-only.
+	// is the result of parsing it, nil if there is none. Both are read-only. The
+	// Outlinks of Parsed are those that the crawl follows, spelled as the links
+	// are: the one with the URL of a link has its anchor. A refresh has none.
 	Content *page.Content
 	Parsed  *page.Parsed
 	// Found counts the links that a parser found, before any was left out;

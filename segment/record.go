@@ -65,7 +65,8 @@ type Visit struct {
 // Text is the text of one page.
 type Text struct{ URL, Text string }
 
-// Data is what a parser found in one page, except for its Text.
+// Data is what a parser found in one page, except for its Text. Of the outlinks it
+// has those that the crawl follows, in their normal form.
 type Data struct {
 	URL    string
 	Parsed page.Parsed
