@@ -109,7 +109,7 @@ type Batch struct {
 
 	// Marks, if not nil, is called once Next has been called for all URLs, and
 	// returns further marks, keyed by job, to write in the same step: so a mark
-	// may depend on what Next found. Like Next it must be pure and may be called
-	// again.
+	// may depend on what Next found. An empty cursor removes the mark of its job.
+	// Like Next it must be pure and may be called again.
 	Marks func() map[string]string
 }

@@ -42,6 +42,11 @@ var ErrClosed = errors.New("hostdb: store is closed")
 // is given. What is passed to next is only lent: next may read it but not change
 // it, and must copy a Body of Robots that is to outlive the call.
 //
+// Values: any string is a name, also an empty one and one that is not UTF-8. A
+// record is kept as it is given, down to the sign of a zero, infinities and the
+// bytes of strings; only times are cut, see [Host]. (encoding/gob loses the sign of
+// a zero; encoding/json has no infinities, and no strings that are not UTF-8.)
+//
 // Cancellation: a method whose context is done before it starts returns an
 // error that is ctx.Err() and changes nothing.
 //

@@ -69,7 +69,8 @@ type Store interface {
 	// Merge adds links: each page then has the [Union] of what it had and what it
 	// is given, up to limit. The entries are strictly ascending by
 	// crawldb.Compare, otherwise the error is ErrOrder and nothing is changed; the
-	// inlinks of an entry may be in any order and repeated.
+	// inlinks of an entry may be in any order and repeated. A page that has none
+	// afterwards is not kept.
 	Merge(ctx context.Context, entries []Entry, limit int) error
 
 	// Close ends the use of the store. A second Close does nothing.

@@ -55,6 +55,9 @@ type CorruptError = crawldb.CorruptError
 // has at most one writer at a time; a second is refused with an error matching
 // ErrBusy.
 //
+// Visibility: once Append has returned, Stat counts the block and Read yields it,
+// whether it was synced or not.
+//
 // Order: segments are listed by name, blocks read in the order they were
 // appended.
 //
