@@ -24,9 +24,12 @@ import (
 // and Status, Signature and the validators where the method says so; all other
 // fields are returned as given. They do not change the bytes of Signature.
 //
-// Laws: after Fetched, Retry and Gone the next fetch lies after the visit; an
-// interval is never zero or negative; what Force returns is due. They hold for any
-// record, whatever its interval: one that is doubled must not overflow.
+// Laws: after Fetched, Retry and Gone the next fetch lies after the visit, and the
+// page is not due at the visit; an interval is never zero or negative; what Force
+// returns is due. They hold for any record, whatever its interval: one that is doubled
+// must not overflow. A schedule that wraps a stock one must not move a fetch time
+// beyond the MaxInterval of that, whose Due would take it for the mistake of a clock,
+// and have the page fetched without end.
 type FetchSchedule interface {
 	// Init sets the first fetch time and interval of a record that is new: due
 	// at now. An interval that is already set, by a seed, is kept. (Nutch:
@@ -53,7 +56,10 @@ type FetchSchedule interface {
 	Force(d crawldb.Datum, now time.Time) crawldb.Datum
 
 	// Due reports whether the page should be fetched at now. (Nutch: shouldFetch.)
-	// See [HorizonSchedule] for schedules that answer by FetchTime alone.
+	// See [HorizonSchedule] for schedules that answer by FetchTime alone. Due is not
+	// the place for hours in which nothing is to be fetched, since what Init and
+	// Force return is due at once, at any hour: a schedule may move FetchTime, and
+	// fetch.Options.HostRule decides when a host is asked.
 	Due(d *crawldb.Datum, now time.Time) bool
 }
 

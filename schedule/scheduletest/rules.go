@@ -16,6 +16,7 @@ var rules = []rule{
 	{"Init makes a record due", nil, initIsDue},
 	{"Init keeps an interval that was set", nil, initKeepsInterval},
 	{"the next fetch is after the visit", nil, nextIsAfterVisit},
+	{"a page is not due again at the visit", nil, notDueAtVisit},
 	{"an interval is never zero or negative", nil, intervalIsPositive},
 	{"Retry counts and Fetched ends the count", nil, retriesCount},
 	{"Force makes a record due and forgets its content", nil, forceForgets},
@@ -73,6 +74,22 @@ func nextIsAfterVisit(h Harness) error {
 			// Stores keep milliseconds.
 			if d := o.f(s, c.d, c.v); d.FetchTime.UnixMilli() <= c.v.Time.UnixMilli() {
 				return fmt.Errorf("%s: the next fetch is at %v, not after the visit", o.name, d.FetchTime)
+			}
+		}
+		return nil
+	})
+}
+
+// notDueAtVisit finds schedules that set a fetch time which their own Due, perhaps that of
+// a schedule they wrap, takes for the mistake of a clock: such a page is fetched without end.
+func notDueAtVisit(h Harness) error {
+	s := h.New()
+	return h.each(func(c sample) error {
+		for _, o := range outcomes {
+			d := o.f(s, c.d, c.v)
+			if d.FetchTime.After(c.v.Time) && s.Due(&d, c.v.Time) {
+				return fmt.Errorf("%s: the next fetch is at %v, %v after the visit, and Due returns true at the visit: that may be beyond the horizon of a schedule that this one wraps",
+					o.name, d.FetchTime, d.FetchTime.Sub(c.v.Time))
 			}
 		}
 		return nil

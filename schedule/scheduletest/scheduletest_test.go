@@ -179,6 +179,30 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// mondays fetches on Mondays only. It wraps a stock schedule, and moves fetch times beyond the
+// horizon of that, whose Due then takes them for the mistake of a clock.
+type mondays struct{ schedule.FetchSchedule }
+
+func monday(d crawldb.Datum) crawldb.Datum {
+	for d.FetchTime.Weekday() != time.Monday {
+		d.FetchTime = d.FetchTime.Add(day)
+	}
+	return d
+}
+
+func (m mondays) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	return monday(m.FetchSchedule.Fetched(d, v))
+}
+
+func TestAFetchTimeBeyondTheHorizonOfAWrappedScheduleIsFound(t *testing.T) {
+	for name, s := range map[string]schedule.FetchSchedule{"Default": schedule.Default{}, "Adaptive": schedule.Adaptive{}, "Learned": schedule.Learned{}} {
+		err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return mondays{s} }})
+		if got, want := broken(err), []string{"a page is not due again at the visit"}; !slices.Equal(got, want) {
+			t.Errorf("%s: broken are %q, want %q", name, got, want)
+		}
+	}
+}
+
 // broken returns the names of the rules that err says were broken.
 func broken(err error) (names []string) {
 	if err == nil {
