@@ -56,6 +56,34 @@ func Example() {
 	// ftp://example.com/: refused url: scheme is neither http nor https
 }
 
+// inMemory answers requests by a handler, without a network.
+type inMemory struct{ http.Handler }
+
+func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// A test crawls a handler of its own, with timers that only testing/synctest moves.
+func ExampleOptions_handler() {
+	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "<p>This is ", r.Host, r.URL.Path)
+	})
+	c, err := httpproto.New(httpproto.Options{
+		Agent:        "examplebot",
+		RoundTripper: func(http.RoundTripper) http.RoundTripper { return inMemory{site} },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	r, err := c.Fetch(context.Background(), protocol.Request{URL: "http://docs.example.test/start"})
+	fmt.Println(r.Outcome.Code, string(r.Content.Body), err)
+	// Output: success <p>This is docs.example.test/start <nil>
+}
+
 func ExampleGuard() {
 	// A public name need not resolve to a public address.
 	var r protocol.Response

@@ -151,7 +151,9 @@ type Options struct {
 	Proxy string
 	// RoundTripper wraps the transport, for example to sign requests.
 	// Additional requests that it sends must carry the context of the one it
-	// was given, and count against the visit.
+	// was given, and count against the visit. It may answer by itself, as a test does
+	// that crawls an http.Handler without a network, in a testing/synctest bubble;
+	// then nothing is looked up, dialled or guarded.
 	RoundTripper func(http.RoundTripper) http.RoundTripper
 	// Now is the clock of recorded times; nil means time.Now. Limits are in
 	// real time in any case.
