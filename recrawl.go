@@ -133,7 +133,10 @@ type Options struct {
 	// at a time, at least once for each page, and again for the pages of a block
 	// of 500 if the process ends among them. ctx is that of Round or Run. An error
 	// ends the round, and Run with it; the next one resumes with that page, or in
-	// another Crawler with its block. OnPage may use the crawler, but not call
+	// another Crawler with its block. What OnPage has returned from is not reported
+	// again otherwise, so it must be durable by then; a caller that commits only now
+	// and then reads what its last commit lacks from the segments (examples/search).
+	// OnPage may use the crawler, but not call
 	// what waits for the round: Round, Run and ReadSitemaps.
 	OnPage func(ctx context.Context, e PageEvent) error
 	// OnRound, if not nil, is called with the report of each round that worked on a
