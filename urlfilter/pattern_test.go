@@ -162,6 +162,26 @@ func TestMatchersByHand(t *testing.T) {
 	}
 }
 
+// A string that is looked for does not grow with the pattern, nor does the time to find it
+// with the cube of that.
+func TestLongPatternsNeedShortStrings(t *testing.T) {
+	p, err := parseJava(strings.Repeat("abcdefgh", 200) + `[xy]*z\d+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range required(p) {
+		if len(s) != enoughRequired {
+			t.Errorf("%d bytes are looked for", len(s))
+		}
+	}
+	match := must[*Regex](t)(NewRegex("+" + strings.Repeat("abcdefgh", 200) + `[xy]*z\d+`))
+	for url, want := range map[string]bool{strings.Repeat("abcdefgh", 200) + "xz1": true, strings.Repeat("abcdefgh", 199) + "xz1": false} {
+		if match.Accept(url) != want {
+			t.Errorf("%d bytes: accepted %v", len(url), !want)
+		}
+	}
+}
+
 func FuzzPattern(f *testing.F) {
 	for _, p := range shipped {
 		f.Add(p[1:], "http://example.com/a.GIF?b=c\n")

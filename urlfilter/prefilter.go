@@ -33,6 +33,10 @@ func lastByte(p *pattern) (set [256]bool, ok bool) {
 // maxRequired limits how many strings are looked for.
 const maxRequired = 16
 
+// enoughRequired is the length from which a string grows no more: a longer one is hardly
+// rarer, and without a bound the time to compile a pattern grows with the cube of its length.
+const enoughRequired = 24
+
 // required returns strings one of which is part of every match, or nil.
 func required(p *pattern) [][]bytePair {
 	switch p.op {
@@ -77,8 +81,8 @@ func required(p *pattern) [][]bytePair {
 				}
 				run = next
 				best = better(best, few(run))
-				if s.op == opRepeat && s.max != s.min {
-					break // what follows is not adjacent
+				if s.op == opRepeat && s.max != s.min || len(run) > 0 && len(run[0]) >= enoughRequired {
+					break // what follows is not adjacent, or not needed
 				}
 			}
 			best = better(best, required(p.subs[i]))
