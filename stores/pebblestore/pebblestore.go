@@ -190,7 +190,7 @@ func Open(dir string, o Options) (*DB, error) {
 	return d, nil
 }
 
-func open(dir string, o Options) (_ *DB, err error) {
+func open(dir string, o Options) (*DB, error) {
 	if o.CacheSize < 0 || o.MemTableSize < 0 || o.Compression > Small {
 		return nil, errors.New("invalid options")
 	}
@@ -198,6 +198,11 @@ func open(dir string, o Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return openClaimed(home, o)
+}
+
+// openClaimed opens a store whose directory is locked, and keeps the lock until it is closed.
+func openClaimed(home *home, o Options) (_ *DB, err error) {
 	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{}), backing: make(chan struct{}, 1)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)

@@ -127,24 +127,23 @@ func offsetOf(err error) int64 {
 
 func check(ctx context.Context, dir string, c *verify.Check) error {
 	h, err := claim(dir, true, nil)
-	switch {
-	case errors.Is(err, ErrDamaged), unreadable(err):
+	known := true
+	if errors.Is(err, ErrDamaged) || unreadable(err) {
 		// Its contents can still be checked.
 		c.Damage(err)
-		if h, err = noFormat(dir); err != nil {
-			return err
-		}
-	case err != nil:
-		return err
-	}
-	err = checkFiles(ctx, h.dir, c)
-	if e := h.lock.Close(); err == nil {
-		err = e
+		known = false
+		h, err = noFormat(dir)
 	}
 	if err != nil {
 		return err
 	}
-	db, err := Open(dir, Options{ReadOnly: true})
+	if err := checkFiles(ctx, h.dir, c); err != nil || !known {
+		if err == nil {
+			err = checkSegments(ctx, filepath.Join(h.dir, segmentsName), c)
+		}
+		return errors.Join(err, h.lock.Close())
+	}
+	db, err := openClaimed(h, Options{ReadOnly: true}) // with the lock, for which others are waiting
 	if errors.Is(err, ErrDamaged) || unreadable(err) || errors.Is(err, fs.ErrNotExist) {
 		c.Damage(err)
 		return checkSegments(ctx, filepath.Join(h.dir, segmentsName), c)
