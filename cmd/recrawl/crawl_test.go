@@ -455,18 +455,29 @@ func TestReaderWaitsForWhoIsSoonDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program, "status", "-d", dir)
-	out, errs := new(output), new(output)
-	c.Stdout, c.Stderr = out, errs
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
+	type running struct {
+		*exec.Cmd
+		out, errs *output
 	}
-	until(t, "it to say that it waits", func() bool { return strings.Contains(errs.String(), "; waiting for it to end") })
+	all := map[string]running{}
+	for _, args := range [][]string{{"status", "-d", dir}, {"verify", "-d", dir}, {"salvage", "-d", dir, dir + "-saved"}} {
+		c := running{exec.Command(program, args...), new(output), new(output)}
+		c.Stdout, c.Stderr = c.out, c.errs
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all[args[0]] = c
+	}
+	for verb, c := range all {
+		until(t, verb+" to say that it waits", func() bool { return strings.Contains(c.errs.String(), "; waiting for it to end") })
+	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := wait(t, c, out, errs); r.code != 0 || r.out == "" {
-		t.Errorf("%+v", r)
+	for verb, c := range all {
+		if r := wait(t, c.Cmd, c.out, c.errs); r.code != 0 || r.out == "" {
+			t.Errorf("%s: %+v", verb, r)
+		}
 	}
 }
 

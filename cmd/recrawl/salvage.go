@@ -41,7 +41,11 @@ and 1 if salvage failed or was interrupted.
 				return err
 			}
 			w := bufio.NewWriter(a.out)
-			r, err := pebblestore.Salvage(ctx, dir, to, pebblestore.SalvageOptions{Lost: func(l pebblestore.Loss) { showLoss(w, l, c.Bool("json")) }})
+			var r pebblestore.SalvageReport
+			err := a.untilFree(ctx, dir, func() (err error) {
+				r, err = pebblestore.Salvage(ctx, dir, to, pebblestore.SalvageOptions{Lost: func(l pebblestore.Loss) { showLoss(w, l, c.Bool("json")) }})
+				return err
+			})
 			if err == nil {
 				if c.Bool("json") {
 					printLine(w, map[string]any{"losses": r.Losses, "records": r.Records, "hosts": r.Hosts, "targets": r.Targets, "marks": r.Marks,

@@ -47,9 +47,13 @@ rest. The torn end of a log after a crash was never acknowledged, and is no dama
 			}
 			w := bufio.NewWriter(a.out)
 			stop, progress := a.counting(c)
-			r, err := pebblestore.Verify(ctx, dir, verify.Options{
-				Now: now, Progress: progress,
-				Found: func(f verify.Finding) { showFinding(w, f, c.Bool("json")) },
+			var r verify.Report
+			err = a.untilFree(ctx, dir, func() (err error) {
+				r, err = pebblestore.Verify(ctx, dir, verify.Options{
+					Now: now, Progress: progress,
+					Found: func(f verify.Finding) { showFinding(w, f, c.Bool("json")) },
+				})
+				return err
 			})
 			stop()
 			if err == nil {

@@ -149,8 +149,10 @@ func (s *salvage) step(ctx context.Context) error {
 
 func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
 	if s.src, err = claim(dir, true, nil); errors.Is(err, ErrDamaged) || unreadable(err) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
-		s.lostBy(Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, err)
-		s.src, err = noFormat(dir)
+		damage := err
+		if s.src, err = noFormat(dir); err == nil {
+			s.lostBy(Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, damage)
+		}
 	}
 	if err != nil {
 		return err

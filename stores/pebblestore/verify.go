@@ -128,11 +128,12 @@ func offsetOf(err error) int64 {
 func check(ctx context.Context, dir string, c *verify.Check) error {
 	h, err := claim(dir, true, nil)
 	known := true
-	if errors.Is(err, ErrDamaged) || unreadable(err) {
+	if damage := err; errors.Is(err, ErrDamaged) || unreadable(err) {
 		// Its contents can still be checked.
-		c.Damage(err)
 		known = false
-		h, err = noFormat(dir)
+		if h, err = noFormat(dir); err == nil {
+			c.Damage(damage)
+		}
 	}
 	if err != nil {
 		return err
