@@ -36,7 +36,8 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 		if err := update.MarkDone(ctx, c.s.Crawl, name); err != nil {
 			return err
 		}
-		if err := c.done(ctx, name); err != nil { // which is not there yet
+		// The visits in it were counted when the segments that it is made of were done.
+		if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: roundJob(name), Cursor: roundDone}); err != nil {
 			return err
 		}
 		if err := c.s.Crawl.Sync(ctx); err != nil || told == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/webtest"
@@ -68,6 +69,34 @@ func TestMergedSegmentsAreDone(t *testing.T) {
 	}
 	if round, err := c.Round(t.Context()); err != nil || slices.Contains(round.Segments, r.Segments[0]) {
 		t.Errorf("a round took it up: %+v, %v", round, err)
+	}
+}
+
+// Visits that a merge moves to another segment cost nothing of the budget.
+func TestMergedVisitsAreNotCharged(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 25, Calm: true})
+	s.opts.Schedule = schedule.Learned{Budget: 60}
+	s.run(t, s.web.Seeds()...)
+	account := func() string {
+		t.Helper()
+		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
+		if err != nil || !strings.Contains(text, `"Visits":50`) {
+			t.Fatalf("%q, %v", text, err)
+		}
+		return text
+	}
+	want := account()
+	c := s.crawler(t)
+	defer c.Close()
+	names, err := c.DoneSegments(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.MergeSegments(t.Context(), merge.SegmentOptions{}, names...); err != nil || r.URLs < 50 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got := account(); got != want {
+		t.Errorf("%s was %s", got, want)
 	}
 }
 
