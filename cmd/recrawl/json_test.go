@@ -52,7 +52,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		run("readdb", dir, "readdb", "-top", "2")
 		run("hosts", dir, "hosts")
 		run("readseg", dir, "readseg")
-		run("readseg", dir, "readseg", "-dump", "-part", "crawl_fetch")
+		run("readseg", dir, "readseg", "-dump", "-nogenerate")
 	}
 	run("explain", s.dir, "explain", seed)
 	run("explain", learned, "explain", "-now", frozen, "-schedule", "learned", "-budget", "8", "http://fast.example/0")
@@ -76,6 +76,22 @@ func TestJSONIsDocumented(t *testing.T) {
 	run("backup", s.dir, "backup", filepath.Join(top, "backup"))
 	run("salvage", s.dir, "salvage", filepath.Join(top, "salvaged"))
 	run("compact", s.dir, "compact")
+	run("mergelinkdb", s.dir, "mergelinkdb", sample)
+	run("updatehostdb", s.dir, "updatehostdb")
+	run("domainstats", sample, "domainstats", "suffix")
+	run("domainstats", sample, "protocolstats")
+	run("domainstats", sample, "crawlcomplete")
+	dumped := filepath.Join(top, "dump")
+	if err := os.WriteFile(dumped, []byte(ok(t, "readdb", "-d", sample, "-dump", "-format", "nutch")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("import", filepath.Join(top, "imported"), "import", dumped)
+	outputs["sitemap"] = []string{ok(t, s.args("sitemap", "-json", s.web.Host(0))...), ok(t, s.args("sitemap", "-json", "-list", "http://"+s.web.Host(0)+"/sitemap.xml")...)}
+	net := func(what ...string) string {
+		return ok(t, append([]string{"check", what[0], "-json", "-agent", "testbot", "-connect-to", s.server.ConnectTo()}, what[1:]...)...)
+	}
+	outputs["check"] = []string{ok(t, "check", "filter", "-json", seed), ok(t, "check", "normalize", "-json", seed+"#x"), ok(t, "check", "schedule", "-json", seed),
+		ok(t, "check", "conf", "-json", "-all"), ok(t, "check", "conf", "-json", "-conf", filepath.Join("testdata", "conf")), net("parse", "-dumpText", seed), net("robots", seed)}
 
 	// byName reports whether the keys of an object are outcomes, hosts, statuses and the like.
 	byName := func(section, name string) bool {
@@ -84,8 +100,12 @@ func TestJSONIsDocumented(t *testing.T) {
 			return section == "readdb"
 		case "pages":
 			return section == "hosts"
+		case "lastmod":
+			return section == "sitemap"
+		case "after":
+			return section == "check"
 		}
-		return slices.Contains([]string{"outcomes", "metadata", "status", "retry", "host_status", "quantiles", "fields", "rejected", "failures", "parts", "deleted"}, name)
+		return slices.Contains([]string{"outcomes", "metadata", "status", "retry", "host_status", "quantiles", "fields", "rejected", "failures", "parts", "deleted", "counts"}, name)
 	}
 	// elsewhere is the section that a part of an object is described in.
 	elsewhere := func(section, name string) string {
@@ -110,7 +130,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		case map[string]any:
 			for name, v := range v {
 				if byName(section, of) {
-					if of == "parts" {
+					if of == "parts" || of == "lastmod" || of == "after" {
 						check(section, "", v)
 					}
 					continue

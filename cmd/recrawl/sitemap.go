@@ -126,7 +126,7 @@ type sitemapsJSON struct {
 	Rounds   int                    `json:"rounds"`
 	Hosts    int                    `json:"hosts"`
 	Listed   int                    `json:"listed"`
-	None     []string               `json:"none,omitempty"`
+	None     []string               `json:"none"`
 	Read     map[string]int         `json:"read"`
 	New      int                    `json:"new"`
 	Known    int                    `json:"known"`
@@ -135,7 +135,7 @@ type sitemapsJSON struct {
 	Sitemaps int                    `json:"new_sitemaps"`
 	Outcomes map[string]int         `json:"outcomes"`
 	Bytes    int64                  `json:"bytes"`
-	Lastmod  map[string]lastmodJSON `json:"lastmod,omitempty"`
+	Lastmod  map[string]lastmodJSON `json:"lastmod"`
 	Seconds  float64                `json:"seconds"`
 }
 
@@ -157,7 +157,7 @@ func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
 		lastmod[name] = lastmodJSON{l.Hits, l.False, l.Misses, l.Trusted()}
 	}
 	if c.Bool("json") {
-		return a.printJSON(sitemapsJSON{Rounds: r.Rounds, Hosts: r.Hosts, Listed: r.Listed, None: r.Without, Read: readJSON(&r.Sitemaps),
+		return a.printJSON(sitemapsJSON{Rounds: r.Rounds, Hosts: r.Hosts, Listed: r.Listed, None: listed(r.Without), Read: readJSON(&r.Sitemaps),
 			New: r.SitemapEffects.New, Known: r.SitemapEffects.Known, Due: r.SitemapEffects.Due, NoTrust: r.SitemapEffects.Untrusted, Sitemaps: r.SitemapEffects.Sitemaps,
 			Outcomes: outcomes(r.Visits), Bytes: r.Bytes, Lastmod: lastmod, Seconds: r.Elapsed.Seconds()})
 	}
