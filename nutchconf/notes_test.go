@@ -76,6 +76,17 @@ func TestNotesOfRules(t *testing.T) {
 	}
 }
 
+// A crawl that Tika served is told that its PDFs will have no text.
+func TestTikaIsNotWhole(t *testing.T) {
+	const includes = "protocol-http|parse-html|urlfilter-regex|scoring-opic|urlnormalizer-basic"
+	for value, want := range map[string]int{includes: 0, includes + "|parse-tika": 1} {
+		o := options(t, "plugin.includes", value)
+		if len(o.Notes) != want || want > 0 && !strings.Contains(o.Notes[0].String(), "PDF") {
+			t.Errorf("%s: %v", value, o.Notes)
+		}
+	}
+}
+
 func TestNoFilter(t *testing.T) {
 	o := options(t, "plugin.includes", "protocol-http|parse-html|scoring-opic|urlnormalizer-basic")
 	if len(o.Notes) != 1 || !strings.Contains(o.Notes[0].String(), "nutch-site.xml:2: plugin.includes: no filter is active") {

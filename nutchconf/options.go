@@ -213,7 +213,9 @@ func (b *builder) parser(plugins *plugins) parse.Parser {
 		p.Timeout = -1
 	}
 	mux := htmlparse.Mux(p)
-	if !plugins.has("parse-tika") {
+	if plugins.has("parse-tika") {
+		b.note("plugin.includes", "parse-tika stands for HTML and plain text only: pages in other formats, such as PDF, are fetched but not parsed; parse.Mux takes parsers")
+	} else {
 		delete(mux, "text/plain") // parse-html does not read it
 		if !plugins.has("parse-html") {
 			b.note("plugin.includes", "neither parse-html nor parse-tika is active: no page is parsed")
