@@ -24,7 +24,7 @@ lines that start with #, and repeated URLs. Prints the name of the segment, whic
 is fetched, updated and inverted like any other. All URLs are taken, even more of a
 host than can be visited soon, given the pauses between requests. With -conf, URLs are neither
 filtered nor normalized, as in Nutch's freegen, unless -filter and -normalize are
-given.
+given. The crawl of -d is created if it does not exist.
 
   s=$(recrawl freegen -d crawl urls.txt)
   recrawl fetch  -d crawl -agent mybot $s

@@ -40,9 +40,10 @@ of seeds. Signatures are Nutch's: without -conf, pages are compared by a differe
 one, and each seems to have changed at its next visit. A record that already exists
 is merged as by mergedb, so a second import changes nothing. Records that cannot be
 used are named; the others are imported, and the exit code is 1. Links and contents
-are not in a dump: the next visits bring them.`,
+are not in a dump: the next visits bring them. The crawl of -d is created if it does
+not exist.`,
 		Flags: flags(dirFlag(),
-			&cli.StringFlag{Name: "zone", Usage: "the time zone of the machine that wrote the dump, such as Europe/Berlin (default UTC)"},
+			&cli.StringFlag{Name: "zone", Usage: "the machine that wrote the dump has the time zone of this `PLACE`, such as Europe/Berlin (default UTC)"},
 			&cli.BoolFlag{Name: "no-filter", Aliases: []string{"noFilter"}, Usage: "keep URLs that the URL filters reject"},
 			&cli.BoolFlag{Name: "no-norm", Aliases: []string{"noNormalize"}, Usage: "do not normalize URLs"},
 			urlRulesFlag(), scoringFlag(), scheduling(), memoryFlag(), minFreeFlag(), reporting()),

@@ -34,10 +34,10 @@ and 1 if salvage failed or was interrupted.
 			case c.Args().Len() != 1:
 				return usagef("salvage takes one argument, the directory of the new crawl")
 			}
-			if err := crawlIn(dir); err != nil {
+			if _, err := clock(c); err != nil {
 				return err
 			}
-			if _, err := clock(c); err != nil {
+			if err := crawlIn(dir); err != nil {
 				return err
 			}
 			w := bufio.NewWriter(a.out)

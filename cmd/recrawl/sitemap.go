@@ -30,7 +30,8 @@ hosts. Each is fetched as politely as a page. The pages they name are added to t
 crawl db, for crawl to fetch; known pages that they say have changed are due at
 once, as far as the host's past claims were true. An interrupted round of crawl is
 finished first. The rounds of crawl read the sitemaps in robots.txt by themselves,
-once a day; with -conf, like Nutch, they do not.
+once a day; with -conf, like Nutch, they do not. The crawl of -d is created if it
+does not exist.
 
   recrawl sitemap -d crawl -agent mybot https://example.com/sitemap.xml
   recrawl sitemap -d crawl -agent mybot -default example.com

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,10 @@ func TestHelpTeaches(t *testing.T) {
 		}
 		if verb != "demo" && verb != "schedule" && !strings.Contains(r.out, "\n  -d DIR ") {
 			t.Errorf("recrawl %s --help does not show -d DIR", verb)
+		}
+		creates := strings.Contains(strings.Join(strings.Fields(r.out), " "), "if it does not exist")
+		if want := slices.Contains([]string{"crawl", "inject", "freegen", "sitemap", "import", "mergedb", "mergelinkdb"}, verb); creates != want {
+			t.Errorf("recrawl %s --help says that it creates a crawl: %v, want %v", verb, creates, want)
 		}
 		if flag := strings.Index(r.out, "\n  --"); flag >= 0 {
 			t.Errorf("recrawl %s --help shows a flag that nobody types: %q", verb, r.out[flag:flag+20])
@@ -136,6 +141,8 @@ func TestInvalidCommandLines(t *testing.T) {
 		{crawl("-now", "yesterday"), `"yesterday" is not an RFC 3339 time`},
 		{crawl("-now", "2026-01-05"), "is not an RFC 3339 time"},
 		{[]string{"readdb", "-d", dir, "-stats", "-now", "x"}, "-now"},
+		{[]string{"verify", "-d", dir, "-now", "x"}, "-now"},
+		{[]string{"salvage", "-d", dir, "-now", "x", dir + "2"}, "-now"},
 		{crawl("-proxy", "socks5://localhost"), "option Proxy is not http://host:port"},
 		{crawl("-connect-to", "localhost:80"), "want HOST1:PORT1:HOST2:PORT2"},
 		{crawl("-connect-to", "::127.0.0.1:http"), "-connect-to"},

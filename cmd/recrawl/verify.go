@@ -38,11 +38,11 @@ rest. The torn end of a log after a crash was never acknowledged, and is no dama
 			if dir == "" {
 				return usagef("-d DIR is required: the directory of the crawl")
 			}
-			if err := crawlIn(dir); err != nil {
-				return err
-			}
 			now, err := clock(c)
 			if err != nil {
+				return err
+			}
+			if err := crawlIn(dir); err != nil {
 				return err
 			}
 			w := bufio.NewWriter(a.out)
