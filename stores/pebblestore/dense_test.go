@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -67,6 +68,57 @@ func TestDenseDeletions(t *testing.T) {
 		}
 		if c.dense && dense*10 < blocks*9 || !c.dense && dense > 0 || blocks == 0 {
 			t.Errorf("%s: %d of %d blocks are dense", c.name, dense, blocks)
+		}
+	}
+}
+
+// TestFilesEndWithTheirSpan: flushed and compacted files have rows of one table, and of
+// one octave of the ready table.
+func TestFilesEndWithTheirSpan(t *testing.T) {
+	db, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for pass := range 2 {
+		for b, err := range counting(pass*countBatches, pass+1, nil) {
+			if err == nil {
+				err = db.Crawl().Update(t.Context(), b)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		write := db.flush
+		if pass > 0 {
+			write = func() error { return db.Compact(t.Context()) }
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		levels, err := db.db.SSTables()
+		if err != nil {
+			t.Fatal(err)
+		}
+		octaves := 0
+		for _, level := range levels {
+			for _, file := range level {
+				first, last := file.Smallest.UserKey, file.Largest.UserKey
+				if bytes.Compare(last, spanEnd(first)) > 0 {
+					t.Errorf("pass %d: a file from %q to %q", pass, first, last)
+				}
+				if table(first[0]) == readyTable {
+					octaves++
+				}
+			}
+		}
+		if octaves < 2 {
+			t.Errorf("pass %d: %d files of the ready table", pass, octaves)
+		}
+	}
+	for _, c := range [][2]string{{"c", "d"}, {"cexample", "d"}, {"d\x00\x07x", "d\x00\x08"}, {"d\x00\x08", "d\x00\x10"}, {"d\x01", "e"}, {"d\xff\xff", "e"}} {
+		if end := spanEnd([]byte(c[0])); string(end) != c[1] {
+			t.Errorf("what begins with %q ends before %q, want %q", c[0], end, c[1])
 		}
 	}
 }

@@ -135,6 +135,9 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	}
 	po.Experimental.NumDeletionsThreshold = denseMany
 	po.Experimental.DeletionSizeRatioThreshold = denseKeys
+	po.Experimental.SpanPolicyFunc = func(from []byte) (pebble.SpanPolicy, []byte, error) {
+		return pebble.SpanPolicy{}, spanEnd(from), nil
+	}
 	// The tables of UpdateAll overlap no memtable. If they did, the engine would note
 	// them in a log of its own, from which it cannot always recover.
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
