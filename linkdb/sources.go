@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/internal/places"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -54,7 +55,7 @@ func (s *sources) appendTo(dst []byte, url string) []byte {
 	if ok {
 		return append(dst, placed)
 	}
-	return appendPart(append(dst, spelled), crawldb.AppendKey(nil, url))
+	return extsort.AppendPart(append(dst, spelled), crawldb.AppendKey(nil, url))
 }
 
 // unplaced is no place.
@@ -68,7 +69,7 @@ func (s *sources) cut(b []byte) (place uint32, url string, rest []byte, ok bool)
 	if b[4] == placed {
 		return binary.BigEndian.Uint32(b), "", b[5:], true
 	}
-	key, rest := cutPart(b[5:])
+	key, rest := extsort.CutPart(b[5:])
 	return unplaced, crawldb.URLOf(string(key)), rest, true
 }
 
@@ -84,38 +85,4 @@ func (s *sources) resolve(links []Inlink, where []uint32) (ok bool) {
 		}
 	}
 	return true
-}
-
-// Parts are joined so that the result compares like the parts: a part ends in 0
-// 0, and a 0 in it is followed by 1.
-const (
-	partZero = 0x0001
-	partEnd  = 0x0000
-)
-
-func appendPart(dst, part []byte) []byte {
-	for _, c := range part {
-		if c == 0 {
-			dst = binary.BigEndian.AppendUint16(dst, partZero)
-		} else {
-			dst = append(dst, c)
-		}
-	}
-	return binary.BigEndian.AppendUint16(dst, partEnd)
-}
-
-// cutPart splits what appendPart wrote from what was appended after it.
-func cutPart(b []byte) (part, rest []byte) {
-	for i := 0; i+1 < len(b); i++ {
-		if b[i] != 0 {
-			part = append(part, b[i])
-			continue
-		}
-		i++
-		if b[i] == 0 {
-			return part, b[i+1:]
-		}
-		part = append(part, 0)
-	}
-	return part, nil
 }
