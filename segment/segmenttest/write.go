@@ -1,6 +1,7 @@
 package segmenttest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/recrawl/recrawl/segment"
@@ -10,25 +11,25 @@ func writeRules() []rule {
 	return []rule{
 		{Name: "Append keeps the blocks it is told to", Check: func(c *check) {
 			for _, keep := range []int{-1, -7, 0, 1, 3, 4, 5} {
-				s := c.Store()
+				s, part := c.Store(), fmt.Sprintf("keep%d", keep) // as messages have it
 				old, added := some("old", 5), some("new", 3)
-				c.put(s, "seg", "part", false, old...)
+				c.put(s, "seg", part, false, old...)
 				want := slices.Clone(old)
 				if keep >= 0 {
 					want = want[:keep]
 				}
-				w := c.writer(s, "seg", "part", keep)
-				c.holds(s, "seg", "part", false, want)
+				w := c.writer(s, "seg", part, keep)
+				c.holds(s, "seg", part, false, want)
 				for _, b := range added {
 					c.append(w, b)
 					want = append(want, b)
-					c.holds(s, "seg", "part", false, want)
+					c.holds(s, "seg", part, false, want)
 				}
 				c.Must(w.Close(), "Close")
-				s = c.Twice(s, func(s segment.Store) { c.holds(s, "seg", "part", false, want) })
-				w = c.writer(s, "seg", "part", -1)
+				s = c.Twice(s, func(s segment.Store) { c.holds(s, "seg", part, false, want) })
+				w = c.writer(s, "seg", part, -1)
 				c.Must(w.Commit(c.Ctx), "Commit")
-				c.Twice(s, func(s segment.Store) { c.holds(s, "seg", "part", true, want) })
+				c.Twice(s, func(s segment.Store) { c.holds(s, "seg", part, true, want) })
 			}
 		}},
 		{Name: "Append that would keep too many blocks is ErrNotFound and changes nothing", Check: func(c *check) {
