@@ -20,10 +20,9 @@ func TestBackupOfACrawlAtWork(t *testing.T) {
 	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 150, Calm: true, Latency: 20 * time.Millisecond})
 	args := s.crawl(append([]string{"-topN", "150"}, s.web.Seeds()...)...)
 	c, out, errs := start(t, args...)
-	until(t, "the crawl to have visited pages", func() bool {
-		r := recrawl(t, "status", "-d", s.dir, "-json")
-		return r.code == 0 && strings.Contains(r.out, `"success"`)
-	})
+	// Only the web, which is in this process, knows in time: a busy machine delays it as well,
+	// but not a crawl that waits for answers.
+	until(t, "the crawl to have visited pages", func() bool { return s.web.Requests() > 50 })
 	c.Process.Signal(syscall.SIGSTOP)
 	to := filepath.Join(filepath.Dir(s.dir), "saved")
 	b, said, told := start(t, "backup", "-d", s.dir, to)

@@ -221,7 +221,13 @@ func TestSalvage(t *testing.T) {
 func TestSalvageLosesOneBlock(t *testing.T) {
 	const n = 4000
 	dir := sound(t, n, false)
-	src := openSound(t, dir)
+	// Otherwise it depends on how far compactions have come which table is the largest, what
+	// its first block holds, and whether another has older versions of it.
+	src := openToChange(t, dir)
+	if err := errors.Join(src.Compact(t.Context()), src.Close()); err != nil {
+		t.Fatal(err)
+	}
+	src = openSound(t, dir)
 	want, bare := crawlOf(t, src), leaseless(t, src)
 	src.Close()
 	full, size := "", int64(0)
@@ -255,8 +261,7 @@ func TestSalvageLosesOneBlock(t *testing.T) {
 		if lost := len(want) - len(got); lost < tt.from || lost > tt.to {
 			t.Errorf("%s: %d records are lost: %v", tt.what, lost, losses)
 		}
-		// Which block a bit is in depends on which tables were merged by then: if it is a block of
-		// leases, these may be lost, but no record is.
+		// If a bit is in a block of leases, these may be lost, but no record is.
 		for url, text := range got {
 			if want[url] != text && (bare[url] != text || !leaseCovered(losses, url)) {
 				t.Errorf("%s: %s is %s", tt.what, url, text)
