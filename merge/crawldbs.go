@@ -61,6 +61,9 @@ type CrawlDBReport struct {
 // counts. A lease is a promise of the crawl that gave it: those of the sources are
 // dropped, those of the destination stay.
 //
+// All records of one URL are in memory at once: as many as there are sources, and more
+// only if Accept makes many URLs one.
+//
 // It reads each source once, in whatever state it is, and may be repeated. When
 // it returns without an error, everything is durable.
 func CrawlDBs(ctx context.Context, dst crawldb.Store, srcs []crawldb.Store, o CrawlDBOptions) (CrawlDBReport, error) {

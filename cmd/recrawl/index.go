@@ -115,7 +115,9 @@ func (a *app) clean() *cli.Command {
 		Name: "clean", Category: looking, Usage: "write deletions for all pages that no longer exist",
 		Description: `Writes a line with "deleted": true for each page of the crawl db that is gone,
 redirects, is a duplicate or an orphan, or could not be parsed, including those
-that index missed because their segments were removed or not named. With -o and -json, a
+that index missed because their segments were removed or not named. It is not for an
+index made with -normalize, where the URL of a page that is gone may have become the
+name of another. With -o and -json, a
 summary in JSON goes to standard output.
 
   recrawl clean -d crawl -o deletions.jsonl`,
