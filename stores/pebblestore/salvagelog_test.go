@@ -50,6 +50,7 @@ func betweenFlushAndIngest(t *testing.T) (dir string) {
 	must(db.db.Compact(ctx, []byte{byte(crawlTable)}, []byte{byte(crawlTable) + 1}, false))
 	must(db.Crawl().Sync(ctx))
 	dir = filepath.Join(t.TempDir(), "copy")
+	db.db.TestOnlyWaitForCleaning() // or files go while they are copied
 	must(os.CopyFS(dir, os.DirFS(live)))
 	return dir
 }
