@@ -8,6 +8,11 @@ import "math"
 // page itself has shown, with its prior; one that gives more weight to what is expected of
 // other pages; and one that takes all pages to be the same. The best predictor so far sets the
 // intervals. What is learned of each page is not affected.
+//
+// Where pages change their ways one by one, what they have shown differs more than what they do
+// next: a rate that was high has fallen by then, and one that was low has risen. So a plan also
+// keeps book of how much of the differences later visits confirm, and goes back toward one rate as
+// far as they do not.
 type Likeness struct {
 	// Shape is how many changes the expectation for any page counts for, besides what a
 	// page has shown and its prior. Zero means none. From [AllAlike] on, all pages are
@@ -18,6 +23,10 @@ type Likeness struct {
 	// Some and All are the gains in log-likelihood of what visits found, each page having
 	// the same weight, with a Shape of 4 and of AllAlike over a Shape of zero.
 	Some, All float64
+	// Less is the share of the differences between pages, as logarithms of their rates, that later
+	// visits did not confirm; Confirmed is the information that they gave about it.
+	Less      float64 `json:",omitempty"`
+	Confirmed float64 `json:",omitempty"`
 }
 
 // AllAlike is the [Likeness].Shape of pages that are all the same.
@@ -35,13 +44,17 @@ const (
 	// likenessVisits is the number of visits to each page after which what they say counts
 	// for a third.
 	likenessVisits = 20.
+	// Less counts from leastLess on, if it is lessSigmas deviations from zero. What visits say of it
+	// is forgotten after lessVisits to each page, and begins with the information of a few.
+	leastLess, lessSigmas   = 0.1, 3.
+	lessVisits, lessAtFirst = 4., 10.
 )
 
 // valid reports whether it yields finite rates: JSON has no NaN or infinity.
 func (l *Likeness) valid() bool {
 	const most = 1e15
 	r := l.Common
-	return l.Shape >= 0 && l.Shape <= most && math.Abs(l.Some) <= most && math.Abs(l.All) <= most &&
+	return l.Less >= 0 && l.Less <= 1 && l.Confirmed >= 0 && l.Confirmed <= most && l.Shape >= 0 && l.Shape <= most && math.Abs(l.Some) <= most && math.Abs(l.All) <= most &&
 		(r == Rate{} || r.Shape > 1/most && r.Shape < most && r.Days > 1/most && r.Days < most)
 }
 
@@ -58,10 +71,47 @@ func (p *Plan) likened(url string, k kind, r Rate) Rate {
 	case l.Shape > 0:
 		like = Rate{r.Shape + l.Shape, r.Days + l.Shape/p.prior(url, k).PerDay()}
 	}
+	if l := &p.Likeness; l.Shape < AllAlike && l.Common.Known() && l.Less > leastLess && l.Less*math.Sqrt(l.Confirmed) > lessSigmas {
+		like.Days *= math.Pow(like.PerDay()/l.Common.PerDay(), l.Less)
+	}
 	if !like.Known() {
 		return r
 	}
 	return like
+}
+
+// confirmed adds up what visits say about the differences between pages: the derivative of their
+// log-likelihood by Less, and its variance. What a shift of all rates explains, they do not say.
+type confirmed struct{ score, shift, information, both, ofShift float64 }
+
+// add adds a visit, given how many changes are expected of a page with the common rate.
+func (c *confirmed) add(o outcome, common, less float64) {
+	apart := math.Log(o.expected / common)
+	expected := common * math.Exp((1-less)*apart)
+	if !(o.expected <= mostExpected && expected <= mostExpected && math.Abs(apart) < 20) {
+		return
+	}
+	grown := math.Expm1(expected)
+	by := -expected
+	if o.changed {
+		by = expected / grown
+	}
+	variance := expected * expected / grown
+	c.score -= apart * by
+	c.shift += by
+	c.information += apart * apart * variance
+	c.both += apart * variance
+	c.ofShift += variance
+}
+
+// apply corrects Less, keeping a share of what was known of it.
+func (c *confirmed) apply(l *Likeness, keep float64) {
+	l.Confirmed *= keep
+	if !(c.ofShift > 0) {
+		return
+	}
+	l.Confirmed += max(c.information-c.both*c.both/c.ofShift, 0)
+	l.Less = max(0, min(l.Less+(c.score+c.shift*c.both/c.ofShift)/(l.Confirmed+lessAtFirst), 1))
 }
 
 // unseen returns what is expected of a page of which nothing is known.
@@ -119,6 +169,7 @@ func (o outcome) before(shape float64) Rate {
 func (p *Plan) likeness(old *Plan, kept []page) {
 	l := &p.Likeness
 	copies, twice, known, visits := 0., 0., 0., 0.
+	var apart confirmed
 	if old != nil {
 		*l = old.Likeness
 		l.Common.Days *= math.Exp2(float64(int(old.Drift.Level)-int(p.Drift.Level)) / octave)
@@ -146,7 +197,9 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 		weight := o.after * old.Budget / max(old.Pages, 1)
 		own := o.logChance(o.expected)
 		l.Some += weight * (o.logChance(old.expected(k, someAlike)) - own)
-		l.All += weight * (o.logChance(old.expected(k, AllAlike)) - own)
+		common := old.expected(k, AllAlike)
+		l.All += weight * (o.logChance(common) - own)
+		apart.add(o, common, old.Likeness.Less)
 		if after := fromDays(o.after); o.changed {
 			l.Common = l.Common.Changed(after)
 		} else {
@@ -154,6 +207,7 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 		}
 	}
 	if visits > 0 {
+		apart.apply(l, math.Exp(-visits/(lessVisits*known)))
 		keep := math.Exp(-visits / (likenessVisits * known))
 		l.Some *= keep
 		l.All *= keep

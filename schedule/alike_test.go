@@ -110,6 +110,46 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
+// As long as pages keep their ways the differences between them are confirmed. If each draws a new
+// rate every few visits what it has shown says less of it, and pages are told apart by less.
+func TestLess(t *testing.T) {
+	kinds := []float64{1. / 60, 1. / 4}
+	c := newCrowd(func(i int) float64 { return kinds[i%2] })
+	spread := func() float64 { // of the rates that set intervals, beside that of what is learned
+		p, sum, learned := c.s.Plan, 0., 0.
+		for i := range c.records {
+			l, _ := c.s.known(&c.records[i])
+			common := p.Likeness.Common.PerDay()
+			sum += math.Abs(math.Log(p.likened(c.records[i].URL, l.kind, l.Rate).PerDay() / common))
+			learned += math.Abs(math.Log(l.PerDay() / common))
+		}
+		return sum / learned
+	}
+	for range 4 {
+		c.crawl(t, 75)
+		if l, got := c.s.Plan.Likeness, spread(); l.Shape != 0 || l.Less > leastLess || math.Abs(got-1) > 1e-9 {
+			t.Errorf("pages that keep their ways are told apart by %.3f of the differences: %+v", got, l)
+		}
+	}
+	// All at once change twice as often, which says nothing of the differences.
+	for i := range c.perDay {
+		c.perDay[i] *= 2
+	}
+	c.crawl(t, 75)
+	if l := c.s.Plan.Likeness; l.Less > leastLess {
+		t.Errorf("pages that together change more often: %+v", l)
+	}
+	for range 10 {
+		for i := range c.perDay {
+			c.perDay[i] = kinds[c.rnd.IntN(2)]
+		}
+		c.crawl(t, 30)
+	}
+	if l, got := c.s.Plan.Likeness, spread(); l.Less < 0.25 || l.Shape < AllAlike && got > 1-l.Less+0.01 {
+		t.Errorf("pages that change their ways one by one are told apart by %.3f of the differences: %+v", got, l)
+	}
+}
+
 // Pages that were visited twice tell nothing of the others.
 func TestLikenessOfFew(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })

@@ -122,7 +122,7 @@ func TestEvenOfOldPlans(t *testing.T) {
 	if p := x.Plan(PlanOptions{}); p.Even || p.Apart != 1 {
 		t.Errorf("even %v, told apart for %v days", p.Even, p.Apart)
 	}
-	for _, text := range []string{`{"Gain":1e300}`, `{"Apart":-1}`} {
+	for _, text := range []string{`{"Gain":1e300}`, `{"Apart":-1}`, `{"Likeness":{"Less":1.1}}`, `{"Likeness":{"Confirmed":-1}}`} {
 		if _, err := DecodePlan(text); err == nil {
 			t.Errorf("%s is taken", text)
 		}
@@ -134,7 +134,7 @@ func TestEvenOfOldPlans(t *testing.T) {
 func TestEvenProbes(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	c.crawl(t, 100)
-	c.s.Plan.Likeness.Shape, c.s.Plan.Likeness.Some, c.s.Plan.Likeness.All = 0, -1000, -1000
+	c.s.Plan.Likeness.Shape, c.s.Plan.Likeness.Some, c.s.Plan.Likeness.All, c.s.Plan.Likeness.Less = 0, -1000, -1000, 0
 	for _, probes := range []bool{true, false} {
 		x := c.s.NewSample(c.at)
 		for i := range c.records {
