@@ -175,14 +175,10 @@ func byScan(ctx context.Context, db *pebblestore.DB) due {
 }
 
 // selections measures one for each limit. What has become due since the last one
-// is moved in the index by the first, which is not counted, nor is what the engine
-// then compacts: the rounds do that, and behind a load it is all of the index.
+// is moved in the index before them, and what the engine then compacts is waited for:
+// behind a load it is all of the index.
 func (r *dbResult) selections(ctx context.Context, db *pebblestore.DB, now time.Time) (map[int]cost, error) {
-	_, err := measured(ctx, func() (int, error) {
-		_, err := selection(byIndex(ctx, db), now, 1, 0)
-		return 0, err
-	})
-	if err != nil {
+	if _, err := moved(ctx, db, now); err != nil {
 		return nil, err
 	}
 	all := map[int]cost{}
@@ -195,6 +191,15 @@ func (r *dbResult) selections(ctx context.Context, db *pebblestore.DB, now time.
 		all[most] = c
 	}
 	return all, nil
+}
+
+// moved is what a selection of one URL takes: it moves what has become due since the
+// last one.
+func moved(ctx context.Context, db *pebblestore.DB, now time.Time) (cost, error) {
+	return measured(ctx, func() (int, error) {
+		_, err := selection(byIndex(ctx, db), now, 1, 0)
+		return 0, err
+	})
 }
 
 // selection pulls n candidates, at most most of a host, as generate does.

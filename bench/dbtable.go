@@ -149,7 +149,7 @@ func (r *dbResult) applied() cost {
 func printDB(out io.Writer, all []dbResult) error {
 	t := newTable(out)
 	fmt.Fprint(out, "What a selected URL costs, in µs of CPU; below each limit for each host, compacted and after the rounds:\n\n")
-	t.head("URLs", "of them due", "selected", "no limit", "1000", "100", "10", "1", "by a scan, 100", "selected, leased and durable", "with compaction")
+	t.head("URLs", "of them due", "selected", "no limit", "1000", "100", "10", "1", "by a scan, 100", "became due, each", "selected, leased and durable", "with compaction")
 	for i := range all {
 		r := &all[i]
 		cells := []any{r.URLs, percent(r.Due), r.Select[0].N}
@@ -157,7 +157,7 @@ func printDB(out io.Writer, all []dbResult) error {
 			cells = append(cells, fmt.Sprintf("%.2f, %.2f", r.Select[l].per(), r.SelectWorn[l].per()))
 		}
 		g := r.generate()
-		t.row(append(cells, r.SelectByScan.per(), g.per(), g.perSettled())...)
+		t.row(append(cells, r.SelectByScan.per(), r.Moved.perSettled(), g.per(), g.perSettled())...)
 	}
 	if err := t.end(); err != nil {
 		return err
