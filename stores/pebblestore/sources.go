@@ -257,23 +257,43 @@ func (t *tableFile) carve(ctx context.Context, disk *around) error {
 			at += max(0, int64(len(rest)-len(bytes.TrimLeft(rest, "\x00")))-fewer)
 			continue
 		}
-		if data, err := t.read(at, int64(n)); err == nil && isData(data) {
-			var first, last []byte
-			err := t.decode(at, data, func(v version) error {
-				if first == nil {
-					first = bytes.Clone(v.key)
-				}
-				last = append(last[:0], v.key...)
-				return nil
-			})
-			if err == nil && first != nil {
-				t.data = append(t.data, tableBlock{at: at, size: int64(n), after: first, last: last})
+		end := at + int64(n) + block.TrailerLen
+		if found, ok := t.dataBlock(at, int64(n)); ok {
+			t.data = append(t.data, found)
+		} else {
+			// A search tries so many places that some have a good checksum by chance; what
+			// it finds there must not hide the blocks within. Any other block has one behind
+			// it, but for the last, which holds no data.
+			next := window[:min(far, t.size-end)]
+			if _, err := disk.ReadAt(next, end); err != nil {
+				return err
+			}
+			if begins = blockEnd(next) >= 0; !begins {
+				at++
+				continue
 			}
 		}
-		at += int64(n) + block.TrailerLen
+		at = end
 	}
 	slices.SortFunc(t.data, func(a, b tableBlock) int { return bytes.Compare(a.after, b.after) })
 	return nil
+}
+
+// dataBlock describes the block at an offset; false if it is not one of data.
+func (t *tableFile) dataBlock(at, size int64) (b tableBlock, ok bool) {
+	data, err := t.read(at, size)
+	if err != nil || !isData(data) {
+		return b, false
+	}
+	b = tableBlock{at: at, size: size}
+	err = t.decode(at, data, func(v version) error {
+		if b.after == nil {
+			b.after = bytes.Clone(v.key)
+		}
+		b.last = append(b.last[:0], v.key...)
+		return nil
+	})
+	return b, err == nil && b.after != nil
 }
 
 // blockEnd returns the size of the block that b begins with, without its
