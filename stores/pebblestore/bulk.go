@@ -494,7 +494,7 @@ func (st *step) valueOf(c change) []byte {
 // tables returns the changes as tables that do not overlap, each in key order, with nil
 // for deleted keys. Levels and hours with at least full entries get tables of their own:
 // the next step begins where they end, while a table with several of them would overlap
-// all of it. Such a table ends at spanEnd.
+// all of it.
 func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 	var all []iter.Seq2[[]byte, []byte]
 	if len(st.records) > 0 {
@@ -507,7 +507,6 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 		})
 	}
 	var some []uint64
-	var end []byte // of the table that some begin
 	flush := func() {
 		if len(some) > 0 {
 			all = append(all, st.lanes(some))
@@ -519,12 +518,8 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 		if size == 0 { // from an earlier step
 			continue
 		}
-		first := binary.BigEndian.AppendUint64(nil, n)
-		if size >= full || len(some) > 0 && bytes.Compare(first, end) >= 0 {
+		if size >= full || len(some) > 0 && some[0]>>56 != n>>56 {
 			flush()
-		}
-		if len(some) == 0 {
-			end = spanEnd(first)
 		}
 		some = append(some, n)
 		if size >= full {

@@ -55,12 +55,9 @@ func bucket(ms int64) uint32 {
 	return uint32(min(max(ms/bucketMillis, 0), math.MaxUint32-1))
 }
 
-// octave is how many levels there are while the priority halves.
-const octave = 8
-
 // levels of numbers come first, from the highest to the lowest, and NaN last.
 const (
-	halfLevels = 256 * octave
+	halfLevels = 256 * 8
 	lastLevel  = 2 * halfLevels
 )
 
@@ -83,7 +80,7 @@ func level(p float32) uint16 {
 func magnitude(bits uint32) uint16 {
 	// The mantissas of 2^(1/8) to 2^(7/8).
 	steps := [7]uint32{759234, 1587184, 2490071, 3474675, 4548394, 5719293, 6996167}
-	n, mantissa := uint16(bits>>23)*octave, bits&(1<<23-1)
+	n, mantissa := uint16(bits>>23)*8, bits&(1<<23-1)
 	for _, s := range steps {
 		if mantissa < s {
 			break

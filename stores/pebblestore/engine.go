@@ -52,15 +52,6 @@ const (
 	baseBytes = 256 << 20
 	// Or until there are this many tables, each of which may be a sublevel.
 	compactTables = 128
-	// A block is dense with deletions, and the engine rewrites its table with all that lies
-	// below, if the keys they delete are this many times as long as the block, in which
-	// keys are without what they share with the one before: if it has little else. It
-	// would count half as long, or a hundred deletions. An update deletes an entry of the
-	// due index for each that it sets, so nearly all tables of the index would be rewritten
-	// one by one. What a selection passes again and again is what an earlier one took, and
-	// that is a run of deletions.
-	denseKeys = 2
-	denseMany = 1 << 30
 	// The manifest grows with every table that is made or removed, and is started anew
 	// when it is this long and has more changes than there are tables.
 	manifestBytes = 256 << 10
@@ -132,11 +123,6 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		CompactionConcurrencyRange: func() (int, int) {
 			return 1, min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 		},
-	}
-	po.Experimental.NumDeletionsThreshold = denseMany
-	po.Experimental.DeletionSizeRatioThreshold = denseKeys
-	po.Experimental.SpanPolicyFunc = func(from []byte) (pebble.SpanPolicy, []byte, error) {
-		return pebble.SpanPolicy{}, spanEnd(from), nil
 	}
 	// The tables of UpdateAll overlap no memtable. If they did, the engine would note
 	// them in a log of its own, from which it cannot always recover.

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"io"
 	"iter"
-	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -39,19 +37,6 @@ func (t table) bounds(from, to string) (lower, upper []byte) {
 		return t.key(from), []byte{byte(t) + 1}
 	}
 	return t.key(from), t.key(to)
-}
-
-// spanEnd returns the key before which a file ends that begins with a key: files have rows
-// of one table, and those of the ready table rows of one octave. Otherwise a few changes in
-// the tables of all kinds, and in all levels, would be one small file that lies above
-// everything, and would be compacted with everything.
-func spanEnd(key []byte) []byte {
-	if table(key[0]) == readyTable && len(key) >= readyPrefix {
-		if next := (int(binary.BigEndian.Uint16(key[1:]))/octave + 1) * octave; next <= math.MaxUint16 {
-			return binary.BigEndian.AppendUint16([]byte{key[0]}, uint16(next))
-		}
-	}
-	return []byte{key[0] + 1}
 }
 
 // A page is a run of records read at a time. It is read while the engine is in
