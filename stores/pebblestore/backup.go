@@ -331,12 +331,12 @@ func workOf(newDir string) string { return filepath.Clean(newDir) + ".backup" }
 
 // copyTo copies a store, without what belongs to the process that has it open.
 func (b *backup) copyTo(ctx context.Context, newDir, from string) error {
-	work := workOf(newDir)
-	if err := beginWork(b.d.under, work, backupMark); err != nil {
+	w, err := beginWork(b.d.under, workOf(newDir), backupMark)
+	if err != nil {
 		return err
 	}
-	store := filepath.Join(work, workStore)
-	err := b.d.under.MkdirAll(store, 0o777)
+	store := w.store()
+	err = b.d.under.MkdirAll(store, 0o777)
 	for _, name := range [...]string{formatName, sealName, databaseName, segmentsName} {
 		if err == nil {
 			err = b.copyAll(ctx, filepath.Join(from, name), filepath.Join(store, name))
@@ -346,9 +346,9 @@ func (b *backup) copyTo(ctx context.Context, newDir, from string) error {
 		err = syncDir(b.d.under, store)
 	}
 	if err != nil {
-		return errors.Join(err, dropWork(b.d.under, work, backupMark))
+		return errors.Join(err, w.drop())
 	}
-	return endWork(b.d.under, work, newDir)
+	return w.move(newDir)
 }
 
 // copyAll copies a file or a directory, if it exists.
@@ -416,71 +416,3 @@ func (f stagedFS) Remove(name string) error                    { return f.of(nam
 func (f stagedFS) RemoveAll(name string) error                 { return f.of(name).RemoveAll(name) }
 func (f stagedFS) Rename(from, to string) error                { return f.of(to).Rename(from, to) }
 func (f stagedFS) MkdirAll(dir string, perm fs.FileMode) error { return f.of(dir).MkdirAll(dir, perm) }
-
-// A new store is made in a working directory beside its place, and moved there when it is
-// complete. A mark in the working directory says that it may be removed.
-
-// workStore is the new store in the working directory.
-const workStore = "store"
-
-// vacant checks that a new store can be made.
-func vacant(disk vfs.FS, dir, newDir string) error {
-	entries, err := disk.List(newDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("%s is not empty", newDir)
-	}
-	abs, err := filepath.Abs(newDir)
-	if err != nil {
-		return err
-	}
-	if real, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
-		abs = filepath.Join(real, filepath.Base(abs))
-	}
-	if rel, err := filepath.Rel(dir, abs); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return fmt.Errorf("%s is inside the store %s", newDir, dir)
-	}
-	return nil
-}
-
-var errNotLeft = errors.New("it exists, and is not left by an interrupted run")
-
-// dropWork removes a working directory that an interrupted run has left.
-func dropWork(disk vfs.FS, work, mark string) error {
-	entries, err := disk.List(work)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := disk.Stat(filepath.Join(work, mark)); len(entries) > 0 && err != nil {
-		return fmt.Errorf("%s: %w", work, errNotLeft)
-	}
-	// The mark goes last.
-	return errors.Join(disk.RemoveAll(filepath.Join(work, workStore)), disk.RemoveAll(work))
-}
-
-// beginWork makes the working directory.
-func beginWork(disk vfs.FS, work, mark string) error {
-	if err := dropWork(disk, work, mark); err != nil {
-		return err
-	}
-	if err := disk.MkdirAll(work, 0o755); err != nil {
-		return err
-	}
-	return writeFile(disk, filepath.Join(work, mark), nil)
-}
-
-// endWork moves the new store to its place.
-func endWork(disk vfs.FS, work, newDir string) error {
-	if err := disk.Remove(newDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := disk.Rename(filepath.Join(work, workStore), newDir); err != nil {
-		return err
-	}
-	return errors.Join(disk.RemoveAll(work), syncDir(disk, filepath.Dir(work)))
-}

@@ -27,11 +27,14 @@ func readFile(under vfs.FS, name string) ([]byte, error) {
 // machine is the file system of the machine.
 func machine() vfs.FS { return machineFS{vfs.Default} }
 
-// machineFS does not block when a pipe is in the place of a file: a pipe cannot be
-// read, and is reported like a failing disk.
+// machineFS has locks that no other handle of this process can lose, and does not block
+// when a pipe is in the place of a file: a pipe cannot be read, and is reported like a
+// failing disk.
 type machineFS struct{ vfs.FS }
 
 func (f machineFS) Unwrap() vfs.FS { return f.FS }
+
+func (machineFS) Lock(name string) (io.Closer, error) { return lockFile(name) }
 
 var errIrregular = errors.New("not a regular file")
 

@@ -56,9 +56,8 @@ type home struct {
 // file system replaces the machine's.
 func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	h := &home{fs: stand, dir: dir}
-	lock := func(name string) (io.Closer, error) { return h.fs.Lock(name) }
 	if stand == nil {
-		h.fs, lock = machine(), lockFile
+		h.fs = machine()
 	}
 	switch {
 	case readOnly:
@@ -90,7 +89,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 		h.lock, err = lockShared(h.file(lockName))
 		return h, err
 	}
-	if h.lock, err = lock(h.file(lockName)); err != nil {
+	if h.lock, err = h.fs.Lock(h.file(lockName)); err != nil {
 		return nil, err
 	}
 	h.fresh, err = h.inspect()

@@ -95,7 +95,7 @@ const salvageMark = "SALVAGE"
 //
 // The new store is made beside newDir, under its name with ".salvage" appended, and
 // moved there once it is complete; a salvage that was interrupted is started over by
-// the next.
+// the next, and while one is at work there another fails.
 //
 // Without a manifest nobody can tell which tables had been replaced but not yet
 // deleted, so a record that was removed shortly before may come back; of records
@@ -161,15 +161,14 @@ func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
 	if err := vacant(s.disk, s.src.dir, newDir); err != nil {
 		return err
 	}
-	work := filepath.Clean(newDir) + ".salvage"
-	if err := beginWork(s.disk, work, salvageMark); err != nil {
+	w, err := beginWork(s.disk, filepath.Clean(newDir)+".salvage", salvageMark)
+	if err != nil {
 		return err
 	}
-	target := filepath.Join(work, "store")
-	if err := s.fill(ctx, target); err != nil {
-		return err
+	if err := s.fill(ctx, w.store()); err != nil {
+		return errors.Join(err, w.lock.Close())
 	}
-	return endWork(s.disk, work, newDir)
+	return w.move(newDir)
 }
 
 func hasDatabase(dir string) bool {

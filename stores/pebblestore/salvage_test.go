@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/verify"
 )
@@ -362,6 +363,31 @@ func TestSalvageIsBegunAnew(t *testing.T) {
 	}
 	if _, err := pebblestore.Salvage(t.Context(), dir, filepath.Join(dir, "new"), pebblestore.SalvageOptions{}); err == nil {
 		t.Error("the source was written into")
+	}
+}
+
+// A second salvage to the same place fails at once, and disturbs the first no more than it
+// removes what that has made.
+func TestTwoSalvagesToOnePlace(t *testing.T) {
+	dir := sound(t, 100, false)
+	if err := os.Remove(filepath.Join(dir, "segments", soundDone, segment.ContentPart)); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "new")
+	told := 0
+	_, err := pebblestore.Salvage(t.Context(), dir, to, pebblestore.SalvageOptions{Lost: func(pebblestore.Loss) {
+		told++
+		_, err := pebblestore.Salvage(t.Context(), dir, to, pebblestore.SalvageOptions{})
+		if err == nil || !strings.Contains(err.Error(), to+".salvage") || errors.Is(err, pebblestore.ErrLocked) {
+			t.Errorf("the second: %v", err)
+		}
+	}})
+	if err != nil || told == 0 {
+		t.Fatalf("the first: %v, %d losses", err, told)
+	}
+	sameAs(t, to, nil)
+	if left, err := filepath.Glob(to + ".*"); err != nil || len(left) > 0 {
+		t.Errorf("beside it is %v, %v", left, err)
 	}
 }
 
