@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/grace"
+	"github.com/recrawl/recrawl/internal/weburl"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -201,10 +201,7 @@ func (c *Crawler) sitemapRules() *urlfilter.Rules {
 
 // listed adds the sitemaps that a robots.txt lists, and returns how many.
 func (c *Crawler) listed(origin string, sitemaps []string, marks map[string]crawldb.Sitemap) (n int) {
-	base, err := url.Parse(origin + "/robots.txt")
-	if err != nil {
-		return 0
-	}
+	base := weburl.Parse(origin + "/robots.txt")
 	most := c.o.Fetch.Sitemaps.MaxListed
 	if most == 0 {
 		most = 100
@@ -213,11 +210,11 @@ func (c *Crawler) listed(origin string, sitemaps []string, marks map[string]craw
 		sitemaps = sitemaps[:min(len(sitemaps), most)]
 	}
 	for _, s := range sitemaps {
-		ref, err := base.Parse(s)
-		if err != nil {
+		target, ok := base.Resolve(s)
+		if !ok {
 			continue
 		}
-		normal, err := c.sitemapRules().ApplySitemap(urlfilter.Inject, ref.String())
+		normal, err := c.sitemapRules().ApplySitemap(urlfilter.Inject, target)
 		if err != nil || crawldb.Origin(normal) == "" {
 			continue
 		}

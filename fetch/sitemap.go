@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/weburl"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
@@ -183,10 +183,7 @@ func (r reader) discover(seen *origins, v *visited, rules *robots.Rules) {
 }
 
 func (r reader) listedLinks(v *visited, origin string, sitemaps []string) []segment.Link {
-	base, err := url.Parse(origin + "/robots.txt")
-	if err != nil {
-		return nil
-	}
+	base := weburl.Parse(origin + "/robots.txt")
 	sitemaps = sitemaps[:min(len(sitemaps), limit(r.o.Sitemaps.MaxListed, defaultListed))]
 	mark := crawldb.Sitemap{Origins: []string{origin}, Budget: limit(r.o.Sitemaps.MaxFiles, defaultFiles) / max(len(sitemaps), 1)}
 	var m crawldb.Meta
@@ -197,12 +194,10 @@ func (r reader) listedLinks(v *visited, origin string, sitemaps []string) []segm
 			v.rejected++
 			continue
 		}
-		ref, err := base.Parse(s)
-		if err != nil {
-			v.rejected++
-			continue
+		target, ok := base.Resolve(s)
+		if ok {
+			target, ok = r.acceptSitemap(origin+"/robots.txt", target)
 		}
-		target, ok := r.acceptSitemap(origin+"/robots.txt", ref.String())
 		if !ok {
 			v.rejected++
 			continue

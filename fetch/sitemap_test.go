@@ -74,7 +74,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 
 func TestSitemapsOfRobots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &site{robots: "Sitemap: /s.xml\nSitemap: s.xml.gz\nSitemap: " + home + "/s.xml\nSitemap: https://cdn.test/x\nSitemap: " + home + "/archive.zip\nSitemap: mailto:x\nUser-agent: *\nDisallow: /no"}
+		s := &site{robots: "Sitemap: /s.xml\nSitemap: s.xml.gz\nSitemap: ///" + host + "/s.xml#f\nSitemap: https://cdn.test/x\nSitemap: " + home + "/archive.zip\nSitemap: mailto:x\nUser-agent: *\nDisallow: /no"}
 		r := newRig(t, s, home+"/no", home+"/yes")
 		r.o.Rules = urlfilter.Default()
 		r.o.Scoring = scoring.OPIC{}

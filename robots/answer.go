@@ -3,11 +3,11 @@ package robots
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/weburl"
 	"github.com/recrawl/recrawl/protocol"
 )
 
@@ -113,19 +113,11 @@ func resolve(from, location string) (string, bool) {
 	if strings.TrimSpace(location) == "" {
 		return "", false
 	}
-	base, err := url.Parse(from)
-	if err != nil {
-		return "", false
-	}
-	to, err := base.Parse(location)
-	if err != nil {
-		return "", false
-	}
-	if to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
+	to, ok := weburl.Parse(from).Resolve(location)
+	if ok && !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
 		return "", true
 	}
-	to.Fragment, to.RawFragment = "", ""
-	return to.String(), true
+	return to, ok
 }
 
 // apply returns the record after an answer. While a server fails, the last good

@@ -196,7 +196,7 @@ func TestGiveUp(t *testing.T) {
 
 func TestHop(t *testing.T) {
 	s := &site{}
-	s.set("http://a.test/robots.txt", redirect("http://B.test/moved"))
+	s.set("http://a.test/robots.txt", redirect("http://b.test/Moved"))
 	s.set("http://b.test/moved", status(200, "User-agent: *\nDisallow: /no"))
 	var seen []string
 	no := errors.New("not there")
@@ -206,7 +206,7 @@ func TestHop(t *testing.T) {
 		return strings.ToLower(to), nil
 	}
 	r, err := c.Fetch(t.Context(), "http://a.test/")
-	if err != nil || r.Allowed("/no") || !slices.Equal(seen, []string{"http://a.test/robots.txt http://B.test/moved"}) {
+	if err != nil || r.Allowed("/no") || !slices.Equal(seen, []string{"http://a.test/robots.txt http://b.test/Moved"}) {
 		t.Errorf("%v, %v, %q", r, err, seen)
 	}
 	c = &robots.Cache{Protocol: s, Hosts: &hosts{}}

@@ -281,7 +281,7 @@ func TestAnswersOutliveTheCache(t *testing.T) {
 // whatever the Protocol could read.
 func TestRedirectLeavesTheWeb(t *testing.T) {
 	const file = "http://a.test/robots.txt"
-	for _, to := range []string{"file:///etc/robots.txt", "ftp://a.test/robots.txt", "data:,Disallow", "javascript:x", "http:///robots.txt"} {
+	for _, to := range []string{"file:///etc/robots.txt", "ftp://a.test/robots.txt", "data:,Disallow", "javascript:x"} {
 		s := &site{answers: map[string]protocol.Response{file: redirect(to), to: status(200)}}
 		c := &robots.Cache{Protocol: s, Hosts: new(hosts)}
 		if r, err := c.Fetch(t.Context(), file); err != nil || !r.Unavailable || len(s.asked) != 1 {

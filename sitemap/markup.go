@@ -2,8 +2,9 @@ package sitemap
 
 import (
 	"bytes"
-	"net/url"
 	"strconv"
+
+	"github.com/recrawl/recrawl/internal/weburl"
 )
 
 const (
@@ -41,7 +42,7 @@ type markup struct {
 	format Format
 	root   uint32 // its name
 	closed bool   // the root is
-	feed   *url.URL
+	feed   *weburl.Base
 
 	within bool // an entry
 	entry  uint32
@@ -425,7 +426,7 @@ func (m *markup) notPermanent() bool {
 	}
 }
 
-func (m *markup) xmlBase(base *url.URL) *url.URL {
+func (m *markup) xmlBase(base *weburl.Base) *weburl.Base {
 	for {
 		name, val, ok := m.s.attr()
 		if !ok {

@@ -160,8 +160,9 @@ var documents = []document{
 	{"both kinds of entry", `<urlset><sitemap><loc>https://example.com/s.xml</loc></sitemap><url><loc>https://example.com/a</loc></url></urlset>`,
 		sitemap.URLSet, []string{"> https://example.com/s.xml", "https://example.com/a"}},
 	{"an empty one", `<urlset/>`, sitemap.URLSet, nil},
-	{"references to the root and the scheme", `<urlset><url><loc>/a b?c</loc></url><url><loc>//www.example.net/d</loc></url><url><loc>www.example.com/e</loc></url><url><loc>f.html</loc></url></urlset>`,
-		sitemap.URLSet, []string{"https://example.com/a b?c", "https://www.example.net/d"}},
+	{"references to the root and the scheme", `<urlset><url><loc>/a b?c</loc></url><url><loc>//www.example.net/d</loc></url><url><loc>www.example.com/e</loc></url><url><loc>f.html</loc></url>` +
+		`<url><loc>///f</loc></url><url><loc>//%41/</loc></url><url><loc>/x/..//y</loc></url><url><loc>/z#!s</loc></url><url><loc>//[/</loc></url></urlset>`,
+		sitemap.URLSet, []string{"https://example.com/a%20b?c", "https://www.example.net/d", "https://f/", "https://a/", "https://example.com//y", "https://example.com/z#!s"}},
 	{"alternates", `<urlset xmlns:xhtml="http://www.w3.org/1999/xhtml"><url><loc>https://example.com/en</loc>
 <xhtml:link rel="alternate" hreflang="de" href="https://example.com/de?a=1&amp;b=2"/>
 <xhtml:link rel='alternate' href='//example.ch/' hreflang='de-CH' ></xhtml:link>

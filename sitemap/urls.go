@@ -2,15 +2,16 @@ package sitemap
 
 import (
 	"bytes"
-	"net/url"
 	"strings"
 	"unicode"
+
+	"github.com/recrawl/recrawl/internal/weburl"
 )
 
 // urls makes URLs of entries from the references in a document.
 type urls struct {
-	base   *url.URL // of relative references; nil if there is none
-	scheme string   // of the document, allowed beside http and https
+	base   *weburl.Base // of relative references; nil if there is none
+	scheme string       // of the document, allowed beside http and https
 	max    int
 	work   int // bytes of bases to which relative references were joined
 }
@@ -20,8 +21,8 @@ const maxWork = 16 << 20
 
 func newURLs(o Options) urls {
 	u := urls{max: o.MaxURL}
-	if base, err := url.Parse(o.URL); err == nil && base.IsAbs() && base.Opaque == "" {
-		u.base, u.scheme = base, base.Scheme
+	if u.base = weburl.Parse(o.URL); u.base != nil {
+		u.scheme = u.base.Scheme()
 	}
 	return u
 }
@@ -33,39 +34,26 @@ func (u *urls) resolve(b []byte, feed bool) string {
 	if len(b) == 0 || len(b) > u.max {
 		return ""
 	}
-	if i := schemeLen(b); i > 0 {
-		if !absolute(b) || !u.allowed(b[:i]) {
+	if scheme, _ := weburl.CutScheme(b); scheme != nil {
+		if !absolute(b) || !u.allowed(scheme) {
 			return ""
 		}
 		return u.whole(valid(b))
 	}
-	if u.base == nil || u.base.Host == "" && u.base.Scheme != "file" || b[0] == '#' {
+	if u.base == nil || b[0] == '#' || b[0] != '/' && !feed || !u.afford(u.base) {
 		return ""
 	}
-	if !u.afford(u.base) {
+	r := weburl.Resolver{Base: u.base, Fragment: true}
+	ref, ok := r.Resolve([]byte(valid(b)))
+	if !ok || !absolute(ref) {
 		return ""
 	}
-	switch {
-	case bytes.HasPrefix(b, []byte("//")):
-		if len(b) == 2 || !hostStart(b[2]) {
-			return ""
-		}
-		return u.whole(u.base.Scheme + ":" + valid(b))
-	case b[0] == '/':
-		return u.whole(u.base.Scheme + "://" + u.base.Host + valid(b))
-	case !feed:
-		return ""
-	}
-	ref, err := u.base.Parse(valid(b))
-	if err != nil {
-		return ""
-	}
-	return u.whole(ref.String())
+	return u.whole(string(ref))
 }
 
-func (u *urls) afford(base *url.URL) bool {
+func (u *urls) afford(base *weburl.Base) bool {
 	if base != nil {
-		u.work += len(base.Host) + len(base.Path) + len(base.RawQuery)
+		u.work += len(base.String())
 	}
 	return u.work <= maxWork
 }
@@ -78,19 +66,14 @@ func (u *urls) whole(s string) string {
 }
 
 // rebase returns the base given by an xml:base.
-func (u *urls) rebase(base *url.URL, ref []byte) *url.URL {
+func (u *urls) rebase(base *weburl.Base, ref []byte) *weburl.Base {
 	s := valid(clean(ref))
-	if s == "" || len(s) > u.max || !u.afford(base) {
+	if s == "" || !u.afford(base) {
 		return base
 	}
-	var b *url.URL
-	var err error
-	if base == nil {
-		b, err = url.Parse(s)
-	} else {
-		b, err = base.Parse(s)
-	}
-	if err != nil || b.Host == "" || b.Opaque != "" || len(b.String()) > u.max || !u.allowed([]byte(b.Scheme)) {
+	r := weburl.Resolver{Base: base, Max: u.max}
+	b, ok := r.ResolveBase([]byte(s))
+	if !ok || !absolute([]byte(b.String())) || !u.allowed([]byte(b.Scheme())) {
 		return base
 	}
 	return b
@@ -132,32 +115,12 @@ func clean(b []byte) []byte {
 	return out
 }
 
-// schemeLen returns the length of the scheme that b begins with; zero if there
-// is none.
-func schemeLen(b []byte) int {
-	for i, c := range b {
-		switch {
-		case 'a' <= c|0x20 && c|0x20 <= 'z':
-		case i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'):
-		case i > 0 && c == ':':
-			return i
-		default:
-			return 0
-		}
-	}
-	return 0
-}
-
 // absolute reports whether b has a scheme and a host.
 func absolute(b []byte) bool {
-	i := schemeLen(b)
-	if i == 0 || !bytes.HasPrefix(b[i:], []byte("://")) {
+	scheme, rest := weburl.CutScheme(b)
+	if scheme == nil || len(rest) < 3 || string(rest[:2]) != "//" {
 		return false
 	}
-	rest := b[i+3:]
-	return len(rest) > 0 && (hostStart(rest[0]) || foldEqual(b[:i], "file") && rest[0] == '/')
-}
-
-func hostStart(c byte) bool {
-	return c > ' ' && c != '/' && c != '\\' && c != '?' && c != '#'
+	c := rest[2]
+	return c > ' ' && strings.IndexByte(`/\?#`, c) < 0 || c == '/' && foldEqual(scheme, "file")
 }

@@ -38,22 +38,22 @@ var repo = policy{
 		"signature":               {policyKind, "page"},
 
 		"protocol":              {adapter, "page"},
-		"protocol/httpproto":    {adapter, "page protocol internal/directives internal/webhost"},
+		"protocol/httpproto":    {adapter, "page protocol internal/directives internal/webhost internal/weburl"},
 		"protocol/fileproto":    {adapter, "page protocol"},
 		"protocol/protocoltest": {kit, ""},
-		"robots":                {adapter, "page hostdb protocol internal/directives"},
+		"robots":                {adapter, "page hostdb protocol internal/directives internal/weburl"},
 		"robots/temotorobots":   {adapter, "robots"},
 		"parse":                 {adapter, "page"},
-		"parse/htmlparse":       {adapter, "page parse internal/directives internal/webhost"},
+		"parse/htmlparse":       {adapter, "page parse internal/directives internal/weburl"},
 		"parse/parsetest":       {kit, ""},
-		"sitemap":               {adapter, ""},
+		"sitemap":               {adapter, "internal/weburl"},
 		"expression":            {adapter, "crawldb hostdb"},
 		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
 		"webtest":               {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/texts"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace internal/texts"},
-		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit internal/weburl"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
 		"rank":            {verb, "crawldb protocol schedule scoring segment internal/extsort"},
 		"dedup":           {verb, "crawldb hostdb internal/extsort"},
@@ -68,6 +68,7 @@ var repo = policy{
 
 		"internal/extsort":    {tool, ""},
 		"internal/directives": {adapter, "page"},
+		"internal/weburl":     {adapter, "internal/webhost"},
 		"internal/grace":      {tool, ""},
 		"internal/places":     {tool, "internal/extsort"},
 		"internal/texts":      {tool, ""},
@@ -86,7 +87,7 @@ var repo = policy{
 		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update internal/unpack"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
-			"inject generate fetch update rank dedup merge index internal/grace stores/memstore stores/dirstore"},
+			"inject generate fetch update rank dedup merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a
@@ -109,7 +110,8 @@ var repo = policy{
 		"internal/directives":     "valuedNames",
 		"internal/webhost":        "profile",
 		"nutchconf":               "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",
-		"parse/htmlparse":         "classes plain tagClasses",
+		"internal/weburl":         "classes",
+		"parse/htmlparse":         "plain tagClasses",
 		"parse/parsetest":         "fills made pieces rules",
 		"protocol/httpproto":      "badPorts compatible dateLayouts global6 nat64 nat64Local sixToFour special teredo",
 		"protocol/protocoltest":   "hello rules",

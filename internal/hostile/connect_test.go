@@ -211,7 +211,7 @@ func s3() row {
 		{"long", map[string]string{"/": found("Location: /" + strings.Repeat("x", 100<<10) + "\r\n")}, protocol.Failed},
 		{"twice", map[string]string{"/": found("Location: /a\r\nLocation: /b\r\n")}, protocol.MovedTemp},
 		{"bracket", map[string]string{"/": found("Location: http://[::1\r\n")}, protocol.Failed},
-		{"port", map[string]string{"/": found("Location: http://port.s3.test:99999/\r\n")}, protocol.MovedTemp},
+		{"port", map[string]string{"/": found("Location: http://port.s3.test:99999/\r\n")}, protocol.Failed},
 		{"body", map[string]string{"/": answer("302 Found", "Location: /\r\n", "<a href=/x>x</a>")}, protocol.MovedTemp},
 	} {
 		r.sites = append(r.sites, site{name: k.name, code: k.code, handle: paths(k.answers)})

@@ -54,17 +54,3 @@ func BenchmarkParse30KBPage(b *testing.B) {
 		}
 	})
 }
-
-// BenchmarkResolve resolves the kinds of reference that pages are full of.
-func BenchmarkResolve(b *testing.B) {
-	base := locate("https://docs.example.org/15/manual/textsearch-controls.html")
-	for _, ref := range []string{"section/topic.html#x", "../up.html", "/root/page?id=4", "https://www.example.com/a/b", "a b/é.html", "javascript:void(0)"} {
-		b.Run(ref, func(b *testing.B) {
-			r := resolver{base: base, fromWeb: true, max: defaultMaxURL}
-			in := []byte(ref)
-			for b.Loop() {
-				r.resolve(in)
-			}
-		})
-	}
-}

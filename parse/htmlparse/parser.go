@@ -187,9 +187,9 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 		// The first base element came after something had been resolved without
 		// it. Reading again happens only once, as there is only one first base
 		// element.
-		base := s.res.base
+		base := s.res.Base
 		s = newScan(&lim, c)
-		s.res.base, s.baseSet = base, true
+		s.res.Base, s.baseSet = base, true
 		s.run(utf8, stop)
 	}
 	out := s.finish()

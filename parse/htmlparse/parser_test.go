@@ -141,46 +141,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestResolve is about references, beyond the cases of the web platform tests.
-func TestResolve(t *testing.T) {
-	for _, c := range []struct{ base, ref, want string }{
-		{"http://www.example.org/;something", "g?y#s", "http://www.example.org/g?y"},
-		{"http://www.example.org/;something", "?y=1;somethingelse", "http://www.example.org/;something?y=1;somethingelse"},
-		{"http://www.example.org/", "g;x?y#s", "http://www.example.org/g;x?y"},
-		{"http://h/a/b", " \n../c\t/d ", "http://h/c/d"},
-		{"http://h/a/b", "\\\\other\\x", "http://other/x"},
-		{"http://h/a/b", "c d/é?ü='", "http://h/a/c%20d/%C3%A9?%C3%BC=%27"},
-		{"http://h/a/b", "%zz%4", "http://h/a/%25zz%254"},
-		{"http://h/a/b", "%41%2f?%zz", "http://h/a/%41%2f?%zz"},
-		{"http://h/a/b", "HTTP:c", "http://h/a/c"},
-		{"http://h/a/b", "https:c", "https://c/"},
-		{"http://h/a/b", "http:///x", "http://x/"},
-		{"http://h/a/b", "http://0x7f.1/", "http://127.0.0.1/"},
-		{"http://h/a/b", "//[::FFFF:1.2.3.4]:80/", "http://[::ffff:102:304]/"},
-		{"http://h/a/b", "//BÜCHER.example", "http://xn--bcher-kva.example/"},
-		{"http://h/a/b", "//ẞ.example", "http://xn--zca.example/"},
-		{"http://h/a/b", "//example.com.xn--/", ""}, // not example.com
-		{"http://h/a/b", "//ü.xn--/", ""},
-		{"http://h/a/b", "//h:65536/", ""},
-		{"http://h/a/b", "//a b/", ""},
-		{"http://h/a/b", "//u:p@h/", "http://u:p@h/"},
-		{"http://h/a/b", "s3://bucket/x", ""},
-		{"http://h/a/b", "/../../x/./y/../", "http://h/x/"},
-		{"http://h", "x", "http://h/x"},
-		{"file:///C:/a/b", "../../../x", "file:///C:/x"},
-		{"file:///a/b", "http://h/", "http://h/"},
-		{"file:///a/b?q", "", "file:///a/b?q"},
-		{"", "a", ""},
-		{"", "http://h/a", "http://h/a"},
-	} {
-		r := resolver{base: locate(c.base), fromWeb: !strings.HasPrefix(c.base, "file:"), max: none}
-		got, _ := r.resolve([]byte(c.ref))
-		if string(got) != c.want {
-			t.Errorf("%q on %q\n got %q\nwant %q", c.ref, c.base, got, c.want)
-		}
-	}
-}
-
 func TestSchemes(t *testing.T) {
 	const body = "<a href=x>a</a><a href='gemini://h/y'>b</a><a href='mailto:m@h'>c</a><a href='http://h/'>d</a><a href='gemini://[/'>e</a>"
 	got := read(t, &Parser{Schemes: []string{"gemini", "mailto"}}, &page.Content{URL: "http://h/", Body: []byte(body)})

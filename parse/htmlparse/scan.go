@@ -2,10 +2,12 @@ package htmlparse
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/internal/directives"
+	"github.com/recrawl/recrawl/internal/weburl"
 	"github.com/recrawl/recrawl/page"
 )
 
@@ -13,14 +15,14 @@ import (
 type scan struct {
 	lim *limits
 	z   tokens
-	res resolver
+	res weburl.Resolver
 	out page.Parsed
 
-	time    time.Time // of the visit
-	page    *location // nil if the URL of the page is invalid
-	baseSet bool      // the first base element was seen
-	based   bool      // something was resolved
-	again   bool      // it was resolved against the wrong base
+	time    time.Time    // of the visit
+	page    *weburl.Base // nil if the URL of the page is invalid
+	baseSet bool         // the first base element was seen
+	based   bool         // something was resolved
+	again   bool         // it was resolved against the wrong base
 	inBody  bool
 
 	text  folder
@@ -61,16 +63,14 @@ const (
 
 func newScan(lim *limits, c *page.Content) *scan {
 	s := &scan{lim: lim, target: -1, seen: make(map[string]int, min(len(c.Body)/512, 1024))}
-	s.page = locate(c.URL)
-	s.res = resolver{
-		base:    s.page,
-		fromWeb: s.page == nil || s.page.scheme != "file",
-		schemes: lim.schemes,
-		max:     lim.url,
-	}
-	if s.page != nil && lim.schemes == nil && !special(s.page.scheme) {
-		// A page of another scheme may link to others of that scheme.
-		s.res.schemes = []string{"http", "https", "ftp", s.page.scheme}
+	s.page = weburl.Parse(c.URL)
+	s.res = weburl.Resolver{Base: s.page, Schemes: lim.schemes, Max: lim.url}
+	if lim.schemes == nil {
+		s.res.Schemes = []string{"http", "https", "ftp"}
+		if s.page != nil && !slices.Contains(s.res.Schemes, s.page.Scheme()) {
+			// A file, or a page of another scheme, may link to others of that scheme.
+			s.res.Schemes = append(s.res.Schemes, s.page.Scheme())
+		}
 	}
 	s.text = folder{max: lim.text, buf: make([]byte, 0, min(len(c.Body)/2, lim.text)+64)}
 	s.title = folder{max: lim.title}
@@ -338,7 +338,7 @@ func (a *attrs) nofollow() bool {
 // the base mattered.
 func (s *scan) resolve(ref []byte) ([]byte, bool) {
 	s.based = true
-	return s.res.resolve(ref)
+	return s.res.Resolve(ref)
 }
 
 // link adds a link unless it is empty, or finds it among those already added. It
@@ -355,12 +355,12 @@ func (s *scan) link(ref, anchor []byte, nofollow bool) int {
 func (s *scan) anyLink(ref, anchor []byte, nofollow bool) int {
 	u, ok := s.resolve(ref)
 	if !ok {
-		if s.res.long {
+		if s.res.TooLong() {
 			s.out.OutlinksCut++
 		}
 		return -1
 	}
-	if s.page != nil && string(u) == s.page.href {
+	if s.page != nil && string(u) == s.page.String() {
 		return -1
 	}
 	i, ok := s.seen[string(u)]
@@ -419,16 +419,12 @@ func (s *scan) baseTag() {
 		return
 	}
 	s.baseSet = true
-	res := resolver{base: s.page, fromWeb: s.res.fromWeb, schemes: s.res.schemes, max: s.lim.url}
-	u, ok := res.resolve(a.href)
-	if !ok {
+	res := weburl.Resolver{Base: s.page, Schemes: s.res.Schemes, Max: s.lim.url}
+	base, ok := res.ResolveBase(a.href)
+	if !ok || s.page != nil && base.String() == s.page.String() {
 		return
 	}
-	base := split(string(u))
-	if base == nil || s.page != nil && base.href == s.page.href {
-		return
-	}
-	s.res.base = base
+	s.res.Base = base
 	s.again = s.based
 }
 
@@ -526,7 +522,7 @@ func (s *scan) refresh(content []byte) {
 		return
 	}
 	s.refreshed = true
-	if s.page != nil && string(u) == s.page.href {
+	if s.page != nil && string(u) == s.page.String() {
 		return
 	}
 	s.out.Refresh, s.out.RefreshDelay = string(u), delay

@@ -15,6 +15,7 @@ import (
 
 	"github.com/recrawl/recrawl/internal/directives"
 	"github.com/recrawl/recrawl/internal/webhost"
+	"github.com/recrawl/recrawl/internal/weburl"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 )
@@ -371,85 +372,12 @@ func location(u *url.URL, h http.Header) (target, why string) {
 	if len(loc) > maxLocation {
 		return "", "redirect: Location is too long"
 	}
-	loc = reference(loc, u.Scheme)
-	t, err := u.Parse(loc)
-	if err != nil { // maybe for a bare "%" in its fragment
-		t, err = u.Parse(escapePercent(loc))
-	}
-	if err != nil {
+	// Servers send what browsers understand, and the page that a link and a redirect lead to is
+	// to be one record.
+	r := weburl.Resolver{Base: weburl.Parse(u.String()), Max: 3 * maxLocation, Fragment: true}
+	t, ok := r.Resolve([]byte(loc))
+	if !ok {
 		return "", "redirect: Location cannot be parsed"
 	}
-	if target = t.String(); t.Scheme == "" || len(target) > 3*maxLocation {
-		return "", "redirect: Location cannot be parsed"
-	}
-	return target, ""
-}
-
-// reference returns a Location, sent by a server of that scheme, in a form that net/url reads
-// as browsers read the Location, and htmlparse a link: servers send what browsers understand,
-// and the page that a link and a redirect lead to is to be one record.
-func reference(loc, scheme string) string {
-	loc = strings.ReplaceAll(loc, "\t", "")
-	path, after := loc, ""
-	if i := strings.IndexAny(loc, "?#"); i >= 0 {
-		path, after = loc[:i], loc[i:]
-	}
-	name, rest, ok := strings.Cut(path, ":")
-	absolute := ok && isScheme(name)
-	if absolute && !strings.EqualFold(name, "http") && !strings.EqualFold(name, "https") {
-		return loc
-	}
-	if rest = strings.ReplaceAll(rest, `\`, "/"); absolute && strings.EqualFold(name, scheme) && !strings.HasPrefix(rest, "//") {
-		path, absolute = rest, false // "http:/x" on a page of http is relative
-	}
-	path = escapePath(path)
-	if !absolute && path != "" && path[0] != '/' && strings.Contains(path, ":") {
-		path = "./" + path // or the colon would end a scheme
-	}
-	return path + after
-}
-
-func isScheme(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if letter := 'a' <= c|0x20 && c|0x20 <= 'z'; !letter && (i == 0 || (c < '0' || c > '9') && strings.IndexByte("+-.", c) < 0) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// escapePath makes slashes of backslashes, and escapes what a path cannot contain. If it is
-// left to net/url, that escapes "!", "'", "(", ")" and "*" as well.
-func escapePath(path string) string {
-	var b strings.Builder
-	for i := range len(path) {
-		switch c := path[i]; {
-		case c == '\\':
-			b.WriteByte('/')
-		case c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>^`{|}", c) >= 0 || c == '%' && !isEscape(path[i:]):
-			fmt.Fprintf(&b, "%%%02X", c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-// escapePercent escapes each percent sign that begins no escape.
-func escapePercent(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		b.WriteByte(s[i])
-		if s[i] == '%' && !isEscape(s[i:]) {
-			b.WriteString("25")
-		}
-	}
-	return b.String()
-}
-
-// isEscape reports whether s, which begins with a percent sign, begins with an escape.
-func isEscape(s string) bool {
-	hex := func(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
-	return len(s) >= 3 && hex(s[1]) && hex(s[2])
+	return string(t), ""
 }

@@ -1,4 +1,4 @@
-package htmlparse
+package weburl
 
 import (
 	"bytes"

@@ -1,4 +1,11 @@
-package htmlparse
+// Package weburl makes references absolute as browsers do (WHATWG URL, section 4.4), so that
+// what works for a person works for the crawler, and a page that a link, a redirect and a
+// sitemap lead to is one record. It departs from the standard so that net/url can parse each
+// result: a "%" in the path or the user name that begins no escape becomes "%25".
+//
+// It does not normalize: what the standard leaves as it is, such as "%41" and "//" in a path,
+// is left to urlfilter.
+package weburl
 
 import (
 	"bytes"
@@ -7,8 +14,8 @@ import (
 	"strings"
 )
 
-// location is an absolute URL against which others are resolved.
-type location struct {
+// Base is an absolute URL against which references are resolved.
+type Base struct {
 	href   string // the whole, without fragment
 	scheme string
 	prefix string // scheme and authority: "https://host:8080"
@@ -19,20 +26,30 @@ type location struct {
 	opaque *url.URL
 }
 
-// resolver makes links absolute as browsers do (WHATWG URL), so that a link
-// that works for a person works for the crawler. It drops the fragment. It
-// departs from the standard so that net/url can parse each result: a "%" in the
-// path or the user name that begins no escape becomes "%25".
-//
-// It is fast for plain links, and linear in the length of any link.
-type resolver struct {
-	base    *location // nil: only absolute links can be resolved
-	fromWeb bool      // the page is not a file
-	schemes []string  // nil: http, https, ftp; file unless fromWeb
-	max     int       // limit in bytes of a reference, and of its result
-	long    bool      // the last failure was due to length
-	buf     []byte
-	clean   []byte
+// String returns the URL without its fragment.
+func (b *Base) String() string { return b.href }
+
+// Scheme returns the scheme in lower case.
+func (b *Base) Scheme() string { return b.scheme }
+
+// Resolver resolves references. It is fast for plain ones, and linear in the length of any. It
+// must not be used by several goroutines at once.
+type Resolver struct {
+	Base     *Base    // nil: only absolute references can be resolved
+	Schemes  []string // those of a result, in lower case; nil means any
+	Max      int      // limit in bytes of a reference, and of its result; 0 means none
+	Fragment bool     // keep fragments
+
+	long  bool // the last failure was due to length
+	buf   []byte
+	clean []byte
+}
+
+// Resolve returns the absolute URL of one reference, of any scheme and without its fragment.
+func (b *Base) Resolve(ref string) (string, bool) {
+	r := Resolver{Base: b}
+	u, ok := r.Resolve([]byte(ref))
+	return string(u), ok
 }
 
 // Classes of bytes in a reference. A reference with none of them needs no work.
@@ -41,6 +58,7 @@ const (
 	encoded                     // escaped in a path
 	encodedQ                    // escaped in a query
 	encodedU                    // escaped in a user name
+	encodedF                    // escaped in a fragment
 	backslash                   // a slash
 	percent                     // may begin an escape
 	dot                         // may begin a dot segment
@@ -49,7 +67,7 @@ const (
 var classes = func() (t [256]uint8) {
 	for c := range t {
 		if c <= ' ' || c >= 0x7f {
-			t[c] = encoded | encodedQ | encodedU
+			t[c] = encoded | encodedQ | encodedU | encodedF
 		}
 	}
 	set := func(chars string, class uint8) {
@@ -58,9 +76,10 @@ var classes = func() (t [256]uint8) {
 		}
 	}
 	set("\t\n\r", dropped)
-	set("\"#<>", encoded|encodedQ|encodedU)
+	set("\"#<>", encoded|encodedQ|encodedU|encodedF)
 	set("'", encodedQ)
 	set("?^`{}", encoded|encodedU)
+	set("`", encodedF)
 	set("/:;=@[\\]|", encodedU)
 	set("\\", backslash)
 	set("%", percent)
@@ -68,10 +87,10 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// locate parses the absolute URL of a page. It returns nil if it is not one.
-func locate(s string) *location {
-	var r resolver
-	scheme, _ := cutScheme([]byte(s))
+// Parse parses an absolute URL. It returns nil if it is none, or nothing can be relative to it.
+func Parse(s string) *Base {
+	var r Resolver
+	scheme, _ := CutScheme([]byte(s))
 	if scheme == nil {
 		return nil
 	}
@@ -84,7 +103,7 @@ func locate(s string) *location {
 			return nil
 		}
 		u.Fragment, u.RawFragment = "", ""
-		return &location{href: u.String(), scheme: u.Scheme, opaque: u}
+		return &Base{href: u.String(), scheme: u.Scheme, opaque: u}
 	}
 	href, ok := r.absolute([]byte(s))
 	if !ok {
@@ -93,9 +112,9 @@ func locate(s string) *location {
 	return split(string(href))
 }
 
-// split splits a URL produced by resolve.
-func split(href string) *location {
-	l := &location{href: href}
+// split splits a URL produced by Resolve, without a fragment.
+func split(href string) *Base {
+	l := &Base{href: href}
 	i := strings.IndexByte(href, ':')
 	l.scheme = href[:i]
 	if !special(l.scheme) {
@@ -125,94 +144,103 @@ func special(scheme string) bool {
 	return false
 }
 
-func (r *resolver) allowed(scheme string) bool {
-	if r.schemes != nil {
-		return slices.Contains(r.schemes, scheme)
-	}
-	switch scheme {
-	case "http", "https", "ftp":
-		return true
-	case "file":
-		return !r.fromWeb
-	}
-	return false
-}
-
-// resolve returns the absolute URL of a reference without its fragment, or
-// false if the reference is invalid, too long, or of an unwanted scheme. The
-// result is valid until the next call.
-func (r *resolver) resolve(ref []byte) ([]byte, bool) {
+// Resolve returns the absolute URL of a reference, or false if the reference is invalid, too
+// long, or of an unwanted scheme. The result is valid until the next call.
+func (r *Resolver) Resolve(ref []byte) ([]byte, bool) {
 	r.long = false
-	ref, class := r.trim(ref)
-	scheme, rest := cutScheme(ref)
+	ref, fragment, class := r.trim(ref)
+	scheme, rest := CutScheme(ref)
 	name := ""
 	if scheme != nil {
 		name = lowerString(scheme)
-	} else if r.base != nil {
-		name = r.base.scheme
-	}
-	if !r.allowed(name) {
+	} else if r.Base != nil {
+		name = r.Base.scheme
+	} else {
 		return nil, false
 	}
-	if len(ref) > r.max {
-		r.long = true
+	if r.Schemes != nil && !slices.Contains(r.Schemes, name) {
+		return nil, false
+	}
+	if r.tooLong(ref) {
 		return nil, false
 	}
 	u, ok := r.join(name, scheme != nil, ref, rest, class)
-	if ok && len(u) > r.max {
-		r.long = true
+	if ok && r.Fragment {
+		u = r.withFragment(u, fragment)
+	}
+	if ok && r.tooLong(u) {
 		return nil, false
 	}
 	return u, ok
 }
 
-func (r *resolver) join(scheme string, has bool, ref, rest []byte, class uint8) ([]byte, bool) {
+// TooLong reports whether the last reference failed because of its length.
+func (r *Resolver) TooLong() bool { return r.long }
+
+func (r *Resolver) tooLong(b []byte) bool {
+	r.long = r.Max > 0 && len(b) > r.Max
+	return r.long
+}
+
+// ResolveBase is Resolve for a reference that becomes the base of others.
+func (r *Resolver) ResolveBase(ref []byte) (*Base, bool) {
+	if i := bytes.IndexByte(ref, '#'); i >= 0 {
+		ref = ref[:i]
+	}
+	u, ok := r.Resolve(ref)
+	if !ok {
+		return nil, false
+	}
+	b := split(string(u))
+	return b, b != nil
+}
+
+func (r *Resolver) join(scheme string, has bool, ref, rest []byte, class uint8) ([]byte, bool) {
 	if has {
 		if !special(scheme) {
 			return r.other(scheme, rest)
 		}
-		if r.base == nil || scheme != r.base.scheme || scheme != "file" && bytes.HasPrefix(rest, []byte("//")) {
+		if r.Base == nil || scheme != r.Base.scheme || scheme != "file" && bytes.HasPrefix(rest, []byte("//")) {
 			return r.withScheme(scheme, rest, class)
 		}
 		// "http:x" on a page of http is relative.
 		ref = rest
 	}
 	switch {
-	case r.base.opaque != nil:
+	case r.Base.opaque != nil:
 		return r.generic(ref)
-	case r.base.scheme == "file":
-		return r.file(ref, r.base, class)
+	case r.Base.scheme == "file":
+		return r.file(ref, r.Base, class)
 	}
 	return r.relative(ref, class)
 }
 
-// absolute is resolve for an absolute URL of a special scheme.
-func (r *resolver) absolute(ref []byte) ([]byte, bool) {
-	ref, class := r.trim(ref)
-	scheme, rest := cutScheme(ref)
+// absolute is Resolve for an absolute URL of a special scheme.
+func (r *Resolver) absolute(ref []byte) ([]byte, bool) {
+	ref, _, class := r.trim(ref)
+	scheme, rest := CutScheme(ref)
 	return r.withScheme(lowerString(scheme), rest, class)
 }
 
-func (r *resolver) withScheme(scheme string, rest []byte, class uint8) ([]byte, bool) {
+func (r *Resolver) withScheme(scheme string, rest []byte, class uint8) ([]byte, bool) {
 	if scheme == "file" {
 		return r.file(rest, nil, class)
 	}
 	return r.authority(scheme, rest, class)
 }
 
-// trim cuts off the fragment and what is not part of a reference. It returns
-// the classes of the remaining bytes.
-func (r *resolver) trim(ref []byte) ([]byte, uint8) {
+// trim cuts off the fragment and what is not part of a reference. It also
+// returns the fragment, and the classes of the bytes before it.
+func (r *Resolver) trim(ref []byte) (rest, fragment []byte, class uint8) {
 	for len(ref) > 0 && ref[0] <= ' ' {
 		ref = ref[1:]
 	}
 	for len(ref) > 0 && ref[len(ref)-1] <= ' ' {
 		ref = ref[:len(ref)-1]
 	}
-	var class uint8
 	for i, c := range ref {
 		if c == '#' {
-			ref = ref[:i]
+			ref, fragment = ref[:i], ref[i+1:]
 			break
 		}
 		class |= classes[c]
@@ -226,11 +254,11 @@ func (r *resolver) trim(ref []byte) ([]byte, uint8) {
 		}
 		ref = r.clean
 	}
-	return ref, class
+	return ref, fragment, class
 }
 
-// cutScheme splits a reference after its scheme; nil if it has none.
-func cutScheme(ref []byte) (scheme, rest []byte) {
+// CutScheme splits a reference after its scheme; nil if it has none.
+func CutScheme(ref []byte) (scheme, rest []byte) {
 	for i, c := range ref {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
@@ -248,7 +276,7 @@ func cutScheme(ref []byte) (scheme, rest []byte) {
 // ones.
 func lowerString(b []byte) string {
 	for _, s := range [...]string{"https", "http", "mailto", "javascript", "ftp", "file", "data", "tel"} {
-		if equalFold(b, s) {
+		if len(b) == len(s) && strings.EqualFold(string(b), s) {
 			return s
 		}
 	}
@@ -258,8 +286,8 @@ func lowerString(b []byte) string {
 func isSlash(c byte) bool { return c == '/' || c == '\\' }
 
 // relative resolves a reference without scheme.
-func (r *resolver) relative(ref []byte, class uint8) ([]byte, bool) {
-	b := r.base
+func (r *Resolver) relative(ref []byte, class uint8) ([]byte, bool) {
+	b := r.Base
 	switch {
 	case len(ref) == 0:
 		r.buf = append(append(append(r.buf[:0], b.prefix...), b.path...), b.query...)
@@ -283,7 +311,7 @@ func (r *resolver) relative(ref []byte, class uint8) ([]byte, bool) {
 
 // authority parses what follows a scheme or two slashes: user, host, port,
 // path.
-func (r *resolver) authority(scheme string, s []byte, class uint8) ([]byte, bool) {
+func (r *Resolver) authority(scheme string, s []byte, class uint8) ([]byte, bool) {
 	for len(s) > 0 && isSlash(s[0]) {
 		s = s[1:]
 	}
@@ -321,7 +349,7 @@ func unslash(s []byte) []byte {
 	return s
 }
 
-func (r *resolver) appendUser(s []byte) {
+func (r *Resolver) appendUser(s []byte) {
 	user, pass, _ := bytes.Cut(s, []byte(":"))
 	if len(user) == 0 && len(pass) == 0 {
 		return
@@ -334,7 +362,7 @@ func (r *resolver) appendUser(s []byte) {
 	r.buf = append(r.buf, '@')
 }
 
-func (r *resolver) appendPort(scheme string, port []byte) bool {
+func (r *Resolver) appendPort(scheme string, port []byte) bool {
 	if len(port) == 0 {
 		return true
 	}
@@ -362,7 +390,7 @@ func (r *resolver) appendPort(scheme string, port []byte) bool {
 
 // appendPath appends a path and query to the directory that begins at start,
 // without its leading slash.
-func (r *resolver) appendPath(start int, s []byte, class uint8, drives bool) {
+func (r *Resolver) appendPath(start int, s []byte, class uint8, drives bool) {
 	if len(r.buf) == start {
 		r.buf = append(r.buf, '/')
 	}
@@ -388,7 +416,7 @@ func dotted(path []byte) bool {
 
 // appendSegments appends the segments of a path one by one, resolving dot
 // segments. Each byte is appended once and removed at most once.
-func (r *resolver) appendSegments(start int, path []byte, drives bool) {
+func (r *Resolver) appendSegments(start int, path []byte, drives bool) {
 	for {
 		end := bytes.IndexAny(path, "/\\")
 		seg := path
@@ -416,7 +444,7 @@ func (r *resolver) appendSegments(start int, path []byte, drives bool) {
 }
 
 // pop removes the last segment of a directory, but not a drive.
-func (r *resolver) pop(start int, drives bool) {
+func (r *Resolver) pop(start int, drives bool) {
 	dir := r.buf[start:]
 	if len(dir) <= 1 || drives && len(dir) == 4 && isDrive(dir[1:3]) && dir[2] == ':' {
 		return
@@ -445,7 +473,7 @@ func dots(seg []byte) int {
 }
 
 // appendQuery appends a query with its question mark.
-func (r *resolver) appendQuery(q []byte, class uint8) {
+func (r *Resolver) appendQuery(q []byte, class uint8) {
 	if class&encodedQ == 0 {
 		r.buf = append(r.buf, q...)
 		return
@@ -453,11 +481,22 @@ func (r *resolver) appendQuery(q []byte, class uint8) {
 	r.appendEncoded(q, encodedQ, false)
 }
 
+// withFragment appends a fragment to the result u.
+func (r *Resolver) withFragment(u, s []byte) []byte {
+	s = slices.DeleteFunc(slices.Clone(s), func(c byte) bool { return classes[c]&dropped != 0 })
+	if len(s) == 0 {
+		return u
+	}
+	r.buf = append(u, '#')
+	r.appendEncoded(s, encodedF, true)
+	return r.buf
+}
+
 const hexDigits = "0123456789ABCDEF"
 
 // appendEncoded appends s with the bytes of the class escaped and, if asked,
 // each percent sign that begins no escape.
-func (r *resolver) appendEncoded(s []byte, class uint8, escapes bool) {
+func (r *Resolver) appendEncoded(s []byte, class uint8, escapes bool) {
 	for i, c := range s {
 		if classes[c]&class != 0 || escapes && c == '%' && !isEscape(s[i:]) {
 			r.buf = append(r.buf, '%', hexDigits[c>>4], hexDigits[c&15])
@@ -476,7 +515,7 @@ func isHex(c byte) bool {
 }
 
 // file resolves what follows "file:", or a reference on a page that is a file.
-func (r *resolver) file(s []byte, base *location, class uint8) ([]byte, bool) {
+func (r *Resolver) file(s []byte, base *Base, class uint8) ([]byte, bool) {
 	r.buf = append(r.buf[:0], "file://"...)
 	switch {
 	case len(s) >= 2 && isSlash(s[0]) && isSlash(s[1]):
@@ -534,7 +573,7 @@ func startsWithDrive(s []byte) bool {
 func isAlpha(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
 // other keeps an absolute URL of a scheme about which nothing more is known.
-func (r *resolver) other(scheme string, rest []byte) ([]byte, bool) {
+func (r *Resolver) other(scheme string, rest []byte) ([]byte, bool) {
 	if len(rest) == 0 {
 		return nil, false
 	}
@@ -548,16 +587,16 @@ func (r *resolver) other(scheme string, rest []byte) ([]byte, bool) {
 
 // generic resolves against a base of a scheme about which nothing more is
 // known.
-func (r *resolver) generic(ref []byte) ([]byte, bool) {
+func (r *Resolver) generic(ref []byte) ([]byte, bool) {
 	r.buf = r.buf[:0]
 	r.appendEncoded(ref, encodedQ, true)
 	target, err := url.Parse(string(r.buf))
 	if err != nil {
 		return nil, false
 	}
-	u := r.base.opaque.ResolveReference(target)
+	u := r.Base.opaque.ResolveReference(target)
 	if target.Fragment, target.RawFragment = "", ""; *target == (url.URL{}) {
-		u.ForceQuery = r.base.opaque.ForceQuery // which net/url drops
+		u.ForceQuery = r.Base.opaque.ForceQuery // which net/url drops
 	}
 	r.buf = append(r.buf[:0], u.String()...)
 	return r.buf, true
