@@ -1,9 +1,17 @@
 package pebblestore
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -89,5 +97,74 @@ func TestTablesAboveOthersHaveFilters(t *testing.T) {
 	}
 	if m := db.db.Metrics().Filter; m.Hits-before.Hits < int64(len(b.URLs)/2) {
 		t.Errorf("of %d records that are not there filters told of %d", len(b.URLs), m.Hits-before.Hits)
+	}
+}
+
+// countedFile counts how often it is read.
+type countedFile struct {
+	vfs.File
+	reads int
+}
+
+func (f *countedFile) ReadAt(b []byte, at int64) (int, error) {
+	f.reads++
+	return f.File.ReadAt(b, at)
+}
+
+// TestNothingIsLookedForInFilters: if the block behind a filter is damaged, no block is
+// looked for at each byte of the filter, of which a large table has a megabyte.
+func TestNothingIsLookedForInFilters(t *testing.T) {
+	db, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	name := filepath.Join(t.TempDir(), "000001.sst")
+	rows := map[string][]byte{}
+	for i := range 5000 {
+		rows[fmt.Sprintf("%c%d", crawlTable, i)] = []byte{1}
+	}
+	err = db.writeTable(name, func(yield func(key, value []byte) bool) {
+		for _, key := range slices.Sorted(maps.Keys(rows)) {
+			if !yield([]byte(key), rows[key]) {
+				return
+			}
+		}
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := openTable(vfs.Default, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := whole.r.Layout()
+	if err := errors.Join(err, whole.close()); err != nil || len(layout.Filter) != 1 {
+		t.Fatal(layout.Filter, err)
+	}
+	filter := layout.Filter[0]
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[filter.Offset+filter.Length+block.TrailerLen] ^= 1
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged, err := openTable(vfs.Default, name)
+	if err == nil {
+		t.Fatal("the table is not damaged")
+	}
+	defer damaged.close()
+	f := &countedFile{File: damaged.f}
+	damaged.f = f
+	if err := damaged.carve(t.Context(), newAround(f, func(_ int64, err error) { t.Error(err) })); err != nil {
+		t.Fatal(err)
+	}
+	if f.reads >= int(filter.Length) {
+		t.Errorf("%d reads of a table with a filter of %d bytes", f.reads, filter.Length)
+	}
+	if len(damaged.data) != len(whole.data) {
+		t.Errorf("%d blocks were found, not %d", len(damaged.data), len(whole.data))
 	}
 }

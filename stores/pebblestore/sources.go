@@ -260,10 +260,11 @@ func (t *tableFile) carve(ctx context.Context, disk *around) error {
 		end := at + int64(n) + block.TrailerLen
 		if found, ok := t.dataBlock(at, int64(n)); ok {
 			t.data = append(t.data, found)
-		} else {
+		} else if !isFilter(b[:n]) {
 			// A search tries so many places that some have a good checksum by chance; what
 			// it finds there must not hide the blocks within. Any other block has one behind
-			// it, but for the last, which holds no data.
+			// it, but for the last, which holds no data, and one before a damaged one: these
+			// are small, so searching them takes no time.
 			next := window[:min(far, t.size-end)]
 			if _, err := disk.ReadAt(next, end); err != nil {
 				return err

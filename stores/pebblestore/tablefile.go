@@ -271,6 +271,13 @@ func isData(b []byte) bool {
 	return len(b) >= own+7 && b[own] == version1 && binary.LittleEndian.Uint16(b[own+1:]) == columns
 }
 
+// isFilter recognizes a Bloom filter: lines of 64 bytes, the number of probes, and that of
+// the lines. It is never compressed.
+func isFilter(b []byte) bool {
+	const line, tail = 64, 5
+	return len(b) > tail && len(b)%line == tail && binary.LittleEndian.Uint32(b[len(b)-4:]) == uint32(len(b)/line)
+}
+
 // check reads the whole table and reports damage.
 func (t *tableFile) check(ctx context.Context, read func(n int64), found func(error)) error {
 	for _, b := range t.other {
