@@ -50,7 +50,7 @@ func (s *crawlStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 }
 
 func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
-	b := bulk{s: s, step: step{of: "crawl-"}}
+	b := bulk{s: s}
 	defer b.end()
 	defer s.db.pacer.hold(false)
 	for batch, err := range batches {
@@ -130,7 +130,7 @@ func (b *bulk) apply(ctx context.Context) error {
 		}
 	}
 	b.s.db.holdBack()
-	_, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
+	err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
 	b.s.changed(b.index, err)
 	if err != nil {
 		return err
@@ -142,13 +142,16 @@ func (b *bulk) apply(ctx context.Context) error {
 	return nil
 }
 
-// writeStep writes a step as tables, or as a batch if it has less than least bytes. It
-// reports whether the step is durable.
-func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (durable bool, err error) {
+// writeStep writes a step as tables, or as a batch if it has less than least bytes.
+func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) error {
 	if st.size() < least {
-		return false, d.commitStep(ctx, v, st)
+		return d.commitStep(ctx, v, st)
 	}
-	return true, d.ingest(ctx, v, st)
+	t := tables{of: "crawl-", size: st.size(), rows: st.tables(fullTable)}
+	if n := len(st.records); n > 0 {
+		t.first, t.last = st.key(st.records[0]), st.key(st.records[n-1])
+	}
+	return d.ingest(ctx, v, t)
 }
 
 // holdBack keeps the engine from compacting while more steps come, unless level 0 is
@@ -187,16 +190,26 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 // one.
 func isSum(key []byte) bool { return table(key[0]) == tallyTable || table(key[0]) == linkTable }
 
-// ingest writes a step as tables and has the engine ingest them. They are
+// tables are what ingest writes.
+type tables struct {
+	of   string // the store that writes them, for the names of files
+	size int    // in bytes, about
+	rows []iter.Seq2[[]byte, []byte]
+	err  *error // why rows ended early
+	// The first and the last record, if the first table has records of the crawl db.
+	first, last []byte
+}
+
+// ingest writes tables and has the engine ingest them. They are
 // durable at once, so earlier commits must be durable, too. These are flushed first:
 // if they overlapped the tables the engine would wait for that flush itself,
 // and would not stop waiting when the disk fails. Other stores, which have
 // other turns, commit nothing that overlaps.
-func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
+func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 	if err := d.space.wait(ctx, v.errClosed); err != nil {
 		return err
 	}
-	if err := d.makeRoom(ctx, v, st.size()); err != nil {
+	if err := d.makeRoom(ctx, v, t.size); err != nil {
 		return err
 	}
 	defer d.space.hurry(ctx)()
@@ -211,19 +224,22 @@ func (d *DB) ingest(ctx context.Context, v *view, st *step) (err error) {
 			}
 		}
 	}()
-	above, err := d.liesAbove(st)
+	above, err := d.liesAbove(t)
 	if err != nil {
 		return err
 	}
-	for i, t := range st.tables(fullTable) {
+	for i, rows := range t.rows {
 		if err := d.goingOn(ctx, v); err != nil {
 			return err
 		}
-		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, st.of, i))
+		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, t.of, i))
 		names = append(names, name)
 		// The records come first.
-		if err := d.writeTable(name, t, above && i == 0); err != nil {
+		if err := d.writeTable(name, rows, above && i == 0); err != nil {
 			return d.outcome("write tables", err)
+		}
+		if t.err != nil && *t.err != nil {
+			return *t.err
 		}
 	}
 	if d.fence.failure() != nil {
@@ -271,15 +287,14 @@ func ingestTables(db *pebble.DB, names []string) (err error) {
 	return db.Ingest(context.Background(), names)
 }
 
-// liesAbove reports whether the records table of a step will lie above others. If so
-// it needs a filter, or random reads read a block of each such table. If nothing lies
+// liesAbove reports whether records will lie above others. If so their table
+// needs a filter, or random reads read a block of each such table. If nothing lies
 // below it a filter would be useless: the last level has none.
-func (d *DB) liesAbove(st *step) (bool, error) {
-	n := len(st.records)
-	if n == 0 || table(st.key(st.records[0])[0]) != crawlTable {
+func (d *DB) liesAbove(t tables) (bool, error) {
+	if t.first == nil {
 		return false, nil
 	}
-	size, err := d.db.EstimateDiskUsage(st.key(st.records[0]), st.key(st.records[n-1]))
+	size, err := d.db.EstimateDiskUsage(t.first, t.last)
 	return size > 0, d.outcome("write tables", err)
 }
 
@@ -327,11 +342,10 @@ func (d *DB) sweepBulk() {
 	}
 }
 
-// A step holds the changes that are written together. Records, of the crawl db or the
-// link db, come in key order, and so do the index entries within a level or an hour,
-// which are kept separately.
+// A step holds the changes of the crawl db that are written together. Records come in
+// key order, and so do the index entries within a level or an hour, which are kept
+// separately.
 type step struct {
-	of      string   // the store that writes it, for the names of files
 	chunks  [][]byte // of keys and values, all but the last full, or not in use
 	cur     int      // the one being filled
 	bytes   int      // in chunks, with the changes
@@ -402,7 +416,7 @@ func (st *step) Merge(key, value []byte, _ *pebble.WriteOptions) error {
 func (st *step) put(key, value []byte, vlen int32) {
 	prefix := lanePrefix(table(key[0]))
 	switch {
-	case table(key[0]) == crawlTable, table(key[0]) == linkTable:
+	case table(key[0]) == crawlTable:
 		st.records = append(st.records, st.change(key, value, vlen))
 		return
 	case prefix == 0:

@@ -442,6 +442,42 @@ func TestTwoStoresWriteTablesAtOnce(t *testing.T) {
 	}
 }
 
+// The engine compacts the sooner the more tables there are, so a Merge is one, however much
+// it adds. One that only limits what is not there is none.
+func TestMergeIsOneTable(t *testing.T) {
+	db, err := Open(t.TempDir(), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	entries := make([]linkdb.Entry, 20_000)
+	limits := make([]linkdb.Entry, len(entries))
+	anchor := strings.Repeat("anchor ", 150)
+	for i := range entries {
+		entries[i] = linkdb.Entry{URL: fmt.Sprintf("http://h.example/%06d", i), Inlinks: []linkdb.Inlink{{From: "http://from.example/", Anchor: anchor}}}
+		limits[i].URL = fmt.Sprintf("http://h.example/-%06d%s", i, anchor)
+	}
+	ingested := func() uint64 {
+		m := db.db.Metrics()
+		total := m.Total()
+		return total.TablesIngested
+	}
+	for _, step := range []struct {
+		entries []linkdb.Entry
+		want    uint64
+	}{{limits, 0}, {entries, 1}, {entries[:10], 1}} {
+		if err := db.Links().Merge(t.Context(), step.entries, 1); err != nil {
+			t.Fatal(err)
+		}
+		if n := ingested(); n != step.want {
+			t.Errorf("%d tables, want %d", n, step.want)
+		}
+	}
+	if links, err := db.Links().Get(t.Context(), entries[19_999].URL); err != nil || len(links) != 1 || links[0].Anchor != anchor {
+		t.Errorf("%d links, %v", len(links), err)
+	}
+}
+
 // Tables each of which overlaps the next make level 0 deep, but give the engine no reason to
 // compact it: nothing may wait for that.
 func TestManySublevels(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
-	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
@@ -21,18 +22,11 @@ type linkStore struct {
 	turn chan struct{}
 	// least is the constant linkLeast, except in tests.
 	least int
-	// steps has the memory of finished merges: an Invert makes many.
-	steps sync.Pool
 }
 
-const (
-	// mergeStep is about how many bytes a Merge writes at a time. A Merge need
-	// not be atomic, so its memory need not depend on its size.
-	mergeStep = 16 << 20
-	// linkLeast is how many bytes make a table: see UpdateAll. Less is written
-	// as a batch.
-	linkLeast = 512 << 10
-)
+// linkLeast is how many bytes of URLs and anchors make a table: see UpdateAll. Less is
+// written as a batch.
+const linkLeast = 1 << 20
 
 func (s *linkStore) Get(ctx context.Context, url string) ([]linkdb.Inlink, error) {
 	links, err := s.get(ctx, url)
@@ -104,79 +98,104 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 	if len(entries) == 0 {
 		return nil
 	}
-	st, _ := s.steps.Get().(*step)
-	if st == nil {
-		st = &step{of: "links-"}
+	rows := linkRows{s: s, ctx: ctx, entries: entries, limit: limit}
+	if sizeOfEntries(entries, s.least) < s.least {
+		return s.mergeFew(&rows)
 	}
-	defer func() {
-		st.reset()
-		s.steps.Put(st)
-	}()
-	durable := false
-	for len(entries) > 0 {
-		n, err := s.mergeSome(ctx, st, entries, limit)
-		if err != nil {
+	if !rows.next() {
+		return rows.err
+	}
+	// The rows are encoded while the table is written, so a Merge takes no memory for them.
+	table := func(yield func(key, value []byte) bool) {
+		for more := true; more && yield(rows.key, rows.value); more = rows.next() {
+		}
+	}
+	return s.db.ingest(ctx, &s.view, tables{of: "links-", size: lookEvery, rows: []iter.Seq2[[]byte, []byte]{table}, err: &rows.err})
+}
+
+// sizeOfEntries returns how many bytes the texts of entries have, or some number that is
+// at least enough.
+func sizeOfEntries(entries []linkdb.Entry, enough int) (size int) {
+	for _, e := range entries {
+		if size += len(e.URL) + sizeOf(e.Inlinks); size >= enough {
+			break
+		}
+	}
+	return size
+}
+
+// mergeFew writes a batch.
+func (s *linkStore) mergeFew(rows *linkRows) error {
+	batch := s.db.db.NewBatch()
+	defer batch.Close()
+	for rows.next() {
+		if err := batch.Merge(rows.key, rows.value, nil); err != nil {
 			return err
 		}
-		entries = entries[n:]
-		if st.empty() {
-			continue
-		}
-		// If tables are durable, so are earlier commits.
-		if durable, err = s.db.writeStep(ctx, &s.view, st, s.least); err != nil {
-			return err
-		}
-		st.reset()
 	}
-	if durable {
-		return nil
+	if rows.err != nil || batch.Empty() {
+		return rows.err
 	}
-	defer s.db.space.hurry(ctx)()
+	if err := s.db.commit(rows.ctx, &s.view, batch, pebble.NoSync); err != nil {
+		return err
+	}
+	defer s.db.space.hurry(rows.ctx)()
 	return s.db.syncInside()
 }
 
-// mergeSome adds the first entries to a step, and returns how many.
-func (s *linkStore) mergeSome(ctx context.Context, st *step, entries []linkdb.Entry, limit int) (n int, err error) {
-	var keys crawldb.Keys
-	var key, enc, body []byte
-	for n < len(entries) && st.size() < mergeStep {
-		e := entries[n]
-		if n%checkEvery == 0 {
-			if err := s.db.goingOn(ctx, &s.view); err != nil {
-				return 0, err
+// linkRows are the rows of a Merge.
+type linkRows struct {
+	s       *linkStore
+	ctx     context.Context
+	entries []linkdb.Entry
+	limit   int
+	n       int // entries that were passed
+	keys    crawldb.Keys
+	body    []byte
+	// The current row, and the reason why there are no more.
+	key, value []byte
+	err        error
+}
+
+// next encodes the next row, if there is one.
+func (r *linkRows) next() bool {
+	for r.n < len(r.entries) {
+		if r.n%checkEvery == 0 {
+			if r.err = r.s.db.goingOn(r.ctx, &r.s.view); r.err != nil {
+				return false
 			}
 		}
-		if n%touched == 0 {
-			touch(entries[n:min(n+touched, len(entries))])
+		if r.n%touched == 0 {
+			touch(r.entries[r.n:min(r.n+touched, len(r.entries))])
 		}
-		n++
-		key = keys.AppendKey(append(key[:0], byte(linkTable)), e.URL)
+		e := &r.entries[r.n]
+		r.n++
+		r.key = r.keys.AppendKey(append(r.key[:0], byte(linkTable)), e.URL)
 		if len(e.Inlinks) == 0 {
 			// It only limits the existing links, if any.
-			if stored, err := get(s.db.db, key); err != nil || stored == nil {
-				if err := s.db.outcome("link db", err); err != nil {
-					return 0, err
-				}
+			stored, err := get(r.s.db.db, r.key)
+			if r.err = r.s.db.outcome("link db", err); r.err != nil {
+				return false
+			}
+			if stored == nil {
 				continue
 			}
 		}
 		// Who reads them puts them in order if they are not.
 		links := e.Inlinks
-		if limit > 0 && len(links) > limit {
-			links = linkdb.Union(nil, links, limit)
+		if r.limit > 0 && len(links) > r.limit {
+			links = linkdb.Union(nil, links, r.limit)
 		}
-		run := runOf(body, e.URL, links, limit)
+		run := runOf(r.body, e.URL, links, r.limit)
 		if run.count < len(links) {
 			// Which links there is no room for must not depend on how they are given.
-			run = runOf(body, e.URL, linkdb.Union(nil, links, 0), limit)
+			run = runOf(run.body, e.URL, linkdb.Union(nil, links, 0), r.limit)
 		}
-		body = run.body
-		enc = appendRun(append(enc[:0], linkVersion), run)
-		if err := st.Set(key, enc, nil); err != nil {
-			return 0, fmt.Errorf("%q: %w", e.URL, err)
-		}
+		r.body = run.body
+		r.value = appendRun(append(r.value[:0], linkVersion), run)
+		return true
 	}
-	return n, nil
+	return false
 }
 
 // touched is how many entries are touched at a time.

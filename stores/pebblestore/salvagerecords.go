@@ -12,8 +12,12 @@ import (
 	"github.com/recrawl/recrawl/linkdb"
 )
 
-// salvageBatch is how many records are written at a time.
-const salvageBatch = 5_000
+// salvageBatch is how many records are written at a time, salvageLinks how many bytes of
+// links, about.
+const (
+	salvageBatch = 5_000
+	salvageLinks = 16 << 20
+)
 
 // copyMarks copies the marks, except those of lost segments.
 func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
@@ -159,7 +163,7 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 		e.Inlinks = links
 		entries = append(entries, e)
 		s.report.Targets++
-		if size += len(value); len(entries) < salvageBatch && size < mergeStep {
+		if size += len(value); len(entries) < salvageBatch && size < salvageLinks {
 			return nil
 		}
 		return flush()
