@@ -31,7 +31,7 @@ func knownOf(d *crawldb.Datum) known {
 
 // beforeJob is the mark that says how many blocks of notes a segment has; each block is
 // a mark under it.
-func beforeJob(segment string) string { return roundJob(segment) + "/before" }
+func beforeJob(name string) string { return segment.RoundJob(name) + "/before" }
 
 func beforeBlock(segment string, n int) string { return beforeJob(segment) + "/" + strconv.Itoa(n) }
 

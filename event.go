@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -172,10 +170,11 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 	if c.o.OnPage == nil {
 		return 0, nil
 	}
-	block, err := c.delivered(ctx, name)
+	round, err := c.roundOf(ctx, name)
 	if err != nil {
 		return 0, err
 	}
+	block := round.Told
 	before, err := c.before(ctx, name)
 	if err != nil {
 		return 0, fmt.Errorf("recrawl: %w", err)
@@ -197,28 +196,11 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 			return events, err
 		}
 		block++
-		if err := c.mark(ctx, roundJob(name), pagesMark+strconv.Itoa(block)); err != nil {
+		if err := c.mark(ctx, segment.RoundJob(name), segment.Round{Told: block}.String()); err != nil {
 			return events, err
 		}
 	}
 	return events, nil
-}
-
-// pagesMark begins the mark of a segment of whose blocks OnPage has been told; a number follows.
-const pagesMark = "pages "
-
-// delivered returns how many blocks of a segment OnPage has been told of.
-func (c *Crawler) delivered(ctx context.Context, name string) (blocks int, err error) {
-	mark, err := c.progress(ctx, roundJob(name))
-	if err != nil {
-		return 0, err
-	}
-	if n, ok := strings.CutPrefix(mark, pagesMark); ok {
-		if blocks, err = strconv.Atoi(n); err != nil {
-			return 0, fmt.Errorf("recrawl: mark of %s: %w", name, err)
-		}
-	}
-	return blocks, nil
 }
 
 // deliverBlock hands the pages of one block to OnPage, given their visits, what was parsed

@@ -386,15 +386,15 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 			return err
 		}
 		defer c.counting.give()
-		was, err := c.progress(ctx, roundJob(name))
-		if err != nil || was == roundDone {
+		was, err := c.roundOf(ctx, name)
+		if err != nil || was.Done {
 			return err
 		}
 		if marks[accountJob], err = c.charge(ctx, name, l.Budget); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
-	err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: roundJob(name), Cursor: roundDone, Marks: func() map[string]string { return marks }})
+	err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: segment.RoundJob(name), Cursor: segment.Round{Done: true}.String(), Marks: func() map[string]string { return marks }})
 	if err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}

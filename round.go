@@ -101,13 +101,6 @@ func (r *Report) add(o Report) {
 	}
 }
 
-// roundJob names the mark that says how far a segment has come after its
-// update: "" not inverted, "pages N" events of the first N blocks delivered,
-// "done".
-func roundJob(segment string) string { return "round/" + segment }
-
-const roundDone = "done"
-
 // aheadJob is the mark that says that an unfinished run has already selected
 // what is due within Generate.Ahead.
 const aheadJob = "run/ahead"
@@ -283,11 +276,11 @@ func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []stri
 		if c.isAside(name) {
 			continue
 		}
-		mark, err := c.progress(ctx, roundJob(name))
+		r, err := c.roundOf(ctx, name)
 		if err != nil {
 			return "", damaged, err
 		}
-		if mark == roundDone {
+		if r.Done {
 			continue
 		}
 		// A segment that another crawler is making is not ours.
@@ -364,6 +357,19 @@ func (c *Crawler) progress(ctx context.Context, job string) (string, error) {
 	return mark, nil
 }
 
+// roundOf returns how far a segment has come after its update.
+func (c *Crawler) roundOf(ctx context.Context, name string) (segment.Round, error) {
+	mark, err := c.progress(ctx, segment.RoundJob(name))
+	if err != nil {
+		return segment.Round{}, err
+	}
+	r, err := segment.ParseRound(mark)
+	if err != nil {
+		err = fmt.Errorf("recrawl: mark of %s: %w", name, err)
+	}
+	return r, err
+}
+
 // mark writes the mark of a job; an empty cursor removes it.
 func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
 	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor}); err != nil {
@@ -374,7 +380,7 @@ func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
 
 // marked reports whether a segment has left a mark.
 func (c *Crawler) marked(ctx context.Context, name string) (bool, error) {
-	for _, job := range []string{update.Job(name), rank.Job(name), roundJob(name)} {
+	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
 		if mark, err := c.s.Crawl.Progress(ctx, job); err != nil || mark != "" {
 			return mark != "", err
 		}
@@ -521,11 +527,11 @@ func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 	if err != nil || n == 0 {
 		return c.o.Rounds, err
 	}
-	mark, err := c.progress(ctx, roundJob(last))
+	r, err := c.roundOf(ctx, last)
 	if err != nil {
 		return 0, err
 	}
-	if mark != roundDone {
+	if !r.Done {
 		n--
 	}
 	return c.o.Rounds - n, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/merge"
 	"github.com/recrawl/recrawl/rank"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 )
 
@@ -37,7 +38,7 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 			return err
 		}
 		// The visits in it were counted when the segments that it is made of were done.
-		if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: roundJob(name), Cursor: roundDone}); err != nil {
+		if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: segment.RoundJob(name), Cursor: segment.Round{Done: true}.String()}); err != nil {
 			return err
 		}
 		if err := c.s.Crawl.Sync(ctx); err != nil || told == nil {
@@ -75,7 +76,7 @@ func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 // unmark removes the marks of a segment that is not there any more.
 func (c *Crawler) unmark(ctx context.Context, name string) error {
 	marks := c.forgotten(ctx, name)
-	for _, job := range []string{update.Job(name), rank.Job(name), roundJob(name)} {
+	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
 		marks[job] = ""
 	}
 	return c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
@@ -88,11 +89,11 @@ func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("recrawl: %w", err)
 		}
-		mark, err := c.progress(ctx, roundJob(name))
+		r, err := c.roundOf(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if mark == roundDone {
+		if r.Done {
 			names = append(names, name)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -357,7 +356,7 @@ func (c *Check) plain(ctx context.Context, s segment.Store, name, kind string, f
 // marks checks the progress marks of a segment.
 func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits part) error {
 	var mark [2]string
-	for i, job := range []string{"update/" + name, "round/" + name} {
+	for i, job := range []string{"update/" + name, segment.RoundJob(name)} {
 		var err error
 		if mark[i], err = s.Progress(ctx, job); err != nil {
 			if stopped(ctx, err) {
@@ -377,13 +376,7 @@ func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits 
 	if updated != "" && !visits.damaged && !visits.info.Committed {
 		wrong(errNoVisits)
 	}
-	switch n, pages := strings.CutPrefix(round, "pages "); {
-	case round == "" || round == "done":
-	case pages:
-		if k, err := strconv.Atoi(n); err != nil || k < 0 || !visits.damaged && k > visits.info.Blocks {
-			wrong(fmt.Errorf("%w: round: %q", errMark, round))
-		}
-	default:
+	if r, err := segment.ParseRound(round); err != nil || !visits.damaged && r.Told > visits.info.Blocks {
 		wrong(fmt.Errorf("%w: round: %q", errMark, round))
 	}
 	if round != "" && updated != "done" {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strconv"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/segment"
 )
 
 // salvageBatch is how many records are written at a time, salvageLinks how many bytes of
@@ -32,7 +32,7 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 	}
 	err := in.run(ctx, markTable, func(job string, value []byte) error {
 		cursor := string(value)
-		for _, prefix := range []string{"update/", "round/"} {
+		for _, prefix := range []string{"update/", segment.RoundJob("")} {
 			name, ok := strings.CutPrefix(job, prefix)
 			if !ok {
 				continue
@@ -41,10 +41,11 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 			if kept == nil {
 				return nil
 			}
-			if n, ok := strings.CutPrefix(cursor, "pages "); ok && prefix == "round/" {
-				if k, err := strconv.Atoi(n); err == nil {
-					cursor = "pages " + strconv.Itoa(kept.before(k))
-				}
+			if r, err := segment.ParseRound(cursor); err == nil && job == segment.RoundJob(name) {
+				r.Told = kept.before(r.Told)
+				cursor = r.String()
+				// The segment has had its update, even if that mark is lost.
+				marks["update/"+name] = "done"
 			}
 		}
 		marks[job] = cursor
@@ -56,20 +57,6 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 	})
 	if err != nil {
 		return err
-	}
-	if err := flush(); err != nil {
-		return err
-	}
-	// A round with that mark has had its update, even if the mark of the update
-	// is lost.
-	for name := range s.kept {
-		round, err := s.db.Crawl().Progress(ctx, "round/"+name)
-		if err != nil {
-			return err
-		}
-		if round != "" {
-			marks["update/"+name] = "done"
-		}
 	}
 	return flush()
 }

@@ -1,0 +1,20 @@
+package segment_test
+
+import (
+	"testing"
+
+	"github.com/recrawl/recrawl/segment"
+)
+
+func TestRound(t *testing.T) {
+	for _, r := range []segment.Round{{}, {Told: 1}, {Told: 4711}, {Done: true}} {
+		if got, err := segment.ParseRound(r.String()); err != nil || got != r {
+			t.Errorf("%+v is read as %+v, %v", r, got, err)
+		}
+	}
+	for _, mark := range []string{"pages", "pages ", "pages -1", "pages +1", "pages 01", "pages 1 ", "pages x", "Done", "nearly"} {
+		if got, err := segment.ParseRound(mark); err == nil {
+			t.Errorf("%q is read as %+v", mark, got)
+		}
+	}
+}
