@@ -391,6 +391,48 @@ func TestTwoSalvagesToOnePlace(t *testing.T) {
 	}
 }
 
+// Marks of a segment are kept or dropped with it, and count its blocks as it has them.
+func TestSalvageOfMarks(t *testing.T) {
+	dir := sound(t, 100, false)
+	db := openToChange(t, dir)
+	const lost = "20260105070000-000"
+	marks := map[string]string{"own": "kept"}
+	want := map[string]string{"own": "kept"}
+	for name, there := range map[string]bool{soundDone: true, lost: false} {
+		for mark, text := range map[string]string{
+			"rank/" + name: "done", segment.RoundJob(name): "pages 2", segment.RoundJob(name) + "/before": "1", segment.RoundJob(name) + "/before/0": "notes",
+		} {
+			if marks[mark] = text; there {
+				want[mark] = text
+			} else {
+				want[mark] = ""
+			}
+		}
+	}
+	want[segment.RoundJob(soundDone)] = "pages 1"
+	want["update/"+soundDone] = "done"
+	marks["update/"+soundDone] = "" // as if lost
+	if err := errors.Join(db.Crawl().Update(t.Context(), crawldb.Batch{Marks: func() map[string]string { return marks }}), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	// The first block of the contents, and so of all parts.
+	name := filepath.Join(dir, "segments", soundDone, segment.ContentPart)
+	text, err := os.ReadFile(name)
+	if err == nil {
+		text[30] ^= 1
+		err = os.WriteFile(name, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, _, _ := salvaged(t, dir)
+	for mark, text := range want {
+		if got, err := to.Crawl().Progress(t.Context(), mark); err != nil || got != text {
+			t.Errorf("mark %s is %q, %v, not %q", mark, got, err, text)
+		}
+	}
+}
+
 // untilStep is a context that ends when it was asked a number of times.
 type untilStep struct {
 	context.Context

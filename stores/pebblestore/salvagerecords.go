@@ -32,11 +32,12 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 	}
 	err := in.run(ctx, markTable, func(job string, value []byte) error {
 		cursor := string(value)
-		for _, prefix := range []string{"update/", segment.RoundJob("")} {
+		for _, prefix := range []string{"update/", "rank/", segment.RoundJob("")} {
 			name, ok := strings.CutPrefix(job, prefix)
 			if !ok {
 				continue
 			}
+			name, _, _ = strings.Cut(name, "/")
 			kept := s.kept[name]
 			if kept == nil {
 				return nil
