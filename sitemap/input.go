@@ -3,7 +3,6 @@ package sitemap
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
+
+	"github.com/recrawl/recrawl/internal/unpack"
 )
 
 const (
@@ -118,51 +119,16 @@ func (r *Reader) open() {
 	// An error comes again with the next read.
 	if magic, _ := in.Peek(3); string(magic) == "\x1f\x8b\x08" {
 		r.report.Gzip, r.text.gzip = true, true
-		z, err := gzip.NewReader(in)
-		if err != nil {
+		z := new(unpack.Gzip)
+		r.text.r = z
+		if err := z.Reset(in); err != nil {
 			r.text.r = failing{err}
-		} else {
-			z.Multistream(false)
-			r.text.r = members{z, in}
 		}
 	}
 	r.scan.init(&r.text)
 	r.scan.fill(sniffLen)
 	r.decode()
 	r.sniff()
-}
-
-// members reads the members of a gzip file, which ends after the last good one: some
-// servers pad, and a script may have appended a line end to its output.
-type members struct {
-	*gzip.Reader
-	in *bufio.Reader // which it reads, and not a byte beyond a member
-}
-
-func (m members) Read(b []byte) (int, error) {
-	for {
-		n, err := m.Reader.Read(b)
-		if err != io.EOF {
-			return n, err
-		}
-		if n > 0 {
-			return n, nil // the end comes again
-		}
-		magic, err := m.in.Peek(2)
-		switch {
-		case err != nil && err != io.EOF:
-			return 0, err
-		case string(magic) != "\x1f\x8b":
-			return 0, io.EOF
-		}
-		switch err := m.Reset(m.in); {
-		case errors.Is(err, gzip.ErrHeader):
-			return 0, io.EOF
-		case err != nil:
-			return 0, err
-		}
-		m.Multistream(false)
-	}
 }
 
 type failing struct{ err error }

@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/recrawl/recrawl/internal/unpack"
 )
 
 // acceptEncoding lists what decoder can read.
@@ -53,7 +54,7 @@ func codings(header []string) ([]string, error) {
 // reused by later visits.
 type decoder struct {
 	in   *bufio.Reader
-	gzip *gzip.Reader
+	gzip unpack.Gzip
 }
 
 // reader returns a reader that decodes src from the given coding. A body that
@@ -77,17 +78,10 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 	}
 	switch coding {
 	case "gzip":
-		if !bytes.HasPrefix(magic, []byte(gzipMagic)) {
+		if !bytes.HasPrefix(magic, []byte(unpack.Magic)) {
 			return plain, nil
 		}
-		if d.gzip == nil {
-			d.gzip = new(gzip.Reader)
-		}
-		if err := d.gzip.Reset(d.in); err != nil {
-			return nil, err
-		}
-		d.gzip.Multistream(false)
-		return gzipReader{d.gzip, d.in}, nil
+		return io.NopCloser(&d.gzip), d.gzip.Reset(d.in)
 	case "zstd":
 		if !isZstd(magic) {
 			return plain, nil
@@ -113,9 +107,6 @@ func (d *decoder) reader(coding string, src io.Reader) (io.ReadCloser, error) {
 // release drops the reference to what the decoder has read from.
 func (d *decoder) release() { d.in.Reset(nil) }
 
-// gzipMagic is what each member of a gzip file begins with (RFC 1952).
-const gzipMagic = "\x1f\x8b"
-
 // isZstd reports whether b starts a zstd frame or a skippable one (RFC 8878).
 func isZstd(b []byte) bool {
 	return bytes.HasPrefix(b, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
@@ -128,7 +119,7 @@ func isFlate(b []byte) bool {
 	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// zstdFrames reads frames, and ends where something else begins: see gzipReader. The
+// zstdFrames reads frames, and ends where something else begins: see unpack.Gzip. The
 // decoder would take up to three bytes there for the beginning of a frame that was cut.
 type zstdFrames struct {
 	in    *bufio.Reader
@@ -184,37 +175,4 @@ func (f *zstdFrames) next() error {
 		}
 	}
 	return nil
-}
-
-// gzipReader ends after the last good member: some servers pad, and a script may have
-// appended a line end to its output.
-type gzipReader struct {
-	*gzip.Reader
-	in *bufio.Reader // which it reads, and not a byte beyond a member
-}
-
-func (r gzipReader) Read(p []byte) (int, error) {
-	for {
-		n, err := r.Reader.Read(p)
-		if err != io.EOF {
-			return n, err
-		}
-		if n > 0 {
-			return n, nil // the end comes again
-		}
-		magic, err := r.in.Peek(2)
-		switch {
-		case err != nil && err != io.EOF:
-			return 0, err
-		case string(magic) != gzipMagic:
-			return 0, io.EOF
-		}
-		switch err := r.Reset(r.in); {
-		case errors.Is(err, gzip.ErrHeader):
-			return 0, io.EOF
-		case err != nil:
-			return 0, err
-		}
-		r.Multistream(false)
-	}
 }
