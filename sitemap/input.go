@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 
+	"github.com/recrawl/recrawl/internal/charset"
 	"github.com/recrawl/recrawl/internal/unpack"
 )
 
@@ -139,22 +140,17 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // browsers: byte order mark, Content-Type, declaration; then the bytes.
 func (r *Reader) decode() {
 	b := r.scan.window()
-	name, mark := "", 0
+	name, mark := charset.Mark(b)
 	switch {
-	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
-		name, mark = "utf-8", 3
-	case bytes.HasPrefix(b, []byte("\xfe\xff")):
-		name, mark = "utf-16be", 2
-	case bytes.HasPrefix(b, []byte("\xff\xfe")):
-		name, mark = "utf-16le", 2
+	case mark > 0:
 	case len(b) >= 4 && b[0] == 0 && b[1] != 0 && b[2] == 0 && b[3] != 0:
 		name = "utf-16be"
 	case len(b) >= 4 && b[0] != 0 && b[1] == 0 && b[2] != 0 && b[3] == 0:
 		name = "utf-16le"
 	default:
-		name = charset(charsetParam(r.opts.ContentType))
+		name = charset.Lookup(charset.Param([]byte(r.opts.ContentType)))
 		if name == "" {
-			name = declared(b)
+			name = charset.XML(bytes.TrimLeft(b, spaces))
 		}
 		if strings.HasPrefix(name, "utf-16") {
 			name = "" // The bytes say otherwise.
@@ -180,49 +176,6 @@ func (s *scanner) recode(enc encoding.Encoding) {
 	rest = io.MultiReader(bytes.NewReader(bytes.Clone(s.window())), rest)
 	s.init(transform.NewReader(rest, enc.NewDecoder()))
 	s.fill(sniffLen)
-}
-
-// charsetParam returns the charset of a Content-Type, however it is written.
-func charsetParam(contentType string) string {
-	_, label, _ := strings.Cut(strings.ToLower(contentType), "charset=")
-	label = strings.TrimLeft(label, ` "'`)
-	if i := strings.IndexAny(label, `;, "'`); i >= 0 {
-		label = label[:i]
-	}
-	return label
-}
-
-// charset returns the WHATWG name of a label, or nothing.
-func charset(label string) string {
-	enc, err := htmlindex.Get(strings.TrimSpace(label))
-	if err != nil {
-		return ""
-	}
-	name, err := htmlindex.Name(enc)
-	if err != nil {
-		return ""
-	}
-	return name
-}
-
-// declared returns the charset of the XML declaration.
-func declared(b []byte) string {
-	b = bytes.TrimLeft(b, spaces)
-	if !bytes.HasPrefix(b, []byte("<?xml")) {
-		return ""
-	}
-	b, _, _ = bytes.Cut(b, []byte(">"))
-	_, b, ok := bytes.Cut(b, []byte("encoding"))
-	b = bytes.TrimLeft(b, spaces)
-	if !ok || len(b) == 0 || b[0] != '=' {
-		return ""
-	}
-	b = bytes.TrimLeft(b[1:], spaces)
-	if len(b) == 0 || b[0] != '"' && b[0] != '\'' {
-		return ""
-	}
-	label, _, _ := bytes.Cut(b[1:], b[:1])
-	return charset(string(label))
 }
 
 // sniff determines the form of the document from its beginning.

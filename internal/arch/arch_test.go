@@ -44,9 +44,9 @@ var repo = policy{
 		"robots":                {adapter, "page hostdb protocol internal/directives internal/weburl"},
 		"robots/temotorobots":   {adapter, "robots"},
 		"parse":                 {adapter, "page"},
-		"parse/htmlparse":       {adapter, "page parse internal/directives internal/weburl"},
+		"parse/htmlparse":       {adapter, "page parse internal/charset internal/directives internal/weburl"},
 		"parse/parsetest":       {kit, ""},
-		"sitemap":               {adapter, "internal/unpack internal/weburl"},
+		"sitemap":               {adapter, "internal/charset internal/unpack internal/weburl"},
 		"expression":            {adapter, "crawldb hostdb"},
 		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
 		"webtest":               {adapter, "page protocol"},
@@ -67,6 +67,7 @@ var repo = policy{
 		"stores/dirstore/dirstoretest": {kit, ""},
 
 		"internal/extsort":    {tool, ""},
+		"internal/charset":    {adapter, ""},
 		"internal/directives": {adapter, "page"},
 		"internal/weburl":     {adapter, "internal/webhost"},
 		"internal/grace":      {tool, ""},
@@ -99,7 +100,7 @@ var repo = policy{
 		"github.com/temoto/robotstxt":   "robots/temotorobots",
 		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse protocol/httpproto internal/webhost",
 		"golang.org/x/sync":             "fetch",
-		"golang.org/x/text":             "parse/htmlparse sitemap",
+		"golang.org/x/text":             "parse/htmlparse sitemap internal/charset",
 	},
 
 	// Package-level variables that are tables: made once, by constants and pure

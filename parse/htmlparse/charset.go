@@ -10,6 +10,8 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
+
+	"github.com/recrawl/recrawl/internal/charset"
 )
 
 // How far to search for a declaration of the charset: as far as browsers do
@@ -29,16 +31,10 @@ const (
 // sniffing algorithm (HTML, section 13.2.3.2). It returns the body without its
 // byte order mark, and a nil encoding if the body is already valid UTF-8.
 func decode(body []byte, contentType string, markup bool) ([]byte, encoding.Encoding, string) {
-	for _, bom := range [...]struct{ mark, name string }{
-		{"\xef\xbb\xbf", utf8Name},
-		{"\xfe\xff", "utf-16be"},
-		{"\xff\xfe", "utf-16le"},
-	} {
-		if len(body) >= len(bom.mark) && string(body[:len(bom.mark)]) == bom.mark {
-			return known(body[len(bom.mark):], bom.name)
-		}
+	if name, mark := charset.Mark(body); mark > 0 {
+		return known(body[mark:], name)
 	}
-	if name := lookup(charsetParam([]byte(contentType))); name != "" {
+	if name := charset.Lookup(charset.Param([]byte(contentType))); name != "" {
 		return known(body, name)
 	}
 	if markup {
@@ -83,59 +79,11 @@ func known(body []byte, name string) ([]byte, encoding.Encoding, string) {
 	return body, enc, name
 }
 
-// lookup returns the WHATWG name of an encoding, or nothing for a label unknown
-// to the standard.
-func lookup(label []byte) string {
-	if len(label) == 0 || len(label) > 64 {
-		return ""
-	}
-	enc, err := htmlindex.Get(string(label))
-	if err != nil {
-		return ""
-	}
-	name, err := htmlindex.Name(enc)
-	if err != nil {
-		return ""
-	}
-	return name
-}
-
-// charsetParam returns what follows "charset=" in a Content-Type or a pragma,
-// by the lenient rules for meta elements (HTML, section 2.5.2).
-func charsetParam(s []byte) []byte {
-	const word = "charset"
-	for i := 0; i+len(word) <= len(s); i++ {
-		if !equalFold(s[i:i+len(word)], word) {
-			continue
-		}
-		rest := bytes.TrimLeft(s[i+len(word):], spaces)
-		if len(rest) == 0 || rest[0] != '=' {
-			continue
-		}
-		rest = bytes.TrimLeft(rest[1:], spaces)
-		if len(rest) == 0 {
-			return nil
-		}
-		if q := rest[0]; q == '"' || q == '\'' {
-			rest = rest[1:]
-			if end := bytes.IndexByte(rest, q); end >= 0 {
-				return rest[:end]
-			}
-			return nil
-		}
-		if end := bytes.IndexAny(rest, "; \t\n\f\r"); end >= 0 {
-			rest = rest[:end]
-		}
-		return rest
-	}
-	return nil
-}
-
 const spaces = " \t\n\f\r"
 
 // prescan searches markup for a declaration of its charset.
 func prescan(b []byte) string {
-	if name := xmlEncoding(b); name != "" {
+	if name := readable(charset.XML(b)); name != "" {
 		return name
 	}
 	z := tokens{page: b}
@@ -157,7 +105,7 @@ func prescan(b []byte) string {
 }
 
 func metaCharset(z *tokens) string {
-	var charset, content, pragma []byte
+	var label, content, pragma []byte
 	first := func(v *[]byte, a *attribute) {
 		if *v == nil {
 			*v = z.value(a.value)
@@ -166,57 +114,31 @@ func metaCharset(z *tokens) string {
 	for i := range z.attr {
 		switch a := &z.attr[i]; {
 		case equalFold(a.name, "charset"):
-			first(&charset, a)
+			first(&label, a)
 		case equalFold(a.name, "content"):
 			first(&content, a)
 		case equalFold(a.name, "http-equiv"):
 			first(&pragma, a)
 		}
 	}
-	charset = bytes.TrimSpace(charset)
-	if charset == nil && equalFold(pragma, "content-type") {
-		charset = charsetParam(content)
+	label = bytes.TrimSpace(label)
+	if label == nil && equalFold(pragma, "content-type") {
+		label = charset.Param(content)
 	}
-	switch name := lookup(charset); name {
-	case "utf-16be", "utf-16le":
-		// The declaration was readable as ASCII, so it cannot be true.
-		return utf8Name
-	case "x-user-defined":
+	name := charset.Lookup(label)
+	if name == "x-user-defined" {
 		return windows1252Name
-	default:
-		return name
 	}
+	return readable(name)
 }
 
-// xmlEncoding reads the encoding of an XML declaration.
-func xmlEncoding(b []byte) string {
-	const start = "<?xml"
-	if len(b) < len(start) || string(b[:len(start)]) != start {
-		return ""
-	}
-	end := bytes.IndexByte(b, '>')
-	if end < 0 {
-		return ""
-	}
-	_, rest, ok := bytes.Cut(b[:end], []byte("encoding"))
-	rest = bytes.TrimLeft(rest, spaces)
-	if !ok || len(rest) == 0 || rest[0] != '=' {
-		return ""
-	}
-	rest = bytes.TrimLeft(rest[1:], spaces)
-	if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' {
-		return ""
-	}
-	label, _, ok := bytes.Cut(rest[1:], rest[:1])
-	if !ok {
-		return ""
-	}
-	switch name := lookup(label); name {
-	case "utf-16be", "utf-16le":
+// readable returns the encoding of a declaration that was readable as ASCII, so that UTF-16
+// cannot be true.
+func readable(name string) string {
+	if name == "utf-16be" || name == "utf-16le" {
 		return utf8Name
-	default:
-		return name
 	}
+	return name
 }
 
 // newReader returns the body as UTF-8.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/recrawl/recrawl/internal/charset"
 	"github.com/recrawl/recrawl/page"
 	"golang.org/x/text/encoding/htmlindex"
 )
@@ -90,7 +91,7 @@ func FuzzCharset(f *testing.F) {
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		for _, markup := range []bool{false, true} {
 			rest, enc, name := decode(body, contentType, markup)
-			if len(rest) > len(body) || name == "" || lookup([]byte(name)) != name && name != "replacement" {
+			if len(rest) > len(body) || name == "" || charset.Lookup([]byte(name)) != name && name != "replacement" {
 				t.Fatalf("charset %q of %q", name, body)
 			}
 			if enc == nil && !utf8.Valid(rest) {
