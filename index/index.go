@@ -53,6 +53,10 @@ type Document struct {
 	// NoArchive says that the page asks that no copy of it be shown. (Nutch: the
 	// field cache of index-basic.)
 	NoArchive bool `json:"noarchive,omitempty"`
+	// UnavailableAfter is when the page asks to be taken out of the index; zero if it does
+	// not. Run does so only when it sees a visit after that, with the segment that holds
+	// the content.
+	UnavailableAfter time.Time `json:"unavailable_after,omitzero"`
 	// Segment names the segment that holds the content.
 	Segment string `json:"segment,omitempty"`
 	// BinaryContent has the bytes that were fetched, if requested; in JSON they

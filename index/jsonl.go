@@ -58,7 +58,7 @@ type deletion struct {
 // Write adds the line of a document.
 func (j *JSONL) Write(ctx context.Context, d *Document) error {
 	out := *d
-	out.Fetched, out.Modified = d.Fetched.UTC(), d.Modified.UTC()
+	out.Fetched, out.Modified, out.UnavailableAfter = d.Fetched.UTC(), d.Modified.UTC(), d.UnavailableAfter.UTC()
 	out.Score, out.Boost = finite(d.Score), finite(d.Boost)
 	return j.add(ctx, "write", d.URL, &out)
 }

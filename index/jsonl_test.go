@@ -74,7 +74,7 @@ func TestJSONLFormat(t *testing.T) {
 	for _, d := range []*index.Document{
 		{
 			URL: "http://example.com/?a=1&b=2", Title: "<b>\"one\"\n&\u2028two</b>", Text: "not \xff UTF-8 \x00", Anchors: []string{"a", "b"},
-			Host: "example.com", ContentType: "text/html", Fetched: when, Modified: when.Add(-time.Hour), Signature: "00ff", Score: 0.1, Segment: "s1",
+			Host: "example.com", ContentType: "text/html", Fetched: when, Modified: when.Add(-time.Hour), Signature: "00ff", Score: 0.1, UnavailableAfter: when, Segment: "s1",
 		},
 		{URL: "http://example.com/nan", Score: float32(math.NaN())},
 		{URL: "http://example.com/inf", Score: float32(math.Inf(-1))},
@@ -96,7 +96,7 @@ func TestJSONLFormat(t *testing.T) {
 	want := strings.Join([]string{
 		`{"url":"http://example.com/?a=1&b=2","title":"<b>\"one\"\n&\u2028two</b>","text":"not \ufffd UTF-8 \u0000","anchors":["a","b"],` +
 			`"host":"example.com","content_type":"text/html","fetched":"2026-01-02T02:04:05.006Z","modified":"2026-01-02T01:04:05.006Z",` +
-			`"signature":"00ff","score":0.1,"segment":"s1"}`,
+			`"signature":"00ff","score":0.1,"unavailable_after":"2026-01-02T02:04:05.006Z","segment":"s1"}`,
 		`{"url":"http://example.com/nan","score":0}`,
 		`{"url":"http://example.com/inf","score":-3.4028235e+38}`,
 		`{"url":"","score":0}`,

@@ -24,8 +24,10 @@ type Options struct {
 	// DeleteGone deletes pages that are gone, redirect, are duplicates or orphans.
 	// Default: on. (Nutch: indexer.delete, -deleteGone; off.)
 	DeleteGone Switch
-	// DeleteRobotsNoIndex deletes pages that ask not to be indexed. Off indexes
-	// them. Default: on. (Nutch: indexer.delete.robots.noindex; off.)
+	// DeleteRobotsNoIndex deletes pages that ask not to be indexed, as they were when
+	// their content last came: an X-Robots-Tag in an answer "not modified" is not seen,
+	// and the end of a time (unavailable_after) only if Segments include that content.
+	// Off indexes them. Default: on. (Nutch: indexer.delete.robots.noindex; off.)
 	DeleteRobotsNoIndex Switch
 	// DeleteFailedParse deletes pages that were fetched but could not be parsed.
 	// Default: on. (Nutch: parser.delete.failed.parse; off.)
@@ -291,7 +293,7 @@ func (j *job) add(ctx context.Context, name, url string, in Input, content []byt
 	doc := &Document{
 		URL: url, Title: in.Data.Parsed.Title, Host: crawldb.Host(url),
 		ContentType: v.ContentType, Fetched: v.Time, Segment: name, BinaryContent: content,
-		NoArchive: in.Data.Parsed.NoArchive,
+		NoArchive: in.Data.Parsed.NoArchive, UnavailableAfter: in.Data.Parsed.UnavailableAfter,
 	}
 	if rec := in.Record; rec != nil {
 		doc.Modified, doc.Signature, doc.Score = rec.Modified, hex.EncodeToString(rec.Signature), rec.Score

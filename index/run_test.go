@@ -324,16 +324,17 @@ func TestCancelledIndex(t *testing.T) {
 	}
 }
 
-// What must not be shown as a copy is indexed, and says so.
+// What must not be shown as a copy is indexed, and says so, as does what is to be taken
+// out of the index later.
 func TestNoArchive(t *testing.T) {
 	const u = "http://a.example.test/p"
 	db, w := new(memstore.DB), new(shelf)
 	record(t, db.Crawl(), u, crawldb.Fetched)
 	write(t, db.Segments(), recent, []segment.Visit{{URL: u, Time: start, Outcome: protocol.Outcome{Code: protocol.Success}}}, 1)
 	write(t, db.Segments(), recent, []segment.Text{{URL: u, Text: "text"}}, 1)
-	write(t, db.Segments(), recent, []segment.Data{{URL: u, Parsed: page.Parsed{Directives: page.Directives{NoArchive: true}}}}, 1)
+	write(t, db.Segments(), recent, []segment.Data{{URL: u, Parsed: page.Parsed{Directives: page.Directives{NoArchive: true, UnavailableAfter: start.Add(time.Hour)}}}}, 1)
 	write(t, db.Segments(), recent, []segment.Parse{{URL: u}}, 1)
-	if run(t, db, w, index.Options{}); !w.docs[u].NoArchive || w.docs[u].Text != "text" {
+	if run(t, db, w, index.Options{}); !w.docs[u].NoArchive || !w.docs[u].UnavailableAfter.Equal(start.Add(time.Hour)) || w.docs[u].Text != "text" {
 		t.Errorf("the document is %+v", w.docs[u])
 	}
 }
