@@ -43,10 +43,14 @@ func (k PageKind) String() string {
 // PageEvent describes a visit to one page. There is no event for a visit that
 // failed and will be retried, nor for a page that this crawl has never had and
 // did not ask for, because robots.txt forbids it, or a rule of ours such as the
-// guard against private addresses. Sitemaps are not pages.
+// guard against private addresses; nor for the pages of a host that no longer
+// answers, which wait for it, however long that takes (see
+// fetch.Options.MaxPause). Sitemaps are not pages.
 //
 // There is content only if the server sent some in this visit, and text only if a
 // parser reads it: an unchanged page often has neither, a picture has no text. A
+// page that was sent again with the same text is unchanged, but may have begun to
+// ask not to be indexed, or ceased to: its Parsed says so. A
 // page whose content could not be parsed has a ParseError and no Signature, and
 // counts as new once it can be parsed.
 //
