@@ -31,6 +31,10 @@ import (
 // Ownership: the caller owns the response. When Fetch has returned, nothing of
 // the visit is running or open, except idle connections that a later visit may
 // use.
+//
+// Of robots.txt only that of http and https is asked for (see robots.Cache): a
+// protocol of another scheme that has one obeys it by itself, and answers with
+// RobotsDenied.
 type Protocol interface {
 	// Fetch requests one URL. It never follows a redirect, and sends no
 	// credential that was not given for the exact origin of the URL.
