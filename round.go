@@ -65,8 +65,11 @@ type Report struct {
 
 // Visited adds up the visits.
 func (r *Report) Visited() int {
-	f := fetch.Report{Visits: r.Visits}
-	return f.Visited()
+	n := 0
+	for _, c := range r.Visits {
+		n += c
+	}
+	return n
 }
 
 // mostSegments is how many segments a Report names: it must not grow in a Run of

@@ -33,8 +33,11 @@ type Status struct {
 
 // Visited adds up the visits.
 func (s *Status) Visited() int {
-	f := fetch.Report{Visits: s.Visits}
-	return f.Visited()
+	n := 0
+	for _, c := range s.Visits {
+		n += c
+	}
+	return n
 }
 
 // Status returns a copy of what the crawler is doing now.

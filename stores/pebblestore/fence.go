@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -77,12 +78,16 @@ func isTable(name string) bool {
 	return ext == ".sst" || ext == ".blob"
 }
 
+// isBulk reports whether a file will be a table of the engine.
+func isBulk(name string) bool { return strings.HasPrefix(filepath.Base(name), bulkPrefix) }
+
 // open guards the file that make returns, or replaces it.
 func (f *fence) open(name string, make func() (vfs.File, error)) (vfs.File, error) {
 	if f.failure() == nil {
 		file, err := make()
 		if err == nil {
-			return &fencedFile{File: file, fence: f, name: name, table: isTable(name)}, nil
+			table := isTable(name)
+			return &fencedFile{File: file, fence: f, name: name, table: table, gather: table || isBulk(name)}, nil
 		}
 		f.fail(err)
 	}
@@ -225,7 +230,13 @@ type fencedFile struct {
 	fence *fence
 	name  string
 	table bool
+	// The engine writes tables in pieces of 4 KiB, which cost several times as much as
+	// larger ones. So what is written to a table is gathered.
+	gather   bool
+	gathered []byte
 }
+
+const gatherBytes = 64 << 10
 
 // after returns the result of a write that ended with err.
 func (f *fencedFile) after(err error) error {
@@ -248,7 +259,32 @@ func (f *fencedFile) change(do func() error) error {
 	return f.after(do())
 }
 
+// flush writes what was gathered.
+func (f *fencedFile) flush() error {
+	if len(f.gathered) == 0 {
+		return nil
+	}
+	_, err := f.File.Write(f.gathered)
+	f.gathered = f.gathered[:0]
+	return err
+}
+
 func (f *fencedFile) Write(p []byte) (int, error) {
+	if f.gather {
+		if f.gathered == nil {
+			f.gathered = make([]byte, 0, gatherBytes)
+		}
+		n := len(p)
+		for len(f.gathered)+len(p) >= gatherBytes {
+			part := p[:gatherBytes-len(f.gathered)]
+			f.gathered, p = append(f.gathered, part...), p[len(part):]
+			if err := f.change(f.flush); err != nil {
+				return 0, err
+			}
+		}
+		f.gathered = append(f.gathered, p...)
+		return n, nil
+	}
 	err := f.change(func() error { _, err := f.File.Write(p); return err })
 	if err != nil {
 		return 0, err
@@ -264,11 +300,21 @@ func (f *fencedFile) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-func (f *fencedFile) Sync() error     { return f.change(f.File.Sync) }
-func (f *fencedFile) SyncData() error { return f.change(f.File.SyncData) }
+// changeAll is change after what was gathered.
+func (f *fencedFile) changeAll(do func() error) error {
+	return f.change(func() error {
+		if err := f.flush(); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+func (f *fencedFile) Sync() error     { return f.changeAll(f.File.Sync) }
+func (f *fencedFile) SyncData() error { return f.changeAll(f.File.SyncData) }
 
 func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
-	err = f.change(func() (err error) { full, err = f.File.SyncTo(length); return err })
+	err = f.changeAll(func() (err error) { full, err = f.File.SyncTo(length); return err })
 	return full, err
 }
 
@@ -298,9 +344,13 @@ func (f *fencedFile) Preallocate(off, length int64) error {
 
 // Close always closes the file. A second Close is not a failure of the disk.
 func (f *fencedFile) Close() error {
+	var flushed error
+	if len(f.gathered) > 0 {
+		flushed = f.change(f.flush)
+	}
 	err := f.File.Close()
 	if errors.Is(err, fs.ErrClosed) {
 		return err
 	}
-	return f.after(err)
+	return cmp.Or(flushed, f.after(err))
 }
