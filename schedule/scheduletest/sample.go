@@ -33,7 +33,7 @@ var ages = []time.Duration{0, time.Millisecond, time.Second, time.Hour, day, 10 
 func (h Harness) each(f func(sample) error) error {
 	try := func(s sample) error {
 		if err := f(s); err != nil {
-			return fmt.Errorf("%s: %w; record %+v, visit %+v", s.name, err, s.d, s.v)
+			return fmt.Errorf("%s: %w; record %s; visit %s", s.name, err, fields(s.d), fields(s.v))
 		}
 		return nil
 	}

@@ -223,3 +223,32 @@ func TestErrorNamesTheRule(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A message is to be read: it has one record, and of what changed only the fields that did.
+func TestMessagesAreShort(t *testing.T) {
+	var calls atomic.Int64
+	for want, m := range map[string]mutant{
+		`Fetched changed other fields: ETag is "", not "\"x\""; record URL "http://www.example.com/page", Status db_fetched, `: {fetched: func(d, _ crawldb.Datum, _ schedule.Visit) crawldb.Datum {
+			d.ETag = ""
+			return d
+		}},
+		`changed the record: Meta is [a="c" opic.cash="12345678"], not [a="b" opic.cash="12345678"]; record`: {due: func(d *crawldb.Datum, _ time.Time, due bool) bool {
+			d.Meta.Set("a", "c")
+			return due
+		}},
+		`, asked again: Gone: Retries is `: {gone: func(d, _ crawldb.Datum, _ schedule.Visit) crawldb.Datum {
+			d.Retries = int(calls.Add(1))
+			return d
+		}},
+	} {
+		got := fmt.Sprint(scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return m }, Bounds: bounds}))
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\ndoes not say %s", got, want)
+		}
+		for line := range strings.Lines(got) {
+			if len(line) > 1000 {
+				t.Errorf("a message of %d bytes: %s", len(line), line)
+			}
+		}
+	}
+}
