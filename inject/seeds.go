@@ -2,7 +2,6 @@ package inject
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/internal/textlines"
 )
 
 // URLs makes seeds of URLs.
@@ -40,7 +41,7 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
 		sc := bufio.NewScanner(r)
 		sc.Buffer(make([]byte, 64<<10), maxLine)
-		sc.Split(splitLine)
+		sc.Split(textlines.Split)
 		n := 1
 		for ; sc.Scan(); n++ {
 			line := sc.Text()
@@ -79,29 +80,6 @@ func fields(pairs string) (all []string) {
 		}
 	}
 	return all
-}
-
-// splitLine is a bufio.SplitFunc.
-func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
-	lf := bytes.IndexByte(data, '\n')
-	before := data
-	if lf >= 0 {
-		before = data[:lf]
-	}
-	cr := bytes.IndexByte(before, '\r')
-	switch {
-	case cr >= 0 && cr+1 == lf:
-		return lf + 1, data[:cr], nil
-	case cr >= 0 && cr+1 == len(data) && !atEOF: // a line feed may follow
-		return 0, nil, nil
-	case cr >= 0:
-		return cr + 1, data[:cr], nil
-	case lf >= 0:
-		return lf + 1, before, nil
-	case atEOF && len(data) > 0:
-		return len(data), data, nil
-	}
-	return 0, nil, nil
 }
 
 // trim removes surrounding white space and control characters, such as the one

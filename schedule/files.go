@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recrawl/recrawl/internal/textlines"
 )
 
 // ParseHostIntervals reads Nutch's adaptive-host-specific-intervals.txt: a host,
@@ -94,15 +96,6 @@ func parseNumber(s string) (float64, error) {
 	return f, nil
 }
 
-// place names a line: "hosts.txt:3" if r knows the name of its file, as an
-// [os.File] does.
-func place(r io.Reader, line int) string {
-	if f, ok := r.(interface{ Name() string }); ok {
-		return f.Name() + ":" + strconv.Itoa(line)
-	}
-	return "line " + strconv.Itoa(line)
-}
-
 // readFields calls f with the three fields of each line that has any.
 func readFields(r io.Reader, f func(fields []string) error) error {
 	s := bufio.NewScanner(r)
@@ -119,11 +112,11 @@ func readFields(r io.Reader, f func(fields []string) error) error {
 			err = f(fields)
 		}
 		if err != nil {
-			return fmt.Errorf("schedule: %s: %w", place(r, n), err)
+			return fmt.Errorf("schedule: %s: %w", textlines.Place(r, n), err)
 		}
 	}
 	if err := s.Err(); err != nil {
-		return fmt.Errorf("schedule: %s: %w", place(r, n), err)
+		return fmt.Errorf("schedule: %s: %w", textlines.Place(r, n), err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/textlines"
 	"github.com/recrawl/recrawl/internal/unpack"
 )
 
@@ -63,10 +64,7 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 		if text != nil && text.Err() != nil { // the line may be half of what it was
 			err = text.Err()
 		}
-		if f, ok := r.(interface{ Name() string }); ok {
-			return fmt.Errorf("simulate: %s:%d: %w", f.Name(), n, err)
-		}
-		return fmt.Errorf("simulate: line %d: %w", n, err)
+		return fmt.Errorf("simulate: %s: %w", textlines.Place(r, n), err)
 	}
 	if err != nil {
 		return nil, fail(err)

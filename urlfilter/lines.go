@@ -2,11 +2,12 @@ package urlfilter
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/recrawl/recrawl/internal/textlines"
 )
 
 // maxLine limits a line of a rule file, in bytes.
@@ -22,7 +23,7 @@ var errNotText = errors.New("a zero byte; rules are text in UTF-8")
 func readLines(r io.Reader, f func(n int, line string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
-	s.Split(splitLines)
+	s.Split(textlines.Split)
 	n := 1
 	for ; s.Scan(); n++ {
 		line := s.Text()
@@ -44,19 +45,6 @@ func readLines(r io.Reader, f func(n int, line string) error) error {
 		return &SyntaxError{Line: n, Err: err}
 	}
 	return nil
-}
-
-func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
-	i := bytes.IndexAny(data, "\r\n")
-	switch {
-	case i < 0 && atEOF && len(data) > 0:
-		return len(data), data, nil
-	case i < 0, data[i] == '\r' && i+1 == len(data) && !atEOF:
-		return 0, nil, nil // it continues
-	case data[i] == '\r' && i+1 < len(data) && data[i+1] == '\n':
-		return i + 2, data[:i], nil
-	}
-	return i + 1, data[:i], nil
 }
 
 // hostOf returns the host of a URL in normal form, without the port; empty if

@@ -17,8 +17,9 @@ var repo = policy{
 	// Which packages of the module a package may import, by its directory. A kit X/Xtest may
 	// import X and whatever X may, and has a row to say that it exists, and which frame it uses.
 	packages: map[string]row{
-		"page":             {vocabulary, ""},
-		"internal/webhost": {vocabulary, ""},
+		"page":               {vocabulary, ""},
+		"internal/webhost":   {vocabulary, ""},
+		"internal/textlines": {vocabulary, ""},
 
 		"crawldb":             {noun, ""},
 		"crawldb/crawldbtest": {kit, "internal/kit"},
@@ -29,11 +30,11 @@ var repo = policy{
 		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places internal/texts"},
 		"linkdb/linkdbtest":   {kit, "internal/kit"},
 
-		"schedule":                {policyKind, "crawldb"},
+		"schedule":                {policyKind, "crawldb internal/textlines"},
 		"schedule/scheduletest":   {kit, ""},
 		"scoring":                 {policyKind, "page crawldb"},
 		"scoring/scoringtest":     {kit, ""},
-		"urlfilter":               {policyKind, "internal/webhost"},
+		"urlfilter":               {policyKind, "internal/textlines internal/webhost"},
 		"urlfilter/urlfiltertest": {kit, ""},
 		"signature":               {policyKind, "page"},
 
@@ -51,7 +52,7 @@ var repo = policy{
 		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
 		"webtest":               {adapter, "page protocol"},
 
-		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/texts"},
+		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines internal/texts"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace internal/texts"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit internal/weburl"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
@@ -83,9 +84,9 @@ var repo = policy{
 		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring signature update urlfilter"},
 		"verify":   {root, "page crawldb hostdb linkdb segment"},
-		"simulate": {root, "crawldb hostdb protocol schedule segment update internal/unpack"},
+		"simulate": {root, "crawldb hostdb protocol schedule segment update internal/textlines internal/unpack"},
 
-		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update internal/unpack"},
+		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update internal/textlines internal/unpack"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
 			"inject generate fetch update rank dedup merge index internal/grace internal/weburl stores/memstore stores/dirstore"},

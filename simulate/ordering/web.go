@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/textlines"
 	"github.com/recrawl/recrawl/internal/unpack"
 )
 
@@ -54,10 +55,7 @@ func Read(r io.Reader) (*Web, error) {
 		if text != nil && text.Err() != nil { // the line may be half of what it was
 			err = text.Err()
 		}
-		if f, ok := r.(interface{ Name() string }); ok {
-			return nil, fmt.Errorf("ordering: %s:%d: %w", f.Name(), n, err)
-		}
-		return nil, fmt.Errorf("ordering: line %d: %w", n, err)
+		return nil, fmt.Errorf("ordering: %s: %w", textlines.Place(r, n), err)
 	}
 	if err != nil {
 		return fail(err)
