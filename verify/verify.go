@@ -154,6 +154,8 @@ type place struct {
 	file   string
 	offset int64
 	url    string
+	// Of damage without an offset, what and where it is.
+	text string
 }
 
 // NewCheck starts a check.
@@ -167,8 +169,10 @@ func NewCheck(o Options) *Check {
 // Add reports a finding, unless damage was reported in its place before: whatever reads a
 // bad block fails there.
 func (c *Check) Add(f Finding) {
-	if f.Offset >= 0 {
-		at := place{f.File, f.Offset, f.URL}
+	if at := (place{file: f.File, offset: f.Offset, url: f.URL}); f.Offset >= 0 || f.File != "" {
+		if f.Offset < 0 {
+			at.text = f.Error()
+		}
 		if c.damaged[at] {
 			return
 		}

@@ -98,6 +98,9 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if err := checkRecords(under, path, torn); err != nil {
 		return err
 	}
+	if err := checkFirstLog(under, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	d.fence = newFence(spaceFS{under, d.space}, func(err error) {
 		d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
 	})

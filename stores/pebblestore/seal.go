@@ -7,7 +7,9 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -107,6 +109,7 @@ func unseal(dir string, under vfs.FS, path string, stays bool) error {
 var (
 	errSeal    = errors.New("wrong checksum of the seal")
 	errChanged = errors.New("it has changed since the store was closed")
+	errAdded   = errors.New("it was not there when the store was closed")
 )
 
 // sealSum is the length of the line that ends a seal.
@@ -130,27 +133,63 @@ func changedAt(under vfs.FS, name string, size, want int64, err error) int64 {
 	return min(size, want)
 }
 
-// checkSeal compares the database with its seal. A damaged seal proves nothing.
+// A sealedFile is a file as it was when the store was closed.
+type sealedFile struct {
+	sum  uint32
+	size int64
+}
+
+// sealedFiles returns the files that a complete seal describes, by name.
+func sealedFiles(text []byte) (map[string]sealedFile, error) {
+	files := map[string]sealedFile{}
+	for line := range strings.Lines(string(text[len(sealMagic) : len(text)-sealSum])) {
+		var f sealedFile
+		var name string
+		if _, err := fmt.Sscanf(line, "%x %d %s\n", &f.sum, &f.size, &name); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: sealName, Offset: -1, Err: err})
+		}
+		files[name] = f
+	}
+	return files, nil
+}
+
+// checkSeal compares the database with its seal. A damaged seal proves nothing. A log that
+// the seal does not describe is another's, and the engine would replay it; but an old one,
+// which is not replayed, may come back when the power fails.
 func checkSeal(text []byte, under vfs.FS, path string) error {
 	if !wholeSeal(text) {
 		return nil
 	}
-	for line := range strings.Lines(string(text[len(sealMagic) : len(text)-sealSum])) {
-		var want uint32
-		var wantSize int64
-		var name string
-		if _, err := fmt.Sscanf(line, "%x %d %s\n", &want, &wantSize, &name); err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: sealName, Offset: -1, Err: err})
-		}
-		full := under.PathJoin(path, name)
-		if info, err := under.Stat(full); err == nil && info.Size()-mostText > wantSize {
-			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: wantSize, Err: fmt.Errorf("%w: %w", errChanged, errLong)})
+	files, err := sealedFiles(text)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		want, full := files[name], under.PathJoin(path, name)
+		if info, err := under.Stat(full); err == nil && info.Size()-mostText > want.size {
+			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: want.size, Err: fmt.Errorf("%w: %w", errChanged, errLong)})
 		}
 		switch sum, size, err := checksum(under, full); {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
-		case err != nil || sum != want || size != wantSize:
-			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: changedAt(under, full, size, wantSize, err), Err: errChanged})
+		case err != nil || sum != want.sum || size != want.size:
+			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: changedAt(under, full, size, want.size, err), Err: errChanged})
+		}
+	}
+	names, err := under.List(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	least, err := leastLog(under, path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, ok := files[name]; !ok && strings.HasSuffix(name, ".log") && uint64(logNumber(name)) >= least {
+			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: under.PathJoin(path, name), Offset: -1, Err: errAdded})
 		}
 	}
 	return nil

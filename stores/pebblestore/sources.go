@@ -95,15 +95,19 @@ func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 	return tables, nil
 }
 
-// sealHolds reports whether the manifest is the sealed one, if there is a seal.
-func (s *salvage) sealHolds(under vfs.FS, path string) bool {
+// sealHolds reports whether the manifest is the sealed one, if there is a seal, and
+// returns what the seal describes.
+func (s *salvage) sealHolds(under vfs.FS, path string) (files map[string]sealedFile, holds bool) {
 	text, err := readFile(s.disk, filepath.Join(s.src.dir, sealName))
 	if err != nil || !wholeSeal(text) {
-		return true
+		return nil, true
+	}
+	if files, err = sealedFiles(text); err != nil {
+		return nil, true
 	}
 	var damage *crawldb.CorruptError
 	err = checkSeal(text, under, path)
-	return !errors.As(err, &damage) || strings.HasSuffix(damage.File, ".log")
+	return files, !errors.As(err, &damage) || strings.HasSuffix(damage.File, ".log")
 }
 
 type quiet struct{}
@@ -129,7 +133,8 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 		return in, err
 	}
 	var counts map[uint64]live
-	if s.sealHolds(under, path) {
+	closed, holds := s.sealHolds(under, path)
+	if holds {
 		if counts, err = liveTables(under, path); err != nil {
 			return in, err
 		}
@@ -142,6 +147,9 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 		if least, err = leastLog(under, path); err != nil {
 			return in, err
 		}
+	}
+	if err := checkFirstLog(under, path); errors.Is(err, ErrDamaged) {
+		s.lostBy(Loss{What: "log", Block: -1}, err)
 	}
 	missing := map[uint64]bool{}
 	for number := range counts {
@@ -177,6 +185,10 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 		case ".log":
 			if number < least {
 				continue // its contents are in tables
+			}
+			if _, ok := closed[name]; !ok && closed != nil {
+				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: errAdded})
+				continue
 			}
 			if err := s.readLog(under, full, uint32(number), logs); absent(err) {
 				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: err})

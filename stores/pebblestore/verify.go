@@ -239,6 +239,9 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 			return err
 		}
 	}
+	if err := checkFirstLog(machine(), path); errors.Is(err, ErrDamaged) {
+		c.Damage(err)
+	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -401,6 +404,49 @@ func checkRecords(under vfs.FS, path string, torn func(file string, at, size int
 		}
 	}
 	return nil
+}
+
+var errNoLog = errors.New("it is missing, with what was written last")
+
+// checkFirstLog checks that the first log that the engine needs is there. An opening makes
+// a manifest, a log and a file of options, which are numbered in this order; and a later
+// log is there before the manifest says that no earlier one is needed. Nobody can say which
+// it is if the last opening was cut short, or the manifest has been begun anew since.
+func checkFirstLog(under vfs.FS, path string) error {
+	names, err := under.List(path)
+	if err != nil {
+		return err
+	}
+	manifest, options := uint64(0), uint64(0)
+	for _, name := range append(names, currentManifest(names)) {
+		kind, text, _ := strings.Cut(name, "-")
+		n, err := strconv.ParseUint(text, 10, 63)
+		switch {
+		case err != nil:
+		case kind == "OPTIONS":
+			options = max(options, n)
+		case kind == "MANIFEST":
+			manifest = n // the last name is that in use
+		}
+	}
+	if manifest == 0 || options < manifest {
+		return nil
+	}
+	first, err := leastLog(under, path)
+	if err != nil {
+		return err
+	}
+	last := first // from first to last one must be there
+	if first < options {
+		first, last = max(first, manifest), options-1
+	}
+	for _, name := range names {
+		if n := uint64(logNumber(name)); first <= n && n <= last {
+			return nil
+		}
+	}
+	name := under.PathJoin(path, fmt.Sprintf("%06d.log", last))
+	return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: name, Offset: -1, Err: errNoLog})
 }
 
 // leastLog returns the number of the first log that the engine needs, as the manifest has

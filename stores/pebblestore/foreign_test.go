@@ -1,0 +1,111 @@
+package pebblestore_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// killedTwin is a copy of a closed store that was opened, changed and killed.
+func killedTwin(t *testing.T, dir string) string {
+	t.Helper()
+	live, twin := filepath.Join(t.TempDir(), "live"), filepath.Join(t.TempDir(), "twin")
+	if err := os.CopyFS(live, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	db := openToChange(t, live)
+	err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "whose", Cursor: "the twin's"})
+	if err := errors.Join(err, db.Crawl().Sync(t.Context()), os.CopyFS(twin, os.DirFS(live)), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return twin
+}
+
+// told checks that a store is not opened, and that Verify names a file of it, and nothing else.
+func told(t *testing.T, dir, file string) {
+	t.Helper()
+	if all := findings(t, dir); len(all) != 1 || all[0].File != file || all[0].Harmless {
+		t.Errorf("verify finds %v; wrong is %s", all, file)
+	}
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err == nil {
+		db.Close()
+	}
+	var damage *crawldb.CorruptError
+	if !errors.As(err, &damage) || damage.File != file {
+		t.Errorf("opening it: %v; wrong is %s", err, file)
+	}
+}
+
+// lost checks that the only loss of a salvage is a log, and that the rest is as it was.
+func lostLog(t *testing.T, dir, file string, want map[string]string) {
+	t.Helper()
+	db, losses, _ := salvaged(t, dir)
+	if len(losses) != 1 || losses[0].File != file || losses[0].What != "log" {
+		t.Errorf("salvage loses %v; wrong is %s", losses, file)
+	}
+	if whose, err := db.Crawl().Progress(t.Context(), "whose"); whose != "" || err != nil {
+		t.Errorf("a mark of another store was salvaged: %q, %v", whose, err)
+	}
+	got, err := readAll(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range want {
+		if got[name] != want[name] {
+			t.Errorf("%s is\n%.300s\nand was\n%.300s", name, got[name], want[name])
+		}
+	}
+}
+
+// A log that was put into a store after it was closed is not replayed.
+func TestLogOfAnotherStore(t *testing.T) {
+	dir := sound(t, 100, false)
+	want, err := readAll(t.Context(), openSound(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = sound(t, 100, false)
+	twin := killedTwin(t, dir)
+	added := ""
+	for _, name := range files(t, twin) {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil || !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(twin, name))
+		if err == nil {
+			added = filepath.Join(dir, name)
+			err = os.WriteFile(added, text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if added == "" {
+		t.Fatal("the twin has no log of its own")
+	}
+	told(t, dir, added)
+	lostLog(t, dir, added, want)
+}
+
+// Without the log of a store that was killed what it has acknowledged is lost, and is not
+// taken for what was never written.
+func TestLogIsMissing(t *testing.T) {
+	dir := sound(t, 100, true)
+	last := ""
+	for _, name := range files(t, dir) {
+		if strings.HasSuffix(name, ".log") {
+			last = filepath.Join(dir, name)
+		}
+	}
+	if err := os.Remove(last); err != nil {
+		t.Fatal(err)
+	}
+	told(t, dir, last)
+	lostLog(t, dir, last, nil)
+}
