@@ -1,6 +1,7 @@
 package pebblestore_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -108,4 +109,46 @@ func TestLogIsMissing(t *testing.T) {
 	}
 	told(t, dir, last)
 	lostLog(t, dir, last, nil)
+}
+
+// A table in the place of one of the same size is found by the keys in it.
+func TestTableOfAnotherStore(t *testing.T) {
+	var dirs [2]string
+	base := sound(t, 100, false)
+	for i, name := range []string{"a", "b"} {
+		dirs[i] = filepath.Join(t.TempDir(), name)
+		if err := os.CopyFS(dirs[i], os.DirFS(base)); err != nil {
+			t.Fatal(err)
+		}
+		db := openToChange(t, dirs[i])
+		err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "whose " + name, Cursor: name})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tables := 0
+	for _, name := range files(t, dirs[0]) {
+		at := filepath.Join(dirs[0], name)
+		own, err := os.ReadFile(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := os.ReadFile(filepath.Join(dirs[1], name))
+		if err != nil || !strings.HasSuffix(name, ".sst") || len(own) != len(other) || bytes.Equal(own, other) {
+			continue
+		}
+		tables++
+		if err := os.WriteFile(at, other, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if all := findings(t, dirs[0]); len(all) != 1 || all[0].File != at {
+			t.Errorf("of %s: %v", name, all)
+		}
+		if err := os.WriteFile(at, own, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tables == 0 {
+		t.Error("no two tables have the same size")
+	}
 }

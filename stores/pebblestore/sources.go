@@ -61,8 +61,12 @@ func (in *sources) beside() *sources {
 	return b
 }
 
-// live is what the engine knows about a table in use.
-type live struct{ smallest, largest uint64 }
+// live is what the manifest says about a table in use: its first and last key and the
+// sequence numbers in it.
+type live struct {
+	first, last       []byte // nil of a table that is in use in part
+	smallest, largest uint64
+}
 
 // liveTables asks the engine which tables are in use; nil if it cannot say. A file
 // that may not be opened is an error: a user who may would find more.
@@ -89,7 +93,12 @@ func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 	tables = map[uint64]live{}
 	for _, level := range levels {
 		for i := range level {
-			tables[uint64(level[i].BackingSSTNum)] = live{uint64(level[i].SmallestSeqNum), uint64(level[i].LargestSeqNum)}
+			t := &level[i]
+			l := live{smallest: uint64(t.SmallestSeqNum), largest: uint64(t.LargestSeqNum)}
+			if !t.Virtual {
+				l.first, l.last = bytes.Clone(t.Smallest.UserKey), bytes.Clone(t.Largest.UserKey)
+			}
+			tables[uint64(t.BackingSSTNum)] = l
 		}
 	}
 	return tables, nil

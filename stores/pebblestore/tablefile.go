@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -278,11 +279,12 @@ func isFilter(b []byte) bool {
 	return len(b) > tail && len(b)%line == tail && binary.LittleEndian.Uint32(b[len(b)-4:]) == uint32(len(b)/line)
 }
 
-// check reads the whole table and reports damage.
-func (t *tableFile) check(ctx context.Context, read func(n int64), found func(error)) error {
+// check reads the whole table and reports damage. It returns what the manifest should say.
+func (t *tableFile) check(ctx context.Context, read func(n int64), found func(error)) (is live, err error) {
+	is.smallest = math.MaxUint64
 	for _, b := range t.other {
 		if err := ctx.Err(); err != nil {
-			return err
+			return is, err
 		}
 		if _, err := t.read(b.at, b.size); err != nil {
 			found(err)
@@ -291,7 +293,7 @@ func (t *tableFile) check(ctx context.Context, read func(n int64), found func(er
 	}
 	for _, b := range t.data {
 		if err := ctx.Err(); err != nil {
-			return err
+			return is, err
 		}
 		data, err := t.read(b.at, b.size)
 		if err == nil {
@@ -299,6 +301,11 @@ func (t *tableFile) check(ctx context.Context, read func(n int64), found func(er
 				if b.after != nil && bytes.Compare(v.key, b.after) <= 0 || bytes.Compare(v.key, b.last) > 0 {
 					return &crawldb.CorruptError{File: t.path, Offset: b.at, Err: errors.New("a key is in another block than its index says")}
 				}
+				if is.first == nil {
+					is.first = bytes.Clone(v.key)
+				}
+				is.last = append(is.last[:0], v.key...)
+				is.smallest, is.largest = min(is.smallest, v.seq), max(is.largest, v.seq)
 				return nil
 			})
 		}
@@ -307,7 +314,7 @@ func (t *tableFile) check(ctx context.Context, read func(n int64), found func(er
 		}
 		read(b.size)
 	}
-	return nil
+	return is, nil
 }
 
 // behind returns a key after the block at an offset of a table, as a key of the

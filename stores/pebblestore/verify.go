@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -253,7 +254,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		case ext == ".sst" && !counted(counts, name):
 			// It was being written when the process was killed, or was replaced.
 		case ext == ".sst":
-			err = checkTable(ctx, full, c)
+			err = checkTable(ctx, full, counts[tableNumber(name)], c)
 		case name == manifest:
 			_, err = checkManifest(machine(), full)
 		case strings.HasPrefix(name, "OPTIONS-"):
@@ -285,12 +286,23 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 // counted reports whether a table is one that the engine reads; if the engine
 // cannot say, all are.
 func counted(counts map[uint64]live, name string) bool {
-	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 63)
+	number := tableNumber(name)
 	_, ok := counts[number]
-	return counts == nil || ok || err != nil
+	return counts == nil || ok || number == 0
 }
 
-func checkTable(ctx context.Context, path string, c *verify.Check) error {
+// tableNumber is the number of a table; zero if the name has none.
+func tableNumber(name string) uint64 {
+	n, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 63)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// checkTable checks a table, and that it is the one that the manifest means, if that says
+// anything.
+func checkTable(ctx context.Context, path string, means live, c *verify.Check) error {
 	t, err := openTable(machine(), path)
 	if t != nil {
 		defer t.close()
@@ -303,8 +315,17 @@ func checkTable(ctx context.Context, path string, c *verify.Check) error {
 	if err != nil {
 		return err
 	}
-	return t.check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, c.Damage)
+	whole := true
+	is, err := t.check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, func(err error) { whole = false; c.Damage(err) })
+	// A table of one sequence number may have been ingested, and has its own then.
+	if err == nil && whole && means.first != nil && (!bytes.Equal(is.first, means.first) || !bytes.Equal(is.last, means.last) ||
+		means.smallest != means.largest && (is.smallest != means.smallest || is.largest != means.largest)) {
+		c.Damage(&crawldb.CorruptError{File: path, Offset: -1, Err: errOther})
+	}
+	return err
 }
+
+var errOther = errors.New("it is another table than the manifest says")
 
 // errTorn says that a file ends with something that was being written.
 var errTorn = errors.New("the rest is cut off: a crash left it incomplete")
