@@ -158,11 +158,14 @@ func (d *diskFS) Lock(name string) (io.Closer, error) {
 		d.locked = map[string]bool{}
 	}
 	f, err := d.open(name, os.O_RDWR|os.O_CREATE)
+	if err == nil {
+		err = f.Close()
+	}
 	if err != nil {
 		return nil, err
 	}
 	d.locked[name] = true
-	return diskLock{d, name}, f.Close()
+	return diskLock{d, name}, nil
 }
 
 type diskLock struct {
