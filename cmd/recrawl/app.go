@@ -225,10 +225,10 @@ func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) 
 
 // openToRead opens the directory, which others may be reading, as soon as nobody changes
 // it who is soon done. It changes nothing there: what a crash has left in a log is replayed
-// in memory.
-func (a *app) openToRead(ctx context.Context, c *cli.Command) (db *pebblestore.DB, err error) {
+// in memory. cache is the size of the engine's, zero for its default.
+func (a *app) openToRead(ctx context.Context, c *cli.Command, cache int64) (db *pebblestore.DB, err error) {
 	err = a.untilFree(ctx, c.String("d"), func() error {
-		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly = true })
+		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly, o.CacheSize = true, cache })
 		return err
 	})
 	return db, err
@@ -270,7 +270,7 @@ func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs
 	}
 	if c.Category == looking {
 		o.ReadOnly = true
-		s.db, err = a.openToRead(ctx, c)
+		s.db, err = a.openToRead(ctx, c, onceCache)
 	} else {
 		s.db, err = a.openToChange(ctx, c, !needs.create)
 	}

@@ -69,7 +69,7 @@ func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblest
 	for told := false; ; told = true {
 		db, err := a.openToChange(ctx, c, true)
 		if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-			db, err = a.openToRead(ctx, c)
+			db, err = a.openToRead(ctx, c, onceCache)
 		}
 		if err == nil {
 			r, err = db.Backup(ctx, to, o)

@@ -50,7 +50,7 @@ the schedule are the crawl's.
 			}
 			var store crawldb.Store
 			if c.String("d") != "" {
-				db, err := a.openToRead(ctx, c)
+				db, err := a.openToRead(ctx, c, onceCache)
 				if err != nil {
 					return err
 				}

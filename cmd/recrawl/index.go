@@ -45,7 +45,8 @@ all. Pages that no longer exist or ask not to be indexed are lines with
 			if err != nil {
 				return err
 			}
-			return a.readingAll(ctx, c, func(db *pebblestore.DB) error {
+			// It asks for the record and the inlinks of each page, in the order of segments.
+			return a.readingAll(ctx, c, 0, func(db *pebblestore.DB) error {
 				k, err := keptOf(ctx, db)
 				if err != nil {
 					return err

@@ -58,6 +58,11 @@ func (m memory) bound(o *recrawl.Options) {
 	}
 }
 
+// onceCache is the cache of a verb that reads what it reads once, and mostly in the order in
+// which it is stored: what a larger one keeps is never asked for again, and memory that is
+// touched for the first time costs more than to use some of it again.
+const onceCache = 8 << 20
+
 func (m memory) boundStore(o *pebblestore.Options) {
 	if m > 0 {
 		o.CacheSize, o.MemTableSize = int64(m)/16*3, min(int64(m)/64, 64<<20)

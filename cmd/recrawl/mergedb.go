@@ -141,7 +141,7 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 			return err
 		}
 		err := a.untilFree(ctx, dir, func() error {
-			s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c), ReadOnly: true})
+			s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c), ReadOnly: true, CacheSize: onceCache})
 			if err == nil {
 				srcs = append(srcs, s)
 			}

@@ -22,15 +22,16 @@ func (a *app) reading(ctx context.Context, c *cli.Command, verb func(*pebblestor
 	if err != nil {
 		return err
 	}
-	return a.readingAll(ctx, c, func(db *pebblestore.DB) error { return verb(db, now) })
+	return a.readingAll(ctx, c, onceCache, func(db *pebblestore.DB) error { return verb(db, now) })
 }
 
-// readingAll is reading for a verb with any arguments.
-func (a *app) readingAll(ctx context.Context, c *cli.Command, verb func(*pebblestore.DB) error) error {
+// readingAll is reading for a verb with any arguments, and a cache of that size, see
+// openToRead.
+func (a *app) readingAll(ctx context.Context, c *cli.Command, cache int64, verb func(*pebblestore.DB) error) error {
 	if _, err := clock(c); err != nil {
 		return err
 	}
-	db, err := a.openToRead(ctx, c)
+	db, err := a.openToRead(ctx, c, cache)
 	if err != nil {
 		return err
 	}
