@@ -30,6 +30,10 @@
 // therefore collects every few megabytes, which is a quarter of what a scan costs: a
 // service with memory to spare sets GOGC, or debug.SetGCPercent, to more than 100.
 //
+// A cache pays for its memory when it is filled, by a page fault every 4 KiB, and is worth
+// that once a block is asked for again. A program that reads a crawl db once and ends
+// should set CacheSize to 8 MiB, which saves up to a fifth of a scan.
+//
 // # Durability
 //
 // Every change goes through a log first. An Update is in memory when it

@@ -53,6 +53,7 @@ const (
 	defaultMemTableSize = 16 << 20
 	minMemTableSize     = 64 << 10
 	minCacheSize        = 1 << 20
+	onceCache           = 8 << 20 // of who reads everything once, in order
 )
 
 // Options are the settings of a store. The zero value is good for a crawl db

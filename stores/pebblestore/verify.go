@@ -145,7 +145,7 @@ func check(ctx context.Context, dir string, c *verify.Check) error {
 		}
 		return errors.Join(err, h.lock.Close())
 	}
-	db, err := openClaimed(h, Options{ReadOnly: true}) // with the lock, for which others are waiting
+	db, err := openClaimed(h, Options{ReadOnly: true, CacheSize: onceCache}) // with the lock, for which others are waiting
 	if errors.Is(err, ErrDamaged) || unreadable(err) || errors.Is(err, fs.ErrNotExist) {
 		c.Damage(err)
 		return checkSegments(ctx, filepath.Join(h.dir, segmentsName), c)
