@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -21,6 +22,7 @@ type buckets struct {
 	block     int
 	splitters []splitter // ascending
 	prefix    []byte     // of the keys of all splitters
+	words     []uint64   // of the keys after the prefix
 	list      []bucket   // one more than splitters
 	// If records arrive in order, all after the sample go to the last bucket: once that
 	// has this many bytes it ends after the greatest key, and another begins.
@@ -33,8 +35,7 @@ type buckets struct {
 
 type splitter struct {
 	Pair
-	word  uint64 // of the key after the prefix
-	count int    // of the records that equal it
+	count int // of the records that equal it
 }
 
 // bucket is blocks of the file and one that is not written yet.
@@ -81,8 +82,9 @@ func newBuckets(file temp, h *held, fan, block int) *buckets {
 func (b *buckets) setWords() {
 	first, last := b.splitters[0].Key, b.splitters[len(b.splitters)-1].Key
 	b.prefix = first[:shared(first, last)]
+	b.words = b.words[:0]
 	for i := range b.splitters {
-		b.splitters[i].word = word(b.splitters[i].Key[len(b.prefix):])
+		b.words = append(b.words, word(b.splitters[i].Key[len(b.prefix):]))
 	}
 }
 
@@ -116,25 +118,37 @@ func (b *buckets) find(p Pair) (i int, equal bool) {
 		return len(b.splitters), false
 	}
 	w := word(p.Key[n:])
-	lo, hi := 0, len(b.splitters)
+	lo := b.below(w)
+	if lo == len(b.words) || b.words[lo] != w {
+		return lo, false
+	}
+	hi := b.below(w + 1)
 	for lo < hi {
 		m := int(uint(lo+hi) / 2)
-		x := &b.splitters[m]
-		below := w < x.word
-		if w == x.word {
-			c := p.compare(x.Pair)
-			if c == 0 {
-				return m, true
-			}
-			below = c < 0
+		c := p.compare(b.splitters[m].Pair)
+		if c == 0 {
+			return m, true
 		}
-		if below {
+		if c < 0 {
 			hi = m
 		} else {
 			lo = m + 1
 		}
 	}
 	return lo, false
+}
+
+// below returns how many words are less than w. Which half they are in cannot be
+// predicted, so it is computed and not branched on.
+func (b *buckets) below(w uint64) int {
+	words, at := b.words, 0
+	for n := len(words); n > 0; {
+		half := (n + 1) / 2
+		_, less := bits.Sub64(words[at+half-1], w, 0)
+		at += half & -int(less)
+		n -= half
+	}
+	return at
 }
 
 // add adds a record. In a block it is the length of the prefix that its key
