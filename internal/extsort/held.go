@@ -164,7 +164,7 @@ func (h *held) sort() { h.sortBy(h.entries, 0, false, patience(len(h.entries))) 
 func patience(n int) int { return 2 * bits.Len(uint(n)) }
 
 // Up to few records are sorted by comparison.
-const few = 12
+const few = 5
 
 // sortBy sorts records whose keys, or keys and values, are equal before depth,
 // and whose words are those at depth.
@@ -176,20 +176,19 @@ func (h *held) sortBy(a []entry, depth int, value bool, left int) {
 		}
 		left--
 		pivot := median(a)
-		less, more := 0, len(a)
-		for i := 0; i < more; {
-			switch w := a[i].word; {
-			case w < pivot:
-				a[less], a[i] = a[i], a[less]
-				less++
-				i++
-			case w > pivot:
-				more--
-				a[more], a[i] = a[i], a[more]
-			default:
-				i++
-			}
+		// Where an entry goes cannot be predicted, so it is computed and not branched on.
+		less, more := 0, 0
+		for i, e := range a {
+			_, below := bits.Sub64(e.word, pivot, 0)
+			a[i], a[less] = a[less], e
+			less += int(below)
 		}
+		for i, e := range a[less:] {
+			_, above := bits.Sub64(pivot, e.word, 0)
+			a[less+i], a[less+more] = a[less+more], e
+			more += 1 - int(above)
+		}
+		more += less
 		h.sortBy(a[:less], depth, value, left)
 		h.sortBy(a[more:], depth, value, left)
 		a = a[less:more]
