@@ -83,14 +83,6 @@ func (s *linkStore) Merge(ctx context.Context, entries []linkdb.Entry, limit int
 }
 
 func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int) error {
-	var keys crawldb.Keys
-	var key, last []byte
-	for i := range entries {
-		key, last = keys.AppendKey(last[:0], entries[i].URL), key
-		if i > 0 && bytes.Compare(last, key) >= 0 {
-			return fmt.Errorf("%q after %q: %w", entries[i].URL, entries[i-1].URL, linkdb.ErrOrder)
-		}
-	}
 	if err := s.db.take(ctx, &s.view, s.turn); err != nil {
 		return err
 	}
@@ -152,9 +144,9 @@ type linkRows struct {
 	n       int // entries that were passed
 	keys    crawldb.Keys
 	body    []byte
-	// The current row, and the reason why there are no more.
-	key, value []byte
-	err        error
+	// The current row, the key of the one before, and the reason why there are no more.
+	key, value, last []byte
+	err              error
 }
 
 // next encodes the next row, if there is one.
@@ -170,7 +162,11 @@ func (r *linkRows) next() bool {
 		}
 		e := &r.entries[r.n]
 		r.n++
-		r.key = r.keys.AppendKey(append(r.key[:0], byte(linkTable)), e.URL)
+		r.key, r.last = r.keys.AppendKey(append(r.last[:0], byte(linkTable)), e.URL), r.key
+		if bytes.Compare(r.last, r.key) >= 0 {
+			r.err = fmt.Errorf("%q after %q: %w", e.URL, r.entries[r.n-2].URL, linkdb.ErrOrder)
+			return false
+		}
 		if len(e.Inlinks) == 0 {
 			// It only limits the existing links, if any.
 			stored, err := get(r.s.db.db, r.key)
