@@ -177,9 +177,10 @@ type DB struct {
 
 // Open opens the store in dir, which it makes if there is none; the parent
 // directory must exist. If the directory is open already, here or in another
-// process, the error wraps ErrLocked, and comes at once; the lock ends with the
-// process that holds it. If the directory holds something else, the error wraps
-// ErrNotStore and the directory is left as it is.
+// process, the error wraps ErrLocked, unless both have Options.ReadOnly. It comes
+// after a moment: a process that was killed holds the lock until the system has torn
+// it down. If the directory holds something else, the error wraps ErrNotStore and the
+// directory is left as it is.
 //
 // After a crash, Open recovers everything that was synced, without manual
 // repair.
