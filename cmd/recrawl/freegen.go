@@ -78,7 +78,7 @@ func (a *app) runFreegen(ctx context.Context, c *cli.Command) error {
 }
 
 // identity tells files apart by their names and by when they were written. Nothing tells
-// what comes on standard input from what came before: each time it is something else.
+// what comes through a pipe from what came before: each time it is something else.
 func identity(names []string) (string, error) {
 	var of strings.Builder
 	for _, name := range names {
@@ -86,7 +86,7 @@ func identity(names []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if name == stdinArg {
+		if info == nil {
 			fmt.Fprintf(&of, "%s\n", rand.Text())
 			continue
 		}
@@ -99,11 +99,14 @@ func identity(names []string) (string, error) {
 	return of.String(), nil
 }
 
-// readable says what is known of a file that is to be read, nil of standard input, or
-// why it cannot be read, before a crawl is created for what is in it.
+// readable says what is known of a file that is to be read, nil of standard input and other
+// pipes, or why it cannot be read, before a crawl is created for what is in it.
 func readable(name string) (os.FileInfo, error) {
 	if name == stdinArg {
 		return nil, nil
+	}
+	if info, err := os.Stat(name); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		return nil, nil // who opens it takes from others what is in it
 	}
 	f, err := os.Open(name)
 	if err != nil {
