@@ -187,3 +187,30 @@ func TestShortOutcome(t *testing.T) {
 		t.Errorf("%+v, without the time %+v", now, before)
 	}
 }
+
+// Where all pages change half as often as before, and most are expected to change more often
+// than the common rate says, that is not taken for differences which are not confirmed.
+func TestLessIsNoShift(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	const common = 0.1
+	var c confirmed
+	for range 50_000 {
+		expected := common * []float64{1, 4, 8}[rnd.IntN(3)]
+		c.add(outcome{expected: expected, changed: rnd.Float64() < -math.Expm1(-expected/2)}, common, 0)
+	}
+	var l Likeness
+	if c.apply(&l, 1); l.Less > leastLess || l.Confirmed < 1000 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// What few visits say of the differences does not count.
+func TestLessOfFewVisits(t *testing.T) {
+	r := Rate{2, 10}
+	for confirmed, counts := range map[float64]bool{30: false, 40: true} { // three deviations: .5 and 1/6
+		p := &Plan{Likeness: Likeness{Common: Rate{1, 20}, Less: 0.5, Confirmed: confirmed}}
+		if like := p.likened("http://a/", kindUnknown, r); (like != r) != counts {
+			t.Errorf("with an information of %v %+v is %+v", confirmed, r, like)
+		}
+	}
+}
