@@ -111,3 +111,22 @@ func TestLimitBesideASlowHost(t *testing.T) {
 		}
 	})
 }
+
+// Who is allowed a request while no host may be asked does not use the permission up.
+func TestLimitOfHostsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{}
+		r := newRig(t, s, pages(host, 3)...)
+		r.o.Limiter, r.o.NoRobots, r.o.Delay = &fetch.Limiter{Requests: 0.25}, true, 5*time.Second
+		r.run(seg)
+		asks := s.of("")
+		for i := 1; i < len(asks); i++ {
+			if gap := asks[i].begin.Sub(asks[i-1].begin); gap != 5*time.Second {
+				t.Errorf("%v between two requests", gap)
+			}
+		}
+		if len(asks) != 3 {
+			t.Errorf("%d requests", len(asks))
+		}
+	})
+}
