@@ -64,7 +64,11 @@ func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 	if err := b.apply(ctx); err != nil {
 		return err
 	}
-	return s.db.sync(ctx, &s.view)
+	if err := s.db.sync(ctx, &s.view); err != nil {
+		return err
+	}
+	s.db.tidy(ctx, &s.view)
+	return nil
 }
 
 // A bulk is one call of UpdateAll. It has the turn of the crawl db from the

@@ -111,7 +111,7 @@ func checkCounted(t *testing.T, db *DB) int {
 
 // shortSteps makes tables of a few batches.
 func shortSteps(db *DB, least int) {
-	db.crawl.bulkStep, db.crawl.bulkLeast = 40<<10, least
+	db.crawl.bulkStep, db.crawl.bulkLeast, db.tidyLeast = 40<<10, least, 1
 }
 
 // onWrite calls do before the write numbered at, counted from when it is armed.

@@ -143,7 +143,9 @@ type DB struct {
 	cacheSize int64
 	readOnly  bool
 	options   *pebble.Options
-	ingests   sync.WaitGroup // of tables; after a failure they wait for release
+	ingests   sync.WaitGroup // of tables, and tidy; after a failure they wait for release
+	tidying   sync.Mutex     // held by tidy until it is done
+	tidyLeast uint64
 
 	// use is held for reading by every call inside the engine, and for writing
 	// by Close, so the engine is never closed under a call.
@@ -205,7 +207,7 @@ func open(dir string, o Options) (*DB, error) {
 
 // openClaimed opens a store whose directory is locked, and keeps the lock until it is closed.
 func openClaimed(home *home, o Options) (_ *DB, err error) {
-	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{}), backing: make(chan struct{}, 1)}
+	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{}), backing: make(chan struct{}, 1), tidyLeast: tidyLeast}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

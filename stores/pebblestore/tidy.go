@@ -1,0 +1,163 @@
+package pebblestore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+const (
+	// What lies above a stretch of the ready table is compacted with it if it has at
+	// least a third of its bytes. To compact less would cost nearly as much.
+	tidyShare = 3
+	// tidyLeast is how many bytes must lie above all stretches together.
+	tidyLeast = 1 << 20
+	// tidyMost is about how many bytes one compaction reads.
+	tidyMost = 64 << 20
+)
+
+// tidy compacts the ready table where an UpdateAll has left much above the last level
+// of the engine, in the background, and until the store is closed. Each step of an
+// UpdateAll has a few entries in every level of the ready table, half of which delete
+// others. The engine compacts tables that are full of deletions at once, each with all
+// that lies below it: a table of the last level is then rewritten for every table of
+// every step. Here it is once for all of them. What is not compacted here, because of
+// a crash or because it is little, is the engine's to do.
+func (d *DB) tidy(ctx context.Context, v *view) {
+	if d.enter(ctx, v) != nil {
+		return
+	}
+	defer d.leave()
+	if !d.tidying.TryLock() {
+		return
+	}
+	var ranges []pebble.KeyRange
+	if levels, err := d.db.SSTables(); err == nil {
+		ranges = worthwhile(stretches(levels, readyTable), readyTable, d.tidyLeast)
+	}
+	if len(ranges) == 0 {
+		d.tidying.Unlock()
+		return
+	}
+	d.ingests.Go(func() {
+		defer d.tidying.Unlock()
+		ctx, stop := d.whileOpen(context.WithoutCancel(ctx), v)
+		defer stop()
+		// All at once, so that the engine has no time to take up others: it does one
+		// after the other, as the pacer allows.
+		var all sync.WaitGroup
+		for _, r := range ranges {
+			all.Go(func() {
+				if err := d.db.Compact(ctx, r.Start, r.End, false); err != nil && ctx.Err() == nil {
+					d.log.Warn("pebblestore: the index was not compacted", "dir", d.dir, "error", err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// A stretch is what one table of the engine's last level covers, up to the next one.
+type stretch struct {
+	start        []byte
+	below, above uint64 // bytes in the last level, and in those above it
+	// stuck says that compacting it would take with it what is of other tables: the
+	// engine takes from level 0 all that overlaps.
+	stuck bool
+}
+
+// stretches divides a table of the store.
+func stretches(levels [][]pebble.SSTableInfo, t table) []stretch {
+	last := len(levels) - 1
+	var s []stretch
+	for _, file := range levels[last] {
+		if of(file, t) {
+			s = append(s, stretch{start: file.Smallest.UserKey, below: file.Size})
+		}
+	}
+	if len(s) == 0 {
+		return nil
+	}
+	s[0].start = t.key("")
+	at := func(key []byte) int {
+		i, _ := slices.BinarySearchFunc(s, key, func(s stretch, key []byte) int { return cmp.Or(bytes.Compare(s.start, key), -1) })
+		return max(i-1, 0)
+	}
+	for _, level := range levels[:last] {
+		for _, file := range level {
+			if !of(file, t) {
+				continue
+			}
+			from, to := at(file.Smallest.UserKey), at(file.Largest.UserKey)
+			for i := from; i <= to; i++ {
+				s[i].above += file.Size / uint64(to-from+1)
+			}
+		}
+	}
+	for _, span := range islands(levels[0]) {
+		if span.Start[0] > byte(t) || span.End[0] < byte(t) || span.Start[0] == span.End[0] {
+			continue
+		}
+		for i := at(span.Start); i <= at(span.End); i++ {
+			s[i].stuck = true
+		}
+	}
+	return s
+}
+
+// of reports whether a file has keys of a table, or keys before and behind them.
+func of(file pebble.SSTableInfo, t table) bool {
+	return file.Smallest.UserKey[0] <= byte(t) && byte(t) <= file.Largest.UserKey[0]
+}
+
+// islands returns what files cover together that overlap, from the first key to the
+// last. The files may be in any order.
+func islands(files []pebble.SSTableInfo) []pebble.KeyRange {
+	files = slices.Clone(files)
+	slices.SortFunc(files, func(a, b pebble.SSTableInfo) int {
+		return bytes.Compare(a.Smallest.UserKey, b.Smallest.UserKey)
+	})
+	var spans []pebble.KeyRange
+	for _, file := range files {
+		first, last := file.Smallest.UserKey, file.Largest.UserKey
+		if n := len(spans); n > 0 && bytes.Compare(first, spans[n-1].End) <= 0 {
+			if bytes.Compare(last, spans[n-1].End) > 0 {
+				spans[n-1].End = last
+			}
+			continue
+		}
+		spans = append(spans, pebble.KeyRange{Start: first, End: last})
+	}
+	return spans
+}
+
+// worthwhile returns the ranges to be compacted: neighbouring stretches as one, until
+// it is large. There are none if less than least bytes lie above them.
+func worthwhile(s []stretch, t table, least uint64) []pebble.KeyRange {
+	var ranges []pebble.KeyRange
+	var above, size uint64
+	open := false
+	for i, x := range s {
+		if x.stuck || x.above*tidyShare < x.below {
+			open = false
+			continue
+		}
+		end := []byte{byte(t) + 1}
+		if i+1 < len(s) {
+			end = s[i+1].start
+		}
+		if !open || size >= tidyMost {
+			ranges, size, open = append(ranges, pebble.KeyRange{Start: x.start}), 0, true
+		}
+		ranges[len(ranges)-1].End = end
+		above, size = above+x.above, size+x.above+x.below
+	}
+	if above < least {
+		return nil
+	}
+	return ranges
+}
