@@ -225,92 +225,35 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		return s.db.outcome("crawl db", err)
 	}
 	defer it.Close()
-	at := cursor{it: it, last: upper}
-	if at.apart, err = s.apart(lower, upper, len(b.URLs)); err != nil {
+	w := walker{s: s, batch: batch, index: index, at: cursor{it: it, last: upper}}
+	if w.at.apart, err = s.apart(lower, upper, len(b.URLs)); err != nil {
 		return err
 	}
-	leases, err := leasesBeside(it)
-	if err != nil {
+	if w.leases, err = leasesBeside(it); err != nil {
 		return s.db.outcome("crawl db", err)
 	}
-	defer leases.close()
-	var keys crawldb.Keys
-	var key, last, enc, lease []byte
+	defer w.leases.close()
+	var last []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
 			if err := s.db.goingOn(ctx, &s.view); err != nil {
 				return err
 			}
 		}
-		key, last = keys.AppendKey(append(last[:0], byte(crawlTable)), url), key
-		if bytes.Compare(last, key) >= 0 {
+		w.key, last = w.keys.AppendKey(append(last[:0], byte(crawlTable)), url), w.key
+		if bytes.Compare(last, w.key) >= 0 {
 			return outOfOrder(b.URLs, i)
 		}
-		var old *crawldb.Datum
-		var from, to *entry
-		var was, is entry
-		var seen time.Time
-		var held, stored []byte
-		same := false // apart from the lease
-		told := false // a token described it: old has no lease, and is not encoded
+		token := ""
 		if b.Tokens != nil {
-			if d, ok := s.told(b.Tokens[i], url); ok {
-				old, told = &d, true
-			}
+			token = b.Tokens[i]
 		}
-		if old == nil {
-			stored, err = at.find(key)
-			if err := s.db.outcome("crawl db", err); err != nil {
-				return err
-			}
+		if err := w.find(url, token); err != nil {
+			return err
 		}
-		if stored != nil {
-			if held, err = leases.find(key); err != nil {
-				return s.db.outcome("crawl db", err)
-			}
-			old = new(crawldb.Datum)
-			if err := s.decode(old, &keys, key[1:], stored, held); err != nil {
-				return err
-			}
-		}
-		if old != nil {
-			was = entryOf(old)
-			from = &was
-		}
-		d, err := b.Next(i, old)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%q: %w", url, err)
-		case d == old:
-			continue
-		case d == nil:
-			err = batch.Delete(key, nil)
-			lease = lease[:0]
-		default:
-			lease = appendLease(lease[:0], d)
-			if same = told && sameRecord(old, d); !same {
-				if enc, err = appendRecord(enc[:0], d); err != nil {
-					return fmt.Errorf("%q: %w", url, err)
-				}
-				same = bytes.Equal(enc, stored)
-			}
-			if same && bytes.Equal(lease, held) {
-				continue
-			}
-			if !same {
-				err = batch.Set(key, enc, nil)
-			}
-			is, seen = entryOf(d), d.LastFetch
-			if to = &is; seen.IsZero() {
-				seen = d.FetchTime
-			}
-		}
-		if err == nil && !bytes.Equal(lease, held) {
-			index.leases = s.leases.changed(index.leases, key[1:], held, lease, d)
-			err = s.putLease(batch, key, lease)
-		}
-		if err == nil && !same {
-			err = index.move(batch, key[1:], from, to, seen)
+		d, err := b.Next(i, w.old)
+		if err == nil && d != w.old {
+			err = w.write(d)
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", url, err)
@@ -320,6 +263,99 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		}
 	}
 	return nil
+}
+
+// walker is a walk at one of its records.
+type walker struct {
+	s      *crawlStore
+	batch  changes
+	index  *mover
+	at     cursor
+	leases beside
+	keys   crawldb.Keys
+
+	key          []byte         // of the record, with that of its table
+	old          *crawldb.Datum // nil if there is none
+	was          entry          // in the index, before Next saw the record
+	stored, held []byte         // record and lease as they are encoded
+	told         bool           // a token described the record: it has no lease, and stored is nil
+
+	enc, lease []byte // space for the new ones
+}
+
+// find reads the record that has the key, or takes it from its token.
+func (w *walker) find(url, token string) error {
+	s := w.s
+	w.old, w.stored, w.held, w.told = nil, nil, nil, false
+	if token != "" {
+		if d, ok := s.told(token, url); ok {
+			w.old, w.told = &d, true
+		}
+	}
+	if !w.told {
+		var err error
+		if w.stored, err = w.at.find(w.key); err != nil {
+			return s.db.outcome("crawl db", err)
+		}
+		if w.stored == nil {
+			return nil
+		}
+		if w.held, err = w.leases.find(w.key); err != nil {
+			return s.db.outcome("crawl db", err)
+		}
+		w.old = new(crawldb.Datum)
+		if err := s.decode(w.old, &w.keys, w.key[1:], w.stored, w.held); err != nil {
+			return err
+		}
+	}
+	w.was = entryOf(w.old)
+	return nil
+}
+
+// write writes what has changed of the record that becomes d, of its lease and of its
+// entry in the index.
+func (w *walker) write(d *crawldb.Datum) error {
+	var from, to *entry
+	var is entry
+	var seen time.Time
+	if w.old != nil {
+		from = &w.was
+	}
+	same := false // apart from the lease
+	w.lease = w.lease[:0]
+	if d == nil {
+		if err := w.batch.Delete(w.key, nil); err != nil {
+			return err
+		}
+	} else {
+		w.lease = appendLease(w.lease, d)
+		if same = w.told && sameRecord(w.old, d); !same {
+			var err error
+			if w.enc, err = appendRecord(w.enc[:0], d); err != nil {
+				return err
+			}
+			same = bytes.Equal(w.enc, w.stored)
+		}
+		if !same {
+			if err := w.batch.Set(w.key, w.enc, nil); err != nil {
+				return err
+			}
+		}
+		is, seen = entryOf(d), d.LastFetch
+		if to = &is; seen.IsZero() {
+			seen = d.FetchTime
+		}
+	}
+	if !bytes.Equal(w.lease, w.held) {
+		w.index.leases = w.s.leases.changed(w.index.leases, w.key[1:], w.held, w.lease, d)
+		if err := w.s.putLease(w.batch, w.key, w.lease); err != nil {
+			return err
+		}
+	}
+	if same {
+		return nil
+	}
+	return w.index.move(w.batch, w.key[1:], from, to, seen)
 }
 
 const (
