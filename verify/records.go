@@ -21,6 +21,7 @@ var (
 	errNoLinks  = errors.New("it has no inlinks")
 	errHost     = errors.New("its times or robots.txt files are not in order")
 	errUnlisted = errors.New("it is leased by a segment that does not exist")
+	errFolded   = errors.New("it is leased by a segment that was folded in, and not due before that ends")
 )
 
 // around yields the values of scan. After damage it continues behind it, if the error
@@ -100,6 +101,10 @@ func (c *Check) records(ctx context.Context, s Stores, segments map[string]bool)
 		if segments != nil && !segments[d.LeasedBy] {
 			// An expired lease does no harm.
 			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: !d.Leased(c.now), Err: errUnlisted})
+		}
+		if c.folded[d.LeasedBy] && d.Leased(c.now) {
+			// A sweep may have given the page another URL meanwhile.
+			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: true, Err: errFolded})
 		}
 	}
 	return nil

@@ -368,6 +368,7 @@ func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits 
 	}
 	wrong := func(err error) { c.Add(Finding{Offset: -1, Block: -1, Segment: name, Err: err}) }
 	updated, round := mark[0], mark[1]
+	c.folded[name] = updated == "done"
 	switch {
 	case updated == "" || updated == "done" || updated == "folded" || strings.HasPrefix(updated, "at "):
 	default:

@@ -146,6 +146,8 @@ type Check struct {
 	o      Options
 	now    time.Time
 	steps  int
+	// folded are the segments that were folded into the crawl db.
+	folded map[string]bool
 	// damaged are the places of damage that were reported.
 	damaged map[place]bool
 }
@@ -163,7 +165,7 @@ func NewCheck(o Options) *Check {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Check{o: o, now: o.Now()}
+	return &Check{o: o, now: o.Now(), folded: map[string]bool{}}
 }
 
 // Add reports a finding, unless damage was reported in its place before: whatever reads a

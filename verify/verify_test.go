@@ -203,6 +203,14 @@ func TestALeaseThatHasRunOutIsHarmless(t *testing.T) {
 	}
 }
 
+func TestALeaseOfWhatIsFoldedInIsTold(t *testing.T) {
+	db := db(t)
+	mark(t, db, "update/"+seg, "done")
+	if r, text := check(t, stores(db)); r.Findings != 0 || r.Harmless != 1 || !strings.Contains(text, c) || !strings.Contains(text, seg) {
+		t.Errorf("%+v, %s", r, text)
+	}
+}
+
 // holes is a crawl db with damaged places.
 type holes struct {
 	crawldb.Store

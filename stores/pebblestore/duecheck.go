@@ -287,6 +287,9 @@ func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, f f
 				if lease, err = it.ValueAndErr(); err != nil {
 					return err
 				}
+				if len(lease) == 0 {
+					return s.db.damaged("the lease of", crawldb.URLOf(string(k[1:])), errLease)
+				}
 			}
 		}
 		if err := s.decode(&d, &keys, k[1:], value, lease); err != nil {

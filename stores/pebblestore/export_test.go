@@ -62,3 +62,14 @@ func (d *DB) Kinds() (rows, size map[string]int, err error) {
 	}
 	return rows, size, it.Error()
 }
+
+// SetRow writes a row into the database, of whatever table.
+func (d *DB) SetRow(key, value string) error {
+	return d.db.Set([]byte(key), []byte(value), pebble.Sync)
+}
+
+// Row returns the value of a row.
+func (d *DB) Row(key string) (string, error) {
+	value, err := get(d.db, []byte(key))
+	return string(value), err
+}

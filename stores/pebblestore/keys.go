@@ -27,6 +27,9 @@ const (
 	wheelTable table = 'w' // bucket, crawldb.Key: entry
 )
 
+// allTables has the bytes of all tables.
+var allTables = string([]byte{byte(crawlTable), byte(readyTable), byte(leaseTable), byte(hostTable), byte(linkTable), byte(markTable), byte(sideTable), byte(stateTable), byte(tallyTable), byte(wheelTable)})
+
 func (t table) key(name string) []byte {
 	return append(append(make([]byte, 0, 1+len(name)), byte(t)), name...)
 }

@@ -114,3 +114,51 @@ func TestVerifyNamesThePlace(t *testing.T) {
 		t.Errorf("found %v in %q at %d", f, f.File, f.Offset)
 	}
 }
+
+// Rows that were written into the database by others are told, each with its name.
+func TestVerifyOfRows(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(set func(key, value string), value func(key string) string)
+		want   []string
+	}{
+		"a lease of nothing": {func(set func(key, value string), _ func(string) string) {
+			set("e"+crawldb.Key("http://h00.example/0001"), "")
+		}, []string{"http://h00.example/0001"}},
+		"hosts": {func(set func(key, value string), _ func(string) string) {
+			set("hh01.example", "\xffgarbage")
+			set("hh03.example", "\xffgarbage")
+		}, []string{"h01.example", "h03.example"}},
+		"robots.txt files of nobody": {func(set func(key, value string), value func(string) string) {
+			set("rnobody.example", value("rh01.example"))
+		}, []string{"nobody.example"}},
+		"tables that there are not": {func(set func(key, value string), _ func(string) string) {
+			set("", "1")
+			set("\x00a", "1")
+			set("za", "1")
+			set("zb", "1")
+		}, []string{"in no table", `"\x00a"`, `"za"`, `"zb"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := sound(t, 400, false)
+			db := openToChange(t, dir)
+			var failed error
+			tt.change(func(key, value string) { failed = errors.Join(failed, db.SetRow(key, value)) }, func(key string) string {
+				value, err := db.Row(key)
+				failed = errors.Join(failed, err)
+				return value
+			})
+			if err := errors.Join(failed, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			all := findings(t, dir)
+			if len(all) != len(tt.want) {
+				t.Errorf("found %v", all)
+			}
+			for i := range min(len(all), len(tt.want)) {
+				if !strings.Contains(all[i].Error(), tt.want[i]) || all[i].File == "" || all[i].Harmless {
+					t.Errorf("found %v, and not %s", all[i], tt.want[i])
+				}
+			}
+		})
+	}
+}
