@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -45,5 +46,35 @@ func TestVerifyKeepsTheLock(t *testing.T) {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Who wants to change a store that others are reading is told so. The number in the lock is
+// that of an earlier owner then, and says nothing.
+func TestReadersKeepWritersOut(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	db, err := Open(dir, Options{})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		reader, err := Open(dir, Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if db, err := Open(dir, Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "others are reading it") {
+			t.Errorf("a writer beside a reader: %v, %v", db, err)
+		}
+		another, err := Open(dir, Options{ReadOnly: true})
+		if err := errors.Join(err, another.Close(), reader.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if db, err = Open(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if db, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "by process") {
+		t.Errorf("a reader beside a writer: %v, %v", db, err)
 	}
 }
