@@ -236,7 +236,8 @@ func TestEncodings(t *testing.T) {
 	noLeak(t)
 	text := []byte(strings.Repeat("The quick brown fox. ", 1000))
 	short := []byte("<p>x")
-	skipped := []byte("\x5a\x2a\x4d\x18\x03\x00\x00\x00abc") // RFC 8878, 3.1.2
+	skipped := []byte("\x5a\x2a\x4d\x18\x03\x00\x00\x00abc")    // RFC 8878, 3.1.2
+	repeated := []byte("\x28\xb5\x2f\xfd\x20\xc8\x43\x06\x00x") // a frame of one block, which says 200 times x
 	enc := func(coding string) []byte { return encode(t, coding, text) }
 	var header []string
 	var body []byte
@@ -290,6 +291,7 @@ func TestEncodings(t *testing.T) {
 		"zstd and CR LF":        {[]string{"zstd"}, append(enc("zstd"), "\r\n"...), text, false},
 		"zstd and half a magic": {[]string{"zstd"}, append(enc("zstd"), "\x28\xb5\x2f"...), text, false},
 		"zstd, skipping":        {[]string{"zstd"}, slices.Concat(skipped, enc("zstd"), skipped, skipped, enc("zstd"), skipped), append(bytes.Clone(text), text...), false},
+		"zstd, repeating":       {[]string{"zstd"}, slices.Concat(repeated, repeated, []byte("\n")), bytes.Repeat([]byte("x"), 400), false},
 		"zstd, half skipped":    {[]string{"zstd"}, append(enc("zstd"), skipped[:10]...), text, true},
 		"zstd, head missing":    {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:6]...), text, true},
 		"zstd, sum missing":     {[]string{"zstd"}, append(enc("zstd"), enc("zstd")[:len(enc("zstd"))-2]...), text, true},
