@@ -460,7 +460,8 @@ func (a *app) withOnce(ctx context.Context, c *cli.Command, needs access, verb f
 		return err
 	}
 	err = verb(s)
-	if e := s.end(); err == nil {
+	// That the crawl could not be closed says more than that it was interrupted.
+	if e := s.end(); err == nil || e != nil && errors.Is(err, context.Canceled) {
 		err = e
 	}
 	return err

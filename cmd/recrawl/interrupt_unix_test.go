@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -40,6 +41,23 @@ func TestInterruptStopsPolitelyAndIsTakenUp(t *testing.T) {
 		if n := s.web.Requests(); n > undisturbed.web.Requests()+6 {
 			t.Errorf("%v: %d requests, %d of them before the interrupt; undisturbed %d", sig, n, before, undisturbed.web.Requests())
 		}
+	}
+}
+
+// A crawl whose directory was removed cannot be resumed, and does not promise it.
+func TestInterruptOfACrawlThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true, Latency: 50 * time.Millisecond})
+	c, out, errs := start(t, s.crawl(s.web.Seeds()...)...)
+	until(t, "the crawl to be in the middle", func() bool { return s.web.Requests() > 20 })
+	if err := os.Rename(s.dir, s.dir+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if r := wait(t, c, out, errs); r.code != 1 || strings.Contains(r.err, "resumes") || !strings.Contains(r.err, s.dir) {
+		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
 }
 
