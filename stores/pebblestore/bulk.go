@@ -67,7 +67,9 @@ func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 	if err := s.db.sync(ctx, &s.view); err != nil {
 		return err
 	}
-	s.db.tidy(ctx, &s.view)
+	if b.tables >= tidySteps {
+		s.db.tidy(ctx, &s.view)
+	}
 	return nil
 }
 
@@ -80,6 +82,8 @@ type bulk struct {
 	step  step
 	index *mover
 	last  string // URL of the step
+	// tables counts the steps that are written as tables.
+	tables int
 }
 
 // end discards what was not applied.
@@ -134,6 +138,9 @@ func (b *bulk) apply(ctx context.Context) error {
 		}
 	}
 	b.s.db.holdBack()
+	if b.step.size() >= b.s.bulkLeast {
+		b.tables++
+	}
 	err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
 	b.s.changed(b.index, err)
 	if err != nil {

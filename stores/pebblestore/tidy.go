@@ -11,6 +11,10 @@ import (
 )
 
 const (
+	// tidySteps is how many steps of tables an UpdateAll must have to be tidied behind.
+	// Fewer put few tables on any of the last level, and who takes leases for a fetch list
+	// should not pay for what lay there before.
+	tidySteps = 4
 	// What lies above a stretch of the ready table is compacted with it if it has at
 	// least a third of its bytes. To compact less would cost nearly as much.
 	tidyShare = 3

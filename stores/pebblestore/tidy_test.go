@@ -151,13 +151,25 @@ func TestTidy(t *testing.T) {
 		if above() == 0 {
 			t.Fatal("there is nothing to tidy")
 		}
-		none := func(yield func(crawldb.Batch, error) bool) {}
-		if err := db.crawl.UpdateAll(t.Context(), none); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if n := above(); n > 0 {
-			t.Errorf("%d bytes lie above the last level", n)
+		db.crawl.bulkStep = 1 // each batch is a step
+		for _, steps := range []int{tidySteps - 1, tidySteps} {
+			err := db.crawl.UpdateAll(t.Context(), func(yield func(crawldb.Batch, error) bool) {
+				later := func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+					return &crawldb.Datum{FetchTime: dueEpoch.AddDate(0, 1, 0)}, nil
+				}
+				for i := range steps {
+					if !yield(crawldb.Batch{URLs: []string{fmt.Sprintf("http://z%d.example/%d", i, steps)}, Next: later}, nil) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if n := above(); n > 0 != (steps < tidySteps) {
+				t.Errorf("%d bytes lie above the last level behind %d steps", n, steps)
+			}
 		}
 		checkWorn(t, db)
 	})
