@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore"
@@ -150,5 +151,41 @@ func TestTableOfAnotherStore(t *testing.T) {
 	}
 	if tables == 0 {
 		t.Error("no two tables have the same size")
+	}
+}
+
+// What became due is moved by a deletion of all hours until then, which ends behind the last
+// entry of its table: the table is its own for all that.
+func TestTableWithDeletionOfRange(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	due := func(now time.Time) (n int) {
+		for _, err := range crawldb.Due(t.Context(), db.Crawl(), crawldb.DueQuery{Now: now}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	due(now)
+	err = db.Crawl().Update(t.Context(), crawldb.Batch{URLs: []string{"http://a.example/"}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+		return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: now.Add(5 * time.Hour)}, nil
+	}})
+	if err := errors.Join(err, db.Compact(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if n := due(now.Add(9 * time.Hour)); n != 1 {
+		t.Fatalf("%d are due", n)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := findings(t, dir); len(all) > 0 {
+		t.Errorf("found %v", all)
 	}
 }

@@ -68,6 +68,17 @@ type live struct {
 	smallest, largest uint64
 }
 
+// has reports whether a table with these keys and sequence numbers may be the one. The
+// manifest counts deletions of ranges, too, and numbers of entries that were left out. A
+// table of one number may have been ingested, and has its own then.
+func (l live) has(is live) bool {
+	if l.first == nil || is.first == nil {
+		return true
+	}
+	return bytes.Compare(l.first, is.first) <= 0 && bytes.Compare(is.last, l.last) <= 0 &&
+		(l.smallest == l.largest || l.smallest <= is.smallest && is.largest <= l.largest)
+}
+
 // liveTables asks the engine which tables are in use; nil if it cannot say. A file
 // that may not be opened is an error: a user who may would find more.
 func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
