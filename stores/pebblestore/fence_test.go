@@ -66,7 +66,7 @@ func TestTablesAreWrittenInLargePieces(t *testing.T) {
 		}
 		var failed []error
 		for i := range pieces {
-			_, err := file.Write(piece)
+			_, err := file.Write(bytes.Clone(piece)) // the engine lets files spoil it
 			failed = append(failed, err)
 			if i+1 == synced {
 				failed = append(failed, file.Sync())
