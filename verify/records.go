@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ var (
 	errNoLinks  = errors.New("it has no inlinks")
 	errHost     = errors.New("its times or robots.txt files are not in order")
 	errUnlisted = errors.New("it is leased by a segment that does not exist")
+	errOffList  = errors.New("it is leased by a segment that does not list it, and not due before that ends")
 	errFolded   = errors.New("it is leased by a segment that was folded in, and not due before that ends")
 )
 
@@ -98,13 +100,22 @@ func (c *Check) records(ctx context.Context, s Stores, segments map[string]bool)
 			continue
 		}
 		c.Report.Leased++
-		if segments != nil && !segments[d.LeasedBy] {
-			// An expired lease does no harm.
-			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: !d.Leased(c.now), Err: errUnlisted})
+		lease := func(harmless bool, err error) {
+			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: harmless, Err: err})
 		}
-		if c.folded[d.LeasedBy] && d.Leased(c.now) {
-			// A sweep may have given the page another URL meanwhile.
-			c.Add(Finding{Offset: -1, Block: -1, URL: d.URL, Segment: d.LeasedBy, Harmless: true, Err: errFolded})
+		// An expired lease does no harm. A sweep may have given a page another URL since it was
+		// leased, with NutchCompat.
+		held := d.Leased(c.now)
+		listed, known := c.listed[d.LeasedBy]
+		switch {
+		case segments != nil && !segments[d.LeasedBy]:
+			lease(!held, errUnlisted)
+		case held && c.folded[d.LeasedBy]:
+			lease(true, errFolded)
+		case held && known:
+			if _, ok := slices.BinarySearch(listed, maphash.String(c.seed, d.URL)); !ok {
+				lease(true, errOffList)
+			}
 		}
 	}
 	return nil

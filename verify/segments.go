@@ -62,7 +62,7 @@ type part struct {
 }
 
 func (c *Check) segment(ctx context.Context, s Stores, name string) error {
-	list, lists, err := c.list(ctx, s.Segments, name)
+	list, lists, listed, err := c.list(ctx, s.Segments, name)
 	if err != nil {
 		return err
 	}
@@ -88,15 +88,24 @@ func (c *Check) segment(ctx context.Context, s Stores, name string) error {
 	if s.Crawl == nil {
 		return nil
 	}
-	return c.marks(ctx, s.Crawl, name, whole[segment.FetchPart])
+	if err := c.marks(ctx, s.Crawl, name, whole[segment.FetchPart]); err != nil {
+		return err
+	}
+	if list.info.Committed && !list.damaged && !c.folded[name] {
+		slices.Sort(listed)
+		c.listed[name] = listed
+	}
+	return nil
 }
 
 // list reads the fetch list, and returns the number of lists in it if that is more
-// than one.
-func (c *Check) list(ctx context.Context, s segment.Store, name string) (part, int, error) {
+// than one, and hashes of its URLs.
+func (c *Check) list(ctx context.Context, s segment.Store, name string) (part, int, []uint64, error) {
 	lists := 0
+	var listed []uint64
 	p, err := read(ctx, c, s, name, segment.GeneratePart, func(_ int, block []crawldb.Datum) error {
 		for i := range block {
+			listed = append(listed, maphash.String(c.seed, block[i].URL))
 			t, err := segment.Unmark(&block[i])
 			if err != nil {
 				return err
@@ -107,7 +116,7 @@ func (c *Check) list(ctx context.Context, s segment.Store, name string) (part, i
 		}
 		return nil
 	})
-	return p, min(lists, 1<<16), err
+	return p, min(lists, 1<<16), listed, err
 }
 
 // missing reports parts that must exist because others do: a fetch or a parser opens
@@ -152,7 +161,7 @@ func (c *Check) missing(name string, list part, all map[string]part) {
 // parts checks the parts of a fetch and of a parser against the visits.
 func (c *Check) parts(ctx context.Context, s segment.Store, name string, named func(string) string) (map[string]part, error) {
 	all := map[string]part{}
-	pages := pages{seed: maphash.MakeSeed()}
+	pages := pages{seed: c.seed}
 	visits, err := read(ctx, c, s, name, named(segment.FetchPart), func(_ int, block []segment.Visit) error {
 		pages.add(block)
 		return nil

@@ -8,7 +8,7 @@
 //
 //   - records are in the order of their keys, each under its own key, and have a known
 //     status; a lease names its segment and its end;
-//   - a record is leased by a segment that exists, or that has a note of its leases;
+//   - a record is leased by a segment that exists and, once that has a list, lists it;
 //   - inlinks are distinct and in order; hosts are in the order of their names;
 //   - every block of every part of a segment can be read;
 //   - visits have a fetch list and contents, and complete contents have visits; the texts,
@@ -21,15 +21,16 @@
 //   - a segment that is being folded into the crawl db is fetched, and one whose round
 //     is done is folded in; no mark is invalid.
 //
-// It changes nothing. It holds eight bytes for each page of the segment that it checks,
-// the names of all segments, and the places of damage that it has reported; nothing else
-// grows with the size of the stores.
+// It changes nothing. It holds eight bytes for each page of the segment that it checks and
+// of the lists of those that are not folded in, the names of all segments, and the places of
+// damage that it has reported; nothing else grows with the size of the stores.
 package verify
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -146,8 +147,11 @@ type Check struct {
 	o      Options
 	now    time.Time
 	steps  int
-	// folded are the segments that were folded into the crawl db.
+	// folded are the segments that were folded into the crawl db, listed are the sorted hashes
+	// of the URLs on the list of each other one, if it could be read.
 	folded map[string]bool
+	listed map[string][]uint64
+	seed   maphash.Seed
 	// damaged are the places of damage that were reported.
 	damaged map[place]bool
 }
@@ -165,7 +169,7 @@ func NewCheck(o Options) *Check {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Check{o: o, now: o.Now(), folded: map[string]bool{}}
+	return &Check{o: o, now: o.Now(), folded: map[string]bool{}, listed: map[string][]uint64{}, seed: maphash.MakeSeed()}
 }
 
 // Add reports a finding, unless damage was reported in its place before: whatever reads a

@@ -211,6 +211,36 @@ func TestALeaseOfWhatIsFoldedInIsTold(t *testing.T) {
 	}
 }
 
+func TestALeaseOfAPageThatIsNotOnTheListIsTold(t *testing.T) {
+	const d = "http://d.example/"
+	for _, tt := range []struct {
+		until time.Duration
+		list  []crawldb.Datum // instead of all that is leased
+		mark  string
+		want  int
+	}{
+		{until: time.Hour, want: 1},
+		{until: 0},
+		{until: time.Hour, mark: "at 1", want: 1},
+		{until: time.Hour, mark: "done", want: 2}, // as a lease of what is folded in
+		{until: time.Hour, list: []crawldb.Datum{{URL: c, Status: 1}, {URL: d, Status: 1}}},
+	} {
+		db := db(t)
+		put(t, db, crawldb.Datum{URL: d, Status: 1, LeasedBy: seg, LeasedUntil: at().Add(tt.until)})
+		if tt.mark != "" {
+			mark(t, db, "update/"+seg, tt.mark)
+		}
+		if tt.list != nil {
+			must(t, db.Segments().Remove(t.Context(), seg))
+			write(t, db, true, tt.list)
+		}
+		r, text := check(t, stores(db))
+		if r.Findings != 0 || r.Harmless != tt.want || tt.want > 0 && !strings.Contains(text, d) {
+			t.Errorf("%+v: %+v, %s", tt, r, text)
+		}
+	}
+}
+
 // holes is a crawl db with damaged places.
 type holes struct {
 	crawldb.Store
