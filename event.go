@@ -50,9 +50,10 @@ func (k PageKind) String() string {
 // There is content only if the server sent some in this visit, and text only if a
 // parser reads it: an unchanged page often has neither, a picture has no text. A
 // page that was sent again with the same text is unchanged, but may have begun to
-// ask not to be indexed, or ceased to: its Parsed says so. A
-// page whose content could not be parsed has a ParseError and no Signature, and
-// counts as new once it can be parsed.
+// ask not to be indexed, or ceased to: its Parsed says so. If that is only in the header
+// of an answer "not modified", the fetch requests the page again. A page whose content
+// could not be parsed has a ParseError and no Signature, and counts as new once it can be
+// parsed.
 //
 // An event may be kept, and its methods called from many goroutines at once. What they
 // return is shared with other calls and must not be changed.

@@ -103,6 +103,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		}
 	}
 	if err != nil {
+		r.keepTag(&v.parse.Meta, from, c)
 		if errors.Is(err, parse.ErrUnsupported) {
 			// Nutch's parse stage drops content that no parser reads.
 			if !r.o.NutchCompat || !r.stage {
@@ -125,6 +126,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		v.parse.Signature = r.signSitemap(c)
 	}
 	v.parse.Meta = r.properties(&parsed)
+	r.keepTag(&v.parse.Meta, from, c)
 	v.cut = parsed.OutlinksCut
 
 	// What is kept of the links is what the crawl will follow.

@@ -48,13 +48,17 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	if !l.claim(ctx, &r) {
 		return r
 	}
-	resp, err := l.fetch(ctx, l.request(&j.it.Datum))
+	req := l.request(&j.it.Datum)
+	resp, err := l.fetch(ctx, req)
 	if err != nil {
 		l.release(ctx, &r, nil)
 		r.err = fmt.Errorf("%s: %w", url, err)
 		return r
 	}
 	if l.release(ctx, &r, &resp); r.err != nil {
+		return r
+	}
+	if l.tagged(&r.it.Datum, req, &resp) {
 		return r
 	}
 	// The turn is over: the host need not wait for the parser.

@@ -25,8 +25,9 @@ type Options struct {
 	// Default: on. (Nutch: indexer.delete, -deleteGone; off.)
 	DeleteGone Switch
 	// DeleteRobotsNoIndex deletes pages that ask not to be indexed, as they were when
-	// their content last came: an X-Robots-Tag in an answer "not modified" is not seen,
-	// and the end of a time (unavailable_after) only if Segments include that content.
+	// their content last came. If the X-Robots-Tag of an answer "not modified" begins to
+	// forbid indexing, or ceases to, a fetch that parses requests the content, too. The end
+	// of a time (unavailable_after) is only seen if Segments include that content.
 	// Off indexes them. Default: on. (Nutch: indexer.delete.robots.noindex; off.)
 	DeleteRobotsNoIndex Switch
 	// DeleteFailedParse deletes pages that were fetched but could not be parsed.

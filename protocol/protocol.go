@@ -67,8 +67,9 @@ type Request struct {
 type Response struct {
 	Outcome Outcome
 	// Content is what the server sent; without a Body unless the outcome has
-	// one. Its URL is that of the request, whatever the outcome. A fetch sets its
-	// Time, which need not be given.
+	// one. Its URL is that of the request, whatever the outcome, and its Robots what
+	// this answer says, not modified or not. A fetch sets its Time, which need not be
+	// given.
 	Content page.Content
 	// ETag and LastModified are the validators of Content, as sent; empty if
 	// none, or if one is unsafe to send back.

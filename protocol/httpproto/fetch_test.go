@@ -332,10 +332,10 @@ func TestValidators(t *testing.T) {
 		}
 	}
 
-	// A 304 counts only if it was asked for.
-	code, send = 304, http.Header{"Etag": {`"a"`}}
+	// A 304 counts only if it was asked for. It may have a header of its own.
+	code, send = 304, http.Header{"Etag": {`"a"`}, "X-Robots-Tag": {"NoIndex"}}
 	r := fetch(t, c, protocol.Request{URL: s.URL, ETag: `"a"`})
-	if r.Outcome.Code != protocol.NotModified || r.ETag != `"a"` || got.Get("If-None-Match") != `"a"` || got.Get("If-Modified-Since") != "" {
+	if r.Outcome.Code != protocol.NotModified || r.ETag != `"a"` || r.Content.Robots != "noindex" || got.Get("If-None-Match") != `"a"` || got.Get("If-Modified-Since") != "" {
 		t.Errorf("outcome %+v, etag %q, sent %v", r.Outcome, r.ETag, got)
 	}
 	r = fetch(t, c, protocol.Request{URL: s.URL, LastModified: modified})

@@ -1,0 +1,51 @@
+package fetch
+
+import (
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/robots"
+)
+
+// Some servers send X-Robots-Tag with "not modified", too, and some do not: RFC 9110 section 15.4.5
+// leaves it to them. So an answer without it says nothing, unless this page has had one with it. If
+// the header of "not modified" forbids indexing for the first time, or no longer does, the content is
+// requested as well, since what a segment and an index hold of the page was sent under another header.
+// In between validators are used as for any page. What a page has had is noted in its record, as long
+// as its header forbids indexing.
+const (
+	tagName  = "x-robots-tag" // in segment.Parse.Meta
+	tagKept  = "page." + tagName
+	tagValue = "noindex"
+)
+
+// tagged reports whether a page that was not modified has to be requested again, without
+// validators, and prepares its record for that.
+func (l *loop) tagged(d *crawldb.Datum, req protocol.Request, resp *protocol.Response) bool {
+	if resp.Outcome.Code != protocol.NotModified || req.ETag+req.LastModified == "" || l.o.Parser == nil || l.o.NutchCompat {
+		return false
+	}
+	if _, ok := expects(d); ok { // nobody indexes a sitemap
+		return false
+	}
+	_, was := d.Meta.Get(tagKept)
+	is := l.o.keptOut(&resp.Content)
+	if is == was {
+		return false
+	}
+	d.ETag, d.LastModified = "", ""
+	d.Meta.Set(tagKept, tagValue) // which a header that has changed removes
+	return true
+}
+
+// keepTag notes that a header forbids indexing, if "not modified" has said so.
+func (r reader) keepTag(m *crawldb.Meta, from *crawldb.Datum, c *page.Content) {
+	if _, was := from.Meta.Get(tagKept); was && !r.o.NutchCompat && r.o.keptOut(c) {
+		m.Set(tagName, tagValue)
+	}
+}
+
+// keptOut reports whether the header of an answer forbids indexing.
+func (o *Options) keptOut(c *page.Content) bool {
+	return c.Robots != "" && !robots.ParseHeader([]string{c.Robots}).Indexable(o.Now())
+}
