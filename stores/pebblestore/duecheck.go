@@ -27,7 +27,9 @@ var (
 // could not continue.
 func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
 	told := 0
-	err := s.compareDue(ctx, func(err error) { told++; found(err) })
+	err := s.db.inMoment(ctx, func(now moment) error {
+		return s.compareDue(ctx, now, func(err error) { told++; found(err) })
+	})
 	if errors.Is(err, ErrDamaged) {
 		if told == 0 {
 			found(err)
@@ -37,16 +39,7 @@ func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
 	return err
 }
 
-func (s *crawlStore) compareDue(ctx context.Context, found func(error)) error {
-	if err := s.db.enter(ctx, &s.view); err != nil {
-		return err
-	}
-	defer s.db.leave()
-	now, err := s.db.moment()
-	if err != nil {
-		return s.db.outcome("due index", err)
-	}
-	defer now.close()
+func (s *crawlStore) compareDue(ctx context.Context, now moment, found func(error)) error {
 	state, err := s.storedState(now)
 	if err != nil || state == nil {
 		return err
@@ -204,30 +197,15 @@ func (s *crawlStore) findForeign(ctx context.Context, r reader, state *dueState,
 
 // checkKeys checks that each record of the crawl db, and each page of the link db, is
 // under the key of its URL.
-func (s *crawlStore) checkKeys(ctx context.Context, found func(error)) error {
-	if err := s.db.enter(ctx, &s.view); err != nil {
-		return err
-	}
-	defer s.db.leave()
-	now, err := s.db.moment()
-	if err != nil {
-		return s.db.outcome("crawl db", err)
-	}
-	defer now.close()
-	for _, t := range [...]table{crawlTable, linkTable} {
-		var again []byte
-		err := s.rows(ctx, now, t, func(key, _ []byte) error {
-			url := crawldb.URLOf(string(key[1:]))
-			if again = crawldb.AppendKey(again[:0], url); !bytes.Equal(again, key[1:]) {
-				found(s.db.damaged("the key of", url, errKey))
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, ErrDamaged) { // the scan has reported damage
-			return err
+func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
+	var again []byte
+	return d.eachRow(ctx, []table{crawlTable, linkTable}, func(_ moment, key, _ []byte) error {
+		url := crawldb.URLOf(string(key[1:]))
+		if again = crawldb.AppendKey(again[:0], url); !bytes.Equal(again, key[1:]) {
+			found(d.damaged("the key of", url, errKey))
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // compareTallies finds hosts whose tally is wrong.

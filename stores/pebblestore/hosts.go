@@ -191,38 +191,24 @@ func (s *hostStore) Scan(ctx context.Context) iter.Seq2[hostdb.Host, error] {
 
 // check finds every host that cannot be read, and what is kept of a host that is not there.
 func (s *hostStore) check(ctx context.Context, found func(error)) error {
-	if err := s.db.enter(ctx, &s.view); err != nil {
-		return err
-	}
-	defer s.db.leave()
-	now, err := s.db.moment()
-	if err != nil {
-		return s.db.outcome("host db", err)
-	}
-	defer now.close()
-	for _, t := range [...]table{hostTable, sideTable} {
-		err := s.db.crawl.rows(ctx, now, t, func(key, value []byte) error {
-			name := string(key[1:])
-			if t == sideTable {
-				host, err := get(now, hostTable.key(name))
-				if err == nil && host == nil {
-					found(s.db.damaged("the robots.txt files of host", name, errNoHost))
-				}
-				return err
-			}
-			side, err := get(now, sideTable.key(name))
-			if err == nil {
-				if _, bad := s.decode(name, value, side); bad != nil {
-					found(bad)
-				}
-			}
-			return err
-		})
-		if err := s.db.outcome("host db", err); err != nil && !errors.Is(err, ErrDamaged) { // the scan has reported damage
-			return err
+	return s.db.eachRow(ctx, []table{hostTable, sideTable}, func(now moment, key, value []byte) error {
+		name := string(key[1:])
+		other := sideTable
+		if table(key[0]) == sideTable {
+			other = hostTable
 		}
-	}
-	return nil
+		beside, err := get(now, other.key(name))
+		switch {
+		case err != nil:
+		case other == sideTable:
+			if _, err := s.decode(name, value, beside); err != nil {
+				found(err)
+			}
+		case beside == nil:
+			found(s.db.damaged("the robots.txt files of host", name, errNoHost))
+		}
+		return s.db.outcome("host db", err)
+	})
 }
 
 var errNoHost = errors.New("there is no such host")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"iter"
 
@@ -309,12 +310,33 @@ type reader interface {
 // engine; see [hostStore.load]. It is for use by one goroutine.
 type moment struct{ it *pebble.Iterator }
 
-func (d *DB) moment() (moment, error) {
+// inMoment calls f with all tables as of one moment.
+func (d *DB) inMoment(ctx context.Context, f func(moment) error) error {
+	if err := d.enter(ctx, &d.crawl.view); err != nil {
+		return err
+	}
+	defer d.leave()
 	it, err := d.db.NewIter(nil)
-	return moment{it}, err
+	if err != nil {
+		return d.outcome("read", err)
+	}
+	defer it.Close()
+	return f(moment{it})
 }
 
-func (m moment) close() error { return m.it.Close() }
+// eachRow calls f with the rows of tables, as of one moment. What is behind damage of a table
+// is left out: whoever scans the table reports it.
+func (d *DB) eachRow(ctx context.Context, tables []table, f func(now moment, key, value []byte) error) error {
+	return d.inMoment(ctx, func(now moment) error {
+		for _, t := range tables {
+			err := d.crawl.rows(ctx, now, t, func(key, value []byte) error { return f(now, key, value) })
+			if err != nil && !errors.Is(err, ErrDamaged) {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 // Get returns a value that is valid until the next call.
 func (m moment) Get(key []byte) ([]byte, io.Closer, error) {

@@ -308,7 +308,7 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 			if err := db.CheckIndex(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if err := db.crawl.checkKeys(t.Context(), func(err error) { t.Error(err) }); err != nil {
+			if err := db.checkKeys(t.Context(), func(err error) { t.Error(err) }); err != nil {
 				t.Error(err)
 			}
 		}()

@@ -180,7 +180,7 @@ func (d *DB) verify(ctx context.Context, c *verify.Check) error {
 		return err
 	}
 	found := func(err error) { c.Damage(err) }
-	for _, check := range []func(context.Context, func(error)) error{d.checkTables, d.crawl.checkKeys, d.hosts.check, d.crawl.checkDue} {
+	for _, check := range []func(context.Context, func(error)) error{d.checkTables, d.checkKeys, d.hosts.check, d.crawl.checkDue} {
 		if err := check(ctx, found); err != nil {
 			return err
 		}
@@ -192,28 +192,22 @@ var errTables = errors.New("it is in no table")
 
 // checkTables finds rows that belong to no table.
 func (d *DB) checkTables(ctx context.Context, found func(error)) error {
-	if err := d.enter(ctx, &d.crawl.view); err != nil {
-		return err
-	}
-	defer d.leave()
-	it, err := d.db.NewIter(nil)
-	if err != nil {
-		return d.outcome("tables", err)
-	}
-	defer it.Close()
-	for ok := it.First(); ok; {
-		k := it.Key()
-		if len(k) == 0 || !strings.ContainsRune(allTables, rune(k[0])) {
-			found(d.damaged("a row", string(k), errTables))
-			ok = it.Next()
-			continue
+	return d.inMoment(ctx, func(now moment) error {
+		it := now.it
+		for ok := it.First(); ok; {
+			k := it.Key()
+			if len(k) == 0 || !strings.ContainsRune(allTables, rune(k[0])) {
+				found(d.damaged("a row", string(k), errTables))
+				ok = it.Next()
+				continue
+			}
+			ok = it.SeekGE([]byte{k[0] + 1})
 		}
-		ok = it.SeekGE([]byte{k[0] + 1})
-	}
-	if err := it.Error(); err != nil && !pebble.IsCorruptionError(err) { // whoever reads the table reports damage
-		return d.outcome("tables", err)
-	}
-	return nil
+		if err := it.Error(); err != nil && !pebble.IsCorruptionError(err) { // whoever reads the table reports damage
+			return d.outcome("tables", err)
+		}
+		return nil
+	})
 }
 
 // checkSegments checks the segments of a store whose database cannot be opened.
