@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
-	"maps"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,25 +14,22 @@ import (
 )
 
 var (
-	errNoEntry  = errors.New("has no entry in the due index")
-	errNoRecord = errors.New("no record accounts for it")
+	errNoEntry  = errors.New("it has no entry in the due index, or an old one")
+	errNoRecord = errors.New("its entry in the due index is not that of a record")
+	errNoOwner  = errors.New("its lease has no record")
 	errOldLease = errors.New("its lease is in the record, where selections do not look")
+	errCount    = errors.New("its tally does not count its entries in the due index")
 	errKey      = errors.New("it is under the key of another URL")
 )
 
-// checkDue is CheckIndex, but calls found with every difference. Sums of hashes, which do
-// not depend on the order, show whether the tables agree; entries are looked up only if
-// they do not. Damage that hides the rest is reported, too; an error means that the check
-// could not continue.
+// checkDue is CheckIndex, but calls found with every difference, with some of them twice. Sums of
+// hashes, which do not depend on the order, show whether the tables agree; entries are looked up
+// only if they do not. Damage of a block that hides the rest is reported, too; an error means that
+// the check could not continue.
 func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
-	told := 0
-	err := s.db.inMoment(ctx, func(now moment) error {
-		return s.compareDue(ctx, now, func(err error) { told++; found(err) })
-	})
+	err := s.db.inMoment(ctx, func(now moment) error { return s.compareDue(ctx, now, found) })
 	if errors.Is(err, ErrDamaged) {
-		if told == 0 {
-			found(err)
-		}
+		found(err)
 		return nil
 	}
 	return err
@@ -44,7 +40,7 @@ func (s *crawlStore) compareDue(ctx context.Context, now moment, found func(erro
 	if err != nil || state == nil {
 		return err
 	}
-	sums, err := s.sumDue(ctx, now, state)
+	sums, err := s.sumDue(ctx, now, state, found)
 	if err != nil {
 		return err
 	}
@@ -92,7 +88,8 @@ type dueSums struct {
 // rowSum is a number of rows and the sum of their hashes.
 type rowSum struct{ n, sum uint64 }
 
-func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState) (dueSums, error) {
+// sumDue adds up the tables, and reports the rows that cannot be read, which do not count.
+func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, found func(error)) (dueSums, error) {
 	seed := maphash.MakeSeed()
 	hash := func(key, value []byte) uint64 {
 		var h maphash.Hash
@@ -103,7 +100,7 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState) (due
 		return h.Sum64()
 	}
 	var sums dueSums
-	err := s.entries(ctx, r, state, func(_ string, key, value []byte) error {
+	err := s.entries(ctx, r, state, found, func(_ string, key, value []byte) error {
 		sums.records.n++
 		sums.records.sum += hash(key, value)
 		return nil
@@ -112,19 +109,16 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState) (due
 		return sums, err
 	}
 	for _, t := range [...]table{readyTable, wheelTable} {
-		entry := s.readyEntry
-		if t == wheelTable {
-			entry = s.wheelEntry
-		}
 		err := s.rows(ctx, r, t, func(key, value []byte) error {
-			if _, err := entry(key, value); err != nil {
-				return err
+			if t == readyTable && len(key) >= readyPrefix {
+				sums.tallies += hash(key[1:readyPrefix], groupOf(key[readyPrefix:]))
+			}
+			if err := s.isEntry(key, value); err != nil {
+				found(err)
+				return nil
 			}
 			sums.index.n++
 			sums.index.sum += hash(key, value)
-			if t == readyTable {
-				sums.tallies += hash(key[1:readyPrefix], groupOf(key[readyPrefix:]))
-			}
 			return nil
 		})
 		if err != nil {
@@ -134,7 +128,8 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState) (due
 	return sums, s.rows(ctx, r, tallyTable, func(key, value []byte) error {
 		var own tally
 		if own.addFrom(value) != nil {
-			return s.db.damaged("the tally of", string(key[1:]), errTally)
+			found(s.db.damaged("the tally of", string(key[1:]), errTally))
+			return nil
 		}
 		for _, l := range own {
 			sums.tallies -= hash(binary.BigEndian.AppendUint16(nil, l.level), key[1:]) * uint64(l.n)
@@ -143,14 +138,24 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState) (due
 	})
 }
 
-// findMissing finds records whose entry is missing or wrong.
+// isEntry returns an error if a row of the index is not an entry, or in a wrong place.
+func (s *crawlStore) isEntry(key, value []byte) (err error) {
+	if table(key[0]) == readyTable {
+		_, err = s.readyEntry(key, value)
+	} else {
+		_, err = s.wheelEntry(key, value)
+	}
+	return err
+}
+
+// findMissing finds records whose entry is missing or that of an older record.
 func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState, found func(error)) error {
-	return s.entries(ctx, r, state, func(url string, key, value []byte) error {
+	return s.entries(ctx, r, state, found, func(url string, key, value []byte) error {
 		stored, err := get(r, key)
 		if err := s.db.outcome("due index", err); err != nil {
 			return err
 		}
-		if stored == nil || !bytes.Equal(stored, value) {
+		if stored == nil || !bytes.Equal(stored, value) && s.isEntry(key, stored) == nil {
 			found(s.db.damaged("the record of", url, errNoEntry))
 		}
 		return nil
@@ -164,21 +169,20 @@ func (s *crawlStore) findForeign(ctx context.Context, r reader, state *dueState,
 		table
 		prefix int
 	}{{readyTable, readyPrefix}, {wheelTable, wheelPrefix}} {
-		err := s.rows(ctx, r, t.table, func(key, _ []byte) error {
-			own := key[min(len(key), t.prefix):]
-			url := crawldb.URLOf(string(own))
-			value, err := get(r, crawlTable.key(string(own)))
-			var lease []byte
-			if err == nil {
-				lease, err = get(r, leaseTable.key(string(own)))
+		err := s.rows(ctx, r, t.table, func(key, value []byte) error {
+			if s.isEntry(key, value) != nil {
+				return nil // reported
 			}
+			own := key[t.prefix:]
+			url := crawldb.URLOf(string(own))
+			record, err := get(r, crawlTable.key(string(own)))
 			if err := s.db.outcome("due index", err); err != nil {
 				return err
 			}
-			if value != nil {
+			if record != nil {
 				var d crawldb.Datum
-				if err := s.decode(&d, &keys, own, value, lease); err != nil {
-					return err
+				if keys.Decode(&d, own, record) != nil {
+					return nil // reported
 				}
 				e := entryOf(&d)
 				if state.has(own) && bytes.Equal(e.appendKey(nil, state.mark, own), key) {
@@ -208,79 +212,102 @@ func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
 	})
 }
 
-// compareTallies finds hosts whose tally is wrong.
-func (s *crawlStore) compareTallies(ctx context.Context, r reader, found func(error)) error {
-	have := map[string]tally{}
-	err := s.rows(ctx, r, readyTable, func(key, _ []byte) error {
-		own := have[string(groupOf(key[readyPrefix:]))]
-		own.add(binary.BigEndian.Uint16(key[1:]), 1)
-		have[string(groupOf(key[readyPrefix:]))] = own
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = s.rows(ctx, r, tallyTable, func(key, value []byte) error {
-		if group := string(key[1:]); !bytes.Equal(have[group].append(nil), value) {
-			found(s.db.damaged("the tally of", group, errTally))
+// compareTallies finds hosts whose tally is wrong. It looks up one host after the other, since
+// there may be more of them than fit in memory.
+func (s *crawlStore) compareTallies(ctx context.Context, now moment, found func(error)) error {
+	wrong := func(group []byte) { found(s.db.damaged("the tally of", string(group), errCount)) }
+	var run []byte // of the entries of one host in one level, what their keys have in common
+	var n int64
+	count := func() error {
+		if n == 0 {
+			return nil
 		}
-		delete(have, string(key[1:]))
+		value, err := get(now, tallyTable.key(string(run[readyPrefix:])))
+		var own tally
+		if err == nil && own.addFrom(value) == nil { // if not, it was reported
+			if own.add(binary.BigEndian.Uint16(run[1:]), -n); slices.ContainsFunc(own, func(l tallied) bool { return l.level == binary.BigEndian.Uint16(run[1:]) }) {
+				wrong(run[readyPrefix:])
+			}
+		}
+		return s.db.outcome("due index", err)
+	}
+	err := s.rows(ctx, now, readyTable, func(key, _ []byte) error {
+		if len(key) < readyPrefix {
+			return nil
+		}
+		same := key[:readyPrefix+len(groupOf(key[readyPrefix:]))]
+		if !bytes.Equal(same, run) {
+			if err := count(); err != nil {
+				return err
+			}
+			run, n = append(run[:0], same...), 0
+		}
+		n++
 		return nil
 	})
+	if err == nil {
+		err = count()
+	}
 	if err != nil {
 		return err
 	}
-	for _, group := range slices.Sorted(maps.Keys(have)) {
-		found(s.db.damaged("the tally of", group, errNoEntry))
-	}
-	return nil
+	return s.rows(ctx, now, tallyTable, func(key, value []byte) error {
+		var own tally
+		if own.addFrom(value) != nil {
+			return nil // reported
+		}
+		for _, l := range own {
+			run = append(binary.BigEndian.AppendUint16(append(run[:0], byte(readyTable)), l.level), key[1:]...)
+			if !now.it.SeekGE(run) || !bytes.HasPrefix(now.it.Key(), run) {
+				wrong(key[1:])
+				break
+			}
+		}
+		return s.db.outcome("due index", now.it.Error())
+	})
 }
 
-// entries calls f with the entry that each record must have, and checks that each lease
-// has a record.
-func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, f func(url string, key, value []byte) error) error {
+// entries calls f with the entry that each record must have. It reports records and leases
+// that cannot be read, and leases that have no record.
+func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, found func(error), f func(url string, key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
 	if err != nil {
 		return s.db.outcome("due index", err)
 	}
 	defer it.Close()
 	it.First()
-	next := func() error {
-		if it.Error() == nil && it.Valid() {
-			return s.db.damaged("the lease of", crawldb.URLOf(string(it.Key()[1:])), errNoRecord)
+	// pass passes over the leases before a key, which have no record; all of them if it is nil.
+	pass := func(key []byte) {
+		for it.Valid() && (key == nil || bytes.Compare(it.Key()[1:], key) < 0) {
+			found(s.db.damaged("the lease of", crawldb.URLOf(string(it.Key()[1:])), errNoOwner))
+			it.Next()
 		}
-		return s.db.outcome("due index", it.Error())
 	}
 	var keys crawldb.Keys
 	var d crawldb.Datum
 	var key, enc []byte
 	err = s.rows(ctx, r, crawlTable, func(k, value []byte) error {
-		var lease []byte
-		if it.Valid() {
-			switch c := bytes.Compare(it.Key()[1:], k[1:]); {
-			case c < 0:
-				return next()
-			case c == 0:
-				var err error
-				if lease, err = it.ValueAndErr(); err != nil {
-					return err
-				}
-				if len(lease) == 0 {
-					return s.db.damaged("the lease of", crawldb.URLOf(string(k[1:])), errLease)
-				}
+		pass(k[1:])
+		leased := it.Valid() && bytes.Equal(it.Key()[1:], k[1:])
+		if leased {
+			defer it.Next()
+			lease, err := it.ValueAndErr()
+			if err != nil {
+				return s.db.outcome("due index", err)
+			}
+			if err := takeLease(&d, lease); err != nil {
+				found(s.db.damaged("the lease of", crawldb.URLOf(string(k[1:])), err))
 			}
 		}
-		if err := s.decode(&d, &keys, k[1:], value, lease); err != nil {
-			return err
-		}
-		if lease != nil {
-			it.Next()
+		if err := s.decode(&d, &keys, k[1:], value, nil); err != nil {
+			found(err)
+			return nil
 		}
 		if !state.has(k[1:]) {
 			return nil
 		}
-		if lease == nil && (d.LeasedBy != "" || !d.LeasedUntil.IsZero()) {
-			return s.db.damaged("the record of", d.URL, errOldLease)
+		if !leased && (d.LeasedBy != "" || !d.LeasedUntil.IsZero()) {
+			found(s.db.damaged("the record of", d.URL, errOldLease))
 		}
 		e := entryOf(&d)
 		key, enc = e.appendKey(key[:0], state.mark, k[1:]), e.appendValue(enc[:0])
@@ -289,7 +316,8 @@ func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, f f
 	if err != nil {
 		return err
 	}
-	return next()
+	pass(nil)
+	return s.db.outcome("due index", it.Error())
 }
 
 // rows calls f with each row of a table.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,39 +116,93 @@ func TestVerifyNamesThePlace(t *testing.T) {
 	}
 }
 
+// rows changes the rows of a database.
+type rows struct {
+	t  *testing.T
+	db *pebblestore.DB
+}
+
+func (r rows) set(key, value string) {
+	r.t.Helper()
+	if err := r.db.SetRow(key, value); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r rows) value(key string) string {
+	r.t.Helper()
+	value, err := r.db.Row(key)
+	if err != nil || value == "" {
+		r.t.Fatalf("the row %q is %q, %v", key, value, err)
+	}
+	return value
+}
+
+// entry returns the key of the entry of a record in the due index.
+func (r rows) entry(url string) string {
+	r.t.Helper()
+	all, err := r.db.Rows()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for line := range strings.Lines(all) {
+		quoted, _ := strconv.QuotedPrefix(line)
+		if key, err := strconv.Unquote(quoted); err == nil && strings.Contains("dw", key[:1]) && strings.HasSuffix(key, crawldb.Key(url)) {
+			return key
+		}
+	}
+	r.t.Fatalf("%s has no entry", url)
+	return ""
+}
+
 // Rows that were written into the database by others are told, each with its name.
 func TestVerifyOfRows(t *testing.T) {
+	const page = "http://h00.example/"
 	for name, tt := range map[string]struct {
-		change func(set func(key, value string), value func(key string) string)
+		change func(r rows)
 		want   []string
 	}{
-		"a lease of nothing": {func(set func(key, value string), _ func(string) string) {
-			set("e"+crawldb.Key("http://h00.example/0001"), "")
-		}, []string{"http://h00.example/0001"}},
-		"hosts": {func(set func(key, value string), _ func(string) string) {
-			set("hh01.example", "\xffgarbage")
-			set("hh03.example", "\xffgarbage")
+		"a lease of nothing": {func(r rows) {
+			r.set("e"+crawldb.Key(page+"0001"), "")
+		}, []string{page + "0001"}},
+		"leases and records": {func(r rows) {
+			r.set("c"+crawldb.Key(page+"0009"), "\xff")
+			r.set("e"+crawldb.Key(page+"0001"), "\xff")
+			r.set("e"+crawldb.Key(page+"none"), "\x02a")
+			r.set("e"+crawldb.Key("http://h03.example/none"), "\x02a")
+		}, []string{page + "0001", page + "0009", page + "none", "http://h03.example/none"}},
+		"entries of the due index": {func(r rows) {
+			r.set("d\x07", "")
+			r.set("dgarbage", "")
+			r.set(r.entry(page+"0003"), "")
+			r.set(r.entry(page+"0004"), r.value(r.entry(page + "0004"))[:4])
+			r.set(r.entry(page+"0006")+"0", r.value(r.entry(page+"0006")))
+			r.set("wgarbage", "")
+		}, []string{"http:/0003", `"d\a"`, "dgarbage", "wgarbage", "h00)", `"r"`, page + "0004", page + "00060"}},
+		"tallies": {func(r rows) {
+			r.set("texample,h00)", "\xff")
+			r.set("texample,h01)", "\x01\x02")
+			r.set("texample,none)", "\x01\x02")
+		}, []string{"example,h00)", "example,h01)", "example,none)"}},
+		"hosts": {func(r rows) {
+			r.set("hh01.example", "\xffgarbage")
+			r.set("hh03.example", "\xffgarbage")
 		}, []string{"h01.example", "h03.example"}},
-		"robots.txt files of nobody": {func(set func(key, value string), value func(string) string) {
-			set("rnobody.example", value("rh01.example"))
+		"robots.txt files of nobody": {func(r rows) {
+			r.set("rnobody.example", r.value("rh01.example"))
 		}, []string{"nobody.example"}},
-		"tables that there are not": {func(set func(key, value string), _ func(string) string) {
-			set("", "1")
-			set("\x00a", "1")
-			set("za", "1")
-			set("zb", "1")
+		"tables that there are not": {func(r rows) {
+			r.set("", "1")
+			r.set("\x00a", "1")
+			r.set("za", "1")
+			r.set("zb", "1")
 		}, []string{"in no table", `"\x00a"`, `"za"`, `"zb"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := sound(t, 400, false)
 			db := openToChange(t, dir)
-			var failed error
-			tt.change(func(key, value string) { failed = errors.Join(failed, db.SetRow(key, value)) }, func(key string) string {
-				value, err := db.Row(key)
-				failed = errors.Join(failed, err)
-				return value
-			})
-			if err := errors.Join(failed, db.Close()); err != nil {
+			tt.change(rows{t, db})
+			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
 			all := findings(t, dir)
