@@ -65,11 +65,8 @@ type Report struct {
 
 // Visited adds up the visits.
 func (r *Report) Visited() int {
-	n := 0
-	for _, c := range r.Visits {
-		n += c
-	}
-	return n
+	f := fetch.Report{Visits: r.Visits}
+	return f.Visited()
 }
 
 // mostSegments is how many segments a Report names: it must not grow in a Run of

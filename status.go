@@ -33,11 +33,8 @@ type Status struct {
 
 // Visited adds up the visits.
 func (s *Status) Visited() int {
-	n := 0
-	for _, c := range s.Visits {
-		n += c
-	}
-	return n
+	f := fetch.Report{Visits: s.Visits}
+	return f.Visited()
 }
 
 // Status returns a copy of what the crawler is doing now.

@@ -42,6 +42,8 @@ type group struct {
 	some bool
 
 	p merged
+	// parsed says that the visit has a Parse, although it may not be in p.
+	parsed bool
 	// from says where the contents of p come from, by kind; from[kindVisit] is
 	// the visit that all of a page belongs to.
 	from [kindParse + 1]origin
@@ -150,6 +152,7 @@ func (g *group) parse(o origin, rec []byte) error {
 	if err := take(g, kindParse, o, rec, &g.p.parse); err != nil {
 		return err
 	}
+	g.parsed = g.parsed || o == g.from[kindVisit]
 	if p := g.p.parse; p != was && g.m.o.NutchCompat && p.Signature == nil && p.Error == "" {
 		g.p.parse, g.from[kindParse] = was, from
 	}

@@ -278,7 +278,7 @@ func (m *segmentMerger) write(ctx context.Context, g *group) error {
 	m.report.URLs++
 	if p.visit != nil {
 		m.report.Visits++
-		if p.parse == nil && p.visit.ContentType != "" && m.parts[segment.ParsePart] {
+		if p.parse == nil && !g.parsed && p.visit.ContentType != "" && m.parts[segment.ParsePart] {
 			m.report.Unparsed++
 		}
 	}

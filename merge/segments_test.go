@@ -57,6 +57,7 @@ func put(t testing.TB, s segment.Store, name string, parse bool, pages ...seen) 
 			x, d = []segment.Text{{URL: p.url, Text: name}}, []segment.Data{{URL: p.url, Parsed: page.Parsed{Title: name}}}
 			r = []segment.Parse{{URL: p.url, Signature: []byte(name)}}
 		} else if p.code.Redirect() {
+			v.ContentType = "text/html"
 			r = []segment.Parse{{URL: p.url}}
 		}
 		for i := range r {
@@ -235,7 +236,16 @@ func TestSegments(t *testing.T) {
 				if compat && c.compat != "" {
 					want = c.compat
 				}
-				got, _ := mergeOf(t, &db, SegmentOptions{NutchCompat: compat}, names...)
+				got, report := mergeOf(t, &db, SegmentOptions{NutchCompat: compat}, names...)
+				unparsed := 0
+				for line := range strings.Lines(got) {
+					if (c.unparsed == 0 || !compat) && strings.Contains(line, " success@") && !strings.Contains(line, "sum=") {
+						unparsed++
+					}
+				}
+				if report.Unparsed != unparsed {
+					t.Errorf("%d unparsed, want %d", report.Unparsed, unparsed)
+				}
 				slices.Reverse(names)
 				again, _ := mergeOf(t, &db, SegmentOptions{NutchCompat: compat}, append(names, names[0])...)
 				if got != want || again != want {

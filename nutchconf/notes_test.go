@@ -1,6 +1,7 @@
 package nutchconf_test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -91,5 +92,34 @@ func TestNoFilter(t *testing.T) {
 	o := options(t, "plugin.includes", "protocol-http|parse-html|scoring-opic|urlnormalizer-basic")
 	if len(o.Notes) != 1 || !strings.Contains(o.Notes[0].String(), "nutch-site.xml:2: plugin.includes: no filter is active") {
 		t.Errorf("%v", o.Notes)
+	}
+}
+
+// Nutch reads two files that no property has to name, and nothing here reads them.
+func TestUnread(t *testing.T) {
+	dir := conf(t, "http.agent.name", "testbot")
+	if o, err := read(t, dir).Options(); err != nil || len(o.Unread) != 0 {
+		t.Errorf("without the files: %v, %v", o.Unread, err)
+	}
+	for _, name := range []string{"parse-plugins.xml", "index-writers.xml"} {
+		write(t, filepath.Join(dir, name), "<x/>")
+	}
+	o, err := read(t, dir).Options()
+	if err != nil || len(o.Notes) != 0 {
+		t.Fatalf("%v, %v", o.Notes, err)
+	}
+	var got []string
+	for _, n := range o.Unread {
+		got = append(got, n.String())
+	}
+	if want := []string{
+		filepath.Join(dir, "parse-plugins.xml") + " parse.plugin.file: this file is not read: recrawl.Options.Parser picks the parser",
+		filepath.Join(dir, "index-writers.xml") + " indexer.indexwriters.file: this file is not read: documents go to an index.Writer; recrawl index writes JSON lines",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	write(t, filepath.Join(dir, "nutch-site.xml"), site("http.agent.name", "testbot", "parse.plugin.file", "mine.xml"))
+	if o, err := read(t, dir).Options(); err != nil || len(o.Notes) != 1 || len(o.Unread) != 1 {
+		t.Errorf("with one of them named: %v, %v, %v", o.Notes, o.Unread, err)
 	}
 }

@@ -53,6 +53,10 @@ type Options struct {
 	// Notes are the properties that were set and have no effect, or another than
 	// they have in Nutch, in the order in which they were set.
 	Notes []Note
+	// Unread are the files in the directory that Nutch reads without a property that names
+	// them, and that have no effect: parse-plugins.xml and index-writers.xml. Nutch ships
+	// both, so that there is one says nothing; whoever has edited it should know.
+	Unread []Note
 }
 
 // Options maps the configuration. The files that it names are read; those of
@@ -109,7 +113,19 @@ func (b *builder) options() *Options {
 	}
 	b.rest()
 	o.Notes = b.notes
+	o.Unread = b.unread()
 	return o
+}
+
+// unread returns notes about the files that Nutch reads without being told to.
+func (b *builder) unread() (notes []Note) {
+	for _, name := range []string{"parse.plugin.file", "indexer.indexwriters.file"} {
+		p := row(name)
+		if path := b.path(p.Default); !b.set(name) && exists(path) {
+			notes = append(notes, Note{Property: name, Value: p.Default, File: path, Text: "this file is not read: " + p.why()})
+		}
+	}
+	return notes
 }
 
 // part returns rules that only normalize, or only filter.

@@ -221,29 +221,20 @@ func (b *builder) exempt(active *plugins) *urlfilter.Exemptions {
 // as a file without rules.
 func filterOf[F urlfilter.Filter](b *builder, prefix string, open func(string, urlfilter.FileOptions) (*urlfilter.FilterFile, error), parse func(io.Reader) (F, error)) urlfilter.Filter {
 	name := prefix + ".file"
-	file := b.word(name)
+	file, o := b.word(name), urlfilter.FileOptions{NutchCompat: b.compat()}
 	if rules, ok := b.text(prefix + ".rules"); ok {
 		f, err := parse(strings.NewReader(rules))
 		if err != nil {
 			b.fail(prefix+".rules", "%w", err)
 			return nil
 		}
-		switch f := any(f).(type) { // as FileOptions does
-		case *urlfilter.Regex:
-			f.NutchCompat = b.compat()
-		case *urlfilter.Automaton:
-			f.NutchCompat = b.compat()
-		case *urlfilter.Suffix:
-			f.NutchCompat = b.compat()
-		case *urlfilter.Domain:
-			f.NutchCompat = b.compat()
-		}
+		o.Apply(f)
 		return inlineFilter{f, prefix + ".rules"}
 	}
 	if !b.there(name, file) {
 		return nil
 	}
-	f, err := open(b.path(file), urlfilter.FileOptions{NutchCompat: b.compat()})
+	f, err := open(b.path(file), o)
 	if err != nil {
 		b.fail(name, "%w", err)
 		return nil

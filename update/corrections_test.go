@@ -106,6 +106,32 @@ func TestSkippedPageWaitsTheRetryDelay(t *testing.T) {
 	}
 }
 
+// However long a host is to be left alone, its pages are not put off to a time that the
+// schedule takes for the mistake of a clock: they would be due again at once, without end.
+func TestSkippedPageIsNotDueAtOnce(t *testing.T) {
+	week := schedule.Adaptive{Default: schedule.Default{MaxInterval: 7 * day}}
+	for _, c := range []struct {
+		schedule    schedule.FetchSchedule
+		after, want time.Duration
+	}{
+		{week, 3 * day, 3 * day},
+		{week, 20 * day, 7 * day},
+		{schedule.Learned{Default: week.Default}, 20 * day, 7 * day},
+		{schedule.Default{}, 20 * day, 20 * day},
+		{struct{ schedule.FetchSchedule }{week}, 3 * day, 3 * day},
+		{struct{ schedule.FetchSchedule }{week}, 20 * day, day}, // without a Horizon: the retry delay
+	} {
+		l := newLife(c.schedule)
+		l.visit(protocol.Success, "A")
+		v := visitAt(l.at, protocol.Skipped)
+		v.Outcome.RetryAfter = c.after
+		d := update.Next(l.d, update.Input{URL: page, Segment: seg, Visit: v}, l.o)
+		if got := d.FetchTime.Sub(l.at); got != c.want || c.schedule.Due(d, l.at) {
+			t.Errorf("%#v: put off by %v for a host to be left alone for %v, want %v; due: %v", c.schedule, got, c.after, c.want, c.schedule.Due(d, l.at))
+		}
+	}
+}
+
 func TestRetrySequence(t *testing.T) {
 	l := newLife(schedule.Default{})
 	var got string

@@ -67,7 +67,7 @@ type Input struct {
 // grew with each visit that found nothing.
 //
 // The schedule decides what "later" means, unless a skipped visit says when the host
-// may be asked again (Outcome.RetryAfter). What sitemaps say comes last. A mark
+// may be asked again (Outcome.RetryAfter), and that is not beyond its horizon. What sitemaps say comes last. A mark
 // makes the record one of a sitemap, read at its own interval. A claim that the page
 // has changed since its last visit, if its host is trusted, makes it due at once, or
 // at the end of the day if only the day is given; a visit that finds such a claim
@@ -153,8 +153,16 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 		d.Retries = retries
 		if after := v.Outcome.RetryAfter; code == protocol.Skipped && after > 0 {
 			// The fetch knows when the host may be asked again: within its hours, or
-			// on a new day.
+			// on a new day. A time that the schedule takes for the mistake of a clock
+			// would make the page due at once, and be no pause at all.
+			later := d.FetchTime
+			if ahead, _ := schedule.Horizon(o.Schedule); ahead > 0 {
+				after = min(after, ahead)
+			}
 			d.FetchTime = v.Time.Add(min(after, maxPutOff))
+			if o.Schedule.Due(&d, v.Time) {
+				d.FetchTime = later
+			}
 		}
 		return d
 	}

@@ -18,38 +18,52 @@ type FileOptions struct {
 	NutchCompat bool
 }
 
+// Apply sets the NutchCompat of a filter that was read otherwise than by a function here.
+func (o FileOptions) Apply(f Filter) {
+	switch f := f.(type) {
+	case *Regex:
+		f.NutchCompat = o.NutchCompat
+	case *Automaton:
+		f.NutchCompat = o.NutchCompat
+	case *Suffix:
+		f.NutchCompat = o.NutchCompat
+	case *Domain:
+		f.NutchCompat = o.NutchCompat
+	}
+}
+
 var errNoRules = errors.New("no rules")
 
 // RegexFile reads a [Regex]. (Nutch: urlfilter.regex.file.)
 func RegexFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParseRegex, func(f *Regex) { f.NutchCompat = true })
+	return openRules(path, o, ParseRegex)
 }
 
 // AutomatonFile reads an [Automaton]. (Nutch: urlfilter.automaton.file.)
 func AutomatonFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParseAutomaton, func(f *Automaton) { f.NutchCompat = true })
+	return openRules(path, o, ParseAutomaton)
 }
 
 // PrefixFile reads a [Prefix]. (Nutch: urlfilter.prefix.file.)
 func PrefixFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParsePrefix, func(*Prefix) {})
+	return openRules(path, o, ParsePrefix)
 }
 
 // SuffixFile reads a [Suffix]. (Nutch: urlfilter.suffix.file.)
 func SuffixFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParseSuffix, func(f *Suffix) { f.NutchCompat = true })
+	return openRules(path, o, ParseSuffix)
 }
 
 // DomainFile reads a [Domain] of hosts to accept. (Nutch:
 // urlfilter.domain.file.)
 func DomainFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParseDomain, func(f *Domain) { f.NutchCompat = true })
+	return openRules(path, o, ParseDomain)
 }
 
 // DomainDenyFile reads a [Domain] of hosts to reject. (Nutch:
 // urlfilter.domaindenylist.file.)
 func DomainDenyFile(path string, o FileOptions) (*FilterFile, error) {
-	return openRules(path, o, ParseDomainDeny, func(f *Domain) { f.NutchCompat = true })
+	return openRules(path, o, ParseDomainDeny)
 }
 
 // FastFile reads a [Fast]. A file whose name ends in .gz or .bz2 is
@@ -75,18 +89,18 @@ func FastFile(path string, o FastOptions) (*FilterFile, error) {
 func openRules[F interface {
 	Filter
 	empty() bool
-}](path string, o FileOptions, parse func(io.Reader) (F, error), compat func(F)) (*FilterFile, error) {
+}](path string, o FileOptions, parse func(io.Reader) (F, error)) (*FilterFile, error) {
 	f := new(FilterFile)
 	err := f.open(path, o.NutchCompat, func(r io.Reader) (Filter, error) {
 		v, err := parse(r)
-		switch {
-		case err != nil:
-		case o.NutchCompat:
-			compat(v)
-		case v.empty():
-			err = errNoRules
+		if err != nil {
+			return nil, err
 		}
-		return v, err
+		if !o.NutchCompat && v.empty() {
+			return nil, errNoRules
+		}
+		o.Apply(v)
+		return v, nil
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -147,8 +148,8 @@ func (a *app) checkConf() *cli.Command {
 	return &cli.Command{
 		Name: "conf", Usage: "list the settings of a Nutch configuration that have no effect here",
 		Description: `Prints a line for each property that is set but not honoured, or only in part,
-with file, line and reason, and for each that Nutch does not have. With -all it
-lists every property of Nutch instead, and whether it is honoured. The exit code is 1 if the
+with file, line and reason, and for each that Nutch does not have; then one for
+parse-plugins.xml and index-writers.xml, which are not read. With -all it lists every property of Nutch instead, and whether it is honoured. The exit code is 1 if the
 configuration cannot be used at all.
 
   recrawl check conf -conf conf
@@ -168,7 +169,7 @@ configuration cannot be used at all.
 			if o == nil {
 				return usagef("check conf needs -conf DIR, or -all")
 			}
-			for _, n := range o.Notes {
+			for _, n := range slices.Concat(o.Notes, o.Unread) {
 				if c.Bool("json") {
 					if err := a.printLine(map[string]any{"property": n.Property, "value": n.Value, "file": n.File, "line": n.Line, "unknown": n.Unknown, "note": n.Text}); err != nil {
 						return err

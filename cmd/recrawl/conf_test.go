@@ -190,7 +190,8 @@ func TestCheck(t *testing.T) {
 			"  failed     interval 2d         next 2026-01-02T00:00:00.000Z   in 24h0m0s\n" +
 			"  gone       interval 3d         next 2026-01-04T00:00:00.000Z   in 3d\n"},
 		{"conf -conf testdata/conf", "testdata/conf/nutch-site.xml:48: http.useHttp11: not honoured: net/http speaks HTTP/1.1 and HTTP/2\n" +
-			"testdata/conf/nutch-site.xml:53: fetcher.thread.fetch: unknown: Nutch has no such property; did you mean fetcher.threads.fetch?\n"},
+			"testdata/conf/nutch-site.xml:53: fetcher.thread.fetch: unknown: Nutch has no such property; did you mean fetcher.threads.fetch?\n" +
+			"testdata/conf/parse-plugins.xml parse.plugin.file: this file is not read: recrawl.Options.Parser picks the parser\n"},
 	} {
 		if out := ok(t, append([]string{"check"}, strings.Fields(tt.args)...)...); out != tt.want {
 			t.Errorf("recrawl check %s:\n%swant\n%s", tt.args, out, tt.want)
