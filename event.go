@@ -44,8 +44,8 @@ func (k PageKind) String() string {
 // failed and will be retried, nor for a page that this crawl has never had and
 // did not ask for, because robots.txt forbids it, or a rule of ours such as the
 // guard against private addresses; nor for the pages of a host that no longer
-// answers, which wait for it, however long that takes (see
-// fetch.Options.MaxPause). Sitemaps are not pages.
+// answers, which wait for it for months before they are gone (see
+// fetch.Options.GoneAfter). Sitemaps are not pages.
 //
 // There is content only if the server sent some in this visit, and text only if a
 // parser reads it: an unchanged page often has neither, a picture has no text. A

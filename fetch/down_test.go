@@ -1,11 +1,13 @@
 package fetch_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
 )
@@ -72,6 +74,83 @@ func TestPauseOfAHostThatIsDown(t *testing.T) {
 				for url, v := range r.visits(seg) {
 					if o := v.Outcome; o.Code == protocol.Skipped && o.RetryAfter != c.wait {
 						t.Errorf("%s waits %v, want %v", url, o.RetryAfter, c.wait)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The pages of a host that is down for good are gone one by one, those that were visited lately excepted, and cost
+// no more requests than others that wait.
+func TestPagesOfAHostThatIsDownForGood(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		name     string
+		failures int64 // with that of the one visit
+		answer   protocol.Response
+		set      func(*rig)
+		gone     bool
+		wait     time.Duration
+	}{
+		{name: "88 days", failures: 5 + 17, wait: 30 * day},
+		{name: "118 days", failures: 5 + 18, gone: true, wait: 30 * day},
+		{name: "for ever", failures: 1 << 62, gone: true, wait: 30 * day},
+		{name: "118 days of 119", failures: 5 + 18, set: func(r *rig) { r.o.GoneAfter = 119 * day }, wait: 30 * day},
+		{name: "118 days of 118", failures: 5 + 18, set: func(r *rig) { r.o.GoneAfter = 118 * day }, gone: true, wait: 30 * day},
+		{name: "never", failures: 1 << 62, set: func(r *rig) { r.o.GoneAfter = -1 }, wait: 30 * day},
+		{name: "two days of one hour", failures: 5 + 8, set: func(r *rig) { r.o.GoneAfter = time.Hour }, gone: true, wait: 27 * time.Hour},
+		{name: "31 hours of one", failures: 5 + 7, set: func(r *rig) { r.o.GoneAfter = time.Hour }},
+		{name: "with errors for answers", failures: 5 + 7, answer: broken(), set: func(r *rig) { r.o.GoneAfter = time.Hour }},
+		{name: "with others in its queue", failures: 5 + 7, set: func(r *rig) { r.o.By, r.o.GoneAfter = hostdb.ByDomain, time.Hour }},
+		{name: "with short pauses", failures: 5 + 1000, set: func(r *rig) { r.o.MaxPause = time.Hour }},
+		{name: "with more of them", failures: 5 + 2200, set: func(r *rig) { r.o.MaxPause = time.Hour }, gone: true},
+		{name: "without pauses", failures: 1 << 62, set: func(r *rig) { r.o.MaxPause = -1 }},
+		{name: "as Nutch", failures: 1 << 62, set: func(r *rig) { r.o.NutchCompat = true }},
+		{name: "and then up", failures: 1 << 62, answer: code(protocol.NotFound), set: func(r *rig) { r.o.TimeLimit = time.Second }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if c.answer.Outcome.Code == 0 {
+					c.answer = code(protocol.Failed)
+				}
+				s := &site{answer: func(string) protocol.Response { return c.answer }}
+				name := "www.example.com"
+				r := newRig(t, s)
+				r.o.NoRobots = true
+				if c.set != nil {
+					c.set(r)
+				}
+				now, urls := time.Now(), pages(name, 5)
+				after := cmp.Or(max(r.o.GoneAfter, 0), 90*day)
+				list := []crawldb.Datum{
+					{URL: urls[0]}, // is asked for
+					{URL: urls[1]},
+					{URL: urls[2], LastFetch: now.Add(time.Minute - after)},
+					{URL: urls[3], LastFetch: now.Add(-after)},
+					{URL: urls[4], LastFetch: now.AddDate(-1, 0, 0)},
+				}
+				r.records("s2", list...)
+				key := r.o.By.Key(urls[0])
+				err := r.db.Hosts().Update(t.Context(), key, func(*hostdb.Host) (*hostdb.Host, error) {
+					return &hostdb.Host{Stats: hostdb.Stats{Failures: c.failures - 1}, LastFetch: now.Add(-time.Hour), NextFetch: now}, nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.run("s2")
+				if n := len(s.of(name)); n != 1 {
+					t.Errorf("%d requests", n)
+				}
+				visits := r.visits("s2")
+				for i, d := range list[1:] {
+					v, ok := visits[d.URL]
+					want := protocol.Skipped
+					if c.gone && i != 1 {
+						want = protocol.Refused
+					}
+					if up := c.answer.Outcome.Code == protocol.NotFound; up != !ok || ok && (v.Outcome.Code != want || v.Outcome.RetryAfter != c.wait || v.Outcome.Reason == "") {
+						t.Errorf("%s, visited %v: %+v, want %v, %v", d.URL, d.LastFetch, v.Outcome, want, c.wait)
 					}
 				}
 			})

@@ -223,6 +223,16 @@ type Options struct {
 	// is also the most; less than an hour, or negative, that there is no such pause, as
 	// in Nutch and under NutchCompat.
 	MaxPause time.Duration
+	// GoneAfter is how long a host must have been down for its pages to be gone. Each that
+	// was not visited for as long either is then Refused where it would be skipped, so that
+	// OnPage and an index are told, and goes on waiting for the host, at no request more. When
+	// the host answers again, its pages are visited as they are due, and are new; those that
+	// update.SweepOptions.PurgeGone has dropped meanwhile are not. What counts is the pauses of
+	// MaxPause that ended with a failure, not the 30 days in which robots.txt is waited for
+	// nor a time without crawls: some five months in all. Where these pauses stay below a day
+	// no page is gone. Zero means 90 days, negative never. (Nutch: each page after
+	// db.fetch.retry.max failures.)
+	GoneAfter time.Duration
 	// TimeLimit is how long a run may take, from the start of Run; zero or less
 	// means no limit. Pages not visited by then are left: update ends their leases,
 	// and they are due in the next round. Visits under way are completed, and those
@@ -386,6 +396,7 @@ func (o Options) withDefaults() Options {
 	if o.NutchCompat {
 		o.MaxPause = -1
 	}
+	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	o.SlowSeconds = aboveZero(o.SlowSeconds, 5)
 	o.SlowAfter = cmp.Or(o.SlowAfter, 5*time.Minute)
 	o.FollowLinks = aboveZero(o.FollowLinks, 4)

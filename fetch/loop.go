@@ -416,8 +416,10 @@ type verdict struct {
 	// visited each day; zero for all.
 	after time.Duration
 	aDay  int64
-	// down is how long a host that is down is left alone.
-	down time.Duration
+	// down is how long a host that is down is left alone, and forGood says that its
+	// pages are gone.
+	down    time.Duration
+	forGood bool
 	// code is that of the visits; zero means Skipped.
 	code  protocol.Code
 	cause cause
@@ -432,7 +434,7 @@ func (l *loop) skip(h *host, r *result) {
 		// In whole hours, like the pause, so that the result does not depend on how
 		// soon after the failure this is.
 		down := (wait + time.Hour - 1).Truncate(time.Hour)
-		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, cause: hostFails}
+		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, forGood: l.o.forGood(r.failures), cause: hostFails}
 	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
 		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
 			l.o.Logger.Info("fetch: waiting for host", "host", h.name, "pages", n, "until", r.at)
@@ -481,7 +483,12 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 	if v.code != 0 {
 		return l.unasked(job{it: it}, v.code, v.reason)
 	}
-	s := l.notAsked(it, protocol.Skipped, v.reason)
+	var s *visited
+	if v.forGood && !it.LastFetch.After(l.o.Now().Add(-l.o.GoneAfter)) {
+		s = l.unasked(job{it: it}, protocol.Refused, "host: has been down for long")
+	} else {
+		s = l.notAsked(it, protocol.Skipped, v.reason)
+	}
 	s.visit.Outcome.RetryAfter = v.after
 	if v.after > 0 && v.aDay > 0 {
 		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour

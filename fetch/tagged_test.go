@@ -2,7 +2,6 @@ package fetch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 )
 
@@ -91,11 +89,7 @@ func TestNotModifiedAndNotToBeIndexed(t *testing.T) {
 				if c.set != nil {
 					c.set(r, s, &d)
 				}
-				w, err := segment.NewWriter[crawldb.Datum](t.Context(), r.db.Segments(), "s2", 0)
-				all := []crawldb.Datum{d, {URL: "http://" + host + "/other", Status: crawldb.Unfetched}}
-				if err := errors.Join(err, w.Append(t.Context(), all), w.Commit(t.Context())); err != nil {
-					t.Fatal(err)
-				}
+				r.records("s2", d, crawldb.Datum{URL: "http://" + host + "/other", Status: crawldb.Unfetched})
 				rep := r.run("s2")
 				v := r.visits("s2")[d.URL]
 				if asked := len(s.of("/page")); asked != c.asked || v.Outcome.Code != c.code || v.ETag == "" {

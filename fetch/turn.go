@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 	// failure makes it half as long again.
 	downPause = time.Hour
 	maxPause  = 30 * 24 * time.Hour
+	goneAfter = 90 * 24 * time.Hour
 	// answersCount is how many failures beyond MaxFailures are counted if the server
 	// sends errors, or the queue has other hosts: a pause of 18 hours.
 	answersCount = 7
@@ -261,7 +263,8 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		r.limit, r.pause = t.limit, t.ended
 		pause := max(t.ended, min(r.patience, maxRetryAfter))
 		if resp != nil {
-			pause = max(pause, l.backoff(h.Backoff, t.ended), l.o.down(&h), min(resp.Outcome.RetryAfter, maxRetryAfter))
+			down, _ := l.o.down(h.Stats.Failures)
+			pause = max(pause, l.backoff(h.Backoff, t.ended), down, min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(pause)))
 		r.at = h.NextFetch
@@ -330,18 +333,30 @@ func (o *Options) gaveUp(h *hostdb.Host) bool {
 	return o.MaxFailures > 0 && h.Stats.Failures >= int64(o.MaxFailures)
 }
 
-// down returns the pause of a host that is down, in whole hours; zero if it is not.
-// Because each failure that counts came after the pause before it, neither a clock that
-// was wrong nor a time without any crawl makes the pause long.
-func (o *Options) down(h *hostdb.Host) time.Duration {
-	if !o.gaveUp(h) || o.MaxPause < downPause {
-		return 0
+// down returns the pause of a host that is down, in whole hours, given its failures in a
+// row, and for how long it has been down at least: the pauses before. Because each failure
+// that counts came after the pause before it, neither a clock that was wrong nor a time
+// without any crawl makes them long. Both are zero for a host that is not down.
+func (o *Options) down(failures int64) (pause, been time.Duration) {
+	if o.MaxFailures <= 0 || o.MaxPause < downPause {
+		return 0, 0
 	}
-	var pause time.Duration
-	for n := h.Stats.Failures - int64(o.MaxFailures); n > 0 && pause < o.MaxPause; n-- {
-		pause = max(downPause, (pause + (pause+1)/2).Round(time.Hour))
+	for n := failures - int64(o.MaxFailures); n > 0; n-- {
+		if pause == o.MaxPause {
+			return pause, been + pause*time.Duration(min(n, int64((math.MaxInt64-been)/pause)))
+		}
+		been += pause
+		pause = min(max(downPause, (pause+(pause+1)/2).Round(time.Hour)), o.MaxPause)
 	}
-	return min(pause, o.MaxPause)
+	return pause, been
+}
+
+// forGood reports whether a host has been down for so long that its pages are gone.
+// Failures that may be those of a server that answers, or of one of several hosts, are too
+// few.
+func (o *Options) forGood(failures int64) bool {
+	_, been := o.down(failures)
+	return o.GoneAfter > 0 && been >= o.GoneAfter && failures > int64(o.MaxFailures)+answersCount
 }
 
 // count updates a host's record with a response. together says that another request to

@@ -94,7 +94,7 @@ type Outcome struct {
 	// Location is the absolute target of a redirect.
 	Location string
 	// RetryAfter is how long the server asks to be left alone; zero if it does not.
-	// For a skipped visit, it is how long to wait, if known.
+	// For a visit that was skipped or refused, it is how long to wait, if known.
 	RetryAfter time.Duration
 	// Reason says in one line what went wrong; empty on success.
 	Reason string
@@ -120,7 +120,8 @@ const (
 	// RobotsDenied: robots.txt forbids the visit, which was not made.
 	RobotsDenied Code = 8
 	// Refused: a rule of ours forbids the visit, which was not made: a private
-	// address, an unknown scheme, a host outside the map.
+	// address, an unknown scheme, a host outside the map or one that has been down for
+	// months.
 	Refused Code = 9
 	// Busy: the server asks for patience (429, 503).
 	Busy Code = 10

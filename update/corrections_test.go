@@ -132,6 +132,32 @@ func TestSkippedPageIsNotDueAtOnce(t *testing.T) {
 	}
 }
 
+// A page that is refused because its host has been down for long is gone, and due when the host may be asked
+// again, or sooner if the schedule says so.
+func TestRefusedPageIsDueWithItsHost(t *testing.T) {
+	for _, c := range []struct {
+		schedule    schedule.FetchSchedule
+		code        protocol.Code
+		after, want time.Duration
+	}{
+		{schedule.Default{}, protocol.Refused, 0, 45 * day},
+		{schedule.Default{}, protocol.Refused, 20 * day, 20 * day},
+		{schedule.Default{}, protocol.Refused, 400 * day, 30 * day},
+		{schedule.Default{}, protocol.NotFound, 20 * day, 45 * day},
+		{schedule.Default{DefaultInterval: 10 * day}, protocol.Refused, 20 * day, 15 * day},
+		{schedule.Default{MaxInterval: 7 * day}, protocol.Refused, 20 * day, 7 * day},
+	} {
+		l := newLife(c.schedule)
+		l.visit(protocol.Success, "A")
+		v := visitAt(l.at, c.code)
+		v.Outcome.RetryAfter = c.after
+		d := update.Next(l.d, update.Input{URL: page, Segment: seg, Visit: v}, l.o)
+		if got := d.FetchTime.Sub(l.at); got != c.want || c.schedule.Due(d, l.at) || d.Status != crawldb.Gone || d.Signature != nil {
+			t.Errorf("%#v, %v for %v: %v for %v, want %v", c.schedule, c.code, c.after, d.Status, got, c.want)
+		}
+	}
+}
+
 func TestRetrySequence(t *testing.T) {
 	l := newLife(schedule.Default{})
 	var got string

@@ -67,13 +67,13 @@ type Input struct {
 // grew with each visit that found nothing.
 //
 // The schedule decides what "later" means, unless a skipped visit says when the host
-// may be asked again (Outcome.RetryAfter), and that is not beyond its horizon. What sitemaps say comes last. A mark
-// makes the record one of a sitemap, read at its own interval. A claim that the page
-// has changed since its last visit, if its host is trusted, makes it due at once, or
-// at the end of the day if only the day is given; a visit that finds such a claim
-// false leaves interval and next fetch as they were. A schedule that knows what a
-// claim is worth (schedule.Signalled) moves the next fetch by that instead, whoever
-// made the claim.
+// may be asked again (Outcome.RetryAfter), and that is not beyond its horizon; a refused
+// one that says so is due by then. What sitemaps say comes last. A mark makes the record
+// one of a sitemap, read at its own interval. A claim that the page has changed since its
+// last visit, if its host is trusted, makes it due at once, or at the end of the day if
+// only the day is given; a visit that finds such a claim false leaves interval and next
+// fetch as they were. A schedule that knows what a claim is worth (schedule.Signalled)
+// moves the next fetch by that instead, whoever made the claim.
 //
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page." and
 // the name, until a visit finds it gone. A visit older than the record's last one
@@ -218,7 +218,14 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 	}
 	forget(&d)
 	d.Status = crawldb.Gone
-	return o.Schedule.Gone(d, sv)
+	d = o.Schedule.Gone(d, sv)
+	if after := v.Outcome.RetryAfter; code == protocol.Refused && after > 0 {
+		// The host seems to be down for good: the page is due when the host may be asked again.
+		if at := v.Time.Add(min(after, maxPutOff)); at.Before(d.FetchTime) {
+			d.FetchTime = at
+		}
+	}
+	return d
 }
 
 // brought applies a visit that brought content which could be parsed, or was not to be.
