@@ -158,7 +158,7 @@ func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) error 
 	if st.size() < least {
 		return d.commitStep(ctx, v, st)
 	}
-	t := tables{of: "crawl-", size: st.size(), rows: st.tables(fullTable)}
+	t := tables{of: "crawl-", size: st.size(), rows: st.tables(fullTable), cleared: st.cleared}
 	if n := len(st.records); n > 0 {
 		t.first, t.last = st.key(st.records[0]), st.key(st.records[n-1])
 	}
@@ -194,6 +194,11 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 			}
 		}
 	}
+	if st.cleared.Start != nil {
+		if err := batch.DeleteRange(st.cleared.Start, st.cleared.End, nil); err != nil {
+			return err
+		}
+	}
 	return d.commit(ctx, v, batch, pebble.NoSync)
 }
 
@@ -203,10 +208,11 @@ func isSum(key []byte) bool { return table(key[0]) == tallyTable || table(key[0]
 
 // tables are what ingest writes.
 type tables struct {
-	of   string // the store that writes them, for the names of files
-	size int    // in bytes, about
-	rows []iter.Seq2[[]byte, []byte]
-	err  *error // why rows ended early
+	of      string // the store that writes them, for the names of files
+	size    int    // in bytes, about
+	rows    []iter.Seq2[[]byte, []byte]
+	err     *error          // why rows ended early
+	cleared pebble.KeyRange // what is deleted with them; they have nothing of it
 	// The first and the last record, if the first table has records of the crawl db.
 	first, last []byte
 }
@@ -239,18 +245,26 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 	if err != nil {
 		return err
 	}
-	for i, rows := range t.rows {
+	write := func(filtered bool, fill func(*sstable.Writer) error) error {
 		if err := d.goingOn(ctx, v); err != nil {
 			return err
 		}
-		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, t.of, i))
+		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, t.of, len(names)))
 		names = append(names, name)
+		return d.outcome("write tables", d.writeTable(name, filtered, fill))
+	}
+	for i, rows := range t.rows {
 		// The records come first.
-		if err := d.writeTable(name, rows, above && i == 0); err != nil {
-			return d.outcome("write tables", err)
+		if err := write(above && i == 0, func(w *sstable.Writer) error { return writeRows(w, rows) }); err != nil {
+			return err
 		}
 		if t.err != nil && *t.err != nil {
 			return *t.err
+		}
+	}
+	if t.cleared.Start != nil {
+		if err := write(false, func(w *sstable.Writer) error { return w.DeleteRange(t.cleared.Start, t.cleared.End) }); err != nil {
+			return err
 		}
 	}
 	if d.fence.failure() != nil {
@@ -310,7 +324,7 @@ func (d *DB) liesAbove(t tables) (bool, error) {
 }
 
 // writeTable writes and syncs a table, with or without a filter.
-func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bool) error {
+func (d *DB) writeTable(name string, filtered bool, fill func(*sstable.Writer) error) error {
 	f, err := d.fence.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -321,6 +335,14 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bo
 		o.FilterPolicy = d.options.Levels[0].FilterPolicy
 	}
 	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), o)
+	err = fill(w)
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func writeRows(w *sstable.Writer, rows iter.Seq2[[]byte, []byte]) (err error) {
 	for key, value := range rows {
 		switch {
 		case value == nil:
@@ -333,9 +355,6 @@ func (d *DB) writeTable(name string, rows iter.Seq2[[]byte, []byte], filtered bo
 		if err != nil {
 			break
 		}
-	}
-	if cerr := w.Close(); err == nil {
-		err = cerr
 	}
 	return err
 }
@@ -363,6 +382,7 @@ type step struct {
 	records []change
 	entries map[uint64]*lane  // by table and level, or bucket; and leases
 	few     map[string][]byte // marks, states, leases, and tallies to be merged; nil deletes
+	cleared pebble.KeyRange   // deleted as well, of what has no changes
 }
 
 // change is a key and the value to set under it. The key of an index entry
@@ -441,17 +461,7 @@ func (st *step) put(key, value []byte, vlen int32) {
 		}
 		return
 	}
-	var number [8]byte
-	copy(number[:], key[:prefix])
-	n := binary.BigEndian.Uint64(number[:])
-	l := st.entries[n]
-	if l == nil {
-		if st.entries == nil {
-			st.entries = map[uint64]*lane{}
-		}
-		l = &lane{}
-		st.entries[n] = l
-	}
+	l := st.lane(key, prefix)
 	var c change
 	// An entry follows its record.
 	if last := len(st.records) - 1; last >= 0 && bytes.Equal(st.key(st.records[last])[1:], key[prefix:]) {
@@ -466,6 +476,50 @@ func (st *step) put(key, value []byte, vlen int32) {
 
 // A lane holds the changes of one level or hour, or of the leases, in key order.
 type lane struct{ changes []change }
+
+// lane returns that of a key whose prefix has that length.
+func (st *step) lane(key []byte, prefix int) *lane {
+	var number [8]byte
+	copy(number[:], key[:prefix])
+	n := binary.BigEndian.Uint64(number[:])
+	l := st.entries[n]
+	if l == nil {
+		if st.entries == nil {
+			st.entries = map[uint64]*lane{}
+		}
+		l = &lane{}
+		st.entries[n] = l
+	}
+	return l
+}
+
+// inOrder merges changes that are in order within each group. It reuses the groups.
+func (st *step) inOrder(groups [][]change) []change {
+	for len(groups) > 1 {
+		n := 0
+		for pair := range slices.Chunk(groups, 2) {
+			groups[n] = pair[0]
+			if len(pair) > 1 {
+				groups[n] = st.merged(pair[0], pair[1])
+			}
+			n++
+		}
+		groups = groups[:n]
+	}
+	return groups[0]
+}
+
+func (st *step) merged(a, b []change) []change {
+	all := make([]change, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if bytes.Compare(st.key(a[0]), st.key(b[0])) <= 0 {
+			all, a = append(all, a[0]), a[1:]
+		} else {
+			all, b = append(all, b[0]), b[1:]
+		}
+	}
+	return append(append(all, a...), b...)
+}
 
 // lanePrefix is the length of what precedes the key of a record in a key of a table;
 // zero if the table has nothing per record.

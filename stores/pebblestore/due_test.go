@@ -19,6 +19,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/verify"
 )
 
 var dueEpoch = time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -172,7 +173,7 @@ func TestDueModel(t *testing.T) {
 				clock = clock.Add(time.Duration(r.IntN(2000)-1000) * time.Hour)
 			case n == 9 && r.IntN(2) == 0: // a selection that ends before it has begun
 				s, to := &h.crawl, clock.Add(time.Duration(r.IntN(50))*time.Hour)
-				s.due.step = 1 + r.IntN(20)
+				s.due.step, s.due.most = 1+r.IntN(20), 1+r.IntN(20)
 				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
 					t.Fatal(err)
 				}
@@ -650,5 +651,62 @@ func TestGoldenV2(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(dir, formatName)); err != nil || string(text) != fmt.Sprintf("%s%d\n", formatMagic, formatVersion) {
 			t.Errorf("the mark is %q, %v", text, err)
 		}
+	}
+}
+
+// Much that becomes due at once is moved as tables, in the order of records, whatever
+// hours it is from; and what is deleted with it is nothing to verify or to salvage.
+func TestMuchBecomesDue(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { db.Close() }()
+	const n, hours = 500, 7
+	b := crawldb.Batch{Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		return &crawldb.Datum{Status: crawldb.Fetched, FetchTime: dueEpoch.Add(time.Duration(i%hours) * time.Hour), LastFetch: dueEpoch.AddDate(0, -1, 0), Priority: float32(i % 3)}, nil
+	}}
+	for i := range n {
+		b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%05d", i/100, i))
+	}
+	if err := db.Crawl().Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	before := db.db.Metrics().Ingest.Count
+	db.crawl.bulkLeast, db.crawl.due.most = 1, n/2+1
+	if err := db.crawl.prepare(t.Context(), dueEpoch.Add(hours*time.Hour).UnixMilli()); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.db.Metrics().Ingest.Count - before; got != 2 {
+		t.Errorf("%d ingestions, want 2", got)
+	}
+	if any, err := db.has(wheelTable); any || err != nil {
+		t.Errorf("the wheel still has entries: %v %v", any, err)
+	}
+	q := crawldb.DueQuery{Now: dueEpoch.Add(hours * time.Hour)}
+	found := 0
+	for c, err := range crawldb.Due(t.Context(), db.Crawl(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found++; !c.Due {
+			t.Errorf("%s is not due", c.URL)
+		}
+	}
+	if found != n {
+		t.Errorf("%d are due, want %d", found, n)
+	}
+	if err := db.CheckIndex(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(t.Context(), dir, verify.Options{Found: func(f verify.Finding) { t.Error(f) }}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Salvage(t.Context(), dir, dir+".new", SalvageOptions{Lost: func(l Loss) { t.Error(l) }}); err != nil {
+		t.Error(err)
 	}
 }

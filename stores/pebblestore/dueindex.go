@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -27,12 +28,13 @@ type dueIndex struct {
 	moves atomic.Uint64
 	// late says that the mark is so far ahead of the clock that selections are slow.
 	late atomic.Bool
-	// These are stepSize, tooMany, sideSize and tourFrom, except in tests.
-	step, tooMany, side, tour int
+	// These are stepSize, tooMany, sideSize and tourFrom, except in tests; most is how
+	// many entries may mature at a time.
+	step, tooMany, side, tour, most int
 }
 
 const (
-	// stepSize is how many entries one batch of maturing or building writes.
+	// stepSize is how many entries one batch of building writes.
 	stepSize  = 10_000
 	stepBytes = 8 << 20 // or more than these bytes
 	// A clock that goes back leaves entries in the ready table that are not due.
@@ -47,7 +49,7 @@ const (
 // loadDue reads the state of the index, or sets one. If a store has records but no index,
 // its first selection builds it.
 func (s *crawlStore) loadDue() error {
-	s.due.step, s.due.tooMany, s.due.side, s.due.tour = stepSize, tooMany, sideSize, tourFrom
+	s.due.step, s.due.tooMany, s.due.side, s.due.tour, s.due.most = stepSize, tooMany, sideSize, tourFrom, math.MaxInt
 	b, err := get(s.db.db, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
@@ -97,29 +99,27 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 
 // step does part of the work of prepare. The caller has the turn.
 func (s *crawlStore) step(ctx context.Context, clock int64) error {
+	old, mark := s.due.state.Load(), markOf(bucket(clock))
+	if !s.due.late.Load() && old.whole {
+		if bytes.Compare(old.mark, mark) < 0 {
+			return s.mature(ctx, old, mark)
+		}
+		return nil
+	}
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
-	old, mark := s.due.state.Load(), markOf(bucket(clock))
 	var next *dueState
 	var err error
-	moved := true
-	switch {
-	case s.due.late.Load():
+	if s.due.late.Load() {
 		next, err = s.clear(batch, mark)
-	case !old.whole:
+	} else {
 		next, err = s.build(ctx, batch, old, mark)
-	case bytes.Compare(old.mark, mark) < 0:
-		next, moved, err = s.mature(ctx, batch, old, mark)
-	default:
-		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if moved {
-		s.due.moves.Add(1)
-		defer s.due.moves.Add(1)
-	}
+	s.due.moves.Add(1)
+	defer s.due.moves.Add(1)
 	if err := s.commitDue(ctx, batch, next); err != nil {
 		return err
 	}
@@ -222,55 +222,80 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 	return next, s.db.outcome("due index", it.Error())
 }
 
-// mature moves entries of the wheel before the mark to the ready table; moved says whether
-// there were any.
-func (s *crawlStore) mature(ctx context.Context, batch *pebble.Batch, old *dueState, mark []byte) (next *dueState, moved bool, err error) {
-	lower, upper := wheelTable.key(string(old.mark)), wheelTable.key(string(mark))
-	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+// mature moves entries of the wheel before the mark to the ready table, as many as a step
+// of an UpdateAll has.
+func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) error {
+	var st step
+	next, hours, err := s.ripe(ctx, &st, old, mark)
 	if err != nil {
-		return nil, false, s.db.outcome("due index", err)
+		return err
+	}
+	if len(hours) > 0 {
+		// In the order of records, as in an update: so those of a host are counted once, and
+		// each level is in order.
+		var count counter
+		var key []byte
+		for _, c := range st.inOrder(hours) {
+			e := entry{priority: math.Float32frombits(binary.BigEndian.Uint32(st.valueOf(c)))}
+			key = e.appendReady(key[:0], st.key(c))
+			if err := count.entry(&st, key, 1); err != nil {
+				return err
+			}
+			l := st.lane(key, readyPrefix)
+			l.changes = append(l.changes, c)
+		}
+		if err := count.flush(&st); err != nil {
+			return err
+		}
+		st.cleared = pebble.KeyRange{Start: wheelTable.key(string(old.mark)), End: wheelTable.key(string(next.mark))}
+		s.due.moves.Add(1)
+		defer s.due.moves.Add(1)
+	}
+	if err := st.Set(dueKey, next.append(nil), nil); err != nil {
+		return err
+	}
+	if err := s.db.writeStep(ctx, &s.view, &st, s.bulkLeast); err != nil {
+		return err
+	}
+	s.due.state.Store(next)
+	return nil
+}
+
+// ripe reads entries of the wheel before the mark into a step, hour by hour, and returns
+// the state of the index without them.
+func (s *crawlStore) ripe(ctx context.Context, st *step, old *dueState, mark []byte) (next *dueState, hours [][]change, err error) {
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: wheelTable.key(string(old.mark)), UpperBound: wheelTable.key(string(mark))})
+	if err != nil {
+		return nil, nil, s.db.outcome("due index", err)
 	}
 	defer it.Close()
 	next = &dueState{mark: mark, whole: true}
-	var key []byte
-	var count counter
-	n := 0
+	last, n := uint32(0), 0
 	for ok := it.First(); ok; ok = it.Next() {
-		if n == s.due.step || batch.Len() > stepBytes {
+		if n == s.due.most || st.size() >= s.bulkStep {
 			next.mark = bytes.Clone(it.Key()[1:])
 			break
 		}
 		if n++; n%checkEvery == 0 {
 			if err := s.db.goingOn(ctx, &s.view); err != nil {
-				return nil, false, err
+				return nil, nil, err
 			}
 		}
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return nil, false, s.db.outcome("due index", err)
+			return nil, nil, s.db.outcome("due index", err)
 		}
 		e, err := s.wheelEntry(it.Key(), value)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
-		key = e.appendReady(key[:0], it.Key()[wheelPrefix:])
-		if err := batch.Set(key, value, nil); err != nil {
-			return nil, false, err
+		if hour := bucket(e.from); len(hours) == 0 || hour != last {
+			hours, last = append(hours, nil), hour
 		}
-		if err := count.entry(batch, key, 1); err != nil {
-			return nil, false, err
-		}
+		h := &hours[len(hours)-1]
+		*h = append(*h, st.change(it.Key()[wheelPrefix:], value, int32(len(value))))
 	}
-	if n > 0 {
-		err = count.flush(batch)
-	}
-	if n > 0 && err == nil {
-		err = batch.DeleteRange(lower, wheelTable.key(string(next.mark)), nil)
-	}
-	if err == nil {
-		err = s.db.outcome("due index", it.Error())
-	}
-	return next, n > 0, err
+	return next, hours, s.db.outcome("due index", it.Error())
 }
 
 // wheelEntry and readyEntry decode an entry and check that it is in its place.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -124,13 +125,14 @@ func TestNothingIsLookedForInFilters(t *testing.T) {
 	for i := range 5000 {
 		rows[fmt.Sprintf("%c%d", crawlTable, i)] = []byte{1}
 	}
-	err = db.writeTable(name, func(yield func(key, value []byte) bool) {
+	err = db.writeTable(name, true, func(w *sstable.Writer) error {
 		for _, key := range slices.Sorted(maps.Keys(rows)) {
-			if !yield([]byte(key), rows[key]) {
-				return
+			if err := w.Set([]byte(key), rows[key]); err != nil {
+				return err
 			}
 		}
-	}, true)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
