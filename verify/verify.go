@@ -22,8 +22,8 @@
 //     is done is folded in; no mark is invalid.
 //
 // It changes nothing. It holds eight bytes for each page of the segment that it checks and
-// of the lists of those that are not folded in, the names of all segments, and the places of
-// damage that it has reported; nothing else grows with the size of the stores.
+// of the lists of those that are not folded in, the names of all segments, and the first 100,000
+// places of damage that it has reported; nothing else grows with the size of the stores.
 package verify
 
 import (
@@ -152,9 +152,13 @@ type Check struct {
 	folded map[string]bool
 	listed map[string][]uint64
 	seed   maphash.Seed
-	// damaged are the places of damage that were reported.
+	// damaged are places of damage that were reported.
 	damaged map[place]bool
 }
+
+// mostPlaces is how many places of damage are remembered. Some of the others may be reported
+// more than once.
+const mostPlaces = 100_000
 
 type place struct {
 	file   string
@@ -182,7 +186,7 @@ func (c *Check) Add(f Finding) {
 		if c.damaged[at] {
 			return
 		}
-		if !f.Harmless {
+		if !f.Harmless && len(c.damaged) < mostPlaces {
 			if c.damaged == nil {
 				c.damaged = map[place]bool{}
 			}

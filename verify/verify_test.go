@@ -271,6 +271,24 @@ func TestEveryDamagedRecordIsReported(t *testing.T) {
 	}
 }
 
+// A store that is wrong everywhere does not fill the memory with places.
+func TestPlacesThatAreRemembered(t *testing.T) {
+	c := verify.NewCheck(verify.Options{})
+	add := func(place int64) { c.Add(verify.Finding{File: "f", Offset: place, Err: errors.New("bad")}) }
+	const most = 100_000
+	for n := range int64(most + 1) {
+		add(n)
+	}
+	for _, n := range []int64{0, most - 1} {
+		if add(n); c.Report.Findings != most+1 {
+			t.Errorf("place %d was reported again", n)
+		}
+	}
+	if add(most); c.Report.Findings != most+2 {
+		t.Errorf("%d places are remembered", most+1)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

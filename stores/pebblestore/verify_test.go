@@ -61,7 +61,6 @@ func TestVerifyOfASoundStore(t *testing.T) {
 	}
 }
 
-// A killed process leaves tables that it was writing.
 // A part that was cut off within its head is named, like one that was cut off after it.
 func TestVerifyOfAPartWithHalfAHead(t *testing.T) {
 	dir := sound(t, 90, false)
@@ -77,6 +76,7 @@ func TestVerifyOfAPartWithHalfAHead(t *testing.T) {
 	t.Error("it is not named")
 }
 
+// A killed process leaves tables that it was writing.
 func TestVerifyOfATableThatDoesNotCount(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 400, killed)
