@@ -98,7 +98,9 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	if err := checkRecords(under, path, torn); err != nil {
 		return err
 	}
-	if err := checkFirstLog(under, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if missing, err := missingLogs(under, path); len(missing) > 0 {
+		return missing[0]
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	d.fence = newFence(spaceFS{under, d.space}, func(err error) {
@@ -281,6 +283,7 @@ func (d *DB) listener() *pebble.EventListener {
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			d.log.Error("pebblestore: damage found", "dir", d.dir, "file", i.Path, "error", i.Details)
 		},
+		WALCreated: d.nameLogs,
 		LowDiskSpace: func(i pebble.LowDiskSpaceInfo) {
 			d.log.Warn("pebblestore: the disk is nearly full", "dir", d.dir, "free", i.AvailBytes)
 		},

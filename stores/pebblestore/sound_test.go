@@ -223,3 +223,9 @@ func soundKilled(t *testing.T, n int) (dir string, states []string) {
 func tablesOf(got map[string]string) string {
 	return got["crawl db"] + "\x00" + got["host db"] + "\x00" + got["link db"]
 }
+
+// unread reports whether the contents of a file of a store mean nothing.
+func unread(name string) bool {
+	name = filepath.Base(name)
+	return name == "LOCK" || name == "NOTE" || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "LOGS-")
+}

@@ -168,8 +168,9 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 			return in, err
 		}
 	}
-	if err := checkFirstLog(under, path); errors.Is(err, ErrDamaged) {
-		s.lostBy(Loss{What: "log", Block: -1}, err)
+	gone, _ := missingLogs(under, path)
+	for _, damage := range gone {
+		s.lostBy(Loss{What: "log", Block: -1}, damage)
 	}
 	missing := map[uint64]bool{}
 	for number := range counts {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -20,7 +19,7 @@ func TestSwaps(t *testing.T) {
 		}
 		var all []string
 		for _, name := range files(t, dir) {
-			if filepath.Base(name) != "LOCK" && !strings.HasPrefix(filepath.Base(name), "marker.") {
+			if !unread(name) {
 				all = append(all, name)
 			}
 		}

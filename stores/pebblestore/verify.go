@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -264,8 +263,9 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 			return err
 		}
 	}
-	if err := checkFirstLog(machine(), path); errors.Is(err, ErrDamaged) {
-		c.Damage(err)
+	missing, _ := missingLogs(machine(), path) // what cannot be read is reported below
+	for _, damage := range missing {
+		c.Damage(damage)
 	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
@@ -449,102 +449,6 @@ func checkRecords(under vfs.FS, path string, torn func(file string, at, size int
 	return nil
 }
 
-var errNoLog = errors.New("it is missing, with what was written last")
-
-// checkFirstLog checks that the first log that the engine needs is there. An opening makes
-// a manifest, a log and a file of options, which are numbered in this order; and a later
-// log is there before the manifest says that no earlier one is needed. Nobody can say which
-// it is if the last opening was cut short, or the manifest has been begun anew since.
-func checkFirstLog(under vfs.FS, path string) error {
-	names, err := under.List(path)
-	if err != nil {
-		return err
-	}
-	manifest, options := uint64(0), uint64(0)
-	for _, name := range append(names, currentManifest(names)) {
-		kind, text, _ := strings.Cut(name, "-")
-		n, err := strconv.ParseUint(text, 10, 63)
-		switch {
-		case err != nil:
-		case kind == "OPTIONS":
-			options = max(options, n)
-		case kind == "MANIFEST":
-			manifest = n // the last name is that in use
-		}
-	}
-	if manifest == 0 || options < manifest {
-		return nil
-	}
-	first, err := leastLog(under, path)
-	if err != nil {
-		return err
-	}
-	last := first // from first to last one must be there
-	if first < options {
-		first, last = max(first, manifest), options-1
-	}
-	for _, name := range names {
-		if n := uint64(logNumber(name)); first <= n && n <= last {
-			return nil
-		}
-	}
-	name := under.PathJoin(path, fmt.Sprintf("%06d.log", last))
-	return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: name, Offset: -1, Err: errNoLog})
-}
-
-// leastLog returns the number of the first log that the engine needs, as the manifest has
-// it: older ones are in tables. Zero means that the manifest does not say, as long as a
-// new store has never been flushed.
-func leastLog(under vfs.FS, path string) (number uint64, err error) {
-	names, err := under.List(path)
-	if err != nil {
-		return 0, err
-	}
-	name := currentManifest(names)
-	if name == "" {
-		return 0, nil
-	}
-	f, err := under.Open(under.PathJoin(path, name))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	err = eachRecord(f, min(info.Size(), mostRecords), 0, func(edit []byte) {
-		if n := logOf(edit); n > 0 {
-			number = n
-		}
-	}, func(int64) {})
-	return number, err
-}
-
-// logOf returns the number of the first log that is needed after a change in the
-// manifest; zero if the change does not affect it.
-func logOf(edit []byte) uint64 {
-	const comparator, logNumber, nextFile, lastSequence, prevLog = 1, 2, 3, 4, 9
-	number := func() uint64 {
-		v, n := binary.Uvarint(edit)
-		edit = edit[max(n, 0):]
-		return v
-	}
-	for len(edit) > 0 { // these fields come first in every change
-		switch number() {
-		case comparator:
-			edit = edit[min(number(), uint64(len(edit))):]
-		case logNumber:
-			return number()
-		case nextFile, lastSequence, prevLog:
-			number()
-		default:
-			return 0
-		}
-	}
-	return 0
-}
-
 // checkManifest distinguishes damage of the manifest from what a crash has cut
 // off, which the engine does not.
 func checkManifest(under vfs.FS, path string) (records, error) {
@@ -603,7 +507,7 @@ func ours(rel string, e fs.DirEntry) bool {
 // engineFile reports whether a file has a name that the engine uses.
 func engineFile(name string) bool {
 	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary.", bulkPrefix} {
+	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary.", bulkPrefix, logsPrefix} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
