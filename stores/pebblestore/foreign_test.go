@@ -95,21 +95,23 @@ func TestLogOfAnotherStore(t *testing.T) {
 	lostLog(t, dir, added, want)
 }
 
-// Without the log of a store that was killed what it has acknowledged is lost, and is not
-// taken for what was never written.
+// Without its log a store that was killed lacks what it has acknowledged, and that is not
+// taken for what was never written. Of one that was closed it is told once, too.
 func TestLogIsMissing(t *testing.T) {
-	dir := sound(t, 100, true)
-	last := ""
-	for _, name := range files(t, dir) {
-		if strings.HasSuffix(name, ".log") {
-			last = filepath.Join(dir, name)
+	for _, killed := range []bool{false, true} {
+		dir := sound(t, 100, killed)
+		last := ""
+		for _, name := range files(t, dir) {
+			if strings.HasSuffix(name, ".log") {
+				last = filepath.Join(dir, name)
+			}
 		}
+		if err := os.Remove(last); err != nil {
+			t.Fatal(err)
+		}
+		told(t, dir, last)
+		lostLog(t, dir, last, nil)
 	}
-	if err := os.Remove(last); err != nil {
-		t.Fatal(err)
-	}
-	told(t, dir, last)
-	lostLog(t, dir, last, nil)
 }
 
 // A table in the place of one of the same size is found by the keys in it.

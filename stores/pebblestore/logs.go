@@ -83,7 +83,7 @@ func namedLogs(names []string) (logs []uint32) {
 	return logs
 }
 
-var errNoLog = errors.New("it is missing, with what was written last")
+var errNoLog = errors.New("it is missing, with what was written to it")
 
 // missingLogs returns damage for each log that is named and needed, but not there.
 func missingLogs(under vfs.FS, path string) (damage []error, err error) {

@@ -170,6 +170,8 @@ func checkSeal(text []byte, under vfs.FS, path string) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: want.size, Err: fmt.Errorf("%w: %w", errChanged, errLong)})
 		}
 		switch sum, size, err := checksum(under, full); {
+		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(name, ".log"):
+			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: -1, Err: errNoLog})
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
 		case err != nil || sum != want.sum || size != want.size:
