@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
@@ -708,5 +709,31 @@ func TestMuchBecomesDue(t *testing.T) {
 	}
 	if _, err := Salvage(t.Context(), dir, dir+".new", SalvageOptions{Lost: func(l Loss) { t.Error(l) }}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A record that is in the wheel twice is damage, and not what a table cannot have.
+func TestTwiceInTheWheel(t *testing.T) {
+	db, err := Open(memPath, inMemory(small(), vfs.NewMem()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, least := range []int{1, 1 << 30} {
+		b := db.db.NewBatch()
+		for hour := range int64(2) {
+			e := entryOf(&crawldb.Datum{FetchTime: dueEpoch.Add(time.Duration(hour) * time.Hour)})
+			if err := b.Set(e.appendKey(nil, markOf(0), []byte(crawldb.Key("http://a.example/"))), e.appendValue(nil), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Commit(pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+		db.crawl.bulkLeast = least
+		db.crawl.due.state.Store(&dueState{mark: markOf(0), whole: true})
+		if err := db.crawl.prepare(t.Context(), dueEpoch.Add(9*time.Hour).UnixMilli()); !errors.Is(err, ErrDamaged) {
+			t.Errorf("least %d: %v, want %v", least, err, ErrDamaged)
+		}
 	}
 }

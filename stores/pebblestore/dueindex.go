@@ -234,8 +234,12 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) err
 		// In the order of records, as in an update: so those of a host are counted once, and
 		// each level is in order.
 		var count counter
-		var key []byte
+		var key, last []byte
 		for _, c := range st.inOrder(hours) {
+			if bytes.Equal(last, st.key(c)) {
+				return s.db.damaged("an entry of the due index, which is there twice,", string(last), errEntry)
+			}
+			last = st.key(c)
 			e := entry{priority: math.Float32frombits(binary.BigEndian.Uint32(st.valueOf(c)))}
 			key = e.appendReady(key[:0], st.key(c))
 			if err := count.entry(&st, key, 1); err != nil {
