@@ -178,7 +178,7 @@ func TestDueModel(t *testing.T) {
 				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
 					t.Fatal(err)
 				}
-				err := s.step(t.Context(), to.UnixMilli())
+				_, err := s.step(t.Context(), to.UnixMilli())
 				s.db.give(s.turn)
 				if err != nil {
 					t.Fatal(err)

@@ -75,10 +75,13 @@ func (s *crawlStore) loadDue() error {
 // ms, and makes sure that leases are known. It lets updates take turns in
 // between.
 func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
-	for {
+	for tables := 0; ; {
 		state := s.due.state.Load()
 		moved := state.whole && !s.due.late.Load() && bytes.Compare(state.mark, markOf(bucket(clock))) >= 0
 		if moved && s.leases.read() {
+			if tables >= tidyHours {
+				s.db.tidy(ctx, &s.view)
+			}
 			return nil
 		}
 		if err := s.db.take(ctx, &s.view, s.turn); err != nil {
@@ -88,7 +91,10 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 		if moved {
 			err = s.readLeases(ctx)
 		} else {
-			err = s.step(ctx, clock)
+			var matured bool
+			if matured, err = s.step(ctx, clock); matured {
+				tables++
+			}
 		}
 		s.db.give(s.turn)
 		if err != nil {
@@ -97,36 +103,36 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 	}
 }
 
-// step does part of the work of prepare. The caller has the turn.
-func (s *crawlStore) step(ctx context.Context, clock int64) error {
+// step does part of the work of prepare, and reports whether it has written tables of what
+// became due. The caller has the turn.
+func (s *crawlStore) step(ctx context.Context, clock int64) (tables bool, err error) {
 	old, mark := s.due.state.Load(), markOf(bucket(clock))
 	if !s.due.late.Load() && old.whole {
 		if bytes.Compare(old.mark, mark) < 0 {
 			return s.mature(ctx, old, mark)
 		}
-		return nil
+		return false, nil
 	}
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
 	var next *dueState
-	var err error
 	if s.due.late.Load() {
 		next, err = s.clear(batch, mark)
 	} else {
 		next, err = s.build(ctx, batch, old, mark)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.due.moves.Add(1)
 	defer s.due.moves.Add(1)
 	if err := s.commitDue(ctx, batch, next); err != nil {
-		return err
+		return false, err
 	}
 	if !next.whole && next.built == nil { // it was cleared
 		s.due.late.Store(false)
 	}
-	return nil
+	return false, nil
 }
 
 // commitDue commits a batch together with the new state of the index.
@@ -223,12 +229,12 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 }
 
 // mature moves entries of the wheel before the mark to the ready table, as many as a step
-// of an UpdateAll has.
-func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) error {
+// of an UpdateAll has, and reports whether they were written as tables.
+func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) (tables bool, err error) {
 	var st step
 	next, hours, err := s.ripe(ctx, &st, old, mark)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(hours) > 0 {
 		// In the order of records, as in an update: so those of a host are counted once, and
@@ -237,32 +243,32 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) err
 		var key, last []byte
 		for _, c := range st.inOrder(hours) {
 			if bytes.Equal(last, st.key(c)) {
-				return s.db.damaged("an entry of the due index, which is there twice,", string(last), errEntry)
+				return false, s.db.damaged("an entry of the due index, which is there twice,", string(last), errEntry)
 			}
 			last = st.key(c)
 			e := entry{priority: math.Float32frombits(binary.BigEndian.Uint32(st.valueOf(c)))}
 			key = e.appendReady(key[:0], st.key(c))
 			if err := count.entry(&st, key, 1); err != nil {
-				return err
+				return false, err
 			}
 			l := st.lane(key, readyPrefix)
 			l.changes = append(l.changes, c)
 		}
 		if err := count.flush(&st); err != nil {
-			return err
+			return false, err
 		}
 		st.cleared = pebble.KeyRange{Start: wheelTable.key(string(old.mark)), End: wheelTable.key(string(next.mark))}
 		s.due.moves.Add(1)
 		defer s.due.moves.Add(1)
 	}
 	if err := st.Set(dueKey, next.append(nil), nil); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.db.writeStep(ctx, &s.view, &st, s.bulkLeast); err != nil {
-		return err
+		return false, err
 	}
 	s.due.state.Store(next)
-	return nil
+	return st.size() >= s.bulkLeast, nil
 }
 
 // ripe reads entries of the wheel before the mark into a step, hour by hour, and returns

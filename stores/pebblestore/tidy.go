@@ -18,13 +18,15 @@ const (
 	// What lies above a stretch of the ready table is compacted with it if it has at
 	// least a third of its bytes. To compact less would cost nearly as much.
 	tidyShare = 3
+	// tidyHours is how many steps what becomes due must have: they lie above one another.
+	tidyHours = 2
 	// tidyLeast is how many bytes must lie above all stretches together.
 	tidyLeast = 1 << 20
 	// tidyMost is about how many bytes one compaction reads.
 	tidyMost = 64 << 20
 )
 
-// tidy compacts the ready table where an UpdateAll has left much above the last level
+// tidy compacts the ready table where an UpdateAll, or what becomes due, has left much above the last level
 // of the engine, in the background, and until the store is closed. Each step of an
 // UpdateAll has a few entries in every level of the ready table, half of which delete
 // others. The engine compacts tables that are full of deletions at once, each with all
@@ -65,7 +67,8 @@ func (d *DB) tidy(ctx context.Context, v *view) {
 	})
 }
 
-// A stretch is what one table of the engine's last level covers, up to the next one.
+// A stretch is what one table of the engine's last level covers, up to the next one, or
+// all if there is none.
 type stretch struct {
 	start        []byte
 	below, above uint64 // bytes in the last level, and in those above it
@@ -84,7 +87,7 @@ func stretches(levels [][]pebble.SSTableInfo, t table) []stretch {
 		}
 	}
 	if len(s) == 0 {
-		return nil
+		s = []stretch{{}} // all lies above
 	}
 	s[0].start = t.key("")
 	at := func(key []byte) int {

@@ -27,8 +27,8 @@ func TestStretches(t *testing.T) {
 		below     []pebble.SSTableInfo
 		want      string
 	}{
-		{name: "nothing in the last level", zero: []pebble.SSTableInfo{file("d1", "d2", 7)}, want: "[]"},
-		{name: "others only", below: []pebble.SSTableInfo{file("c", "cz", 9), file("e", "ez", 9)}, want: "[]"},
+		{name: "nothing in the last level", zero: []pebble.SSTableInfo{file("d1", "d2", 7)}, want: "[d:0+7]"},
+		{name: "others only", below: []pebble.SSTableInfo{file("c", "cz", 9), file("e", "ez", 9)}, want: "[d:0+0]"},
 		{name: "nothing above", below: low, mid: []pebble.SSTableInfo{file("c1", "c2", 7), file("e", "h", 7)}, want: "[d:100+0 d3:100+0 d6:100+0]"},
 		{name: "in front, between and behind", below: low, mid: []pebble.SSTableInfo{file("d1", "d12", 10), file("d21", "d22", 4), file("d51", "d52", 5), file("d7", "d8", 3)}, want: "[d:100+14 d3:100+5 d6:100+3]"},
 		{name: "across", below: low, mid: []pebble.SSTableInfo{file("d4", "d7", 10)}, want: "[d:100+0 d3:100+5 d6:100+5]"},
