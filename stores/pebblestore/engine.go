@@ -132,6 +132,9 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	// The tables of UpdateAll overlap no memtable. If they did, the engine would note
 	// them in a log of its own, from which it cannot always recover.
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
+	// The engine would compact what is read often, at random. Reads look into few tables
+	// anyway, and an update leaves its tables where they are to be compacted once for four.
+	po.Experimental.ReadSamplingMultiplier = -1
 	// Opening the engine ends with the removal of obsolete files, and waits for that
 	// until no compaction runs; but the engine tries to start one as soon as the log is
 	// flushed. So none may start before Open ends.
