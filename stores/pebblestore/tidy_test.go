@@ -207,3 +207,48 @@ func TestTidyEndsWithTheStore(t *testing.T) {
 		}
 	})
 }
+
+// What becomes due in several steps lies in tables above one another, and is compacted
+// behind them; one step is not.
+func TestTidyBehindWhatBecomesDue(t *testing.T) {
+	for most, want := range map[int]bool{wornURLs: false, wornURLs / 2: true} {
+		synctest.Test(t, func(t *testing.T) {
+			db, err := Open(memPath, inMemory(small(), vfs.NewMem()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			b := crawldb.Batch{Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				return &crawldb.Datum{FetchTime: dueEpoch.Add(time.Duration(i%7) * time.Hour), LastFetch: dueEpoch.AddDate(0, -1, 0), Priority: float32(i % 50)}, nil
+			}}
+			for i := range wornURLs {
+				b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%05d", i/100, i))
+			}
+			if err := db.Crawl().Update(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Compact(t.Context()); err != nil { // or the update lies across all tables
+				t.Fatal(err)
+			}
+			db.tidyLeast, db.crawl.bulkLeast, db.crawl.due.most = 1, 1, most
+			if err := db.crawl.prepare(t.Context(), dueEpoch.AddDate(0, 0, 1).UnixMilli()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			levels, err := db.db.SSTables()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var above uint64
+			for _, s := range stretches(levels, readyTable) {
+				above += s.above
+			}
+			if (above == 0) != want {
+				t.Errorf("at most %d at a time: %d bytes above the last level", most, above)
+			}
+			if err := db.CheckIndex(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
