@@ -138,10 +138,10 @@ func (b *bulk) apply(ctx context.Context) error {
 		}
 	}
 	b.s.db.holdBack()
-	if b.step.size() >= b.s.bulkLeast {
+	tables, err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
+	if tables {
 		b.tables++
 	}
-	err := b.s.db.writeStep(ctx, &b.s.view, &b.step, b.s.bulkLeast)
 	b.s.changed(b.index, err)
 	if err != nil {
 		return err
@@ -153,16 +153,17 @@ func (b *bulk) apply(ctx context.Context) error {
 	return nil
 }
 
-// writeStep writes a step as tables, or as a batch if it has less than least bytes.
-func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) error {
+// writeStep writes a step as tables, or as a batch if it has less than least bytes, and
+// reports which it is.
+func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (asTables bool, err error) {
 	if st.size() < least {
-		return d.commitStep(ctx, v, st)
+		return false, d.commitStep(ctx, v, st)
 	}
 	t := tables{of: "crawl-", size: st.size(), rows: st.tables(fullTable), cleared: st.cleared}
 	if n := len(st.records); n > 0 {
 		t.first, t.last = st.key(st.records[0]), st.key(st.records[n-1])
 	}
-	return d.ingest(ctx, v, t)
+	return true, d.ingest(ctx, v, t)
 }
 
 // holdBack keeps the engine from compacting while more steps come, unless level 0 is

@@ -264,11 +264,10 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) (ta
 	if err := st.Set(dueKey, next.append(nil), nil); err != nil {
 		return false, err
 	}
-	if err := s.db.writeStep(ctx, &s.view, &st, s.bulkLeast); err != nil {
-		return false, err
+	if tables, err = s.db.writeStep(ctx, &s.view, &st, s.bulkLeast); err == nil {
+		s.due.state.Store(next)
 	}
-	s.due.state.Store(next)
-	return st.size() >= s.bulkLeast, nil
+	return tables, err
 }
 
 // ripe reads entries of the wheel before the mark into a step, hour by hour, and returns
