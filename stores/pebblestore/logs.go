@@ -91,13 +91,17 @@ func missingLogs(under vfs.FS, path string) (damage []error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	there := logsOf(names)
+	gone := slices.DeleteFunc(namedLogs(names), func(n uint32) bool { return n == 0 || slices.Contains(there, n) })
+	if len(gone) == 0 { // as nearly always: the manifest need not be read
+		return nil, nil
+	}
 	least, err := leastLog(under, path)
 	if err != nil {
 		return nil, err
 	}
-	there := logsOf(names)
-	for _, n := range namedLogs(names) {
-		if n > 0 && uint64(n) >= least && !slices.Contains(there, n) {
+	for _, n := range gone {
+		if uint64(n) >= least {
 			name := under.PathJoin(path, fmt.Sprintf("%06d.log", n))
 			damage = append(damage, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: name, Offset: -1, Err: errNoLog}))
 		}
