@@ -118,16 +118,20 @@ func worn(t *testing.T) (*DB, func() uint64) {
 		}
 	}
 	db.tidyLeast = 1
-	return db, func() (above uint64) {
-		levels, err := db.db.SSTables()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range stretches(levels, readyTable) {
-			above += s.above
-		}
-		return above
+	return db, func() uint64 { return aboveOf(t, db) }
+}
+
+// aboveOf returns how many bytes of the ready table lie above the last level.
+func aboveOf(t *testing.T, db *DB) (above uint64) {
+	t.Helper()
+	levels, err := db.db.SSTables()
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, s := range stretches(levels, readyTable) {
+		above += s.above
+	}
+	return above
 }
 
 // checkWorn checks that a worn store has all.
@@ -235,15 +239,7 @@ func TestTidyBehindWhatBecomesDue(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			levels, err := db.db.SSTables()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var above uint64
-			for _, s := range stretches(levels, readyTable) {
-				above += s.above
-			}
-			if (above == 0) != want {
+			if above := aboveOf(t, db); (above == 0) != want {
 				t.Errorf("at most %d at a time: %d bytes above the last level", most, above)
 			}
 			if err := db.CheckIndex(t.Context()); err != nil {
